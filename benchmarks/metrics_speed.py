@@ -28,8 +28,8 @@ from numpy.typing import NDArray
 
 from perfgate.metrics.measure import measure
 from perfgate.model.errors import NsysNotFound, NsysUnsupported
-from perfgate.nsys.export.timeline import read_timeline
-from perfgate.nsys.tool import find_nsys
+from perfgate.profilers.nsys.export.timeline import read_timeline
+from perfgate.profilers.nsys.tool import find_nsys
 
 ROOT = Path(__file__).resolve().parents[1]
 RECORDED = ROOT / "tests" / "golden" / "data" / "mlp-h200-nsys2024.2.3.sqlite.xz"
@@ -57,16 +57,27 @@ def make_export(path: Path, operations: int) -> None:
     with closing(sqlite3.connect(recorded)) as source, closing(sqlite3.connect(path)) as target:
         target.execute("PRAGMA journal_mode=off")
         target.execute("PRAGMA synchronous=off")
-        for name, create in source.execute("SELECT name, sql FROM sqlite_master WHERE type = 'table'").fetchall():
+        for name, create in source.execute(
+            "SELECT name, sql FROM sqlite_master WHERE type = 'table'"
+        ).fetchall():
             target.execute(create)
             if not name.startswith(("CUPTI_ACTIVITY", "NVTX_EVENTS", "PROFILER_OVERHEAD")):
                 rows = source.execute(f'SELECT * FROM "{name}"').fetchall()
                 if rows:
-                    target.executemany(f'INSERT INTO "{name}" VALUES ({_marks(len(rows[0]))})', rows)
+                    target.executemany(
+                        f'INSERT INTO "{name}" VALUES ({_marks(len(rows[0]))})', rows
+                    )
         texts = dict(source.execute("SELECT value, id FROM StringIds").fetchall())
-        kernels = [row[0] for row in source.execute("SELECT DISTINCT demangledName FROM CUPTI_ACTIVITY_KIND_KERNEL")]
+        kernels = [
+            row[0]
+            for row in source.execute(
+                "SELECT DISTINCT demangledName FROM CUPTI_ACTIVITY_KIND_KERNEL"
+            )
+        ]
         thread = source.execute("SELECT globalTid FROM NVTX_EVENTS").fetchone()[0]
-        names = np.array([texts["cudaLaunchKernel_v7000"], texts["cudaMemcpyAsync_v3020"]], np.int64)
+        names = np.array(
+            [texts["cudaLaunchKernel_v7000"], texts["cudaMemcpyAsync_v3020"]], np.int64
+        )
         which = np.arange(operations, dtype=np.int64)
         _fill(
             source,
@@ -105,9 +116,17 @@ def make_export(path: Path, operations: int) -> None:
             },
         )
         length = np.diff(edges)
-        _fill(source, target, "NVTX_EVENTS", {"start": edges[:-1], "end": edges[1:] - 500, "text": "step"})
+        _fill(
+            source,
+            target,
+            "NVTX_EVENTS",
+            {"start": edges[:-1], "end": edges[1:] - 500, "text": "step"},
+        )
         for place, name in enumerate(("data_load", "h2d", "forward", "backward")):
-            begin, finish = edges[:-1] + 1000 + place * (length // 5), edges[:-1] + (place + 1) * (length // 5)
+            begin, finish = (
+                edges[:-1] + 1000 + place * (length // 5),
+                edges[:-1] + (place + 1) * (length // 5),
+            )
             _fill(source, target, "NVTX_EVENTS", {"start": begin, "end": finish, "text": name})
         target.commit()
     recorded.unlink()
@@ -117,7 +136,12 @@ def _marks(count: int) -> str:
     return ", ".join("?" * count)
 
 
-def _fill(source: sqlite3.Connection, target: sqlite3.Connection, table: str, columns: Mapping[str, Column]) -> None:
+def _fill(
+    source: sqlite3.Connection,
+    target: sqlite3.Connection,
+    table: str,
+    columns: Mapping[str, Column],
+) -> None:
     """Rows like the recorded table's first one, with these columns replaced."""
     names = [row[1] for row in source.execute(f"PRAGMA table_info({table})")]
     like = source.execute(f"SELECT * FROM {table} LIMIT 1").fetchone()
@@ -128,7 +152,10 @@ def _fill(source: sqlite3.Connection, target: sqlite3.Connection, table: str, co
             count = min(CHUNK, size - first)
             told = [columns.get(name, value) for name, value in zip(names, like, strict=True)]
             yield from zip(
-                *(c[first : first + count].tolist() if isinstance(c, np.ndarray) else [c] * count for c in told),
+                *(
+                    c[first : first + count].tolist() if isinstance(c, np.ndarray) else [c] * count
+                    for c in told
+                ),
                 strict=True,
             )
 
@@ -143,9 +170,16 @@ def time_here(export: Path) -> dict[str, float]:
     (sample,) = measure(timeline, step="step")
     done = time.perf_counter()
     if sample.steps != STEPS or sample.absent.keys() - {"nccl_ms", "nccl_exposed_ms"}:
-        raise SystemExit(f"not all was measured: {sample.steps} steps, absent {dict(sample.absent)}")
+        raise SystemExit(
+            f"not all was measured: {sample.steps} steps, absent {dict(sample.absent)}"
+        )
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e6
-    return {"read_s": read - begun, "metrics_s": done - read, "total_s": done - begun, "peak_mb": peak}
+    return {
+        "read_s": read - begun,
+        "metrics_s": done - read,
+        "total_s": done - begun,
+        "peak_mb": peak,
+    }
 
 
 def time_fresh(export: Path, repeats: int) -> dict[str, float]:
@@ -154,7 +188,11 @@ def time_fresh(export: Path, repeats: int) -> dict[str, float]:
     for _ in range(repeats):
         argv = [sys.executable, __file__, "--here", str(export)]
         env = os.environ | {"PYTHONPATH": str(ROOT)}
-        runs.append(json.loads(subprocess.run(argv, check=True, capture_output=True, text=True, env=env).stdout))
+        runs.append(
+            json.loads(
+                subprocess.run(argv, check=True, capture_output=True, text=True, env=env).stdout
+            )
+        )
     runs.sort(key=lambda run: run["total_s"])
     return runs[0] | {"slowest_s": runs[-1]["total_s"]}
 
@@ -172,7 +210,9 @@ def time_nsys(nsys: Path, export: Path, folder: Path) -> dict[str, float]:
             f"{report}{'' if verb == 'stats' else ':gap=0'}",
         ]
         begun = time.perf_counter()
-        ran = subprocess.run([*argv, *options, str(export)], check=False, capture_output=True, text=True)
+        ran = subprocess.run(
+            [*argv, *options, str(export)], check=False, capture_output=True, text=True
+        )
         taken[report] = time.perf_counter() - begun
         if not any(output.stat().st_size for output in folder.glob(f"{base.name}_*.csv")):
             raise SystemExit(f"nsys {verb} wrote no {report}:\n{ran.stdout}{ran.stderr}")
@@ -185,7 +225,9 @@ def main() -> int:
     parser.add_argument("--operations", type=int, default=5_250_000)
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--nsys", help="nsys program to compare with; searched for if not given")
-    parser.add_argument("--keep", type=Path, help="keep the exports in this folder, and use them if they are there")
+    parser.add_argument(
+        "--keep", type=Path, help="keep the exports in this folder, and use them if they are there"
+    )
     parser.add_argument("--here", type=Path, help=argparse.SUPPRESS)
     chosen = parser.parse_args()
     if chosen.here is not None:
@@ -205,7 +247,11 @@ def main() -> int:
             if not export.exists():
                 make_export(export, operations)
             ours = time_fresh(export, chosen.repeats)
-            theirs = time_nsys(nsys, export, Path(temporary)) if nsys and operations == chosen.operations else {}
+            theirs = (
+                time_nsys(nsys, export, Path(temporary))
+                if nsys and operations == chosen.operations
+                else {}
+            )
             rows.append((operations, export.stat().st_size / 1e6, ours, theirs))
     return _report(rows)
 
@@ -214,15 +260,31 @@ def _report(rows: Sequence[tuple[int, float, dict[str, float], dict[str, float]]
     titles = ("read s", "metrics s", "total s", "slowest", "peak MB", "us/op")
     print(f"{'operations':>12} {'file MB':>8}" + "".join(f"{title:>10}" for title in titles))
     for operations, size, ours, _ in rows:
-        times = "".join(f"{ours[name]:>10.2f}" for name in ("read_s", "metrics_s", "total_s", "slowest_s"))
+        times = "".join(
+            f"{ours[name]:>10.2f}" for name in ("read_s", "metrics_s", "total_s", "slowest_s")
+        )
         per_operation = ours["total_s"] / operations * 1e6
-        print(f"{operations:>12,} {size:>8.0f}{times}{ours['peak_mb']:>10.0f}{per_operation:>10.3f}")
+        print(
+            f"{operations:>12,} {size:>8.0f}{times}{ours['peak_mb']:>10.0f}{per_operation:>10.3f}"
+        )
     (few, _, small, _), (many, _, large, theirs) = rows
     growth = (large["total_s"] / many) / (small["total_s"] / few)
     held = [
-        ("total within", f"{large['total_s']:.2f} s of {LIMIT_S:.0f} s", large["total_s"] <= LIMIT_S),
-        ("memory within", f"{large['peak_mb']:.0f} MB of {LIMIT_MB:.0f} MB", large["peak_mb"] <= LIMIT_MB),
-        ("linear", f"time per operation x {growth:.2f} at x {many / few:.0f} operations", growth <= LINEAR_WITHIN),
+        (
+            "total within",
+            f"{large['total_s']:.2f} s of {LIMIT_S:.0f} s",
+            large["total_s"] <= LIMIT_S,
+        ),
+        (
+            "memory within",
+            f"{large['peak_mb']:.0f} MB of {LIMIT_MB:.0f} MB",
+            large["peak_mb"] <= LIMIT_MB,
+        ),
+        (
+            "linear",
+            f"time per operation x {growth:.2f} at x {many / few:.0f} operations",
+            growth <= LINEAR_WITHIN,
+        ),
     ]
     if theirs:
         together = sum(theirs.values())
@@ -230,7 +292,11 @@ def _report(rows: Sequence[tuple[int, float, dict[str, float], dict[str, float]]
             print(f"nsys {report:<20} {taken:>7.2f} s  x {taken / large['total_s']:.1f}")
         ratio = together / large["total_s"]
         held.append(
-            ("faster than nsys", f"{together:.2f} s / {large['total_s']:.2f} s = x {ratio:.1f}", ratio >= TIMES_FASTER)
+            (
+                "faster than nsys",
+                f"{together:.2f} s / {large['total_s']:.2f} s = x {ratio:.1f}",
+                ratio >= TIMES_FASTER,
+            )
         )
     for what, fact, kept in held:
         print(f"{'held' if kept else 'MISSED':<7} {what}: {fact}")

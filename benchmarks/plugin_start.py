@@ -35,7 +35,9 @@ def start_ms(project: Path, options: tuple[str, ...]) -> float:
     env = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *options]
     began = time.perf_counter()
-    done = subprocess.run(command, cwd=project, env=env, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        command, cwd=project, env=env, capture_output=True, text=True, check=False
+    )
     taken = time.perf_counter() - began
     if done.returncode != 0 or "1 passed" not in done.stdout:
         sys.exit(f"{' '.join(command)} failed:\n{done.stdout}{done.stderr}")
@@ -71,22 +73,34 @@ def interval_of_median(values: list[float], coverage: float = COVERAGE) -> tuple
 
 def main() -> int:
     """Measure, print, and return the exit status."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("pairs", type=int, nargs="?", default=40, metavar="PAIRS", help="default: 40")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "pairs", type=int, nargs="?", default=40, metavar="PAIRS", help="default: 40"
+    )
     pairs: int = parser.parse_args().pairs
     if pairs < FEWEST_PAIRS:
         parser.error(f"{pairs} pairs are too few: at least {FEWEST_PAIRS}")
     with tempfile.TemporaryDirectory(prefix="perfgate-start-") as folder:
         project = Path(folder)
-        (project / "test_nothing.py").write_text("def test_nothing():\n    pass\n", encoding="utf-8")
+        (project / "test_nothing.py").write_text(
+            "def test_nothing():\n    pass\n", encoding="utf-8"
+        )
         (project / "pytest.ini").write_text("[pytest]\n", encoding="utf-8")
         measured = differences_ms(project, pairs)
     differences = [with_plugin - without for with_plugin, without in measured]
     low, high = interval_of_median(differences)
     median = statistics.median(differences)
-    print(f"pytest without the plugin: {statistics.median(without for _, without in measured):.1f} ms (median)")
-    print(f"pytest with it, unused:    {statistics.median(with_plugin for with_plugin, _ in measured):.1f} ms (median)")
-    print(f"difference, {pairs} pairs: {median:+.1f} ms (median; {COVERAGE:.0%} interval {low:+.1f} to {high:+.1f} ms)")
+    print(
+        f"pytest without the plugin: {statistics.median(without for _, without in measured):.1f} ms (median)"
+    )
+    print(
+        f"pytest with it, unused:    {statistics.median(with_plugin for with_plugin, _ in measured):.1f} ms (median)"
+    )
+    print(
+        f"difference, {pairs} pairs: {median:+.1f} ms (median; {COVERAGE:.0%} interval {low:+.1f} to {high:+.1f} ms)"
+    )
     print(f"limit: {LIMIT_MS:.0f} ms: {'kept' if median <= LIMIT_MS else 'broken'}")
     return 0 if median <= LIMIT_MS else 1
 

@@ -31,7 +31,15 @@ SLIPS = {"baseline": "", "unchanged": "", "slip": "pageable,item"}
 
 def record(name: str, project: Path, target: Path) -> tuple[Recording, Result]:
     """Run one gate in a scratch project, and pack its runs."""
-    command = [sys.executable, "-m", "pytest", "--perfgate", "-k", WORKLOAD, f"--perfgate-runs={RUNS}"]
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "--perfgate",
+        "-k",
+        WORKLOAD,
+        f"--perfgate-runs={RUNS}",
+    ]
     subprocess.run(command, cwd=project, env={**os.environ, "SMALL_SLIP": SLIPS[name]}, check=False)
     kept = Store(project, "baselines").results.latest(WORKLOAD)
     if kept is None or len(kept.result.runs) != RUNS:
@@ -41,7 +49,12 @@ def record(name: str, project: Path, target: Path) -> tuple[Recording, Result]:
         archive = f"{name}-{index + 1}.tar.xz"
         pack(kept.folder / f"run-{index + 1}", target / archive)
         runs.append(
-            RecordedRun(archive=archive, started_at=run.started_at, wall_s=run.wall_s, conditions=run.conditions)
+            RecordedRun(
+                archive=archive,
+                started_at=run.started_at,
+                wall_s=run.wall_s,
+                conditions=run.conditions,
+            )
         )
     return Recording(title=TITLES[name], runs=tuple(runs)), kept.result
 
@@ -54,7 +67,9 @@ def main(target: Path) -> None:
         (project / "pyproject.toml").write_text("[tool.perfgate]\n", encoding="utf-8")
         (project / "workloads").mkdir()
         source = Path(__file__).parents[1] / "workloads" / FILE
-        (project / "workloads" / FILE).write_text(source.read_text(encoding="utf-8"), encoding="utf-8")
+        (project / "workloads" / FILE).write_text(
+            source.read_text(encoding="utf-8"), encoding="utf-8"
+        )
         recorded = {name: record(name, project, target) for name in TITLES}
     result = recorded["baseline"][1]
     manifest = Manifest(
@@ -68,6 +83,10 @@ def main(target: Path) -> None:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("target", type=Path, metavar="TARGET", help="folder that the recording is packed into")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "target", type=Path, metavar="TARGET", help="folder that the recording is packed into"
+    )
     main(parser.parse_args().target)

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from perfgate.git import require_commit
 from perfgate.machine.lock import machine_folder, prepare_folder
 from perfgate.machine.nvml import NVML, NoDriver, NvmlLibrary, open_nvml
 from perfgate.machine.sampler import wait_until_idle
@@ -22,12 +21,13 @@ from perfgate.model.machine import Gpu
 from perfgate.model.settings import GraphTrace, Settings
 from perfgate.model.timeline import Timeline
 from perfgate.model.workload import CaptureMode
-from perfgate.nsys import importer
-from perfgate.nsys.environment import withhold_secrets
-from perfgate.nsys.export.timeline import read_timeline
-from perfgate.nsys.profile import ProfileOutcome, ProfileSpec, profile
-from perfgate.nsys.tool import NsysTool, find_nsys
-from perfgate.temporary import PREFIX, remove_left_folders, underway
+from perfgate.profilers.nsys import importer
+from perfgate.profilers.nsys.environment import withhold_secrets
+from perfgate.profilers.nsys.export.timeline import read_timeline
+from perfgate.profilers.nsys.profile import ProfileOutcome, ProfileSpec, profile
+from perfgate.profilers.nsys.tool import NsysTool, find_nsys
+from perfgate.system.git import require_commit
+from perfgate.system.temporary import PREFIX, remove_left_folders, underway
 from perfgate.workload import workload_files
 
 FREE_BYTES: Final = 2 * 10**9
@@ -136,7 +136,9 @@ def examine(
     nsys, tool = check_nsys(settings.nsys, env)
     found.append(nsys)
     if tool is not None:
-        found += check_trial(tool, env=env, pass_env=settings.pass_env, python=python, gpu_expected=bool(gpus))
+        found += check_trial(
+            tool, env=env, pass_env=settings.pass_env, python=python, gpu_expected=bool(gpus)
+        )
     found.append(check_torch(python, env=env, gpu_expected=bool(gpus), cwd=root))
     found.append(check_disk(kept))
     found.append(check_locks(locks))
@@ -146,7 +148,9 @@ def examine(
     return (*found, *others)
 
 
-def check_gpu(env: Mapping[str, str], *, library: NvmlLibrary = NVML) -> tuple[Finding, tuple[Gpu, ...]]:
+def check_gpu(
+    env: Mapping[str, str], *, library: NvmlLibrary = NVML
+) -> tuple[Finding, tuple[Gpu, ...]]:
     """Say which GPUs a workload will see."""
     try:
         with open_nvml(library) as nvml:
@@ -176,7 +180,9 @@ def check_gpu(env: Mapping[str, str], *, library: NvmlLibrary = NVML) -> tuple[F
     return Finding(check="GPU", ok=True, fact=f"{names}, driver {driver}, CUDA {cuda}"), gpus
 
 
-def check_idle(gpus: Sequence[Gpu], *, library: NvmlLibrary = NVML, patience_s: float = IDLE_PATIENCE_S) -> Finding:
+def check_idle(
+    gpus: Sequence[Gpu], *, library: NvmlLibrary = NVML, patience_s: float = IDLE_PATIENCE_S
+) -> Finding:
     """Say whether somebody else uses the GPUs."""
     try:
         complaint = wait_until_idle(gpus, patience_s, library=library)
@@ -241,10 +247,20 @@ def check_trial(
         raise
     shutil.rmtree(folder, ignore_errors=True)
     said = {
-        key: rest for key, _, rest in (line.partition(": ") for line in outcome.tail) if key.startswith("perfgate-")
+        key: rest
+        for key, _, rest in (line.partition(": ") for line in outcome.tail)
+        if key.startswith("perfgate-")
     }
-    captured = Finding(check="trial capture", ok=True, fact=f"nsys wrote and exported one in {outcome.wall_s:.1f} s")
-    return captured, _hear(tool, said, timelines), _see_gpu(tool, said, timelines, gpu_expected=gpu_expected)
+    captured = Finding(
+        check="trial capture",
+        ok=True,
+        fact=f"nsys wrote and exported one in {outcome.wall_s:.1f} s",
+    )
+    return (
+        captured,
+        _hear(tool, said, timelines),
+        _see_gpu(tool, said, timelines, gpu_expected=gpu_expected),
+    )
 
 
 def _keep_logs(folder: Path) -> None:
@@ -255,7 +271,12 @@ def _keep_logs(folder: Path) -> None:
 
 
 def check_torch(
-    python: str, *, env: Mapping[str, str], gpu_expected: bool, cwd: Path, timeout_s: float = TORCH_TIMEOUT_S
+    python: str,
+    *,
+    env: Mapping[str, str],
+    gpu_expected: bool,
+    cwd: Path,
+    timeout_s: float = TORCH_TIMEOUT_S,
 ) -> Finding:
     """Import torch in a process of its own and ask it for CUDA."""
     check = "torch"
@@ -303,13 +324,17 @@ def check_torch(
             advice=f'Make this work first: {python} -c "import torch"',
         )
     told = json.loads(lines[-1])
-    fact = f"torch {told['torch']}, built for {'CUDA ' + told['cuda'] if told['cuda'] else 'the CPU'}"
+    fact = (
+        f"torch {told['torch']}, built for {'CUDA ' + told['cuda'] if told['cuda'] else 'the CPU'}"
+    )
     if told["gpus"]:
         return Finding(check=check, ok=True, fact=f"{fact}, sees {told['gpus']} GPU(s)")
     if not gpu_expected:
         return Finding(check=check, ok=None, fact=f"{fact}, sees no GPU, as there is none")
     needed = (
-        "a driver that is new enough for it" if told["cuda"] else "a build with CUDA (pytorch.org names the command)"
+        "a driver that is new enough for it"
+        if told["cuda"]
+        else "a build with CUDA (pytorch.org names the command)"
     )
     return Finding(
         check=check,
@@ -369,7 +394,11 @@ def check_repository(root: Path, *, env: Mapping[str, str], baselines: str) -> F
         commit = require_commit(root, env=env, baselines=baselines)
     except PerfgateError as error:
         return Finding(check="git", ok=None, fact=error.fact, advice=error.next_step)
-    return Finding(check="git", ok=True, fact=f"commit {commit.sha[:12]}" + (", with changes" if commit.dirty else ""))
+    return Finding(
+        check="git",
+        ok=True,
+        fact=f"commit {commit.sha[:12]}" + (", with changes" if commit.dirty else ""),
+    )
 
 
 def check_workloads(root: Path, workloads: str) -> Finding:
@@ -409,7 +438,9 @@ def check_distribution(told: str | None) -> tuple[Finding, ...]:
     return (Finding(check="pytest-xdist", ok=None, fact=fact),)
 
 
-def check_workflows(faults: Sequence[str], *, written: bool, asked_for: str | None) -> tuple[Finding, ...]:
+def check_workflows(
+    faults: Sequence[str], *, written: bool, asked_for: str | None
+) -> tuple[Finding, ...]:
     """Say whether runners can install perfgate.
 
     Args:
@@ -424,20 +455,32 @@ def check_workflows(faults: Sequence[str], *, written: bool, asked_for: str | No
         return (Finding(check=check, ok=False, fact=f"{faults[0]}{more}", advice=advice),)
     if written:
         return (Finding(check=check, ok=True, fact="runners can install perfgate"),)
-    return () if asked_for is None else (Finding(check=check, ok=None, fact="none yet", advice=asked_for),)
+    return (
+        ()
+        if asked_for is None
+        else (Finding(check=check, ok=None, fact="none yet", advice=asked_for),)
+    )
 
 
 def _no_capture(tool: NsysTool, outcome: ProfileOutcome) -> Finding:
-    fact = outcome.problem or f"nsys {tool.version} left no capture of a program that ran {outcome.wall_s:.1f} s"
+    fact = (
+        outcome.problem
+        or f"nsys {tool.version} left no capture of a program that ran {outcome.wall_s:.1f} s"
+    )
     fact = fact.rstrip(".")
     packages = importer.packages_of(importer.missing_libraries(tool.path))
-    advice = f"Install {' '.join(packages)} (apt-get install), then run perfgate doctor again." if packages else ""
+    advice = (
+        f"Install {' '.join(packages)} (apt-get install), then run perfgate doctor again."
+        if packages
+        else ""
+    )
     tail = f" The last lines were: {' | '.join(outcome.tail[-3:])}" if outcome.tail else ""
     return Finding(
         check="trial capture",
         ok=False,
         fact=fact,
-        advice=advice or f"See what nsys says by itself: {tool.path} profile --trace=cuda,nvtx true.{tail}",
+        advice=advice
+        or f"See what nsys says by itself: {tool.path} profile --trace=cuda,nvtx true.{tail}",
     )
 
 
@@ -454,7 +497,13 @@ def _hear(tool: NsysTool, said: Mapping[str, str], timelines: Sequence[Timeline]
     if any(TRIAL_RANGE in timeline.ranges.name.texts for timeline in timelines):
         return Finding(check=check, ok=True, fact=f"nsys {tool.version} hears nvtx {version}")
     incompatible = next(
-        (note.text for timeline in timelines for note in timeline.diagnostics if "payload extension" in note.text), ""
+        (
+            note.text
+            for timeline in timelines
+            for note in timeline.diagnostics
+            if "payload extension" in note.text
+        ),
+        "",
     )
     why = f" ({incompatible.rstrip('.')})" if incompatible else ""
     return Finding(
@@ -466,7 +515,9 @@ def _hear(tool: NsysTool, said: Mapping[str, str], timelines: Sequence[Timeline]
     )
 
 
-def _see_gpu(tool: NsysTool, said: Mapping[str, str], timelines: Sequence[Timeline], *, gpu_expected: bool) -> Finding:
+def _see_gpu(
+    tool: NsysTool, said: Mapping[str, str], timelines: Sequence[Timeline], *, gpu_expected: bool
+) -> Finding:
     check = "GPU trace"
     done = said.get("perfgate-gpu", "nothing")
     operations = sum(timeline.gpu_operations for timeline in timelines)
@@ -482,7 +533,12 @@ def _see_gpu(tool: NsysTool, said: Mapping[str, str], timelines: Sequence[Timeli
             advice="Run nvidia-smi and look for an error; in Docker, start the container with --gpus all and with the "
             "driver capability `compute` (NVIDIA_DRIVER_CAPABILITIES).",
         )
-    notes = [note.text for timeline in timelines for note in timeline.diagnostics if note.severity in {2, 3}]
+    notes = [
+        note.text
+        for timeline in timelines
+        for note in timeline.diagnostics
+        if note.severity in {2, 3}
+    ]
     return Finding(
         check=check,
         ok=False,
@@ -494,4 +550,6 @@ def _see_gpu(tool: NsysTool, said: Mapping[str, str], timelines: Sequence[Timeli
 
 
 def _failed(check: str, error: PerfgateError) -> Finding:
-    return Finding(check=check, ok=False, fact=f"{error.subject}: {error.fact}", advice=error.next_step)
+    return Finding(
+        check=check, ok=False, fact=f"{error.subject}: {error.fact}", advice=error.next_step
+    )

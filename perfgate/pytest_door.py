@@ -23,7 +23,9 @@ def gate_command(python: str, *options: str, root: Path) -> tuple[str, ...]:
     return (python, "-m", "pytest", "-p", "perfgate", "--perfgate", f"--rootdir={root}", *options)
 
 
-def run_to_end(command: Sequence[str], *, cwd: Path, env: Mapping[str, str], log: Path | None = None) -> int:
+def run_to_end(
+    command: Sequence[str], *, cwd: Path, env: Mapping[str, str], log: Path | None = None
+) -> int:
     """Run a command and return its exit status, below zero where a signal ended it.
 
     Its output goes to `log`, or where ours goes. It gets a process group of its own, so that Ctrl-C reaches it once,
@@ -67,7 +69,11 @@ def ending_as_on_ctrl_c() -> Iterator[None]:
     """Let SIGTERM and SIGHUP end a command as Ctrl-C does, or what it has started would outlive it."""
     ours = []
     if threading.current_thread() is threading.main_thread():
-        ours = [number for number in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(number) is signal.SIG_DFL]
+        ours = [
+            number
+            for number in (signal.SIGTERM, signal.SIGHUP)
+            if signal.getsignal(number) is signal.SIG_DFL
+        ]
     for number in ours:
         signal.signal(number, signal.default_int_handler)
     try:

@@ -65,7 +65,9 @@ def project_around(root: Path) -> Path | None:
     if _has_table(root) or (root / default.workloads).is_dir():
         return None
     for folder in root.parents:
-        if _has_table(folder) or all((folder / held).is_dir() for held in (default.workloads, default.baselines)):
+        if _has_table(folder) or all(
+            (folder / held).is_dir() for held in (default.workloads, default.baselines)
+        ):
             return folder
     return None
 
@@ -84,17 +86,24 @@ def _has_table(folder: Path) -> bool:
 
 
 def _configures_pytest(folder: Path) -> bool:
-    if any((folder / name).is_file() for name in ("pytest.toml", ".pytest.toml", "pytest.ini", ".pytest.ini")):
+    if any(
+        (folder / name).is_file()
+        for name in ("pytest.toml", ".pytest.toml", "pytest.ini", ".pytest.ini")
+    ):
         return True
     if (folder / "pyproject.toml").is_file():
         try:
-            tool = tomllib.loads((folder / "pyproject.toml").read_text(encoding="utf-8")).get("tool", {})
+            tool = tomllib.loads((folder / "pyproject.toml").read_text(encoding="utf-8")).get(
+                "tool", {}
+            )
         except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError):
             return True  # pytest stops at it, and so must the settings: they tell what is wrong
         pytests = tool.get("pytest", {}) if isinstance(tool, dict) else {}
         if isinstance(pytests, dict) and pytests:
             return True
-    return _has_section(folder / "tox.ini", "[pytest]") or _has_section(folder / "setup.cfg", "[tool:pytest]")
+    return _has_section(folder / "tox.ini", "[pytest]") or _has_section(
+        folder / "setup.cfg", "[tool:pytest]"
+    )
 
 
 def _has_section(file: Path, header: str) -> bool:
@@ -165,11 +174,16 @@ def _check_folders(written: Settings, *, subject: str) -> None:
         ConfigInvalid: names the first of them.
     """
     workloads, baselines = PurePath(written.workloads), PurePath(written.baselines)
-    texts = {name: getattr(written, name) for name in ("workloads", "baselines", "nsys", "duet_python", "duet_setup")}
+    texts = {
+        name: getattr(written, name)
+        for name in ("workloads", "baselines", "nsys", "duet_python", "duet_setup")
+    }
     for name, value in texts.items():
         if any("\0" in text for text in ((value,) if isinstance(value, str) else value or ())):
             raise ConfigInvalid(
-                subject=f"{subject} {name}", fact="it holds a NUL, which no path or word can", next_step="Remove it."
+                subject=f"{subject} {name}",
+                fact="it holds a NUL, which no path or word can",
+                next_step="Remove it.",
             )
     if ".." in workloads.parts:
         raise ConfigInvalid(
@@ -179,7 +193,11 @@ def _check_folders(written: Settings, *, subject: str) -> None:
             next_step="Correct it.",
         )
     elsewhere = ".." in baselines.parts or baselines.is_absolute()
-    others = not baselines.parts or baselines.parts[0] in NOT_FOR_BASELINES or workloads.is_relative_to(baselines)
+    others = (
+        not baselines.parts
+        or baselines.parts[0] in NOT_FOR_BASELINES
+        or workloads.is_relative_to(baselines)
+    )
     if elsewhere or others:
         raise ConfigInvalid(
             subject=f"{subject} baselines",
@@ -287,7 +305,10 @@ def invalid_value(error: Mapping[str, object], *, subject: str) -> ConfigInvalid
     """One of pydantic's complaints as a ConfigInvalid."""
     if error.get("type") == "missing":
         return ConfigInvalid(
-            subject=subject, fact="it is not there", expectation="It has no default", next_step="Add it."
+            subject=subject,
+            fact="it is not there",
+            expectation="It has no default",
+            next_step="Add it.",
         )
     said, _, _ = str(error.get("msg", "")).partition(", unable to parse")
     for pydantics, ours in _IN_OUR_WORDS:
@@ -295,7 +316,9 @@ def invalid_value(error: Mapping[str, object], *, subject: str) -> ConfigInvalid
     return ConfigInvalid(
         subject=subject,
         fact=f"the value is {_shown(error.get('input'))}",
-        expectation="It should not be empty" if error.get("type") in {"too_short", "string_too_short"} else said,
+        expectation="It should not be empty"
+        if error.get("type") in {"too_short", "string_too_short"}
+        else said,
         next_step="Correct it.",
     )
 

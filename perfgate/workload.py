@@ -83,14 +83,18 @@ def workload(
         )
     _check_int("steps", steps, minimum=3)
     _check_int("warmup", warmup, minimum=0)
-    if timeout_s is not None and (isinstance(timeout_s, bool) or not isinstance(timeout_s, int | float)):
+    if timeout_s is not None and (
+        isinstance(timeout_s, bool) or not isinstance(timeout_s, int | float)
+    ):
         raise TypeError(f"@workload: timeout_s is {timeout_s!r}, expected a number of seconds.")
     if timeout_s is not None and not 0 < timeout_s < math.inf:
         raise ValueError(f"@workload: timeout_s is {timeout_s!r}, expected seconds above 0.")
     if budgets is not None and not isinstance(budgets, Mapping):
         raise TypeError(f"@workload: budgets is {budgets!r}, expected fractions by metric name.")
     if isinstance(pass_env, str):
-        raise TypeError(f"@workload: pass_env is the string {pass_env!r}, expected a list of variable names.")
+        raise TypeError(
+            f"@workload: pass_env is the string {pass_env!r}, expected a list of variable names."
+        )
     declaration = Declaration(
         steps=steps,
         warmup=warmup,
@@ -102,12 +106,16 @@ def workload(
     def mark(function: Function) -> Function:
         name = getattr(function, "__name__", repr(function))
         if not inspect.isfunction(function):
-            raise TypeError(f"@workload on {name}: it is a {type(function).__name__}, expected a plain function.")
+            raise TypeError(
+                f"@workload on {name}: it is a {type(function).__name__}, expected a plain function."
+            )
         if (kind := _not_run_through(function)) is not None:
             told = f"it is {kind}, of which calling runs nothing"
             raise TypeError(f"@workload on {name}: {told}. Write a plain function.")
         if "steps" not in inspect.signature(function).parameters:
-            raise TypeError(f"@workload on {name}: it takes no argument 'steps'. Write def {name}(steps): ...")
+            raise TypeError(
+                f"@workload on {name}: it takes no argument 'steps'. Write def {name}(steps): ..."
+            )
         if (line := _replaced_by(function)) is not None:
             told = f"it takes the place of the workload of that name in line {line}, which would not be measured"
             raise TypeError(f"@workload on {name}: {told}. Rename one of them.")
@@ -131,14 +139,22 @@ def holds_workloads(file_path: Path) -> bool:
 
 def holds_command(file_path: Path) -> bool:
     """Whether a file is the YAML file of one workload by its name."""
-    return file_path.suffix.lower() in {".yaml", ".yml"} and not file_path.name.startswith(("_", "."))
+    return file_path.suffix.lower() in {".yaml", ".yml"} and not file_path.name.startswith(
+        ("_", ".")
+    )
 
 
 def workload_files(folder: Path) -> Iterator[Path]:
     """The files below a folder that hold workloads by their names, folder by folder; none where there is no folder."""
     for parent, folders, files in os.walk(folder):
-        entered = (name for name in folders if not any(fnmatchcase(name, pattern) for pattern in NOT_ENTERED))
-        folders[:] = sorted(name for name in entered if not (Path(parent, name) / "pyvenv.cfg").is_file())
+        entered = (
+            name
+            for name in folders
+            if not any(fnmatchcase(name, pattern) for pattern in NOT_ENTERED)
+        )
+        folders[:] = sorted(
+            name for name in entered if not (Path(parent, name) / "pyvenv.cfg").is_file()
+        )
         for file in sorted(Path(parent, name) for name in files):
             if (holds_workloads(file) or holds_command(file)) and file.is_file():
                 yield file

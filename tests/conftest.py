@@ -18,12 +18,17 @@ UNIT = Path(__file__).parent / "unit"
 # How fast examples are drawn says how busy the machine is: files run side by side. A run draws what the last one drew,
 # so that a failure is of the change that it is seen at; `pytest --hypothesis-profile=search` draws others.
 settings.register_profile("search", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.register_profile("perfgate", settings.get_profile("search"), derandomize=True, database=None)
+settings.register_profile(
+    "perfgate", settings.get_profile("search"), derandomize=True, database=None
+)
 settings.load_profile("perfgate")
 
 # A shell starts what it leaves in the background deaf to Ctrl-C, and nohup to SIGHUP, and all that it starts in turn:
 # tests send them.
-for _number, _usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
+for _number, _usual in (
+    (signal.SIGINT, signal.default_int_handler),
+    (signal.SIGHUP, signal.SIG_DFL),
+):
     if signal.getsignal(_number) is signal.SIG_IGN:
         signal.signal(_number, _usual)
 

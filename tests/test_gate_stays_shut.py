@@ -23,15 +23,15 @@ from support.exports import write_export
 from support.project import LOOP, Project
 from syrupy.assertion import SnapshotAssertion
 
-from perfgate.gating import gate, series
+from perfgate.gate import gate, series
 from perfgate.machine import gpu_lock
 from perfgate.model.baseline import BlessedRun
 from perfgate.model.metric import Metric
 from perfgate.model.outcome import Outcome
 from perfgate.model.sample import Run
-from perfgate.nsys import tool
-from perfgate.nsys.export.timeline import read_timeline
 from perfgate.plugin import outputs
+from perfgate.profilers.nsys import tool
+from perfgate.profilers.nsys.export.timeline import read_timeline
 
 SMALL = (Metric.STEP_MS, Metric.H2D_COPIES)
 """A clock and a count are enough: tables stay short."""
@@ -129,7 +129,9 @@ def other_gpu(project: Project) -> None:
     blessed(project)
     shutil.rmtree(project.root / "baselines")
     h100 = records.machine("NVIDIA H100 80GB HBM3").gpus
-    project.bless(project.baseline(metrics=SMALL, on=project.machine.model_copy(update={"gpus": h100})))
+    project.bless(
+        project.baseline(metrics=SMALL, on=project.machine.model_copy(update={"gpus": h100}))
+    )
 
 
 def in_capitals(project: Project) -> None:
@@ -167,7 +169,9 @@ def broken_on_another_gpu(project: Project) -> None:
 def other_nsys(project: Project) -> None:
     blessed(project)
     shutil.rmtree(project.root / "baselines")
-    project.bless(project.baseline(metrics=SMALL, on=project.machine.model_copy(update={"nsys": "2025.3.1"})))
+    project.bless(
+        project.baseline(metrics=SMALL, on=project.machine.model_copy(update={"nsys": "2025.3.1"}))
+    )
 
 
 def other_steps(project: Project) -> None:
@@ -225,7 +229,9 @@ def deaf(project: Project) -> None:
     project.write("workloads/conftest.py", DEAF)
 
 
-def script(project: Project, *, step: str = "Batch \\\\d+", steps: int = 5, text: str = SCRIPT) -> None:
+def script(
+    project: Project, *, step: str = "Batch \\\\d+", steps: int = 5, text: str = SCRIPT
+) -> None:
     project.write("train.py", text)
     project.write(
         "workloads/train.yaml",
@@ -235,7 +241,14 @@ def script(project: Project, *, step: str = "Batch \\\\d+", steps: int = 5, text
 
 def blind(project: Project) -> None:
     """A capture without GPU operations has no more than the time of its steps."""
-    blessed(project, run(absent={Metric.H2D_COPIES: "the capture holds no GPU operation: does the process use CUDA?"}))
+    blessed(
+        project,
+        run(
+            absent={
+                Metric.H2D_COPIES: "the capture holds no GPU operation: does the process use CUDA?"
+            }
+        ),
+    )
 
 
 def nsys_is_nowhere(project: Project) -> None:
@@ -293,7 +306,7 @@ def unwritable_document(project: Project) -> None:
 def nearly_full_disk(project: Project) -> None:
     project.workload()
     usage = shutil.disk_usage(project.root)._replace(free=30_000_000)
-    project.patch.setattr("perfgate.nsys.profile.shutil.disk_usage", lambda _path: usage)
+    project.patch.setattr("perfgate.profilers.nsys.profile.shutil.disk_usage", lambda _path: usage)
 
 
 def same_to_the_last_digit(project: Project) -> None:
@@ -559,7 +572,11 @@ CASES = (
     ),
     Case(
         name="workload hangs",
-        arrange=partial(real, body='print("waiting for data", flush=True)\ntime.sleep(600)', more=", timeout_s=6"),
+        arrange=partial(
+            real,
+            body='print("waiting for data", flush=True)\ntime.sleep(600)',
+            more=", timeout_s=6",
+        ),
         nsys=True,
         outcomes={"loop": "NOT_MEASURED"},
     ),
@@ -584,7 +601,8 @@ CASES = (
     Case(
         name="loop iterates in a forked process",
         arrange=partial(
-            real, body="import os\nif not os.fork():\n    for _ in steps: pass\n    os._exit(0)\nos.wait()"
+            real,
+            body="import os\nif not os.fork():\n    for _ in steps: pass\n    os._exit(0)\nos.wait()",
         ),
         nsys=True,
         outcomes={"loop": "NOT_MEASURED"},
@@ -892,7 +910,8 @@ CASES = (
     Case(
         name="workload that a hook runs nothing of",
         arrange=partial(
-            hooked, hook="def pytest_runtest_protocol(item):\n    return True if item.name == 'other' else None\n"
+            hooked,
+            hook="def pytest_runtest_protocol(item):\n    return True if item.name == 'other' else None\n",
         ),
         outcomes={"loop": "PASSED"},
     ),
@@ -1029,7 +1048,11 @@ CASES = (
 
 
 @pytest.mark.parametrize(
-    "case", [pytest.param(case, id=case.name, marks=[pytest.mark.nsys] if case.nsys else []) for case in CASES]
+    "case",
+    [
+        pytest.param(case, id=case.name, marks=[pytest.mark.nsys] if case.nsys else [])
+        for case in CASES
+    ],
 )
 def test_the_gate_stays_shut(
     case: Case, project: Project, request: pytest.FixtureRequest, snapshot: SnapshotAssertion

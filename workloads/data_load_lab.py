@@ -28,7 +28,9 @@ RUNGS = ("cpu", "gpu", "workers")
 ASKED = os.environ.get("LADDER", "").replace(",", " ").split() or ["workers"]
 LADDER = [rung for rung in RUNGS if rung in ASKED or "all" in ASKED]
 if wrong := sorted(set(ASKED) - {*RUNGS, "all"}):
-    raise ValueError(f"LADDER: data_load_lab has no rung {', '.join(wrong)}. It has {', '.join(RUNGS)}, or all.")
+    raise ValueError(
+        f"LADDER: data_load_lab has no rung {', '.join(wrong)}. It has {', '.join(RUNGS)}, or all."
+    )
 
 CUDA = torch.cuda.is_available()
 DEVICE = "cuda" if CUDA else "cpu"
@@ -47,7 +49,9 @@ Batch = tuple[Tensor, Tensor]
 
 @workload(steps=70, warmup=40)
 @pytest.mark.parametrize("rung", LADDER)
-@pytest.mark.filterwarnings("default")  # torch's advice on workers and forks fails nothing, however strict the project
+@pytest.mark.filterwarnings(
+    "default"
+)  # torch's advice on workers and forks fails nothing, however strict the project
 def data_load_lab(steps: Steps, rung: str) -> None:
     """SGD and cross-entropy; nothing waits for the GPU but the copies of the rung cpu."""
     torch.manual_seed(0)
@@ -76,7 +80,13 @@ def batches_of(rung: str) -> Iterator[Batch]:
         case "gpu":
             return itertools.cycle([on_device(MadeBatches()[index]) for index in range(BATCHES)])
         case "workers":
-            loader = DataLoader(MadeBatches(), batch_size=None, sampler=Endless(), num_workers=WORKERS, pin_memory=CUDA)
+            loader = DataLoader(
+                MadeBatches(),
+                batch_size=None,
+                sampler=Endless(),
+                num_workers=WORKERS,
+                pin_memory=CUDA,
+            )
             return (on_device(batch, non_blocking=True) for batch in loader)
         case _:
             raise ValueError(f"data_load_lab: there is no rung {rung!r}.")
@@ -85,7 +95,9 @@ def batches_of(rung: str) -> Iterator[Batch]:
 def on_device(batch: Batch, *, non_blocking: bool = False) -> Batch:
     """Copy a batch; unless it is pinned and `non_blocking`, the CPU waits until all that came before it is done."""
     images, labels = batch
-    return images.to(DEVICE, non_blocking=non_blocking), labels.to(DEVICE, non_blocking=non_blocking)
+    return images.to(DEVICE, non_blocking=non_blocking), labels.to(
+        DEVICE, non_blocking=non_blocking
+    )
 
 
 class MadeBatches(Dataset[Batch]):
@@ -112,6 +124,12 @@ def network() -> nn.Module:
     layers = [
         layer
         for before, after in itertools.pairwise(channels)
-        for layer in (nn.Conv2d(before, after, 3, stride=2, padding=1), nn.BatchNorm2d(after), nn.ReLU())
+        for layer in (
+            nn.Conv2d(before, after, 3, stride=2, padding=1),
+            nn.BatchNorm2d(after),
+            nn.ReLU(),
+        )
     ]
-    return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(channels[-1], CLASSES))
+    return nn.Sequential(
+        *layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(channels[-1], CLASSES)
+    )

@@ -33,7 +33,9 @@ RUNGS = ("serial", "workers", "pinned", "overlap", "prefetcher", "kept", "steady
 ASKED = os.environ.get("LADDER", "").replace(",", " ").split() or ["steady"]
 LADDER = [rung for rung in RUNGS if rung in ASKED or "all" in ASKED]
 if wrong := sorted(set(ASKED) - {*RUNGS, "all"}):
-    raise ValueError(f"LADDER: resnet18_input has no rung {', '.join(wrong)}. It has {', '.join(RUNGS)}, or all.")
+    raise ValueError(
+        f"LADDER: resnet18_input has no rung {', '.join(wrong)}. It has {', '.join(RUNGS)}, or all."
+    )
 
 CUDA = torch.cuda.is_available()
 DEVICE = "cuda" if CUDA else "cpu"
@@ -51,7 +53,9 @@ Batch = list[Tensor]
 
 @workload(steps=20, warmup=16)
 @pytest.mark.parametrize("rung", LADDER)
-@pytest.mark.filterwarnings("default")  # torch's advice on workers and forks fails nothing, however strict the project
+@pytest.mark.filterwarnings(
+    "default"
+)  # torch's advice on workers and forks fails nothing, however strict the project
 def resnet18_input(steps: Steps, rung: str) -> None:
     """Adam and cross-entropy; nothing waits for the GPU but the copies of the first two rungs.
 
@@ -241,7 +245,9 @@ def network() -> nn.Module:
     """
     if SMALL:
         stem = nn.Conv2d(3, 8, 3, stride=2, padding=1)
-        return nn.Sequential(stem, Residual(8), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(8, CLASSES))
+        return nn.Sequential(
+            stem, Residual(8), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(8, CLASSES)
+        )
     try:
         from torchvision.models import resnet18  # type: ignore[import-not-found, unused-ignore]  # noqa: PLC0415
     except ImportError as missing:

@@ -43,7 +43,9 @@ RUNGS = (
 ASKED = os.environ.get("LADDER", "").replace(",", " ").split() or ["steady"]
 LADDER = [rung for rung in RUNGS if rung in ASKED or ("all" in ASKED and rung != "exhaustive")]
 if wrong := sorted(set(ASKED) - {*RUNGS, "all"}):
-    raise ValueError(f"LADDER: resnet50_cifar has no rung {', '.join(wrong)}. It has {', '.join(RUNGS)}, or all.")
+    raise ValueError(
+        f"LADDER: resnet50_cifar has no rung {', '.join(wrong)}. It has {', '.join(RUNGS)}, or all."
+    )
 
 CUDA = torch.cuda.is_available()
 DEVICE = "cuda" if CUDA else "cpu"
@@ -96,7 +98,9 @@ EXHAUSTIVE: dict[str, str | int | bool | Callable[..., Any]] = {
 
 @workload(steps=30, warmup=15, timeout_s=3600)
 @pytest.mark.parametrize("rung", LADDER)
-@pytest.mark.filterwarnings("default")  # torch's and inductor's advice fails nothing, however strict the project
+@pytest.mark.filterwarnings(
+    "default"
+)  # torch's and inductor's advice fails nothing, however strict the project
 def resnet50_cifar(steps: Steps, rung: str) -> None:
     """SGD and cross-entropy, with running loss and accuracy.
 
@@ -123,7 +127,10 @@ def resnet50_cifar(steps: Steps, rung: str) -> None:
         with nvtx.annotate("copy batch"):
             images, labels = (tensor.to(DEVICE, non_blocking=pinned) for tensor in on_host)
             images = images.to(memory_format=layout)
-        with nvtx.annotate("forward"), torch.autocast(DEVICE, precision, enabled=reached(rung, "grad_scaler")):
+        with (
+            nvtx.annotate("forward"),
+            torch.autocast(DEVICE, precision, enabled=reached(rung, "grad_scaler")),
+        ):
             logits = model(images)
             loss = criterion(logits, labels)
         with nvtx.annotate("backward"):
@@ -193,7 +200,13 @@ class Endless(Sampler[int]):
 
 def loader(*, pinned: bool) -> DataLoader[tuple[Tensor, int]]:
     """Batches from a few worker processes, as on every rung."""
-    return DataLoader(Noise(), batch_size=BATCH, sampler=Endless(), num_workers=WORKERS, pin_memory=CUDA and pinned)
+    return DataLoader(
+        Noise(),
+        batch_size=BATCH,
+        sampler=Endless(),
+        num_workers=WORKERS,
+        pin_memory=CUDA and pinned,
+    )
 
 
 def reached(rung: str, other: str) -> bool:
@@ -220,7 +233,9 @@ def compiled(model: nn.Module, rung: str) -> Callable[[Tensor], Tensor]:
         one_ptxas()
     keep_apart(rung)
     own = {"exhaustive": EXHAUSTIVE, "steady": STEADY}
-    return torch.compile(model, options=own.get(rung, AUTOTUNED if reached(rung, "max_autotune") else None))
+    return torch.compile(
+        model, options=own.get(rung, AUTOTUNED if reached(rung, "max_autotune") else None)
+    )
 
 
 def one_ptxas() -> None:
@@ -245,7 +260,9 @@ def keep_apart(rung: str) -> None:
     """
     settings = getattr(torch.compiler, "config", None)
     if settings is not None and hasattr(settings, "cache_key_tag"):
-        settings.cache_key_tag = f"{CACHE_KEY_TAG}float16" if rung == "grad_scaler" else CACHE_KEY_TAG
+        settings.cache_key_tag = (
+            f"{CACHE_KEY_TAG}float16" if rung == "grad_scaler" else CACHE_KEY_TAG
+        )
 
 
 class Residual(nn.Module):
@@ -274,7 +291,9 @@ def network() -> nn.Module:
     """
     if SMALL:
         stem = nn.Conv2d(3, 8, 3, stride=2, padding=1)
-        return nn.Sequential(stem, Residual(8), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(8, CLASSES))
+        return nn.Sequential(
+            stem, Residual(8), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(8, CLASSES)
+        )
     try:
         from torchvision.models import resnet50  # type: ignore[import-not-found, unused-ignore]  # noqa: PLC0415
     except ImportError as missing:

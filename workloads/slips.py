@@ -295,13 +295,20 @@ class Images(Dataset[Batch]):
 def augmented(images: torch.Tensor) -> torch.Tensor:
     """Flip every other image or so and normalise all, wherever they are."""
     flipped = torch.rand(len(images), device=images.device) < 0.5
-    return torch.where(flipped[:, None, None, None], images.flip(3), images).float().sub_(127.5).div_(64.0)
+    return (
+        torch.where(flipped[:, None, None, None], images.flip(3), images)
+        .float()
+        .sub_(127.5)
+        .div_(64.0)
+    )
 
 
 def block(channels_in: int, channels: int) -> nn.Sequential:
     """A convolution, normalised and rectified."""
     return nn.Sequential(
-        nn.Conv2d(channels_in, channels, 3, padding=1, bias=False), nn.BatchNorm2d(channels), nn.ReLU(inplace=True)
+        nn.Conv2d(channels_in, channels, 3, padding=1, bias=False),
+        nn.BatchNorm2d(channels),
+        nn.ReLU(inplace=True),
     )
 
 
@@ -412,7 +419,8 @@ def mixed(steps: Steps) -> None:
     model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     optimizer = torch.optim.Adam(model.parameters(), fused=CUDA)
     batches = [
-        on_host(torch.randn(size, 3, side, side).contiguous(memory_format=torch.channels_last)) for _ in range(4)
+        on_host(torch.randn(size, 3, side, side).contiguous(memory_format=torch.channels_last))
+        for _ in range(4)
     ]
     labels = torch.randint(0, classes, (size * (side // 2) ** 2,)).to(DEVICE)
     for step in steps:
@@ -500,8 +508,14 @@ def ddp(steps: Steps) -> None:
     width, depth, rows = (8192, 4, 32) if CUDA else (16, 2, 4)
     torch.manual_seed(0)
     join_process_group()
-    layers = [layer for _ in range(depth) for layer in (nn.Linear(width, width, bias=False, device=DEVICE), nn.ReLU())]
-    model = DistributedDataParallel(nn.Sequential(*layers), gradient_as_bucket_view=not planted("bucket_copies"))
+    layers = [
+        layer
+        for _ in range(depth)
+        for layer in (nn.Linear(width, width, bias=False, device=DEVICE), nn.ReLU())
+    ]
+    model = DistributedDataParallel(
+        nn.Sequential(*layers), gradient_as_bucket_view=not planted("bucket_copies")
+    )
     optimizer = torch.optim.Adam(model.parameters(), fused=CUDA)
     inputs = torch.randn(rows, width, device=DEVICE)
     for _ in steps:
@@ -522,5 +536,7 @@ def join_process_group() -> None:
     the GIL to let go of the last all-reduce. torch 2.13 hangs there now and then.
     """
     store = torch.distributed.HashStore()  # type: ignore[attr-defined]
-    torch.distributed.init_process_group("nccl" if CUDA else "gloo", store=store, rank=0, world_size=1)
+    torch.distributed.init_process_group(
+        "nccl" if CUDA else "gloo", store=store, rank=0, world_size=1
+    )
     atexit.register(torch.distributed.destroy_process_group)

@@ -15,7 +15,9 @@ KNOWN = ("item", "pageable", "kernel", "sleep", "stall")
 SLIPS = frozenset(os.environ.get("SMALL_SLIP", "").replace(",", " ").split())
 """Slips to plant, so that the gate can be tried; several joined by commas."""
 if wrong := sorted(SLIPS.difference(KNOWN)):
-    raise ValueError(f"SMALL_SLIP: there is no slip {', '.join(wrong)}. There are {', '.join(KNOWN)}.")
+    raise ValueError(
+        f"SMALL_SLIP: there is no slip {', '.join(wrong)}. There are {', '.join(KNOWN)}."
+    )
 SLEEP_CYCLES = int(os.environ.get("SLEEP_CYCLES", "120000"))
 """Clock cycles of the sleep slip: 3 % of a 2 ms step at 2 GHz."""
 
@@ -34,7 +36,9 @@ def mlp(steps: Steps) -> None:
     width, depth, batch = (4096, 4, 1536) if CUDA else (64, 2, 16)
     torch.manual_seed(0)
     torch.backends.cuda.matmul.allow_tf32 = True
-    layers = [layer for _ in range(depth) for layer in (nn.Linear(width, width, device=DEVICE), nn.ReLU())]
+    layers = [
+        layer for _ in range(depth) for layer in (nn.Linear(width, width, device=DEVICE), nn.ReLU())
+    ]
     model = nn.Sequential(*layers)
     optimizer = torch.optim.Adam(model.parameters(), fused=CUDA)
     batches = [on_host(torch.randn(batch, width)) for _ in range(4)]
@@ -61,8 +65,14 @@ def transformer(steps: Steps) -> None:
     """
     width, depth, length, batch = (1024, 6, 512, 48) if CUDA else (32, 2, 8, 2)
     torch.manual_seed(0)
-    layer = nn.TransformerEncoderLayer(width, nhead=8, dim_feedforward=4 * width, batch_first=True, dropout=0.0)
-    model = nn.TransformerEncoder(layer, depth, enable_nested_tensor=False).to(DEVICE, torch.bfloat16).eval()
+    layer = nn.TransformerEncoderLayer(
+        width, nhead=8, dim_feedforward=4 * width, batch_first=True, dropout=0.0
+    )
+    model = (
+        nn.TransformerEncoder(layer, depth, enable_nested_tensor=False)
+        .to(DEVICE, torch.bfloat16)
+        .eval()
+    )
     batches = [on_host(torch.randn(batch, length, width, dtype=torch.bfloat16)) for _ in range(4)]
     for step in steps:
         with torch.inference_mode():

@@ -42,10 +42,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.decision", description=(__doc__ or "").partition("\n")[0]
     )
-    parser.add_argument("what", nargs="?", choices=("simulate", "measured", "all", "render"), default="all")
-    parser.add_argument("--quick", action="store_true", help=f"simulate {QUICK:.0%} of the gates, write nothing")
+    parser.add_argument(
+        "what", nargs="?", choices=("simulate", "measured", "all", "render"), default="all"
+    )
+    parser.add_argument(
+        "--quick", action="store_true", help=f"simulate {QUICK:.0%} of the gates, write nothing"
+    )
     parser.add_argument("--processes", type=int, default=2)
-    parser.add_argument("--recording", type=Path, default=HERE / "h200.json", help="real gates, for `measured`")
+    parser.add_argument(
+        "--recording", type=Path, default=HERE / "h200.json", help="real gates, for `measured`"
+    )
     parser.add_argument("--out", type=Path, default=HERE, help="folder of the results")
     chosen = parser.parse_args(argv)
     if chosen.quick:
@@ -60,7 +66,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     if chosen.what in ("simulate", "all"):
         cells = _simulated(1.0, chosen.processes)
         of_peers = peers.simulate(gates=GATES_OF_PEERS, processes=chosen.processes)
-        simulated = found.Simulated(versions=made_with, seed=SEED, cells=tuple(cells), peers=tuple(of_peers))
+        simulated = found.Simulated(
+            versions=made_with, seed=SEED, cells=tuple(cells), peers=tuple(of_peers)
+        )
         results = results.model_copy(update={"simulated": simulated})
     if chosen.what in ("measured", "all"):
         recording = load_recording(chosen.recording)
@@ -73,13 +81,19 @@ def main(argv: Sequence[str] | None = None) -> int:
         )
         results = results.model_copy(update={"measured": measured})
     _write(chosen.out, results)
-    return _goals(results.simulated.cells) if results.simulated is not None and chosen.what != "measured" else 0
+    return (
+        _goals(results.simulated.cells)
+        if results.simulated is not None and chosen.what != "measured"
+        else 0
+    )
 
 
 def _simulated(share: float, processes: int) -> list[Cell]:
     began = time.perf_counter()
     cells = simulate(share=share, processes=processes)
-    print(f"simulated {sum(cell.gates for cell in cells)} gates in {time.perf_counter() - began:.0f} s")
+    print(
+        f"simulated {sum(cell.gates for cell in cells)} gates in {time.perf_counter() - began:.0f} s"
+    )
     return cells
 
 

@@ -51,7 +51,7 @@ from perfgate.machine import read_machine
 from perfgate.model.baseline import Baseline
 from perfgate.model.metric import Metric
 from perfgate.model.outcome import Outcome
-from perfgate.nsys.tool import find_nsys
+from perfgate.profilers.nsys.tool import find_nsys
 from perfgate.pytest_door import ending_as_on_ctrl_c
 from perfgate.store import KeptResult, Store
 
@@ -83,12 +83,17 @@ BUDGETS: Final[Mapping[Kind, Mapping[float, Mapping[Metric, float]]]] = {
 }
 """Budgets other than the default ones, by slowdown: with kernel_ms held to 1 %, it ended the gates at 2 % after three
 pairs, and step_ms was still open in 2 of 9."""
-RUNS_OF_A_GATE: Final[Mapping[Kind, tuple[int, int]]] = {Kind.GPU_BOUND: (4, 19), Kind.CPU_BOUND: (12, 16)}
+RUNS_OF_A_GATE: Final[Mapping[Kind, tuple[int, int]]] = {
+    Kind.GPU_BOUND: (4, 19),
+    Kind.CPU_BOUND: (12, 16),
+}
 """How many runs' time to keep for a gate while none of its slowdown was made: unchanged, and slowed."""
 GUESSED_RUN_S: Final = 10.0
 MOST_SPOILT: Final = 3
 """In a row, after which something must be wrong that more of them will not tell."""
-GIVES_NO_VERDICT: Final = frozenset({Outcome.NOT_MEASURED, Outcome.INVALID, Outcome.NO_BASELINE, Outcome.INCOMPARABLE})
+GIVES_NO_VERDICT: Final = frozenset(
+    {Outcome.NOT_MEASURED, Outcome.INVALID, Outcome.NO_BASELINE, Outcome.INCOMPARABLE}
+)
 
 
 # What to make next
@@ -126,20 +131,28 @@ class Progress:
 
     def lacks(self) -> str:
         """What is missing, as `3 unchanged, 1 at +1%`."""
-        kinds = {slowdown: f"at +{slowdown:.0%}" if slowdown else "unchanged" for slowdown in WANTED}
+        kinds = {
+            slowdown: f"at +{slowdown:.0%}" if slowdown else "unchanged" for slowdown in WANTED
+        }
         return ", ".join(f"{number} {kinds[slowdown]}" for slowdown, number in self._missing())
 
     def _missing(self) -> list[tuple[float, int]]:
-        short = ((slowdown, number - self.made.get(slowdown, 0)) for slowdown, number in WANTED.items())
+        short = (
+            (slowdown, number - self.made.get(slowdown, 0)) for slowdown, number in WANTED.items()
+        )
         return [(slowdown, number) for slowdown, number in short if number > 0]
 
 
 def _as_wanted(part: RecordedLoop) -> Iterator[RecordedGate]:
     """A part's gates that were made with the budgets of now."""
-    return (gate for gate in part.gates if gate.budgets == BUDGETS[part.kind].get(gate.slowdown, {}))
+    return (
+        gate for gate in part.gates if gate.budgets == BUDGETS[part.kind].get(gate.slowdown, {})
+    )
 
 
-def choose(progress: Progress, *, left_s: float, expected_s: Callable[[float], float], first: int = 0) -> float | None:
+def choose(
+    progress: Progress, *, left_s: float, expected_s: Callable[[float], float], first: int = 0
+) -> float | None:
     """The slowdown of the next gate: of those that fit into the time left, the one that most is missing of.
 
     `first` turns the order in which equally missing ones come, so that gates made side by side differ. None where
@@ -149,7 +162,11 @@ def choose(progress: Progress, *, left_s: float, expected_s: Callable[[float], f
     turned = order[first % len(order) :] + order[: first % len(order)]
     missing = [slowdown for slowdown in turned if progress.made.get(slowdown, 0) < WANTED[slowdown]]
     fitting = [slowdown for slowdown in missing if expected_s(slowdown) <= left_s]
-    return min(fitting, key=lambda slowdown: progress.made.get(slowdown, 0) / WANTED[slowdown], default=None)
+    return min(
+        fitting,
+        key=lambda slowdown: progress.made.get(slowdown, 0) / WANTED[slowdown],
+        default=None,
+    )
 
 
 # The scratch repository
@@ -187,7 +204,16 @@ class Project:
     def commit(self, message: str) -> None:
         """Commit all that is there."""
         self._git("add", "-A")
-        self._git("-c", "user.name=bench", "-c", "user.email=bench@localhost", "commit", "-q", "-m", message)
+        self._git(
+            "-c",
+            "user.name=bench",
+            "-c",
+            "user.email=bench@localhost",
+            "commit",
+            "-q",
+            "-m",
+            message,
+        )
 
     def plant(self, *, cycles: int = 100, spins: int = 0) -> None:
         """Write the constants of a slowdown into the working tree."""
@@ -228,8 +254,17 @@ class Project:
         Raises:
             CalledProcessError: it was refused; its stderr says why.
         """
-        command = [sys.executable, "-c", "from perfgate.cli import main; main()", "bless", "--reason", "unchanged"]
-        subprocess.run(command, cwd=self.root, env=environment(), check=True, capture_output=True, text=True)
+        command = [
+            sys.executable,
+            "-c",
+            "from perfgate.cli import main; main()",
+            "bless",
+            "--reason",
+            "unchanged",
+        ]
+        subprocess.run(
+            command, cwd=self.root, env=environment(), check=True, capture_output=True, text=True
+        )
         self.commit("bless")
 
     def baseline(self) -> Baseline | None:
@@ -253,7 +288,9 @@ class Project:
 
 def environment() -> dict[str, str]:
     """Of what runs in another folder: with paths that hold there, and with this perfgate where none is installed."""
-    paths = [str(Path(path).resolve()) for path in os.environ.get("PYTHONPATH", "").split(":") if path]
+    paths = [
+        str(Path(path).resolve()) for path in os.environ.get("PYTHONPATH", "").split(":") if path
+    ]
     return {**os.environ, "PYTHONPATH": ":".join(dict.fromkeys([*paths, str(ROOT)]))}
 
 
@@ -328,7 +365,9 @@ def parts_of(folder: Path, loop: str) -> dict[Path, RecordedLoop]:
 class Site:
     """One loop on one GPU: its repository, its baseline and the file of its gates."""
 
-    def __init__(self, folder: Path, loop: str, slot: int, had: Sequence[RecordedLoop] = ()) -> None:
+    def __init__(
+        self, folder: Path, loop: str, slot: int, had: Sequence[RecordedLoop] = ()
+    ) -> None:
         self.loop = loop
         self._folder = folder
         self._had = tuple(part for part in had if part.name == loop)
@@ -363,14 +402,23 @@ class Site:
             try:
                 self._project.bless()
             except subprocess.CalledProcessError as refused:
-                raise SystemExit(f"{self.loop}: no baseline\n{said.text}\n{refused.stderr}") from refused
+                raise SystemExit(
+                    f"{self.loop}: no baseline\n{said.text}\n{refused.stderr}"
+                ) from refused
             (self._work / "facts.json").write_text(json.dumps(self._facts), encoding="utf-8")
             baseline = self._project.baseline()
             assert baseline is not None  # it was blessed
-            print(f"{self.loop}: a baseline of {BLESSED_RUNS} runs in {said.took_s:.0f} s", flush=True)
+            print(
+                f"{self.loop}: a baseline of {BLESSED_RUNS} runs in {said.took_s:.0f} s", flush=True
+            )
         self._run_s = self._project.run_s()
         self._continue(
-            RecordedLoop(name=self.loop, kind=KINDS[self.loop], machine=self._facts, baseline=blessings_of(baseline))
+            RecordedLoop(
+                name=self.loop,
+                kind=KINDS[self.loop],
+                machine=self._facts,
+                baseline=blessings_of(baseline),
+            )
         )
         return True
 
@@ -391,12 +439,16 @@ class Site:
             self._project.plant(spins=round(more_ms * self._per_ms))
         before = self._project.latest()
         budgets = BUDGETS[KINDS[self.loop]].get(slowdown, {})
-        killed = Spoilt(slowdown=slowdown, budgets=budgets, why="it was killed, and what made it too")
+        killed = Spoilt(
+            slowdown=slowdown, budgets=budgets, why="it was killed, and what made it too"
+        )
         # As the file will have it if neither this process nor the gate comes to an end.
         self._save(_with(self._part, killed))
         against = slowdown in AGAINST[KINDS[self.loop]]
         options = [f"--perfgate-budget={metric}={budget:g}" for metric, budget in budgets.items()]
-        said = self._project.gate(*(["--perfgate-against=HEAD"] if against else []), *options, until=until)
+        said = self._project.gate(
+            *(["--perfgate-against=HEAD"] if against else []), *options, until=until
+        )
         self._log(f"+{slowdown:.0%}", said.text)
         kept = self._project.latest()
         is_new = kept is not None and (before is None or kept.folder != before.folder)
@@ -406,7 +458,9 @@ class Site:
             told = f"{made.outcome}, {made.runs} runs, {said.took_s:.0f} s"
         else:
             why = "the time was up" if said.was_ended else made or "it kept no result"
-            spoilt = Spoilt(slowdown=slowdown, budgets=budgets, why=f"{why}, after {said.took_s:.0f} s")
+            spoilt = Spoilt(
+                slowdown=slowdown, budgets=budgets, why=f"{why}, after {said.took_s:.0f} s"
+            )
             self._part = _with(self._part, spoilt)
             told = f"no verdict: {spoilt.why}"
         self._save(self._part)
@@ -415,9 +469,13 @@ class Site:
 
     def may_plant(self) -> bool:
         """Whether it is known how long a step takes where the gate will judge it."""
-        return KINDS[self.loop] is Kind.GPU_BOUND or bool(self._part is not None and self._part.gates)
+        return KINDS[self.loop] is Kind.GPU_BOUND or bool(
+            self._part is not None and self._part.gates
+        )
 
-    def _made(self, kept: KeptResult, slowdown: float, more_ms: float, said: Said) -> RecordedGate | str:
+    def _made(
+        self, kept: KeptResult, slowdown: float, more_ms: float, said: Said
+    ) -> RecordedGate | str:
         verdict, kind = kept.result.verdict, KINDS[self.loop]
         if verdict.outcome in GIVES_NO_VERDICT:
             return f"{verdict.outcome}: {verdict.reason}"
@@ -442,7 +500,9 @@ class Site:
 
     def _is_as_before(self) -> bool:
         try:
-            return bool(json.loads((self._work / "facts.json").read_text(encoding="utf-8")) == self._facts)
+            return bool(
+                json.loads((self._work / "facts.json").read_text(encoding="utf-8")) == self._facts
+            )
         except (OSError, ValueError):
             return False
 
@@ -491,7 +551,14 @@ def spins_per_ms() -> float:
     return turns / best / 1000
 
 
-def collect(folder: Path, loops: Sequence[str], *, seconds: float, slot: int, had: Sequence[RecordedLoop] = ()) -> None:
+def collect(
+    folder: Path,
+    loops: Sequence[str],
+    *,
+    seconds: float,
+    slot: int,
+    had: Sequence[RecordedLoop] = (),
+) -> None:
     """Make gates of the loops, whichever is furthest behind, until there are enough or `seconds` are over.
 
     Those of the parts in `had` need not be made again.
@@ -517,7 +584,10 @@ def collect(folder: Path, loops: Sequence[str], *, seconds: float, slot: int, ha
         spoilt = 0 if site.gate(slowdown, ends + GRACE_S) else spoilt + 1
     else:
         raise SystemExit(f"{MOST_SPOILT} gates in a row gave no verdict; see the logs in {folder}")
-    print(f"{', '.join(loops)} on slot {slot}: done with {ends - time.monotonic():.0f} s left", flush=True)
+    print(
+        f"{', '.join(loops)} on slot {slot}: done with {ends - time.monotonic():.0f} s left",
+        flush=True,
+    )
 
 
 # All GPUs at once
@@ -560,7 +630,9 @@ def physical_cores(topology: Path = Path("/sys/devices/system/cpu")) -> list[lis
     cores: dict[frozenset[int], list[int]] = {}
     for cpu in sorted(allowed):
         try:
-            listed = (topology / f"cpu{cpu}" / "topology" / "thread_siblings_list").read_text(encoding="utf-8")
+            listed = (topology / f"cpu{cpu}" / "topology" / "thread_siblings_list").read_text(
+                encoding="utf-8"
+            )
             siblings = frozenset(_cores(listed.strip()))
         except (OSError, ValueError):
             siblings = frozenset({cpu})
@@ -571,11 +643,17 @@ def physical_cores(topology: Path = Path("/sys/devices/system/cpu")) -> list[lis
 def visible_gpus() -> list[str]:
     """What CUDA_VISIBLE_DEVICES may say, one entry a GPU."""
     number = len(read_machine(os.environ, nsys=None, nsys_options=()).gpus)
-    given = [word.strip() for word in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if word.strip()]
+    given = [
+        word.strip()
+        for word in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",")
+        if word.strip()
+    ]
     return given[:number] if given else [str(index) for index in range(number)]
 
 
-def collect_on_all(folder: Path, *, seconds: float, loops: Sequence[str], have: Sequence[Path] = ()) -> int:
+def collect_on_all(
+    folder: Path, *, seconds: float, loops: Sequence[str], have: Sequence[Path] = ()
+) -> int:
     """Collect in one process a GPU what neither the folder nor the recordings in `have` hold.
 
     Returns the worst of their exit statuses.
@@ -596,11 +674,28 @@ def collect_on_all(folder: Path, *, seconds: float, loops: Sequence[str], have: 
     running: list[subprocess.Popen[bytes]] = []
     try:
         for slot in slots(visible_gpus(), physical_cores(), lacking):
-            words = ["--seconds", f"{ends - time.monotonic():.0f}", "--slot", str(slot.number), "--cores", slot.cores]
+            words = [
+                "--seconds",
+                f"{ends - time.monotonic():.0f}",
+                "--slot",
+                str(slot.number),
+                "--cores",
+                slot.cores,
+            ]
             words += [word for path in have for word in ("--have", str(path.resolve()))]
-            command = [sys.executable, "-m", "benchmarks.decision.collect", *slot.loops, str(folder.resolve()), *words]
+            command = [
+                sys.executable,
+                "-m",
+                "benchmarks.decision.collect",
+                *slot.loops,
+                str(folder.resolve()),
+                *words,
+            ]
             gpu = {} if slot.gpu is None else {"CUDA_VISIBLE_DEVICES": slot.gpu}
-            print(f"slot {slot.number}: {', '.join(slot.loops)} on GPU {slot.gpu}, CPUs {slot.cores}", flush=True)
+            print(
+                f"slot {slot.number}: {', '.join(slot.loops)} on GPU {slot.gpu}, CPUs {slot.cores}",
+                flush=True,
+            )
             running.append(subprocess.Popen(command, cwd=ROOT, env={**os.environ, **gpu}))
         return max(abs(process.wait()) for process in running)
     finally:
@@ -647,18 +742,30 @@ _OF_A_PART: Final = frozenset({"GPU id", "boot", "cores"})
 
 def _shared(parts: Sequence[RecordedLoop]) -> dict[str, str]:
     names = dict.fromkeys(name for part in parts for name in part.machine)
-    told = {name: {part.machine.get(name) for part in parts} for name in names if name not in _OF_A_PART}
-    return {name: value for name, values in told.items() if len(values) == 1 and (value := min(values, key=str))}
+    told = {
+        name: {part.machine.get(name) for part in parts} for name in names if name not in _OF_A_PART
+    }
+    return {
+        name: value
+        for name, values in told.items()
+        if len(values) == 1 and (value := min(values, key=str))
+    }
 
 
 def _differing(parts: Sequence[RecordedLoop]) -> list[str]:
-    boots, gpus = ({part.machine.get(name) for part in parts} - {None} for name in ("boot", "GPU id"))
-    remarks = [f"Measured on {_times(len(gpus), 'GPU')} of {_times(len(boots), 'machine')}, {len(parts)} baselines."]
+    boots, gpus = (
+        {part.machine.get(name) for part in parts} - {None} for name in ("boot", "GPU id")
+    )
+    remarks = [
+        f"Measured on {_times(len(gpus), 'GPU')} of {_times(len(boots), 'machine')}, {len(parts)} baselines."
+    ]
     names = dict.fromkeys(name for part in parts for name in part.machine if name not in _OF_A_PART)
     for name in names:
         values = Counter(part.machine.get(name, "not told") for part in parts)
         if len(values) > 1:
-            told = ", ".join(f"{value} ({_times(number, 'part')})" for value, number in values.items())
+            told = ", ".join(
+                f"{value} ({_times(number, 'part')})" for value, number in values.items()
+            )
             remarks.append(f"Parts differ by {name}: {told}.")
     return remarks
 
@@ -681,7 +788,9 @@ def read(path: Path) -> Recording:
     except OSError as refused:
         raise SystemExit(f"{path}: it cannot be read ({refused.strerror or refused}).") from refused
     except ValidationError as invalid:
-        raise SystemExit(f"{path}: it is no recording of gates ({invalid.errors()[0]['msg']}).") from invalid
+        raise SystemExit(
+            f"{path}: it is no recording of gates ({invalid.errors()[0]['msg']})."
+        ) from invalid
 
 
 def parts_in(paths: Sequence[Path]) -> list[RecordedLoop]:
@@ -691,11 +800,24 @@ def parts_in(paths: Sequence[Path]) -> list[RecordedLoop]:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Collect or merge, as the arguments say, and return the exit status."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", nargs="+", metavar="WHAT", help="all, gpu_bound, cpu_bound (or both), or merge")
-    parser.add_argument("--seconds", type=float, default=540, help="begin no gate that would end later (default 540)")
-    parser.add_argument("--only", choices=tuple(KINDS), action="append", help="of all: this loop alone")
-    parser.add_argument("--slot", type=int, default=0, help="number of this process among several side by side")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "what", nargs="+", metavar="WHAT", help="all, gpu_bound, cpu_bound (or both), or merge"
+    )
+    parser.add_argument(
+        "--seconds",
+        type=float,
+        default=540,
+        help="begin no gate that would end later (default 540)",
+    )
+    parser.add_argument(
+        "--only", choices=tuple(KINDS), action="append", help="of all: this loop alone"
+    )
+    parser.add_argument(
+        "--slot", type=int, default=0, help="number of this process among several side by side"
+    )
     parser.add_argument("--cores", help="CPUs to run on, as in 0-15,64")
     parser.add_argument(
         "--have",
@@ -724,10 +846,18 @@ def main(argv: Sequence[str] | None = None) -> int:
         with ending_as_on_ctrl_c():
             if loops == ["all"]:
                 loops_of_all = words.only or tuple(KINDS)
-                return collect_on_all(Path(folder), seconds=words.seconds, loops=loops_of_all, have=words.have)
+                return collect_on_all(
+                    Path(folder), seconds=words.seconds, loops=loops_of_all, have=words.have
+                )
             if words.cores:
                 os.sched_setaffinity(0, _cores(words.cores))
-            collect(Path(folder), loops, seconds=words.seconds, slot=words.slot, had=parts_in(words.have))
+            collect(
+                Path(folder),
+                loops,
+                seconds=words.seconds,
+                slot=words.slot,
+                had=parts_in(words.have),
+            )
     except KeyboardInterrupt:
         print("interrupted; what was made is kept")
         return 130

@@ -51,7 +51,10 @@ class Cells:
     """All cells, by what they are of."""
 
     def __init__(self, cells: Iterable[Cell]) -> None:
-        self._found = {(cell.gate, cell.baseline, cell.workloads, cell.change, cell.population): cell for cell in cells}
+        self._found = {
+            (cell.gate, cell.baseline, cell.workloads, cell.change, cell.population): cell
+            for cell in cells
+        }
 
     def of(
         self,
@@ -60,7 +63,12 @@ class Cells:
         scenario: Scenario = SCENARIO,
     ) -> list[Cell]:
         """The cells of these populations."""
-        where = (scenario.gate, baseline_name(scenario.blessed_runs), scenario.workloads, str(change))
+        where = (
+            scenario.gate,
+            baseline_name(scenario.blessed_runs),
+            scenario.workloads,
+            str(change),
+        )
         return [self._found[*where, population] for population in populations]
 
 
@@ -94,7 +102,9 @@ def processes(cells: Sequence[Cell]) -> Estimate:
     found = []
     for cell in cells:
         mean_of = cell.mean_processes
-        square = sum(of * (number - mean_of) ** 2 for number, of in cell.processes.items()) / cell.gates
+        square = (
+            sum(of * (number - mean_of) ** 2 for number, of in cell.processes.items()) / cell.gates
+        )
         found.append(Estimate(mean_of, math.sqrt(square / cell.gates)))
     return _mean(found)
 
@@ -103,8 +113,13 @@ def median_processes(cells: Sequence[Cell]) -> Estimate:
     """Processes that half of all gates need at most."""
     numbers = sorted({number for cell in cells for number in cell.processes})
     half = sum(cell.gates for cell in cells) / 2
-    upto = (sum(of for cell in cells for made, of in cell.processes.items() if made <= number) for number in numbers)
-    return Estimate(next(number for number, of in zip(numbers, upto, strict=True) if of >= half), 0.0)
+    upto = (
+        sum(of for cell in cells for made, of in cell.processes.items() if made <= number)
+        for number in numbers
+    )
+    return Estimate(
+        next(number for number, of in zip(numbers, upto, strict=True) if of >= half), 0.0
+    )
 
 
 def _estimate(times: int, of: int) -> Estimate:
@@ -114,7 +129,8 @@ def _estimate(times: int, of: int) -> Estimate:
 
 def _mean(found: Sequence[Estimate]) -> Estimate:
     return Estimate(
-        sum(one.value for one in found) / len(found), math.sqrt(sum(one.error**2 for one in found)) / len(found)
+        sum(one.value for one in found) / len(found),
+        math.sqrt(sum(one.error**2 for one in found)) / len(found),
     )
 
 
@@ -152,12 +168,22 @@ def _alarms(
     return Goal(what, designed, goal, lambda cells: of(cells.of(_ALL, change, scenario), regressed))
 
 
-def _power(what: str, designed: float, goal: float, change: Change, populations: Sequence[str] = _ALL) -> Goal:
+def _power(
+    what: str, designed: float, goal: float, change: Change, populations: Sequence[str] = _ALL
+) -> Goal:
     what = f"{change} found, {what}"
-    return Goal(what, designed, goal, lambda cells: mean(cells.of(populations, change), regressed), at_least=True)
+    return Goal(
+        what,
+        designed,
+        goal,
+        lambda cells: mean(cells.of(populations, change), regressed),
+        at_least=True,
+    )
 
 
-def _opened(what: str, designed: float, goal: float, change: Change, populations: Sequence[str] = _ALL) -> Goal:
+def _opened(
+    what: str, designed: float, goal: float, change: Change, populations: Sequence[str] = _ALL
+) -> Goal:
     what = f"{change}, PASSED, {what}"
     return Goal(what, designed, goal, lambda cells: mean(cells.of(populations, change), passed))
 
@@ -168,12 +194,19 @@ def _open(what: str, designed: float, goal: float, populations: Sequence[str]) -
 
 
 def _families(
-    what: str, designed: float, goal: float, populations: Sequence[str], *, scenario: Scenario = SCENARIO
+    what: str,
+    designed: float,
+    goal: float,
+    populations: Sequence[str],
+    *,
+    scenario: Scenario = SCENARIO,
 ) -> Goal:
     scenario = replace(scenario, workloads=FAMILY)
 
     def found(cells: Cells) -> Estimate:
-        return max(map(families, cells.of(populations, UNCHANGED, scenario)), key=attrgetter("value"))
+        return max(
+            map(families, cells.of(populations, UNCHANGED, scenario)), key=attrgetter("value")
+        )
 
     return Goal(f"seven unchanged workloads, one REGRESSED, {what}", designed, goal, found)
 
@@ -191,14 +224,41 @@ GOALS: Final = (
     _opened(_MEAN, 3.7, 4, HALF),
     _opened(_MEAN, 17, 17, THIRD),
     *(_power(_MEAN, goal, goal, change) for change, goal in zip(KERNEL, (97, 100), strict=True)),
-    *(_power("0.5/0.5", goal, goal, change, ["0.5/0.5"]) for change, goal in zip(IDLE, (95, 100, 100), strict=True)),
+    *(
+        _power("0.5/0.5", goal, goal, change, ["0.5/0.5"])
+        for change, goal in zip(IDLE, (95, 100, 100), strict=True)
+    ),
     *(_power(_MEAN, goal, goal, change) for change, goal in zip(IDLE, (89, 94, 97), strict=True)),
     _power(_MEAN, 98, 97, COPY),
     _opened("5/1", 0, 0, NEARLY_FIVE, ["5/1"]),
-    Goal(f"processes, unchanged, {_MEAN}", 11.1, 11.1, lambda cells: processes(cells.of(_ALL)), unit=""),
-    Goal(f"processes, {IDLE[-1]}, {_MEAN}", 11.7, 11.7, lambda cells: processes(cells.of(_ALL, IDLE[-1])), unit=""),
-    Goal("processes, unchanged, median", 9, 9, lambda cells: median_processes(cells.of(_ALL)), unit=""),
-    Goal("processes, unchanged, median, 0.3/0.2", 5, 5, lambda cells: median_processes(cells.of(_QUIET)), unit=""),
+    Goal(
+        f"processes, unchanged, {_MEAN}",
+        11.1,
+        11.1,
+        lambda cells: processes(cells.of(_ALL)),
+        unit="",
+    ),
+    Goal(
+        f"processes, {IDLE[-1]}, {_MEAN}",
+        11.7,
+        11.7,
+        lambda cells: processes(cells.of(_ALL, IDLE[-1])),
+        unit="",
+    ),
+    Goal(
+        "processes, unchanged, median",
+        9,
+        9,
+        lambda cells: median_processes(cells.of(_ALL)),
+        unit="",
+    ),
+    Goal(
+        "processes, unchanged, median, 0.3/0.2",
+        5,
+        5,
+        lambda cells: median_processes(cells.of(_QUIET)),
+        unit="",
+    ),
     _families("stored 10x5, worst", 0.7, 1, _ALL, scenario=STORED[1]),
     Goal(
         "stored 5x1, unchanged, PASSED, 0.3/0.2",

@@ -29,7 +29,9 @@ def gpu_bound(steps: Steps) -> None:
     width, depth, batch = (4096, 4, 1536) if CUDA else (256, 4, 64)
     torch.manual_seed(0)
     torch.backends.cuda.matmul.allow_tf32 = True
-    layers = [layer for _ in range(depth) for layer in (nn.Linear(width, width, device=DEVICE), nn.ReLU())]
+    layers = [
+        layer for _ in range(depth) for layer in (nn.Linear(width, width, device=DEVICE), nn.ReLU())
+    ]
     model = nn.Sequential(*layers)
     parameters = list(model.parameters())
     host = torch.randn(batch, width)
@@ -57,7 +59,8 @@ def cpu_bound(steps: Steps) -> None:
     width, depth, batch = (128, 11, 64) if CUDA else (16, 11, 4)
     torch.manual_seed(0)
     blocks = nn.ModuleList(
-        nn.Sequential(nn.Linear(width, width), nn.GELU(), nn.Linear(width, width)) for _ in range(depth)
+        nn.Sequential(nn.Linear(width, width), nn.GELU(), nn.Linear(width, width))
+        for _ in range(depth)
     ).to(DEVICE)
     parameters = list(blocks.parameters())
     momenta = [torch.zeros_like(parameter) for parameter in parameters]

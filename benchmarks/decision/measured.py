@@ -22,7 +22,17 @@ from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
 from benchmarks.decision.populations import Values as Times
-from benchmarks.decision.simulate import MAX_RUNS, OPEN, PASSED, REGRESSED, TIMES, How, all_pass, look, settle
+from benchmarks.decision.simulate import (
+    MAX_RUNS,
+    OPEN,
+    PASSED,
+    REGRESSED,
+    TIMES,
+    How,
+    all_pass,
+    look,
+    settle,
+)
 from perfgate.judge.looks import DUET_PLAN, INTERLEAVED_PLAN, SCREEN_PLAN
 from perfgate.metrics.windows import capped_mean
 from perfgate.model.baseline import Baseline, Result
@@ -33,7 +43,9 @@ from perfgate.model.sample import Run
 from perfgate.model.verdict import Stage, Verdict
 
 if TYPE_CHECKING:
-    from benchmarks.decision.peers import Peer  # needs the peers, which a machine that only records has not
+    from benchmarks.decision.peers import (
+        Peer,
+    )  # needs the peers, which a machine that only records has not
 
 THEN: Final = "perfgate, as it was then"
 AB_NOW: Final = "perfgate now, A/B run by all times"
@@ -41,7 +53,9 @@ AB_NOW: Final = "perfgate now, A/B run by all times"
 SCREEN_NOW: Final = "perfgate now, screen by kernels, idle time and copies"
 """Judged again from the runs that were made alone; blessed runs hold no periods, so nothing of their steps."""
 OWN: Final = (THEN, AB_NOW, SCREEN_NOW)
-_SCREENED: Final[tuple[Metric, ...]] = tuple(metric for metric in TIMES if metric is not Metric.STEP_MS)
+_SCREENED: Final[tuple[Metric, ...]] = tuple(
+    metric for metric in TIMES if metric is not Metric.STEP_MS
+)
 _FEWEST_RUNS: Final = 3
 _DIGITS: Final = 6
 SPENT: Final = "spin"
@@ -111,7 +125,9 @@ class RecordedGate(Record):
         if self.runs != given:
             raise ValueError(f"runs is {self.runs}, the values given are of {given} runs")
         if self.interleaved and len(self.interleaved) != len(self.reference):
-            raise ValueError(f"{len(self.interleaved)} interleaved runs have {len(self.reference)} other sides")
+            raise ValueError(
+                f"{len(self.interleaved)} interleaved runs have {len(self.reference)} other sides"
+            )
         return self
 
 
@@ -275,7 +291,8 @@ def _short(value: float) -> float:
 def _run_of(run: Run) -> RecordedRun:
     periods = run.processes[0].periods_ms if len(run.processes) == 1 else ()
     return RecordedRun(
-        values=_rounded(run.measured()), periods_us=tuple(round(1000 * period_ms) for period_ms in periods)
+        values=_rounded(run.measured()),
+        periods_us=tuple(round(1000 * period_ms) for period_ms in periods),
     )
 
 
@@ -285,7 +302,12 @@ def by_budgets(recording: Recording) -> Recording:
     for loop in recording.loops:
         made: list[RecordedGate | Spoilt] = [*loop.gates, *loop.spoilt]
         for budgets in ({}, *(one.budgets for one in made if one.budgets)):
-            name = ", ".join((loop.name, *(f"{metric} held to {budget:.3g}" for metric, budget in budgets.items())))
+            name = ", ".join(
+                (
+                    loop.name,
+                    *(f"{metric} held to {budget:.3g}" for metric, budget in budgets.items()),
+                )
+            )
             own = {
                 "name": name,
                 "gates": tuple(gate for gate in loop.gates if gate.budgets == budgets),
@@ -294,7 +316,9 @@ def by_budgets(recording: Recording) -> Recording:
             part = loop.model_copy(update=own)
             if part not in found:
                 found.append(part)
-    found.sort(key=lambda part: [loop.name for loop in recording.loops].index(part.name.partition(",")[0]))
+    found.sort(
+        key=lambda part: [loop.name for loop in recording.loops].index(part.name.partition(",")[0])
+    )
     return recording.model_copy(update={"loops": tuple(found)})
 
 
@@ -377,7 +401,9 @@ def _change_of(part: RecordedLoop, gate: RecordedGate, metric: Metric) -> float 
         return median(ratios) - 1 if ratios else None
     then = [run.values for run in gate.reference or part.baseline]
     now = [run.values for run in gate.candidate[-len(gate.reference) :]]
-    before, after = ([value for values in side if (value := values.get(metric))] for side in (then, now))
+    before, after = (
+        [value for values in side if (value := values.get(metric))] for side in (then, now)
+    )
     return median(after) / median(before) - 1 if before and after else None
 
 
@@ -385,11 +411,16 @@ def samples_of(loop: RecordedLoop, gate: RecordedGate) -> tuple[list[float], lis
     """The step times in ms that a peer has of a gate, before and after, and how many runs the gate made for them."""
     then = [run.values for run in (gate.reference if gate.interleaved else loop.baseline)]
     now = [run.values for run in gate.interleaved or gate.candidate]
-    before, after = ([values[Metric.STEP_MS] for values in side if Metric.STEP_MS in values] for side in (then, now))
+    before, after = (
+        [values[Metric.STEP_MS] for values in side if Metric.STEP_MS in values]
+        for side in (then, now)
+    )
     return before, after, len(after) + (len(before) if gate.interleaved else 0)
 
 
-def _judge_gate(loop: RecordedLoop, gate: RecordedGate, peers: Sequence[Peer]) -> dict[str, tuple[int, int]]:
+def _judge_gate(
+    loop: RecordedLoop, gate: RecordedGate, peers: Sequence[Peer]
+) -> dict[str, tuple[int, int]]:
     """Return by rule what it said of this gate, and on how many runs."""
     before, after, made = samples_of(loop, gate)
     enough = min(len(before), len(after)) >= _FEWEST_RUNS
@@ -417,7 +448,9 @@ def _ab_now(gate: RecordedGate) -> tuple[int, int]:
 def _screen_now(loop: RecordedLoop, gate: RecordedGate) -> tuple[int, int]:
     stored = {metric: np.array([[run.values[metric] for run in loop.baseline]]) for metric in TIMES}
     occasion_runs = tuple(Counter(run.occasion for run in loop.baseline).values())
-    how = How(occasion_runs=occasion_runs, shares=len(_SCREENED), metrics=_SCREENED, budgets=gate.budgets)
+    how = How(
+        occasion_runs=occasion_runs, shares=len(_SCREENED), metrics=_SCREENED, budgets=gate.budgets
+    )
     alone, runs = _alone(gate), 0
     for runs in (number for number in SCREEN_PLAN.looks if number <= len(alone)):
         now: Times = {metric: _values(alone[:runs], metric) for metric in _SCREENED}
@@ -433,7 +466,9 @@ def _alone(gate: RecordedGate) -> Sequence[RecordedRun]:
 
 def _values(runs: Sequence[RecordedRun], metric: Metric) -> NDArray[np.float64]:
     """Of one gate, as an array of many; the value of a step is made of its periods where they are there."""
-    return np.array([[_step_ms(run) if metric is Metric.STEP_MS else run.values[metric] for run in runs]])
+    return np.array(
+        [[_step_ms(run) if metric is Metric.STEP_MS else run.values[metric] for run in runs]]
+    )
 
 
 def _step_ms(run: RecordedRun) -> float:

@@ -15,7 +15,9 @@ from multiprocessing import Pool
 from typing import Final, cast
 
 import numpy as np
-from asv.commands.compare import _is_result_better  # what `asv compare` and `asv continuous` print "+" by
+from asv.commands.compare import (
+    _is_result_better,
+)  # what `asv compare` and `asv continuous` print "+" by
 from asv_runner.statistics import compute_stats
 from pytest_benchmark.stats import Stats
 from pytest_benchmark.utils import parse_compare_fail
@@ -63,7 +65,10 @@ def _asv(factor: float, *, record_samples: bool) -> Rule:
         sides = [[value / 1000 for value in values] for values in (before, after)]
         (then, then_stats), (now, now_stats) = (compute_stats(values, 1) for values in sides)
         samples = sides if record_samples else (None, None)
-        return cast("bool", _is_result_better(then, now, (then_stats, samples[0]), (now_stats, samples[1]), factor))
+        return cast(
+            "bool",
+            _is_result_better(then, now, (then_stats, samples[0]), (now_stats, samples[1]), factor),
+        )
 
     return slower
 
@@ -105,9 +110,18 @@ def judge(population: Population, change: Change, *, gates: int) -> list[PeerCel
         sides = [side[Metric.STEP_MS] for side in (fresh if peer.alongside else stored)]
         if peer.alongside:
             sides = [side[:, :PAIRS_ALONGSIDE] for side in sides]
-        slower = sum(peer.slower(before.tolist(), after.tolist()) for before, after in zip(*sides, strict=True))
+        slower = sum(
+            peer.slower(before.tolist(), after.tolist())
+            for before, after in zip(*sides, strict=True)
+        )
         found.append(
-            PeerCell(peer=peer.name, change=str(change), population=population.name, gates=gates, slower=slower)
+            PeerCell(
+                peer=peer.name,
+                change=str(change),
+                population=population.name,
+                gates=gates,
+                slower=slower,
+            )
         )
     return found
 
@@ -115,10 +129,20 @@ def judge(population: Population, change: Change, *, gates: int) -> list[PeerCel
 def simulate(*, gates: int, processes: int = 2) -> list[PeerCell]:
     """Judge what the goals ask of perfgate, and what is drawn: every population, unchanged and slower."""
     drawn = [population for population in (*POPULATIONS, *MORE) if population.name in DRAWN]
-    tasks = {(change, population.name): population for change in (UNCHANGED, *IDLE) for population in POPULATIONS}
-    tasks |= {(change, population.name): population for change in (UNCHANGED, *CURVE) for population in drawn}
+    tasks = {
+        (change, population.name): population
+        for change in (UNCHANGED, *IDLE)
+        for population in POPULATIONS
+    }
+    tasks |= {
+        (change, population.name): population
+        for change in (UNCHANGED, *CURVE)
+        for population in drawn
+    }
     with Pool(processes) as pool:
-        found = pool.starmap(partial(judge, gates=gates), [(of, change) for (change, _), of in tasks.items()], 1)
+        found = pool.starmap(
+            partial(judge, gates=gates), [(of, change) for (change, _), of in tasks.items()], 1
+        )
     return [cell for cells in found for cell in cells]
 
 

@@ -32,7 +32,11 @@ LINES: Final = (
 )
 """From front to back; colours of Okabe and Ito, which most colour-blind readers tell apart."""
 PANELS: Final = dict(
-    zip(DRAWN, ("quiet GPU-bound loop, SD 0.3 %", "noisy loop, SD 2 %", "launch-bound loop, SD 3 %"), strict=True)
+    zip(
+        DRAWN,
+        ("quiet GPU-bound loop, SD 0.3 %", "noisy loop, SD 2 %", "launch-bound loop, SD 3 %"),
+        strict=True,
+    )
 )
 _STYLE: Final = {
     "svg.hashsalt": "perfgate",
@@ -52,9 +56,13 @@ def svg(simulated: Simulated) -> str:
     shares: dict[tuple[str, str], dict[str, float]] = {}
     for cell in simulated.cells:
         if (cell.gate, cell.baseline, cell.workloads) == (Gate.AB_RUN, "5x1", 1):
-            shares.setdefault((PERFGATE, cell.population), {})[cell.change] = 100 * cell.regressed / cell.gates
+            shares.setdefault((PERFGATE, cell.population), {})[cell.change] = (
+                100 * cell.regressed / cell.gates
+            )
     for peer in simulated.peers:
-        shares.setdefault((peer.peer, peer.population), {})[peer.change] = 100 * peer.slower / peer.gates
+        shares.setdefault((peer.peer, peer.population), {})[peer.change] = (
+            100 * peer.slower / peer.gates
+        )
     with mpl.rc_context(_STYLE):
         figure = Figure(figsize=(9.0, 3.4), facecolor="white")
         for panel, (population, title) in zip(
@@ -78,7 +86,12 @@ def svg(simulated: Simulated) -> str:
             panel.set(xlim=(0, 5.1), ylim=(0, 100), xlabel="loss of idle time, % of a step")
             panel.grid(axis="y", color="#e6e6e6", linewidth=0.6)
         figure.axes[0].set_ylabel("gates called slower, %")
-        figure.legend(*figure.axes[0].get_legend_handles_labels(), loc="lower center", ncols=len(LINES), frameon=False)
+        figure.legend(
+            *figure.axes[0].get_legend_handles_labels(),
+            loc="lower center",
+            ncols=len(LINES),
+            frameon=False,
+        )
         figure.subplots_adjust(left=0.07, right=0.985, top=0.92, bottom=0.26, wspace=0.08)
         text = StringIO()
         figure.savefig(text, format="svg", metadata={"Date": None, "Creator": None})

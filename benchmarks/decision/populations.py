@@ -40,8 +40,12 @@ class Profile:
     noise: tuple[float, float, float]
 
 
-GPU_BOUND: Final = Profile(step=10, kernel=8, idle=0.5, exposed=1.2, copy=1.4, noise=(0.20, 0.89, 0.40))
-LAUNCH_BOUND: Final = Profile(step=5, kernel=0.66, idle=4.2, exposed=0, copy=0.05, noise=(0.05, 0.998, 0.03))
+GPU_BOUND: Final = Profile(
+    step=10, kernel=8, idle=0.5, exposed=1.2, copy=1.4, noise=(0.20, 0.89, 0.40)
+)
+LAUNCH_BOUND: Final = Profile(
+    step=5, kernel=0.66, idle=4.2, exposed=0, copy=0.05, noise=(0.05, 0.998, 0.03)
+)
 KERNELS_VARY: Final = Profile(step=10, kernel=8, idle=0.5, exposed=1.2, copy=1.4, noise=(1, 0, 0))
 
 
@@ -132,11 +136,21 @@ class World:
     def __post_init__(self) -> None:
         """Draw all noise, in an order that does not depend on the change: only that differs between changes."""
         population, gates = self.population, self.gates
-        rng = self._rng = np.random.default_rng([SEED, *population.name.encode(), len(self.blessed_runs)])
-        self._apart = rng.uniform(*population.modes, size=(gates, 1)) if population.modes else np.zeros((gates, 1))
+        rng = self._rng = np.random.default_rng(
+            [SEED, *population.name.encode(), len(self.blessed_runs)]
+        )
+        self._apart = (
+            rng.uniform(*population.modes, size=(gates, 1))
+            if population.modes
+            else np.zeros((gates, 1))
+        )
         self._slow_mode = rng.uniform(*SLOW_MODE_SHARE, size=(gates, 1))
-        noise = [self._noise(runs, population.run_sd) + self._occasion() for runs in self.blessed_runs]
-        self.blessed = self._times(np.concatenate(noise, axis=-1), self._added(sum(self.blessed_runs)))
+        noise = [
+            self._noise(runs, population.run_sd) + self._occasion() for runs in self.blessed_runs
+        ]
+        self.blessed = self._times(
+            np.concatenate(noise, axis=-1), self._added(sum(self.blessed_runs))
+        )
         run_sd = population.run_sd if population.gated_sd is None else population.gated_sd
         self._here = self._noise(_PROCESSES, run_sd) + self._occasion()
         self._extra = self._added(_PROCESSES)
@@ -155,7 +169,9 @@ class World:
         place = np.arange(_PAIRS)
         if in_blocks:
             there = here = after + 2 * place
-            return self._gated(there, own=self._own[0]), self._gated(here, own=self._own[1], is_candidate=True)
+            return self._gated(there, own=self._own[0]), self._gated(
+                here, own=self._own[1], is_candidate=True
+            )
         there, here = after + 2 * place + place % 2, after + 2 * place + 1 - place % 2
         return self._gated(there), self._gated(here, is_candidate=True)
 
@@ -165,7 +181,9 @@ class World:
             return np.asarray(self._rng.standard_t(3, size=shape) / np.sqrt(3) * sd)
         noise = self._rng.normal(size=shape)
         for run in range(1, runs if correlation else 0):
-            noise[..., run] = correlation * noise[..., run - 1] + np.sqrt(1 - correlation**2) * noise[..., run]
+            noise[..., run] = (
+                correlation * noise[..., run - 1] + np.sqrt(1 - correlation**2) * noise[..., run]
+            )
         return np.asarray(noise * sd)
 
     def _occasion(self) -> Floats:
@@ -174,13 +192,24 @@ class World:
     def _added(self, runs: int) -> Floats:
         is_outlier, is_slow = self._rng.random((2, self.gates, runs))
         lost = self._rng.uniform(*OUTLIER_LOSS, size=(self.gates, runs))
-        return np.asarray((is_outlier < self.population.outliers) * lost + (is_slow < self._slow_mode) * self._apart)
+        return np.asarray(
+            (is_outlier < self.population.outliers) * lost
+            + (is_slow < self._slow_mode) * self._apart
+        )
 
-    def _gated(self, processes: np.ndarray, *, own: Floats | None = None, is_candidate: bool = False) -> Values:
+    def _gated(
+        self, processes: np.ndarray, *, own: Floats | None = None, is_candidate: bool = False
+    ) -> Values:
         extra = self._extra[:, processes]
         if is_candidate:
             extra = extra + SLOW_PROCESS_LOSS * (self._luck[:, processes] < self.change.slow)
-        return self._times(self._here[..., processes], extra, own=own, change=self.change, is_candidate=is_candidate)
+        return self._times(
+            self._here[..., processes],
+            extra,
+            own=own,
+            change=self.change,
+            is_candidate=is_candidate,
+        )
 
     def _times(
         self,
@@ -196,10 +225,16 @@ class World:
         lost = {change.part: change.loss} if is_candidate else {}
         kernel_share, idle_share, copy_share = of.noise
         kernel = of.step * kernel_share * noise[:, 0]
-        kernel = kernel + of.kernel * (OWN_OF_A_BLOCK["kernel"] * own[:, 0] + lost.get(Metric.KERNEL_MS, 0.0))
+        kernel = kernel + of.kernel * (
+            OWN_OF_A_BLOCK["kernel"] * own[:, 0] + lost.get(Metric.KERNEL_MS, 0.0)
+        )
         idle = of.step * (idle_share * noise[:, 1] + OWN_OF_A_BLOCK["idle"] * own[:, 1] + extra)
         idle = idle + of.step * lost.get(Metric.GAP_MS, 0.0)
-        copy = of.step * (copy_share * noise[:, 2] + OWN_OF_A_BLOCK["copy"] * own[:, 2] + lost.get(Metric.H2D_MS, 0.0))
+        copy = of.step * (
+            copy_share * noise[:, 2]
+            + OWN_OF_A_BLOCK["copy"] * own[:, 2]
+            + lost.get(Metric.H2D_MS, 0.0)
+        )
         speed = 1 + change.machine
         return {
             Metric.STEP_MS: (of.step + kernel + idle + copy) * speed,

@@ -46,7 +46,11 @@ class Results(Record):
 
 def load(path: Path) -> Results:
     """Read what was found before; nothing where there is no file."""
-    return Results.model_validate_json(path.read_text(encoding="utf-8")) if path.exists() else Results()
+    return (
+        Results.model_validate_json(path.read_text(encoding="utf-8"))
+        if path.exists()
+        else Results()
+    )
 
 
 def as_json(results: Results) -> str:

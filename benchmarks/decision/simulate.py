@@ -55,7 +55,9 @@ class Scenario:
     workloads: int = 1
 
 
-STORED: Final = tuple(Scenario(gate=Gate.STORED, blessed_runs=runs) for runs in (ONE_OCCASION, FIVE_OCCASIONS))
+STORED: Final = tuple(
+    Scenario(gate=Gate.STORED, blessed_runs=runs) for runs in (ONE_OCCASION, FIVE_OCCASIONS)
+)
 
 
 class Cell(Record):
@@ -124,7 +126,9 @@ def scenarios() -> Iterable[tuple[Scenario, Population]]:
     everywhere = [UNCHANGED, *IDLE, HALF]
     found: dict[tuple[Scenario, str], Population] = {}
 
-    def add(scenario: Scenario, populations: Sequence[Population], changes: Sequence[Change]) -> None:
+    def add(
+        scenario: Scenario, populations: Sequence[Population], changes: Sequence[Change]
+    ) -> None:
         for change in changes:
             for population in populations:
                 found[replace(scenario, change=change), population.name] = population
@@ -155,7 +159,12 @@ def _cell(task: tuple[Scenario, Population, float]) -> Cell:
 
 def cell(scenario: Scenario, population: Population, *, gates: int) -> Cell:
     """Run so many gates, a multiple of the workloads that are gated together."""
-    world = World(population=population, gates=gates, blessed_runs=scenario.blessed_runs, change=scenario.change)
+    world = World(
+        population=population,
+        gates=gates,
+        blessed_runs=scenario.blessed_runs,
+        change=scenario.change,
+    )
     walked = Walk(world, scenario)
     walked.walk(scenario.gate)
     regressed = walked.outcome == REGRESSED
@@ -200,7 +209,9 @@ class Walk:
         match gate:
             case Gate.STORED:
                 alone = world.alone(STORED_PLAN.most_runs)
-                self.outcome, self.processes = settle(STORED_PLAN, world.blessed, alone, self._how, most=MAX_RUNS)
+                self.outcome, self.processes = settle(
+                    STORED_PLAN, world.blessed, alone, self._how, most=MAX_RUNS
+                )
             case Gate.INTERLEAVED:
                 self._pair(INTERLEAVED_PLAN, everyone, screened=0)
             case Gate.AB_RUN:
@@ -217,7 +228,9 @@ class Walk:
         self.outcome[gates] = PASSED
 
     def _screened(self, gates: Ints, runs: int) -> dict[Metric, Look]:
-        stored, alone = (_of(gates, side) for side in (self._world.blessed, self._world.alone(runs)))
+        stored, alone = (
+            _of(gates, side) for side in (self._world.blessed, self._world.alone(runs))
+        )
         return look(SCREEN_PLAN, stored, alone, self._how, is_last=True)
 
     def _pair(self, plan: Plan, gates: Ints, *, screened: int) -> None:
@@ -228,7 +241,13 @@ class Walk:
         stored = _of(gates, self._world.blessed)
         most = (MAX_RUNS - before) // 2
         self.outcome[gates], pairs = settle(
-            plan, _of(gates, there), _of(gates, here), self._how, most=most, alone=alone, stored=stored
+            plan,
+            _of(gates, there),
+            _of(gates, here),
+            self._how,
+            most=most,
+            alone=alone,
+            stored=stored,
         )
         self.processes[gates] = before + 2 * pairs
 
@@ -257,7 +276,16 @@ def settle(
         usual = _of(live, stored) if plan.in_pairs and stored is not None else there
         is_last = runs == most and runs > plan.looks[-2]
         then = None if stored is None else _of(live, stored)
-        looks = look(plan, there, _of(live, after, runs), how, is_last=is_last, alone=own, usual=usual, stored=then)
+        looks = look(
+            plan,
+            there,
+            _of(live, after, runs),
+            how,
+            is_last=is_last,
+            alone=own,
+            usual=usual,
+            stored=then,
+        )
         loses = np.any([one.loses for one in looks.values()], axis=0)
         outcome[live] = np.where(all_pass(looks), PASSED, np.where(loses, REGRESSED, OPEN))
         live = live[outcome[live] == OPEN]
@@ -276,7 +304,9 @@ def look(
     stored: Values | None = None,
 ) -> dict[Metric, Look]:
     """Judge each time metric once, as `perfgate.judge.rows` does for one gate."""
-    of_kernels = np.median(before[Metric.STEP_MS], axis=-1) / np.median(before[Metric.KERNEL_MS], axis=-1)
+    of_kernels = np.median(before[Metric.STEP_MS], axis=-1) / np.median(
+        before[Metric.KERNEL_MS], axis=-1
+    )
     of_step = budget_of(Metric.STEP_MS, how.budgets) or 0.0
     found: dict[Metric, Look] = {}
     for metric in how.metrics:
@@ -289,7 +319,9 @@ def look(
             prior_sd=spec.prior_sd,
             occasion_sd=spec.occasion_sd,
             block_sd=spec.block_sd,
-            least_loss=np.log1p(PART_OF_STEP * of_step * of_kernels) if metric is Metric.KERNEL_MS else 0.0,
+            least_loss=np.log1p(PART_OF_STEP * of_step * of_kernels)
+            if metric is Metric.KERNEL_MS
+            else 0.0,
             occasion_runs=how.occasion_runs,
             shares=how.shares,
             plan=plan,
@@ -297,12 +329,16 @@ def look(
         slow, extreme = None, np.zeros(len(of_kernels), dtype=np.bool_)
         if alone is not None and usual is not None:
             sides = _in_basis(metric, usual, alone)
-            slow = slow_runs(*sides, keep(sides, prior_sd=rule.prior_sd, budget=rule.limit).threshold)
+            slow = slow_runs(
+                *sides, keep(sides, prior_sd=rule.prior_sd, budget=rule.limit).threshold
+            )
         if alone is not None and stored is not None:
             then = _in_basis(metric, stored, alone)
             extreme = keep(then, prior_sd=rule.prior_sd, budget=rule.limit).any_extreme
         sides = _in_basis(metric, before, after)
-        found[metric] = look_at(rule, *sides, is_last=is_last, slow_before=slow, extreme_before=extreme)
+        found[metric] = look_at(
+            rule, *sides, is_last=is_last, slow_before=slow, extreme_before=extreme
+        )
     return found
 
 
@@ -311,7 +347,9 @@ def _in_basis(metric: Metric, before: Values, after: Values) -> tuple[Floats, Fl
     assert spec is not None  # of a time metric that is gated
     of = Metric.STEP_MS if spec.basis is Basis.STEP else metric
     reference = np.median(before[of], axis=-1, keepdims=True)
-    return in_basis(before[metric], spec.basis, reference), in_basis(after[metric], spec.basis, reference)
+    return in_basis(before[metric], spec.basis, reference), in_basis(
+        after[metric], spec.basis, reference
+    )
 
 
 def all_pass(looks: Mapping[Metric, Look]) -> Flags:

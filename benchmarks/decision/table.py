@@ -85,7 +85,13 @@ def goals_table(cells: Cells) -> Iterator[str]:
         estimate = goal.found(cells)
         sign = ">=" if goal.at_least else "<="
         found = f"{estimate.value:.2f} ± {estimate.error:.2f}{goal.unit}"
-        yield _row(goal.what, f"{sign} {goal.goal:g}{goal.unit}", f"{goal.designed:g}", found, goal.word(estimate))
+        yield _row(
+            goal.what,
+            f"{sign} {goal.goal:g}{goal.unit}",
+            f"{goal.designed:g}",
+            found,
+            goal.word(estimate),
+        )
 
 
 def _simulated(simulated: Simulated) -> list[str]:
@@ -146,7 +152,10 @@ def _shares(
     names = [population.name for population in populations]
     yield _row("%", *(title for title, _, _ in columns), "processes, unchanged")
     yield _row("---", *["---:"] * (len(columns) + 1))
-    found = [[share(cell, count).value for cell in cells.of(names, change, scenario)] for _, change, count in columns]
+    found = [
+        [share(cell, count).value for cell in cells.of(names, change, scenario)]
+        for _, change, count in columns
+    ]
     made = [cell.mean_processes for cell in cells.of(names, UNCHANGED, scenario)]
     for name, *shares, number in zip(names, *found, made, strict=True):
         yield _row(name, *map(_percent, shares), f"{number:.1f}")
@@ -182,10 +191,14 @@ def _beside_peers(simulated: Simulated) -> Iterator[str]:
         "compares intervals. Welch and Mann-Whitney ask whether anything got slower at all, not whether by a budget."
     )
     yield ""
-    yield _row("%", "false alarms", "worst", *(f"found: +{100 * change.loss:.0f} %" for change in IDLE))
+    yield _row(
+        "%", "false alarms", "worst", *(f"found: +{100 * change.loss:.0f} %" for change in IDLE)
+    )
     yield _row("---", *["---:"] * (len(changes) + 1))
     for rule in dict.fromkeys(rule for rule, _ in said):
-        alarms, *power = ([100 * said[rule, str(change)][name] for name in names] for change in changes)
+        alarms, *power = (
+            [100 * said[rule, str(change)][name] for name in names] for change in changes
+        )
         means = (_percent(sum(shares) / len(shares)) for shares in power)
         yield _row(rule, _percent(sum(alarms) / len(alarms)), _percent(max(alarms)), *means)
 
@@ -193,7 +206,11 @@ def _beside_peers(simulated: Simulated) -> Iterator[str]:
 def _percent(value: float) -> str:
     """Write a share so that neither a rare event looks like none, nor one miss like no miss."""
     return (
-        f"{value:.2f}" if 0 < value < 1 or 99 < value < 100 else f"{value:.0f}" if value in (0, 100) else f"{value:.1f}"
+        f"{value:.2f}"
+        if 0 < value < 1 or 99 < value < 100
+        else f"{value:.0f}"
+        if value in (0, 100)
+        else f"{value:.1f}"
     )
 
 
@@ -230,7 +247,9 @@ def _measured(measured: Measured) -> list[str]:
         slowdowns = sorted({one.slowdown for one in found})
         lines += ["", f"### {loop} ({found[0].kind})", ""]
         lines += _likeness([told for told in measured.told if told.loop == loop])
-        lines.append(_row("rule", *("unchanged" if not s else f"{s:.1%} slower" for s in slowdowns)))
+        lines.append(
+            _row("rule", *("unchanged" if not s else f"{s:.1%} slower" for s in slowdowns))
+        )
         lines.append(_row("---", *["---:"] * len(slowdowns)))
         for rule in sorted({one.rule for one in found}, key=order.index):
             by_slowdown = {one.slowdown: one for one in found if one.rule == rule}

@@ -57,14 +57,18 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stderr.write(f"{failed}\n")
         return failed.exit_code
     except KeyboardInterrupt:
-        sys.stderr.write("Interrupted: what was measured is saved. Run the same command again to go on.\n")
+        sys.stderr.write(
+            "Interrupted: what was measured is saved. Run the same command again to go on.\n"
+        )
         return INTERRUPTED
 
 
 def parser() -> argparse.ArgumentParser:
     """The command line."""
     whole = argparse.ArgumentParser(
-        prog="python -m benchmarks.ladders", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+        prog="python -m benchmarks.ladders",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     kinds = whole.add_subparsers(dest="what", required=True, metavar="{run,merge,table}")
 
@@ -75,7 +79,12 @@ def parser() -> argparse.ArgumentParser:
         "Runs that the file holds count, of whichever code and GPU: to measure a loop anew, begin another file and "
         "`merge --replace` it.",
     )
-    run.add_argument("out", type=Path, metavar="OUT.json", help="where the samples are kept; read first if it is there")
+    run.add_argument(
+        "out",
+        type=Path,
+        metavar="OUT.json",
+        help="where the samples are kept; read first if it is there",
+    )
     run.add_argument(
         "--workload",
         nargs="+",
@@ -85,10 +94,26 @@ def parser() -> argparse.ArgumentParser:
         "are visible",
     )
     run.add_argument(
-        "--rung", nargs="+", action="extend", default=[], metavar="R", help="only these; `exhaustive` must be named"
+        "--rung",
+        nargs="+",
+        action="extend",
+        default=[],
+        metavar="R",
+        help="only these; `exhaustive` must be named",
     )
-    run.add_argument("--runs", type=_positive_int, default=RUNS, metavar="N", help=f"of each rung (default: {RUNS})")
-    run.add_argument("--seconds", type=_positive, metavar="N", help="start no run that would not end within this time")
+    run.add_argument(
+        "--runs",
+        type=_positive_int,
+        default=RUNS,
+        metavar="N",
+        help=f"of each rung (default: {RUNS})",
+    )
+    run.add_argument(
+        "--seconds",
+        type=_positive,
+        metavar="N",
+        help="start no run that would not end within this time",
+    )
     run.add_argument(
         "--run-timeout",
         type=_positive,
@@ -97,8 +122,12 @@ def parser() -> argparse.ArgumentParser:
         help="a run that takes longer fails, and its rung is left out: some compile for long at first",
     )
     run.add_argument("--retry", action="store_true", help="try rungs again that failed before")
-    run.add_argument("--project", type=Path, default=Path(), metavar="DIR", help="holds workloads/ (default: .)")
-    run.add_argument("--keep", type=Path, metavar="DIR", help="keep logs and scrubbed exports of the runs there")
+    run.add_argument(
+        "--project", type=Path, default=Path(), metavar="DIR", help="holds workloads/ (default: .)"
+    )
+    run.add_argument(
+        "--keep", type=Path, metavar="DIR", help="keep logs and scrubbed exports of the runs there"
+    )
 
     joined = kinds.add_parser(
         "merge",
@@ -130,7 +159,13 @@ def parser() -> argparse.ArgumentParser:
         "ladders.svg.",
     )
     table.add_argument("file", type=Path, metavar="FILE.json")
-    table.add_argument("--out", type=Path, default=HERE, metavar="DIR", help="where to (default: benchmarks/ladders)")
+    table.add_argument(
+        "--out",
+        type=Path,
+        default=HERE,
+        metavar="DIR",
+        help="where to (default: benchmarks/ladders)",
+    )
     return whole
 
 
@@ -141,19 +176,27 @@ def _run(given: argparse.Namespace) -> int:
     env = dict(os.environ)
     bench = bench_of(project, env)
     small = is_small(bench.machine, env)
-    recording = load(given.out) if given.out.exists() else Recording(perfgate=perfgate.__version__, small=small)
+    recording = (
+        load(given.out)
+        if given.out.exists()
+        else Recording(perfgate=perfgate.__version__, small=small)
+    )
     if recording.small != small:
         kinds = ("full-sized", "small")
         told = f"it holds runs of the {kinds[recording.small]} loops, and these would be of the {kinds[small]} ones"
         raise Unusable(f"{given.out}: {told}; give another file.")
     loops = list(dict.fromkeys(given.workload or LADDERS))
     if len(bench.machine.gpus) > 1 and any(loop in LADDERS for loop in loops):
-        _say(f"{len(bench.machine.gpus)} GPUs are visible, and these loops use one: set CUDA_VISIBLE_DEVICES")
+        _say(
+            f"{len(bench.machine.gpus)} GPUs are visible, and these loops use one: set CUDA_VISIBLE_DEVICES"
+        )
     rungs = collect(project, loops, given.rung, env=env, machine=bench.machine)
     save(recording, given.out)
     with ExitStack() as held:
         if given.keep is None:
-            folder = Path(held.enter_context(tempfile.TemporaryDirectory(prefix="perfgate-ladders-")))
+            folder = Path(
+                held.enter_context(tempfile.TemporaryDirectory(prefix="perfgate-ladders-"))
+            )
         else:
             folder = given.keep.resolve()
             folder.mkdir(parents=True, exist_ok=True)
@@ -199,7 +242,10 @@ def _table(given: argparse.Namespace) -> int:
     except ModuleNotFoundError as missing:
         if (missing.name or "").partition(".")[0] != "matplotlib":
             raise
-        drawn, lacking = None, f"{PICTURE} was not drawn: matplotlib is not installed (pip install -e '.[bench]').\n"
+        drawn, lacking = (
+            None,
+            f"{PICTURE} was not drawn: matplotlib is not installed (pip install -e '.[bench]').\n",
+        )
     files = {"RESULTS.md": markdown(recording, picture=drawn is not None)}
     if drawn is not None:
         files[PICTURE] = drawn
@@ -208,7 +254,9 @@ def _table(given: argparse.Namespace) -> int:
         for name, text in files.items():
             (given.out / name).write_text(text, encoding="utf-8")
     except OSError as refused:
-        raise Unusable(f"{given.out}: it cannot be written to ({refused.strerror or refused}).") from refused
+        raise Unusable(
+            f"{given.out}: it cannot be written to ({refused.strerror or refused})."
+        ) from refused
     sys.stderr.write(lacking)
     return MISSING if lacking else DONE
 

@@ -67,9 +67,15 @@ class Step:
 
     def counts(self) -> tuple[str, ...]:
         """How counts changed on the way up, those that fell first, as `syncs 5 -> 0`."""
-        rows = [row for row in _rows(self.up) if METRICS[row.metric].kind is Kind.COUNT and row.baseline != row.now]
+        rows = [
+            row
+            for row in _rows(self.up)
+            if METRICS[row.metric].kind is Kind.COUNT and row.baseline != row.now
+        ]
         ordered = sorted(rows, key=lambda row: (row.now or 0.0) > (row.baseline or 0.0))
-        return tuple(f"{row.metric} {row.baseline or 0:.15g} -> {row.now or 0:.15g}" for row in ordered)
+        return tuple(
+            f"{row.metric} {row.baseline or 0:.15g} -> {row.now or 0:.15g}" for row in ordered
+        )
 
 
 def speed(rung: RecordedRung) -> float | None:
@@ -95,12 +101,18 @@ def ordered_rungs(recording: Recording, loop: str) -> list[RecordedRung]:
 def judge_loop(recording: Recording, loop: str) -> tuple[Step, ...]:
     """Judge every rung of a loop that has one before it, in the ladder's order."""
     ladder = LADDERS.get(loop)
-    names = [one.rung for one in ordered_rungs(recording, loop) if ladder is None or ladder.rung(one.rung)]
+    names = [
+        one.rung
+        for one in ordered_rungs(recording, loop)
+        if ladder is None or ladder.rung(one.rung)
+    ]
     steps: list[Step] = []
     for place, name in enumerate(names):
         before = (names[place - 1] if place else None) if ladder is None else ladder.before(name)
         if before is not None:
-            steps.append(_judge_step(recording, loop, name, _last_measured(recording, loop, name, before)))
+            steps.append(
+                _judge_step(recording, loop, name, _last_measured(recording, loop, name, before))
+            )
     return tuple(steps)
 
 
@@ -133,7 +145,14 @@ def _judge_step(recording: Recording, loop: str, name: str, before_name: str) ->
 
     def not_judged(why: str, *, ratio: float | None = None) -> Step:
         finding = Finding.NOT_JUDGED
-        return Step(rung=name, before=before_name, finding=finding, why=(why,), ratio=ratio, published=published)
+        return Step(
+            rung=name,
+            before=before_name,
+            finding=finding,
+            why=(why,),
+            ratio=ratio,
+            published=published,
+        )
 
     if now is None or not now.sound:
         return not_judged(f"{name} has no run that counts")
@@ -143,7 +162,10 @@ def _judge_step(recording: Recording, loop: str, name: str, before_name: str) ->
     forbidden = _why_incomparable(recording, before, now)
     if forbidden is not None:
         return not_judged(forbidden, ratio=ratio)
-    up, down = verdict_of(before, now, recording.machines), verdict_of(now, before, recording.machines)
+    up, down = (
+        verdict_of(before, now, recording.machines),
+        verdict_of(now, before, recording.machines),
+    )
     lesson = _lesson(ladder, name)
     finding, why = _finding(lesson, up, down, before, now, ratio=ratio, published=published)
     return Step(
@@ -159,7 +181,9 @@ def _judge_step(recording: Recording, loop: str, name: str, before_name: str) ->
     )
 
 
-def _met(now: RecordedRung | None, before: RecordedRung | None) -> tuple[RecordedRung | None, RecordedRung | None]:
+def _met(
+    now: RecordedRung | None, before: RecordedRung | None
+) -> tuple[RecordedRung | None, RecordedRung | None]:
     """Their runs on GPUs that both ran on, if a duet can be looked at with them; all, if not.
 
     What another host launches slower, or another GPU computes slower, is no part of what a rung adds.
@@ -172,19 +196,29 @@ def _met(now: RecordedRung | None, before: RecordedRung | None) -> tuple[Recorde
 
 
 def _on(rung: RecordedRung, machines: Container[int]) -> RecordedRung:
-    return rung.model_copy(update={"runs": tuple(run for run in rung.runs if run.machine in machines)})
+    return rung.model_copy(
+        update={"runs": tuple(run for run in rung.runs if run.machine in machines)}
+    )
 
 
-def verdict_of(reference: RecordedRung, candidate: RecordedRung, machines: Sequence[Machine]) -> Verdict:
+def verdict_of(
+    reference: RecordedRung, candidate: RecordedRung, machines: Sequence[Machine]
+) -> Verdict:
     """Judge a rung's runs against those of another, which are blessed for it as the other side of a duet is."""
     runs = _runs(candidate)
     terms = Terms(plan=DUET_PLAN, max_runs=len(runs), budgets=candidate.workload.budgets)
     verdict = judge(_as_baseline(reference, candidate, machines), runs, terms).verdict
     changed = told_of_pace(runs)
-    return verdict if changed is None else verdict.model_copy(update={"remarks": (*verdict.remarks, changed)})
+    return (
+        verdict
+        if changed is None
+        else verdict.model_copy(update={"remarks": (*verdict.remarks, changed)})
+    )
 
 
-def _as_baseline(reference: RecordedRung, candidate: RecordedRung, machines: Sequence[Machine]) -> Baseline:
+def _as_baseline(
+    reference: RecordedRung, candidate: RecordedRung, machines: Sequence[Machine]
+) -> Baseline:
     """The reference's runs as what the candidate is compared with; its parameters differ on purpose."""
     runs = _runs(reference)
     began = min(run.started_at for run in runs)
@@ -206,7 +240,9 @@ def _ranges(rung: RecordedRung) -> tuple[RangeSample, ...]:
     """Those of its slowest process in the run with the median step."""
     runs = sorted(_runs(rung), key=lambda run: run.value(Metric.STEP_MS) or 0.0)
     processes = runs[len(runs) // 2].processes
-    slowest = max(processes, key=lambda process: process.values.get(Metric.STEP_MS, 0.0), default=None)
+    slowest = max(
+        processes, key=lambda process: process.values.get(Metric.STEP_MS, 0.0), default=None
+    )
     return () if slowest is None else slowest.ranges
 
 
@@ -216,7 +252,9 @@ def _ratio(before: RecordedRung, now: RecordedRung) -> float | None:
 
 
 def _published_ratio(ladder: Ladder, name: str, before: str) -> float | None:
-    slow, fast = (None if (rung := ladder.rung(one)) is None else rung.published for one in (before, name))
+    slow, fast = (
+        None if (rung := ladder.rung(one)) is None else rung.published for one in (before, name)
+    )
     return fast / slow if slow and fast else None
 
 
@@ -226,9 +264,15 @@ def _why_incomparable(recording: Recording, before: RecordedRung, now: RecordedR
         for one in sorted(here):
             if len(recording.machines[then].gpus) != len(recording.machines[one].gpus):
                 return "a gate compares what ran on as many GPUs"
-            found = recording.machines[then].differences_that_forbid_comparison(recording.machines[one])
+            found = recording.machines[then].differences_that_forbid_comparison(
+                recording.machines[one]
+            )
             if found:
-                return found[0].replace("baseline", before.rung, 1).replace("this machine", now.rung, 1)
+                return (
+                    found[0]
+                    .replace("baseline", before.rung, 1)
+                    .replace("this machine", now.rung, 1)
+                )
     return None
 
 
@@ -250,7 +294,9 @@ def _finding(
     for rung in (before, now):
         if len(rung.sound) < FIRST_LOOK:
             counted = plural(len(rung.sound), "run")
-            return Finding.NOT_SETTLED, (f"{counted} of {rung.rung}, and a duet is first looked at with {FIRST_LOOK}",)
+            return Finding.NOT_SETTLED, (
+                f"{counted} of {rung.rung}, and a duet is first looked at with {FIRST_LOOK}",
+            )
     if not lesson.metrics:
         return _as_no_difference(up, down)
     absent = [metric for metric in lesson.metrics if not _is_judged(up, metric)]
@@ -272,10 +318,16 @@ def _finding(
         case Outcome.REGRESSED:
             return Finding.AT_A_PRICE, (f"{listed(list(map(str, worse)))} worse",)
         case Outcome.INCONCLUSIVE:
-            open_rows = [str(row.metric) for row in _rows(up) if row.outcome is Outcome.INCONCLUSIVE]
+            open_rows = [
+                str(row.metric) for row in _rows(up) if row.outcome is Outcome.INCONCLUSIVE
+            ]
             return Finding.NOT_SETTLED, (f"{listed(open_rows)} open after {up.runs} runs",)
         case Outcome.NOT_MEASURED:
-            missing = [f"{row.metric} {row.reason}" for row in _rows(up) if row.outcome is Outcome.NOT_MEASURED]
+            missing = [
+                f"{row.metric} {row.reason}"
+                for row in _rows(up)
+                if row.outcome is Outcome.NOT_MEASURED
+            ]
             return Finding.NOT_SETTLED, tuple(missing)
         case Outcome.PASSED | Outcome.NO_BASELINE | Outcome.INCOMPARABLE | Outcome.INVALID:
             return Finding.DIFFERS, (f"the step up is {up.outcome}",)
@@ -307,7 +359,9 @@ def _unmoved(lesson: Lesson, up: Verdict, down: Verdict) -> tuple[list[str], lis
     for metric in lesson.every:
         if (told := _why_unmoved(metric, up, down)) is not None:
             (still_open if _is_open(metric, up, down) else contrary).append(told)
-    others = [why for metric in lesson.either if (why := _why_unmoved(metric, up, down)) is not None]
+    others = [
+        why for metric in lesson.either if (why := _why_unmoved(metric, up, down)) is not None
+    ]
     if lesson.either and len(others) == len(lesson.either):
         is_open = any(_is_open(metric, up, down) for metric in lesson.either)
         (still_open if is_open else contrary).append("; ".join(others))
@@ -318,7 +372,11 @@ def _why_unmoved(metric: Metric, up: Verdict, down: Verdict) -> str | None:
     there, back = _outcome(up, metric), _outcome(down, metric)
     if there is not Outcome.IMPROVED:
         return f"{metric} is {there or 'not measured'}"
-    return None if back is Outcome.REGRESSED else f"{metric} is {back or 'not measured'} on the way back"
+    return (
+        None
+        if back is Outcome.REGRESSED
+        else f"{metric} is {back or 'not measured'} on the way back"
+    )
 
 
 def _is_open(metric: Metric, up: Verdict, down: Verdict) -> bool:
@@ -351,7 +409,9 @@ def _not_there(lesson: Lesson, before: RecordedRung, now: RecordedRung) -> list[
         places = [_place(run, name) for run in before.sound]
         if not all(place is not None and place <= last for place in places):
             shown = listed(sorted({"missing" if place is None else str(place) for place in places}))
-            told.append(f"{name} is at place {shown} of nvtx_sum before it, not among the first {last}")
+            told.append(
+                f"{name} is at place {shown} of nvtx_sum before it, not among the first {last}"
+            )
     return told
 
 
@@ -365,7 +425,9 @@ def _changes(metric: Metric, before: RecordedRung, now: RecordedRung) -> dict[st
     return dict(sorted(changes.items(), key=lambda change: (change[1], change[0])))
 
 
-def _where(lesson: Lesson, before: RecordedRung, now: RecordedRung) -> dict[Metric, dict[str, float]]:
+def _where(
+    lesson: Lesson, before: RecordedRung, now: RecordedRung
+) -> dict[Metric, dict[str, float]]:
     found = {metric: _changes(metric, before, now) for metric in lesson.metrics}
     return {metric: changes for metric, changes in found.items() if changes}
 
@@ -375,7 +437,9 @@ def _place(run: RecordedRun, name: str) -> int | None:
     return names.index(name) + 1 if name in names else None
 
 
-def _too_slow(lesson: Lesson, up: Verdict, ratio: float | None, published: float | None) -> list[str]:
+def _too_slow(
+    lesson: Lesson, up: Verdict, ratio: float | None, published: float | None
+) -> list[str]:
     if ratio is None:
         return []
     if lesson.at_least is not None and ratio < lesson.at_least:

@@ -110,7 +110,11 @@ RESNET18_INPUT: Final = Ladder(
             published=4.81,
             lesson=Lesson(every=(Metric.GAP_MS,), under={Metric.GAP_MS: "get batch"}),
         ),
-        Rung(name="pinned", published=5.91, lesson=Lesson(every=(Metric.PAGEABLE_COPIES, Metric.H2D_MS))),
+        Rung(
+            name="pinned",
+            published=5.91,
+            lesson=Lesson(every=(Metric.PAGEABLE_COPIES, Metric.H2D_MS)),
+        ),
         Rung(name="overlap", published=6.44, lesson=Lesson(every=(Metric.STEP_MS,))),
         Rung(name="prefetcher", published=6.44, lesson=NO_DIFFERENCE),
         Rung(name="kept", against="overlap"),
@@ -152,12 +156,20 @@ DATA_LOAD_LAB: Final = Ladder(
         Rung(name="cpu"),
         Rung(
             name="gpu",
-            lesson=Lesson(every=(Metric.H2D_COPIES, Metric.GAP_MS), at_least=FIX_AT_LEAST, top_range=DATA_LOAD_FIRST),
+            lesson=Lesson(
+                every=(Metric.H2D_COPIES, Metric.GAP_MS),
+                at_least=FIX_AT_LEAST,
+                top_range=DATA_LOAD_FIRST,
+            ),
         ),
         Rung(
             name="workers",
             against="cpu",
-            lesson=Lesson(either=(Metric.GAP_MS, Metric.STEP_MS), at_least=FIX_AT_LEAST, top_range=DATA_LOAD_FIRST),
+            lesson=Lesson(
+                either=(Metric.GAP_MS, Metric.STEP_MS),
+                at_least=FIX_AT_LEAST,
+                top_range=DATA_LOAD_FIRST,
+            ),
         ),
     ),
 )

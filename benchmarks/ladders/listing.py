@@ -35,7 +35,14 @@ def main() -> int:
     root, *files = sys.argv[1:]
     listener, said = Listener(), io.StringIO()
     with redirect_stdout(said), redirect_stderr(said):
-        options = ["--perfgate", "--collect-only", "-q", "-p", "no:cacheprovider", f"--rootdir={root}"]
+        options = [
+            "--perfgate",
+            "--collect-only",
+            "-q",
+            "-p",
+            "no:cacheprovider",
+            f"--rootdir={root}",
+        ]
         status = pytest.main([*options, *files], plugins=[listener])
     if status != pytest.ExitCode.OK:
         sys.stderr.write(_gist(said.getvalue()))
@@ -46,7 +53,11 @@ def main() -> int:
 
 def _gist(said: str) -> str:
     """The last error that pytest names, or all it said."""
-    causes = [line.removeprefix("E ").strip() for line in said.splitlines() if line.startswith(("E ", "ERROR"))]
+    causes = [
+        line.removeprefix("E ").strip()
+        for line in said.splitlines()
+        if line.startswith(("E ", "ERROR"))
+    ]
     raised = [line for line in causes if not line.startswith("ERROR")]
     return (raised or causes or [" ".join(said.split())])[-1]
 

@@ -33,7 +33,7 @@ from benchmarks.ladders.recording import (
     refuse_other_parameters,
     top_ranges,
 )
-from perfgate import git, running
+from perfgate.execute import running
 from perfgate.machine import gpu_lock, read_machine, wait_until_idle
 from perfgate.model.baseline import code_digest
 from perfgate.model.errors import (
@@ -50,9 +50,10 @@ from perfgate.model.errors import (
 from perfgate.model.machine import Machine
 from perfgate.model.metric import Metric
 from perfgate.model.workload import Workload
-from perfgate.nsys.command import trace_options
-from perfgate.nsys.tool import find_nsys
+from perfgate.profilers.nsys.command import trace_options
+from perfgate.profilers.nsys.tool import find_nsys
 from perfgate.settings import load_settings
+from perfgate.system import git
 
 LISTING: Final = Path(__file__).with_name("listing.py")
 VARIABLE: Final = "LADDER"
@@ -139,11 +140,18 @@ def refuse_unknown(loops: Sequence[str], rungs: Sequence[str]) -> None:
     known = [rung.name for loop in loops for rung in LADDERS[loop].rungs]
     for rung in rungs:
         if rung not in known:
-            raise Unusable(f"--rung {rung}: there is none in {', '.join(loops)}; their rungs are {_listed(known)}.")
+            raise Unusable(
+                f"--rung {rung}: there is none in {', '.join(loops)}; their rungs are {_listed(known)}."
+            )
 
 
 def collect(
-    project: Path, loops: Sequence[str], rungs: Sequence[str], *, env: Mapping[str, str], machine: Machine
+    project: Path,
+    loops: Sequence[str],
+    rungs: Sequence[str],
+    *,
+    env: Mapping[str, str],
+    machine: Machine,
 ) -> tuple[Collected, ...]:
     """Find the rungs of the loops in a project, in the ladders' order.
 
@@ -159,7 +167,9 @@ def collect(
     listed = [
         workload
         for ladder, together in groups.items()
-        for workload in _listing(project, [_file_of(project, loop) for loop in together], env=env, ladder=ladder)
+        for workload in _listing(
+            project, [_file_of(project, loop) for loop in together], env=env, ladder=ladder
+        )
     ]
     found: list[Collected] = []
     for loop in loops:
@@ -171,7 +181,9 @@ def collect(
         wanted = [one for one in of_loop if not rungs or one.rung in rungs]
         found += sorted(wanted, key=lambda one: _place(one.loop, one.rung))
     if not found:
-        raise Unusable(f"There is nothing to run: {_listed(loops)} has none of the rungs {_listed(rungs)}.")
+        raise Unusable(
+            f"There is nothing to run: {_listed(loops)} has none of the rungs {_listed(rungs)}."
+        )
     return tuple(found)
 
 
@@ -192,14 +204,23 @@ def _place(loop: str, rung: str) -> int:
 def _file_of(project: Path, loop: str) -> Path:
     folder = project / "workloads"
     file = next(
-        (folder / f"{loop}{end}" for end in (".py", ".yaml", ".yml") if (folder / f"{loop}{end}").exists()), None
+        (
+            folder / f"{loop}{end}"
+            for end in (".py", ".yaml", ".yml")
+            if (folder / f"{loop}{end}").exists()
+        ),
+        None,
     )
     if file is None:
-        raise Unusable(f"--workload {loop}: there is no {folder / loop}.py, and no {loop}.yaml beside it.")
+        raise Unusable(
+            f"--workload {loop}: there is no {folder / loop}.py, and no {loop}.yaml beside it."
+        )
     return file
 
 
-def _listing(project: Path, files: Sequence[Path], *, env: Mapping[str, str], ladder: str) -> tuple[Workload, ...]:
+def _listing(
+    project: Path, files: Sequence[Path], *, env: Mapping[str, str], ladder: str
+) -> tuple[Workload, ...]:
     done = subprocess.run(
         [sys.executable, "-P", str(LISTING), str(project), *map(str, files)],
         cwd=project,
@@ -212,7 +233,9 @@ def _listing(project: Path, files: Sequence[Path], *, env: Mapping[str, str], la
         said = done.stderr.strip().splitlines() or ["it does not say why"]
         names = _listed([file.name for file in files])
         raise Unusable(f"{names}: the workloads cannot be collected ({said[-1].rstrip('.')}).")
-    return tuple(TypeAdapter(list[Workload]).validate_python(json.loads(done.stdout.splitlines()[-1])))
+    return tuple(
+        TypeAdapter(list[Workload]).validate_python(json.loads(done.stdout.splitlines()[-1]))
+    )
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -223,7 +246,11 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def next_turn(
-    rungs: Sequence[Collected], made: Mapping[tuple[str, str], int], *, runs: int, left_out: Collection[tuple[str, str]]
+    rungs: Sequence[Collected],
+    made: Mapping[tuple[str, str], int],
+    *,
+    runs: int,
+    left_out: Collection[tuple[str, str]],
 ) -> Collected | None:
     """Return the rung of one loop that is to be run next; None where each has its runs, or is left out."""
     for number in range(runs):
@@ -282,7 +309,9 @@ class Turns:
             refuse_other_parameters(former, one.workload)
             if former.failures and not former.sound and not self.retry:
                 self._left_out.add(one.key)
-                self.say(f"{one.workload.id}: it failed before, and is left out; --retry tries it again")
+                self.say(
+                    f"{one.workload.id}: it failed before, and is left out; --retry tries it again"
+                )
         for loop in dict.fromkeys(one.loop for one in self.rungs):
             of_loop = [one for one in self.rungs if one.loop == loop]
             while (turn := self._next(of_loop)) is not None:
@@ -307,13 +336,18 @@ class Turns:
         return 0 if rung is None else len(rung.sound)
 
     def _fits(self, one: Collected) -> bool:
-        return self.ends is None or max(MARGIN * expected_s(self.recording, one), LEAST_S) <= self.ends - self.clock()
+        return (
+            self.ends is None
+            or max(MARGIN * expected_s(self.recording, one), LEAST_S) <= self.ends - self.clock()
+        )
 
     def _take(self, one: Collected) -> None:
         rung = self.recording.of(*one.key)
         assert rung is not None
         try:
-            taken = self.measure(one, within_s=None if self.ends is None else self.ends - self.clock())
+            taken = self.measure(
+                one, within_s=None if self.ends is None else self.ends - self.clock()
+            )
         except OF_THE_RUNG as failed:
             self._left_out.add(one.key)
             self._fail(rung, _reason(failed, subject=one.workload.id))
@@ -326,25 +360,33 @@ class Turns:
         if not run.complaints:
             step_ms = run.run.value(Metric.STEP_MS)
             told = "no step time" if step_ms is None else f"{step_ms:.4g} ms a step"
-            self.say(f"{one.workload.id}: run {len(rung.sound)} of {self.runs}, {told}, {run.took_s:.0f} s")
+            self.say(
+                f"{one.workload.id}: run {len(rung.sound)} of {self.runs}, {told}, {run.took_s:.0f} s"
+            )
             return
         self.say(f"{one.workload.id}: a run that does not count, {'; '.join(run.complaints)}")
         self._unsound[one.key] = self._unsound.get(one.key, 0) + 1
         if self._unsound[one.key] >= self.runs:
             self._left_out.add(one.key)
-            self._fail(rung, f"none of its last {self._unsound[one.key]} runs counts: {run.complaints[0]}")
+            self._fail(
+                rung, f"none of its last {self._unsound[one.key]} runs counts: {run.complaints[0]}"
+            )
 
     def _fail(self, rung: RecordedRung, reason: str) -> None:
         self.say(f"{rung.workload.id}: failed, {reason}")
         failed = Failure(at=datetime.now(UTC), reason=reason)
-        self.recording = self.recording.with_rung(rung.model_copy(update={"failures": (*rung.failures, failed)}))
+        self.recording = self.recording.with_rung(
+            rung.model_copy(update={"failures": (*rung.failures, failed)})
+        )
         self.save(self.recording)
 
 
 def _reason(failed: PerfgateError, *, subject: str) -> str:
     """What an error says, in a line, without its advice; of a command's exit status also its last line of output."""
     fact, _, more = str(failed).removeprefix(f"{subject}: ").partition("\n")
-    said = [line.strip().removeprefix("| ") for line in more.splitlines() if line.startswith("  | ")]
+    said = [
+        line.strip().removeprefix("| ") for line in more.splitlines() if line.startswith("  | ")
+    ]
     told = fact.rstrip(".")
     if said and "exit status" in told:
         told = f"{told}, after {said[-1]!r}"
@@ -381,17 +423,29 @@ class Nsys:
         workload = one.workload.model_copy(update={"timeout_s": limit_s})
         stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S.%f")
         folder = self.folder / f"{one.loop}-{one.rung}-{stamp}".replace(" ", "-")
-        patience_s = min(bench.settings.lock_timeout_s, limit_s if within_s is not None else math.inf)
+        patience_s = min(
+            bench.settings.lock_timeout_s, limit_s if within_s is not None else math.inf
+        )
         held = gpu_lock(
-            bench.machine.gpus, timeout_s=patience_s, on_wait=self.say, workload=workload.id, folder=self.locks
+            bench.machine.gpus,
+            timeout_s=patience_s,
+            on_wait=self.say,
+            workload=workload.id,
+            folder=self.locks,
         )
         try:
             with held:
                 began = time.monotonic()
                 busy = wait_until_idle(bench.machine.gpus, IDLE_PATIENCE_S)
-                measured = running.outlasting_crashes(lambda fresh: running.measure_run(bench, workload, fresh(folder)))
+                measured = running.outlasting_crashes(
+                    lambda fresh: running.measure_run(bench, workload, fresh(folder))
+                )
         except (WorkloadTimedOut, GpuTaken) as late:
-            ours = patience_s < bench.settings.lock_timeout_s if isinstance(late, GpuTaken) else limit_s < own_s
+            ours = (
+                patience_s < bench.settings.lock_timeout_s
+                if isinstance(late, GpuTaken)
+                else limit_s < own_s
+            )
             if ours:
                 raise OutOfTime from late
             raise
@@ -401,10 +455,16 @@ class Nsys:
                     shutil.rmtree(made, ignore_errors=True)
         run = compact(measured.run)
         if busy is not None:
-            run = run.model_copy(update={"complaints": (*run.complaints, f"before it started, {busy}")})
+            run = run.model_copy(
+                update={"complaints": (*run.complaints, f"before it started, {busy}")}
+            )
         account, machine = measured.account, bench.machine
         if account is not None:
-            loaded = {"torch": account.torch, "cuda": account.cuda or machine.cuda, "nvtx": account.nvtx}
+            loaded = {
+                "torch": account.torch,
+                "cuda": account.cuda or machine.cuda,
+                "nvtx": account.nvtx,
+            }
             machine = machine.model_copy(update=loaded)
         recorded = RecordedRun(
             run=run,

@@ -43,7 +43,9 @@ def svg(recording: Recording) -> str | None:
     with mpl.rc_context(_STYLE):
         sizes = [len(bars) + 1.6 for bars in panels.values()]
         figure = Figure(figsize=(9.6, 0.42 * sum(sizes)), facecolor="white", layout="constrained")
-        rows = figure.subplots(len(panels), 2, squeeze=False, height_ratios=sizes, width_ratios=(3, 2))
+        rows = figure.subplots(
+            len(panels), 2, squeeze=False, height_ratios=sizes, width_ratios=(3, 2)
+        )
         for (left, right), (loop, bars) in zip(rows, panels.items(), strict=True):
             _panel(left, loop, bars)
             _of_step(right, bars)
@@ -62,7 +64,15 @@ def _panel(axes: mpl.axes.Axes, loop: str, bars: Sequence[Bar]) -> None:
         if bar.published is not None:
             at = place + _HEIGHT / 2
             label = None if place else "published"
-            axes.barh(at, bar.published, _HEIGHT, label=label, facecolor="white", edgecolor=PUBLISHED, hatch="////")
+            axes.barh(
+                at,
+                bar.published,
+                _HEIGHT,
+                label=label,
+                facecolor="white",
+                edgecolor=PUBLISHED,
+                hatch="////",
+            )
             _number(axes, bar.published, bar.published, at)
     axes.set_title(loop, loc="left", fontweight="bold", color="#222222")
     axes.set_yticks(range(len(bars)), [bar.rung for bar in bars])
@@ -72,7 +82,14 @@ def _panel(axes: mpl.axes.Axes, loop: str, bars: Sequence[Bar]) -> None:
     axes.set_xlim(left=0)
     axes.set_xlabel(f"speed-up over {bars[0].rung}; the line spans the runs", color="#444444")
     if has_published:
-        axes.legend(loc="lower right", bbox_to_anchor=(1.0, 0.98), ncols=2, frameon=False, fontsize=8, handlelength=1.0)
+        axes.legend(
+            loc="lower right",
+            bbox_to_anchor=(1.0, 0.98),
+            ncols=2,
+            frameon=False,
+            fontsize=8,
+            handlelength=1.0,
+        )
 
 
 def _of_step(axes: mpl.axes.Axes, bars: Sequence[Bar]) -> None:
@@ -87,13 +104,22 @@ def _of_step(axes: mpl.axes.Axes, bars: Sequence[Bar]) -> None:
             (shares.copying, COPYING, "copying, nothing else"),
             (shares.idle, IDLE, "idle"),
         ):
-            axes.barh(place, 100 * share, 0.62, left=start, color=colour, label=None if first else what)
+            axes.barh(
+                place, 100 * share, 0.62, left=start, color=colour, label=None if first else what
+            )
             start += 100 * share
     axes.set_yticks([])
     axes.set_ylim(len(bars) - 0.5, -0.5)
     axes.set_xlim(0, 100)
     axes.set_xlabel("what the GPU did, % of a step", color="#444444")
-    axes.legend(loc="lower center", bbox_to_anchor=(0.5, 0.98), ncols=3, frameon=False, fontsize=8, handlelength=1.0)
+    axes.legend(
+        loc="lower center",
+        bbox_to_anchor=(0.5, 0.98),
+        ncols=3,
+        frameon=False,
+        fontsize=8,
+        handlelength=1.0,
+    )
 
 
 def _number(axes: mpl.axes.Axes, value: float, end: float, at: float) -> None:

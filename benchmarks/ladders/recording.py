@@ -133,7 +133,9 @@ class Recording(Record):
         """This recording with one rung replaced, or added at the end."""
         if self.of(*rung.key) is None:
             return self.model_copy(update={"rungs": (*self.rungs, rung)})
-        return self.model_copy(update={"rungs": tuple(rung if one.key == rung.key else one for one in self.rungs)})
+        return self.model_copy(
+            update={"rungs": tuple(rung if one.key == rung.key else one for one in self.rungs)}
+        )
 
 
 def load(path: Path) -> Recording:
@@ -168,7 +170,9 @@ def save(recording: Recording, path: Path) -> None:
         beside.replace(path)
     except OSError as refused:
         beside.unlink(missing_ok=True)
-        raise Unusable(f"{path}: it cannot be written ({refused.strerror or refused}).") from refused
+        raise Unusable(
+            f"{path}: it cannot be written ({refused.strerror or refused})."
+        ) from refused
 
 
 def merge(recordings: Sequence[Recording], *, replace: Replace | None = None) -> Recording:
@@ -182,7 +186,9 @@ def merge(recordings: Sequence[Recording], *, replace: Replace | None = None) ->
         Unusable: the parts are of different workloads under one name, or of full-sized and small loops.
     """
     if len({one.small for one in recordings}) > 1:
-        raise Unusable("Some parts are of the small loops and some of the full-sized ones: they make no one table.")
+        raise Unusable(
+            "Some parts are of the small loops and some of the full-sized ones: they make no one table."
+        )
     if replace is not None:
         recordings = _each_from_its_last(recordings, replace)
     merged = Recording(perfgate=recordings[-1].perfgate, small=recordings[-1].small)
@@ -191,7 +197,9 @@ def merge(recordings: Sequence[Recording], *, replace: Replace | None = None) ->
         for number, machine in enumerate(recording.machines):
             merged, places[number] = merged.machine_index(machine)
         for rung in recording.rungs:
-            moved = tuple(run.model_copy(update={"machine": places[run.machine]}) for run in rung.runs)
+            moved = tuple(
+                run.model_copy(update={"machine": places[run.machine]}) for run in rung.runs
+            )
             so_far = merged.of(*rung.key)
             merged = merged.with_rung(_joined(so_far, rung.model_copy(update={"runs": moved})))
     return merged
@@ -201,7 +209,9 @@ def _each_from_its_last(recordings: Sequence[Recording], replace: Replace) -> li
     def of(rung: RecordedRung) -> tuple[str, ...]:
         return (rung.loop,) if replace is Replace.LOOPS else rung.key
 
-    last = {of(rung): number for number, one in enumerate(recordings) for rung in one.rungs if rung.runs}
+    last = {
+        of(rung): number for number, one in enumerate(recordings) for rung in one.rungs if rung.runs
+    }
     kept = [
         tuple(rung for rung in one.rungs if last.get(of(rung), number) == number)
         for number, one in enumerate(recordings)
@@ -214,11 +224,17 @@ def _without_idle_machines(recording: Recording, rungs: tuple[RecordedRung, ...]
     used = sorted({run.machine for rung in rungs for run in rung.runs})
     moved = tuple(
         rung.model_copy(
-            update={"runs": tuple(run.model_copy(update={"machine": used.index(run.machine)}) for run in rung.runs)}
+            update={
+                "runs": tuple(
+                    run.model_copy(update={"machine": used.index(run.machine)}) for run in rung.runs
+                )
+            }
         )
         for rung in rungs
     )
-    return recording.model_copy(update={"rungs": moved, "machines": tuple(recording.machines[one] for one in used)})
+    return recording.model_copy(
+        update={"rungs": moved, "machines": tuple(recording.machines[one] for one in used)}
+    )
 
 
 def _joined(former: RecordedRung | None, rung: RecordedRung) -> RecordedRung:
@@ -226,7 +242,9 @@ def _joined(former: RecordedRung | None, rung: RecordedRung) -> RecordedRung:
         return rung
     refuse_other_parameters(former, rung.workload)
     runs = sorted({_identity(run): run for run in (*former.runs, *rung.runs)}.items())
-    failures = {(failure.at, failure.reason): failure for failure in (*former.failures, *rung.failures)}
+    failures = {
+        (failure.at, failure.reason): failure for failure in (*former.failures, *rung.failures)
+    }
     return former.model_copy(
         update={
             "runs": tuple(run for _, run in runs),
@@ -252,7 +270,9 @@ def refuse_other_parameters(former: RecordedRung, workload: Workload) -> None:
         if then.get(name) != now.get(name)
     ]
     if changed:
-        raise Unusable(f"{former.workload.id}: its recorded runs are of other parameters ({', '.join(changed)}).")
+        raise Unusable(
+            f"{former.workload.id}: its recorded runs are of other parameters ({', '.join(changed)})."
+        )
 
 
 def compact(run: Run) -> Run:
@@ -292,7 +312,11 @@ def _compact_process(process: ProcessSample) -> ProcessSample:
                     update={
                         "cpu_ms": _rounded(one.cpu_ms),
                         "count": _rounded(one.count),
-                        "values": {metric: value for metric, value in _clocks_rounded(one.values).items() if value},
+                        "values": {
+                            metric: value
+                            for metric, value in _clocks_rounded(one.values).items()
+                            if value
+                        },
                     }
                 )
                 for one in ranges
@@ -321,13 +345,15 @@ def top_ranges(reports: Sequence[Reports]) -> tuple[TopRange, ...]:
             counts[row.range] += row.count
     largest = sorted(totals, key=lambda name: (-totals[name], name))[:MOST_RANGES]
     return tuple(
-        TopRange(name=name[:MOST_NAME], total_ms=_rounded(totals[name] / 1e6), count=counts[name]) for name in largest
+        TopRange(name=name[:MOST_NAME], total_ms=_rounded(totals[name] / 1e6), count=counts[name])
+        for name in largest
     )
 
 
 def _clocks_rounded(values: Mapping[Metric, float]) -> dict[Metric, float]:
     return {
-        metric: value if METRICS[metric].kind is Kind.COUNT else _rounded(value) for metric, value in values.items()
+        metric: value if METRICS[metric].kind is Kind.COUNT else _rounded(value)
+        for metric, value in values.items()
     }
 
 

@@ -40,5 +40,7 @@ def _of_step(one: RecordedRun) -> tuple[float, float] | None:
     step_ms, gap_ms = (one.run.value(metric) for metric in (Metric.STEP_MS, Metric.GAP_MS))
     if not step_ms or gap_ms is None:
         return None
-    exposed = (one.run.value(metric) or 0.0 for metric in (Metric.H2D_EXPOSED_MS, Metric.MEM_EXPOSED_MS))
+    exposed = (
+        one.run.value(metric) or 0.0 for metric in (Metric.H2D_EXPOSED_MS, Metric.MEM_EXPOSED_MS)
+    )
     return sum(exposed) / step_ms, gap_ms / step_ms

@@ -42,7 +42,9 @@ def _bars(recording: Recording, loop: str) -> tuple[Bar, ...]:
     found = []
     for rung in rungs:
         times = rung.values(Metric.STEP_MS)
-        theirs, base = (None if recording.small else _published(loop, one.rung) for one in (rung, rungs[0]))
+        theirs, base = (
+            None if recording.small else _published(loop, one.rung) for one in (rung, rungs[0])
+        )
         found.append(
             Bar(
                 rung=rung.rung,

@@ -104,7 +104,9 @@ def _circumstances(recording: Recording) -> Iterator[str]:
         yield f"- {told}" + (f"; {len(sets)} different GPUs" if len(sets) > 1 else "")
     runs = [run for rung in recording.rungs for run in rung.runs]
     commits = sorted({run.commit for run in runs if run.commit is not None})
-    yield f"- perfgate {recording.perfgate}" + (f", commit {', '.join(commits)} (+: with changes)" if commits else "")
+    yield f"- perfgate {recording.perfgate}" + (
+        f", commit {', '.join(commits)} (+: with changes)" if commits else ""
+    )
     if recording.small:
         yield "- The small variants of the loops: no published number is about these, and none is shown."
     yield f"- {len(runs)} runs, {sum(run.took_s for run in runs):.0f} s of measuring"
@@ -115,7 +117,11 @@ def _loop(recording: Recording, loop: str, steps: Sequence[Step]) -> Iterator[st
     rungs = ordered_rungs(recording, loop)
     yield from ("", f"## {loop}", "")
     if ladder is not None:
-        published = f" Published on an {ladder.published_on}." if ladder.published_on and not recording.small else ""
+        published = (
+            f" Published on an {ladder.published_on}."
+            if ladder.published_on and not recording.small
+            else ""
+        )
         yield from (f"{ladder.told}.{published}", "")
     elif loop in SCALED:
         yield from (f"{SCALED[loop]}.", "")
@@ -130,7 +136,9 @@ def _loop(recording: Recording, loop: str, steps: Sequence[Step]) -> Iterator[st
             yield from _unlike_published(recording, loop, steps)
 
 
-def _speeds(recording: Recording, ladder: Ladder | None, rungs: Sequence[RecordedRung]) -> Iterator[str]:
+def _speeds(
+    recording: Recording, ladder: Ladder | None, rungs: Sequence[RecordedRung]
+) -> Iterator[str]:
     unit = None if ladder is None or recording.small else ladder.unit
     columns: list[tuple[str, Callable[[RecordedRung], str]]] = [
         ("runs", lambda rung: str(len(rung.sound))),
@@ -148,7 +156,11 @@ def _speeds(recording: Recording, ladder: Ladder | None, rungs: Sequence[Recorde
         (Metric.H2D_EXPOSED_MS, partial(_ms, metric=Metric.H2D_EXPOSED_MS)),
         *((metric, partial(_ms, metric=metric)) for metric in NCCL if _any(rungs, metric)),
         ("gap_share", partial(_share, metric=Metric.GAP_MS)),
-        *((metric, partial(_count, metric=metric)) for metric in COUNTS if metric not in RARE or _any(rungs, metric)),
+        *(
+            (metric, partial(_count, metric=metric))
+            for metric in COUNTS
+            if metric not in RARE or _any(rungs, metric)
+        ),
     ]
     told = [(title, [tell(rung) for rung in rungs]) for title, tell in columns]
     told = [(title, cells) for title, cells in told if any(cell != _NONE for cell in cells)]
@@ -164,7 +176,11 @@ def _remarks(recording: Recording, rungs: Sequence[RecordedRung]) -> Iterator[st
         for rung in rungs
         for failure in rung.failures[-1:]
     ]
-    unsound = {rung.rung: len(rung.runs) - len(rung.sound) for rung in rungs if len(rung.runs) > len(rung.sound)}
+    unsound = {
+        rung.rung: len(rung.runs) - len(rung.sound)
+        for rung in rungs
+        if len(rung.runs) > len(rung.sound)
+    }
     told += [f"- Runs of {name} that do not count: {number}." for name, number in unsound.items()]
     if len({run.code for rung in rungs for run in rung.sound}) > 1:
         told.append("- The workload's code changed between these runs.")
@@ -192,7 +208,9 @@ def _apart(recording: Recording, rungs: Sequence[RecordedRung]) -> Iterator[str]
         for machine in sorted({_host(recording, run.machine) for run in rung.sound}):
             on.setdefault(machine, []).append(rung.rung)
     if len({tuple(names) for names in on.values()}) > 1:
-        told = (f"{listed(names)} on machine {machine + 1}" for machine, names in sorted(on.items()))
+        told = (
+            f"{listed(names)} on machine {machine + 1}" for machine, names in sorted(on.items())
+        )
         yield f"- Measured were {'; '.join(told)}."
 
 
@@ -235,13 +253,22 @@ def _places(steps: Sequence[Step]) -> Iterator[str]:
         if (moved := _largest(changes))
     ]
     if told:
-        yield from ("", "What changed in the named metrics on the way up, per step, by innermost range:", "")
+        yield from (
+            "",
+            "What changed in the named metrics on the way up, per step, by innermost range:",
+            "",
+        )
         yield from told
 
 
 def _remarked(steps: Sequence[Step]) -> Iterator[str]:
     """What a gate says beside its table of a way up, a line each."""
-    told = [f"- {step.rung}: {remark}" for step in steps if step.up is not None for remark in step.up.remarks]
+    told = [
+        f"- {step.rung}: {remark}"
+        for step in steps
+        if step.up is not None
+        for remark in step.up.remarks
+    ]
     if told:
         yield from ("", "What the gate remarks on, on the way up:", "")
         yield from told
@@ -267,7 +294,11 @@ def _unlike_published(recording: Recording, loop: str, steps: Sequence[Step]) ->
             gains = f"x{step.ratio:.2f} against x{step.published:.2f}"
             told.append(f"- {step.rung}: {gains}; of a step the GPU {', '.join(shown)}")
     if told:
-        yield from ("", "Where a gain is not the published one, and what the GPU does before and after it:", "")
+        yield from (
+            "",
+            "Where a gain is not the published one, and what the GPU does before and after it:",
+            "",
+        )
         yield from told
 
 
@@ -275,7 +306,9 @@ def _largest(changes: Mapping[str, float]) -> list[str]:
     whole = max(map(abs, changes.values()), default=0.0)
     named = sorted(changes, key=lambda name: -abs(changes[name]))[:MOST_RANGES]
     return [
-        f"{changes[name]:+.3g} under {name}" if name != OUTSIDE_RANGES else f"{changes[name]:+.3g} outside any range"
+        f"{changes[name]:+.3g} under {name}"
+        if name != OUTSIDE_RANGES
+        else f"{changes[name]:+.3g} outside any range"
         for name in named
         if abs(changes[name]) >= LEAST_SHARE * whole > 0
     ]
@@ -294,7 +327,9 @@ def _metrics(verdict: Verdict | None, outcome: Outcome, lesson: Lesson | None) -
     named = () if lesson is None else lesson.metrics
     rows = () if verdict is None else verdict.metrics
     found = [row.metric for row in rows if row.outcome is outcome]
-    return ", ".join(f"**{metric}**" if metric in named else str(metric) for metric in found) or _NONE
+    return (
+        ", ".join(f"**{metric}**" if metric in named else str(metric) for metric in found) or _NONE
+    )
 
 
 def _images(ladder: Ladder, measured: RecordedRung) -> str:
@@ -342,7 +377,9 @@ def _share(rung: RecordedRung, metric: Metric) -> str:
 
 def _spread(rung: RecordedRung) -> str:
     values = rung.values(Metric.STEP_MS)
-    return f"{100 * (max(values) - min(values)) / median(values):.1f} %" if len(values) > 1 else _NONE
+    return (
+        f"{100 * (max(values) - min(values)) / median(values):.1f} %" if len(values) > 1 else _NONE
+    )
 
 
 def _row(cells: Sequence[str]) -> str:

@@ -49,7 +49,8 @@ def load(paths: list[Path]) -> Data:
     """Tables of the files, numbered on from file to file and joined so that each step knows its block."""
     loaded = [load_one(path, number) for number, path in enumerate(paths)]
     blocks, turns, steps = (
-        pd.concat([getattr(data, name) for data in loaded], ignore_index=True) for name in ("blocks", "turns", "steps")
+        pd.concat([getattr(data, name) for data in loaded], ignore_index=True)
+        for name in ("blocks", "turns", "steps")
     )
     return Data(info=loaded[0].info, blocks=blocks, turns=turns, steps=steps)
 
@@ -59,7 +60,13 @@ def load_one(path: Path, number: int) -> Data:
     with np.load(path) as file:
         info = json.loads(str(file["info"]))
         tables = {
-            table: pd.DataFrame({key.partition(".")[2]: file[key] for key in file.files if key.startswith(f"{table}.")})
+            table: pd.DataFrame(
+                {
+                    key.partition(".")[2]: file[key]
+                    for key in file.files
+                    if key.startswith(f"{table}.")
+                }
+            )
             for table in ("turns", "steps")
         }
     blocks = pd.DataFrame(info["blocks"])
@@ -68,7 +75,19 @@ def load_one(path: Path, number: int) -> Data:
     blocks[["block", "a_process"]] += offset
     tables["turns"][["turn", "block", "process"]] += offset
     tables["steps"]["turn"] += offset
-    design = blocks[["block", "pair", "order", "k", "cores", "plant_percent", "loop", "planted_side", "a_process"]]
+    design = blocks[
+        [
+            "block",
+            "pair",
+            "order",
+            "k",
+            "cores",
+            "plant_percent",
+            "loop",
+            "planted_side",
+            "a_process",
+        ]
+    ]
     turns = tables["turns"].merge(design, on="block")
     turns["side"] = np.where(turns["process"] == turns["a_process"], "A", "B")
     steps = tables["steps"].merge(turns, on="turn")
@@ -96,7 +115,9 @@ def paired(centre: Callable[[Floats], float], drop: int = 0) -> Callable[[Floats
 
 def turn_ratios(a: Floats, b: Floats, drop: int = 0) -> Floats:
     """A log ratio per turn."""
-    ratios: Floats = np.log(np.median(dropped(b, drop), axis=1) / np.median(dropped(a, drop), axis=1))
+    ratios: Floats = np.log(
+        np.median(dropped(b, drop), axis=1) / np.median(dropped(a, drop), axis=1)
+    )
     return ratios
 
 
@@ -161,10 +182,15 @@ def estimate(block: pd.DataFrame, clock: str, ratio: Callable[[Floats, Floats], 
 def times_of(block: pd.DataFrame, clock: str) -> dict[str, Floats]:
     """Times of one block as (turns, k) arrays, by side; steps come in the order in which they were made."""
     k = int(block["k"].iloc[0])
-    return {str(side): times[clock].to_numpy(float).reshape(-1, k) for side, times in block.groupby("side")}
+    return {
+        str(side): times[clock].to_numpy(float).reshape(-1, k)
+        for side, times in block.groupby("side")
+    }
 
 
-def by_pair(data: Data, design: dict[str, object], clock: str, ratio: Callable[[Floats, Floats], float]) -> Floats:
+def by_pair(
+    data: Data, design: dict[str, object], clock: str, ratio: Callable[[Floats, Floats], float]
+) -> Floats:
     """One estimate per pair, in their order."""
     chosen = select(data.steps, {"order": "turns", "plant_percent": 0, "loop": "launch"} | design)
     return np.array([estimate(block, clock, ratio) for _, block in chosen.groupby("pair")])
@@ -243,7 +269,11 @@ def table(head: Iterable[str], rows: Iterable[Iterable[object]]) -> str:
 def one_after_another(data: Data) -> str:
     """Processes alone: the spread of their values, and of differences of neighbours."""
     statistics = [("wall_us", "median", 0.5), ("wall_us", "25 %", 0.25), ("wall_us", "10 %", 0.1)]
-    statistics += [("wall_us", "minimum", 0.0), ("main_us", "median", 0.5), ("process_us", "median", 0.5)]
+    statistics += [
+        ("wall_us", "minimum", 0.0),
+        ("main_us", "median", 0.5),
+        ("process_us", "median", 0.5),
+    ]
     rows = []
     alone = select(data.steps, {"loop": "launch", "cores": 0})
     fresh = alone[(alone["pair"] < 0) & (alone["order"] == "A")]
@@ -267,7 +297,10 @@ def one_after_another(data: Data) -> str:
             )
         )
     head = ["value of a process", "ms", "SD, alone on the machine", "SD of neighbours' differences"]
-    return table([*head, "SD, the other waiting", "SD of B - A, 150 steps each", "the same, A B ... B A"], rows)
+    return table(
+        [*head, "SD, the other waiting", "SD of B - A, 150 steps each", "the same, A B ... B A"],
+        rows,
+    )
 
 
 def spread(data: Data) -> str:
@@ -276,7 +309,12 @@ def spread(data: Data) -> str:
     rows: list[tuple[str, ...]] = []
     for clock, clock_name in CLOCKS.items():
         for e in ESTIMATORS:
-            if clock == "wall_us" or e.name in ("pooled median", "HL of turns", "pooled 25 %", "pooled 10 %"):
+            if clock == "wall_us" or e.name in (
+                "pooled median",
+                "HL of turns",
+                "pooled 25 %",
+                "pooled 10 %",
+            ):
                 cells = [percent(sd(by_pair(data, kind, clock, e.ratio))) for kind in kinds]
                 rows.append((f"{clock_name}: {e.name}", *cells))
     hl = [by_pair(data, kind, "wall_us", HL.ratio) for kind in kinds]
@@ -297,10 +335,16 @@ def components(data: Data) -> str:
         whole = by_pair(data, kind, "wall_us", HL.ratio)
         odd = by_pair(data, kind, "wall_us", lambda a, b: HL.ratio(a[::2], b[::2]))
         even = by_pair(data, kind, "wall_us", lambda a, b: HL.ratio(a[1::2], b[1::2]))
-        first = by_pair(data, kind, "wall_us", lambda a, b: HL.ratio(a[: len(a) // 2], b[: len(b) // 2]))
-        second = by_pair(data, kind, "wall_us", lambda a, b: HL.ratio(a[len(a) // 2 :], b[len(b) // 2 :]))
+        first = by_pair(
+            data, kind, "wall_us", lambda a, b: HL.ratio(a[: len(a) // 2], b[: len(b) // 2])
+        )
+        second = by_pair(
+            data, kind, "wall_us", lambda a, b: HL.ratio(a[len(a) // 2 :], b[len(b) // 2 :])
+        )
         turns = int(
-            select(data.blocks, {"order": "turns", "plant_percent": 0, "loop": "launch"} | kind)["turns"].iloc[0]
+            select(data.blocks, {"order": "turns", "plant_percent": 0, "loop": "launch"} | kind)[
+                "turns"
+            ].iloc[0]
         )
         noise = float(np.sqrt(np.mean(((odd - even) / 2) ** 2)))
         drift = float(np.sqrt(np.mean(((first - second) / 2) ** 2)))
@@ -308,13 +352,33 @@ def components(data: Data) -> str:
         useful = f"{turns * noise**2 / stays:.0f}" if stays else "more"
         growth = [by_pair(data, kind, "wall_us", first_turns(t)) for t in (2, 5, 10, 20, 40)]
         curve = " / ".join(
-            percent(sd(g)) if t <= turns else "-" for t, g in zip((2, 5, 10, 20, 40), growth, strict=True)
+            percent(sd(g)) if t <= turns else "-"
+            for t, g in zip((2, 5, 10, 20, 40), growth, strict=True)
         )
         rows.append(
-            (label(kind), turns, percent(sd(whole)), percent(noise), percent(drift), percent(stays**0.5), useful, curve)
+            (
+                label(kind),
+                turns,
+                percent(sd(whole)),
+                percent(noise),
+                percent(drift),
+                percent(stays**0.5),
+                useful,
+                curve,
+            )
         )
-    head = ["design", "turns", "SD of the ratio", "of it noise of turns", "noise and drift", "not cancelled by turns"]
-    return table([*head, "turns at which both are equal", "SD with the first 2 / 5 / 10 / 20 / 40 turns"], rows)
+    head = [
+        "design",
+        "turns",
+        "SD of the ratio",
+        "of it noise of turns",
+        "noise and drift",
+        "not cancelled by turns",
+    ]
+    return table(
+        [*head, "turns at which both are equal", "SD with the first 2 / 5 / 10 / 20 / 40 turns"],
+        rows,
+    )
 
 
 def truth_of(block: pd.DataFrame, clock: str) -> float:
@@ -333,14 +397,18 @@ def between_blocks(data: Data) -> str:
         "first file": data.blocks["pair"].between(0, 999_999),
         "second file": data.blocks["pair"] >= 1_000_000,
     }.items():
-        blocks = data.blocks[pairs & (data.blocks["cores"] == 1) & (data.blocks["order"] == "turns")]
+        blocks = data.blocks[
+            pairs & (data.blocks["cores"] == 1) & (data.blocks["order"] == "turns")
+        ]
         if blocks.empty:
             continue
         found: dict[tuple[int, int], list[float]] = {}
         for _, block in data.steps[data.steps["block"].isin(blocks["block"])].groupby("block"):
             plant = int(block["plant_percent"].iloc[0])
             truth = truth_of(block, "wall_us") if plant else 0.0
-            found.setdefault((int(block["k"].iloc[0]), plant), []).append(estimate(block, "wall_us", HL.ratio) - truth)
+            found.setdefault((int(block["k"].iloc[0]), plant), []).append(
+                estimate(block, "wall_us", HL.ratio) - truth
+            )
         values = np.array(list(found.values()))
         covariance, n = np.cov(values), len(values)
         shared = (covariance.sum() - np.trace(covariance)) / (n * (n - 1))
@@ -348,30 +416,50 @@ def between_blocks(data: Data) -> str:
         cells = (max(shared, 0.0) ** 0.5, max(own, 0.0) ** 0.5, sd(values.mean(axis=0)))
         rows.append((name, values.shape[1], *map(percent, cells)))
     head = ["", "pairs", "SD that a pair's three blocks share", "SD of a block's own"]
-    return table([*head, "SD of the mean of the three (55 turns, and 40 with planted work taken off)"], rows)
+    return table(
+        [*head, "SD of the mean of the three (55 turns, and 40 with planted work taken off)"], rows
+    )
 
 
 def planted(data: Data) -> str:
     """Estimates with planted work, less its truth in place; signs turned so that the planted side is on top."""
     rows = []
-    names = ("pooled median", "median of turns", "HL of turns", "pooled 25 %", "pooled 10 %", "minimum")
+    names = (
+        "pooled median",
+        "median of turns",
+        "HL of turns",
+        "pooled 25 %",
+        "pooled 10 %",
+        "minimum",
+    )
     found = select(data.blocks, {"order": "turns"})
     kinds = found[found["plant_percent"] > 0][["cores", "k", "plant_percent"]].drop_duplicates()
     for cores, k, plant in kinds.sort_values(["cores", "plant_percent"]).itertuples(index=False):
-        chosen = select(data.steps, {"order": "turns", "cores": cores, "k": k, "plant_percent": plant})
+        chosen = select(
+            data.steps, {"order": "turns", "cores": cores, "k": k, "plant_percent": plant}
+        )
         blocks = [block for _, block in chosen.groupby("pair")]
         signs = [2 * int(block["planted_side"].iloc[0]) - 1 for block in blocks]
         for name in names:
             ratio = next(e.ratio for e in ESTIMATORS if e.name == name)
             row = [f"{cores_label(cores)}, k = {k}, +{plant} %", name]
             for clock in CLOCKS:
-                truths = np.array([sign * truth_of(b, clock) for sign, b in zip(signs, blocks, strict=True)])
-                found_ratios = np.array(
-                    [sign * estimate(b, clock, ratio) for sign, b in zip(signs, blocks, strict=True)]
+                truths = np.array(
+                    [sign * truth_of(b, clock) for sign, b in zip(signs, blocks, strict=True)]
                 )
-                row.append(f"{percent(float(np.mean(truths)))}: {mean_and_error(found_ratios - truths)}")
+                found_ratios = np.array(
+                    [
+                        sign * estimate(b, clock, ratio)
+                        for sign, b in zip(signs, blocks, strict=True)
+                    ]
+                )
+                row.append(
+                    f"{percent(float(np.mean(truths)))}: {mean_and_error(found_ratios - truths)}"
+                )
             rows.append(row)
-    return table(["design", "estimator", *(f"{name}, truth: error" for name in CLOCKS.values())], rows)
+    return table(
+        ["design", "estimator", *(f"{name}, truth: error" for name in CLOCKS.values())], rows
+    )
 
 
 def moods(data: Data) -> str:
@@ -383,9 +471,22 @@ def moods(data: Data) -> str:
     joined = turns.merge(pd.concat([wall, main, process], axis=1), left_on="turn", right_index=True)
     for column in ("minor_faults", "voluntary_switches", "involuntary_switches"):
         joined[column] /= joined["k"]
-    logs = ["canary_python_ns", "canary_syscall_ns", "canary_launch_ns", "wall", "main_cpu", "process_cpu"]
+    logs = [
+        "canary_python_ns",
+        "canary_syscall_ns",
+        "canary_launch_ns",
+        "wall",
+        "main_cpu",
+        "process_cpu",
+    ]
     joined[logs] = np.log(joined[logs].clip(lower=1.0))
-    causes = ["canary_python_ns", "canary_syscall_ns", "canary_launch_ns", "main_cpu", "process_cpu"]
+    causes = [
+        "canary_python_ns",
+        "canary_syscall_ns",
+        "canary_launch_ns",
+        "main_cpu",
+        "process_cpu",
+    ]
     causes += ["minor_faults", "voluntary_switches", "involuntary_switches"]
     rows = []
     blocks = joined.groupby(["cores", "block", "process"])[[*causes, "wall"]].median()
@@ -395,10 +496,16 @@ def moods(data: Data) -> str:
             at = blocks.loc[cores] if cores in blocks.index.get_level_values(0) else blocks.iloc[:0]
             row.append(correlation(at[cause], at["wall"]))
         within = joined[joined["k"] == 3]
-        centred = within[[cause, "wall"]] - within.groupby(["block", "process"])[[cause, "wall"]].transform("median")
+        centred = within[[cause, "wall"]] - within.groupby(["block", "process"])[
+            [cause, "wall"]
+        ].transform("median")
         row.append(correlation(centred[cause].rank(), centred["wall"].rank()))
         shown = blocks[cause]
-        row.append(f"{np.exp(shown.median()) / 1000:.1f} us" if cause.startswith("canary") else f"{shown.mean():.2f}")
+        row.append(
+            f"{np.exp(shown.median()) / 1000:.1f} us"
+            if cause.startswith("canary")
+            else f"{shown.mean():.2f}"
+        )
         row.append(percent(sd(shown.loc[0].to_numpy(float))) if cause in logs else "")
         rows.append(row)
     head = [
@@ -420,14 +527,19 @@ def modes(data: Data) -> str:
     at = chosen.groupby(keys)[["wall_us", "main_us", "process_us"]].median().reset_index()
     at["idle"] = 1 - at["process_us"] / at["wall_us"]
     at["others"] = at["process_us"] / at["main_us"] - 1
-    at["mode"] = np.select([at["others"] > SLOW_OTHERS, at["idle"] < NO_IDLE], ["slow", "one core"], "two cores")
+    at["mode"] = np.select(
+        [at["others"] > SLOW_OTHERS, at["idle"] < NO_IDLE], ["slow", "one core"], "two cores"
+    )
     rows = []
     for mode in ("two cores", "one core", "slow"):
         part = at[at["mode"] == mode]
         rows.append(
             (
                 mode,
-                *(f"{(part['cores'] == cores).sum()} of {(at['cores'] == cores).sum()}" for cores in (0, 4, 1)),
+                *(
+                    f"{(part['cores'] == cores).sum()} of {(at['cores'] == cores).sum()}"
+                    for cores in (0, 4, 1)
+                ),
                 *(f"{part[c].median() / 1000:.2f}" for c in ("wall_us", "main_us")),
                 f"{(part['process_us'] - part['main_us']).median() / 1000:.2f}",
                 f"{(part['wall_us'] - part['process_us']).median() / 1000:.2f}",
@@ -440,9 +552,18 @@ def modes(data: Data) -> str:
     for name, part in (("all", ratio), ("both sides in one mode", ratio[kept["A"] == kept["B"]])):
         logs = [np.log(part.loc[cores]["ratio"].to_numpy(float)) for cores in (0, 4, 1)]
         spreads.append((name, *(f"{percent(sd(log))} ({len(log)})" for log in logs)))
-    head = ["mode of a process in a block", "free", "same 4 cores", "same core", "step, ms", "CPU of main thread"]
+    head = [
+        "mode of a process in a block",
+        "free",
+        "same 4 cores",
+        "same core",
+        "step, ms",
+        "CPU of main thread",
+    ]
     first = table([*head, "CPU of other threads", "neither"], rows)
-    second = table(["SD of the ratio of medians (blocks)", "free", "same 4 cores", "same core"], spreads)
+    second = table(
+        ["SD of the ratio of medians (blocks)", "free", "same 4 cores", "same core"], spreads
+    )
     return f"{first}\n\n{second}"
 
 
@@ -463,10 +584,19 @@ def normalised(data: Data) -> str:
         level = np.log(by_process["wall"].median())
         if level.empty:
             continue
-        canaries = [by_process[f"canary_{work}_ns"].quantile(0.25) for work in ("python", "syscall", "launch")]
+        canaries = [
+            by_process[f"canary_{work}_ns"].quantile(0.25)
+            for work in ("python", "syscall", "launch")
+        ]
         over = [percent(sd((level - np.log(canary)).to_numpy(float))) for canary in canaries]
         rows.append((name, len(level), percent(sd(level.to_numpy(float))), *over))
-    head = ["SD between processes", "processes", "step time", "over Python loop", "over system calls"]
+    head = [
+        "SD between processes",
+        "processes",
+        "step time",
+        "over Python loop",
+        "over system calls",
+    ]
     return table([*head, "over kernel launches"], rows)
 
 
@@ -502,7 +632,13 @@ def shared_mood(data: Data) -> str:
                 f"{np.median(link):.2f}",
             )
         )
-    head = ["design", "ms", "SD of A over pairs", "correlation of A and B over pairs", "SD of one side's turns"]
+    head = [
+        "design",
+        "ms",
+        "SD of A over pairs",
+        "correlation of A and B over pairs",
+        "SD of one side's turns",
+    ]
     return table([*head, "SD of their ratios", "correlation of neighbouring turns"], rows)
 
 
@@ -520,7 +656,9 @@ def switching(data: Data) -> str:
         kind = "alone" if order == "alone" else "turns"
         name = "GPU-bound" if loop == "gpu" else "CPU-bound"
         rows.append((name, f"{kind}, {cores_label(cores)}, k = {k}", *cells, f"{settled:.3f}"))
-    return table(["loop", "turns", "step 1, ms", "step 2", "step 3", "step 4", "6th on (or last)"], rows)
+    return table(
+        ["loop", "turns", "step 1, ms", "step 2", "step 3", "step 4", "6th on (or last)"], rows
+    )
 
 
 def gpu_bound(data: Data) -> str:
@@ -538,16 +676,26 @@ def gpu_bound(data: Data) -> str:
     rows: list[tuple[object, ...]] = []
     for name, stage in stages.items():
         log = np.log(stage.groupby("pair")["wall_us"].median().to_numpy(float))
-        rows.append((f"{name}: ms (SD over pairs)", f"{np.exp(log.mean()) / 1000:.3f} ({percent(sd(log))})"))
+        rows.append(
+            (f"{name}: ms (SD over pairs)", f"{np.exp(log.mean()) / 1000:.3f} ({percent(sd(log))})")
+        )
     turns = chosen[chosen["order"] == "turns"]
     over = turns["wall_us"] / turns.groupby("turn")["wall_us"].transform("median")
     for place in range(3):
         at_place = over[turns["place"] == place].groupby(turns["pair"]).median()
-        rows.append((f"step {place + 1} of a turn over its median", mean_and_error(np.log(at_place.to_numpy(float)))))
+        rows.append(
+            (
+                f"step {place + 1} of a turn over its median",
+                mean_and_error(np.log(at_place.to_numpy(float))),
+            )
+        )
     for estimator in ESTIMATORS:
         values = by_pair(data, {"loop": "gpu", "k": 10}, "wall_us", estimator.ratio)
         rows.append(
-            (f"SD (mean) of the ratio in turns, {estimator.name}", f"{percent(sd(values))} ({mean_and_error(values)})")
+            (
+                f"SD (mean) of the ratio in turns, {estimator.name}",
+                f"{percent(sd(values))} ({mean_and_error(values)})",
+            )
         )
     return table(["", ""], rows)
 
@@ -556,20 +704,34 @@ def needed(data: Data) -> str:
     """Pairs to show 2 %."""
     rows: list[tuple[object, ...]] = []
     alone = select(data.steps, {"loop": "launch", "cores": 0})
-    fresh = np.log(alone[(alone["pair"] < 0)].groupby("process")["wall_us"].median().to_numpy(float))
+    fresh = np.log(
+        alone[(alone["pair"] < 0)].groupby("process")["wall_us"].median().to_numpy(float)
+    )
     candidates = []
     if len(fresh) > 1:
         candidates.append(("one after another, difference of medians", sd(fresh) * 2**0.5, ""))
     for kind in designs(data):
         values = by_pair(data, kind, "wall_us", HL.ratio)
-        candidates.append((f"turns, {label(kind)}, HL", sd(values), interval(sd(values), len(values))))
+        candidates.append(
+            (f"turns, {label(kind)}, HL", sd(values), interval(sd(values), len(values)))
+        )
     core = [by_pair(data, kind, "wall_us", HL.ratio) for kind in designs(data, cores=1)]
     if core:
         mean = np.mean(core, axis=0)
-        candidates.append(("turns, same core, mean of both blocks (55 turns)", sd(mean), interval(sd(mean), len(mean))))
+        candidates.append(
+            (
+                "turns, same core, mean of both blocks (55 turns)",
+                sd(mean),
+                interval(sd(mean), len(mean)),
+            )
+        )
     for name, deviation, within in candidates:
         counts = pairs_needed(deviation, known=False), pairs_needed(deviation, known=True)
-        power = stats.nct.sf(stats.t.isf(P_VALUE, MOST_PAIRS - 1), MOST_PAIRS - 1, EFFECT * MOST_PAIRS**0.5 / deviation)
+        power = stats.nct.sf(
+            stats.t.isf(P_VALUE, MOST_PAIRS - 1),
+            MOST_PAIRS - 1,
+            EFFECT * MOST_PAIRS**0.5 / deviation,
+        )
         rows.append((name, percent(deviation), within, *counts, f"{100 * power:.0f} %"))
     head = ["design", "SD of a pair", "90 % interval", "pairs, t test", "pairs, SD known"]
     return table([*head, f"power of a t test on {MOST_PAIRS} pairs"], rows)
@@ -577,18 +739,25 @@ def needed(data: Data) -> str:
 
 def main() -> None:
     """Print everything."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("file", type=Path, nargs="+")
     data = load(parser.parse_args().file)
     pairs = data.blocks[data.blocks["pair"] >= 0]["pair"].nunique()
     alone = data.blocks[data.blocks["pair"] < 0]["pair"].nunique()
     stolen = int(data.blocks["steal_jiffies"].sum())
     print(f"{data.info['machine']}\n{data.info['settings']}")
-    print(f"{pairs} pairs, {alone} processes alone, {len(data.steps)} steps, {stolen} jiffies stolen")
+    print(
+        f"{pairs} pairs, {alone} processes alone, {len(data.steps)} steps, {stolen} jiffies stolen"
+    )
     for title, text in (
         *([("Processes one after another", one_after_another(data))] if alone else []),
         ("SD of a pair's ratio in turns", spread(data)),
-        ("Pairs needed to show 2 % at p < 0.0007, one-sided, with power 90 % (HL of turns)", needed(data)),
+        (
+            "Pairs needed to show 2 % at p < 0.0007, one-sided, with power 90 % (HL of turns)",
+            needed(data),
+        ),
         ("What more turns do not cancel (wall, HL)", components(data)),
         ("What a pair keeps from block to block (same core, wall, HL)", between_blocks(data)),
         ("Planted work: truth: estimate - truth ± standard error", planted(data)),

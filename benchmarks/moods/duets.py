@@ -31,7 +31,9 @@ def in_turns(periods: Floats, lengths: list[int]) -> Floats:
     return np.array([periods[end - k : end] for end in ends])
 
 
-def estimate(estimator: Estimator, reference: Floats, candidate: Floats, *, reference_begins: bool) -> float:
+def estimate(
+    estimator: Estimator, reference: Floats, candidate: Floats, *, reference_begins: bool
+) -> float:
     """Candidate over reference; the estimator sees the side that began as its first."""
     if reference_begins:
         return estimator.ratio(reference, candidate)
@@ -40,7 +42,9 @@ def estimate(estimator: Estimator, reference: Floats, candidate: Floats, *, refe
 
 def main() -> None:
     """Print the table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("file", type=Path)
     with np.load(parser.parse_args().file) as file:
         info = json.loads(str(file["info"]))
@@ -51,9 +55,15 @@ def main() -> None:
         ]
     numbers = sorted(set(gates.tolist()))
     print(f"{info['machine']}\n{info['settings']}\n{len(gates)} pairs of {len(numbers)} gates\n")
-    bouts = np.concatenate([np.median(side, axis=1) for pair in zip(*sides, strict=True) for side in pair]) / 1000
+    bouts = (
+        np.concatenate(
+            [np.median(side, axis=1) for pair in zip(*sides, strict=True) for side in pair]
+        )
+        / 1000
+    )
     told = ", ".join(
-        f"{quantile:.0%}: {np.quantile(bouts, quantile):.2f}" for quantile in (0.05, 0.25, 0.5, 0.75, 0.95)
+        f"{quantile:.0%}: {np.quantile(bouts, quantile):.2f}"
+        for quantile in (0.05, 0.25, 0.5, 0.75, 0.95)
     )
     print(f"Steps of all bouts, ms: {told}\n")
     rows = []
@@ -66,7 +76,11 @@ def main() -> None:
         )
         of_gates = [found[gates == number] for number in numbers]
         errors = np.concatenate([of_gate - median(of_gate) for of_gate in of_gates])
-        sizes = (float(np.sqrt(np.mean(errors**2))), 1.4826 * median(np.abs(errors)), *map(sd, of_gates))
+        sizes = (
+            float(np.sqrt(np.mean(errors**2))),
+            1.4826 * median(np.abs(errors)),
+            *map(sd, of_gates),
+        )
         rows.append((estimator.name, *map(percent, sizes)))
     head = ["estimate of a pair", "root mean square", "1.48 x median size"]
     print(table([*head, *(f"SD, gate {gate + 1}" for gate in numbers)], rows))
@@ -85,17 +99,27 @@ def by_bouts(sides: list[list[Floats]], gates: Floats, begins: Floats) -> list[t
     def found(first: int, last: int) -> Floats:
         return np.array(
             [
-                estimate(JUDGED, reference[first:last], candidate[first:last], reference_begins=bool(one))
+                estimate(
+                    JUDGED, reference[first:last], candidate[first:last], reference_begins=bool(one)
+                )
                 for reference, candidate, one in zip(*sides, begins, strict=True)
             ]
         )
 
     rows = []
-    for number in (bouts for bouts in SHOWN_BOUTS if bouts <= min(len(side) for side in itertools.chain(*sides))):
+    for number in (
+        bouts
+        for bouts in SHOWN_BOUTS
+        if bouts <= min(len(side) for side in itertools.chain(*sides))
+    ):
         whole, halves = found(0, number), found(0, number // 2) - found(number // 2, number)
-        errors = np.concatenate([whole[gates == gate] - median(whole[gates == gate]) for gate in np.unique(gates)])
+        errors = np.concatenate(
+            [whole[gates == gate] - median(whole[gates == gate]) for gate in np.unique(gates)]
+        )
         robust, noise = (1.4826 * median(np.abs(one)) for one in (errors, halves / 2))
-        rows.append((str(number), *map(percent, (float(np.sqrt(np.mean(errors**2))), robust, noise))))
+        rows.append(
+            (str(number), *map(percent, (float(np.sqrt(np.mean(errors**2))), robust, noise)))
+        )
     return rows
 
 

@@ -116,10 +116,14 @@ class LaunchLoop:
         device = "cuda" if torch.cuda.is_available() else "cpu"
         torch.manual_seed(0)
         self.blocks = torch.nn.ModuleList(
-            torch.nn.Sequential(torch.nn.Linear(WIDTH, WIDTH), torch.nn.GELU(), torch.nn.Linear(WIDTH, WIDTH))
+            torch.nn.Sequential(
+                torch.nn.Linear(WIDTH, WIDTH), torch.nn.GELU(), torch.nn.Linear(WIDTH, WIDTH)
+            )
             for _ in range(layers)
         ).to(device)
-        self.optimizer = torch.optim.SGD(self.blocks.parameters(), lr=1e-4, momentum=0.9, foreach=False)
+        self.optimizer = torch.optim.SGD(
+            self.blocks.parameters(), lr=1e-4, momentum=0.9, foreach=False
+        )
         self.inputs = torch.randn(BATCH, WIDTH, device=device)
 
     def step(self) -> None:
@@ -193,7 +197,9 @@ TURN_COLUMNS = (
 STEP_COLUMNS = ("turn", "wall_ns", "main_ns", "process_ns", "spin_ns")
 
 
-def run_turn(step: Callable[[], None], turn: int, k: int, spin_iterations: int, recorder: Recorder) -> None:
+def run_turn(
+    step: Callable[[], None], turn: int, k: int, spin_iterations: int, recorder: Recorder
+) -> None:
     """k steps whose wall times are the periods between their ends, the first from the turn's start."""
     rows = []
     wall, main, process = perf_counter_ns(), thread_time_ns(), process_time_ns()
@@ -225,7 +231,9 @@ def run_gpu_turn(step: Callable[[], None], turn: int, k: int, recorder: Recorder
     torch.cuda.synchronize()
     for i in range(k):
         wall_ns = round(events[i].elapsed_time(events[i + 1]) * 1e6)
-        recorder.steps.append((turn, wall_ns, cpu[i + 1][0] - cpu[i][0], cpu[i + 1][1] - cpu[i][1], 0))
+        recorder.steps.append(
+            (turn, wall_ns, cpu[i + 1][0] - cpu[i][0], cpu[i + 1][1] - cpu[i][1], 0)
+        )
 
 
 def core_of(thread: int) -> int:
@@ -241,7 +249,9 @@ def busiest_other_thread() -> int:
         return int(fields[11]) + int(fields[12])
 
     main = os.getpid()
-    others = [int(task.name) for task in Path("/proc/self/task").iterdir() if int(task.name) != main]
+    others = [
+        int(task.name) for task in Path("/proc/self/task").iterdir() if int(task.name) != main
+    ]
     return max(others, key=cpu_ticks, default=main)
 
 
@@ -285,14 +295,22 @@ def work(settings: Settings, out: Path) -> None:
         match command:
             case {"op": "pin", "cores": cores}:
                 pin(cores)
-            case {"op": "turn", "turn": turn, "k": k, "spin": iterations, "loop": "launch", "record": record}:
+            case {
+                "op": "turn",
+                "turn": turn,
+                "k": k,
+                "spin": iterations,
+                "loop": "launch",
+                "record": record,
+            }:
                 before = resource.getrusage(resource.RUSAGE_SELF)
                 start = perf_counter_ns()
                 run_turn(loop.step, turn, k, iterations, recorder if record else Recorder())
                 if record:
                     after = resource.getrusage(resource.RUSAGE_SELF)
                     used = [
-                        getattr(after, name) - getattr(before, name) for name in ("ru_minflt", "ru_nvcsw", "ru_nivcsw")
+                        getattr(after, name) - getattr(before, name)
+                        for name in ("ru_minflt", "ru_nvcsw", "ru_nivcsw")
                     ]
                     cores = core_of(os.getpid()), core_of(backward_thread)
                     sung = canaries(lambda: scalar.add_(1))
@@ -313,7 +331,9 @@ def work(settings: Settings, out: Path) -> None:
             case _:
                 raise ValueError(f"no such command: {command}")
         replies.write("done\n")
-    np.savez(out, steps=np.array(recorder.steps, np.int64), turns=np.array(recorder.turns, np.int64))
+    np.savez(
+        out, steps=np.array(recorder.steps, np.int64), turns=np.array(recorder.turns, np.int64)
+    )
 
 
 def calibrate(out: Path) -> None:
@@ -330,7 +350,13 @@ def calibrate(out: Path) -> None:
 
     shallow, deep = 4, 12
     shallow_ms, deep_ms = (median_ms(LaunchLoop(layers).step, 240) for layers in (shallow, deep))
-    layers = max(1, min(60, round(shallow + (TARGET_MS - shallow_ms) * (deep - shallow) / (deep_ms - shallow_ms))))
+    layers = max(
+        1,
+        min(
+            60,
+            round(shallow + (TARGET_MS - shallow_ms) * (deep - shallow) / (deep_ms - shallow_ms)),
+        ),
+    )
     gpu_step = GpuLoop(1).step
 
     def synchronized_gpu_step() -> None:
@@ -376,8 +402,17 @@ class Worker:
 
     def __init__(self, settings: Settings, out: Path) -> None:
         self.out = out
-        argv = [sys.executable, __file__, "--worker", json.dumps(asdict(settings)), "--out", str(out)]
-        self.process = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        argv = [
+            sys.executable,
+            __file__,
+            "--worker",
+            json.dumps(asdict(settings)),
+            "--out",
+            str(out),
+        ]
+        self.process = subprocess.Popen(
+            argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
 
     def await_reply(self) -> None:
         """Block until the process has answered; an answer that does not come is an error."""
@@ -455,7 +490,10 @@ class Experiment:
     def run_block(self, pair: int, block: Block, sides: list[Worker], ids: list[int]) -> None:
         number = len(self.blocks)
         planted = pair % 2 if block.plant_percent else -1
-        spins = [block.plant_percent * self.settings.spin_per_percent if i == planted else 0 for i in (0, 1)]
+        spins = [
+            block.plant_percent * self.settings.spin_per_percent if i == planted else 0
+            for i in (0, 1)
+        ]
         cores = self.free_cores
         if block.cores:
             offset = 5 * pair % len(cores)
@@ -464,12 +502,21 @@ class Experiment:
         order = alone or ([0, 1] if (pair + number) % 2 else [1, 0])
         for side in order:
             sides[side].ask(op="pin", cores=cores)
-            sides[side].ask(op="turn", turn=-1, k=SETTLING_STEPS, spin=spins[side], loop=block.loop, record=False)
+            sides[side].ask(
+                op="turn",
+                turn=-1,
+                k=SETTLING_STEPS,
+                spin=spins[side],
+                loop=block.loop,
+                record=False,
+            )
         stolen, start = steal_jiffies(), time.monotonic()
         for index in range(block.turns):
             for side in order:
                 turn = next(self.turn_ids)
-                sides[side].ask(op="turn", turn=turn, k=block.k, spin=spins[side], loop=block.loop, record=True)
+                sides[side].ask(
+                    op="turn", turn=turn, k=block.k, spin=spins[side], loop=block.loop, record=True
+                )
                 self.turns.append((turn, number, ids[side], index))
         self.blocks.append(
             {
@@ -494,13 +541,18 @@ class Experiment:
         told = np.array(self.turns, np.int64)
         told = told[np.isin(told[:, 0], kept[:, 0])]
         columns: dict[str, np.ndarray[Any, Any]] = {
-            f"turns.{name}": told[:, i].astype(np.int32) for i, name in enumerate(("turn", "block", "process", "index"))
+            f"turns.{name}": told[:, i].astype(np.int32)
+            for i, name in enumerate(("turn", "block", "process", "index"))
         }
         kept[:, 1] -= kept[:, 1].min()
-        columns |= {f"turns.{name}": kept[:, i].astype(np.int32) for i, name in enumerate(TURN_COLUMNS) if i}
+        columns |= {
+            f"turns.{name}": kept[:, i].astype(np.int32) for i, name in enumerate(TURN_COLUMNS) if i
+        }
         columns["steps.turn"] = steps[:, 0].astype(np.int32)
         for i, name in enumerate(STEP_COLUMNS[1:], start=1):
-            columns[f"steps.{name.replace('_ns', '_us')}"] = np.round(steps[:, i] / 1000).astype(np.int32)
+            columns[f"steps.{name.replace('_ns', '_us')}"] = np.round(steps[:, i] / 1000).astype(
+                np.int32
+            )
         info = {"machine": machine, "settings": asdict(self.settings), "blocks": self.blocks}
         np.savez_compressed(out, info=np.array(json.dumps(info)), **columns)  # type: ignore[arg-type]
 
@@ -547,7 +599,9 @@ def measure(seconds: float, out: Path, alone: int, most_pairs: int) -> None:
                     break
                 experiment.run_pair(pair, f"pair {pair}")
                 pair_s = time.monotonic() - pair_start
-                print(f"{time.monotonic() - start:.0f} s: pair {pair} took {pair_s:.1f} s", flush=True)
+                print(
+                    f"{time.monotonic() - start:.0f} s: pair {pair} took {pair_s:.1f} s", flush=True
+                )
             for group in range(alone):
                 experiment.run_alone(-1 - alone - group)
         finally:
@@ -557,10 +611,19 @@ def measure(seconds: float, out: Path, alone: int, most_pairs: int) -> None:
 
 def main() -> None:
     """Either door: the experiment, or one of the processes it starts."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--out", type=Path, required=True, help="file to write")
-    parser.add_argument("--seconds", type=float, default=300.0, help="time for everything (default 300)")
-    parser.add_argument("--alone", type=int, default=4, help="processes alone, before and after the pairs (default 4)")
+    parser.add_argument(
+        "--seconds", type=float, default=300.0, help="time for everything (default 300)"
+    )
+    parser.add_argument(
+        "--alone",
+        type=int,
+        default=4,
+        help="processes alone, before and after the pairs (default 4)",
+    )
     parser.add_argument("--pairs", type=int, default=1000, help="at most so many pairs")
     parser.add_argument("--worker", help=argparse.SUPPRESS)
     parser.add_argument("--calibrate", action="store_true", help=argparse.SUPPRESS)

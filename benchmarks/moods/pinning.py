@@ -2,7 +2,7 @@
 
     python -m benchmarks.moods.pinning --pairs 10 [--seconds 500] [--out pinning.json]
 
-Makes pairs of perfgate's own (`perfgate.running.measure_pair`) of one loop with itself, in turn
+Makes pairs of perfgate's own (`perfgate.execute.measure_pair`) of one loop with itself, in turn
 
     early   both processes are on the core before they import torch, and until they have ended
     late    both are sent there for the last turns of their warm-up, and let go after their last step: perfgate's way
@@ -30,15 +30,22 @@ from typing import Final
 from scipy.stats import chi2
 
 from benchmarks.decision.collect import environment
-from perfgate.gating.forms import BOUT_STEPS, MOST_BOUTS
+from perfgate.execute import (
+    Bench,
+    Measured,
+    ReferenceFailed,
+    Side,
+    measure_pair,
+    outlasting_crashes,
+)
+from perfgate.gate.forms import BOUT_STEPS, MOST_BOUTS
 from perfgate.machine import read_machine
 from perfgate.model.errors import PerfgateError
 from perfgate.model.metric import Metric
 from perfgate.model.settings import Settings
 from perfgate.model.workload import Workload
-from perfgate.nsys.command import trace_options
-from perfgate.nsys.tool import find_nsys
-from perfgate.running import Bench, Measured, ReferenceFailed, Side, measure_pair, outlasting_crashes
+from perfgate.profilers.nsys.command import trace_options
+from perfgate.profilers.nsys.tool import find_nsys
 
 LOOPS: Final = Path(__file__).parents[1] / "decision" / "loops.py"
 CORE: Final = "PIN_EARLY"
@@ -88,10 +95,17 @@ def prepared(root: Path, loop: str) -> tuple[Bench, Workload]:
         machine=read_machine(os.environ, nsys=str(tool.version), nsys_options=options),
         env=environment(),
         python=sys.executable,
-        pytest_options=(f"--rootdir={root}", "--import-mode=importlib", "-c", str(root / "pyproject.toml")),
+        pytest_options=(
+            f"--rootdir={root}",
+            "--import-mode=importlib",
+            "-c",
+            str(root / "pyproject.toml"),
+        ),
     )
     source = "workloads/loops.py"
-    return bench, Workload(id=loop, source=source, nodeid=f"{source}::{loop}", steps=60, warmup=WARMUP)
+    return bench, Workload(
+        id=loop, source=source, nodeid=f"{source}::{loop}", steps=60, warmup=WARMUP
+    )
 
 
 def mode(number: int) -> str:
@@ -104,7 +118,9 @@ def begins(number: int) -> Side:
     return "candidate" if number // len(ORDER) % 2 else "reference"
 
 
-def make_pair(bench: Bench, workload: Workload, number: int, *, core: int, bouts: int = MOST_BOUTS) -> MadePair:
+def make_pair(
+    bench: Bench, workload: Workload, number: int, *, core: int, bouts: int = MOST_BOUTS
+) -> MadePair:
     """Make pair `number`."""
     env = {**bench.env, CORE: str(core)} if mode(number) == EARLY else bench.env
     there = replace(bench, env=env)
@@ -124,7 +140,9 @@ def make_pair(bench: Bench, workload: Workload, number: int, *, core: int, bouts
                 core=core,
             )
 
-    reference, candidate = outlasting_crashes(make, on_crash=lambda crashed: print(f"again: {crashed}"))
+    reference, candidate = outlasting_crashes(
+        make, on_crash=lambda crashed: print(f"again: {crashed}")
+    )
     sides = reference.run, candidate.run
     reference_ms, candidate_ms = (run.value(Metric.STEP_MS) or math.nan for run in sides)
     return MadePair(
@@ -134,7 +152,9 @@ def make_pair(bench: Bench, workload: Workload, number: int, *, core: int, bouts
         runs_s=max(run.wall_s for run in sides),
         reference_ms=reference_ms,
         candidate_ms=candidate_ms,
-        remarks=tuple(dict.fromkeys(told for run in sides for told in (*run.complaints, *run.remarks))),
+        remarks=tuple(
+            dict.fromkeys(told for run in sides for told in (*run.complaints, *run.remarks))
+        ),
     )
 
 
@@ -151,7 +171,10 @@ def summary(pairs: Sequence[MadePair]) -> str:
         walls = sorted(pair.wall_s for pair in made)
         told = [pair.difference for pair in made]
         spread, df = stdev(told), len(told) - 1
-        low, high = (spread * math.sqrt(df / chi2.ppf(p, df)) for p in ((1 + COVERAGE) / 2, (1 - COVERAGE) / 2))
+        low, high = (
+            spread * math.sqrt(df / chi2.ppf(p, df))
+            for p in ((1 + COVERAGE) / 2, (1 - COVERAGE) / 2)
+        )
         step_ms = median(value for pair in made for value in (pair.reference_ms, pair.candidate_ms))
         wall = f"{median(walls):.1f} ({walls[0]:.1f} to {walls[-1]:.1f})"
         error = spread / math.sqrt(len(told))
@@ -186,15 +209,32 @@ def told_machine(bench: Bench) -> dict[str, object]:
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Make pairs both ways, and print what they took and how they differ."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--pairs", type=int, default=10, help="each way (default 10)")
     parser.add_argument(
-        "--seconds", type=float, default=500, help="no pair is begun that would end later (default 500)"
+        "--seconds",
+        type=float,
+        default=500,
+        help="no pair is begun that would end later (default 500)",
     )
     parser.add_argument("--loop", choices=("cpu_bound", "gpu_bound"), default="cpu_bound")
-    parser.add_argument("--bouts", type=int, default=MOST_BOUTS, help=f"of each side of a pair (default {MOST_BOUTS})")
-    parser.add_argument("--core", type=int, default=max(os.sched_getaffinity(0)), help="default: the last allowed one")
-    parser.add_argument("--out", type=Path, help="write the pairs there, as JSON, after each of them; read first")
+    parser.add_argument(
+        "--bouts",
+        type=int,
+        default=MOST_BOUTS,
+        help=f"of each side of a pair (default {MOST_BOUTS})",
+    )
+    parser.add_argument(
+        "--core",
+        type=int,
+        default=max(os.sched_getaffinity(0)),
+        help="default: the last allowed one",
+    )
+    parser.add_argument(
+        "--out", type=Path, help="write the pairs there, as JSON, after each of them; read first"
+    )
     given = parser.parse_args(argv)
     ends = time.monotonic() + given.seconds
     machine, pairs = load(given.out) if given.out is not None and given.out.exists() else (None, [])
@@ -204,7 +244,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     with tempfile.TemporaryDirectory(prefix="perfgate-pinning-") as folder:
         bench, workload = prepared(Path(folder), given.loop)
         if machine not in (None, told_machine(bench)):
-            raise SystemExit(f"{given.out}: its pairs were made on another machine; give another file.")
+            raise SystemExit(
+                f"{given.out}: its pairs were made on another machine; give another file."
+            )
         longest = max((pair.wall_s for pair in pairs), default=0.0)
         for number in range(len(pairs), 2 * given.pairs):
             if time.monotonic() + longest > ends:
@@ -217,7 +259,10 @@ def main(argv: Sequence[str] | None = None) -> None:
                 continue
             longest = max(longest, pair.wall_s)
             pairs.append(pair)
-            print(f"{pair.mode}: {pair.wall_s:.1f} s, {pair.difference:+.2f} % {'; '.join(pair.remarks)}", flush=True)
+            print(
+                f"{pair.mode}: {pair.wall_s:.1f} s, {pair.difference:+.2f} % {'; '.join(pair.remarks)}",
+                flush=True,
+            )
             if given.out is not None:
                 told = {"machine": told_machine(bench), "pairs": [asdict(made) for made in pairs]}
                 given.out.write_text(json.dumps(told, indent=1) + "\n", encoding="utf-8")

@@ -72,7 +72,11 @@ def save(gates: Sequence[Gate], path: Path) -> None:
 
 def taken(table: Mapping[str, Any]) -> list[Gate]:
     """The gates of slips among those that a file of SLIPS_TABLE tells of; clean loops are none."""
-    machine = {} if table["machine"] is None else {"machine": _machine(Machine.model_validate(table["machine"]))}
+    machine = (
+        {}
+        if table["machine"] is None
+        else {"machine": _machine(Machine.model_validate(table["machine"]))}
+    )
     fields = set(Gate.model_fields) - {"machine"}
     return [
         Gate.model_validate({**{name: gate[name] for name in fields}, **machine})
@@ -141,12 +145,16 @@ def _rounded(told: object) -> object:
 def main(argv: Sequence[str] | None = None) -> int:
     """Do what is asked, and return the exit status."""
     parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.slips", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+        prog="python -m benchmarks.slips",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     kinds = parser.add_subparsers(dest="what", required=True, metavar="{record,table}")
     record = kinds.add_parser("record", help="put gates into a record")
     record.add_argument("record", type=Path, metavar="RECORD.json.xz")
-    record.add_argument("tables", type=Path, nargs="+", metavar="slips.json", help="what SLIPS_TABLE named")
+    record.add_argument(
+        "tables", type=Path, nargs="+", metavar="slips.json", help="what SLIPS_TABLE named"
+    )
     table = kinds.add_parser("table", help="write RESULTS.md")
     table.add_argument("records", type=Path, nargs="+", metavar="RECORD.json.xz")
     table.add_argument("--out", type=Path, default=HERE / "RESULTS.md", metavar="FILE")
@@ -154,7 +162,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     if given.what == "record":
         gates = {gate.slip: gate for gate in load(given.record)}
         for path in given.tables:
-            gates |= {gate.slip: gate for gate in taken(json.loads(path.read_text(encoding="utf-8")))}
+            gates |= {
+                gate.slip: gate for gate in taken(json.loads(path.read_text(encoding="utf-8")))
+            }
         save(list(gates.values()), given.record)
         return 0
     records = {path: load(path) for path in given.records}

@@ -29,19 +29,19 @@ from typing import Final, Literal
 
 from pydantic import Field, ValidationError
 
-from perfgate.git import changes, ignored, read_commit
+from perfgate.bless.merge import DOCUMENT_FILE
 from perfgate.machine import read_machine
-from perfgate.merging import DOCUMENT_FILE
 from perfgate.model.baseline import Commit
 from perfgate.model.machine import Machine
 from perfgate.model.metric import GATED_CLOCKS, Metric
 from perfgate.model.outcome import Outcome
 from perfgate.model.record import Moment, Record
 from perfgate.model.verdict import Stage
-from perfgate.nsys.tool import find_nsys
+from perfgate.profilers.nsys.tool import find_nsys
 from perfgate.render.document import DocumentWorkload, GateDocument, read_document
 from perfgate.settings import load_settings
 from perfgate.store import Store
+from perfgate.system.git import changes, ignored, read_commit
 
 HERE: Final = Path(__file__).resolve().parent
 ROOT: Final = HERE.parents[1]
@@ -111,7 +111,9 @@ def load(path: Path) -> Recording:
     try:
         return Recording.model_validate_json(path.read_bytes()) if path.exists() else Recording()
     except ValidationError as invalid:
-        raise SystemExit(f"{path}: it is no record of gates ({invalid.errors()[0]['msg']}).") from invalid
+        raise SystemExit(
+            f"{path}: it is no record of gates ({invalid.errors()[0]['msg']})."
+        ) from invalid
 
 
 def save(recording: Recording, path: Path) -> None:
@@ -171,17 +173,36 @@ def gate_in_shards(root: Path, gpus: Sequence[str], only: Sequence[str] = ()) ->
         for place in places:
             place.mkdir()
         shards = [
-            _shard(root, gpu, [*_command(place / DOCUMENT_FILE, only), f"--perfgate-shard={index}/{len(gpus)}"], cores)
-            for index, (gpu, place, cores) in enumerate(zip(gpus, places, _parts(len(gpus)), strict=True), start=1)
+            _shard(
+                root,
+                gpu,
+                [*_command(place / DOCUMENT_FILE, only), f"--perfgate-shard={index}/{len(gpus)}"],
+                cores,
+            )
+            for index, (gpu, place, cores) in enumerate(
+                zip(gpus, places, _parts(len(gpus)), strict=True), start=1
+            )
         ]
         for shard in shards:
             shard.wait()
-        command = [sys.executable, "-m", "perfgate", "merge", *map(str, places), "--expect", str(len(gpus))]
+        command = [
+            sys.executable,
+            "-m",
+            "perfgate",
+            "merge",
+            *map(str, places),
+            "--expect",
+            str(len(gpus)),
+        ]
         status = subprocess.run(command, cwd=root, check=False).returncode
-        return Ended(exit_status=status, documents=_documents([place / DOCUMENT_FILE for place in places]))
+        return Ended(
+            exit_status=status, documents=_documents([place / DOCUMENT_FILE for place in places])
+        )
 
 
-def _shard(root: Path, gpu: str, command: Sequence[str], cores: frozenset[int]) -> subprocess.Popen[bytes]:
+def _shard(
+    root: Path, gpu: str, command: Sequence[str], cores: frozenset[int]
+) -> subprocess.Popen[bytes]:
     """Start a shard's gate, which sees one GPU and inherits the cores that this process may use meanwhile."""
     allowed = os.sched_getaffinity(0)
     os.sched_setaffinity(0, cores)
@@ -195,7 +216,9 @@ def _parts(count: int) -> list[frozenset[int]]:
     """The cores of this process in as many parts of neighbours as are asked for."""
     cores = sorted(os.sched_getaffinity(0))
     share = max(len(cores) // count, 1)
-    return [frozenset(cores[share * index : share * (index + 1)] or cores) for index in range(count)]
+    return [
+        frozenset(cores[share * index : share * (index + 1)] or cores) for index in range(count)
+    ]
 
 
 def _command(document: Path, only: Sequence[str]) -> list[str]:
@@ -226,7 +249,8 @@ class Series:
         return [
             one
             for one in load(self.path).gates
-            if (one.machine, one.commit, one.only, one.shards) == this and one.exit_status is not None
+            if (one.machine, one.commit, one.only, one.shards) == this
+            and one.exit_status is not None
         ]
 
     def take(self, gates: int, *, seconds: float) -> bool:
@@ -235,7 +259,9 @@ class Series:
         while (made := len(self.own())) < gates:
             expected_s = max((one.took_s for one in self.own()), default=self.guessed_s)
             if expected_s > ends - self.clock():
-                self.say(f"{made} of {gates} gates are made; a further one would take {expected_s:.0f} s")
+                self.say(
+                    f"{made} of {gates} gates are made; a further one would take {expected_s:.0f} s"
+                )
                 return False
             self._make_one(made + 1, gates)
         return True
@@ -243,7 +269,11 @@ class Series:
     def _make_one(self, number: int, gates: int) -> None:
         former = load(self.path).gates
         begun = UnchangedGate(
-            at=datetime.now(UTC), machine=self.machine, commit=self.commit, only=self.only, shards=self.shards
+            at=datetime.now(UTC),
+            machine=self.machine,
+            commit=self.commit,
+            only=self.only,
+            shards=self.shards,
         )
         save(Recording(gates=(*former, begun)), self.path)
         began = self.clock()
@@ -299,27 +329,49 @@ def _part(gates: Sequence[UnchangedGate]) -> list[str]:
     lines = [f"## {', '.join(sorted({one.machine.gpu_name for one in gates}))}", ""]
     lines += [f"- gate {number}: {_told(one)}" for number, one in enumerate(gates, start=1)]
     passed = [one.has_passed for one in gates]
-    lines += ["", f"{sum(passed)} of {len(passed)} PASSED as a whole, {_longest(passed)} of them in a row.", ""]
+    lines += [
+        "",
+        f"{sum(passed)} of {len(passed)} PASSED as a whole, {_longest(passed)} of them in a row.",
+        "",
+    ]
     rows = sorted(
-        ((workload, number) for number, one in enumerate(gates, start=1) for workload in one.workloads),
+        (
+            (workload, number)
+            for number, one in enumerate(gates, start=1)
+            for workload in one.workloads
+        ),
         key=lambda row: (row[0].workload, row[1]),
     )
-    metrics = [metric for metric in GATED_CLOCKS if any(metric in workload.changes for workload, _ in rows)]
+    metrics = [
+        metric for metric in GATED_CLOCKS if any(metric in workload.changes for workload, _ in rows)
+    ]
     lines.append(f"| {' | '.join(['workload', 'gate', 'outcome', 'runs', *metrics])} |")
     lines.append(f"| {' | '.join(['---', '---:', '---', '---:', *['---:'] * len(metrics)])} |")
     for workload, number in rows:
         stage = "" if workload.stage in (None, Stage.SCREEN) else f" ({workload.stage})"
         cells = [_percent(workload.changes.get(metric)) for metric in metrics]
         outcome = f"{workload.outcome}{stage}"
-        lines.append(f"| {' | '.join([workload.workload, str(number), outcome, str(workload.runs), *cells])} |")
-    notes = [f"- gate {number}, {workload.workload}: {workload.reason}" for workload, number in rows if workload.reason]
+        lines.append(
+            f"| {' | '.join([workload.workload, str(number), outcome, str(workload.runs), *cells])} |"
+        )
+    notes = [
+        f"- gate {number}, {workload.workload}: {workload.reason}"
+        for workload, number in rows
+        if workload.reason
+    ]
     return [*lines, *(["", *notes] if notes else []), ""]
 
 
 def _told(one: UnchangedGate) -> str:
     machine = one.machine
-    where = f"{machine.gpu_name}, driver {machine.driver}, torch {machine.torch}, nsys {machine.nsys}"
-    ended = "not at its end" if one.exit_status is None else f"exit status {one.exit_status} after {one.took_s:.0f} s"
+    where = (
+        f"{machine.gpu_name}, driver {machine.driver}, torch {machine.torch}, nsys {machine.nsys}"
+    )
+    ended = (
+        "not at its end"
+        if one.exit_status is None
+        else f"exit status {one.exit_status} after {one.took_s:.0f} s"
+    )
     of = f" of {', '.join(one.only)}" if one.only else ""
     of += f" in {one.shards} shards, a GPU each" if one.shards > 1 else ""
     return f"{one.at:%Y-%m-%d %H:%M}{of}, {ended}; commit {one.commit or 'unknown'}, {where}"
@@ -343,14 +395,28 @@ def _percent(change: float | None) -> str:
 def main(argv: Sequence[str] | None = None) -> int:
     """Do what is asked, and return the exit status."""
     parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.unchanged", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+        prog="python -m benchmarks.unchanged",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     kinds = parser.add_subparsers(dest="what", required=True, metavar="{run,table}")
-    run = kinds.add_parser("run", help="make gates", description="Make gates. Exits 1 where some are still missing.")
+    run = kinds.add_parser(
+        "run", help="make gates", description="Make gates. Exits 1 where some are still missing."
+    )
     run.add_argument("record", type=Path, metavar="RECORD.json")
-    run.add_argument("--gates", type=int, default=3, metavar="N", help="of this commit on this machine (default: 3)")
     run.add_argument(
-        "--seconds", type=float, default=1900, metavar="N", help="begin no gate that would end later (default: 1900)"
+        "--gates",
+        type=int,
+        default=3,
+        metavar="N",
+        help="of this commit on this machine (default: 3)",
+    )
+    run.add_argument(
+        "--seconds",
+        type=float,
+        default=1900,
+        metavar="N",
+        help="begin no gate that would end later (default: 1900)",
     )
     run.add_argument(
         "--guess",
@@ -360,12 +426,20 @@ def main(argv: Sequence[str] | None = None) -> int:
         help="seconds that the first gate is taken to last (default: %(default)g)",
     )
     run.add_argument(
-        "--only", nargs="+", default=(), metavar="FILE", help="gate the workloads of these files (default: all)"
+        "--only",
+        nargs="+",
+        default=(),
+        metavar="FILE",
+        help="gate the workloads of these files (default: all)",
     )
     run.add_argument(
-        "--shards", action="store_true", help="gate a shard of the workloads on each visible GPU at once, and merge"
+        "--shards",
+        action="store_true",
+        help="gate a shard of the workloads on each visible GPU at once, and merge",
     )
-    run.add_argument("--project", type=Path, default=ROOT, metavar="DIR", help="(default: this repository)")
+    run.add_argument(
+        "--project", type=Path, default=ROOT, metavar="DIR", help="(default: this repository)"
+    )
     table = kinds.add_parser("table", help="write RESULTS.md")
     table.add_argument("records", type=Path, nargs="+", metavar="RECORD.json")
     table.add_argument("--out", type=Path, default=HERE / "RESULTS.md", metavar="FILE")
@@ -381,19 +455,27 @@ def main(argv: Sequence[str] | None = None) -> int:
     commit = read_commit(project)
     inside = str(record.relative_to(project)) if record.is_relative_to(project) else None
     if commit is not None and inside is not None and inside not in ignored(project, [inside]):
-        parser.error(f"{given.record}: a record in the project is a change of it; write it elsewhere")
-    machine = read_machine(os.environ, nsys=str(find_nsys(None, os.environ).version), nsys_options=())
+        parser.error(
+            f"{given.record}: a record in the project is a change of it; write it elsewhere"
+        )
+    machine = read_machine(
+        os.environ, nsys=str(find_nsys(None, os.environ).version), nsys_options=()
+    )
     gpus = [gpu.uuid for gpu in machine.gpus]
     if given.shards and len(gpus) < LEAST_SHARDS:
         parser.error(f"--shards: {len(gpus)} GPUs are visible, and shards are for several")
     one_gate = machine.model_copy(update={"gpus": machine.gpus[:1]}) if given.shards else machine
-    if (reason := why_none(project, one_gate, commit, load_settings(project, {}).baselines)) is not None:
+    if (
+        reason := why_none(project, one_gate, commit, load_settings(project, {}).baselines)
+    ) is not None:
         parser.error(f"{given.project}: {reason}")
     series = Series(
         path=record,
         machine=machine,
         commit=None if commit is None else commit.sha[:12],
-        make=lambda: gate_in_shards(project, gpus, given.only) if given.shards else gate(project, given.only),
+        make=lambda: (
+            gate_in_shards(project, gpus, given.only) if given.shards else gate(project, given.only)
+        ),
         only=tuple(given.only),
         shards=len(gpus) if given.shards else 1,
         guessed_s=given.guess,

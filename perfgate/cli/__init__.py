@@ -44,7 +44,9 @@ EXIT_UNPRINTED: Final = 1
 class Door(click.Group):
     """Loads a command's module, and all that it needs, only for that command."""
 
-    def __init__(self, *, package: str, commands: Mapping[str, tuple[str, str]], **options: Any) -> None:  # noqa: ANN401
+    def __init__(
+        self, *, package: str, commands: Mapping[str, tuple[str, str]], **options: Any
+    ) -> None:
         """Take the package of the modules, and by the name of each command its module and its name in there."""
         super().__init__(**options)
         self._package, self._commands = package, commands
@@ -67,7 +69,11 @@ class Door(click.Group):
         commands = [(name, self.get_command(ctx, name)) for name in self._commands]
         with formatter.section("Commands"):
             formatter.write_dl(
-                [(name, told.get_short_help_str(LONGEST_HELP)) for name, told in commands if told and not told.hidden]
+                [
+                    (name, told.get_short_help_str(LONGEST_HELP))
+                    for name, told in commands
+                    if told and not told.hidden
+                ]
             )
 
 
@@ -90,7 +96,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except PerfgateError as error:
         from perfgate.cli.complaint import complaint  # noqa: PLC0415 - slow to import, and mostly not needed
 
-        width = shutil.get_terminal_size().columns if sys.stderr is not None and sys.stderr.isatty() else None
+        width = (
+            shutil.get_terminal_size().columns
+            if sys.stderr is not None and sys.stderr.isatty()
+            else None
+        )
         click.echo(complaint(error, width=width), err=True)
         sys.exit(error.exit_code)
     except OSError as refused:

@@ -20,7 +20,9 @@ def workload_name(word: str) -> str:
         click.BadParameter: it is empty.
     """
     if not word:
-        raise click.BadParameter("it is empty, and every workload has a name. See what there is: perfgate show")
+        raise click.BadParameter(
+            "it is empty, and every workload has a name. See what there is: perfgate show"
+        )
     return word
 
 
@@ -37,7 +39,9 @@ def subject_name(word: str) -> str:
 class FilePath(click.Path):
     """A path of a file or folder, whether or not that is there."""
 
-    def convert(self, value: str | os.PathLike[str], param: Parameter | None, ctx: Context | None) -> Path:
+    def convert(
+        self, value: str | os.PathLike[str], param: Parameter | None, ctx: Context | None
+    ) -> Path:
         """Refuse what no file is called, and what this user cannot even look for."""
         path = Path(value)
         try:

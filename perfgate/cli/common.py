@@ -20,7 +20,7 @@ from perfgate.model.errors import (
 from perfgate.model.secrets import Cleaner
 from perfgate.model.settings import Settings
 from perfgate.model.spelling import is_invisible
-from perfgate.nsys.tool import NsysTool, find_nsys
+from perfgate.profilers.nsys.tool import NsysTool, find_nsys
 from perfgate.settings import find_root, load_settings
 from perfgate.store import KeptResult, Store, near_names
 
@@ -65,8 +65,12 @@ def latest(store: Store, workload: str) -> KeptResult:
         raise ResultMissing(
             subject=workload,
             fact="no result of it is kept",
-            expectation=f"Perhaps you meant {' or '.join(near)}" if near else f"Kept are: {', '.join(kept) or 'none'}",
-            next_step=f"Name it so: {shlex.quote(near[0])}" if near else "Measure it first: pytest --perfgate",
+            expectation=f"Perhaps you meant {' or '.join(near)}"
+            if near
+            else f"Kept are: {', '.join(kept) or 'none'}",
+            next_step=f"Name it so: {shlex.quote(near[0])}"
+            if near
+            else "Measure it first: pytest --perfgate",
         )
     return latest
 

@@ -14,7 +14,9 @@ QUOTED: Final = "  | "
 
 def complaint(error: PerfgateError, *, width: int | None = None) -> str:
     """Return what is printed of an error: its four parts, each line inert, and wrapped where there is a width."""
-    first, *more = _lines(f"{error.fact}." + (f" {error.expectation}." if error.expectation else ""))
+    first, *more = _lines(
+        f"{error.fact}." + (f" {error.expectation}." if error.expectation else "")
+    )
     lines = (
         f"perfgate: {error.subject}: {first}",
         *(_quoted(line) for line in more),
@@ -23,7 +25,9 @@ def complaint(error: PerfgateError, *, width: int | None = None) -> str:
     # The older form of GitHub's commands is found anywhere in a line.
     told = [inert_line(line.replace("##[", "##\\x5b")) for line in lines]
     if width is not None:
-        told = [part for line in told for part in Page(width=width, colour=False).wrapped(line, width)]
+        told = [
+            part for line in told for part in Page(width=width, colour=False).wrapped(line, width)
+        ]
     return cleaned("\n".join(told))
 
 

@@ -14,17 +14,25 @@ from typing import Final
 import click
 from click.core import ParameterSource
 
-from perfgate.blessing import holding
+from perfgate.bless.bless import holding
 from perfgate.cli.arguments import KEPT, PATH, subject_name, workload_name
-from perfgate.cli.common import Project, find_tool, latest, printable, printable_json, project, readable, screen
+from perfgate.cli.common import (
+    Project,
+    find_tool,
+    latest,
+    printable,
+    printable_json,
+    project,
+    readable,
+    screen,
+)
+from perfgate.execute import Bench, end_killed_gates
 from perfgate.explain.advice import advise, classify
 from perfgate.explain.kernels import limited_by
 from perfgate.explain.moved import moved_operations, moved_ranges
 from perfgate.explain.names import short
 from perfgate.explain.sides import as_judged, differences, made_up_of
 from perfgate.explain.traces import told_unlike
-from perfgate.explaining import Subject, compared_with, judged_against, of_capture, of_result, opened, rules_on
-from perfgate.history import read_history
 from perfgate.machine import gpu_lock, read_machine
 from perfgate.metrics.measure import measure
 from perfgate.model import numbers
@@ -45,13 +53,10 @@ from perfgate.model.secrets import Cleaner
 from perfgate.model.side import Side
 from perfgate.model.verdict import MetricVerdict, Verdict
 from perfgate.model.words import plural
-from perfgate.ncu.tool import find_ncu
-from perfgate.nsys.command import trace_options
-from perfgate.nsys.files import REPORTS
-from perfgate.pages import Shelf, document_of, page_of
 from perfgate.plugin.listing import collect
 from perfgate.plugin.outputs import is_page_or_empty, replaced
-from perfgate.probing import MOST_KERNELS, Candidates, probe
+from perfgate.profilers.nsys.command import trace_options
+from perfgate.profilers.nsys.files import REPORTS
 from perfgate.render.document import SCHEMA_FILE
 from perfgate.render.explanation import explanation_text
 from perfgate.render.history import BLOCKS, history_json, history_text
@@ -61,8 +66,20 @@ from perfgate.render.measurement import measurement_text
 from perfgate.render.page import Column, Page, Row, inert, inert_line
 from perfgate.render.records import baseline_text, comparison_text
 from perfgate.render.samples import sample_text
-from perfgate.running import Bench, end_killed_gates
 from perfgate.store import KeptResult, Kind, ListedBaseline, Store, kind_of
+from perfgate.views.explain import (
+    Subject,
+    compared_with,
+    judged_against,
+    of_capture,
+    of_result,
+    opened,
+    rules_on,
+)
+from perfgate.views.history import read_history
+from perfgate.views.ncu.tool import find_ncu
+from perfgate.views.pages import Shelf, document_of, page_of
+from perfgate.views.probing import MOST_KERNELS, Candidates, probe
 
 TAKEN: Final = "It takes a baseline's file, a kept result, a capture, WORKLOAD or WORKLOAD:kept"
 SEE: Final = "See what there is: perfgate show"
@@ -78,7 +95,9 @@ def show(workload: str | None) -> None:
     """Show the baselines of WORKLOAD, or list all."""
     here = project()
     width, colour = screen()
-    listed = [one for one in here.store.baselines.listed(at_home=True) if workload in (None, one.workload)]
+    listed = [
+        one for one in here.store.baselines.listed(at_home=True) if workload in (None, one.workload)
+    ]
     if not listed:
         known = ", ".join(sorted({one.workload for one in here.store.baselines.listed()}))
         raise BaselineMissing(
@@ -120,7 +139,9 @@ def _list(listed: Sequence[ListedBaseline], *, width: int, colour: bool) -> str:
             day, why = f"{one.found.blessing.at:%Y-%m-%d}", inert(one.found.blessing.reason)
             rows.append((one.slug, inert(one.workload), step, str(len(one.found.runs)), day, why))
         else:
-            rows.append((one.slug, inert(one.workload), "", "", "", f"unreadable: {one.found.fact}"))
+            rows.append(
+                (one.slug, inert(one.workload), "", "", "", f"unreadable: {one.found.fact}")
+            )
     page.table(LIST, rows, indent=0)
     return page.text
 
@@ -144,7 +165,9 @@ def history(workload: str, *, metric: str, as_json: bool) -> None:
     if as_json:
         _print_json(history_json(found.history))
     else:
-        told = history_text(found.history, width=width, colour=colour, blocks=printable(BLOCKS) == BLOCKS)
+        told = history_text(
+            found.history, width=width, colour=colour, blocks=printable(BLOCKS) == BLOCKS
+        )
         _print(told)
     if found.trouble is not None:
         raise found.trouble
@@ -184,9 +207,13 @@ def compare(a: str, b: str, *, step: str | None) -> None:
 @click.command()
 @click.argument("words", metavar="WORKLOAD | A B", nargs=-1, required=True, type=subject_name)
 @click.option("--step", help="Of captures: the steps' range, a regular expression.")
-@click.option("--full", is_flag=True, help="Show every row that is kept, and the whole names of kernels.")
 @click.option(
-    "--rules/--no-rules", default=None, help="Let nsys apply its expert rules, however large the captures; or not."
+    "--full", is_flag=True, help="Show every row that is kept, and the whole names of kernels."
+)
+@click.option(
+    "--rules/--no-rules",
+    default=None,
+    help="Let nsys apply its expert rules, however large the captures; or not.",
 )
 @click.option(
     "--ncu",
@@ -201,7 +228,13 @@ def compare(a: str, b: str, *, step: str | None) -> None:
     help="How many kernels --ncu looks at; each is a run of its own, and one more of the compared commit.",
 )
 def explain(
-    words: tuple[str, ...], *, step: str | None, full: bool, rules: bool | None, ncu: bool, kernels: int
+    words: tuple[str, ...],
+    *,
+    step: str | None,
+    full: bool,
+    rules: bool | None,
+    ncu: bool,
+    kernels: int,
 ) -> None:
     """Say what moved and where, by NVTX range, kernel, copy and call.
 
@@ -210,8 +243,14 @@ def explain(
     """
     if ncu and (len(words) != 1 or _is_capture(words[0])):
         raise click.UsageError("--ncu runs a workload again: name one workload.")
-    if not ncu and click.get_current_context().get_parameter_source("kernels") is ParameterSource.COMMANDLINE:
-        raise click.UsageError("--kernels says how many kernels --ncu looks at: give --ncu as well, or leave it out.")
+    if (
+        not ncu
+        and click.get_current_context().get_parameter_source("kernels")
+        is ParameterSource.COMMANDLINE
+    ):
+        raise click.UsageError(
+            "--kernels says how many kernels --ncu looks at: give --ncu as well, or leave it out."
+        )
     _refuse_idle_step(words, step)
     here = project()
     width, colour = screen()
@@ -225,9 +264,13 @@ def explain(
             case (first, second):
                 a, b = _subjects(here.store, first, second, step, held)
             case (_,):
-                raise click.UsageError(f"{words[0]} is one capture: name another one before it, to compare it with.")
+                raise click.UsageError(
+                    f"{words[0]} is one capture: name another one before it, to compare it with."
+                )
             case _:
-                raise click.UsageError(f"It takes a workload, or two things to compare; these are {len(words)}.")
+                raise click.UsageError(
+                    f"It takes a workload, or two things to compare; these are {len(words)}."
+                )
         found = rules_on(a, b, find_tool, asked=rules)
     rows = differences(a.side, b.side)
     if verdict is not None:
@@ -260,7 +303,9 @@ def _refuse_idle_step(words: Sequence[str], step: str | None) -> None:
         click.UsageError: there is none among the words.
     """
     if step is not None and not any(map(_is_capture, words)):
-        raise click.UsageError("--step is the range of a capture's steps, and no capture is named: leave it out.")
+        raise click.UsageError(
+            "--step is the range of a capture's steps, and no capture is named: leave it out."
+        )
 
 
 def _leave_unless_compared(rows: Sequence[MetricVerdict]) -> None:
@@ -302,11 +347,15 @@ def _probed(here: Project, name: str, a: Subject, b: Subject, *, most: int, full
     )
     baseline = here.store.baselines.load(kept.result.machine.slug, name)
     found = Candidates(a=a, b=b, result=kept.result, baseline=baseline)
-    with gpu_lock(machine.gpus, timeout_s=here.settings.lock_timeout_s, on_wait=_say, workload=name):
+    with gpu_lock(
+        machine.gpus, timeout_s=here.settings.lock_timeout_s, on_wait=_say, workload=name
+    ):
         end_killed_gates(_say)
         probes = probe(bench, tool, workload, found, most=most, tell=_say)
     width, colour = screen()
-    return kernels_text(probes, named=str if full else short, limited=limited_by, width=width, colour=colour)
+    return kernels_text(
+        probes, named=str if full else short, limited=limited_by, width=width, colour=colour
+    )
 
 
 def _say(line: str) -> None:
@@ -343,7 +392,9 @@ def _start(path: Path) -> bytes:
         return file.read(len(SQLITE))
 
 
-def _subjects(store: Store, a: str, b: str, step: str | None, held: ExitStack) -> tuple[Subject, Subject]:
+def _subjects(
+    store: Store, a: str, b: str, step: str | None, held: ExitStack
+) -> tuple[Subject, Subject]:
     if step is None and _is_capture(a) != _is_capture(b):
         capture, other = (a, b) if _is_capture(a) else (b, a)
         # What is nothing to be compared with has no steps either, and that is to be told of it.
@@ -455,7 +506,11 @@ def _refuse_document(path: Path) -> None:
 
 def _foreign(path: Path) -> CaptureUnreadable:
     """What is said of a file that is there, and is neither a workload's name nor anything to be compared."""
-    fact = "this is none of the files that can be compared" if kind_of(path) is Kind.FILE else NOT_PLAIN
+    fact = (
+        "this is none of the files that can be compared"
+        if kind_of(path) is Kind.FILE
+        else NOT_PLAIN
+    )
     try:
         _start(path)
     except OSError as refused:
@@ -470,8 +525,17 @@ def _foreign(path: Path) -> CaptureUnreadable:
 
 @click.command()
 @click.argument("capture", type=PATH)
-@click.option("--step", help="The steps' NVTX range, a regular expression. Without: the whole captured window.")
-@click.option("--warmup", type=click.IntRange(min=0), default=0, show_default=True, help="Steps to leave out at first.")
+@click.option(
+    "--step",
+    help="The steps' NVTX range, a regular expression. Without: the whole captured window.",
+)
+@click.option(
+    "--warmup",
+    type=click.IntRange(min=0),
+    default=0,
+    show_default=True,
+    help="Steps to leave out at first.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def inspect(capture: Path, *, step: str | None, warmup: int, as_json: bool) -> None:
     """Measure any CAPTURE, a .nsys-rep, .qdrep or .sqlite file, whoever made it."""
@@ -482,10 +546,16 @@ def inspect(capture: Path, *, step: str | None, warmup: int, as_json: bool) -> N
         _, timeline = opened(capture, find_tool, held)
     samples = measure(timeline, step=step, is_pattern=True, warmup=warmup)
     if as_json:
-        _print_json(measurement_text(samples, source=readable(capture.name), missing=timeline.missing))
+        _print_json(
+            measurement_text(samples, source=readable(capture.name), missing=timeline.missing)
+        )
         return
     width, colour = screen()
-    _print(sample_text(samples, source=capture.name, width=width, colour=colour, missing=timeline.missing))
+    _print(
+        sample_text(
+            samples, source=capture.name, width=width, colour=colour, missing=timeline.missing
+        )
+    )
 
 
 def _unwritten(out: Path, refused: OSError) -> StoreFailed:
@@ -505,7 +575,9 @@ def page(out: Path, workloads: tuple[str, ...]) -> None:
     here = project()
     kept_names = here.store.results.workloads()
     if str(out) in kept_names:
-        raise click.UsageError(f"{out} is a workload. Name the file first: perfgate page {out}.html {out}")
+        raise click.UsageError(
+            f"{out} is a workload. Name the file first: perfgate page {out}.html {out}"
+        )
     names = tuple(dict.fromkeys(workloads)) or kept_names
     if not names:
         raise ResultMissing(
@@ -519,7 +591,9 @@ def page(out: Path, workloads: tuple[str, ...]) -> None:
     except OSError as refused:
         raise _unwritten(out, refused) from refused
     if is_another:
-        raise click.UsageError(f"{out} holds something else than perfgate's page, and would be lost.")
+        raise click.UsageError(
+            f"{out} holds something else than perfgate's page, and would be lost."
+        )
     shelf = Shelf(root=here.root, store=here.store, baselines=here.baselines)
     kept = [latest(here.store, name) for name in names]
     told = page_html(page_of(document_of(kept, here.settings, shelf), shelf, Cleaner(os.environ)))

@@ -12,10 +12,10 @@ from tempfile import TemporaryFile
 
 import click
 
+from perfgate.bless.merge import find_gates, is_read, merge, merged_page
 from perfgate.cli.arguments import PATH
 from perfgate.cli.common import printable, screen
 from perfgate.gate import Closing
-from perfgate.merging import find_gates, is_read, merge, merged_page
 from perfgate.model.errors import EXIT_SHUT
 from perfgate.model.secrets import Cleaner
 from perfgate.plugin.outputs import Form, Outputs
@@ -29,10 +29,21 @@ FILE = click.Path(path_type=Path)
 
 @click.command("merge")
 @click.argument("folders", metavar="FOLDER...", nargs=-1, required=True, type=PATH)
-@click.option("--expect", type=click.IntRange(min=1), metavar="N", help="How many gates there should be.")
-@click.option("--json", type=FILE, metavar="FILE", help="Write verdicts and measurements to FILE as JSON.")
-@click.option("--html", type=FILE, metavar="FILE", help="Write a page with plots and timelines to FILE.")
-@click.option("--page-data", type=FILE, metavar="FILE", help="Write what such a page is made of to FILE as JSON.")
+@click.option(
+    "--expect", type=click.IntRange(min=1), metavar="N", help="How many gates there should be."
+)
+@click.option(
+    "--json", type=FILE, metavar="FILE", help="Write verdicts and measurements to FILE as JSON."
+)
+@click.option(
+    "--html", type=FILE, metavar="FILE", help="Write a page with plots and timelines to FILE."
+)
+@click.option(
+    "--page-data",
+    type=FILE,
+    metavar="FILE",
+    help="Write what such a page is made of to FILE as JSON.",
+)
 @click.option("--markdown", type=FILE, metavar="FILE", help="Append verdicts to FILE as Markdown.")
 @click.option("--junit", type=FILE, metavar="FILE", help="Write verdicts to FILE as JUnit XML.")
 def merge_gates(folders: tuple[Path, ...], *, expect: int | None, **files: Path | None) -> None:
@@ -51,7 +62,9 @@ def merge_gates(folders: tuple[Path, ...], *, expect: int | None, **files: Path 
     merged = cleaner.record(merge(found, unread=unread, expect=expect, at=datetime.now(UTC)))
     closing = Closing(opens=merged.opens_gate, shut_by=merged.shut_by)
     closing = outputs.write(
-        partial(_closed, merged), closing, lambda document: cleaner.record(merged_page(document, found=found))
+        partial(_closed, merged),
+        closing,
+        lambda document: cleaner.record(merged_page(document, found=found)),
     )
     width, colour = screen()
     told = merged_text(_closed(merged, closing), width=width, colour=colour)
@@ -87,5 +100,9 @@ def _why_not_writable(file: Path) -> str:
 
 def _closed(merged: GateDocument, closing: Closing) -> GateDocument:
     """The document with what became of it while it was written."""
-    update = {"opens_gate": closing.opens, "exit_status": closing.exit_status, "shut_by": closing.shut_by}
+    update = {
+        "opens_gate": closing.opens,
+        "exit_status": closing.exit_status,
+        "shut_by": closing.shut_by,
+    }
     return merged.model_copy(update=update)

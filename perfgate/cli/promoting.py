@@ -12,10 +12,11 @@ from typing import Final, Literal
 
 import click
 
-from perfgate import blessing, git
+from perfgate.bless import bless as blessing
 from perfgate.cli.arguments import workload_name
 from perfgate.cli.common import Project, cleaned, latest, printable, project, screen
 from perfgate.cli.complaint import complaint
+from perfgate.execute import code_now
 from perfgate.model.baseline import Baseline, Result, changed_code
 from perfgate.model.errors import (
     BlessRefused,
@@ -30,8 +31,8 @@ from perfgate.model.settings import DuetForm
 from perfgate.plugin.listing import collected_workloads
 from perfgate.render.page import inert, inert_line
 from perfgate.render.records import bless_text, occasion_text
-from perfgate.running import code_now
 from perfgate.store import Store
+from perfgate.system import git
 
 AUTO: Final = "auto"
 
@@ -53,7 +54,9 @@ class _Held(click.ParamType[float | Literal["auto"]]):
         except ValueError:
             fraction = math.nan
         if not 0 < fraction < 1:
-            self.fail(f"{value!r} is no budget: expected auto, or a percentage as in 8%.", param, ctx)
+            self.fail(
+                f"{value!r} is no budget: expected auto, or a percentage as in 8%.", param, ctx
+            )
         return fraction
 
 
@@ -84,7 +87,9 @@ def bless(
 ) -> None:
     """Make the kept result of each WORKLOAD (default: of all) its baseline. Never measures."""
     if occasion and accept_regression:
-        raise click.UsageError("--occasion adds repeats of what is blessed: leave --accept-regression out.")
+        raise click.UsageError(
+            "--occasion adds repeats of what is blessed: leave --accept-regression out."
+        )
     here = project()
     width, colour = screen()
     reason = cleaned(reason)
@@ -120,7 +125,14 @@ def bless(
         at = datetime.now(UTC)
         if occasion:
             return old, blessing.add_occasion(
-                results, old, reason=reason, by=by, at=at, commit=commit, in_ci=in_ci, allow_ci=allow_ci
+                results,
+                old,
+                reason=reason,
+                by=by,
+                at=at,
+                commit=commit,
+                in_ci=in_ci,
+                allow_ci=allow_ci,
             )
         new = blessing.bless(
             results,
@@ -140,7 +152,10 @@ def bless(
             hold=hold,
         )
         told = blessing.worth_knowing(new, results[0], not_on=_branch_without(results[0], here))
-        remarks[name] = (*told, *blessing.not_held(new, results[0].workload, budgets[name], here.settings))
+        remarks[name] = (
+            *told,
+            *blessing.not_held(new, results[0].workload, budgets[name], here.settings),
+        )
         return old, new
 
     planned = _all_or_nothing(names, plan)
@@ -191,7 +206,9 @@ class _Gone:
         is_collected = (root / workload.source).is_relative_to(root / self._here.settings.workloads)
         if (
             not is_collected
-            or not changed_code(result.code, code_now(result.code, root, baselines=self._here.baselines))
+            or not changed_code(
+                result.code, code_now(result.code, root, baselines=self._here.baselines)
+            )
             or self._ids is None
         ):
             return None
@@ -212,7 +229,9 @@ def _still_there(store: Store, gone: _Gone) -> tuple[str, ...]:
     for name in store.results.workloads():
         with suppress(ResultUnreadable):  # to be told as a refusal
             if (why := gone.why(latest(store, name).result)) is not None:
-                click.echo(printable(f"{inert(name)}: left out, the workload is gone: {inert_line(why)}"))
+                click.echo(
+                    printable(f"{inert(name)}: left out, the workload is gone: {inert_line(why)}")
+                )
                 continue
         names.append(name)
     return tuple(names)
@@ -236,7 +255,9 @@ def _all_or_nothing(
             click.echo(complaint(refusal), err=True)
         others = f", although {', '.join(map(inert, able))} could be" if able else ""
         told = "Name what is to be blessed." if able else ""
-        click.echo(f"Nothing is blessed{others}: all at once are, or none. {told}".rstrip(), err=True)
+        click.echo(
+            f"Nothing is blessed{others}: all at once are, or none. {told}".rstrip(), err=True
+        )
     if refusals:
         raise refusals[-1]
     return planned

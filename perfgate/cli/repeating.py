@@ -10,10 +10,12 @@ from datetime import UTC, datetime
 
 import click
 
-from perfgate import calibration, git
+from perfgate.bless import calibrate as calibration
+from perfgate.bless.repeats import clean_commits
 from perfgate.cli.arguments import workload_name
 from perfgate.cli.common import Project, kept_results, printable, project, screen
 from perfgate.cli.complaint import complaint
+from perfgate.execute import code_now
 from perfgate.judge.looks import STORED_PLAN
 from perfgate.machine import read_machine
 from perfgate.model.baseline import Baseline
@@ -27,13 +29,12 @@ from perfgate.model.errors import (
 from perfgate.model.machine import Machine
 from perfgate.model.settings import DuetForm
 from perfgate.model.workload import Workload
-from perfgate.nsys.command import trace_options
-from perfgate.nsys.tool import find_nsys
 from perfgate.plugin.listing import collected_workloads
+from perfgate.profilers.nsys.command import trace_options
+from perfgate.profilers.nsys.tool import find_nsys
 from perfgate.pytest_door import gate_command, run_to_end
 from perfgate.render.calibration import CalibrationHead, SpreadRow, calibration_text
-from perfgate.repeats import clean_commits
-from perfgate.running import code_now
+from perfgate.system import git
 
 REPEATS = 5
 """Runs that `calibrate` measures of a workload: enough to tell the SD between runs, in about a minute."""
@@ -51,7 +52,11 @@ class Target:
 
 @click.command()
 @click.argument("workloads", nargs=-1, type=workload_name)
-@click.option("--runs", type=click.IntRange(1, 10), help=f"Runs to measure of each WORKLOAD.  [default: {REPEATS}]")
+@click.option(
+    "--runs",
+    type=click.IntRange(1, 10),
+    help=f"Runs to measure of each WORKLOAD.  [default: {REPEATS}]",
+)
 @click.option("--kept", is_flag=True, help="Measure nothing: take the repeats that are kept.")
 def calibrate(workloads: tuple[str, ...], *, runs: int | None, kept: bool) -> None:
     """Measure how far unchanged repeats of each WORKLOAD (default: of all) differ.
@@ -120,7 +125,9 @@ def _nothing_blessed(subject: str, slug: str) -> BaselineMissing:
     )
 
 
-def _measure_again(here: Project, targets: Sequence[Target], machine: Machine, *, runs: int) -> datetime:
+def _measure_again(
+    here: Project, targets: Sequence[Target], machine: Machine, *, runs: int
+) -> datetime:
     """Gate the workloads once more, all runs in one look, and return when that began."""
     commit = git.read_commit(here.root, baselines=here.baselines)
     for target in targets:
@@ -132,10 +139,15 @@ def _measure_again(here: Project, targets: Sequence[Target], machine: Machine, *
             commit=commit,
             machine=machine,
         )
-    selected = [target.workload.nodeid or f"{target.workload.source}::{target.workload.id}" for target in targets]
+    selected = [
+        target.workload.nodeid or f"{target.workload.source}::{target.workload.id}"
+        for target in targets
+    ]
     options = (f"--perfgate-runs={runs}", f"--perfgate-max-runs={runs}", *selected)
     started_at = datetime.now(UTC)
-    status = run_to_end(gate_command(sys.executable, *options, root=here.root), cwd=here.root, env=os.environ)
+    status = run_to_end(
+        gate_command(sys.executable, *options, root=here.root), cwd=here.root, env=os.environ
+    )
     if status not in MEASURED:
         raise CalibrationRefused(
             subject="calibrate",
@@ -153,7 +165,9 @@ def _calibrated(here: Project, target: Target, *, since: datetime | None) -> str
     """
     results, unreadable = kept_results(here.store, target.baseline)
     if since is not None:
-        calibration.refuse_fresh(target.baseline, next((r for r in results if r.measured_at >= since), None))
+        calibration.refuse_fresh(
+            target.baseline, next((r for r in results if r.measured_at >= since), None)
+        )
     duet = here.settings.duet is not DuetForm.OFF and bool(clean_commits(target.baseline))
     found = calibration.calibrate(
         target.baseline,
@@ -187,4 +201,6 @@ def _calibrated(here: Project, target: Target, *, since: datetime | None) -> str
     ]
     width, colour = screen()
     shown = os.path.relpath(path)
-    return calibration_text(head, rows, width=width, colour=colour, remarks=found.remarks, path=shown)
+    return calibration_text(
+        head, rows, width=width, colour=colour, remarks=found.remarks, path=shown
+    )

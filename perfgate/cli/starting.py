@@ -13,17 +13,23 @@ import click
 
 from perfgate import __version__
 from perfgate.cli.common import printable
+from perfgate.init.facts import Tool, find_facts
+from perfgate.init.plan import plan, plan_lock
+from perfgate.init.telling import check_text, init_text, is_up_to_date
+from perfgate.init.writing import to_write, write
 from perfgate.model.errors import EXIT_OPEN, EXIT_SHUT
-from perfgate.scaffold.facts import Tool, find_facts
-from perfgate.scaffold.plan import plan, plan_lock
-from perfgate.scaffold.telling import check_text, init_text, is_up_to_date
-from perfgate.scaffold.writing import to_write, write
 
 
 @click.command()
-@click.option("--check", is_flag=True, help="Write nothing; say what is missing, older or lacking. Exits 1 if any is.")
 @click.option(
-    "--force", is_flag=True, help="Overwrite what differs below .github, the lock file resolved anew, and nothing else."
+    "--check",
+    is_flag=True,
+    help="Write nothing; say what is missing, older or lacking. Exits 1 if any is.",
+)
+@click.option(
+    "--force",
+    is_flag=True,
+    help="Overwrite what differs below .github, the lock file resolved anew, and nothing else.",
 )
 @click.option("--no-github", is_flag=True, help="Leave .github alone.")
 @click.option(
@@ -33,7 +39,9 @@ from perfgate.scaffold.writing import to_write, write
     "By default where this perfgate was installed from.",
 )
 @click.option("--renew-lock", is_flag=True, help="Write the lock file alone, resolved anew.")
-def init(*, check: bool, force: bool, no_github: bool, install_from: str | None, renew_lock: bool) -> None:
+def init(
+    *, check: bool, force: bool, no_github: bool, install_from: str | None, renew_lock: bool
+) -> None:
     """Write the first files: a workload, [tool.perfgate], workflows for GitHub Actions.
 
     What is there is never overwritten without --force: the difference is shown.
@@ -43,7 +51,9 @@ def init(*, check: bool, force: bool, no_github: bool, install_from: str | None,
             f"--check writes nothing, so it does not go with --{'force' if force else 'renew-lock'}."
         )
     if no_github and (install_from is not None or renew_lock):
-        raise click.UsageError("--no-github leaves the workflows alone, of which --install-from and --renew-lock are.")
+        raise click.UsageError(
+            "--no-github leaves the workflows alone, of which --install-from and --renew-lock are."
+        )
     facts = find_facts(
         Path.cwd(),
         tool=this_perfgate(),
@@ -71,9 +81,14 @@ def this_perfgate() -> Tool:
     """The perfgate that runs."""
     direct_url: str | None = "{}"
     requires: list[str] = []
-    with contextlib.suppress(importlib.metadata.PackageNotFoundError):  # run from its folder, not installed
+    with contextlib.suppress(
+        importlib.metadata.PackageNotFoundError
+    ):  # run from its folder, not installed
         distribution = importlib.metadata.distribution("perfgate")
-        direct_url, requires = distribution.read_text("direct_url.json"), distribution.requires or []
+        direct_url, requires = (
+            distribution.read_text("direct_url.json"),
+            distribution.requires or [],
+        )
     return Tool(
         version=__version__,
         direct_url=direct_url,

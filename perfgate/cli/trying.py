@@ -9,12 +9,15 @@ from pathlib import Path
 
 import click
 
-from perfgate.addopts import addopts_of, distribution_of
 from perfgate.cli.arguments import PATH
 from perfgate.cli.common import printable, screen
 from perfgate.cli.starting import this_perfgate
 from perfgate.demo.replay import play
 from perfgate.doctor import Finding, check_distribution, check_workflows, examine
+from perfgate.execute.addopts import addopts_of, distribution_of
+from perfgate.init.facts import find_facts
+from perfgate.init.origin import asked_for
+from perfgate.init.plan import installing_faults
 from perfgate.machine import read_machine
 from perfgate.model.errors import (
     EXIT_OPEN,
@@ -24,12 +27,9 @@ from perfgate.model.errors import (
     PerfgateError,
 )
 from perfgate.model.settings import Settings
-from perfgate.nsys.tool import find_nsys
 from perfgate.plugin.listing import Collected, collect
+from perfgate.profilers.nsys.tool import find_nsys
 from perfgate.render.findings import findings_text
-from perfgate.scaffold.facts import find_facts
-from perfgate.scaffold.origin import asked_for
-from perfgate.scaffold.plan import installing_faults
 from perfgate.selftest.play import Runner
 from perfgate.selftest.play import play as play_selftest
 from perfgate.settings import find_root, load_settings
@@ -66,7 +66,10 @@ def _distribution(collected: Collected | None) -> tuple[Finding, ...]:
     """Whether a standing option asks pytest-xdist to distribute."""
     if collected is None:
         return ()
-    words = [*addopts_of(collected.configuration), *shlex.split(os.environ.get("PYTEST_ADDOPTS", ""))]
+    words = [
+        *addopts_of(collected.configuration),
+        *shlex.split(os.environ.get("PYTEST_ADDOPTS", "")),
+    ]
     return check_distribution(distribution_of(words))
 
 
@@ -82,7 +85,9 @@ def _workflows(root: Path) -> tuple[Finding, ...]:
         return (Finding(check="workflows", ok=None, fact=unknown.fact, advice=unknown.next_step),)
     unknown_origin = facts.origin.url is None
     return check_workflows(
-        faults or (), written=faults is not None, asked_for=asked_for(facts.origin.why_not) if unknown_origin else None
+        faults or (),
+        written=faults is not None,
+        asked_for=asked_for(facts.origin.why_not) if unknown_origin else None,
     )
 
 
@@ -107,7 +112,9 @@ def _orphans(root: Path, settings: Settings, collected: Collected) -> list[str]:
     if broken and not orphans:
         more = f" (and {len(broken) - 1} more)" if broken[1:] else ""
         raise ConfigInvalid(
-            subject="baselines", fact=f"{broken[0].subject}: {broken[0].fact}{more}", next_step=broken[0].next_step
+            subject="baselines",
+            fact=f"{broken[0].subject}: {broken[0].fact}{more}",
+            next_step=broken[0].next_step,
         )
     return orphans
 
@@ -127,7 +134,9 @@ def demo(keep: Path | None) -> None:
 @click.command()
 @click.option("--nsys", help="The nsys program (default: search for it).")
 @click.option("--keep", type=PATH, help="Keep the folder here, which must not exist.")
-@click.option("--cpu", is_flag=True, help="Try only the path from nsys to a verdict, without a GPU.")
+@click.option(
+    "--cpu", is_flag=True, help="Try only the path from nsys to a verdict, without a GPU."
+)
 def selftest(*, nsys: str | None, keep: Path | None, cpu: bool) -> None:
     """Try the gate on this runner: an unchanged loop must pass, planted slips must fail.
 

@@ -10,7 +10,8 @@ from datetime import UTC, datetime
 from importlib.resources import as_file, files
 from pathlib import Path
 
-from perfgate import blessing, gate
+from perfgate import gate
+from perfgate.bless import bless as blessing
 from perfgate.demo.record import EXPORT, MANIFEST, Manifest, RecordedRun, Recording, unpack
 from perfgate.metrics.measure import measure
 from perfgate.metrics.reconcile import contradictions
@@ -20,8 +21,8 @@ from perfgate.model.outcome import Outcome
 from perfgate.model.reports import ReportName
 from perfgate.model.sample import Run
 from perfgate.model.verdict import Verdict
-from perfgate.nsys.export.timeline import read_timeline
-from perfgate.nsys.reports import read_reports
+from perfgate.profilers.nsys.export.timeline import read_timeline
+from perfgate.profilers.nsys.reports import read_reports
 from perfgate.render.page import NARROWEST
 from perfgate.render.records import bless_text
 from perfgate.render.text import verdict_table
@@ -64,7 +65,9 @@ def _folder(held: ExitStack, keep: Path | None) -> Path:
     return keep
 
 
-def play_recorded(captures: Path, folder: Path, say: Callable[[str], None], *, width: int, colour: bool) -> int:
+def play_recorded(
+    captures: Path, folder: Path, say: Callable[[str], None], *, width: int, colour: bool
+) -> int:
     """Play a folder of recorded captures in an own folder; see `play`."""
     manifest = Manifest.model_validate_json((captures / MANIFEST).read_text(encoding="utf-8"))
     store = Store(folder, "baselines")
@@ -94,18 +97,31 @@ def play_recorded(captures: Path, folder: Path, say: Callable[[str], None], *, w
         asked = f'perfgate bless {manifest.workload.id} --reason "{meant.blessing.reason}"'
         say(f"$ {asked} --accept-regression --hold auto")
         rows = blessing.differences(baseline, meant)
-        say(bless_text(baseline, meant, rows, width=width, colour=colour, costs=blessing.costs(meant)))
+        say(
+            bless_text(
+                baseline, meant, rows, width=width, colour=colour, costs=blessing.costs(meant)
+            )
+        )
     return _verdict_of_demo(unchanged.verdict, slip.verdict, say, width=width)
 
 
 def _wrapped(text: str, width: int) -> str:
-    return textwrap.fill(text, max(width, NARROWEST), break_long_words=False, break_on_hyphens=False)
+    return textwrap.fill(
+        text, max(width, NARROWEST), break_long_words=False, break_on_hyphens=False
+    )
 
 
-def _verdict_of_demo(unchanged: Verdict, slip: Verdict, say: Callable[[str], None], *, width: int) -> int:
+def _verdict_of_demo(
+    unchanged: Verdict, slip: Verdict, say: Callable[[str], None], *, width: int
+) -> int:
     as_meant = unchanged.outcome is Outcome.PASSED and slip.outcome is Outcome.REGRESSED
-    told = f"The unchanged loop is {unchanged.outcome}, the loop with the slip is {slip.outcome}" + (
-        ": the gate works as it should." if as_meant else ": the gate does not work as it should."
+    told = (
+        f"The unchanged loop is {unchanged.outcome}, the loop with the slip is {slip.outcome}"
+        + (
+            ": the gate works as it should."
+            if as_meant
+            else ": the gate does not work as it should."
+        )
     )
     say(_wrapped(told, width))
     return EXIT_OPEN if as_meant else EXIT_SHUT
@@ -121,16 +137,22 @@ def _check(
     runs: int | None = None,
 ) -> gate.Checked:
     """Judge a recording by its first `runs` runs, or all of them."""
-    expectation = gate.Expectation(workload=manifest.workload, machine=manifest.machine, baseline=baseline)
+    expectation = gate.Expectation(
+        workload=manifest.workload, machine=manifest.machine, baseline=baseline
+    )
     recorded = len(recording.runs)
-    policy = gate.Policy(runs=runs or recorded, new_runs=recorded, max_runs=recorded, stops_early=False)
+    policy = gate.Policy(
+        runs=runs or recorded, new_runs=recorded, max_runs=recorded, stops_early=False
+    )
     return gate.check(expectation, policy, _Replay(manifest, recording, captures, folder))
 
 
 class _Replay:
     """The recorded runs of one gate."""
 
-    def __init__(self, manifest: Manifest, recording: Recording, captures: Path, folder: Path) -> None:
+    def __init__(
+        self, manifest: Manifest, recording: Recording, captures: Path, folder: Path
+    ) -> None:
         self.machine = manifest.machine
         self._manifest = manifest
         self._recording = recording
@@ -165,7 +187,12 @@ def _measured(manifest: Manifest, recorded: RecordedRun, work: Path) -> Run:
 
 
 def _bless(
-    manifest: Manifest, checked: gate.Checked, baseline: Baseline | None, reason: str, *, accept: bool
+    manifest: Manifest,
+    checked: gate.Checked,
+    baseline: Baseline | None,
+    reason: str,
+    *,
+    accept: bool,
 ) -> Baseline:
     result = Result(
         workload=manifest.workload,

@@ -72,7 +72,9 @@ class _Process:
             own, known = breakdown.own or values, breakdown.gpus
         else:
             own, known = _added_up(values, breakdown), 0
-        return cls(values=own, breakdown=breakdown, gpus=known or (0 if _overfull(own, breakdown) else 1))
+        return cls(
+            values=own, breakdown=breakdown, gpus=known or (0 if _overfull(own, breakdown) else 1)
+        )
 
     @property
     def step(self) -> float:
@@ -86,12 +88,18 @@ class _Process:
     @property
     def graphs(self) -> float:
         """CUDA graphs launched; of those that fewer than half of the steps launch the mean."""
-        return self.values.get(Metric.GRAPH_LAUNCHES, 0.0) or _sum(self.breakdown, Metric.GRAPH_LAUNCHES)
+        return self.values.get(Metric.GRAPH_LAUNCHES, 0.0) or _sum(
+            self.breakdown, Metric.GRAPH_LAUNCHES
+        )
 
     @property
     def each(self) -> str:
         """What does what is told of one GPU."""
-        return f"the GPU{self.whose}" if self.gpus == 1 else f"on average each of the {self.gpus} GPUs{self.whose}"
+        return (
+            f"the GPU{self.whose}"
+            if self.gpus == 1
+            else f"on average each of the {self.gpus} GPUs{self.whose}"
+        )
 
     @property
     def whose(self) -> str:
@@ -157,9 +165,15 @@ def _idle(one: _Process, gap: float) -> Classified | None:
         told = f"{idles}, {_mostly_under(loading, whole)} next to nothing"
         return Classified(bound=Bound.INPUT, share=gap / one.step, evidence=told)
     unnamed = (OUTSIDE_RANGES, OTHER_RANGES)
-    working = [row for row in one.breakdown.ranges if row not in loading and row.name not in unnamed]
+    working = [
+        row for row in one.breakdown.ranges if row not in loading and row.name not in unnamed
+    ]
     busy = [row for row in working if _gap(row) <= LAUNCHING_MS * _launches(row)]
-    if not one.kernels or gap > LAUNCHING_MS * (one.kernels + one.graphs) or sum(map(_gap, busy)) < MOSTLY * whole:
+    if (
+        not one.kernels
+        or gap > LAUNCHING_MS * (one.kernels + one.graphs)
+        or sum(map(_gap, busy)) < MOSTLY * whole
+    ):
         return None
     told = f"{idles} while the CPU launches: {_launched(one)}"
     return Classified(bound=Bound.LAUNCH, share=gap / one.step, evidence=told)
@@ -224,7 +238,9 @@ def _on_copies(one: _Process) -> Iterator[Advice]:
     exposed = values.get(Metric.H2D_EXPOSED_MS, 0.0)
     h2d = one.work_on_each(Metric.H2D_MS) if one.gpus else 0.0
     if exposed >= WORTH * step and exposed >= NOTHING_HIDES * h2d > 0:
-        gpus, there = (f"each of the {one.gpus} GPUs", " there") if one.gpus > 1 else ("the GPU", "")
+        gpus, there = (
+            (f"each of the {one.gpus} GPUs", " there") if one.gpus > 1 else ("the GPU", "")
+        )
         yield Advice(
             topic=Topic.UNHIDDEN_COPIES,
             range=under,
@@ -286,7 +302,9 @@ def _makes_data(row: RangeSample) -> bool:
     words = [word.lower() for word in _WORD.findall(row.name)]
     if any(word in _LOGGING or word.startswith(_KEEPING) for word in words):
         return False
-    return row.values.get(Metric.H2D_COPIES, 0.0) > NOTHING or any(word.startswith(_DATA) for word in words)
+    return row.values.get(Metric.H2D_COPIES, 0.0) > NOTHING or any(
+        word.startswith(_DATA) for word in words
+    )
 
 
 def _loading(one: _Process) -> list[RangeSample]:
@@ -297,9 +315,23 @@ def _loading(one: _Process) -> list[RangeSample]:
 
 def _added_up(values: Values, breakdown: Breakdown) -> Values:
     """What the ranges add up to, where they say; where not, what nothing hides of copies is at most all of them."""
-    attributed = (Metric.KERNEL_MS, Metric.GAP_MS, Metric.H2D_MS, Metric.NCCL_MS, *EXPOSED, *_LAUNCHED)
-    own = {metric: whole for metric in attributed if metric in values and (whole := _sum(breakdown, metric))}
-    for exposed, of in ((Metric.H2D_EXPOSED_MS, Metric.H2D_MS), (Metric.NCCL_EXPOSED_MS, Metric.NCCL_MS)):
+    attributed = (
+        Metric.KERNEL_MS,
+        Metric.GAP_MS,
+        Metric.H2D_MS,
+        Metric.NCCL_MS,
+        *EXPOSED,
+        *_LAUNCHED,
+    )
+    own = {
+        metric: whole
+        for metric in attributed
+        if metric in values and (whole := _sum(breakdown, metric))
+    }
+    for exposed, of in (
+        (Metric.H2D_EXPOSED_MS, Metric.H2D_MS),
+        (Metric.NCCL_EXPOSED_MS, Metric.NCCL_MS),
+    ):
         if exposed in values and exposed not in own and of in own:
             own[exposed] = min(values[exposed], own[of])
     return {**values, **own}
@@ -309,7 +341,9 @@ def _overfull(values: Values, breakdown: Breakdown) -> bool:
     """Whether a step holds more than one GPU can do in it, and may so be of several."""
     work = sum(row.gpu_ms for row in breakdown.kernels)
     told = sum(values.get(metric, 0.0) for metric in (Metric.KERNEL_MS, Metric.NCCL_MS))
-    return values.get(Metric.GAP_MS, 0.0) + max(work, told) >= OVERFULL * values.get(Metric.STEP_MS, 0.0)
+    return values.get(Metric.GAP_MS, 0.0) + max(work, told) >= OVERFULL * values.get(
+        Metric.STEP_MS, 0.0
+    )
 
 
 def _sum(breakdown: Breakdown, metric: Metric) -> float:
@@ -330,7 +364,11 @@ def _most_of(breakdown: Breakdown, metric: Metric) -> str:
     parts = {row.name: row.values.get(metric, 0.0) for row in breakdown.ranges}
     name = max(parts, key=lambda one: parts[one], default="")
     whole = sum(parts.values())
-    told = name not in ("", OUTSIDE_RANGES, OTHER_RANGES) and whole > 0 and parts[name] >= MOSTLY * whole
+    told = (
+        name not in ("", OUTSIDE_RANGES, OTHER_RANGES)
+        and whole > 0
+        and parts[name] >= MOSTLY * whole
+    )
     return name if told else ""
 
 
@@ -344,11 +382,19 @@ def _of_pageable(breakdown: Breakdown, spent: float, *, has_others: bool) -> str
     least: defaultdict[str, float] = defaultdict(float)
     most: defaultdict[str, float] = defaultdict(float)
     for row in breakdown.ranges:
-        h2d_ms, pageable = row.values.get(Metric.H2D_MS, 0.0), row.values.get(Metric.PAGEABLE_COPIES)
+        h2d_ms, pageable = (
+            row.values.get(Metric.H2D_MS, 0.0),
+            row.values.get(Metric.PAGEABLE_COPIES),
+        )
         sent, read = row.values.get(Metric.H2D_COPIES), row.values.get(Metric.D2H_COPIES)
         if pageable is None or pageable > NOTHING:
             most[row.name] += h2d_ms
-        if pageable is not None and sent is not None and read is not None and pageable - read >= sent - NOTHING:
+        if (
+            pageable is not None
+            and sent is not None
+            and read is not None
+            and pageable - read >= sent - NOTHING
+        ):
             least[row.name] += h2d_ms
     for name, at_most in most.items():
         # What the others cannot hold is its own as well.

@@ -46,15 +46,22 @@ IN_GRAPHS: Final = "run by CUDA graphs {when}"
 MANY_TIMES: Final = 9.0
 """A kernel that takes longer by so many times is told by the factor, and not in per cent."""
 
-_COPIED: Final[Mapping[Metric, tuple[Callable[[CopySample], bool], Callable[[CopySample], float]]]] = {
+_COPIED: Final[
+    Mapping[Metric, tuple[Callable[[CopySample], bool], Callable[[CopySample], float]]]
+] = {
     Metric.H2D_MS: (lambda row: "Host-to-Device" in row.direction, lambda row: row.gpu_ms),
     Metric.H2D_COPIES: (lambda row: row.direction == "Host-to-Device", lambda row: row.count),
     Metric.H2D_BYTES: (lambda row: row.direction == "Host-to-Device", lambda row: row.bytes),
     Metric.D2H_COPIES: (lambda row: row.direction == "Device-to-Host", lambda row: row.count),
     Metric.PAGEABLE_COPIES: (lambda row: row.host == "pageable", lambda row: row.count),
-    Metric.MEM_EXPOSED_MS: (lambda row: "Host-to-Device" not in row.direction, lambda row: row.gpu_ms),
+    Metric.MEM_EXPOSED_MS: (
+        lambda row: "Host-to-Device" not in row.direction,
+        lambda row: row.gpu_ms,
+    ),
     # Those to the GPU are told of h2d_ms.
-    **dict.fromkeys(PERIODS, (lambda row: "Host-to-Device" not in row.direction, lambda row: row.gpu_ms)),
+    **dict.fromkeys(
+        PERIODS, (lambda row: "Host-to-Device" not in row.direction, lambda row: row.gpu_ms)
+    ),
 }
 """Which copies a metric is made of, and what it takes of each."""
 _WITH_MEMSETS: Final = (Metric.MEM_EXPOSED_MS, *PERIODS)
@@ -110,7 +117,11 @@ def attributions(
 
 def _of_process(attribution: Attribution, before: Breakdown, now: Breakdown) -> Attribution:
     """What is told of one of several processes, with what that process itself changed by, and not the worst of each."""
-    sides = [side.own.get(attribution.metric) for side in (before, now) if isinstance(side, ToldBreakdown)]
+    sides = [
+        side.own.get(attribution.metric)
+        for side in (before, now)
+        if isinstance(side, ToldBreakdown)
+    ]
     if len(sides) < 2 or sides[0] is None or sides[1] is None:
         return attribution
     change = sides[1] - sides[0]
@@ -134,16 +145,23 @@ def taken_apart(
         part
         for source in sources
         for part in _on_each(
-            _by_range(rows.get(source), before, now), gpus if in_step and source is Metric.KERNEL_MS else 1
+            _by_range(rows.get(source), before, now),
+            gpus if in_step and source is Metric.KERNEL_MS else 1,
         )
     ]
     by_axis = {
         Axis.RANGE: by_range,
         Axis.KERNEL: _by_kernel(row.metric, before, now, named),
-        Axis.COPY: _on_each(_by_copy(row.metric, before, now), gpus if row.metric in _WITH_MEMSETS else 1),
+        Axis.COPY: _on_each(
+            _by_copy(row.metric, before, now), gpus if row.metric in _WITH_MEMSETS else 1
+        ),
         Axis.CALL: _by_call(row.metric, before, now),
     }
-    return [_attribution(row.metric, axis, _growth(row), parts) for axis, parts in by_axis.items() if parts]
+    return [
+        _attribution(row.metric, axis, _growth(row), parts)
+        for axis, parts in by_axis.items()
+        if parts
+    ]
 
 
 def _gpus(side: Breakdown) -> int:
@@ -158,14 +176,20 @@ def _on_each(parts: list[Part], gpus: int) -> list[Part]:
 
 def _scaled(part: Part, gpus: int) -> Part:
     before = None if part.before is None else part.before / gpus
-    return part.model_copy(update={"before": before, "now": part.now / gpus, "change": part.change / gpus})
+    return part.model_copy(
+        update={"before": before, "now": part.now / gpus, "change": part.change / gpus}
+    )
 
 
 def _tells_more(rows: Mapping[Metric, MetricVerdict], gpus: int) -> bool:
     """Whether most of the step's change is in none of its parts: waits of other streams."""
     step = rows.get(Metric.STEP_MS)
-    growths = {metric: _growth(row) for metric in _PARTS_OF_STEP if (row := rows.get(metric)) is not None}
-    parts = [growth / (gpus if metric is Metric.KERNEL_MS else 1) for metric, growth in growths.items()]
+    growths = {
+        metric: _growth(row) for metric in _PARTS_OF_STEP if (row := rows.get(metric)) is not None
+    }
+    parts = [
+        growth / (gpus if metric is Metric.KERNEL_MS else 1) for metric, growth in growths.items()
+    ]
     return step is not None and abs(sum(parts)) * 2 < abs(_growth(step))
 
 
@@ -178,7 +202,9 @@ def _weight(row: MetricVerdict, *, step_last: bool) -> tuple[int, bool, bool, bo
 
 
 def _attribution(metric: Metric, axis: Axis, whole: float, parts: Iterable[Part]) -> Attribution:
-    moved = sorted((part for part in parts if abs(part.change) > NOTHING), key=lambda part: -abs(part.change))
+    moved = sorted(
+        (part for part in parts if abs(part.change) > NOTHING), key=lambda part: -abs(part.change)
+    )
     rest = whole - sum(part.change for part in moved)
     return Attribution(metric=metric, axis=axis, change=whole, parts=tuple(moved), rest=rest)
 
@@ -192,28 +218,51 @@ def _by_range(row: MetricVerdict | None, before: Breakdown, now: Breakdown) -> l
         return []
     metric = row.metric
     sides = [
-        summed((sample.name, sample.values[metric]) for sample in side.ranges if metric in sample.values)
+        summed(
+            (sample.name, sample.values[metric])
+            for sample in side.ranges
+            if metric in sample.values
+        )
         for side in (before, now)
     ]
-    if (row.baseline and not sides[0]) or (row.now and not sides[1]) or not before.ranges or not now.ranges:
+    if (
+        (row.baseline and not sides[0])
+        or (row.now and not sides[1])
+        or not before.ranges
+        or not now.ranges
+    ):
         return []  # measured and never attributed: what its ranges hold is unknown, not zero
     if has_ranges(before) != has_ranges(now):
         return []
     if metric is not Metric.GAP_MS and has_calls(before) != has_calls(now):
         return []  # under the range that launched it, and under the one in which it ran, are two things
     # Rows that do not account for all of it are not all rows: an unknown one may have been small.
-    whole = before.own.get(metric, row.baseline) if isinstance(before, ToldBreakdown) else row.baseline
+    whole = (
+        before.own.get(metric, row.baseline) if isinstance(before, ToldBreakdown) else row.baseline
+    )
     complete = math.isclose(sum(sides[0].values()), whole, rel_tol=0.01, abs_tol=NOTHING)
     # A range without this metric is none that is new.
     silent = {sample.name: 0.0 for sample in before.ranges}
-    most = (smallest_range(before), smallest_range(now)) if METRICS[metric].kind is Kind.CLOCK else (math.inf, math.inf)
+    most = (
+        (smallest_range(before), smallest_range(now))
+        if METRICS[metric].kind is Kind.CLOCK
+        else (math.inf, math.inf)
+    )
     return _parts(
         metric,
-        _Sides(before={**silent, **sides[0]}, now=sides[1], other=OTHER_RANGES, complete=complete, most=most),
+        _Sides(
+            before={**silent, **sides[0]},
+            now=sides[1],
+            other=OTHER_RANGES,
+            complete=complete,
+            most=most,
+        ),
     )
 
 
-def _by_kernel(metric: Metric, before: Breakdown, now: Breakdown, named: Callable[[str], str]) -> list[Part]:
+def _by_kernel(
+    metric: Metric, before: Breakdown, now: Breakdown, named: Callable[[str], str]
+) -> list[Part]:
     if metric not in (Metric.KERNEL_MS, Metric.LAUNCHES) or not before.kernels or not now.kernels:
         return []
     if graphs_unlike(before, now):
@@ -246,7 +295,11 @@ def _by_kernel(metric: Metric, before: Breakdown, now: Breakdown, named: Callabl
         else part.model_copy(
             update={
                 "name": shown[part.name],
-                "note": _of_kernel(_unless_hidden(part.note, before, now), blessed.get(part.name), own.get(part.name)),
+                "note": _of_kernel(
+                    _unless_hidden(part.note, before, now),
+                    blessed.get(part.name),
+                    own.get(part.name),
+                ),
             }
         )
         for part in parts
@@ -288,15 +341,28 @@ def _by_copy(metric: Metric, before: Breakdown, now: Breakdown) -> list[Part]:
     if metric not in _COPIED or not (now.copies or _memsets(now)) or graphs_unlike(before, now):
         return []
     belongs, value = _COPIED[metric]
-    sides = [summed((_copy_name(row), value(row)) for row in side.copies if belongs(row)) for side in (before, now)]
+    sides = [
+        summed((_copy_name(row), value(row)) for row in side.copies if belongs(row))
+        for side in (before, now)
+    ]
     if metric in _WITH_MEMSETS:
         sides = [own | _memsets(side) for own, side in zip(sides, (before, now), strict=True)]
-    parts = _parts(metric, _Sides(before=sides[0], now=sides[1], other="")) if before.copies or not sides[0] else []
-    return [part.model_copy(update={"note": _unless_hidden(part.note, before, now)}) for part in parts]
+    parts = (
+        _parts(metric, _Sides(before=sides[0], now=sides[1], other=""))
+        if before.copies or not sides[0]
+        else []
+    )
+    return [
+        part.model_copy(update={"note": _unless_hidden(part.note, before, now)}) for part in parts
+    ]
 
 
 def _memsets(side: Breakdown) -> dict[str, float]:
-    return summed((row.name, row.gpu_ms) for row in side.kernels if row.kind == "memory" and row.name == MEMSETS)
+    return summed(
+        (row.name, row.gpu_ms)
+        for row in side.kernels
+        if row.kind == "memory" and row.name == MEMSETS
+    )
 
 
 def _unless_hidden(note: str, before: Breakdown, now: Breakdown) -> str:
@@ -345,7 +411,9 @@ def _parts(metric: Metric, sides: _Sides) -> list[Part]:
         if name != other:
             left = was - went[name] if name in went else now[name]
             note = gone if name in went and was > 0 else ""
-            found.append(Part(metric=metric, name=name, before=was, now=left, change=left - was, note=note))
+            found.append(
+                Part(metric=metric, name=name, before=was, now=left, change=left - was, note=note)
+            )
     if other in before or other in now:
         hidden_then = sum(before[name] - lost for name, lost in went.items())
         hidden_now = sum(now[name] - gained for name, gained in came.items())

@@ -71,7 +71,10 @@ def breakdown_of(runs: Sequence[Run]) -> Breakdown:
     runs = _near(runs)
     several = {len(run.processes) for run in runs}
     if len(several) == 1 and min(several) > 1:
-        each = tuple(_mean([run.processes[place] for run in runs], is_of_several=True) for place in range(min(several)))
+        each = tuple(
+            _mean([run.processes[place] for run in runs], is_of_several=True)
+            for place in range(min(several))
+        )
         place = _telling(runs)
         return each[place].model_copy(update={"each": each, "place": place})
     told = [process for run in runs if (process := telling(run)) is not None]
@@ -82,14 +85,25 @@ def _near(runs: Sequence[Run]) -> Sequence[Run]:
     """The runs without those that are far from the others by any clock; a third of them at most is left out."""
     measured = [run.measured() for run in runs]
     clocks = [metric for metric in GATED_CLOCKS if all(metric in values for values in measured)]
-    step_ms = median(values[Metric.STEP_MS] for values in measured) if runs and Metric.STEP_MS in clocks else 0.0
+    step_ms = (
+        median(values[Metric.STEP_MS] for values in measured)
+        if runs and Metric.STEP_MS in clocks
+        else 0.0
+    )
     if not step_ms:
         return runs
     usual = {metric: median(values[metric] for values in measured) for metric in clocks}
-    far = [max(abs(values[metric] - usual[metric]) for metric in clocks) / step_ms for values in measured]
+    far = [
+        max(abs(values[metric] - usual[metric]) for metric in clocks) / step_ms
+        for values in measured
+    ]
     farthest = max(FARTHEST * median(far), LEAST_FARTHEST)
     most = sorted(far, reverse=True)[: len(runs) // 3]
-    return [run for run, distance in zip(runs, far, strict=True) if distance <= farthest or distance not in most]
+    return [
+        run
+        for run, distance in zip(runs, far, strict=True)
+        if distance <= farthest or distance not in most
+    ]
 
 
 def _telling(runs: Sequence[Run]) -> int:
@@ -97,7 +111,10 @@ def _telling(runs: Sequence[Run]) -> int:
     if late := stragglers(runs):
         return late[0].place
     places = range(len(runs[0].processes))
-    steps = [median(run.processes[place].values.get(Metric.STEP_MS, 0.0) for run in runs) for place in places]
+    steps = [
+        median(run.processes[place].values.get(Metric.STEP_MS, 0.0) for run in runs)
+        for place in places
+    ]
     return next(place for place in places if steps[place] >= (1 - TIED) * max(steps))
 
 
@@ -108,15 +125,23 @@ def _mean(told: Sequence[ProcessSample], *, is_of_several: bool) -> ToldBreakdow
         of="" if not is_of_several else labels.pop() if len(labels) == 1 else "one process",
         gpus=gpus.pop() if len(gpus) == 1 else 0,
         ranges=_ranges([process.ranges for process in told]),
-        kernels=_rows([process.kernels for process in told], lambda row: (row.name, row.kind), _kernel),
-        copies=_rows([process.copies for process in told], lambda row: (row.direction, row.host), _copy),
+        kernels=_rows(
+            [process.kernels for process in told], lambda row: (row.name, row.kind), _kernel
+        ),
+        copies=_rows(
+            [process.copies for process in told], lambda row: (row.direction, row.host), _copy
+        ),
         syncs=_rows([process.syncs for process in told], lambda row: (row.call, row.range), _sync),
     )
 
 
 def kept(whole: Breakdown) -> Breakdown:
     """What a baseline keeps: the largest rows, the others as one, so that sums stay the same; kernels by their key."""
-    kernels = [row if row.name == OTHER_KERNELS else _renamed(row) for row in whole.kernels if row.kind == "kernel"]
+    kernels = [
+        row if row.name == OTHER_KERNELS else _renamed(row)
+        for row in whole.kernels
+        if row.kind == "kernel"
+    ]
     return Breakdown(
         ranges=_cut(
             whole.ranges,
@@ -155,7 +180,9 @@ Row = TypeVar("Row", bound=RangeSample | KernelSample | CopySample | SyncSample)
 
 
 def _rows(
-    tables: Sequence[Sequence[Row]], named: Callable[[Row], tuple[str | None, ...]], added: Callable[..., Row]
+    tables: Sequence[Sequence[Row]],
+    named: Callable[[Row], tuple[str | None, ...]],
+    added: Callable[..., Row],
 ) -> tuple[Row, ...]:
     """The rows of several runs, those of one name added up and divided by the number of runs."""
     alike: dict[tuple[str | None, ...], list[Row]] = {}
@@ -170,7 +197,11 @@ def _renamed(row: KernelSample) -> KernelSample:
 
 
 def _kernel(
-    name: str, kind: Literal["kernel", "nccl", "memory"], rows: Sequence[KernelSample], *, runs: int = 1
+    name: str,
+    kind: Literal["kernel", "nccl", "memory"],
+    rows: Sequence[KernelSample],
+    *,
+    runs: int = 1,
 ) -> KernelSample:
     return KernelSample(
         name=name,
@@ -180,7 +211,9 @@ def _kernel(
     )
 
 
-def _copy(direction: str, host: str | None, rows: Sequence[CopySample], *, runs: int = 1) -> CopySample:
+def _copy(
+    direction: str, host: str | None, rows: Sequence[CopySample], *, runs: int = 1
+) -> CopySample:
     return CopySample(
         direction=direction,
         host=host,
@@ -209,12 +242,16 @@ def _ranges(tables: Sequence[Sequence[RangeSample]]) -> tuple[RangeSample, ...]:
     return _rows(tables, lambda row: (row.name,), added)
 
 
-def _range(name: str, rows: Sequence[RangeSample], metrics: Iterable[Metric], *, runs: int) -> RangeSample:
+def _range(
+    name: str, rows: Sequence[RangeSample], metrics: Iterable[Metric], *, runs: int
+) -> RangeSample:
     return RangeSample(
         name=name,
         count=sum(row.count for row in rows) / runs,
         cpu_ms=sum(row.cpu_ms for row in rows) / runs,
-        values={metric: sum(row.values.get(metric, 0.0) for row in rows) / runs for metric in metrics},
+        values={
+            metric: sum(row.values.get(metric, 0.0) for row in rows) / runs for metric in metrics
+        },
     )
 
 

@@ -7,7 +7,14 @@ from collections.abc import Mapping, Sequence
 from perfgate.explain.names import apart, identity, short, unnumbered
 from perfgate.explain.processes import same_process
 from perfgate.explain.traces import NOTHING, graph_trace, graphs_unlike
-from perfgate.explain.untold import has_ranges, kernels_of, smallest_kernel, smallest_range, summed, untold_gains
+from perfgate.explain.untold import (
+    has_ranges,
+    kernels_of,
+    smallest_kernel,
+    smallest_range,
+    summed,
+    untold_gains,
+)
 from perfgate.model.metric import Metric
 from perfgate.model.sample import OTHER_KERNELS, OTHER_RANGES, Breakdown, KernelSample
 from perfgate.model.settings import GraphTrace
@@ -20,7 +27,11 @@ def moved_ranges(a: Breakdown, b: Breakdown) -> tuple[Moved, ...]:
     if has_ranges(a) != has_ranges(b):
         return ()
     before, now = (summed((row.name, row.cpu_ms) for row in side.ranges) for side in (a, b))
-    return _moved(before, now, OTHER_RANGES, most=(smallest_range(a), smallest_range(b))) if before and now else ()
+    return (
+        _moved(before, now, OTHER_RANGES, most=(smallest_range(a), smallest_range(b)))
+        if before and now
+        else ()
+    )
 
 
 def moved_operations(a: Breakdown, b: Breakdown) -> tuple[Moved, ...]:
@@ -31,26 +42,39 @@ def moved_operations(a: Breakdown, b: Breakdown) -> tuple[Moved, ...]:
     a, b = same_process(a, b)
     if graphs_unlike(a, b):
         return ()
-    sides = [[row for row in side.kernels if _has_timed(row, a) and _has_timed(row, b)] for side in (a, b)]
+    sides = [
+        [row for row in side.kernels if _has_timed(row, a) and _has_timed(row, b)]
+        for side in (a, b)
+    ]
     # The longest last: that of a key may be cut off.
-    names = {_operation(row): row.name for row in sorted(sides[0] + sides[1], key=lambda row: len(row.name))}
+    names = {
+        _operation(row): row.name
+        for row in sorted(sides[0] + sides[1], key=lambda row: len(row.name))
+    }
 
     def of_kernels(*, is_kernel: bool) -> list[dict[str, float]]:
         chosen = [[row for row in rows if (row.kind == "kernel") is is_kernel] for rows in sides]
         return [summed((_operation(row), row.gpu_ms) for row in rows) for rows in chosen]
 
-    (a_kernels, b_kernels), (a_others, b_others) = of_kernels(is_kernel=True), of_kernels(is_kernel=False)
+    (a_kernels, b_kernels), (a_others, b_others) = (
+        of_kernels(is_kernel=True),
+        of_kernels(is_kernel=False),
+    )
     most = smallest_kernel(kernels_of(a)), smallest_kernel(kernels_of(b))
     found = (
         *_moved(a_kernels, b_kernels, OTHER_KERNELS, most=most),
         # Of NCCL's kernels, copies and memsets all are told.
         *_moved(a_others, b_others, OTHER_KERNELS, most=(0.0, 0.0)),
     )
-    hiding = [label for label, side in (("a", a), ("b", b)) if graph_trace(side) is GraphTrace.GRAPH]
+    hiding = [
+        label for label, side in (("a", a), ("b", b)) if graph_trace(side) is GraphTrace.GRAPH
+    ]
     readable = {one.name: short(unnumbered(names[one.name])) for one in found}
     shown = readable | apart({name: told for name, told in readable.items() if names[name] != name})
     return tuple(
-        one.model_copy(update={"name": shown[one.name], "note": one.note or _perhaps_hidden(one, hiding)})
+        one.model_copy(
+            update={"name": shown[one.name], "note": one.note or _perhaps_hidden(one, hiding)}
+        )
         for one in (sorted(found, key=_by_change) if all(sides) else ())
     )
 
@@ -80,7 +104,11 @@ def _moved(
             name=name,
             a=a.get(name),
             b=b.get(name),
-            change=came[name] if name in came else -went[name] if name in went else b[name] - a[name],
+            change=came[name]
+            if name in came
+            else -went[name]
+            if name in went
+            else b[name] - a[name],
             note=_untold(name, a, b, other),
         )
         for name in {**a, **b}

@@ -20,8 +20,12 @@ NARROW: Final = 40
 DIGEST: Final = 6
 """Hexadecimal digits that tell apart names which read alike."""
 
-_QUALIFIER: Final = re.compile(r"(?:\b[A-Za-z_]\w*::|\(anonymous namespace\)::|<unnamed>::)+(?=[A-Za-z_~{(<])")
-_RETURNED: Final = re.compile(r"(?<![\w*&] )(?<![\w(])(?:void|auto|static|__global__) (?=[A-Za-z_~{(<])")
+_QUALIFIER: Final = re.compile(
+    r"(?:\b[A-Za-z_]\w*::|\(anonymous namespace\)::|<unnamed>::)+(?=[A-Za-z_~{(<])"
+)
+_RETURNED: Final = re.compile(
+    r"(?<![\w*&] )(?<![\w(])(?:void|auto|static|__global__) (?=[A-Za-z_~{(<])"
+)
 _CAST: Final = re.compile(r"\((?:unsigned |signed )?[A-Za-z_][\w:]*(?: long)?\)(?=-?\d)")
 """nsys writes a template's numbers as `(int)4`, and an enumeration's as `(Kind)0`."""
 _LAMBDA: Final = re.compile(

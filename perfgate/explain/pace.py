@@ -85,7 +85,11 @@ def pace_changed(runs: Sequence[Run]) -> str | None:
     A GPU that meets its power cap a second after the first heavy step does so, and a cache that grows full. Runs of an
     interleaved duet are not looked at: its turns have paces of their own.
     """
-    found = [(told, _is_capped(run)) for run in runs if run.begins is None and (told := _change(run)) is not None]
+    found = [
+        (told, _is_capped(run))
+        for run in runs
+        if run.begins is None and (told := _change(run)) is not None
+    ]
     if len(found) < FEWEST_RUNS or 2 * len(found) <= len(runs):
         return None
     (step, before, after, steps), _ = sorted(found)[len(found) // 2]

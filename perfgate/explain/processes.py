@@ -74,7 +74,9 @@ def _has_grown(row: MetricVerdict) -> bool:
     return (row.now or 0.0) >= (row.baseline or 0.0)
 
 
-def _likeliest(metric: Metric, side: Breakdown, judged: float, *, others: Sequence[ToldBreakdown]) -> list[int]:
+def _likeliest(
+    metric: Metric, side: Breakdown, judged: float, *, others: Sequence[ToldBreakdown]
+) -> list[int]:
     """The places of a side's processes: those first whose value is the one that was judged.
 
     Of counts, and of time that holds waiting, this may be another than the highest. Of equal values the one that
@@ -88,7 +90,9 @@ def _likeliest(metric: Metric, side: Breakdown, judged: float, *, others: Sequen
 
     def order(place: int) -> tuple[float, float]:
         value = each[place].own.get(metric, 0.0)
-        far = abs(value - judged) if METRICS[metric].kind is Kind.COUNT or metric in WAITS else -value
+        far = (
+            abs(value - judged) if METRICS[metric].kind is Kind.COUNT or metric in WAITS else -value
+        )
         return far, others[place].own.get(metric, 0.0) if others else 0.0
 
     return sorted(range(len(each)), key=order)
@@ -96,5 +100,9 @@ def _likeliest(metric: Metric, side: Breakdown, judged: float, *, others: Sequen
 
 def _unexplained(found: Sequence[Attribution], change: float) -> float:
     """How far a process is from explaining a change: what its parts leave of it, and how much moved to and fro."""
-    told = [UNTOLD * abs(one.rest) + sum(abs(part.change) for part in one.parts) for one in found if one.tells_all]
+    told = [
+        UNTOLD * abs(one.rest) + sum(abs(part.change) for part in one.parts)
+        for one in found
+        if one.tells_all
+    ]
     return fmean(told) if told else UNTOLD * abs(change)

@@ -96,10 +96,14 @@ def stragglers(runs: Sequence[Run]) -> tuple[Straggler, ...]:
         return ()
     others = tuple(place for place in _places(runs) if place not in late)
     waiting = median(exposed[place] for place in others)
-    return tuple(_straggler(runs, place, others, waited_ms=waiting - exposed[place]) for place in late)
+    return tuple(
+        _straggler(runs, place, others, waited_ms=waiting - exposed[place]) for place in late
+    )
 
 
-def _straggler(runs: Sequence[Run], place: int, others: tuple[int, ...], *, waited_ms: float) -> Straggler:
+def _straggler(
+    runs: Sequence[Run], place: int, others: tuple[int, ...], *, waited_ms: float
+) -> Straggler:
     more = {
         metric: values[place] - median(values[other] for other in others)
         for metric in _REASONS
@@ -108,7 +112,9 @@ def _straggler(runs: Sequence[Run], place: int, others: tuple[int, ...], *, wait
     cause = max(more, key=lambda metric: more[metric], default=None)
     if cause is None or more[cause] < MOST_OF_IT * waited_ms:
         return Straggler(place=place, others=others, waited_ms=waited_ms, cause=None)
-    return Straggler(place=place, others=others, waited_ms=waited_ms, cause=cause, cause_ms=more[cause])
+    return Straggler(
+        place=place, others=others, waited_ms=waited_ms, cause=cause, cause_ms=more[cause]
+    )
 
 
 def _apart(runs: Sequence[Run]) -> tuple[list[float], float] | None:
@@ -122,19 +128,32 @@ def _apart(runs: Sequence[Run]) -> tuple[list[float], float] | None:
 
 def _why_untold(runs: Sequence[Run]) -> str:
     """Why the ranks' time in NCCL's kernels does not say which of them is late; empty where it does."""
-    if any(row.name == WHOLE_GRAPHS for run in runs for process in run.processes for row in process.kernels):
+    if any(
+        row.name == WHOLE_GRAPHS
+        for run in runs
+        for process in run.processes
+        for row in process.kernels
+    ):
         return (
             "which of them the others wait for is not told: their CUDA graphs were traced whole, and may hold NCCL "
             'kernels; it may be with cuda_graph_trace = "node"'
         )
     if not all(_run_the_same(run) for run in runs):
-        return "which of them the others wait for is not told: they do not run the same NCCL kernels"
+        return (
+            "which of them the others wait for is not told: they do not run the same NCCL kernels"
+        )
     return ""
 
 
 def _run_the_same(run: Run) -> bool:
-    of_each = [{row.name: row.count for row in process.kernels if row.kind == "nccl"} for process in run.processes]
-    counts = [[each.get(name, 0.0) for each in of_each] for name in {name for each in of_each for name in each}]
+    of_each = [
+        {row.name: row.count for row in process.kernels if row.kind == "nccl"}
+        for process in run.processes
+    ]
+    counts = [
+        [each.get(name, 0.0) for each in of_each]
+        for name in {name for each in of_each for name in each}
+    ]
     return all(max(of_name) - min(of_name) <= AS_MANY * max(of_name) for of_name in counts)
 
 
@@ -148,7 +167,9 @@ def label(process: ProcessSample) -> str:
 
 
 def _of_several(runs: Sequence[Run]) -> bool:
-    return bool(runs) and len(runs[0].processes) > 1 and len({len(run.processes) for run in runs}) == 1
+    return (
+        bool(runs) and len(runs[0].processes) > 1 and len({len(run.processes) for run in runs}) == 1
+    )
 
 
 def _medians(runs: Sequence[Run], metric: Metric) -> list[float] | None:
@@ -182,7 +203,9 @@ def _spread(runs: Sequence[Run]) -> str:
             told.append(f"{metric} {least:.4g} to {most:.4g} ms")
     took = f"{len(_places(runs))} processes took the steps"
     if len(runs) == 1:
-        return f"{took}, and each value is the worst of theirs, of NCCL the least: {', '.join(told)}"
+        return (
+            f"{took}, and each value is the worst of theirs, of NCCL the least: {', '.join(told)}"
+        )
     # The worst of each run and then the median is more than the worst median, where it is not the same rank each time.
     worst = "and a run's value is the worst of theirs, of NCCL the least"
     return f"{took}, {worst}. Each by its median over the runs: {', '.join(told)}"
@@ -190,9 +213,17 @@ def _spread(runs: Sequence[Run]) -> str:
 
 def _waited_for(runs: Sequence[Run], found: Sequence[Straggler]) -> str:
     late = [label(runs[-1].processes[one.place]) for one in found]
-    own = listed(late) if len(late) <= MOST_TOLD else f"{len(late)} ranks ({', '.join(late[:MOST_TOLD])}, ...)"
+    own = (
+        listed(late)
+        if len(late) <= MOST_TOLD
+        else f"{len(late)} ranks ({', '.join(late[:MOST_TOLD])}, ...)"
+    )
     are, them = ("is", "it") if len(late) == 1 else ("are", "them")
-    others, theirs = ("the other waits", "the other's") if len(found[0].others) == 1 else ("the others wait", "theirs")
+    others, theirs = (
+        ("the other waits", "the other's")
+        if len(found[0].others) == 1
+        else ("the others wait", "theirs")
+    )
     waited = median(one.waited_ms for one in found)
     told = f"{own} {are} late: {others} {waited:.4g} ms a step for {them} in NCCL kernels that nothing hides"
     reasons = (
@@ -210,9 +241,13 @@ def _reason(runs: Sequence[Run], found: Straggler, whose: str, theirs: str) -> s
     if found.cause is Metric.GAP_MS and (longer := _longer_on_host(runs, found)):
         (name, more_ms), *rest = longer
         others = "".join(f", {ms:.4g} ms under {one_line(another)}" for another, ms in rest)
-        return f"{told}, and {whose} host takes {more_ms:.4g} ms longer under {one_line(name)}{others}"
+        return (
+            f"{told}, and {whose} host takes {more_ms:.4g} ms longer under {one_line(name)}{others}"
+        )
     where = _range_of(runs, found)
-    return told if where is None else f"{told}, {where[1]:.4g} ms of that under {one_line(where[0])}"
+    return (
+        told if where is None else f"{told}, {where[1]:.4g} ms of that under {one_line(where[0])}"
+    )
 
 
 def _unlike(runs: Sequence[Run]) -> str:
@@ -225,7 +260,10 @@ def _unlike(runs: Sequence[Run]) -> str:
     step = max(_medians(runs, Metric.STEP_MS) or [0.0])
     longest: list[tuple[float, str, str]] = []
     for place, own in enumerate(of_each):
-        more = {name: ms - _others([each.get(name, 0.0) for each in of_each], place) for name, ms in own.items()}
+        more = {
+            name: ms - _others([each.get(name, 0.0) for each in of_each], place)
+            for name, ms in own.items()
+        }
         name = max(more, key=lambda one: more[one], default=None)
         if name is not None and more[name] > 0 and more[name] >= APART * step:
             longest.append((more[name], label(runs[-1].processes[place]), _under(name)))
@@ -241,7 +279,8 @@ def _unlike(runs: Sequence[Run]) -> str:
 def _by_place(runs: Sequence[Run], metric: Metric | None) -> list[dict[str, float]]:
     """What each process has of a metric under each range, the median over the runs; without one, time on the CPU."""
     return [
-        _median_by_range([_by_range(run.processes[place].ranges, metric) for run in runs]) for place in _places(runs)
+        _median_by_range([_by_range(run.processes[place].ranges, metric) for run in runs])
+        for place in _places(runs)
     ]
 
 
@@ -254,7 +293,8 @@ def _more_than_others(of_each: Sequence[Mapping[str, float]], found: Straggler) 
     """How much more a straggler has under each of its ranges than those that wait for it."""
     others = [of_each[place] for place in found.others]
     return {
-        name: value - median(other.get(name, 0.0) for other in others) for name, value in of_each[found.place].items()
+        name: value - median(other.get(name, 0.0) for other in others)
+        for name, value in of_each[found.place].items()
     }
 
 

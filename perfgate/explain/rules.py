@@ -38,7 +38,9 @@ def recorded_unlike(before: Side, now: Side) -> str:
     told = [_lacks(side, ("kernels", "calls", "ranges")) for side in (before, now)]
     if told[0] == told[1]:
         return ""
-    return "not compared: " + ", ".join(f"{name} {why}" for name, why in zip("ab", told, strict=True) if why)
+    return "not compared: " + ", ".join(
+        f"{name} {why}" for name, why in zip("ab", told, strict=True) if why
+    )
 
 
 def _lacks(side: Side, kinds: Sequence[str]) -> str:

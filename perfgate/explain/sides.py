@@ -31,7 +31,10 @@ def side_of_runs(label: str, runs: Sequence[Run]) -> Side:
     reasons = {metric: why_absent(runs, metric) for metric in METRICS}
     return Side(
         label=label,
-        values={m: tuple(run[m] for run in measured) if all(m in run for run in measured) else () for m in METRICS},
+        values={
+            m: tuple(run[m] for run in measured) if all(m in run for run in measured) else ()
+            for m in METRICS
+        },
         breakdown=breakdown_of(runs),
         absent={metric: why for metric, why in reasons.items() if why is not None},
     )
@@ -40,15 +43,21 @@ def side_of_runs(label: str, runs: Sequence[Run]) -> Side:
 def side_of_result(label: str, result: Result) -> Side:
     """Take a kept result's runs: those that can be blessed."""
     side = side_of_runs(label, result.runs)
-    return side.model_copy(update={"machine": result.machine, "parameters": result.workload.comparable_parameters()})
+    return side.model_copy(
+        update={"machine": result.machine, "parameters": result.workload.comparable_parameters()}
+    )
 
 
-def side_of_samples(label: str, samples: Sequence[ProcessSample], *, missing: Mapping[str, str] | None = None) -> Side:
+def side_of_samples(
+    label: str, samples: Sequence[ProcessSample], *, missing: Mapping[str, str] | None = None
+) -> Side:
     """Take one capture: the worst value of its processes, and what the most telling of them is made of."""
     run = Run(started_at=datetime.now(UTC), wall_s=0.0, processes=tuple(samples))
     return side_of_runs(label, [run]).model_copy(
         update={
-            "gpus": frozenset(gpu.name for one in samples for gpu in one.devices if gpu.name is not None),
+            "gpus": frozenset(
+                gpu.name for one in samples for gpu in one.devices if gpu.name is not None
+            ),
             "missing": missing or {},
             "complaints": complaints_of(samples),
         }
@@ -84,14 +93,20 @@ def differences(a: Side, b: Side) -> tuple[MetricVerdict, ...]:
         if was is not None and now is not None and was != now and metric in unlike:
             row = row.model_copy(update={"reason": NOT_COMPARABLE})
         elif was is not None and now is not None:
-            row = row.model_copy(update={"change": spec.change(was, now, step_ms=before.get(Metric.STEP_MS))})
+            row = row.model_copy(
+                update={"change": spec.change(was, now, step_ms=before.get(Metric.STEP_MS))}
+            )
         rows.append(row)
     return tuple(rows)
 
 
 def as_judged(rows: Sequence[MetricVerdict], verdict: Verdict) -> tuple[MetricVerdict, ...]:
     """The rows with a gate's own values, changes and intervals: it may have compared otherwise than by medians."""
-    judged = {row.metric: row for row in verdict.metrics if row.baseline is not None and row.now is not None}
+    judged = {
+        row.metric: row
+        for row in verdict.metrics
+        if row.baseline is not None and row.now is not None
+    }
     return tuple(
         judged[row.metric].model_copy(update={"outcome": None, "reason": ""})
         if row.metric in judged and not row.reason
@@ -100,12 +115,16 @@ def as_judged(rows: Sequence[MetricVerdict], verdict: Verdict) -> tuple[MetricVe
     )
 
 
-def made_up_of(a: Side, b: Side, rows: Sequence[MetricVerdict], *, full: bool = False) -> tuple[Attribution, ...]:
+def made_up_of(
+    a: Side, b: Side, rows: Sequence[MetricVerdict], *, full: bool = False
+) -> tuple[Attribution, ...]:
     """What the differences are made of that are worth telling: of any count, and of clocks from `WORTH_TELLING` on.
 
     With `full`, kernels bear their whole names.
     """
-    return attributions(a.breakdown, b.breakdown, rows, moved=_differs, named=str if full else short)
+    return attributions(
+        a.breakdown, b.breakdown, rows, moved=_differs, named=str if full else short
+    )
 
 
 def _differs(row: MetricVerdict) -> bool:

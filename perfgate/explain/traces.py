@@ -15,7 +15,13 @@ FEWEST_NODES: Final = 0.5
 """Kernels a graph from which those that nothing launched one by one are taken for its nodes; lost ones are fewer."""
 HIDDEN: Final = frozenset(
     {
-        *(Metric.H2D_MS, Metric.H2D_EXPOSED_MS, Metric.NCCL_MS, Metric.NCCL_EXPOSED_MS, Metric.MEM_EXPOSED_MS),
+        *(
+            Metric.H2D_MS,
+            Metric.H2D_EXPOSED_MS,
+            Metric.NCCL_MS,
+            Metric.NCCL_EXPOSED_MS,
+            Metric.MEM_EXPOSED_MS,
+        ),
         *(Metric.H2D_COPIES, Metric.H2D_BYTES, Metric.D2H_COPIES, Metric.PAGEABLE_COPIES),
     }
 )
@@ -31,7 +37,9 @@ def graph_trace(side: Breakdown) -> GraphTrace | None:
     if any(row.name == WHOLE_GRAPHS and row.kind == "kernel" for row in side.kernels):
         return GraphTrace.GRAPH
     graphs = _sum(side, Metric.GRAPH_LAUNCHES)
-    nodes = sum(row.count for row in side.kernels if row.kind != "memory") - _sum(side, Metric.LAUNCHES)
+    nodes = sum(row.count for row in side.kernels if row.kind != "memory") - _sum(
+        side, Metric.LAUNCHES
+    )
     return GraphTrace.NODE if graphs > NOTHING and nodes >= FEWEST_NODES * graphs else None
 
 

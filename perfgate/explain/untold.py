@@ -7,7 +7,13 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
 from perfgate.explain.names import identity
-from perfgate.model.sample import OTHER_KERNELS, OTHER_RANGES, OUTSIDE_RANGES, Breakdown, KernelSample
+from perfgate.model.sample import (
+    OTHER_KERNELS,
+    OTHER_RANGES,
+    OUTSIDE_RANGES,
+    Breakdown,
+    KernelSample,
+)
 
 
 def has_ranges(side: Breakdown) -> bool:
@@ -22,7 +28,9 @@ def smallest_range(side: Breakdown) -> float:
 
 def smallest_kernel(kernels: Mapping[str, KernelSample]) -> float:
     """The GPU's ms of the smallest kernel that a side tells."""
-    return min((row.gpu_ms for name, row in kernels.items() if name != OTHER_KERNELS), default=math.inf)
+    return min(
+        (row.gpu_ms for name, row in kernels.items() if name != OTHER_KERNELS), default=math.inf
+    )
 
 
 def kernels_of(side: Breakdown) -> dict[str, KernelSample]:
@@ -44,7 +52,9 @@ def by_identity(rows: Iterable[KernelSample]) -> dict[str, KernelSample]:
 
 
 def _sum(one: KernelSample, other: KernelSample) -> KernelSample:
-    return one.model_copy(update={"count": one.count + other.count, "gpu_ms": one.gpu_ms + other.gpu_ms})
+    return one.model_copy(
+        update={"count": one.count + other.count, "gpu_ms": one.gpu_ms + other.gpu_ms}
+    )
 
 
 def summed(pairs: Iterable[tuple[str, float]]) -> dict[str, float]:
@@ -55,10 +65,16 @@ def summed(pairs: Iterable[tuple[str, float]]) -> dict[str, float]:
     return dict(found)
 
 
-def untold_gains(before: Mapping[str, float], now: Mapping[str, float], other: str, *, most: float) -> dict[str, float]:
+def untold_gains(
+    before: Mapping[str, float], now: Mapping[str, float], other: str, *, most: float
+) -> dict[str, float]:
     """The names that before does not tell, each with what it has now beyond all that it may have had there.
 
     That is no more than what all others had there, nor than `most`.
     """
     had = min(before.get(other, 0.0), most)
-    return {name: max(value - had, 0.0) for name, value in now.items() if name not in before and name != other}
+    return {
+        name: max(value - had, 0.0)
+        for name, value in now.items()
+        if name not in before and name != other
+    }

@@ -49,7 +49,8 @@ def wait_for(row: SyncSample, breakdown: Breakdown) -> Wait:
         return Wait.READ
     values = next((one.values for one in breakdown.ranges if one.name == row.range), {})
     sent, read, pageable = (
-        values.get(metric, 0.0) for metric in (Metric.H2D_COPIES, Metric.D2H_COPIES, Metric.PAGEABLE_COPIES)
+        values.get(metric, 0.0)
+        for metric in (Metric.H2D_COPIES, Metric.D2H_COPIES, Metric.PAGEABLE_COPIES)
     )
     to_gpu = Wait.PAGEABLE if sent and pageable >= sent + read else Wait.SENT
     if _TO_GPU.search(row.call):

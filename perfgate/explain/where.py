@@ -16,7 +16,9 @@ LEAST_SHARE: Final = 0.05
 """A part whose share of the whole is smaller is not worth its name."""
 WHOLE: Final = 0.99
 """From this share on, the named parts are the whole of it."""
-IN_TURN: Final = ", for which no kernel, copy or idle time tells: what ran side by side may run in turn"
+IN_TURN: Final = (
+    ", for which no kernel, copy or idle time tells: what ran side by side may run in turn"
+)
 """Of a step that takes longer, while all that it is made of does not."""
 MORE_THAN_IT: Final = 1.1
 """From this share on, they are so much more that what moved the other way has to be named."""
@@ -33,7 +35,12 @@ def where(attributions: Sequence[Attribution]) -> Mapping[Metric, str]:
     for metric in dict.fromkeys(one.metric for one in attributions):
         own = [one for one in attributions if one.metric is metric]
         sentences = [_tell(one, parts) for one in own if (parts := largest(one))]
-        if not sentences and metric in PERIODS and own[0].change > 0 and own[0].rest > own[0].change / 2:
+        if (
+            not sentences
+            and metric in PERIODS
+            and own[0].change > 0
+            and own[0].rest > own[0].change / 2
+        ):
             sentences = [IN_TURN]
         if sentences:
             unit = METRICS[metric].unit
@@ -71,7 +78,9 @@ def _tell(attribution: Attribution, parts: Sequence[Part]) -> str:
 
 
 def _under(part: Part) -> str:
-    return "outside any range" if part.name == OUTSIDE_RANGES else f"under {_named(part, Axis.RANGE)}"
+    return (
+        "outside any range" if part.name == OUTSIDE_RANGES else f"under {_named(part, Axis.RANGE)}"
+    )
 
 
 def _named(part: Part, axis: Axis) -> str:

@@ -16,15 +16,22 @@ from perfgate.model.verdict import Creep
 from perfgate.model.words import plural
 
 
-def crept(underway: Underway, baseline: Baseline, reference: Baseline | None = None) -> Creep | None:
+def crept(
+    underway: Underway, baseline: Baseline, reference: Baseline | None = None
+) -> Creep | None:
     """How far it has come from the anchor, where that can be told; `reference` is a duet's other side."""
-    (now, medians), budget = _to_anchor(underway, baseline, reference), underway.policy.anchor_budget
+    (now, medians), budget = (
+        _to_anchor(underway, baseline, reference),
+        underway.policy.anchor_budget,
+    )
     terms = underway.terms(STORED_PLAN, max_runs=underway.policy.max_runs)
     found = creep(baseline, now, terms, anchor_budget=budget, medians=medians)
     longer = 0.0 if reference is not None else longer_by_clock(baseline, underway.runs)
     if found is None or not found.shown or not longer:
         return found
-    at_its_clock = creep(baseline, [value / (1 + longer) for value in now], terms, anchor_budget=budget)
+    at_its_clock = creep(
+        baseline, [value / (1 + longer) for value in now], terms, anchor_budget=budget
+    )
     return found if at_its_clock is not None and at_its_clock.shown else None
 
 
@@ -68,8 +75,13 @@ def _to_anchor(
     then = baseline.values(Metric.STEP_MS)
     if reference is not None and then and underway.interleaved_runs:
         pairs = zip(underway.reference_runs, underway.interleaved_runs, strict=True)
-        sides = [(there.value(Metric.STEP_MS), beside(there, run).value(Metric.STEP_MS)) for there, run in pairs]
-        return tuple(median(then) / there * here for there, here in sides if there and here is not None), (len(then),)
+        sides = [
+            (there.value(Metric.STEP_MS), beside(there, run).value(Metric.STEP_MS))
+            for there, run in pairs
+        ]
+        return tuple(
+            median(then) / there * here for there, here in sides if there and here is not None
+        ), (len(then),)
     now = step_times(underway.runs)
     there = () if reference is None else reference.values(Metric.STEP_MS)
     if then and there and median(there) > 0:

@@ -47,7 +47,9 @@ def shared(runs: Sequence[Run]) -> tuple[str, ...]:
 
 def caveats(remarks: Iterable[str]) -> tuple[str, ...]:
     """Those without which a verdict is trusted too far: something of the runs is not in their numbers."""
-    return tuple(one for one in remarks if not ROUTINE.fullmatch(one) and not COUNTED.fullmatch(one))
+    return tuple(
+        one for one in remarks if not ROUTINE.fullmatch(one) and not COUNTED.fullmatch(one)
+    )
 
 
 def doubtful(remarks: Iterable[str]) -> tuple[str, ...]:
@@ -67,7 +69,11 @@ def unjudged(verdict: Verdict, runs: Sequence[Run]) -> tuple[str, ...]:
     """
     lacking: dict[str, list[str]] = {}
     told = {metric for run in runs for process in run.processes for metric in process.values}
-    named = [metric for metric in METRICS if metric in GATED_CLOCKS or (metric in COUNTS and metric in told)]
+    named = [
+        metric
+        for metric in METRICS
+        if metric in GATED_CLOCKS or (metric in COUNTS and metric in told)
+    ]
     for metric in named if verdict.stage is not None else ():
         row = verdict.of(metric)
         why = why_unmeasured(runs, metric)
@@ -82,9 +88,15 @@ def unjudged(verdict: Verdict, runs: Sequence[Run]) -> tuple[str, ...]:
 def unblessed(verdict: Verdict) -> tuple[str, ...]:
     """What would be gated, had the baseline or the other commit had it; nothing where nothing is compared."""
     rows = verdict.metrics if verdict.stage is not None else ()
-    new = [row.metric for row in rows if row.outcome is None and row.baseline is None and row.now is not None]
+    new = [
+        row.metric
+        for row in rows
+        if row.outcome is None and row.baseline is None and row.now is not None
+    ]
     lacking = [metric for metric in new if METRICS[metric].gated]
     if not lacking:
         return ()
     them = "it" if len(lacking) == 1 else "them"
-    return (f"not judged, as the baseline does not have {them}: {listed(lacking)}; bless anew to gate {them}",)
+    return (
+        f"not judged, as the baseline does not have {them}: {listed(lacking)}; bless anew to gate {them}",
+    )

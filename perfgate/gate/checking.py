@@ -50,7 +50,11 @@ def check(
         if against:
             return _against_commit(underway, forms)
         if expectation.trouble is not None:
-            return Checked(verdict=verdict_of(expectation, Outcome.INCOMPARABLE, *parts_of(expectation.trouble)))
+            return Checked(
+                verdict=verdict_of(
+                    expectation, Outcome.INCOMPARABLE, *parts_of(expectation.trouble)
+                )
+            )
         alone = why_incomparable(expectation)
         if alone is not None or expectation.baseline is None:
             assert alone is not None
@@ -74,15 +78,25 @@ def _against_stored(underway: Underway, baseline: Baseline, forms: Forms) -> Che
             return told
         moved = clock_moved(baseline, underway.runs)
         final = told.verdict.outcome is not Outcome.INCONCLUSIVE or not is_open(told.verdict)
-        if count_rose(told.verdict) or (final and moved is None and not has_crept(underway, baseline)):
+        if count_rose(told.verdict) or (
+            final and moved is None and not has_crept(underway, baseline)
+        ):
             lost = told.verdict.outcome is Outcome.REGRESSED
-            verdict = without_doubtful_clocks(told.verdict, len(underway.runs)) if lost else told.verdict
+            verdict = (
+                without_doubtful_clocks(told.verdict, len(underway.runs)) if lost else told.verdict
+            )
             return conclude(underway, verdict, baseline)
         updated = other_packages(underway, baseline)
         if updated is not None and moved is None:
-            underway.remarks.append(f"No duet: {updated}: both sides would run with that, and none would show its loss")
+            underway.remarks.append(
+                f"No duet: {updated}: both sides would run with that, and none would show its loss"
+            )
             return settle_by_stored(underway, baseline)
-        skipped = f"{moved}, so the stored times are not what they would be now" if moved is not None else None
+        skipped = (
+            f"{moved}, so the stored times are not what they would be now"
+            if moved is not None
+            else None
+        )
         screened = told
     # Not where a user asked for runs: those of blocks cannot be blessed.
     noisy = underway.policy.stops_early and known_noisy(underway.expectation)
@@ -91,7 +105,9 @@ def _against_stored(underway: Underway, baseline: Baseline, forms: Forms) -> Che
     why_none = ""
     for form, plan in order:
         try:
-            return settle_by_duet(underway, form, plan, baseline, why=skipped, could_interleave=could)
+            return settle_by_duet(
+                underway, form, plan, baseline, why=skipped, could_interleave=could
+            )
         except NoDuet as none:
             why_none = none.why
             if isinstance(none.__cause__, RevisionMissing):
@@ -121,8 +137,12 @@ def _against_commit(underway: Underway, forms: Forms) -> Checked:
     if plan.in_pairs and not next_step:
         next_step = 'Compare runs that are alone: duet = "alternate" in [tool.perfgate].'
     if isinstance(last.__cause__, RevisionMissing):
-        return measure_alone(underway, verdict_of(expectation, Outcome.NO_BASELINE, reason, next_step))
-    return underway.checked(verdict_of(expectation, Outcome.NOT_MEASURED, reason, next_step, runs=underway.runs))
+        return measure_alone(
+            underway, verdict_of(expectation, Outcome.NO_BASELINE, reason, next_step)
+        )
+    return underway.checked(
+        verdict_of(expectation, Outcome.NOT_MEASURED, reason, next_step, runs=underway.runs)
+    )
 
 
 def _could_interleave(forms: Forms, order: Sequence[tuple[OpenDuel, Plan]]) -> bool:

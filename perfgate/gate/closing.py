@@ -49,10 +49,10 @@ def close(
         why = f"and no such workload was collected; {_WHAT_TO_DO}"
     shut += [f"{orphan}: it has a baseline for this machine, {why}" for orphan in orphans]
     for workload, file in (gone or {}).items():
-        moved = (
-            f"measured from {file}, which does not declare it now; {_WHAT_TO_DO}; if it was moved, bless it where it is"
+        moved = f"measured from {file}, which does not declare it now; {_WHAT_TO_DO}; if it was moved, bless it where it is"
+        shut.append(
+            f"{workload}: it has a baseline for this machine, {why if skipped_files else moved}"
         )
-        shut.append(f"{workload}: it has a baseline for this machine, {why if skipped_files else moved}")
     return Closing(opens=not shut, shut_by=tuple(shut))
 
 
@@ -62,7 +62,9 @@ def step_down_clocks(verdicts: Mapping[str, Verdict], *, workloads: int) -> dict
     A workload judged before others had been shown to have lost shared the error with them, and may have missed by
     that alone.
     """
-    lost = step_down({name: verdict.loss_level for name, verdict in verdicts.items()}, workloads=workloads)
+    lost = step_down(
+        {name: verdict.loss_level for name, verdict in verdicts.items()}, workloads=workloads
+    )
     sharing = still_sharing(len(lost) - 1, workloads=workloads)
     return {
         name: _with_loss(verdict, sharing=sharing)
@@ -76,9 +78,17 @@ def _with_loss(verdict: Verdict, *, sharing: int) -> Verdict:
     alpha = None if verdict.loss_alpha is None else verdict.loss_alpha * verdict.workloads / sharing
     rows = [row if alpha is None else at_level(row, alpha) for row in verdict.metrics]
     rows = [
-        row.model_copy(update={"outcome": Outcome.REGRESSED} if row.metric is verdict.loss_by else {}) for row in rows
+        row.model_copy(
+            update={"outcome": Outcome.REGRESSED} if row.metric is verdict.loss_by else {}
+        )
+        for row in rows
     ]
-    update = {"outcome": Outcome.REGRESSED, "metrics": tuple(rows), "loss_alpha": alpha, "workloads": sharing}
+    update = {
+        "outcome": Outcome.REGRESSED,
+        "metrics": tuple(rows),
+        "loss_alpha": alpha,
+        "workloads": sharing,
+    }
     found = verdict.model_copy(update=update)
     reason, next_step = tell_family(found)
     return found.model_copy(update={"reason": reason, "next_step": next_step})

@@ -96,11 +96,23 @@ def _other_names(then: Sequence[BlessedRun], run: Run, whose: str) -> str | None
     differ as much among the runs of the other side are data, which one run alone does not show.
     """
     blessed = [frozenset(map(_folded, one.step_names)) for one in then]
-    told = [{_folded(name): share for name, share in process.step_names.items()} for process in run.processes]
-    if len(blessed) < FEWEST_TO_RECUR or not all(blessed) or not told or not all(told) or _are_data(blessed):
+    told = [
+        {_folded(name): share for name, share in process.step_names.items()}
+        for process in run.processes
+    ]
+    if (
+        len(blessed) < FEWEST_TO_RECUR
+        or not all(blessed)
+        or not told
+        or not all(told)
+        or _are_data(blessed)
+    ):
         return None
     before = frozenset.union(*blessed)
-    if max(sum(share for name, share in names.items() if name not in before) for names in told) < MOST_OTHERS:
+    if (
+        max(sum(share for name, share in names.items() if name not in before) for names in told)
+        < MOST_OTHERS
+    ):
         return None
     return (
         f"the steps of {whose} are ranges named {_told_names(sorted(before))}, these are "
@@ -133,12 +145,18 @@ def _other_number(then: Sequence[BlessedRun], run: Run, whose: str) -> str | Non
 def processes_lost(runs: Sequence[Run]) -> tuple[str, ...]:
     """A rank that took no step leaves no trace in the values, which are those of the worst of the others."""
     first, now = len(runs[0].processes), len(runs[-1].processes)
-    return () if first == now else (f"steps of {told_processes(now)} were found, of {told_processes(first)} in run 1",)
+    return (
+        ()
+        if first == now
+        else (f"steps of {told_processes(now)} were found, of {told_processes(first)} in run 1",)
+    )
 
 
 def other_processes(baseline: Baseline, run: Run) -> str | None:
     """Say that other processes took the steps than when it was blessed, as a sentence; None where that is not known."""
-    blessed = sorted({known for known in (run.processes for run in baseline.runs) if known is not None})
+    blessed = sorted(
+        {known for known in (run.processes for run in baseline.runs) if known is not None}
+    )
     now = len(run.processes)
     if not blessed or now in blessed:
         return None
@@ -167,7 +185,9 @@ def launches_gone(then: Sequence[BlessedRun], run: Run) -> str | None:
 def launched(of_runs: Iterable[Callable[[Metric], float | None]]) -> list[tuple[float, float]]:
     """Kernels and graphs that each run launched; empty where they are not known of all."""
     told = [(value(Metric.LAUNCHES), value(Metric.GRAPH_LAUNCHES)) for value in of_runs]
-    known = [(kernels, graphs) for kernels, graphs in told if kernels is not None and graphs is not None]
+    known = [
+        (kernels, graphs) for kernels, graphs in told if kernels is not None and graphs is not None
+    ]
     return known if len(known) == len(told) else []
 
 
@@ -185,9 +205,12 @@ def _are_data(runs: Sequence[frozenset[str]]) -> bool:
 
 def _told_names(names: Sequence[str]) -> str:
     shown = [
-        f"'{name if len(name) <= LONGEST_NAME else name[: LONGEST_NAME - 3] + '...'}'" for name in names[:MOST_NAMES]
+        f"'{name if len(name) <= LONGEST_NAME else name[: LONGEST_NAME - 3] + '...'}'"
+        for name in names[:MOST_NAMES]
     ]
-    return listed(shown if len(names) <= MOST_NAMES else [*shown, f"{len(names) - MOST_NAMES} more"])
+    return listed(
+        shown if len(names) <= MOST_NAMES else [*shown, f"{len(names) - MOST_NAMES} more"]
+    )
 
 
 def _parameter_changes(baseline: Baseline, workload: Workload) -> str:
@@ -201,7 +224,12 @@ def _parameter_changes(baseline: Baseline, workload: Workload) -> str:
 
 
 def verdict_of(
-    expectation: Expectation, outcome: Outcome, reason: str, next_step: str, *, runs: Sequence[Run] = ()
+    expectation: Expectation,
+    outcome: Outcome,
+    reason: str,
+    next_step: str,
+    *,
+    runs: Sequence[Run] = (),
 ) -> Verdict:
     """A verdict that rests on no judgement of the `runs` that were made."""
     baseline = expectation.baseline
@@ -224,4 +252,6 @@ def parts_of(message: str, *, subject: str = "") -> tuple[str, str]:
 def as_not_measured(workload: str, error: PerfgateError) -> Verdict:
     """The verdict of a workload that never came to its first run."""
     reason, next_step = parts_of(str(error), subject=f"{workload}: ")
-    return Verdict(workload=workload, outcome=Outcome.NOT_MEASURED, reason=reason, next_step=next_step)
+    return Verdict(
+        workload=workload, outcome=Outcome.NOT_MEASURED, reason=reason, next_step=next_step
+    )

@@ -59,7 +59,9 @@ def conclude(
     if duet is not None and stored is not None and _opens(verdict):
         verdict = verdict.model_copy(update={"caveats": _shift(underway, stored, compared)})
     if verdict.outcome is Outcome.INCONCLUSIVE and underway.ended_by_time:
-        verdict = verdict.model_copy(update={"next_step": "Allow more time: --perfgate-time-budget"})
+        verdict = verdict.model_copy(
+            update={"next_step": "Allow more time: --perfgate-time-budget"}
+        )
     if stored is not None and verdict.outcome is not Outcome.REGRESSED:
         verdict = _beside_anchor(underway, verdict, stored, reference, found)
     if shut := tell_shut(verdict):
@@ -73,13 +75,18 @@ def _opens(verdict: Verdict) -> bool:
 
 def _explained(underway: Underway, verdict: Verdict, compared: Baseline) -> Verdict:
     """The verdict with what has moved where, and what might be done about it."""
-    before, now = Side.of_baseline("", compared), side_of_runs("", underway.interleaved_runs or underway.runs)
+    before, now = (
+        Side.of_baseline("", compared),
+        side_of_runs("", underway.interleaved_runs or underway.runs),
+    )
     made_up = attributions(before.breakdown, now.breakdown, verdict.metrics)
     # As the verdict's rows say: without the runs that were set aside.
     values = now.medians() | {row.metric: row.now for row in verdict.metrics if row.now is not None}
     advice: tuple[Advice, ...] = ()
     if not _opens(verdict):
-        advice = new_advice(advise(before.medians(), before.breakdown), advise(values, now.breakdown))
+        advice = new_advice(
+            advise(before.medians(), before.breakdown), advise(values, now.breakdown)
+        )
     return verdict.model_copy(
         update={
             "where": where(made_up),
@@ -91,14 +98,24 @@ def _explained(underway: Underway, verdict: Verdict, compared: Baseline) -> Verd
 
 
 def _beside_anchor(
-    underway: Underway, verdict: Verdict, stored: Baseline, reference: Baseline | None, found: Creep | None
+    underway: Underway,
+    verdict: Verdict,
+    stored: Baseline,
+    reference: Baseline | None,
+    found: Creep | None,
 ) -> Verdict:
     """The verdict with what small losses have added up to: REGRESSED where that is shown to be too much."""
     if found is None or not found.shown:
         unknown = creep_unknown(underway, stored, reference, found)
-        return verdict if unknown is None else verdict.model_copy(update={"remarks": (*verdict.remarks, unknown)})
+        return (
+            verdict
+            if unknown is None
+            else verdict.model_copy(update={"remarks": (*verdict.remarks, unknown)})
+        )
     reason, next_step = tell_creep(found, verdict.workload, runs=len(underway.runs))
-    return verdict.model_copy(update={"outcome": Outcome.REGRESSED, "reason": reason, "next_step": next_step})
+    return verdict.model_copy(
+        update={"outcome": Outcome.REGRESSED, "reason": reason, "next_step": next_step}
+    )
 
 
 def other_packages(underway: Underway, baseline: Baseline) -> str | None:
@@ -127,7 +144,14 @@ def _shift(underway: Underway, stored: Baseline, reference: Baseline) -> tuple[s
     spec = METRICS[Metric.STEP_MS].clock
     # On one core a step takes another time than when it was blessed.
     same_value = stored.step_value == reference.step_value
-    if underway.interleaved_runs or not same_value or not then or not now or spec is None or median(then) <= 0:
+    if (
+        underway.interleaved_runs
+        or not same_value
+        or not then
+        or not now
+        or spec is None
+        or median(then) <= 0
+    ):
         return tuple(told)
     lost = median(now) / median(then) - 1
     if lost > underway.policy.budgets.get(Metric.STEP_MS, spec.budget):
@@ -143,7 +167,9 @@ def _circumstances(baseline: Baseline, machine: Machine) -> tuple[str, ...]:
     told: list[str] = []
     then = {gpu.uuid for gpu in baseline.machine.gpus}
     if then != {gpu.uuid for gpu in machine.gpus}:
-        told.append("Another GPU of the same model than the baseline's: its clocks and memory may differ a little.")
+        told.append(
+            "Another GPU of the same model than the baseline's: its clocks and memory may differ a little."
+        )
     for name, before, now in (
         ("driver", baseline.machine.driver, machine.driver),
         ("torch", baseline.machine.torch, machine.torch),

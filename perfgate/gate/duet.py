@@ -9,7 +9,13 @@ from perfgate.gate.beginning import first_pairs, plans_in_order
 from perfgate.gate.comparable import why_no_screen
 from perfgate.gate.conclusion import conclude
 from perfgate.gate.endings import NoDuet
-from perfgate.gate.reference import StepsAlone, as_baseline, check_alike, check_reference, check_steps
+from perfgate.gate.reference import (
+    StepsAlone,
+    as_baseline,
+    check_alike,
+    check_reference,
+    check_steps,
+)
 from perfgate.gate.settled import exact_count_rose, without_doubtful_clocks
 from perfgate.gate.terms import NO_DUET_BY, Checked, Duel, Forms, OpenDuel
 from perfgate.gate.underway import Underway, step_times
@@ -26,7 +32,9 @@ from perfgate.model.words import plural
 def in_order(forms: Forms, *, noisy: bool) -> tuple[tuple[OpenDuel, Plan], ...]:
     """The forms to try, the one that suits what is known of how much runs differ first, each with its looks."""
     plans = plans_in_order(
-        alternate=forms.alternate is not None, interleaved=forms.interleaved is not None, noisy=noisy
+        alternate=forms.alternate is not None,
+        interleaved=forms.interleaved is not None,
+        noisy=noisy,
     )
     by_plan = {DUET_PLAN: forms.alternate, INTERLEAVED_PLAN: forms.interleaved}
     return tuple((form, plan) for plan in plans if (form := by_plan[plan]) is not None)
@@ -58,7 +66,9 @@ def settle_by_duet(
     """
     first = first_pairs(plan, underway.policy, before=len(underway.runs), most=plan.most_runs)
     if not underway.may_spend(2 * first + plan.alone_runs):
-        raise NoDuet(f"the time budget leaves no room for {first} pairs.\nAllow more: --perfgate-time-budget")
+        raise NoDuet(
+            f"the time budget leaves no room for {first} pairs.\nAllow more: --perfgate-time-budget"
+        )
     try:
         with form() as duel:
             most = _affordable_pairs(underway, plan)
@@ -75,7 +85,9 @@ def settle_by_duet(
                 could_interleave=could_interleave,
                 screened=tuple(underway.runs),
             )
-            judgement, reference = _pairs(underway, duel, terms, stored, alone, first=min(first, most))
+            judgement, reference = _pairs(
+                underway, duel, terms, stored, alone, first=min(first, most)
+            )
     except (*NO_DUET_BY, NoDuet) as impossible:
         underway.without_duet()
         if isinstance(impossible, NoDuet):
@@ -99,7 +111,11 @@ def _affordable_pairs(underway: Underway, plan: Plan) -> int:
     Raises:
         NoDuet: fewer than the duet's first look takes.
     """
-    first, before, max_runs = plan.fewest_to_fail, len(underway.runs) + plan.alone_runs, underway.policy.max_runs
+    first, before, max_runs = (
+        plan.fewest_to_fail,
+        len(underway.runs) + plan.alone_runs,
+        underway.policy.max_runs,
+    )
     most = min((max_runs - before) // 2, plan.most_runs)
     if most < first:
         needed = before + 2 * first
@@ -127,7 +143,13 @@ def _alone(underway: Underway, duel: Duel, stored: Baseline | None) -> StepsAlon
 
 
 def _pairs(
-    underway: Underway, duel: Duel, terms: Terms, stored: Baseline | None, alone: StepsAlone | None, *, first: int
+    underway: Underway,
+    duel: Duel,
+    terms: Terms,
+    stored: Baseline | None,
+    alone: StepsAlone | None,
+    *,
+    first: int,
 ) -> tuple[Judgement, Baseline]:
     """Make pairs and judge them, from the `first` look on, until the plan is settled.
 
@@ -159,6 +181,10 @@ def _pairs(
                 return judgement, reference
             if not underway.may_spend(2 * more):
                 return judgement, reference
-        elif underway.policy.stops_early and judgement.settled and exact_count_rose(judgement.verdict):
+        elif (
+            underway.policy.stops_early
+            and judgement.settled
+            and exact_count_rose(judgement.verdict)
+        ):
             verdict = without_doubtful_clocks(judgement.verdict, len(references))
             return replace(judgement, verdict=verdict), reference

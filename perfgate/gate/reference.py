@@ -63,7 +63,9 @@ class StepsAlone:
                 )
 
 
-def check_reference(reference: Run, expectation: Expectation, stored: Baseline | None, candidate: Run) -> None:
+def check_reference(
+    reference: Run, expectation: Expectation, stored: Baseline | None, candidate: Run
+) -> None:
     """Hold a run of the other commit against what is known of it.
 
     Raises:
@@ -77,10 +79,16 @@ def check_reference(reference: Run, expectation: Expectation, stored: Baseline |
     if reference.complaints:
         told = (*reference.complaints, *caveats(reference.remarks))
         raise NoDuet(f"a run of the other commit does not count: {'; '.join(told)}")
-    if stored is not None and (differs := other_steps(stored.runs, reference, whose="the baseline")) is not None:
+    if (
+        stored is not None
+        and (differs := other_steps(stored.runs, reference, whose="the baseline")) is not None
+    ):
         raise NoDuet(f"in the baseline's commit, {differs}")
     if len(reference.processes) != len(candidate.processes):
-        there, here = told_processes(len(reference.processes)), told_processes(len(candidate.processes))
+        there, here = (
+            told_processes(len(reference.processes)),
+            told_processes(len(candidate.processes)),
+        )
         raise NoDuet(f"steps of {there} were found in the other commit, of {here} in the candidate")
     if stored is not None:
         _check_blessed(reference, stored)
@@ -98,11 +106,15 @@ def _check_blessed(reference: Run, stored: Baseline) -> None:
         raise NoDuet(f"in the baseline's commit, {differs}")
     measured = reference.measured()
     lacking = [
-        metric for metric, spec in METRICS.items() if spec.gated and stored.values(metric) and metric not in measured
+        metric
+        for metric, spec in METRICS.items()
+        if spec.gated and stored.values(metric) and metric not in measured
     ]
     if lacking:
         # Were the candidate's runs to lack it as well, nobody would miss it.
-        raise NoDuet(f"the baseline gates {listed(lacking)}, which a run of its commit did not measure here")
+        raise NoDuet(
+            f"the baseline gates {listed(lacking)}, which a run of its commit did not measure here"
+        )
     for metric, value in reference.counts().items():
         blessed = stored.values(metric)
         spread = max(blessed) - min(blessed) if blessed else 0.0
@@ -113,7 +125,9 @@ def _check_blessed(reference: Run, stored: Baseline) -> None:
             )
 
 
-def check_steps(references: Sequence[Run], candidates: Sequence[Run], stored: Baseline | None) -> None:
+def check_steps(
+    references: Sequence[Run], candidates: Sequence[Run], stored: Baseline | None
+) -> None:
     """Hold the names of the candidate's steps against those of all runs of the other commit, and of what is blessed.
 
     Raises:
@@ -147,7 +161,11 @@ def as_baseline(expectation: Expectation, runs: Sequence[Run], stored: Baseline 
     occasion = Occasion(measured_at=runs[0].started_at, runs=tuple(map(BlessedRun.of, runs)))
     if stored is not None:
         return stored.model_copy(
-            update={"occasions": (occasion,), "breakdown": breakdown_of(runs), "step_value": STEP_VALUE}
+            update={
+                "occasions": (occasion,),
+                "breakdown": breakdown_of(runs),
+                "step_value": STEP_VALUE,
+            }
         )
     workload = expectation.workload
     return Baseline(

@@ -11,14 +11,18 @@ from perfgate.model.words import plural
 def is_open(verdict: Verdict) -> bool:
     """Whether there is a clock, or a count that varies, that a duet or more runs could settle."""
     return any(
-        row.outcome is Outcome.INCONCLUSIVE and (METRICS[row.metric].kind is Kind.CLOCK or not row.exact)
+        row.outcome is Outcome.INCONCLUSIVE
+        and (METRICS[row.metric].kind is Kind.CLOCK or not row.exact)
         for row in verdict.metrics
     )
 
 
 def count_rose(verdict: Verdict) -> bool:
     """Whether a count shuts the gate."""
-    return any(row.outcome is Outcome.REGRESSED and METRICS[row.metric].kind is Kind.COUNT for row in verdict.metrics)
+    return any(
+        row.outcome is Outcome.REGRESSED and METRICS[row.metric].kind is Kind.COUNT
+        for row in verdict.metrics
+    )
 
 
 def exact_count_rose(verdict: Verdict) -> bool:

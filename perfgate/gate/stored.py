@@ -35,7 +35,9 @@ def settle_by_stored(underway: Underway, baseline: Baseline, *, no_duet: str = "
     """Settle it against the stored baseline alone; `no_duet` says why an A/B run came to nothing, if tried."""
     if baseline.step_value != STEP_VALUE:
         differs = f"step_ms is the {baseline.step_value} period in the baseline, and the mean of capped periods now."
-        return _incomparable(underway, differs, "Let the baseline's commit be run again (duet not off)")
+        return _incomparable(
+            underway, differs, "Let the baseline's commit be run again (duet not off)"
+        )
     told = look(underway, baseline, STORED_PLAN)
     if isinstance(told, Checked):
         return told
@@ -67,7 +69,9 @@ def look(underway: Underway, baseline: Baseline, plan: Plan) -> Judgement | Chec
             break
         underway.make_run(wanted)
         if (differs := other_processes(baseline, runs[-1])) is not None:
-            return _incomparable(underway, differs, "Look for a process that ended early or took no step")
+            return _incomparable(
+                underway, differs, "Look for a process that ended early or took no step"
+            )
         if (differs := launches_gone(baseline.runs, runs[-1])) is not None:
             return _incomparable(underway, differs, RECORDS_LOST)
         _refuse_other_steps(underway, baseline)
@@ -77,7 +81,9 @@ def look(underway: Underway, baseline: Baseline, plan: Plan) -> Judgement | Chec
                 return conclude(underway, judgement.verdict, baseline)
             wanted = max(judgement.wanted_runs, len(runs))
         elif policy.stops_early and judgement.settled and exact_count_rose(judgement.verdict):
-            return conclude(underway, without_doubtful_clocks(judgement.verdict, len(runs)), baseline)
+            return conclude(
+                underway, without_doubtful_clocks(judgement.verdict, len(runs)), baseline
+            )
     assert judgement is not None  # at least one run was made, and judged
     return judgement
 
@@ -89,8 +95,12 @@ def _refuse_other_steps(underway: Underway, baseline: Baseline) -> None:
 
 
 def _incomparable(underway: Underway, differs: str, advice: str) -> Checked:
-    advice = f"{advice}. If it is meant, bless it: {bless_command(underway.expectation.workload.id)}"
-    return measure_alone(underway, verdict_of(underway.expectation, Outcome.INCOMPARABLE, differs, advice))
+    advice = (
+        f"{advice}. If it is meant, bless it: {bless_command(underway.expectation.workload.id)}"
+    )
+    return measure_alone(
+        underway, verdict_of(underway.expectation, Outcome.INCOMPARABLE, differs, advice)
+    )
 
 
 # Where the SM clock is not what it was
@@ -100,11 +110,16 @@ def _beyond_clock(underway: Underway, verdict: Verdict, baseline: Baseline) -> V
     """Leave open what a lower SM clock alone would make of the code that was blessed."""
     longer = longer_by_clock(baseline, underway.runs)
     lost = [row for row in verdict.metrics if row.outcome is Outcome.REGRESSED]
-    by_clock = [row for row in lost if row.metric in _FOLLOW_CLOCK and row.low is not None and row.low <= longer]
+    by_clock = [
+        row
+        for row in lost
+        if row.metric in _FOLLOW_CLOCK and row.low is not None and row.low <= longer
+    ]
     if not longer or not lost or by_clock != lost:
         return verdict
     open_rows = tuple(
-        row.model_copy(update={"outcome": Outcome.INCONCLUSIVE}) if row in lost else row for row in verdict.metrics
+        row.model_copy(update={"outcome": Outcome.INCONCLUSIVE}) if row in lost else row
+        for row in verdict.metrics
     )
     return verdict.model_copy(
         update={
@@ -129,8 +144,13 @@ def _unhidden_by_clock(underway: Underway, verdict: Verdict, baseline: Baseline)
     if verdict.outcome not in (Outcome.PASSED, Outcome.IMPROVED) or rise <= closest:
         return verdict
     open_rows = tuple(
-        row.model_copy(update={"outcome": Outcome.INCONCLUSIVE, "estimate": (1 + row.change) * (1 + rise) - 1})
-        if row.metric in _FOLLOW_CLOCK and row.outcome is not None and row.change is not None and row.budget is not None
+        row.model_copy(
+            update={"outcome": Outcome.INCONCLUSIVE, "estimate": (1 + row.change) * (1 + rise) - 1}
+        )
+        if row.metric in _FOLLOW_CLOCK
+        and row.outcome is not None
+        and row.change is not None
+        and row.budget is not None
         else row
         for row in verdict.metrics
     )

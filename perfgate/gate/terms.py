@@ -113,7 +113,9 @@ class Policy(Record):
             anchor_budget=settings.anchor_budget,
             workloads=workloads,
             runs=settings.runs,
-            new_runs=settings.runs if runs_given else min(max(settings.runs, FEWEST_RUNS), settings.max_runs),
+            new_runs=settings.runs
+            if runs_given
+            else min(max(settings.runs, FEWEST_RUNS), settings.max_runs),
             max_runs=max(settings.max_runs, settings.runs),
             stops_early=not runs_given,
             budgets={

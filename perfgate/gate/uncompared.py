@@ -32,7 +32,9 @@ def measure_alone(underway: Underway, verdict: Verdict) -> Checked:
     differ: tuple[str, ...] = ()
     if (coarse := too_coarse(blessed, underway.policy.budgets)) is not None:
         shown = f"stored runs could hold no budget of step_ms below {shown_loss(coarse)}"
-        differ = (f"Runs differ so much that {shown}: steady the workload or its machine before it is blessed",)
+        differ = (
+            f"Runs differ so much that {shown}: steady the workload or its machine before it is blessed",
+        )
     measured = {
         "remarks": (*verdict.remarks, *differ, *(() if changed is None else (changed,))),
         "runs": len(underway.runs),
@@ -47,8 +49,12 @@ def of_other_steps(underway: Underway, other: OtherSteps) -> Checked:
     workload = underway.expectation.workload
     correct = f"Correct the pattern of the steps ({workload.source})"
     bless = f", or bless what they are now: {bless_command(workload.id)}"
-    advice = f"{correct}{bless}" if other.stored else f"{correct}, so that both sides have the same."
-    verdict = verdict_of(underway.expectation, Outcome.INCOMPARABLE, other.differs, advice, runs=underway.runs)
+    advice = (
+        f"{correct}{bless}" if other.stored else f"{correct}, so that both sides have the same."
+    )
+    verdict = verdict_of(
+        underway.expectation, Outcome.INCOMPARABLE, other.differs, advice, runs=underway.runs
+    )
     if not other.stored:
         return underway.checked(verdict)
     try:
@@ -64,7 +70,9 @@ def _shown(baseline: Baseline | None, runs: Sequence[Run]) -> tuple[MetricVerdic
         MetricVerdict(
             metric=metric,
             outcome=None,
-            baseline=median(baseline.values(metric)) if baseline is not None and baseline.values(metric) else None,
+            baseline=median(baseline.values(metric))
+            if baseline is not None and baseline.values(metric)
+            else None,
             now=median(values[metric] for values in measured),
             lowest=min(values[metric] for values in measured),
             highest=max(values[metric] for values in measured),

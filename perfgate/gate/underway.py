@@ -26,7 +26,13 @@ class Underway:
     """What is known of one workload by now, and what makes more of it known; whoever judges reads its runs."""
 
     def __init__(
-        self, expectation: Expectation, policy: Policy, series: Series, affords: Affords, *, own_environment: bool
+        self,
+        expectation: Expectation,
+        policy: Policy,
+        series: Series,
+        affords: Affords,
+        *,
+        own_environment: bool,
     ) -> None:
         self.expectation = expectation
         self.policy = policy
@@ -92,8 +98,18 @@ class Underway:
         complaints = (*run.conditions.complaints, *run.complaints, *processes_lost(made))
         if complaints:
             reason = f"run {len(made)} does not count: {'; '.join(complaints)}."
-            advice = "Free the GPU or let it cool" if run.conditions.complaints else "Remove the cause"
-            raise Ended(verdict_of(self.expectation, Outcome.INVALID, reason, f"{advice}, and run again.", runs=made))
+            advice = (
+                "Free the GPU or let it cool" if run.conditions.complaints else "Remove the cause"
+            )
+            raise Ended(
+                verdict_of(
+                    self.expectation,
+                    Outcome.INVALID,
+                    reason,
+                    f"{advice}, and run again.",
+                    runs=made,
+                )
+            )
 
     def without_duet(self) -> None:
         """Leave out what a duet has made that came to nothing: nothing that is judged by other means is of these."""
@@ -128,8 +144,14 @@ class Underway:
         untold = self.expectation.workload.untold
         if not untold or verdict.stage is None:
             return ()
-        of = f"parameter {untold[0]} holds" if len(untold) == 1 else f"parameters {listed(untold)} hold"
-        return (f"not compared with the baseline is what {of}, but for type and id (plain values and dataclasses are)",)
+        of = (
+            f"parameter {untold[0]} holds"
+            if len(untold) == 1
+            else f"parameters {listed(untold)} hold"
+        )
+        return (
+            f"not compared with the baseline is what {of}, but for type and id (plain values and dataclasses are)",
+        )
 
     def checked(self, verdict: Verdict) -> Checked:
         """A verdict with all runs that were made for it, and what is to be known of them."""

@@ -16,12 +16,12 @@ from urllib.parse import quote
 
 from pydantic import Field, TypeAdapter, ValidationError
 
-from perfgate import git
 from perfgate.github.asking import Ask, Patience
 from perfgate.github.context import Context, Payload, first_fault, is_sha
 from perfgate.model.errors import BranchMoved, GitHubRefused, GitHubUnreachable, PackageMissing
 from perfgate.model.record import ObjectName, Record
 from perfgate.render.page import inert
+from perfgate.system import git
 
 if TYPE_CHECKING:
     from perfgate.github.client import Client
@@ -152,7 +152,12 @@ class Repository:
                 'pip install "PyGithub>=2.6" "requests>=2.31" "urllib3>=2.0"',
             ) from error
         name, api_url, token = context.repository, context.api_url, context.token
-        client = Client(api_url=api_url, token=token, patience=patience or Patience(), clean=context.cleaner.clean)
+        client = Client(
+            api_url=api_url,
+            token=token,
+            patience=patience or Patience(),
+            clean=context.cleaner.clean,
+        )
         return cls(client, name)
 
     @property
@@ -162,7 +167,9 @@ class Repository:
 
     # Pull requests
 
-    def pull_requests(self, *, head_owner: str, head_branch: str, head_sha: str) -> tuple[PullRequest, ...]:
+    def pull_requests(
+        self, *, head_owner: str, head_branch: str, head_sha: str
+    ) -> tuple[PullRequest, ...]:
         """The open pull requests of a branch whose head is this very commit; oldest first."""
         ask = Ask(act=f"the pull requests of commit {head_sha[:12]}", needs=READ_PULLS)
         asked = {"state": "open", "head": f"{head_owner}:{head_branch}"}
@@ -192,10 +199,16 @@ class Repository:
         ask = Ask(act=f"the pull request of branch {_shown(head_branch)}", needs=READ_PULLS)
         asked = {"state": "open", "head": f"{self.owner}:{_branch(head_branch)}"}
         found = (one.record for one in self._list(ask, f"{self._path}/pulls", _Pull, asked))
-        own = [one for one in found if one.head_branch == head_branch and one.head_repository == self.name]
+        own = [
+            one
+            for one in found
+            if one.head_branch == head_branch and one.head_repository == self.name
+        ]
         return min(own, key=lambda one: one.number, default=None)
 
-    def open_pull_request(self, *, head_branch: str, base_branch: str, title: str, body: str) -> PullRequest:
+    def open_pull_request(
+        self, *, head_branch: str, base_branch: str, title: str, body: str
+    ) -> PullRequest:
         """Open a pull request from one branch of this repository to another."""
         ask = Ask(
             act=f"opening a pull request from {_shown(head_branch)}",
@@ -205,20 +218,33 @@ class Repository:
                 'approve pull requests".'
             ),
         )
-        body_sent = {"head": _branch(head_branch), "base": _branch(base_branch), "title": title, "body": body}
-        return _read(ask, _Pull, self._client.send(ask, "POST", f"{self._path}/pulls", body_sent, again=False)).record
+        body_sent = {
+            "head": _branch(head_branch),
+            "base": _branch(base_branch),
+            "title": title,
+            "body": body,
+        }
+        return _read(
+            ask,
+            _Pull,
+            self._client.send(ask, "POST", f"{self._path}/pulls", body_sent, again=False),
+        ).record
 
     def edit_pull_request(self, number: int, *, title: str, body: str) -> PullRequest:
         """Give a pull request another title and text."""
         ask = Ask(act=f"editing pull request {number}", needs=WRITE_PULLS)
         sent = {"title": title, "body": body}
-        return _read(ask, _Pull, self._client.send(ask, "PATCH", f"{self._path}/pulls/{number:d}", sent)).record
+        return _read(
+            ask, _Pull, self._client.send(ask, "PATCH", f"{self._path}/pulls/{number:d}", sent)
+        ).record
 
     def remove_label(self, number: int, label: str) -> None:
         """Take a label off a pull request; one that is not there is no error."""
         ask = Ask(act=f"taking label {_shown(label)} off pull request {number}", needs=WRITE_PULLS)
         try:
-            self._client.send(ask, "DELETE", f"{self._path}/issues/{number:d}/labels/{quote(label, safe='')}", {})
+            self._client.send(
+                ask, "DELETE", f"{self._path}/issues/{number:d}/labels/{quote(label, safe='')}", {}
+            )
         except GitHubRefused:
             if label in self.pull_request(number).labels:
                 raise
@@ -235,7 +261,9 @@ class Repository:
         """Comment on a pull request."""
         ask = Ask(act=f"commenting on pull request {number}", needs=WRITE_PULLS)
         path = f"{self._path}/issues/{number:d}/comments"
-        return _read(ask, _Comment, self._client.send(ask, "POST", path, {"body": body}, again=False)).record
+        return _read(
+            ask, _Comment, self._client.send(ask, "POST", path, {"body": body}, again=False)
+        ).record
 
     def edit_comment(self, comment_id: int, body: str) -> Comment:
         """Give a comment another text."""
@@ -253,16 +281,22 @@ class Repository:
 
     def runs(self, workflow_file: str, head_sha: str) -> tuple[Run, ...]:
         """The runs of a workflow (`perfgate.yml`) for exactly one commit, newest first."""
-        ask = Ask(act=f"the runs of {_shown(workflow_file)} for commit {head_sha[:12]}", needs=READ_RUNS)
+        ask = Ask(
+            act=f"the runs of {_shown(workflow_file)} for commit {head_sha[:12]}", needs=READ_RUNS
+        )
         path = f"{self._path}/actions/workflows/{_workflow(ask, workflow_file)}/runs"
-        found = self._list(ask, path, _Run, {"head_sha": _sha(ask, head_sha)}, within="workflow_runs")
+        found = self._list(
+            ask, path, _Run, {"head_sha": _sha(ask, head_sha)}, within="workflow_runs"
+        )
         of_commit = (one.record for one in found if one.head_sha == head_sha)
         return tuple(sorted(of_commit, key=lambda one: (one.created_at, one.id), reverse=True))
 
     def run(self, run_id: int) -> Run:
         """One run, in its latest attempt."""
         ask = Ask(act=f"run {run_id}", needs=READ_RUNS)
-        return _read(ask, _Run, self._client.get(ask, f"{self._path}/actions/runs/{run_id:d}")).record
+        return _read(
+            ask, _Run, self._client.get(ask, f"{self._path}/actions/runs/{run_id:d}")
+        ).record
 
     def runs_for(self, head_sha: str) -> tuple[Run, ...]:
         """The runs of all workflows for exactly one commit, newest first."""
@@ -277,7 +311,11 @@ class Repository:
         ask = Ask(act=f"the jobs of run {run_id}", needs=READ_RUNS)
         path = f"{self._path}/actions/runs/{run_id:d}/jobs"
         jobs = self._list(ask, path, _Job, {"filter": "all"}, within="jobs")
-        return tuple(sorted({job.runner_name for job in jobs if job.runner_name and "self-hosted" in job.labels}))
+        return tuple(
+            sorted(
+                {job.runner_name for job in jobs if job.runner_name and "self-hosted" in job.labels}
+            )
+        )
 
     def artifacts(self, run_id: int) -> tuple[Artifact, ...]:
         """What a run uploaded, newest first. Of several attempts a name may be there more than once."""
@@ -300,7 +338,9 @@ class Repository:
         """Start a workflow that has `workflow_dispatch`, on a branch."""
         ask = Ask(act=f"starting {_shown(workflow_file)} on {_shown(ref)}", needs=WRITE_RUNS)
         path = f"{self._path}/actions/workflows/{_workflow(ask, workflow_file)}/dispatches"
-        self._client.send(ask, "POST", path, {"ref": _branch(ref), "inputs": dict(inputs)}, again=False)
+        self._client.send(
+            ask, "POST", path, {"ref": _branch(ref), "inputs": dict(inputs)}, again=False
+        )
 
     # Commits and branches
 
@@ -316,9 +356,13 @@ class Repository:
         """Make a branch at a commit. One that is there already is refused by GitHub."""
         ask = Ask(act=f"making branch {_shown(branch)}", needs=WRITE_CONTENTS)
         sent = {"ref": f"refs/heads/{_branch(branch)}", "sha": _sha(ask, sha)}
-        _read(ask, _Ref, self._client.send(ask, "POST", f"{self._path}/git/refs", sent, again=False))
+        _read(
+            ask, _Ref, self._client.send(ask, "POST", f"{self._path}/git/refs", sent, again=False)
+        )
 
-    def commit_files(self, *, branch: str, expected_head: str, files: Mapping[str, bytes], message: str) -> str:
+    def commit_files(
+        self, *, branch: str, expected_head: str, files: Mapping[str, bytes], message: str
+    ) -> str:
         """Add one commit to a branch, in which these files (POSIX, from the top) are what is given; return its SHA.
 
         Raises:
@@ -346,7 +390,13 @@ class Repository:
         return commit
 
     def rebuild_branch(
-        self, *, branch: str, expected_head: str | None, onto: str, files: Mapping[str, bytes], message: str
+        self,
+        *,
+        branch: str,
+        expected_head: str | None,
+        onto: str,
+        files: Mapping[str, bytes],
+        message: str,
     ) -> str:
         """Make a branch of perfgate's own one commit on top of another, in which these files are what is given.
 
@@ -374,7 +424,9 @@ class Repository:
     def message(self, sha: str) -> str:
         """A commit's message."""
         ask = Ask(act=f"commit {sha[:12]}", needs=READ_CONTENTS)
-        return _read(ask, _GitCommit, self._client.get(ask, f"{self._path}/git/commits/{_sha(ask, sha)}")).message
+        return _read(
+            ask, _GitCommit, self._client.get(ask, f"{self._path}/git/commits/{_sha(ask, sha)}")
+        ).message
 
     def blobs(self, sha: str, folder: str) -> Mapping[str, str]:
         """The files in a folder of a commit, POSIX and from the top, with the blob of each; none where there is none.
@@ -384,10 +436,14 @@ class Repository:
         """
         ask = Ask(act=f"the files in {_shown(folder)} of commit {sha[:12]}", needs=READ_CONTENTS)
         trees = f"{self._path}/git/trees"
-        tree = _read(ask, _GitCommit, self._client.get(ask, f"{self._path}/git/commits/{_sha(ask, sha)}")).tree.sha
+        tree = _read(
+            ask, _GitCommit, self._client.get(ask, f"{self._path}/git/commits/{_sha(ask, sha)}")
+        ).tree.sha
         for part in PurePosixPath(folder).parts:
             entries = _read(ask, _Tree, self._client.get(ask, f"{trees}/{tree}")).tree
-            found = next((one.sha for one in entries if one.path == part and one.type == "tree"), None)
+            found = next(
+                (one.sha for one in entries if one.path == part and one.type == "tree"), None
+            )
             if found is None:
                 return {}
             tree = found
@@ -399,7 +455,11 @@ class Repository:
                 expectation="Which baselines are there has to be known whole",
                 next_step="Keep baselines in a folder of their own.",
             )
-        return {str(PurePosixPath(folder, one.path)): one.sha for one in listed.tree if one.type == "blob"}
+        return {
+            str(PurePosixPath(folder, one.path)): one.sha
+            for one in listed.tree
+            if one.type == "blob"
+        }
 
     def blob(self, sha: str, *, limit_bytes: int) -> bytes:
         """What a blob holds.
@@ -420,7 +480,9 @@ class Repository:
 
     def _commit(self, ask: Ask, paths: Mapping[str, bytes], *, onto: str, message: str) -> str:
         """Make a commit that no branch is at yet."""
-        parent = _read(ask, _GitCommit, self._client.get(ask, f"{self._path}/git/commits/{_sha(ask, onto)}"))
+        parent = _read(
+            ask, _GitCommit, self._client.get(ask, f"{self._path}/git/commits/{_sha(ask, onto)}")
+        )
         entries = [
             {"path": path, "mode": "100644", "type": "blob", "sha": self._blob(ask, content)}
             for path, content in sorted(paths.items())
@@ -429,12 +491,20 @@ class Repository:
         return self._object(ask, "commits", {"message": message, "tree": tree, "parents": [onto]})
 
     def _blob(self, ask: Ask, content: bytes) -> str:
-        cleaned = self._client.clean(content.decode(errors="surrogateescape")).encode(errors="surrogateescape")
-        return self._object(ask, "blobs", {"content": base64.b64encode(cleaned).decode("ascii"), "encoding": "base64"})
+        cleaned = self._client.clean(content.decode(errors="surrogateescape")).encode(
+            errors="surrogateescape"
+        )
+        return self._object(
+            ask,
+            "blobs",
+            {"content": base64.b64encode(cleaned).decode("ascii"), "encoding": "base64"},
+        )
 
     def _object(self, ask: Ask, kind: str, body: Mapping[str, object]) -> str:
         # An object that is made twice is one object, or one that nothing points at.
-        return _read(ask, _Object, self._client.send(ask, "POST", f"{self._path}/git/{kind}", body)).sha
+        return _read(
+            ask, _Object, self._client.send(ask, "POST", f"{self._path}/git/{kind}", body)
+        ).sha
 
     def _list(
         self,
@@ -447,7 +517,9 @@ class Repository:
     ) -> Iterator[PayloadT]:
         rows = TypeAdapter(list[model])  # type: ignore[valid-type]
         for page in self._client.pages(ask, path, parameters):
-            listed = page if within is None else page.get(within) if isinstance(page, dict) else None
+            listed = (
+                page if within is None else page.get(within) if isinstance(page, dict) else None
+            )
             try:
                 yield from rows.validate_python(listed)
             except ValidationError as error:
@@ -519,7 +591,9 @@ class _ChangedFile(Payload):
 
     @property
     def record(self) -> ChangedFile:
-        return ChangedFile(path=self.filename, previous_path=self.previous_filename, status=self.status)
+        return ChangedFile(
+            path=self.filename, previous_path=self.previous_filename, status=self.status
+        )
 
 
 class _Comment(Payload):
@@ -565,7 +639,9 @@ class _Run(Payload):
             conclusion=self.conclusion,
             head_sha=self.head_sha,
             head_branch=self.head_branch,
-            head_repository=None if self.head_repository is None else self.head_repository.full_name,
+            head_repository=None
+            if self.head_repository is None
+            else self.head_repository.full_name,
             created_at=self.created_at,
             url=self.html_url,
             file=PurePosixPath(self.path.partition("@")[0]).name,
@@ -691,7 +767,11 @@ def _workflow(ask: Ask, file: str) -> str:
 
 def _path_in_tree(path: str) -> str:
     pure = PurePosixPath(path)
-    bad = pure.is_absolute() or str(pure) != path or any(part.casefold() in {"..", ".git"} for part in pure.parts)
+    bad = (
+        pure.is_absolute()
+        or str(pure) != path
+        or any(part.casefold() in {"..", ".git"} for part in pure.parts)
+    )
     if bad or "\\" in path or not path.isprintable() or path == ".":
         raise ValueError(f"no path of a file in a repository: {path!r}")
     return path

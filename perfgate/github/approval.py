@@ -63,7 +63,11 @@ class LabelEvent(Payload):
         """Whether anything was pushed to the head's repository within minutes of this event, or after it."""
         pull = self.pull_request
         pushed = None if pull.head.repo is None else pull.head.repo.pushed_at
-        return pushed is not None and pull.updated_at is not None and pull.updated_at - pushed < SETTLED
+        return (
+            pushed is not None
+            and pull.updated_at is not None
+            and pull.updated_at - pushed < SETTLED
+        )
 
 
 def labelled_head(context: Context) -> str | None:
@@ -121,7 +125,8 @@ def why_not(repository: Repository, pull: PullRequest, sha: str, *, at: datetime
     runs = [
         run
         for run in repository.runs_for(sha)
-        if run.event == "pull_request" and (run.head_branch, (run.head_repository or "").casefold()) == whose
+        if run.event == "pull_request"
+        and (run.head_branch, (run.head_repository or "").casefold()) == whose
     ]
     pushes = [run for run in runs if run.file == GATE]
     # The first of any workflow, and every push of it: what a label of any kind starts later is neither.
@@ -141,7 +146,9 @@ def _created(run: Run) -> datetime:
 def why_fallen(repository: Repository, pull: PullRequest) -> str:
     """Why the label that a pull request bears does not approve its head, in a clause; empty where it does."""
     labelled = [
-        run for run in repository.runs_for(pull.head_sha) if run.file == APPROVED and run.conclusion != "skipped"
+        run
+        for run in repository.runs_for(pull.head_sha)
+        if run.file == APPROVED and run.conclusion != "skipped"
     ]
     whys = [why_not(repository, pull, pull.head_sha, at=run.created_at) for run in labelled]
     return "" if "" in whys else whys[0] if whys else "it was given to another commit"

@@ -74,7 +74,9 @@ def unpacked(
             found = {path: info for path, info in sorted(files.items()) if wanted(path)}
             return dict(_read(archive, found, what=what, most=most))
     except _BROKEN as error:
-        raise _refused(what, f"it is no zip file that can be read: {inert(str(error), longest=120)}") from error
+        raise _refused(
+            what, f"it is no zip file that can be read: {inert(str(error), longest=120)}"
+        ) from error
 
 
 def _files(archive: zipfile.ZipFile, *, what: str) -> dict[str, zipfile.ZipInfo]:

@@ -17,20 +17,20 @@ from typing import Final
 
 from pydantic import TypeAdapter, ValidationError
 
-from perfgate import git
-from perfgate.addopts import configuration_in, settings_of
-from perfgate.duet.environment import environment_there, pin
-from perfgate.duet.worktree import worktree
+from perfgate.execute.addopts import configuration_in, settings_of
+from perfgate.execute.side_environment import environment_there, pin
+from perfgate.execute.worktree import worktree
 from perfgate.github.loosened import Gate, differences
 from perfgate.model.baseline import Baseline
 from perfgate.model.errors import BaselineUnreadable, ConfigInvalid, PerfgateError
 from perfgate.model.loosening import Base, Difference, Direction, Loosening
 from perfgate.model.settings import Settings
 from perfgate.model.workload import Declared, Workload
-from perfgate.process import run_process
 from perfgate.render.page import inert_line, uncommanding
 from perfgate.settings import load_settings
 from perfgate.store import Store
+from perfgate.system import git
+from perfgate.system.process import run_process
 
 COLLECTING_S: Final = 600.0
 """What the collection of a project's workloads may take."""
@@ -92,11 +92,16 @@ def compare(
     told = told.model_copy(update={"differences": differences(base, head)})
     named = _named(expected, wants)
     if approved:  # what it takes away on purpose
-        named = {slug: tuple(one for one in names if (slug, one) in head.baselines) for slug, names in named.items()}
+        named = {
+            slug: tuple(one for one in names if (slug, one) in head.baselines)
+            for slug, names in named.items()
+        }
     return Base(loosening=told, expected=named)
 
 
-def _named(expected: Expected, wants: Callable[[str, str | None], bool]) -> Mapping[str, tuple[str, ...]]:
+def _named(
+    expected: Expected, wants: Callable[[str, str | None], bool]
+) -> Mapping[str, tuple[str, ...]]:
     """What is expected of whoever gates only the workloads that it wants, by machine."""
     return {
         slug: tuple(name for name, source in sources.items() if wants(name, source))
@@ -129,7 +134,9 @@ def settings_at(root: Path, revision: str, *, env: Mapping[str, str]) -> Setting
         return load_settings(Path(folder), {})
 
 
-def _gate_at(root: Path, commit: str, *, folder: Path, env: Mapping[str, str]) -> tuple[Gate, Expected]:
+def _gate_at(
+    root: Path, commit: str, *, folder: Path, env: Mapping[str, str]
+) -> tuple[Gate, Expected]:
     """How a commit decides about its gate, and what it has baselines of.
 
     Raises:
@@ -150,7 +157,9 @@ def _gate_at(root: Path, commit: str, *, folder: Path, env: Mapping[str, str]) -
             tree,
             workload=Workload(id="declarations", source="", steps=1, warmup=0),
             witnesses=witnesses,
-            site_packages=[Path(entry) for entry in sys.path if PurePath(entry).name == "site-packages"],
+            site_packages=[
+                Path(entry) for entry in sys.path if PurePath(entry).name == "site-packages"
+            ],
         )
         # Not the project's own configuration, which pytest would find further up.
         ini = _configuration(tree.root) or tree.home / "worker" / "pytest.ini"
@@ -166,7 +175,9 @@ def _expected(store: Store) -> Expected:
     return found
 
 
-def _gate_of(root: Path, top: Path, *, env: Mapping[str, str], folder: Path, options: Sequence[str] = ()) -> Gate:
+def _gate_of(
+    root: Path, top: Path, *, env: Mapping[str, str], folder: Path, options: Sequence[str] = ()
+) -> Gate:
     """How the project at a root, in the repository at its top, decides about its gate."""
     faults: list[str] = []
     settings: Settings | None = None
@@ -182,7 +193,10 @@ def _gate_of(root: Path, top: Path, *, env: Mapping[str, str], folder: Path, opt
     workloads: Mapping[str, Declared] | None = {}
     if (root / used.workloads).is_dir():
         try:
-            workloads = {one.workload.id: one for one in _declared(root, env=env, folder=folder, options=options)}
+            workloads = {
+                one.workload.id: one
+                for one in _declared(root, env=env, folder=folder, options=options)
+            }
         except PerfgateError as broken:
             workloads = None
             faults.append(broken.fact)
@@ -203,7 +217,9 @@ def _configuration(root: Path) -> Path | None:
         return None
 
 
-def _declared(root: Path, *, env: Mapping[str, str], folder: Path, options: Sequence[str] = ()) -> tuple[Declared, ...]:
+def _declared(
+    root: Path, *, env: Mapping[str, str], folder: Path, options: Sequence[str] = ()
+) -> tuple[Declared, ...]:
     """What a project declares, collected in a process of its own: it imports the project's code.
 
     Raises:
@@ -212,7 +228,18 @@ def _declared(root: Path, *, env: Mapping[str, str], folder: Path, options: Sequ
     folder.mkdir(parents=True, exist_ok=True)
     out, log = folder / "declared.json", folder / "declared.log"
     out.unlink(missing_ok=True)
-    words = (sys.executable, "-P", "-m", "perfgate", "github", "declared", str(root), str(out), "--", *options)
+    words = (
+        sys.executable,
+        "-P",
+        "-m",
+        "perfgate",
+        "github",
+        "declared",
+        str(root),
+        str(out),
+        "--",
+        *options,
+    )
     try:
         run_process(words, cwd=root, env=env, log=log, timeout_s=COLLECTING_S)
         return _DECLARED.validate_json(out.read_bytes())
@@ -232,14 +259,19 @@ def _baselines(store: Store) -> Mapping[tuple[str, str], Baseline | None]:
         listed = store.baselines.listed()
     except BaselineUnreadable:
         return {("all", "all"): None}
-    return {(one.slug, one.workload): one.found if isinstance(one.found, Baseline) else None for one in listed}
+    return {
+        (one.slug, one.workload): one.found if isinstance(one.found, Baseline) else None
+        for one in listed
+    }
 
 
 def _conftests(root: Path, workloads: str) -> Iterator[tuple[str, str]]:
     """The hooks in every conftest that a workload is collected with, each by its name, and the rest of the file."""
     folder = root / workloads
     folders = [one for one in (folder, *folder.parents) if one.is_relative_to(root)]
-    files = {one / "conftest.py" for one in folders} | set(folder.rglob("conftest.py") if folder.is_dir() else ())
+    files = {one / "conftest.py" for one in folders} | set(
+        folder.rglob("conftest.py") if folder.is_dir() else ()
+    )
     for file in sorted(one for one in files if one.is_file()):
         name = file.relative_to(root).as_posix()
         try:

@@ -75,7 +75,9 @@ class Waiting(GithubRetry):
             wait = None if response is None else self._wait_for(response)
             if wait is None:
                 answer = response if isinstance(response, HTTPResponse) else None
-                return cast("Waiting", super().increment(method, url, answer, error, _pool, _stacktrace))
+                return cast(
+                    "Waiting", super().increment(method, url, answer, error, _pool, _stacktrace)
+                )
             if wait > self.longest_wait_s:
                 raise Limited(wait)
             left = Retry.increment(self, method, url, response, error, _pool, _stacktrace)
@@ -104,7 +106,11 @@ class Waiting(GithubRetry):
         if told.isdigit():
             return float(told)
         reset, date = response.headers.get("X-RateLimit-Reset", ""), response.headers.get("Date")
-        if response.headers.get("X-RateLimit-Remaining") == "0" and reset.isdigit() and date is not None:
+        if (
+            response.headers.get("X-RateLimit-Remaining") == "0"
+            and reset.isdigit()
+            and date is not None
+        ):
             # By GitHub's own clock. One more, since the reset may be anywhere in its second.
             return max(int(reset) - parsedate_to_datetime(date).timestamp(), 0) + 1
         return _UNSAID_WAIT_S if response.status == 429 else None
@@ -119,7 +125,14 @@ class Limited(Exception):
         """None: GitHub did not say how long."""
 
 
-_FAILURES: Final = (GithubException, requests.RequestException, Limited, RuntimeError, ValueError, AssertionError)
+_FAILURES: Final = (
+    GithubException,
+    requests.RequestException,
+    Limited,
+    RuntimeError,
+    ValueError,
+    AssertionError,
+)
 """What PyGithub raises: its own, those of the connection, and those of a redirection or an answer that is no JSON."""
 
 
@@ -130,7 +143,9 @@ PUBLISHED: Final = frozenset({"title", "body", "message"})
 class Client:
     """A connection to the API of one GitHub."""
 
-    def __init__(self, *, api_url: str, token: str, patience: Patience, clean: Callable[[str], str]) -> None:
+    def __init__(
+        self, *, api_url: str, token: str, patience: Patience, clean: Callable[[str], str]
+    ) -> None:
         self.clean = clean
         """Takes secrets out of what is published."""
         self._api_url = api_url
@@ -142,7 +157,9 @@ class Client:
         """Return what is at a path."""
         return self._answer(ask, "GET", path, parameters=parameters)[1]
 
-    def pages(self, ask: Ask, path: str, parameters: Mapping[str, str | int] | None = None) -> Iterator[object]:
+    def pages(
+        self, ask: Ask, path: str, parameters: Mapping[str, str | int] | None = None
+    ) -> Iterator[object]:
         """Yield page after page of a list."""
         asked = {**(parameters or {}), "per_page": PER_PAGE}
         headers, page = self._answer(ask, "GET", path, parameters=asked)
@@ -158,7 +175,9 @@ class Client:
             yield page
         raise _odd(ask, f"there are more than {MOST_PAGES} pages")
 
-    def send(self, ask: Ask, verb: str, path: str, body: Mapping[str, object], *, again: bool = True) -> object:
+    def send(
+        self, ask: Ask, verb: str, path: str, body: Mapping[str, object], *, again: bool = True
+    ) -> object:
         """Make a change and return GitHub's answer.
 
         Args:
@@ -168,7 +187,10 @@ class Client:
             body: sent as JSON.
             again: whether doing it twice is as good as once, so that a POST may be repeated after an error of GitHub's.
         """
-        cleaned = {name: self.clean(str(value)) if name in PUBLISHED else value for name, value in body.items()}
+        cleaned = {
+            name: self.clean(str(value)) if name in PUBLISHED else value
+            for name, value in body.items()
+        }
         return self._answer(ask, verb, path, body=cleaned, again=again)[1]
 
     def fetch(self, ask: Ask, path: str, *, limit_bytes: int) -> bytes:
@@ -202,7 +224,9 @@ class Client:
             session.mount("https://", HTTPAdapter(max_retries=retry))
             session.mount("http://", HTTPAdapter(max_retries=retry))
             give_up = time.monotonic() + patience.download_s
-            with session.get(address, stream=True, allow_redirects=False, timeout=patience.timeout_s) as answer:
+            with session.get(
+                address, stream=True, allow_redirects=False, timeout=patience.timeout_s
+            ) as answer:
                 if answer.status_code != 200:
                     raise _unreachable(ask, f"the file's server answered {answer.status_code}")
                 content = bytearray()
@@ -216,7 +240,9 @@ class Client:
                             next_step="Look at the run's artifacts by hand.",
                         )
                     if time.monotonic() > give_up:
-                        raise _unreachable(ask, f"the file did not come within {patience.download_s:g} s")
+                        raise _unreachable(
+                            ask, f"the file did not come within {patience.download_s:g} s"
+                        )
                 return bytes(content)
 
     def _requester(self, token: str, methods: set[str]) -> Requester:
@@ -280,7 +306,10 @@ def _told(ask: Ask, error: Exception) -> GitHubRefused | GitHubUnreachable:
     if error.status >= 500 or _is_rate_limit(error):
         return _unreachable(ask, told)
     return GitHubRefused(
-        subject=ask.act, fact=told, expectation=_expectation(ask, error), next_step=_next_step(ask, error)
+        subject=ask.act,
+        fact=told,
+        expectation=_expectation(ask, error),
+        next_step=_next_step(ask, error),
     )
 
 
@@ -315,7 +344,10 @@ def _next_step(ask: Ask, error: GithubException) -> str:
         case 404:
             return f"Look whether it is still there, and whether the job has permissions: {{{ask.needs}}}"
         case _:
-            return ask.or_else.strip() or "See GitHub's documentation of its REST API for what it wants."
+            return (
+                ask.or_else.strip()
+                or "See GitHub's documentation of its REST API for what it wants."
+            )
 
 
 def _message(data: object) -> str:
@@ -326,7 +358,10 @@ def _message(data: object) -> str:
     errors = data.get("errors")
     for one in errors if isinstance(errors, list) else []:
         if isinstance(one, Mapping):
-            parts.append(one.get("message") or " ".join(str(one.get(key, "")) for key in ("resource", "field", "code")))
+            parts.append(
+                one.get("message")
+                or " ".join(str(one.get(key, "")) for key in ("resource", "field", "code"))
+            )
         else:
             parts.append(one)
     told = ": ".join(str(part).strip().rstrip(".") for part in parts if part)

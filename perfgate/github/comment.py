@@ -31,7 +31,12 @@ from perfgate.github.api import (
 from perfgate.github.approval import why_fallen
 from perfgate.github.artifacts import Limits, unpacked
 from perfgate.github.context import Context, Payload, first_fault, is_sha
-from perfgate.model.errors import ActionsContextMissing, ArtifactUnreadable, GitHubRefused, GitHubUnreachable
+from perfgate.model.errors import (
+    ActionsContextMissing,
+    ArtifactUnreadable,
+    GitHubRefused,
+    GitHubUnreachable,
+)
 from perfgate.model.limits import LARGEST_DOCUMENT, LONGEST_TEXT, MOST_ENTRIES, MOST_WORKLOADS
 from perfgate.model.outcome import OnInconclusive, OnNew
 from perfgate.model.secrets import Cleaner
@@ -44,7 +49,10 @@ AUTHOR: Final = "github-actions[bot]"
 """Whose comments a workflow's own token writes."""
 DOCUMENT: Final = "perfgate.json"
 LIMITS: Final = Limits(
-    packed_bytes=4 * LARGEST_DOCUMENT, members=100, member_bytes=LARGEST_DOCUMENT, total_bytes=LARGEST_DOCUMENT
+    packed_bytes=4 * LARGEST_DOCUMENT,
+    members=100,
+    member_bytes=LARGEST_DOCUMENT,
+    total_bytes=LARGEST_DOCUMENT,
 )
 """The document lies beside the page, what that is made of, and pytest's file."""
 MOST_NAMES: Final = 10
@@ -206,7 +214,15 @@ class Part(StrEnum):
 _CONFIGURED: Final = (Part.BASELINES, Part.WORKLOADS)
 """Parts whose folders the settings name."""
 _SETTINGS: Final = frozenset(
-    {"pyproject.toml", "pytest.ini", ".pytest.ini", "pytest.toml", ".pytest.toml", "tox.ini", "setup.cfg"}
+    {
+        "pyproject.toml",
+        "pytest.ini",
+        ".pytest.ini",
+        "pytest.toml",
+        ".pytest.toml",
+        "tox.ini",
+        "setup.cfg",
+    }
 )
 """Files in which pytest looks for its configuration, or perfgate for its own."""
 _FIRST: Final = (Part.GITHUB, Part.BASELINES, Part.WORKLOADS)
@@ -230,13 +246,22 @@ class Judges:
     """Why there may be others: a clause without its full stop, in which a stranger's words may be."""
 
     @classmethod
-    def of(cls, files: Iterable[ChangedFile], folders: Folders | None = None, *, why: str = "") -> Judges:
+    def of(
+        cls, files: Iterable[ChangedFile], folders: Folders | None = None, *, why: str = ""
+    ) -> Judges:
         """Those among the files that GitHub lists; `why` tells what of the folders is not known."""
         listed = tuple(files)
         changed = {one.path for one in listed}
-        changed |= {one.previous_path for one in listed if one.previous_path and one.status != "copied"}
-        found = [(part, path) for path in sorted(changed) if (part := part_of(path, folders)) is not None]
-        whys = [*([] if len(listed) < MOST_CHANGED_FILES else [_ONLY_SOME]), *([why] if why else [])]
+        changed |= {
+            one.previous_path for one in listed if one.previous_path and one.status != "copied"
+        }
+        found = [
+            (part, path) for path in sorted(changed) if (part := part_of(path, folders)) is not None
+        ]
+        whys = [
+            *([] if len(listed) < MOST_CHANGED_FILES else [_ONLY_SOME]),
+            *([why] if why else []),
+        ]
         return cls(
             paths=tuple(sorted(found, key=lambda pair: list(Part).index(pair[0]))),
             not_known=" and ".join(whys),
@@ -247,7 +272,11 @@ class Judges:
         """One line of Markdown; empty where it is known that there is none."""
         why = prose(self.not_known, longest=LONGEST_FACT)
         if not self.paths:
-            return f"**Whether this pull request changes what judges it is not known:** {why}." if why else ""
+            return (
+                f"**Whether this pull request changes what judges it is not known:** {why}."
+                if why
+                else ""
+            )
         columns = [[path for whose, path in self.paths if whose is part] for part in Part]
         counts = (
             f"{part} ({len(column)} file{'s' if len(column) > 1 else ''})"
@@ -255,7 +284,9 @@ class Judges:
             if column
         )
         # A name of each part in turn: many files of one part hide none of another.
-        turns = (path for row in itertools.zip_longest(*columns) for path in row if path is not None)
+        turns = (
+            path for row in itertools.zip_longest(*columns) for path in row if path is not None
+        )
         shown = frozenset(itertools.islice(turns, MOST_NAMES))
         names = ", ".join(name(path) for _, path in self.paths if path in shown)
         left = len(self.paths) - len(shown)
@@ -270,7 +301,9 @@ def folders_of(projects: Iterable[bytes]) -> Folders:
     for content in projects:
         try:
             table = tomllib.loads(content.decode("utf-8"))["tool"]["perfgate"]
-            named = {part: table.get(part.value, getattr(Settings(), part.value)) for part in _CONFIGURED}
+            named = {
+                part: table.get(part.value, getattr(Settings(), part.value)) for part in _CONFIGURED
+            }
             found |= {(part, _parts(folder)) for part, folder in named.items()}
         except (KeyError, TypeError, AttributeError, ValueError, RecursionError):
             continue  # no project of perfgate's, or one that no gate accepts
@@ -351,22 +384,38 @@ def _pull_requests(repository: Repository, run: FinishedRun) -> tuple[PullReques
     head = run.head_repository
     if head is None or not run.head_branch:
         return ()
-    found = repository.pull_requests(head_owner=head.owner.login, head_branch=run.head_branch, head_sha=run.head_sha)
+    found = repository.pull_requests(
+        head_owner=head.owner.login, head_branch=run.head_branch, head_sha=run.head_sha
+    )
     whose = head.full_name.casefold()
     return tuple(one for one in found if (one.head_repository or "").casefold() == whose)
 
 
-def _result(repository: Repository, run: FinishedRun, name_of_artifact: str, cleaner: Cleaner) -> Found:
+def _result(
+    repository: Repository, run: FinishedRun, name_of_artifact: str, cleaner: Cleaner
+) -> Found:
     if run.conclusion == _NOT_RUN:
         return Found(why_not="no job of it ran", waits=True)
     artifacts = repository.artifacts(run.id)
     named = [one for one in artifacts if one.name == name_of_artifact]
     if not named:
         # A gate that ran leaves something, and of a fork none runs but by the label.
-        is_fork = run.head_repository is None or run.head_repository.full_name.casefold() != repository.name.casefold()
-        waits = is_fork and run.conclusion == "failure" and not artifacts and not _APPROVED.fullmatch(run.path)
+        is_fork = (
+            run.head_repository is None
+            or run.head_repository.full_name.casefold() != repository.name.casefold()
+        )
+        waits = (
+            is_fork
+            and run.conclusion == "failure"
+            and not artifacts
+            and not _APPROVED.fullmatch(run.path)
+        )
         unmeasured = run.conclusion == "success" and not artifacts
-        why_not = "it measured nothing, and passed: all that is changed is named as unmeasured" if unmeasured else ""
+        why_not = (
+            "it measured nothing, and passed: all that is changed is named as unmeasured"
+            if unmeasured
+            else ""
+        )
         return Found(why_not=why_not or "it left no result", waits=waits)
     newest = named[0]
     if newest.expired:
@@ -396,7 +445,9 @@ def read_untrusted(content: bytes, head_sha: str) -> GateDocument:
         # Strict: as the schema has it, a number is no text, and a text no number. Its depth is limited, too.
         document = GateDocument.model_validate_json(text, strict=True)
     except ValidationError as error:
-        raise _distrusted(f"{DOCUMENT} is not what its schema says: {first_fault(error)}") from error
+        raise _distrusted(
+            f"{DOCUMENT} is not what its schema says: {first_fault(error)}"
+        ) from error
     whole = json.loads(text)
     fault = _excess(whole) or _contradiction(document)
     if fault is not None:
@@ -435,14 +486,22 @@ def _contradiction(document: GateDocument) -> str | None:
         return None
     if not document.workloads:
         return "says that the gate is open, and holds no workload"
-    parts = (*(one.opens_gate for one in document.workloads), *(gate.opens_gate for gate in document.gates))
+    parts = (
+        *(one.opens_gate for one in document.workloads),
+        *(gate.opens_gate for gate in document.gates),
+    )
     if document.shut_by or document.exit_status != 0 or not all(parts):
         return "says that the gate is open, and what keeps it shut"
     return None
 
 
 def _told(
-    repository: Repository, context: Context, run: FinishedRun, pull: PullRequest, found: Found, author: str
+    repository: Repository,
+    context: Context,
+    run: FinishedRun,
+    pull: PullRequest,
+    found: Found,
+    author: str,
 ) -> Done:
     mark = Mark(run=run.id, attempt=run.run_attempt, commit=run.head_sha, left=_left(found))
     fallen = _taken_off(repository, pull)
@@ -454,7 +513,9 @@ def _told(
         if mark.left is Left.NOT_RUN and there.commit == mark.commit:
             # Of a fork's commit that was approved, reopening starts another run that waits: it takes nothing away.
             return Done(act=Act.KEPT, number=pull.number, url=old.url)
-    body = body_of(mark, context, run, pull, found, _judges(repository, pull, run.head_sha), fallen=fallen)
+    body = body_of(
+        mark, context, run, pull, found, _judges(repository, pull, run.head_sha), fallen=fallen
+    )
     if ours is None:
         made = repository.create_comment(pull.number, body)
         return Done(act=Act.CREATED, number=pull.number, url=made.url)
@@ -495,7 +556,11 @@ def _judges(repository: Repository, pull: PullRequest, head_sha: str) -> Judges:
 
 def _projects(repository: Repository, sha: str) -> Iterator[bytes]:
     """What every pyproject.toml of a commit holds."""
-    found = [blob for path, blob in repository.blobs(sha, "").items() if PurePosixPath(path).name == "pyproject.toml"]
+    found = [
+        blob
+        for path, blob in repository.blobs(sha, "").items()
+        if PurePosixPath(path).name == "pyproject.toml"
+    ]
     for blob in found[:MOST_PROJECTS]:
         yield repository.blob(blob, limit_bytes=LARGEST_PROJECT)
 
@@ -531,21 +596,33 @@ def body_of(
 ) -> str:
     """The comment as Markdown: all addresses are made of what GitHub told, all else is only text."""
     page_of_run = context.page_of_run(run.id, run.run_attempt)
-    page_of_commit = f"{context.server_url}/{context.repository}/pull/{pull.number:d}/commits/{run.head_sha}"
+    page_of_commit = (
+        f"{context.server_url}/{context.repository}/pull/{pull.number:d}/commits/{run.head_sha}"
+    )
     source = (
         f"Commit [`{run.head_sha[:12]}`]({page_of_commit}), "
         f"[run {run.id:d}, attempt {run.run_attempt:d}]({page_of_run}), which ended as {name(run.conclusion)}."
     )
     warning = [judges.sentence, ""] if judges.sentence else []
     if fallen:
-        warning += [f"The label `{APPROVAL}` does not approve this commit, and was taken off: {prose(fallen)}.", ""]
+        warning += [
+            f"The label `{APPROVAL}` does not approve this commit, and was taken off: {prose(fallen)}.",
+            "",
+        ]
     elif APPROVAL in pull.labels:
         warning += [f"The label `{APPROVAL}` approves commit `{run.head_sha}`.", ""]
     document = found.document
     if document is None or found.artifact is None:
-        lines = ["## perfgate: no result", "", *warning, f"{source} {prose(_capital(found.why_not))}."]
+        lines = [
+            "## perfgate: no result",
+            "",
+            *warning,
+            f"{source} {prose(_capital(found.why_not))}.",
+        ]
         if found.waits and pull.from_fork:
-            lines.append(f"A maintainer who has read the code starts the gate with the label `{APPROVAL}`.")
+            lines.append(
+                f"A maintainer who has read the code starts the gate with the label `{APPROVAL}`."
+            )
         return "\n".join((mark.text, *lines)) + "\n"
     remarks = [source]
     if document.opens_gate and run.conclusion != "success":
@@ -582,5 +659,8 @@ def _capital(sentence: str) -> str:
 
 def _distrusted(fact: str) -> ArtifactUnreadable:
     return ArtifactUnreadable(
-        subject="the artifact", fact=fact, expectation=_DIFFERS, next_step="Look at the run that uploaded it."
+        subject="the artifact",
+        fact=fact,
+        expectation=_DIFFERS,
+        next_step="Look at the run that uploaded it.",
     )

@@ -37,7 +37,9 @@ NAMES: Final = (
 LARGEST_EVENT: Final = 25 << 20
 """Bytes of an event's file; GitHub sends no larger ones."""
 
-_REPOSITORY: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}/(?!\.\.?\Z)[\w.-]{1,100}", re.ASCII)
+_REPOSITORY: Final = re.compile(
+    r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}/(?!\.\.?\Z)[\w.-]{1,100}", re.ASCII
+)
 _SHA: Final = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 _LOGIN: Final = re.compile(r"[A-Za-z0-9][\w-]{0,99}(?:\[bot\])?", re.ASCII)
 
@@ -47,7 +49,9 @@ _NEXT_STEP: Final = "It is meant for a job of GitHub Actions: see perfgate's wor
 class Payload(BaseModel):
     """The base of what is read of an event or of an answer: the fields that are used; what else is there is left."""
 
-    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False)
+    model_config: ClassVar[ConfigDict] = ConfigDict(
+        frozen=True, extra="ignore", allow_inf_nan=False
+    )
 
 
 PayloadT = TypeVar("PayloadT", bound=Payload)
@@ -65,7 +69,10 @@ class Context:
     @classmethod
     def from_env(cls, env: Mapping[str, str]) -> Context:
         """Take what GitHub Actions set in an environment. Nothing is missed yet."""
-        return cls(values={name: env[name] for name in NAMES if env.get(name, "").strip()}, cleaner=Cleaner(env))
+        return cls(
+            values={name: env[name] for name in NAMES if env.get(name, "").strip()},
+            cleaner=Cleaner(env),
+        )
 
     @property
     def repository(self) -> str:
@@ -99,7 +106,11 @@ class Context:
             )
         token = self.values["GITHUB_TOKEN"].strip()
         if not token.isascii() or not token.isprintable() or " " in token:
-            raise _wrong("GITHUB_TOKEN", "it holds characters that no token has", "It is one word of ASCII letters")
+            raise _wrong(
+                "GITHUB_TOKEN",
+                "it holds characters that no token has",
+                "It is one word of ASCII letters",
+            )
         return token
 
     @property
@@ -125,14 +136,18 @@ class Context:
     @property
     def ref(self) -> str:
         """As `refs/heads/...`; a branch's name is its author's choice."""
-        return self._matching("GITHUB_REF", re.compile(r"refs/[^\x00-\x20\x7f]+"), "refs/heads/..., for example")
+        return self._matching(
+            "GITHUB_REF", re.compile(r"refs/[^\x00-\x20\x7f]+"), "refs/heads/..., for example"
+        )
 
     @property
     def branch(self) -> str:
         """The branch that `ref` is."""
         kind, _, name = self.ref.partition("refs/heads/")
         if kind or not name:
-            raise _wrong("GITHUB_REF", f"it is {_shown(self.ref)}", "A branch is wanted: refs/heads/...")
+            raise _wrong(
+                "GITHUB_REF", f"it is {_shown(self.ref)}", "A branch is wanted: refs/heads/..."
+            )
         return name
 
     @property
@@ -171,7 +186,9 @@ class Context:
             with file.open("rb") as stream:
                 content = stream.read(LARGEST_EVENT + 1)
         except OSError as error:
-            raise _wrong(str(file), f"the event cannot be read: {error.strerror or error}", expectation) from error
+            raise _wrong(
+                str(file), f"the event cannot be read: {error.strerror or error}", expectation
+            ) from error
         if len(content) > LARGEST_EVENT:
             raise _wrong(str(file), "the event is too large", expectation)
         try:
@@ -238,7 +255,8 @@ def _is_address(text: str) -> bool:
         return False
     return (
         parts.scheme in {"https", "http"}
-        and re.fullmatch(r"[A-Za-z0-9.-]+|\[[0-9a-f:]+\]", parts.netloc.removesuffix(f":{port}")) is not None
+        and re.fullmatch(r"[A-Za-z0-9.-]+|\[[0-9a-f:]+\]", parts.netloc.removesuffix(f":{port}"))
+        is not None
         and re.fullmatch(r"(?:/[\w.-]+)*/?", parts.path, re.ASCII) is not None
         and not (parts.query or parts.fragment or text.endswith(("?", "#")))
     )
@@ -253,4 +271,6 @@ def _shown(text: str) -> str:
 
 
 def _wrong(subject: str, fact: str, expectation: str) -> ActionsContextMissing:
-    return ActionsContextMissing(subject=subject, fact=fact, expectation=expectation, next_step=_NEXT_STEP)
+    return ActionsContextMissing(
+        subject=subject, fact=fact, expectation=expectation, next_step=_NEXT_STEP
+    )

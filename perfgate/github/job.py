@@ -21,17 +21,22 @@ from enum import StrEnum
 from pathlib import Path, PurePath, PurePosixPath
 from typing import Final
 
-from perfgate import git
-from perfgate.duet.worktree import remove_abandoned
+from perfgate.execute.worktree import remove_abandoned
 from perfgate.github.approval import labelled_head
 from perfgate.github.base import compare
 from perfgate.github.context import Context, is_sha
-from perfgate.model.errors import EXIT_OPEN, EXIT_SHUT, ActionsContextMissing, ConfigInvalid, PerfgateError, StoreFailed
+from perfgate.model.errors import (
+    EXIT_OPEN,
+    EXIT_SHUT,
+    ActionsContextMissing,
+    ConfigInvalid,
+    PerfgateError,
+    StoreFailed,
+)
 from perfgate.model.loosening import Base
 from perfgate.model.order import RUN_COOKIE
 from perfgate.model.secrets import Cleaner
 from perfgate.model.words import plural
-from perfgate.process import adopting, end_marked, processes_of
 from perfgate.pytest_door import gate_command, run_to_end
 from perfgate.render.annotations import command, gate_annotations
 from perfgate.render.document import GateDocument, read_document
@@ -39,6 +44,8 @@ from perfgate.render.markdown import loosening_markdown, prose
 from perfgate.render.page import inert
 from perfgate.settings import load_settings
 from perfgate.store import RESULT_FILE, file_name
+from perfgate.system import git
+from perfgate.system.process import adopting, end_marked, processes_of
 
 KEPT: Final = ".perfgate"
 """perfgate's own folder in a project, which ignores itself in git."""
@@ -108,19 +115,31 @@ class Inputs:
                 raise _invalid(name, text, expectation)
             return text
 
-        workloads = tuple(line.strip() for line in env.get(INPUT + "WORKLOADS", "").splitlines() if line.strip())
+        workloads = tuple(
+            line.strip() for line in env.get(INPUT + "WORKLOADS", "").splitlines() if line.strip()
+        )
         for line in workloads:
             if line.startswith("-"):
-                raise _invalid("WORKLOADS", line, "It holds a path or node id a line, and no options")
+                raise _invalid(
+                    "WORKLOADS", line, "It holds a path or node id a line, and no options"
+                )
         captures = given("CAPTURES") or "false"
         if captures not in {"true", "false"}:
             raise _invalid("CAPTURES", captures, "It should be true or false")
         return cls(
-            name=fitting("NAME", _NAME.fullmatch, "It should be letters, digits, '.', '_' and '-', up to 100")
+            name=fitting(
+                "NAME", _NAME.fullmatch, "It should be letters, digits, '.', '_' and '-', up to 100"
+            )
             or "perfgate",
             workloads=workloads,
-            shard=fitting("SHARD", _SHARD.fullmatch, "It should be a part of the workloads, such as 1/2"),
-            machine=fitting("MACHINE", _MACHINE.fullmatch, "It should be a folder of baselines, such as nvidia-h200"),
+            shard=fitting(
+                "SHARD", _SHARD.fullmatch, "It should be a part of the workloads, such as 1/2"
+            ),
+            machine=fitting(
+                "MACHINE",
+                _MACHINE.fullmatch,
+                "It should be a folder of baselines, such as nvidia-h200",
+            ),
             runs=given("RUNS"),
             max_runs=given("MAX_RUNS"),
             time_budget=given("TIME_BUDGET"),
@@ -128,7 +147,9 @@ class Inputs:
             inconclusive=given("INCONCLUSIVE"),
             new=given("NEW"),
             against=given("AGAINST"),
-            baseline_branch=fitting("BASELINE_BRANCH", git.is_branch, "It should be the name of a branch"),
+            baseline_branch=fitting(
+                "BASELINE_BRANCH", git.is_branch, "It should be the name of a branch"
+            ),
             nsys=given("NSYS"),
             captures=captures == "true",
         )
@@ -204,7 +225,9 @@ class Files:
     @property
     def written(self) -> tuple[Path, ...]:
         """Of the first four, those that are there."""
-        return tuple(file for file in (self.json, self.page_data, self.page, self.junit) if file.is_file())
+        return tuple(
+            file for file in (self.json, self.page_data, self.page, self.junit) if file.is_file()
+        )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -226,7 +249,11 @@ class Job:
     def mark(self) -> str:
         """What every process of this gate bears in its environment; `clean` finds them by it."""
         names = ("GITHUB_RUN_ID", "GITHUB_RUN_ATTEMPT", "GITHUB_JOB", "RUNNER_NAME", INPUT + "NAME")
-        return re.sub(r"[^A-Za-z0-9._-]", "-", "-".join(["github", *(self.env.get(name, "") for name in names)]))
+        return re.sub(
+            r"[^A-Za-z0-9._-]",
+            "-",
+            "-".join(["github", *(self.env.get(name, "") for name in names)]),
+        )
 
 
 def gate_options(inputs: Inputs, files: Files, *, summary: Path | None) -> tuple[str, ...]:
@@ -362,7 +389,11 @@ def _measured(job: Job, inputs: Inputs, base: Base | None, say: Callable[[str], 
         job.files.base.write_text(base.model_dump_json(), encoding="utf-8")
         options = (f"--perfgate-base={job.files.base}", *options)
     try:
-        return run_to_end(gate_command(job.python, *options, root=job.root), cwd=job.cwd, env=gate_environment(job))
+        return run_to_end(
+            gate_command(job.python, *options, root=job.root),
+            cwd=job.cwd,
+            env=gate_environment(job),
+        )
     except KeyboardInterrupt:
         return INTERRUPTED
     except OSError as error:
@@ -374,15 +405,25 @@ def gate_environment(job: Job) -> dict[str, str]:
     """Return the environment of the gate: this one's, without what is the action's alone."""
     inherited = job.env.get(RUN_COOKIE)
     kept = {
-        name: value for name, value in job.env.items() if name not in NOT_FOR_WORKLOADS and not name.startswith(INPUT)
+        name: value
+        for name, value in job.env.items()
+        if name not in NOT_FOR_WORKLOADS and not name.startswith(INPUT)
     }
-    return {"COLUMNS": WIDTH, **kept, RUN_COOKIE: f"{inherited}:{job.mark}" if inherited else job.mark}
+    return {
+        "COLUMNS": WIDTH,
+        **kept,
+        RUN_COOKIE: f"{inherited}:{job.mark}" if inherited else job.mark,
+    }
 
 
 @contextlib.contextmanager
 def _undisturbed() -> Iterator[None]:
     """Let no further signal of a cancelled job end the clearing up; SIGKILL comes soon enough."""
-    numbers = (signal.SIGINT, signal.SIGTERM) if threading.current_thread() is threading.main_thread() else ()
+    numbers = (
+        (signal.SIGINT, signal.SIGTERM)
+        if threading.current_thread() is threading.main_thread()
+        else ()
+    )
     before = {number: signal.signal(number, signal.SIG_IGN) for number in numbers}
     try:
         yield
@@ -411,9 +452,16 @@ def _told(
         )
         say(command("error", told, title="perfgate"))
         differing = [] if base is None else loosening_markdown(base.loosening)
-        remarks = ["## perfgate: no verdict", "", prose(told), *(["", *differing] if differing else [])]
+        remarks = [
+            "## perfgate: no verdict",
+            "",
+            prose(told),
+            *(["", *differing] if differing else []),
+        ]
     else:
-        outcome = JobOutcome.OPEN if document.opens_gate and status == EXIT_OPEN else JobOutcome.SHUT
+        outcome = (
+            JobOutcome.OPEN if document.opens_gate and status == EXIT_OPEN else JobOutcome.SHUT
+        )
         for line in gate_annotations(document, prefix=_prefix(job)):
             say(line)
         if document.opens_gate and status != EXIT_OPEN:
@@ -485,7 +533,12 @@ def _keep(job: Job, document: GateDocument, *, captures: bool) -> None:
         if captures and not workload.opens_gate:
             for file in sorted(folder.rglob("*")):
                 if is_scrubbed(file.relative_to(folder)):
-                    _copy(file, job.files.captures / file_name(workload.verdict.workload) / file.relative_to(folder))
+                    _copy(
+                        file,
+                        job.files.captures
+                        / file_name(workload.verdict.workload)
+                        / file.relative_to(folder),
+                    )
 
 
 def is_scrubbed(file: PurePath) -> bool:
@@ -560,7 +613,9 @@ def _base_branch(env: Mapping[str, str]) -> tuple[str | None, str | None]:
         elif isinstance(repository, dict):
             told = repository.get("default_branch")
     branch = told.removeprefix("refs/heads/") if isinstance(told, str) else ""
-    return branch if git.is_branch(branch) else None, since if isinstance(since, str) and is_sha(since) else None
+    return branch if git.is_branch(branch) else None, since if isinstance(since, str) and is_sha(
+        since
+    ) else None
 
 
 # What a runner is left with
@@ -602,7 +657,10 @@ def clean(job: Job, *, before: bool) -> Cleaned:
     errors = [f"{still} of this gate cannot be ended, and may hold the GPU."] if left else []
     try:
         removed = remove_abandoned(job.root, job.root / KEPT / "worktrees", env=job.env)
-        told += [f"Removed the checkout {name} that a gate had left beside the project." for name in removed]
+        told += [
+            f"Removed the checkout {name} that a gate had left beside the project."
+            for name in removed
+        ]
     except OSError as error:
         warnings.append(f"Checkouts of a gate cannot be removed ({error.strerror or error}).")
     # The files of this gate stay: later steps of the job read them by the action's outputs.

@@ -11,7 +11,6 @@ from datetime import datetime
 from pathlib import Path, PurePath, PurePosixPath
 from typing import Final
 
-from perfgate import git
 from perfgate.github.api import Artifact, Repository, Run
 from perfgate.github.artifacts import Limits, unpacked
 from perfgate.github.request import Branch
@@ -27,6 +26,7 @@ from perfgate.model.errors import (
 from perfgate.model.limits import LARGEST_RESULT, LONGEST_ID, MOST_ENTRIES
 from perfgate.render.page import inert
 from perfgate.store import Store, file_name
+from perfgate.system import git
 
 WORKFLOW: Final = "perfgate.yml"
 """The workflow of the gate, whose results are promoted and which is started for the new commit."""
@@ -35,7 +35,10 @@ APPROVED: Final = "perfgate-approved.yml"
 KEPT: Final = "kept-"
 """How the names of artifacts begin that hold kept results."""
 LIMITS: Final = Limits(
-    packed_bytes=4 * LARGEST_RESULT, members=MOST_ENTRIES, member_bytes=LARGEST_RESULT, total_bytes=4 * LARGEST_RESULT
+    packed_bytes=4 * LARGEST_RESULT,
+    members=MOST_ENTRIES,
+    member_bytes=LARGEST_RESULT,
+    total_bytes=4 * LARGEST_RESULT,
 )
 MOST_ARTIFACTS: Final = 50
 """Of one run, how many are read at most."""
@@ -68,7 +71,9 @@ class Checkout:
         Raises:
             BlessRefused: there, or on the way, is a link.
         """
-        inside = self.store.baselines.path(baseline.machine.slug, baseline.workload).relative_to(self.root)
+        inside = self.store.baselines.path(baseline.machine.slug, baseline.workload).relative_to(
+            self.root
+        )
         for place in (inside, *inside.parents):
             if place.parts and (self.root / place).is_symlink():
                 raise BlessRefused(
@@ -86,13 +91,19 @@ class Checkout:
         found: dict[str, str] = {}
         if ALL_TRACKED in paths:
             with suppress(RepositoryUnreadable):
-                found[ALL_TRACKED] = git.content_digest(root, baselines=self.baselines, env=self.env)
+                found[ALL_TRACKED] = git.content_digest(
+                    root, baselines=self.baselines, env=self.env
+                )
         for path in paths:
             if PurePosixPath(path).is_absolute() or "\0" in path:
                 continue
             try:
                 file = (root / path).resolve()
-                if file.is_relative_to(top) and not file.is_relative_to(top / ".git") and file.is_file():
+                if (
+                    file.is_relative_to(top)
+                    and not file.is_relative_to(top / ".git")
+                    and file.is_file()
+                ):
                     found[path] = hashlib.sha256(file.read_bytes()).hexdigest()
             except (OSError, RuntimeError):  # a name that is too long, or links in a circle
                 continue
@@ -140,7 +151,12 @@ def checkout(root: Path, baselines: str, head_sha: str, *, env: Mapping[str, str
 
 def _refuse_elsewhere(baselines: str) -> None:
     folder = PurePosixPath(baselines)
-    odd = folder.is_absolute() or ".." in folder.parts or not folder.parts or not baselines.isprintable()
+    odd = (
+        folder.is_absolute()
+        or ".." in folder.parts
+        or not folder.parts
+        or not baselines.isprintable()
+    )
     hidden = any(part.casefold().startswith(".git") for part in folder.parts)
     if odd or hidden:
         raise BlessRefused(
@@ -191,9 +207,13 @@ def kept_by_gate(repository: Repository, branch: Branch, *, asked_at: datetime |
         going = any(run.status != "completed" for run in runs)
         raise ResultMissing(
             subject=commit,
-            fact="its gate has not come to an end yet" if going else f"no gate of it ({WORKFLOW}) came to an end",
+            fact="its gate has not come to an end yet"
+            if going
+            else f"no gate of it ({WORKFLOW}) came to an end",
             expectation="What the gate of this very commit has kept is blessed, and nothing is measured for it",
-            next_step="Wait for it, then ask again." if going else f"Let {WORKFLOW} run on the branch, then ask again.",
+            next_step="Wait for it, then ask again."
+            if going
+            else f"Let {WORKFLOW} run on the branch, then ask again.",
         )
     if asked_at is not None and min(run.created_at for run in runs) > asked_at:
         raise BlessRefused(
@@ -224,7 +244,9 @@ def kept_by_gate(repository: Repository, branch: Branch, *, asked_at: datetime |
             older = _kept_artifacts(repository, run, commit)
         except ResultMissing:
             continue
-        for result in (one for artifact in older for one in _results(repository, artifact, branch.head_sha)):
+        for result in (
+            one for artifact in older for one in _results(repository, artifact, branch.head_sha)
+        ):
             if (key := (result.machine.slug, result.workload.id)) in found:
                 found[key].append(result)
     return Kept(run=newest, results=found)
@@ -233,7 +255,9 @@ def kept_by_gate(repository: Repository, branch: Branch, *, asked_at: datetime |
 def _runs(repository: Repository, head_sha: str) -> list[Run]:
     """The runs of a commit's gate in both workflows, newest first."""
     runs = [*repository.runs(WORKFLOW, head_sha)]
-    with suppress(GitHubRefused):  # it has no such workflow: whoever may read the one may read the other
+    with suppress(
+        GitHubRefused
+    ):  # it has no such workflow: whoever may read the one may read the other
         runs += repository.runs(APPROVED, head_sha)
     return sorted(runs, key=lambda run: (run.created_at, run.id), reverse=True)
 
@@ -265,7 +289,9 @@ def _results(repository: Repository, artifact: Artifact, head_sha: str) -> list[
     content = repository.download(artifact, limit_bytes=LIMITS.packed_bytes)
     what = f"artifact {inert(artifact.name, longest=80)}"
     members = unpacked(content, lambda _: True, what=what, limits=LIMITS)
-    return [read_result(path, raw, artifact.name, head_sha) for path, raw in sorted(members.items())]
+    return [
+        read_result(path, raw, artifact.name, head_sha) for path, raw in sorted(members.items())
+    ]
 
 
 def read_result(path: str, raw: bytes, where: str, head_sha: str) -> Result:
@@ -286,7 +312,9 @@ def read_result(path: str, raw: bytes, where: str, head_sha: str) -> Result:
     if place is None or len(raw) > LARGEST_RESULT:
         raise ResultUnreadable(
             subject=str(told),
-            fact="this is no place of a kept result" if place is None else f"it has {len(raw):,} bytes",
+            fact="this is no place of a kept result"
+            if place is None
+            else f"it has {len(raw):,} bytes",
             expectation="Expected are results/<machine>/<workload>/<time>/result.json, of a few hundred KB",
             next_step="See what the gate's job has uploaded.",
         )
@@ -307,7 +335,11 @@ def read_result(path: str, raw: bytes, where: str, head_sha: str) -> Result:
         )
     if result.commit is None or result.commit.sha != head_sha or result.commit.dirty:
         of = "no commit" if result.commit is None else f"commit {inert(result.commit.sha[:12])}"
-        changed = ", with changes that it does not hold" if result.commit is not None and result.commit.dirty else ""
+        changed = (
+            ", with changes that it does not hold"
+            if result.commit is not None and result.commit.dirty
+            else ""
+        )
         raise BlessRefused(
             subject=result.workload.id,
             fact=f"the kept result is of {of}{changed}",

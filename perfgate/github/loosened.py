@@ -34,7 +34,15 @@ _STRICTEST_FIRST: Final[Mapping[str, Sequence[object]]] = {
     "loosened": (OnLoosened.FAIL, OnLoosened.WARN),
 }
 _OF_PYTEST_ALONE: Final = (
-    *("asyncio_*", "cache_dir", "console_output_style", "doctest_*", "filterwarnings", "junit_*", "log_*"),
+    *(
+        "asyncio_*",
+        "cache_dir",
+        "console_output_style",
+        "doctest_*",
+        "filterwarnings",
+        "junit_*",
+        "log_*",
+    ),
     *("markers", "minversion", "tmp_path_*", "verbosity_*"),
 )
 """Options of pytest that neither choose workloads nor reach perfgate."""
@@ -90,12 +98,16 @@ def _settings(base: Gate, head: Gate) -> Iterator[Difference]:
             yield _differing(f"setting {name}", old, new, _direction(name, old, new))
 
 
-def _budgets(what: str, old: Mapping[Metric, float], new: Mapping[Metric, float]) -> Iterator[Difference]:
+def _budgets(
+    what: str, old: Mapping[Metric, float], new: Mapping[Metric, float]
+) -> Iterator[Difference]:
     """Compare budgets as they count: one that is not set is the metric's own, and a count without one is exact."""
     for metric, spec in METRICS.items():
         if old.get(metric) == new.get(metric):
             continue
-        default = 0.0 if spec.kind is Kind.COUNT else None if spec.clock is None else spec.clock.budget
+        default = (
+            0.0 if spec.kind is Kind.COUNT else None if spec.clock is None else spec.clock.budget
+        )
         was, now = old.get(metric, default), new.get(metric, default)
         yield _differing(f"{what} {metric}", was, now, _direction("budgets", was, now))
 
@@ -128,7 +140,9 @@ def _pytest(base: Gate, head: Gate) -> Iterator[Difference]:
         old, new = base.pytest.get(name), head.pytest.get(name)
         if old != new:
             own = any(fnmatchcase(name, pattern) for pattern in _OF_PYTEST_ALONE)
-            yield _differing(f"pytest {name}", old, new, Direction.NEITHER if own else Direction.LOOSENS)
+            yield _differing(
+                f"pytest {name}", old, new, Direction.NEITHER if own else Direction.LOOSENS
+            )
 
 
 def _code(base: Mapping[str, str], head: Mapping[str, str]) -> Iterator[Difference]:
@@ -156,7 +170,9 @@ def _workloads(base: Gate, head: Gate) -> Iterator[Difference]:
         what = f"workload {name}"
         if old is None or new is None:
             was, now = (None if one is None else one.workload.source for one in (old, new))
-            yield _differing(what, was, now, Direction.LOOSENS if new is None else Direction.TIGHTENS)
+            yield _differing(
+                what, was, now, Direction.LOOSENS if new is None else Direction.TIGHTENS
+            )
             continue
         if old.skipped != new.skipped:
             direction = Direction.TIGHTENS if new.skipped is None else Direction.LOOSENS
@@ -173,7 +189,10 @@ def _declared(workload: Workload) -> Mapping[str, object]:
     """What a workload's declaration says of how it is measured, but for its budgets."""
     return {
         **workload.comparable_parameters(),
-        **{name: getattr(workload, name) for name in ("steps", "warmup", "timeout_s", "pass_env", "cwd")},
+        **{
+            name: getattr(workload, name)
+            for name in ("steps", "warmup", "timeout_s", "pass_env", "cwd")
+        },
     }
 
 
@@ -184,7 +203,11 @@ def _baselines(
     base: Mapping[tuple[str, str], Baseline | None], head: Mapping[tuple[str, str], Baseline | None]
 ) -> Iterator[Difference]:
     for slug, workload in sorted({*base, *head}):
-        what, old, new = f"baseline {workload} on {slug}", base.get((slug, workload)), head.get((slug, workload))
+        what, old, new = (
+            f"baseline {workload} on {slug}",
+            base.get((slug, workload)),
+            head.get((slug, workload)),
+        )
         if (slug, workload) not in head:
             yield _differing(what, _whole(old), None, Direction.LOOSENS)
         elif (slug, workload) not in base:
@@ -205,20 +228,35 @@ def _whole(baseline: Baseline | None) -> str:
 
 def _blessed(what: str, old: Baseline, new: Baseline) -> Iterator[Difference]:
     """Compare two baselines value by value."""
-    rows = [*_values(what, old, new), *_spreads(what, old, new), *_rest(what, old, new), *_commits(what, old, new)]
-    unsaid = {"blessing": new.blessing, "format": new.format, "digest": new.digest, "breakdown": new.breakdown}
+    rows = [
+        *_values(what, old, new),
+        *_spreads(what, old, new),
+        *_rest(what, old, new),
+        *_commits(what, old, new),
+    ]
+    unsaid = {
+        "blessing": new.blessing,
+        "format": new.format,
+        "digest": new.digest,
+        "breakdown": new.breakdown,
+    }
     if not rows and old.model_copy(update=unsaid) != new:
         rows = [_differing(f"{what}: otherwise", "one", "another", Direction.LOOSENS)]
     yield from rows
 
 
 def _commits(what: str, old: Baseline, new: Baseline) -> Iterator[Difference]:
-    was, now = (sorted({one.commit.sha for one in side.occasions if one.commit is not None}) for side in (old, new))
+    was, now = (
+        sorted({one.commit.sha for one in side.occasions if one.commit is not None})
+        for side in (old, new)
+    )
     if was != now:
         # What was measured anew was measured at another commit, and its values say what that does.
         anew = old.values(Metric.STEP_MS) != new.values(Metric.STEP_MS)
         shown = [" ".join(sha[:12] for sha in side) or None for side in (was, now)]
-        yield _differing(f"{what}: commit", shown[0], shown[1], Direction.NEITHER if anew else Direction.LOOSENS)
+        yield _differing(
+            f"{what}: commit", shown[0], shown[1], Direction.NEITHER if anew else Direction.LOOSENS
+        )
 
 
 def _values(what: str, old: Baseline, new: Baseline) -> Iterator[Difference]:
@@ -239,7 +277,12 @@ def _values(what: str, old: Baseline, new: Baseline) -> Iterator[Difference]:
     best = [None if one.anchor is None else one.anchor.step_ms for one in (old, new)]
     if best[0] != best[1]:
         tighter = best[1] is not None and (best[0] is None or best[1] < best[0])
-        yield _differing(f"{what}: anchor", best[0], best[1], Direction.TIGHTENS if tighter else Direction.LOOSENS)
+        yield _differing(
+            f"{what}: anchor",
+            best[0],
+            best[1],
+            Direction.TIGHTENS if tighter else Direction.LOOSENS,
+        )
 
 
 def _range(values: Collection[float]) -> str | None:
@@ -260,7 +303,9 @@ def _spreads(what: str, old: Baseline, new: Baseline) -> Iterator[Difference]:
         if sds[0] != sds[1]:
             wider = any(after > before for before, after in zip(*sds, strict=True))
             shown = [
-                None if one is None else f"run SD {one.run_sd:.3g}, occasion SD {one.occasion_sd:.3g}"
+                None
+                if one is None
+                else f"run SD {one.run_sd:.3g}, occasion SD {one.occasion_sd:.3g}"
                 for one in (was, now)
             ]
             direction = Direction.LOOSENS if wider else Direction.TIGHTENS
@@ -272,16 +317,24 @@ def _rest(what: str, old: Baseline, new: Baseline) -> Iterator[Difference]:
         was, now = (_fields(getattr(one, kind)) for one in (old, new))
         for name in sorted({*was, *now}):
             if was.get(name) != now.get(name):
-                yield _differing(f"{what}: {kind} {name}", was.get(name), now.get(name), Direction.LOOSENS)
+                yield _differing(
+                    f"{what}: {kind} {name}", was.get(name), now.get(name), Direction.LOOSENS
+                )
     for name in Baseline.model_fields:
         if name in _SPOKEN_FOR:
             continue
         was_held, now_held = getattr(old, name), getattr(new, name)
-        if isinstance(was_held, Mapping) and isinstance(now_held, Mapping) and name in _MORE_LOOSENS:
+        if (
+            isinstance(was_held, Mapping)
+            and isinstance(now_held, Mapping)
+            and name in _MORE_LOOSENS
+        ):
             for key in sorted({*was_held, *now_held}):
                 pair = was_held.get(key), now_held.get(key)
                 if pair[0] != pair[1]:
-                    yield _differing(f"{what}: {name} {key}", pair[0], pair[1], _direction(name, *pair))
+                    yield _differing(
+                        f"{what}: {name} {key}", pair[0], pair[1], _direction(name, *pair)
+                    )
         elif was_held != now_held:
             yield _differing(f"{what}: {name}", was_held, now_held, Direction.LOOSENS)
 
@@ -296,7 +349,11 @@ def _fields(held: Record | Mapping[str, str]) -> Mapping[str, object]:
 def _unread(what: str, base: Gate, head: Gate, old: object, new: object) -> Difference:
     """A part that one of the two does not tell: what was changed in it is not known."""
     told = [
-        "can be read" if part is not None else f"{NOT_READ}: {side.fault}" if side.fault else NOT_READ
+        "can be read"
+        if part is not None
+        else f"{NOT_READ}: {side.fault}"
+        if side.fault
+        else NOT_READ
         for side, part in ((base, old), (head, new))
     ]
     return _differing(what, told[0], told[1], Direction.LOOSENS)

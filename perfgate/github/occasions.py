@@ -15,7 +15,7 @@ from pathlib import Path
 from statistics import median
 from typing import Final
 
-from perfgate import blessing
+from perfgate.bless import bless as blessing
 from perfgate.github.api import PullRequest, Repository
 from perfgate.github.context import Context
 from perfgate.github.kept import Checkout, read_result
@@ -98,7 +98,10 @@ def read_kept(folder: Path, head_sha: str) -> tuple[Result, ...]:
             next_step="Download them before: actions/download-artifact with pattern: kept-*",
         )
     files = sorted(
-        Path(top, file) for top, _, names in os.walk(folder, followlinks=False) for file in names if file == RESULT_FILE
+        Path(top, file)
+        for top, _, names in os.walk(folder, followlinks=False)
+        for file in names
+        if file == RESULT_FILE
     )
     if len(files) > MOST_RESULTS:
         raise ResultUnreadable(
@@ -200,11 +203,15 @@ def find(
         if isinstance(listed.found, Baseline):
             path = here.path_in_tree(listed.found)
             if path in earlier and path not in here_now:
-                extended.append(Extended(old=listed.found, new=earlier[path], path=path, result=None))
+                extended.append(
+                    Extended(old=listed.found, new=earlier[path], path=path, result=None)
+                )
     return Found(extended=tuple(extended), left=tuple(left))
 
 
-def not_merged(repository: Repository, pull: PullRequest, here: Checkout, folder: str) -> dict[str, Baseline]:
+def not_merged(
+    repository: Repository, pull: PullRequest, here: Checkout, folder: str
+) -> dict[str, Baseline]:
     """Return by path the baselines of the base branch with the occasions that an open pull request adds to them.
 
     What else its branch holds is not looked at, and what it lacks of the base branch's occasions is not lost.
@@ -225,7 +232,9 @@ def not_merged(repository: Repository, pull: PullRequest, here: Checkout, folder
         if blob is None or blob == _blob_of(listed.path.read_bytes()):
             continue
         try:
-            more = here.store.baselines.parse(repository.blob(blob, limit_bytes=LARGEST_BASELINE), Path(path))
+            more = here.store.baselines.parse(
+                repository.blob(blob, limit_bytes=LARGEST_BASELINE), Path(path)
+            )
         except BaselineUnreadable:
             continue
         extended = with_added(listed.found, more)
@@ -283,7 +292,11 @@ def publish(
         onto=context.sha,
         files={one.path: baseline_text(one.new).encode() for one in found.extended},
         message=commit_message(
-            [one.new for one in found.extended], reason=reason, by=BY, run_url=context.run_url, runner=runner
+            [one.new for one in found.extended],
+            reason=reason,
+            by=BY,
+            run_url=context.run_url,
+            runner=runner,
         ),
     )
     count = len(found.extended)
@@ -291,7 +304,9 @@ def publish(
     body = pull_request_markdown(found, context.run_url)
     if pull is not None:
         return repository.edit_pull_request(pull.number, title=title, body=body)
-    return repository.open_pull_request(head_branch=BRANCH, base_branch=context.branch, title=title, body=body)
+    return repository.open_pull_request(
+        head_branch=BRANCH, base_branch=context.branch, title=title, body=body
+    )
 
 
 # What is told of it
@@ -315,7 +330,9 @@ def pull_request_markdown(found: Found, run_url: str) -> str:
 def summary_markdown(found: Found, pull: PullRequest | None) -> str:
     """Return the same for the job's summary."""
     if pull is None:
-        told = "No result of this gate is an occasion of a baseline, so there is nothing to propose."
+        told = (
+            "No result of this gate is an occasion of a baseline, so there is nothing to propose."
+        )
     else:
         told = f"[Pull request {pull.number}]({pull.url}) proposes them."
     return shortened("\n".join(["### perfgate: occasions", "", told, "", *_tables(found), ""]))
@@ -340,17 +357,27 @@ def _tables(found: Found) -> list[str]:
 
 def _row(one: Extended) -> str:
     then = one.old.values(Metric.STEP_MS)
-    now = [run.measured().get(Metric.STEP_MS) for run in one.result.runs] if one.result is not None else []
+    now = (
+        [run.measured().get(Metric.STEP_MS) for run in one.result.runs]
+        if one.result is not None
+        else []
+    )
     known = [value for value in now if value is not None]
     before, after = median(then) if then else None, median(known) if known else None
-    change = None if before is None or after is None else METRICS[Metric.STEP_MS].change(before, after, step_ms=before)
+    change = (
+        None
+        if before is None or after is None
+        else METRICS[Metric.STEP_MS].change(before, after, step_ms=before)
+    )
     cells = (
         name(one.new.workload),
         name(one.new.machine.gpu_name),
         str(len(one.old.occasions)),
         str(len(one.new.occasions)),
         "" if before is None else numbers.value(Metric.STEP_MS, before),
-        ("" if after is None else numbers.value(Metric.STEP_MS, after)) if one.result is not None else "not merged yet",
+        ("" if after is None else numbers.value(Metric.STEP_MS, after))
+        if one.result is not None
+        else "not merged yet",
         "" if change is None else prose(numbers.change(change, Basis.LOG)),
     )
     return f"| {' | '.join(cells)} |"

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from perfgate import blessing
+from perfgate.bless import bless as blessing
 from perfgate.github.api import Repository
 from perfgate.github.context import Context
 from perfgate.github.kept import WORKFLOW, Checkout, Kept
@@ -27,11 +27,11 @@ from perfgate.store import baseline_text, file_name
 
 LONGEST_SUBJECT: Final = 72
 """Characters of the first line of a commit's message."""
-MEASURE_MORE: Final = (
-    f"Start {WORKFLOW} on the branch with runs: {FEWEST_RUNS} (Actions, perfgate, Run workflow), then ask again."
-)
+MEASURE_MORE: Final = f"Start {WORKFLOW} on the branch with runs: {FEWEST_RUNS} (Actions, perfgate, Run workflow), then ask again."
 
-_SPEAKING: Final = re.compile(r"(?<=[@#])(?=\S)|(?<=\bGH)(?=-\d)|(?<=\[)(?=(?:skip|no|ci|actions) )", re.IGNORECASE)
+_SPEAKING: Final = re.compile(
+    r"(?<=[@#])(?=\S)|(?<=\bGH)(?=-\d)|(?<=\[)(?=(?:skip|no|ci|actions) )", re.IGNORECASE
+)
 """Where a message of a commit mentions, refers, closes, or tells GitHub to start no workflow."""
 _BREAK: Final = "\u200b"
 
@@ -83,7 +83,9 @@ def plan(
         ResultMissing: the gate has kept nothing of the workload.
         BlessRefused: of one or several workloads; the message is that of the first, and counts the others.
     """
-    wanted = {key: results for key, results in kept.results.items() if wish.workload in (None, key[1])}
+    wanted = {
+        key: results for key, results in kept.results.items() if wish.workload in (None, key[1])
+    }
     if not wanted:
         known = sorted({workload for _, workload in kept.results})
         raise ResultMissing(
@@ -138,7 +140,9 @@ def _all_or_nothing(refused: Sequence[BlessRefused], wanted: int) -> BlessRefuse
     )
 
 
-def commit(repository: Repository, branch: Branch, planned: Sequence[Planned], wish: Wish, *, by: str) -> Promotion:
+def commit(
+    repository: Repository, branch: Branch, planned: Sequence[Planned], wish: Wish, *, by: str
+) -> Promotion:
     """Commit the baselines to the branch, and start the gate of the new commit.
 
     A commit that is made with a workflow's own token starts no workflow by itself.
@@ -150,7 +154,11 @@ def commit(repository: Repository, branch: Branch, planned: Sequence[Planned], w
     first = planned[0].new.blessing
     run_url = first.run_url or ""
     message = commit_message(
-        [one.new for one in planned], reason=wish.reason, by=by, run_url=run_url, runner=first.runner
+        [one.new for one in planned],
+        reason=wish.reason,
+        by=by,
+        run_url=run_url,
+        runner=first.runner,
     )
     sha = repository.commit_files(
         branch=branch.name,
@@ -173,7 +181,9 @@ def commit(repository: Repository, branch: Branch, planned: Sequence[Planned], w
     )
 
 
-def commit_message(baselines: Sequence[Baseline], *, reason: str, by: str, run_url: str, runner: str | None) -> str:
+def commit_message(
+    baselines: Sequence[Baseline], *, reason: str, by: str, run_url: str, runner: str | None
+) -> str:
     """Return a commit's message: what was blessed, the reason in quotation marks, and where it comes from as trailers.
 
     Nothing in it mentions anyone, closes an issue, or keeps a workflow from starting; the reason is no trailer.
@@ -181,11 +191,18 @@ def commit_message(baselines: Sequence[Baseline], *, reason: str, by: str, run_u
     names = list(dict.fromkeys(file_name(one.workload) for one in baselines))
     subject = f"bless: {', '.join(names)}"
     if len(subject) > LONGEST_SUBJECT:
-        subject = f"bless: {len(names)} workloads" if len(names) > 1 else f"{subject[: LONGEST_SUBJECT - 3]}..."
+        subject = (
+            f"bless: {len(names)} workloads"
+            if len(names) > 1
+            else f"{subject[: LONGEST_SUBJECT - 3]}..."
+        )
     trailers = [f"Perfgate-Run: {run_url}"]
     trailers += [f"Perfgate-Runner: {_still(inert(runner, longest=200))}"] if runner else []
     trailers.append(f"Blessed-by: {_still(inert(by))}")
-    return "\n".join([_still(subject), "", f'"{_still(" ".join(reason.split()))}"', "", *trailers]) + "\n"
+    return (
+        "\n".join([_still(subject), "", f'"{_still(" ".join(reason.split()))}"', "", *trailers])
+        + "\n"
+    )
 
 
 def _still(text: str) -> str:
@@ -226,7 +243,11 @@ def promotion_markdown(promotion: Promotion, context: Context) -> str:
 
 def shortened(text: str) -> str:
     """Return a text of lines that GitHub takes as a comment."""
-    return text if len(text) <= LONGEST else f"{text[:LONGEST].rpartition(chr(10))[0]}\n\nThe rest is too long.\n"
+    return (
+        text
+        if len(text) <= LONGEST
+        else f"{text[:LONGEST].rpartition(chr(10))[0]}\n\nThe rest is too long.\n"
+    )
 
 
 def harmless(error: PerfgateError) -> PerfgateError:
@@ -246,7 +267,10 @@ def harmless(error: PerfgateError) -> PerfgateError:
 def refusal_markdown(error: PerfgateError) -> str:
     """Return why nothing was blessed."""
     told = [prose(line) for line in str(error).splitlines()]
-    return "\n".join(["### perfgate: nothing was blessed", "", *("  \n".join(told)).splitlines()]) + "\n"
+    return (
+        "\n".join(["### perfgate: nothing was blessed", "", *("  \n".join(told)).splitlines()])
+        + "\n"
+    )
 
 
 def _promoted_row(one: Planned) -> str:

@@ -142,7 +142,10 @@ def wish_of(request: Request, env: Mapping[str, str]) -> Wish:
         )
     workload = env.get("PERFGATE_INPUT_WORKLOAD", "").strip()
     reason = env.get("PERFGATE_INPUT_REASON", "").strip()
-    for field, text, longest in (("workload", workload, LONGEST_ID), ("reason", reason, LONGEST_REASON)):
+    for field, text, longest in (
+        ("workload", workload, LONGEST_ID),
+        ("reason", reason, LONGEST_REASON),
+    ):
         fault = _fault(text, longest)
         if fault is not None:
             raise ConfigInvalid(
@@ -178,7 +181,8 @@ def read_comment(body: str) -> Wish:
     if fault is not None:
         raise _no_command(fault)
     found = re.fullmatch(
-        rf"(?P<before>(?:{_ACCEPT}\s+)*)(?:`(?P<quoted>[^`]+)`|(?P<word>[^\s`]+))(?P<reason>\s.*)?", rest.strip()
+        rf"(?P<before>(?:{_ACCEPT}\s+)*)(?:`(?P<quoted>[^`]+)`|(?P<word>[^\s`]+))(?P<reason>\s.*)?",
+        rest.strip(),
     )
     if found is None:
         raise _no_command("it names no workload")
@@ -192,8 +196,14 @@ def read_comment(body: str) -> Wish:
     if not reason:
         raise _no_command("it gives no reason")
     if len(reason) > LONGEST_REASON:
-        raise _no_command(f"the reason has {len(reason)} characters, at most {LONGEST_REASON} are taken")
-    return Wish(workload=workload, reason=reason, accept_regression=bool(found["before"]) or _ACCEPT in words)
+        raise _no_command(
+            f"the reason has {len(reason)} characters, at most {LONGEST_REASON} are taken"
+        )
+    return Wish(
+        workload=workload,
+        reason=reason,
+        accept_regression=bool(found["before"]) or _ACCEPT in words,
+    )
 
 
 def _no_command(fact: str) -> BlessRefused:

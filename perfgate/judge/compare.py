@@ -62,7 +62,9 @@ class Comparison:
         return self._p(self.estimate)
 
     def _p(self, estimate: Floats) -> Floats:
-        return np.asarray(stdtr(np.clip(self.df, _LEAST_DF, _MOST_DF), estimate / self.standard_error))
+        return np.asarray(
+            stdtr(np.clip(self.df, _LEAST_DF, _MOST_DF), estimate / self.standard_error)
+        )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -102,7 +104,9 @@ def in_ab_run(before: Side, after: Side) -> Comparison:
     """Compare both sides of an A/B run: v pooled within both, without a prior, n - 2 degrees of freedom."""
     df = before.runs + after.runs - 2
     variance = _floored((before.squares + after.squares) / np.maximum(df, 1))
-    return _of(before, after, variance * (1 / before.runs + 1 / after.runs), df=df, variance=variance)
+    return _of(
+        before, after, variance * (1 / before.runs + 1 / after.runs), df=df, variance=variance
+    )
 
 
 def with_stored(before: Side, after: Side, *, prior_sd: float, occasions: Occasions) -> Comparison:
@@ -123,7 +127,8 @@ def beyond_stored(before: Side, after: Side, *, occasions: Occasions) -> Compari
     Degrees of freedom by Satterthwaite (1946), of tau those of `Occasions`.
     """
     parts = [
-        (_floored(side.squares / np.maximum(side.runs - 1, 1)) / side.runs, side.runs - 1) for side in (before, after)
+        (_floored(side.squares / np.maximum(side.runs - 1, 1)) / side.runs, side.runs - 1)
+        for side in (before, after)
     ]
     between = _between(occasions)
     total = parts[0][0] + parts[1][0] + between
@@ -142,11 +147,16 @@ def in_blocks(differences: Floats, *, prior_sd: float) -> Comparison:
     df = PRIOR_DF + pairs.runs - 1
     variance = _floored((PRIOR_DF * prior_sd**2 + pairs.squares) / df)
     return Comparison(
-        estimate=pairs.mean, standard_error=np.sqrt(variance / pairs.runs), df=df, run_sd=np.sqrt(variance)
+        estimate=pairs.mean,
+        standard_error=np.sqrt(variance / pairs.runs),
+        df=df,
+        run_sd=np.sqrt(variance),
     )
 
 
-def occasions_of(values: Floats, kept: Flags, runs: Sequence[int], *, default_sd: float) -> Occasions:
+def occasions_of(
+    values: Floats, kept: Flags, runs: Sequence[int], *, default_sd: float
+) -> Occasions:
     """Return what occasions differ by: tau^2 = (2 max(tau0, run SD)^2 + (S - 1) tau_hat^2)/(2 + S - 1).
 
     tau_hat^2 = (MSB - MSW)/n0, at least 0, by the method of moments for groups of unequal size (Searle, Casella and
@@ -156,9 +166,14 @@ def occasions_of(values: Floats, kept: Flags, runs: Sequence[int], *, default_sd
     ends, free = np.cumsum(runs)[:-1], len(runs) - 1
     groups = [
         Side.of(group, flags | ~np.any(flags, axis=-1, keepdims=True))
-        for group, flags in zip(np.split(values, ends, axis=-1), np.split(kept, ends, axis=-1), strict=True)
+        for group, flags in zip(
+            np.split(values, ends, axis=-1), np.split(kept, ends, axis=-1), strict=True
+        )
     ]
-    sizes, means = (np.stack(part, axis=-1) for part in zip(*((one.runs, one.mean) for one in groups), strict=True))
+    sizes, means = (
+        np.stack(part, axis=-1)
+        for part in zip(*((one.runs, one.mean) for one in groups), strict=True)
+    )
     total = sizes.sum(axis=-1)
     within = np.asarray(sum(group.squares for group in groups)) / np.maximum(total - len(runs), 1)
     believed = np.square(np.maximum(default_sd, np.sqrt(within)))
@@ -187,7 +202,9 @@ def _floored(variance: Floats) -> Floats:
     return np.maximum(variance, FLOOR_SD * FLOOR_SD)
 
 
-def _of(before: Side, after: Side, squared_error: Floats, *, df: Floats, variance: Floats) -> Comparison:
+def _of(
+    before: Side, after: Side, squared_error: Floats, *, df: Floats, variance: Floats
+) -> Comparison:
     return Comparison(
         estimate=np.asarray(after.mean - before.mean),
         standard_error=np.sqrt(squared_error),

@@ -70,25 +70,29 @@ def judge_count(
             reason=reason,
         )
 
-    rise = f"rose from {amount(limit)} to {amount(middle(risen))} per step ({bound})" if risen else ""
+    rise = (
+        f"rose from {amount(limit)} to {amount(middle(risen))} per step ({bound})" if risen else ""
+    )
     if risen and exact:
         if len(risen) >= _CONFIRMED:
             return CountJudgement(row=row(Outcome.REGRESSED, rise, risen))
         if runs == 1 and max_runs < _CONFIRMED:
             alone = f"{rise}, in the only run allowed"
-            return CountJudgement(row=row(Outcome.REGRESSED, alone, risen), remark=f"{metric} {alone}")
+            return CountJudgement(
+                row=row(Outcome.REGRESSED, alone, risen), remark=f"{metric} {alone}"
+            )
         if runs == 1:
             asked = f"{rise}, to be confirmed by a second run"
-            return CountJudgement(row=row(Outcome.INCONCLUSIVE, asked, risen), wants_second_run=True)
+            return CountJudgement(
+                row=row(Outcome.INCONCLUSIVE, asked, risen), wants_second_run=True
+            )
         once = f"{rise} in 1 of {plural(runs, 'run')}, not confirmed"
         return CountJudgement(row=row(Outcome.PASSED, once), remark=f"{metric} {once}")
     if risen:
         chance = _chance(len(risen), of=runs, blessed=len(blessed))
         if chance * varying <= _CHANCE:
             return CountJudgement(row=row(Outcome.REGRESSED, rise, risen))
-        told = (
-            f"{rise} in {len(risen)} of {plural(runs, 'run')}, as chance alone has it in {percent(chance)} % of gates"
-        )
+        told = f"{rise} in {len(risen)} of {plural(runs, 'run')}, as chance alone has it in {percent(chance)} % of gates"
         if len(risen) == runs:
             shown_by = _shown_by(runs, len(blessed), varying=varying, in_pairs=in_pairs)
             return CountJudgement(row=row(Outcome.INCONCLUSIVE, told, risen), shown_by=shown_by)
@@ -100,7 +104,9 @@ def judge_count(
     elif fallen and exact:
         some = f"fell from {amount(least)} in {len(fallen)} of {plural(runs, 'run')}"
         return CountJudgement(row=row(Outcome.PASSED, some), remark=f"{metric} {some}")
-    return CountJudgement(row=row(Outcome.PASSED, "unchanged (exact)" if exact else f"within its maximum ({bound})"))
+    return CountJudgement(
+        row=row(Outcome.PASSED, "unchanged (exact)" if exact else f"within its maximum ({bound})")
+    )
 
 
 def same(values: Sequence[float]) -> bool:
@@ -118,7 +124,8 @@ def _shown_by(runs: int, blessed: int, *, varying: int, in_pairs: bool) -> int |
         (
             wanted
             for wanted in range(runs + 1, _MOST_RUNS + 1)
-            if varying * _chance(wanted, of=wanted, blessed=blessed + (wanted - runs) * in_pairs) <= _CHANCE
+            if varying * _chance(wanted, of=wanted, blessed=blessed + (wanted - runs) * in_pairs)
+            <= _CHANCE
         ),
         None,
     )

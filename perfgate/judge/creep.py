@@ -25,7 +25,9 @@ _MEDIAN_VARIANCE = math.pi / 2
 """That of a median over that of a mean, of many normal values; of few it is a little less."""
 
 
-def beyond_anchor(baseline: Baseline, now: Sequence[float], *, anchor_budget: float) -> float | None:
+def beyond_anchor(
+    baseline: Baseline, now: Sequence[float], *, anchor_budget: float
+) -> float | None:
     """Return how far `now`, ms of each run, lies above the anchor, a fraction; None where it is not beyond its budget.
 
     It shows nothing: of runs too few for `creep` it tells that more are wanted.
@@ -38,7 +40,12 @@ def beyond_anchor(baseline: Baseline, now: Sequence[float], *, anchor_budget: fl
 
 
 def creep(
-    baseline: Baseline, now: Sequence[float], terms: Terms, *, anchor_budget: float, medians: Sequence[int] = ()
+    baseline: Baseline,
+    now: Sequence[float],
+    terms: Terms,
+    *,
+    anchor_budget: float,
+    medians: Sequence[int] = (),
 ) -> Creep | None:
     """Judge step_ms, `now` of each run in ms, against the anchor; None without one, or where the baseline itself is it.
 
@@ -53,7 +60,9 @@ def creep(
         return None
     if min(*before, *now) <= 0 or anchor.step_ms >= middle(before):
         return None
-    rule = rule_of(Metric.STEP_MS, spec, baseline, replace(terms, plan=STORED_PLAN), times=len(GATED_CLOCKS))
+    rule = rule_of(
+        Metric.STEP_MS, spec, baseline, replace(terms, plan=STORED_PLAN), times=len(GATED_CLOCKS)
+    )
     with np.errstate(all="ignore"):
         sides = [np.log(np.asarray(side) / anchor.step_ms) for side in (before, now)]
     if not all(np.all(np.abs(side) < LARGEST) for side in sides):
@@ -65,7 +74,9 @@ def creep(
     worth = 1 / (1 / runs.runs + _MEDIAN_VARIANCE * sum(1 / number for number in medians))
     # The anchor's runs are not at hand: what they differ by is known from the baseline's.
     of_runs = np.square(spread) * (1 / anchor.runs + 1 / worth)
-    total = of_runs + np.square(np.maximum(between.sd, rule.occasion_sd)) * (1 + 1 / anchor.occasions)
+    total = of_runs + np.square(np.maximum(between.sd, rule.occasion_sd)) * (
+        1 + 1 / anchor.occasions
+    )
     df = (PRIOR_DF + own.runs + runs.runs - 2) * np.square(total / of_runs)
     found = Comparison(estimate=runs.mean, standard_error=np.sqrt(total), df=df, run_sd=spread)
     lost = math.log1p(anchor_budget)
@@ -78,7 +89,9 @@ def creep(
         now=middle(now),
         path=(
             Blessed(
-                step_ms=anchor.step_ms, at=anchor.at, commit=anchor.commit.sha if anchor.commit is not None else None
+                step_ms=anchor.step_ms,
+                at=anchor.at,
+                commit=anchor.commit.sha if anchor.commit is not None else None,
             ),
             *map(_blessed, anchor.path or (_present(baseline),)),
         ),

@@ -63,7 +63,9 @@ def holds(
             _FARTHEST,
             max(
                 float(rule.limit),
-                _smallest(rule, x, runs=runs or terms.plan.most_runs, blessed=number, occasions=occasions),
+                _smallest(
+                    rule, x, runs=runs or terms.plan.most_runs, blessed=number, occasions=occasions
+                ),
             ),
         )
     )
@@ -80,7 +82,9 @@ def _values(baseline: Baseline, metric: Metric, basis: Basis) -> Floats | None:
     return x if np.all(np.abs(x) < LARGEST) else None
 
 
-def _smallest(rule: TimeRule, x: Floats, *, runs: int, blessed: int, occasions: int | None) -> float:
+def _smallest(
+    rule: TimeRule, x: Floats, *, runs: int, blessed: int, occasions: int | None
+) -> float:
     """SE q of the last look, on the scale of `x`."""
     within, own_df = _within(rule, x)
     if rule.plan.in_pairs:
@@ -103,7 +107,10 @@ def _smallest(rule: TimeRule, x: Floats, *, runs: int, blessed: int, occasions: 
 def _within(rule: TimeRule, x: Floats) -> tuple[float, float]:
     """The variance of kept runs within their occasions, no prior, and its degrees of freedom."""
     ends = np.cumsum(rule.occasion_runs)[:-1]
-    own = [group[flag] for group, flag in zip(np.split(x, ends), np.split(_kept(rule, x), ends), strict=True)]
+    own = [
+        group[flag]
+        for group, flag in zip(np.split(x, ends), np.split(_kept(rule, x), ends), strict=True)
+    ]
     own = [group for group in own if len(group)]
     df = sum(len(group) - 1 for group in own)
     squares = sum(float(np.sum(np.square(group - np.mean(group)))) for group in own)
@@ -132,4 +139,8 @@ def too_coarse(baseline: Baseline, budgets: Mapping[Metric, float]) -> float | N
     It will do up to `COARSEST`, or the budget of step_ms where that is wider.
     """
     held = holds(baseline, Metric.STEP_MS, Terms(budgets=dict(budgets), plan=STORED_PLAN))
-    return held if held is not None and held > max(COARSEST, budget_of(Metric.STEP_MS, budgets) or 0.0) else None
+    return (
+        held
+        if held is not None and held > max(COARSEST, budget_of(Metric.STEP_MS, budgets) or 0.0)
+        else None
+    )

@@ -53,11 +53,14 @@ def keep(sides: Sequence[Floats], *, prior_sd: float, budget: Floats | float) ->
     threshold = np.maximum(_SCALES * scale, _BUDGETS * np.asarray(budget))
     near = [distance <= threshold[..., None] for distance in away]
     return Kept(
-        flags=tuple(flags | ~np.any(flags, axis=-1, keepdims=True) for flags in near), threshold=np.asarray(threshold)
+        flags=tuple(flags | ~np.any(flags, axis=-1, keepdims=True) for flags in near),
+        threshold=np.asarray(threshold),
     )
 
 
-def may_be_chance(fast: Floats, slow: Floats, kept: tuple[Flags, Flags], *, between: Floats) -> Flags:
+def may_be_chance(
+    fast: Floats, slow: Floats, kept: tuple[Flags, Flags], *, between: Floats
+) -> Flags:
     """Whether `slow` may only have met the slower of two modes more often than `fast`, by chance.
 
     Where extreme runs lie on the other side's side of `between`, the middle of both means: Fisher's exact test of how
@@ -68,7 +71,9 @@ def may_be_chance(fast: Floats, slow: Floats, kept: tuple[Flags, Flags], *, betw
     runs = slow.shape[-1]
     stayed = runs - np.sum(~kept[1] & (slow < mid), axis=-1)
     mixed = (strayed > 0) | (stayed < runs)
-    chance = as_many_by_chance(stayed, of=runs, all_such=stayed + strayed, runs=runs + fast.shape[-1])
+    chance = as_many_by_chance(
+        stayed, of=runs, all_such=stayed + strayed, runs=runs + fast.shape[-1]
+    )
     return np.asarray(mixed & (chance > _CHANCE))
 
 
@@ -96,7 +101,9 @@ class Slow:
         if chance is None:
             return none
         total = self.candidate + self.other
-        p = as_many_by_chance(self.candidate, of=self.candidates, all_such=total, runs=self.candidates + self.others)
+        p = as_many_by_chance(
+            self.candidate, of=self.candidates, all_such=total, runs=self.candidates + self.others
+        )
         return np.asarray(none | (p > chance))
 
 
@@ -129,7 +136,11 @@ def as_many_by_chance(there: Counts, *, of: int, all_such: Counts, runs: int) ->
     possible = (number >= there[..., None]) & (number <= such) & (of - number <= others)
     taken = np.where(possible, number, 0)
     with np.errstate(all="ignore"):
-        logs = _log_ways(such, taken) + _log_ways(others, of - taken) - _log_ways(np.asarray(runs), np.asarray(of))
+        logs = (
+            _log_ways(such, taken)
+            + _log_ways(others, of - taken)
+            - _log_ways(np.asarray(runs), np.asarray(of))
+        )
         return np.asarray(np.where(possible, np.exp(logs), 0.0).sum(axis=-1))
 
 

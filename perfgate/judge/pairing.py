@@ -44,9 +44,17 @@ def beside(reference: Run, run: Run) -> Run:
     if not values:
         return run
     there = reference.processes[0].values
-    ratios = {Metric.STEP_MS: _middle(sides, _log_ratio), Metric.STEP_MEAN_MS: _mean(sides, _log_ratio_of_means)}
+    ratios = {
+        Metric.STEP_MS: _middle(sides, _log_ratio),
+        Metric.STEP_MEAN_MS: _mean(sides, _log_ratio_of_means),
+    }
     for metric, ratio in ratios.items():
-        if ratio is not None and abs(ratio) < _FARTHEST_LOG and metric in there and metric in values:
+        if (
+            ratio is not None
+            and abs(ratio) < _FARTHEST_LOG
+            and metric in there
+            and metric in values
+        ):
             values[metric] = there[metric] * math.exp(ratio)
     longer = _middle(sides, _longer_gap)
     if longer is not None and Metric.GAP_MS in there and Metric.GAP_MS in values:
@@ -57,13 +65,22 @@ def beside(reference: Run, run: Run) -> Run:
 
 def _in_order(reference: Run, run: Run) -> list[tuple[BoutSample, BoutSample]]:
     """Neighbouring bouts, the reference's first; none unless both runs are of one process and took turns."""
-    if len(reference.processes) != 1 or len(run.processes) != 1 or {reference.begins, run.begins} != {True, False}:
+    if (
+        len(reference.processes) != 1
+        or len(run.processes) != 1
+        or {reference.begins, run.begins} != {True, False}
+    ):
         return []
     theirs, own = (
         {2 * bout.number + (0 if side.begins else 1): bout for bout in side.processes[0].bouts}
         for side in (reference, run)
     )
-    return [(theirs[beside], own[place]) for place in own for beside in (place - 1, place + 1) if beside in theirs]
+    return [
+        (theirs[beside], own[place])
+        for place in own
+        for beside in (place - 1, place + 1)
+        if beside in theirs
+    ]
 
 
 def _middle(neighbours: list[tuple[BoutSample, BoutSample]], differ: _Differ) -> float | None:
@@ -83,7 +100,11 @@ def _log_ratio(there: BoutSample, here: BoutSample) -> float | None:
 
 
 def _log_ratio_of_means(there: BoutSample, here: BoutSample) -> float | None:
-    return None if there.mean_ms is None or here.mean_ms is None else _log_of_ratio(there.mean_ms, here.mean_ms)
+    return (
+        None
+        if there.mean_ms is None or here.mean_ms is None
+        else _log_of_ratio(there.mean_ms, here.mean_ms)
+    )
 
 
 def _log_of_ratio(there: float, here: float) -> float | None:

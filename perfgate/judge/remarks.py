@@ -28,7 +28,9 @@ def clock_moved(baseline: Baseline, runs: Sequence[Run]) -> str | None:
     clocks = _clocks(baseline, runs)
     if clocks is None or abs(clocks[1] / clocks[0] - 1) <= _CLOCK_CHANGE:
         return None
-    return f"the SM clock was {amount(clocks[0])} MHz in the baseline and {amount(clocks[1])} MHz now"
+    return (
+        f"the SM clock was {amount(clocks[0])} MHz in the baseline and {amount(clocks[1])} MHz now"
+    )
 
 
 def clock_rise(baseline: Baseline, runs: Sequence[Run]) -> float:

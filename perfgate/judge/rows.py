@@ -14,7 +14,17 @@ from perfgate.judge.looks import STORED_PLAN, Plan
 from perfgate.judge.outliers import Kept, Slow, keep, slow_runs
 from perfgate.judge.times import PART_OF_STEP, TimeJudgement, TimeRule, in_basis, judge_time
 from perfgate.model.baseline import Baseline, BlessedRun
-from perfgate.model.metric import CALLED, COUNTS, GATED_CLOCKS, METRICS, PERIODS, Basis, ClockSpec, Metric, budget_of
+from perfgate.model.metric import (
+    CALLED,
+    COUNTS,
+    GATED_CLOCKS,
+    METRICS,
+    PERIODS,
+    Basis,
+    ClockSpec,
+    Metric,
+    budget_of,
+)
 from perfgate.model.outcome import Outcome
 from perfgate.model.sample import NO_NCCL, Run, why_absent
 from perfgate.model.verdict import MetricVerdict
@@ -49,7 +59,9 @@ class Terms:
 
     def is_last(self, runs: int) -> bool:
         """Whether it is the plan's last look; of fewer runs, since no more may be made, chance could excuse any."""
-        return runs > self.plan.looks[-2] and self.plan.next_look(runs, max_runs=self.max_runs) == runs
+        return (
+            runs > self.plan.looks[-2] and self.plan.next_look(runs, max_runs=self.max_runs) == runs
+        )
 
 
 @dataclass(kw_only=True, slots=True)
@@ -76,7 +88,9 @@ class _Place:
 
 def _places(metric: Metric, baseline: Baseline, runs: Sequence[Run], terms: Terms) -> list[_Place]:
     """A count by processes, in the order of their counts; of the one that has most where the runs' do not match."""
-    then, stored = (() if of is None else _by_process(metric, of.runs) for of in (baseline, terms.stored))
+    then, stored = (
+        () if of is None else _by_process(metric, of.runs) for of in (baseline, terms.stored)
+    )
     now = [run.by_process(metric) for run in runs]
     number = len(now[0]) if all(len(one) == len(now[0]) for one in (*then, *now)) else 1
     found: list[_Place] = []
@@ -84,7 +98,13 @@ def _places(metric: Metric, baseline: Baseline, runs: Sequence[Run], terms: Term
         blessed, known = ([one[place] for one in of if place < len(one)] for of in (then, stored))
         here = [one[place] for one in now]
         enough = not terms.plan.is_duet or (len(blessed) >= _RUNS_TO_BE_EXACT and same(here))
-        found.append(_Place(blessed=blessed, now=here, exact=same(blessed) and (same(known) if known else enough)))
+        found.append(
+            _Place(
+                blessed=blessed,
+                now=here,
+                exact=same(blessed) and (same(known) if known else enough),
+            )
+        )
     return found
 
 
@@ -95,7 +115,9 @@ def _by_process(metric: Metric, runs: Sequence[BlessedRun]) -> Sequence[tuple[fl
     return [run.counts.get(metric) or (run.values[metric],) for run in runs]
 
 
-def _judge_count(metric: Metric, places: Sequence[_Place], terms: Terms, *, varying: int) -> CountJudgement:
+def _judge_count(
+    metric: Metric, places: Sequence[_Place], terms: Terms, *, varying: int
+) -> CountJudgement:
     """Judge a count by the process that has most of it and, if that has no more than it had, by each of the others.
 
     They are compared in the order of their counts: a slip that one rank has always made and all make now is a rise.
@@ -156,7 +178,9 @@ def judge_rows(baseline: Baseline, runs: Sequence[Run], terms: Terms) -> Rows:
             judged.rows.append(_shown(metric, blessed, found, why=why, step_ms=step_ms))
         elif missing:
             reason = _why_missing(metric, runs)
-            row = MetricVerdict(metric=metric, outcome=Outcome.NOT_MEASURED, baseline=middle(blessed), reason=reason)
+            row = MetricVerdict(
+                metric=metric, outcome=Outcome.NOT_MEASURED, baseline=middle(blessed), reason=reason
+            )
             judged.rows.append(row)
         elif spec.clock is None:
             count = _judge_count(metric, counted[metric], terms, varying=varying)
@@ -178,7 +202,9 @@ def judge_rows(baseline: Baseline, runs: Sequence[Run], terms: Terms) -> Rows:
     return judged
 
 
-def rule_of(metric: Metric, spec: ClockSpec, baseline: Baseline, terms: Terms, *, times: int) -> TimeRule:
+def rule_of(
+    metric: Metric, spec: ClockSpec, baseline: Baseline, terms: Terms, *, times: int
+) -> TimeRule:
     """Return how a time metric is judged; so many `times` are gated in this gate."""
     calibrated = baseline.calibration.get(metric)
     known = None
@@ -217,7 +243,11 @@ def slow_alone(metric: Metric, baseline: Baseline, terms: Terms) -> Slow | None:
     takes another time than alone, and the blessed runs are what there is.
     """
     sides = _alone(metric, terms.stored if terms.plan.in_pairs else baseline, terms)
-    return None if sides is None else slow_runs(*sides, _kept(metric, sides, baseline, terms).threshold)
+    return (
+        None
+        if sides is None
+        else slow_runs(*sides, _kept(metric, sides, baseline, terms).threshold)
+    )
 
 
 def extreme_alone(metric: Metric, baseline: Baseline, terms: Terms) -> bool:
@@ -262,12 +292,23 @@ def _value(run: Run, metric: Metric, blessed: Sequence[float]) -> float | None:
 def _new(metric: Metric, baseline: Baseline, found: Sequence[float]) -> MetricVerdict:
     having = sum(metric in run.values for run in baseline.runs)
     told = f"in {having} of {plural(len(baseline.runs), 'baseline run')} only" if having else "new"
-    reason = f"{told}, not gated: bless to gate it" if METRICS[metric].gated else f"{told}; shown, not gated"
-    return MetricVerdict(metric=metric, outcome=None, now=middle(found) if found else None, reason=reason)
+    reason = (
+        f"{told}, not gated: bless to gate it"
+        if METRICS[metric].gated
+        else f"{told}; shown, not gated"
+    )
+    return MetricVerdict(
+        metric=metric, outcome=None, now=middle(found) if found else None, reason=reason
+    )
 
 
 def _shown(
-    metric: Metric, blessed: Sequence[float], found: Sequence[float], *, why: str | None, step_ms: float | None
+    metric: Metric,
+    blessed: Sequence[float],
+    found: Sequence[float],
+    *,
+    why: str | None,
+    step_ms: float | None,
 ) -> MetricVerdict:
     there, spec = middle(blessed), METRICS[metric]
     here = middle(found) if found else None
@@ -287,4 +328,6 @@ def _shown(
 def _why_missing(metric: Metric, runs: Sequence[Run]) -> str:
     without = [run for run in runs if run.value(metric) is None]
     why = why_absent(without, metric)
-    return f"not measured in {len(without)} of {plural(len(runs), 'run')}" + (f": {why}" if why else "")
+    return f"not measured in {len(without)} of {plural(len(runs), 'run')}" + (
+        f": {why}" if why else ""
+    )

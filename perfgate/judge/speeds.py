@@ -39,4 +39,6 @@ def plainly_differ(
     before, after = (Side.of(x, np.ones_like(x, dtype=np.bool_)) for x in sides)
     occasions = Occasions(sd=np.asarray(spec.occasion_sd), df=PRIOR_DF, number=1)
     found = with_stored(before, after, prior_sd=spec.prior_sd, occasions=occasions)
-    return bool(abs(found.estimate) > _BUDGETS * beyond and min(found.p_slower, found.p_faster) < _SURELY)
+    return bool(
+        abs(found.estimate) > _BUDGETS * beyond and min(found.p_slower, found.p_faster) < _SURELY
+    )

@@ -31,7 +31,13 @@ _NEXT_TO_NOTHING = 1e-9
 
 
 def tell(
-    outcome: Outcome, judged: Rows, baseline: Baseline, runs: Sequence[Run], terms: Terms, *, wanted: int
+    outcome: Outcome,
+    judged: Rows,
+    baseline: Baseline,
+    runs: Sequence[Run],
+    terms: Terms,
+    *,
+    wanted: int,
 ) -> tuple[str, str]:
     """Say why, and what to do next; `wanted` runs, if more than there are, make it an interim word."""
     bless = bless_command(baseline.workload)
@@ -46,7 +52,11 @@ def tell(
             return _tell_not_measured(judged, runs, bless)
         case Outcome.INCONCLUSIVE if wanted > len(runs):
             still = judged.of(outcome)
-            why = f"{_worst(still).metric} {_worst(still).reason}" if still else "within budget so far"
+            why = (
+                f"{_worst(still).metric} {_worst(still).reason}"
+                if still
+                else "within budget so far"
+            )
             return (
                 f"Not settled by {_runs(len(runs), terms.plan)}: {why}.",
                 f"Measure up to {_runs(wanted, terms.plan)} and judge again.",
@@ -72,7 +82,8 @@ def tell_creep(creep: Creep, workload: str, *, runs: int) -> tuple[str, str]:
     moved = numbers.change(creep.change, Basis.LOG, creep.low, creep.high)
     best = creep.path[0]
     losses = [
-        f"{_point(there)} ({percent(there.step_ms / before.step_ms - 1)} %)" for before, there in pairwise(creep.path)
+        f"{_point(there)} ({percent(there.step_ms / before.step_ms - 1)} %)"
+        for before, there in pairwise(creep.path)
     ]
     way = " -> ".join([_point(best), *losses, f"{milliseconds(creep.now)} ms now"])
     told = (
@@ -96,16 +107,16 @@ def tell_shut(verdict: Verdict) -> str:
         return ""
     worst = verdict.beyond[0]
     if METRICS[worst.metric].kind is Kind.COUNT:
-        return f"{worst.metric} rose in every run: the gate stays shut, whatever `inconclusive` says."
+        return (
+            f"{worst.metric} rose in every run: the gate stays shut, whatever `inconclusive` says."
+        )
     estimate = worst.change if worst.estimate is None else worst.estimate
     size = (
         "how large the loss is, is unknown"
         if estimate is None or worst.budget is None
         else f"the loss is estimated at {percent(estimate)} %, the budget is {percent(worst.budget)} %"
     )
-    return (
-        f"Of {worst.metric} {size}: from {MOST_BUDGETS:g} budgets on the gate stays shut, whatever `inconclusive` says."
-    )
+    return f"Of {worst.metric} {size}: from {MOST_BUDGETS:g} budgets on the gate stays shut, whatever `inconclusive` says."
 
 
 def tell_family(verdict: Verdict) -> tuple[str, str]:
@@ -129,12 +140,21 @@ def headline(verdict: Verdict) -> str:
     a count rose: `-12 % step_ms (5.48 to 4.82 ms), but launches 38 to 39`.
     """
     rows = [row for row in verdict.metrics if row.outcome is verdict.outcome]
-    steps = [row for metric in PERIODS if (row := verdict.of(metric)) is not None and row.change is not None]
+    steps = [
+        row
+        for metric in PERIODS
+        if (row := verdict.of(metric)) is not None and row.change is not None
+    ]
     lead = next((row for row in steps if row in rows or _estimated(row, verdict.outcome)), None)
     causes = sorted((row for row in rows if row.metric not in PERIODS), key=_weight)
     cause = causes[0] if causes else None
     faster = next((row for row in steps if _estimated(row, Outcome.IMPROVED)), None)
-    if lead is None and cause is not None and faster is not None and verdict.outcome is Outcome.REGRESSED:
+    if (
+        lead is None
+        and cause is not None
+        and faster is not None
+        and verdict.outcome is Outcome.REGRESSED
+    ):
         named = [cause]
         told = f"{_moved(faster)}, but {_cause(cause)}{_under(cause, verdict)}"
     elif lead is None:
@@ -146,7 +166,11 @@ def headline(verdict: Verdict) -> str:
         told = _moved(lead)
         if lead not in rows:
             told += f", an estimate from {plural(verdict.compared, 'run' if verdict.duet is None else 'pair')}"
-        told += _made_of(lead, verdict) if cause is None else f": {_cause(cause)}{_under(cause, verdict)}"
+        told += (
+            _made_of(lead, verdict)
+            if cause is None
+            else f": {_cause(cause)}{_under(cause, verdict)}"
+        )
     others = [str(row.metric) for row in rows if row not in named]
     also = "Also improved" if verdict.outcome is Outcome.IMPROVED else "Also regressed"
     return f"{told}. {also}: {listed(others)}." if others else f"{told}."
@@ -154,7 +178,11 @@ def headline(verdict: Verdict) -> str:
 
 def _estimated(row: MetricVerdict, outcome: Outcome) -> bool:
     """Whether a row that is not judged, or open, is estimated to have moved as the outcome says, by half its budget."""
-    if row.outcome not in (None, Outcome.INCONCLUSIVE, outcome) or row.low is None or row.change is None:
+    if (
+        row.outcome not in (None, Outcome.INCONCLUSIVE, outcome)
+        or row.low is None
+        or row.change is None
+    ):
         return False
     towards = -row.change if outcome is Outcome.IMPROVED else row.change
     return towards >= (row.budget or 0.0) / 2
@@ -176,7 +204,9 @@ def _moved(row: MetricVerdict) -> str:
 
 def _moved_or_not(row: MetricVerdict) -> str:
     now = numbers.value(row.metric, row.now or 0.0)
-    return f"{row.metric} unchanged ({now} ms)" if _from_to(row) == f"{now} to {now}" else _moved(row)
+    return (
+        f"{row.metric} unchanged ({now} ms)" if _from_to(row) == f"{now} to {now}" else _moved(row)
+    )
 
 
 def _cause(row: MetricVerdict) -> str:
@@ -190,7 +220,11 @@ def _from_to(row: MetricVerdict) -> str:
 
 def _largest(row: MetricVerdict, verdict: Verdict) -> Part | None:
     """The range that holds most of what a metric changed by."""
-    parts = (one.parts for one in verdict.attributions if one.metric is row.metric and one.axis is Axis.RANGE)
+    parts = (
+        one.parts
+        for one in verdict.attributions
+        if one.metric is row.metric and one.axis is Axis.RANGE
+    )
     largest = next((told[0] for told in parts if told), None)
     moved = (row.now or 0.0) - (row.baseline or 0.0)
     if largest is None or largest.name in NO_RANGE or 2 * largest.change * moved < moved * moved:
@@ -259,13 +293,20 @@ def _tell_inconclusive(judged: Rows, runs: Sequence[Run], terms: Terms) -> tuple
     """Say what keeps it open, and what would settle it."""
     plan, open_rows = terms.plan, judged.of(Outcome.INCONCLUSIVE)
     if len(runs) < plan.fewest_to_pass:
-        still = f"{_worst(open_rows).metric} {_worst(open_rows).reason}" if open_rows else "nothing is beyond budget"
+        still = (
+            f"{_worst(open_rows).metric} {_worst(open_rows).reason}"
+            if open_rows
+            else "nothing is beyond budget"
+        )
         return (
             f"{still}: {_runs(len(runs), plan)} cannot pass, which takes {plan.fewest_to_pass}.",
             f"Allow at least {_runs(plan.fewest_to_pass, plan)}: {_allowing(plan.fewest_to_pass, terms)}",
         )
     worst = _worst(open_rows)
-    varies = next((count for count in judged.counts if count.row is worst and not count.wants_second_run), None)
+    varies = next(
+        (count for count in judged.counts if count.row is worst and not count.wants_second_run),
+        None,
+    )
     if varies is not None and varies.shown_by is not None and varies.shown_by <= plan.most_runs:
         more = f"Allow {_runs(varies.shown_by, plan)}: {_allowing(varies.shown_by, terms)}"
         return f"{worst.metric} {worst.reason}.", more
@@ -285,7 +326,10 @@ def _tell_inconclusive(judged: Rows, runs: Sequence[Run], terms: Terms) -> tuple
             f"{worst.metric} {worst.reason}; yet runs of one side lie far apart, as where a workload has two modes, or "
             "its machine two speeds, and one of them was met more often by chance."
         )
-        return told, "Gate again. If it stays so, steady the workload or its machine: what do its slow runs share?"
+        return (
+            told,
+            "Gate again. If it stays so, steady the workload or its machine: what do its slow runs share?",
+        )
     allow = f"Allow {_runs(plan.most_runs, plan)}: {_allowing(plan.most_runs, terms)}"
     if (slow := time.slow) is not None:
         told = f"{worst.metric} {worst.reason}; yet {_told_slow(slow, time)}."
@@ -296,10 +340,17 @@ def _tell_inconclusive(judged: Rows, runs: Sequence[Run], terms: Terms) -> tuple
     )
     if len(runs) < plan.most_runs:
         return told, allow
-    spread, wider = percent(float(time.look.run_sd)), f"steady the workload, or set a wider budget for {worst.metric}."
+    spread, wider = (
+        percent(float(time.look.run_sd)),
+        f"steady the workload, or set a wider budget for {worst.metric}.",
+    )
     if not plan.is_duet:
         return f"{told} Its runs differ by {spread} % (SD).", f"{_DUET}, {wider}"
-    turns = 'let both sides take turns (duet = "interleave" in [tool.perfgate]), ' if terms.could_interleave else ""
+    turns = (
+        'let both sides take turns (duet = "interleave" in [tool.perfgate]), '
+        if terms.could_interleave
+        else ""
+    )
     return told, f"Its runs differ by {spread} % (SD): {turns}{wider}"
 
 

@@ -147,7 +147,9 @@ def look_at(
         comparison = against = in_blocks(differences, prior_sd=rule.block_sd)
         everything = np.ones_like(differences, dtype=np.bool_)
         kept = (everything, everything)
-        extreme = lost_by_chance = gained_by_chance = np.zeros(differences.shape[:-1], dtype=np.bool_)
+        extreme = lost_by_chance = gained_by_chance = np.zeros(
+            differences.shape[:-1], dtype=np.bool_
+        )
         threshold = keep((differences,), prior_sd=rule.block_sd, budget=limit).threshold
         slow = slow_pairs(differences, threshold)
         run_sd = comparison.run_sd
@@ -172,7 +174,11 @@ def look_at(
     if runs < plan.fewest_to_fail:
         can_lose &= False
     level = np.where(can_lose, against.p_slower / plan.alpha, np.inf)
-    gains = passes & (comparison.p_faster <= rule.loss_alpha) & (comparison.lower(PASS_CONFIDENCE) < -limit)
+    gains = (
+        passes
+        & (comparison.p_faster <= rule.loss_alpha)
+        & (comparison.lower(PASS_CONFIDENCE) < -limit)
+    )
     return Look(
         comparison=comparison,
         against=against,
@@ -180,7 +186,9 @@ def look_at(
         extreme=extreme,
         slow=slow,
         within=np.asarray(within),
-        by_chance=np.asarray(too_good | (~within & lost_by_chance & (against.p_slower <= rule.loss_alpha))),
+        by_chance=np.asarray(
+            too_good | (~within & lost_by_chance & (against.p_slower <= rule.loss_alpha))
+        ),
         passes=np.asarray(passes),
         loses=np.asarray(level * rule.shares <= 1),
         gains=np.asarray(gains),
@@ -189,13 +197,19 @@ def look_at(
     )
 
 
-def _compared(rule: TimeRule, before: Floats, kept: Flags, one: Side, other: Side) -> tuple[Comparison, Comparison]:
+def _compared(
+    rule: TimeRule, before: Floats, kept: Flags, one: Side, other: Side
+) -> tuple[Comparison, Comparison]:
     if rule.plan.stage is Stage.DUET:
         return (pooled := in_ab_run(one, other)), pooled
     occasions = rule.occasions(before, kept)
     if rule.plan.stage is Stage.SCREEN:
-        return (screened := with_stored(one, other, prior_sd=rule.prior_sd, occasions=occasions)), screened
-    at_least = Occasions(sd=np.maximum(occasions.sd, rule.occasion_sd), df=occasions.df, number=occasions.number)
+        return (
+            screened := with_stored(one, other, prior_sd=rule.prior_sd, occasions=occasions)
+        ), screened
+    at_least = Occasions(
+        sd=np.maximum(occasions.sd, rule.occasion_sd), df=occasions.df, number=occasions.number
+    )
     return (
         with_stored(one, other, prior_sd=rule.prior_sd, occasions=at_least),
         beyond_stored(one, other, occasions=occasions),
@@ -231,7 +245,11 @@ class TimeJudgement:
     @property
     def slow(self) -> Slow | None:
         """The slow runs that keep it from passing; None where they do not."""
-        if self.look is None or not self.look.within or self.row.outcome is not Outcome.INCONCLUSIVE:
+        if (
+            self.look is None
+            or not self.look.within
+            or self.row.outcome is not Outcome.INCONCLUSIVE
+        ):
             return None
         chance = self.rule.plan.slow_chance if self.is_last else None
         return None if self.look.slow.hides_nothing(chance=chance) else self.look.slow
@@ -254,8 +272,12 @@ def judge_time(
     why the runs have none either. The rest is as `look_at` takes it.
     """
     if rule.plan.in_pairs and len(blessed) != len(now):
-        return _incomparable(rule, blessed, now, Outcome.INCONCLUSIVE, "not every run has the other of its pair")
-    told = _zeros(blessed, now, fewest=rule.plan.fewest_to_fail) if rule.basis is Basis.LOG else None
+        return _incomparable(
+            rule, blessed, now, Outcome.INCONCLUSIVE, "not every run has the other of its pair"
+        )
+    told = (
+        _zeros(blessed, now, fewest=rule.plan.fewest_to_fail) if rule.basis is Basis.LOG else None
+    )
     if told is not None:
         return _incomparable(rule, blessed, now, *told)
     if rule.basis is Basis.STEP and (step_ms is None or step_ms <= 0):
@@ -265,14 +287,22 @@ def judge_time(
         return _incomparable(rule, blessed, now, Outcome.NOT_MEASURED, reason)
     reference = middle(blessed) if rule.basis is Basis.LOG else step_ms or math.nan
     before, after = (in_basis(np.asarray(side), rule.basis, reference) for side in (blessed, now))
-    if not np.all(np.abs(np.concatenate([before, after])) < LARGEST):  # so that a NaN is caught as well
-        return _incomparable(rule, blessed, now, Outcome.INCONCLUSIVE, "its values lie too far apart to be compared")
-    look = look_at(rule, before, after, is_last=is_last, slow_before=slow_before, extreme_before=extreme_before)
+    if not np.all(
+        np.abs(np.concatenate([before, after])) < LARGEST
+    ):  # so that a NaN is caught as well
+        return _incomparable(
+            rule, blessed, now, Outcome.INCONCLUSIVE, "its values lie too far apart to be compared"
+        )
+    look = look_at(
+        rule, before, after, is_last=is_last, slow_before=slow_before, extreme_before=extreme_before
+    )
     dropped = (
         *_dropped(rule, BASELINE_SIDE, before, look.kept[0]),
         *_dropped(rule, CANDIDATE_SIDE, after, look.kept[1]),
     )
-    return TimeJudgement(row=_row(rule, look, blessed, now), rule=rule, dropped=dropped, look=look, is_last=is_last)
+    return TimeJudgement(
+        row=_row(rule, look, blessed, now), rule=rule, dropped=dropped, look=look, is_last=is_last
+    )
 
 
 def in_basis(values: Floats, basis: Basis, reference: Floats | float) -> Floats:
@@ -290,7 +320,9 @@ def in_basis(values: Floats, basis: Basis, reference: Floats | float) -> Floats:
                 assert_never(basis)
 
 
-def _row(rule: TimeRule, look: Look, blessed: Sequence[float], now: Sequence[float]) -> MetricVerdict:
+def _row(
+    rule: TimeRule, look: Look, blessed: Sequence[float], now: Sequence[float]
+) -> MetricVerdict:
     outcome = Outcome.INCONCLUSIVE
     if look.passes:
         outcome = Outcome.IMPROVED if look.gains else Outcome.PASSED
@@ -317,7 +349,9 @@ def _row(rule: TimeRule, look: Look, blessed: Sequence[float], now: Sequence[flo
         budget=rule.as_fraction(float(rule.limit)),
         p_value=float(against.p_slower),
         smallest=rule.as_fraction(smallest) if len(now) >= rule.plan.fewest_to_fail else None,
-        reason=told_change(change, low, high, budget=rule.as_fraction(float(rule.limit)), basis=rule.basis),
+        reason=told_change(
+            change, low, high, budget=rule.as_fraction(float(rule.limit)), basis=rule.basis
+        ),
     )
 
 
@@ -326,11 +360,17 @@ def at_level(row: MetricVerdict, alpha: float) -> MetricVerdict:
     if row.low is None or row.change is None or row.standard_error is None or row.df is None:
         return row
     margin = float(stdtrit(row.df, 1 - alpha)) * row.standard_error
-    low = math.expm1(math.log1p(row.change) - margin) if row.basis is Basis.LOG else row.change - margin
+    low = (
+        math.expm1(math.log1p(row.change) - margin)
+        if row.basis is Basis.LOG
+        else row.change - margin
+    )
     return row.model_copy(update={"low": low})
 
 
-def _zeros(blessed: Sequence[float], now: Sequence[float], *, fewest: int) -> tuple[Outcome, str] | None:
+def _zeros(
+    blessed: Sequence[float], now: Sequence[float], *, fewest: int
+) -> tuple[Outcome, str] | None:
     """Judge what has no logarithm; None where every value has one. A loss takes `fewest` runs."""
     sides = (blessed, now)
     if all(value > 0 for side in sides for value in side):
@@ -349,7 +389,10 @@ def _zeros(blessed: Sequence[float], now: Sequence[float], *, fewest: int) -> tu
         for side, name in zip(sides, ("baseline run", "run"), strict=True)
         if any(value <= 0 for value in side)
     ]
-    return Outcome.INCONCLUSIVE, f"not above 0 in {' and '.join(told)}, which leaves no relative change to judge"
+    return (
+        Outcome.INCONCLUSIVE,
+        f"not above 0 in {' and '.join(told)}, which leaves no relative change to judge",
+    )
 
 
 def _incomparable(
@@ -382,6 +425,11 @@ def _centre(values: Sequence[float], kept: Flags, basis: Basis) -> float:
 def _dropped(rule: TimeRule, side: str, x: Floats, kept: Flags) -> tuple[Dropped, ...]:
     own = float(np.median(x))
     return tuple(
-        Dropped(side=side, index=int(run), metric=rule.metric, distance=rule.as_fraction(float(x[run]) - own))
+        Dropped(
+            side=side,
+            index=int(run),
+            metric=rule.metric,
+            distance=rule.as_fraction(float(x[run]) - own),
+        )
         for run in np.flatnonzero(~kept)
     )

@@ -29,7 +29,11 @@ def percent(fraction: float) -> str:
 
 def shown_loss(fraction: float) -> str:
     """Write the smallest loss that runs can show: `2.5 %`, and `more than 1000 %` where they show nothing."""
-    return f"{percent(fraction)} %" if fraction <= LARGEST_SHOWN else f"more than {percent(LARGEST_SHOWN)} %"
+    return (
+        f"{percent(fraction)} %"
+        if fraction <= LARGEST_SHOWN
+        else f"more than {percent(LARGEST_SHOWN)} %"
+    )
 
 
 def amount(value: float) -> str:
@@ -42,7 +46,9 @@ def milliseconds(value: float) -> str:
     return trimmed(value, decimals=2) if abs(value) >= 1 else f"{value:.3g}"
 
 
-def told_change(change: float, low: float | None, high: float | None, *, budget: float, basis: Basis) -> str:
+def told_change(
+    change: float, low: float | None, high: float | None, *, budget: float, basis: Basis
+) -> str:
     """Tell a clock's change as its row shows it: `+3.1 % [+2.8, +3.4], budget 2 %`.
 
     Without an interval where none decides.

@@ -67,5 +67,9 @@ def read_cpu_model(cpuinfo: Path = CPUINFO) -> str | None:
         lines = cpuinfo.read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:
         lines = []
-    names = (line.partition(":")[2].strip() for line in lines if line.partition(":")[0].strip() == "model name")
+    names = (
+        line.partition(":")[2].strip()
+        for line in lines
+        if line.partition(":")[0].strip() == "model name"
+    )
     return next((name for name in names if name), platform.machine() or None)

@@ -67,7 +67,9 @@ class Holder:
     def __str__(self) -> str:
         """What another user wrote, as a message may quote it."""
         what = f" for {inert(self.workload)}" if self.workload else ""
-        return f"process {inert(str(self.pid))} of {inert(self.user)}{what} since {inert(self.since)}"
+        return (
+            f"process {inert(str(self.pid))} of {inert(self.user)}{what} since {inert(self.since)}"
+        )
 
 
 @contextmanager
@@ -169,7 +171,9 @@ def _refuse_other_kinds(found: os.stat_result) -> None:
         raise OSError(errno.EINVAL, "it is no plain file")
 
 
-def _take(descriptor: int, name: str, *, deadline: float, timeout_s: float, tell: Callable[[str], None]) -> None:
+def _take(
+    descriptor: int, name: str, *, deadline: float, timeout_s: float, tell: Callable[[str], None]
+) -> None:
     while True:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -189,14 +193,20 @@ def _take(descriptor: int, name: str, *, deadline: float, timeout_s: float, tell
                 expectation="Gates on one GPU take turns, since each would measure the other",
                 next_step="Wait for that gate to end, or raise lock_timeout_s in [tool.perfgate].",
             )
-        tell(f"{subject} is held by {holder or 'another gate'}; waiting up to {timeout_s:g} s for it")
+        tell(
+            f"{subject} is held by {holder or 'another gate'}; waiting up to {timeout_s:g} s for it"
+        )
         time.sleep(min(POLL_S, left_s))
 
 
 def _introduce(workload: str) -> str:
     try:
         user = getpass.getuser()
-    except (OSError, KeyError, ImportError):  # a container's numeric user without a name; Python < 3.13 says KeyError
+    except (
+        OSError,
+        KeyError,
+        ImportError,
+    ):  # a container's numeric user without a name; Python < 3.13 says KeyError
         user = f"user {os.getuid()}"
     since = datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
     return json.dumps({"pid": os.getpid(), "since": since, "workload": workload, "user": user})
@@ -224,11 +234,15 @@ def _read_holder(descriptor: int) -> Holder | None:
 
 def _unusable(path: Path, error: OSError) -> StoreFailed:
     command = f"rm -r {shlex.quote(str(path))}"
-    remove = f"Remove it as its owner or as root; the next gate makes it anew, open to all: {command}"
+    remove = (
+        f"Remove it as its owner or as root; the next gate makes it anew, open to all: {command}"
+    )
     name_another = f"Name a folder in {VARIABLE} that can be written to, or leave the variable out: then it is /tmp."
     return StoreFailed(
         subject=str(path),
         fact=f"cannot be used as a lock: {error.strerror or error}",
         expectation="Gates take turns through it, so all who measure on this machine must be able to open it",
-        next_step=name_another if os.environ.get(VARIABLE) and not os.path.lexists(path) else remove,
+        next_step=name_another
+        if os.environ.get(VARIABLE) and not os.path.lexists(path)
+        else remove,
     )

@@ -64,7 +64,9 @@ class NeighbourWatch:
     def neighbours(self) -> tuple[str, ...]:
         """Name the neighbours as `name (pid)`, by process id."""
         named = dict(self._foreign)
-        stayed = sorted(pid for pid, samples in self._unknown.items() if samples > 1 and pid not in named)
+        stayed = sorted(
+            pid for pid, samples in self._unknown.items() if samples > 1 and pid not in named
+        )
         hidden = [pid for pid in stayed if pid not in self._before]
         named |= {pid: self._processes.describe(pid) for pid in stayed if pid in self._before}
         if self._numbered_as_here:

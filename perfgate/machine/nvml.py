@@ -190,11 +190,14 @@ class Nvml:
 
     def device(self, gpu: Gpu) -> Device:
         """Find a GPU or MIG slice again by its UUID. Raises MachineUnreadable."""
-        handle = _demand(f"which is GPU {gpu.uuid}", lambda: self._library.nvmlDeviceGetHandleByUUID(gpu.uuid))
+        handle = _demand(
+            f"which is GPU {gpu.uuid}", lambda: self._library.nvmlDeviceGetHandleByUUID(gpu.uuid)
+        )
         board = handle
         if gpu.mig:
             board = _demand(
-                f"the GPU of {gpu.uuid}", lambda: self._library.nvmlDeviceGetDeviceHandleFromMigDeviceHandle(handle)
+                f"the GPU of {gpu.uuid}",
+                lambda: self._library.nvmlDeviceGetDeviceHandleFromMigDeviceHandle(handle),
             )
         return Device(gpu=gpu, handle=handle, board=board)
 
@@ -219,7 +222,9 @@ class Nvml:
 
         milliwatts = ask(Sensor.POWER, lambda: library.nvmlDeviceGetPowerUsage(board))
         return Reading(
-            sm_clock_mhz=ask(Sensor.SM_CLOCK, lambda: library.nvmlDeviceGetClockInfo(board, pynvml.NVML_CLOCK_SM)),
+            sm_clock_mhz=ask(
+                Sensor.SM_CLOCK, lambda: library.nvmlDeviceGetClockInfo(board, pynvml.NVML_CLOCK_SM)
+            ),
             clock_events=ask(Sensor.CLOCK_EVENTS, lambda: self._clock_events(board)),
             temperature_c=ask(Sensor.TEMPERATURE, lambda: self._temperature(board)),
             power_w=None if milliwatts is None else milliwatts / 1000,
@@ -229,7 +234,10 @@ class Nvml:
             ),
             processes=ask(
                 Sensor.PROCESSES,
-                lambda: tuple(found.pid for found in library.nvmlDeviceGetComputeRunningProcesses(device.handle)),
+                lambda: tuple(
+                    found.pid
+                    for found in library.nvmlDeviceGetComputeRunningProcesses(device.handle)
+                ),
             ),
             refused=refused,
         )
@@ -243,7 +251,11 @@ class Nvml:
         return self._first_known(names, board, pynvml.NVML_TEMPERATURE_GPU)
 
     def _first_known(self, names: Sequence[str], *arguments: object) -> int:
-        known = [function for name in names if (function := getattr(self._library, name, None)) is not None]
+        known = [
+            function
+            for name in names
+            if (function := getattr(self._library, name, None)) is not None
+        ]
         for function in known[:-1]:
             try:
                 return int(function(*arguments))
@@ -255,22 +267,31 @@ class Nvml:
         return int(known[-1](*arguments))
 
     def _board(self, index: int) -> Board:
-        handle = _demand(f"which is GPU {index}", lambda: self._library.nvmlDeviceGetHandleByIndex(index))
+        handle = _demand(
+            f"which is GPU {index}", lambda: self._library.nvmlDeviceGetHandleByIndex(index)
+        )
         whole = self._describe(handle, board=handle, mig=False)
         enabled = self._mig_enabled(handle)
-        return Board(whole=whole, mig_enabled=enabled, slices=self._slices(handle) if enabled else ())
+        return Board(
+            whole=whole, mig_enabled=enabled, slices=self._slices(handle) if enabled else ()
+        )
 
     def _mig_enabled(self, handle: Handle) -> bool:
         try:
             return self._library.nvmlDeviceGetMigMode(handle)[0] == 1
         except pynvml.NVMLError as error:
-            if error.value in {pynvml.NVML_ERROR_NOT_SUPPORTED, pynvml.NVML_ERROR_FUNCTION_NOT_FOUND}:
+            if error.value in {
+                pynvml.NVML_ERROR_NOT_SUPPORTED,
+                pynvml.NVML_ERROR_FUNCTION_NOT_FOUND,
+            }:
                 return False
             raise _unreadable("tell the MIG mode", error) from error
 
     def _slices(self, board: Handle) -> tuple[Device, ...]:
         found: list[Device] = []
-        for index in range(_demand("the MIG slices", lambda: self._library.nvmlDeviceGetMaxMigDeviceCount(board))):
+        for index in range(
+            _demand("the MIG slices", lambda: self._library.nvmlDeviceGetMaxMigDeviceCount(board))
+        ):
             try:
                 handle = self._library.nvmlDeviceGetMigDeviceHandleByIndex(board, index)
             except pynvml.NVMLError as error:
@@ -287,7 +308,11 @@ class Nvml:
             memory_mib = int(self._library.nvmlDeviceGetMemoryInfo(handle).total) // 2**20
         except pynvml.NVMLError:
             memory_mib = None
-        return Device(gpu=Gpu(name=name, uuid=uuid, mig=mig, memory_mib=memory_mib), handle=handle, board=board)
+        return Device(
+            gpu=Gpu(name=name, uuid=uuid, mig=mig, memory_mib=memory_mib),
+            handle=handle,
+            board=board,
+        )
 
 
 @contextmanager

@@ -70,13 +70,19 @@ class LiveProcesses:
     def describe(self, pid: int) -> str:
         """Return `name (pid)`; `unknown process (pid)` where the name cannot be had."""
         try:
-            return f"{psutil.Process(pid).name()} ({pid})" if pid > 0 else f"unknown process ({pid})"
+            return (
+                f"{psutil.Process(pid).name()} ({pid})" if pid > 0 else f"unknown process ({pid})"
+            )
         except psutil.Error:
             return f"unknown process ({pid})"
 
     def count_ours_on_gpu(self) -> int:
         """Count our living processes that have a GPU's device file open."""
-        return sum(1 for process in psutil.process_iter() if opens_gpu(process.pid) is True and self._is_ours(process))
+        return sum(
+            1
+            for process in psutil.process_iter()
+            if opens_gpu(process.pid) is True and self._is_ours(process)
+        )
 
     def _find_owner(self, pid: int) -> Owner:
         if pid <= 0:
@@ -146,6 +152,8 @@ class RankWatch:
                 continue
             # Read anew each time: a launcher's child bears its parent's environment until it becomes another program.
             self.tuning[pid] = tuning(told)
-            rank = next((told[name] for name in RANK_VARIABLES if told.get(name, "").isdecimal()), None)
+            rank = next(
+                (told[name] for name in RANK_VARIABLES if told.get(name, "").isdecimal()), None
+            )
             if rank is not None:
                 self.ranks[pid] = int(rank)

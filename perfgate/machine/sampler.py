@@ -50,7 +50,9 @@ class _Sample:
 class _Watched:
     """One GPU under observation."""
 
-    def __init__(self, gpu: Gpu, device: Device, max_clock_mhz: int | None, processes: ProcessTable) -> None:
+    def __init__(
+        self, gpu: Gpu, device: Device, max_clock_mhz: int | None, processes: ProcessTable
+    ) -> None:
         self.gpu = gpu
         self.device = device
         self.max_clock_mhz = max_clock_mhz
@@ -111,7 +113,10 @@ class Sampler:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         """Stop the thread."""
         self._stop.set()
@@ -148,7 +153,9 @@ class Sampler:
         while not self._stop.is_set():
             for watched in self._watched:
                 reading = nvml.read(watched.device)
-                ours = None if reading.processes is None else watched.neighbours.see(reading.processes)
+                ours = (
+                    None if reading.processes is None else watched.neighbours.see(reading.processes)
+                )
                 watched.samples.append(_Sample(reading, ours))
             due = max(due + self._interval_s, time.monotonic())
             self._stop.wait(due - time.monotonic())
@@ -182,7 +189,11 @@ def wait_until_idle(
         devices = [nvml.device(gpu) for gpu in gpus]
         deadline = clock() + patience_s
         while True:
-            complaints = [told for device in devices if (told := _what_keeps_busy(device, nvml.read(device), table))]
+            complaints = [
+                told
+                for device in devices
+                if (told := _what_keeps_busy(device, nvml.read(device), table))
+            ]
             if not complaints:
                 return None
             left_s = deadline - clock()
@@ -204,12 +215,16 @@ def _what_keeps_busy(device: Device, reading: Reading, table: ProcessTable) -> s
 
 def _summarise(watched: _Watched) -> GpuCondition:
     samples = watched.samples
-    counted = [sample.reading for sample in samples if sample.ours] or [sample.reading for sample in samples]
+    counted = [sample.reading for sample in samples if sample.ours] or [
+        sample.reading for sample in samples
+    ]
     awake = [reading for reading in counted if not _is_idle(reading)]
     working = _working(counted, awake, watched.max_clock_mhz)
     clocks = [reading.sm_clock_mhz for reading in working if reading.sm_clock_mhz is not None]
     powers = [reading.power_w for reading in working if reading.power_w is not None]
-    temperatures = [reading.temperature_c for reading in counted if reading.temperature_c is not None]
+    temperatures = [
+        reading.temperature_c for reading in counted if reading.temperature_c is not None
+    ]
     events = _events(awake)
     return GpuCondition(
         uuid=watched.gpu.uuid,
@@ -231,7 +246,9 @@ def _is_idle(reading: Reading) -> bool:
     return reading.clock_events is not None and bool(reading.clock_events & idle)
 
 
-def _working(counted: Sequence[Reading], awake: Sequence[Reading], max_clock_mhz: int | None) -> Sequence[Reading]:
+def _working(
+    counted: Sequence[Reading], awake: Sequence[Reading], max_clock_mhz: int | None
+) -> Sequence[Reading]:
     """Return the samples that tell the clock of the work, the best kind there is.
 
     Utilisation lags by up to a second and misses a short burst, so without any the clock itself must tell: an open
@@ -260,17 +277,23 @@ def _events(awake: Sequence[Reading]) -> list[tuple[Gravity, str]]:
     told: list[tuple[Gravity, str]] = [
         (event.gravity, f"{event.name} in {met} of {len(asked)} samples")
         for event in CLOCK_EVENTS
-        if event.gravity is not Gravity.IDLE and (met := sum(1 for bits in asked if bits & event.bit))
+        if event.gravity is not Gravity.IDLE
+        and (met := sum(1 for bits in asked if bits & event.bit))
     ]
     strangers = sorted({bits & ~known for bits in asked} - {0})
-    return told + [(Gravity.REMARK, f"a clock event reason unknown to perfgate: {bits:#x}") for bits in strangers]
+    return told + [
+        (Gravity.REMARK, f"a clock event reason unknown to perfgate: {bits:#x}")
+        for bits in strangers
+    ]
 
 
 def _remarks(watched: _Watched, readings: Sequence[Reading]) -> list[str]:
     if not readings:
         return ["no sample was taken: the run was over at once"]
     told: list[str] = []
-    refusals = Counter((sensor, reason) for reading in readings for sensor, reason in reading.refused.items())
+    refusals = Counter(
+        (sensor, reason) for reading in readings for sensor, reason in reading.refused.items()
+    )
     for (sensor, reason), count in refusals.items():
         where = "" if count == len(readings) else f" in {count} of {len(readings)} samples"
         blind = f": {BLIND_TO[sensor]}" if sensor in BLIND_TO else ""
@@ -279,6 +302,8 @@ def _remarks(watched: _Watched, readings: Sequence[Reading]) -> list[str]:
         told.append("the process that runs the gate itself holds a CUDA context")
     if watched.neighbours.servants:
         told.append(f"kernels pass through MPS ({', '.join(sorted(watched.neighbours.servants))})")
-    if not any(sample.ours for sample in watched.samples) and Sensor.PROCESSES not in {s for s, _ in refusals}:
+    if not any(sample.ours for sample in watched.samples) and Sensor.PROCESSES not in {
+        s for s, _ in refusals
+    }:
         told.append("the driver never listed a process of this run: all samples count")
     return told

@@ -33,7 +33,9 @@ def visible_devices(boards: Sequence[Board], env: Mapping[str, str]) -> tuple[De
         return _unchosen(boards)
     entries = [entry.strip() for entry in chosen.split(",")]
     if entries[0].startswith("MIG-"):
-        return _at_most_one_slice(_named(entries, "MIG-", [part for board in boards for part in board.slices]))
+        return _at_most_one_slice(
+            _named(entries, "MIG-", [part for board in boards for part in board.slices])
+        )
     if entries[0].startswith("GPU-"):
         found = _named(entries, "GPU-", [board.whole for board in boards])
         by_uuid = {board.whole.gpu.uuid: board for board in boards}
@@ -42,7 +44,9 @@ def visible_devices(boards: Sequence[Board], env: Mapping[str, str]) -> tuple[De
 
 
 def _unchosen(boards: Sequence[Board]) -> tuple[Device, ...]:
-    if any(board.mig_enabled for board in boards) and not all(board.mig_enabled for board in boards):
+    if any(board.mig_enabled for board in boards) and not all(
+        board.mig_enabled for board in boards
+    ):
         raise MachineUnreadable(
             subject=VARIABLE,
             fact="it is not set, on a machine with whole GPUs beside GPUs in MIG mode",
@@ -53,7 +57,11 @@ def _unchosen(boards: Sequence[Board]) -> tuple[Device, ...]:
 
 
 def _opened(boards: Sequence[Board]) -> tuple[Device, ...]:
-    devices = [device for board in boards for device in (board.slices if board.mig_enabled else (board.whole,))]
+    devices = [
+        device
+        for board in boards
+        for device in (board.slices if board.mig_enabled else (board.whole,))
+    ]
     return _at_most_one_slice(devices)
 
 
@@ -74,7 +82,9 @@ def _named(entries: Sequence[str], prefix: str, devices: Sequence[Device]) -> li
     return found
 
 
-def _indexed(entries: Sequence[str], boards: Sequence[Board], env: Mapping[str, str]) -> list[Board]:
+def _indexed(
+    entries: Sequence[str], boards: Sequence[Board], env: Mapping[str, str]
+) -> list[Board]:
     found: list[int] = []
     for entry in entries:
         # CUDA reads a number as C's strtol does: `1gpu` is 1.

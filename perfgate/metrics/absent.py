@@ -66,7 +66,11 @@ def why_unplaced(process: Process) -> str | None:
     Without its kernels, or anything else that it launched, it is not known when a step was complete.
     """
     lost = unplaced(process)
-    held = [table for table, launched in process.totals.launched_by_calls.items() if launched[_since(process)].any()]
+    held = [
+        table
+        for table, launched in process.totals.launched_by_calls.items()
+        if launched[_since(process)].any()
+    ]
     if Table.KERNELS not in lost and (not lost or len(lost) < len(held)):
         return None
     return _outside(sum(lost.values()), "GPU operations")
@@ -77,7 +81,11 @@ def unplaced(process: Process) -> dict[Table, int]:
 
     A CPU that runs ahead has closed the steps by the time their work runs; only the calls tell then whose it is.
     """
-    return {table: outside for table, (outside, held) in ran_outside(process).items() if outside > MOST_OUTSIDE * held}
+    return {
+        table: outside
+        for table, (outside, held) in ran_outside(process).items()
+        if outside > MOST_OUTSIDE * held
+    }
 
 
 def ran_outside(process: Process) -> dict[Table, tuple[int, int]]:
@@ -90,14 +98,19 @@ def ran_outside(process: Process) -> dict[Table, tuple[int, int]]:
         return {}
     since = _since(process)
     return {
-        table: (int(lacking[since & (segments.step < 0)].sum()), int(totals.launched_by_calls[table][since].sum()))
+        table: (
+            int(lacking[since & (segments.step < 0)].sum()),
+            int(totals.launched_by_calls[table][since].sum()),
+        )
         for table, lacking in totals.without_call.items()
     }
 
 
 def _since(process: Process) -> Flags:
     """The segments from the first step on."""
-    return np.asarray(np.arange(len(process.segments.step)) >= np.argmax(process.segments.step >= 0), np.bool_)
+    return np.asarray(
+        np.arange(len(process.segments.step)) >= np.argmax(process.segments.step >= 0), np.bool_
+    )
 
 
 def _outside(count: int, what: str) -> str:
@@ -116,7 +129,11 @@ def untimed(process: Process) -> dict[Metric, str]:
     kernels: dict[Metric, list[Work]] = {Metric.KERNEL_MS: [], Metric.NCCL_MS: []}
     for name, work in totals.kernels.items():
         kernels[Metric.NCCL_MS if NCCL_KERNEL.match(name) else Metric.KERNEL_MS].append(work)
-    copies = [work for (kind, _), work in totals.copies.items() if kind in (CopyKind.H2D, CopyKind.UVM_H2D)]
+    copies = [
+        work
+        for (kind, _), work in totals.copies.items()
+        if kind in (CopyKind.H2D, CopyKind.UVM_H2D)
+    ]
     others = [work for words, work in totals.memory.items() if "Host-to-Device" not in words]
     words = "kernels and CUDA graphs" if GRAPH_WORDS in totals.kernels else "kernels"
     told: tuple[tuple[Sequence[Work | CopyWork], str, tuple[Metric, ...]], ...] = (
@@ -170,7 +187,11 @@ def _without_kernels(process: Process, devices: Devices) -> dict[Metric, str]:
     if unnamed := timeline.missing.get("names of kernels"):
         return dict.fromkeys(_NCCL, unnamed)
     if not devices.nccl.any():
-        in_graphs = " outside the CUDA graphs, which were traced whole" if len(timeline.graphs.start) else ""
+        in_graphs = (
+            " outside the CUDA graphs, which were traced whole"
+            if len(timeline.graphs.start)
+            else ""
+        )
         return dict.fromkeys(_NCCL, f"{NO_NCCL}{in_graphs}")
     return {}
 
@@ -180,7 +201,10 @@ def _uncopied(process: Process) -> dict[Metric, str]:
     timeline, copying = process.timeline, process.totals.copying
     if len(timeline.copies.start) or copying < FEWEST_APART * len(process.steps) or not copying:
         return {}
-    why = timeline.missing.get("copies") or f"the steps make {copying} calls that copy, the capture holds no copy"
+    why = (
+        timeline.missing.get("copies")
+        or f"the steps make {copying} calls that copy, the capture holds no copy"
+    )
     return dict.fromkeys((Metric.GAP_MS, *_FROM_COPIES), why)
 
 

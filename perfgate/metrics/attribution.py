@@ -66,7 +66,9 @@ class Segments:
     def at(self, times: Ints) -> SmallInts:
         """The segment that holds each moment. Linear for times in order, O(n log m) otherwise."""
         if len(times) > len(self.edges) and bool((times[1:] >= times[:-1]).all()):
-            counts = np.diff(np.searchsorted(times, self.edges, side="left"), prepend=0, append=len(times))
+            counts = np.diff(
+                np.searchsorted(times, self.edges, side="left"), prepend=0, append=len(times)
+            )
             return np.repeat(self.segment, counts)
         return self.segment[np.searchsorted(self.edges, times, side="right")]
 
@@ -91,7 +93,11 @@ class Segments:
         place[kind[firsts]] = np.arange(len(some) - len(firsts), len(some))
         number[~kept] = place[kind[~kept]]
         return replace(
-            self, segment=number[self.segment], step=self.step[some], turn=self.turn[some], label=self.label[some]
+            self,
+            segment=number[self.segment],
+            step=self.step[some],
+            turn=self.turn[some],
+            label=self.label[some],
         )
 
     def passed(self, until: Callable[[Ints], Ints], first: Ints, last: Ints) -> Ints:
@@ -104,7 +110,9 @@ class Segments:
             edges = self.edges[begin : begin + len(segment)]
             at = until(np.concatenate((edges, last)) if len(edges) < len(segment) else edges)
             lowest = int(segment.min())
-            its = sum_by(segment - lowest, np.diff(at, prepend=before), int(segment.max()) - lowest + 1)
+            its = sum_by(
+                segment - lowest, np.diff(at, prepend=before), int(segment.max()) - lowest + 1
+            )
             found[lowest : lowest + len(its)] += its
             before = at[-1:]
         return found
@@ -126,21 +134,31 @@ def cut(ranges: Ranges, names: RangeNames, steps: Steps) -> Segments:
     rows = np.concatenate([*rows_by_thread, np.empty(0, np.int32)])
     in_step = np.zeros(len(rows), np.int32) if steps.whole else _step_at(steps, ranges.start[rows])
     own_names = distinct(names.codes[steps.rows])
-    labels, label_of = _group(names, names.codes[rows], in_step, own_names, steps=0 if steps.whole else len(steps))
+    labels, label_of = _group(
+        names, names.codes[rows], in_step, own_names, steps=0 if steps.whole else len(steps)
+    )
 
     del rows, in_step, eligible
     size = len(labels)
-    sums = {inside: (np.zeros(size, np.int64), np.zeros(size, np.int64)) for inside in (True, False)}
+    sums = {
+        inside: (np.zeros(size, np.int64), np.zeros(size, np.int64)) for inside in (True, False)
+    }
     changes: list[tuple[Ints, SmallInts]] = []
     for own in rows_by_thread:
-        times, innermost, met = np.empty(2 * len(own), np.int64), np.empty(2 * len(own), np.int32), 0
+        times, innermost, met = (
+            np.empty(2 * len(own), np.int64),
+            np.empty(2 * len(own), np.int32),
+            0,
+        )
         for part in _parts(ranges, own):
             label = label_of[names.codes[part.rows]]
             at, inner = _innermost(ranges.start[part.rows], ranges.end[part.rows], label)
             kept = (at >= part.begin) & (at < part.until)
             changed = slice(met, met := met + int(kept.sum()))
             times[changed], innermost[changed] = at[kept], inner[kept]
-            for inside, chosen in zip((True, False), _in_and_between(ranges, steps, part.rows), strict=True):
+            for inside, chosen in zip(
+                (True, False), _in_and_between(ranges, steps, part.rows), strict=True
+            ):
                 count, lasted = sums[inside]
                 count += np.bincount(label[chosen & part.new], minlength=size)
                 until = min(part.until, FOREVER if inside else int(steps.ends[-1]))
@@ -222,11 +240,16 @@ def _segmented(
         step = np.zeros(len(begins), np.int32) if steps.whole else _step_at(steps, begins)
         turn = step if steps.whole else _turn_at(steps, begins)
         label = _label_at(steps, threads, begins, changes)
-        new = np.append((int(step[0]), int(turn[0])) != last, (step[1:] != step[:-1]) | (turn[1:] != turn[:-1]))
+        new = np.append(
+            (int(step[0]), int(turn[0])) != last, (step[1:] != step[:-1]) | (turn[1:] != turn[:-1])
+        )
         # Of one phase, what has one label is one segment, also if the phase began in the part before.
         key = np.cumsum(new) * labels + label
         each, row, code = np.unique(key, return_index=True, return_inverse=True)
-        earlier = np.array([opened.get(one, -1) for one in each[: np.searchsorted(each, labels)].tolist()], np.int32)
+        earlier = np.array(
+            [opened.get(one, -1) for one in each[: np.searchsorted(each, labels)].tolist()],
+            np.int32,
+        )
         number = np.full(len(each), -1, np.int32)
         number[: len(earlier)] = earlier
         fresh = number < 0
@@ -244,7 +267,9 @@ def _segmented(
     return segment, step, turn, label
 
 
-def _label_at(steps: Steps, threads: Ints, begins: Ints, changes: Sequence[tuple[Ints, SmallInts]]) -> SmallInts:
+def _label_at(
+    steps: Steps, threads: Ints, begins: Ints, changes: Sequence[tuple[Ints, SmallInts]]
+) -> SmallInts:
     """The label of the innermost range at each time, on the thread of the step."""
     # Between steps the thread is that of the last step begun; before the first, the first's.
     last_begun = np.maximum(np.searchsorted(steps.starts, begins, side="right") - 1, 0)
@@ -351,12 +376,16 @@ def _step_at(steps: Steps, times: Ints) -> SmallInts:
 def _turn_at(steps: Steps, times: Ints) -> SmallInts:
     index = np.searchsorted(steps.starts, times, side="right") - 1
     # What follows the last step is not known to be the loop's, and before a wait the worker itself synchronises.
-    until = np.where(np.append(steps.resumes[1:], True), steps.ends, np.append(steps.starts[1:], steps.ends[-1:]))
+    until = np.where(
+        np.append(steps.resumes[1:], True), steps.ends, np.append(steps.starts[1:], steps.ends[-1:])
+    )
     within = (index >= 0) & (times < until[np.maximum(index, 0)])
     return np.where(within, index, -1).astype(np.int32)
 
 
-def _rows(ranges: Ranges, names: RangeNames, steps: Steps, eligible: Flags, thread: int) -> SmallInts:
+def _rows(
+    ranges: Ranges, names: RangeNames, steps: Steps, eligible: Flags, thread: int
+) -> SmallInts:
     rows = np.flatnonzero(eligible & (ranges.thread == thread)).astype(np.int32)
     is_step = np.isin(rows, steps.rows)
     push_pop = ranges.push_pop[rows]
@@ -382,7 +411,9 @@ def _innermost(starts: Ints, ends: Ints, labels: SmallInts) -> tuple[Ints, Small
     ended = np.flatnonzero(seen).astype(np.int32)
     ended = ended[np.argsort(ends[ended], kind="stable")]
     # Of several that begin at once the last is innermost; where one begins, that another ends does not show.
-    begun = np.flatnonzero(np.append(starts[1:] != starts[:-1], True)[: len(starts)]).astype(np.int32)
+    begun = np.flatnonzero(np.append(starts[1:] != starts[:-1], True)[: len(starts)]).astype(
+        np.int32
+    )
     ended = ended[~_among(ends[ended], starts[begun])]
     first, second = starts[begun], ends[ended]
     # Both are in order: where each of the first has its place among the second.
@@ -416,7 +447,9 @@ def _around(starts: Ints, ends: Ints) -> tuple[SmallInts, Flags]:
         levels.append(rest[is_inner])
         rest = rest[~is_inner]
     stack: list[tuple[int, int]] = []
-    for row, start, end in zip(rest.tolist(), starts[rest].tolist(), ends[rest].tolist(), strict=True):
+    for row, start, end in zip(
+        rest.tolist(), starts[rest].tolist(), ends[rest].tolist(), strict=True
+    ):
         while stack and stack[-1][0] <= end:
             ended, inner = stack.pop()
             if start < ended:
@@ -426,7 +459,11 @@ def _around(starts: Ints, ends: Ints) -> tuple[SmallInts, Flags]:
         stack.append((end, row))
     for level in reversed(levels):
         place = np.searchsorted(rest, level) - 1
-        outer = np.where(place >= 0, rest[place], -1).astype(np.int32) if len(rest) else np.full_like(level, -1)
+        outer = (
+            np.where(place >= 0, rest[place], -1).astype(np.int32)
+            if len(rest)
+            else np.full_like(level, -1)
+        )
         left = np.flatnonzero(outer >= 0)
         while len(left := left[ends[outer[left]] <= ends[level[left]]]):
             passed = outer[left]
@@ -465,9 +502,15 @@ def _group(
     found = kinds(cut_off.texts) if steps > 1 or count > MANY_NAMES else RangeNames.of(())
     if len(found):
         alike = (first >= last) | numbered
-        grouped = alike & (np.bincount(found.codes[alike], minlength=len(found.texts)) > 1)[found.codes]
+        grouped = (
+            alike & (np.bincount(found.codes[alike], minlength=len(found.texts)) > 1)[found.codes]
+        )
     told = {code: cut_off.texts[code] for code in np.flatnonzero(~grouped).tolist()}
-    shared = {code: found.texts[code] for code in distinct(found.codes[grouped]).tolist()} if grouped.any() else {}
+    shared = (
+        {code: found.texts[code] for code in distinct(found.codes[grouped]).tolist()}
+        if grouped.any()
+        else {}
+    )
     labels = (OUTSIDE_RANGES, *sorted({*told.values(), *shared.values()} - {OUTSIDE_RANGES}))
     index_of = {label: index for index, label in enumerate(labels)}
     of_bare, of_kind = np.zeros(count, np.int32), np.zeros(len(found.texts), np.int32)

@@ -81,7 +81,9 @@ def _one_after_the_other(timeline: Timeline, own: Steps, others: Sequence[Steps]
     if own.whole:
         return
     for other in others:
-        if other.starts[0] >= own.ends[-1] and not _have_their_own(timeline, own.process, other.process):
+        if other.starts[0] >= own.ends[-1] and not _have_their_own(
+            timeline, own.process, other.process
+        ):
             yield (
                 f"the steps of processes {timeline.processes[own.process]} and {timeline.processes[other.process]} are "
                 "one after the other: they are no ranks of one job; let `step` match those of one of them, or, if a "
@@ -137,7 +139,10 @@ def _before_their_calls(process: Process) -> Iterator[str]:
     ahead = np.concatenate(totals.before_call)
     held = int(totals.operations[process.segments.turn >= 0].sum())
     span = int(steps.ends[-1] - steps.starts[0])
-    if len(ahead) > MOST_BEFORE_CALL * held or float(ahead.sum(dtype=np.float64)) > MOST_BEFORE_CALL * span:
+    if (
+        len(ahead) > MOST_BEFORE_CALL * held
+        or float(ahead.sum(dtype=np.float64)) > MOST_BEFORE_CALL * span
+    ):
         yield (
             f"of {held} GPU operations in the steps {plural(len(ahead), 'begins', 'begin')} before the call that "
             f"launched {inflected(len(ahead), 'it', 'them')}, by {np.median(ahead) / 1e6:.4g} ms at the median: the "
@@ -162,7 +167,10 @@ def _lost(process: Process) -> Iterator[str]:
             f"of {totals.nodes} kernels in CUDA graphs in the steps the capture lacks {totals.nodes_lost}: none of a "
             "graph's kernels is there each time that the graph was launched, so the profiler lost some; run it again"
         )
-    if len(process.timeline.copies.start) and totals.copies_lost > MOST_COPIES_LOST * totals.copying:
+    if (
+        len(process.timeline.copies.start)
+        and totals.copies_lost > MOST_COPIES_LOST * totals.copying
+    ):
         yield (
             f"of {totals.copying} calls that copy in the steps the capture lacks the copies of {totals.copies_lost}: "
             "the profiler was stopped before they had ended, or lost them; synchronise before it stops"

@@ -17,7 +17,9 @@ from perfgate.model.timeline import Copies, Flags, Ints, Kernels, Spans, Timelin
 def devices_of(timeline: Timeline, process: int) -> frozenset[int]:
     """The devices on which a process ran anything."""
     return frozenset(
-        one for ops in timeline.operations for one in distinct(ops.device[ops.process == process]).tolist()
+        one
+        for ops in timeline.operations
+        for one in distinct(ops.device[ops.process == process]).tolist()
     )
 
 
@@ -32,7 +34,9 @@ class Devices:
         present = sorted({one for ops in t.operations for one in _numbers(ops)})
         copied = bool(len(t.copies.start) or len(t.memsets.start))
         self._all = {one: pool.submit(self._idle, one, memory=True) for one in present}
-        self._kernels = {one: pool.submit(self._idle, one, memory=False) for one in present if copied}
+        self._kernels = {
+            one: pool.submit(self._idle, one, memory=False) for one in present if copied
+        }
         self._but_nccl: dict[int, Idle] = {}
 
     @property
@@ -66,12 +70,17 @@ class Devices:
             self._but_nccl[device] = self._idle(device, memory=True, but=self.nccl)
         return self._but_nccl[device]
 
-    def busy_by_stepless(self, device: int, windows: Windows) -> tuple[float, tuple[int, ...]] | None:
+    def busy_by_stepless(
+        self, device: int, windows: Windows
+    ) -> tuple[float, tuple[int, ...]] | None:
         """Share of the windows in which processes without steps ran something, and their pids; None if they did not."""
         t = self._timeline
         if len(t.processes) == len(self._stepping):
             return None
-        here = [(ops, (ops.device == device) & ~np.isin(ops.process, list(self._stepping))) for ops in t.operations]
+        here = [
+            (ops, (ops.device == device) & ~np.isin(ops.process, list(self._stepping)))
+            for ops in t.operations
+        ]
         pids = {t.processes[one] for ops, own in here for one in distinct(ops.process[own])}
         if not pids:
             return None
@@ -81,7 +90,9 @@ class Devices:
 
     def _idle(self, device: int, *, memory: bool, but: Flags | None = None) -> Idle:
         t = self._timeline
-        tables: tuple[Kernels | Copies | Spans, ...] = (t.graphs, t.copies, t.memsets) if memory else (t.graphs,)
+        tables: tuple[Kernels | Copies | Spans, ...] = (
+            (t.graphs, t.copies, t.memsets) if memory else (t.graphs,)
+        )
         on = t.kernels.device == device if but is None else (t.kernels.device == device) & ~but
         parts = [_chosen(t.kernels, on), *(_chosen(ops, ops.device == device) for ops in tables)]
         return Idle.from_intervals([start for start, _ in parts], [end for _, end in parts])

@@ -14,7 +14,9 @@ from perfgate.model.timeline import Ints
 def gaps_by_segment(segments: Segments, idle: Idle, windows: Windows, queued: Queued) -> Ints:
     """A device's idle ns in the windows: under the launch of what was queued already, else where the CPU was."""
     own = idle.only(~queued.flags)
-    by_time = segments.passed(lambda times: windows.until(times, own), windows.starts[:1], windows.ends[-1:])
+    by_time = segments.passed(
+        lambda times: windows.until(times, own), windows.starts[:1], windows.ends[-1:]
+    )
     begins, ends = idle.starts[queued.flags], (idle.starts + np.diff(idle.before))[queued.flags]
     lasted = windows.within(begins, ends)
     return np.asarray(by_time + sum_by(queued.segment, lasted, len(segments.step)), np.int64)

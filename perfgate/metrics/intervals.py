@@ -36,7 +36,9 @@ def merged(starts: Ints, ends: Ints) -> tuple[Ints, Ints]:
     ```
     """
     breaks = np.flatnonzero(starts[1:] > ends[:-1])
-    return starts[np.concatenate(([0], breaks + 1))[: len(starts)]], ends[np.append(breaks, -1)[: len(ends)]]
+    return starts[np.concatenate(([0], breaks + 1))[: len(starts)]], ends[
+        np.append(breaks, -1)[: len(ends)]
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +61,10 @@ class Idle:
             return cls(np.array([-FOREVER]), np.array([0, 2 * FOREVER]))
         breaks = np.flatnonzero(begun[1:] > ended[:-1])
         # Filled in place: on millions of gaps, touching fresh memory is most of the time.
-        idle_starts, before = np.empty(len(breaks) + 2, np.int64), np.empty(len(breaks) + 3, np.int64)
+        idle_starts, before = (
+            np.empty(len(breaks) + 2, np.int64),
+            np.empty(len(breaks) + 3, np.int64),
+        )
         idle_starts[0], idle_starts[-1] = -FOREVER, ended[-1]
         np.take(ended, breaks, out=idle_starts[1:-1], mode="clip")
         breaks += 1

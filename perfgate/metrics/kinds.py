@@ -13,7 +13,9 @@ NUMBER = re.compile(r"0x[0-9a-fA-F]+|\d+")
 """What makes range names unique: indices and addresses."""
 TORCH_SUFFIX = re.compile(r", (?:seq|op_id|sizes|input_op_ids) = .*\Z", re.DOTALL)
 """What `torch.autograd.profiler.emit_nvtx` appends to the name of an operation."""
-_ID = re.compile(r"\b(?:[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}|(?=[0-9a-fA-F]*\d)[0-9a-fA-F]{6,})\b")
+_ID = re.compile(
+    r"\b(?:[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}|(?=[0-9a-fA-F]*\d)[0-9a-fA-F]{6,})\b"
+)
 _AMOUNT = re.compile(r"(?<![A-Za-z\d.])(?:0x[0-9a-fA-F]+|[-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?)")
 _LIST = re.compile(r"#(?:\s*,\s*#)+")
 
@@ -55,4 +57,6 @@ def _by_counters(texts: Texts, told: Callable[[str], str]) -> RangeNames:
     """What is told of each name; of those that differ only in a `_COUNTER` it is asked once."""
     alike = RangeNames.joined(Texts.split(_COUNTER.sub(b"0", piece)) for piece in texts.pieces())
     found = RangeNames.of(map(told, alike.texts))
-    return RangeNames(found.texts, found.codes[alike.codes] if len(alike) else np.empty(0, np.int32))
+    return RangeNames(
+        found.texts, found.codes[alike.codes] if len(alike) else np.empty(0, np.int32)
+    )

@@ -26,7 +26,12 @@ from perfgate.model.timeline import CopyKind, Ints, Timeline
 
 
 def measure(
-    timeline: Timeline, *, step: str | None, is_pattern: bool = False, warmup: int = 0, steps: int | None = None
+    timeline: Timeline,
+    *,
+    step: str | None,
+    is_pattern: bool = False,
+    warmup: int = 0,
+    steps: int | None = None,
 ) -> tuple[ProcessSample, ...]:
     """Every metric of each process that has steps, `by_gpu`; with `step` None, of each process's window as one.
 
@@ -58,12 +63,17 @@ def measure(
     if step is None:
         found = whole_windows(timeline, names)
     else:
-        found = find_steps(timeline, names, step=step, is_pattern=is_pattern, warmup=warmup, steps=steps)
+        found = find_steps(
+            timeline, names, step=step, is_pattern=is_pattern, warmup=warmup, steps=steps
+        )
     share = memory_share_h2d(timeline)
     # numpy lets go of the interpreter while it sorts: gaps and sums are found side by side.
     with ThreadPoolExecutor(max_workers=1) as pool:
         devices = Devices(timeline, pool, frozenset(one.process for one in found))
-        samples = [_measured(Process.of(timeline, names, one), found, devices, memory_share=share) for one in found]
+        samples = [
+            _measured(Process.of(timeline, names, one), found, devices, memory_share=share)
+            for one in found
+        ]
     return by_gpu(samples)
 
 
@@ -90,7 +100,9 @@ def _with_plain_titles(processes: Sequence[ProcessSample]) -> Sequence[ProcessSa
         process.model_copy(
             update={
                 "devices": tuple(
-                    device.model_copy(update={"ordinal": None}) if len(meant[device.ordinal]) > 1 else device
+                    device.model_copy(update={"ordinal": None})
+                    if len(meant[device.ordinal]) > 1
+                    else device
                     for device in process.devices
                 )
             }
@@ -106,19 +118,29 @@ def memory_share_h2d(timeline: Timeline) -> float | None:
     """
     length = timeline.copies.end - timeline.copies.start
     total = int(length.sum()) + int((timeline.memsets.end - timeline.memsets.start).sum())
-    return round(int(length[timeline.copies.kind == CopyKind.H2D].sum()) / total, 3) if total else None
+    return (
+        round(int(length[timeline.copies.kind == CopyKind.H2D].sum()) / total, 3) if total else None
+    )
 
 
 def _measured(
     process: Process, found: Sequence[Steps], devices: Devices, *, memory_share: float | None
 ) -> ProcessSample:
     steps, totals = process.steps, process.totals
-    exposed = {device: exposed_by_segment(process, devices, device) for device in sorted(totals.devices)}
-    per_device = {device: device_values(process, devices, device, own) for device, own in exposed.items()}
+    exposed = {
+        device: exposed_by_segment(process, devices, device) for device in sorted(totals.devices)
+    }
+    per_device = {
+        device: device_values(process, devices, device, own) for device, own in exposed.items()
+    }
     absent = why_absent(process, devices)
     told = process_values(process, per_device)
     values = {metric: told[metric] for metric in METRICS if metric in told and metric not in absent}
-    idle = {device: devices.idle(device) for device in process.in_use} if Metric.GAP_MS in values else {}
+    idle = (
+        {device: devices.idle(device) for device in process.in_use}
+        if Metric.GAP_MS in values
+        else {}
+    )
     gpus = {gpu.device: gpu for gpu in process.timeline.gpus}
     placed = why_unplaced(process) is None
     count = len(steps)
@@ -141,14 +163,24 @@ def _measured(
                 uuid=gpus[device].uuid if device in gpus else None,
                 bus=gpus[device].bus if device in gpus else None,
                 name=gpus[device].name if device in gpus else None,
-                values={metric: of_device[metric] for metric in METRICS if metric in of_device and metric in values},
+                values={
+                    metric: of_device[metric]
+                    for metric in METRICS
+                    if metric in of_device and metric in values
+                },
             )
             for device, of_device in per_device.items()
         ),
-        ranges=range_samples(process.segments, _attributable(process, values, idle, [*exposed.values()]), steps=count),
+        ranges=range_samples(
+            process.segments, _attributable(process, values, idle, [*exposed.values()]), steps=count
+        ),
         kernels=kernel_samples(totals.kernels, _memory(process), steps=count) if placed else (),
-        copies=copy_samples(totals.copies, steps=count) if placed and Table.COPIES not in unplaced(process) else (),
-        syncs=() if Metric.SYNCS in absent else sync_samples(totals.syncs, process.segments.labels, steps=count),
+        copies=copy_samples(totals.copies, steps=count)
+        if placed and Table.COPIES not in unplaced(process)
+        else (),
+        syncs=()
+        if Metric.SYNCS in absent
+        else sync_samples(totals.syncs, process.segments.labels, steps=count),
         remarks=(*steps.remarks, *remarks(process, values), *done_beside(process, devices)),
         complaints=(*steps.complaints, *complaints(process, found, devices, values)),
     )
@@ -181,9 +213,14 @@ def _attributable(
     inside = segments.turn >= 0
     sums_of = dict(process.totals.by_segment)
     for metric in EXPOSED:
-        sums_of[metric] = reduce(np.add, (of_device[metric] for of_device in exposed), np.zeros(len(inside), np.int64))
+        sums_of[metric] = reduce(
+            np.add, (of_device[metric] for of_device in exposed), np.zeros(len(inside), np.int64)
+        )
     by_segment = {
-        metric: (np.where(inside, sums, 0), float(len(process.steps) * (process.gpus if metric in EXPOSED else 1)))
+        metric: (
+            np.where(inside, sums, 0),
+            float(len(process.steps) * (process.gpus if metric in EXPOSED else 1)),
+        )
         for metric, sums in sums_of.items()
         if metric in values
     }
@@ -193,7 +230,14 @@ def _attributable(
                 segments,
                 of_device,
                 windows,
-                Queued.of(process.timeline, segments, of_device, process.totals.begins, process.steps.process, device),
+                Queued.of(
+                    process.timeline,
+                    segments,
+                    of_device,
+                    process.totals.begins,
+                    process.steps.process,
+                    device,
+                ),
             )
             for device, of_device in idle.items()
         )
@@ -201,5 +245,8 @@ def _attributable(
     if not exposed and Metric.STEP_MS in values and (typical := process.typical) is not None:
         by_segment[Metric.STEP_MS] = (time_by_segment(segments, typical), float(typical.periods))
         if windows is not None:
-            by_segment[Metric.STEP_MEAN_MS] = (time_by_segment(segments, windows), float(windows.periods))
+            by_segment[Metric.STEP_MEAN_MS] = (
+                time_by_segment(segments, windows),
+                float(windows.periods),
+            )
     return by_segment

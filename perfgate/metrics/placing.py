@@ -17,7 +17,14 @@ from perfgate.metrics.steps import Steps, find_steps, whole_windows
 from perfgate.metrics.tally import Links, tally
 from perfgate.metrics.windows import Windows, completions, end_periods, why_no_period
 from perfgate.model.arrays import among
-from perfgate.model.findings import Finding, Findings, PlacedFinding, Placing, ProcessFindings, RuleName
+from perfgate.model.findings import (
+    Finding,
+    Findings,
+    PlacedFinding,
+    Placing,
+    ProcessFindings,
+    RuleName,
+)
 from perfgate.model.timeline import Copies, Flags, Ints, Kernels, SmallInts, Spans, Timeline
 
 _COPY_RULES = (RuleName.CUDA_MEMCPY_ASYNC, RuleName.CUDA_MEMCPY_SYNC)
@@ -66,19 +73,28 @@ def place(
     if step is None:
         found = whole_windows(timeline, names)
     else:
-        found = find_steps(timeline, names, step=step, is_pattern=is_pattern, warmup=warmup, steps=steps)
-    of_pid: defaultdict[int, dict[RuleName, list[Finding]]] = defaultdict(lambda: {rule: [] for rule in PLACED_RULES})
+        found = find_steps(
+            timeline, names, step=step, is_pattern=is_pattern, warmup=warmup, steps=steps
+        )
+    of_pid: defaultdict[int, dict[RuleName, list[Finding]]] = defaultdict(
+        lambda: {rule: [] for rule in PLACED_RULES}
+    )
     for rule in PLACED_RULES:
         for finding in findings.rows.get(rule, ()):
             of_pid[finding.pid][rule].append(finding)
     processes = tuple(
-        _Process(timeline, one, cut(timeline.ranges, names, one), of_pid[timeline.processes[one.process]]).placed()
+        _Process(
+            timeline, one, cut(timeline.ranges, names, one), of_pid[timeline.processes[one.process]]
+        ).placed()
         for one in found
     )
     elsewhere: Counter[RuleName] = Counter()
     for pid in of_pid.keys() - {process.pid for process in processes}:
         elsewhere.update({rule: len(rows) for rule, rows in of_pid[pid].items()})
-    return Placing(processes=processes, elsewhere={rule: elsewhere[rule] for rule in PLACED_RULES if elsewhere[rule]})
+    return Placing(
+        processes=processes,
+        elsewhere={rule: elsewhere[rule] for rule in PLACED_RULES if elsewhere[rule]},
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,22 +130,37 @@ class _Process:
 
     def _calls(self) -> list[PlacedFinding]:
         rule, calls = RuleName.CUDA_API_SYNC, self.timeline.calls
-        here = np.flatnonzero((calls.process == self.steps.process) & among(calls.start, _starts(self.findings[rule])))
+        here = np.flatnonzero(
+            (calls.process == self.steps.process) & among(calls.start, _starts(self.findings[rule]))
+        )
         columns = (calls.start[here], calls.end[here], calls.thread[here], calls.name[here])
         known = {
             (start, end, thread, self.timeline.names.get(name))
-            for start, end, thread, name in zip(*(column.tolist() for column in columns), strict=True)
+            for start, end, thread, name in zip(
+                *(column.tolist() for column in columns), strict=True
+            )
         }
-        real = [one for one in self.findings[rule] if (one.start_ns, _end(one), one.tid, one.api) in known]
+        real = [
+            one
+            for one in self.findings[rule]
+            if (one.start_ns, _end(one), one.tid, one.api) in known
+        ]
         self._remark_unknown(rule, len(self.findings[rule]) - len(real))
         return self._rows(rule, real, self.segments.at(_starts(real)))
 
     def _operations(self, rule: RuleName, devices: Mapping[int, int]) -> list[PlacedFinding]:
         timeline, process = self.timeline, self.steps.process
         ops: Copies | Spans = timeline.copies if rule in _COPY_RULES else timeline.memsets
-        rows = np.flatnonzero((ops.process == process) & among(ops.start, _starts(self.findings[rule])))
+        rows = np.flatnonzero(
+            (ops.process == process) & among(ops.start, _starts(self.findings[rule]))
+        )
         moved = ops.bytes[rows].tolist() if isinstance(ops, Copies) else [None] * len(rows)
-        columns = (ops.start[rows].tolist(), ops.end[rows].tolist(), ops.device[rows].tolist(), moved)
+        columns = (
+            ops.start[rows].tolist(),
+            ops.end[rows].tolist(),
+            ops.device[rows].tolist(),
+            moved,
+        )
         by_key: defaultdict[tuple[int, int, int, int | None], list[int]] = defaultdict(list)
         for row, key in zip(rows.tolist(), zip(*columns, strict=True), strict=True):
             by_key[key].append(row)
@@ -143,7 +174,9 @@ class _Process:
             if alike is None:
                 unknown += 1
                 continue
-            match = next((row for row in alike if one.api in own_calls[int(ops.correlation[row])]), None)
+            match = next(
+                (row for row in alike if one.api in own_calls[int(ops.correlation[row])]), None
+            )
             if match is None:
                 foreign += 1
                 continue
@@ -152,7 +185,9 @@ class _Process:
         self._remark_unknown(rule, unknown)
         if foreign:
             told = f"{foreign} of {len(self.findings[rule])} findings are of another process's call"
-            self.remarks.append(f"{rule}: {told}, with the correlation id of an operation here, and are not counted")
+            self.remarks.append(
+                f"{rule}: {told}, with the correlation id of an operation here, and are not counted"
+            )
         launches = self._launches().launching(ops.correlation[[row for _, row in real]])
         return self._rows(rule, [one for one, _ in real], launches)
 
@@ -164,9 +199,13 @@ class _Process:
     def _names_by_correlation(self, correlation: Ints) -> defaultdict[int, set[str | None]]:
         """What the process's own calls with these ids are called."""
         calls = self.timeline.calls
-        rows = np.flatnonzero((calls.process == self.steps.process) & among(calls.correlation, correlation))
+        rows = np.flatnonzero(
+            (calls.process == self.steps.process) & among(calls.correlation, correlation)
+        )
         names: defaultdict[int, set[str | None]] = defaultdict(set)
-        for one, name in zip(calls.correlation[rows].tolist(), calls.name[rows].tolist(), strict=True):
+        for one, name in zip(
+            calls.correlation[rows].tolist(), calls.name[rows].tolist(), strict=True
+        ):
             names[one].add(self.timeline.names.get(name))
         return names
 
@@ -181,7 +220,9 @@ class _Process:
         lying: list[SmallInts] = []
         unknown = said = idle_in_gaps = 0
         calls = self._launches().begins
-        for own in sorted({-1 if one.device is None else one.device for one in self.findings[rule]}):
+        for own in sorted(
+            {-1 if one.device is None else one.device for one in self.findings[rule]}
+        ):
             gaps = [one for one in self.findings[rule] if one.device == own]
             if own not in devices:
                 unknown += len(gaps)
@@ -230,7 +271,9 @@ class _Process:
         here = [(ops.start[on], ops.end[on]) for ops, on in _on_device(self.timeline, device)]
         first, last = merged(*sorted_edges([starts], [ends]))
         between = np.append(-FOREVER, last), np.append(first, FOREVER)
-        return Idle.from_intervals([*(start for start, _ in here), between[0]], [*(end for _, end in here), between[1]])
+        return Idle.from_intervals(
+            [*(start for start, _ in here), between[0]], [*(end for _, end in here), between[1]]
+        )
 
     def _devices(self) -> dict[int, int]:
         """The capture's GPU for each number by which the process calls one.
@@ -242,19 +285,27 @@ class _Process:
         begun: dict[int, Ints] = {}
         ended: dict[int, Ints] = {}
         for device in sorted(devices_of(self.timeline, process)):
-            here = [(ops.start[on], ops.end[on]) for ops, on in _on_device(self.timeline, device, process=process)]
+            here = [
+                (ops.start[on], ops.end[on])
+                for ops, on in _on_device(self.timeline, device, process=process)
+            ]
             begun[device] = np.concatenate([start for start, _ in here])
             ended[device] = np.concatenate([end for _, end in here])
         found: dict[int, int] = {}
-        on_gpu = [one for rule in (*_OPERATION_RULES, RuleName.GPU_GAPS) for one in self.findings[rule]]
+        on_gpu = [
+            one for rule in (*_OPERATION_RULES, RuleName.GPU_GAPS) for one in self.findings[rule]
+        ]
         for own in sorted({one.device for one in on_gpu if one.device is not None}):
             alike = [one for one in on_gpu if one.device == own]
             starts = _starts([one for one in alike if one.rule is not RuleName.GPU_GAPS])
             ends = _starts([one for one in alike if one.rule is RuleName.GPU_GAPS])
             votes = {
-                device: int(among(begun[device], starts).sum() + among(ended[device], ends).sum()) for device in begun
+                device: int(among(begun[device], starts).sum() + among(ended[device], ends).sum())
+                for device in begun
             }
-            best = max(votes, key=lambda device: (votes[device], device == own, -device), default=None)
+            best = max(
+                votes, key=lambda device: (votes[device], device == own, -device), default=None
+            )
             if best is not None and votes[best]:
                 found[own] = best
         return found
@@ -284,12 +335,22 @@ class _Process:
         )
 
     def _told(
-        self, rule: RuleName, *, counts: Ints, ns: Ints, moved: Ints, at: SmallInts, divisor: int, typical: float
+        self,
+        rule: RuleName,
+        *,
+        counts: Ints,
+        ns: Ints,
+        moved: Ints,
+        at: SmallInts,
+        divisor: int,
+        typical: float,
     ) -> list[PlacedFinding]:
         """A row a range: what was counted over `divisor` steps, and times over so many `typical` ones."""
         segments = self.segments
         steps: defaultdict[int, set[int]] = defaultdict(set)
-        for label, step in zip(segments.label[at].tolist(), segments.step[at].tolist(), strict=True):
+        for label, step in zip(
+            segments.label[at].tolist(), segments.step[at].tolist(), strict=True
+        ):
             steps[label].add(step)
         rows = [
             PlacedFinding(
@@ -318,6 +379,11 @@ def _on_device(
 ) -> list[tuple[Kernels | Copies | Spans, Flags]]:
     """All tables of operations, with the rows that ran on a device."""
     return [
-        (ops, (ops.device == device) if process is None else (ops.device == device) & (ops.process == process))
+        (
+            ops,
+            (ops.device == device)
+            if process is None
+            else (ops.device == device) & (ops.process == process),
+        )
         for ops in timeline.operations
     ]

@@ -43,7 +43,10 @@ class Process:
         """Attribute what the process did to its steps, and add it up."""
         segments = cut(timeline.ranges, names, steps)
         if len(segments.edges) > timeline.gpu_operations + len(timeline.calls.start):
-            began = (one.start[one.process == steps.process] for one in (timeline.calls, *timeline.operations))
+            began = (
+                one.start[one.process == steps.process]
+                for one in (timeline.calls, *timeline.operations)
+            )
             segments = segments.joined_but(list(began))
         totals = tally(timeline, steps.process, segments)
         done, kept = completions(steps, segments, totals), end_periods(steps)
@@ -74,7 +77,11 @@ class Process:
     @property
     def typical(self) -> Windows | None:
         """What a step is taken apart over; None of a whole window, or where there is no period."""
-        return None if self.steps.whole else Windows.of_periods(self.done, counted_periods(self.done, self.kept))
+        return (
+            None
+            if self.steps.whole
+            else Windows.of_periods(self.done, counted_periods(self.done, self.kept))
+        )
 
     @property
     def periods_ms(self) -> NDArray[np.float64]:

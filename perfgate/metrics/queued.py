@@ -8,7 +8,16 @@ import numpy as np
 
 from perfgate.metrics.attribution import Begins, Segments
 from perfgate.metrics.intervals import FOREVER, Idle
-from perfgate.model.timeline import MANAGED_COPIES, Copies, Flags, Ints, Kernels, SmallInts, Spans, Timeline
+from perfgate.model.timeline import (
+    MANAGED_COPIES,
+    Copies,
+    Flags,
+    Ints,
+    Kernels,
+    SmallInts,
+    Spans,
+    Timeline,
+)
 
 _AT_ONCE = 1 << 16
 """Idle times that are looked at together: bounds what they take in other forms."""
@@ -33,7 +42,15 @@ class Queued:
     """Of the launch, for each idle time that is flagged."""
 
     @classmethod
-    def of(cls, timeline: Timeline, segments: Segments, idle: Idle, calls: Begins, process: int, device: int) -> Queued:
+    def of(
+        cls,
+        timeline: Timeline,
+        segments: Segments,
+        idle: Idle,
+        calls: Begins,
+        process: int,
+        device: int,
+    ) -> Queued:
         """Look for the launch of what ends each idle time; both outermost ones have no end."""
         begins = idle.starts
         flags = np.zeros(len(begins), np.bool_)

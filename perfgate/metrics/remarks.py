@@ -61,7 +61,12 @@ def remarks(process: Process, values: Mapping[Metric, float]) -> Iterator[str]:
 def done_beside(process: Process, devices: Devices) -> Iterator[str]:
     """Where processes without steps work on GPUs that the steps do not use: no metric has that, nor could a loss."""
     windows = process.windows
-    if windows is None or not windows.ns or not process.totals.devices or "devices" in process.timeline.missing:
+    if (
+        windows is None
+        or not windows.ns
+        or not process.totals.devices
+        or "devices" in process.timeline.missing
+    ):
         return
     for device in devices.present:
         if device in process.totals.devices:
@@ -77,7 +82,9 @@ def done_beside(process: Process, devices: Devices) -> Iterator[str]:
 def _start_end_untold(process: Process) -> set[str]:
     """Names of the start/end ranges that begin in the steps, on their threads, and in no row of ranges."""
     ranges, steps = process.timeline.ranges, process.steps
-    here = (ranges.process == steps.process) & np.isin(ranges.thread, steps.threads) & ~ranges.push_pop
+    here = (
+        (ranges.process == steps.process) & np.isin(ranges.thread, steps.threads) & ~ranges.push_pop
+    )
     here &= (ranges.start >= steps.starts[0]) & (ranges.start < steps.ends[-1])
     here[steps.rows] = False
     told = set(process.segments.labels)

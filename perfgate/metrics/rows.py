@@ -76,7 +76,9 @@ def range_samples(
     return tuple(rows)
 
 
-def kernel_samples(kernels: Mapping[str, Work], memory: Mapping[str, Work], *, steps: int) -> tuple[KernelSample, ...]:
+def kernel_samples(
+    kernels: Mapping[str, Work], memory: Mapping[str, Work], *, steps: int
+) -> tuple[KernelSample, ...]:
     """The TOP_KERNELS and one row for the rest, with graphs, NCCL's and every kind of copy and memset; by time."""
     graphs = {name: work for name, work in kernels.items() if name == GRAPH_WORDS}
     nccl = {name: work for name, work in kernels.items() if NCCL_KERNEL.match(name)}
@@ -88,20 +90,30 @@ def kernel_samples(kernels: Mapping[str, Work], memory: Mapping[str, Work], *, s
         *((name, work, "memory") for name, work in memory.items()),
     ]
     if rest := [work for _, work in own[TOP_KERNELS:]]:
-        folded = Work(count=sum(work.count for work in rest), gpu_ns=sum(work.gpu_ns for work in rest))
+        folded = Work(
+            count=sum(work.count for work in rest), gpu_ns=sum(work.gpu_ns for work in rest)
+        )
         named.append((OTHER_KERNELS, folded, "kernel"))
     return tuple(
-        KernelSample(name=name, count=work.count / steps, gpu_ms=work.gpu_ns / 1e6 / steps, kind=kind)
+        KernelSample(
+            name=name, count=work.count / steps, gpu_ms=work.gpu_ns / 1e6 / steps, kind=kind
+        )
         for name, work, kind in sorted(named, key=lambda row: (-row[1].gpu_ns, row[0]))
     )
 
 
-def copy_samples(copies: Mapping[tuple[int, int | None], CopyWork], *, steps: int) -> tuple[CopySample, ...]:
+def copy_samples(
+    copies: Mapping[tuple[int, int | None], CopyWork], *, steps: int
+) -> tuple[CopySample, ...]:
     """One row a direction and host memory, by time, descending."""
     rows = [
         CopySample(
             direction=COPY_WORDS.get(kind, f"kind {kind}").removeprefix("CUDA memcpy "),
-            host=None if host is None else MemoryKind(host).name.lower() if host in set(MemoryKind) else f"kind {host}",
+            host=None
+            if host is None
+            else MemoryKind(host).name.lower()
+            if host in set(MemoryKind)
+            else f"kind {host}",
             count=work.count / steps,
             bytes=work.bytes / steps,
             gpu_ms=work.gpu_ns / 1e6 / steps,
@@ -118,9 +130,13 @@ def sync_samples(
     ordered = sorted(syncs.items(), key=lambda item: (-item[1].count, -item[1].cpu_ns, item[0]))
     named = [((call, labels[label]), work) for (call, label), work in ordered[:TOP_SYNCS]]
     if rest := [work for _, work in ordered[TOP_SYNCS:]]:
-        folded = SyncWork(count=sum(work.count for work in rest), cpu_ns=sum(work.cpu_ns for work in rest))
+        folded = SyncWork(
+            count=sum(work.count for work in rest), cpu_ns=sum(work.cpu_ns for work in rest)
+        )
         named.append(((OTHER_SYNCS, OTHER_RANGES), folded))
     return tuple(
-        SyncSample(call=call, range=label, count=work.count / steps, cpu_ms=work.cpu_ns / 1e6 / steps)
+        SyncSample(
+            call=call, range=label, count=work.count / steps, cpu_ms=work.cpu_ns / 1e6 / steps
+        )
         for (call, label), work in named
     )

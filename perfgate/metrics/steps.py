@@ -82,7 +82,13 @@ class Steps:
 
 
 def find_steps(
-    timeline: Timeline, names: RangeNames, *, step: str, is_pattern: bool, warmup: int = 0, steps: int | None = None
+    timeline: Timeline,
+    names: RangeNames,
+    *,
+    step: str,
+    is_pattern: bool,
+    warmup: int = 0,
+    steps: int | None = None,
 ) -> tuple[Steps, ...]:
     """The steps of every process that has any, by process index.
 
@@ -123,9 +129,15 @@ def find_steps(
         all_rows = np.flatnonzero((cuts >= 0) & (ranges.process == process))
         if start is not None and process != ranges.process[start]:
             if len(all_rows):
-                foreign.append(f"process {pid} holds step ranges, none of them perfgate's ({len(all_rows)})")
+                foreign.append(
+                    f"process {pid} holds step ranges, none of them perfgate's ({len(all_rows)})"
+                )
             continue
-        rows = _without_warmup(ranges, all_rows, names) if start is None else _behind(ranges, all_rows, start)
+        rows = (
+            _without_warmup(ranges, all_rows, names)
+            if start is None
+            else _behind(ranges, all_rows, start)
+        )
         remarks: list[str] = []
         complaints: list[str] = []
         rows = _least_cut(ranges, rows, cuts, names, step, remarks)
@@ -146,7 +158,11 @@ def find_steps(
         matched = len(rows)
         rows = rows[warmup:]
         crossed = ""
-        if len(inner) and (is_pattern or (steps is not None and len(rows) < steps) or not ranges.push_pop[inner].all()):
+        if len(inner) and (
+            is_pattern
+            or (steps is not None and len(rows) < steps)
+            or not ranges.push_pop[inner].all()
+        ):
             crossed = f"ranges that match lie inside another one that does, and are not counted ({len(inner)})"
             if 2 * np.count_nonzero(ranges.end[inner] == ranges.end.max()) > len(inner):
                 crossed += "; most end with the capture: each push needs its pop"
@@ -160,7 +176,12 @@ def find_steps(
                 complaints += _crossed_by_others(ranges, names, rows[:steps])
             if start is not None and len(rows) >= steps:
                 # What comes after the last turn is the project's, but not in the place of a turn that was left open.
-                rows = rows[: max(steps - int((ranges.start[unclosed] < ranges.start[rows[steps - 1]]).sum()), 0)]
+                rows = rows[
+                    : max(
+                        steps - int((ranges.start[unclosed] < ranges.start[rows[steps - 1]]).sum()),
+                        0,
+                    )
+                ]
             elif not is_pattern and (named := sum(map(len, outermost.values())) - warmup) > steps:
                 complaints.append(
                     f"{named} ranges are named {step!r} where {steps} were declared, and which are the loop's own "
@@ -170,7 +191,9 @@ def find_steps(
         if len(rows):
             remarks += _of_several_prefixes(names, rows, cuts, step)
             follow = len(rows) == rows[-1] - rows[0] + 1 and bool((rows[1:] > rows[:-1]).all())
-            some = slice(int(rows[0]), int(rows[-1]) + 1) if follow else rows  # a slice takes no room
+            some = (
+                slice(int(rows[0]), int(rows[-1]) + 1) if follow else rows
+            )  # a slice takes no room
             ends = _until_next(ranges, rows)
             found.append(
                 Steps(
@@ -204,7 +227,9 @@ def find_steps(
             left_open=left_open,
             crossing=crossing,
         )
-    return tuple(dataclasses.replace(one, remarks=(*one.remarks, *left_out, *foreign)) for one in found)
+    return tuple(
+        dataclasses.replace(one, remarks=(*one.remarks, *left_out, *foreign)) for one in found
+    )
 
 
 def whole_windows(timeline: Timeline, names: RangeNames) -> tuple[Steps, ...]:
@@ -220,7 +245,9 @@ def whole_windows(timeline: Timeline, names: RangeNames) -> tuple[Steps, ...]:
     for process in range(len(timeline.processes)):
         # What begins and ends at 0 was not timed.
         gpu = [
-            _span(ops.start, ops.end, (ops.process == process) & ((ops.end != 0) | (ops.start != 0)))
+            _span(
+                ops.start, ops.end, (ops.process == process) & ((ops.end != 0) | (ops.start != 0))
+            )
             for ops in timeline.operations
         ]
         calls = _span(timeline.calls.start, timeline.calls.end, timeline.calls.process == process)
@@ -241,7 +268,9 @@ def whole_windows(timeline: Timeline, names: RangeNames) -> tuple[Steps, ...]:
                 threads=np.array([thread], np.int64),
                 rows=np.empty(0, np.int64),
                 range_ends=ends,
-                waits=merged(*sorted_edges([timeline.ranges.start[waits]], [timeline.ranges.end[waits]])),
+                waits=merged(
+                    *sorted_edges([timeline.ranges.start[waits]], [timeline.ranges.end[waits]])
+                ),
                 whole=True,
             )
         )
@@ -249,7 +278,9 @@ def whole_windows(timeline: Timeline, names: RangeNames) -> tuple[Steps, ...]:
         raise StepsNotFound(
             subject=timeline.source,
             fact="the capture holds no GPU operation, CUDA call or NVTX range",
-            expectation=". ".join(why[:1].upper() + why[1:] for why in dict.fromkeys(timeline.missing.values())),
+            expectation=". ".join(
+                why[:1].upper() + why[1:] for why in dict.fromkeys(timeline.missing.values())
+            ),
             next_step="Capture with nsys profile --trace=cuda,nvtx, and see that the program runs inside the window.",
         )
     return tuple(found)
@@ -285,13 +316,19 @@ def _cuts(texts: Texts, step: str, *, is_pattern: bool) -> SmallInts:
     found = np.full(len(texts), -1, np.int32)
     found[[place for place, match in enumerate(map(pattern.fullmatch, texts)) if match]] = 0
     for place, text in enumerate(texts) if b":" in texts.buffer else ():
-        if found[place] and 0 < (after := text.find(":") + 1) < len(text) and pattern.fullmatch(text[after:]):
+        if (
+            found[place]
+            and 0 < (after := text.find(":") + 1) < len(text)
+            and pattern.fullmatch(text[after:])
+        ):
             found[place] = 1
     found[own] = -1
     if not (found >= 0).any():
         for place, text in enumerate(texts):
             rests = enumerate((text[at:] for at in _after_colons(text)), 1)
-            found[place] = next((cuts for cuts, rest in rests if rest and pattern.fullmatch(rest)), -1)
+            found[place] = next(
+                (cuts for cuts, rest in rests if rest and pattern.fullmatch(rest)), -1
+            )
         found[own] = -1
     return found
 
@@ -302,7 +339,9 @@ def _after_colons(text: str) -> list[int]:
     return [first, *(one.end() for one in _COLON.finditer(text, first))] if first else []
 
 
-def _least_cut(ranges: Ranges, rows: Ints, cuts: SmallInts, names: RangeNames, step: str, remarks: list[str]) -> Ints:
+def _least_cut(
+    ranges: Ranges, rows: Ints, cuts: SmallInts, names: RangeNames, step: str, remarks: list[str]
+) -> Ints:
     """Of one process's matches those with the least cut off; what else matches outside of them is remarked."""
     if not len(rows):
         return rows
@@ -322,12 +361,17 @@ def _least_cut(ranges: Ranges, rows: Ints, cuts: SmallInts, names: RangeNames, s
     return chosen
 
 
-def _of_several_prefixes(names: RangeNames, rows: Ints, cuts: SmallInts, step: str) -> Iterator[str]:
+def _of_several_prefixes(
+    names: RangeNames, rows: Ints, cuts: SmallInts, step: str
+) -> Iterator[str]:
     """Say of steps that differ in what was cut off: it may be two domains, or a step and a part of one."""
     if not (cuts[rows] > 0).any():
         return
     some, first = np.unique(names.codes[rows], return_index=True)
-    texts = {names.texts[code]: cut for code, cut in zip(some.tolist(), cuts[rows[first]].tolist(), strict=True)}
+    texts = {
+        names.texts[code]: cut
+        for code, cut in zip(some.tolist(), cuts[rows[first]].tolist(), strict=True)
+    }
     prefixes = {text[: _after_colons(text)[cut - 1]] for text, cut in texts.items() if cut}
     if len(prefixes) > 1:
         told = listed_names(texts)
@@ -384,7 +428,11 @@ def _crossed_by_others(ranges: Ranges, names: RangeNames, rows: Ints) -> Iterato
     """
     if not len(rows):
         return
-    others = (ranges.thread == ranges.thread[rows[0]]) & (ranges.process == ranges.process[rows[0]]) & ranges.push_pop
+    others = (
+        (ranges.thread == ranges.thread[rows[0]])
+        & (ranges.process == ranges.process[rows[0]])
+        & ranges.push_pop
+    )
     for own in (STEP_RANGE, *OWN_RANGES):
         others &= ~names.bear(own)
     starts, ends = ranges.start[rows], ranges.end[rows]
@@ -394,7 +442,9 @@ def _crossed_by_others(ranges: Ranges, names: RangeNames, rows: Ints) -> Iterato
     turns = distinct(before[apart])
     left_out = int((starts[turns + 1] - ends[turns]).sum()) / max(int(ends[-1] - starts[0]), 1)
     if left_out > MOST_LEFT_OUT:
-        told = listed_names(names.texts[code] for code in distinct(names.codes[found[apart]]).tolist())
+        told = listed_names(
+            names.texts[code] for code in distinct(names.codes[found[apart]]).tolist()
+        )
         yield (
             f"ranges begin where a step has ended and its turn has not ({told}), and {left_out:.0%} of the time is in "
             "no step: on that thread push and pop of one range close another. If tasks take turns there (asyncio), or "
@@ -417,11 +467,15 @@ def _between(ranges: Ranges, steps: Ints, waits: Ints) -> tuple[Ints, Ints]:
     following = np.searchsorted(ranges.start[steps], ranges.end[waits])
     inner = (following > 0) & (following < len(steps))
     waits, before, after = waits[inner], steps[following[inner] - 1], steps[following[inner]]
-    waits = waits[(ranges.start[waits] >= ranges.end[before]) & (ranges.thread[waits] == ranges.thread[after])]
+    waits = waits[
+        (ranges.start[waits] >= ranges.end[before]) & (ranges.thread[waits] == ranges.thread[after])
+    ]
     return ranges.start[waits], ranges.end[waits]
 
 
-def _outermost(ranges: Ranges, rows: Ints, names: RangeNames, remarks: list[str]) -> Mapping[int, Ints]:
+def _outermost(
+    ranges: Ranges, rows: Ints, names: RangeNames, remarks: list[str]
+) -> Mapping[int, Ints]:
     """Of each thread those that lie in no other, in order; one that begins in another and outlasts it is the next.
 
     Work in flight ends in any order: a start/end range in another of its kind is the next as well.
@@ -448,7 +502,9 @@ def _outermost(ranges: Ranges, rows: Ints, names: RangeNames, remarks: list[str]
         partly += int((start[kept][1:] < end[kept][:-1]).sum())
         by_thread[thread] = own[kept]
     if partly:
-        remarks.append(f"step ranges begin inside the step before them, which is measured until there ({partly})")
+        remarks.append(
+            f"step ranges begin inside the step before them, which is measured until there ({partly})"
+        )
     return by_thread
 
 
@@ -460,7 +516,9 @@ def _until_next(ranges: Ranges, rows: Ints) -> Ints:
 def _named(names: RangeNames, rows: Ints) -> dict[str, float]:
     codes = names.codes[rows]
     found = kinds(names.texts.taken((some := distinct(codes)).astype(np.int64)))
-    counts = np.bincount(found.codes[np.searchsorted(some, codes)], minlength=len(found.texts)).tolist()
+    counts = np.bincount(
+        found.codes[np.searchsorted(some, codes)], minlength=len(found.texts)
+    ).tolist()
     told = zip(found.texts, counts, strict=True) if len(counts) <= MOST_STEP_NAMES else ()
     return {name: round(count / len(rows), 3) for name, count in told}
 
@@ -470,7 +528,9 @@ def _one_after_another(
 ) -> Ints:
     """The steps of all threads where no two overlap, else those of one thread."""
     together = np.concatenate([*by_thread.values(), np.empty(0, np.int64)])
-    ends = np.concatenate([*(_until_next(ranges, kept) for kept in by_thread.values()), np.empty(0, np.int64)])
+    ends = np.concatenate(
+        [*(_until_next(ranges, kept) for kept in by_thread.values()), np.empty(0, np.int64)]
+    )
     order = np.argsort(ranges.start[together], kind="stable")
     together, ends = together[order], ends[order]
     overlap = np.median(ends - ranges.start[together]) * MOST_OVERLAP if len(together) else 0
@@ -479,7 +539,9 @@ def _one_after_another(
     thread, kept = max(by_thread.items(), key=lambda item: (len(item[1]), -item[0]))
     told = f"{len(by_thread)} threads hold steps at the same time"
     if 2 * max(len(others) for other, others in by_thread.items() if other != thread) >= len(kept):
-        complaints.append(f"{told}, each of a loop of its own: let `step` match the name of one thread's alone")
+        complaints.append(
+            f"{told}, each of a loop of its own: let `step` match the name of one thread's alone"
+        )
     else:
         remarks.append(f"{told}: those of thread {thread} are measured")
     return kept
@@ -498,7 +560,9 @@ def _without_cut_last(ranges: Ranges, rows: Ints, remarks: list[str]) -> Ints:
     length = _until_next(ranges, rows) - ranges.start[rows]
     if inside.sum() == 1 and length[-1] >= CUT_BELOW * np.median(length[:-1]):
         return rows
-    remarks.append("the last step ends with the capture, may have been cut off by it and is not counted")
+    remarks.append(
+        "the last step ends with the capture, may have been cut off by it and is not counted"
+    )
     return rows[:-1]
 
 
@@ -568,7 +632,9 @@ def _not_found(
     )
 
 
-def _suggested(timeline: Timeline, names: RangeNames, asked: str, *, is_pattern: bool) -> Mapping[str, int]:
+def _suggested(
+    timeline: Timeline, names: RangeNames, asked: str, *, is_pattern: bool
+) -> Mapping[str, int]:
     """Names as a user would ask for them, what was misspelt first and then the most frequent.
 
     Names that differ in numbers only are one pattern. Of equally frequent ones the longer comes first: steps hold the
@@ -592,13 +658,20 @@ def _suggested(timeline: Timeline, names: RangeNames, asked: str, *, is_pattern:
         if len(codes) > 1 and each < len(codes) * threads:
             suggested.append((_pattern([names.texts[code] for code in codes.tolist()]), codes))
         if not suggested or each > threads:
-            alone = [(names.texts[code], codes[place : place + 1]) for place, code in enumerate(codes.tolist())]
+            alone = [
+                (names.texts[code], codes[place : place + 1])
+                for place, code in enumerate(codes.tolist())
+            ]
             suggested += [
-                (_pattern([text], literal=True) if is_pattern else _shortened(text), code) for text, code in alone
+                (_pattern([text], literal=True) if is_pattern else _shortened(text), code)
+                for text, code in alone
             ]
         for text, meant in suggested:
             count, length = told.get(_quoted(text), (0, 0.0))
-            told[_quoted(text)] = count + int(counts[meant].sum()), length + float(lasted[meant].sum())
+            told[_quoted(text)] = (
+                count + int(counts[meant].sum()),
+                length + float(lasted[meant].sum()),
+            )
     near = difflib.get_close_matches(_quoted(asked), told, n=SUGGESTIONS, cutoff=_NEAR)
     frequent = sorted(told, key=lambda name: (*(-number for number in told[name]), name))
     return {name: told[name][0] for name in list(dict.fromkeys([*near, *frequent]))[:SUGGESTIONS]}
@@ -618,7 +691,9 @@ def _pattern(texts: Sequence[str], *, literal: bool = False) -> str:
     pattern = _escaped(around[0])
     if literal:
         return pattern
-    for numbers, piece in zip(zip(*map(NUMBER.findall, texts), strict=True), around[1:], strict=True):
+    for numbers, piece in zip(
+        zip(*map(NUMBER.findall, texts), strict=True), around[1:], strict=True
+    ):
         hexadecimal = any(number.startswith("0x") for number in numbers)
         pattern += (f"(?:{NUMBER.pattern})" if hexadecimal else r"\d+") + _escaped(piece)
     return pattern

@@ -19,7 +19,16 @@ from perfgate.model.errors import StepsNotFound
 from perfgate.model.metric import Metric
 from perfgate.model.names import RangeNames
 from perfgate.model.stepview import Bar, Lane, StepView
-from perfgate.model.timeline import MANAGED_COPIES, CopyKind, Flags, Ints, MemoryKind, Ranges, SmallInts, Timeline
+from perfgate.model.timeline import (
+    MANAGED_COPIES,
+    CopyKind,
+    Flags,
+    Ints,
+    MemoryKind,
+    Ranges,
+    SmallInts,
+    Timeline,
+)
 from perfgate.model.window import NO_STREAM, StreamSpans, WindowOps
 
 _Kind = Literal["range", "kernel", "nccl", "graph", "copy", "memset", "idle"]
@@ -32,7 +41,12 @@ _WIDER: Final = 1.25
 """By how much a pixel grows until all fits."""
 _NOT_OURS: Final = -1
 """The turn of what another process launched."""
-_SUFFIXES: Final[Mapping[_Kind, str]] = {"nccl": " NCCL", "graph": " graphs", "copy": " copies", "memset": " memsets"}
+_SUFFIXES: Final[Mapping[_Kind, str]] = {
+    "nccl": " NCCL",
+    "graph": " graphs",
+    "copy": " copies",
+    "memset": " memsets",
+}
 _OTHERS: Final[Mapping[_Kind, str]] = {
     "range": "other ranges",
     "kernel": "other kernels",
@@ -89,7 +103,9 @@ def typical_step(
         ConfigInvalid: `step` is no regular expression though `is_pattern` is set.
     """
     names = timeline.ranges.name
-    found = find_steps(timeline, names, step=step, is_pattern=is_pattern, warmup=warmup, steps=steps)
+    found = find_steps(
+        timeline, names, step=step, is_pattern=is_pattern, warmup=warmup, steps=steps
+    )
     chosen = [one for one in found if pid is None or timeline.processes[one.process] == pid]
     if not chosen:
         raise StepsNotFound(
@@ -103,7 +119,9 @@ def typical_step(
     return max(places, key=lambda told: told[:2])[2]
 
 
-def _typical(timeline: Timeline, names: RangeNames, steps: Steps, wanted: Flags) -> tuple[bool, float, StepPlace]:
+def _typical(
+    timeline: Timeline, names: RangeNames, steps: Steps, wanted: Flags
+) -> tuple[bool, float, StepPlace]:
     """Of one process: whether any period counts, the median period (else time to completion), ns, and the step."""
     segments = cut(timeline.ranges, names, steps)
     totals = tally(timeline, steps.process, segments)
@@ -169,7 +187,9 @@ class _Turns:
     @classmethod
     def of(cls, place: StepPlace) -> _Turns:
         """With the place's step as the own one."""
-        return cls(np.column_stack((place.steps.starts, place.steps.ends)).ravel(), 2 * place.index + 1)
+        return cls(
+            np.column_stack((place.steps.starts, place.steps.ends)).ravel(), 2 * place.index + 1
+        )
 
     def at(self, times: Ints) -> SmallInts:
         """The turn of each moment."""
@@ -187,7 +207,13 @@ class _Turns:
 
 
 def step_view(
-    place: StepPlace, timeline: Timeline, ops: WindowOps, *, label: str, most_bars: int = 2000, source: str = ""
+    place: StepPlace,
+    timeline: Timeline,
+    ops: WindowOps,
+    *,
+    label: str,
+    most_bars: int = 2000,
+    source: str = "",
 ) -> StepView:
     """The place from its start to its end, in at most `most_bars` bars; what overlaps it is cut off at both.
 
@@ -266,7 +292,9 @@ class _Work:
         return np.clip(start, first, last) - first, np.clip(end, first, last) - first
 
     def _inside(self, start: Ints, end: Ints) -> Flags:
-        found: Flags = (start < self._place.end) & ((end > self._place.start) | (start >= self._place.start))
+        found: Flags = (start < self._place.end) & (
+            (end > self._place.start) | (start >= self._place.start)
+        )
         return found
 
     # Ranges
@@ -282,7 +310,9 @@ class _Work:
         others = distinct(ranges.thread[rows])
         for thread in self._launching(others[others != own]):
             yield from self._of_thread(
-                rows[ranges.thread[rows] == thread], f"CPU thread {thread}", f"CPU thread {thread} ({{}})"
+                rows[ranges.thread[rows] == thread],
+                f"CPU thread {thread}",
+                f"CPU thread {thread} ({{}})",
             )
 
     def _own_rows(self, rows: Ints, thread: int) -> Ints:
@@ -298,11 +328,15 @@ class _Work:
     def _is_step(self, rows: Ints) -> Flags:
         """Which of the ranges is the step's: one, or none where it lies before."""
         ranges, place = self._timeline.ranges, self._place
-        same = _spans_of(ranges, place.steps, place.index)[rows] & ranges.name.bear(place.name)[rows]
+        same = (
+            _spans_of(ranges, place.steps, place.index)[rows] & ranges.name.bear(place.name)[rows]
+        )
         first: Flags = same & (np.cumsum(same) == 1)
         return first
 
-    def _of_thread(self, rows: Ints, first: str, deeper: str, *, step_first: bool = False) -> Iterator[_Line]:
+    def _of_thread(
+        self, rows: Ints, first: str, deeper: str, *, step_first: bool = False
+    ) -> Iterator[_Line]:
         ranges = self._timeline.ranges
         start, end = self._clipped(ranges.start[rows], ranges.end[rows])
         names = ranges.name.told(rows)
@@ -353,7 +387,9 @@ class _Work:
     def _tables(self) -> Iterator[tuple[_Kind, StreamSpans, Flags, Callable[[int], str]]]:
         ops = self._ops
         keys = [key for key, text in ops.names.items() if NCCL_KERNEL.match(text)]
-        nccl = np.isin(ops.kernels.name, keys) if keys else np.zeros(len(ops.kernels.name), np.bool_)
+        nccl = (
+            np.isin(ops.kernels.name, keys) if keys else np.zeros(len(ops.kernels.name), np.bool_)
+        )
         inside = self._inside(ops.kernels.start, ops.kernels.end)
 
         def kernel(row: int) -> str:
@@ -417,7 +453,9 @@ def _copy_words(ops: WindowOps, row: int) -> str:
     copies = ops.copies
     kind = int(copies.kind[row])
     words = COPY_WORDS.get(kind, f"CUDA memcpy kind {kind}")
-    host = copies.source if kind == CopyKind.H2D else copies.target if kind == CopyKind.D2H else None
+    host = (
+        copies.source if kind == CopyKind.H2D else copies.target if kind == CopyKind.D2H else None
+    )
     if host is not None and int(host[row]) != MemoryKind.UNKNOWN:
         words += f", {MemoryKind(int(host[row])).name.lower()}"
     return f"{words}, {int(copies.bytes[row])} bytes"
@@ -466,7 +504,9 @@ def _depths(start: Ints, end: Ints) -> SmallInts:
     """Where the last one of each depth ends."""
     found: list[int] = []
     for first, until in zip(begun.tolist(), ended.tolist(), strict=True):
-        level = 1 + max((one for one, its in enumerate(last) if its > first and its >= until), default=-1)
+        level = 1 + max(
+            (one for one, its in enumerate(last) if its > first and its >= until), default=-1
+        )
         while level < len(last) and last[level] > first:
             level += 1
         if level == len(last):
@@ -514,11 +554,15 @@ def _folded(lines: Sequence[_Line], most: int) -> list[_Line]:
     if len(some) <= most:
         return list(lines)
     busy = {number: int((lines[number].end - lines[number].start).sum()) for number in some}
-    by_time = sorted(some[1:], key=lambda number: (lines[number].kind != "idle", -busy[number], number))
+    by_time = sorted(
+        some[1:], key=lambda number: (lines[number].kind != "idle", -busy[number], number)
+    )
     kept = {some[0], *by_time[: most - FEWEST_BARS]}
     folded = [lines[number] for number in sorted(kept)]
     for kind, title in _OTHERS.items():
-        others = [lines[number] for number in some if number not in kept and lines[number].kind == kind]
+        others = [
+            lines[number] for number in some if number not in kept and lines[number].kind == kind
+        ]
         if others:
             folded.append(_as_one(title, kind, others))
     return folded
@@ -527,7 +571,10 @@ def _folded(lines: Sequence[_Line], most: int) -> list[_Line]:
 def _as_one(title: str, kind: _Kind, lines: Sequence[_Line]) -> _Line:
     names = [name for line in lines for name in [line.name] * len(line.rows)]
     rows = np.concatenate([line.rows for line in lines])
-    start, end = (np.concatenate(parts) for parts in zip(*((line.start, line.end) for line in lines), strict=True))
+    start, end = (
+        np.concatenate(parts)
+        for parts in zip(*((line.start, line.end) for line in lines), strict=True)
+    )
 
     def name(at: int) -> str:
         return names[at](int(rows[at]))
@@ -563,9 +610,20 @@ def _lane(line: _Line, pixel: int) -> Lane:
     bars = tuple(
         Bar(start_us=_us(first), length_us=_us(last - first), name=line.name(row))
         if many == 1
-        else Bar(start_us=_us(first), length_us=_us(last - first), name=line.name(row), count=many, busy_us=_us(spent))
+        else Bar(
+            start_us=_us(first),
+            length_us=_us(last - first),
+            name=line.name(row),
+            count=many,
+            busy_us=_us(spent),
+        )
         for first, last, row, many, spent in zip(
-            start.tolist(), end.tolist(), line.rows[longest].tolist(), count.tolist(), busy.tolist(), strict=True
+            start.tolist(),
+            end.tolist(),
+            line.rows[longest].tolist(),
+            count.tolist(),
+            busy.tolist(),
+            strict=True,
         )
     )
     return Lane(title=line.title, kind=line.kind, bars=bars)

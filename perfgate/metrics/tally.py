@@ -210,7 +210,9 @@ def tally(timeline: Timeline, process: int, segments: Segments) -> Tally:
         syncs={},
         begins=links.begins,
         calls=np.bincount(call_segment, minlength=size),
-        calls_from_first=bool(len(call_segment) and segments.step[: int(call_segment.min()) + 1].max() < 1),
+        calls_from_first=bool(
+            len(call_segment) and segments.step[: int(call_segment.min()) + 1].max() < 1
+        ),
         launched_by_calls={table: np.zeros(size, np.int64) for table in Table},
         without_call={table: np.zeros(size, np.int64) for table in Table},
         before_capture=0,
@@ -227,25 +229,34 @@ def tally(timeline: Timeline, process: int, segments: Segments) -> Tally:
     )
     key, texts = _texts(calls.name[call_rows], timeline.names)
     at_once = _run_at_once(key, texts, segments.turn[call_segment])
-    launching = _count_calls(total, timeline, call_rows, call_segment, segments, (key, texts), at_once)
+    launching = _count_calls(
+        total, timeline, call_rows, call_segment, segments, (key, texts), at_once
+    )
     kernel_rows = _rows(timeline.kernels.process, process, alone=alone)
     copy_rows = _rows(timeline.copies.process, process, alone=alone)
     _add_kernels(total, timeline, kernel_rows, segments, links)
     _add_spans(total, timeline.graphs, process, segments, links, words=GRAPH_WORDS, is_kernel=True)
     # What ran since the first step and has no call may be of a launch of which nothing is found.
     unclaimed = int(total.without_call[Table.KERNELS][int(np.argmax(segments.step >= 0)) :].sum())
-    _add_spans(total, timeline.memsets, process, segments, links, words=MEMSET_WORDS, is_kernel=False)
+    _add_spans(
+        total, timeline.memsets, process, segments, links, words=MEMSET_WORDS, is_kernel=False
+    )
     _add_copies(total, timeline.copies, copy_rows, segments, links)
     copying = np.array([bool(_COPIES.match(text)) for text in texts], np.bool_)
     chosen = np.flatnonzero(copying.take(key) & at_once)
     asked = (key[chosen], calls.correlation[call_rows][chosen], segments.turn[call_segment[chosen]])
-    _look_for_lost_copies(total, asked, timeline.copies.correlation[copy_rows], int(segments.turn.max()) + 1)
+    _look_for_lost_copies(
+        total, asked, timeline.copies.correlation[copy_rows], int(segments.turn.max()) + 1
+    )
     kernels = timeline.kernels.correlation[kernel_rows]
     # Traced node by node, a graph is what its nodes are.
     nodes = (
         kernels,
         timeline.copies.correlation[copy_rows],
-        *(ops.correlation[_rows(ops.process, process, alone=False)] for ops in (timeline.graphs, timeline.memsets)),
+        *(
+            ops.correlation[_rows(ops.process, process, alone=False)]
+            for ops in (timeline.graphs, timeline.memsets)
+        ),
     )
     # Where a capture holds other processes' kernels alone, this one's are lost; where it holds none, none were traced.
     lost = 0
@@ -262,7 +273,9 @@ def _texts(key: SmallInts, names: Mapping[int, str]) -> tuple[SmallInts, list[st
     highest = int(key.max(initial=-1))
     if int(key.min(initial=0)) < 0 or highest > len(key) + _KEYS:
         used, renumbered = np.unique(key, return_inverse=True)
-        return renumbered.astype(np.int32), [names.get(one, f"(name {one})") for one in used.tolist()]
+        return renumbered.astype(np.int32), [
+            names.get(one, f"(name {one})") for one in used.tolist()
+        ]
     texts = [""] * (highest + 1)
     for one in np.flatnonzero(np.bincount(key)).tolist():
         texts[one] = names.get(one, f"(name {one})")
@@ -307,7 +320,9 @@ def _count_calls(
     class_of = classes.take(key)
     for metric, wanted in counted:
         chosen = np.equal(class_of, wanted)
-        by_driver = chosen & driver.take(key) if (driver & (classes == wanted)).any() else chosen[:0]
+        by_driver = (
+            chosen & driver.take(key) if (driver & (classes == wanted)).any() else chosen[:0]
+        )
         if by_driver.any() and not (by_driver == chosen).all():
             inner, outer = (
                 (calls.start[rows][its], calls.end[rows][its], calls.thread[rows][its])
@@ -331,7 +346,9 @@ def _look_for_lost(total: Tally, launching: Ints, correlation: Ints | SmallInts)
     return int((~np.isin(launching, correlation)).sum())
 
 
-def _look_for_lost_copies(total: Tally, calls: tuple[SmallInts, Ints, SmallInts], held: Ints, turns: int) -> None:
+def _look_for_lost_copies(
+    total: Tally, calls: tuple[SmallInts, Ints, SmallInts], held: Ints, turns: int
+) -> None:
     """Count the calls that copy, by name, id and turn, and the copies that the last turns lack.
 
     Some calls never leave a copy (of no bytes, by a kernel): those of a name that has none are not asked after, unless
@@ -354,7 +371,9 @@ def _look_for_lost_copies(total: Tally, calls: tuple[SmallInts, Ints, SmallInts]
     if not len(held):
         total.copies_lost += int(asked.sum())
     elif asked.any():
-        holds, lacks = (np.bincount(turn[rows], minlength=turns) for rows in (found, asked & ~found))
+        holds, lacks = (
+            np.bincount(turn[rows], minlength=turns) for rows in (found, asked & ~found)
+        )
         until = int(np.flatnonzero(holds)[-1]) + 1
         usual_held, usual_lacking = np.median(holds[:until]), np.median(lacks[:until])
         after = int(np.flatnonzero(holds >= usual_held)[-1]) + 1
@@ -369,7 +388,10 @@ def _by_call_and_label(
     labels = len(segments.labels)
     code = key[inside].astype(np.int64) * labels + segments.label[segment[inside]]
     present, index = np.unique(code, return_inverse=True)
-    count, spent = np.bincount(index, minlength=len(present)), sum_by(index, lasted[inside], len(present))
+    count, spent = (
+        np.bincount(index, minlength=len(present)),
+        sum_by(index, lasted[inside], len(present)),
+    )
     found: dict[tuple[str, int], SyncWork] = {}
     for one, times, ns in zip(present.tolist(), count.tolist(), spent.tolist(), strict=True):
         name, label = base_name(texts[one // labels]), one % labels
@@ -419,7 +441,9 @@ def _attribute(
     ran = np.bincount(segment, minlength=size)
     total.operations += ran
     by_calls = segment if moved_alone is None else segment[~moved_alone]
-    total.launched_by_calls[table] += np.bincount(by_calls, minlength=size) if len(by_calls) < len(segment) else ran
+    total.launched_by_calls[table] += (
+        np.bincount(by_calls, minlength=size) if len(by_calls) < len(segment) else ran
+    )
     _note_devices(total, ops.device[rows], segment, ran)
     total.last_end = np.maximum(total.last_end, max_by(segment, end, size))
     in_turn = (segments.turn >= 0).take(segment)
@@ -441,7 +465,9 @@ def _note_devices(total: Tally, device: SmallInts, segment: SmallInts, ran: Ints
         total.operations_on[one] = total.operations_on.get(one, 0) + here
 
 
-def _add_kernels(total: Tally, timeline: Timeline, rows: slice | Ints, segments: Segments, links: Links) -> None:
+def _add_kernels(
+    total: Tally, timeline: Timeline, rows: slice | Ints, segments: Segments, links: Links
+) -> None:
     ops = timeline.kernels
     size = len(segments.step)
     segment, in_turn = _attribute(total, Table.KERNELS, ops, rows, segments, links)
@@ -474,13 +500,22 @@ def _add_kernels(total: Tally, timeline: Timeline, rows: slice | Ints, segments:
         for one in distinct(device[is_nccl]).tolist():
             here = device[is_nccl] == one
             spent = int((end[here] - start[here]).sum())
-            total.devices[one].may_hide[Metric.NCCL_EXPOSED_MS] = [Placed(own[here], start[here], end[here])]
+            total.devices[one].may_hide[Metric.NCCL_EXPOSED_MS] = [
+                Placed(own[here], start[here], end[here])
+            ]
             total.devices[one].ns[Metric.NCCL_MS] = spent
             total.devices[one].ns[Metric.KERNEL_MS] -= spent
 
 
 def _add_spans(
-    total: Tally, ops: Spans, process: int, segments: Segments, links: Links, *, words: str, is_kernel: bool
+    total: Tally,
+    ops: Spans,
+    process: int,
+    segments: Segments,
+    links: Links,
+    *,
+    words: str,
+    is_kernel: bool,
 ) -> None:
     rows = _rows(ops.process, process, alone=False)
     table = Table.KERNELS if is_kernel else Table.MEMSETS
@@ -501,12 +536,16 @@ def _add_spans(
         named[words] = Work(count=int(in_turn.sum()), gpu_ns=int(length[in_turn].sum()))
 
 
-def _add_copies(total: Tally, ops: Copies, rows: slice | Ints, segments: Segments, links: Links) -> None:
+def _add_copies(
+    total: Tally, ops: Copies, rows: slice | Ints, segments: Segments, links: Links
+) -> None:
     size = len(segments.step)
     kind = ops.kind[rows]
     # Managed memory moves by page fault, not by call: it belongs to the step in which it began.
     alone = np.isin(kind, MANAGED_COPIES)
-    segment, in_turn = _attribute(total, Table.COPIES, ops, rows, segments, links, moved_alone=alone)
+    segment, in_turn = _attribute(
+        total, Table.COPIES, ops, rows, segments, links, moved_alone=alone
+    )
     start, end, device = ops.start[rows], ops.end[rows], ops.device[rows]
     length, made = end - start, ops.count[rows]
     h2d, d2h = kind == CopyKind.H2D, kind == CopyKind.D2H
@@ -527,7 +566,10 @@ def _add_copies(total: Tally, ops: Copies, rows: slice | Ints, segments: Segment
         its = in_turn & (device == one)
         to_device = its & inbound
         tallied.ns[Metric.H2D_MS] = int(length[to_device].sum())
-        for exposed, of in ((Metric.H2D_EXPOSED_MS, to_device), (Metric.MEM_EXPOSED_MS, its & ~inbound)):
+        for exposed, of in (
+            (Metric.H2D_EXPOSED_MS, to_device),
+            (Metric.MEM_EXPOSED_MS, its & ~inbound),
+        ):
             tallied.may_hide.setdefault(exposed, []).append(Placed(segment[of], start[of], end[of]))
     for one in distinct(kind[in_turn]).tolist():
         here = in_turn & (kind == one)
@@ -537,7 +579,9 @@ def _add_copies(total: Tally, ops: Copies, rows: slice | Ints, segments: Segment
         for host in distinct(host_end[here]).tolist() if to_or_from_host else (None,):
             alike = here if host is None else here & (host_end == host)
             total.copies[one, host] = CopyWork(
-                count=int(made[alike].sum()), gpu_ns=int(length[alike].sum()), bytes=int(ops.bytes[rows][alike].sum())
+                count=int(made[alike].sum()),
+                gpu_ns=int(length[alike].sum()),
+                bytes=int(ops.bytes[rows][alike].sum()),
             )
 
 

@@ -15,7 +15,9 @@ from perfgate.model.sample import BoutSample
 from perfgate.model.timeline import Ints
 
 
-def process_values(process: Process, per_device: Mapping[int, Mapping[Metric, float]]) -> dict[Metric, float]:
+def process_values(
+    process: Process, per_device: Mapping[int, Mapping[Metric, float]]
+) -> dict[Metric, float]:
     """Every metric that has a number, also where `why_absent` says that it is none of the steps'."""
     values: dict[Metric, float] = {}
     if len(periods := process.periods_ns):
@@ -24,7 +26,9 @@ def process_values(process: Process, per_device: Mapping[int, Mapping[Metric, fl
     for metric, sums in process.totals.by_segment.items():
         by_turn = process.by_turn(sums)
         values[metric] = (
-            float(np.median(by_turn)) if metric in COUNTS else int(by_turn.sum()) / 1e6 / len(process.steps)
+            float(np.median(by_turn))
+            if metric in COUNTS
+            else int(by_turn.sum()) / 1e6 / len(process.steps)
         )
     waiting = dict.fromkeys(EXPOSED, tuple(per_device))
     if process.windows is not None:
@@ -39,10 +43,14 @@ def exposed_by_segment(process: Process, devices: Devices, device: int) -> dict[
     size = len(process.segments.step)
     found: dict[Metric, Ints] = {}
     for metric in EXPOSED:
-        placed = [one for one in process.totals.devices[device].may_hide.get(metric, ()) if len(one.start)]
+        placed = [
+            one for one in process.totals.devices[device].may_hide.get(metric, ()) if len(one.start)
+        ]
         if placed:
             idle = (
-                devices.idle_but_nccl(device) if metric is Metric.NCCL_EXPOSED_MS else devices.idle_of_kernels(device)
+                devices.idle_but_nccl(device)
+                if metric is Metric.NCCL_EXPOSED_MS
+                else devices.idle_of_kernels(device)
             )
             found[metric] = idle.overlap_by(
                 np.concatenate([one.segment for one in placed]),
@@ -59,11 +67,16 @@ def device_values(
     process: Process, devices: Devices, device: int, exposed: Mapping[Metric, Ints]
 ) -> dict[Metric, float]:
     """One device's clocks; `exposed` is its `exposed_by_segment`."""
-    clocks = dict.fromkeys((Metric.KERNEL_MS, Metric.NCCL_MS, Metric.H2D_MS), 0) | process.totals.devices[device].ns
+    clocks = (
+        dict.fromkeys((Metric.KERNEL_MS, Metric.NCCL_MS, Metric.H2D_MS), 0)
+        | process.totals.devices[device].ns
+    )
     clocks |= {metric: int(sums.sum()) for metric, sums in exposed.items()}
     values = {metric: ns / 1e6 / len(process.steps) for metric, ns in clocks.items()}
     if process.windows is not None and device in process.in_use:
-        values[Metric.GAP_MS] = process.windows.idle_ns(devices.idle(device)) / 1e6 / process.windows.steps
+        values[Metric.GAP_MS] = (
+            process.windows.idle_ns(devices.idle(device)) / 1e6 / process.windows.steps
+        )
     return values
 
 

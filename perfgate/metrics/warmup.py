@@ -83,10 +83,14 @@ def unsettled(process: Process) -> str | None:
     if steps.whole or len(steps) < FEWEST_STEPS or not len(later):
         return None
     kernel_ns = process.by_step(totals.by_segment[Metric.KERNEL_MS])
-    busy_ns = process.by_turn(totals.by_segment[Metric.KERNEL_MS] + totals.by_segment[Metric.NCCL_MS])
+    busy_ns = process.by_turn(
+        totals.by_segment[Metric.KERNEL_MS] + totals.by_segment[Metric.NCCL_MS]
+    )
     operations = process.by_turn(totals.operations)
     typical = float(np.median(later))
-    by_kernels = _beyond(kernel_ns[:half].astype(np.float64), kernel_ns[half:].astype(np.float64), BEYOND)
+    by_kernels = _beyond(
+        kernel_ns[:half].astype(np.float64), kernel_ns[half:].astype(np.float64), BEYOND
+    )
     setup = _setup_calls(process.timeline, steps)
     made, others = setup.made, setup.beside_memory
     excess = period[:half] - typical
@@ -105,23 +109,41 @@ def unsettled(process: Process) -> str | None:
         far &= period[:half] > typical + OUT_OF_TURN_NS
     leading = np.logical_and.accumulate(far | ~counted[:half]) & counted[:half]
     # In turns with another process, steps are slow or fast by the bout; and a change of pace outlasts a start.
-    leading &= AT_LEAST <= leading.sum() <= max(AT_LEAST, len(steps) // 4) and not steps.resumes.any()
+    leading &= (
+        AT_LEAST <= leading.sum() <= max(AT_LEAST, len(steps) // 4) and not steps.resumes.any()
+    )
     with_calls = (made[:half] > made[half:].max()) & suspects
-    trials = _beyond(operations[:half].astype(np.float64), operations[half:].astype(np.float64), FAR_BEYOND)
+    trials = _beyond(
+        operations[:half].astype(np.float64), operations[half:].astype(np.float64), FAR_BEYOND
+    )
     with_calls &= (slow & is_due) | trials | more_code
     with_calls |= loading
     if not (with_calls | leading).any():
         return _scattered(process, period, kernel_ns, setup)
     told = setup.calls if with_calls.any() else {}
-    return _told(np.flatnonzero(with_calls | leading), period, kernel_ns, slow, half, told, later="later half")
+    return _told(
+        np.flatnonzero(with_calls | leading),
+        period,
+        kernel_ns,
+        slow,
+        half,
+        told,
+        later="later half",
+    )
 
 
-def _scattered(process: Process, period: NDArray[np.float64], kernel_ns: Ints, setup: _Setup) -> str | None:
+def _scattered(
+    process: Process, period: NDArray[np.float64], kernel_ns: Ints, setup: _Setup
+) -> str | None:
     """Say which steps load code where the first half shows none: most of the window, or a few anywhere in it."""
-    return _filled(process, period, kernel_ns, setup) or _anywhere(process, period, kernel_ns, setup)
+    return _filled(process, period, kernel_ns, setup) or _anywhere(
+        process, period, kernel_ns, setup
+    )
 
 
-def _anywhere(process: Process, period: NDArray[np.float64], kernel_ns: Ints, setup: _Setup) -> str | None:
+def _anywhere(
+    process: Process, period: NDArray[np.float64], kernel_ns: Ints, setup: _Setup
+) -> str | None:
     """Say which steps load code and last `FAR_BEYOND` times the median of all, and take up `HARMFUL` of the window.
 
     None where more than `MOST_LOADING` of all load code.
@@ -144,10 +166,14 @@ def _anywhere(process: Process, period: NDArray[np.float64], kernel_ns: Ints, se
         return None
     if excess[slow].sum() < HARMFUL * period[counted].sum() or not slow.any():
         return None
-    return _told(np.flatnonzero(slow), period, kernel_ns, slow, 0, setup.calls, later="median of all")
+    return _told(
+        np.flatnonzero(slow), period, kernel_ns, slow, 0, setup.calls, later="median of all"
+    )
 
 
-def _filled(process: Process, period: NDArray[np.float64], kernel_ns: Ints, setup: _Setup) -> str | None:
+def _filled(
+    process: Process, period: NDArray[np.float64], kernel_ns: Ints, setup: _Setup
+) -> str | None:
     """Say which steps before the last quarter load code, if they are `AT_LEAST`."""
     start = len(period) - len(period) // 4
     counted = process.kept
@@ -158,10 +184,14 @@ def _filled(process: Process, period: NDArray[np.float64], kernel_ns: Ints, setu
     slow &= setup.beside_memory[:start] > setup.beside_memory[start:].max()
     if slow.sum() < AT_LEAST:
         return None
-    return _told(np.flatnonzero(slow), period, kernel_ns, slow, start, setup.calls, later="last quarter")
+    return _told(
+        np.flatnonzero(slow), period, kernel_ns, slow, start, setup.calls, later="last quarter"
+    )
 
 
-def _beyond(first: NDArray[np.float64], later: NDArray[np.float64], factor: float, *, sparing: bool = False) -> Flags:
+def _beyond(
+    first: NDArray[np.float64], later: NDArray[np.float64], factor: float, *, sparing: bool = False
+) -> Flags:
     """Which are longer than each of the later ones, and than so many times their median; but for `SPARED` of them."""
     spared = len(later) // SPARED if sparing else 0
     longest = float(np.sort(later)[len(later) - 1 - spared])
@@ -186,7 +216,11 @@ def _setup_calls(timeline: Timeline, steps: Steps) -> _Setup:
     """Those begun in each step, or between it and the one before: both are in the period that its completion ends."""
     found: defaultdict[int, Counter[str]] = defaultdict(Counter)
     calls = timeline.calls
-    keys = {key: base for key, name in timeline.names.items() if SETUP_CALLS.fullmatch(base := base_name(name))}
+    keys = {
+        key: base
+        for key, name in timeline.names.items()
+        if SETUP_CALLS.fullmatch(base := base_name(name))
+    }
     rows = np.flatnonzero(np.isin(calls.name, list(keys)) & (calls.process == steps.process))
     begun = calls.start[rows]
     index = np.searchsorted(steps.ends, begun, side="right")
@@ -196,7 +230,9 @@ def _setup_calls(timeline: Timeline, steps: Steps) -> _Setup:
     inside &= (begun >= steps.starts[nearest]) | ~steps.resumes[nearest]
     for step, key in zip(index[inside].tolist(), calls.name[rows][inside].tolist(), strict=True):
         found[step][keys[key]] += 1
-    takes_memory = np.isin(calls.name[rows], [key for key, base in keys.items() if _TAKES_MEMORY.match(base)])
+    takes_memory = np.isin(
+        calls.name[rows], [key for key, base in keys.items() if _TAKES_MEMORY.match(base)]
+    )
     return _Setup(
         calls=found,
         lasted=sum_by(index[inside], (calls.end - calls.start)[rows][inside], len(steps)),
@@ -220,11 +256,17 @@ def _told(
     of_period = bool(slow[which].any())
     values, what = (period, "took") if of_period else (kernel_ns, "ran kernels for")
     usually = values[start:][values[start:] > 0]
-    longest, usual = float(values[which].max()) / 1e6, float(np.median(usually)) / 1e6 if len(usually) else 0.0
-    named = ", ".join(str(number + 1) for number in numbers[:5]) + (", ..." if len(numbers) > 5 else "")
+    longest, usual = (
+        float(values[which].max()) / 1e6,
+        float(np.median(usually)) / 1e6 if len(usually) else 0.0,
+    )
+    named = ", ".join(str(number + 1) for number in numbers[:5]) + (
+        ", ..." if len(numbers) > 5 else ""
+    )
     made = sum((calls[number] for number in numbers), Counter[str]()) if calls else Counter[str]()
     evidence = ", ".join(
-        f"{name} {count} times" if count > 1 else f"{name} once" for name, count in made.most_common(3)
+        f"{name} {count} times" if count > 1 else f"{name} once"
+        for name, count in made.most_common(3)
     )
     return (
         f"step{'s' if len(numbers) > 1 else ''} {named} of the measured {len(period)} {what} up to {longest:.4g} ms, "

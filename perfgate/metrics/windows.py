@@ -58,7 +58,12 @@ class Windows:
         closes = np.flatnonzero(kept & ~np.append(kept[1:], False))
         periods = np.diff(done)[kept[1:]]
         number, step = len(periods), capped_mean(periods)
-        return cls(done[opens], done[closes], number, float(periods.sum()) / step if step > 0 else float(number))
+        return cls(
+            done[opens],
+            done[closes],
+            number,
+            float(periods.sum()) / step if step > 0 else float(number),
+        )
 
     @property
     def ns(self) -> int:
@@ -128,7 +133,9 @@ def capped_mean(periods: Ints) -> float:
 def counted_periods(done: Ints, kept: Flags) -> Flags:
     """Which steps end a period that is counted whole: what a step is taken apart over."""
     periods = np.append(0, np.diff(done))
-    return np.asarray(kept & (periods <= LONGEST_COUNTED * np.median(periods[kept])) if kept.any() else kept)
+    return np.asarray(
+        kept & (periods <= LONGEST_COUNTED * np.median(periods[kept])) if kept.any() else kept
+    )
 
 
 def why_no_period(steps: Steps) -> str:

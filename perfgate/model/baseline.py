@@ -43,7 +43,11 @@ STEP_VALUE: Final[StepValue] = "capped_mean"
 
 def _with_step_value(read: object) -> object:
     """In format 1 `step_ms` is the median period."""
-    return {"step_value": "median", **read} if isinstance(read, Mapping) and read.get("format") == 1 else read
+    return (
+        {"step_value": "median", **read}
+        if isinstance(read, Mapping) and read.get("format") == 1
+        else read
+    )
 
 
 class Commit(Record):
@@ -81,7 +85,9 @@ class BlessedRun(Record):
             values=run.measured(),
             sm_clock_mhz=run.conditions.sm_clock_mhz,
             processes=len(run.processes) or None,
-            counts={metric: run.by_process(metric) for metric in run.counts()} if len(run.processes) > 1 else {},
+            counts={metric: run.by_process(metric) for metric in run.counts()}
+            if len(run.processes) > 1
+            else {},
             step_names=_step_names(run),
             step_ranges=_step_ranges(run),
             form=run.form,
@@ -259,7 +265,10 @@ class Result(Record):
 def with_held(budgets: Mapping[Metric, float], baseline: Baseline | None) -> dict[Metric, float]:
     """Return budgets with those that a baseline holds, where these are wider."""
     held = {} if baseline is None else baseline.held
-    return {**budgets, **{metric: max(wider, budget_of(metric, budgets) or 0.0) for metric, wider in held.items()}}
+    return {
+        **budgets,
+        **{metric: max(wider, budget_of(metric, budgets) or 0.0) for metric, wider in held.items()},
+    }
 
 
 def code_digest(code: Mapping[str, str]) -> str | None:
@@ -277,4 +286,6 @@ def code_files(code: Mapping[str, str]) -> dict[str, str]:
 def changed_code(then: Mapping[str, str], now: Mapping[str, str]) -> tuple[str, ...]:
     """Return the paths, as messages name them, of what is not as it was then; `then` may hold first digits only."""
     changed = (path for path, digest in then.items() if now.get(path, "-")[: len(digest)] != digest)
-    return tuple("a file that git tracks" if path == ALL_TRACKED else path for path in sorted(changed))
+    return tuple(
+        "a file that git tracks" if path == ALL_TRACKED else path for path in sorted(changed)
+    )

@@ -76,7 +76,9 @@ class Findings(Record):
         if twice or neither:
             raise ValueError(f"both applied and skipped: {twice}; neither: {neither}")
         if not self.cut.keys() <= self.rows.keys():
-            raise ValueError(f"cut, and not applied: {', '.join(sorted(self.cut.keys() - self.rows.keys()))}")
+            raise ValueError(
+                f"cut, and not applied: {', '.join(sorted(self.cut.keys() - self.rows.keys()))}"
+            )
         return self
 
 

@@ -92,18 +92,24 @@ class Machine(Record):
                 f"this machine is {other.gpu_name} (MIG slices: {other._told_slices})"
             )
         elif not self.gpus and (self.cpu, self.cpu_count) != (other.cpu, other.cpu_count):
-            found.append(f"baseline is for {self._processor} without a GPU, this machine is {other._processor}")
+            found.append(
+                f"baseline is for {self._processor} without a GPU, this machine is {other._processor}"
+            )
         if self.nsys != other.nsys:
             found.append(f"baseline was captured by nsys {self.nsys}, this is nsys {other.nsys}")
         if self.nsys_options != other.nsys_options:
             here, there = " ".join(other.nsys_options), " ".join(self.nsys_options)
-            found.append(f"baseline was captured with {there or 'no options'}, this run with {here or 'no options'}")
+            found.append(
+                f"baseline was captured with {there or 'no options'}, this run with {here or 'no options'}"
+            )
         return tuple(found)
 
 
 def _phrase(names: Iterable[str]) -> str:
     """Names and how many bear each: `2 x NVIDIA H200 + NVIDIA T4`; empty without any."""
-    return " + ".join(f"{count} x {name}" if count > 1 else name for name, count in sorted(Counter(names).items()))
+    return " + ".join(
+        f"{count} x {name}" if count > 1 else name for name, count in sorted(Counter(names).items())
+    )
 
 
 class GpuCondition(Record):

@@ -50,7 +50,8 @@ def shown_names(workloads: Sequence[Placed]) -> tuple[str, ...]:
     """
     slugs = {one.machine.slug for one in workloads if one.machine is not None}
     placed = [
-        one.verdict.workload + (f" on {one.machine.gpu_name}" if one.machine is not None and len(slugs) > 1 else "")
+        one.verdict.workload
+        + (f" on {one.machine.gpu_name}" if one.machine is not None and len(slugs) > 1 else "")
         for one in workloads
     ]
     counted = Counter(placed)

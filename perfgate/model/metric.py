@@ -14,7 +14,11 @@ from perfgate.model.record import Record
 
 def _fraction(value: object) -> object:
     """A percentage as a fraction: `2%` is 0.02; all else as it is."""
-    return float(value.strip()[:-1]) / 100 if isinstance(value, str) and value.strip().endswith("%") else value
+    return (
+        float(value.strip()[:-1]) / 100
+        if isinstance(value, str) and value.strip().endswith("%")
+        else value
+    )
 
 
 Budget = Annotated[float, BeforeValidator(_fraction)]
@@ -104,7 +108,9 @@ class MetricSpec(Record):
         return (after - before) / whole if whole else None
 
 
-_OF_STEPS = ClockSpec(basis=Basis.LOG, budget=0.02, prior_sd=0.005, occasion_sd=0.005, block_sd=0.007)
+_OF_STEPS = ClockSpec(
+    basis=Basis.LOG, budget=0.02, prior_sd=0.005, occasion_sd=0.005, block_sd=0.007
+)
 _IDLE = ClockSpec(basis=Basis.STEP, budget=0.02, prior_sd=0.005, occasion_sd=0.005, block_sd=0.007)
 """Idle time carries the noise of the step: in launch-bound loops it is the step but for its kernels."""
 _MOVED = ClockSpec(basis=Basis.STEP, budget=0.01, prior_sd=0.003, occasion_sd=0.002, block_sd=0.003)
@@ -128,7 +134,9 @@ _ROWS = (
         kind=Kind.CLOCK,
         unit="ms",
         meaning="kernel time, NCCL's kernels apart",
-        clock=ClockSpec(basis=Basis.LOG, budget=0.01, prior_sd=0.001, occasion_sd=0.001, block_sd=0.0028),
+        clock=ClockSpec(
+            basis=Basis.LOG, budget=0.01, prior_sd=0.001, occasion_sd=0.001, block_sd=0.0028
+        ),
     ),
     MetricSpec(
         metric=Metric.GAP_MS,
@@ -164,10 +172,19 @@ _ROWS = (
         unit="ms",
         meaning="time of memsets and of copies other than host-to-device during which no kernel ran",
     ),
-    MetricSpec(metric=Metric.LAUNCHES, kind=Kind.COUNT, unit="", meaning="kernel launches, runtime and driver API"),
-    MetricSpec(metric=Metric.GRAPH_LAUNCHES, kind=Kind.COUNT, unit="", meaning="CUDA graph launches"),
+    MetricSpec(
+        metric=Metric.LAUNCHES,
+        kind=Kind.COUNT,
+        unit="",
+        meaning="kernel launches, runtime and driver API",
+    ),
+    MetricSpec(
+        metric=Metric.GRAPH_LAUNCHES, kind=Kind.COUNT, unit="", meaning="CUDA graph launches"
+    ),
     MetricSpec(metric=Metric.H2D_COPIES, kind=Kind.COUNT, unit="", meaning="host-to-device copies"),
-    MetricSpec(metric=Metric.H2D_BYTES, kind=Kind.COUNT, unit="B", meaning="bytes copied host to device"),
+    MetricSpec(
+        metric=Metric.H2D_BYTES, kind=Kind.COUNT, unit="B", meaning="bytes copied host to device"
+    ),
     MetricSpec(metric=Metric.D2H_COPIES, kind=Kind.COUNT, unit="", meaning="device-to-host copies"),
     MetricSpec(
         metric=Metric.PAGEABLE_COPIES,
@@ -175,7 +192,12 @@ _ROWS = (
         unit="",
         meaning="copies whose host side is pageable memory",
     ),
-    MetricSpec(metric=Metric.SYNCS, kind=Kind.COUNT, unit="", meaning="calls that make the CPU wait for the GPU"),
+    MetricSpec(
+        metric=Metric.SYNCS,
+        kind=Kind.COUNT,
+        unit="",
+        meaning="calls that make the CPU wait for the GPU",
+    ),
 )
 
 METRICS: Mapping[Metric, MetricSpec] = MappingProxyType({row.metric: row for row in _ROWS})
@@ -188,7 +210,11 @@ WAITS: frozenset[Metric] = frozenset({Metric.NCCL_MS, Metric.NCCL_EXPOSED_MS})
 EXPOSED: tuple[Metric, ...] = (Metric.H2D_EXPOSED_MS, Metric.NCCL_EXPOSED_MS, Metric.MEM_EXPOSED_MS)
 """Clocks of what lies in the idle time of all that it could have overlapped with."""
 GATED_CLOCKS: tuple[Metric, ...] = tuple(m for m, s in METRICS.items() if s.clock is not None)
-NO_LONGER_GATED: tuple[Metric, ...] = (Metric.STEP_MEAN_MS, Metric.H2D_EXPOSED_MS, Metric.MEM_EXPOSED_MS)
+NO_LONGER_GATED: tuple[Metric, ...] = (
+    Metric.STEP_MEAN_MS,
+    Metric.H2D_EXPOSED_MS,
+    Metric.MEM_EXPOSED_MS,
+)
 """Time metrics that a budget may name, as older projects do, without effect."""
 COUNTS: tuple[Metric, ...] = tuple(m for m, s in METRICS.items() if s.kind is Kind.COUNT)
 CALLED: tuple[Metric, ...] = (Metric.LAUNCHES, Metric.GRAPH_LAUNCHES, Metric.SYNCS)

@@ -41,18 +41,31 @@ class Texts(Sequence[str]):
         begins = np.column_stack((begins, np.full(len(begins), len(held) - 1)))
         lengths = np.column_stack((lengths, np.ones(len(lengths), np.int64)))
         parts = [
-            _gathered(held, begins[first : first + AT_ONCE].ravel(), lengths[first : first + AT_ONCE].ravel())
+            _gathered(
+                held,
+                begins[first : first + AT_ONCE].ravel(),
+                lengths[first : first + AT_ONCE].ravel(),
+            )
             for first in range(0, len(begins), AT_ONCE)
         ]
         found = cls(b"".join(parts), np.concatenate(([0], np.cumsum(lengths.sum(axis=1)))))
-        return found if _is_utf8(parts, len(found)) else cls.of(map(found._replaced, range(len(found))))
+        return (
+            found
+            if _is_utf8(parts, len(found))
+            else cls.of(map(found._replaced, range(len(found))))
+        )
 
     @classmethod
     def together(cls, parts: Sequence[Texts]) -> Texts:
         """The texts of all parts, in order."""
         behind = np.cumsum([0, *(len(part.buffer) for part in parts)])
-        starts = [part.starts[1:] + before for part, before in zip(parts, behind.tolist(), strict=False)]
-        return cls(b"".join(part.buffer for part in parts), np.concatenate([np.zeros(1, np.int64), *starts]))
+        starts = [
+            part.starts[1:] + before for part, before in zip(parts, behind.tolist(), strict=False)
+        ]
+        return cls(
+            b"".join(part.buffer for part in parts),
+            np.concatenate([np.zeros(1, np.int64), *starts]),
+        )
 
     @classmethod
     def split(cls, buffer: bytes) -> Texts:
@@ -100,14 +113,18 @@ class Texts(Sequence[str]):
         """A number of 64 bits for each, the same in every process: texts that differ share one hardly ever."""
         lengths = np.diff(self.starts) - 1
         padded = np.frombuffer(self.buffer + bytes(8), np.uint8)
-        words: NDArray[np.uint64] = np.ndarray(shape=(len(padded) - 7,), dtype="<u8", buffer=padded.data, strides=(1,))
+        words: NDArray[np.uint64] = np.ndarray(
+            shape=(len(padded) - 7,), dtype="<u8", buffer=padded.data, strides=(1,)
+        )
         found = lengths.astype(np.uint64) * _FIRST
         rows: _Int64 | slice = slice(None)
         for at in range(0, int(lengths.max(initial=0)), 8):
             if at:
                 rows = np.flatnonzero(lengths > at)
             left = np.minimum(lengths[rows] - at, 8)
-            mask = np.uint64(2**64 - 1) >> (np.uint64(8) * (8 - np.maximum(left, 1)).astype(np.uint64))
+            mask = np.uint64(2**64 - 1) >> (
+                np.uint64(8) * (8 - np.maximum(left, 1)).astype(np.uint64)
+            )
             word = np.where(left > 0, words[self.starts[:-1][rows] + at] & mask, np.uint64(0))
             mixed = (found[rows] ^ word) * _FIRST
             mixed ^= mixed >> np.uint64(29)
@@ -125,7 +142,9 @@ class Texts(Sequence[str]):
         return Texts(b"".join(parts), np.concatenate(([0], np.cumsum(lengths))))
 
     def _replaced(self, place: int) -> str:
-        return self.buffer[int(self.starts[place]) : int(self.starts[place + 1]) - 1].decode(errors="replace")
+        return self.buffer[int(self.starts[place]) : int(self.starts[place + 1]) - 1].decode(
+            errors="replace"
+        )
 
 
 def _gathered(held: NDArray[np.uint8], begins: _Int64, lengths: _Int64) -> bytes:
@@ -206,7 +225,11 @@ class RangeNames:
     def told(self, rows: _Int64 | NDArray[np.bool_] | slice) -> list[str]:
         """The names of some ranges."""
         some, which = np.unique(self.codes[rows], return_inverse=True)
-        texts = list(self.texts) if len(some) == len(self.texts) else [self.texts[code] for code in some.tolist()]
+        texts = (
+            list(self.texts)
+            if len(some) == len(self.texts)
+            else [self.texts[code] for code in some.tolist()]
+        )
         return [texts[one] for one in which.tolist()]
 
     def bear(self, text: str) -> NDArray[np.bool_]:

@@ -16,7 +16,9 @@ def milliseconds(ms: float) -> str:
     size = abs(ms)
     if size >= _HUGE or 0 < size < 0.00005:
         return f"{ms:.2e}"
-    decimals = 0 if size >= 1000 else 1 if size >= 100 else 2 if size >= 10 else 3 if size >= 1 else 4
+    decimals = (
+        0 if size >= 1000 else 1 if size >= 100 else 2 if size >= 10 else 3 if size >= 1 else 4
+    )
     return "0" if ms == 0 else f"{ms:,.{decimals}f}"
 
 
@@ -69,7 +71,9 @@ def unit_of(basis: Basis) -> str:
             return "pp"
 
 
-def change(fraction: float, basis: Basis, low: float | None = None, high: float | None = None) -> str:
+def change(
+    fraction: float, basis: Basis, low: float | None = None, high: float | None = None
+) -> str:
     """Write a clock's change with its interval, all with the same digits: `+3.1 % [+2.4, +3.8]`."""
     ends = [] if low is None or high is None else [low, high]
     if fraction == 0 and not ends:
@@ -78,7 +82,9 @@ def change(fraction: float, basis: Basis, low: float | None = None, high: float 
         interval = f" [x{1 + ends[0]:.3g}, x{1 + ends[1]:.3g}]" if ends else ""
         return f"x{1 + fraction:.3g}{interval}"
     decimals = _decimals(max((fraction, *ends), key=abs))
-    interval = f" [{', '.join(_hundredths(end, decimals, signed=True) for end in ends)}]" if ends else ""
+    interval = (
+        f" [{', '.join(_hundredths(end, decimals, signed=True) for end in ends)}]" if ends else ""
+    )
     return f"{_hundredths(fraction, decimals, signed=True)} {unit_of(basis)}{interval}"
 
 
@@ -97,7 +103,11 @@ def count_change(metric: Metric, before: float, after: float) -> str:
     relative = grown / before if before else 0.0
     if abs(relative) < 0.00005:
         return signed
-    return f"{signed} (x{1 + relative:.3g})" if relative >= 10 else f"{signed} ({percent(relative, signed=True)})"
+    return (
+        f"{signed} (x{1 + relative:.3g})"
+        if relative >= 10
+        else f"{signed} ({percent(relative, signed=True)})"
+    )
 
 
 def limit(budget: float, basis: Basis) -> str:

@@ -57,7 +57,13 @@ class RangeSample(Record):
 
     @property
     def _gpu_ms(self) -> float:
-        on_gpu = (Metric.KERNEL_MS, Metric.NCCL_MS, Metric.H2D_MS, Metric.MEM_EXPOSED_MS, Metric.GAP_MS)
+        on_gpu = (
+            Metric.KERNEL_MS,
+            Metric.NCCL_MS,
+            Metric.H2D_MS,
+            Metric.MEM_EXPOSED_MS,
+            Metric.GAP_MS,
+        )
         return sum(self.values.get(metric, 0.0) for metric in on_gpu)
 
 
@@ -219,7 +225,9 @@ class Run(Record):
 
     def by_process(self, metric: Metric) -> tuple[float, ...]:
         """The values of its processes, the worst first; empty if any of them could not measure it."""
-        values = [value for process in self.processes if (value := process.values.get(metric)) is not None]
+        values = [
+            value for process in self.processes if (value := process.values.get(metric)) is not None
+        ]
         return tuple(sorted(values, reverse=True)) if len(values) == len(self.processes) else ()
 
     def measured(self) -> dict[Metric, float]:
@@ -232,7 +240,11 @@ class Run(Record):
 
     def counts(self) -> dict[Metric, float]:
         """The measured counts."""
-        return {metric: value for metric, value in self.measured().items() if METRICS[metric].kind is Kind.COUNT}
+        return {
+            metric: value
+            for metric, value in self.measured().items()
+            if METRICS[metric].kind is Kind.COUNT
+        }
 
 
 def why_absent(runs: Iterable[Run], metric: Metric) -> str | None:

@@ -112,14 +112,23 @@ PATTERNS: Final = tuple(
     (literals, re.compile(pattern))
     for literals, pattern in (
         # user and password in a URL or connection string, or a token in place of both
-        (("://",), r"(?<=://)(?:[^/\s@:'\"<>]{0,256}:[^/\s@'\"<>]{1,2048}|[A-Za-z0-9_-]{20,512})(?=@)"),
+        (
+            ("://",),
+            r"(?<=://)(?:[^/\s@:'\"<>]{0,256}:[^/\s@'\"<>]{1,2048}|[A-Za-z0-9_-]{20,512})(?=@)",
+        ),
         # or in its query
         (
             ("sig=", "signature=", "token=", "key=", "password=", "secret=", "credential="),
             rf"[?&](?i:{_QUERIED})=({_STILL}[^&\s'\"<>]{{8,4096}})",
         ),
-        (("password=",), r"(?i:\bpassword)=((?!\[hidden: )[^;\s'\"]+)"),  # key=value connection strings
-        (("accountkey=", "accesskey="), r"(?i:\b(?:shared)?(?:account|access)key)=([A-Za-z0-9+/=]{20,})"),
+        (
+            ("password=",),
+            r"(?i:\bpassword)=((?!\[hidden: )[^;\s'\"]+)",
+        ),  # key=value connection strings
+        (
+            ("accountkey=", "accesskey="),
+            r"(?i:\b(?:shared)?(?:account|access)key)=([A-Za-z0-9+/=]{20,})",
+        ),
         (
             ("authorization",),
             rf"(?i:\bauthorization){_IS}(?i:basic|bearer|token)\s+({_STILL}[^\s'\"\\]+)",
@@ -150,7 +159,10 @@ PATTERNS: Final = tuple(
             ("secret_access_key", "secretaccesskey"),
             rf"(?i:secret_?access_?key){_IS}([A-Za-z0-9/+]{{40}})",
         ),
-        (("gho_", "ghp_", "ghr_", "ghs_", "ghu_"), _BEGINS + r"gh[oprsu]_" + _run("[A-Za-z0-9]", 16)),  # GitHub
+        (
+            ("gho_", "ghp_", "ghr_", "ghs_", "ghu_"),
+            _BEGINS + r"gh[oprsu]_" + _run("[A-Za-z0-9]", 16),
+        ),  # GitHub
         (("github_pat_",), _BEGINS + r"github_pat_" + _run("[A-Za-z0-9_]", 16)),
         (("glpat-",), _BEGINS + r"glpat-" + _run(_BASE64URL, 16)),  # GitLab
         (("sk-",), _BEGINS + r"sk-" + _run(_BASE64URL, 16)),  # model providers
@@ -163,7 +175,10 @@ PATTERNS: Final = tuple(
         (("hooks.slack.com/",), r"(?<=hooks\.slack\.com/)[A-Za-z]+/" + _run("[A-Za-z0-9/_-]", 16)),
         (("npm_",), _BEGINS + r"npm_" + _run("[A-Za-z0-9]", 30)),
         (("pypi-",), _BEGINS + r"pypi-" + _run(_BASE64URL, 30)),
-        (("sk_live_", "sk_test_", "rk_live_"), _BEGINS + r"[sr]k_(?:live|test)_" + _run("[A-Za-z0-9]", 16)),  # Stripe
+        (
+            ("sk_live_", "sk_test_", "rk_live_"),
+            _BEGINS + r"[sr]k_(?:live|test)_" + _run("[A-Za-z0-9]", 16),
+        ),  # Stripe
         (
             ("eyj",),
             rf"{_BEGINS}(?<![_-])eyJ{_run(_BASE64URL, 8)}\.eyJ{_run(_BASE64URL, 8)}\.{_run(_BASE64URL, 0)}",
@@ -196,7 +211,9 @@ _ANSI = re.compile(r"\x1b\[[0-9;:?]*[A-Za-z]")
 _AROUND_BYTES: Final = (_AROUND_LINES + "\n").encode()
 _NUMBER = re.compile(r"[0-9.]+")
 _LIKE_WORD = re.compile(r"[A-Za-z]+|[0-9][0-9.]*")
-_PAIR = re.compile(r"(?i:\b[\w-]*(?:password|pwd|secret|key|token|bearer|basic|sig))[=: ]\s*([^;,&\s]+)")
+_PAIR = re.compile(
+    r"(?i:\b[\w-]*(?:password|pwd|secret|key|token|bearer|basic|sig))[=: ]\s*([^;,&\s]+)"
+)
 _CUT_BEHIND = ("...", "…", "\n", "\r", "[...", "<...", " ...")
 _CUT_BEFORE = ("...", "…", "\n", "\r", "...]", "...>", "... ")
 """What stands around the part of a text that was cut."""
@@ -248,10 +265,19 @@ class _Finder:
         if not self._by_start:
             return []
         if len(text) < LONG:
-            starts = {text[place : place + self._width] for place in range(len(text) - self._width + 1)}
+            starts = {
+                text[place : place + self._width] for place in range(len(text) - self._width + 1)
+            }
         else:
-            starts = {start for place in range(0, len(text), PART) for start in self._perhaps(text, place)}
-        return [key for start in starts & self._by_start.keys() for key in self._by_start[start] if key in text]
+            starts = {
+                start for place in range(0, len(text), PART) for start in self._perhaps(text, place)
+            }
+        return [
+            key
+            for start in starts & self._by_start.keys()
+            for key in self._by_start[start]
+            if key in text
+        ]
 
     def _perhaps(self, text: bytes, place: int) -> Iterator[bytes]:
         """Beginnings of what is looked for, and a few others, in a part of a long text."""
@@ -276,11 +302,15 @@ class _Finder:
             first = first & np.uint32(0xFFFFFF)
         numbers = first * np.uint32(2654435761)
         if self._width > 4:
-            numbers += np.ndarray((places,), "<u2", padded, self._width - 2, (1,)) * np.uint32(0x9E370000 + 40503)
+            numbers += np.ndarray((places,), "<u2", padded, self._width - 2, (1,)) * np.uint32(
+                0x9E370000 + 40503
+            )
         return numbers >> np.uint32(16)
 
 
-_LITERALS: Final = _Finder(dict.fromkeys(literal.encode() for literals, _ in PATTERNS for literal in literals), width=3)
+_LITERALS: Final = _Finder(
+    dict.fromkeys(literal.encode() for literals, _ in PATTERNS for literal in literals), width=3
+)
 
 
 def _patterned(text: str) -> Iterator[tuple[int, int]]:
@@ -302,7 +332,9 @@ class Cleaner:
     and cut where the text says so or ends.
     """
 
-    def __init__(self, env: Mapping[str, str] | None = None, pass_env: Collection[str] = ()) -> None:
+    def __init__(
+        self, env: Mapping[str, str] | None = None, pass_env: Collection[str] = ()
+    ) -> None:
         """Take the variables that may be secrets: those that look so, and those that `pass_env` names."""
         self._env, self._pass_env = dict(env or {}), frozenset(pass_env)
         secrets = {
@@ -331,16 +363,26 @@ class Cleaner:
         forms = self._perhaps_in(text)
         squeezed = None
         for form in forms:
-            spans += [(start, end, form.name) for start, end in _places(text, form.text, is_word=form.is_word)]
+            spans += [
+                (start, end, form.name)
+                for start, end in _places(text, form.text, is_word=form.is_word)
+            ]
             if form.may_be_cut:
                 spans += [(start, end, form.name) for start, end in _cut_places(text, form.text)]
             if form.squeezed and ("\n" in text or "\x1b" in text):
                 squeezed = squeezed or _squeeze(text)
                 joined, starts, lengths = squeezed
                 for start, end in _places(joined, form.squeezed, is_word=form.is_word):
-                    first, last = bisect_right(lengths, start) - 1, bisect_right(lengths, end - 1) - 1
+                    first, last = (
+                        bisect_right(lengths, start) - 1,
+                        bisect_right(lengths, end - 1) - 1,
+                    )
                     spans.append(
-                        (starts[first] + start - lengths[first], starts[last] + end - lengths[last], form.name)
+                        (
+                            starts[first] + start - lengths[first],
+                            starts[last] + end - lengths[last],
+                            form.name,
+                        )
                     )
         return _without(text, spans) if spans else text
 
@@ -400,14 +442,22 @@ def _pieces(name: str, value: str) -> Iterator[str]:
         if Path(value).exists():
             return
     parts = [value, value.strip()]
-    parts += [line.strip() for line in value.splitlines() if len(line.strip()) >= 20 and "-----" not in line]
+    parts += [
+        line.strip()
+        for line in value.splitlines()
+        if len(line.strip()) >= 20 and "-----" not in line
+    ]
     parts += [found[1] for found in _PAIR.finditer(value)]
     with suppress(ValueError):
         password = urlsplit(value).password
         parts += [] if password is None else [password]
     with suppress(ValueError, RecursionError):
         held = json.loads(value) if value.lstrip().startswith(("{", "[")) else None
-        parts += [text for key, text in _leaves(held) if looks_secret(key, text) and not text.startswith("http")]
+        parts += [
+            text
+            for key, text in _leaves(held)
+            if looks_secret(key, text) and not text.startswith("http")
+        ]
     for part in dict.fromkeys(parts):
         if len(part) >= SHORTEST and not _SWITCH.fullmatch(part) and not _is_common(name, part):
             yield part
@@ -467,7 +517,9 @@ def _forms(name: str, value: str) -> Iterator[_Form]:
     may_be_cut = not is_word and "://" not in value and not value.startswith("/")
     forms = [_Form(name=name, text=value, is_word=is_word, may_be_cut=may_be_cut)]
     if not is_word:
-        forms += [_Form(name=name, text=form) for form in _encoded(value) if len(form) >= SHORTEST_WITHIN]
+        forms += [
+            _Form(name=name, text=form) for form in _encoded(value) if len(form) >= SHORTEST_WITHIN
+        ]
     yield from (form for form in forms if len(_flat(form.text)) >= SHORTEST)
 
 
@@ -515,7 +567,9 @@ def _cut_places(text: str, value: str) -> Iterator[tuple[int, int]]:
     start = text.find(value[:seed])
     while start >= 0:
         end = start + _common(text[start : start + len(value)], value)
-        if (end == len(text) or text.startswith(_CUT_BEHIND, end)) and _LIKE_TOKEN.match(text[start:end]):
+        if (end == len(text) or text.startswith(_CUT_BEHIND, end)) and _LIKE_TOKEN.match(
+            text[start:end]
+        ):
             yield start, end
         start = text.find(value[:seed], end)
     end = text.find(value[-seed:]) + seed
@@ -530,7 +584,14 @@ def _cut_places(text: str, value: str) -> Iterator[tuple[int, int]]:
 
 def _common(text: str, value: str) -> int:
     """With how many characters both begin."""
-    return next((place for place, (one, other) in enumerate(zip(text, value, strict=False)) if one != other), len(text))
+    return next(
+        (
+            place
+            for place, (one, other) in enumerate(zip(text, value, strict=False))
+            if one != other
+        ),
+        len(text),
+    )
 
 
 def _squeeze(text: str) -> tuple[str, list[int], list[int]]:

@@ -56,7 +56,9 @@ class Side(Record):
 
     def gpu_models(self) -> frozenset[str]:
         """Return the models of its GPUs; none where they are not known."""
-        return self.gpus if self.machine is None else frozenset(gpu.name for gpu in self.machine.gpus)
+        return (
+            self.gpus if self.machine is None else frozenset(gpu.name for gpu in self.machine.gpus)
+        )
 
     def medians(self) -> dict[Metric, float]:
         """Return the median over the runs of every metric that there is."""

@@ -38,7 +38,9 @@ def tuning(env: Mapping[str, str], *, places: Iterable[str] = ()) -> dict[str, s
     }
 
 
-def differing(then: Iterable[Mapping[str, str] | None], now: Mapping[str, str] | None) -> str | None:
+def differing(
+    then: Iterable[Mapping[str, str] | None], now: Mapping[str, str] | None
+) -> str | None:
     """Name the variables that were set in another way each time before; None where none was, or that is not known.
 
     The newest of `then` comes last.
@@ -51,7 +53,9 @@ def differing(then: Iterable[Mapping[str, str] | None], now: Mapping[str, str] |
         for name in sorted({*now, *known[-1]})
         if all(one.get(name) != now.get(name) for one in known)
     ]
-    return f"Environment variables are not those of the baseline: {'; '.join(told)}" if told else None
+    return (
+        f"Environment variables are not those of the baseline: {'; '.join(told)}" if told else None
+    )
 
 
 def _set(value: str | None) -> str:

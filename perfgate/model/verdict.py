@@ -80,7 +80,9 @@ class MetricVerdict(Record):
 
         Of what is neither open nor held to a budget, 0. A count has no budget: one that is open rose in every run.
         """
-        if self.outcome is not Outcome.INCONCLUSIVE and (self.outcome is not None or self.budget is None):
+        if self.outcome is not Outcome.INCONCLUSIVE and (
+            self.outcome is not None or self.budget is None
+        ):
             return 0.0
         estimate = self.change if self.estimate is None else self.estimate
         if METRICS[self.metric].kind is Kind.COUNT or estimate is None or self.budget is None:
@@ -243,7 +245,9 @@ class Verdict(Record):
         fewest = FEWEST_TO_PASS if self.duet is None else FEWEST_TO_JUDGE
         return self.outcome is Outcome.INCONCLUSIVE and self.compared < fewest
 
-    def opens(self, *, on_inconclusive: OnInconclusive = OnInconclusive.FAIL, on_new: OnNew = OnNew.FAIL) -> bool:
+    def opens(
+        self, *, on_inconclusive: OnInconclusive = OnInconclusive.FAIL, on_new: OnNew = OnNew.FAIL
+    ) -> bool:
         """Whether it lets the build pass: by its outcome and the settings, and no open loss is too large for them."""
         may = opens_gate(self.outcome, on_inconclusive=on_inconclusive, on_new=on_new)
         return may and not self.too_few_runs and not self.beyond

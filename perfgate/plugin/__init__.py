@@ -15,18 +15,30 @@ import pytest
 from perfgate.workload import declaration_of
 
 OPTIONS = (
-    ("--perfgate-runs", {"metavar": "N", "help": "runs of the first look (default: 3, or [tool.perfgate] runs)"}),
+    (
+        "--perfgate-runs",
+        {"metavar": "N", "help": "runs of the first look (default: 3, or [tool.perfgate] runs)"},
+    ),
     (
         "--perfgate-max-runs",
-        {"metavar": "N", "help": "runs of a workload after which it is INCONCLUSIVE, a duet's included (default: 29)"},
+        {
+            "metavar": "N",
+            "help": "runs of a workload after which it is INCONCLUSIVE, a duet's included (default: 29)",
+        },
     ),
     (
         "--perfgate-time-budget",
-        {"metavar": "SECONDS", "help": "time that the whole gate has: a workload it comes to later is NOT_MEASURED"},
+        {
+            "metavar": "SECONDS",
+            "help": "time that the whole gate has: a workload it comes to later is NOT_MEASURED",
+        },
     ),
     (
         "--perfgate-against",
-        {"metavar": "REV", "help": "compare with another commit, run alternately, instead of with the baselines"},
+        {
+            "metavar": "REV",
+            "help": "compare with another commit, run alternately, instead of with the baselines",
+        },
     ),
     (
         "--perfgate-budget",
@@ -37,13 +49,22 @@ OPTIONS = (
         },
     ),
     ("--perfgate-timeout", {"metavar": "SECONDS", "help": "time limit of one run (default: 600)"}),
-    ("--perfgate-new", {"metavar": "fail|allow", "help": "what a workload without a baseline does (default: fail)"}),
+    (
+        "--perfgate-new",
+        {
+            "metavar": "fail|allow",
+            "help": "what a workload without a baseline does (default: fail)",
+        },
+    ),
     (
         "--perfgate-inconclusive",
         {"metavar": "warn|fail", "help": "what an INCONCLUSIVE workload does (default: fail)"},
     ),
     ("--perfgate-shard", {"metavar": "I/N", "help": "gate the I-th of N parts of the workloads"}),
-    ("--perfgate-label", {"metavar": "TEXT", "help": "what to call this gate among others that it is merged with"}),
+    (
+        "--perfgate-label",
+        {"metavar": "TEXT", "help": "what to call this gate among others that it is merged with"},
+    ),
     (
         "--perfgate-machine",
         {
@@ -52,12 +73,24 @@ OPTIONS = (
         },
     ),
     ("--perfgate-nsys", {"metavar": "PATH", "help": "the nsys program (default: search for it)"}),
-    ("--perfgate-json", {"metavar": "FILE", "help": "write verdicts and measurements to FILE as JSON"}),
-    ("--perfgate-html", {"metavar": "FILE", "help": "write a page with plots and timelines to FILE"}),
-    ("--perfgate-page-data", {"metavar": "FILE", "help": "write what such a page is made of to FILE as JSON"}),
+    (
+        "--perfgate-json",
+        {"metavar": "FILE", "help": "write verdicts and measurements to FILE as JSON"},
+    ),
+    (
+        "--perfgate-html",
+        {"metavar": "FILE", "help": "write a page with plots and timelines to FILE"},
+    ),
+    (
+        "--perfgate-page-data",
+        {"metavar": "FILE", "help": "write what such a page is made of to FILE as JSON"},
+    ),
     (
         "--perfgate-markdown",
-        {"metavar": "FILE", "help": "append verdicts to FILE as Markdown, such as $GITHUB_STEP_SUMMARY"},
+        {
+            "metavar": "FILE",
+            "help": "append verdicts to FILE as Markdown, such as $GITHUB_STEP_SUMMARY",
+        },
     ),
 )
 """Options that only mean something under --perfgate: flag, arguments of argparse."""
@@ -120,11 +153,15 @@ def pytest_load_initial_conftests(
     given = early_config.known_args_namespace
     if getattr(given, "perfgate", False):
         importlib.import_module("perfgate.plugin.cleaned").clean_standard_streams()
-        importlib.import_module("perfgate.plugin.exits").hold_exits(partial(_told_status, early_config))
+        importlib.import_module("perfgate.plugin.exits").hold_exits(
+            partial(_told_status, early_config)
+        )
         importlib.import_module("perfgate.plugin.handed_on").note_early(early_config, parser, args)
         importlib.import_module("perfgate.plugin.typed").note_words(early_config, parser)
     elif getattr(given, "perfgate_worker", None):
-        importlib.import_module("perfgate.plugin.handed_on").prepend_addopts(early_config, parser, args)
+        importlib.import_module("perfgate.plugin.handed_on").prepend_addopts(
+            early_config, parser, args
+        )
     yield
     if getattr(given, "perfgate", False):
         early_config.pluginmanager.register(_Outermost())
@@ -152,7 +189,9 @@ class _Outermost:
         except SystemExit as left:
             if left.code:
                 raise
-        status = status or int(importlib.import_module("perfgate.plugin.gate_side").held_status(config))
+        status = status or int(
+            importlib.import_module("perfgate.plugin.gate_side").held_status(config)
+        )
         importlib.import_module("perfgate.plugin.exits").hold_exits(partial(int, status))
         return status
 
@@ -165,9 +204,17 @@ def _told_status(config: pytest.Config) -> int | None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Load the side that this process is on."""
-    side = "worker_side" if config.getoption("perfgate_worker") else "gate_side" if config.getoption("perfgate") else ""
+    side = (
+        "worker_side"
+        if config.getoption("perfgate_worker")
+        else "gate_side"
+        if config.getoption("perfgate")
+        else ""
+    )
     if side == "worker_side" and config.getoption("perfgate"):
-        raise pytest.UsageError("--perfgate-worker is what a gate passes to its own runs. Leave it out.")
+        raise pytest.UsageError(
+            "--perfgate-worker is what a gate passes to its own runs. Leave it out."
+        )
     if side:
         # Not pluginmanager.import_plugin: it warns where `perfgate doctor` has imported the side before, to no purpose.
         name = f"perfgate.plugin.{side}"
@@ -177,9 +224,15 @@ def pytest_configure(config: pytest.Config) -> None:
                 "Leave it out, or leave --perfgate out."
             )
         return
-    given = [flag for flag, _ in OPTIONS if config.getoption(flag.removeprefix("--").replace("-", "_")) is not None]
+    given = [
+        flag
+        for flag, _ in OPTIONS
+        if config.getoption(flag.removeprefix("--").replace("-", "_")) is not None
+    ]
     if given:
-        raise pytest.UsageError(f"{given[0]} does nothing without --perfgate. Add --perfgate, or leave it out.")
+        raise pytest.UsageError(
+            f"{given[0]} does nothing without --perfgate. Add --perfgate, or leave it out."
+        )
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -27,11 +27,18 @@ def base_of(config: pytest.Config) -> Base | None:
     try:
         return Base.model_validate_json(Path(file).read_bytes())
     except (OSError, ValidationError) as broken:
-        raise pytest.UsageError(f"--perfgate-base: {file} cannot be read. Leave it out.") from broken
+        raise pytest.UsageError(
+            f"--perfgate-base: {file} cannot be read. Leave it out."
+        ) from broken
 
 
 def with_base(
-    closing: Closing, base: Base | None, *, machine: Machine | None, known: Collection[str], asks: bool
+    closing: Closing,
+    base: Base | None,
+    *,
+    machine: Machine | None,
+    known: Collection[str],
+    asks: bool,
 ) -> Closing:
     """Keep a gate shut that was loosened, or that has not measured what the base branch has a baseline of.
 

@@ -36,8 +36,16 @@ class Choice:
         """Read it off what was typed."""
         typed = config.stash[TYPED]
         cache = getattr(config, "cache", None)
-        failed = cache.get("cache/lastfailed", {}) if cache is not None and getattr(typed, "lf", False) else {}
-        resumed = cache.get("cache/stepwise", None) if cache is not None and getattr(typed, "stepwise", False) else None
+        failed = (
+            cache.get("cache/lastfailed", {})
+            if cache is not None and getattr(typed, "lf", False)
+            else {}
+        )
+        resumed = (
+            cache.get("cache/stepwise", None)
+            if cache is not None and getattr(typed, "stepwise", False)
+            else None
+        )
         return cls(
             typed=typed,
             here=config.invocation_params.dir,
@@ -92,7 +100,8 @@ class Choice:
         file = None if source is None else (self.root / source).resolve()
         if self._places is not None:
             yield file is not None and any(
-                file.is_relative_to(path) and (not name or workload == name or workload.startswith(f"{name}["))
+                file.is_relative_to(path)
+                and (not name or workload == name or workload.startswith(f"{name}["))
                 for path, name in self._places
             )
         if self.typed.ignore or self.typed.ignore_glob:
@@ -107,7 +116,9 @@ class Choice:
         ways = (file, *file.parents)
         paths = [(self.here / path).resolve() for path in self.typed.ignore or ()]
         globs = [str(self.here / glob) for glob in self.typed.ignore_glob or ()]
-        return any(way in paths or any(fnmatch.fnmatch(str(way), glob) for glob in globs) for way in ways)
+        return any(
+            way in paths or any(fnmatch.fnmatch(str(way), glob) for glob in globs) for way in ways
+        )
 
 
 class _Names:

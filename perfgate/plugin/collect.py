@@ -49,7 +49,9 @@ def may_declare(file: Path) -> bool:
         tree = ast.parse(text)
     except (OSError, SyntaxError, ValueError, RecursionError):
         return True
-    functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+    functions = [
+        node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    ]
     return ("perfgate" in text and "workload" in text) or any(
         function.decorator_list and argument.arg == "steps"
         for function in functions
@@ -66,5 +68,8 @@ def spared_by_timeouts(item: pytest.Item) -> None:
 
 def without_watch(config: pytest.Config) -> None:
     """Call off what pytest's faulthandler would dump, or end the gate with, after `faulthandler_timeout`."""
-    if config.pluginmanager.hasplugin("faulthandler") and float(config.getini("faulthandler_timeout") or 0.0) > 0:
+    if (
+        config.pluginmanager.hasplugin("faulthandler")
+        and float(config.getini("faulthandler_timeout") or 0.0) > 0
+    ):
         faulthandler.cancel_dump_traceback_later()

@@ -16,23 +16,34 @@ from typing import TextIO, cast
 
 import pytest
 
-from perfgate import git
-from perfgate.gate import Closing
-from perfgate.gating import Against, Gate
+from perfgate.gate import Against, Closing, Gate
 from perfgate.model.errors import PerfgateError
 from perfgate.model.loosening import Base
 from perfgate.model.secrets import Cleaner
 from perfgate.model.shard import Shard
 from perfgate.model.told import ToldChoice
 from perfgate.model.workload import Workload
-from perfgate.pages import page_of
+from perfgate.model.workload_file import is_script, scripts_of
 from perfgate.plugin import OPTIONS
 from perfgate.plugin.based import base_of, with_base
 from perfgate.plugin.choice import Choice
 from perfgate.plugin.cleaned import CleanedStream
 from perfgate.plugin.collect import may_declare, spared_by_timeouts
-from perfgate.plugin.handed_on import environment_before, given_starting_options, own_options, restore_process
-from perfgate.plugin.items import CommandCollector, CommandItem, GatedModule, GateShut, Lines, ScriptFile, WorkloadItem
+from perfgate.plugin.handed_on import (
+    environment_before,
+    given_starting_options,
+    own_options,
+    restore_process,
+)
+from perfgate.plugin.items import (
+    CommandCollector,
+    CommandItem,
+    GatedModule,
+    GateShut,
+    Lines,
+    ScriptFile,
+    WorkloadItem,
+)
 from perfgate.plugin.outputs import Outputs
 from perfgate.plugin.progress import Progress
 from perfgate.plugin.refusals import usage_error
@@ -50,8 +61,9 @@ from perfgate.settings import (
     project_within,
     without_effect,
 )
+from perfgate.system import git
+from perfgate.views.pages import page_of
 from perfgate.workload import holds_command, holds_workloads, workload_files
-from perfgate.workload_file import is_script, scripts_of
 
 EXPECTED = pytest.StashKey[Sequence[Workload]]()
 CLOSING = pytest.StashKey[Closing]()
@@ -100,7 +112,9 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     refuse_unreadable_root(config)
     refuse_expanded_root(config)
     if not config.pluginmanager.hasplugin("terminalreporter"):
-        raise usage_error("-p no:terminal: a gate tells its verdicts there. Leave it out; -q says least.")
+        raise usage_error(
+            "-p no:terminal: a gate tells its verdicts there. Leave it out; -q says least."
+        )
     try:
         settings = load_settings(config.rootpath, options_of(config))
         choice = Choice.of(config, workloads=config.rootpath / settings.workloads)
@@ -120,7 +134,9 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     writer = config.get_terminal_writer()
 
     def clean(text: str) -> str:
-        return config.stash[GATE].cleaner.clean(text)  # which comes to know the secrets of workloads
+        return config.stash[GATE].cleaner.clean(
+            text
+        )  # which comes to know the secrets of workloads
 
     writer._file = cast("TextIO", CleanedStream(writer._file, clean))
     config.stash[HIDDEN] = []
@@ -202,8 +218,13 @@ def refuse_misled_root(config: pytest.Config) -> None:
         return
     here = config.invocation_params.dir
     ours = {flag for flag, _ in OPTIONS}
-    words = [*shlex.split(os.environ.get("PYTEST_ADDOPTS", "")), *map(str, config.invocation_params.args)]
-    misleading = [(flag, value) for flag, value in pairwise(words) if flag in ours and (here / value).exists()]
+    words = [
+        *shlex.split(os.environ.get("PYTEST_ADDOPTS", "")),
+        *map(str, config.invocation_params.args),
+    ]
+    misleading = [
+        (flag, value) for flag, value in pairwise(words) if flag in ours and (here / value).exists()
+    ]
     root = find_root(here)
     if misleading and config.rootpath != root:
         flag, value = misleading[0]
@@ -225,7 +246,9 @@ def refuse_part_of_a_project(config: pytest.Config, choice: Choice) -> None:
     if around is None or config.getoption("rootdir") or config.getoption("inifilename"):
         return
     workloads = (around / load_settings(around, {}).workloads).resolve()
-    files = [(config.invocation_params.dir / word.partition("::")[0]).resolve() for word in choice.words]
+    files = [
+        (config.invocation_params.dir / word.partition("::")[0]).resolve() for word in choice.words
+    ]
     if files and not any(file.is_relative_to(workloads) for file in files):
         return
     by = "" if config.inipath is None else f" for its {config.inipath.name}"
@@ -347,7 +370,11 @@ def end_as_on_ctrl_c(config: pytest.Config) -> None:
     """Let SIGTERM and SIGHUP end a gate as Ctrl-C does, or nsys and the workload would outlive it."""
     if threading.current_thread() is not threading.main_thread():
         return
-    ours = [number for number in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(number) is signal.SIG_DFL]
+    ours = [
+        number
+        for number in (signal.SIGTERM, signal.SIGHUP)
+        if signal.getsignal(number) is signal.SIG_DFL
+    ]
 
     def put_back() -> None:
         for number in ours:
@@ -377,7 +404,9 @@ def pytest_collect_file(
         return []
     if holds_workloads(file_path):
         scripts = parent.config.stash[SCRIPTS]
-        if is_script(file_path, scripts, root=parent.config.rootpath) and not may_declare(file_path):
+        if is_script(file_path, scripts, root=parent.config.rootpath) and not may_declare(
+            file_path
+        ):
             return [ScriptFile.from_parent(parent, path=file_path)]
         return [GatedModule.from_parent(parent, path=file_path)]
     if holds_command(file_path):
@@ -414,7 +443,11 @@ def clean_report(report: pytest.CollectReport | pytest.TestReport, cleaner: Clea
 
 def why_skipped(report: pytest.CollectReport | pytest.TestReport) -> str:
     """The reason that a mark, or a call of `pytest.skip`, gives."""
-    told = report.longrepr[2] if isinstance(report.longrepr, tuple) else getattr(report, "wasxfail", "")
+    told = (
+        report.longrepr[2]
+        if isinstance(report.longrepr, tuple)
+        else getattr(report, "wasxfail", "")
+    )
     return " ".join(told.removeprefix("Skipped: ").split())
 
 
@@ -426,7 +459,9 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 
 
 @pytest.hookimpl(trylast=True)
-def pytest_collection_modifyitems(session: pytest.Session, config: pytest.Config, items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(
+    session: pytest.Session, config: pytest.Config, items: list[pytest.Item]
+) -> None:
     """Leave what falls to other shards to them; after -k and the like, so that every shard has its part of the rest."""
     choose(session)
     shard, chosen = config.stash[SHARD], config.stash[CHOSEN]
@@ -435,7 +470,10 @@ def pytest_collection_modifyitems(session: pytest.Session, config: pytest.Config
     refuse_twins(workloads_of(items))
     if not session.testsfailed:
         refuse_empty(shard, chosen)
-    config.stash[DIVIDED], config.stash[ELSEWHERE] = tuple(sorted(chosen)), chosen - shard.part(chosen)
+    config.stash[DIVIDED], config.stash[ELSEWHERE] = (
+        tuple(sorted(chosen)),
+        chosen - shard.part(chosen),
+    )
     others = [item for item in items if id_of(item) in config.stash[ELSEWHERE]]
     items[:] = [item for item in items if id_of(item) not in config.stash[ELSEWHERE]]
     config.hook.pytest_deselected(items=others)
@@ -451,7 +489,11 @@ def choose(session: pytest.Session) -> None:
 def pytest_report_header(config: pytest.Config) -> list[str]:
     """Say which options of the project's are not heeded."""
     stood = config.stash[STANDING]
-    return [f"perfgate: a gate heeds what is typed on its command line, so not {', '.join(stood)}"] if stood else []
+    return (
+        [f"perfgate: a gate heeds what is typed on its command line, so not {', '.join(stood)}"]
+        if stood
+        else []
+    )
 
 
 def pytest_report_collectionfinish(config: pytest.Config) -> list[str]:
@@ -483,9 +525,14 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     if not session.testsfailed:
         # Again, for only here it keeps pytest from listing them.
         refuse_empty(config.stash[SHARD], {*config.stash[CHOSEN]})
-    left, deselected = here(config) - {workload.id for workload in expected}, config.stash[DESELECTED]
+    left, deselected = (
+        here(config) - {workload.id for workload in expected},
+        config.stash[DESELECTED],
+    )
     dropped = [item.workload for name, item in config.stash[COLLECTED].items() if name in left]
-    config.stash[SKIPPED] |= {name: DESELECTED_BY_HOOK for name in sorted(left) if name in deselected}
+    config.stash[SKIPPED] |= {
+        name: DESELECTED_BY_HOOK for name in sorted(left) if name in deselected
+    }
     config.stash[EXPECTED] = (*expected, *dropped)
     config.stash[GATE].expect(config.stash[EXPECTED], elsewhere=config.stash[ELSEWHERE])
 
@@ -526,7 +573,11 @@ def pytest_runtest_makereport(
     clean_report(report, item.config.stash[GATE].cleaner)
     if report.skipped and isinstance(item, WorkloadItem | CommandItem):
         item.config.stash[SKIPPED][item.workload.id] = why_skipped(report)
-    if hasattr(report, "wasxfail") and call.excinfo is not None and isinstance(call.excinfo.value, GateShut):
+    if (
+        hasattr(report, "wasxfail")
+        and call.excinfo is not None
+        and isinstance(call.excinfo.value, GateShut)
+    ):
         item.config.stash[HIDDEN].append(call.excinfo.value.verdict.workload)
     return report
 
@@ -569,7 +620,9 @@ def close_gate(session: pytest.Session) -> None:
 
     def documented(told: Closing) -> GateDocument:
         status = max(ended, told.exit_status)
-        return telling.document(told, exit_status=status, shard=told_shard(config), choice=chosen_part(config))
+        return telling.document(
+            told, exit_status=status, shard=told_shard(config), choice=chosen_part(config)
+        )
 
     paged = partial(page_of, shelf=telling.shelf, cleaner=gate.cleaner)
     config.stash[CLOSING] = config.stash[OUTPUTS].write(documented, closing, paged)
@@ -613,7 +666,9 @@ def told_shard(config: pytest.Config) -> DocumentShard | None:
     if shard is None:
         return None
     skipped = tuple(sorted(name for name in config.stash[SKIPPED] if name not in judged))
-    return DocumentShard(index=shard.index, of=shard.of, workloads=config.stash[DIVIDED], skipped=skipped)
+    return DocumentShard(
+        index=shard.index, of=shard.of, workloads=config.stash[DIVIDED], skipped=skipped
+    )
 
 
 def asks_for_orphans(shard: Shard | None, skipped_files: dict[str, str]) -> bool:
@@ -631,10 +686,15 @@ def with_exit_status(closing: Closing, status: int, *, broken: Sequence[str] = (
         return Closing(opens=False, shut_by=(why, *closing.shut_by))
     if not closing.opens or status == pytest.ExitCode.OK:
         return closing
-    return Closing(opens=False, shut_by=(f"pytest failed beside the workloads, see above (exit status {int(status)})",))
+    return Closing(
+        opens=False,
+        shut_by=(f"pytest failed beside the workloads, see above (exit status {int(status)})",),
+    )
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, exitstatus: int, config: pytest.Config) -> None:
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, exitstatus: int, config: pytest.Config
+) -> None:
     """Say whether the gate is open."""
     closing = config.stash.get(CLOSING, None)
     if closing is None:

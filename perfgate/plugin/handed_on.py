@@ -16,8 +16,8 @@ from pathlib import Path
 
 import pytest
 
-from perfgate.addopts import addopts_in_force, starting_options
-from perfgate.worker import ProjectFiles
+from perfgate.execute.addopts import addopts_in_force, starting_options
+from perfgate.execute.worker import ProjectFiles
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,10 +67,16 @@ def prepend_addopts(config: pytest.Config, parser: pytest.Parser, words: list[st
     words[:0] = _with_values(said, _own_among(config, parser, said))
 
 
-def _own_among(config: pytest.Config, parser: pytest.Parser, words: Sequence[str]) -> frozenset[str]:
+def _own_among(
+    config: pytest.Config, parser: pytest.Parser, words: Sequence[str]
+) -> frozenset[str]:
     """Options among the words that nobody has declared yet, or a plugin of the project has."""
     _, unknown = parser.parse_known_and_unknown_args(list(words))
-    own = {word for word in unknown if _is_option(word) and word.partition("=")[0] not in NOT_IN_WORKERS}
+    own = {
+        word
+        for word in unknown
+        if _is_option(word) and word.partition("=")[0] not in NOT_IN_WORKERS
+    }
     return frozenset(own | _of_own_plugins(config, words))
 
 
@@ -113,14 +119,22 @@ def _of_own_plugins(config: pytest.Config, words: Sequence[str]) -> set[str]:
     manager = config.pluginmanager
     named = [manager.get_plugin(name) for name in config.known_args_namespace.plugins]
     files = ProjectFiles(config.rootpath)
-    within = [plugin for plugin in named if files.relative(getattr(plugin, "__file__", None)) is not None]
-    own = [found for plugin in within if (found := getattr(plugin, "pytest_addoption", None)) is not None]
+    within = [
+        plugin for plugin in named if files.relative(getattr(plugin, "__file__", None)) is not None
+    ]
+    own = [
+        found
+        for plugin in within
+        if (found := getattr(plugin, "pytest_addoption", None)) is not None
+    ]
     if not own:
         return set()
     scratch = pytest.Parser(_ispytest=True)
     given = {"parser": scratch, "pluginmanager": manager}
     for declare in own:
-        declare(**{name: given[name] for name in inspect.signature(declare).parameters if name in given})
+        declare(
+            **{name: given[name] for name in inspect.signature(declare).parameters if name in given}
+        )
     _, unknown = scratch.parse_known_and_unknown_args(list(words))
     return {word for word in words if _is_option(word)} - {*unknown, "--"}
 
@@ -141,7 +155,11 @@ def _is_number(word: str) -> bool:
 def own_options(config: pytest.Config) -> list[str]:
     """The given words of options that a conftest or a plugin of the project declares, each with its values."""
     early = config.stash.get(EARLY, None)
-    return [] if early is None else _with_values(early.words, early.own, files=config.option.file_or_dir)
+    return (
+        []
+        if early is None
+        else _with_values(early.words, early.own, files=config.option.file_or_dir)
+    )
 
 
 def compared_options(config: pytest.Config) -> dict[str, str]:
@@ -153,7 +171,11 @@ def compared_options(config: pytest.Config) -> dict[str, str]:
     early = config.stash.get(EARLY, None)
     names = sorted({word.partition("=")[0] for word in (() if early is None else early.own)})
     values = {name: str(config.getoption(name, None)) for name in names}
-    return {name: _without_secrets(value) for name, value in values.items() if not Path(value).is_absolute()}
+    return {
+        name: _without_secrets(value)
+        for name, value in values.items()
+        if not Path(value).is_absolute()
+    }
 
 
 def digest(text: str) -> str:
@@ -166,7 +188,9 @@ def _without_secrets(value: str) -> str:
     return value if value in ("True", "False", "None") or _is_number(value) else digest(value)
 
 
-def _with_values(words: Iterable[str], own: frozenset[str], files: Iterable[object] = ()) -> list[str]:
+def _with_values(
+    words: Iterable[str], own: frozenset[str], files: Iterable[object] = ()
+) -> list[str]:
     """Some options, each with what follows it: its values, unless pytest took them for files in the end."""
     left = [str(file) for file in files]
     handed: list[str] = []

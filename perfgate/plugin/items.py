@@ -17,6 +17,7 @@ from perfgate.model.metric import Metric
 from perfgate.model.secrets import Cleaner
 from perfgate.model.verdict import Verdict
 from perfgate.model.workload import Workload
+from perfgate.model.workload_file import read_workload_file
 from perfgate.plugin.collect import WorkloadModule, without_watch
 from perfgate.plugin.handed_on import compared_options
 from perfgate.plugin.parameters import parameters_of
@@ -24,7 +25,6 @@ from perfgate.plugin.telling import GATE, TELLING
 from perfgate.render.page import inert_message, uncommanding
 from perfgate.settings import check_budgets, invalid_value
 from perfgate.workload import MARK, declaration_of
-from perfgate.workload_file import read_workload_file
 
 if TYPE_CHECKING:
     from _pytest._code.code import TerminalRepr, TracebackStyle
@@ -107,7 +107,9 @@ class GatedModule(WorkloadModule):
             raise self.CollectError(inert_message(told)) from None
         except PerfgateError as invalid:
             raise self.CollectError(inert_message(str(invalid))) from None
-        return [self._gated(item) for item in super().collect() if isinstance(item, pytest.Function)]
+        return [
+            self._gated(item) for item in super().collect() if isinstance(item, pytest.Function)
+        ]
 
     def _gated(self, function: pytest.Function) -> WorkloadItem:
         item: WorkloadItem = WorkloadItem.from_parent(
@@ -123,7 +125,11 @@ class GatedModule(WorkloadModule):
 
     @property
     def _source(self) -> str:
-        return self.path.relative_to(self.config.rootpath).as_posix() if _below(self) else str(self.path)
+        return (
+            self.path.relative_to(self.config.rootpath).as_posix()
+            if _below(self)
+            else str(self.path)
+        )
 
     def _line(self, function: pytest.Function) -> int | None:
         """Where the function stands in this file, from 0; None where another file makes it."""
@@ -182,7 +188,9 @@ class CommandCollector(pytest.File):
         """Read the file."""
         gate = self.config.stash[GATE]
         try:
-            workload = read_workload_file(self.path, root=self.config.rootpath, settings=gate.settings)
+            workload = read_workload_file(
+                self.path, root=self.config.rootpath, settings=gate.settings
+            )
         except PerfgateError as invalid:
             raise self.CollectError(inert_message(str(invalid))) from None
         item: CommandItem = CommandItem.from_parent(self, name=workload.id)
@@ -224,7 +232,9 @@ def _marked_in(outer: type, *, besides: Collection[int]) -> Iterator[str]:
     for name, held in vars(outer).items():
         if inspect.isclass(held) and held.__qualname__.startswith(f"{outer.__qualname__}."):
             yield from (f"{name}.{inner}" for inner in _marked_in(held, besides=besides))
-        elif id(held) not in besides and declaration_of(getattr(held, "__func__", held)) is not None:
+        elif (
+            id(held) not in besides and declaration_of(getattr(held, "__func__", held)) is not None
+        ):
             yield name
 
 

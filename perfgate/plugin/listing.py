@@ -66,7 +66,9 @@ class _Declarations:
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_finish(self) -> None:
         """Take them with their marks, to which a hook may have added."""
-        self.found = tuple(Declared(workload=item.workload, skipped=_why_skipped(item)) for item in self._items)
+        self.found = tuple(
+            Declared(workload=item.workload, skipped=_why_skipped(item)) for item in self._items
+        )
 
 
 def _why_skipped(item: pytest.Item) -> str | None:
@@ -115,7 +117,13 @@ def _collect(root: Path, listener: object, options: Sequence[str] = ()) -> None:
         sys.path.append(str(root))
     with redirect_stdout(said), redirect_stderr(said), tempfile.TemporaryDirectory() as cache:
         # pytest's cache is not switched off: `addopts` may have its options, such as --lf.
-        arguments = ["--perfgate", "--collect-only", "-q", f"--override-ini=cache_dir={cache}", f"--rootdir={root}"]
+        arguments = [
+            "--perfgate",
+            "--collect-only",
+            "-q",
+            f"--override-ini=cache_dir={cache}",
+            f"--rootdir={root}",
+        ]
         arguments += options
         # This process has imported perfgate before pytest could, which a project may have made an error.
         arguments += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]

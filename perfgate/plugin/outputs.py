@@ -47,8 +47,36 @@ HOLDS: Final[Mapping[Form, str]] = {
 """What a file may hold that is written over."""
 SPOILT: Final = frozenset(
     {
-        *(".py", ".pyi", ".ipynb", ".sh", ".c", ".cc", ".cpp", ".cu", ".cuh", ".h", ".hpp", ".rs", ".js", ".ts"),
-        *(".json", ".jsonl", ".toml", ".yaml", ".yml", ".ini", ".cfg", ".xml", ".html", ".htm", ".css", ".csv"),
+        *(
+            ".py",
+            ".pyi",
+            ".ipynb",
+            ".sh",
+            ".c",
+            ".cc",
+            ".cpp",
+            ".cu",
+            ".cuh",
+            ".h",
+            ".hpp",
+            ".rs",
+            ".js",
+            ".ts",
+        ),
+        *(
+            ".json",
+            ".jsonl",
+            ".toml",
+            ".yaml",
+            ".yml",
+            ".ini",
+            ".cfg",
+            ".xml",
+            ".html",
+            ".htm",
+            ".css",
+            ".csv",
+        ),
     }
 )
 """Suffixes of files that Markdown is not added to, if they hold anything."""
@@ -73,7 +101,9 @@ class Outputs:
             pytest.UsageError: a file cannot be written there, or holds what would be lost.
         """
         given = {
-            form: config.getoption(f"perfgate_{form.replace('-', '_')}") for form in Form if form is not Form.JUNIT
+            form: config.getoption(f"perfgate_{form.replace('-', '_')}")
+            for form in Form
+            if form is not Form.JUNIT
         }
         if nameless := [form for form, file in given.items() if file == ""]:
             raise usage_error(
@@ -81,9 +111,13 @@ class Outputs:
                 "out."
             )
         folder = config.invocation_params.dir
-        found = cls(files={form: folder / file for form, file in given.items() if file}, flag="--perfgate-")
+        found = cls(
+            files={form: folder / file for form, file in given.items() if file}, flag="--perfgate-"
+        )
         junit = config.getoption("xmlpath", None)
-        refusal = found.refusal(pytests={} if not junit else {folder / junit: "pytest's --junit-xml"})
+        refusal = found.refusal(
+            pytests={} if not junit else {folder / junit: "pytest's --junit-xml"}
+        )
         if refusal:
             raise usage_error(refusal)
         return found
@@ -95,9 +129,7 @@ class Outputs:
         """
         for form, file in self.files.items():
             if not _can_be_written(file):
-                return (
-                    f"{self.flag}{form}: {file} cannot be written. Give it a file in a folder that can be written to."
-                )
+                return f"{self.flag}{form}: {file} cannot be written. Give it a file in a folder that can be written to."
         for form, file in self.files.items():
             if form in HOLDS and file.is_file() and not _may_be_replaced(form, file):
                 return (
@@ -132,14 +164,18 @@ class Outputs:
             closing: what the gate has come to.
             gathered: what the page shows of it.
         """
-        replaced: dict[Form, Path] = {form: file for form, file in self.files.items() if form is not Form.MARKDOWN}
+        replaced: dict[Form, Path] = {
+            form: file for form, file in self.files.items() if form is not Form.MARKDOWN
+        }
         closing = self._written(replaced, documented, closing, gathered)
         appended = self.files.get(Form.MARKDOWN)
         if appended is not None:
             try:
                 self._write(Form.MARKDOWN, appended, gate_markdown(documented(closing)), mode="a")
             except StoreFailed as refused:
-                left = {form: file for form, file in replaced.items() if not _is_refused(file, closing)}
+                left = {
+                    form: file for form, file in replaced.items() if not _is_refused(file, closing)
+                }
                 closing = self._written(left, documented, _shut(closing, refused), gathered)
         return closing
 
@@ -211,7 +247,9 @@ def _can_be_written(file: Path) -> bool:
 def _would_be_spoilt(file: Path) -> bool:
     """Whether a file holds what is something else by its name, such as code, or a baseline."""
     try:
-        return file.resolve().suffix.lower() in SPOILT and file.is_file() and file.stat().st_size > 0
+        return (
+            file.resolve().suffix.lower() in SPOILT and file.is_file() and file.stat().st_size > 0
+        )
     except OSError:
         return False  # that it cannot be written is told by itself
 
@@ -219,14 +257,20 @@ def _would_be_spoilt(file: Path) -> bool:
 def _may_be_replaced(form: Form, file: Path) -> bool:
     """Whether a file's content is nothing to be sorry for: one that was written in this form before, or nothing."""
     try:
-        content = file.read_bytes() if file.stat().st_size <= LARGEST_REPLACED else b"too large to be ours"
+        content = (
+            file.read_bytes()
+            if file.stat().st_size <= LARGEST_REPLACED
+            else b"too large to be ours"
+        )
     except OSError:
         return False
     match form:
         case Form.HTML:
             return is_page_or_empty(content)
         case Form.JUNIT:
-            return not content.strip() or (content.lstrip().startswith(b"<?xml") and b"<testsuite" in content[:4096])
+            return not content.strip() or (
+                content.lstrip().startswith(b"<?xml") and b"<testsuite" in content[:4096]
+            )
         case Form.JSON | Form.PAGE_DATA:
             return _is_json_of_ours_or_empty(content)
         case Form.MARKDOWN:
@@ -237,7 +281,9 @@ def _may_be_replaced(form: Form, file: Path) -> bool:
 
 def is_page_or_empty(content: bytes) -> bool:
     """Whether a file's content is nothing to be sorry for: an older page, or nothing."""
-    return not content or (content.lstrip().lower().startswith(b"<!doctype html") and b"perfgate" in content[:4096])
+    return not content or (
+        content.lstrip().lower().startswith(b"<!doctype html") and b"perfgate" in content[:4096]
+    )
 
 
 def _is_json_of_ours_or_empty(content: bytes) -> bool:

@@ -139,7 +139,10 @@ class _Teller:
             keys, held = each(values), each(values.values())
             if keys is None or held is None:
                 return None
-            told = {key: self._safe(key.strip("'\""), text) for key, text in zip(keys, held, strict=True)}
+            told = {
+                key: self._safe(key.strip("'\""), text)
+                for key, text in zip(keys, held, strict=True)
+            }
             if None in told.values():
                 return None
             return f"{{{', '.join(f'{key}: {text}' for key, text in sorted(told.items()))}}}"
@@ -178,13 +181,19 @@ class _Teller:
                 return joined("[", value, "]")
             case set() | frozenset():
                 members = each(value)
-                return None if members is None else f"{type(value).__name__}({', '.join(sorted(members))})"
+                return (
+                    None
+                    if members is None
+                    else f"{type(value).__name__}({', '.join(sorted(members))})"
+                )
             case Mapping():
                 return items(value)
             case _ if inspect.isroutine(value) or isinstance(value, type):
                 name, bound = getattr(value, "__qualname__", ""), getattr(value, "__self__", None)
                 is_free = bound is None or inspect.ismodule(bound) or isinstance(bound, type)
-                is_known = is_free and "<lambda>" not in name and not getattr(value, "__closure__", None)
+                is_known = (
+                    is_free and "<lambda>" not in name and not getattr(value, "__closure__", None)
+                )
                 return name if name and is_known else None
             case _:
                 return None
@@ -194,7 +203,11 @@ class _Teller:
         if not path.is_absolute():
             return path.as_posix()
         plain, real = Path(os.path.normpath(path)), Path(os.path.realpath(path))
-        for one, root in ((plain, self.root), (plain, self.root.resolve()), (real, self.root.resolve())):
+        for one, root in (
+            (plain, self.root),
+            (plain, self.root.resolve()),
+            (real, self.root.resolve()),
+        ):
             if one.is_relative_to(root):
                 return one.relative_to(root).as_posix()
         return path.name

@@ -28,9 +28,16 @@ class Suspend(Protocol):
 class Progress:
     """Tells of the runs of one workload after another."""
 
-    def __init__(self, stream: TextIO, *, live: bool, width: int, suspend: Suspend = nullcontext) -> None:
+    def __init__(
+        self, stream: TextIO, *, live: bool, width: int, suspend: Suspend = nullcontext
+    ) -> None:
         self._console = Console(
-            file=stream, width=width, force_terminal=live, highlight=False, emoji=False, soft_wrap=True
+            file=stream,
+            width=width,
+            force_terminal=live,
+            highlight=False,
+            emoji=False,
+            soft_wrap=True,
         )
         self._live = live
         self._suspend = suspend
@@ -56,7 +63,11 @@ class Progress:
     def done(self, title: str, run: Run) -> None:
         """Tell what a run measured."""
         values = run.measured()
-        told = ", ".join(f"{metric} {numbers.value(metric, values[metric])}" for metric in SHOWN if metric in values)
+        told = ", ".join(
+            f"{metric} {numbers.value(metric, values[metric])}"
+            for metric in SHOWN
+            if metric in values
+        )
         self.say(f"{self._shown} {title}: {told} ({run.wall_s:.1f} s)")
 
     def crashed(self, crash: NsysCrashed) -> None:

@@ -12,17 +12,22 @@ from pathlib import Path
 import pytest
 
 from perfgate import __version__
-from perfgate.gate import Closing
-from perfgate.gating import Gate
+from perfgate.gate import Closing, Gate
 from perfgate.model.loosening import Loosening
 from perfgate.model.outcome import Outcome
 from perfgate.model.told import ToldChoice
 from perfgate.model.verdict import Verdict
-from perfgate.pages import Shelf
-from perfgate.render.document import DocumentRun, DocumentShard, DocumentWorkload, GateDocument, declared_at
+from perfgate.render.document import (
+    DocumentRun,
+    DocumentShard,
+    DocumentWorkload,
+    GateDocument,
+    declared_at,
+)
 from perfgate.render.junit import properties
 from perfgate.render.page import Page
 from perfgate.render.text import summary, verdict_table, why_shut
+from perfgate.views.pages import Shelf
 
 GATE = pytest.StashKey[Gate]()
 """The gate of this invocation, in `config.stash`."""
@@ -44,7 +49,9 @@ class Telling:
     @property
     def shelf(self) -> Shelf:
         """Where results and baselines are kept."""
-        return Shelf(root=self.gate.root, store=self.gate.store, baselines=self.gate.settings.baselines)
+        return Shelf(
+            root=self.gate.root, store=self.gate.store, baselines=self.gate.settings.baselines
+        )
 
     def table(self, verdict: Verdict) -> str:
         """One workload's verdict as a table."""
@@ -55,7 +62,9 @@ class Telling:
         """One workload's verdict as JUnit properties."""
         return [(name, value) for name, value in properties(verdict)]
 
-    def summary(self, closing: Closing, *, hidden: Sequence[str] = (), why: str = "", chosen: str = "") -> str:
+    def summary(
+        self, closing: Closing, *, hidden: Sequence[str] = (), why: str = "", chosen: str = ""
+    ) -> str:
         """The terminal summary: tables that nothing above has shown, a line a workload, and what else shuts the gate.
 
         `hidden` are workloads whose failure pytest does not show; `why` comes before all other reasons; `chosen` says
@@ -65,11 +74,14 @@ class Telling:
         tables = [
             self.table(verdict)
             for name, verdict in verdicts.items()
-            if name in hidden or (gate.opens(verdict) and (self.verbose or verdict.outcome is not Outcome.PASSED))
+            if name in hidden
+            or (gate.opens(verdict) and (self.verbose or verdict.outcome is not Outcome.PASSED))
         ]
         judged = {f"{name}: {verdict.outcome}" for name, verdict in verdicts.items()}
         missing = [] if why else [line for line in closing.shut_by if line not in judged]
-        shutting = Counter(verdict.outcome for verdict in verdicts.values() if not gate.opens(verdict))
+        shutting = Counter(
+            verdict.outcome for verdict in verdicts.values() if not gate.opens(verdict)
+        )
         alone = len(missing) == 1 and not shutting
         why = why or why_shut(shutting, missing, place="above")
         closed = summary(
@@ -115,7 +127,9 @@ class Telling:
             choice=choice,
             loosening=self.loosening,
             settings=gate.settings,
-            workloads=tuple(self._documented(name, verdict) for name, verdict in gate.verdicts.items()),
+            workloads=tuple(
+                self._documented(name, verdict) for name, verdict in gate.verdicts.items()
+            ),
         )
         return gate.cleaner.record(document)
 

@@ -55,8 +55,20 @@ HINDERING: Final = {
 SETTING: Final = {
     name: f"--{name.replace('_', '-')}"
     for name in (
-        *("perfgate_runs", "perfgate_max_runs", "perfgate_time_budget", "perfgate_budget", "perfgate_timeout"),
-        *("perfgate_new", "perfgate_inconclusive", "perfgate_machine", "perfgate_against", "perfgate_base"),
+        *(
+            "perfgate_runs",
+            "perfgate_max_runs",
+            "perfgate_time_budget",
+            "perfgate_budget",
+            "perfgate_timeout",
+        ),
+        *(
+            "perfgate_new",
+            "perfgate_inconclusive",
+            "perfgate_machine",
+            "perfgate_against",
+            "perfgate_base",
+        ),
         *("perfgate_nsys", "perfgate_keep_captures"),
     )
 }

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from perfgate import worker
+from perfgate.execute import worker
 from perfgate.model.order import Ending, Order
 from perfgate.plugin.collect import WorkloadModule, spared_by_timeouts
 from perfgate.workload import holds_workloads
@@ -26,10 +26,15 @@ SUBTESTS = pytest.StashKey[list[str]]()
 
 def pytest_configure(config: pytest.Config) -> None:
     """Read the order, and stay near the core it names before anything of the workload is imported."""
-    order = Order.model_validate_json(Path(config.getoption("perfgate_worker")).read_text(encoding="utf-8"))
+    order = Order.model_validate_json(
+        Path(config.getoption("perfgate_worker")).read_text(encoding="utf-8")
+    )
     del config.args[:-1]  # a word of `addopts` that is no option's value
     steps = worker.MeasuredSteps(
-        steps=order.steps, warmup=order.warmup, profiled=worker.profiled(os.environ), bouts=order.bouts
+        steps=order.steps,
+        warmup=order.warmup,
+        profiled=worker.profiled(os.environ),
+        bouts=order.bouts,
     )
     config.stash[ORDER], config.stash[STEPS] = order, steps
     config.stash[SUBTESTS] = []
@@ -40,7 +45,10 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def _before_it_is_loaded(config: pytest.Config, root: Path) -> dict[str, str]:
     """The workload's own file: what it imports takes seconds, in which somebody may edit it."""
-    files = [(config.invocation_params.dir / str(name).partition("::")[0]).resolve() for name in config.args]
+    files = [
+        (config.invocation_params.dir / str(name).partition("::")[0]).resolve()
+        for name in config.args
+    ]
     within = [file for file in files if file.is_file() and file.is_relative_to(root.resolve())]
     return {file.relative_to(root.resolve()).as_posix(): worker.digest_of(file) for file in within}
 
@@ -57,7 +65,9 @@ def pytest_collect_file(
 ) -> Generator[None, list[pytest.Collector], list[pytest.Collector]]:
     """Collect workloads, and nothing else."""
     yield
-    return [WorkloadModule.from_parent(parent, path=file_path)] if holds_workloads(file_path) else []
+    return (
+        [WorkloadModule.from_parent(parent, path=file_path)] if holds_workloads(file_path) else []
+    )
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
@@ -90,7 +100,12 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, o
         status = left.code if isinstance(left.code, int) else int(left.code is not None)
         said = "" if left.code is None else repr(left.code)
         worker.tell(
-            order, steps, Ending.EXITED, message=f"it called sys.exit({said})", exit_status=status, before=before
+            order,
+            steps,
+            Ending.EXITED,
+            message=f"it called sys.exit({said})",
+            exit_status=status,
+            before=before,
         )
         raise
     except BaseException as raised:
@@ -98,7 +113,11 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, o
         raise
     worker.tell(order, steps, Ending.FINISHED, before=before)
     if subtests:
-        failed = "a subtest failed" if len(subtests) == 1 else f"{len(subtests)} subtests failed, the first"
+        failed = (
+            "a subtest failed"
+            if len(subtests) == 1
+            else f"{len(subtests)} subtests failed, the first"
+        )
         worker.tell_failed(order, steps, f"{failed} with {subtests[0]}")
     return result
 
@@ -110,7 +129,9 @@ def _noting_threads() -> Iterator[list[str]]:
     before = threading.excepthook
 
     def note(seen: threading.ExceptHookArgs) -> None:
-        raised.append(_named(seen.exc_value) if seen.exc_value is not None else seen.exc_type.__name__)
+        raised.append(
+            _named(seen.exc_value) if seen.exc_value is not None else seen.exc_type.__name__
+        )
         if before is not threading.__excepthook__:
             # pytest's own says it in a summary, which is off.
             threading.__excepthook__(seen)
@@ -191,7 +212,9 @@ def _tell_of(item: pytest.Item, when: str, raised: BaseException, *, failed: boo
     match when:
         case "setup" if not is_told:
             skipped = isinstance(raised, pytest.skip.Exception)
-            ending, message = (Ending.SKIPPED, str(raised)) if skipped else (Ending.RAISED, _of_fixture(raised))
+            ending, message = (
+                (Ending.SKIPPED, str(raised)) if skipped else (Ending.RAISED, _of_fixture(raised))
+            )
             worker.tell(order, steps, ending, message=message)
         case "call" if failed and not is_told:
             # A subtest's: the workload's own comes after its account.
@@ -206,6 +229,8 @@ def _tell_of(item: pytest.Item, when: str, raised: BaseException, *, failed: boo
 
 def _of_fixture(raised: BaseException) -> str:
     if isinstance(raised, pytest.FixtureLookupError):
-        missing, *known = [line.strip() for line in raised.formatrepr().errorstring.splitlines()[:2]]
+        missing, *known = [
+            line.strip() for line in raised.formatrepr().errorstring.splitlines()[:2]
+        ]
         return f"FixtureLookupError: {missing}{''.join(f' ({line})' for line in known)}"
     return f"in a fixture: {_named(raised)}"

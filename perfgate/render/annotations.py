@@ -36,13 +36,22 @@ def gate_annotations(document: GateDocument, *, prefix: PurePath) -> tuple[str, 
     named = zip(shown_names(document.workloads), document.workloads, strict=True)
     ordered = sorted(named, key=lambda pair: WORST_FIRST.index(pair[1].verdict.outcome))
     errors = [_of(name, one, prefix) for name, one in ordered if not one.opens_gate]
-    errors += [command("error", _plain(reason), title="perfgate: gate shut") for reason in other_reasons(document)]
-    let_in = [(name, one) for name, one in ordered if one.opens_gate and one.verdict.outcome not in PASSING]
+    errors += [
+        command("error", _plain(reason), title="perfgate: gate shut")
+        for reason in other_reasons(document)
+    ]
+    let_in = [
+        (name, one)
+        for name, one in ordered
+        if one.opens_gate and one.verdict.outcome not in PASSING
+    ]
     warnings = [_of(name, one, prefix) for name, one in let_in]
     return (*errors[:MOST], *warnings[:MOST], *_rest(errors, warnings))
 
 
-def command(kind: Kind, message: str, *, title: str = "", file: str = "", line: int | None = None) -> str:
+def command(
+    kind: Kind, message: str, *, title: str = "", file: str = "", line: int | None = None
+) -> str:
     """Return a command that the runner shows a message by; no text can end it, or begin another."""
     given = {"file": file, "line": "" if line is None else str(line), "title": title}
     properties = ",".join(f"{name}={_property(value)}" for name, value in given.items() if value)
@@ -52,7 +61,9 @@ def command(kind: Kind, message: str, *, title: str = "", file: str = "", line: 
 def _of(name: str, one: DocumentWorkload, prefix: PurePath) -> str:
     verdict = one.verdict
     where = (f"{metric}: {told}" for metric, told in verdict.where.items())
-    said = "\n".join(part for part in (verdict.reason, *where, *verdict.caveats, verdict.next_step) if part)
+    said = "\n".join(
+        part for part in (verdict.reason, *where, *verdict.caveats, verdict.next_step) if part
+    )
     file = _file(one.source, prefix)
     return command(
         "warning" if one.opens_gate else "error",
@@ -85,7 +96,9 @@ def _rest(errors: Sequence[str], warnings: Sequence[str]) -> tuple[str, ...]:
     told = [plural(count, f"more {noun}") for count, noun in more if count > 0]
     if not told:
         return ()
-    return (command("notice", f"{' and '.join(told)} in the summary of this job.", title="perfgate"),)
+    return (
+        command("notice", f"{' and '.join(told)} in the summary of this job.", title="perfgate"),
+    )
 
 
 def _data(text: str) -> str:

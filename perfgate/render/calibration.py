@@ -70,7 +70,9 @@ def calibration_text(
     """Return what was found of one workload, and where it was written."""
     page = Page(width=width, colour=colour)
     measured = f"{plural(head.runs, 'unchanged run')} over {plural(head.occasions, 'occasion')}"
-    page.line(Cell(text=inert(head.workload), style="bold"), f": {measured} on {inert(head.machine)}")
+    page.line(
+        Cell(text=inert(head.workload), style="bold"), f": {measured} on {inert(head.machine)}"
+    )
     span = moment(head.first) + (f" to {moment(head.last)}" if head.first != head.last else "")
     page.prose(span, label="measured")
     sees = [
@@ -80,14 +82,22 @@ def calibration_text(
         if row.metric is metric
     ]
     if sees:
-        page.prose(f"The smallest slowdown this gate can see here is {' and '.join(sees)}.", label="sees", style="bold")
+        page.prose(
+            f"The smallest slowdown this gate can see here is {' and '.join(sees)}.",
+            label="sees",
+            style="bold",
+        )
     page.blank()
     page.table(COLUMNS, [_row(row, head) for row in rows])
     page.blank()
     page.prose(
         f"smallest: the loss that a gate of {head.gate_runs} runs tells from noise in half of all cases. "
         f"held: whether a loss of the size of the budget shows with {head.gate_runs} runs, or {head.in_the_end}."
-        + (" pp: percentage points of a step." if any(_spec(row).basis is Basis.STEP for row in rows) else ""),
+        + (
+            " pp: percentage points of a step."
+            if any(_spec(row).basis is Basis.STEP for row in rows)
+            else ""
+        ),
         style="dim",
     )
     for row in rows:
@@ -112,7 +122,9 @@ def _row(row: SpreadRow, head: CalibrationHead) -> Row:
         row.metric.value,
         f"{_hundredths(row.spread.run_sd)} {unit}",
         # Of one occasion the record holds the default, which is no finding.
-        f"{_hundredths(row.spread.occasion_sd)} {unit}" if row.spread.occasions > 1 else "not known",
+        f"{_hundredths(row.spread.occasion_sd)} {unit}"
+        if row.spread.occasions > 1
+        else "not known",
         f"{100 * spec.prior_sd:g}, {100 * spec.occasion_sd:g} {unit}",
         f"{_hundredths(row.smallest)} {unit}",
         _limit(row.budget, row),

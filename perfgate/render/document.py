@@ -132,7 +132,10 @@ def document_text(document: GateDocument, *, largest: int = LARGEST_DOCUMENT) ->
         StoreFailed: there are more workloads than a document holds.
     """
     if len(document.workloads) > MOST_WORKLOADS:
-        raise _too_large(f"there are {len(document.workloads):,} workloads", f"A document holds {MOST_WORKLOADS:,}")
+        raise _too_large(
+            f"there are {len(document.workloads):,} workloads",
+            f"A document holds {MOST_WORKLOADS:,}",
+        )
     for runs in (None, *FEWER_RUNS):
         kept = document if runs is None else _with_runs(document, runs)
         text = json.dumps(_cut(kept.model_dump(mode="json")), indent=2, ensure_ascii=False) + "\n"
@@ -148,7 +151,10 @@ _CUT: Final = " [...] "
 
 def _with_runs(document: GateDocument, most: int) -> GateDocument:
     names = ("runs", "reference_runs", "interleaved_runs")
-    fewer = (one.model_copy(update={name: getattr(one, name)[:most] for name in names}) for one in document.workloads)
+    fewer = (
+        one.model_copy(update={name: getattr(one, name)[:most] for name in names})
+        for one in document.workloads
+    )
     return document.model_copy(update={"workloads": tuple(fewer)})
 
 

@@ -111,10 +111,24 @@ def _rules(page: Page, rules: RuleChanges) -> None:
     told: list[Row] = []
     for row in rules.rows:
         before = row.before
-        then = ("", "") if before is None else (numbers.count(before.count), numbers.milliseconds(before.ms))
+        then = (
+            ("", "")
+            if before is None
+            else (numbers.count(before.count), numbers.milliseconds(before.ms))
+        )
         new = "new" if rules.is_new(row) else ""
         now = (numbers.count(row.now.count), numbers.milliseconds(row.now.ms))
-        told.append((row.rule.value, inert(row.range, longest=LONGEST), then[0], now[0], then[1], now[1], new))
+        told.append(
+            (
+                row.rule.value,
+                inert(row.range, longest=LONGEST),
+                then[0],
+                now[0],
+                then[1],
+                now[1],
+                new,
+            )
+        )
     columns = (
         Column(title="nsys's rule"),
         Column(title="range", flexible=True),
@@ -135,9 +149,19 @@ def _table(page: Page, attribution: Attribution, *, full: bool) -> None:
     rows: list[Row] = [_row(part, attribution, full=full) for part in shown]
     smaller = sum(part.change for part in hidden)
     if matters(smaller, attribution):
-        rows.append((f"({plural(len(hidden), 'smaller part')})", "", "", _signed(attribution.metric, smaller), ""))
+        rows.append(
+            (
+                f"({plural(len(hidden), 'smaller part')})",
+                "",
+                "",
+                _signed(attribution.metric, smaller),
+                "",
+            )
+        )
     if matters(attribution.rest, attribution):
-        rows.append((named_rest(attribution), "", "", _signed(attribution.metric, attribution.rest), ""))
+        rows.append(
+            (named_rest(attribution), "", "", _signed(attribution.metric, attribution.rest), "")
+        )
     columns = (
         Column(title=TITLES[attribution.axis], flexible=not full),
         Column(title="a", right=True),
@@ -162,7 +186,9 @@ def matters(change: float, attribution: Attribution) -> bool:
 
 def named_rest(attribution: Attribution) -> str:
     """What to call the rest of an attribution."""
-    return "(not accounted for)" if attribution.tells_all else "(all else, copies to the GPU as well)"
+    return (
+        "(not accounted for)" if attribution.tells_all else "(all else, copies to the GPU as well)"
+    )
 
 
 def _row(part: Part, attribution: Attribution, *, full: bool) -> Row:
@@ -173,7 +199,13 @@ def _row(part: Part, attribution: Attribution, *, full: bool) -> Row:
     )
     named = name if part.metric is attribution.metric else f"{part.metric} under {name}"
     before = "" if part.before is None else numbers.value(part.metric, part.before)
-    return (named, before, numbers.value(part.metric, part.now), _signed(part.metric, part.change), inert(part.note))
+    return (
+        named,
+        before,
+        numbers.value(part.metric, part.now),
+        _signed(part.metric, part.change),
+        inert(part.note),
+    )
 
 
 def _signed(metric: Metric, change: float) -> str:

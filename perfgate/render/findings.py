@@ -6,10 +6,16 @@ from collections.abc import Sequence
 
 from perfgate.render.page import Cell, Page
 
-_WORDS = {True: Cell(text="ok  ", style="green"), False: Cell(text="FAIL", style="bold red"), None: Cell(text="note")}
+_WORDS = {
+    True: Cell(text="ok  ", style="green"),
+    False: Cell(text="FAIL", style="bold red"),
+    None: Cell(text="note"),
+}
 
 
-def findings_text(findings: Sequence[tuple[str, bool | None, str, str]], *, width: int, colour: bool) -> str:
+def findings_text(
+    findings: Sequence[tuple[str, bool | None, str, str]], *, width: int, colour: bool
+) -> str:
     """Return the findings as text. Each is its check, whether it holds (None: it decides nothing), fact and advice."""
     page = Page(width=width, colour=colour)
     for check, ok, fact, advice in findings:
@@ -19,5 +25,9 @@ def findings_text(findings: Sequence[tuple[str, bool | None, str, str]], *, widt
             page.prose(advice, label="do", indent=6)
     failed = sum(1 for _, ok, _, _ in findings if ok is False)
     page.blank()
-    page.line("All that a first run needs is there." if not failed else f"{failed} of {len(findings)} checks failed.")
+    page.line(
+        "All that a first run needs is there."
+        if not failed
+        else f"{failed} of {len(findings)} checks failed."
+    )
     return page.text

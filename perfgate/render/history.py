@@ -80,7 +80,11 @@ def sparkline(machine: MachineHistory, metric: Metric, *, longest: int, blocks: 
 
 def _drawn(machine: MachineHistory) -> list[Version]:
     """What a series draws: the versions that have a row, and what is in force now, if occasions made that of them."""
-    return [version for version in machine.versions if _is_row(version) or version is machine.versions[-1]]
+    return [
+        version
+        for version in machine.versions
+        if _is_row(version) or version is machine.versions[-1]
+    ]
 
 
 def _height(version: Version, metric: Metric, *, low: float, span: float, ramp: str) -> str:
@@ -98,8 +102,13 @@ def _height(version: Version, metric: Metric, *, low: float, span: float, ramp: 
 
 
 def _machine(page: Page, machine: MachineHistory, history: History, *, blocks: bool) -> None:
-    page.line(Cell(text=inert(history.workload), style="bold"), f" on {inert(machine.gpu)}: {_summary(machine)}")
-    page.line(Cell(text="file".ljust(LABEL), style="dim"), inert(machine.file, longest=1000), indent=2)
+    page.line(
+        Cell(text=inert(history.workload), style="bold"),
+        f" on {inert(machine.gpu)}: {_summary(machine)}",
+    )
+    page.line(
+        Cell(text="file".ljust(LABEL), style="dim"), inert(machine.file, longest=1000), indent=2
+    )
     _series(page, machine, history.metric, blocks=blocks)
     page.blank()
     shown = [version for version in machine.versions if _is_row(version)]
@@ -110,7 +119,9 @@ def _machine(page: Page, machine: MachineHistory, history: History, *, blocks: b
 
 def _summary(machine: MachineHistory) -> str:
     """How many blessings there were, over which days, and whether one is in force."""
-    blessed = {version.blessing: None for version in machine.versions if version.blessing is not None}
+    blessed = {
+        version.blessing: None for version in machine.versions if version.blessing is not None
+    }
     days = sorted(_day(blessing.at) for blessing in blessed)
     told = plural(len(blessed), "blessing")
     if days:
@@ -153,19 +164,30 @@ def _is_row(version: Version) -> bool:
 def _table(page: Page, versions: Sequence[Version], metric: Metric) -> None:
     """Write the widest layout in which the reasons still have room."""
     layouts = [_layout(versions, metric, wide=True, extras=_PROMINENT)]
-    layouts += [_layout(versions, metric, wide=False, extras=extras) for extras in (_PROMINENT, _PROMINENT[1:], ())]
+    layouts += [
+        _layout(versions, metric, wide=False, extras=extras)
+        for extras in (_PROMINENT, _PROMINENT[1:], ())
+    ]
     layouts.append(_layout(versions, metric, wide=False, extras=(), since=False))
     for room, (columns, rows) in zip(_ROOM, layouts, strict=True):
         if _needed(columns, rows, room=room) <= page.width:
             break
     page.table(columns, rows, indent=0)
-    _captions(page, metric, {column.title for n, column in enumerate(columns) if any(_text(row[n]) for row in rows)})
+    _captions(
+        page,
+        metric,
+        {column.title for n, column in enumerate(columns) if any(_text(row[n]) for row in rows)},
+    )
 
 
 def _needed(columns: Sequence[Column], rows: Sequence[Row], *, room: int) -> int:
     """Cells of a table whose last column is cut to `room`, one space between its columns."""
     widths = [max(cell_len(_text(row[n])) for row in rows) for n in range(len(columns))]
-    shown = [max(width, len(column.title)) for width, column in zip(widths[:-1], columns, strict=False) if width]
+    shown = [
+        max(width, len(column.title))
+        for width, column in zip(widths[:-1], columns, strict=False)
+        if width
+    ]
     return sum(shown) + len(shown) + min(widths[-1], room)
 
 
@@ -174,7 +196,12 @@ def _text(cell: str | Cell) -> str:
 
 
 def _layout(
-    versions: Sequence[Version], metric: Metric, *, wide: bool, extras: Sequence[Metric], since: bool = True
+    versions: Sequence[Version],
+    metric: Metric,
+    *,
+    wide: bool,
+    extras: Sequence[Metric],
+    since: bool = True,
 ) -> tuple[list[Column], list[Row]]:
     """Columns and rows; `extras` are the metrics beside the one that the changes are of, which `since` adds to."""
     others = [extra for extra in extras if extra is not metric]
@@ -193,15 +220,29 @@ def _layout(
         value = version.values.get(metric)
         style = "" if version.blessing is not None else "yellow"
         code = version.blessing.commit if version.blessing is not None else None
-        cells: list[str | Cell] = [_when(version, wide=wide), _who(version, wide=wide), _commit(version, wide=wide)]
-        cells += [f"{inert(code.sha[:12])}{'+' if code.dirty else ''}" if code is not None else ""] if wide else []
+        cells: list[str | Cell] = [
+            _when(version, wide=wide),
+            _who(version, wide=wide),
+            _commit(version, wide=wide),
+        ]
+        cells += (
+            [f"{inert(code.sha[:12])}{'+' if code.dirty else ''}" if code is not None else ""]
+            if wide
+            else []
+        )
         cells.append(_state(version, value, metric))
-        cells.append(_mark(_change(version.change, metric, version.before, value, wide=wide), version.unlike))
+        cells.append(
+            _mark(_change(version.change, metric, version.before, value, wide=wide), version.unlike)
+        )
         if first:
             gain = _change(version.since_first, metric, version.first, value, wide=wide)
             cells.append(_mark(gain, version.unlike_first))
         if anchored:
-            cells.append("" if version.since_anchor is None else numbers.change(version.since_anchor, Basis.LOG))
+            cells.append(
+                ""
+                if version.since_anchor is None
+                else numbers.change(version.since_anchor, Basis.LOG)
+            )
         for other in others:
             cells.append(_value(other, version.values[other]) if other in version.values else "")
         cells += [f"{version.runs}/{version.occasions}" if version.runs else ""] if wide else []
@@ -236,7 +277,9 @@ def _state(version: Version, value: float | None, metric: Metric) -> str:
     return "none" if value is None else _value(metric, value)
 
 
-def _change(fraction: float | None, metric: Metric, before: float | None, now: float | None, *, wide: bool) -> str:
+def _change(
+    fraction: float | None, metric: Metric, before: float | None, now: float | None, *, wide: bool
+) -> str:
     """A change in the metric's own terms; of counts the difference, and where there is room how much that is."""
     if METRICS[metric].kind is Kind.COUNT:
         told = "" if before is None or now is None else numbers.count_change(metric, before, now)
@@ -270,33 +313,56 @@ def _below(page: Page, machine: MachineHistory, metric: Metric) -> None:
     for version in machine.versions:
         who = f"{_commit(version, wide=False)}: "
         if version.kind is VersionKind.UNREADABLE:
-            page.prose(f"{who}{inert(version.fault, longest=400)}", label="unreadable", style="yellow")
+            page.prose(
+                f"{who}{inert(version.fault, longest=400)}", label="unreadable", style="yellow"
+            )
         if version.kind is VersionKind.RECREATED:
             page.prose(f"{who}blessed anew after the deletion", label="re-created")
         if version.kind is VersionKind.RESTORED:
             page.prose(f"{who}an earlier blessing is the baseline again", label="restored")
         if version.unlike and version.is_point:
-            page.prose(f"{who}{'; '.join(inert(one, longest=400) for one in version.unlike)}", label="* not alike")
+            page.prose(
+                f"{who}{'; '.join(inert(one, longest=400) for one in version.unlike)}",
+                label="* not alike",
+            )
         if version.moved_from is not None:
             page.prose(f"{who}from {inert(version.moved_from, longest=400)}", label="moved")
         if version.merge:
             page.prose(f"{who}a merge left it as neither side had it", label="merged")
         if version.at_cut:
             page.prose(
-                f"{who}this commit or an older one brought it; the clone has no more of its history", label="cut"
+                f"{who}this commit or an older one brought it; the clone has no more of its history",
+                label="cut",
             )
     _runs_in_ci(page, [version for version in machine.versions if version.is_point])
-    _extended(page, [version for version in machine.versions if version.kind is VersionKind.EXTENDED], metric)
-    rewritten = [v.commit for v in machine.versions if v.kind is VersionKind.REWRITTEN and v.commit is not None]
+    _extended(
+        page,
+        [version for version in machine.versions if version.kind is VersionKind.EXTENDED],
+        metric,
+    )
+    rewritten = [
+        v.commit
+        for v in machine.versions
+        if v.kind is VersionKind.REWRITTEN and v.commit is not None
+    ]
     if rewritten:
-        page.prose(f"without a new blessing, as by perfgate calibrate: {_commits(rewritten)}", label="rewritten")
+        page.prose(
+            f"without a new blessing, as by perfgate calibrate: {_commits(rewritten)}",
+            label="rewritten",
+        )
     if machine.dropped:
         told = _commits(machine.dropped)
-        page.prose(f"blessed on a branch, and left out when that was merged: {told}", label="dropped")
+        page.prose(
+            f"blessed on a branch, and left out when that was merged: {told}", label="dropped"
+        )
     if machine.creation is not None:
         gone = machine.creation.deleted
         told = f"{inert(machine.creation.commit[:8])} created it and deleted the baseline of {_names(gone)}"
-        look = f", whose history is its own: perfgate history {shlex.quote(inert(gone[0]))}" if len(gone) == 1 else ""
+        look = (
+            f", whose history is its own: perfgate history {shlex.quote(inert(gone[0]))}"
+            if len(gone) == 1
+            else ""
+        )
         page.prose(f"{told}{look}", label="renamed?")
 
 
@@ -312,11 +378,17 @@ def _extended(page: Page, versions: Sequence[Version], metric: Metric) -> None:
     told = [(version, added) for version in versions for added in version.added]
     for version, added in told[-_LONGEST_LIST:]:
         size = f"{plural(version.runs, 'run')} over {plural(version.occasions, 'occasion')}"
-        size += f", {metric} {_value(metric, version.values[metric])}" if metric in version.values else ""
+        size += (
+            f", {metric} {_value(metric, version.values[metric])}"
+            if metric in version.values
+            else ""
+        )
         who = f"{moment(added.at)} by {inert(added.by, longest=40)}"
         run = f"; {run}" if (run := ci_run(added)) else ""
         why = inert(" ".join(added.reason.split()), longest=400)
-        page.prose(f"{_commit(version, wide=False)}: {who}, now {size}{run}: {why}", label="occasion")
+        page.prose(
+            f"{_commit(version, wide=False)}: {who}, now {size}{run}: {why}", label="occasion"
+        )
     older = [version.commit for version, _ in told[:-_LONGEST_LIST] if version.commit is not None]
     if older:
         page.prose(f"added before these: {_commits(older[::-1])}", label="occasions")
@@ -329,7 +401,11 @@ def _names(names: Sequence[str]) -> str:
 def _captions(page: Page, metric: Metric, titles: Collection[str]) -> None:
     """Say what the columns are, of those that are shown and do not say it themselves."""
     told = [f"{title}: {meaning}" for title, meaning in _MEANINGS if title in titles]
-    if "change" in titles and METRICS[metric].kind is Kind.CLOCK and METRICS[metric].basis is Basis.STEP:
+    if (
+        "change" in titles
+        and METRICS[metric].kind is Kind.CLOCK
+        and METRICS[metric].basis is Basis.STEP
+    ):
         told.append("pp: percentage points of its step")
     if told:
         page.prose("; ".join(told), style="dim")

@@ -55,7 +55,10 @@ def _of(row: MetricVerdict) -> list[tuple[str, str]]:
         "smallest": row.smallest,
     }
     outcome = "" if row.outcome is None else row.outcome.value
-    return [("outcome", outcome), *((name, repr(value)) for name, value in numbers.items() if value is not None)]
+    return [
+        ("outcome", outcome),
+        *((name, repr(value)) for name, value in numbers.items() if value is not None),
+    ]
 
 
 def _line(text: str) -> str:
@@ -74,8 +77,12 @@ def gate_junit(document: GateDocument) -> str:
         cases = [_case(name, one) for name, one in named if not document.gates or one.gate == gate]
         _suite(root, f"perfgate {gate}".strip(), cases, document)
     others = other_reasons(document)
-    if not document.opens_gate and (others or not any(not one.opens_gate for one in document.workloads)):
-        case = ElementTree.Element("testcase", {"classname": "perfgate", "name": GATE_CASE, "time": "0"})
+    if not document.opens_gate and (
+        others or not any(not one.opens_gate for one in document.workloads)
+    ):
+        case = ElementTree.Element(
+            "testcase", {"classname": "perfgate", "name": GATE_CASE, "time": "0"}
+        )
         told = others or ("it is shut, and does not say why",)
         _fail(case, f"GATE SHUT: {told[0]}", "\n".join(told))
         _suite(root, "perfgate", [case], document)
@@ -83,7 +90,12 @@ def gate_junit(document: GateDocument) -> str:
     return f'<?xml version="1.0" encoding="utf-8"?>\n{ElementTree.tostring(root, encoding="unicode")}\n'
 
 
-def _suite(root: ElementTree.Element, name: str, cases: Sequence[ElementTree.Element], document: GateDocument) -> None:
+def _suite(
+    root: ElementTree.Element,
+    name: str,
+    cases: Sequence[ElementTree.Element],
+    document: GateDocument,
+) -> None:
     found = {
         "name": _xml(inert(name)),
         "tests": str(len(cases)),
@@ -103,7 +115,9 @@ def _case(name: str, one: DocumentWorkload) -> ElementTree.Element:
     found = {"classname": module or "perfgate", "name": name, "file": source, "time": f"{took:.3f}"}
     if one.line is not None:
         found["line"] = str(one.line)
-    case = ElementTree.Element("testcase", {key: _xml(inert(value, longest=1000)) for key, value in found.items()})
+    case = ElementTree.Element(
+        "testcase", {key: _xml(inert(value, longest=1000)) for key, value in found.items()}
+    )
     pairs = ElementTree.SubElement(case, "properties")
     for key, value in properties(one.verdict):
         ElementTree.SubElement(pairs, "property", {"name": key, "value": _xml(value)})
@@ -114,7 +128,9 @@ def _case(name: str, one: DocumentWorkload) -> ElementTree.Element:
 
 
 def _fail(case: ElementTree.Element, message: str, told: str) -> None:
-    failure = ElementTree.SubElement(case, "failure", {"message": _xml(inert(message, longest=1000))})
+    failure = ElementTree.SubElement(
+        case, "failure", {"message": _xml(inert(message, longest=1000))}
+    )
     failure.text = _xml(told)
 
 

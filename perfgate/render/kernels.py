@@ -44,15 +44,52 @@ def _percent(value: float) -> str:
 
 
 LINES: Final[Sequence[Line]] = (
-    Line(title="duration, us", value=lambda one: one.duration_us, write=numbers.milliseconds, change=_relative),
-    Line(title="compute throughput", value=lambda one: one.compute_percent, write=_percent, change=_points),
-    Line(title="memory throughput", value=lambda one: one.memory_percent, write=_percent, change=_points),
-    Line(title="  of that, DRAM", value=lambda one: one.dram_percent, write=_percent, change=_points),
-    Line(title="achieved occupancy", value=lambda one: one.occupancy_percent, write=_percent, change=_points),
-    Line(title="  possible", value=lambda one: one.occupancy_limit_percent, write=_percent, change=_points),
-    Line(title="registers a thread", value=lambda one: one.registers, write=numbers.count, change=_more),
+    Line(
+        title="duration, us",
+        value=lambda one: one.duration_us,
+        write=numbers.milliseconds,
+        change=_relative,
+    ),
+    Line(
+        title="compute throughput",
+        value=lambda one: one.compute_percent,
+        write=_percent,
+        change=_points,
+    ),
+    Line(
+        title="memory throughput",
+        value=lambda one: one.memory_percent,
+        write=_percent,
+        change=_points,
+    ),
+    Line(
+        title="  of that, DRAM", value=lambda one: one.dram_percent, write=_percent, change=_points
+    ),
+    Line(
+        title="achieved occupancy",
+        value=lambda one: one.occupancy_percent,
+        write=_percent,
+        change=_points,
+    ),
+    Line(
+        title="  possible",
+        value=lambda one: one.occupancy_limit_percent,
+        write=_percent,
+        change=_points,
+    ),
+    Line(
+        title="registers a thread",
+        value=lambda one: one.registers,
+        write=numbers.count,
+        change=_more,
+    ),
     Line(title="waves of blocks", value=lambda one: one.waves, write=numbers.count, change=_more),
-    Line(title="SM clock, MHz", value=lambda one: one.sm_clock_mhz, write="{:.0f}".format, change=_relative),
+    Line(
+        title="SM clock, MHz",
+        value=lambda one: one.sm_clock_mhz,
+        write="{:.0f}".format,
+        change=_relative,
+    ),
 )
 """What is told of a launch, in this order; a figure that neither side has is left out."""
 
@@ -75,7 +112,10 @@ def kernels_text(
         colour: whether escape codes may be used.
     """
     page = Page(width=width, colour=colour)
-    page.line(Cell(text=f"kernels under {told.tool}", style="bold"), f": a is {told.before}, b is {told.now}")
+    page.line(
+        Cell(text=f"kernels under {told.tool}", style="bold"),
+        f": a is {told.before}, b is {told.now}",
+    )
     if not told.probes:
         page.prose("No kernel's time per step has moved by 0.1 % of all kernel time.")
         return page.text
@@ -129,8 +169,13 @@ def _rows(a: LaunchFigures | None, b: LaunchFigures | None) -> list[Row]:
         if was is None and now is None:
             continue
         change = "" if was is None or now is None else line.change(was, now)
-        rows.append((line.title, *(NONE if one is None else line.write(one) for one in (was, now)), change))
-    shapes = ((title, *(NONE if side is None else inert(get(side)) for side in (a, b)), "") for title, get in SHAPES)
+        rows.append(
+            (line.title, *(NONE if one is None else line.write(one) for one in (was, now)), change)
+        )
+    shapes = (
+        (title, *(NONE if side is None else inert(get(side)) for side in (a, b)), "")
+        for title, get in SHAPES
+    )
     return [*rows, *shapes]
 
 

@@ -33,5 +33,11 @@ def told_counts(loosening: Loosening) -> str:
     counts = Counter(one.direction for one in loosening.differences)
     whole = plural(len(loosening.differences), "difference")
     loosens = counts[Direction.LOOSENS]
-    state = "" if not loosens else ", and a maintainer has approved this commit" if loosening.approved else ""
+    state = (
+        ""
+        if not loosens
+        else ", and a maintainer has approved this commit"
+        if loosening.approved
+        else ""
+    )
     return f"{whole} to the gate of {loosening.base}, of which {loosens or 'none'} may loosen it{state}"

@@ -78,8 +78,13 @@ def gate_markdown(document: GateDocument, *, page: str | None = None) -> str:
     if page is not None:
         lines += [f"[The page with plots and timelines]({page})", ""]
     if ordered:
-        lines += ["| workload | outcome | step_ms | change | budget | runs | |", "|---|---|---|---|---|---|---|"]
-        rows = _fitting((_line(shown, one.verdict) for shown, one in ordered[:MOST_LINES]), room=LONGEST // 2)
+        lines += [
+            "| workload | outcome | step_ms | change | budget | runs | |",
+            "|---|---|---|---|---|---|---|",
+        ]
+        rows = _fitting(
+            (_line(shown, one.verdict) for shown, one in ordered[:MOST_LINES]), room=LONGEST // 2
+        )
         lines += rows
         if len(ordered) > len(rows):
             lines += ["", f"and {len(ordered) - len(rows)} more, none of them worse."]
@@ -87,7 +92,9 @@ def gate_markdown(document: GateDocument, *, page: str | None = None) -> str:
         lines += ["No workload was measured."]
     lines += [] if document.choice is None else ["", prose(told_choice(document.choice))]
     lines += _caveats(ordered)
-    lines += [] if document.loosening is None else ["", *loosening_markdown(document.loosening)[:-1]]
+    lines += (
+        [] if document.loosening is None else ["", *loosening_markdown(document.loosening)[:-1]]
+    )
     whole = "\n".join([*lines, *_gates(document.gates), *_told_besides(document.remarks)]) + "\n"
     left = [(shown, one) for shown, one in ordered if one.verdict.outcome is not Outcome.PASSED]
     for number, (shown, one) in enumerate(left):
@@ -110,7 +117,11 @@ def loosening_markdown(loosening: Loosening) -> list[str]:
         for one in found
     )
     rows = _fitting(told, room=LONGEST // 4)
-    more = ["", f"and {plural(len(found) - len(rows), 'more difference')}."] if len(found) > len(rows) else []
+    more = (
+        ["", f"and {plural(len(found) - len(rows), 'more difference')}."]
+        if len(found) > len(rows)
+        else []
+    )
     head = [f"| | what | {name(loosening.base)} | here |", "|---|---|---|---|"]
     return [f"**{prose(told_counts(loosening))}**", "", *head, *rows, *more, ""]
 
@@ -141,14 +152,24 @@ def _gates(gates: Sequence[MergedGate]) -> list[str]:
         return []
     told = (f"| {' | '.join(name(cell) for cell in gate_cells(gate))} |" for gate in gates)
     rows = _fitting(told, room=LONGEST // 12)
-    more = ["", f"and {plural(len(gates) - len(rows), 'more gate')}."] if len(gates) > len(rows) else []
+    more = (
+        ["", f"and {plural(len(gates) - len(rows), 'more gate')}."]
+        if len(gates) > len(rows)
+        else []
+    )
     return ["", "| gate | GPU | workloads | state |", "|---|---|---:|---|", *rows, *more]
 
 
 def _caveats(ordered: Sequence[tuple[str, DocumentWorkload]]) -> list[str]:
     """What must be known of those that are PASSED, of which no more is told than their line."""
-    passed = [(shown, one.verdict) for shown, one in ordered if one.verdict.outcome is Outcome.PASSED]
-    told = (f"- {name(shown)}: {prose(caveat)}" for shown, verdict in passed for caveat in verdict.caveats)
+    passed = [
+        (shown, one.verdict) for shown, one in ordered if one.verdict.outcome is Outcome.PASSED
+    ]
+    told = (
+        f"- {name(shown)}: {prose(caveat)}"
+        for shown, verdict in passed
+        for caveat in verdict.caveats
+    )
     rows = _fitting(told, room=LONGEST // 6)
     return ["", *rows] if rows else []
 
@@ -167,7 +188,13 @@ def prose(text: str, *, longest: int = LONGEST_SENTENCE) -> str:
 
 def name(text: str) -> str:
     """A name from elsewhere, as code: inside it nothing has a meaning but its own end and a table's cell."""
-    told = inert(_CLEANER.clean(text), longest=LONGEST_NAME).replace("`", "'").replace("|", "\u2758").strip() or " "
+    told = (
+        inert(_CLEANER.clean(text), longest=LONGEST_NAME)
+        .replace("`", "'")
+        .replace("|", "\u2758")
+        .strip()
+        or " "
+    )
     return f"`{told}`"
 
 
@@ -207,7 +234,10 @@ def _details(shown: str, one: DocumentWorkload) -> str:
 
 
 def _table(rows: Sequence[MetricVerdict]) -> list[str]:
-    ordered = sorted(rows, key=lambda row: len(WORST_FIRST) if row.outcome is None else WORST_FIRST.index(row.outcome))
+    ordered = sorted(
+        rows,
+        key=lambda row: len(WORST_FIRST) if row.outcome is None else WORST_FIRST.index(row.outcome),
+    )
     cells = [
         (
             row.metric.value,
@@ -219,7 +249,10 @@ def _table(rows: Sequence[MetricVerdict]) -> list[str]:
         )
         for row in ordered
     ]
-    head = ["| metric | baseline | now | change | budget | outcome |", "|---|---:|---:|---|---:|---|"]
+    head = [
+        "| metric | baseline | now | change | budget | outcome |",
+        "|---|---:|---:|---|---:|---|",
+    ]
     return [*head, *(f"| {' | '.join(prose(cell) for cell in row)} |" for row in cells)]
 
 

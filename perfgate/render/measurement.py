@@ -22,7 +22,9 @@ class Measurement(Record):
     processes: tuple[ProcessSample, ...]
 
 
-def measurement_text(samples: Sequence[ProcessSample], *, source: str, missing: Mapping[str, str]) -> str:
+def measurement_text(
+    samples: Sequence[ProcessSample], *, source: str, missing: Mapping[str, str]
+) -> str:
     """Return the measurement of one capture as JSON, ending in a newline."""
     measured = Measurement(source=source, missing=missing, processes=tuple(samples))
     return measured.model_dump_json(indent=2) + "\n"

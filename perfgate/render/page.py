@@ -71,7 +71,9 @@ def inert(text: str, *, longest: int = LONGEST_NAME) -> str:
 
 def inert_prose(text: str) -> tuple[str, ...]:
     """Return a text from elsewhere as lines, with control characters spelled out."""
-    lines = text[:LONGEST_PROSE].expandtabs(4).splitlines() + (["..."] if len(text) > LONGEST_PROSE else [])
+    lines = text[:LONGEST_PROSE].expandtabs(4).splitlines() + (
+        ["..."] if len(text) > LONGEST_PROSE else []
+    )
     return tuple(spelled(line).rstrip() for line in lines)
 
 
@@ -107,7 +109,10 @@ def told_apart(names: Collection[str], longest: int) -> dict[str, str]:
     """What is left of names that are shortened: to those that would then read alike, the start of their SHA-256."""
     told = {name: shortened(name, longest) for name in names}
     alike = Counter(told.values())
-    return {name: short if alike[short] < 2 else _with_digest(name, longest) for name, short in told.items()}
+    return {
+        name: short if alike[short] < 2 else _with_digest(name, longest)
+        for name, short in told.items()
+    }
 
 
 def _with_digest(name: str, longest: int) -> str:
@@ -217,7 +222,11 @@ class Page:
                 short = cut if columns[n].prose else shortened
                 text = names.get(n, {}).get(cell.text) or short(cell.text, widths[n])
                 space = " " * (widths[n] - cell_len(text))
-                parts += [space, _styled(text, cell.style)] if columns[n].right else [_styled(text, cell.style), space]
+                parts += (
+                    [space, _styled(text, cell.style)]
+                    if columns[n].right
+                    else [_styled(text, cell.style), space]
+                )
                 parts.append(between)
             self.line(*parts, indent=indent)
 
@@ -237,8 +246,13 @@ def _styled(text: str, style: str) -> Cell:
 
 def _widths(columns: Sequence[Column], rows: Sequence[Row]) -> list[int]:
     """Return the natural width of each column, 0 where no row has anything in it."""
-    content = [max((cell_len(_cell(row[n]).text) for row in rows), default=0) for n in range(len(columns))]
-    return [max(width, len(column.title)) if width else 0 for column, width in zip(columns, content, strict=True)]
+    content = [
+        max((cell_len(_cell(row[n]).text) for row in rows), default=0) for n in range(len(columns))
+    ]
+    return [
+        max(width, len(column.title)) if width else 0
+        for column, width in zip(columns, content, strict=True)
+    ]
 
 
 def _fitted(columns: Sequence[Column], natural: Sequence[int], *, room: int) -> list[int]:

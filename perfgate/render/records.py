@@ -16,18 +16,30 @@ from perfgate.model.side import Moved, Side
 from perfgate.model.verdict import MetricVerdict
 from perfgate.model.words import listed, plural
 from perfgate.render.page import Cell, Column, Page, Row, inert
-from perfgate.render.samples import absent_lines, complaint_lines, kernels_table, missing_lines, ranges_table
+from perfgate.render.samples import (
+    absent_lines,
+    complaint_lines,
+    kernels_table,
+    missing_lines,
+    ranges_table,
+)
 from perfgate.render.text import change_cell, share_rows
 
 MOST_MOVED: Final = 8
 
 
-def baseline_text(baseline: Baseline, *, width: int, colour: bool, holds: str = "", path: str | None = None) -> str:
+def baseline_text(
+    baseline: Baseline, *, width: int, colour: bool, holds: str = "", path: str | None = None
+) -> str:
     """Return all that a baseline says: who blessed it and why, where it was measured, what it holds, its values."""
     page = Page(width=width, colour=colour)
     blessing = baseline.blessing
-    page.line(Cell(text=inert(baseline.workload), style="bold"), f" on {inert(baseline.machine.gpu_name)}")
-    page.prose(f"{moment(blessing.at)} by {inert(blessing.by)}{_at(blessing.commit)}", label="blessed")
+    page.line(
+        Cell(text=inert(baseline.workload), style="bold"), f" on {inert(baseline.machine.gpu_name)}"
+    )
+    page.prose(
+        f"{moment(blessing.at)} by {inert(blessing.by)}{_at(blessing.commit)}", label="blessed"
+    )
     page.prose(blessing.reason, label="reason")
     if told := ci_run(blessing):
         page.prose(told, label="CI run")
@@ -38,17 +50,31 @@ def baseline_text(baseline: Baseline, *, width: int, colour: bool, holds: str = 
         page.prose(f"{told}{_added(occasion)}", label="measured")
     if baseline.anchor is not None:
         best = f"{numbers.milliseconds(baseline.anchor.step_ms)} ms"
-        page.prose(f"best step ever {best}, {moment(baseline.anchor.at)}{_at(baseline.anchor.commit)}", label="anchor")
+        page.prose(
+            f"best step ever {best}, {moment(baseline.anchor.at)}{_at(baseline.anchor.commit)}",
+            label="anchor",
+        )
     if holds:
         page.prose(holds, label="holds")
-    page.prose(", ".join(f"{name} {inert(value)}" for name, value in _facts(baseline.machine)), label="machine")
-    parameters = (f"{inert(name)} {inert(value)}" for name, value in sorted(baseline.parameters.items()))
+    page.prose(
+        ", ".join(f"{name} {inert(value)}" for name, value in _facts(baseline.machine)),
+        label="machine",
+    )
+    parameters = (
+        f"{inert(name)} {inert(value)}" for name, value in sorted(baseline.parameters.items())
+    )
     page.prose(", ".join(parameters), label="parameters")
     for metric, spread in baseline.calibration.items():
         basis = METRICS[metric].basis
-        sds = (numbers.change(sd, basis).removeprefix("+") for sd in (spread.run_sd, spread.occasion_sd))
+        sds = (
+            numbers.change(sd, basis).removeprefix("+")
+            for sd in (spread.run_sd, spread.occasion_sd)
+        )
         told = "SD {} between runs, {} between occasions".format(*sds)
-        page.prose(f"{metric}: {told}, from {plural(spread.runs, 'run')}, {moment(spread.at)}", label="calibration")
+        page.prose(
+            f"{metric}: {told}, from {plural(spread.runs, 'run')}, {moment(spread.at)}",
+            label="calibration",
+        )
     if path is not None:
         page.line(Cell(text="file".ljust(12), style="dim"), inert(path, longest=1000), indent=2)
     page.blank()
@@ -56,7 +82,9 @@ def baseline_text(baseline: Baseline, *, width: int, colour: bool, holds: str = 
     for metric in METRICS:
         values = baseline.values(metric)
         if values:
-            told_values = (numbers.value(metric, value) for value in (median(values), min(values), max(values)))
+            told_values = (
+                numbers.value(metric, value) for value in (median(values), min(values), max(values))
+            )
             rows.append((metric.value, *told_values, METRICS[metric].meaning))
     columns = (
         Column(title="metric"),
@@ -117,7 +145,9 @@ def bless_text(
     """Return what a blessing changes. `rows` are its differences, `costs` what its number of runs costs."""
     page = Page(width=width, colour=colour)
     what = "first baseline" if old is None else "new baseline"
-    page.line(Cell(text=inert(new.workload), style="bold"), f": {what} on {inert(new.machine.gpu_name)}")
+    page.line(
+        Cell(text=inert(new.workload), style="bold"), f": {what} on {inert(new.machine.gpu_name)}"
+    )
     page.prose(new.blessing.reason, label="reason")
     if told := ci_run(new.blessing):
         page.prose(told, label="CI run")
@@ -130,9 +160,15 @@ def bless_text(
         other_steps = bool(then and now) and then != now
         if other_steps:
             page.prose(
-                f"the steps' ranges were {', '.join(then)}, are {', '.join(now)}", label="not alike", style="yellow"
+                f"the steps' ranges were {', '.join(then)}, are {', '.join(now)}",
+                label="not alike",
+                style="yellow",
             )
-        if other_steps or old.digest != new.digest or old.machine.differences_that_forbid_comparison(new.machine):
+        if (
+            other_steps
+            or old.digest != new.digest
+            or old.machine.differences_that_forbid_comparison(new.machine)
+        ):
             page.prose(
                 "So the two were not held against one another: a loss between them is not seen, and the anchor starts "
                 "anew.",
@@ -165,7 +201,10 @@ def occasion_text(
 ) -> str:
     """Return what one more occasion changes. `rows` are the differences, `costs` what the number of runs costs."""
     page = Page(width=width, colour=colour)
-    page.line(Cell(text=inert(new.workload), style="bold"), f": one more occasion on {inert(new.machine.gpu_name)}")
+    page.line(
+        Cell(text=inert(new.workload), style="bold"),
+        f": one more occasion on {inert(new.machine.gpu_name)}",
+    )
     for added in (occasion.added for occasion in new.occasions if occasion not in old.occasions):
         if added is not None:
             page.prose(added.reason, label="reason")
@@ -214,7 +253,11 @@ def _told_anchor(old: Baseline | None, new: Baseline, best_ms: float) -> str:
     told = f"best step ever blessed here {numbers.milliseconds(best_ms)} ms"
     now = median(new.values(Metric.STEP_MS) or [best_ms])
     slower = now / best_ms - 1
-    return f"{told}; this one is {numbers.percent(slower)} slower" if slower >= 0.00005 else f"{told}: this one"
+    return (
+        f"{told}; this one is {numbers.percent(slower)} slower"
+        if slower >= 0.00005
+        else f"{told}: this one"
+    )
 
 
 def difference_table(page: Page, rows: Sequence[MetricVerdict], *, titles: tuple[str, str]) -> None:
@@ -222,9 +265,17 @@ def difference_table(page: Page, rows: Sequence[MetricVerdict], *, titles: tuple
     told: list[Row] = []
     for row in rows:
         before, after = (
-            "" if amount is None else numbers.value(row.metric, amount) for amount in (row.baseline, row.now)
+            "" if amount is None else numbers.value(row.metric, amount)
+            for amount in (row.baseline, row.now)
         )
-        told.append((row.metric.value, before, after, row.reason or change_cell(row) or _one_sided(row, titles)))
+        told.append(
+            (
+                row.metric.value,
+                before,
+                after,
+                row.reason or change_cell(row) or _one_sided(row, titles),
+            )
+        )
         told += share_rows(rows, row.metric, blanks=1)
     columns = (
         Column(title="metric"),
@@ -290,7 +341,11 @@ def unlike(a: Side, b: Side) -> list[str]:
     """Name what makes two measurements incomparable, as far as it is known."""
     found: list[str] = []
     if a.machine is not None and b.machine is not None:
-        gpus, nsys, options = (a.machine, b.machine), (a.machine.nsys, b.machine.nsys), "nsys options"
+        gpus, nsys, options = (
+            (a.machine, b.machine),
+            (a.machine.nsys, b.machine.nsys),
+            "nsys options",
+        )
         if gpus[0].gpu_name != gpus[1].gpu_name:
             found.append(f"{a.label} is of {gpus[0].gpu_name}, {b.label} of {gpus[1].gpu_name}")
         if nsys[0] != nsys[1]:
@@ -299,17 +354,26 @@ def unlike(a: Side, b: Side) -> list[str]:
             told = [" ".join(machine.nsys_options) or "none" for machine in gpus]
             found.append(f"{options} of {a.label}: {told[0]}; of {b.label}: {told[1]}")
     elif (models := a.gpu_models()) and (others := b.gpu_models()) and models != others:
-        found.append(f"{a.label} is of {listed(sorted(models))}, {b.label} of {listed(sorted(others))}")
+        found.append(
+            f"{a.label} is of {listed(sorted(models))}, {b.label} of {listed(sorted(others))}"
+        )
     if a.parameters is not None and b.parameters is not None:
         for name in sorted({*a.parameters, *b.parameters}):
             values = [side.get(name, "not set") for side in (a.parameters, b.parameters)]
             if values[0] != values[1]:
-                found.append(f"{inert(name)} is {inert(values[0])} in {a.label}, {inert(values[1])} in {b.label}")
+                found.append(
+                    f"{inert(name)} is {inert(values[0])} in {a.label}, {inert(values[1])} in {b.label}"
+                )
     return found
 
 
 def _facts(machine: Machine) -> list[tuple[str, str]]:
-    told = [("driver", machine.driver), ("CUDA", machine.cuda), ("torch", machine.torch), ("nsys", machine.nsys)]
+    told = [
+        ("driver", machine.driver),
+        ("CUDA", machine.cuda),
+        ("torch", machine.torch),
+        ("nsys", machine.nsys),
+    ]
     told += [("nvtx", machine.nvtx), ("Python", machine.python), ("CPU", machine.cpu)]
     told.append(("nsys options", " ".join(machine.nsys_options) or None))
     told += [("GPU", gpu.uuid) for gpu in machine.gpus]
@@ -320,7 +384,9 @@ def _added(occasion: Occasion) -> str:
     if occasion.added is None:
         return ""
     run = f"; {run}" if (run := ci_run(occasion.added)) else ""
-    return f"; added by {inert(occasion.added.by)}{run}: {inert(occasion.added.reason, longest=400)}"
+    return (
+        f"; added by {inert(occasion.added.by)}{run}: {inert(occasion.added.reason, longest=400)}"
+    )
 
 
 def _at(commit: Commit | None) -> str:

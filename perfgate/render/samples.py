@@ -68,7 +68,9 @@ def _process(page: Page, sample: ProcessSample) -> None:
         unit = "in all"
         measured = "the whole captured window, as one"
     # Without enough steps for a period there is no window, whose 0 would read as a time.
-    window = f"{measured}, {numbers.milliseconds(sample.window_ms)} ms" if sample.window_ms else measured
+    window = (
+        f"{measured}, {numbers.milliseconds(sample.window_ms)} ms" if sample.window_ms else measured
+    )
     page.line(Cell(text=f"process {sample.pid}{rank}", style="bold"), f": {window}")
     _values(page, sample, unit)
     absent_lines(page, sample.absent)
@@ -77,7 +79,9 @@ def _process(page: Page, sample: ProcessSample) -> None:
         told = f"the step's range lasts {numbers.milliseconds(sample.nvtx_step_ms)} ms on the CPU"
         page.prose(told, label="nvtx_sum")
     if sample.memory_share_h2d is not None:
-        told = f"host-to-device is {100 * sample.memory_share_h2d:.1f} % of all memory operation time"
+        told = (
+            f"host-to-device is {100 * sample.memory_share_h2d:.1f} % of all memory operation time"
+        )
         page.prose(told, label="memory")
     complaint_lines(page, sample.complaints)
     for remark in sample.remarks:
@@ -93,7 +97,11 @@ def _values(page: Page, sample: ProcessSample, unit: str) -> None:
     for metric in METRICS:
         if (value := sample.values.get(metric)) is None:
             continue
-        part = numbers.share(value, whole) if whole and metric in _SHARED and metric not in PERIODS else ""
+        part = (
+            numbers.share(value, whole)
+            if whole and metric in _SHARED and metric not in PERIODS
+            else ""
+        )
         rows.append((metric.value, numbers.value(metric, value), part, METRICS[metric].meaning))
     share = "of the step" if sample.steps else "of window"
     columns = (
@@ -141,7 +149,10 @@ def _devices(page: Page, devices: Sequence[DeviceSample]) -> None:
             for metric in METRICS
             if any(metric in device.values for device in some)
         ]
-        columns = [Column(title="metric"), *(Column(title=device.title, right=True) for device in some)]
+        columns = [
+            Column(title="metric"),
+            *(Column(title=device.title, right=True) for device in some),
+        ]
         if rows:
             page.blank()
             page.table(columns, rows)

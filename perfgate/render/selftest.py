@@ -42,9 +42,15 @@ def selftest_text(rows: Sequence[SelftestRow], *, width: int, colour: bool, cpu:
     failed = sum(1 for row in rows if row.ok is False)
     not_run = sum(1 for row in rows if row.ok is None)
     if rows and not failed and not not_run:
-        what = "The path from nsys to a verdict works here, without a GPU" if cpu else "The gate works on this runner"
+        what = (
+            "The path from nsys to a verdict works here, without a GPU"
+            if cpu
+            else "The gate works on this runner"
+        )
         seconds = sum(row.wall_s or 0.0 for row in rows)
-        told = f"{what}: {len(rows)} of {len(rows)} gates came out as they must, in {seconds:.0f} s."
+        told = (
+            f"{what}: {len(rows)} of {len(rows)} gates came out as they must, in {seconds:.0f} s."
+        )
         page.prose(told, indent=0, style="green")
     else:
         rest = f", {not_run} were not run" if not_run else ""

@@ -141,9 +141,14 @@ def summary(
     ordered = sorted(verdicts, key=lambda verdict: WORST_FIRST.index(verdict.outcome))
     if ordered:
         outcomes = max(len(verdict.outcome) for verdict in ordered)
-        names = min(max(len(inert(verdict.workload)) for verdict in ordered), longest_name or page.width // 3)
+        names = min(
+            max(len(inert(verdict.workload)) for verdict in ordered),
+            longest_name or page.width // 3,
+        )
         cells = [step_cells(verdict) for verdict in ordered]
-        fits = outcomes + 2 + names + 2 + max(len(_columns(own, cells)) for own in cells) <= page.width
+        fits = (
+            outcomes + 2 + names + 2 + max(len(_columns(own, cells)) for own in cells) <= page.width
+        )
         for verdict, own in zip(ordered, cells, strict=True):
             name = shortened(inert(verdict.workload), names).ljust(names)
             outcome = Cell(text=verdict.outcome.ljust(outcomes), style=STYLES[verdict.outcome])
@@ -153,23 +158,39 @@ def summary(
                 page.line(step, indent=4)
             # The others have a table, which tells theirs.
             passed = verdict.outcome is Outcome.PASSED
-            more = [f"remark: {caveat}" for caveat in verdict.caveats] if passed else [_first_line(verdict)]
+            more = (
+                [f"remark: {caveat}" for caveat in verdict.caveats]
+                if passed
+                else [_first_line(verdict)]
+            )
             for sentence in more:
-                for line in page.wrapped(inert(sentence, longest=1000), page.width - 4) if sentence else ():
+                for line in (
+                    page.wrapped(inert(sentence, longest=1000), page.width - 4) if sentence else ()
+                ):
                     page.line(line, indent=4)
     judged = list(zip(verdicts, opening, strict=True))
     shutting = Counter(verdict.outcome for verdict, lets in judged if not lets)
-    passing = Counter(verdict.outcome for verdict, lets in judged if lets and verdict.outcome in PASSING)
-    lenient = Counter(verdict.outcome for verdict, lets in judged if lets and verdict.outcome not in PASSING)
+    passing = Counter(
+        verdict.outcome for verdict, lets in judged if lets and verdict.outcome in PASSING
+    )
+    lenient = Counter(
+        verdict.outcome for verdict, lets in judged if lets and verdict.outcome not in PASSING
+    )
     if opens:
         told = "; ".join(part for part in (_counted(passing), _let_through(lenient)) if part)
         word, style, reason = "GATE OPEN", "bold green", told or "nothing was measured"
     else:
         found = _counted(shutting)
-        nothing = "no workload was measured" if not ordered else "not every workload that was expected has a verdict"
+        nothing = (
+            "no workload was measured"
+            if not ordered
+            else "not every workload that was expected has a verdict"
+        )
         of = f" of {plural(len(ordered), 'workload')}" if found else ""
         word, style, reason = "GATE SHUT", "bold red", found + of or nothing
-    first, *more = page.wrapped(f"{word}: {inert(why, longest=LONGEST_PROSE) or reason}", page.width)
+    first, *more = page.wrapped(
+        f"{word}: {inert(why, longest=LONGEST_PROSE) or reason}", page.width
+    )
     page.line(Cell(text=word, style=style), first.removeprefix(word))
     for line in more:
         page.line(line)
@@ -187,11 +208,18 @@ def _columns(row: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 def step_cells(verdict: Verdict) -> tuple[str, str, str, str]:
     """What a step takes now, its change with what decides on it, its budget, and the runs; empty where unknown."""
     step = verdict.of(Metric.STEP_MS)
-    runs = plural(verdict.compared, "run" if verdict.duet is None else "pair") if verdict.runs else ""
+    runs = (
+        plural(verdict.compared, "run" if verdict.duet is None else "pair") if verdict.runs else ""
+    )
     if step is None or step.now is None:
         return "", "", "", runs
     budget = budget_cell(step)
-    return f"step_ms {numbers.value(step.metric, step.now)}", change_cell(step), budget and f"budget {budget}", runs
+    return (
+        f"step_ms {numbers.value(step.metric, step.now)}",
+        change_cell(step),
+        budget and f"budget {budget}",
+        runs,
+    )
 
 
 def skipped_text(skipped: Mapping[str, str], *, width: int) -> str:
@@ -225,7 +253,11 @@ def told_dropped(dropped: Dropped) -> str:
     unit = {Basis.LOG: "%", Basis.STEP: "pp of a step"}[basis]
     distance = numbers.change(dropped.distance, basis).removesuffix(numbers.unit_of(basis)).strip()
     # Of many times the median the distance is a factor, and has no unit.
-    off = f"{distance} its group's median" if distance.startswith("x") else f"{distance} {unit} off its group's median"
+    off = (
+        f"{distance} its group's median"
+        if distance.startswith("x")
+        else f"{distance} {unit} off its group's median"
+    )
     what = "pair" if dropped.side == "pair" else f"{dropped.side} run"
     return f"{what} {dropped.index + 1}: {dropped.metric} {off}"
 
@@ -244,7 +276,9 @@ def change_cell(row: MetricVerdict) -> str:
     """Return a row's change with its interval; of a count the difference, empty where nothing changed."""
     if METRICS[row.metric].kind is Kind.COUNT:
         known = row.baseline is not None and row.now is not None
-        return numbers.count_change(row.metric, row.baseline or 0.0, row.now or 0.0) if known else ""
+        return (
+            numbers.count_change(row.metric, row.baseline or 0.0, row.now or 0.0) if known else ""
+        )
     if row.change is None:
         return ""
     return numbers.change(row.change, row.basis or Basis.LOG, row.low, row.high)
@@ -259,7 +293,9 @@ def share_rows(rows: Sequence[MetricVerdict], metric: Metric, *, blanks: int) ->
     if whole is None:
         return []
     sides = ((part.baseline, whole.baseline), (part.now, whole.now))
-    told = ["" if some is None or step is None else numbers.share(some, step) for some, step in sides]
+    told = [
+        "" if some is None or step is None else numbers.share(some, step) for some, step in sides
+    ]
     dim = [Cell(text=text, style="dim") for text in (f"  {SHARES[metric]}", *told, *[""] * blanks)]
     return [dim] if any(told) else []
 
@@ -285,7 +321,15 @@ def _metrics(page: Page, verdict: Verdict) -> None:
     for row in told:
         before, now = (_value(row.metric, amount) for amount in (row.baseline, row.now))
         ends = (_value(row.metric, amount) for amount in (row.lowest, row.highest))
-        cells: Row = (row.metric.value, before, now, *ends, change_cell(row), budget_cell(row), _outcome(row, verdict))
+        cells: Row = (
+            row.metric.value,
+            before,
+            now,
+            *ends,
+            change_cell(row),
+            budget_cell(row),
+            _outcome(row, verdict),
+        )
         p = "" if row.p_value is None else numbers.probability(row.p_value)
         rows.append(cells)
         statistics.append((*cells, p, _could_show(row)))
@@ -298,7 +342,9 @@ def _metrics(page: Page, verdict: Verdict) -> None:
     _below(page, told, verdict, wide=wide)
     for label, folded in (("unchanged", unchanged), ("new", new)):
         if folded:
-            values = ", ".join(f"{row.metric}{HELD}{numbers.value(row.metric, row.now or 0.0)}" for row in folded)
+            values = ", ".join(
+                f"{row.metric}{HELD}{numbers.value(row.metric, row.now or 0.0)}" for row in folded
+            )
             page.prose(values, label=label)
 
 
@@ -317,11 +363,17 @@ def _below(page: Page, rows: Sequence[MetricVerdict], verdict: Verdict, *, wide:
         page.prose("; ".join(captions), style="dim")
     if not wide and tested:
         page.prose(
-            ", ".join(f"{r.metric}{HELD}{numbers.probability(r.p_value or 0.0)}" for r in tested), label="p-value"
+            ", ".join(f"{r.metric}{HELD}{numbers.probability(r.p_value or 0.0)}" for r in tested),
+            label="p-value",
         )
-        shown = [f"{row.metric}{HELD}{_could_show(row)}" for row in tested if row.smallest is not None]
+        shown = [
+            f"{row.metric}{HELD}{_could_show(row)}" for row in tested if row.smallest is not None
+        ]
         if shown:
-            page.prose(f"{', '.join(shown)} (the smallest loss these runs could have shown)", label="could show")
+            page.prose(
+                f"{', '.join(shown)} (the smallest loss these runs could have shown)",
+                label="could show",
+            )
     for row in rows:
         gated_clock = METRICS[row.metric].kind is Kind.CLOCK and row.outcome is not None
         if row.reason and row.change is None and gated_clock:
@@ -335,13 +387,22 @@ def _value(metric: Metric, amount: float | None) -> str:
 def is_unchanged_count(row: MetricVerdict) -> bool:
     """Whether a row is a count that is what it was: worth a word, not a line."""
     is_count = METRICS[row.metric].kind is Kind.COUNT
-    return is_count and row.outcome is Outcome.PASSED and row.baseline == row.now and row.now is not None
+    return (
+        is_count
+        and row.outcome is Outcome.PASSED
+        and row.baseline == row.now
+        and row.now is not None
+    )
 
 
 def _is_new_count(row: MetricVerdict, verdict: Verdict) -> bool:
     is_count = METRICS[row.metric].kind is Kind.COUNT
     return (
-        is_count and row.outcome is None and row.baseline is None and row.now is not None and verdict.baseline_runs > 0
+        is_count
+        and row.outcome is None
+        and row.baseline is None
+        and row.now is not None
+        and verdict.baseline_runs > 0
     )
 
 
@@ -389,7 +450,9 @@ def _runs(verdict: Verdict) -> str:
 
 
 def _counted(counted: Mapping[Outcome, int]) -> str:
-    return ", ".join(f"{counted[outcome]} {outcome}" for outcome in WORST_FIRST if counted.get(outcome))
+    return ", ".join(
+        f"{counted[outcome]} {outcome}" for outcome in WORST_FIRST if counted.get(outcome)
+    )
 
 
 def _let_through(lenient: Mapping[Outcome, int]) -> str:

@@ -13,7 +13,8 @@ from pathlib import Path
 from statistics import median
 from typing import Final
 
-from perfgate import blessing
+from perfgate.bless import bless as blessing
+from perfgate.execute import code_now, end_killed_gates
 from perfgate.machine import gpu_lock
 from perfgate.model.baseline import Baseline
 from perfgate.model.errors import EXIT_OPEN, EXIT_SHUT, StoreFailed, WorkloadFailed
@@ -21,15 +22,14 @@ from perfgate.model.machine import Machine
 from perfgate.model.metric import Metric
 from perfgate.model.outcome import Outcome
 from perfgate.model.verdict import Verdict
-from perfgate.nsys.tool import NsysTool
+from perfgate.profilers.nsys.tool import NsysTool
 from perfgate.pytest_door import gate_command, run_to_end
 from perfgate.render.document import read_document
 from perfgate.render.page import inert_line
 from perfgate.render.selftest import SelftestRow, selftest_text
 from perfgate.render.text import verdict_table
-from perfgate.running import code_now, end_killed_gates
 from perfgate.store import Store
-from perfgate.temporary import remove_left_folders, temporary_folder
+from perfgate.system.temporary import remove_left_folders, temporary_folder
 
 WORKLOAD: Final = "loop"
 STEP_MS: Final = 3.0
@@ -104,7 +104,13 @@ class _Gated:
 
 
 def play(
-    runner: Runner, say: Callable[[str], None], *, width: int, colour: bool, keep: Path | None = None, cpu: bool = False
+    runner: Runner,
+    say: Callable[[str], None],
+    *,
+    width: int,
+    colour: bool,
+    keep: Path | None = None,
+    cpu: bool = False,
 ) -> int:
     """Play the selftest and return its exit status: 0 only if every gate came out as it must.
 
@@ -178,12 +184,15 @@ class _Play:
         baseline = self._baseline()
         if baseline is not None:
             kernel_ms = median(baseline.values(Metric.KERNEL_MS) or [0.0])
-            self.tuning["PERFGATE_SELFTEST_CYCLES"] = str(round(SLEEP_SHARE * kernel_ms * cycles_per_ms))
+            self.tuning["PERFGATE_SELFTEST_CYCLES"] = str(
+                round(SLEEP_SHARE * kernel_ms * cycles_per_ms)
+            )
             for number, plant in enumerate(self.plants, start=2):
                 self._plant(plant, number)
         else:
             self.rows += [
-                SelftestRow(planted=plant.told, expected=plant.expected, outcome="not run") for plant in self.plants
+                SelftestRow(planted=plant.told, expected=plant.expected, outcome="not run")
+                for plant in self.plants
             ]
         told = selftest_text(self.rows, width=self.width, colour=self.colour, cpu=self.cpu)
         self.say(told.removesuffix("\n"))
@@ -201,7 +210,12 @@ class _Play:
         found, log = self.folder / "probe.json", self.folder / "probe.log"
         command = (self.runner.python, "-m", "perfgate.selftest.probe", str(found))
         # Another gate's runs would be INVALID if this were to compute beside them.
-        with gpu_lock(self.runner.machine.gpus, timeout_s=LOCK_TIMEOUT_S, on_wait=self.say, workload="selftest"):
+        with gpu_lock(
+            self.runner.machine.gpus,
+            timeout_s=LOCK_TIMEOUT_S,
+            on_wait=self.say,
+            workload="selftest",
+        ):
             end_killed_gates(self.say)
             status = self.runner.run(command, cwd=self.folder, env=self._env(), log=log)
         if status != 0 or not found.is_file():
@@ -220,7 +234,11 @@ class _Play:
         """Measure and bless what the other gates compare with; None where that failed."""
         gated = self._gate(1, "", "no baseline yet", name="baseline")
         verdict = gated.verdict
-        ok = gated.status == EXIT_SHUT and verdict is not None and verdict.outcome is Outcome.NO_BASELINE
+        ok = (
+            gated.status == EXIT_SHUT
+            and verdict is not None
+            and verdict.outcome is Outcome.NO_BASELINE
+        )
         self._row(Plant(slip="", told="the baseline"), Outcome.NO_BASELINE, gated, ok=ok)
         if not ok:
             return None
@@ -241,11 +259,15 @@ class _Play:
         return baseline
 
     def _plant(self, plant: Plant, number: int) -> None:
-        gated = self._gate(number, plant.slip, f"{plant.told} planted", name=plant.slip or "nothing")
+        gated = self._gate(
+            number, plant.slip, f"{plant.told} planted", name=plant.slip or "nothing"
+        )
         lost = _lost(gated.verdict)
         outcome = None if gated.verdict is None else gated.verdict.outcome
         if plant.caught_by:
-            ok = (gated.status, outcome) == (EXIT_SHUT, Outcome.REGRESSED) and set(plant.caught_by) <= set(lost)
+            ok = (gated.status, outcome) == (EXIT_SHUT, Outcome.REGRESSED) and set(
+                plant.caught_by
+            ) <= set(lost)
         else:
             ok = (gated.status, outcome) == (EXIT_OPEN, Outcome.PASSED)
         self._row(plant, plant.expected, gated, ok=ok)
@@ -255,13 +277,22 @@ class _Play:
         self.say(f"{number} of {len(self.plants) + 1}  a gate with {told} ...")
         log, document = self.folder / f"{number}-{name}.log", self.folder / f"{number}-{name}.json"
         project = self.folder / "project"
-        options = (f"--perfgate-nsys={self.runner.nsys.path}", f"--perfgate-json={document}", "-p", "no:cacheprovider")
+        options = (
+            f"--perfgate-nsys={self.runner.nsys.path}",
+            f"--perfgate-json={document}",
+            "-p",
+            "no:cacheprovider",
+        )
         env = {**self._env(), **self.tuning, "PERFGATE_SELFTEST_SLIP": slip}
         began = time.monotonic()
         status = self.runner.run(
             gate_command(self.runner.python, *options, root=project), cwd=project, env=env, log=log
         )
-        found = read_document(document.read_text(encoding="utf-8")).workloads if document.is_file() else ()
+        found = (
+            read_document(document.read_text(encoding="utf-8")).workloads
+            if document.is_file()
+            else ()
+        )
         return _Gated(
             verdict=found[0].verdict if found else None,
             status=status,
@@ -287,13 +318,17 @@ class _Play:
         if ok:
             return
         if verdict is not None:
-            self.say(verdict_table(verdict, width=self.width, colour=self.colour).removesuffix("\n"))
+            self.say(
+                verdict_table(verdict, width=self.width, colour=self.colour).removesuffix("\n")
+            )
         else:
             self.say("\n".join(f"  | {inert_line(line)}" for line in _tail(gated.log)))
 
     def _env(self) -> dict[str, str]:
         """The environment of a gate: this one, without what was meant for another pytest."""
-        env = {name: value for name, value in self.runner.env.items() if not name.startswith("PYTEST_")}
+        env = {
+            name: value for name, value in self.runner.env.items() if not name.startswith("PYTEST_")
+        }
         return {**env, "CUDA_VISIBLE_DEVICES": ""} if self.cpu else env
 
 

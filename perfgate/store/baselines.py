@@ -90,7 +90,9 @@ class Baselines:
         """
         return self._own(path, opened(content, told=self._disk.told(path), workload=None))
 
-    def listed(self, slug: str | None = None, *, at_home: bool = False) -> tuple[ListedBaseline, ...]:
+    def listed(
+        self, slug: str | None = None, *, at_home: bool = False
+    ) -> tuple[ListedBaseline, ...]:
         """Return every baseline of one machine or of all, by folder and name, the unreadable ones with their error.
 
         Where they are to be `at_home`, so are those in the folder of another machine than they were measured on.
@@ -100,7 +102,11 @@ class Baselines:
         """
         listed: list[ListedBaseline] = []
         for folder in self._slug_folders() if slug is None else (self._folder / file_name(slug),):
-            files = [path for path in self._listing(folder) if path.suffix == ".json" and path.name[0] != "."]
+            files = [
+                path
+                for path in self._listing(folder)
+                if path.suffix == ".json" and path.name[0] != "."
+            ]
             listed += [self._listed(folder.name, path, at_home=at_home) for path in files]
         return tuple(listed)
 
@@ -112,7 +118,9 @@ class Baselines:
         """
         name = f"{file_name(workload)}.json"
         return tuple(
-            folder.name for folder in self._slug_folders() if folder.name != besides and os.path.lexists(folder / name)
+            folder.name
+            for folder in self._slug_folders()
+            if folder.name != besides and os.path.lexists(folder / name)
         )
 
     def save(self, baseline: Baseline, *, replacing: Baseline | None) -> Path:
@@ -220,7 +228,9 @@ class Baselines:
         except BaselineUnreadable as error:
             found = error
         if name is None:
-            name = found.workload if isinstance(found, Baseline) else path.name.removesuffix(".json")
+            name = (
+                found.workload if isinstance(found, Baseline) else path.name.removesuffix(".json")
+            )
         return ListedBaseline(slug=slug, workload=name, path=path, found=found)
 
     def _vanished(self, path: Path) -> BaselineUnreadable:
@@ -231,7 +241,9 @@ class Baselines:
         )
 
     def _slug_folders(self) -> tuple[Path, ...]:
-        return tuple(path for path in self._listing(self._folder) if path.is_dir() and path.name[0] != ".")
+        return tuple(
+            path for path in self._listing(self._folder) if path.is_dir() and path.name[0] != "."
+        )
 
     def _listing(self, folder: Path) -> list[Path]:
         try:

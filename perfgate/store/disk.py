@@ -15,8 +15,14 @@ from pathlib import Path
 
 from perfgate.model.errors import StoreFailed
 
-_FULL = ("the disk is full", "Free some space (old captures lie under .perfgate/results), then run again.")
-_FORBIDDEN = ("this user may not write there", "Make the folder writable for this user, then run again.")
+_FULL = (
+    "the disk is full",
+    "Free some space (old captures lie under .perfgate/results), then run again.",
+)
+_FORBIDDEN = (
+    "this user may not write there",
+    "Make the folder writable for this user, then run again.",
+)
 _IN_THE_WAY = ("a file stands where a folder must be", "Move it away, then run again.")
 _CAUSES: Mapping[int, tuple[str, str]] = {
     errno.ENOSPC: _FULL,
@@ -122,7 +128,8 @@ class Disk:
     def failed(self, path: Path, error: OSError) -> StoreFailed:
         """What to say of a path that the disk did not take."""
         fact, next_step = _CAUSES.get(
-            error.errno or 0, (f"it could not be written ({error.strerror})", "See to it, then run again.")
+            error.errno or 0,
+            (f"it could not be written ({error.strerror})", "See to it, then run again."),
         )
         return StoreFailed(
             subject=self.told(path),

@@ -122,7 +122,9 @@ class Results:
         try:
             raw = bytes_of(file)
         except FileNotFoundError as error:
-            raise ResultMissing(subject=told, fact="there is no such file", next_step=_MEASURE_AGAIN) from error
+            raise ResultMissing(
+                subject=told, fact="there is no such file", next_step=_MEASURE_AGAIN
+            ) from error
         except OSError as error:
             fact = f"the kept result cannot be read ({error.strerror})"
             raise ResultUnreadable(subject=told, fact=fact, next_step=_MEASURE_AGAIN) from error
@@ -186,7 +188,9 @@ class Results:
         except ResultUnreadable as error:
             return ListedResult(folder=folder, found=error)
         except ResultMissing as error:
-            gone = ResultUnreadable(subject=error.subject, fact=error.fact, next_step=error.next_step)
+            gone = ResultUnreadable(
+                subject=error.subject, fact=error.fact, next_step=error.next_step
+            )
             return ListedResult(folder=folder, found=gone)
 
     def _folder_of(self, slug: str, workload: str) -> Path:
@@ -197,7 +201,11 @@ class Results:
         return _folders(results) if slug is None else (results / file_name(slug),)
 
     def _folders_of(self, workload: str, slug: str | None) -> list[Path]:
-        found = [folder for machine in self._machines(slug) for folder in _with_result(machine / file_name(workload))]
+        found = [
+            folder
+            for machine in self._machines(slug)
+            for folder in _with_result(machine / file_name(workload))
+        ]
         # What was measured under a clock that ran ahead would stay the newest until that day.
         soon = (datetime.now(UTC) + _CLOCKS_APART).strftime(_TIME)
         return sorted(found, key=lambda folder: (folder.name <= soon, folder.name), reverse=True)
@@ -210,7 +218,9 @@ def _folders(folder: Path) -> tuple[Path, ...]:
         ResultUnreadable: it may not be looked into.
     """
     try:
-        return tuple(sorted(path for path in folder.iterdir() if path.is_dir() and not path.is_symlink()))
+        return tuple(
+            sorted(path for path in folder.iterdir() if path.is_dir() and not path.is_symlink())
+        )
     except (FileNotFoundError, NotADirectoryError):
         return ()
     except OSError as error:

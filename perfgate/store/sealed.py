@@ -14,7 +14,14 @@ from pydantic import ValidationError
 from perfgate.model.baseline import BASELINE_FORMAT, Baseline
 from perfgate.model.errors import BaselineUnreadable
 from perfgate.model.metric import COUNTS
-from perfgate.store.strict_json import first_complaint, format_of, json_complaint, line_of, parsed, place
+from perfgate.store.strict_json import (
+    first_complaint,
+    format_of,
+    json_complaint,
+    line_of,
+    parsed,
+    place,
+)
 
 SEAL: Final = "seal"
 """The key of the file, not of the record, that holds the SHA-256 of everything else in it."""
@@ -29,7 +36,9 @@ def seal_of(content: Mapping[str, object]) -> str:
 
     A guard against accidents and well-meant edits. It is no signature: who can write the file can seal it.
     """
-    canonical = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+    canonical = json.dumps(
+        content, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False
+    )
     return "sha256:" + hashlib.sha256(canonical.encode()).hexdigest()
 
 
@@ -47,7 +56,9 @@ def baseline_content(baseline: Baseline) -> dict[str, object]:
 def _tidied(value: object, *, exact: bool) -> object:
     match value:
         case dict():
-            return {key: _tidied(item, exact=key in (*COUNTS, "bytes")) for key, item in value.items()}
+            return {
+                key: _tidied(item, exact=key in (*COUNTS, "bytes")) for key, item in value.items()
+            }
         case list():
             return [_tidied(item, exact=exact) for item in value]
         case float():
@@ -60,7 +71,10 @@ def _tidied(value: object, *, exact: bool) -> object:
 def baseline_text(baseline: Baseline) -> str:
     """Return a baseline's file: sealed JSON with sorted keys, two spaces of indent and a final newline."""
     content = baseline_content(baseline)
-    return json.dumps(content | {SEAL: seal_of(content)}, sort_keys=True, indent=2, allow_nan=False) + "\n"
+    return (
+        json.dumps(content | {SEAL: seal_of(content)}, sort_keys=True, indent=2, allow_nan=False)
+        + "\n"
+    )
 
 
 def same_seal(one: Baseline | None, other: Baseline | None) -> bool:
@@ -108,7 +122,9 @@ def opened(raw: bytes, *, told: str, workload: str | None) -> Baseline:
         content = parsed(raw)
     except (ValueError, RecursionError) as error:
         raise BaselineUnreadable(
-            subject=told, fact=f"the baseline is broken: {json_complaint(raw, error)}", next_step=restore
+            subject=told,
+            fact=f"the baseline is broken: {json_complaint(raw, error)}",
+            next_step=restore,
         ) from error
     number = format_of(content)
     if number is None:
@@ -124,7 +140,9 @@ def opened(raw: bytes, *, told: str, workload: str | None) -> Baseline:
             subject=told,
             fact=f"the baseline has format {number}",
             expectation=f"This perfgate reads formats 1 to {BASELINE_FORMAT}",
-            next_step=f"Upgrade perfgate, or delete the file, {_anew(workload)}" if newer else restore,
+            next_step=f"Upgrade perfgate, or delete the file, {_anew(workload)}"
+            if newer
+            else restore,
         )
     seal = content.pop(SEAL, None)
     try:
@@ -139,7 +157,9 @@ def opened(raw: bytes, *, told: str, workload: str | None) -> Baseline:
     if seal != seal_of(content):
         raise BaselineUnreadable(
             subject=told,
-            fact="the baseline has no seal" if seal is None else "the baseline was changed after it was blessed",
+            fact="the baseline has no seal"
+            if seal is None
+            else "the baseline was changed after it was blessed",
             expectation="Its seal must match its content: a baseline is measured and blessed, never edited",
             next_step=restore,
         )

@@ -23,7 +23,10 @@ def parsed(raw: bytes) -> dict[str, object]:
         RecursionError: nested beyond reason.
     """
     content: object = json.loads(
-        raw.decode("utf-8-sig"), object_pairs_hook=without_twins, parse_constant=_no_constant, parse_float=_finite
+        raw.decode("utf-8-sig"),
+        object_pairs_hook=without_twins,
+        parse_constant=_no_constant,
+        parse_float=_finite,
     )
     if not isinstance(content, dict):
         raise _NotJson("it is not a JSON object")
@@ -46,7 +49,9 @@ def json_complaint(raw: bytes, error: ValueError | RecursionError) -> str:
         return "it is empty"
     match error:
         case json.JSONDecodeError():
-            at_end = error.pos >= len(error.doc.rstrip()) or error.msg.startswith("Unterminated string")
+            at_end = error.pos >= len(error.doc.rstrip()) or error.msg.startswith(
+                "Unterminated string"
+            )
             return f"its JSON {'ends too early' if at_end else 'is malformed'} (line {error.lineno}: {error.msg})"
         case UnicodeDecodeError():
             return f"it is not UTF-8 (byte {error.start})"

@@ -53,13 +53,27 @@ def test_a_word_that_can_name_nothing_is_wrong_usage(
         (("compare", "loop", LONG), f"{LONG}:{NEITHER}", 18),
         (("explain", "loop", f"{LONG}/x"), f"{LONG}/x:{NEITHER}", 18),
         (("explain", LONG), f"{LONG}: no result of it is kept. Kept are: none.", 20),
-        (("compare", "loop", f"{LONG}/result.json"), f"{LONG}/result.json: the kept result cannot be read", 21),
-        (("compare", f"{LONG}.sqlite", f"{LONG}.sqlite"), f"{LONG}.sqlite: there is no such file. {NO_CAPTURE}", 14),
-        (("compare", "pipe.sqlite", "pipe.sqlite"), f"pipe.sqlite: this is no plain file. {NO_CAPTURE}", 14),
+        (
+            ("compare", "loop", f"{LONG}/result.json"),
+            f"{LONG}/result.json: the kept result cannot be read",
+            21,
+        ),
+        (
+            ("compare", f"{LONG}.sqlite", f"{LONG}.sqlite"),
+            f"{LONG}.sqlite: there is no such file. {NO_CAPTURE}",
+            14,
+        ),
+        (
+            ("compare", "pipe.sqlite", "pipe.sqlite"),
+            f"pipe.sqlite: this is no plain file. {NO_CAPTURE}",
+            14,
+        ),
         (("inspect", "/dev/null"), f"/dev/null: this is no plain file. {NO_CAPTURE}", 14),
     ],
 )
-def test_what_no_file_can_be_called_is_no_file(here: Project, words: tuple[str, ...], says: str, status: int) -> None:
+def test_what_no_file_can_be_called_is_no_file(
+    here: Project, words: tuple[str, ...], says: str, status: int
+) -> None:
     here.bless(here.baseline())
     os.mkfifo(here.root / "pipe.sqlite")
     seen = here.perfgate(*words)

@@ -27,7 +27,9 @@ def ada(project: Project) -> None:
     project.patch.setenv("GIT_AUTHOR_EMAIL", "ada@example.org")
 
 
-def measure(project: Project, *outcomes: Run, name: str = "loop", options: Sequence[str] = ()) -> None:
+def measure(
+    project: Project, *outcomes: Run, name: str = "loop", options: Sequence[str] = ()
+) -> None:
     """Gate the one workload of a file; five runs where it has no baseline."""
     file = project.root / "workloads" / f"{name}s.py"
     code = {f"workloads/{name}s.py": hashlib.sha256(file.read_bytes()).hexdigest()}
@@ -55,7 +57,10 @@ def test_a_first_baseline_is_shown_with_what_its_few_runs_cost(here: Project) ->
     assert seen.status == 0
     made = blessed(here)
     assert made is not None
-    assert (made.blessing.by, made.blessing.reason) == ("Ada <ada@example.org>", "first H200 baseline")
+    assert (made.blessing.by, made.blessing.reason) == (
+        "Ada <ada@example.org>",
+        "first H200 baseline",
+    )
     assert here.gate().status == 0
 
 
@@ -98,14 +103,18 @@ def test_without_names_what_was_renamed_or_deleted_is_left_out(here: Project) ->
     )
     (here.root / "workloads" / "loops.py").unlink()
     assert (
-        "bless: no result that could be blessed is kept in this project." in here.perfgate("bless", "--reason", "x").err
+        "bless: no result that could be blessed is kept in this project."
+        in here.perfgate("bless", "--reason", "x").err
     )
 
 
 def test_workloads_that_cannot_be_collected_are_not_taken_for_gone(here: Project) -> None:
     measure(here)
     here.workload("import nothing_of_that_name\n" + LOOP)
-    assert "workloads/loops.py changed since it was measured" in here.perfgate("bless", "--reason", "x").err
+    assert (
+        "workloads/loops.py changed since it was measured"
+        in here.perfgate("bless", "--reason", "x").err
+    )
 
 
 def test_a_kept_result_that_was_copied_is_blessed_once(here: Project) -> None:
@@ -245,8 +254,13 @@ def test_too_few_runs_make_no_baseline(here: Project) -> None:
 def test_what_no_gate_has_judged_is_held_to_the_budgets_of_the_project(here: Project) -> None:
     measure(here)
     (occasion,) = (faster := here.baseline()).occasions
-    runs = tuple(run.model_copy(update={"values": {**run.values, Metric.STEP_MS: 12.16}}) for run in occasion.runs)
-    here.bless(faster.model_copy(update={"occasions": (occasion.model_copy(update={"runs": runs}),)}))
+    runs = tuple(
+        run.model_copy(update={"values": {**run.values, Metric.STEP_MS: 12.16}})
+        for run in occasion.runs
+    )
+    here.bless(
+        faster.model_copy(update={"occasions": (occasion.model_copy(update={"runs": runs}),)})
+    )
     here.write("pyproject.toml", "[tool.perfgate]\nbudgets = { step_ms = 0.01 }\n")
     told, status = refused(here, "loop", "--reason", "first")
     assert told.startswith(
@@ -268,7 +282,9 @@ def test_a_regression_is_blessed_only_when_it_is_called_one(here: Project) -> No
         'Mend it, or say that it is meant: perfgate bless loop --accept-regression --reason "..."\n'
     )
     assert status == 22
-    seen = here.perfgate("bless", "loop", "--accept-regression", "--reason", "a copy for the new loss")
+    seen = here.perfgate(
+        "bless", "loop", "--accept-regression", "--reason", "a copy for the new loss"
+    )
     assert "  h2d_copies              2         3  +1 (+50.0 %)" in seen.out.splitlines()
     assert here.gate().status == 0
 
@@ -329,14 +345,18 @@ def test_a_full_disk_loses_no_baseline(here: Project) -> None:
     assert blessed(here) == before
 
 
-def repeated(project: Project, *step_ms: float, name: str = "loop", outcome: Outcome = Outcome.PASSED) -> None:
+def repeated(
+    project: Project, *step_ms: float, name: str = "loop", outcome: Outcome = Outcome.PASSED
+) -> None:
     """Keep the newest result once more, as measured an hour later, with these step times."""
     kept = project.store.results.latest(name)
     assert kept is not None
     at = kept.result.measured_at + timedelta(hours=1)
     judged = records.verdict(outcome, name=name, reason="step_ms rose 3.1 %, its budget is 2 %")
     project.keep(
-        kept.result.model_copy(update={"measured_at": at, "runs": records.runs(*step_ms, at=at), "verdict": judged})
+        kept.result.model_copy(
+            update={"measured_at": at, "runs": records.runs(*step_ms, at=at), "verdict": judged}
+        )
     )
 
 
@@ -381,7 +401,9 @@ def test_of_several_none_is_written_where_one_cannot_be(here: Project) -> None:
     measure(here)
     measure(here, name="other")
     assert here.perfgate("bless", "--reason", "both").status == 0
-    loop, other = (here.root / "baselines" / "nvidia-h200" / name for name in ("loop.json", "other.json"))
+    loop, other = (
+        here.root / "baselines" / "nvidia-h200" / name for name in ("loop.json", "other.json")
+    )
     other.rename(here.root / "elsewhere.json")
     other.symlink_to(here.root / "elsewhere.json")
     before = loop.read_bytes()
@@ -417,5 +439,7 @@ def test_a_regressed_repeat_is_no_occasion_and_leaves_every_file(here: Project) 
 def test_an_occasion_of_a_loss_is_a_contradiction(here: Project) -> None:
     measure(here)
     told, status = refused(here, "loop", "--occasion", "--accept-regression", "--reason", "x")
-    assert told.endswith("Error: --occasion adds repeats of what is blessed: leave --accept-regression out.\n")
+    assert told.endswith(
+        "Error: --occasion adds repeats of what is blessed: leave --accept-regression out.\n"
+    )
     assert status == 2

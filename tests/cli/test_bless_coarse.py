@@ -28,7 +28,9 @@ def git(project: Project, *words: str) -> None:
     subprocess.run(["git", *identity, *words], cwd=project.root, check=True, capture_output=True)
 
 
-def gated(project: Project, steps: Sequence[float], *, commit: bool = False, settings: str = "") -> str:
+def gated(
+    project: Project, steps: Sequence[float], *, commit: bool = False, settings: str = ""
+) -> str:
     """What a first gate of these runs says."""
     project.gpus()
     project.patch.setenv("GIT_AUTHOR_NAME", "Ada")
@@ -48,7 +50,7 @@ def gated(project: Project, steps: Sequence[float], *, commit: bool = False, set
 @pytest.fixture(autouse=True)
 def code(monkeypatch: pytest.MonkeyPatch) -> None:
     """Which files a run loads is of no interest here."""
-    monkeypatch.setattr("perfgate.blessing._refuse_stale", lambda *_: None)
+    monkeypatch.setattr("perfgate.bless.bless._refuse_stale", lambda *_: None)
 
 
 def is_blessed(project: Project) -> bool:
@@ -117,7 +119,9 @@ def test_what_cannot_be_held_is_said_and_written_only_at_ones_word(project: Proj
     assert held(project) == 0.0
     wide = held(project, "--hold", "auto")
     assert 0.1 < wide < 1
-    assert f"step_ms {100 * wide:.1f}".rstrip("0").rstrip(".") in project.perfgate("show", "loop").out
+    assert (
+        f"step_ms {100 * wide:.1f}".rstrip("0").rstrip(".") in project.perfgate("show", "loop").out
+    )
 
 
 def test_a_percentage_is_held_as_it_is_asked_for(project: Project) -> None:
@@ -131,8 +135,12 @@ def test_what_is_no_budget_is_refused(project: Project, hold: str) -> None:
     assert not is_blessed(project)
 
 
-@pytest.mark.parametrize(("hold", "opens"), [((), False), (("--hold", "60%"), True)], ids=["budget", "held"])
-def test_a_gate_is_held_to_what_is_written(project: Project, hold: tuple[str, ...], opens: bool) -> None:
+@pytest.mark.parametrize(
+    ("hold", "opens"), [((), False), (("--hold", "60%"), True)], ids=["budget", "held"]
+)
+def test_a_gate_is_held_to_what_is_written(
+    project: Project, hold: tuple[str, ...], opens: bool
+) -> None:
     held(project, *hold)
     project.measures(*(run(1.15 * step_ms) for step_ms in ROUGH), code=[{}])
     assert (project.gate("workloads/loops.py").status == 0) is opens

@@ -24,7 +24,9 @@ def test_what_bless_names_lets_it_be_blessed(here: Project) -> None:
     refused = here.perfgate("bless", "loop", *flags, "--reason", "it's meant", columns=400)
     assert refused.status == 22
     named = [
-        line.partition(": ")[2] for line in refused.err.splitlines() if ": pytest " in line or ": perfgate bl" in line
+        line.partition(": ")[2]
+        for line in refused.err.splitlines()
+        if ": pytest " in line or ": perfgate bl" in line
     ]
     measure, bless = (shlex.split(line) for line in named[-2:])
     here.pytest(*measure[1:])

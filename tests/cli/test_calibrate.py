@@ -65,7 +65,9 @@ def baseline(project: Project, name: str = "loop") -> Baseline:
     return project.baseline(name).model_copy(update={"code": code_digest(code(project))})
 
 
-def kept(project: Project, days: float, *step_ms: float, outcome: Outcome = Outcome.PASSED) -> Result:
+def kept(
+    project: Project, days: float, *step_ms: float, outcome: Outcome = Outcome.PASSED
+) -> Result:
     """Keep a result of unchanged code of so many days later."""
     at = records.NOON + timedelta(days=days)
     made = records.result(
@@ -110,9 +112,9 @@ def test_kept_results_of_five_occasions_calibrate_a_baseline(calibrated: Project
     assert "6.0 % of step_ms" in told
     assert seen.status == 0
     after = stored(calibrated)
-    assert {metric: (spread.runs, spread.occasions) for metric, spread in after.calibration.items()} == dict.fromkeys(
-        (Metric.STEP_MS, Metric.KERNEL_MS, Metric.GAP_MS, Metric.H2D_MS), (25, 5)
-    )
+    assert {
+        metric: (spread.runs, spread.occasions) for metric, spread in after.calibration.items()
+    } == dict.fromkeys((Metric.STEP_MS, Metric.KERNEL_MS, Metric.GAP_MS, Metric.H2D_MS), (25, 5))
     assert after.model_copy(update={"calibration": {}}) == before
 
 
@@ -120,13 +122,19 @@ def test_what_was_found_is_what_show_shows_and_gates_judge_by(calibrated: Projec
     kept(calibrated, 1, *STEPS)
     calibrated.perfgate("calibrate", "--kept")
     shown = calibrated.perfgate("show", "loop", columns=200).out
-    assert "calibration step_ms: SD 0.26 % between runs, 0.41 % between occasions, from 10 runs" in shown
+    assert (
+        "calibration step_ms: SD 0.26 % between runs, 0.41 % between occasions, from 10 runs"
+        in shown
+    )
     measures(calibrated)
     assert calibrated.gate().status == 0
 
 
 def test_budgets_that_cannot_be_held_are_told_with_the_least_that_can(calibrated: Project) -> None:
-    calibrated.write("pyproject.toml", '[tool.perfgate]\nduet = "off"\n[tool.perfgate.budgets]\nkernel_ms = 0.003\n')
+    calibrated.write(
+        "pyproject.toml",
+        '[tool.perfgate]\nduet = "off"\n[tool.perfgate.budgets]\nkernel_ms = 0.003\n',
+    )
     kept(calibrated, 1, *(1.03 * ms for ms in STEPS), outcome=Outcome.REGRESSED)
     seen = calibrated.perfgate("calibrate", "loop", "--kept", columns=118)
     told = " ".join(seen.out.split())
@@ -154,7 +162,9 @@ def test_without_kept_results_the_baselines_own_runs_are_all_there_is(calibrated
     seen = calibrated.perfgate("calibrate", "--kept")
     assert seen.status == 0
     assert seen.out.splitlines()[0] == "loop: 5 unchanged runs over 1 occasion on NVIDIA H200"
-    assert any(line.startswith("  step_ms ") and " not known " in line for line in seen.out.splitlines())
+    assert any(
+        line.startswith("  step_ms ") and " not known " in line for line in seen.out.splitlines()
+    )
     assert stored(calibrated).calibration[Metric.STEP_MS].occasion_sd == 0.005
 
 
@@ -185,7 +195,9 @@ def test_as_many_runs_are_measured_as_asked_for(calibrated: Project, commands: P
     assert stored(calibrated).calibration[Metric.STEP_MS].runs == 7
 
 
-def test_a_gate_that_is_shut_has_measured_repeats_all_the_same(calibrated: Project, commands: Process) -> None:
+def test_a_gate_that_is_shut_has_measured_repeats_all_the_same(
+    calibrated: Project, commands: Process
+) -> None:
     measures(calibrated, *records.runs(24.66, 24.72, 24.62, 24.76, 24.7))
     seen = calibrated.perfgate("calibrate", columns=200)
     assert seen.status == 0
@@ -196,7 +208,10 @@ def test_each_workload_is_written_for_itself(calibrated: Project, commands: Proc
     calibrated.workload(LOOP.replace("def loop", "def other"), file="others.py")
     calibrated.bless(
         calibrated.baseline("other").model_copy(
-            update={"code": "0" * 16, "digest": calibrated.declared("other", file="workloads/others.py").digest()}
+            update={
+                "code": "0" * 16,
+                "digest": calibrated.declared("other", file="workloads/others.py").digest(),
+            }
         )
     )
     measures(calibrated)
@@ -217,7 +232,9 @@ def test_each_workload_is_written_for_itself(calibrated: Project, commands: Proc
 UNCHANGED = "Unchanged repeats are of the blessed code, parameters, machine and counts; the baseline is as it was."
 
 
-def test_changed_code_is_refused_before_anything_is_measured(calibrated: Project, commands: Process) -> None:
+def test_changed_code_is_refused_before_anything_is_measured(
+    calibrated: Project, commands: Process
+) -> None:
     kept(calibrated, 1, *STEPS)
     calibrated.workload(LOOP.replace("0.001", "0.002"))
     assert refused(calibrated) == (
@@ -243,7 +260,9 @@ def test_changed_parameters_are_refused(calibrated: Project) -> None:
         )
 
 
-def test_a_measurement_that_is_invalid_calibrates_nothing(calibrated: Project, commands: Process) -> None:
+def test_a_measurement_that_is_invalid_calibrates_nothing(
+    calibrated: Project, commands: Process
+) -> None:
     measures(calibrated, records.run(neighbours=["python (4711)"]))
     assert refused(calibrated) == (
         (
@@ -254,10 +273,14 @@ def test_a_measurement_that_is_invalid_calibrates_nothing(calibrated: Project, c
     )
 
 
-def test_a_measurement_on_another_gpu_calibrates_nothing(calibrated: Project, commands: Process) -> None:
+def test_a_measurement_on_another_gpu_calibrates_nothing(
+    calibrated: Project, commands: Process
+) -> None:
     before = stored(calibrated)
     machine = before.machine.model_copy(update={"driver": "550.0"})
-    calibrated.store.baselines.save(before.model_copy(update={"machine": machine}), replacing=before)
+    calibrated.store.baselines.save(
+        before.model_copy(update={"machine": machine}), replacing=before
+    )
     measures(calibrated)
     told, status = refused(calibrated)
     assert told.startswith("perfgate: loop: it was blessed on another machine (driver). ")
@@ -302,7 +325,9 @@ def test_an_unknown_workload_is_named_beside_those_that_there_are(calibrated: Pr
 
 
 @pytest.mark.parametrize(("named", "subject"), [((), "baselines"), (("loop",), "loop")])
-def test_without_a_baseline_there_is_nothing_to_calibrate(here: Project, named: Sequence[str], subject: str) -> None:
+def test_without_a_baseline_there_is_nothing_to_calibrate(
+    here: Project, named: Sequence[str], subject: str
+) -> None:
     on_its_machine(here)
     assert refused(here, *named) == (
         (
@@ -314,7 +339,9 @@ def test_without_a_baseline_there_is_nothing_to_calibrate(here: Project, named: 
     )
 
 
-def test_a_workload_without_a_baseline_here_is_passed_over_unless_it_is_named(calibrated: Project) -> None:
+def test_a_workload_without_a_baseline_here_is_passed_over_unless_it_is_named(
+    calibrated: Project,
+) -> None:
     calibrated.workload(LOOP.replace("def loop", "def other"), file="others.py")
     assert calibrated.perfgate("calibrate", "--kept").status == 0
     assert calibrated.perfgate("calibrate", "--kept", "loop", "other").status == 18
@@ -335,7 +362,9 @@ def test_a_broken_baseline_is_left_as_it_is(calibrated: Project) -> None:
         (("--runs", "11"), "Invalid value for '--runs': 11 is not in the range 1<=x<=10."),
     ],
 )
-def test_what_makes_no_sense_is_a_usage_error(calibrated: Project, arguments: Sequence[str], says: str) -> None:
+def test_what_makes_no_sense_is_a_usage_error(
+    calibrated: Project, arguments: Sequence[str], says: str
+) -> None:
     told, status = refused(calibrated, *arguments)
     assert (told.splitlines()[-1], status) == (f"Error: {says}", 2)
 
@@ -344,14 +373,25 @@ def test_what_makes_no_sense_is_a_usage_error(calibrated: Project, arguments: Se
 
 
 @pytest.mark.nsys
-def test_a_real_workload_is_measured_again_and_calibrated(project: Project, real_nsys: Sequence[str]) -> None:
+def test_a_real_workload_is_measured_again_and_calibrated(
+    project: Project, real_nsys: Sequence[str]
+) -> None:
     strict = '[tool.pytest.ini_options]\nfilterwarnings = ["error"]\n'
     project.write("pyproject.toml", f'[project]\nname = "scratch"\nversion = "1"\n{strict}')
     project.workload(LOOP.replace("0.001", "0.005"))
     assert project.run("--perfgate").status == 1
     assert project.perfgate("bless", "--reason", "first", "--hold", "auto").status == 0
-    command = [sys.executable, "-c", "from perfgate.cli import main; main()", "calibrate", "--runs", "2"]
-    done = subprocess.run(command, cwd=project.root, capture_output=True, text=True, timeout=240, check=False)
+    command = [
+        sys.executable,
+        "-c",
+        "from perfgate.cli import main; main()",
+        "calibrate",
+        "--runs",
+        "2",
+    ]
+    done = subprocess.run(
+        command, cwd=project.root, capture_output=True, text=True, timeout=240, check=False
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     lines = done.stdout.splitlines()
     assert [line for line in lines if line.startswith("  loop run 2 of 2: step_ms ")]
@@ -361,4 +401,6 @@ def test_a_real_workload_is_measured_again_and_calibrated(project: Project, real
     assert found is not None
     assert set(found.calibration) == {Metric.STEP_MS}
     assert found.calibration[Metric.STEP_MS].occasions == 1
-    assert 5 <= found.calibration[Metric.STEP_MS].runs <= 7  # on a busy CPU an outlier may be set aside
+    assert (
+        5 <= found.calibration[Metric.STEP_MS].runs <= 7
+    )  # on a busy CPU an outlier may be set aside

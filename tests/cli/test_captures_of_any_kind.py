@@ -34,15 +34,26 @@ def inspected(*words: str | Path, cwd: Path) -> list[dict[str, Any]]:
     return processes
 
 
-def steps_on(device: int, *, process: int = PID, number: int = 5, thread: int = 1) -> list[Range | Call | Kernel]:
+def steps_on(
+    device: int, *, process: int = PID, number: int = 5, thread: int = 1
+) -> list[Range | Call | Kernel]:
     """Steps of which each launches one kernel."""
     rows: list[Range | Call | Kernel] = []
     for at in range(0, number * 1000, 1000):
         correlation = at // 1000 + 1
         rows += [
             Range("step", at, at + 900, process=process, thread=thread),
-            Call("cudaLaunchKernel_v7000", at + 10, at + 20, correlation=correlation, process=process, thread=thread),
-            Kernel("gemm", at + 100, at + 600, correlation=correlation, device=device, process=process),
+            Call(
+                "cudaLaunchKernel_v7000",
+                at + 10,
+                at + 20,
+                correlation=correlation,
+                process=process,
+                thread=thread,
+            ),
+            Kernel(
+                "gemm", at + 100, at + 600, correlation=correlation, device=device, process=process
+            ),
         ]
     return rows
 
@@ -59,19 +70,25 @@ def gpu(number: int, cuda: int) -> Row:
 
 
 def seen(process: int, own: int, number: int) -> Row:
-    return Row("TARGET_INFO_CUDA_DEVICE", pid=process, cudaId=own, gpuId=number, uuid=f"GPU-{number}")
+    return Row(
+        "TARGET_INFO_CUDA_DEVICE", pid=process, cudaId=own, gpuId=number, uuid=f"GPU-{number}"
+    )
 
 
 def test_a_gpu_is_named_as_cuda_does(tmp_path: Path) -> None:
     write_export(tmp_path / "one.sqlite", *steps_on(0), gpu(0, 1), gpu(2, 0))
-    ((device,),) = [process["devices"] for process in inspected("one.sqlite", "--step", "step", cwd=tmp_path)]
+    ((device,),) = [
+        process["devices"] for process in inspected("one.sqlite", "--step", "step", cwd=tmp_path)
+    ]
     assert (device["ordinal"], device["uuid"], device["bus"]) == (0, "GPU-2", "0000:02:00.0")
     shown = perfgate("inspect", "one.sqlite", "--step", "step", cwd=tmp_path).stdout
     assert "GPU 0" in shown
     assert "GPU 2" not in shown
 
 
-def test_gpus_that_their_processes_call_the_same_are_named_by_what_tells_them_apart(tmp_path: Path) -> None:
+def test_gpus_that_their_processes_call_the_same_are_named_by_what_tells_them_apart(
+    tmp_path: Path,
+) -> None:
     write_export(
         tmp_path / "two.sqlite",
         *steps_on(0),
@@ -92,7 +109,9 @@ def test_gpus_that_their_processes_call_the_same_are_named_by_what_tells_them_ap
 def test_matches_that_are_no_steps_are_counted(tmp_path: Path, *, closed: bool) -> None:
     """Pushes without pop: nsys ends them with the capture, or leaves their end out."""
     lost = [Range("step", at, 60_000 if closed else None) for at in range(0, 60_000, 1000)]
-    write_export(tmp_path / "lost.sqlite", *lost, *(() if closed else (Range("step", 60_000, 61_000),)))
+    write_export(
+        tmp_path / "lost.sqlite", *lost, *(() if closed else (Range("step", 60_000, 61_000),))
+    )
     (process,) = inspected("lost.sqlite", "--step", "step", cwd=tmp_path)
     assert process["steps"] == 1
     (told,) = [remark for remark in process["remarks"] if "not counted" in remark]
@@ -136,15 +155,30 @@ def many(path: Path, kind: str) -> None:
             connection.execute(f"UPDATE {table} SET start = start * 1000000, end = end * 1000000")
         spread = 1_000_000 * length
         rows = {
-            "few": lambda at: (int(at * spread), int((at + 0.5) * spread), thread, f"layer {at % 7}"),
-            "distinct": lambda at: (int(at * spread), int((at + 0.5) * spread), thread, f"Batch {at}"),
+            "few": lambda at: (
+                int(at * spread),
+                int((at + 0.5) * spread),
+                thread,
+                f"layer {at % 7}",
+            ),
+            "distinct": lambda at: (
+                int(at * spread),
+                int((at + 0.5) * spread),
+                thread,
+                f"Batch {at}",
+            ),
             "nested": lambda at: (
                 int((at - at % 10) * spread) + at % 10,
                 int((at - at % 10 + 10) * spread) - 10 + at % 10 * -1,
                 thread,
                 f"depth {at % 10}",
             ),
-            "threads": lambda at: (int(at * spread), int((at + 50) * spread), thread + 1 + at % 64, f"item {at % 9}"),
+            "threads": lambda at: (
+                int(at * spread),
+                int((at + 50) * spread),
+                thread + 1 + at % 64,
+                f"item {at % 9}",
+            ),
             "steps": lambda at: (int(at * spread), int((at + 0.5) * spread), thread, "step"),
         }[kind]
         if kind == "steps":
@@ -160,7 +194,7 @@ MEASURED = """
 import resource, sqlite3, sys, time
 from pathlib import Path
 from perfgate.metrics.measure import measure
-from perfgate.nsys.export.timeline import read_timeline
+from perfgate.profilers.nsys.export.timeline import read_timeline
 small, large = map(Path, sys.argv[1:])
 measure(read_timeline(small), step="step", is_pattern=True)
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -182,7 +216,13 @@ def test_a_million_ranges_cost_little(tmp_path: Path, kind: str) -> None:
     """Against what reading the same rows costs here, and in memory beyond a small capture's."""
     write_export(tmp_path / "small.sqlite", *steps_on(0, number=20))
     many(tmp_path / "large.sqlite", kind)
-    argv = [sys.executable, "-c", MEASURED, str(tmp_path / "small.sqlite"), str(tmp_path / "large.sqlite")]
+    argv = [
+        sys.executable,
+        "-c",
+        MEASURED,
+        str(tmp_path / "small.sqlite"),
+        str(tmp_path / "large.sqlite"),
+    ]
     told = subprocess.run(argv, capture_output=True, text=True, check=True).stdout.split()
     times, memory = map(float, told)
     assert times < MOST_TIMES_SLOWER

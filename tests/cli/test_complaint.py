@@ -21,9 +21,15 @@ SPELLED = r"\x1b]0;OWNED\x07\x1b[2J\x9b31m\u202e\r"
 
 
 def error(
-    *, subject: str = "x.sqlite", fact: str = "it is none", expectation: str = "", next_step: str = "Check the path."
+    *,
+    subject: str = "x.sqlite",
+    fact: str = "it is none",
+    expectation: str = "",
+    next_step: str = "Check the path.",
 ) -> PerfgateError:
-    return CaptureUnreadable(subject=subject, fact=fact, expectation=expectation, next_step=next_step)
+    return CaptureUnreadable(
+        subject=subject, fact=fact, expectation=expectation, next_step=next_step
+    )
 
 
 @pytest.mark.parametrize("expectation", ["", "It takes a file"])
@@ -59,7 +65,9 @@ def test_further_lines_of_a_fact_are_quoted_and_tabs_are_spaces() -> None:
 
 
 def test_a_line_is_cut_in_its_middle_where_it_is_longer_than_a_screen() -> None:
-    first, second, last = complaint(error(fact="a" * 100_000 + "\n" + "\x1b" * 100_000, expectation="b")).split("\n")
+    first, second, last = complaint(
+        error(fact="a" * 100_000 + "\n" + "\x1b" * 100_000, expectation="b")
+    ).split("\n")
     assert (len(first), len(second), last) == (4000, 4000, "Check the path.")
     assert (first[:24], second[-4:]) == ("perfgate: x.sqlite: aaaa", ". b.")
 
@@ -67,15 +75,20 @@ def test_a_line_is_cut_in_its_middle_where_it_is_longer_than_a_screen() -> None:
 def test_a_command_prints_it_so(project: Project) -> None:
     seen = project.perfgate("inspect", f"no{HOSTILE}\n::error::.sqlite")
     assert (seen.out, seen.status) == ("", 14)
-    assert seen.err.splitlines()[0].startswith(rf"perfgate: no{SPELLED}\n::error::.sqlite: there is no such file. ")
+    assert seen.err.splitlines()[0].startswith(
+        rf"perfgate: no{SPELLED}\n::error::.sqlite: there is no such file. "
+    )
 
 
 # Where nothing can be printed
 
 
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no disk that is always full")
+@pytest.mark.skipif(
+    not Path("/dev/full").exists(), reason="this system has no disk that is always full"
+)
 @pytest.mark.parametrize(
-    "words", [["schema"], ["--help"], ["inspect", "mlp.sqlite"], ["inspect", "mlp.sqlite", "--json"]]
+    "words",
+    [["schema"], ["--help"], ["inspect", "mlp.sqlite"], ["inspect", "mlp.sqlite", "--json"]],
 )
 @pytest.mark.usefixtures("project", "capture")
 def test_a_full_disk_behind_what_is_printed_is_said_in_a_line(
@@ -87,11 +100,16 @@ def test_a_full_disk_behind_what_is_printed_is_said_in_a_line(
         with pytest.raises(SystemExit) as left:
             cli.main(words)
     assert left.value.code == EXIT_SHUT
-    assert capsys.readouterr().err == "perfgate: what it prints cannot be written (No space left on device)\n"
+    assert (
+        capsys.readouterr().err
+        == "perfgate: what it prints cannot be written (No space left on device)\n"
+    )
 
 
 @pytest.mark.usefixtures("project")
-def test_another_refusal_of_the_system_is_not_taken_for_that(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_refusal_of_the_system_is_not_taken_for_that(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     def refuse(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")
 
@@ -118,7 +136,9 @@ def test_every_command_may_clear_up_before_it_is_ended(
     assert (left.value.code, cleared, capsys.readouterr().err.strip()) == (1, ["all"], "Aborted!")
 
 
-def test_a_closed_pipe_is_left_in_silence(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_closed_pipe_is_left_in_silence(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
     reading, writing = os.pipe()
     os.close(reading)
     errors = project.root / "errors"

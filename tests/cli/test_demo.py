@@ -26,7 +26,9 @@ def swapped(tmp_path: Path, **sets: str) -> Path:
     captures = tmp_path / "captures"
     shutil.copytree(CAPTURES, captures)
     manifest = Manifest.model_validate_json((captures / MANIFEST).read_text())
-    changed = manifest.model_copy(update={name: getattr(manifest, other) for name, other in sets.items()})
+    changed = manifest.model_copy(
+        update={name: getattr(manifest, other) for name, other in sets.items()}
+    )
     (captures / MANIFEST).write_text(changed.model_dump_json())
     return captures
 
@@ -42,7 +44,10 @@ def test_the_unchanged_loop_passes_and_the_slip_is_caught_where_it_is() -> None:
     assert "syncs                   0       1  +1                        exact  REGRESSED" in text
     assert "where       syncs: +1: +1 under log" in text
     assert "where       pageable_copies: +1: +1 under copy" in text
-    assert said[-1] == "The unchanged loop is PASSED, the loop with the slip is REGRESSED: the gate works as it should."
+    assert (
+        said[-1]
+        == "The unchanged loop is PASSED, the loop with the slip is REGRESSED: the gate works as it should."
+    )
 
 
 @pytest.mark.parametrize("page", ["bless.md", "first-workload.md"])
@@ -92,7 +97,11 @@ def test_a_kept_demo_never_overwrites(tmp_path: Path) -> None:
 
 def test_the_recorded_captures_hold_no_environment(tmp_path: Path) -> None:
     manifest = Manifest.model_validate_json((CAPTURES / MANIFEST).read_text())
-    runs = [run for recording in (manifest.baseline, manifest.unchanged, manifest.slip) for run in recording.runs]
+    runs = [
+        run
+        for recording in (manifest.baseline, manifest.unchanged, manifest.slip)
+        for run in recording.runs
+    ]
     assert len(runs) == 15
     for run in runs:
         work = tmp_path / run.archive.partition(".")[0]

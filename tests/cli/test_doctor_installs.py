@@ -9,8 +9,8 @@ import pytest
 from support.project import Project, Seen
 
 from perfgate.cli import starting, trying
-from perfgate.scaffold import lock
-from perfgate.scaffold.facts import Tool
+from perfgate.init import lock
+from perfgate.init.facts import Tool
 
 pytestmark = pytest.mark.behaviour
 
@@ -29,8 +29,12 @@ def repository(project: Project, tmp_path: Path) -> Project:
     """A repository, in which perfgate was installed from a folder."""
     (tmp_path / "home").mkdir()
     project.patch.setenv("HOME", str(tmp_path / "home"))
-    project.patch.setattr(lock, "_resolved", lambda _: iter((f"click==8.1.8 --hash=sha256:{'b' * 64}",)))
-    subprocess.run(["git", "init", "--quiet", "--initial-branch=main"], cwd=project.root, check=True)
+    project.patch.setattr(
+        lock, "_resolved", lambda _: iter((f"click==8.1.8 --hash=sha256:{'b' * 64}",))
+    )
+    subprocess.run(
+        ["git", "init", "--quiet", "--initial-branch=main"], cwd=project.root, check=True
+    )
     installed(project, FOLDER)
     return project
 
@@ -66,7 +70,9 @@ def test_doctor_says_whether_a_runner_can_install_perfgate(repository: Project) 
     assert well[0] == "ok"
     gate = repository.root / ".github/workflows/perfgate-gate.yml"
     text = gate.read_text(encoding="utf-8")
-    gate.write_text(text.replace(f"perfgate[github] @ {url}", "perfgate[github]==0.1.0"), encoding="utf-8")
+    gate.write_text(
+        text.replace(f"perfgate[github] @ {url}", "perfgate[github]==0.1.0"), encoding="utf-8"
+    )
     by_name = told(repository.perfgate("doctor", columns=120), "workflows")
     assert by_name is not None
     assert by_name[0] == "FAIL"
@@ -85,10 +91,14 @@ def test_doctor_says_whether_a_runner_can_install_perfgate(repository: Project) 
         ("", False),
     ],
 )
-def test_doctor_names_an_option_that_distributes(repository: Project, addopts: str, names: bool) -> None:
+def test_doctor_names_an_option_that_distributes(
+    repository: Project, addopts: str, names: bool
+) -> None:
     pytest.importorskip("xdist")
     repository.patch.setattr("perfgate.cli.trying.examine", lambda *, others, **_: others)
-    repository.write("pyproject.toml", f'[tool.perfgate]\n[tool.pytest.ini_options]\naddopts = "{addopts}"\n')
+    repository.write(
+        "pyproject.toml", f'[tool.perfgate]\n[tool.pytest.ini_options]\naddopts = "{addopts}"\n'
+    )
     seen = repository.perfgate("doctor", columns=120)
     assert (told(seen, "pytest-xdist") is not None) is names
     repository.write("pyproject.toml", "[tool.perfgate]\n[tool.pytest.ini_options]\n")

@@ -22,12 +22,22 @@ SPIN = "void at::cuda::(anonymous namespace)::spin_kernel(long)"
 
 
 def process(
-    values: Mapping[Metric, float] | None = None, *, gap_ms: float = 1.541, extra: KernelSample | None = None
+    values: Mapping[Metric, float] | None = None,
+    *,
+    gap_ms: float = 1.541,
+    extra: KernelSample | None = None,
 ) -> ProcessSample:
     """Like those of the baseline, but for what is told; the ranges account for the gap that they have."""
     ranges = [
-        RangeSample(name="data_load", count=1, cpu_ms=0.61, values={Metric.GAP_MS: gap_ms, Metric.KERNEL_MS: 0.0}),
-        RangeSample(name="forward", count=1, cpu_ms=1.2, values={Metric.GAP_MS: 0.31, Metric.KERNEL_MS: 9.1}),
+        RangeSample(
+            name="data_load",
+            count=1,
+            cpu_ms=0.61,
+            values={Metric.GAP_MS: gap_ms, Metric.KERNEL_MS: 0.0},
+        ),
+        RangeSample(
+            name="forward", count=1, cpu_ms=1.2, values={Metric.GAP_MS: 0.31, Metric.KERNEL_MS: 9.1}
+        ),
     ]
     given = {**records.VALUES, Metric.GAP_MS: gap_ms + 0.31, **(values or {})}
     kernels = [KernelSample(name="gemm", count=12, gpu_ms=9.1), *([] if extra is None else [extra])]
@@ -51,7 +61,11 @@ def test_a_kept_result_is_explained_against_its_baseline(here: Project) -> None:
         gap_ms=5.541,
         extra=KernelSample(name=SPIN, count=1, gpu_ms=0.1),
     )
-    here.keep(records.result(of=here.declared(), measured=runs(*[slow] * 3), at=records.NOON.replace(hour=15)))
+    here.keep(
+        records.result(
+            of=here.declared(), measured=runs(*[slow] * 3), at=records.NOON.replace(hour=15)
+        )
+    )
     seen = here.perfgate("explain", "loop")
     assert seen.status == 0
     lines = seen.out.splitlines()
@@ -70,7 +84,9 @@ def test_a_result_of_a_duet_is_explained_against_the_other_commits_runs(here: Pr
     # Of the baseline the gap would be 4 ms larger: what ran beside it tells that it is not.
     blessed(here)
     base = records.result(
-        of=here.declared(), measured=runs(*[process(gap_ms=5.6)] * 3), at=records.NOON.replace(hour=15)
+        of=here.declared(),
+        measured=runs(*[process(gap_ms=5.6)] * 3),
+        at=records.NOON.replace(hour=15),
     )
     duet = Duet(revision="v1", commit="0123456789abcdef" * 2, pairs=3, screen_runs=0)
     here.keep(
@@ -90,15 +106,19 @@ def test_ranks_are_told_and_which_is_late(here: Project) -> None:
     blessed(here)
     values = {Metric.STEP_MS: 30.0, Metric.KERNEL_MS: 9.1}
     late = [
-        process({**values, Metric.NCCL_MS: 5.6, Metric.NCCL_EXPOSED_MS: 4.6}, gap_ms=5.2).model_copy(
-            update={"rank": 1, "pid": 2}
-        ),
+        process(
+            {**values, Metric.NCCL_MS: 5.6, Metric.NCCL_EXPOSED_MS: 4.6}, gap_ms=5.2
+        ).model_copy(update={"rank": 1, "pid": 2}),
         process({**values, Metric.NCCL_MS: 17.6, Metric.NCCL_EXPOSED_MS: 16.6}).model_copy(
             update={"rank": 0, "pid": 1}
         ),
     ]
     here.keep(
-        records.result(of=here.declared(), measured=[records.run(processes=late)] * 3, at=records.NOON.replace(hour=15))
+        records.result(
+            of=here.declared(),
+            measured=[records.run(processes=late)] * 3,
+            at=records.NOON.replace(hour=15),
+        )
     )
     told = " ".join(here.perfgate("explain", "loop").out.split())
     said = "rank 1 is late: the other waits 12 ms a step for it in NCCL kernels that nothing hides; its GPU idles"
@@ -117,10 +137,20 @@ def test_any_two_captures_can_be_explained(project: Project, capture: Path) -> N
 def test_captures_whose_graphs_were_traced_unlike_are_explained_by_range(
     project: Project, graphs: tuple[str, str], columns: int
 ) -> None:
-    seen = project.perfgate("explain", *graphs, "--step", r"Batch \d+", "--no-rules", columns=columns)
+    seen = project.perfgate(
+        "explain", *graphs, "--step", r"Batch \d+", "--no-rules", columns=columns
+    )
     words = " ".join(seen.out.split())
-    assert words.count("traced whole, those of b node by node: kernels and copies cannot be compared by name") == 1
-    assert "unmeasured nccl_ms, nccl_exposed_ms: no NCCL kernels outside the CUDA graphs, which were traced" in words
+    assert (
+        words.count(
+            "traced whole, those of b node by node: kernels and copies cannot be compared by name"
+        )
+        == 1
+    )
+    assert (
+        "unmeasured nccl_ms, nccl_exposed_ms: no NCCL kernels outside the CUDA graphs, which were traced"
+        in words
+    )
     assert "kernel_ms -0.0017 ms by NVTX range" in words
     for told in ("by kernel", "gone", "new", "CUDA graph "):
         assert told not in seen.out
@@ -129,13 +159,20 @@ def test_captures_whose_graphs_were_traced_unlike_are_explained_by_range(
 
 @pytest.mark.nsys
 @pytest.mark.usefixtures("real_nsys")
-def test_what_a_capture_without_ranges_lacks_is_not_new_to_nsys_rules(project: Project, capture: Path) -> None:
-    with closing(sqlite3.connect(project.root / "bare.sqlite")) as bare, closing(sqlite3.connect(capture)) as whole:
+def test_what_a_capture_without_ranges_lacks_is_not_new_to_nsys_rules(
+    project: Project, capture: Path
+) -> None:
+    with (
+        closing(sqlite3.connect(project.root / "bare.sqlite")) as bare,
+        closing(sqlite3.connect(capture)) as whole,
+    ):
         whole.backup(bare)
         bare.execute("DELETE FROM NVTX_EVENTS")
         bare.commit()
     seen = project.perfgate("explain", "bare.sqlite", "mlp.sqlite")
-    assert "  findings per step, and their time; not compared: a lacks ranges" in seen.out.splitlines()
+    assert (
+        "  findings per step, and their time; not compared: a lacks ranges" in seen.out.splitlines()
+    )
     assert "new" not in seen.out.split()
 
 
@@ -166,12 +203,17 @@ def test_what_is_not_there_is_said(here: Project, words: list[str], says: str, s
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (["a.sqlite"], "Error: a.sqlite is one capture: name another one before it, to compare it with."),
+        (
+            ["a.sqlite"],
+            "Error: a.sqlite is one capture: name another one before it, to compare it with.",
+        ),
         (["a", "b", "c"], "Error: It takes a workload, or two things to compare; these are 3."),
         ([], "Error: Missing argument 'WORKLOAD | A B'."),
     ],
 )
-def test_a_wrong_number_of_things_is_a_usage_error(here: Project, words: list[str], says: str) -> None:
+def test_a_wrong_number_of_things_is_a_usage_error(
+    here: Project, words: list[str], says: str
+) -> None:
     seen = here.perfgate("explain", *words)
     assert (seen.err.splitlines()[-1], seen.status) == (says, 2)
 
@@ -179,12 +221,18 @@ def test_a_wrong_number_of_things_is_a_usage_error(here: Project, words: list[st
 def test_a_result_without_a_baseline_says_what_to_do(here: Project) -> None:
     here.keep(records.result(of=here.declared()))
     seen = here.perfgate("explain", "loop")
-    assert seen.err.startswith("perfgate: loop: the baseline on nvidia-h200 that its result was compared with is gone.")
+    assert seen.err.startswith(
+        "perfgate: loop: the baseline on nvidia-h200 that its result was compared with is gone."
+    )
     assert seen.status == 18
     fresh = records.verdict(Outcome.NO_BASELINE).model_copy(update={"baseline_runs": 0})
-    here.keep(records.result(of=here.declared(), judged=fresh, at=records.NOON + timedelta(hours=1)))
+    here.keep(
+        records.result(of=here.declared(), judged=fresh, at=records.NOON + timedelta(hours=1))
+    )
     seen = here.perfgate("explain", "loop")
-    assert seen.err.startswith("perfgate: loop: it has no baseline on nvidia-h200, so its result was compared with")
+    assert seen.err.startswith(
+        "perfgate: loop: it has no baseline on nvidia-h200, so its result was compared with"
+    )
 
 
 def test_a_baseline_that_was_blessed_since_is_told_as_that(here: Project) -> None:
@@ -204,30 +252,48 @@ def test_a_baseline_that_was_blessed_since_is_told_as_that(here: Project) -> Non
 @pytest.mark.parametrize("words", [["loop"], ["loop:kept", "loop"], ["loop", "loop:kept"]])
 def test_a_result_that_was_not_measured_is_not_compared(here: Project, words: list[str]) -> None:
     blessed(here)
-    verdict = records.verdict(Outcome.NOT_MEASURED, reason="it did not end within 0.5 s and was stopped.")
-    here.keep(records.result(of=here.declared()).model_copy(update={"runs": (), "verdict": verdict}))
+    verdict = records.verdict(
+        Outcome.NOT_MEASURED, reason="it did not end within 0.5 s and was stopped."
+    )
+    here.keep(
+        records.result(of=here.declared()).model_copy(update={"runs": (), "verdict": verdict})
+    )
     seen = here.perfgate("explain", *words)
     assert seen.err.startswith("perfgate: loop: the result in .perfgate/results/nvidia-h200/loop/")
     assert " has no run: NOT_MEASURED, it did not end within 0.5 s and was stopped. " in seen.err
-    assert seen.err.splitlines()[-1].startswith("Mend that and gate again, or name another of .perfgate/results/")
+    assert seen.err.splitlines()[-1].startswith(
+        "Mend that and gate again, or name another of .perfgate/results/"
+    )
     assert (seen.out, seen.status) == ("", 20)
 
 
 # nsys's expert rules
 
 
-def test_without_nsys_or_a_capture_it_is_said_why_no_rule_was_applied(here: Project, capture: Path) -> None:
+def test_without_nsys_or_a_capture_it_is_said_why_no_rule_was_applied(
+    here: Project, capture: Path
+) -> None:
     blessed(here)
     here.keep(records.result(of=here.declared(), at=records.NOON.replace(hour=15)))
     lines = here.perfgate("explain", "loop", columns=200).out.splitlines()
-    assert "  rules       nsys's expert rules were not applied: the capture of b is not at hand" in lines
+    assert (
+        "  rules       nsys's expert rules were not applied: the capture of b is not at hand"
+        in lines
+    )
     here.nsys(version="2020.1.1")
-    lines = here.perfgate("explain", "mlp.sqlite", "mlp.sqlite", "--step", "step", columns=300).out.splitlines()
+    lines = here.perfgate(
+        "explain", "mlp.sqlite", "mlp.sqlite", "--step", "step", columns=300
+    ).out.splitlines()
     (told,) = [line for line in lines if line.startswith("  rules ")]
     assert told.startswith(
         "  rules       nsys's expert rules were not applied: nsys /bin/nsys (from PERFGATE_NSYS): is"
     )
-    assert "rules" not in here.perfgate("explain", "mlp.sqlite", "mlp.sqlite", "--step", "step", "--no-rules").out
+    assert (
+        "rules"
+        not in here.perfgate(
+            "explain", "mlp.sqlite", "mlp.sqlite", "--step", "step", "--no-rules"
+        ).out
+    )
 
 
 @pytest.mark.nsys
@@ -237,5 +303,7 @@ def test_what_nsys_itself_finds_is_told_with_its_range(project: Project, capture
     words = [line.split() for line in seen.out.splitlines()]
     # One pageable copy a step under h2d, which is a call that waits as well, as the capture's own rows say.
     assert ["cuda_memcpy_async", "h2d", "1", "1", "0.4203", "0.4203"] in words
-    assert [row[:4] for row in words if row[:2] == ["cuda_api_sync", "h2d"]] == [["cuda_api_sync", "h2d", "1", "1"]]
+    assert [row[:4] for row in words if row[:2] == ["cuda_api_sync", "h2d"]] == [
+        ["cuda_api_sync", "h2d", "1", "1"]
+    ]
     assert "  findings per step, and their time" in seen.out.splitlines()

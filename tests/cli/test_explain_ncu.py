@@ -116,12 +116,17 @@ class Bed:
 
 
 def git(root: Path, *words: str) -> str:
-    done = subprocess.run(("git", *IDENTITY, *words), cwd=root, check=True, capture_output=True, text=True)
+    done = subprocess.run(
+        ("git", *IDENTITY, *words), cwd=root, check=True, capture_output=True, text=True
+    )
     return done.stdout.strip()
 
 
 def run(gemm_ms: float, *, sgemm_ms: float = 1.0, gemm: str = GEMM) -> Run:
-    kernels = [KernelSample(name=gemm, count=12, gpu_ms=gemm_ms), KernelSample(name=SGEMM, count=1, gpu_ms=sgemm_ms)]
+    kernels = [
+        KernelSample(name=gemm, count=12, gpu_ms=gemm_ms),
+        KernelSample(name=SGEMM, count=1, gpu_ms=sgemm_ms),
+    ]
     values = {**records.VALUES, Metric.KERNEL_MS: gemm_ms + sgemm_ms}
     made = records.run(processes=[records.process(values, steps=4, kernels=kernels)])
     return made.model_copy(update={"folder": "run-1"})
@@ -132,7 +137,9 @@ def bed(here: Project, capture: Path, tmp_path: Path) -> Bed:
     return laid_out(here, capture, tmp_path)
 
 
-def laid_out(here: Project, capture: Path, tmp_path: Path, *, before: str = GEMM, now: str = GEMM) -> Bed:
+def laid_out(
+    here: Project, capture: Path, tmp_path: Path, *, before: str = GEMM, now: str = GEMM
+) -> Bed:
     """The bed, its GEMM under a name of either side."""
     here.patch.setattr(looking, "read_machine", lambda _env, **_more: here.machine)
     here.write("speed", "1000")
@@ -146,7 +153,11 @@ def laid_out(here: Project, capture: Path, tmp_path: Path, *, before: str = GEMM
     occasion = baseline.occasions[0].model_copy(update={"commit": Commit(sha=sha)})
     breakdown = kept(breakdown_of([run(8.0, gemm=before)] * 5))
     here.bless(baseline.model_copy(update={"breakdown": breakdown, "occasions": (occasion,)}))
-    code = {"workloads/loops.py": hashlib.sha256((here.root / "workloads/loops.py").read_bytes()).hexdigest()}
+    code = {
+        "workloads/loops.py": hashlib.sha256(
+            (here.root / "workloads/loops.py").read_bytes()
+        ).hexdigest()
+    }
     result = records.result(
         of=here.declared(),
         on=here.machine,
@@ -165,11 +176,15 @@ def laid_out(here: Project, capture: Path, tmp_path: Path, *, before: str = GEMM
 def table(out: str) -> list[str]:
     """What is told of kernels under ncu, behind all else."""
     lines = out.splitlines()
-    start = next(number for number, line in enumerate(lines) if line.startswith("kernels under ncu"))
+    start = next(
+        number for number, line in enumerate(lines) if line.startswith("kernels under ncu")
+    )
     return lines[start:]
 
 
-def test_a_kernel_that_moved_is_looked_at_in_the_project_and_in_the_baselines_commit(bed: Bed) -> None:
+def test_a_kernel_that_moved_is_looked_at_in_the_project_and_in_the_baselines_commit(
+    bed: Bed,
+) -> None:
     seen = bed.here.perfgate("explain", "loop", "--ncu", "--no-rules")
     assert (seen.status, table(seen.out)) == (
         0,
@@ -203,13 +218,18 @@ def test_each_run_is_the_workloads_own_with_two_steps_and_its_whole_warm_up(bed:
         assert one.options["--kernel-name"] == GEMM_SYMBOL
         assert one.options["--kernel-name-base"] == "mangled"
         assert (one.options["--launch-skip"], one.options["--launch-count"]) == ("0", "1")
-        assert (one.options["--profile-from-start"], one.options["--clock-control"]) == ("off", "none")
+        assert (one.options["--profile-from-start"], one.options["--clock-control"]) == (
+            "off",
+            "none",
+        )
         assert one.sections == ["SpeedOfLight", "LaunchStats", "Occupancy"]
         assert "workloads/loops.py::loop" in one.argv
         assert one.token is None
     assert now.cwd == str(bed.here.root)
     assert before.cwd.startswith(str(bed.here.root / ".perfgate" / "worktrees"))
-    order = json.loads((bed.here.root / ".perfgate" / "ncu" / "1-now" / "order.json").read_text(encoding="utf-8"))
+    order = json.loads(
+        (bed.here.root / ".perfgate" / "ncu" / "1-now" / "order.json").read_text(encoding="utf-8")
+    )
     assert (order["steps"], order["warmup"]) == (2, 1)
 
 
@@ -242,9 +262,10 @@ def test_a_commit_on_which_it_does_not_run_leaves_now_and_the_reason(bed: Bed) -
     seen = bed.here.perfgate("explain", "loop", "--ncu", "--no-rules")
     assert seen.status == 0
     told = " ".join(" ".join(table(seen.out)).split())
-    assert "a no figures: loop: its process was gone with exit status 7 before the workload came to its end" in told, (
-        told
-    )
+    assert (
+        "a no figures: loop: its process was gone with exit status 7 before the workload came to its end"
+        in told
+    ), told
 
 
 def test_without_permission_for_the_counters_it_fails_with_nvidias_page(bed: Bed) -> None:
@@ -270,7 +291,9 @@ def test_without_permission_for_the_counters_it_fails_with_nvidias_page(bed: Bed
 
 
 def test_a_workload_that_fails_under_ncu_says_how(bed: Bed) -> None:
-    bed.here.workload("from perfgate import workload\n\n@workload(steps=4, warmup=1)\ndef loop(steps):\n    1 / 0\n")
+    bed.here.workload(
+        "from perfgate import workload\n\n@workload(steps=4, warmup=1)\ndef loop(steps):\n    1 / 0\n"
+    )
     seen = bed.here.perfgate("explain", "loop", "--ncu", "--no-rules")
     assert seen.status == 16
     assert "perfgate: loop: it raised ZeroDivisionError: division by zero.\n" in seen.err
@@ -297,17 +320,24 @@ def test_figures_of_another_kernel_are_not_taken(bed: Bed) -> None:
     )
 
 
-def test_a_kernel_of_torch_compile_is_found_whatever_its_number(here: Project, capture: Path, tmp_path: Path) -> None:
-    bed = laid_out(here, capture, tmp_path, before="triton_poi_fused_add_1", now="triton_poi_fused_add_4")
+def test_a_kernel_of_torch_compile_is_found_whatever_its_number(
+    here: Project, capture: Path, tmp_path: Path
+) -> None:
+    bed = laid_out(
+        here, capture, tmp_path, before="triton_poi_fused_add_1", now="triton_poi_fused_add_4"
+    )
     (export,) = (here.root / ".perfgate" / "results").rglob("capture-0.sqlite")
     with closing(sqlite3.connect(export)) as opened, opened:
         opened.execute(
-            "UPDATE StringIds SET value = 'triton_poi_fused_add_4' WHERE value IN (?, ?)", (GEMM, GEMM_SYMBOL)
+            "UPDATE StringIds SET value = 'triton_poi_fused_add_4' WHERE value IN (?, ?)",
+            (GEMM, GEMM_SYMBOL),
         )
     bed.ncu('kernel = "triton_poi_fused_add_" + Path("speed").read_text()')
     seen = here.perfgate("explain", "loop", "--ncu", "--no-rules")
     assert seen.status == 0, seen.err
-    assert [one.options["--kernel-name"] for one in bed.asked] == ["regex:^triton_poi_fused_add(_[0-9]+)+$"] * 2
+    assert [one.options["--kernel-name"] for one in bed.asked] == [
+        "regex:^triton_poi_fused_add(_[0-9]+)+$"
+    ] * 2
     lines = table(seen.out)
     assert "triton_poi_fused_add  +1.000 ms a step, each +12.5 %" in lines
     assert "  duration, us        1.000        3.000  +200 %" in lines
@@ -326,8 +356,12 @@ def test_without_a_capture_no_kernel_can_be_named_to_ncu(bed: Bed) -> None:
 
 
 def test_changed_code_is_remarked_upon(bed: Bed) -> None:
-    bed.here.workload((bed.here.root / "workloads" / "loops.py").read_text(encoding="utf-8") + "\n# changed\n")
-    told = " ".join(" ".join(table(bed.here.perfgate("explain", "loop", "--ncu", "--no-rules").out)).split())
+    bed.here.workload(
+        (bed.here.root / "workloads" / "loops.py").read_text(encoding="utf-8") + "\n# changed\n"
+    )
+    told = " ".join(
+        " ".join(table(bed.here.perfgate("explain", "loop", "--ncu", "--no-rules").out)).split()
+    )
     assert "remark The project's code is not that of b any more: now is what it is today." in told
 
 
@@ -353,7 +387,9 @@ def test_without_ncu_the_explanation_stands_and_it_says_where_it_looked(bed: Bed
 
 def test_without_a_gpu_it_is_refused(bed: Bed) -> None:
     bed.here.patch.setattr(
-        looking, "read_machine", lambda _env, **_more: records.machine().model_copy(update={"gpus": ()})
+        looking,
+        "read_machine",
+        lambda _env, **_more: records.machine().model_copy(update={"gpus": ()}),
     )
     seen = bed.here.perfgate("explain", "loop", "--ncu", "--no-rules")
     assert (seen.status, seen.err) == (

@@ -24,7 +24,13 @@ def rank(number: int, name: str, kernel_ms: int) -> list[Range | Call | Kernel]:
         rows += [
             Range("step", at, at + 90 * MS, process=process),
             Range(name, at + MS, at + 3 * MS, process=process),
-            Call("cudaLaunchKernel_v7000", at + MS, at + 2 * MS, correlation=turn + 1, process=process),
+            Call(
+                "cudaLaunchKernel_v7000",
+                at + MS,
+                at + 2 * MS,
+                correlation=turn + 1,
+                process=process,
+            ),
             Kernel(
                 f"gemm_{name}",
                 at + 2 * MS,
@@ -37,16 +43,24 @@ def rank(number: int, name: str, kernel_ms: int) -> list[Range | Call | Kernel]:
     return rows
 
 
-@pytest.mark.parametrize(("now", "told"), [((10, 30), 1), ((60, 40), 0)], ids=["the worse now", "the worst now"])
-def test_heading_and_tables_are_of_one_process(tmp_path: Path, now: tuple[int, int], told: int) -> None:
+@pytest.mark.parametrize(
+    ("now", "told"), [((10, 30), 1), ((60, 40), 0)], ids=["the worse now", "the worst now"]
+)
+def test_heading_and_tables_are_of_one_process(
+    tmp_path: Path, now: tuple[int, int], told: int
+) -> None:
     names = ("left", "right")
     for file, times in (("a.sqlite", (10, 20)), ("b.sqlite", now)):
         rows = [row for place, ms in enumerate(times) for row in rank(place, names[place], ms)]
         write_export(tmp_path / file, *rows)
     argv = [sys.executable, "-m", "perfgate", "explain", "a.sqlite", "b.sqlite", "--step", "step"]
-    done = subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60)
+    done = subprocess.run(
+        argv, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60
+    )
     assert done.returncode == 0, done.stderr
-    of_kernels = re.search(r"^kernel_ms (\S+) ms in (.*?)\n(.*?)(?=^\S|\Z)", done.stdout, re.MULTILINE | re.DOTALL)
+    of_kernels = re.search(
+        r"^kernel_ms (\S+) ms in (.*?)\n(.*?)(?=^\S|\Z)", done.stdout, re.MULTILINE | re.DOTALL
+    )
     assert of_kernels is not None
     change, process, tables = of_kernels.groups()
     # What nsys's own rules find, where there is one, is of all processes.

@@ -1,6 +1,6 @@
 """`perfgate history`: what a user sees of a project in git, from wherever in it, and where there is none."""
 
-# ruff: noqa: E501 (a line of output at 200 columns is as long as it is)
+
 
 from __future__ import annotations
 
@@ -39,7 +39,9 @@ class Blessed:
         self._days = 0
 
     def git(self, *words: str) -> str:
-        done = subprocess.run(("git", *IDENTITY, *words), cwd=self.top, check=True, capture_output=True, text=True)
+        done = subprocess.run(
+            ("git", *IDENTITY, *words), cwd=self.top, check=True, capture_output=True, text=True
+        )
         return done.stdout.strip()
 
     def start(self) -> None:
@@ -50,14 +52,20 @@ class Blessed:
         self.git("add", "--all")
         self.git("commit", "--quiet", "--allow-empty", "-m", message)
 
-    def put(self, step_ms: float, reason: str, *, name: str = "loop", on: Machine | None = None) -> Path:
+    def put(
+        self, step_ms: float, reason: str, *, name: str = "loop", on: Machine | None = None
+    ) -> Path:
         self._days += 1
         run = {Metric.STEP_MS: step_ms, Metric.KERNEL_MS: step_ms * 0.75}
         at = records.NOON + timedelta(days=self._days)
         made = records.baseline([run] * 5, name=name, on=on, at=at, reason=reason)
-        return self.project.write(f"{self.within}baselines/{made.machine.slug}/{name}.json", baseline_text(made))
+        return self.project.write(
+            f"{self.within}baselines/{made.machine.slug}/{name}.json", baseline_text(made)
+        )
 
-    def bless(self, step_ms: float, reason: str, *, name: str = "loop", on: Machine | None = None) -> None:
+    def bless(
+        self, step_ms: float, reason: str, *, name: str = "loop", on: Machine | None = None
+    ) -> None:
         self.put(step_ms, reason, name=name, on=on)
         self.commit(f"bless: {reason}")
 
@@ -132,7 +140,11 @@ def test_a_story_at_200_columns(blessed: Blessed) -> None:
     seen = blessed.project.perfgate("history", "loop", columns=200)
     assert (seen.status, seen.err) == (0, "")
     assert (
-        re.sub(r"\d{4}-\d\d-\d\d \d\d:\d\d UTC(?=.* [46]{12} )", "THEN                ", blessed.alike(seen.out))
+        re.sub(
+            r"\d{4}-\d\d-\d\d \d\d:\d\d UTC(?=.* [46]{12} )",
+            "THEN                ",
+            blessed.alike(seen.out),
+        )
         == """\
 loop on NVIDIA L4: 1 blessing, 2026-03-04
   file        baselines/nvidia-l4/loop.json
@@ -187,15 +199,28 @@ def test_json_is_the_same_as_a_document(blessed: Blessed) -> None:
     history = History.model_validate_json(seen.out)
     assert (history.workload, history.metric, history.branch) == ("loop", Metric.STEP_MS, "main")
     assert history.commit == blessed.git("rev-parse", "HEAD")
-    by = {machine.slug: [version.kind.value for version in machine.versions] for machine in history.machines}
+    by = {
+        machine.slug: [version.kind.value for version in machine.versions]
+        for machine in history.machines
+    }
     assert by == {
         "nvidia-l4": ["blessed"],
-        "nvidia-h200": ["blessed", "blessed", "deleted", "re-created", "unreadable", "blessed", "blessed"],
+        "nvidia-h200": [
+            "blessed",
+            "blessed",
+            "deleted",
+            "re-created",
+            "unreadable",
+            "blessed",
+            "blessed",
+        ],
     }
     assert json.loads(seen.out)["format"] == 1
 
 
-@pytest.mark.parametrize(("encoding", "drawn"), [("utf-8", "▁█"), ("ascii", "18"), ("latin-1", "18")])
+@pytest.mark.parametrize(
+    ("encoding", "drawn"), [("utf-8", "▁█"), ("ascii", "18"), ("latin-1", "18")]
+)
 def test_a_terminal_without_blocks_gets_digits_and_no_name_is_lost(
     blessed: Blessed, monkeypatch: pytest.MonkeyPatch, encoding: str, drawn: str
 ) -> None:
@@ -240,12 +265,16 @@ def test_it_works_in_a_monorepo(blessed: Blessed) -> None:
 def test_a_renamed_setting_is_followed(blessed: Blessed) -> None:
     blessed.bless(12.0, "first")
     blessed.git("mv", "baselines", "perf")
-    blessed.project.write("pyproject.toml", '[project]\nname = "x"\n[tool.perfgate]\nbaselines = "perf"\n')
+    blessed.project.write(
+        "pyproject.toml", '[project]\nname = "x"\n[tool.perfgate]\nbaselines = "perf"\n'
+    )
     blessed.commit()
     seen = blessed.project.perfgate("history", "loop", columns=80)
     assert seen.status == 0
     assert "  file        perf/nvidia-h200/loop.json\n" in seen.out
-    assert "  moved       22222222: from baselines/nvidia-h200/loop.json\n" in blessed.alike(seen.out)
+    assert "  moved       22222222: from baselines/nvidia-h200/loop.json\n" in blessed.alike(
+        seen.out
+    )
 
 
 def test_without_a_repository_what_is_there_is_shown_and_the_code_says_so(here: Project) -> None:
@@ -274,7 +303,10 @@ blessed     by   commit    step_ms  kernel_ms  reason
         25,
     )
     document = here.perfgate("history", "loop", "--json")
-    assert (History.model_validate_json(document.out).trouble, document.status) == ("it is not in a git repository", 25)
+    assert (History.model_validate_json(document.out).trouble, document.status) == (
+        "it is not in a git repository",
+        25,
+    )
 
 
 def test_without_git_the_same(blessed: Blessed, tmp_path: Path) -> None:
@@ -296,7 +328,9 @@ def test_a_shallow_clone_says_that_its_history_is_cut(blessed: Blessed, tmp_path
         "  history     This clone is shallow: what is older is not in it. Fetch it:",
         "                git fetch --unshallow",
     ]
-    assert "  cut         22222222: this commit or an older one brought it" in blessed.alike(seen.out)
+    assert "  cut         22222222: this commit or an older one brought it" in blessed.alike(
+        seen.out
+    )
 
 
 def test_a_workload_that_never_had_a_baseline_is_told_with_a_near_name(blessed: Blessed) -> None:

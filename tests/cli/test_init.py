@@ -20,14 +20,16 @@ from support.workflow_rules import broken
 
 from perfgate import __version__
 from perfgate.cli import starting
-from perfgate.scaffold import lock
-from perfgate.scaffold.facts import Tool
-from perfgate.scaffold.templates import seal_of
+from perfgate.init import lock
+from perfgate.init.facts import Tool
+from perfgate.init.templates import seal_of
 
 COMMIT = "a" * 40
 GIT = f'{{"url": "https://git.example.org/perfgate.git", "vcs_info": {{"vcs": "git", "commit_id": "{COMMIT}"}}}}'
 URL = f"git+https://git.example.org/perfgate.git@{COMMIT}"
-TOOL = Tool(version="1.2.3", direct_url=GIT, python=(3, 12), has_torch=True, requires=("click>=8.1",))
+TOOL = Tool(
+    version="1.2.3", direct_url=GIT, python=(3, 12), has_torch=True, requires=("click>=8.1",)
+)
 LOCKED = f"click==8.1.8 --hash=sha256:{'b' * 64}"
 
 NEXT = """\
@@ -140,9 +142,10 @@ def test_a_second_time_there_is_nothing_to_do(repository: Project) -> None:
     before = files(repository)
     seen = repository.perfgate("init")
     assert seen.status == 0
-    assert {row.partition("  .")[0].partition("  w")[0].partition("  p")[0].strip() for row in rows(seen)} == {
-        "there already"
-    }
+    assert {
+        row.partition("  .")[0].partition("  w")[0].partition("  p")[0].strip()
+        for row in rows(seen)
+    } == {"there already"}
     assert files(repository) == before
 
 
@@ -209,7 +212,9 @@ Left as they are: .github/workflows/perfgate-gate.yml. perfgate init --force ove
 def test_a_foreign_workflow_of_that_name_is_shown_and_left(repository: Project) -> None:
     repository.write(GITHUB[0], "name: \x1b[31mred\non: push\n")
     seen = repository.perfgate("init")
-    assert rows(seen)[2] == "  differs  .github/workflows/perfgate.yml: not written by perfgate init"
+    assert (
+        rows(seen)[2] == "  differs  .github/workflows/perfgate.yml: not written by perfgate init"
+    )
     assert "\n-name: \\x1b[31mred\n" in seen.out
     assert files(repository)[GITHUB[0]] == b"name: \x1b[31mred\non: push\n"
 
@@ -271,11 +276,15 @@ perfgate init writes what is missing and shows what differs; --force overwrites 
 def test_check_lets_an_edit_be_that_takes_nothing_away(repository: Project) -> None:
     repository.perfgate("init")
     gate = repository.root / GITHUB[1]
-    gate.write_text(gate.read_text(encoding="utf-8").replace("minutes: 90", "minutes: 30"), encoding="utf-8")
+    gate.write_text(
+        gate.read_text(encoding="utf-8").replace("minutes: 90", "minutes: 30"), encoding="utf-8"
+    )
     repository.patch.setattr(starting, "this_perfgate", lambda: replace(TOOL, python=(3, 13)))
     seen = repository.perfgate("init", "--check")
     assert seen.status == 0
-    assert rows(seen)[3] == "  edited             .github/workflows/perfgate-gate.yml: edited by hand"
+    assert (
+        rows(seen)[3] == "  edited             .github/workflows/perfgate-gate.yml: edited by hand"
+    )
     assert rows(seen)[7] == (
         "  of other settings  .github/workflows/perfgate-occasions.yml: not edited, but other things are found here now"
     )
@@ -287,14 +296,22 @@ def test_check_says_of_newer_files_that_they_are(repository: Project) -> None:
     repository.patch.setattr(starting, "this_perfgate", lambda: TOOL)
     seen = repository.perfgate("init", "--check")
     assert seen.status == 0
-    assert rows(seen)[2] == "  newer       .github/workflows/perfgate.yml: of perfgate 2.0, not edited since"
+    assert (
+        rows(seen)[2]
+        == "  newer       .github/workflows/perfgate.yml: of perfgate 2.0, not edited since"
+    )
 
 
-def test_check_in_an_untouched_repository_finds_all_missing_and_writes_nothing(repository: Project) -> None:
+def test_check_in_an_untouched_repository_finds_all_missing_and_writes_nothing(
+    repository: Project,
+) -> None:
     before = files(repository)
     seen = repository.perfgate("init", "--check")
     assert seen.status == 1
-    assert rows(seen)[:2] == ["  missing  pyproject.toml: [tool.perfgate]", "  missing  workloads/example.py"]
+    assert rows(seen)[:2] == [
+        "  missing  pyproject.toml: [tool.perfgate]",
+        "  missing  workloads/example.py",
+    ]
     assert "10 of 10 lack something." in seen.out
     assert files(repository) == before
 
@@ -309,7 +326,10 @@ def test_settings_that_are_there_are_used_and_left(repository: Project) -> None:
     text = '# mine\r\n[tool.perfgate]\r\nworkloads = "loops" # here\r\nruns = 5\r\n'
     (repository.root / "pyproject.toml").write_bytes(text.encode())
     seen = repository.perfgate("init", "--force")
-    assert rows(seen)[:2] == ["  there already  pyproject.toml", "  written        loops/example.py"]
+    assert rows(seen)[:2] == [
+        "  there already  pyproject.toml",
+        "  written        loops/example.py",
+    ]
     assert files(repository)["pyproject.toml"] == text.encode()
 
 
@@ -332,11 +352,14 @@ def test_from_a_folder_of_a_src_layout_the_project_is_found(repository: Project)
 
 def test_a_project_in_a_monorepo_gets_its_workflows_at_the_top(repository: Project) -> None:
     repository.write(
-        "services/train/pyproject.toml", '[project]\nname = "t"\n[tool.pytest.ini_options]\naddopts = ""\n'
+        "services/train/pyproject.toml",
+        '[project]\nname = "t"\n[tool.pytest.ini_options]\naddopts = ""\n',
     )
     repository.patch.chdir(repository.root / "services" / "train")
     seen = repository.perfgate("init")
-    assert seen.out.startswith("perfgate init in /project/services/train, below /project (branch main, Python 3.12)\n")
+    assert seen.out.startswith(
+        "perfgate init in /project/services/train, below /project (branch main, Python 3.12)\n"
+    )
     assert rows(seen)[:3] == [
         "  written  services/train/pyproject.toml: [tool.perfgate] at its end",
         "  written  services/train/workloads/example.py",
@@ -346,7 +369,9 @@ def test_a_project_in_a_monorepo_gets_its_workflows_at_the_top(repository: Proje
     assert repository.perfgate("init", "--check").status == 0
 
 
-FURTHER = tuple(f".github/workflows/perfgate-tools{kind}.yml" for kind in ("", "-gate", "-approved"))
+FURTHER = tuple(
+    f".github/workflows/perfgate-tools{kind}.yml" for kind in ("", "-gate", "-approved")
+)
 
 
 def further(repository: Project) -> Seen:
@@ -365,7 +390,11 @@ def test_another_project_gets_workflows_of_its_own(repository: Project) -> None:
     assert seen.status == 0
     after = files(repository)
     assert {name: after[name] for name in before} == before
-    assert set(after) - set(before) == {"tools/pyproject.toml", "tools/workloads/example.py", *FURTHER}
+    assert set(after) - set(before) == {
+        "tools/pyproject.toml",
+        "tools/workloads/example.py",
+        *FURTHER,
+    }
     assert "perfgate tools / Verdict" in seen.out
     assert repository.perfgate("init", "--check").status == 0
     assert repository.perfgate("init").status == 0
@@ -376,7 +405,9 @@ def test_another_project_gets_workflows_of_its_own(repository: Project) -> None:
 
 
 @pytest.mark.behaviour
-def test_the_workflows_of_two_projects_keep_the_rules_and_out_of_one_anothers_way(repository: Project) -> None:
+def test_the_workflows_of_two_projects_keep_the_rules_and_out_of_one_anothers_way(
+    repository: Project,
+) -> None:
     further(repository)
     for others in (GITHUB[:6], FURTHER):  # of one project, each pull request is gated once
         alone = repository.root / f"alone-{len(others)}"
@@ -399,7 +430,11 @@ def test_the_workflows_of_two_projects_keep_the_rules_and_out_of_one_anothers_wa
         assert one["jobs"]["perfgate"]["uses"].endswith("perfgate-tools-gate.yml")
     # On the GPU they take turns.
     assert gate["jobs"]["gate"]["concurrency"] == first_gate["jobs"]["gate"]["concurrency"]
-    (used,) = (step for step in gate["jobs"]["gate"]["steps"] if step.get("uses") == "./.github/actions/perfgate")
+    (used,) = (
+        step
+        for step in gate["jobs"]["gate"]["steps"]
+        if step.get("uses") == "./.github/actions/perfgate"
+    )
     assert used["with"]["working-directory"] == "tools"
     assert gate["on"]["workflow_call"]["inputs"]["measured"]["default"] == "tools"
     # What the comment follows is the first project's.
@@ -415,7 +450,9 @@ def test_the_workflows_of_two_projects_keep_the_rules_and_out_of_one_anothers_wa
 
 
 @pytest.mark.behaviour
-def test_workflows_of_a_third_project_that_would_be_called_alike_are_left(repository: Project) -> None:
+def test_workflows_of_a_third_project_that_would_be_called_alike_are_left(
+    repository: Project,
+) -> None:
     further(repository)
     before = files(repository)
     repository.write("tools-/pyproject.toml", "[tool.pytest.ini_options]\naddopts = ''\n")
@@ -459,7 +496,10 @@ def test_the_perfgate_that_runs_signs_with_its_version(repository: Project) -> N
         check=False,
         timeout=60,
     )
-    assert (done.returncode, done.stderr) == (0, "")  # installed in place: without a lock file, so without an index
+    assert (done.returncode, done.stderr) == (
+        0,
+        "",
+    )  # installed in place: without a lock file, so without an index
     seal = seal_of(files(repository)[GITHUB[0]].decode())
     assert seal is not None
     assert (seal.version, seal.intact) == (__version__, True)
@@ -486,14 +526,28 @@ def test_the_install_steps_install_what_is_meant(repository: Project, tmp_path: 
     temp.mkdir()
     (bin_ / "python").write_text(STUB, encoding="utf-8")
     (bin_ / "python").chmod(0o755)
-    env = {"PATH": f"{bin_}:/usr/bin:/bin", "RUNNER_TEMP": str(temp), "WORDS": str(tmp_path / "words")}
+    env = {
+        "PATH": f"{bin_}:/usr/bin:/bin",
+        "RUNNER_TEMP": str(temp),
+        "WORDS": str(tmp_path / "words"),
+    }
     perfgate = ["--no-deps", "--no-build-isolation", f"perfgate @ {URL}"]
     project = ["-r", "requirements-it's $HOME.txt", "-e", ".", f"perfgate[github] @ {URL}"]
     installed = []
     for name in GITHUB[:6]:
         jobs = yaml.safe_load((repository.root / name).read_text(encoding="utf-8"))["jobs"]
-        for step in (step for job in jobs.values() for step in job.get("steps", []) if step.get("name") == "Install"):
-            subprocess.run(["bash", "-eo", "pipefail", "-c", step["run"]], cwd=repository.root, env=env, check=True)
+        for step in (
+            step
+            for job in jobs.values()
+            for step in job.get("steps", [])
+            if step.get("name") == "Install"
+        ):
+            subprocess.run(
+                ["bash", "-eo", "pipefail", "-c", step["run"]],
+                cwd=repository.root,
+                env=env,
+                check=True,
+            )
             installed.append((tmp_path / "words").read_text(encoding="utf-8").splitlines())
     meant = (perfgate, project, perfgate, perfgate, perfgate, project, perfgate)
     assert installed == [["install", "-q", *words] for words in meant]
@@ -501,13 +555,24 @@ def test_the_install_steps_install_what_is_meant(repository: Project, tmp_path: 
 
 def test_githubs_schemas_accept_what_it_writes(repository: Project) -> None:
     repository.perfgate("init")
-    for schema, names in (("vendor.github-workflows", GITHUB[:6]), ("vendor.github-actions", GITHUB[6:7])):
+    for schema, names in (
+        ("vendor.github-workflows", GITHUB[:6]),
+        ("vendor.github-actions", GITHUB[6:7]),
+    ):
         check(repository, "check-jsonschema", "--builtin-schema", schema, *names)
 
 
 def test_zizmor_finds_nothing_in_what_it_writes(repository: Project) -> None:
     repository.perfgate("init")
-    check(repository, "zizmor", "--offline", "--no-config", "--pedantic", "--strict-collection", ".github")
+    check(
+        repository,
+        "zizmor",
+        "--offline",
+        "--no-config",
+        "--pedantic",
+        "--strict-collection",
+        ".github",
+    )
 
 
 def test_what_it_writes_keeps_the_safety_rules(repository: Project) -> None:
@@ -518,7 +583,14 @@ def test_what_it_writes_keeps_the_safety_rules(repository: Project) -> None:
 def check(project: Project, tool: str, *words: str) -> None:
     """Run a checker of the dev extra."""
     program = Path(sys.executable).with_name(tool)
-    done = subprocess.run([program, *words], cwd=project.root, capture_output=True, text=True, check=False, timeout=120)
+    done = subprocess.run(
+        [program, *words],
+        cwd=project.root,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
     assert done.returncode == 0, done.stdout + done.stderr
 
 

@@ -35,7 +35,13 @@ class Installed:
         self.project = project
         self.wheels = folder / "wheels"
         self.wheels.mkdir()
-        for name, needs in (("click", ()), ("numpy", ()), ("PyGithub", ("idna>=3",)), ("hatchling", ()), ("idna", ())):
+        for name, needs in (
+            ("click", ()),
+            ("numpy", ()),
+            ("PyGithub", ("idna>=3",)),
+            ("hatchling", ()),
+            ("idna", ()),
+        ):
             wheel(self.wheels, name, needs=needs)
         self.online()
         self.by(None)
@@ -67,7 +73,11 @@ class Installed:
         return (self.project.root / name).read_text(encoding="utf-8")
 
     def files(self) -> dict[str, bytes]:
-        below = (file for file in self.project.root.rglob("*") if file.is_file() and ".git" not in file.parts)
+        below = (
+            file
+            for file in self.project.root.rglob("*")
+            if file.is_file() and ".git" not in file.parts
+        )
         return {str(file): file.read_bytes() for file in below}
 
     def installs(self) -> dict[str, list[str]]:
@@ -86,7 +96,9 @@ def installed(project: Project, tmp_path: Path) -> Installed:
     """A perfgate in an empty repository."""
     (tmp_path / "home").mkdir()
     project.patch.setenv("HOME", str(tmp_path / "home"))
-    subprocess.run(["git", "init", "--quiet", "--initial-branch=main"], cwd=project.root, check=True)
+    subprocess.run(
+        ["git", "init", "--quiet", "--initial-branch=main"], cwd=project.root, check=True
+    )
     return Installed(project, tmp_path)
 
 
@@ -100,16 +112,34 @@ UNREACHABLE: dict[str, object] = {
     "an index": None,
     "a folder": {"url": "file:///home/ada/perfgate", "dir_info": {}},
     "in place": {"url": "file:///home/ada/perfgate", "dir_info": {"editable": True}},
-    "a wheel of this machine": {"url": "file:///tmp/perfgate-1-py3-none-any.whl", "archive_info": {}},
-    "a wheel without a hash": {"url": "https://example.org/perfgate-1-py3-none-any.whl", "archive_info": {}},
+    "a wheel of this machine": {
+        "url": "file:///tmp/perfgate-1-py3-none-any.whl",
+        "archive_info": {},
+    },
+    "a wheel without a hash": {
+        "url": "https://example.org/perfgate-1-py3-none-any.whl",
+        "archive_info": {},
+    },
     "a server of this machine": {
         "url": "http://127.0.0.1:8000/perfgate.git",
         "vcs_info": {"vcs": "git", "commit_id": COMMIT},
     },
-    "localhost": {"url": "https://localhost/perfgate.git", "vcs_info": {"vcs": "git", "commit_id": COMMIT}},
-    "a git folder": {"url": "file:///srv/perfgate.git", "vcs_info": {"vcs": "git", "commit_id": COMMIT}},
-    "no commit": {"url": "https://example.org/perfgate.git", "vcs_info": {"vcs": "git", "commit_id": "main"}},
-    "another system": {"url": "https://example.org/perfgate", "vcs_info": {"vcs": "svn", "commit_id": "7"}},
+    "localhost": {
+        "url": "https://localhost/perfgate.git",
+        "vcs_info": {"vcs": "git", "commit_id": COMMIT},
+    },
+    "a git folder": {
+        "url": "file:///srv/perfgate.git",
+        "vcs_info": {"vcs": "git", "commit_id": COMMIT},
+    },
+    "no commit": {
+        "url": "https://example.org/perfgate.git",
+        "vcs_info": {"vcs": "git", "commit_id": "main"},
+    },
+    "another system": {
+        "url": "https://example.org/perfgate",
+        "vcs_info": {"vcs": "svn", "commit_id": "7"},
+    },
     "a signed address": {
         "url": "https://example.org/perfgate-1-py3-none-any.whl?token=hunter2",
         "archive_info": {"hashes": {"sha256": HASH}},
@@ -147,7 +177,10 @@ def test_where_no_runner_reaches_it_each_install_step_fails_and_says_so(
     ("direct_url", "url"),
     [
         (
-            {"url": "https://git.example.org/perfgate.git", "vcs_info": {"vcs": "git", "commit_id": COMMIT}},
+            {
+                "url": "https://git.example.org/perfgate.git",
+                "vcs_info": {"vcs": "git", "commit_id": COMMIT},
+            },
             URL,
         ),
         (
@@ -158,12 +191,17 @@ def test_where_no_runner_reaches_it_each_install_step_fails_and_says_so(
             URL,
         ),
         (
-            {"url": "https://example.org/perfgate-1-py3-none-any.whl", "archive_info": {"hash": f"sha256={HASH}"}},
+            {
+                "url": "https://example.org/perfgate-1-py3-none-any.whl",
+                "archive_info": {"hash": f"sha256={HASH}"},
+            },
             f"https://example.org/perfgate-1-py3-none-any.whl#sha256={HASH}",
         ),
     ],
 )
-def test_what_a_runner_reaches_is_installed_by_its_address(installed: Installed, direct_url: object, url: str) -> None:
+def test_what_a_runner_reaches_is_installed_by_its_address(
+    installed: Installed, direct_url: object, url: str
+) -> None:
     installed.by(direct_url)
     status, told = installed.init()
     assert (status, "--install-from" in told) == (0, False)
@@ -171,11 +209,21 @@ def test_what_a_runner_reaches_is_installed_by_its_address(installed: Installed,
         words = shlex.split(script.replace("\n", " ; "))
         assert not asks_an_index(script)
         assert [word for word in words if word.endswith(f" @ {url}")] != [], name
-    assert "hunter2" not in "".join(map(installed.text, [f".github/workflows/{one}.yml" for one in ALL])) + told
+    assert (
+        "hunter2"
+        not in "".join(map(installed.text, [f".github/workflows/{one}.yml" for one in ALL])) + told
+    )
     assert installed.init("--check")[0] == 0
 
 
-ALL = ("perfgate", "perfgate-gate", "perfgate-approved", "perfgate-comment", "perfgate-bless", "perfgate-occasions")
+ALL = (
+    "perfgate",
+    "perfgate-gate",
+    "perfgate-approved",
+    "perfgate-comment",
+    "perfgate-bless",
+    "perfgate-occasions",
+)
 
 
 def test_the_address_may_be_given_and_is_known_from_then_on(installed: Installed) -> None:
@@ -193,12 +241,29 @@ def test_the_address_may_be_given_and_is_known_from_then_on(installed: Installed
 @pytest.mark.parametrize(
     "said",
     [
-        *("perfgate", "perfgate==1", "git+https://example.org/perfgate.git", "git+https://example.org/p.git@main"),
-        *(f"git+file:///srv/p.git@{COMMIT}", f"git+https://localhost/p.git@{COMMIT}", "https://example.org/p.whl"),
-        *("../perfgate", f"git+https://[::1]/p.git@{COMMIT}", f"git+https://[/p.git@{COMMIT}", "", f"{URL} ; rm -r ."),
+        *(
+            "perfgate",
+            "perfgate==1",
+            "git+https://example.org/perfgate.git",
+            "git+https://example.org/p.git@main",
+        ),
+        *(
+            f"git+file:///srv/p.git@{COMMIT}",
+            f"git+https://localhost/p.git@{COMMIT}",
+            "https://example.org/p.whl",
+        ),
+        *(
+            "../perfgate",
+            f"git+https://[::1]/p.git@{COMMIT}",
+            f"git+https://[/p.git@{COMMIT}",
+            "",
+            f"{URL} ; rm -r .",
+        ),
     ],
 )
-def test_an_address_that_does_not_stay_what_it_is_is_refused(installed: Installed, said: str) -> None:
+def test_an_address_that_does_not_stay_what_it_is_is_refused(
+    installed: Installed, said: str
+) -> None:
     before = installed.files()
     status, told = installed.init("--install-from", said)
     assert (status, "--install-from" in told) == (10, True)
@@ -213,15 +278,22 @@ def test_jobs_with_write_tokens_install_only_what_a_hash_locks(installed: Instal
         if "==" in line and not line.startswith("#")
     }
     wheels = {
-        file.name.split("-")[0]: hashlib.sha256(file.read_bytes()).hexdigest() for file in installed.wheels.iterdir()
+        file.name.split("-")[0]: hashlib.sha256(file.read_bytes()).hexdigest()
+        for file in installed.wheels.iterdir()
     }
     assert locked == {name: [digest] for name, digest in wheels.items()}
     writing = []
     for name in ALL:
-        for job, told in yaml.safe_load(installed.text(f".github/workflows/{name}.yml"))["jobs"].items():
+        for job, told in yaml.safe_load(installed.text(f".github/workflows/{name}.yml"))[
+            "jobs"
+        ].items():
             if "write" in (told.get("permissions") or {}).values():
                 writing.append(f"{name}/{job}")
-    assert writing == ["perfgate-comment/comment", "perfgate-bless/bless", "perfgate-occasions/occasions"]
+    assert writing == [
+        "perfgate-comment/comment",
+        "perfgate-bless/bless",
+        "perfgate-occasions/occasions",
+    ]
     for name in writing:
         (script,) = installed.installs()[name]
         first, second = (line for line in script.splitlines() if " install " in line)
@@ -250,7 +322,9 @@ def test_without_an_index_nothing_is_written(installed: Installed, tmp_path: Pat
     assert installed.init("--no-github")[0] == 0
 
 
-def test_a_lock_file_is_asked_for_once_and_renewed_when_told(installed: Installed, tmp_path: Path) -> None:
+def test_a_lock_file_is_asked_for_once_and_renewed_when_told(
+    installed: Installed, tmp_path: Path
+) -> None:
     installed.init("--install-from", URL)
     first = installed.text(LOCK)
     wheel(installed.wheels, "click", "100.0")
@@ -309,7 +383,9 @@ def test_workflows_of_before_that_ask_an_index_are_lacking(installed: Installed)
         file.write_text(text, encoding="utf-8")
 
 
-def test_a_job_with_a_write_token_that_installs_without_hashes_is_lacking(installed: Installed) -> None:
+def test_a_job_with_a_write_token_that_installs_without_hashes_is_lacking(
+    installed: Installed,
+) -> None:
     installed.init("--install-from", URL)
     file = installed.project.root / ".github/workflows/perfgate-comment.yml"
     text = file.read_text(encoding="utf-8")
@@ -324,7 +400,9 @@ def test_the_commit_of_a_folder_is_suggested_if_it_is_pushed_and_never_used(
     clone = tmp_path / "clone"
 
     def git(*words: str) -> str:
-        done = subprocess.run(["git", *IDENTITY, *words], cwd=clone, check=True, capture_output=True, text=True)
+        done = subprocess.run(
+            ["git", *IDENTITY, *words], cwd=clone, check=True, capture_output=True, text=True
+        )
         return done.stdout.strip()
 
     clone.mkdir()
@@ -338,4 +416,6 @@ def test_the_commit_of_a_folder_is_suggested_if_it_is_pushed_and_never_used(
     told = installed.init()[1]
     suggested = f"git+ssh://git@git.example.org/tools/perfgate.git@{sha}"
     assert (suggested in told) is pushed
-    assert suggested not in "".join(map(installed.text, [f".github/workflows/{one}.yml" for one in ALL]))
+    assert suggested not in "".join(
+        map(installed.text, [f".github/workflows/{one}.yml" for one in ALL])
+    )

@@ -35,7 +35,11 @@ def complaint(project: Project, *arguments: str) -> tuple[str, int]:
 def test_show_lists_a_line_a_baseline(here: Project) -> None:
     here.bless(here.baseline())
     here.bless(
-        records.baseline(name="resnet18_input[pinned]", on=records.machine("NVIDIA H100 80GB HBM3"), reason="r" * 60)
+        records.baseline(
+            name="resnet18_input[pinned]",
+            on=records.machine("NVIDIA H100 80GB HBM3"),
+            reason="r" * 60,
+        )
     )
     seen = here.perfgate("show")
     assert (
@@ -64,7 +68,9 @@ def test_show_tells_all_of_one_baseline(here: Project) -> None:
 
 def test_show_of_nothing_is_an_error(project: Project) -> None:
     assert complaint(project, "show") == (
-        ('perfgate: baselines: there is no baseline.\nMake one: pytest --perfgate; perfgate bless --reason "..."\n'),
+        (
+            'perfgate: baselines: there is no baseline.\nMake one: pytest --perfgate; perfgate bless --reason "..."\n'
+        ),
         18,
     )
 
@@ -106,7 +112,9 @@ def test_without_an_open_stdout_nothing_is_printed_and_nothing_breaks(here: Proj
 
 
 @pytest.mark.parametrize(
-    ("variables", "coloured"), [({}, True), ({"TERM": "dumb"}, False), ({"NO_COLOR": ""}, False)], ids=str
+    ("variables", "coloured"),
+    [({}, True), ({"TERM": "dumb"}, False), ({"NO_COLOR": ""}, False)],
+    ids=str,
 )
 def test_a_terminal_is_coloured_unless_it_cannot_be_or_is_not_to_be(
     monkeypatch: pytest.MonkeyPatch, variables: Mapping[str, str], coloured: bool
@@ -137,7 +145,9 @@ def test_compare_puts_a_baseline_beside_the_kept_result(here: Project) -> None:
 
 
 def test_compare_tells_what_moved_by_the_names_that_a_baseline_keeps_in_part(here: Project) -> None:
-    here.bless(here.baseline().model_copy(update={"breakdown": kept(breakdown_of([records.run()]))}))
+    here.bless(
+        here.baseline().model_copy(update={"breakdown": kept(breakdown_of([records.run()]))})
+    )
     gemm, added, copied = records.KERNELS
     slower = records.process(
         ranges=(*records.RANGES[:2], records.RANGES[2].model_copy(update={"cpu_ms": 0.75})),
@@ -165,10 +175,15 @@ def test_compare_takes_files_and_folders(here: Project) -> None:
     folder = here.keep(records.result(of=here.declared()))
     for side in (folder, folder / "result.json"):
         seen = here.perfgate("compare", file, side)
-        assert (seen.status, seen.out.splitlines()[0]) == (0, "a: /project/baselines/nvidia-h200/loop.json (5 runs)")
+        assert (seen.status, seen.out.splitlines()[0]) == (
+            0,
+            "a: /project/baselines/nvidia-h200/loop.json (5 runs)",
+        )
 
 
-def test_compare_needs_the_steps_of_a_capture_beside_a_baseline(here: Project, capture: Path) -> None:
+def test_compare_needs_the_steps_of_a_capture_beside_a_baseline(
+    here: Project, capture: Path
+) -> None:
     here.bless(here.baseline())
     assert complaint(here, "compare", "loop", "mlp.sqlite") == (
         (
@@ -181,8 +196,12 @@ def test_compare_needs_the_steps_of_a_capture_beside_a_baseline(here: Project, c
     assert (seen.status, seen.out.splitlines()[1]) == (0, "b: mlp.sqlite (1 run)")
 
 
-@pytest.mark.parametrize("words", [("compare", "loop", "loop:kept"), ("explain", "loop"), ("explain", "loop", "loop")])
-def test_steps_to_be_found_where_no_capture_is_named_are_wrong_usage(here: Project, words: tuple[str, ...]) -> None:
+@pytest.mark.parametrize(
+    "words", [("compare", "loop", "loop:kept"), ("explain", "loop"), ("explain", "loop", "loop")]
+)
+def test_steps_to_be_found_where_no_capture_is_named_are_wrong_usage(
+    here: Project, words: tuple[str, ...]
+) -> None:
     seen = here.perfgate(*words, "--step", "Batch .*")
     assert (seen.status, seen.out) == (2, "")
     assert seen.err.endswith(
@@ -190,7 +209,9 @@ def test_steps_to_be_found_where_no_capture_is_named_are_wrong_usage(here: Proje
     )
 
 
-def test_compare_of_two_captures_says_where_they_differ_nowhere(project: Project, capture: Path) -> None:
+def test_compare_of_two_captures_says_where_they_differ_nowhere(
+    project: Project, capture: Path
+) -> None:
     seen = project.perfgate("compare", "mlp.sqlite", "mlp.sqlite", "--step", "step")
     assert seen.status == 0
     assert "  step_ms             7.274     7.274  0 %" in seen.out.splitlines()
@@ -224,7 +245,9 @@ def test_compare_of_two_captures_says_where_they_differ_nowhere(project: Project
         ),
     ],
 )
-def test_compare_says_what_it_does_not_find(here: Project, word: str, says: str, status: int) -> None:
+def test_compare_says_what_it_does_not_find(
+    here: Project, word: str, says: str, status: int
+) -> None:
     here.bless(here.baseline())
     assert complaint(here, "compare", "loop", word) == (says, status)
 
@@ -284,7 +307,9 @@ def test_what_is_no_plain_file_is_not_opened_to_be_compared(here: Project) -> No
     assert (told.splitlines()[0][:39], status) == ("perfgate: pipe: this is no plain file. ", 14)
 
 
-def test_a_file_that_cannot_be_read_says_why(here: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_that_cannot_be_read_says_why(
+    here: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
     here.bless(here.baseline())
     here.write("notes.txt", "hello\n")
 
@@ -301,13 +326,16 @@ def test_a_file_that_cannot_be_read_says_why(here: Project, monkeypatch: pytest.
 
 
 @pytest.mark.parametrize(
-    ("command", "label"), [(["compare"], "a: mlp.sqlite (1 run)"), (["explain", "--no-rules"], "a: mlp.sqlite")]
+    ("command", "label"),
+    [(["compare"], "a: mlp.sqlite (1 run)"), (["explain", "--no-rules"], "a: mlp.sqlite")],
 )
 def test_two_of_which_no_metric_can_be_compared_are_no_success(
     project: Project, capture: Path, command: list[str], label: str
 ) -> None:
     with closing(sqlite3.connect(capture)) as database:
-        names = database.execute("SELECT name FROM sqlite_master WHERE type = 'table' AND name LIKE 'CUPTI%'")
+        names = database.execute(
+            "SELECT name FROM sqlite_master WHERE type = 'table' AND name LIKE 'CUPTI%'"
+        )
         for (name,) in names.fetchall():
             database.execute(f"DELETE FROM {name}")
         database.commit()
@@ -327,9 +355,13 @@ def without(capture: Path, name: str, *tables: str) -> str:
     return name
 
 
-def test_compare_says_of_captures_what_inspect_says_that_they_lack(project: Project, capture: Path) -> None:
+def test_compare_says_of_captures_what_inspect_says_that_they_lack(
+    project: Project, capture: Path
+) -> None:
     bare = without(capture, "bare.sqlite", "CUPTI_ACTIVITY_KIND_RUNTIME")
-    told = project.perfgate("compare", "mlp.sqlite", bare, "--step", "step", columns=80).out.splitlines()
+    told = project.perfgate(
+        "compare", "mlp.sqlite", bare, "--step", "step", columns=80
+    ).out.splitlines()
     assert told[:10] == [
         "a: mlp.sqlite (1 run)",
         "  unmeasured  nccl_ms, nccl_exposed_ms: no NCCL kernels",
@@ -354,7 +386,9 @@ def test_compare_says_of_a_capture_what_makes_it_invalid(project: Project, captu
     assert line == "  INVALID     of 920 kernel launches in the steps the capture lacks 46 kernels:"
 
 
-def test_what_one_capture_did_not_record_is_neither_new_nor_gone(project: Project, capture: Path) -> None:
+def test_what_one_capture_did_not_record_is_neither_new_nor_gone(
+    project: Project, capture: Path
+) -> None:
     bare = without(capture, "bare.sqlite", "NVTX_EVENTS")
     for sides in (("mlp.sqlite", bare), (bare, "mlp.sqlite")):
         told = project.perfgate("compare", *sides).out
@@ -363,12 +397,16 @@ def test_what_one_capture_did_not_record_is_neither_new_nor_gone(project: Projec
         assert "none" not in told
 
 
-def test_two_without_a_comparable_metric_are_no_success_where_each_has_some(project: Project, capture: Path) -> None:
+def test_two_without_a_comparable_metric_are_no_success_where_each_has_some(
+    project: Project, capture: Path
+) -> None:
     kinds = ("KERNEL", "MEMCPY", "MEMSET", "RUNTIME")
     bare = without(capture, "bare.sqlite", *(f"CUPTI_ACTIVITY_KIND_{kind}" for kind in kinds))
     seen = project.perfgate("compare", "mlp.sqlite", bare, "--step", "step")
     lines = seen.out.splitlines()
-    assert [line for line in lines if "step_ms" in line] == ["  step_ms             7.274  7.291  not comparable"]
+    assert [line for line in lines if "step_ms" in line] == [
+        "  step_ms             7.274  7.291  not comparable"
+    ]
     assert "  kernel_ms           4.282         not measured in b" in lines
     assert seen.status == 1
 
@@ -388,8 +426,16 @@ def test_captures_whose_graphs_were_traced_unlike_are_not_compared_by_name(
     )
     assert "kernel, copy or memset" not in told
     assert "cublas" not in told
-    assert project.perfgate("compare", graphs[1], graphs[0], "--step", r"Batch \d+").out.count("node by node") == 1
-    assert "not alike" not in project.perfgate("compare", graphs[0], graphs[0], "--step", r"Batch \d+").out
+    assert (
+        project.perfgate("compare", graphs[1], graphs[0], "--step", r"Batch \d+").out.count(
+            "node by node"
+        )
+        == 1
+    )
+    assert (
+        "not alike"
+        not in project.perfgate("compare", graphs[0], graphs[0], "--step", r"Batch \d+").out
+    )
 
 
 def test_compare_asks_which_of_two_machines_is_meant(here: Project) -> None:
@@ -410,8 +456,15 @@ def test_compare_asks_which_of_two_machines_is_meant(here: Project) -> None:
 def test_inspect_measures_a_whole_window(project: Project, capture: Path) -> None:
     seen = project.perfgate("inspect", "mlp.sqlite")
     lines = seen.out.splitlines()
-    assert lines[:3] == ["mlp.sqlite: 1 process", "", "process 548: the whole captured window, as one, 148.9 ms"]
-    assert "  unmeasured  step_ms, step_mean_ms: the captured window was measured as one, without steps" in lines
+    assert lines[:3] == [
+        "mlp.sqlite: 1 process",
+        "",
+        "process 548: the whole captured window, as one, 148.9 ms",
+    ]
+    assert (
+        "  unmeasured  step_ms, step_mean_ms: the captured window was measured as one, without steps"
+        in lines
+    )
     assert (seen.status, seen.err) == (0, "")
 
 
@@ -422,14 +475,21 @@ def test_inspect_measures_steps(project: Project, capture: Path) -> None:
 
 
 def test_inspect_leaves_out_warm_up_steps(project: Project, capture: Path) -> None:
-    lines = project.perfgate("inspect", "mlp.sqlite", "--step", "st.p", "--warmup", "5").out.splitlines()
+    lines = project.perfgate(
+        "inspect", "mlp.sqlite", "--step", "st.p", "--warmup", "5"
+    ).out.splitlines()
     assert lines[2].startswith("process 548: 15 steps")
 
 
 def test_inspect_prints_json(project: Project, capture: Path) -> None:
     told = json.loads(project.perfgate("inspect", "mlp.sqlite", "--step", "step", "--json").out)
     (process,) = told["processes"]
-    assert (told["format"], told["source"], process["pid"], process["steps"]) == (1, "mlp.sqlite", 548, 20)
+    assert (told["format"], told["source"], process["pid"], process["steps"]) == (
+        1,
+        "mlp.sqlite",
+        548,
+        20,
+    )
     assert process["values"]["launches"] == 46
     assert process["values"]["step_ms"] == pytest.approx(7.274, abs=0.001)
     assert process["absent"] == {"nccl_ms": "no NCCL kernels", "nccl_exposed_ms": "no NCCL kernels"}
@@ -462,7 +522,9 @@ def printed(monkeypatch: pytest.MonkeyPatch, encoding: str, *words: str) -> str:
 
 @pytest.mark.parametrize("encoding", ["latin-1", "cp1252", "utf-8"])
 @pytest.mark.usefixtures("project", "foreign")
-def test_what_is_looked_at_is_printed_in_any_encoding(monkeypatch: pytest.MonkeyPatch, encoding: str) -> None:
+def test_what_is_looked_at_is_printed_in_any_encoding(
+    monkeypatch: pytest.MonkeyPatch, encoding: str
+) -> None:
     for command in (
         ["inspect", "mlp.sqlite"],
         ["compare", "mlp.sqlite", "mlp.sqlite"],
@@ -497,7 +559,11 @@ LFS = "version https://git-lfs.github.com/spec/v1\noid sha256:abc\nsize 12345\n"
             None,
             "there is no such file. It takes a .nsys-rep, .qdrep or .sqlite file.\nCheck the path.\n",
         ),
-        ("workloads", None, "this is a folder. It takes a .nsys-rep, .qdrep or .sqlite file.\nCheck the path.\n"),
+        (
+            "workloads",
+            None,
+            "this is a folder. It takes a .nsys-rep, .qdrep or .sqlite file.\nCheck the path.\n",
+        ),
         (
             "notes.txt",
             "hello\n",
@@ -521,7 +587,9 @@ LFS = "version https://git-lfs.github.com/spec/v1\noid sha256:abc\nsize 12345\n"
         ),
     ],
 )
-def test_inspect_says_what_is_no_capture(here: Project, name: str, text: str | None, says: str) -> None:
+def test_inspect_says_what_is_no_capture(
+    here: Project, name: str, text: str | None, says: str
+) -> None:
     if text is not None:
         here.write(name, text)
     assert complaint(here, "inspect", name) == (f"perfgate: {name}: {says}", 14)
@@ -541,7 +609,9 @@ def test_inspect_of_a_report_needs_an_nsys_and_says_so(project: Project) -> None
 
 def test_inspect_names_ranges_that_were_perhaps_meant(project: Project, capture: Path) -> None:
     told, status = complaint(project, "inspect", "mlp.sqlite", "--step", "forwrd")
-    assert told.startswith("perfgate: mlp.sqlite: no NVTX range matches 'forwrd'. Perhaps you meant ")
+    assert told.startswith(
+        "perfgate: mlp.sqlite: no NVTX range matches 'forwrd'. Perhaps you meant "
+    )
     assert "'forward' (20 times)" in told
     assert status == 26
 
@@ -593,7 +663,9 @@ def test_doctor_calls_no_baseline_gone_whose_file_skips_itself(here: Project) ->
     ]
 
 
-def test_a_baseline_in_the_folder_of_another_machine_is_told_by_doctor_and_show(here: Project) -> None:
+def test_a_baseline_in_the_folder_of_another_machine_is_told_by_doctor_and_show(
+    here: Project,
+) -> None:
     path = here.bless(here.baseline())
     path.parent.rename(path.parent.with_name("nvidia-a100"))
     told = "baselines/nvidia-a100/loop.json: the baseline in it is that of NVIDIA H200"
@@ -622,7 +694,9 @@ def test_doctor_tells_of_workloads_that_cannot_be_collected_beside_all_else(here
     assert seen.status == 1
 
 
-def test_doctor_tells_of_a_configuration_that_pytest_warns_of_where_warnings_are_errors(here: Project) -> None:
+def test_doctor_tells_of_a_configuration_that_pytest_warns_of_where_warnings_are_errors(
+    here: Project,
+) -> None:
     here.bless(here.baseline())
     here.write("pytest.ini", "[pytest]\ntestpaths = nowhere\nfilterwarnings = error\n")
     seen = here.perfgate("doctor", columns=120)
@@ -642,7 +716,9 @@ def test_doctor_tells_of_a_baseline_that_cannot_be_read(here: Project) -> None:
     seen = here.perfgate("doctor")
     assert seen.status == 1
     told = seen.out.split("FAIL  baselines\n", 1)[1]
-    assert told.startswith("      baselines/nvidia-h200/loop.json: the baseline is broken: its JSON ends too early")
+    assert told.startswith(
+        "      baselines/nvidia-h200/loop.json: the baseline is broken: its JSON ends too early"
+    )
     assert "git checkout HEAD -- baselines/nvidia-h200/loop.json" in told
 
 
@@ -689,8 +765,11 @@ Commands:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "says"), [(("nonsense",), "No such command 'nonsense'."), (("compare", "a"), "Missing argument 'B'.")]
+    ("arguments", "says"),
+    [(("nonsense",), "No such command 'nonsense'."), (("compare", "a"), "Missing argument 'B'.")],
 )
-def test_a_wrong_word_is_a_usage_error(project: Project, arguments: tuple[str, ...], says: str) -> None:
+def test_a_wrong_word_is_a_usage_error(
+    project: Project, arguments: tuple[str, ...], says: str
+) -> None:
     told, status = complaint(project, *arguments)
     assert (told.splitlines()[-1], status) == (f"Error: {says}", 2)

@@ -25,12 +25,20 @@ from perfgate.render.html import read_page_data
 
 NAMES = ("alpha", "beta", "gamma")
 SLOWER = records.run({Metric.H2D_COPIES: 3})
-OUTPUTS = ("--json=all.json", "--html=all.html", "--page-data=page.json", "--markdown=all.md", "--junit=all.xml")
+OUTPUTS = (
+    "--json=all.json",
+    "--html=all.html",
+    "--page-data=page.json",
+    "--markdown=all.md",
+    "--junit=all.xml",
+)
 
 
 def git(project: Project, *words: str) -> str:
     identity = ("-c", "user.name=Ada", "-c", "user.email=ada@example.org")
-    done = subprocess.run(["git", *identity, *words], cwd=project.root, check=True, capture_output=True, text=True)
+    done = subprocess.run(
+        ["git", *identity, *words], cwd=project.root, check=True, capture_output=True, text=True
+    )
     return done.stdout.strip()
 
 
@@ -39,7 +47,9 @@ def three(project: Project) -> Project:
     """A committed project of three workloads with baselines, on an H200."""
     project.gpus()
     head, _, body = LOOP.partition("@workload")
-    project.workload(head + "\n".join(f"@workload{body}".replace("def loop", f"def {name}") for name in NAMES))
+    project.workload(
+        head + "\n".join(f"@workload{body}".replace("def loop", f"def {name}") for name in NAMES)
+    )
     for name in NAMES:
         project.bless(project.baseline(name))
     project.write(".gitignore", "/gates/\n/all.*\n/page.json\n__pycache__/\n.out\n.err\n")
@@ -83,7 +93,12 @@ def test_two_open_shards_are_one_open_gate(three: Project, shard: Callable[..., 
         "GATE OPEN: 3 PASSED\n"
     )
     merged = read_document((three.root / "all.json").read_text("utf-8"))
-    assert (merged.opens_gate, merged.exit_status, merged.shut_by, merged.remarks) == (True, 0, (), ())
+    assert (merged.opens_gate, merged.exit_status, merged.shut_by, merged.remarks) == (
+        True,
+        0,
+        (),
+        (),
+    )
     assert merged.commit is not None
     assert merged.commit.sha == git(three, "rev-parse", "HEAD")
     assert [(one.verdict.workload, one.gate) for one in merged.workloads] == [
@@ -91,13 +106,17 @@ def test_two_open_shards_are_one_open_gate(three: Project, shard: Callable[..., 
         ("gamma", "h200 1/2"),
         ("beta", "h200 2/2"),
     ]
-    assert {one.machine.gpu_name for one in merged.workloads if one.machine is not None} == {"NVIDIA H200"}
+    assert {one.machine.gpu_name for one in merged.workloads if one.machine is not None} == {
+        "NVIDIA H200"
+    }
     page = read_page_data((three.root / "page.json").read_text("utf-8"))
     assert all(one.baseline is not None for one in page.workloads)
     assert "GATE OPEN" in (three.root / "all.html").read_text("utf-8")
 
 
-def test_one_shut_shard_shuts_the_gate_and_every_file_says_so(three: Project, shard: Callable[..., int]) -> None:
+def test_one_shut_shard_shuts_the_gate_and_every_file_says_so(
+    three: Project, shard: Callable[..., int]
+) -> None:
     assert shard(1) == 0
     three.measures(SLOWER)
     assert shard(2) == 1
@@ -105,15 +124,24 @@ def test_one_shut_shard_shuts_the_gate_and_every_file_says_so(three: Project, sh
     assert seen.status == 1
     assert seen.out.splitlines()[-1] == "GATE SHUT: 1 REGRESSED of 3 workloads"
     merged = read_document((three.root / "all.json").read_text("utf-8"))
-    assert (merged.opens_gate, merged.exit_status, merged.shut_by) == (False, 1, ("beta: REGRESSED",))
+    assert (merged.opens_gate, merged.exit_status, merged.shut_by) == (
+        False,
+        1,
+        ("beta: REGRESSED",),
+    )
     markdown = (three.root / "all.md").read_text("utf-8")
     assert markdown.startswith("## perfgate: gate \u274c shut\n\n- beta: REGRESSED\n\n| workload |")
     assert "\n| `h200 2/2` | `NVIDIA H200` | `1` | `shut` |\n" in markdown
-    cases = {case.get("name"): case for case in ElementTree.parse(three.root / "all.xml").iter("testcase")}
+    cases = {
+        case.get("name"): case
+        for case in ElementTree.parse(three.root / "all.xml").iter("testcase")
+    }
     assert {name for name, case in cases.items() if case.find("failure") is not None} == {"beta"}
 
 
-def test_a_missing_shard_shuts_the_gate_with_and_without_expect(three: Project, shard: Callable[..., int]) -> None:
+def test_a_missing_shard_shuts_the_gate_with_and_without_expect(
+    three: Project, shard: Callable[..., int]
+) -> None:
     assert shard(1) == 0
     expected = three.perfgate("merge", "gates", "--expect=2", "--json=all.json")
     assert expected.status == 1
@@ -124,7 +152,10 @@ def test_a_missing_shard_shuts_the_gate_with_and_without_expect(three: Project, 
     ]
     assert read_document((three.root / "all.json").read_text("utf-8")).exit_status == 1
     alone = three.perfgate("merge", "gates/h200-1")
-    assert (alone.status, alone.out.splitlines()[-1]) == (1, "GATE SHUT: shard 2/2 on NVIDIA H200 is missing")
+    assert (alone.status, alone.out.splitlines()[-1]) == (
+        1,
+        "GATE SHUT: shard 2/2 on NVIDIA H200 is missing",
+    )
 
 
 DIVIDED = (
@@ -141,7 +172,9 @@ def test_a_workload_that_falls_to_no_shard_for_one_skipped_its_file_shuts_the_ga
     text = LOOP.replace("def loop", "def zeta")
     three.workload(text, file="zeta.py")
     assert shard(1, "--perfgate-new=allow") == 0
-    three.workload(f'import pytest\npytest.skip("no data", allow_module_level=True)\n{text}', file="zeta.py")
+    three.workload(
+        f'import pytest\npytest.skip("no data", allow_module_level=True)\n{text}', file="zeta.py"
+    )
     assert shard(2, "--perfgate-new=allow") == 0
     seen = three.perfgate("merge", "gates", "--expect=2", columns=400)
     told = DIVIDED.format(fell="zeta", lacking="h200 2/2 did not collect zeta")
@@ -158,14 +191,18 @@ def test_workloads_that_fall_to_no_shard_for_one_was_asked_for_less_shut_the_gat
     assert told.removeprefix("GATE SHUT: ") in seen.out
 
 
-def test_shards_of_one_selection_are_one_open_gate(three: Project, shard: Callable[..., int]) -> None:
+def test_shards_of_one_selection_are_one_open_gate(
+    three: Project, shard: Callable[..., int]
+) -> None:
     chosen = ("--deselect", "workloads/loops.py::beta")
     assert (shard(1, *chosen), shard(2, *chosen)) == (0, 0)
     seen = three.perfgate("merge", "gates", "--expect=2")
     assert (seen.status, seen.out.splitlines()[-1]) == (0, "GATE OPEN: 2 PASSED")
 
 
-def test_a_workload_on_two_kinds_of_gpu_is_two_rows(three: Project, shard: Callable[..., int]) -> None:
+def test_a_workload_on_two_kinds_of_gpu_is_two_rows(
+    three: Project, shard: Callable[..., int]
+) -> None:
     assert shard(1, of=1) == 0
     three.gpus(FakeGpu(name="NVIDIA H100 80GB HBM3", utilisation=0))
     three.measures(records.run())
@@ -175,14 +212,20 @@ def test_a_workload_on_two_kinds_of_gpu_is_two_rows(three: Project, shard: Calla
     assert seen.out.splitlines()[-1] == "GATE SHUT: 3 INCOMPARABLE of 6 workloads"
     assert "PASSED        beta on NVIDIA H200 " in seen.out
     merged = read_document((three.root / "all.json").read_text("utf-8"))
-    assert merged.shut_by == tuple(f"{name} on NVIDIA H100 80GB HBM3: INCOMPARABLE" for name in NAMES)
+    assert merged.shut_by == tuple(
+        f"{name} on NVIDIA H100 80GB HBM3: INCOMPARABLE" for name in NAMES
+    )
     assert merged.machine is None
-    assert "### `beta on NVIDIA H100 80GB HBM3`: INCOMPARABLE" in (three.root / "all.md").read_text("utf-8")
+    assert "### `beta on NVIDIA H100 80GB HBM3`: INCOMPARABLE" in (three.root / "all.md").read_text(
+        "utf-8"
+    )
 
 
 def test_folders_without_a_gate_and_no_folders_are_a_shut_gate(three: Project) -> None:
     (three.root / "gates" / "empty").mkdir(parents=True)
-    seen = three.perfgate("merge", "gates", "nowhere", "--expect=1", "--json=all.json", "--html=all.html")
+    seen = three.perfgate(
+        "merge", "gates", "nowhere", "--expect=1", "--json=all.json", "--html=all.html"
+    )
     assert seen.status == 1
     assert seen.out == (
         "gates: there is no perfgate.json in it, nor in a folder of it\n"
@@ -217,13 +260,28 @@ def test_without_the_pages_data_the_page_is_made_of_the_document_and_says_so(
             ),
         ),
         (["--html="], "Error: --html: . cannot be written (it is a folder)."),
-        (["--junit=pyproject.toml/x"], "Error: --junit: pyproject.toml/x cannot be written (Not a directory)."),
+        (
+            ["--junit=pyproject.toml/x"],
+            "Error: --junit: pyproject.toml/x cannot be written (Not a directory).",
+        ),
         (["--json=" + "x" * 300], "xx cannot be written (File name too long)."),
         (["--json=/proc/x.json"], "Error: --json: /proc/x.json cannot be written ("),
-        (["--json=all.json", "--markdown=/proc/x/y.md"], "Error: --markdown: /proc/x/y.md cannot be written ("),
-        (["--html=pyproject.toml"], "Error: --html: pyproject.toml holds something else than perfgate's page"),
-        (["--junit=pyproject.toml"], "Error: --junit: pyproject.toml holds something else than a JUnit file"),
-        (["--page-data=all.json", "--json=all.json"], "Error: --page-data: all.json is that of --json as well."),
+        (
+            ["--json=all.json", "--markdown=/proc/x/y.md"],
+            "Error: --markdown: /proc/x/y.md cannot be written (",
+        ),
+        (
+            ["--html=pyproject.toml"],
+            "Error: --html: pyproject.toml holds something else than perfgate's page",
+        ),
+        (
+            ["--junit=pyproject.toml"],
+            "Error: --junit: pyproject.toml holds something else than a JUnit file",
+        ),
+        (
+            ["--page-data=all.json", "--json=all.json"],
+            "Error: --page-data: all.json is that of --json as well.",
+        ),
         (["--expect=0"], "Error: Invalid value for '--expect': 0 is not in the range x>=1."),
     ],
 )
@@ -255,14 +313,18 @@ def test_what_is_merged_is_not_written_over_now_or_read_as_a_gate_later(
 ) -> None:
     assert (shard(1), shard(2)) == (0, 0)
     (three.root / "link").symlink_to("gates")
-    before = {path: path.read_bytes() for path in (three.root / "gates").rglob("*") if path.is_file()}
+    before = {
+        path: path.read_bytes() for path in (three.root / "gates").rglob("*") if path.is_file()
+    }
     others = [asked for asked in OUTPUTS if not asked.startswith(f"{option}=")]
     seen = three.perfgate("merge", folder, option, file, *others)
     assert (seen.status, seen.out) == (2, "")
     assert seen.err.endswith(
         f"Error: {option}: {file} would be read as a gate's, now or the next time. Give it a file elsewhere.\n"
     )
-    assert {path: path.read_bytes() for path in (three.root / "gates").rglob("*") if path.is_file()} == before
+    assert {
+        path: path.read_bytes() for path in (three.root / "gates").rglob("*") if path.is_file()
+    } == before
     assert sorted(three.root.glob("all.*")) == []
 
 
@@ -287,9 +349,14 @@ def test_a_file_that_cannot_be_written_shuts_the_merged_gate_in_all_others(
     seen = three.perfgate("merge", "gates", *OUTPUTS, columns=200)
     flag = next(option.partition("=")[0] for option in OUTPUTS if option.endswith(f"={full}"))
     why = f"{full}: the verdicts cannot be written there (No space left on device)."
-    assert (seen.status, seen.out.splitlines()[-1]) == (1, f"GATE SHUT: {why} Give {flag} a file that can be written.")
+    assert (seen.status, seen.out.splitlines()[-1]) == (
+        1,
+        f"GATE SHUT: {why} Give {flag} a file that can be written.",
+    )
     for name in ("all.html", "page.json", "all.json", "all.xml"):
-        assert name == full or "cannot be written there" in (three.root / name).read_text("utf-8"), name
+        assert name == full or "cannot be written there" in (three.root / name).read_text(
+            "utf-8"
+        ), name
     assert not (three.root / full).exists()
 
 
@@ -340,7 +407,9 @@ def make_folder(folder: Path) -> None:
 
 def say_twice(folder: Path) -> None:
     text = (folder / "perfgate.json").read_text("utf-8")
-    (folder / "perfgate.json").write_text(text.replace('"label"', '"label": "other", "label"', 1), encoding="utf-8")
+    (folder / "perfgate.json").write_text(
+        text.replace('"label"', '"label": "other", "label"', 1), encoding="utf-8"
+    )
 
 
 def change(file: str, **fields: object) -> Callable[[Path], None]:
@@ -371,7 +440,11 @@ FORMAT = "it is not of the format that this perfgate reads"
         (make_folder, "perfgate.json", f"it is no plain file{OF_DOCUMENT}"),
         (make_link_to_nowhere, "page.json", f"it is a link, which is not followed{OF_PAGE}"),
         (make_pipe, "page.json", f"it is no plain file{OF_PAGE}"),
-        (change("perfgate.json", format=3), "perfgate.json", f"{FORMAT} (format: Input should be 2){OF_DOCUMENT}"),
+        (
+            change("perfgate.json", format=3),
+            "perfgate.json",
+            f"{FORMAT} (format: Input should be 2){OF_DOCUMENT}",
+        ),
         (
             change("perfgate.json", novelty=1),
             "perfgate.json",
@@ -405,7 +478,12 @@ def test_what_cannot_be_read_shuts_the_merged_gate_and_the_rest_is_told(
             "shard 2/2 on NVIDIA H200 is missing",
         )
         assert measured == ["alpha", "gamma"]
-    assert (merged.opens_gate, merged.exit_status, merged.shut_by, merged.remarks) == (False, 1, why, ())
+    assert (merged.opens_gate, merged.exit_status, merged.shut_by, merged.remarks) == (
+        False,
+        1,
+        why,
+        (),
+    )
     assert page.shut_by == why
     assert all(sentence in seen.out for sentence in why)
     for name in ("all.html", "all.md", "all.xml"):
@@ -415,8 +493,14 @@ def test_what_cannot_be_read_shuts_the_merged_gate_and_the_rest_is_told(
 @pytest.mark.parametrize(
     ("to", "says"),
     [
-        ("gates/deep/h200-2", "gates: gates lie deeper in it than in a folder of it, and are not read: {to}"),
-        ("gates/h200-2/perfgate.bak", "gates/h200-2: there is a page.json in it and no perfgate.json"),
+        (
+            "gates/deep/h200-2",
+            "gates: gates lie deeper in it than in a folder of it, and are not read: {to}",
+        ),
+        (
+            "gates/h200-2/perfgate.bak",
+            "gates/h200-2: there is a page.json in it and no perfgate.json",
+        ),
     ],
 )
 def test_a_gate_that_lies_elsewhere_than_it_is_looked_for_is_not_passed_over(
@@ -436,7 +520,9 @@ def test_a_gate_that_lies_elsewhere_than_it_is_looked_for_is_not_passed_over(
     assert seen.out.splitlines()[-1] == f"GATE SHUT: {says.format(to=to)}"
 
 
-def test_a_pass_of_nothing_is_told_with_its_file_and_workload(three: Project, shard: Callable[..., int]) -> None:
+def test_a_pass_of_nothing_is_told_with_its_file_and_workload(
+    three: Project, shard: Callable[..., int]
+) -> None:
     assert shard(1, of=1) == 0
     file = three.root / "gates" / "h200-1" / "perfgate.json"
     held = json.loads(file.read_text("utf-8"))
@@ -451,9 +537,14 @@ def test_a_pass_of_nothing_is_told_with_its_file_and_workload(three: Project, sh
 
 
 @pytest.mark.parametrize("columns", [40, 60, 100, 400])
-def test_what_documents_tell_gives_a_job_no_command(three: Project, shard: Callable[..., int], columns: int) -> None:
+def test_what_documents_tell_gives_a_job_no_command(
+    three: Project, shard: Callable[..., int], columns: int
+) -> None:
     assert shard(1, of=1) == 0
-    folder, evil = three.root / "gates" / "h200-1", "::error file=a::evil ##[error]evil ::add-mask::evil"
+    folder, evil = (
+        three.root / "gates" / "h200-1",
+        "::error file=a::evil ##[error]evil ::add-mask::evil",
+    )
     held = json.loads((folder / "perfgate.json").read_text("utf-8"))
     sentences = [f"{'x' * length} ::stop-commands::evil {evil}" for length in range(15)]
     held |= {"label": evil, "shut_by": [evil, *sentences], "opens_gate": False, "exit_status": 1}
@@ -468,7 +559,9 @@ def test_what_documents_tell_gives_a_job_no_command(three: Project, shard: Calla
     assert "##[" not in seen.out
 
 
-def test_where_nothing_can_be_read_the_files_say_so(three: Project, shard: Callable[..., int]) -> None:
+def test_where_nothing_can_be_read_the_files_say_so(
+    three: Project, shard: Callable[..., int]
+) -> None:
     assert shard(1, of=1) == 0
     spoil_text(three.root / "gates" / "h200-1")
     seen = three.perfgate("merge", "gates", "--expect=1", *OUTPUTS)
@@ -497,12 +590,17 @@ def test_what_was_merged_is_not_merged_again(three: Project, shard: Callable[...
     )
 
 
-def test_more_gates_than_a_matrix_can_have_are_an_error_and_nothing_is_written(three: Project) -> None:
+def test_more_gates_than_a_matrix_can_have_are_an_error_and_nothing_is_written(
+    three: Project,
+) -> None:
     for number in range(257):
         (three.root / "gates" / str(number)).mkdir(parents=True)
         (three.root / "gates" / str(number) / "perfgate.json").write_text("{", encoding="utf-8")
     seen = three.perfgate("merge", "gates", "--json=all.json")
-    assert (seen.status, seen.err) == (39, "perfgate: gates: there are more than 256 gates.\nMerge fewer of them.\n")
+    assert (seen.status, seen.err) == (
+        39,
+        "perfgate: gates: there are more than 256 gates.\nMerge fewer of them.\n",
+    )
     assert not (three.root / "all.json").exists()
 
 
@@ -521,12 +619,21 @@ def test_what_is_no_folder_is_told_as_what_it_is(
     assert (seen.status, seen.out.splitlines()[-1]) == (1, f"GATE SHUT: {name}: {says}")
 
 
-def test_a_folder_that_is_named_twice_counts_once(three: Project, shard: Callable[..., int]) -> None:
+def test_a_folder_that_is_named_twice_counts_once(
+    three: Project, shard: Callable[..., int]
+) -> None:
     assert (shard(1), shard(2)) == (0, 0)
-    assert three.perfgate("merge", "gates", "gates/h200-1", "gates/../gates/h200-2", "--expect=2").status == 0
+    assert (
+        three.perfgate(
+            "merge", "gates", "gates/h200-1", "gates/../gates/h200-2", "--expect=2"
+        ).status
+        == 0
+    )
 
 
-def test_a_copied_gate_is_seen_as_one_that_counts_once(three: Project, shard: Callable[..., int]) -> None:
+def test_a_copied_gate_is_seen_as_one_that_counts_once(
+    three: Project, shard: Callable[..., int]
+) -> None:
     assert shard(1, of=1) == 0
     copy = three.root / "gates" / "copy"
     copy.mkdir()
@@ -559,13 +666,19 @@ def test_shards_of_two_commits_are_no_gate(three: Project, shard: Callable[..., 
 
 
 @pytest.mark.behaviour
-def test_what_is_made_of_gates_that_knew_no_secrets_holds_none(three: Project, shard: Callable[..., int]) -> None:
+def test_what_is_made_of_gates_that_knew_no_secrets_holds_none(
+    three: Project, shard: Callable[..., int]
+) -> None:
     token, password = "ghp_" + "Zz9Yy8Xx7Ww6Vv5Uu4Tt3", "Sw0rd-Fish-22"
     three.patch.setenv("DB_PASSWORD", password)
     assert [shard(1), shard(2)] == [0, 0]
     for file in (three.root / "gates").rglob("*.json"):
         told = json.loads(file.read_text())
-        told |= {"shut_by": [f"no access with {token}, {password}"], "opens_gate": False, "exit_status": 1}
+        told |= {
+            "shut_by": [f"no access with {token}, {password}"],
+            "opens_gate": False,
+            "exit_status": 1,
+        }
         file.write_text(json.dumps(told))
     seen = three.perfgate("merge", "gates", *OUTPUTS)
     assert seen.status == 1

@@ -39,10 +39,16 @@ def test_a_page_is_written_of_the_newest_kept_results(here: Project) -> None:
             "perfgate: lop: no result of it is kept. Perhaps you meant loop.\nName it so: loop\n",
             20,
         ),
-        (["nowhere/out.html"], "perfgate: nowhere/out.html: the page cannot be written there (No such file or ", 23),
+        (
+            ["nowhere/out.html"],
+            "perfgate: nowhere/out.html: the page cannot be written there (No such file or ",
+            23,
+        ),
     ],
 )
-def test_what_cannot_be_shown_or_written_is_said(here: Project, arguments: list[str], says: str, status: int) -> None:
+def test_what_cannot_be_shown_or_written_is_said(
+    here: Project, arguments: list[str], says: str, status: int
+) -> None:
     here.keep(records.result(of=here.declared()))
     seen = here.perfgate("page", *arguments)
     assert seen.err.startswith(says)
@@ -91,7 +97,9 @@ def test_a_page_that_the_disk_does_not_take_leaves_the_one_that_was_there(here: 
 
     here.patch.setattr(Path, "replace", full)
     seen = here.perfgate("page", "page.html")
-    assert seen.err.startswith("perfgate: page.html: the page cannot be written there (No space left on device). ")
+    assert seen.err.startswith(
+        "perfgate: page.html: the page cannot be written there (No space left on device). "
+    )
     assert (seen.status, page.read_bytes()) == (23, before)
     assert list(here.root.glob(".perfgate-*")) == []
 

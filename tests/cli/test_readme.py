@@ -16,7 +16,11 @@ from perfgate.model.settings import Settings
 from perfgate.plugin import OPTIONS
 
 TOP = Path(__file__).parents[2]
-PAGES = (TOP / "README.md", TOP / "workloads" / "README.md", *sorted((TOP / ".github" / "docs").glob("*.md")))
+PAGES = (
+    TOP / "README.md",
+    TOP / "workloads" / "README.md",
+    *sorted((TOP / ".github" / "docs").glob("*.md")),
+)
 README = (TOP / "README.md").read_text(encoding="utf-8")
 REFERENCE = (TOP / ".github" / "docs" / "reference.md").read_text(encoding="utf-8")
 
@@ -32,7 +36,9 @@ def test_the_table_of_exit_codes_is_that_of_the_errors() -> None:
     classes = {
         str(found.exit_code): name
         for name, found in vars(errors).items()
-        if isinstance(found, type) and issubclass(found, PerfgateError) and found is not PerfgateError
+        if isinstance(found, type)
+        and issubclass(found, PerfgateError)
+        and found is not PerfgateError
     }
     doors = {str(code) for code in (EXIT_OPEN, EXIT_SHUT, EXIT_USAGE)}
     assert {code: name for code, name in told.items() if code not in doors} == classes
@@ -62,7 +68,9 @@ def test_the_settings_shown_are_the_defaults() -> None:
         if name != "budgets" and value is not None
     }
     unset = [name for name, value in defaults.items() if value is None]
-    assert [name for name in unset if f"# {name}: " not in told and f"the setting `{name}`" not in told] == []
+    assert [
+        name for name in unset if f"# {name}: " not in told and f"the setting `{name}`" not in told
+    ] == []
 
 
 def test_every_option_is_named() -> None:
@@ -71,8 +79,15 @@ def test_every_option_is_named() -> None:
 
 
 def test_the_defaults_that_the_options_tell_are_those_of_the_settings() -> None:
-    helps = {flag.removeprefix("--perfgate-").replace("-", "_"): str(words["help"]) for flag, words in OPTIONS}
-    told = {name: found[1] for name, text in helps.items() if (found := re.search(r"\(default: (\w+)[,)]", text))}
+    helps = {
+        flag.removeprefix("--perfgate-").replace("-", "_"): str(words["help"])
+        for flag, words in OPTIONS
+    }
+    told = {
+        name: found[1]
+        for name, text in helps.items()
+        if (found := re.search(r"\(default: (\w+)[,)]", text))
+    }
     defaults = Settings().model_dump(mode="json")
     defaults["timeout"] = f"{defaults['timeout_s']:g}"
     assert told == {name: str(defaults[name]) for name in told}
@@ -81,18 +96,26 @@ def test_the_defaults_that_the_options_tell_are_those_of_the_settings() -> None:
 
 def test_every_command_is_named() -> None:
     rows = re.findall(r"^\| (`.+?) \|", section("Commands", REFERENCE), re.MULTILINE)
-    assert {name for row in rows for name in re.findall(r"`(\w+)`", row)} - {"perfgate"} == set(COMMANDS)
+    assert {name for row in rows for name in re.findall(r"`(\w+)`", row)} - {"perfgate"} == set(
+        COMMANDS
+    )
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(TOP)))
-def test_no_section_stands_twice_and_every_page_and_heading_that_is_named_is_there(page: Path) -> None:
+def test_no_section_stands_twice_and_every_page_and_heading_that_is_named_is_there(
+    page: Path,
+) -> None:
     text = page.read_text(encoding="utf-8")
     titles = re.findall(r"^## .+$", text, re.MULTILINE)
     assert len(set(titles)) == len(titles)
-    for link, _, heading in (named.partition("#") for named in re.findall(r"\]\(\s*(?!https?://)([^)]+)\)", text)):
+    for link, _, heading in (
+        named.partition("#") for named in re.findall(r"\]\(\s*(?!https?://)([^)]+)\)", text)
+    ):
         target = page.parent / link if link else page
         assert target.exists(), link
-        assert not heading or heading in anchors(target.read_text(encoding="utf-8")), f"{link}#{heading}"
+        assert not heading or heading in anchors(target.read_text(encoding="utf-8")), (
+            f"{link}#{heading}"
+        )
 
 
 def anchors(text: str) -> set[str]:
@@ -102,5 +125,8 @@ def anchors(text: str) -> set[str]:
 
 
 def test_every_page_is_named_in_the_readme() -> None:
-    links = {(TOP / link).resolve() for link in re.findall(r"\]\(\s*(?!https?://)([^)#]+)[^)]*\)", README)}
+    links = {
+        (TOP / link).resolve()
+        for link in re.findall(r"\]\(\s*(?!https?://)([^)#]+)[^)]*\)", README)
+    }
     assert [page for page in PAGES[1:] if page.resolve() not in links] == []

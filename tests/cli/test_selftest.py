@@ -23,7 +23,7 @@ from perfgate.model.metric import Metric
 from perfgate.model.outcome import Outcome
 from perfgate.model.settings import DuetForm, Settings
 from perfgate.model.verdict import Verdict
-from perfgate.nsys.tool import NsysTool, NsysVersion
+from perfgate.profilers.nsys.tool import NsysTool, NsysVersion
 from perfgate.render.document import DocumentWorkload, GateDocument, document_text
 from perfgate.selftest.play import SETTINGS, Runner, play
 from perfgate.settings import load_settings
@@ -38,7 +38,9 @@ def passed(outcome: Outcome = Outcome.PASSED) -> Verdict:
 
 def regressed(*metrics: Metric, runs: int = 3) -> Verdict:
     rows = [records.count(metric, Outcome.REGRESSED, was=1, now=2) for metric in metrics]
-    return records.verdict(Outcome.REGRESSED, name="loop", reason=f"{metrics[0]} rose.", metrics=rows, measured=runs)
+    return records.verdict(
+        Outcome.REGRESSED, name="loop", reason=f"{metrics[0]} rose.", metrics=rows, measured=runs
+    )
 
 
 @dataclass(kw_only=True)
@@ -50,14 +52,20 @@ class FakeDoor:
     asked: list[Sequence[str]] = field(default_factory=list)
     environments: list[Mapping[str, str]] = field(default_factory=list)
 
-    def __call__(self, command: Sequence[str], *, cwd: Path, env: Mapping[str, str], log: Path) -> int:
+    def __call__(
+        self, command: Sequence[str], *, cwd: Path, env: Mapping[str, str], log: Path
+    ) -> int:
         self.asked.append(command)
         self.environments.append(env)
         if "perfgate.selftest.probe" in command:
-            log.write_text("Traceback\nModuleNotFoundError: No module named 'torch'\n", encoding="utf-8")
+            log.write_text(
+                "Traceback\nModuleNotFoundError: No module named 'torch'\n", encoding="utf-8"
+            )
             Path(command[-1]).write_text(self.probe, encoding="utf-8")
             return 0 if self.probe else 1
-        document = Path(next(word for word in command if word.startswith("--perfgate-json=")).partition("=")[2])
+        document = Path(
+            next(word for word in command if word.startswith("--perfgate-json=")).partition("=")[2]
+        )
         log.write_text("a first line\nnsys has gone away\n", encoding="utf-8")
         name = document.stem.partition("-")[2]
         verdict = self.verdicts[name]
@@ -86,20 +94,26 @@ class FakeDoor:
             judged=verdict,
         )
         store = Store(project, "baselines")
-        store.results.save(made, store.results.new_folder("loop", made.machine.slug, at=made.measured_at))
+        store.results.save(
+            made, store.results.new_folder("loop", made.machine.slug, at=made.measured_at)
+        )
 
 
 ALL_WELL: Mapping[str, Verdict | None] = {
     "baseline": records.verdict(Outcome.NO_BASELINE, name="loop", measured=5, blessed=0),
     "nothing": passed(),
     "sleep": regressed(Metric.STEP_MS, Metric.KERNEL_MS),
-    "copy": regressed(Metric.H2D_MS, Metric.H2D_EXPOSED_MS, Metric.H2D_COPIES, Metric.H2D_BYTES, runs=2),
+    "copy": regressed(
+        Metric.H2D_MS, Metric.H2D_EXPOSED_MS, Metric.H2D_COPIES, Metric.H2D_BYTES, runs=2
+    ),
     "sync": regressed(Metric.SYNCS, runs=2),
     "stall": regressed(Metric.STEP_MS, Metric.GAP_MS),
 }
 
 
-def played(door: FakeDoor, *, cpu: bool = False, keep: Path | None = None, width: int = 80) -> tuple[int, list[str]]:
+def played(
+    door: FakeDoor, *, cpu: bool = False, keep: Path | None = None, width: int = 80
+) -> tuple[int, list[str]]:
     said: list[str] = []
     runner = Runner(
         machine=records.machine(),
@@ -140,14 +154,20 @@ The gate works on this runner: 6 of 6 gates came out as they must, in 0 s."""
 
 def test_a_wide_screen_names_every_metric(tmp_path: Path) -> None:
     _, said = played(FakeDoor(verdicts=ALL_WELL), width=200)
-    assert said[-1].splitlines()[6].split()[-6:-2] == ["h2d_copies,", "h2d_ms,", "h2d_exposed_ms,", "h2d_bytes"]
+    assert said[-1].splitlines()[6].split()[-6:-2] == [
+        "h2d_copies,",
+        "h2d_ms,",
+        "h2d_exposed_ms,",
+        "h2d_bytes",
+    ]
 
 
 def test_every_gate_gets_its_slip_and_the_same_loop(tmp_path: Path) -> None:
     door = FakeDoor(verdicts=ALL_WELL)
     played(door)
     told = [
-        tuple(env.get(f"PERFGATE_SELFTEST_{name}") for name in ("SLIP", "SUMS", "CYCLES")) for env in door.environments
+        tuple(env.get(f"PERFGATE_SELFTEST_{name}") for name in ("SLIP", "SUMS", "CYCLES"))
+        for env in door.environments
     ]
     # 3 ms are 19 sums of 0.16 ms; 3 % of 9.1 ms of kernels are 540540 cycles at 1980 MHz.
     assert told == [
@@ -178,22 +198,50 @@ def test_without_a_gpu_only_the_path_is_tried(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "verdict", "row"),
     [
-        ("nothing", passed(Outcome.INCONCLUSIVE), "FAIL  nothing            PASSED             INCONCLUSIVE"),
-        ("nothing", passed(Outcome.IMPROVED), "FAIL  nothing            PASSED             IMPROVED"),
-        ("nothing", regressed(Metric.STEP_MS), "FAIL  nothing            PASSED             REGRESSED"),
+        (
+            "nothing",
+            passed(Outcome.INCONCLUSIVE),
+            "FAIL  nothing            PASSED             INCONCLUSIVE",
+        ),
+        (
+            "nothing",
+            passed(Outcome.IMPROVED),
+            "FAIL  nothing            PASSED             IMPROVED",
+        ),
+        (
+            "nothing",
+            regressed(Metric.STEP_MS),
+            "FAIL  nothing            PASSED             REGRESSED",
+        ),
         ("sleep", passed(), "FAIL  3 % more GPU time  kernel_ms          PASSED"),
-        ("sleep", regressed(Metric.STEP_MS), "FAIL  3 % more GPU time  kernel_ms          REGRESSED"),
-        ("stall", regressed(Metric.STEP_MS), "FAIL  2 ms host stall    step_ms, gap_ms    REGRESSED"),
-        ("copy", records.verdict(Outcome.INVALID), "FAIL  one more H2D copy  h2d_copies         INVALID"),
+        (
+            "sleep",
+            regressed(Metric.STEP_MS),
+            "FAIL  3 % more GPU time  kernel_ms          REGRESSED",
+        ),
+        (
+            "stall",
+            regressed(Metric.STEP_MS),
+            "FAIL  2 ms host stall    step_ms, gap_ms    REGRESSED",
+        ),
+        (
+            "copy",
+            records.verdict(Outcome.INVALID),
+            "FAIL  one more H2D copy  h2d_copies         INVALID",
+        ),
     ],
 )
-def test_whatever_came_out_otherwise_is_a_gate_that_does_not_work(name: str, verdict: Verdict, row: str) -> None:
+def test_whatever_came_out_otherwise_is_a_gate_that_does_not_work(
+    name: str, verdict: Verdict, row: str
+) -> None:
     status, said = played(FakeDoor(verdicts={**ALL_WELL, name: verdict}), width=120)
     text = "\n".join(said)
     assert status == 1
     assert " ".join(row.split()) in " ".join(text.split())
     assert f"{verdict.workload}: {verdict.outcome} (" in text
-    assert said[-2].splitlines()[-1] == ("The gate does not work on this runner: 1 of 6 gates came out otherwise.")
+    assert said[-2].splitlines()[-1] == (
+        "The gate does not work on this runner: 1 of 6 gates came out otherwise."
+    )
     assert said[-1] == "To see captures and logs, run again with --keep FOLDER."
 
 
@@ -205,7 +253,9 @@ def test_a_gate_without_a_verdict_is_shown_by_the_end_of_its_log() -> None:
 
 
 def test_without_a_baseline_nothing_is_planted() -> None:
-    door = FakeDoor(verdicts={**ALL_WELL, "baseline": records.verdict(Outcome.INVALID, name="loop")})
+    door = FakeDoor(
+        verdicts={**ALL_WELL, "baseline": records.verdict(Outcome.INVALID, name="loop")}
+    )
     status, said = played(door)
     assert status == 1
     assert len(door.asked) == 2
@@ -240,7 +290,11 @@ def test_what_is_kept_lies_in_the_folder_that_was_named(tmp_path: Path) -> None:
     _, said = played(FakeDoor(verdicts=ALL_WELL), keep=keep)
     assert said[-1] == f"The project, its captures and logs are in {keep}."
     assert sorted(path.name for path in keep.iterdir()) == sorted(
-        [f"{n}-{name}.{kind}" for n, name in enumerate(ALL_WELL, start=1) for kind in ("json", "log")]
+        [
+            f"{n}-{name}.{kind}"
+            for n, name in enumerate(ALL_WELL, start=1)
+            for kind in ("json", "log")
+        ]
         + ["probe.json", "probe.log", "project"]
     )
 
@@ -283,13 +337,22 @@ def test_an_nsys_that_is_not_there_is_said_before_anything_is_run(project: Proje
 
 
 @pytest.mark.nsys
-def test_the_path_from_a_real_nsys_to_a_verdict_works(project: Project, real_nsys: Sequence[str]) -> None:
+def test_the_path_from_a_real_nsys_to_a_verdict_works(
+    project: Project, real_nsys: Sequence[str]
+) -> None:
     before = sorted(project.root.rglob("*"))
     done = subprocess.run(
-        [*COMMAND, "--cpu"], cwd=project.root, capture_output=True, text=True, timeout=240, check=False
+        [*COMMAND, "--cpu"],
+        cwd=project.root,
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert [" ".join(line.split()[:-2]) for line in done.stdout.splitlines() if line.startswith("  ok")] == [
+    assert [
+        " ".join(line.split()[:-2]) for line in done.stdout.splitlines() if line.startswith("  ok")
+    ] == [
         "ok the baseline NO_BASELINE NO_BASELINE",
         "ok nothing PASSED PASSED",
         "ok 20 ms host stall step_ms REGRESSED step_ms",
@@ -308,13 +371,20 @@ def test_interrupted_it_leaves_nothing_behind(
     process = subprocess.Popen(
         [*COMMAND, "--cpu"],
         cwd=project.root,
-        env={**os.environ, "TMPDIR": str(temporary), "SELFTEST_MARK": mark, "PYTHONUNBUFFERED": "1"},
+        env={
+            **os.environ,
+            "TMPDIR": str(temporary),
+            "SELFTEST_MARK": mark,
+            "PYTHONUNBUFFERED": "1",
+        },
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
     )
     try:
-        wait_until(lambda: any(temporary.glob("perfgate-selftest-*/project/.perfgate/results/*/*/*/run-1")))
+        wait_until(
+            lambda: any(temporary.glob("perfgate-selftest-*/project/.perfgate/results/*/*/*/run-1"))
+        )
         process.send_signal(number)
         said, _ = process.communicate(timeout=60)
     except BaseException:

@@ -61,7 +61,12 @@ def blessed(repository: Repository, folder: Path) -> None:
         (0, ("perfgate", "bless", "--reason", "first H200 baseline")),
     ):
         done = subprocess.run(
-            [sys.executable, "-m", *command], cwd=repository.top, env=env, capture_output=True, text=True, check=False
+            [sys.executable, "-m", *command],
+            cwd=repository.top,
+            env=env,
+            capture_output=True,
+            text=True,
+            check=False,
         )
         assert done.returncode == status, done.stdout + done.stderr
     shutil.rmtree(repository.top / ".perfgate")
@@ -77,7 +82,9 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("template")
     repository = Repository(folder / "engine")
     ignored = "__pycache__/\n.pytest_cache/\n.perfgate/\n"
-    repository.commit({"pyproject.toml": PYPROJECT, "workloads/small_loops.py": WORKLOAD, ".gitignore": ignored})
+    repository.commit(
+        {"pyproject.toml": PYPROJECT, "workloads/small_loops.py": WORKLOAD, ".gitignore": ignored}
+    )
     repository.git("branch", "unblessed")
     blessed(repository, folder)
     repository.git("checkout", "--quiet", "-b", "two")
@@ -89,7 +96,9 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return repository.top
 
 
-def _runner_in(template: Path, folder: Path, what: str, *, branch: str = "main", **env: str) -> Machine:
+def _runner_in(
+    template: Path, folder: Path, what: str, *, branch: str = "main", **env: str
+) -> Machine:
     """Make a runner whose workspace is a clone of the template, with its history."""
     workspace = folder / "workspace"
     subprocess.run(

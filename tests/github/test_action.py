@@ -20,8 +20,8 @@ from support.actions import ACTION, Done, Machine, Yaml, condition, filled, load
 
 from perfgate.machine import gpu_lock
 from perfgate.model.order import RUN_COOKIE
-from perfgate.process import processes_of
 from perfgate.render.document import read_document
+from perfgate.system.process import processes_of
 
 STEPS = {step["name"]: step for step in load(ACTION)["runs"]["steps"]}
 INPUTS = load(ACTION)["inputs"]
@@ -33,7 +33,9 @@ def contexts(**given: str) -> dict[str, Any]:
     """The contexts of the action's expressions, with these inputs and the defaults of the others."""
     inputs = {name: told["default"] for name, told in INPUTS.items()}
     return {
-        "inputs": inputs | {"python": sys.executable} | {name.replace("_", "-"): text for name, text in given.items()}
+        "inputs": inputs
+        | {"python": sys.executable}
+        | {name.replace("_", "-"): text for name, text in given.items()}
     }
 
 
@@ -49,17 +51,31 @@ def published(machine: Machine, done: Done, state: str, **inputs: str) -> dict[s
         if "uses" not in step or not condition(step["if"], known, state=state):
             continue
         paths = [Path(line) for line in filled(step["with"]["path"], known).splitlines()]
-        top = paths[0] if len(paths) == 1 and paths[0].is_dir() else Path(os.path.commonpath([p.parent for p in paths]))
-        files = [file for path in paths for file in ([path] if path.is_file() else path.rglob("*")) if file.is_file()]
+        top = (
+            paths[0]
+            if len(paths) == 1 and paths[0].is_dir()
+            else Path(os.path.commonpath([p.parent for p in paths]))
+        )
+        files = [
+            file
+            for path in paths
+            for file in ([path] if path.is_file() else path.rglob("*"))
+            if file.is_file()
+        ]
         assert files, "if-no-files-found: error"
-        found[filled(step["with"]["name"], known)] = sorted(file.relative_to(top).as_posix() for file in files)
+        found[filled(step["with"]["name"], known)] = sorted(
+            file.relative_to(top).as_posix() for file in files
+        )
     return found
 
 
 def alike(names: list[str]) -> list[str]:
     """Paths with the time of the result as TIME."""
     return [
-        "/".join("TIME" if len(part) == len("20260101T000000.000000Z-000000") else part for part in name.split("/"))
+        "/".join(
+            "TIME" if len(part) == len("20260101T000000.000000Z-000000") else part
+            for part in name.split("/")
+        )
         for name in names
     ]
 
@@ -71,7 +87,10 @@ KEPT = ["results/nvidia-h200/mlp/TIME/result.json"]
 def test_an_unchanged_workload_opens_the_gate(runner: Runner) -> None:
     machine = runner("unchanged")
     before = machine.run(STEPS["Look at the workspace"], contexts())
-    assert (before.status, before.log) == (0, "The workspace is clean, and nothing of a gate runs.\n")
+    assert (before.status, before.log) == (
+        0,
+        "The workspace is clean, and nothing of a gate runs.\n",
+    )
     done = gated(machine)
     assert (done.status, done.commands) == (0, []), done.log
     folder = machine.workspace / ".perfgate" / "github"
@@ -79,17 +98,27 @@ def test_an_unchanged_workload_opens_the_gate(runner: Runner) -> None:
         "outcome": "open",
         "json": str(folder / "perfgate.json"),
         "page": str(folder / "perfgate.html"),
-        "files": "\n".join(str(folder / name) for name in ("perfgate.json", "page.json", "perfgate.html", "junit.xml")),
+        "files": "\n".join(
+            str(folder / name)
+            for name in ("perfgate.json", "page.json", "perfgate.html", "junit.xml")
+        ),
         "kept": str(folder / "kept"),
         "captures": "",
     }
     artifacts = published(machine, done, "success")
-    assert {name: alike(files) for name, files in artifacts.items()} == {"perfgate": FOUR, "kept-perfgate": KEPT}
+    assert {name: alike(files) for name, files in artifacts.items()} == {
+        "perfgate": FOUR,
+        "kept-perfgate": KEPT,
+    }
     assert machine.told.startswith("## perfgate: gate \u2705 open\n")
     assert "| `mlp` | \u2705 PASSED | 3.259 |" in machine.told
     document = read_document((folder / "perfgate.json").read_text("utf-8"))
     head = subprocess.run(
-        ["git", "rev-parse", "HEAD"], cwd=machine.workspace, check=True, capture_output=True, text=True
+        ["git", "rev-parse", "HEAD"],
+        cwd=machine.workspace,
+        check=True,
+        capture_output=True,
+        text=True,
     ).stdout.strip()
     assert document.commit is not None
     assert (document.commit.sha, document.commit.dirty, document.label) == (head, False, "perfgate")
@@ -101,7 +130,10 @@ def test_an_unchanged_workload_opens_the_gate(runner: Runner) -> None:
     }
     after = machine.run(STEPS["Leave the runner clean"], contexts())
     assert (after.status, after.log) == (0, "The workspace is clean, and nothing of a gate runs.\n")
-    assert sorted(path.name for path in (machine.workspace / ".perfgate").iterdir()) == [".gitignore", "github"]
+    assert sorted(path.name for path in (machine.workspace / ".perfgate").iterdir()) == [
+        ".gitignore",
+        "github",
+    ]
 
 
 @pytest.fixture(scope="module")
@@ -115,7 +147,9 @@ def test_a_slip_shuts_the_gate_and_is_shown_at_the_workload(slipped: tuple[Machi
     machine, done = slipped
     assert (done.status, done.outputs["outcome"]) == (1, "shut"), done.log
     (shown,) = done.commands
-    assert shown.startswith("::error file=workloads/small_loops.py,line=4,title=mlp%3A REGRESSED::"), shown
+    assert shown.startswith(
+        "::error file=workloads/small_loops.py,line=4,title=mlp%3A REGRESSED::"
+    ), shown
     assert "d2h_copies 0 to 1" in shown.splitlines()[0]
     assert machine.told.startswith("## perfgate: gate \u274c shut\n")
     assert "| `mlp` | \u274c REGRESSED |" in machine.told
@@ -124,7 +158,13 @@ def test_a_slip_shuts_the_gate_and_is_shown_at_the_workload(slipped: tuple[Machi
     reports = [
         f"mlp/run-{number}/capture-0-reports/{name}.csv"
         for number in (1, 2)
-        for name in ("cuda_api_sum", "cuda_gpu_kern_sum", "cuda_gpu_mem_size_sum", "cuda_gpu_mem_time_sum", "nvtx_sum")
+        for name in (
+            "cuda_api_sum",
+            "cuda_gpu_kern_sum",
+            "cuda_gpu_mem_size_sum",
+            "cuda_gpu_mem_time_sum",
+            "nvtx_sum",
+        )
     ]
     assert artifacts["captures-perfgate"] == sorted([*exports, *reports])
     assert alike(artifacts["kept-perfgate"]) == KEPT
@@ -135,14 +175,17 @@ def test_no_published_file_holds_the_jobs_environment(slipped: tuple[Machine, Do
     held = [file for file in (machine.workspace / ".perfgate").rglob("*") if file.is_file()]
     secret = replayed.SECRET.encode()
     assert any(secret in file.read_bytes() for file in held), "what must not be published was there"
-    files = [file for file in held if file.is_relative_to(machine.workspace / ".perfgate" / "github")]
+    files = [
+        file for file in held if file.is_relative_to(machine.workspace / ".perfgate" / "github")
+    ]
     assert [file for file in files if secret in file.read_bytes()] == []
     assert {file.suffix for file in files} == {".json", ".html", ".xml", ".sqlite", ".csv"}
     assert done.outputs["captures"] == str(machine.workspace / ".perfgate" / "github" / "captures")
 
 
 @pytest.mark.parametrize(
-    ("inconclusive", "status", "outcome", "kind"), [("warn", 0, "open", "warning"), ("", 1, "shut", "error")]
+    ("inconclusive", "status", "outcome", "kind"),
+    [("warn", 0, "open", "warning"), ("", 1, "shut", "error")],
 )
 def test_a_budget_that_the_runs_cannot_show_is_inconclusive(
     runner: Runner, inconclusive: str, status: int, outcome: str, kind: str
@@ -151,14 +194,23 @@ def test_a_budget_that_the_runs_cannot_show_is_inconclusive(
     done = gated(machine, budgets="gap_ms=0.001", runs="5", max_runs="5", inconclusive=inconclusive)
     assert (done.status, done.outputs["outcome"]) == (status, outcome), done.log
     (shown,) = done.commands
-    assert shown.startswith(f"::{kind} file=workloads/small_loops.py,line=4,title=mlp%3A INCONCLUSIVE::"), shown
+    assert shown.startswith(
+        f"::{kind} file=workloads/small_loops.py,line=4,title=mlp%3A INCONCLUSIVE::"
+    ), shown
     assert "INCONCLUSIVE" in machine.told
-    settings = json.loads((machine.workspace / ".perfgate/github/perfgate.json").read_text("utf-8"))["settings"]
-    assert (settings["budgets"], settings["runs"], settings["max_runs"]) == ({"gap_ms": 0.001}, 5, 5)
+    settings = json.loads(
+        (machine.workspace / ".perfgate/github/perfgate.json").read_text("utf-8")
+    )["settings"]
+    assert (settings["budgets"], settings["runs"], settings["max_runs"]) == (
+        {"gap_ms": 0.001},
+        5,
+        5,
+    )
 
 
 @pytest.mark.parametrize(
-    ("new", "status", "outcome", "kind"), [("", 1, "shut", "error"), ("allow", 0, "open", "warning")]
+    ("new", "status", "outcome", "kind"),
+    [("", 1, "shut", "error"), ("allow", 0, "open", "warning")],
 )
 def test_a_workload_without_a_baseline_is_told_how_to_get_one(
     runner: Runner, new: str, status: int, outcome: str, kind: str
@@ -168,7 +220,9 @@ def test_a_workload_without_a_baseline_is_told_how_to_get_one(
     assert (done.status, done.outputs["outcome"]) == (status, outcome), done.log
     (shown,) = done.commands
     assert shown.startswith(
-        f"::{kind} file=workloads/small_loops.py,line=4,title=mlp%3A NO\\_BASELINE::".replace("\\", "")
+        f"::{kind} file=workloads/small_loops.py,line=4,title=mlp%3A NO\\_BASELINE::".replace(
+            "\\", ""
+        )
     )
     assert "perfgate bless mlp" in shown
     assert alike(published(machine, done, "failure")["kept-perfgate"]) == KEPT
@@ -181,7 +235,9 @@ def test_a_project_in_a_subfolder_is_annotated_from_the_repositorys_top(runner: 
     for name in ("pyproject.toml", "workloads", "baselines"):
         (machine.workspace / name).rename(service / name)
     done = gated(machine, working_directory="services/train")
-    assert done.commands[0].startswith("::error file=services/train/workloads/small_loops.py,line=4,"), done.log
+    assert done.commands[0].startswith(
+        "::error file=services/train/workloads/small_loops.py,line=4,"
+    ), done.log
     assert done.outputs["json"] == str(service / ".perfgate" / "github" / "perfgate.json")
     # Nobody asked for captures.
     assert done.outputs["captures"] == ""
@@ -199,7 +255,10 @@ def test_a_branch_that_cannot_be_found_shuts_the_gate(runner: Runner) -> None:
     machine = runner("unchanged")
     done = gated(machine, baseline_branch="gone")
     assert (done.status, done.outputs["outcome"]) == (1, "shut")
-    assert "gone was not fetched (git fetch failed: fatal: couldn't find remote ref refs/heads/gone)" in done.log
+    assert (
+        "gone was not fetched (git fetch failed: fatal: couldn't find remote ref refs/heads/gone)"
+        in done.log
+    )
 
 
 def test_files_of_an_earlier_gate_are_never_taken_for_this_ones(runner: Runner) -> None:
@@ -225,7 +284,9 @@ def test_a_gate_that_was_killed_has_left_no_verdict(runner: Runner) -> None:
     done = gated(machine)
     assert (done.status, done.outputs["outcome"]) == (137, "none"), done.log
     (shown,) = done.commands
-    assert shown.startswith("::error title=perfgate::The gate ended with exit status -9 and left no verdict: ")
+    assert shown.startswith(
+        "::error title=perfgate::The gate ended with exit status -9 and left no verdict: "
+    )
 
 
 def test_a_pytest_that_exits_well_behind_a_shut_gate_does_not_open_it(runner: Runner) -> None:
@@ -237,12 +298,16 @@ def test_a_pytest_that_exits_well_behind_a_shut_gate_does_not_open_it(runner: Ru
 
 
 @pytest.mark.behaviour
-def test_what_stands_in_the_projects_options_neither_stops_nor_narrows_the_gate(runner: Runner) -> None:
+def test_what_stands_in_the_projects_options_neither_stops_nor_narrows_the_gate(
+    runner: Runner,
+) -> None:
     options = "-n auto -k twin --deselect=workloads/small_loops.py"
     machine = runner("slip", PYTEST_ADDOPTS=f"-p support.replayed {options}")
     done = gated(machine)
     assert (done.status, done.outputs["outcome"]) == (1, "shut"), done.log
-    document = read_document((machine.workspace / ".perfgate" / "github" / "perfgate.json").read_text("utf-8"))
+    document = read_document(
+        (machine.workspace / ".perfgate" / "github" / "perfgate.json").read_text("utf-8")
+    )
     assert [str(one.verdict.outcome) for one in document.workloads] == ["REGRESSED"], done.log
 
 
@@ -252,7 +317,9 @@ def test_a_pytest_that_fails_behind_open_verdicts_shuts_the_gate(runner: Runner)
     conftest.write_text("import os\ndef pytest_unconfigure(): os._exit(7)\n", encoding="utf-8")
     done = gated(machine)
     assert (done.status, done.outputs["outcome"]) == (7, "shut"), done.log
-    assert done.commands == ["::error title=perfgate::The verdicts open the gate, but pytest ended with exit status 7."]
+    assert done.commands == [
+        "::error title=perfgate::The verdicts open the gate, but pytest ended with exit status 7."
+    ]
 
 
 @pytest.mark.parametrize(
@@ -264,9 +331,18 @@ def test_a_pytest_that_fails_behind_open_verdicts_shuts_the_gate(runner: Runner)
         ),
         ({"runs": "many"}, "input runs: the value is 'many'. It should be a whole number."),
         ({"captures": "yes"}, "input captures: the value is 'yes'. It should be true or false."),
-        ({"name": "a/b"}, "input name: the value is 'a/b'. It should be letters, digits, '.', '_' and '-', up to 100."),
-        ({"shard": "1 of 2"}, "input shard: the value is '1 of 2'. It should be a part of the workloads, such as 1/2."),
-        ({"baseline_branch": "-x"}, "input baseline-branch: the value is '-x'. It should be the name of a branch."),
+        (
+            {"name": "a/b"},
+            "input name: the value is 'a/b'. It should be letters, digits, '.', '_' and '-', up to 100.",
+        ),
+        (
+            {"shard": "1 of 2"},
+            "input shard: the value is '1 of 2'. It should be a part of the workloads, such as 1/2.",
+        ),
+        (
+            {"baseline_branch": "-x"},
+            "input baseline-branch: the value is '-x'. It should be the name of a branch.",
+        ),
     ],
 )
 def test_an_input_that_is_none_is_told_before_anything_is_measured(
@@ -283,7 +359,9 @@ def test_an_input_that_is_none_is_told_before_anything_is_measured(
 def test_inputs_are_no_part_of_any_command(runner: Runner) -> None:
     machine = runner("unchanged")
     touched = machine.workspace / "touched"
-    done = gated(machine, workloads=f"workloads/small_loops.py::mlp; touch {touched}\n$(touch {touched})")
+    done = gated(
+        machine, workloads=f"workloads/small_loops.py::mlp; touch {touched}\n$(touch {touched})"
+    )
     assert (done.status, done.outputs["outcome"]) == (4, "shut")
     assert not touched.exists()
 
@@ -291,7 +369,9 @@ def test_inputs_are_no_part_of_any_command(runner: Runner) -> None:
 def test_what_a_workload_prints_is_no_command_to_the_runner(runner: Runner) -> None:
     machine = runner("unchanged")
     conftest = machine.workspace / "workloads" / "conftest.py"
-    conftest.write_text("import sys\nprint('::error::not ours', file=sys.__stderr__)\n", encoding="utf-8")
+    conftest.write_text(
+        "import sys\nprint('::error::not ours', file=sys.__stderr__)\n", encoding="utf-8"
+    )
     done = gated(machine)
     assert "\n::error::not ours\n" in done.log
     assert done.commands == []
@@ -300,7 +380,9 @@ def test_what_a_workload_prints_is_no_command_to_the_runner(runner: Runner) -> N
 def test_a_workload_does_not_see_the_files_that_speak_to_the_runner(runner: Runner) -> None:
     machine = runner("unchanged", GITHUB_ENV="/nowhere/env", GITHUB_PATH="/nowhere/path")
     conftest = machine.workspace / "workloads" / "conftest.py"
-    conftest.write_text("import os\nopen('seen', 'w').write(' '.join(os.environ))\n", encoding="utf-8")
+    conftest.write_text(
+        "import os\nopen('seen', 'w').write(' '.join(os.environ))\n", encoding="utf-8"
+    )
     assert gated(machine).status == 0
     seen = (machine.workspace / "seen").read_text("utf-8").split()
     speaking = {"GITHUB_ENV", "GITHUB_PATH", "GITHUB_OUTPUT", "GITHUB_STEP_SUMMARY"}
@@ -346,9 +428,13 @@ def test_a_cancelled_gate_ends_all_that_it_started_and_frees_the_gpu(
 
 
 @pytest.mark.nsys
-def test_a_cancelled_gate_leaves_nothing_of_nsys_behind(runner: Runner, real_nsys: Sequence[str]) -> None:
+def test_a_cancelled_gate_leaves_nothing_of_nsys_behind(
+    runner: Runner, real_nsys: Sequence[str]
+) -> None:
     assert real_nsys
-    machine = runner("nothing", PYTEST_ADDOPTS="", PERFGATE_NSYS=os.environ.get("PERFGATE_NSYS", ""))
+    machine = runner(
+        "nothing", PYTEST_ADDOPTS="", PERFGATE_NSYS=os.environ.get("PERFGATE_NSYS", "")
+    )
     (machine.workspace / "workloads" / "small_loops.py").write_text(SLEEPER, encoding="utf-8")
     began = machine.workspace / "began"
     seen: list[str] = []
@@ -364,7 +450,9 @@ def test_a_cancelled_gate_leaves_nothing_of_nsys_behind(runner: Runner, real_nsy
     assert any("--start-agent" in line for line in seen), seen
     assert processes_of(marked(machine)) == []
     assert (done.status, done.outputs["outcome"]) == (2, "shut"), done.log
-    assert done.commands[-1].startswith("::error title=perfgate%3A gate shut::mlp: blessed on NVIDIA H200, and not")
+    assert done.commands[-1].startswith(
+        "::error title=perfgate%3A gate shut::mlp: blessed on NVIDIA H200, and not"
+    )
 
 
 SLEEPER = """\
@@ -380,7 +468,9 @@ def mlp(steps):
 """
 
 
-def test_what_a_killed_gate_has_left_is_ended_by_the_last_step(runner: Runner, tmp_path: Path) -> None:
+def test_what_a_killed_gate_has_left_is_ended_by_the_last_step(
+    runner: Runner, tmp_path: Path
+) -> None:
     machine = runner("hang")
     began = machine.workspace / replayed.HANGING
     done = machine.run(STEPS["Gate"], contexts(), interrupt=began.exists, number=signal.SIGKILL)
@@ -391,10 +481,15 @@ def test_what_a_killed_gate_has_left_is_ended_by_the_last_step(runner: Runner, t
     assert condition(STEPS["Leave the runner clean"]["if"], known, state="cancelled")
     cleaned = machine.run(STEPS["Leave the runner clean"], known)
     assert cleaned.status == 0, cleaned.log
-    assert cleaned.log.startswith("Ended processes of this gate that still ran: python"), cleaned.log
+    assert cleaned.log.startswith("Ended processes of this gate that still ran: python"), (
+        cleaned.log
+    )
     assert processes_of(marked(machine)) == []
     with gpu_lock(
-        replayed.MANIFEST_READ.machine.gpus, timeout_s=0.1, on_wait=pytest.fail, folder=tmp_path / "perfgate-locks"
+        replayed.MANIFEST_READ.machine.gpus,
+        timeout_s=0.1,
+        on_wait=pytest.fail,
+        folder=tmp_path / "perfgate-locks",
     ):
         pass
 
@@ -459,7 +554,9 @@ def test_checkouts_that_a_killed_gate_has_left_are_removed(runner: Runner) -> No
     left.mkdir(parents=True)
     (machine.workspace / ".perfgate" / ".gitignore").write_text("*\n", encoding="utf-8")
     git = ("git", "-C", str(machine.workspace), "worktree")
-    subprocess.run([*git, "add", "--detach", str(left / "checkout")], check=True, capture_output=True)
+    subprocess.run(
+        [*git, "add", "--detach", str(left / "checkout")], check=True, capture_output=True
+    )
     done = machine.run(STEPS["Look at the workspace"], contexts())
     assert (done.status, done.log) == (
         0,
@@ -499,4 +596,6 @@ def test_every_input_reaches_the_gate() -> None:
 def test_the_signal_of_a_cancellation_reaches_perfgate_itself() -> None:
     runs = [step["run"] for step in STEPS.values() if "run" in step]
     assert runs
-    assert [run for run in runs if not run.startswith('exec "$PERFGATE_PYTHON" -P -m perfgate ')] == []
+    assert [
+        run for run in runs if not run.startswith('exec "$PERFGATE_PYTHON" -P -m perfgate ')
+    ] == []

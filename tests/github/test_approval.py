@@ -28,12 +28,18 @@ class Scene:
         self.number = hub.pull(sha=READ, head=FORK, labels=[APPROVAL])
 
     def pushed(self, sha: str, at: datetime, workflow: str = "perfgate.yml") -> None:
-        self.hub.run(head_sha=sha, created_at=at, fork=FORK, conclusion="failure", workflow=workflow)
+        self.hub.run(
+            head_sha=sha, created_at=at, fork=FORK, conclusion="failure", workflow=workflow
+        )
 
     def labelled(self, sha: str = READ, at: datetime = LABELLED) -> int:
         """The run that the label starts."""
         return self.hub.run(
-            head_sha=sha, created_at=at, fork=FORK, conclusion="failure", workflow="perfgate-approved.yml"
+            head_sha=sha,
+            created_at=at,
+            fork=FORK,
+            conclusion="failure",
+            workflow="perfgate-approved.yml",
         )
 
     def asked(self, command: str, event_name: str, event: Mapping[str, object], **env: str) -> int:
@@ -50,7 +56,10 @@ class Scene:
         event = {
             "action": action,
             "label": {"name": label},
-            "pull_request": {"number": self.number, "head": {"sha": sha, "repo": {"full_name": FORK}}},
+            "pull_request": {
+                "number": self.number,
+                "head": {"sha": sha, "repo": {"full_name": FORK}},
+            },
         }
         return self.asked("approval", "pull_request", event, GITHUB_RUN_ID=str(run))
 
@@ -90,7 +99,9 @@ def hub() -> Iterator[GitHub]:
         yield made
 
 
-def test_a_commit_that_was_the_head_for_a_while_is_approved(scene: Scene, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_commit_that_was_the_head_for_a_while_is_approved(
+    scene: Scene, capsys: pytest.CaptureFixture[str]
+) -> None:
     scene.pushed(READ, LABELLED - timedelta(minutes=5))
     assert scene.approval() == 0
     assert READ in capsys.readouterr().out
@@ -132,7 +143,9 @@ def test_a_head_that_has_moved_on_is_not_approved_by_the_label_of_the_older(scen
     assert scene.approval() == 44
 
 
-@pytest.mark.parametrize(("label", "action"), [("bug", "labeled"), (APPROVAL, "synchronize"), (APPROVAL, "unlabeled")])
+@pytest.mark.parametrize(
+    ("label", "action"), [("bug", "labeled"), (APPROVAL, "synchronize"), (APPROVAL, "unlabeled")]
+)
 def test_nothing_else_is_an_approval(scene: Scene, label: str, action: str) -> None:
     scene.pushed(READ, NOON)
     assert scene.approval(label=label, action=action) != 0
@@ -157,7 +170,9 @@ def test_a_label_that_came_too_soon_comes_off(scene: Scene) -> None:
 
 
 @pytest.mark.parametrize(("minutes", "status"), [(6, 0), (4, 44), (-1, 44)])
-def test_a_runner_refuses_a_label_that_follows_a_push_at_once(scene: Scene, minutes: int, status: int) -> None:
+def test_a_runner_refuses_a_label_that_follows_a_push_at_once(
+    scene: Scene, minutes: int, status: int
+) -> None:
     pushed = LABELLED - timedelta(minutes=minutes)
     event = {
         "action": "labeled",
@@ -175,7 +190,11 @@ def test_the_folders_that_judge_are_the_ones_that_the_base_names(scene: Scene) -
     table = '[tool.perfgate]\nworkloads = "perf/loops"\nbaselines = "perf/blessed"\n'
     scene.hub.commit({"services/train/pyproject.toml": table}, branch="main")
     scene.hub.pulls[scene.number]["base"]["sha"] = scene.hub.branches["main"]  # type: ignore[index]
-    for path in ("services/train/perf/loops/mlp.yaml", "services/train/perf/blessed/h200/mlp.json", "baselines/x.json"):
+    for path in (
+        "services/train/perf/loops/mlp.yaml",
+        "services/train/perf/blessed/h200/mlp.json",
+        "baselines/x.json",
+    ):
         scene.hub.change(scene.number, path)
     body = scene.comment(READ)
     assert "perf/loops/mlp.yaml" in body

@@ -23,7 +23,9 @@ from perfgate.github.asking import Patience
 from perfgate.github.occasions import BRANCH
 from perfgate.model.outcome import Outcome
 
-HASTY = Patience(timeout_s=5, repeats=2, backoff_s=0.0, longest_wait_s=2.0, download_s=5.0, between_writes_s=0.0)
+HASTY = Patience(
+    timeout_s=5, repeats=2, backoff_s=0.0, longest_wait_s=2.0, download_s=5.0, between_writes_s=0.0
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,7 +42,11 @@ class Job:
     """One job of a workflow, its branch being checked out."""
 
     def __init__(
-        self, scene: Scene, folder: Path, patch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+        self,
+        scene: Scene,
+        folder: Path,
+        patch: pytest.MonkeyPatch,
+        capsys: pytest.CaptureFixture[str],
     ) -> None:
         self.scene = scene
         self.hub = scene.hub
@@ -48,10 +54,14 @@ class Job:
         self._patch = patch
         self._capsys = capsys
 
-    def dispatched(self, reason: str = "fused the loss", workload: str = "", accept: str = "false") -> Seen:
+    def dispatched(
+        self, reason: str = "fused the loss", workload: str = "", accept: str = "false"
+    ) -> Seen:
         return self.run("bless", self.dispatch(reason, workload, accept))
 
-    def dispatch(self, reason: str = "fused the loss", workload: str = "", accept: str = "false") -> dict[str, str]:
+    def dispatch(
+        self, reason: str = "fused the loss", workload: str = "", accept: str = "false"
+    ) -> dict[str, str]:
         """The environment of a job that a maintainer has started on the branch."""
         more = {
             "GITHUB_REF": f"refs/heads/{self.scene.branch}",
@@ -75,13 +85,20 @@ class Job:
         }
         inputs = dict.fromkeys(("REASON", "WORKLOAD", "ACCEPT_REGRESSION"), "")
         env = self.hub.env_of("issue_comment", event, self._folder)
-        return self.run("bless", env | {f"PERFGATE_INPUT_{name}": value for name, value in inputs.items()})
+        return self.run(
+            "bless", env | {f"PERFGATE_INPUT_{name}": value for name, value in inputs.items()}
+        )
 
     def run(self, command: str, env: Mapping[str, str], *arguments: str) -> Seen:
         """Run a command in this process."""
         summary = self._folder / "summary.md"
         summary.write_text("", encoding="utf-8")
-        for name, value in {**self.scene.env, **env, "GITHUB_STEP_SUMMARY": str(summary), "CI": "true"}.items():
+        for name, value in {
+            **self.scene.env,
+            **env,
+            "GITHUB_STEP_SUMMARY": str(summary),
+            "CI": "true",
+        }.items():
             self._patch.setenv(name, value)
         self._patch.chdir(self.scene.root)
         status = 0
@@ -90,7 +107,9 @@ class Job:
         except SystemExit as left:
             status = left.code if isinstance(left.code, int) else int(left.code is not None)
         seen = self._capsys.readouterr()
-        return Seen(status=status, out=seen.out, err=seen.err, summary=summary.read_text(encoding="utf-8"))
+        return Seen(
+            status=status, out=seen.out, err=seen.err, summary=summary.read_text(encoding="utf-8")
+        )
 
     def pull(self, **more: object) -> int:
         """Open the branch's pull request."""
@@ -105,7 +124,9 @@ def hub() -> Iterator[GitHub]:
 
 
 @pytest.fixture
-def job(hub: GitHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Job:
+def job(
+    hub: GitHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Job:
     """A job on the branch `faster`, of which GitHub is asked without the pauses that it wants."""
     monkeypatch.setattr(promote, "Repository", _Hasty)
     return Job(Scene(tmp_path / "project", hub), tmp_path, monkeypatch, capsys)
@@ -156,7 +177,9 @@ def test_a_comment_of_somebody_who_may_not_write_does_nothing_and_is_not_answere
 
 def test_a_refusal_is_told_where_it_was_asked(job: Job) -> None:
     number = job.pull()
-    job.scene.gate(job.scene.result(outcome=Outcome.REGRESSED, reason="h2d_copies rose\n::error::from 2 to 3"))
+    job.scene.gate(
+        job.scene.result(outcome=Outcome.REGRESSED, reason="h2d_copies rose\n::error::from 2 to 3")
+    )
     seen = job.commented("/perfgate bless mlp why not", number)
     assert seen.err == (
         "perfgate: mlp: it REGRESSED: h2d_copies rose\\n::error::from 2 to 3. "
@@ -165,7 +188,9 @@ def test_a_refusal_is_told_where_it_was_asked(job: Job) -> None:
     )
     (answer,) = job.hub.comments[number]
     assert answer["body"] == seen.summary
-    assert seen.summary.startswith("### perfgate: nothing was blessed\n\nmlp: it REGRESSED: h2d\\_copies rose")
+    assert seen.summary.startswith(
+        "### perfgate: nothing was blessed\n\nmlp: it REGRESSED: h2d\\_copies rose"
+    )
     assert (seen.status, job.hub.branches["faster"]) == (22, job.scene.head)
 
 
@@ -191,7 +216,9 @@ def test_a_push_between_the_comment_and_its_job_is_not_blessed(job: Job) -> None
     number = job.pull()
     job.scene.gate(job.scene.result(), created_at=records.NOON + timedelta(minutes=20))
     seen = job.commented("/perfgate bless mlp why", number, minutes=10)
-    assert seen.err.startswith(f"perfgate: commit {job.scene.head[:12]}: it was pushed after the comment was written.")
+    assert seen.err.startswith(
+        f"perfgate: commit {job.scene.head[:12]}: it was pushed after the comment was written."
+    )
     assert job.hub.branches["faster"] == job.scene.head
 
 
@@ -216,7 +243,9 @@ def test_a_gate_that_cannot_be_started_is_an_error_beside_the_commit(job: Job) -
     seen = job.dispatched()
     assert job.scene.on_branch() is not None
     assert seen.out.startswith("Committed ")
-    assert seen.err.startswith('perfgate: starting "perfgate.yml" on "faster": GitHub answered 404: Not Found.')
+    assert seen.err.startswith(
+        'perfgate: starting "perfgate.yml" on "faster": GitHub answered 404: Not Found.'
+    )
     assert seen.status == 35
     assert seen.summary.startswith("### perfgate: blessed 1 baseline\n")
 
@@ -227,7 +256,9 @@ def test_an_answer_that_cannot_be_posted_undoes_nothing(job: Job) -> None:
     job.hub.fail(r"POST /issues", primary_limit(3000))
     seen = job.commented("/perfgate bless mlp why", number)
     assert seen.status == 0
-    assert seen.err.startswith(f"perfgate: commenting on pull request {number}: GitHub's rate limit lasts for ")
+    assert seen.err.startswith(
+        f"perfgate: commenting on pull request {number}: GitHub's rate limit lasts for "
+    )
     assert seen.out.startswith("Committed ")
 
 
@@ -244,7 +275,16 @@ def test_nothing_of_the_branch_is_run_by_the_whole_command(job: Job, tmp_path: P
     """As the workflow starts it: the installed script, in the folder of a branch that would like to be run."""
     witness = tmp_path / "ran"
     run_it = f"import pathlib; pathlib.Path({str(witness)!r}).touch()\n"
-    modules = ("perfgate", "click", "pydantic", "github", "sitecustomize", "usercustomize", "conftest", "_pytest")
+    modules = (
+        "perfgate",
+        "click",
+        "pydantic",
+        "github",
+        "sitecustomize",
+        "usercustomize",
+        "conftest",
+        "_pytest",
+    )
     job.scene.push(
         {f"{name}.py": run_it for name in modules}
         | {"pytest.ini": "[pytest]\naddopts = -p conftest\n", "workloads/conftest.py": run_it}
@@ -270,7 +310,11 @@ def test_nothing_of_the_branch_is_run_by_the_whole_command(job: Job, tmp_path: P
 
 @pytest.fixture
 def base(
-    job: Job, tmp_path: Path, hub: GitHub, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    job: Job,
+    tmp_path: Path,
+    hub: GitHub,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> Job:
     """A job on the base branch, which has a baseline."""
     scene = Scene(tmp_path / "base", hub, branch="main")
@@ -283,14 +327,21 @@ def scheduled(base: Job, *outcomes: Outcome) -> Seen:
     folder = base.scene.top.parent / "kept"
     for number, outcome in enumerate(outcomes):
         result = base.scene.result(
-            12.4, 12.41, 12.42, at=records.NOON + timedelta(days=number + 1), outcome=outcome, reason="step_ms rose 3 %"
+            12.4,
+            12.41,
+            12.42,
+            at=records.NOON + timedelta(days=number + 1),
+            outcome=outcome,
+            reason="step_ms rose 3 %",
         )
         file = folder / f"kept-h200-{number}" / place(result)
         file.parent.mkdir(parents=True)
         file.write_bytes(member(result))
     folder.mkdir(exist_ok=True)
     base.hub.run(run_id=9001, head_sha=base.scene.head, head_branch="main", event="schedule")
-    env = base.hub.env(GITHUB_EVENT_NAME="schedule", GITHUB_SHA=base.scene.head, GITHUB_REF="refs/heads/main")
+    env = base.hub.env(
+        GITHUB_EVENT_NAME="schedule", GITHUB_SHA=base.scene.head, GITHUB_REF="refs/heads/main"
+    )
     return base.run("occasions", env, str(folder))
 
 
@@ -329,5 +380,7 @@ def test_a_repository_that_lets_actions_open_none_is_told_the_setting(base: Job)
 def test_another_commit_than_the_runs_is_no_base(base: Job) -> None:
     env = base.hub.env(GITHUB_EVENT_NAME="schedule", GITHUB_SHA="0" * 40)
     seen = base.run("occasions", env, "kept")
-    assert seen.err.startswith(f"perfgate: the checkout: it is at {base.scene.head[:12]}. It should be {'0' * 12}")
+    assert seen.err.startswith(
+        f"perfgate: the checkout: it is at {base.scene.head[:12]}. It should be {'0' * 12}"
+    )
     assert seen.status == 22

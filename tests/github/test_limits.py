@@ -17,7 +17,13 @@ from perfgate.model.metric import Metric
 from perfgate.model.outcome import Outcome
 from perfgate.model.settings import Settings
 from perfgate.model.verdict import Verdict
-from perfgate.render.document import DocumentRun, DocumentWorkload, GateDocument, document_text, read_document
+from perfgate.render.document import (
+    DocumentRun,
+    DocumentWorkload,
+    GateDocument,
+    document_text,
+    read_document,
+)
 from perfgate.render.markdown import gate_markdown
 
 pytestmark = pytest.mark.behaviour
@@ -28,7 +34,10 @@ TAIL = "\n".join(f"  | {number}: a line of a log" for number in range(60_000))
 
 def gated(*verdicts: Verdict, **more: object) -> GateDocument:
     run = DocumentRun(
-        started_at=records.NOON, wall_s=1.0, values=dict.fromkeys(Metric, 1.0), remarks=("a remark",) * 20
+        started_at=records.NOON,
+        wall_s=1.0,
+        values=dict.fromkeys(Metric, 1.0),
+        remarks=("a remark",) * 20,
     )
     made = GateDocument(
         perfgate="0.1.0",
@@ -39,7 +48,9 @@ def gated(*verdicts: Verdict, **more: object) -> GateDocument:
         shut_by=("it is shut",),
         commit=Commit(sha=SHA),
         settings=Settings(),
-        workloads=tuple(DocumentWorkload(verdict=one, opens_gate=False, runs=(run,) * 3) for one in verdicts),
+        workloads=tuple(
+            DocumentWorkload(verdict=one, opens_gate=False, runs=(run,) * 3) for one in verdicts
+        ),
     )
     return made.model_copy(update=more)
 
@@ -53,7 +64,9 @@ def failed(name: str = "mlp", reason: str = "it failed") -> Verdict:
 
 
 def test_a_long_tail_of_a_log_keeps_no_verdict_from_the_comment() -> None:
-    read = through(gated(failed(reason=f"It ended with exit status 1. Last lines of its output:\n{TAIL}")))
+    read = through(
+        gated(failed(reason=f"It ended with exit status 1. Last lines of its output:\n{TAIL}"))
+    )
     (one,) = read.workloads
     assert len(one.verdict.reason) <= LONGEST_TEXT
     assert one.verdict.reason.startswith("It ended with exit status 1.")
@@ -63,7 +76,8 @@ def test_a_long_tail_of_a_log_keeps_no_verdict_from_the_comment() -> None:
 def test_the_largest_document_that_is_written_is_read() -> None:
     names = [f"{number:0{LONGEST_ID}}" for number in range(MOST_WORKLOADS)]
     differences = [
-        Difference(what=f"setting {n}", new=TAIL, direction=Direction.LOOSENS) for n in range(MOST_ENTRIES + 5)
+        Difference(what=f"setting {n}", new=TAIL, direction=Direction.LOOSENS)
+        for n in range(MOST_ENTRIES + 5)
     ]
     document = gated(
         *(failed(name, reason=TAIL[:30_000]) for name in names),
@@ -72,7 +86,8 @@ def test_the_largest_document_that_is_written_is_read() -> None:
         label=TAIL,
         loosening=Loosening(
             base="main",
-            differences=tuple(differences[:50]) + tuple(d.model_copy(update={"new": "1"}) for d in differences),
+            differences=tuple(differences[:50])
+            + tuple(d.model_copy(update={"new": "1"}) for d in differences),
         ),
     )
     read = through(document)

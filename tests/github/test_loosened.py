@@ -13,7 +13,7 @@ import pytest
 from support.actions import ACTION, Done, Machine, load
 from support.repository import IDENTITY
 
-from perfgate.merging import find_gates, merge
+from perfgate.bless.merge import find_gates, merge
 from perfgate.model.loosening import Direction
 from perfgate.render.document import GateDocument, read_document
 
@@ -32,28 +32,52 @@ def commit(machine: Machine, files: Mapping[str, str | None]) -> str:
         file.parent.mkdir(parents=True, exist_ok=True)
         file.unlink() if text is None else file.write_text(text, encoding="utf-8")
     for words in (("add", "--all"), ("commit", "--quiet", "-m", "a change")):
-        subprocess.run(("git", *IDENTITY, *words), cwd=machine.workspace, check=True, capture_output=True)
+        subprocess.run(
+            ("git", *IDENTITY, *words), cwd=machine.workspace, check=True, capture_output=True
+        )
     done = subprocess.run(
-        ("git", "rev-parse", "HEAD"), cwd=machine.workspace, check=True, capture_output=True, text=True
+        ("git", "rev-parse", "HEAD"),
+        cwd=machine.workspace,
+        check=True,
+        capture_output=True,
+        text=True,
     )
     return done.stdout.strip()
 
 
-def asked(machine: Machine, sha: str, *, label: str | None = None, event: str = "pull_request", **inputs: str) -> Done:
+def asked(
+    machine: Machine,
+    sha: str,
+    *,
+    label: str | None = None,
+    event: str = "pull_request",
+    **inputs: str,
+) -> Done:
     """Gate as the run of a pull request does, for its head or for a label on it."""
     told: dict[str, Any] = {
         "action": "synchronize" if label is None else "labeled",
         "pull_request": {"number": 7, "head": {"sha": sha, "repo": {"full_name": "ada/engine"}}},
         "repository": {"default_branch": "main"},
     }
-    machine.event.write_text(json.dumps(told if label is None else {**told, "label": {"name": label}}))
-    machine.env |= {"GITHUB_EVENT_NAME": event, "GITHUB_BASE_REF": "main" if event == "pull_request" else ""}
-    given = {name: told["default"] for name, told in INPUTS.items()} | {"python": sys.executable} | inputs
+    machine.event.write_text(
+        json.dumps(told if label is None else {**told, "label": {"name": label}})
+    )
+    machine.env |= {
+        "GITHUB_EVENT_NAME": event,
+        "GITHUB_BASE_REF": "main" if event == "pull_request" else "",
+    }
+    given = (
+        {name: told["default"] for name, told in INPUTS.items()}
+        | {"python": sys.executable}
+        | inputs
+    )
     return machine.run(STEPS["Gate"], {"inputs": given})
 
 
 def document(machine: Machine) -> GateDocument:
-    return read_document((machine.workspace / ".perfgate" / "github" / "perfgate.json").read_text("utf-8"))
+    return read_document(
+        (machine.workspace / ".perfgate" / "github" / "perfgate.json").read_text("utf-8")
+    )
 
 
 def directions(machine: Machine) -> dict[str, Direction]:
@@ -66,7 +90,10 @@ def directions(machine: Machine) -> dict[str, Direction]:
 def loosened(runner_in: Runner, tmp_path_factory: pytest.TempPathFactory) -> tuple[Machine, str]:
     """A runner with a pull request that asks for one run and passes a larger loss; its workloads are unchanged."""
     machine = runner_in(tmp_path_factory.mktemp("loosened"), "unchanged")
-    sha = commit(machine, {"pyproject.toml": f"{PYPROJECT}runs = 1\nmax_runs = 40\nbudgets = {{step_ms = 0.5}}\n"})
+    sha = commit(
+        machine,
+        {"pyproject.toml": f"{PYPROJECT}runs = 1\nmax_runs = 40\nbudgets = {{step_ms = 0.5}}\n"},
+    )
     return machine, sha
 
 
@@ -93,7 +120,9 @@ def test_a_loosened_gate_is_shut_and_says_what_was_loosened(loosened: tuple[Mach
     assert merged.loosening == found.loosening
 
 
-def test_the_label_opens_it_for_the_commit_of_its_event_alone(loosened: tuple[Machine, str]) -> None:
+def test_the_label_opens_it_for_the_commit_of_its_event_alone(
+    loosened: tuple[Machine, str],
+) -> None:
     machine, sha = loosened
     assert asked(machine, "f" * 40, label="perfgate-approved").status == 1
     assert asked(machine, sha, label="bug").status == 1
@@ -112,12 +141,19 @@ def test_what_loosening_does_is_for_the_base_branch_to_say(runner: Runner) -> No
     sha = commit(machine, {"pyproject.toml": f'{PYPROJECT}runs = 2\nloosened = "warn"\n'})
     assert asked(machine, sha).status == 1
     assert directions(machine)["setting loosened"] is Direction.LOOSENS
-    subprocess.run(("git", "update-ref", "refs/remotes/origin/main", "HEAD"), cwd=machine.workspace, check=True)
-    subprocess.run(("git", "remote", "set-url", "origin", "/gone"), cwd=machine.workspace, check=True)
+    subprocess.run(
+        ("git", "update-ref", "refs/remotes/origin/main", "HEAD"), cwd=machine.workspace, check=True
+    )
+    subprocess.run(
+        ("git", "remote", "set-url", "origin", "/gone"), cwd=machine.workspace, check=True
+    )
     sha = commit(machine, {"pyproject.toml": f"{PYPROJECT}runs = 1\n"})
     done = asked(machine, sha)
     assert (done.status, done.outputs["outcome"]) == (0, "open"), done.log
-    assert directions(machine) == {"setting runs": Direction.LOOSENS, "setting loosened": Direction.TIGHTENS}
+    assert directions(machine) == {
+        "setting runs": Direction.LOOSENS,
+        "setting loosened": Direction.TIGHTENS,
+    }
 
 
 def test_declarations_hooks_baselines_and_workflows_are_among_it(runner: Runner) -> None:
@@ -128,7 +164,10 @@ def test_declarations_hooks_baselines_and_workflows_are_among_it(runner: Runner)
         {
             "workloads/small_loops.py": (machine.workspace / "workloads" / "small_loops.py")
             .read_text("utf-8")
-            .replace("steps=30, warmup=50)", "steps=30, warmup=50, budgets={'kernel_ms': 0.2}, timeout_s=900)"),
+            .replace(
+                "steps=30, warmup=50)",
+                "steps=30, warmup=50, budgets={'kernel_ms': 0.2}, timeout_s=900)",
+            ),
             "workloads/twin.py": None,
             baseline.relative_to(machine.workspace).as_posix(): None,
             "conftest.py": "import os\n\n\ndef pytest_collection_modifyitems(items):\n    items.sort(key=str)\n",
@@ -138,9 +177,13 @@ def test_declarations_hooks_baselines_and_workflows_are_among_it(runner: Runner)
         },
     )
     subprocess.run(
-        ("git", "update-ref", "refs/remotes/origin/main", "refs/remotes/origin/two"), cwd=machine.workspace, check=True
+        ("git", "update-ref", "refs/remotes/origin/main", "refs/remotes/origin/two"),
+        cwd=machine.workspace,
+        check=True,
     )
-    subprocess.run(("git", "remote", "set-url", "origin", "/gone"), cwd=machine.workspace, check=True)
+    subprocess.run(
+        ("git", "remote", "set-url", "origin", "/gone"), cwd=machine.workspace, check=True
+    )
     done = asked(machine, sha)
     assert (done.status, done.outputs["outcome"]) == (1, "shut"), done.log
     found = directions(machine)
@@ -157,13 +200,17 @@ def test_declarations_hooks_baselines_and_workflows_are_among_it(runner: Runner)
         ".github/workflows/gate.yml",
     }
     assert found["pytest markers"] is Direction.NEITHER
-    assert any(reason.startswith("twin: ") for reason in document(machine).shut_by), "main has a baseline of it"
+    assert any(reason.startswith("twin: ") for reason in document(machine).shut_by), (
+        "main has a baseline of it"
+    )
     # Approved, it is gone on purpose.
     done = asked(machine, sha, label="perfgate-approved")
     assert (done.status, done.outputs["outcome"]) == (0, "open"), done.log
 
 
-def test_a_base_that_cannot_be_found_is_no_base_without_differences(runner: Runner, tmp_path: Path) -> None:
+def test_a_base_that_cannot_be_found_is_no_base_without_differences(
+    runner: Runner, tmp_path: Path
+) -> None:
     machine = runner("unchanged")
     sha = commit(machine, {"notes.txt": "nothing of the gate"})
     assert asked(machine, sha).status == 0
@@ -181,8 +228,16 @@ def test_a_base_that_cannot_be_found_is_no_base_without_differences(runner: Runn
 
 def queued(machine: Machine, *, on: str, branch: str) -> Done:
     """Gate what a merge queue has put on a commit."""
-    group = {"base_ref": f"refs/heads/{branch}", "base_sha": on, "head_ref": f"refs/heads/gh-readonly-queue/{branch}/1"}
-    told = {"action": "checks_requested", "merge_group": group, "repository": {"default_branch": "main"}}
+    group = {
+        "base_ref": f"refs/heads/{branch}",
+        "base_sha": on,
+        "head_ref": f"refs/heads/gh-readonly-queue/{branch}/1",
+    }
+    told = {
+        "action": "checks_requested",
+        "merge_group": group,
+        "repository": {"default_branch": "main"},
+    }
     machine.event.write_text(json.dumps(told))
     machine.env |= {"GITHUB_EVENT_NAME": "merge_group", "GITHUB_BASE_REF": ""}
     given = {name: told["default"] for name, told in INPUTS.items()} | {"python": sys.executable}
@@ -192,10 +247,19 @@ def queued(machine: Machine, *, on: str, branch: str) -> Done:
 def test_a_merge_queue_is_held_to_the_commit_that_it_puts_the_change_on(runner: Runner) -> None:
     machine = runner("unchanged")
     commit(machine, {"pyproject.toml": f"{PYPROJECT}runs = 2\n"})
-    subprocess.run(("git", "update-ref", "refs/remotes/origin/release", "HEAD"), cwd=machine.workspace, check=True)
-    subprocess.run(("git", "remote", "set-url", "origin", "/gone"), cwd=machine.workspace, check=True)
+    subprocess.run(
+        ("git", "update-ref", "refs/remotes/origin/release", "HEAD"),
+        cwd=machine.workspace,
+        check=True,
+    )
+    subprocess.run(
+        ("git", "remote", "set-url", "origin", "/gone"), cwd=machine.workspace, check=True
+    )
     before = commit(machine, {"pyproject.toml": f"{PYPROJECT}runs = 2\nmax_runs = 40\n"})
-    commit(machine, {"pyproject.toml": f"{PYPROJECT}runs = 2\nmax_runs = 40\nbudgets = {{step_ms = 0.5}}\n"})
+    commit(
+        machine,
+        {"pyproject.toml": f"{PYPROJECT}runs = 2\nmax_runs = 40\nbudgets = {{step_ms = 0.5}}\n"},
+    )
     done = queued(machine, on=before, branch="release")
     assert (done.status, done.outputs["outcome"]) == (0, "open"), done.log
     assert directions(machine) == {"setting budget step_ms": Direction.LOOSENS}
@@ -204,7 +268,10 @@ def test_a_merge_queue_is_held_to_the_commit_that_it_puts_the_change_on(runner: 
     assert loosening.base == "release"
     # Of a clone without that commit, the branch must do.
     queued(machine, on="e" * 40, branch="release")
-    assert directions(machine) == {"setting budget step_ms": Direction.LOOSENS, "setting max_runs": Direction.TIGHTENS}
+    assert directions(machine) == {
+        "setting budget step_ms": Direction.LOOSENS,
+        "setting max_runs": Direction.TIGHTENS,
+    }
 
 
 def test_what_a_change_does_to_its_gate_is_told_without_secrets(runner: Runner) -> None:
@@ -212,7 +279,9 @@ def test_what_a_change_does_to_its_gate_is_told_without_secrets(runner: Runner) 
     machine = runner("unchanged")
     machine.env["DB_PASSWORD"] = password
     ini = f"[pytest]\naddopts = --odd={token} --odder={password}\n"
-    sha = commit(machine, {"pytest.ini": ini, "workloads/small_loops.py": "nothing here can be read ("})
+    sha = commit(
+        machine, {"pytest.ini": ini, "workloads/small_loops.py": "nothing here can be read ("}
+    )
     done = asked(machine, sha)
     assert (done.status, done.outputs["outcome"]) == (4, "none"), done.log
     assert "odder" in machine.told

@@ -12,7 +12,8 @@ pytestmark = pytest.mark.behaviour
 
 
 @pytest.mark.parametrize(
-    ("machine", "opens"), [("nvidia-h200", True), ("nvidia-a100", False), ("no-gpu", False), ("NVIDIA H200", False)]
+    ("machine", "opens"),
+    [("nvidia-h200", True), ("nvidia-a100", False), ("no-gpu", False), ("NVIDIA H200", False)],
 )
 def test_a_gate_is_open_only_on_the_machine_that_is_meant(
     runner: Callable[..., Machine], machine: str, opens: bool
@@ -20,5 +21,7 @@ def test_a_gate_is_open_only_on_the_machine_that_is_meant(
     action = load(ACTION)
     (gate,) = (step for step in action["runs"]["steps"] if step.get("id") == "gate")
     inputs = {name: told["default"] for name, told in action["inputs"].items()}
-    done = runner("unchanged").run(gate, {"inputs": inputs | {"python": sys.executable, "machine": machine}})
+    done = runner("unchanged").run(
+        gate, {"inputs": inputs | {"python": sys.executable, "machine": machine}}
+    )
     assert (done.status == 0, done.outputs["outcome"] == "open") == (opens, opens), done.log

@@ -20,7 +20,9 @@ BIN = Path(sys.executable).parent
 
 
 def asked(*command: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=120)
+    return subprocess.run(
+        command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=120
+    )
 
 
 def test_workflows_and_action_are_those_that_there_are() -> None:
@@ -33,22 +35,36 @@ def test_workflows_and_action_are_those_that_there_are() -> None:
 def test_a_file_is_valid_by_its_published_schema(file: Path) -> None:
     schema = "vendor.github-actions" if file == ACTION else "vendor.github-workflows"
     done = asked(str(BIN / "check-jsonschema"), "--builtin-schema", schema, str(file))
-    assert (done.returncode, done.stdout) == (0, "ok -- validation done\n"), done.stdout + done.stderr
+    assert (done.returncode, done.stdout) == (0, "ok -- validation done\n"), (
+        done.stdout + done.stderr
+    )
 
 
 def test_zizmor_finds_nothing() -> None:
-    done = asked(str(BIN / "zizmor"), "--offline", "--no-config", "--pedantic", "--strict-collection", ".github")
+    done = asked(
+        str(BIN / "zizmor"),
+        "--offline",
+        "--no-config",
+        "--pedantic",
+        "--strict-collection",
+        ".github",
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     assert "No findings to report." in done.stdout
 
 
 def test_whatever_zizmor_is_told_to_leave_says_why() -> None:
     told = [
-        line for file in FILES for line in file.read_text("utf-8").splitlines() if "zizmor" in line.partition("#")[2]
+        line
+        for file in FILES
+        for line in file.read_text("utf-8").splitlines()
+        if "zizmor" in line.partition("#")[2]
     ]
     ignored = [line for line in told if "ignore[" in line]
     assert len(ignored) == 6
-    assert [line for line in ignored if not re.search(r"# zizmor: ignore\[[a-z-]+\] \w+ .*\w+", line)] == []
+    assert [
+        line for line in ignored if not re.search(r"# zizmor: ignore\[[a-z-]+\] \w+ .*\w+", line)
+    ] == []
 
 
 def test_the_workflows_are_safe() -> None:
@@ -58,16 +74,40 @@ def test_the_workflows_are_safe() -> None:
 @pytest.fixture
 def copy(tmp_path: Path) -> Path:
     """The workflows and the action, to be broken."""
-    return Path(shutil.copytree(ROOT / ".github", tmp_path / "github", ignore=shutil.ignore_patterns("*.md")))
+    return Path(
+        shutil.copytree(
+            ROOT / ".github", tmp_path / "github", ignore=shutil.ignore_patterns("*.md")
+        )
+    )
 
 
 BREAKS: Sequence[tuple[str, str, str, str]] = (
-    ("perfgate", "permissions: {}\n", "permissions: read-all\n", "permissions are not {} at the top"),
+    (
+        "perfgate",
+        "permissions: {}\n",
+        "permissions: read-all\n",
+        "permissions are not {} at the top",
+    ),
     ("perfgate-gate", "permissions: {}\n", "", "permissions are not {} at the top"),
-    ("tests", "  pull_request:\n", "  pull_request_target:\n", "it is started by pull_request_target"),
-    ("perfgate-gate", "          persist-credentials: false\n", "", "credentials persist in the checkout"),
+    (
+        "tests",
+        "  pull_request:\n",
+        "  pull_request_target:\n",
+        "it is started by pull_request_target",
+    ),
+    (
+        "perfgate-gate",
+        "          persist-credentials: false\n",
+        "",
+        "credentials persist in the checkout",
+    ),
     ("tests", "    timeout-minutes: 30\n", "", "it has no time limit"),
-    ("tests", "@de0fac2e4500dabe0009e67214ff5f5447ce83dd # v6.0.2", "@v6", "is not pinned by its full SHA"),
+    (
+        "tests",
+        "@de0fac2e4500dabe0009e67214ff5f5447ce83dd # v6.0.2",
+        "@v6",
+        "is not pinned by its full SHA",
+    ),
     ("tests", " # v6.0.2", "", "does not say its version in a comment"),
     (
         "perfgate-gate",
@@ -93,8 +133,18 @@ BREAKS: Sequence[tuple[str, str, str, str]] = (
         "(",
         "another label of a pull request of the repository itself: it runs",
     ),
-    ("perfgate-gate", " == github.repository))", " != ''))", "a push to a fork's pull request: it runs"),
-    ("perfgate-gate", "github.event_name != 'pull_request' ||", "true ||", "a fork's new pull request: it runs"),
+    (
+        "perfgate-gate",
+        " == github.repository))",
+        " != ''))",
+        "a push to a fork's pull request: it runs",
+    ),
+    (
+        "perfgate-gate",
+        "github.event_name != 'pull_request' ||",
+        "true ||",
+        "a fork's new pull request: it runs",
+    ),
     (
         "perfgate-gate",
         "      contents: read # to check out\n    strategy",
@@ -132,7 +182,12 @@ BREAKS: Sequence[tuple[str, str, str, str]] = (
         "${{ github.event.workflow_run.head_sha }}",
         "what it checks out lies where the job runs",
     ),
-    ("perfgate-bless", "isolation ./trusted", "isolation ./branch", "it names a checkout that is only data"),
+    (
+        "perfgate-bless",
+        "isolation ./trusted",
+        "isolation ./branch",
+        "it names a checkout that is only data",
+    ),
     ("perfgate-bless", "--require-hashes", "--upgrade", "it installs what no hash locks"),
     ("perfgate-occasions", "--no-deps", "", "it installs what no hash locks"),
     (
@@ -141,7 +196,12 @@ BREAKS: Sequence[tuple[str, str, str, str]] = (
         "          ./configure && ",
         "it runs more than perfgate in a checkout that is only data",
     ),
-    ("perfgate-bless", "          path: branch\n", "", "what it checks out lies where the job runs"),
+    (
+        "perfgate-bless",
+        "          path: branch\n",
+        "",
+        "what it checks out lies where the job runs",
+    ),
     ("perfgate-occasions", "github.token", "secrets.TOKEN", "it uses a secret"),
     (
         "tests",
@@ -149,14 +209,24 @@ BREAKS: Sequence[tuple[str, str, str, str]] = (
         "      contents: write\n",
         "a token that may write is given to what a pull request starts",
     ),
-    ("perfgate", "reopened]", "reopened, labeled]", "any label starts it, beside other types of pull_request"),
+    (
+        "perfgate",
+        "reopened]",
+        "reopened, labeled]",
+        "any label starts it, beside other types of pull_request",
+    ),
     (
         "perfgate",
         "reopened]",
         "reopened, labeled]",
         "another label of a fork's pull request: verdicts come from ['perfgate.yml']",
     ),
-    ("perfgate", "synchronize, ", "", "a push to a pull request of the repository itself: gates run in []"),
+    (
+        "perfgate",
+        "synchronize, ",
+        "",
+        "a push to a pull request of the repository itself: gates run in []",
+    ),
     (
         "perfgate-approved",
         "    if: github.event.label.name == 'perfgate-approved'\n",
@@ -175,7 +245,12 @@ BREAKS: Sequence[tuple[str, str, str, str]] = (
         "    env:\n      group:",
         "it has no concurrency",
     ),
-    ("perfgate-approved", "    name: perfgate\n", "    name: approved\n", "verdicts have not one name: ['approved / "),
+    (
+        "perfgate-approved",
+        "    name: perfgate\n",
+        "    name: approved\n",
+        "verdicts have not one name: ['approved / ",
+    ),
     (
         "perfgate-approved",
         "contents: read",
@@ -206,7 +281,12 @@ BREAKS: Sequence[tuple[str, str, str, str]] = (
         "",
         "its verdict may be skipped: where the gate ended as failure and the run as failure",
     ),
-    ("perfgate-gate", " && steps.merge.outcome != 'skipped'", "", "Publish the verdict: it runs although no gate did"),
+    (
+        "perfgate-gate",
+        " && steps.merge.outcome != 'skipped'",
+        "",
+        "Publish the verdict: it runs although no gate did",
+    ),
     (
         "perfgate-gate",
         "          RESULT: ${{ needs.gate.result }}\n",
@@ -218,7 +298,9 @@ BREAKS: Sequence[tuple[str, str, str, str]] = (
 
 
 @pytest.mark.parametrize(("file", "old", "new", "fault"), BREAKS)
-def test_a_rule_that_is_broken_is_found(copy: Path, file: str, old: str, new: str, fault: str) -> None:
+def test_a_rule_that_is_broken_is_found(
+    copy: Path, file: str, old: str, new: str, fault: str
+) -> None:
     path = copy / "workflows" / f"{file}.yml"
     text = path.read_text("utf-8")
     assert old in text
@@ -231,9 +313,9 @@ def test_a_push_and_an_approval_replace_one_another_and_a_label_of_others_ends_n
     started, approved = load(WORKFLOWS / "perfgate.yml"), load(WORKFLOWS / "perfgate-approved.yml")
     group = started["concurrency"]["group"]
     assert filled(group, {"github": pull_request()}) == "perfgate-7"
-    assert filled(group, {"github": {"event_name": "push", "ref": "refs/heads/main", "event": {}}}) == (
-        "perfgate-refs/heads/main"
-    )
+    assert filled(
+        group, {"github": {"event_name": "push", "ref": "refs/heads/main", "event": {}}}
+    ) == ("perfgate-refs/heads/main")
     (job,) = approved["jobs"].values()
     label = {"github": pull_request(fork=True, action="labeled", label="perfgate-approved")}
     assert filled(job["concurrency"]["group"], label) == "perfgate-7"
@@ -307,7 +389,9 @@ def test_the_comment_follows_every_workflow_that_gates_pull_requests() -> None:
         ("I would /perfgate bless", "MEMBER", True, False),
     ],
 )
-def test_only_maintainers_bless_by_comment(body: str, association: str, of_pull_request: bool, runs: bool) -> None:
+def test_only_maintainers_bless_by_comment(
+    body: str, association: str, of_pull_request: bool, runs: bool
+) -> None:
     job = load(WORKFLOWS / "perfgate-bless.yml")["jobs"]["bless"]
     issue = {"number": 7} | ({"pull_request": {"url": "..."}} if of_pull_request else {})
     event = {"issue": issue, "comment": {"body": body, "author_association": association}}
@@ -342,7 +426,9 @@ def test_a_run_with_a_gate_or_of_a_fork_that_waits_is_commented_on_and_one_of_an
 
 def test_a_gate_that_is_started_by_hand_may_be_given_runs_and_need_not() -> None:
     """As the one that a blessing starts is not."""
-    (name, told), *others = load(WORKFLOWS / "perfgate.yml")["on"]["workflow_dispatch"]["inputs"].items()
+    (name, told), *others = load(WORKFLOWS / "perfgate.yml")["on"]["workflow_dispatch"][
+        "inputs"
+    ].items()
     assert (name, others) == ("runs", [])
     assert told == {
         "description": f"Runs of the first look; {FEWEST_RUNS} where a baseline is to be blessed from it.",

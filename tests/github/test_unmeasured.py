@@ -17,7 +17,10 @@ QUEUED = {
     "repository": "ada/engine",
     "ref": "refs/heads/gh-readonly-queue/main/pr-7-0",
     "sha": "f" * 40,
-    "event": {"action": "checks_requested", "merge_group": {"base_ref": "refs/heads/main", "base_sha": "e" * 40}},
+    "event": {
+        "action": "checks_requested",
+        "merge_group": {"base_ref": "refs/heads/main", "base_sha": "e" * 40},
+    },
 }
 
 
@@ -27,13 +30,24 @@ def of(folder: Path, name: str) -> Yaml:
 
 @BOTH
 def test_a_merge_queue_is_gated_once_and_gets_the_required_check(folder: Path) -> None:
-    started = [name for name in ("perfgate", "perfgate-approved") if "merge_group" in of(folder, name)["on"]]
+    started = [
+        name
+        for name in ("perfgate", "perfgate-approved")
+        if "merge_group" in of(folder, name)["on"]
+    ]
     assert started == ["perfgate"]
     called = of(folder, "perfgate-gate")["jobs"]
-    known = {"github": QUEUED, "needs": {"changes": {"result": "skipped"}, "gate": {"result": "success"}}}
+    known = {
+        "github": QUEUED,
+        "needs": {"changes": {"result": "skipped"}, "gate": {"result": "success"}},
+    }
     assert condition(called["gate"]["if"], known)
     assert condition(called["verdict"]["if"], known)
-    (checkout,) = (step for step in called["gate"]["steps"] if step.get("uses", "").startswith("actions/checkout@"))
+    (checkout,) = (
+        step
+        for step in called["gate"]["steps"]
+        if step.get("uses", "").startswith("actions/checkout@")
+    )
     assert filled(checkout["with"]["ref"], known) == "f" * 40
     group = of(folder, "perfgate")["concurrency"]["group"]
     assert filled(group, known) == "perfgate-refs/heads/gh-readonly-queue/main/pr-7-0"
@@ -48,7 +62,13 @@ class Change:
 
     def __init__(self, folder: Path, workflows: Path) -> None:
         self.repository = Repository(folder / "top")
-        files = ("docs/a.md", "README.md", "src/x.py", ".github/workflows/perfgate-gate.yml", "docs/odd name/ü.md")
+        files = (
+            "docs/a.md",
+            "README.md",
+            "src/x.py",
+            ".github/workflows/perfgate-gate.yml",
+            "docs/odd name/ü.md",
+        )
         self.base = self.repository.commit(dict.fromkeys(files, "1\n"))
         self.job = of(workflows, "perfgate-gate")["jobs"]["changes"]
         self.machine = Machine(folder / "runner", self.repository.top)
@@ -58,7 +78,9 @@ class Change:
         (step,) = (one for one in self.job["steps"] if one.get("id") == "look")
         event = pull_request()
         event["event"]["pull_request"]["base"] = {"sha": self.base if base is None else base}
-        done = self.machine.run(step, {"github": event, "inputs": {"unmeasured": unmeasured, "measured": within}})
+        done = self.machine.run(
+            step, {"github": event, "inputs": {"unmeasured": unmeasured, "measured": within}}
+        )
         assert done.status == 0, done.log
         known = {"steps": {"look": {"outputs": dict(done.outputs)}}, "github": event}
         measure = filled(self.job["outputs"]["measure"], known)
@@ -158,7 +180,9 @@ def test_where_the_base_is_not_known_everything_is_measured(change: Change, base
         ("push", "docs/**", False),
     ],
 )
-def test_a_change_is_looked_at_where_paths_are_named(folder: Path, event: str, unmeasured: str, looks: bool) -> None:
+def test_a_change_is_looked_at_where_paths_are_named(
+    folder: Path, event: str, unmeasured: str, looks: bool
+) -> None:
     job = of(folder, "perfgate-gate")["jobs"]["changes"]
     known = {"github": {"event_name": event}, "inputs": {"unmeasured": unmeasured}}
     assert condition(job["if"], known) is looks
@@ -180,7 +204,10 @@ def test_the_required_check_passes_unmeasured_only_where_the_change_was_looked_a
     folder: Path, tmp_path: Path, measure: str, result: str, gates: str, status: int
 ) -> None:
     job = of(folder, "perfgate-gate")["jobs"]["verdict"]
-    needs = {"changes": {"outputs": {"measure": measure}}, "gate": {"result": result, "outputs": {"gates": gates}}}
+    needs = {
+        "changes": {"outputs": {"measure": measure}},
+        "gate": {"result": result, "outputs": {"gates": gates}},
+    }
     (tmp_path / "workspace").mkdir()
     machine = Machine(tmp_path / "runner", tmp_path / "workspace")
     first, *others = job["steps"]
@@ -188,7 +215,10 @@ def test_the_required_check_passes_unmeasured_only_where_the_change_was_looked_a
     assert done.status == status, done.log
     unmeasured = (measure, result) == ("false", "skipped")
     known = {
-        "steps": {"seen": {"outputs": dict(done.outputs)}, "merge": {"outcome": "skipped" if unmeasured else "success"}}
+        "steps": {
+            "seen": {"outputs": dict(done.outputs)},
+            "merge": {"outcome": "skipped" if unmeasured else "success"},
+        }
     }
     run = [step for step in others if status == 0 and condition(step.get("if", "success()"), known)]
     assert run == ([] if status or unmeasured else others)

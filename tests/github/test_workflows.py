@@ -52,7 +52,11 @@ def step(workflow: str, name: str, title: str) -> Yaml:
 
 
 def contexts(machine: Machine, **more: object) -> dict[str, Any]:
-    return {"runner": {"temp": str(machine.temp)}, "github": {"token": machine.env.get("GITHUB_TOKEN")}, **more}
+    return {
+        "runner": {"temp": str(machine.temp)},
+        "github": {"token": machine.env.get("GITHUB_TOKEN")},
+        **more,
+    }
 
 
 def installed(machine: Machine, workflow: str, name: str) -> list[str]:
@@ -70,7 +74,11 @@ def gated(
 
     Of the inputs are those that somebody gave who started the workflow by hand.
     """
-    (use,) = (one for one in job(workflow, "gate")["steps"] if one.get("uses") == "./.github/actions/perfgate")
+    (use,) = (
+        one
+        for one in job(workflow, "gate")["steps"]
+        if one.get("uses") == "./.github/actions/perfgate"
+    )
     called = passed(machine, inputs or {}) if workflow == "perfgate-gate" else {}
     known = contexts(machine, matrix=matrix, inputs=called)
     defaults = {name: told["default"] for name, told in load(ACTION)["inputs"].items()}
@@ -96,17 +104,30 @@ def passed(machine: Machine, inputs: Mapping[str, str]) -> dict[str, str]:
     """What the workflow that is started hands to the one that it calls."""
     defaults = {
         name: told["default"]
-        for name, told in load(WORKFLOWS / "perfgate-gate.yml")["on"]["workflow_call"]["inputs"].items()
+        for name, told in load(WORKFLOWS / "perfgate-gate.yml")["on"]["workflow_call"][
+            "inputs"
+        ].items()
     }
     given = job("perfgate", "perfgate")["with"]
     assert given.keys() <= defaults.keys()
-    return defaults | {name: filled(value, contexts(machine, inputs=inputs)) for name, value in given.items()}
+    return defaults | {
+        name: filled(value, contexts(machine, inputs=inputs)) for name, value in given.items()
+    }
 
 
 def packed(paths: list[Path]) -> dict[str, bytes]:
     """What upload-artifact would pack: below the one folder, or below what the files have in common."""
-    top = paths[0] if len(paths) == 1 and paths[0].is_dir() else Path(os.path.commonpath([one.parent for one in paths]))
-    files = [file for path in paths for file in ([path] if path.is_file() else path.rglob("*")) if file.is_file()]
+    top = (
+        paths[0]
+        if len(paths) == 1 and paths[0].is_dir()
+        else Path(os.path.commonpath([one.parent for one in paths]))
+    )
+    files = [
+        file
+        for path in paths
+        for file in ([path] if path.is_file() else path.rglob("*"))
+        if file.is_file()
+    ]
     return {file.relative_to(top).as_posix(): file.read_bytes() for file in files}
 
 
@@ -127,7 +148,11 @@ def merged(machine: Machine, gates: int | str) -> Done:
 
 def head(machine: Machine) -> str:
     done = subprocess.run(
-        ["git", "rev-parse", "HEAD"], cwd=machine.workspace, check=True, capture_output=True, text=True
+        ["git", "rev-parse", "HEAD"],
+        cwd=machine.workspace,
+        check=True,
+        capture_output=True,
+        text=True,
     )
     return done.stdout.strip()
 
@@ -152,8 +177,12 @@ def gates(runner_in: Runner, tmp_path_factory: pytest.TempPathFactory) -> Gates:
 # Shards
 
 
-@pytest.mark.parametrize(("what", "status", "mark"), [("unchanged", 0, "open"), ("slip", 1, "shut")])
-def test_shards_are_merged_into_one_verdict(runner: Runner, gates: Gates, what: str, status: int, mark: str) -> None:
+@pytest.mark.parametrize(
+    ("what", "status", "mark"), [("unchanged", 0, "open"), ("slip", 1, "shut")]
+)
+def test_shards_are_merged_into_one_verdict(
+    runner: Runner, gates: Gates, what: str, status: int, mark: str
+) -> None:
     machine = runner(what, branch="two")
     artifacts: dict[str, dict[str, bytes]] = {}
     for shard in (1, 2):
@@ -226,7 +255,9 @@ def test_without_any_gate_there_is_no_verdict_to_be_open(runner: Runner) -> None
 
 def judged(machine: Machine, *, result: str, gates: str) -> tuple[str, str, list[str]]:
     """Run the verdict's job after gates; return how it ended, its log, and the artifacts that it published."""
-    known = contexts(machine, needs={"gate": {"result": result, "outputs": {"gates": gates}}}, steps={})
+    known = contexts(
+        machine, needs={"gate": {"result": result, "outputs": {"gates": gates}}}, steps={}
+    )
     state, log, published = "success", "", []
     for one in job("perfgate-gate", "verdict")["steps"]:
         outcome, outputs = "skipped", dict[str, str]()
@@ -268,7 +299,12 @@ def test_where_no_gate_ran_the_verdict_fails_and_nothing_is_published(
 
 @pytest.mark.parametrize(
     ("result", "expected", "state"),
-    [("success", 1, "success"), ("failure", 1, "failure"), ("cancelled", 2, "failure"), ("success", 2, "failure")],
+    [
+        ("success", 1, "success"),
+        ("failure", 1, "failure"),
+        ("cancelled", 2, "failure"),
+        ("success", 2, "failure"),
+    ],
 )
 def test_the_verdict_is_that_of_the_gates_that_there_should_be(
     runner: Runner, gates: Gates, result: str, expected: int, state: str
@@ -284,7 +320,9 @@ def test_the_verdict_is_that_of_the_gates_that_there_should_be(
     assert (told in log) is (result == "failure")
 
 
-def test_gates_are_not_merged_without_knowing_how_many_there_should_be(runner: Runner, gates: Gates) -> None:
+def test_gates_are_not_merged_without_knowing_how_many_there_should_be(
+    runner: Runner, gates: Gates
+) -> None:
     machine = runner("unchanged")
     installed(machine, "perfgate-gate", "verdict")
     done, artifacts = gates("unchanged")
@@ -292,7 +330,9 @@ def test_gates_are_not_merged_without_knowing_how_many_there_should_be(runner: R
     downloaded(artifacts, "perfgate-", machine.temp / "gates")
     done = merged(machine, "")
     assert done.status == 2
-    assert done.log.endswith("Error: Invalid value for '--expect': '' is not a valid integer range.\n")
+    assert done.log.endswith(
+        "Error: Invalid value for '--expect': '' is not a valid integer range.\n"
+    )
     assert not (machine.temp / "merged").exists()
 
 
@@ -306,7 +346,9 @@ def test_a_gate_that_is_started_by_hand_measures_as_often_as_it_is_told(
     if inputs:
         machine = runner("unchanged")
         installed(machine, "perfgate-gate", "gate")
-        done, artifacts = gated(machine, "perfgate-gate", inputs=inputs, gpu="h200", shard=1, shards=1)
+        done, artifacts = gated(
+            machine, "perfgate-gate", inputs=inputs, gpu="h200", shard=1, shards=1
+        )
     else:
         done, artifacts = gates("unchanged")
     assert done.status == 0, done.log
@@ -314,7 +356,9 @@ def test_a_gate_that_is_started_by_hand_measures_as_often_as_it_is_told(
     assert len(json.loads(kept)["runs"]) == runs
 
 
-def test_a_new_workload_is_gated_commented_on_and_blessed(runner: Runner, hub: GitHub, tmp_path: Path) -> None:
+def test_a_new_workload_is_gated_commented_on_and_blessed(
+    runner: Runner, hub: GitHub, tmp_path: Path
+) -> None:
     machine = runner("baseline", branch="unblessed")
     installed(machine, "perfgate-gate", "gate")
     sha = head(machine)
@@ -323,7 +367,9 @@ def test_a_new_workload_is_gated_commented_on_and_blessed(runner: Runner, hub: G
     downloaded(artifacts, "perfgate-", machine.temp / "gates")
     assert merged(machine, 1).status == 1
 
-    tree = subprocess.run(["git", "ls-files"], cwd=machine.workspace, check=True, capture_output=True, text=True)
+    tree = subprocess.run(
+        ["git", "ls-files"], cwd=machine.workspace, check=True, capture_output=True, text=True
+    )
     files = {path: (machine.workspace / path).read_bytes() for path in tree.stdout.split()}
     hub.commit({"README": "the base"}, branch="main")
     hub.commit(files, branch="faster", sha=sha)
@@ -337,7 +383,9 @@ def test_a_new_workload_is_gated_commented_on_and_blessed(runner: Runner, hub: G
     # The comment, by the workflow that has the token.
     assert installed(machine, "perfgate-comment", "comment") == LOCKED
     machine.env |= hub.env_of("workflow_run", finished(run, sha), tmp_path)
-    done = machine.run(step("perfgate-comment", "comment", "Comment on the pull request"), contexts(machine))
+    done = machine.run(
+        step("perfgate-comment", "comment", "Comment on the pull request"), contexts(machine)
+    )
     assert done.status == 0, done.log
     (comment,) = hub.comments[number]
     assert "NO_BASELINE" in str(comment["body"])
@@ -345,16 +393,30 @@ def test_a_new_workload_is_gated_commented_on_and_blessed(runner: Runner, hub: G
 
     # The blessing, beside a checkout of the branch that is only read.
     branch = machine.workspace / "branch"
-    subprocess.run(["git", "clone", "-q", "-b", "unblessed", str(machine.workspace), str(branch)], check=True)
+    subprocess.run(
+        ["git", "clone", "-q", "-b", "unblessed", str(machine.workspace), str(branch)], check=True
+    )
     (branch / "workloads" / "conftest.py").unlink(missing_ok=True)
     assert installed(machine, "perfgate-bless", "bless") == [
         "pip install -q --require-hashes -r trusted/.github/perfgate-lock.txt",
         "pip install -q --no-deps --no-build-isolation ./trusted",
     ]
-    inputs = {"workload": "mlp", "reason": "first H200 baseline; `touch x` $(touch y)", "accept-regression": False}
-    event = {"inputs": inputs, "repository": {"full_name": hub.repository, "default_branch": "main"}}
+    inputs = {
+        "workload": "mlp",
+        "reason": "first H200 baseline; `touch x` $(touch y)",
+        "accept-regression": False,
+    }
+    event = {
+        "inputs": inputs,
+        "repository": {"full_name": hub.repository, "default_branch": "main"},
+    }
     machine.env |= hub.env_of(
-        "workflow_dispatch", event, tmp_path, GITHUB_REF="refs/heads/faster", GITHUB_SHA=sha, GITHUB_ACTOR="ada"
+        "workflow_dispatch",
+        event,
+        tmp_path,
+        GITHUB_REF="refs/heads/faster",
+        GITHUB_SHA=sha,
+        GITHUB_ACTOR="ada",
     )
     hub.permissions["ada"] = "write"
     machine.summary.unlink(missing_ok=True)
@@ -405,17 +467,30 @@ def finished(run: int, sha: str) -> dict[str, object]:
 # The base branch
 
 
-def test_a_scheduled_gate_adds_its_occasion_by_pull_request(runner: Runner, hub: GitHub, tmp_path: Path) -> None:
+def test_a_scheduled_gate_adds_its_occasion_by_pull_request(
+    runner: Runner, hub: GitHub, tmp_path: Path
+) -> None:
     machine = runner("unchanged")
     installed(machine, "perfgate-occasions", "gate")
     sha = head(machine)
     done, artifacts = gated(machine, "perfgate-occasions", gpu="h200")
     assert done.status == 0, done.log
     downloaded(later(artifacts), "kept-", machine.temp / "kept")
-    tree = subprocess.run(["git", "ls-files"], cwd=machine.workspace, check=True, capture_output=True, text=True)
-    hub.commit({path: (machine.workspace / path).read_bytes() for path in tree.stdout.split()}, branch="main", sha=sha)
-    run = hub.run(head_sha=sha, head_branch="main", workflow="perfgate-occasions.yml", event="schedule")
-    event = {"schedule": "17 3 * * 1,4", "repository": {"full_name": hub.repository, "default_branch": "main"}}
+    tree = subprocess.run(
+        ["git", "ls-files"], cwd=machine.workspace, check=True, capture_output=True, text=True
+    )
+    hub.commit(
+        {path: (machine.workspace / path).read_bytes() for path in tree.stdout.split()},
+        branch="main",
+        sha=sha,
+    )
+    run = hub.run(
+        head_sha=sha, head_branch="main", workflow="perfgate-occasions.yml", event="schedule"
+    )
+    event = {
+        "schedule": "17 3 * * 1,4",
+        "repository": {"full_name": hub.repository, "default_branch": "main"},
+    }
     machine.env |= hub.env_of("schedule", event, tmp_path, GITHUB_SHA=sha, GITHUB_RUN_ID=str(run))
     assert installed(machine, "perfgate-occasions", "occasions") == LOCKED
     machine.summary.unlink(missing_ok=True)
@@ -426,7 +501,8 @@ def test_a_scheduled_gate_adds_its_occasion_by_pull_request(runner: Runner, hub:
     assert pull["title"]
     (branch,) = (name for name in hub.branches if name != "main")
     before, after = (
-        json.loads(hub.content(name)["baselines/nvidia-h200/mlp.json"])["occasions"] for name in ("main", branch)
+        json.loads(hub.content(name)["baselines/nvidia-h200/mlp.json"])["occasions"]
+        for name in ("main", branch)
     )
     assert (len(before), len(after)) == (1, 2)
     assert hub.branches["main"] == sha
@@ -441,7 +517,10 @@ def later(artifacts: Mapping[str, Mapping[str, bytes]]) -> dict[str, dict[str, b
             return content
         return json.dumps(json.loads(content) | {"measured_at": at}).encode()
 
-    return {name: {path: moved(path, text) for path, text in files.items()} for name, files in artifacts.items()}
+    return {
+        name: {path: moved(path, text) for path, text in files.items()}
+        for name, files in artifacts.items()
+    }
 
 
 # The project's own tests
@@ -449,7 +528,10 @@ def later(artifacts: Mapping[str, Mapping[str, bytes]]) -> dict[str, dict[str, b
 
 def test_the_workflow_of_the_tests_runs_the_readmes_commands() -> None:
     runs = [one["run"].strip() for one in job("tests", "tests")["steps"] if "run" in one]
-    shown = [README.partition(f"<!-- {marker} -->\n```\n")[2].partition("\n```")[0] for marker in ("demo", "tests")]
+    shown = [
+        README.partition(f"<!-- {marker} -->\n```\n")[2].partition("\n```")[0]
+        for marker in ("demo", "tests")
+    ]
     assert runs[:2] == shown
 
 
@@ -459,11 +541,17 @@ def test_lint_and_types_are_checked_where_the_tests_ran(runner: Runner) -> None:
     made = machine.run({"run": "python3 -m venv .venv"}, {})
     assert made.status == 0, made.log
     assert machine.run(step("tests", "tests", "Lint and types"), {}).status == 0
-    assert machine.ran.read_text("utf-8").splitlines() == ["ruff check .", "ruff format --check .", "mypy"]
+    assert machine.ran.read_text("utf-8").splitlines() == [
+        "ruff check .",
+        "ruff format --check .",
+        "mypy",
+    ]
 
 
 @pytest.mark.parametrize("workflow", ["perfgate-gate", "perfgate-occasions"])
-def test_nothing_that_an_earlier_job_left_in_the_workspace_stays(runner: Runner, workflow: str) -> None:
+def test_nothing_that_an_earlier_job_left_in_the_workspace_stays(
+    runner: Runner, workflow: str
+) -> None:
     machine = runner("unchanged")
     (machine.workspace / ".git" / "hooks").mkdir(exist_ok=True)
     (machine.workspace / ".git" / "hooks" / "post-checkout").write_text("exit 1", encoding="utf-8")

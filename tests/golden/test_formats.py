@@ -39,10 +39,20 @@ def test_a_baseline_of_format_1_is_read_and_written_as_format_2(tmp_path: Path) 
     assert baseline is not None
     new = content_of(baseline_text(baseline))
     assert (old["format"], new["format"]) == (1, 2)
-    assert {key: new[key] for key in old if key not in ("format", "seal", "occasions", "blessing", "anchor")} == {
-        key: value for key, value in old.items() if key not in ("format", "seal", "occasions", "blessing", "anchor")
+    assert {
+        key: new[key]
+        for key in old
+        if key not in ("format", "seal", "occasions", "blessing", "anchor")
+    } == {
+        key: value
+        for key, value in old.items()
+        if key not in ("format", "seal", "occasions", "blessing", "anchor")
     }
-    old_runs = [run for occasion in json.loads(text_of("baseline.json"))["occasions"] for run in occasion["runs"]]
+    old_runs = [
+        run
+        for occasion in json.loads(text_of("baseline.json"))["occasions"]
+        for run in occasion["runs"]
+    ]
     assert [run.values for run in baseline.runs] == [run["values"] for run in old_runs]
     assert {run.form for run in baseline.runs} == {None}
     assert (baseline.held, baseline.step_value) == ({}, "median")
@@ -50,7 +60,10 @@ def test_a_baseline_of_format_1_is_read_and_written_as_format_2(tmp_path: Path) 
 
 
 def test_a_baseline_of_format_1_that_was_edited_is_still_refused(tmp_path: Path) -> None:
-    store = kept_baseline(tmp_path, text_of("baseline.json").replace('"step_ms"', '"step_ms" ', 1).replace("10.", "9."))
+    store = kept_baseline(
+        tmp_path,
+        text_of("baseline.json").replace('"step_ms"', '"step_ms" ', 1).replace("10.", "9."),
+    )
     with pytest.raises(BaselineUnreadable):
         store.baselines.load("no-gpu", "loop")
 

@@ -14,7 +14,7 @@ from perfgate.metrics.measure import measure
 from perfgate.model.metric import Metric
 from perfgate.model.sample import ProcessSample
 from perfgate.model.timeline import Timeline
-from perfgate.nsys.export.timeline import read_timeline
+from perfgate.profilers.nsys.export.timeline import read_timeline
 
 DATA = Path(__file__).parent / "data"
 CAPTURE = DATA / "mlp-h200-nsys2024.2.3.sqlite.xz"
@@ -100,8 +100,16 @@ def test_every_metric_of_the_capture(by_step: ProcessSample) -> None:
         Metric.PAGEABLE_COPIES: 1.0,
         Metric.SYNCS: 1.0,
     }
-    assert by_step.absent == {Metric.NCCL_MS: "no NCCL kernels", Metric.NCCL_EXPOSED_MS: "no NCCL kernels"}
-    assert (by_step.pid, by_step.steps, len(by_step.periods_ms), by_step.window_ms) == (548, 20, 18, 130.935241)
+    assert by_step.absent == {
+        Metric.NCCL_MS: "no NCCL kernels",
+        Metric.NCCL_EXPOSED_MS: "no NCCL kernels",
+    }
+    assert (by_step.pid, by_step.steps, len(by_step.periods_ms), by_step.window_ms) == (
+        548,
+        20,
+        18,
+        130.935241,
+    )
     assert by_step.remarks == ()
 
 
@@ -142,7 +150,8 @@ def test_the_gap_is_the_window_without_the_time_nsys_says_the_gpu_worked(
 def test_gaps_above_a_millisecond_are_those_of_gpu_gaps(idle: Idle) -> None:
     starts, ends = idle.gaps()
     ours = sorted(
-        ((e - s, s) for s, e in zip(starts.tolist(), ends.tolist(), strict=True) if e - s > 10**6), reverse=True
+        ((e - s, s) for s, e in zip(starts.tolist(), ends.tolist(), strict=True) if e - s > 10**6),
+        reverse=True,
     )
     assert ours == list(GPU_GAPS)
 
@@ -155,17 +164,33 @@ def test_busy_share_is_that_of_gpu_time_util(idle: Idle) -> None:
 
 def test_kernel_times_are_those_of_cuda_gpu_kern_sum(as_one: ProcessSample) -> None:
     theirs = {
-        row["Name"]: (int(row["Total Time (ns)"]), float(row["Instances"])) for row in report("cuda_gpu_kern_sum")
+        row["Name"]: (int(row["Total Time (ns)"]), float(row["Instances"]))
+        for row in report("cuda_gpu_kern_sum")
     }
-    ours = {k.name: (round(k.gpu_ms * 1e6), k.count) for k in as_one.kernels if not k.name.startswith("CUDA ")}
+    ours = {
+        k.name: (round(k.gpu_ms * 1e6), k.count)
+        for k in as_one.kernels
+        if not k.name.startswith("CUDA ")
+    }
     assert ours == theirs
-    assert round(as_one.values[Metric.KERNEL_MS] * 1e6) == sum(total for total, _ in theirs.values())
+    assert round(as_one.values[Metric.KERNEL_MS] * 1e6) == sum(
+        total for total, _ in theirs.values()
+    )
 
 
-def test_memory_times_are_those_of_cuda_gpu_mem_time_sum(as_one: ProcessSample, by_step: ProcessSample) -> None:
+def test_memory_times_are_those_of_cuda_gpu_mem_time_sum(
+    as_one: ProcessSample, by_step: ProcessSample
+) -> None:
     rows = report("cuda_gpu_mem_time_sum")
-    theirs = {row["Operation"].strip("[]"): (int(row["Total Time (ns)"]), float(row["Count"])) for row in rows}
-    ours = {k.name: (round(k.gpu_ms * 1e6), k.count) for k in as_one.kernels if k.name.startswith("CUDA ")}
+    theirs = {
+        row["Operation"].strip("[]"): (int(row["Total Time (ns)"]), float(row["Count"]))
+        for row in rows
+    }
+    ours = {
+        k.name: (round(k.gpu_ms * 1e6), k.count)
+        for k in as_one.kernels
+        if k.name.startswith("CUDA ")
+    }
     assert ours == theirs
     share = next(float(row["Time (%)"]) for row in rows if "Host-to-Device" in row["Operation"])
     assert by_step.memory_share_h2d == pytest.approx(share / 100, abs=0.0005)
@@ -174,19 +199,31 @@ def test_memory_times_are_those_of_cuda_gpu_mem_time_sum(as_one: ProcessSample, 
 def test_range_times_are_those_of_nvtx_sum(by_step: ProcessSample) -> None:
     rows = {row["Range"]: row for row in report("nvtx_sum")}
     assert by_step.nvtx_step_ms == float(rows["step"]["Med (ns)"]) / 1e6
-    ours = {row.name: (round(row.cpu_ms * 20e6), row.count * 20) for row in by_step.ranges if row.count}
-    assert ours == {name: (int(row["Total Time (ns)"]), float(row["Instances"])) for name, row in rows.items()}
+    ours = {
+        row.name: (round(row.cpu_ms * 20e6), row.count * 20) for row in by_step.ranges if row.count
+    }
+    assert ours == {
+        name: (int(row["Total Time (ns)"]), float(row["Instances"])) for name, row in rows.items()
+    }
 
 
 def test_calls_are_those_of_cuda_api_sum(as_one: ProcessSample) -> None:
     calls = {row["Name"]: int(row["Num Calls"]) for row in report("cuda_api_sum")}
-    launches = calls["cudaLaunchKernel"] + calls["cudaLaunchKernelExC_v11060"] + calls["cuLaunchKernel"]
+    launches = (
+        calls["cudaLaunchKernel"] + calls["cudaLaunchKernelExC_v11060"] + calls["cuLaunchKernel"]
+    )
     assert as_one.values[Metric.LAUNCHES] == launches == 920
-    assert as_one.values[Metric.SYNCS] == calls["cudaStreamSynchronize"] + calls["cudaDeviceSynchronize"] == 21
+    assert (
+        as_one.values[Metric.SYNCS]
+        == calls["cudaStreamSynchronize"] + calls["cudaDeviceSynchronize"]
+        == 21
+    )
 
 
 def test_backward_holds_what_autograd_launched_from_its_own_thread(by_step: ProcessSample) -> None:
     # nvtx_gpu_proj_sum goes by thread and finds 20 operations under backward in all 20 steps.
     (backward,) = (row for row in by_step.ranges if row.name == "backward")
     assert backward.values[Metric.LAUNCHES] * 20 == 680
-    assert backward.values[Metric.KERNEL_MS] / by_step.values[Metric.KERNEL_MS] == pytest.approx(0.631, abs=0.0005)
+    assert backward.values[Metric.KERNEL_MS] / by_step.values[Metric.KERNEL_MS] == pytest.approx(
+        0.631, abs=0.0005
+    )

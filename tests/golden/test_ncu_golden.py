@@ -8,9 +8,9 @@ import pytest
 
 from perfgate.explain.kernels import limited_by
 from perfgate.model.kernelfigures import LaunchFigures
-from perfgate.ncu.reading import read_launches
-from perfgate.nsys.export.timeline import read_timeline
-from perfgate.nsys.symbols import kernel_symbols
+from perfgate.profilers.nsys.export.timeline import read_timeline
+from perfgate.profilers.nsys.symbols import kernel_symbols
+from perfgate.views.ncu.reading import read_launches
 
 SOBEL = LaunchFigures(
     kernel="_Z5SobelIdEvP6uchar4S1_ii",
@@ -44,17 +44,22 @@ def test_a_report_of_ncu_2024_2_is_read(recorded: Path) -> None:
     [
         ("sobelDouble", "limited by compute: compute at 85 %, memory at 2 % of what they could do"),
         ("sobelFloat", "limited by compute: compute at 78 %, memory at 46 % of what they could do"),
-        ("transposeCoalesced", "limited by memory: compute at 23 %, memory at 90 % of what they could do"),
+        (
+            "transposeCoalesced",
+            "limited by memory: compute at 23 %, memory at 90 % of what they could do",
+        ),
     ],
 )
-def test_what_it_is_limited_by_is_what_the_example_is_about(recorded: Path, name: str, sentence: str) -> None:
+def test_what_it_is_limited_by_is_what_the_example_is_about(
+    recorded: Path, name: str, sentence: str
+) -> None:
     assert limited_by(read(recorded, name)) == sentence
 
 
 def test_a_recorded_capture_tells_the_symbols_that_ncu_is_asked_for(capture: Path) -> None:
     symbols = kernel_symbols(capture)
-    assert symbols["void cutlass::Kernel2<cutlass_80_simt_sgemm_256x128_8x4_nn_align1>(T1::Params)"] == (
-        "_ZN7cutlass7Kernel2I43cutlass_80_simt_sgemm_256x128_8x4_nn_align1EEvNT_6ParamsE"
-    )
+    assert symbols[
+        "void cutlass::Kernel2<cutlass_80_simt_sgemm_256x128_8x4_nn_align1>(T1::Params)"
+    ] == ("_ZN7cutlass7Kernel2I43cutlass_80_simt_sgemm_256x128_8x4_nn_align1EEvNT_6ParamsE")
     assert set(symbols) <= set(read_timeline(capture).names.values())
     assert len(symbols) == 12

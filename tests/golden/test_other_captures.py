@@ -16,14 +16,18 @@ from support.exports import execute
 from perfgate.metrics.measure import measure
 from perfgate.model.metric import Metric
 from perfgate.model.sample import ProcessSample
-from perfgate.nsys.export.timeline import read_timeline
+from perfgate.profilers.nsys.export.timeline import read_timeline
 
 
 @pytest.fixture
-def samples(recorded: Path, tmp_path: Path, request: pytest.FixtureRequest) -> tuple[ProcessSample, ...]:
+def samples(
+    recorded: Path, tmp_path: Path, request: pytest.FixtureRequest
+) -> tuple[ProcessSample, ...]:
     name, step, steps, *changes = request.param
     export = tmp_path / f"{name}.sqlite"
-    export.write_bytes(lzma.decompress((recorded / f"{name}-h200-nsys2025.3.sqlite.xz").read_bytes()))
+    export.write_bytes(
+        lzma.decompress((recorded / f"{name}-h200-nsys2025.3.sqlite.xz").read_bytes())
+    )
     for sql in changes:
         execute(export, sql)
     return measure(read_timeline(export), step=step, is_pattern=True, steps=steps)
@@ -67,18 +71,26 @@ GPU_CLOCK_BEHIND = tuple(
 )
 
 
-@pytest.mark.parametrize("samples", [("two-gpus", r"Step \d+ Start", 20, *GPU_CLOCK_BEHIND)], indirect=True)
+@pytest.mark.parametrize(
+    "samples", [("two-gpus", r"Step \d+ Start", 20, *GPU_CLOCK_BEHIND)], indirect=True
+)
 def test_a_gpu_clock_that_is_a_second_behind_is_no_measurement(measured: ProcessSample) -> None:
     (told,) = measured.complaints
-    assert told.startswith("of 200 GPU operations in the steps 200 begin before the call that launched them, by ")
+    assert told.startswith(
+        "of 200 GPU operations in the steps 200 begin before the call that launched them, by "
+    )
 
 
 COPIES_UNLINKED = "ALTER TABLE CUPTI_ACTIVITY_KIND_MEMCPY DROP COLUMN correlationId"
 A_THIRD_LOST = "DELETE FROM CUPTI_ACTIVITY_KIND_KERNEL WHERE rowid % 3 = 0"
 
 
-@pytest.mark.parametrize("samples", [("graph-by-node", r"Batch \d+", 30, COPIES_UNLINKED)], indirect=True)
-def test_copies_that_no_call_links_to_a_step_are_not_counted_as_none(measured: ProcessSample) -> None:
+@pytest.mark.parametrize(
+    "samples", [("graph-by-node", r"Batch \d+", 30, COPIES_UNLINKED)], indirect=True
+)
+def test_copies_that_no_call_links_to_a_step_are_not_counted_as_none(
+    measured: ProcessSample,
+) -> None:
     assert measured.values[Metric.KERNEL_MS] == pytest.approx(0.344276533, rel=1e-8)
     assert measured.absent[Metric.H2D_COPIES] == measured.absent[Metric.H2D_MS]
     assert measured.absent[Metric.H2D_MS] == (
@@ -87,8 +99,12 @@ def test_copies_that_no_call_links_to_a_step_are_not_counted_as_none(measured: P
     )
 
 
-@pytest.mark.parametrize("samples", [("graph-by-node", r"Batch \d+", 30, A_THIRD_LOST)], indirect=True)
-def test_graphs_that_lack_a_third_of_their_kernels_are_no_measurement(measured: ProcessSample) -> None:
+@pytest.mark.parametrize(
+    "samples", [("graph-by-node", r"Batch \d+", 30, A_THIRD_LOST)], indirect=True
+)
+def test_graphs_that_lack_a_third_of_their_kernels_are_no_measurement(
+    measured: ProcessSample,
+) -> None:
     assert measured.complaints == (
         (
             "of 240 kernels in CUDA graphs in the steps the capture lacks 80: none of a graph's kernels is there each "
@@ -98,7 +114,9 @@ def test_graphs_that_lack_a_third_of_their_kernels_are_no_measurement(measured: 
 
 
 @pytest.mark.parametrize("samples", [("driver-only", r"step \d+", 12)], indirect=True)
-def test_a_program_of_the_driver_api_alone_is_measured_like_any_other(measured: ProcessSample) -> None:
+def test_a_program_of_the_driver_api_alone_is_measured_like_any_other(
+    measured: ProcessSample,
+) -> None:
     assert measured.steps == 12
     assert measured.values[Metric.STEP_MS] == pytest.approx(0.4108002)
     assert measured.values[Metric.KERNEL_MS] == pytest.approx(0.10162425)
@@ -107,21 +125,30 @@ def test_a_program_of_the_driver_api_alone_is_measured_like_any_other(measured: 
     assert measured.values[Metric.LAUNCHES] == 1
     assert measured.values[Metric.H2D_BYTES] == 4194304
     assert measured.values[Metric.PAGEABLE_COPIES] == 1
-    assert measured.values[Metric.SYNCS] == 2  # cuCtxSynchronize, and cuMemcpyHtoD, which waits for its own end
+    assert (
+        measured.values[Metric.SYNCS] == 2
+    )  # cuCtxSynchronize, and cuMemcpyHtoD, which waits for its own end
 
 
 @pytest.mark.parametrize("samples", [("two-gpus", r"Step \d+ Start", 20)], indirect=True)
-def test_of_one_process_on_two_gpus_work_is_summed_and_waiting_a_mean(measured: ProcessSample) -> None:
+def test_of_one_process_on_two_gpus_work_is_summed_and_waiting_a_mean(
+    measured: ProcessSample,
+) -> None:
     assert measured.values[Metric.STEP_MS] == pytest.approx(3.10144356)
     assert measured.values[Metric.KERNEL_MS] == pytest.approx(5.57887255)
     assert [device.device for device in measured.devices] == [0, 1]
     gaps = [device.values[Metric.GAP_MS] for device in measured.devices]
-    assert [idle_ms(measured, gap) for gap in gaps] == [pytest.approx(0.399481), pytest.approx(0.268065)]
+    assert [idle_ms(measured, gap) for gap in gaps] == [
+        pytest.approx(0.399481),
+        pytest.approx(0.268065),
+    ]
     assert measured.values[Metric.GAP_MS] == pytest.approx(sum(gaps) / 2)
 
 
 @pytest.mark.parametrize("samples", [("two-ranks", r"step \d+", 20)], indirect=True)
-def test_two_ranks_that_each_see_one_gpu_as_the_first_are_two_gpus(samples: tuple[ProcessSample, ...]) -> None:
+def test_two_ranks_that_each_see_one_gpu_as_the_first_are_two_gpus(
+    samples: tuple[ProcessSample, ...],
+) -> None:
     assert [sample.pid for sample in samples] == [973, 974]
     assert [[device.device for device in sample.devices] for sample in samples] == [[0], [1]]
     steps = [sample.values[Metric.STEP_MS] for sample in samples]

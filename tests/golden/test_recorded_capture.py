@@ -15,10 +15,10 @@ import pytest
 from perfgate.model.errors import NsysNotFound
 from perfgate.model.reports import ReportName, TimeRow
 from perfgate.model.timeline import NO_NODE, CapturedGpu, CopyKind, Ints, MemoryKind, Timeline
-from perfgate.nsys.export.scrub import scrub
-from perfgate.nsys.export.timeline import read_timeline
-from perfgate.nsys.reports import parse_report
-from perfgate.nsys.tool import VARIABLE, find_nsys
+from perfgate.profilers.nsys.export.scrub import scrub
+from perfgate.profilers.nsys.export.timeline import read_timeline
+from perfgate.profilers.nsys.reports import parse_report
+from perfgate.profilers.nsys.tool import VARIABLE, find_nsys
 
 Summary = tuple[int, int, int, int, float]
 
@@ -34,7 +34,8 @@ def summed(names: Iterable[str], durations: Ints) -> dict[str, Summary]:
     for name, duration in zip(names, durations.tolist(), strict=True):
         groups[name].append(duration)
     return {
-        name: (len(its), sum(its), min(its), max(its), float(statistics.median(its))) for name, its in groups.items()
+        name: (len(its), sum(its), min(its), max(its), float(statistics.median(its)))
+        for name, its in groups.items()
     }
 
 
@@ -59,7 +60,12 @@ def test_every_row_of_the_capture_is_read(timeline: Timeline) -> None:
     assert timeline.gpu_operations == 1140
     assert timeline.processes == (548,)
     assert timeline.gpus == (
-        CapturedGpu(device=0, name="NVIDIA H200", uuid="3f8f0e54-8331-5a67-b798-1a7f0258f052", bus="0000:00:06.0"),
+        CapturedGpu(
+            device=0,
+            name="NVIDIA H200",
+            uuid="3f8f0e54-8331-5a67-b798-1a7f0258f052",
+            bus="0000:00:06.0",
+        ),
     )
     assert timeline.nsys_version == "2024.2.3.38"
     assert timeline.schema_version == "3.11.1"
@@ -71,7 +77,10 @@ def test_what_the_capture_holds_is_read_as_it_is(timeline: Timeline) -> None:
     assert timeline.ranges.closed.all()
     assert timeline.ranges.push_pop.all()
     assert set(timeline.ranges.thread.tolist()) == {548}
-    assert set(timeline.calls.thread.tolist()) == {548, 576}  # autograd's thread launches the backward kernels
+    assert set(timeline.calls.thread.tolist()) == {
+        548,
+        576,
+    }  # autograd's thread launches the backward kernels
     assert set(timeline.kernels.graph_node.tolist()) == {NO_NODE}
     assert set(timeline.kernels.device.tolist()) == {0}
     h2d = timeline.copies.kind == CopyKind.H2D
@@ -85,20 +94,31 @@ def test_what_the_capture_holds_is_read_as_it_is(timeline: Timeline) -> None:
 def test_kernels_add_up_to_cuda_gpu_kern_sum(timeline: Timeline, recorded: Path) -> None:
     kernels = timeline.kernels
     names = [timeline.names[name] for name in kernels.name.tolist()]
-    rows = parse_report(report(recorded, ReportName.CUDA_GPU_KERN_SUM), name=ReportName.CUDA_GPU_KERN_SUM, source="r")
+    rows = parse_report(
+        report(recorded, ReportName.CUDA_GPU_KERN_SUM),
+        name=ReportName.CUDA_GPU_KERN_SUM,
+        source="r",
+    )
     expected = {row.name: said(row, row.med_ns) for row in rows}
     assert summed(names, kernels.end - kernels.start) == expected
 
 
-def test_copies_and_memsets_add_up_to_cuda_gpu_mem_time_sum(timeline: Timeline, recorded: Path) -> None:
-    labels = {CopyKind.H2D: "CUDA memcpy Host-to-Device", CopyKind.D2D: "CUDA memcpy Device-to-Device"}
+def test_copies_and_memsets_add_up_to_cuda_gpu_mem_time_sum(
+    timeline: Timeline, recorded: Path
+) -> None:
+    labels = {
+        CopyKind.H2D: "CUDA memcpy Host-to-Device",
+        CopyKind.D2D: "CUDA memcpy Device-to-Device",
+    }
     names = [labels[CopyKind(kind)] for kind in timeline.copies.kind.tolist()]
     names += ["CUDA memset"] * len(timeline.memsets.start)
     durations = np.concatenate(
         [timeline.copies.end - timeline.copies.start, timeline.memsets.end - timeline.memsets.start]
     )
     rows = parse_report(
-        report(recorded, ReportName.CUDA_GPU_MEM_TIME_SUM), name=ReportName.CUDA_GPU_MEM_TIME_SUM, source="r"
+        report(recorded, ReportName.CUDA_GPU_MEM_TIME_SUM),
+        name=ReportName.CUDA_GPU_MEM_TIME_SUM,
+        source="r",
     )
     expected = {row.operation: said(row, row.med_ns) for row in rows}
     assert summed(names, durations) == expected
@@ -107,13 +127,18 @@ def test_copies_and_memsets_add_up_to_cuda_gpu_mem_time_sum(timeline: Timeline, 
 def test_ranges_add_up_to_nvtx_sum(timeline: Timeline, recorded: Path) -> None:
     rows = parse_report(report(recorded, ReportName.NVTX_SUM), name=ReportName.NVTX_SUM, source="r")
     expected = {row.range: said(row, row.med_ns) for row in rows}
-    assert summed(timeline.ranges.name.tolist(), timeline.ranges.end - timeline.ranges.start) == expected
+    assert (
+        summed(timeline.ranges.name.tolist(), timeline.ranges.end - timeline.ranges.start)
+        == expected
+    )
 
 
 def test_calls_add_up_to_cuda_api_sum(timeline: Timeline, recorded: Path) -> None:
     calls = timeline.calls
     found = summed([timeline.names[name] for name in calls.name.tolist()], calls.end - calls.start)
-    rows = parse_report(report(recorded, ReportName.CUDA_API_SUM), name=ReportName.CUDA_API_SUM, source="r")
+    rows = parse_report(
+        report(recorded, ReportName.CUDA_API_SUM), name=ReportName.CUDA_API_SUM, source="r"
+    )
     # nsys drops some version suffixes in its report (cudaLaunchKernel_v7000), and keeps others
     expected = {said(row, row.med_ns) for row in rows}
     assert set(found.values()) == expected
@@ -124,14 +149,18 @@ def test_calls_add_up_to_cuda_api_sum(timeline: Timeline, recorded: Path) -> Non
     }
 
 
-def test_a_scrubbed_copy_measures_the_same(timeline: Timeline, capture: Path, tmp_path: Path) -> None:
+def test_a_scrubbed_copy_measures_the_same(
+    timeline: Timeline, capture: Path, tmp_path: Path
+) -> None:
     target = tmp_path / "scrubbed.sqlite"
     scrub(capture, target)
     scrubbed = read_timeline(target)
     for events in ("kernels", "copies", "memsets", "graphs", "calls", "ranges"):
         mine, its = getattr(timeline, events), getattr(scrubbed, events)
         for column in mine.__slots__:
-            np.testing.assert_array_equal(getattr(mine, column), getattr(its, column), err_msg=f"{events} {column}")
+            np.testing.assert_array_equal(
+                getattr(mine, column), getattr(its, column), err_msg=f"{events} {column}"
+            )
     assert scrubbed.names == timeline.names
     assert scrubbed.gpus == timeline.gpus
     assert target.stat().st_size < capture.stat().st_size
@@ -154,8 +183,19 @@ def test_nsys_reports_the_same_of_a_scrubbed_copy(capture: Path, tmp_path: Path)
         folder = tmp_path / source.stem
         folder.mkdir()
         reports = [option for name in names for option in ("--report", name)]
-        command = [str(nsys), "stats", *reports, "--format", "csv:mem=B", "--output", f"{folder}/r", str(source)]
-        subprocess.run(command, env={**os.environ, "LC_ALL": "C"}, check=True, capture_output=True, timeout=120)
+        command = [
+            str(nsys),
+            "stats",
+            *reports,
+            "--format",
+            "csv:mem=B",
+            "--output",
+            f"{folder}/r",
+            str(source),
+        ]
+        subprocess.run(
+            command, env={**os.environ, "LC_ALL": "C"}, check=True, capture_output=True, timeout=120
+        )
         told.append({path.name: path.read_bytes() for path in folder.iterdir()})
     assert sorted(told[0]) == sorted(f"r_{name}.csv" for name in names)
     assert all(told[0].values())

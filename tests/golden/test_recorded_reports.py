@@ -8,7 +8,7 @@ import pytest
 
 from perfgate.model.errors import LayoutUnknown
 from perfgate.model.reports import KernelRow, NvtxRow, ReportName
-from perfgate.nsys.reports import parse_report
+from perfgate.profilers.nsys.reports import parse_report
 
 OLD_NAMES = {
     ReportName.NVTX_SUM: "nvtxsum",
@@ -28,8 +28,17 @@ def report(recorded: Path, version: str, name: ReportName) -> str:
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_ranges_of_every_version_are_the_same(recorded: Path, version: str) -> None:
-    rows = parse_report(report(recorded, version, ReportName.NVTX_SUM), name=ReportName.NVTX_SUM, source=version)
-    assert [row.range for row in rows] == ["step", "data_load", "backward", "h2d", "forward", "optimizer"]
+    rows = parse_report(
+        report(recorded, version, ReportName.NVTX_SUM), name=ReportName.NVTX_SUM, source=version
+    )
+    assert [row.range for row in rows] == [
+        "step",
+        "data_load",
+        "backward",
+        "h2d",
+        "forward",
+        "optimizer",
+    ]
     assert rows[0] == NvtxRow(
         time_percent=50.1,
         total_ns=145790656,
@@ -72,7 +81,9 @@ def test_calls_of_every_version_are_the_same(recorded: Path, version: str) -> No
 def test_kernels_of_2022_4_merge_to_what_newer_versions_say(recorded: Path) -> None:
     old, middle, new = (
         parse_report(
-            report(recorded, version, ReportName.CUDA_GPU_KERN_SUM), name=ReportName.CUDA_GPU_KERN_SUM, source=version
+            report(recorded, version, ReportName.CUDA_GPU_KERN_SUM),
+            name=ReportName.CUDA_GPU_KERN_SUM,
+            source=version,
         )
         for version in VERSIONS
     )
@@ -115,7 +126,9 @@ def test_sizes_in_megabytes_are_refused(recorded: Path, version: str) -> None:
         parse_report(report(recorded, version, name), name=name, source=version)
 
 
-@pytest.mark.parametrize("file", ["2022.4.2_de_DE", "2022.4.2_fr_FR", "2024.2.3_de_DE", "2024.2.3_fr_FR"])
+@pytest.mark.parametrize(
+    "file", ["2022.4.2_de_DE", "2022.4.2_fr_FR", "2024.2.3_de_DE", "2024.2.3_fr_FR"]
+)
 def test_sizes_of_other_locales_are_refused(recorded: Path, file: str) -> None:
     text = (recorded / "locale" / f"cuda_gpu_mem_size_sum_{file}.csv").read_bytes().decode()
     assert '"167,772",20' in text
@@ -125,16 +138,43 @@ def test_sizes_of_other_locales_are_refused(recorded: Path, file: str) -> None:
 
 @pytest.mark.parametrize("name", ReportName)
 def test_reports_of_2021_3_are_refused(recorded: Path, name: ReportName) -> None:
-    with pytest.raises(LayoutUnknown, match=f"{name} has the columns of nsys 2021.3, which have no medians"):
+    with pytest.raises(
+        LayoutUnknown, match=f"{name} has the columns of nsys 2021.3, which have no medians"
+    ):
         parse_report(report(recorded, "2021.3.3", name), name=name, source="2021.3.3")
 
 
-@pytest.mark.parametrize(("version", "unnamed"), [("2022.4.2", "None"), ("2023.4.4", ""), ("2024.2.3", "")])
-def test_names_that_csv_cannot_hold_come_out_right(recorded: Path, version: str, unnamed: str) -> None:
+@pytest.mark.parametrize(
+    ("version", "unnamed"), [("2022.4.2", "None"), ("2023.4.4", ""), ("2024.2.3", "")]
+)
+def test_names_that_csv_cannot_hold_come_out_right(
+    recorded: Path, version: str, unnamed: str
+) -> None:
     text = (recorded / "names" / f"nvtx_sum_{version}.csv").read_bytes().decode()
     rows = parse_report(text, name=ReportName.NVTX_SUM, source=version)
     assert [row.range for row in rows] == [
-        *("step", "data_load", "backward", "h2d", "a,b", "tab\tx", 'quote",comma', "forward", 'say "hi"', "semi;colon"),
-        *("optimizer", "  padded  ", unnamed, "multi\nline", "back\\slash", "", "=cmd()", "ünïcode→", "123"),
+        *(
+            "step",
+            "data_load",
+            "backward",
+            "h2d",
+            "a,b",
+            "tab\tx",
+            'quote",comma',
+            "forward",
+            'say "hi"',
+            "semi;colon",
+        ),
+        *(
+            "optimizer",
+            "  padded  ",
+            unnamed,
+            "multi\nline",
+            "back\\slash",
+            "",
+            "=cmd()",
+            "ünïcode→",
+            "123",
+        ),
     ]
     assert sum(row.total_ns for row in rows) == 290_872_099

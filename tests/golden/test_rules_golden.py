@@ -14,8 +14,8 @@ from perfgate.model.findings import Finding, Findings, PlacedFinding, Placing, R
 from perfgate.model.metric import Metric
 from perfgate.model.sample import ProcessSample
 from perfgate.model.timeline import Timeline
-from perfgate.nsys.export.timeline import read_timeline
-from perfgate.nsys.rules import OLD_NAMES, parse_rule
+from perfgate.profilers.nsys.export.timeline import read_timeline
+from perfgate.profilers.nsys.rules import OLD_NAMES, parse_rule
 
 VERSIONS = ("2022.4.2", "2023.4.4", "2024.2.3")
 
@@ -23,7 +23,11 @@ VERSIONS = ("2022.4.2", "2023.4.4", "2024.2.3")
 def recorded_rows(folder: Path, rule: RuleName) -> tuple[Finding, ...]:
     """One rule's rows, under the name that this version gave it; a rule without a file found nothing."""
     file = folder / f"{OLD_NAMES[rule] if folder.name.endswith('2022.4.2') else rule}.csv"
-    return parse_rule(file.read_bytes().decode(), rule=rule, source=file.name) if file.is_file() else ()
+    return (
+        parse_rule(file.read_bytes().decode(), rule=rule, source=file.name)
+        if file.is_file()
+        else ()
+    )
 
 
 def findings_of(recorded: Path, name: str) -> Findings:
@@ -40,7 +44,11 @@ def timeline_of(recorded: Path, name: str, tmp_path: Path) -> Timeline:
 
 def gaps_of(sample: ProcessSample) -> dict[str, float]:
     """gap_ms by range."""
-    return {row.name: row.values[Metric.GAP_MS] for row in sample.ranges if row.values.get(Metric.GAP_MS)}
+    return {
+        row.name: row.values[Metric.GAP_MS]
+        for row in sample.ranges
+        if row.values.get(Metric.GAP_MS)
+    }
 
 
 def rows_of(placing: Placing, rule: RuleName) -> list[PlacedFinding]:
@@ -54,7 +62,9 @@ def rows_of(placing: Placing, rule: RuleName) -> list[PlacedFinding]:
 @pytest.mark.parametrize("version", VERSIONS)
 def test_findings_of_every_version_are_the_same(recorded: Path, version: str) -> None:
     found = findings_of(recorded, f"mlp-{version}")
-    assert {rule: len(rows) for rule, rows in found.rows.items() if rule is not RuleName.GPU_GAPS} == {
+    assert {
+        rule: len(rows) for rule, rows in found.rows.items() if rule is not RuleName.GPU_GAPS
+    } == {
         RuleName.CUDA_MEMCPY_ASYNC: 20,
         RuleName.CUDA_MEMCPY_SYNC: 0,
         RuleName.CUDA_MEMSET_SYNC: 0,
@@ -72,7 +82,9 @@ def test_findings_of_every_version_are_the_same(recorded: Path, version: str) ->
         source="Pageable",
         target="Device",
     )
-    assert sum(row.duration_ns for row in found.rows[RuleName.CUDA_MEMCPY_ASYNC]) == 8_406_075  # all of h2d
+    assert (
+        sum(row.duration_ns for row in found.rows[RuleName.CUDA_MEMCPY_ASYNC]) == 8_406_075
+    )  # all of h2d
     assert found.rows[RuleName.CUDA_API_SYNC][0] == Finding(
         rule=RuleName.CUDA_API_SYNC,
         start_ns=152_480_085,
@@ -91,7 +103,9 @@ def test_findings_of_every_version_are_the_same(recorded: Path, version: str) ->
     )
     long = [row for row in found.rows[RuleName.GPU_GAPS] if row.duration_ns > 1_000_000]
     assert len(long) == 19
-    assert long[0] == Finding(rule=RuleName.GPU_GAPS, start_ns=16_559_223, duration_ns=2_634_815, pid=548, device=0)
+    assert long[0] == Finding(
+        rule=RuleName.GPU_GAPS, start_ns=16_559_223, duration_ns=2_634_815, pid=548, device=0
+    )
     assert sum(row.duration_ns for row in long) == 45_133_391
 
 
@@ -107,7 +121,9 @@ def test_every_version_says_the_same_row_by_row(recorded: Path, version: str) ->
 
 def test_the_columns_of_another_rule_are_not_known(recorded: Path) -> None:
     text = (recorded / "rules" / "mlp-2024.2.3" / "gpu_gaps.csv").read_text(encoding="utf-8")
-    with pytest.raises(LayoutUnknown, match=r"cuda_api_sync has columns that perfgate does not know: Row#,Duration"):
+    with pytest.raises(
+        LayoutUnknown, match=r"cuda_api_sync has columns that perfgate does not know: Row#,Duration"
+    ):
         parse_rule(text, rule=RuleName.CUDA_API_SYNC, source="gpu_gaps.csv")
 
 
@@ -122,13 +138,22 @@ def test_the_findings_of_an_eager_loop_by_range(recorded: Path, tmp_path: Path) 
     assert (process.pid, process.steps, process.remarks, placing.elsewhere) == (548, 20, (), {})
     assert rows_of(placing, RuleName.CUDA_MEMCPY_ASYNC) == [
         PlacedFinding(
-            rule=RuleName.CUDA_MEMCPY_ASYNC, range="h2d", count=1.0, ms=8.406075 / 20, bytes=8_388_608.0, steps=20
+            rule=RuleName.CUDA_MEMCPY_ASYNC,
+            range="h2d",
+            count=1.0,
+            ms=8.406075 / 20,
+            bytes=8_388_608.0,
+            steps=20,
         )
     ]
     assert sample.values[Metric.PAGEABLE_COPIES] == 1.0
     (synchronised,) = rows_of(placing, RuleName.CUDA_API_SYNC)
     (theirs,) = sample.syncs
-    assert (synchronised.range, synchronised.count, synchronised.steps) == (theirs.range, theirs.count, 20)
+    assert (synchronised.range, synchronised.count, synchronised.steps) == (
+        theirs.range,
+        theirs.count,
+        20,
+    )
     assert synchronised.ms == pytest.approx(theirs.cpu_ms)
     # cudaDeviceSynchronize after the last step
     assert process.outside[RuleName.CUDA_API_SYNC] == 1
@@ -137,7 +162,10 @@ def test_the_findings_of_an_eager_loop_by_range(recorded: Path, tmp_path: Path) 
 def test_all_gaps_of_a_capture_make_gap_ms_range_by_range(recorded: Path, tmp_path: Path) -> None:
     timeline = timeline_of(recorded, "mlp-h200-nsys2024.2.3", tmp_path)
     (sample,) = measure(timeline, step="step", steps=20)
-    rows = rows_of(place(findings_of(recorded, "mlp-2024.2.3"), timeline, step="step", steps=20), RuleName.GPU_GAPS)
+    rows = rows_of(
+        place(findings_of(recorded, "mlp-2024.2.3"), timeline, step="step", steps=20),
+        RuleName.GPU_GAPS,
+    )
     assert {row.range: row.ms for row in rows} == pytest.approx(gaps_of(sample))
     assert [(row.range, round(row.count * 18), row.steps) for row in rows] == [
         # One gap before each of what a range launches, and what the GPU waits for the CPU in the others.
@@ -150,7 +178,9 @@ def test_all_gaps_of_a_capture_make_gap_ms_range_by_range(recorded: Path, tmp_pa
     ]
 
 
-def test_gaps_of_two_ranks_that_both_say_device_0_are_of_two_gpus(recorded: Path, tmp_path: Path) -> None:
+def test_gaps_of_two_ranks_that_both_say_device_0_are_of_two_gpus(
+    recorded: Path, tmp_path: Path
+) -> None:
     timeline = timeline_of(recorded, "two-ranks-h200-nsys2025.3", tmp_path)
     found = findings_of(recorded, "two-ranks-2024.2.3")
     assert {row.device for row in found.rows[RuleName.GPU_GAPS]} == {0}
@@ -182,11 +212,16 @@ def test_gaps_of_one_process_on_two_gpus_are_placed_on_each(recorded: Path, tmp_
     timeline = timeline_of(recorded, "two-gpus-h200-nsys2025.3", tmp_path)
     (sample,) = measure(timeline, step=r"Step \d+ Start", is_pattern=True, steps=20)
     (process,) = place(
-        findings_of(recorded, "two-gpus-2024.2.3"), timeline, step=r"Step \d+ Start", is_pattern=True, steps=20
+        findings_of(recorded, "two-gpus-2024.2.3"),
+        timeline,
+        step=r"Step \d+ Start",
+        is_pattern=True,
+        steps=20,
     ).processes
     typical_steps = sample.window_ms / sample.values[Metric.STEP_MS]
     assert [
-        (row.rule, row.range, round(row.count * 18), round(row.ms * typical_steps * 1e6)) for row in process.rows
+        (row.rule, row.range, round(row.count * 18), round(row.ms * typical_steps * 1e6))
+        for row in process.rows
     ] == [(RuleName.GPU_GAPS, "Step # Start", 178, 529_857)]
     assert process.outside == {RuleName.CUDA_API_SYNC: 2, RuleName.GPU_GAPS: 20}
     assert process.remarks == ()

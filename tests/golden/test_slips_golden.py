@@ -18,9 +18,14 @@ from perfgate.model.side import Side
 ROOT = Path(__file__).parents[2]
 DATA = Path("tests/golden/data")
 RECORDS = {
-    path: load(ROOT / path) for path in (DATA / "slips-h200-nsys2025.3.json.xz", DATA / "slips-h100-nsys2025.3.json.xz")
+    path: load(ROOT / path)
+    for path in (DATA / "slips-h200-nsys2025.3.json.xz", DATA / "slips-h100-nsys2025.3.json.xz")
 }
-GATES = {f"{path.name.split('-')[1]}-{gate.slip}": gate for path, gates in RECORDS.items() for gate in gates}
+GATES = {
+    f"{path.name.split('-')[1]}-{gate.slip}": gate
+    for path, gates in RECORDS.items()
+    for gate in gates
+}
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +65,9 @@ def test_the_parts_of_every_change_add_up_to_it(gate: Gate) -> None:
     found = attributions(gate.before, gate.now, gate.metrics)
     assert found
     for one in found:
-        assert sum(part.change for part in one.parts) + one.rest == pytest.approx(one.change, abs=1e-9)
+        assert sum(part.change for part in one.parts) + one.rest == pytest.approx(
+            one.change, abs=1e-9
+        )
 
 
 def test_the_committed_table_is_as_the_gates_are_explained_now() -> None:

@@ -19,9 +19,9 @@ import pytest
 
 from perfgate.metrics.stepview import FEWEST_BARS, StepPlace, step_view, typical_step
 from perfgate.model.stepview import StepView
-from perfgate.nsys.export.scrub import scrub
-from perfgate.nsys.export.timeline import read_timeline
-from perfgate.nsys.export.window import read_window
+from perfgate.profilers.nsys.export.scrub import scrub
+from perfgate.profilers.nsys.export.timeline import read_timeline
+from perfgate.profilers.nsys.export.window import read_window
 
 CAPTURES = {
     "mlp-h200-nsys2024.2.3": ("step", "step", 20),
@@ -40,7 +40,13 @@ OPERATIONS = {
     "CUPTI_ACTIVITY_KIND_MEMSET": "'memset'",
 }
 OF_ANOTHER = re.compile(r" \((of an? \w+ step|of the step \w+|outside the steps)\)\Z")
-TITLES = {"kernel": "", "nccl": " NCCL", "graph": " graphs", "copy": " copies", "memset": " memsets"}
+TITLES = {
+    "kernel": "",
+    "nccl": " NCCL",
+    "graph": " graphs",
+    "copy": " copies",
+    "memset": " memsets",
+}
 PID = "{} >> 24 & 16777215"
 
 
@@ -49,7 +55,10 @@ class Plain:
 
     def __init__(self, path: Path, like: str) -> None:
         self.db = sqlite3.connect(path)
-        tables = {name for (name,) in self.db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+        tables = {
+            name
+            for (name,) in self.db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
+        }
         # A process's own number of a GPU is the physical one where only one process is, or the export says otherwise.
         gpu = (
             f"coalesce((SELECT gpuId FROM TARGET_INFO_CUDA_DEVICE WHERE pid = {PID.format('o.globalPid')} "
@@ -105,7 +114,9 @@ def name(request: pytest.FixtureRequest) -> str:
 
 def unpacked(name: str, folder: Path) -> Path:
     path = folder / f"{name}.sqlite"
-    path.write_bytes(lzma.decompress((Path(__file__).parent / "data" / f"{path.name}.xz").read_bytes()))
+    path.write_bytes(
+        lzma.decompress((Path(__file__).parent / "data" / f"{path.name}.xz").read_bytes())
+    )
     return path
 
 
@@ -132,7 +143,9 @@ def seen(export: Path, name: str, pid: int | None, **options: int) -> tuple[Step
     pattern, _, steps = CAPTURES[name]
     place = typical_step(timeline, step=pattern, is_pattern=True, steps=steps, pid=pid)
     ops = read_window(export, place.start, place.end)
-    return place, step_view(place, timeline, ops, label=name, source=f"kept/{name}.sqlite", **options)
+    return place, step_view(
+        place, timeline, ops, label=name, source=f"kept/{name}.sqlite", **options
+    )
 
 
 def lanes_of(view: StepView) -> dict[tuple[str, str], tuple[int, int]]:
@@ -140,18 +153,25 @@ def lanes_of(view: StepView) -> dict[tuple[str, str], tuple[int, int]]:
     return {
         (lane.title, lane.kind): (
             sum(bar.count for bar in lane.bars),
-            sum(round((bar.length_us if bar.busy_us is None else bar.busy_us) * 1e3) for bar in lane.bars),
+            sum(
+                round((bar.length_us if bar.busy_us is None else bar.busy_us) * 1e3)
+                for bar in lane.bars
+            ),
         )
         for lane in view.lanes
     }
 
 
-def test_the_step_is_the_one_nearest_the_median_period(export: Path, name: str, plain: Plain, pids: list[int]) -> None:
+def test_the_step_is_the_one_nearest_the_median_period(
+    export: Path, name: str, plain: Plain, pids: list[int]
+) -> None:
     medians = {}
     for pid in pids:
         steps = plain.steps(pid)
         assert len(steps) == CAPTURES[name][2]
-        periods = {number: steps[number][3] - steps[number - 1][3] for number in range(2, len(steps))}
+        periods = {
+            number: steps[number][3] - steps[number - 1][3] for number in range(2, len(steps))
+        }
         medians[pid] = middle = median(periods.values())
         nearest = min(periods, key=lambda number: (abs(periods[number] - middle), number))
         place, view = seen(export, name, pid)
@@ -162,7 +182,9 @@ def test_the_step_is_the_one_nearest_the_median_period(export: Path, name: str, 
     assert slowest.process == pids.index(max(pids, key=lambda pid: medians[pid]))
 
 
-def test_streams_and_idle_times_are_those_of_sql(export: Path, name: str, plain: Plain, pids: list[int]) -> None:
+def test_streams_and_idle_times_are_those_of_sql(
+    export: Path, name: str, plain: Plain, pids: list[int]
+) -> None:
     for pid in pids:
         place, view = seen(export, name, pid)
         window = {"begin": place.start, "done": place.end}
@@ -201,7 +223,9 @@ def test_streams_and_idle_times_are_those_of_sql(export: Path, name: str, plain:
         assert sum(count for count, _ in expected.values()) > len(gpus)
 
 
-def test_ranges_are_those_of_sql_by_how_many_hold_them(export: Path, name: str, plain: Plain, pids: list[int]) -> None:
+def test_ranges_are_those_of_sql_by_how_many_hold_them(
+    export: Path, name: str, plain: Plain, pids: list[int]
+) -> None:
     for pid in pids:
         place, view = seen(export, name, pid)
         first, ends, own, _ = plain.steps(pid)[place.index]
@@ -217,20 +241,28 @@ def test_ranges_are_those_of_sql_by_how_many_hold_them(export: Path, name: str, 
             own=own,
             **window,
         )
-        expected = {"CPU": (0, 0)}  # also where the CPU is through with all its ranges before the step begins
+        expected = {
+            "CPU": (0, 0)
+        }  # also where the CPU is through with all its ranges before the step begins
         for tid, depth, count, ns in rows:
             deeper = (f" {depth + 1}" if tid == own else f" ({depth + 1})") if depth else ""
             expected[("CPU" if tid == own else f"CPU thread {tid}") + deeper] = (count, ns)
-        assert {title: sums for (title, kind), sums in lanes_of(view).items() if kind == "range"} == expected
+        assert {
+            title: sums for (title, kind), sums in lanes_of(view).items() if kind == "range"
+        } == expected
         begins = max(first, place.start)
         of_the_step = [
-            (bar.start_us, bar.length_us) for bar in view.lanes[0].bars if OF_ANOTHER.search(bar.name) is None
+            (bar.start_us, bar.length_us)
+            for bar in view.lanes[0].bars
+            if OF_ANOTHER.search(bar.name) is None
         ]
         lies_here = [((begins - place.start) / 1e3, (ends - begins) / 1e3)]
         assert of_the_step == (lies_here if ends > place.start else [])
 
 
-def test_what_other_steps_launched_says_so(export: Path, name: str, plain: Plain, pids: list[int]) -> None:
+def test_what_other_steps_launched_says_so(
+    export: Path, name: str, plain: Plain, pids: list[int]
+) -> None:
     for pid in pids:
         place, view = seen(export, name, pid)
         steps = plain.steps(pid)
@@ -241,12 +273,18 @@ def test_what_other_steps_launched_says_so(export: Path, name: str, plain: Plain
             begin=place.start,
             done=place.end,
         ):
-            of = [number - place.index for number, (start, end, _, _) in enumerate(steps) if start <= at < end]
+            of = [
+                number - place.index
+                for number, (start, end, _, _) in enumerate(steps)
+                if start <= at < end
+            ]
             if not of:
                 expected["outside the steps"] += 1
             elif of[0]:
                 one = {-1: "of the step before", 1: "of the step after"}
-                expected[one.get(of[0], "of an earlier step" if of[0] < 0 else "of a later step")] += 1
+                expected[
+                    one.get(of[0], "of an earlier step" if of[0] < 0 else "of a later step")
+                ] += 1
             else:
                 expected[""] += 1
         found: dict[str, int] = defaultdict(int)
@@ -261,7 +299,9 @@ def test_what_other_steps_launched_says_so(export: Path, name: str, plain: Plain
 def test_few_bars_tell_the_same_sums(export: Path, name: str, pids: list[int]) -> None:
     for pid in pids:
         _, whole = seen(export, name, pid)
-        assert whole.operations == whole.drawn == sum(count for count, _ in lanes_of(whole).values())
+        assert (
+            whole.operations == whole.drawn == sum(count for count, _ in lanes_of(whole).values())
+        )
         most = max(FEWEST_BARS, len(whole.lanes), whole.operations // 2)
         _, view = seen(export, name, pid, most_bars=most)
         assert lanes_of(view) == lanes_of(whole)
@@ -278,12 +318,16 @@ def test_the_whole_view_of_one_small_capture(tmp_path: Path) -> None:
     name = "driver-only-h200-nsys2025.3"
     _, view = seen(unpacked(name, tmp_path), name, None)
     lanes = [
-        (lane.title, [(bar.start_us, round(bar.length_us, 3), bar.name) for bar in lane.bars]) for lane in view.lanes
+        (lane.title, [(bar.start_us, round(bar.length_us, 3), bar.name) for bar in lane.bars])
+        for lane in view.lanes
     ]
     assert lanes == [
         ("CPU", [(11.401, 399.842, "step 9")]),
         ("GPU 0 stream 7", [(304.023, 101.6, "spin")]),
-        ("GPU 0 stream 7 copies", [(80.983, 214.432, "CUDA memcpy Host-to-Device, pageable, 4194304 bytes")]),
+        (
+            "GPU 0 stream 7 copies",
+            [(80.983, 214.432, "CUDA memcpy Host-to-Device, pageable, 4194304 bytes")],
+        ),
         ("GPU 0 idle", [(0, 80.983, "idle"), (295.415, 8.608, "idle"), (405.623, 5.62, "idle")]),
     ]
     assert (view.label, view.source) == (name, f"kept/{name}.sqlite")

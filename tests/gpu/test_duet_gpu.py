@@ -56,7 +56,9 @@ def launches(steps):
 
 def git(root: Path, *words: str) -> str:
     identity = ("-c", "user.name=Ada", "-c", "user.email=ada@example.org")
-    done = subprocess.run(["git", *identity, *words], cwd=root, check=True, capture_output=True, text=True)
+    done = subprocess.run(
+        ["git", *identity, *words], cwd=root, check=True, capture_output=True, text=True
+    )
     return done.stdout.strip()
 
 
@@ -98,7 +100,11 @@ def test_one_percent_more_gpu_time_is_shown_by_a_duet(project: Path) -> None:
         slower = gate(project, *MLP)
     finally:
         loops.write_text(text)
-    assert (slower.status, slower.verdict["outcome"], slower.verdict["stage"]) == (1, "REGRESSED", "duet")
+    assert (slower.status, slower.verdict["outcome"], slower.verdict["stage"]) == (
+        1,
+        "REGRESSED",
+        "duet",
+    )
     # It is half of what step_ms may lose, at which that may be called slower as well.
     assert {"kernel_ms"} <= slower.regressed <= {"kernel_ms", "step_ms"}
     assert git(project, "worktree", "list").count("\n") == 0
@@ -106,7 +112,11 @@ def test_one_percent_more_gpu_time_is_shown_by_a_duet(project: Path) -> None:
 
 def test_unchanged_code_passes_against_its_own_commit(project: Path) -> None:
     unchanged = gate(project, *MLP, "--perfgate-against=HEAD")
-    assert (unchanged.status, unchanged.verdict["outcome"], unchanged.verdict["stage"]) == (0, "PASSED", "duet")
+    assert (unchanged.status, unchanged.verdict["outcome"], unchanged.verdict["stage"]) == (
+        0,
+        "PASSED",
+        "duet",
+    )
     assert unchanged.verdict["duet"]["commit"] == git(project, "rev-parse", "HEAD")
 
 
@@ -132,14 +142,23 @@ def check_interleaved(launching: Path, made: Gate) -> None:
     assert made.verdict["duet"]["pairs"] >= 3
     # Before the pairs, one run of either side is made alone.
     assert made.verdict["duet"]["screen_runs"] == 1
-    assert made.verdict["runs"] == 1 + made.verdict["baseline_runs"] == 1 + made.verdict["duet"]["pairs"]
-    assert any(remark.startswith("Interleaved: both sides took turns") for remark in made.verdict["remarks"])
+    assert (
+        made.verdict["runs"]
+        == 1 + made.verdict["baseline_runs"]
+        == 1 + made.verdict["duet"]["pairs"]
+    )
+    assert any(
+        remark.startswith("Interleaved: both sides took turns")
+        for remark in made.verdict["remarks"]
+    )
     assert not any("left core" in remark for remark in made.verdict["remarks"])
     assert "pair 1 of 3, interleaved" in made.output
     assert git(launching, "worktree", "list").count("\n") == 0
 
 
-def test_an_unchanged_launch_bound_loop_is_not_slower_in_turns_with_itself(launching: Path, unchanged: Gate) -> None:
+def test_an_unchanged_launch_bound_loop_is_not_slower_in_turns_with_itself(
+    launching: Path, unchanged: Gate
+) -> None:
     check_interleaved(launching, unchanged)
     assert unchanged.status == 0
     assert unchanged.verdict["outcome"] in {"PASSED", "INCONCLUSIVE", "IMPROVED"}

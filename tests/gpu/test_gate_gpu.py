@@ -53,7 +53,9 @@ def test_the_unchanged_loop_passes(project: Path) -> None:
         ("stall", {"gap_ms", "step_ms"}),
     ],
 )
-def test_a_planted_slip_is_caught_by_its_metric(project: Path, slip: str, culprits: set[str]) -> None:
+def test_a_planted_slip_is_caught_by_its_metric(
+    project: Path, slip: str, culprits: set[str]
+) -> None:
     slipped = gate_mlp(project, slip)
     assert slipped.ended == (1, "REGRESSED")
     assert culprits <= slipped.regressed
@@ -67,5 +69,7 @@ def test_nothing_kept_holds_the_environment(project: Path) -> None:
         del os.environ["PERFGATE_TEST_MARK"]
     kept = [path for path in (project / ".perfgate").rglob("*") if path.is_file()]
     assert any(path.suffix == ".sqlite" for path in kept)
-    holding = [path for path in kept if re.search(rb"a-mark-that-must-not-leave", path.read_bytes())]
+    holding = [
+        path for path in kept if re.search(rb"a-mark-that-must-not-leave", path.read_bytes())
+    ]
     assert holding == []

@@ -97,7 +97,9 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return blessed_kernel_by_kernel(tmp_path_factory.mktemp("large"), "large_kernels")
 
 
-def test_graphs_make_a_launch_bound_loop_faster_and_without_them_it_is_slower_again(tmp_path: Path) -> None:
+def test_graphs_make_a_launch_bound_loop_faster_and_without_them_it_is_slower_again(
+    tmp_path: Path,
+) -> None:
     project = blessed_kernel_by_kernel(tmp_path, "small_kernels")
     graphs = gate(project, *SMALL, "--perfgate-runs=5", GRAPHS="1")
     assert graphs.ended == (0, "IMPROVED")
@@ -121,6 +123,8 @@ def test_graphs_in_which_kernels_take_as_long_are_no_loss(large: Path) -> None:
 
 
 def test_graphs_in_which_kernels_take_longer_are_a_loss_of_the_step(large: Path) -> None:
-    slower = gate(large, *LARGE, GRAPHS="1", SLEEP_CYCLES="500000")  # 8 % of a 2.9 ms step at 1980 MHz
+    slower = gate(
+        large, *LARGE, GRAPHS="1", SLEEP_CYCLES="500000"
+    )  # 8 % of a 2.9 ms step at 1980 MHz
     assert slower.ended == (1, "REGRESSED")
     assert slower.regressed == {"step_ms"}

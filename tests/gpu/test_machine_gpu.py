@@ -115,7 +115,9 @@ def test_hidden_gpus_are_not_the_workloads() -> None:
 
 def test_a_loop_of_ours_has_a_clock_and_no_neighbour(gpu: Gpu) -> None:
     with Sampler([gpu], run_id="a-run") as sampler:
-        subprocess.run([sys.executable, "-c", LOOP, "3"], env=env_of("a-run", gpu), check=True, timeout=120)
+        subprocess.run(
+            [sys.executable, "-c", LOOP, "3"], env=env_of("a-run", gpu), check=True, timeout=120
+        )
     (found,) = sampler.conditions().gpus
     print(found)  # noqa: T201  (what a real driver says is worth reading in the log)
     assert found.samples >= 10
@@ -152,7 +154,9 @@ def test_a_stranger_that_comes_during_the_run_is_named(gpu: Gpu) -> None:
     assert conditions.complaints == (f"GPU {gpu.uuid} was shared with {found.neighbours[0]}",)
 
 
-def test_a_stranger_that_is_there_already_is_complained_about_before_and_named_after(gpu: Gpu) -> None:
+def test_a_stranger_that_is_there_already_is_complained_about_before_and_named_after(
+    gpu: Gpu,
+) -> None:
     with loop_of_nobody("another-run", gpu) as pid:
         complaint = wait_until_idle([gpu], 0.5)
         with Sampler([gpu], run_id="a-run") as sampler:
@@ -160,7 +164,9 @@ def test_a_stranger_that_is_there_already_is_complained_about_before_and_named_a
     assert complaint is not None
     assert complaint.startswith(f"GPU {gpu.uuid} is in use by ")
     assert f"({pid})" in complaint
-    assert [told.endswith(f" ({pid})") for told in sampler.conditions().gpus[0].neighbours] == [True]
+    assert [told.endswith(f" ({pid})") for told in sampler.conditions().gpus[0].neighbours] == [
+        True
+    ]
 
 
 def test_the_doctor_sees_the_gpu_and_its_trace(gpu: Gpu) -> None:
@@ -169,6 +175,8 @@ def test_the_doctor_sees_the_gpu_and_its_trace(gpu: Gpu) -> None:
     said, tool = check_nsys(None, os.environ)
     if tool is None:
         pytest.skip(f"no nsys: {said.fact}")
-    findings = check_trial(tool, env=os.environ, pass_env=(), python=sys.executable, gpu_expected=True)
+    findings = check_trial(
+        tool, env=os.environ, pass_env=(), python=sys.executable, gpu_expected=True
+    )
     print(findings)  # noqa: T201
     assert {finding.check: finding.ok for finding in findings}["GPU trace"] is True

@@ -14,7 +14,7 @@ import pytest
 from support.gpu import PERFGATE, bless, gate, needs_a_gate, run
 
 from perfgate.model.errors import PerfgateError
-from perfgate.ncu.tool import find_ncu
+from perfgate.views.ncu.tool import find_ncu
 
 pytestmark = [pytest.mark.gpu, pytest.mark.timeout(1200)]
 
@@ -113,5 +113,7 @@ def test_a_kernel_that_is_new_has_figures_of_now_alone(kernels: dict[str, str]) 
 def test_nothing_is_left_behind(project: Path, kernels: dict[str, str]) -> None:
     assert kernels
     assert list((project / ".perfgate").rglob("*.ncu-rep")) == []
-    listed = subprocess.run(["git", "worktree", "list"], cwd=project, check=True, capture_output=True, text=True)
+    listed = subprocess.run(
+        ["git", "worktree", "list"], cwd=project, check=True, capture_output=True, text=True
+    )
     assert len(listed.stdout.splitlines()) == 1

@@ -42,12 +42,17 @@ def gated(project: Path, *, stalled: bool) -> Gate:
     # 14 % of a step of 64 images on a virtual machine, by 7 % of one of 160.
     more = f", --stall-rank=1, --stall-ms={STALL_MS:g}" if stalled else ", --batch=320"
     (project / "workloads" / "ddp.yaml").write_text(YAML.format(ranks=RANKS, more=more))
-    return gate(project, "--perfgate-new=allow", "--perfgate-runs=2", "workloads/ddp.yaml", timeout_s=500)
+    return gate(
+        project, "--perfgate-new=allow", "--perfgate-runs=2", "workloads/ddp.yaml", timeout_s=500
+    )
 
 
 def of_ranks(project: Path) -> list[tuple[int, dict[str, float]]]:
     """Rank and values of each process of the newest kept run."""
-    newest = max((project / ".perfgate" / "results").rglob("result.json"), key=lambda path: path.stat().st_mtime)
+    newest = max(
+        (project / ".perfgate" / "results").rglob("result.json"),
+        key=lambda path: path.stat().st_mtime,
+    )
     run = json.loads(newest.read_text())["runs"][-1]
     return [(process["rank"], process["values"]) for process in run["processes"]]
 
@@ -68,7 +73,10 @@ def test_a_straggler_is_named_although_all_ranks_are_as_slow(project: Path) -> N
     gated(project, stalled=True)
     (_, first), (_, second) = of_ranks(project)
     assert abs(first["step_ms"] - second["step_ms"]) < 0.05 * first["step_ms"]
-    newest = max((project / ".perfgate" / "results").rglob("result.json"), key=lambda path: path.stat().st_mtime)
+    newest = max(
+        (project / ".perfgate" / "results").rglob("result.json"),
+        key=lambda path: path.stat().st_mtime,
+    )
     (_, late) = json.loads(newest.read_text())["verdict"]["ranks"]
     assert late.startswith("rank 1 is late: the other waits ")
     assert "its GPU idles" in late

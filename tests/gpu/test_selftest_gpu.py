@@ -26,16 +26,22 @@ def slug() -> str:
 
 
 @pytest.fixture(scope="module")
-def played(tmp_path_factory: pytest.TempPathFactory) -> tuple[subprocess.CompletedProcess[str], Path]:
+def played(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> tuple[subprocess.CompletedProcess[str], Path]:
     """The selftest, and the folder that it kept."""
     folder = tmp_path_factory.mktemp("elsewhere")
     return run(folder, *PERFGATE, "selftest", "--keep", str(folder / "kept"), timeout_s=900), folder
 
 
-def test_the_gate_works_on_this_runner(played: tuple[subprocess.CompletedProcess[str], Path]) -> None:
+def test_the_gate_works_on_this_runner(
+    played: tuple[subprocess.CompletedProcess[str], Path],
+) -> None:
     done, folder = played
     assert done.returncode == 0
-    rows = [line.split()[0] for line in done.stdout.splitlines() if re.match(r"  (ok|FAIL|-) ", line)]
+    rows = [
+        line.split()[0] for line in done.stdout.splitlines() if re.match(r"  (ok|FAIL|-) ", line)
+    ]
     assert rows == ["ok"] * 6
     assert [path.name for path in folder.iterdir()] == ["kept"]
 

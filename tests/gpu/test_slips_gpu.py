@@ -91,11 +91,17 @@ class Gated:
     @property
     def changes(self) -> Mapping[str, tuple[float | None, float | None]]:
         """Every metric's value in the baseline and now."""
-        return {row["metric"]: (row["baseline"], row["now"]) for row in self.verdict.get("metrics", ())}
+        return {
+            row["metric"]: (row["baseline"], row["now"]) for row in self.verdict.get("metrics", ())
+        }
 
     @property
     def regressed(self) -> tuple[str, ...]:
-        return tuple(row["metric"] for row in self.verdict.get("metrics", ()) if row["outcome"] == "REGRESSED")
+        return tuple(
+            row["metric"]
+            for row in self.verdict.get("metrics", ())
+            if row["outcome"] == "REGRESSED"
+        )
 
     @property
     def problems(self) -> tuple[str, ...]:
@@ -103,7 +109,9 @@ class Gated:
         clean = (1, "NO_BASELINE") if self.is_first else (0, "PASSED")
         expected = clean if self.slip == slips.NONE else (1, "REGRESSED")
         if (self.status, self.outcome) != expected:
-            return (f"{self.outcome} and exit status {self.status}, expected {expected[1]} and {expected[0]}",)
+            return (
+                f"{self.outcome} and exit status {self.status}, expected {expected[1]} and {expected[0]}",
+            )
         if self.slip == slips.NONE:
             return ()
         slip = slips.SLIPS[self.slip]
@@ -116,12 +124,16 @@ class Gated:
         told += [f"{metric} is blamed without cause" for metric in blamed]
         first = next(iter((self.verdict.get("where") or {}).values()), "")
         if not named_first(first, slip.culprit):
-            told.append(f"the first line of the explanation does not name {slip.culprit!r} first: {first!r}")
+            told.append(
+                f"the first line of the explanation does not name {slip.culprit!r} first: {first!r}"
+            )
         before, now = self.changes["kernel_ms"] if slip.share else (None, None)
         if before is not None and now is not None:
             found = (now - before) / self.planted_ms
             if not SLEPT[0] <= found <= SLEPT[1]:
-                told.append(f"kernel_ms rose by {found:.2f} of the {self.planted_ms:.4f} ms that were planted")
+                told.append(
+                    f"kernel_ms rose by {found:.2f} of the {self.planted_ms:.4f} ms that were planted"
+                )
         return tuple(told)
 
     def line(self) -> str:
@@ -210,14 +222,21 @@ class Scratch:
         """All gates, a line each."""
         return "\n".join(gated.line() for gated in self.gates)
 
-    def _gate(self, loop: str, slip: str, *, runs: int, planted_ms: float = 0.0, is_first: bool = False) -> Gated:
+    def _gate(
+        self, loop: str, slip: str, *, runs: int, planted_ms: float = 0.0, is_first: bool = False
+    ) -> Gated:
         document = self.root / "out.json"
         document.unlink(missing_ok=True)
         env = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
         env["SLIP"] = slip
         if planted_ms:
             env["SLIP_CYCLES"] = str(round(planted_ms * self.cycles_per_ms))
-        options = (f"--perfgate-runs={runs}", f"--perfgate-json={document}", "-p", "no:cacheprovider")
+        options = (
+            f"--perfgate-runs={runs}",
+            f"--perfgate-json={document}",
+            "-p",
+            "no:cacheprovider",
+        )
         began = time.monotonic()
         done = subprocess.run(
             [sys.executable, "-m", "pytest", "--perfgate", f"workloads/slips.py::{loop}", *options],
@@ -234,12 +253,18 @@ class Scratch:
         found: Mapping[str, Any] = next(iter(told.get("workloads", ())), {})
         store = Store(self.root, "baselines")
         result = store.results.latest(loop)
-        baseline = None if result is None else store.baselines.load(result.result.machine.slug, loop)
+        baseline = (
+            None if result is None else store.baselines.load(result.result.machine.slug, loop)
+        )
         return Gated(
-            before={} if baseline is None else baseline.breakdown.model_dump(mode="json", exclude_defaults=True),
+            before={}
+            if baseline is None
+            else baseline.breakdown.model_dump(mode="json", exclude_defaults=True),
             now={}
             if result is None
-            else kept(breakdown_of(result.result.runs)).model_dump(mode="json", exclude_defaults=True),
+            else kept(breakdown_of(result.result.runs)).model_dump(
+                mode="json", exclude_defaults=True
+            ),
             loop=loop,
             slip=slip,
             status=done.returncode,
@@ -270,7 +295,9 @@ class Scratch:
 
 
 @pytest.fixture(scope="module")
-def scratch(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scratch]:
+def scratch(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Scratch]:
     """A project whose gates tell of themselves while they go on, whatever pytest captures."""
     capture = request.config.pluginmanager.getplugin("capturemanager")
 
@@ -285,7 +312,9 @@ def scratch(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
 
 
 @pytest.mark.parametrize(("loop", "slip"), CASES, ids=[f"{loop}-{slip}" for loop, slip in CASES])
-def test_a_slip_is_caught_by_its_metrics_alone_and_a_clean_loop_passes(scratch: Scratch, loop: str, slip: str) -> None:
+def test_a_slip_is_caught_by_its_metrics_alone_and_a_clean_loop_passes(
+    scratch: Scratch, loop: str, slip: str
+) -> None:
     gated = scratch.gate(loop, slip)
     print(gated.out)  # noqa: T201  (what the user sees says why)
     assert gated.problems == ()

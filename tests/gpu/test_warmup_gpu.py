@@ -53,14 +53,22 @@ def gated(project: Path, **of_loop: object) -> Gate:
     [{"benchmark": True, "few": 4}, {"compiled": True, "few": 4}],
     ids=["cuDNN tries its algorithms for new shapes", "torch.compile compiles for new shapes"],
 )
-def test_first_time_work_in_the_measured_steps_is_invalid(project: Path, of_loop: dict[str, object]) -> None:
+def test_first_time_work_in_the_measured_steps_is_invalid(
+    project: Path, of_loop: dict[str, object]
+) -> None:
     verdict = gated(project, **of_loop).verdict
     assert verdict["outcome"] == "INVALID"
-    assert "first-time work that belongs in the warm-up; raise warmup by at least" in verdict["reason"]
+    assert (
+        "first-time work that belongs in the warm-up; raise warmup by at least" in verdict["reason"]
+    )
 
 
 @pytest.mark.parametrize(
-    "of_loop", [{"benchmark": True, "few": 4}, {"compiled": True, "few": 4}], ids=["cuDNN", "compile"]
+    "of_loop",
+    [{"benchmark": True, "few": 4}, {"compiled": True, "few": 4}],
+    ids=["cuDNN", "compile"],
 )
-def test_with_a_warmup_that_is_long_enough_it_is_measured(project: Path, of_loop: dict[str, object]) -> None:
+def test_with_a_warmup_that_is_long_enough_it_is_measured(
+    project: Path, of_loop: dict[str, object]
+) -> None:
     assert gated(project, warmup=10, **of_loop).ended == (1, "NO_BASELINE")

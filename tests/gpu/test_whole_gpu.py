@@ -59,7 +59,9 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-def test_an_overlap_that_is_lost_every_third_step_is_a_loss_of_the_mean_alone(project: Path) -> None:
+def test_an_overlap_that_is_lost_every_third_step_is_a_loss_of_the_mean_alone(
+    project: Path,
+) -> None:
     serial = gate(project, SLIP="serial")
     assert serial.ended == (1, "REGRESSED")
     assert serial.regressed == {"step_mean_ms"}
@@ -75,4 +77,6 @@ def test_idle_time_that_faster_kernels_leave_is_no_loss(project: Path) -> None:
     row = faster.row("gap_ms")
     assert (row["outcome"], row["change"] > 0.2) == ("PASSED", True)
     assert "steps take no longer for it" in row["reason"]
-    assert {"kernel_ms"} <= {row["metric"] for row in faster.verdict["metrics"] if row["outcome"] == "IMPROVED"}
+    assert {"kernel_ms"} <= {
+        row["metric"] for row in faster.verdict["metrics"] if row["outcome"] == "IMPROVED"
+    }

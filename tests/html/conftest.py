@@ -26,7 +26,9 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
     program = next((found for name in PROGRAMS if (found := shutil.which(name)) is not None), None)
     if program is None:
         pytest.skip("no Chromium: install one, on Debian by apt-get install -y chromium")
-    pytest.importorskip("websockets", reason="the websockets package is not installed: it is in the extra dev")
+    pytest.importorskip(
+        "websockets", reason="the websockets package is not installed: it is in the extra dev"
+    )
     from support.chromium import Browser
     from websockets.sync.client import connect
 

@@ -44,12 +44,20 @@ def opened(tab: Tab, data: PageData, folder: Path) -> None:
 def far_ahead() -> StepView:
     """A step of a loop whose CPU is done with all steps before the GPU has done the first few."""
     kernels = [
-        Op(start=PERIOD_NS * n + 500_000, end=PERIOD_NS * (n + 1) + 400_000, name="gemm", correlation=n + 1)
+        Op(
+            start=PERIOD_NS * n + 500_000,
+            end=PERIOD_NS * (n + 1) + 400_000,
+            name="gemm",
+            correlation=n + 1,
+        )
         for n in range(12)
     ]
     timeline = build(
         ranges=[Range(start=100_000 * n, end=100_000 * n + 90_000) for n in range(12)],
-        calls=[Call(start=100_000 * n + 50_000, end=100_000 * n + 55_000, correlation=n + 1) for n in range(12)],
+        calls=[
+            Call(start=100_000 * n + 50_000, end=100_000 * n + 55_000, correlation=n + 1)
+            for n in range(12)
+        ],
         kernels=kernels,
     )
     place = typical_step(timeline, step="step")
@@ -91,7 +99,9 @@ def test_no_table_is_cut_off_on_a_phone(tab: Tab, tmp_path: Path, width: int) ->
     tab.size(width, 900, phone=True)
     opened(tab, pages.every_outcome(), tmp_path)
     tab.value("document.querySelectorAll('details').forEach(one => { one.open = true; })")
-    tab.until("[...document.querySelectorAll('#w-transformer td')].every(cell => cell.dataset.is !== undefined)")
+    tab.until(
+        "[...document.querySelectorAll('#w-transformer td')].every(cell => cell.dataset.is !== undefined)"
+    )
     assert json.loads(tab.value(CUT_OFF)) == []
 
 
@@ -100,7 +110,9 @@ def test_no_loss_is_drawn_as_if_it_had_passed(tab: Tab, tmp_path: Path) -> None:
     rows = tuple(row.model_copy(update={"outcome": None}) for row in workload.verdict.metrics)
     verdict = workload.verdict.model_copy(update={"metrics": rows})
     opened(tab, pages.page(workload.model_copy(update={"verdict": verdict})), tmp_path)
-    tab.value("document.querySelector('figure[data-plot=intervals]').scrollIntoView({block: 'center'})")
+    tab.value(
+        "document.querySelector('figure[data-plot=intervals]').scrollIntoView({block: 'center'})"
+    )
     tab.until("document.querySelector('figure[data-plot=intervals]').dataset.drawn === 'yes'")
     marker = "document.querySelector('figure[data-plot=intervals] .canvas').data[1].marker"
     good = tab.value("getComputedStyle(document.documentElement).getPropertyValue('--good').trim()")
@@ -115,6 +127,10 @@ def test_a_step_is_drawn_as_long_as_it_takes(tab: Tab, tmp_path: Path) -> None:
     tab.until(f"document.querySelector('{TIMELINE}') !== null")
     tab.value(f"document.querySelector('{TIMELINE}').scrollIntoView({{block: 'center'}})")
     tab.until(f"document.querySelector('{TIMELINE}').dataset.drawn === 'yes'")
-    low, high = tab.value(f"document.querySelector('{TIMELINE} .canvas').layout.xaxis.range.map(Number)")
+    low, high = tab.value(
+        f"document.querySelector('{TIMELINE} .canvas').layout.xaxis.range.map(Number)"
+    )
     assert (low, pytest.approx(PERIOD_NS / 1e6, rel=0.02)) == (0, high)
-    assert not tab.value(f"document.querySelector('{TIMELINE} figcaption').textContent.includes('baseline')")
+    assert not tab.value(
+        f"document.querySelector('{TIMELINE} figcaption').textContent.includes('baseline')"
+    )

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 from support import gates, pages, records
 
-from perfgate.merging import merge, merged_page
+from perfgate.bless.merge import merge, merged_page
 from perfgate.metrics.stepview import step_view, typical_step
 from perfgate.model.metric import Metric
 from perfgate.model.outcome import Outcome
 from perfgate.model.pagedata import PageData, PageWorkload
 from perfgate.model.stepview import Bar, Lane, StepView
-from perfgate.nsys.export.timeline import read_timeline
-from perfgate.nsys.export.window import read_window
+from perfgate.profilers.nsys.export.timeline import read_timeline
+from perfgate.profilers.nsys.export.window import read_window
 from perfgate.render.html import page_html
 
 if TYPE_CHECKING:
@@ -92,7 +92,9 @@ def show(tab: Tab, figure: str) -> None:
 
 def span(tab: Tab, figure: str = TIMELINE) -> tuple[float, float]:
     """The part of the time axis that a timeline shows."""
-    low, high = tab.value(f"document.querySelector({json.dumps(figure + ' .canvas')}).layout.xaxis.range.map(Number)")
+    low, high = tab.value(
+        f"document.querySelector({json.dumps(figure + ' .canvas')}).layout.xaxis.range.map(Number)"
+    )
     return low, high
 
 
@@ -125,7 +127,12 @@ def test_plots_are_drawn_when_they_come_into_view(tab: Tab, outcomes: str) -> No
     assert tab.value("typeof Plotly") == "undefined"
     for plot in ("intervals", "runs", "timeline", "history"):
         show(tab, f"#w-transformer figure[data-plot={plot}]")
-        assert tab.value(f"document.querySelectorAll('#w-transformer [data-plot={plot}] svg.main-svg').length") > 0
+        assert (
+            tab.value(
+                f"document.querySelectorAll('#w-transformer [data-plot={plot}] svg.main-svg').length"
+            )
+            > 0
+        )
     assert tab.value("document.querySelectorAll('#w-mlp [data-drawn]').length") == 0
     bars = tab.value(
         f"[...document.querySelectorAll('{TIMELINE} .trace.bars')].map(t => t.querySelectorAll('path').length)"
@@ -142,9 +149,17 @@ def test_step_of_a_recorded_capture_is_drawn_whole(tab: Tab, write: Write, tmp_p
     capture.write_bytes(lzma.decompress(RECORDED.read_bytes()))
     timeline = read_timeline(capture)
     place = typical_step(timeline, step="step", is_pattern=False, warmup=0, steps=None)
-    view = step_view(place, timeline, read_window(capture, place.start, place.end), label="step 5", source="mlp.sqlite")
+    view = step_view(
+        place,
+        timeline,
+        read_window(capture, place.start, place.end),
+        label="step 5",
+        source="mlp.sqlite",
+    )
     plain = pages.whole()
-    tab.open(write(pages.page(plain.model_copy(update={"baseline_step": view, "candidate_step": view}))))
+    tab.open(
+        write(pages.page(plain.model_copy(update={"baseline_step": view, "candidate_step": view})))
+    )
     show(tab, TIMELINE)
     bars = tab.value(
         f"[...document.querySelectorAll('{TIMELINE} .trace.bars')].map(t => t.querySelectorAll('path').length)"
@@ -161,7 +176,9 @@ def test_step_of_a_recorded_capture_is_drawn_whole(tab: Tab, write: Write, tmp_p
     colour = tab.value("getComputedStyle(document.documentElement).getPropertyValue('--memset')")
     assert edges == [["rgb(128, 51, 168)", True]] * len(view.lanes[memsets].bars)
     assert colour.strip() == "#8033a8"
-    drawn = tab.value(f"document.querySelector('{TIMELINE} .canvas').data.map(t => t.x.reduce((a, b) => a + b, 0))")
+    drawn = tab.value(
+        f"document.querySelector('{TIMELINE} .canvas').data.map(t => t.x.reduce((a, b) => a + b, 0))"
+    )
     factor = 1000.0 if view.length_us >= 1000 else 1.0
     for ms, lane in zip(drawn, [*view.lanes, *view.lanes], strict=True):
         assert ms == pytest.approx(sum(bar.length_us for bar in lane.bars) / factor, rel=1e-4)
@@ -175,7 +192,9 @@ def test_zoom_and_pan_change_the_axis(drawn: Tab) -> None:
     low, high = span(tab)
     assert (low, high) == pytest.approx((0, 12.4 * 1.005))
     press(tab, TIMELINE, "Zoom in")
-    assert until_span(tab, lambda a, b: b - a < 0.6 * high) == pytest.approx((high / 4, 3 * high / 4))
+    assert until_span(tab, lambda a, b: b - a < 0.6 * high) == pytest.approx(
+        (high / 4, 3 * high / 4)
+    )
     press(tab, TIMELINE, "Later")
     assert until_span(tab, lambda a, _: a > 0.4 * high) == pytest.approx((high / 2, high))
     press(tab, TIMELINE, "Later")  # there is nothing after the step
@@ -231,21 +250,30 @@ def test_colours_change_and_the_zoom_stays(drawn: Tab) -> None:
     zoomed = until_span(tab, lambda a, b: b - a < 7)
     before = tab.value(f"document.querySelector('{TIMELINE} .trace.bars path').style.fill")
     colours(tab, "dark")
-    tab.until(f"document.querySelector('{TIMELINE} .trace.bars path').style.fill !== {json.dumps(before)}")
+    tab.until(
+        f"document.querySelector('{TIMELINE} .trace.bars path').style.fill !== {json.dumps(before)}"
+    )
     assert span(tab) == pytest.approx(zoomed)
     colours(tab, "")
-    tab.until(f"document.querySelector('{TIMELINE} .trace.bars path').style.fill === {json.dumps(before)}")
+    tab.until(
+        f"document.querySelector('{TIMELINE} .trace.bars path').style.fill === {json.dumps(before)}"
+    )
 
 
 def test_metric_of_the_runs_can_be_chosen(drawn: Tab) -> None:
     runs = "#w-transformer figure[data-plot=runs]"
     tab = drawn
     show(tab, runs)
-    assert tab.value(f"document.querySelector('{runs} .xtitle').textContent") == "step_ms, a dot a run, | median"
+    assert (
+        tab.value(f"document.querySelector('{runs} .xtitle').textContent")
+        == "step_ms, a dot a run, | median"
+    )
     tab.value(
         f"(s => {{ s.value = '2'; s.dispatchEvent(new Event('change')); }})(document.querySelector('{runs} select'))"
     )
-    tab.until(f"document.querySelector('{runs} .xtitle').textContent === 'kernel_ms, a dot a run, | median'")
+    tab.until(
+        f"document.querySelector('{runs} .xtitle').textContent === 'kernel_ms, a dot a run, | median'"
+    )
     assert tab.value(f"document.querySelector('{runs} .canvas').data[0].x.length") == 5
 
 
@@ -266,14 +294,21 @@ def test_sorting_changes_the_order_of_rows_and_what_is_left_over_stays_below(dra
     tab.value("it.querySelectorAll('thead button')[3].click()")
     assert tab.value(column) == ["-0.1500", "-0.0750", "-0.0500", "+0.0600", "+0.1000", "+0.3000"]
     tab.value("it.querySelectorAll('thead button')[1].click()")
-    assert tab.value("[...it.tBodies[0].rows].map(r => r.cells[1].textContent)")[-1] == ""  # new: was not there before
+    assert (
+        tab.value("[...it.tBodies[0].rows].map(r => r.cells[1].textContent)")[-1] == ""
+    )  # new: was not there before
     assert tab.value("[...it.querySelectorAll('[aria-sort]')].length") == 1
-    assert tab.value("[...it.tFoot.rows].map(r => r.cells[0].textContent)") == ["(not accounted for)", "all"]
+    assert tab.value("[...it.tFoot.rows].map(r => r.cells[0].textContent)") == [
+        "(not accounted for)",
+        "all",
+    ]
 
 
 def test_filter_by_name_and_outcome(tab: Tab, outcomes: str) -> None:
     lines = "[...document.querySelectorAll('.overview tbody tr:not([hidden]) a')].map(a => a.textContent)"
-    sections = "[...document.querySelectorAll('details.workload')].filter(d => !d.hidden).map(d => d.id)"
+    sections = (
+        "[...document.querySelectorAll('details.workload')].filter(d => !d.hidden).map(d => d.id)"
+    )
     tab.open(outcomes)
     assert tab.value("document.querySelector('#found').textContent") == "8 of 8 workloads shown"
     tab.click("#search")
@@ -293,7 +328,9 @@ def test_link_to_a_workload_opens_it(tab: Tab, outcomes: str) -> None:
     tab.open(f"{outcomes}#w-resnet18_input-pinned")
     tab.until("document.querySelector('#w-resnet18_input-pinned').open")
     tab.until("document.activeElement.localName === 'summary'")
-    top = tab.value("document.querySelector('#w-resnet18_input-pinned').getBoundingClientRect().top")
+    top = tab.value(
+        "document.querySelector('#w-resnet18_input-pinned').getBoundingClientRect().top"
+    )
     assert -5 <= top < 800
 
 
@@ -310,12 +347,16 @@ def merged(label: str = "h200") -> PageData:
 
 def test_a_workload_of_two_gpus_has_two_sections_that_are_drawn(tab: Tab, write: Write) -> None:
     tab.open(write(merged()))
-    assert tab.value("[...document.querySelectorAll('table.overview tbody a')].map(a => a.textContent)") == [
+    assert tab.value(
+        "[...document.querySelectorAll('table.overview tbody a')].map(a => a.textContent)"
+    ) == [
         "transformer on NVIDIA H200",
         "mlp on NVIDIA H200",
         "transformer on NVIDIA H100 80GB HBM3",
     ]
-    assert tab.value("[...document.querySelectorAll('table.gates tbody tr')].map(r => r.cells[3].textContent)") == [
+    assert tab.value(
+        "[...document.querySelectorAll('table.gates tbody tr')].map(r => r.cells[3].textContent)"
+    ) == [
         "shut",
         "open",
     ]
@@ -377,7 +418,9 @@ def test_keyboard_works_everything(tab: Tab, write: Write) -> None:
     tab.until("document.querySelector('#w-other').open")
     tab.value("document.querySelector('.overview thead th:nth-child(2) button').focus()")
     tab.key("Enter")
-    assert tab.value("[...document.querySelectorAll('.overview tbody a')].map(a => a.textContent)") == [
+    assert tab.value(
+        "[...document.querySelectorAll('.overview tbody a')].map(a => a.textContent)"
+    ) == [
         "other",
         "transformer",
     ]
@@ -459,7 +502,10 @@ def test_text_has_contrast_in_light_and_dark(tab: Tab, outcomes: str) -> None:
             colours(tab, chosen)
             found = tab.value(CONTRASTS)
             assert len(found) >= 6
-            assert {pair: ratio for pair, ratio in found.items() if ratio < 4.5} == {}, (scheme, chosen)
+            assert {pair: ratio for pair, ratio in found.items() if ratio < 4.5} == {}, (
+                scheme,
+                chosen,
+            )
             is_dark = (chosen or scheme) == "dark"
             assert any("on 16,20,24" in pair for pair in found) == is_dark
             assert any("on 255,255,255" in pair for pair in found) != is_dark
@@ -502,18 +548,29 @@ HOSTILE: Final = (
 
 def hostile(text: str) -> PageWorkload:
     plain = pages.whole(outcome=Outcome.INCONCLUSIVE)
-    bars = (Bar(start_us=0, length_us=900, name=text), Bar(start_us=900, length_us=50, name=text, count=4, busy_us=40))
+    bars = (
+        Bar(start_us=0, length_us=900, name=text),
+        Bar(start_us=900, length_us=50, name=text, count=4, busy_us=40),
+    )
     lanes = (Lane(title=text, kind="range", bars=bars), Lane(title=text, kind="idle", bars=bars))
     view = StepView(label=text, length_us=1000, lanes=lanes, operations=8, drawn=4, source=text)
     verdict = plain.verdict.model_copy(
-        update={"workload": text, "reason": text, "next_step": text, "where": {Metric.GAP_MS: text}, "remarks": (text,)}
+        update={
+            "workload": text,
+            "reason": text,
+            "next_step": text,
+            "where": {Metric.GAP_MS: text},
+            "remarks": (text,),
+        }
     )
     return plain.model_copy(
         update={
             "verdict": verdict,
             "baseline_step": view,
             "candidate_step": view,
-            "history": tuple(point.model_copy(update={"reason": text, "by": text}) for point in plain.history),
+            "history": tuple(
+                point.model_copy(update={"reason": text, "by": text}) for point in plain.history
+            ),
         }
     )
 
@@ -530,12 +587,17 @@ def test_hostile_names_do_nothing_and_can_be_read(tab: Tab, write: Write) -> Non
         shown = text.replace("\u202e", "\\u202e") if len(text) < 100 else "nnn...nnn"
         assert shown in tab.value(f"document.querySelector('#{identity} h3').textContent")
         assert shown[:60] in tab.value(f"document.querySelector('{timeline} .readout').textContent")
-        drawn = tab.value(f"document.querySelector('{timeline} .hovertext').textContent").replace("\xa0", " ")
+        drawn = tab.value(f"document.querySelector('{timeline} .hovertext').textContent").replace(
+            "\xa0", " "
+        )
         assert shown[:60].replace("nnn...", "nnn") in drawn
         show(tab, f"#{identity} figure[data-plot=history]")
     assert tab.value("window.hit ?? null") is None
     assert (
-        tab.value("document.querySelectorAll('a[href^=javascript], details a, main b, main i, main img').length") == 0
+        tab.value(
+            "document.querySelectorAll('a[href^=javascript], details a, main b, main i, main img').length"
+        )
+        == 0
     )
     ticks = tab.value(
         f"[...document.querySelectorAll('#{identities[3]} [data-plot=timeline] .ytick text')].map(t => t.textContent)"
@@ -545,8 +607,12 @@ def test_hostile_names_do_nothing_and_can_be_read(tab: Tab, write: Write) -> Non
 
 def test_script_that_is_not_the_pages_own_does_not_run(tab: Tab, outcomes: str) -> None:
     tab.open(outcomes)
-    tab.value("document.head.append(Object.assign(document.createElement('script'), {textContent: 'window.hit = 1'}))")
-    tab.value("document.body.insertAdjacentHTML('beforeend', '<img src=x onerror=\"window.hit = 1\">')")
+    tab.value(
+        "document.head.append(Object.assign(document.createElement('script'), {textContent: 'window.hit = 1'}))"
+    )
+    tab.value(
+        "document.body.insertAdjacentHTML('beforeend', '<img src=x onerror=\"window.hit = 1\">')"
+    )
     tab.value("fetch('https://example.org/').catch(error => { window.refused = String(error); })")
     tab.until("window.refused !== undefined")
     assert tab.value("window.hit ?? null") is None
@@ -560,13 +626,17 @@ def test_browser_that_cannot_draw_says_so_and_keeps_the_tables(tab: Tab, outcome
     tab.value("delete window.DecompressionStream")
     tab.value("document.querySelector('#w-transformer figure[data-plot=runs]').scrollIntoView()")
     tab.until("document.querySelector('#w-transformer [data-plot=runs] .trouble') !== null")
-    assert "the table holds its numbers" in tab.value("document.querySelector('.trouble').textContent")
+    assert "the table holds its numbers" in tab.value(
+        "document.querySelector('.trouble').textContent"
+    )
     assert tab.value("document.querySelectorAll('#w-transformer table').length") > 10
     assert "DecompressionStream" in " ".join(tab.problems)
     tab.problems.clear()
 
 
-@pytest.mark.parametrize("data", [pages.page(), pages.page(pages.unmeasured())], ids=["empty", "unmeasured"])
+@pytest.mark.parametrize(
+    "data", [pages.page(), pages.page(pages.unmeasured())], ids=["empty", "unmeasured"]
+)
 def test_page_without_numbers_works(tab: Tab, write: Write, data: PageData) -> None:
     tab.open(write(data))
     assert "GATE SHUT" in tab.value("document.querySelector('.gate').textContent")
@@ -581,7 +651,14 @@ def test_page_without_numbers_works(tab: Tab, write: Write, data: PageData) -> N
 def test_shut_gate_without_a_baseline_is_drawn(tab: Tab, write: Write) -> None:
     rows = tuple(
         row.model_copy(
-            update={"outcome": None, "baseline": None, "change": None, "low": None, "high": None, "budget": None}
+            update={
+                "outcome": None,
+                "baseline": None,
+                "change": None,
+                "low": None,
+                "high": None,
+                "budget": None,
+            }
         )
         for row in pages.rows(Outcome.PASSED)
     )
@@ -596,14 +673,19 @@ def test_shut_gate_without_a_baseline_is_drawn(tab: Tab, write: Write) -> None:
     assert tab.value("document.querySelectorAll('figure').length") == 2
     show(tab, "#w-first figure[data-plot=runs]")
     show(tab, "#w-first figure[data-plot=timeline]")
-    assert tab.value("document.querySelectorAll('#w-first [data-plot=timeline] .trace.bars').length") == 6
+    assert (
+        tab.value("document.querySelectorAll('#w-first [data-plot=timeline] .trace.bars').length")
+        == 6
+    )
 
 
 LOADS_WITHIN_S: Final = 2.0
 MOST_BYTES: Final = 10_000_000
 
 
-def test_hundred_workloads_open_quickly(tab: Tab, write: Write, record_property: Callable[[str, object], None]) -> None:
+def test_hundred_workloads_open_quickly(
+    tab: Tab, write: Write, record_property: Callable[[str, object], None]
+) -> None:
     address = write(pages.hundred(bars=2000))
     size = Path(address.removeprefix("file://")).stat().st_size
     assert size < MOST_BYTES
@@ -624,8 +706,12 @@ def test_hundred_workloads_open_quickly(tab: Tab, write: Write, record_property:
     assert min(one["load"] for one in took) < LOADS_WITHIN_S
     assert min(one["content"] for one in took) < LOADS_WITHIN_S
     assert tab.value("document.querySelectorAll('details.workload').length") == 100
-    figure = tab.value("document.querySelector('details[open] figure[data-plot=timeline]').dataset.of")
+    figure = tab.value(
+        "document.querySelector('details[open] figure[data-plot=timeline]').dataset.of"
+    )
     show(tab, f"#{figure} figure[data-plot=timeline]")
-    drawn = tab.value(f"document.querySelectorAll('#{figure} [data-plot=timeline] .trace.bars path').length")
+    drawn = tab.value(
+        f"document.querySelectorAll('#{figure} [data-plot=timeline] .trace.bars path').length"
+    )
     assert drawn == 2 * pages.step("", bars=2000).drawn
     assert drawn > 3900

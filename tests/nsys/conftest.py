@@ -7,7 +7,7 @@ import os
 import pytest
 
 from perfgate.model.errors import NsysNotFound
-from perfgate.nsys.tool import VARIABLE, NsysTool, find_nsys
+from perfgate.profilers.nsys.tool import VARIABLE, NsysTool, find_nsys
 
 
 @pytest.fixture(scope="session")

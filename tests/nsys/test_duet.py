@@ -14,15 +14,15 @@ import pytest
 from support.repository import Repository
 
 import perfgate
-from perfgate.duet.sides import prove_apart
+from perfgate.execute import Bench, Measured, at_commit, measure_run, outlasting_crashes
+from perfgate.execute.sides import prove_apart
 from perfgate.model.baseline import code_digest
 from perfgate.model.errors import CodeStale, CodeUnproven, PerfgateError, RevisionMissing
 from perfgate.model.machine import Machine
 from perfgate.model.settings import Settings
 from perfgate.model.workload import CaptureMode, CaptureWindow, Workload
-from perfgate.nsys.tool import NsysTool
-from perfgate.running import Bench, Measured, at_commit, measure_run, outlasting_crashes
-from perfgate.workload_file import read_workload_file
+from perfgate.model.workload_file import read_workload_file
+from perfgate.profilers.nsys.tool import NsysTool
 
 pytestmark = pytest.mark.nsys
 
@@ -61,17 +61,32 @@ OLD, NEW = 'WORD = "old"\n', 'WORD = "new"\n'
 
 def function(name: str = "loop", *, file: str = "workloads/loops.py") -> Workload:
     return Workload(
-        id=name, source=file, nodeid=f"{file}::{name}", steps=4, warmup=1, capture=CaptureMode.ALL, timeout_s=60
+        id=name,
+        source=file,
+        nodeid=f"{file}::{name}",
+        steps=4,
+        warmup=1,
+        capture=CaptureMode.ALL,
+        timeout_s=60,
     )
 
 
 def command(*words: str, **more: object) -> Workload:
     """A command that no commit declares in another way: its file is not in the repository."""
-    told = {"id": "train", "source": "/nowhere/train.yaml", "command": words, "steps": 4, "warmup": 0, "step": "step"}
+    told = {
+        "id": "train",
+        "source": "/nowhere/train.yaml",
+        "command": words,
+        "steps": 4,
+        "warmup": 0,
+        "step": "step",
+    }
     return Workload.model_validate(told | {"capture": CaptureMode.ALL} | more)
 
 
-def bench_of(repository: Repository, tool: NsysTool, *, env: Mapping[str, str] | None = None) -> Bench:
+def bench_of(
+    repository: Repository, tool: NsysTool, *, env: Mapping[str, str] | None = None
+) -> Bench:
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     told = {**repository.env, "PATH": path, "PYTHONPATH": str(PERFGATE), **(env or {})}
     ini = repository.root / "pyproject.toml"
@@ -164,7 +179,9 @@ def test_a_command_is_run_with_the_words_and_variables_of_its_commits_own_file(
     script = SCRIPT.replace("import time", "import os, sys, time").replace(
         "core.WORD", 'sys.argv[1], os.environ["LOUD"]'
     )
-    repository.commit({"say.py": script, "workloads/say.yaml": declared.format(word="then", loud="no")})
+    repository.commit(
+        {"say.py": script, "workloads/say.yaml": declared.format(word="then", loud="no")}
+    )
     repository.commit({"workloads/say.yaml": declared.format(word="now", loud="yes")})
     workload = read_workload_file(
         repository.root / "workloads" / "say.yaml", root=repository.root, settings=bench.settings
@@ -183,15 +200,25 @@ def test_options_of_the_project_in_addopts_are_those_of_each_commit(
     bench: Bench, repository: Repository, tmp_path: Path
 ) -> None:
     conftest = 'def pytest_addoption(parser):\n    parser.addoption("--{name}", action="append", default=["default"])\n'
-    loop = LOOP.replace("(steps)", "(steps, request)").replace("core.WORD", 'request.config.getoption("{name}")')
-    for name, addopts in {"then": '"-ra --then a --then=b workloads"', "now": '["--now", "c", "-n", "2"]'}.items():
+    loop = LOOP.replace("(steps)", "(steps, request)").replace(
+        "core.WORD", 'request.config.getoption("{name}")'
+    )
+    for name, addopts in {
+        "then": '"-ra --then a --then=b workloads"',
+        "now": '["--now", "c", "-n", "2"]',
+    }.items():
         said = f"[tool.pytest.ini_options]\naddopts = {addopts}\n"
-        files = {"conftest.py": conftest.format(name=name), "workloads/loops.py": loop.replace("{name}", name)}
+        files = {
+            "conftest.py": conftest.format(name=name),
+            "workloads/loops.py": loop.replace("{name}", name),
+        }
         repository.commit({**files, "pyproject.toml": said})
     bench = replace(bench, pytest_options=(*bench.pytest_options, "-W", "ignore"))
     assert measured(bench, function(), tmp_path / "now")[0] == "proj says ['default', 'c']"
     with at_commit(bench, "HEAD~1") as there:
-        assert measured(there, function(), tmp_path / "then")[0] == "proj says ['default', 'a', 'b']"
+        assert (
+            measured(there, function(), tmp_path / "then")[0] == "proj says ['default', 'a', 'b']"
+        )
 
 
 @pytest.mark.parametrize("repository", ["flat"], indirect=True)
@@ -211,8 +238,13 @@ def test_plugins_and_ini_values_in_addopts_are_those_of_each_commit(
         assert measured(there, function(), tmp_path / "then")[0] == "proj says then!"
 
 
-def refused(bench: Bench, workload: Workload, folder: Path, revision: str = "HEAD~1") -> PerfgateError:
-    with at_commit(bench, revision) as there, pytest.raises((CodeUnproven, RevisionMissing)) as caught:
+def refused(
+    bench: Bench, workload: Workload, folder: Path, revision: str = "HEAD~1"
+) -> PerfgateError:
+    with (
+        at_commit(bench, revision) as there,
+        pytest.raises((CodeUnproven, RevisionMissing)) as caught,
+    ):
         outlasting_crashes(lambda fresh: measure_run(there, workload, fresh(folder)))
     return caught.value
 
@@ -221,7 +253,11 @@ def refused(bench: Bench, workload: Workload, folder: Path, revision: str = "HEA
 @pytest.mark.parametrize(
     ("files", "workload", "why"),
     [
-        ({"workloads/young.py": LOOP}, function(file="workloads/young.py"), "there is no workloads/young.py"),
+        (
+            {"workloads/young.py": LOOP},
+            function(file="workloads/young.py"),
+            "there is no workloads/young.py",
+        ),
         (
             {"workloads/loops.py": LOOP.replace("def loop", "def other")},
             function("other"),
@@ -237,12 +273,21 @@ def refused(bench: Bench, workload: Workload, folder: Path, revision: str = "HEA
             "workloads/loops.py holds no loop[3]",
         ),
         ({"young.py": SCRIPT}, command("python", "young.py"), "there is no young.py"),
-        ({"young/train.py": SCRIPT}, command("python", "train.py", cwd="young"), "there is no folder young"),
+        (
+            {"young/train.py": SCRIPT},
+            command("python", "train.py", cwd="young"),
+            "there is no folder young",
+        ),
     ],
     ids=["file", "function", "parameters", "script", "folder"],
 )
 def test_a_workload_younger_than_the_commit_is_told_from_one_that_fails(
-    bench: Bench, repository: Repository, tmp_path: Path, files: Mapping[str, str], workload: Workload, why: str
+    bench: Bench,
+    repository: Repository,
+    tmp_path: Path,
+    files: Mapping[str, str],
+    workload: Workload,
+    why: str,
 ) -> None:
     repository.commit(files)
     error = refused(bench, workload, tmp_path / "run")
@@ -286,7 +331,9 @@ def test_another_process_than_the_measured_one_proves_nothing(
     sha = repository.commit(files)
     error = refused(bench, command("sh", "run.sh"), tmp_path / "run", "HEAD")
     assert str(error).startswith(f"train at commit {sha[:12]}: process ")
-    assert "which took the steps, did not say what it loaded. A program that is not Python" in str(error)
+    assert "which took the steps, did not say what it loaded. A program that is not Python" in str(
+        error
+    )
 
 
 SPAWNS = """\
@@ -311,7 +358,9 @@ def test_a_child_that_takes_the_steps_is_a_witness_of_its_own(
 
 
 @pytest.mark.parametrize("repository", ["flat"], indirect=True)
-def test_every_process_of_a_run_is_a_witness(bench: Bench, repository: Repository, tmp_path: Path) -> None:
+def test_every_process_of_a_run_is_a_witness(
+    bench: Bench, repository: Repository, tmp_path: Path
+) -> None:
     stray = tmp_path / "project" / "proj"
     launcher = f"""\
 import os, subprocess, sys
@@ -331,7 +380,9 @@ subprocess.run([sys.executable, "-c", code], cwd="/", check=True)
 def test_a_script_that_is_ended_with_its_window_is_still_a_witness(
     bench: Bench, repository: Repository, tmp_path: Path
 ) -> None:
-    repository.commit({"train.py": SCRIPT.replace("range(4)", "range(400)").replace("0.001", "0.05")})
+    repository.commit(
+        {"train.py": SCRIPT.replace("range(4)", "range(400)").replace("0.001", "0.05")}
+    )
     workload = command("python", "train.py", capture=CaptureWindow(delay=1, duration=4))
     with at_commit(bench, "HEAD") as there:
         assert measured(there, workload, tmp_path / "run")[0] == "proj says new"
@@ -384,7 +435,9 @@ def test_a_project_that_is_installed_is_measured_at_its_commit_or_not_at_all(
         shutil.copytree(repository.root / layout, site / "proj")
         info = site / "proj-1.dist-info"
         info.mkdir()
-        (info / "direct_url.json").write_text(f'{{"url": "{repository.root.as_uri()}", "dir_info": {{}}}}')
+        (info / "direct_url.json").write_text(
+            f'{{"url": "{repository.root.as_uri()}", "dir_info": {{}}}}'
+        )
         (info / "RECORD").write_text("proj/__init__.py,,\nproj/core.py,,\n")
     bench = bench_of(repository, nsys_tool, env={"PYTHONPATH": f"{site}:{PERFGATE}"})
     if installed == "copy" and layout != "python/proj":
@@ -408,7 +461,9 @@ def installed_copy(repository: Repository, site: Path, revision: str) -> None:
     info = site / "proj-1.dist-info"
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: proj\nVersion: 1\n")
-    (info / "direct_url.json").write_text(f'{{"url": "{repository.root.as_uri()}", "dir_info": {{}}}}')
+    (info / "direct_url.json").write_text(
+        f'{{"url": "{repository.root.as_uri()}", "dir_info": {{}}}}'
+    )
     (info / "RECORD").write_text("proj/__init__.py,,\nproj/core.py,,\n")
 
 
@@ -436,7 +491,10 @@ def test_a_process_that_a_decorated_workload_starts_is_held_to_the_project_too(
     site = tmp_path / "site-packages"
     child = "import subprocess, sys\nsubprocess.run([sys.executable, '-c', 'import proj.core'], check=True)\n"
     repository.write(
-        {"workloads/loops.py": child + LOOP.replace("from proj import core\n", "").replace("core.WORD", "1")}
+        {
+            "workloads/loops.py": child
+            + LOOP.replace("from proj import core\n", "").replace("core.WORD", "1")
+        }
     )
     installed_copy(repository, site, "HEAD")
     bench = bench_of(repository, nsys_tool, env={"PYTHONPATH": f"{site}:{PERFGATE}"})
@@ -466,7 +524,9 @@ def test_a_fresh_copy_of_the_project_is_measured_as_what_its_commits_checkout_is
 def test_a_script_that_a_decorated_workload_executes_is_its_code(
     bench: Bench, repository: Repository, tmp_path: Path
 ) -> None:
-    loop = LOOP.replace("from proj import core\n", "import runpy\nWORD = runpy.run_path('say.py')['WORD']\n")
+    loop = LOOP.replace(
+        "from proj import core\n", "import runpy\nWORD = runpy.run_path('say.py')['WORD']\n"
+    )
     repository.commit({"workloads/loops.py": loop.replace("core.WORD", "WORD"), "say.py": OLD})
     repository.commit({"say.py": NEW})
     said, of_now = measured(bench, function(), tmp_path / "now")
@@ -474,21 +534,30 @@ def test_a_script_that_a_decorated_workload_executes_is_its_code(
     with at_commit(bench, "HEAD") as there:
         assert measured(there, function(), tmp_path / "there")[1].code == of_now.code
     with at_commit(bench, "HEAD~1") as there:
-        assert measured(there, function(), tmp_path / "then")[1].code["say.py"] != of_now.code["say.py"]
+        assert (
+            measured(there, function(), tmp_path / "then")[1].code["say.py"]
+            != of_now.code["say.py"]
+        )
 
 
-def test_an_editable_installation_of_another_clone_is_not_the_commits_code(nsys_tool: NsysTool, tmp_path: Path) -> None:
+def test_an_editable_installation_of_another_clone_is_not_the_commits_code(
+    nsys_tool: NsysTool, tmp_path: Path
+) -> None:
     """Both sides load the clone's, and the candidate's is equal to it."""
     repository = Repository(tmp_path / "project")
     core = "python/proj/core.py"
     repository.commit({**PROJECT, "python/proj/__init__.py": "", core: OLD})
     repository.commit({core: NEW})
     repository.git("clone", "--quiet", str(repository.top), str(tmp_path / "clone"))
-    bench = bench_of(repository, nsys_tool, env={"PYTHONPATH": f"{tmp_path / 'clone' / 'python'}:{PERFGATE}"})
+    bench = bench_of(
+        repository, nsys_tool, env={"PYTHONPATH": f"{tmp_path / 'clone' / 'python'}:{PERFGATE}"}
+    )
     assert measured(bench, function(), tmp_path / "now")[1].code[core]
     with at_commit(bench, "HEAD") as there:
         assert measured(there, function(), tmp_path / "there")[0] == "proj says new"
-    assert f"(proj.core from {tmp_path / 'clone' / core})" in str(refused(bench, function(), tmp_path / "then"))
+    assert f"(proj.core from {tmp_path / 'clone' / core})" in str(
+        refused(bench, function(), tmp_path / "then")
+    )
 
 
 BY_PATH = """\
@@ -527,7 +596,9 @@ def test_a_variable_that_a_command_declares_leads_into_the_checkout(
     )
     repository.commit({"train.py": script, "proj/core.py": OLD})
     repository.commit({"proj/core.py": NEW})
-    workload = command("python", "train.py", env={"CORE": str(repository.root / "proj" / "core.py")})
+    workload = command(
+        "python", "train.py", env={"CORE": str(repository.root / "proj" / "core.py")}
+    )
     assert measured(bench, workload, tmp_path / "now")[0] == "proj says new"
     with at_commit(bench, "HEAD~1") as there:
         assert measured(there, workload, tmp_path / "then")[0] == "proj says old"
@@ -557,18 +628,26 @@ def test_vendored_code_in_a_folder_named_as_that_of_installed_packages_is_of_its
 ) -> None:
     repository = Repository(tmp_path / "project")
     vendored = "vendor/site-packages"
-    repository.commit({**PROJECT, f"{vendored}/proj/__init__.py": "", f"{vendored}/proj/core.py": OLD})
+    repository.commit(
+        {**PROJECT, f"{vendored}/proj/__init__.py": "", f"{vendored}/proj/core.py": OLD}
+    )
     repository.commit({f"{vendored}/proj/core.py": NEW})
-    bench = bench_of(repository, nsys_tool, env={"PYTHONPATH": f"{repository.root / vendored}:{PERFGATE}"})
+    bench = bench_of(
+        repository, nsys_tool, env={"PYTHONPATH": f"{repository.root / vendored}:{PERFGATE}"}
+    )
     said, of_now = measured(bench, workload, tmp_path / "now")
     assert (said, f"{vendored}/proj/core.py" in of_now.code) == ("proj says new", True)
     with at_commit(bench, "HEAD~1") as there:
         assert measured(there, workload, tmp_path / "then")[0] == "proj says old"
 
 
-def test_without_git_the_code_of_a_command_is_what_its_processes_loaded(nsys_tool: NsysTool, tmp_path: Path) -> None:
+def test_without_git_the_code_of_a_command_is_what_its_processes_loaded(
+    nsys_tool: NsysTool, tmp_path: Path
+) -> None:
     repository = Repository(tmp_path / "project")
-    repository.write({**PROJECT, "run.sh": "exec python train.py\n", "proj/__init__.py": "", "proj/core.py": NEW})
+    repository.write(
+        {**PROJECT, "run.sh": "exec python train.py\n", "proj/__init__.py": "", "proj/core.py": NEW}
+    )
     shutil.rmtree(repository.top / ".git")
     bench = bench_of(repository, nsys_tool, env={"GIT_CEILING_DIRECTORIES": str(tmp_path)})
     _, of_now = measured(bench, command("sh", "run.sh"), tmp_path / "now")
@@ -579,7 +658,10 @@ def test_a_repository_with_a_perfgate_of_its_own_runs_under_the_one_of_the_gate(
     nsys_tool: NsysTool, tmp_path: Path
 ) -> None:
     repository = Repository(tmp_path / "project")
-    package = {"perfgate/__init__.py": "raise SystemExit('another perfgate')\n", "perfgate/plugin.py": ""}
+    package = {
+        "perfgate/__init__.py": "raise SystemExit('another perfgate')\n",
+        "perfgate/plugin.py": "",
+    }
     repository.commit({**PROJECT, **package, "proj/__init__.py": "", "proj/core.py": OLD})
     with at_commit(bench_of(repository, nsys_tool), "HEAD") as there:
         said, of_then = measured(there, function(), tmp_path / "run")
@@ -600,9 +682,15 @@ def test_a_monorepo_is_run_in_its_own_folder_with_its_neighbours_of_that_commit(
         for number, workload in enumerate((function(), COMMAND)):
             said, of_then = measured(there, workload, tmp_path / f"run-{number}")
             assert said == "proj says old"
-            assert workload is COMMAND or of_then.code[library] == hashlib.sha256(OLD.encode()).hexdigest()
+            assert (
+                workload is COMMAND
+                or of_then.code[library] == hashlib.sha256(OLD.encode()).hexdigest()
+            )
     said, of_now = measured(bench_of(repository, nsys_tool, env=env), function(), tmp_path / "now")
-    assert (said, of_now.code[library]) == ("proj says new", hashlib.sha256(NEW.encode()).hexdigest())
+    assert (said, of_now.code[library]) == (
+        "proj says new",
+        hashlib.sha256(NEW.encode()).hexdigest(),
+    )
 
 
 @pytest.mark.parametrize("repository", ["flat"], indirect=True)
@@ -611,6 +699,8 @@ def test_absolute_paths_of_a_command_lead_into_the_checkout(
 ) -> None:
     script = repository.root / "train.py"
     with at_commit(bench, "HEAD~1") as there:
-        said, of_then = measured(there, command("python", str(script), f"--config={script}"), tmp_path / "run")
+        said, of_then = measured(
+            there, command("python", str(script), f"--config={script}"), tmp_path / "run"
+        )
     assert said == "proj says old"
     assert of_then.code["train.py"]

@@ -16,16 +16,26 @@ pytestmark = [pytest.mark.nsys, pytest.mark.behaviour]
 
 def git(project: Project, *words: str) -> str:
     done = subprocess.run(
-        ("git", *IDENTITY, *words), cwd=project.root, check=True, capture_output=True, text=True, timeout=60
+        ("git", *IDENTITY, *words),
+        cwd=project.root,
+        check=True,
+        capture_output=True,
+        text=True,
+        timeout=60,
     )
     return done.stdout.strip()
 
 
-def test_after_a_squash_merge_a_gate_makes_its_pairs(project: Project, real_nsys: Sequence[str]) -> None:
+def test_after_a_squash_merge_a_gate_makes_its_pairs(
+    project: Project, real_nsys: Sequence[str]
+) -> None:
     assert real_nsys
     project.patch.setenv("GIT_CONFIG_GLOBAL", "/dev/null")
     project.write(".gitignore", "__pycache__/\n.perfgate/\n")
-    project.write("pyproject.toml", '[project]\nname = "scratch"\nversion = "1"\n[tool.perfgate]\nduet = "alternate"\n')
+    project.write(
+        "pyproject.toml",
+        '[project]\nname = "scratch"\nversion = "1"\n[tool.perfgate]\nduet = "alternate"\n',
+    )
     project.workload(LOOP)
     git(project, "init", "--quiet", "--initial-branch=main")
     git(project, "add", "--all")

@@ -15,13 +15,22 @@ pytestmark = pytest.mark.nsys
 
 
 @pytest.mark.usefixtures("real_nsys")
-@pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="no torch here: it is in the extra torch")
+@pytest.mark.skipif(
+    importlib.util.find_spec("torch") is None, reason="no torch here: it is in the extra torch"
+)
 def test_the_example_goes_from_no_baseline_to_an_open_gate(project: Project) -> None:
     (project.root / "workloads").rmdir()
-    project.patch.setenv("OMP_NUM_THREADS", "1")  # two threads on two busy cores: 0.4 ms a step, or 24
+    project.patch.setenv(
+        "OMP_NUM_THREADS", "1"
+    )  # two threads on two busy cores: 0.4 ms a step, or 24
 
     def git(*words: str) -> None:
-        subprocess.run(("git", *IDENTITY, *words), cwd=project.root, check=True, env={**os.environ, "HOME": "/"})
+        subprocess.run(
+            ("git", *IDENTITY, *words),
+            cwd=project.root,
+            check=True,
+            env={**os.environ, "HOME": "/"},
+        )
 
     git("init", "--quiet", "--initial-branch=main")
     assert project.perfgate("init").status == 0
@@ -47,7 +56,9 @@ def test_the_example_goes_from_no_baseline_to_an_open_gate(project: Project) -> 
     git("add", "--all")
     git("commit", "--quiet", "-m", "bless: first baseline")
 
-    second = project.run("--perfgate", "--perfgate-budget=step_ms=0.9", "--perfgate-json=second.json", timeout_s=240)
+    second = project.run(
+        "--perfgate", "--perfgate-budget=step_ms=0.9", "--perfgate-json=second.json", timeout_s=240
+    )
     told = json.loads((project.root / "second.json").read_text(encoding="utf-8"))
     (one,) = told["workloads"]
     assert one["verdict"]["outcome"] in {"PASSED", "IMPROVED"}, second.out

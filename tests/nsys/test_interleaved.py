@@ -21,15 +21,30 @@ import pytest
 from support.repository import Repository
 
 import perfgate
+from perfgate.execute import (
+    Bench,
+    Measured,
+    ReferenceFailed,
+    Side,
+    at_commit,
+    measure_pair,
+    outlasting_crashes,
+)
+from perfgate.execute.worker.steps import SETTLING_TURNS
 from perfgate.model.baseline import code_digest
 from perfgate.model.errors import CodeUnproven, PerfgateError, WorkloadFailed, WorkloadTimedOut
 from perfgate.model.machine import Machine
 from perfgate.model.order import RUN_COOKIE, Account
 from perfgate.model.settings import Settings
-from perfgate.model.workload import START_RANGE, STEP_RANGE, WAIT_RANGE, WARMUP_RANGE, CaptureMode, Workload
-from perfgate.nsys.tool import NsysTool
-from perfgate.running import Bench, Measured, ReferenceFailed, Side, at_commit, measure_pair, outlasting_crashes
-from perfgate.worker.steps import SETTLING_TURNS
+from perfgate.model.workload import (
+    START_RANGE,
+    STEP_RANGE,
+    WAIT_RANGE,
+    WARMUP_RANGE,
+    CaptureMode,
+    Workload,
+)
+from perfgate.profilers.nsys.tool import NsysTool
 
 pytestmark = pytest.mark.nsys
 
@@ -104,9 +119,16 @@ class Stage:
     def commit(self, word: str, *, before: str = "pass", work: str = "pass") -> None:
         """Commit a version that says a word, and does something besides, before the loop or in its steps."""
         package = {"proj/__init__.py": "", "proj/core.py": core_of(word, before=before, work=work)}
-        ini = '[project]\nname = "proj"\nversion = "1"\n[tool.pytest.ini_options]\naddopts = "-ra"\n'
+        ini = (
+            '[project]\nname = "proj"\nversion = "1"\n[tool.pytest.ini_options]\naddopts = "-ra"\n'
+        )
         self.repository.commit(
-            {".gitignore": "__pycache__/\n", "pyproject.toml": ini, "workloads/loops.py": LOOP, **package}
+            {
+                ".gitignore": "__pycache__/\n",
+                "pyproject.toml": ini,
+                "workloads/loops.py": LOOP,
+                **package,
+            }
         )
 
     def pair(
@@ -121,7 +143,12 @@ class Stage:
         """Run HEAD~1 and the project in turns."""
         file = "workloads/loops.py"
         workload = Workload(
-            id="loop", source=file, nodeid=f"{file}::loop", steps=4, warmup=WARMUP, capture=CaptureMode.ALL
+            id="loop",
+            source=file,
+            nodeid=f"{file}::loop",
+            steps=4,
+            warmup=WARMUP,
+            capture=CaptureMode.ALL,
         ).model_copy(update={"timeout_s": timeout_s})
         with at_commit(self.bench, "HEAD~1") as there:
 
@@ -161,7 +188,10 @@ class Stage:
         found = []
         for process in psutil.process_iter():
             try:
-                if str(self.folder) in process.environ().get("SPANS", "") and RUN_COOKIE in process.environ():
+                if (
+                    str(self.folder) in process.environ().get("SPANS", "")
+                    and RUN_COOKIE in process.environ()
+                ):
                     found.append(" ".join(process.cmdline()))
             except psutil.Error:
                 continue
@@ -194,13 +224,22 @@ def stage(nsys_tool: NsysTool, tmp_path: Path) -> Stage:
 
 def order_of(first: list[list[int]], second: list[list[int]]) -> list[str]:
     """Whose spans came when, as `name x number` for each row of the same side's; overlaps are an error."""
-    spans = sorted([(began, ended, "a") for _, began, ended in first] + [(b, e, "b") for _, b, e in second])
-    assert all(earlier[1] <= later[0] for earlier, later in itertools.pairwise(spans)), "steps overlap"
-    return [f"{side} x {len(list(row))}" for side, row in itertools.groupby(side for _, _, side in spans)]
+    spans = sorted(
+        [(began, ended, "a") for _, began, ended in first] + [(b, e, "b") for _, b, e in second]
+    )
+    assert all(earlier[1] <= later[0] for earlier, later in itertools.pairwise(spans)), (
+        "steps overlap"
+    )
+    return [
+        f"{side} x {len(list(row))}"
+        for side, row in itertools.groupby(side for _, _, side in spans)
+    ]
 
 
 @pytest.mark.parametrize("begins", SIDES)
-def test_two_commits_take_turns_on_one_core_and_both_captures_hold_all_steps(stage: Stage, begins: Side) -> None:
+def test_two_commits_take_turns_on_one_core_and_both_captures_hold_all_steps(
+    stage: Stage, begins: Side
+) -> None:
     stage.commit("old")
     stage.commit("new")
     reference, candidate = stage.pair(begins=begins)
@@ -226,7 +265,13 @@ def test_two_commits_take_turns_on_one_core_and_both_captures_hold_all_steps(sta
         assert measured.run.remarks == process.remarks
         assert measured.account is not None
         assert (measured.account.turns, measured.account.core) == (WARMUP + 10, CORE)
-        kept = {"capture-0-reports", "capture-0.sqlite", "order.json", "workload.log", "account.json"}
+        kept = {
+            "capture-0-reports",
+            "capture-0.sqlite",
+            "order.json",
+            "workload.log",
+            "account.json",
+        }
         assert {path.name for path in (stage.folder / side).iterdir()} == kept
     assert reference.code.keys() == candidate.code.keys()
     assert code_digest(reference.code) != code_digest(candidate.code)
@@ -272,7 +317,11 @@ NOTE = "OTHERS.append([len(os.sched_getaffinity(other)) for other in (child.pid,
 
 def test_threads_and_children_from_before_the_loop_come_along(stage: Stage) -> None:
     stage.commit("old")
-    stage.commit("new", before=f"pass\n{OTHERS}", work=f"{NOTE}\n    if turn == {WARMUP + 3}: child.communicate(b'')")
+    stage.commit(
+        "new",
+        before=f"pass\n{OTHERS}",
+        work=f"{NOTE}\n    if turn == {WARMUP + 3}: child.communicate(b'')",
+    )
     stage.pair(steps=4)
     alone, both = [1, 1], [len(CORES)] * 2
     free = WARMUP - SETTLING_TURNS
@@ -288,7 +337,10 @@ def test_a_number_of_threads_that_the_user_has_set_is_left(stage: Stage) -> None
 
 
 FAILURES = {
-    "raises": ("if turn == 13: raise ValueError('loss is nan')", "it raised ValueError: loss is nan"),
+    "raises": (
+        "if turn == 13: raise ValueError('loss is nan')",
+        "it raised ValueError: loss is nan",
+    ),
     "exits": ("if turn == 13: sys.exit(3)", "it called sys.exit(3) (exit status 3)"),
     "is gone": (
         "if turn == 13: os._exit(3)",
@@ -327,7 +379,9 @@ def test_a_reference_that_fails_is_told_from_the_candidate(stage: Stage, way: st
     assert stage.running() == []
 
 
-@pytest.mark.parametrize(("side", "before"), [("reference", "raise OSError('no data')"), ("candidate", "os._exit(3)")])
+@pytest.mark.parametrize(
+    ("side", "before"), [("reference", "raise OSError('no data')"), ("candidate", "os._exit(3)")]
+)
 def test_a_side_that_never_comes_to_its_loop_does_not_keep_the_other_waiting(
     stage: Stage, side: Side, before: str
 ) -> None:
@@ -369,18 +423,25 @@ def test_a_core_that_is_not_there_is_told(stage: Stage) -> None:
     stage.commit("new")
     error = failure(stage, core=1023)
     cause = error.error if isinstance(error, ReferenceFailed) else error
-    assert str(cause).startswith("loop: its process cannot be kept on core 1023 (Invalid argument).\n")
+    assert str(cause).startswith(
+        "loop: its process cannot be kept on core 1023 (Invalid argument).\n"
+    )
 
 
-def test_code_from_the_project_itself_is_found_out_in_a_pair_too(stage: Stage, tmp_path: Path) -> None:
+def test_code_from_the_project_itself_is_found_out_in_a_pair_too(
+    stage: Stage, tmp_path: Path
+) -> None:
     stage.commit(
-        "old", before=f"sys.path.insert(0, {str(tmp_path / 'project')!r}); sys.modules.pop('proj'); import proj"
+        "old",
+        before=f"sys.path.insert(0, {str(tmp_path / 'project')!r}); sys.modules.pop('proj'); import proj",
     )
     stage.commit("new")
     error = failure(stage)
     assert isinstance(error, ReferenceFailed)
     assert isinstance(error.error, CodeUnproven)
-    assert "code of the project was loaded from elsewhere (proj from proj/__init__.py)" in str(error)
+    assert "code of the project was loaded from elsewhere (proj from proj/__init__.py)" in str(
+        error
+    )
 
 
 def test_ctrl_c_ends_both_sides(stage: Stage) -> None:

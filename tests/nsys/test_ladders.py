@@ -13,7 +13,7 @@ from benchmarks.ladders.measuring import Nsys
 from benchmarks.ladders.recording import load
 from perfgate.model.metric import Metric
 from perfgate.model.outcome import Outcome
-from perfgate.nsys.tool import NsysTool
+from perfgate.profilers.nsys.tool import NsysTool
 
 pytestmark = pytest.mark.nsys
 
@@ -61,14 +61,26 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, nsys_tool: NsysTool
 
 def run(project: Path, *options: str) -> int:
     return door.main(
-        ["run", str(project / "out.json"), "--project", str(project), "--workload", "data_load_lab", *options]
+        [
+            "run",
+            str(project / "out.json"),
+            "--project",
+            str(project),
+            "--workload",
+            "data_load_lab",
+            *options,
+        ]
     )
 
 
-def test_a_ladder_is_climbed_in_two_goes_and_judged(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_ladder_is_climbed_in_two_goes_and_judged(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert run(project, "--runs", "1") == 0
     assert run(project, "--runs", "3", "--seconds", "120") == 0
-    said = [line.partition(",")[0] for line in capsys.readouterr().out.splitlines() if ": run " in line]
+    said = [
+        line.partition(",")[0] for line in capsys.readouterr().out.splitlines() if ": run " in line
+    ]
     assert said == [
         *("data_load_lab[cpu]: run 1 of 1", "data_load_lab[workers]: run 1 of 1"),
         *("data_load_lab[workers]: run 2 of 3", "data_load_lab[cpu]: run 2 of 3"),
@@ -81,8 +93,14 @@ def test_a_ladder_is_climbed_in_two_goes_and_judged(project: Path, capsys: pytes
     for rung in recording.rungs:
         processes = [process for one in rung.sound for process in one.run.processes]
         assert [process.steps for process in processes] == [8, 8, 8]
-        assert [len(process.periods_ms) for process in processes] == [6, 6, 6]  # between completions, but for the first
-        assert all({top.name for top in one.nvtx_sum} == {"data_load", "forward"} for one in rung.sound)
+        assert [len(process.periods_ms) for process in processes] == [
+            6,
+            6,
+            6,
+        ]  # between completions, but for the first
+        assert all(
+            {top.name for top in one.nvtx_sum} == {"data_load", "forward"} for one in rung.sound
+        )
         assert len({one.code for one in rung.sound}) == 1
     assert [one.nvtx_sum[0].name for one in recording.rungs[0].sound] == ["data_load"] * 3
     (step,) = judge_loop(recording, "data_load_lab")
@@ -93,15 +111,24 @@ def test_a_ladder_is_climbed_in_two_goes_and_judged(project: Path, capsys: pytes
     assert step.up.outcome in (Outcome.IMPROVED, Outcome.INCONCLUSIVE)
     assert step.down.outcome in (Outcome.REGRESSED, Outcome.INCONCLUSIVE)
     if step.down.outcome is Outcome.REGRESSED:
-        assert {row.metric for row in step.down.metrics if row.outcome is Outcome.REGRESSED} == {Metric.STEP_MS}
+        assert {row.metric for row in step.down.metrics if row.outcome is Outcome.REGRESSED} == {
+            Metric.STEP_MS
+        }
         assert (step.finding, step.why) == (Finding.AS_TAUGHT, ())
 
 
-def test_a_rung_that_fails_is_told_and_kept_apart(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_rung_that_fails_is_told_and_kept_apart(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert run(project, "--runs", "1", "--rung", "gpu") == 1
-    assert "data_load_lab[gpu]: failed, it raised RuntimeError: CUDA out of memory" in capsys.readouterr().out
+    assert (
+        "data_load_lab[gpu]: failed, it raised RuntimeError: CUDA out of memory"
+        in capsys.readouterr().out
+    )
     (gpu,) = load(project / "out.json").rungs
-    assert [failure.reason for failure in gpu.failures] == ["it raised RuntimeError: CUDA out of memory"]
+    assert [failure.reason for failure in gpu.failures] == [
+        "it raised RuntimeError: CUDA out of memory"
+    ]
 
 
 def test_a_run_that_takes_longer_than_it_may_leaves_its_rung_out_and_no_other(
@@ -122,7 +149,9 @@ def test_a_run_that_takes_longer_than_it_may_leaves_its_rung_out_and_no_other(
 def test_a_file_that_cannot_be_collected_is_told_in_a_sentence(
     project: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (project / "workloads" / "data_load_lab.py").write_text("raise ValueError('no such rung')\n", encoding="utf-8")
+    (project / "workloads" / "data_load_lab.py").write_text(
+        "raise ValueError('no such rung')\n", encoding="utf-8"
+    )
     assert run(project) == 2
     assert capsys.readouterr().err == (
         "data_load_lab.py: the workloads cannot be collected (ValueError: no such rung).\n"

@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 import perfgate
+from perfgate.execute import Bench, Measured, measure_run, outlasting_crashes
 from perfgate.model.machine import Machine
 from perfgate.model.metric import Metric
 from perfgate.model.settings import Settings
 from perfgate.model.workload import CaptureMode, Workload
-from perfgate.nsys.tool import NsysTool
-from perfgate.running import Bench, Measured, measure_run, outlasting_crashes
+from perfgate.profilers.nsys.tool import NsysTool
 
 pytestmark = pytest.mark.nsys
 
@@ -61,7 +61,9 @@ def before_a_child(steps):
 """
 
 
-@pytest.mark.parametrize(("name", "warmup"), [("behind_others", 2), ("beside_others", 0), ("before_a_child", 2)])
+@pytest.mark.parametrize(
+    ("name", "warmup"), [("behind_others", 2), ("beside_others", 0), ("before_a_child", 2)]
+)
 def test_steps_that_the_project_marks_itself_are_not_measured(
     nsys_tool: NsysTool, tmp_path: Path, name: str, warmup: int
 ) -> None:
@@ -74,13 +76,27 @@ def test_steps_that_the_project_marks_itself_are_not_measured(
         settings=Settings(),
         tool=nsys_tool,
         machine=Machine(),
-        env={**os.environ, "PYTHONPATH": f"{root / 'workloads'}:{Path(perfgate.__file__).parents[1]}"},
+        env={
+            **os.environ,
+            "PYTHONPATH": f"{root / 'workloads'}:{Path(perfgate.__file__).parents[1]}",
+        },
         python=sys.executable,
-        pytest_options=(f"--rootdir={root}", "--import-mode=importlib", "-c", str(root / "pyproject.toml")),
+        pytest_options=(
+            f"--rootdir={root}",
+            "--import-mode=importlib",
+            "-c",
+            str(root / "pyproject.toml"),
+        ),
     )
     file = "workloads/loops.py"
     workload = Workload(
-        id=name, source=file, nodeid=f"{file}::{name}", steps=6, warmup=warmup, capture=CaptureMode.ALL, timeout_s=60
+        id=name,
+        source=file,
+        nodeid=f"{file}::{name}",
+        steps=6,
+        warmup=warmup,
+        capture=CaptureMode.ALL,
+        timeout_s=60,
     )
 
     def make(_fresh: Callable[[Path], Path]) -> Measured:
@@ -92,4 +108,6 @@ def test_steps_that_the_project_marks_itself_are_not_measured(
     assert process.steps == 6
     assert process.values[Metric.STEP_MS] >= 20
     assert run.complaints == ()
-    assert not any("threads hold steps" in remark or "were declared" in remark for remark in run.remarks)
+    assert not any(
+        "threads hold steps" in remark or "were declared" in remark for remark in run.remarks
+    )

@@ -11,10 +11,10 @@ from support.exports import Copy, Domain, Kernel, Memset, Range, Row, execute, w
 
 from perfgate.metrics.reconcile import contradictions
 from perfgate.model.workload import CaptureMode
-from perfgate.nsys.environment import withhold_secrets
-from perfgate.nsys.export.timeline import read_timeline
-from perfgate.nsys.profile import ProfileSpec, profile, run_reports
-from perfgate.nsys.tool import NsysTool
+from perfgate.profilers.nsys.environment import withhold_secrets
+from perfgate.profilers.nsys.export.timeline import read_timeline
+from perfgate.profilers.nsys.profile import ProfileSpec, profile, run_reports
+from perfgate.profilers.nsys.tool import NsysTool
 
 pytestmark = pytest.mark.nsys
 
@@ -42,7 +42,9 @@ LABELS = tuple(
 )
 
 
-def test_a_domain_that_several_threads_created_is_no_contradiction(nsys_tool: NsysTool, tmp_path: Path) -> None:
+def test_a_domain_that_several_threads_created_is_no_contradiction(
+    nsys_tool: NsysTool, tmp_path: Path
+) -> None:
     (tmp_path / "workload.py").write_text(TWO_LOADERS)
     kept, _ = withhold_secrets(os.environ, ())
     spec = ProfileSpec(
@@ -85,7 +87,9 @@ def test_domains_are_counted_as_the_script_joins_them(nsys_tool: NsysTool, tmp_p
     assert contradictions(timeline, reports) == ()
 
 
-def test_operations_that_took_no_time_have_no_share_of_it(nsys_tool: NsysTool, tmp_path: Path) -> None:
+def test_operations_that_took_no_time_have_no_share_of_it(
+    nsys_tool: NsysTool, tmp_path: Path
+) -> None:
     path = write_export(
         tmp_path / "run.sqlite",
         Kernel("gemm", 0, 0),

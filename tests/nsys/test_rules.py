@@ -11,9 +11,9 @@ import pytest
 
 from perfgate.model.errors import CaptureUnreadable
 from perfgate.model.findings import Findings, RuleName
-from perfgate.nsys import rules
-from perfgate.nsys.rules import parse_rule, run_rules
-from perfgate.nsys.tool import NsysTool
+from perfgate.profilers.nsys import rules
+from perfgate.profilers.nsys.rules import parse_rule, run_rules
+from perfgate.profilers.nsys.tool import NsysTool
 
 pytestmark = pytest.mark.nsys
 
@@ -45,7 +45,12 @@ def recorded(name: str, rule: RuleName) -> bytes:
 
 
 def test_the_rules_find_what_was_recorded(found: Findings) -> None:
-    for rule in (RuleName.CUDA_MEMCPY_ASYNC, RuleName.CUDA_API_SYNC, RuleName.GPU_GAPS, RuleName.GPU_TIME_UTIL):
+    for rule in (
+        RuleName.CUDA_MEMCPY_ASYNC,
+        RuleName.CUDA_API_SYNC,
+        RuleName.GPU_GAPS,
+        RuleName.GPU_TIME_UTIL,
+    ):
         expected = parse_rule(recorded("mlp-2024.2.3", rule).decode(), rule=rule, source="recorded")
         assert found.rows[rule] == expected
     assert (found.skipped, found.cut) == ({}, {})
@@ -69,9 +74,13 @@ def test_a_rule_without_its_data_is_skipped_with_nsyss_reason_and_not_its_neighb
     nsys_tool: NsysTool, tmp_path: Path
 ) -> None:
     # The two rules before it find nothing, so that nsys prints all three on one line.
-    found = run_rules(nsys_tool, unpacked("driver-only-h200-nsys2025.3", tmp_path), tmp_path / "rules")
+    found = run_rules(
+        nsys_tool, unpacked("driver-only-h200-nsys2025.3", tmp_path), tmp_path / "rules"
+    )
     assert found.skipped == {RuleName.CUDA_MEMSET_SYNC: NO_MEMSETS}
-    assert found.rows[RuleName.CUDA_MEMCPY_ASYNC] == ()  # its pageable copies go through the driver API
+    assert (
+        found.rows[RuleName.CUDA_MEMCPY_ASYNC] == ()
+    )  # its pageable copies go through the driver API
     assert found.rows[RuleName.CUDA_MEMCPY_SYNC] == ()
     assert len(found.rows[RuleName.GPU_GAPS]) == 23
 
@@ -103,17 +112,24 @@ def test_a_rule_with_just_as_many_findings_as_are_read_is_not_cut(
     assert set(found.cut) == {RuleName.CUDA_API_SYNC, RuleName.GPU_GAPS}
 
 
-def test_paths_that_nsys_would_misread_are_read_as_they_are(nsys_tool: NsysTool, mlp: Path, tmp_path: Path) -> None:
+def test_paths_that_nsys_would_misread_are_read_as_they_are(
+    nsys_tool: NsysTool, mlp: Path, tmp_path: Path
+) -> None:
     odd = tmp_path / "50% of] with [what?, #1 \N{LATIN SMALL LETTER U WITH DIAERESIS}"
     odd.mkdir()
     capture = odd / "a capture.sqlite"
     capture.write_bytes(mlp.read_bytes())
     found = run_rules(nsys_tool, capture, odd / "Processing [x")
-    assert (len(found.rows[RuleName.CUDA_API_SYNC]), found.rows[RuleName.CUDA_MEMCPY_SYNC]) == (21, ())
+    assert (len(found.rows[RuleName.CUDA_API_SYNC]), found.rows[RuleName.CUDA_MEMCPY_SYNC]) == (
+        21,
+        (),
+    )
     assert sorted(path.name for path in odd.iterdir()) == ["Processing [x", "a capture.sqlite"]
 
 
-def test_a_capture_that_a_rule_breaks_down_on_is_an_error(nsys_tool: NsysTool, mlp: Path, tmp_path: Path) -> None:
+def test_a_capture_that_a_rule_breaks_down_on_is_an_error(
+    nsys_tool: NsysTool, mlp: Path, tmp_path: Path
+) -> None:
     broken = tmp_path / "broken.sqlite"
     broken.write_bytes(mlp.read_bytes())
     with closing(sqlite3.connect(broken)) as database, database:
@@ -126,7 +142,9 @@ def test_a_capture_that_a_rule_breaks_down_on_is_an_error(nsys_tool: NsysTool, m
         run_rules(nsys_tool, broken, tmp_path / "rules")
 
 
-def test_an_export_without_any_data_is_skipped_by_every_rule(nsys_tool: NsysTool, tmp_path: Path) -> None:
+def test_an_export_without_any_data_is_skipped_by_every_rule(
+    nsys_tool: NsysTool, tmp_path: Path
+) -> None:
     bare = tmp_path / "bare.sqlite"
     with closing(sqlite3.connect(bare)) as database, database:
         database.execute("CREATE TABLE StringIds (id INTEGER PRIMARY KEY, value TEXT)")

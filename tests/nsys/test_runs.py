@@ -15,16 +15,16 @@ from pathlib import Path
 
 import pytest
 
+from perfgate.execute import TRIES
 from perfgate.model.errors import CaptureUnreadable
 from perfgate.model.order import RUN_COOKIE
 from perfgate.model.reports import ReportName
 from perfgate.model.workload import CaptureMode, CaptureWindow
-from perfgate.nsys import profile as nsys_profile
-from perfgate.nsys.environment import withhold_secrets
-from perfgate.nsys.profile import ProfileOutcome, ProfileSpec, export, run_reports
-from perfgate.nsys.tool import NsysTool
-from perfgate.process import processes_of
-from perfgate.running import TRIES
+from perfgate.profilers.nsys import profile as nsys_profile
+from perfgate.profilers.nsys.environment import withhold_secrets
+from perfgate.profilers.nsys.profile import ProfileOutcome, ProfileSpec, export, run_reports
+from perfgate.profilers.nsys.tool import NsysTool
+from perfgate.system.process import processes_of
 
 pytestmark = pytest.mark.nsys
 
@@ -57,7 +57,9 @@ def spec_of(
     )
 
 
-def profile(tool: NsysTool, spec: ProfileSpec, *, on_line: Callable[[str], None] | None = None) -> ProfileOutcome:
+def profile(
+    tool: NsysTool, spec: ProfileSpec, *, on_line: Callable[[str], None] | None = None
+) -> ProfileOutcome:
     """Profile, and again where nsys itself broke down."""
     outcome = nsys_profile.profile(tool, spec, on_line=on_line)
     for _ in range(TRIES - 1):
@@ -71,7 +73,9 @@ def profile(tool: NsysTool, spec: ProfileSpec, *, on_line: Callable[[str], None]
 def steps_in(sqlite: Path) -> int:
     """Count the closed ranges called step."""
     with closing(sqlite3.connect(f"{sqlite.as_uri()}?mode=ro", uri=True)) as database:
-        if not database.execute("SELECT 1 FROM sqlite_master WHERE name = 'NVTX_EVENTS'").fetchone():
+        if not database.execute(
+            "SELECT 1 FROM sqlite_master WHERE name = 'NVTX_EVENTS'"
+        ).fetchone():
             return 0
         (count,) = database.execute(
             "SELECT count(*) FROM NVTX_EVENTS LEFT JOIN StringIds ON StringIds.id = NVTX_EVENTS.textId "
@@ -127,7 +131,9 @@ def test_its_capture_can_be_exported_again_under_a_name_nsys_would_misread(
     assert sorted(path.name for path in tmp_path.iterdir()) == ["100%p, out?#", rep.name]
 
 
-def test_half_a_capture_is_refused(nsys_tool: NsysTool, good: ProfileOutcome, tmp_path: Path) -> None:
+def test_half_a_capture_is_refused(
+    nsys_tool: NsysTool, good: ProfileOutcome, tmp_path: Path
+) -> None:
     rep = tmp_path / "half.nsys-rep"
     content = good.captures[0].rep.read_bytes()
     rep.write_bytes(content[: len(content) // 2])
@@ -136,26 +142,34 @@ def test_half_a_capture_is_refused(nsys_tool: NsysTool, good: ProfileOutcome, tm
     assert list(tmp_path.iterdir()) == [rep]
 
 
-def test_a_script_that_exits_3_passes_its_status_on_beside_its_capture(nsys_tool: NsysTool, tmp_path: Path) -> None:
+def test_a_script_that_exits_3_passes_its_status_on_beside_its_capture(
+    nsys_tool: NsysTool, tmp_path: Path
+) -> None:
     outcome = profile(nsys_tool, spec_of(f"{FIVE_STEPS}raise SystemExit(3)", tmp_path / "run"))
     assert (outcome.exit_status, outcome.signal) == (3, None)
     assert steps_in(outcome.captures[0].sqlite) == 5
 
 
 def test_a_script_that_raises_shows_its_traceback_last(nsys_tool: NsysTool, tmp_path: Path) -> None:
-    outcome = profile(nsys_tool, spec_of(f"{FIVE_STEPS}raise ValueError('loss is nan')", tmp_path / "run"))
+    outcome = profile(
+        nsys_tool, spec_of(f"{FIVE_STEPS}raise ValueError('loss is nan')", tmp_path / "run")
+    )
     assert outcome.exit_status == 1
     assert outcome.tail[-1] == "ValueError: loss is nan"
 
 
-def test_a_script_that_is_killed_is_named_by_its_signal(nsys_tool: NsysTool, tmp_path: Path) -> None:
+def test_a_script_that_is_killed_is_named_by_its_signal(
+    nsys_tool: NsysTool, tmp_path: Path
+) -> None:
     code = f"{FIVE_STEPS}\nimport os, signal\nos.kill(os.getpid(), signal.SIGKILL)"
     outcome = profile(nsys_tool, spec_of(code, tmp_path / "run"))
     assert (outcome.exit_status, outcome.signal) == (137, "SIGKILL")
     assert outcome.tail == ("all steps done",)
 
 
-def test_a_script_that_hangs_is_ended_and_nothing_is_left_running(nsys_tool: NsysTool, tmp_path: Path) -> None:
+def test_a_script_that_hangs_is_ended_and_nothing_is_left_running(
+    nsys_tool: NsysTool, tmp_path: Path
+) -> None:
     code = f"{FIVE_STEPS}\nimport subprocess\nsubprocess.Popen(['sleep', '60'])\n{PRINT_COOKIE}\ntime.sleep(60)"
     started = time.monotonic()
     outcome = profile(nsys_tool, spec_of(code, tmp_path / "run", timeout_s=5.0))
@@ -163,12 +177,16 @@ def test_a_script_that_hangs_is_ended_and_nothing_is_left_running(nsys_tool: Nsy
     assert outcome.timed_out
     assert (outcome.captures, outcome.exit_status) == ((), None)
     assert outcome.problem is not None
-    assert outcome.problem.startswith("The workload did not end within 5 s, so it was ended with all that it had")
+    assert outcome.problem.startswith(
+        "The workload did not end within 5 s, so it was ended with all that it had"
+    )
     assert outcome.tail[0] == "all steps done"
     assert left_running(outcome) == []
 
 
-def test_a_child_that_outlives_the_script_does_not_hold_up_the_run(nsys_tool: NsysTool, tmp_path: Path) -> None:
+def test_a_child_that_outlives_the_script_does_not_hold_up_the_run(
+    nsys_tool: NsysTool, tmp_path: Path
+) -> None:
     code = f"{FIVE_STEPS}\nimport subprocess\nsubprocess.Popen(['sleep', '60'], stdout=-3, stderr=-3)\n{PRINT_COOKIE}"
     outcome = profile(nsys_tool, spec_of(code, tmp_path / "run"))
     assert outcome.wall_s < 30.0
@@ -206,7 +224,9 @@ def test_a_capture_range_that_never_opens_is_named(nsys_tool: NsysTool, tmp_path
     )
 
 
-def test_a_window_by_the_clock_holds_some_steps_and_ends_the_run(nsys_tool: NsysTool, tmp_path: Path) -> None:
+def test_a_window_by_the_clock_holds_some_steps_and_ends_the_run(
+    nsys_tool: NsysTool, tmp_path: Path
+) -> None:
     code = f"""{PRINT_COOKIE}
 import nvtx, time
 for number in range(300):
@@ -244,13 +264,19 @@ def test_a_withheld_secret_is_nowhere_in_the_capture(nsys_tool: NsysTool, tmp_pa
 
 
 def test_folders_with_spaces_accents_and_percents_work(nsys_tool: NsysTool, tmp_path: Path) -> None:
-    folder = tmp_path / "m\N{LATIN SMALL LETTER U WITH DIAERESIS} bench[a=b]" / "100%p, why? #2" / "run"
+    folder = (
+        tmp_path / "m\N{LATIN SMALL LETTER U WITH DIAERESIS} bench[a=b]" / "100%p, why? #2" / "run"
+    )
     folder.parent.mkdir(parents=True)
     outcome = profile(nsys_tool, spec_of(FIVE_STEPS, folder))
     assert outcome.problem is None
     [capture] = outcome.captures
     assert capture.sqlite.parent == folder
-    assert sorted(path.name for path in folder.iterdir()) == ["capture.nsys-rep", "capture.sqlite", "nsys.log"]
+    assert sorted(path.name for path in folder.iterdir()) == [
+        "capture.nsys-rep",
+        "capture.sqlite",
+        "nsys.log",
+    ]
     reports = run_reports(nsys_tool, capture.sqlite, folder / "reports")
     assert [row.count for row in reports.nvtx_sum if row.range == "step"] == [5]
 
@@ -264,7 +290,9 @@ def test_a_deep_folder_works(nsys_tool: NsysTool, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("tmpdir", ["/no/such/folder", "/proc", "{tmp}/with space"])
-def test_an_odd_tmpdir_reaches_the_workload_but_not_nsys(nsys_tool: NsysTool, tmp_path: Path, tmpdir: str) -> None:
+def test_an_odd_tmpdir_reaches_the_workload_but_not_nsys(
+    nsys_tool: NsysTool, tmp_path: Path, tmpdir: str
+) -> None:
     odd = tmpdir.format(tmp=tmp_path)
     code = f"{FIVE_STEPS}\nimport os\nprint(os.environ['TMPDIR'])"
     outcome = profile(nsys_tool, spec_of(code, tmp_path / "run", env={**os.environ, "TMPDIR": odd}))
@@ -273,15 +301,22 @@ def test_an_odd_tmpdir_reaches_the_workload_but_not_nsys(nsys_tool: NsysTool, tm
     assert steps_in(outcome.captures[0].sqlite) == 5
 
 
-def test_a_tmpdir_that_nsys_cannot_use_nor_hand_on_is_named(nsys_tool: NsysTool, tmp_path: Path) -> None:
-    outcome = profile(nsys_tool, spec_of(FIVE_STEPS, tmp_path / "run", env={**os.environ, "TMPDIR": "/no/such,folder"}))
+def test_a_tmpdir_that_nsys_cannot_use_nor_hand_on_is_named(
+    nsys_tool: NsysTool, tmp_path: Path
+) -> None:
+    outcome = profile(
+        nsys_tool,
+        spec_of(FIVE_STEPS, tmp_path / "run", env={**os.environ, "TMPDIR": "/no/such,folder"}),
+    )
     assert outcome.exit_status is None
     assert outcome.problem == (
         "nsys cannot use the folder /no/such,folder. Set TMPDIR to one that exists and can be written."
     )
 
 
-def test_a_script_that_nobody_can_start_is_named_before(nsys_tool: NsysTool, tmp_path: Path) -> None:
+def test_a_script_that_nobody_can_start_is_named_before(
+    nsys_tool: NsysTool, tmp_path: Path
+) -> None:
     script = tmp_path / "train.sh"
     script.write_text("echo no first line\n")
     script.chmod(0o755)

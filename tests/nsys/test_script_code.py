@@ -70,7 +70,12 @@ def repository(project: Project, real_nsys: Sequence[str]) -> Project:
 
 def git(project: Project, *words: str) -> str:
     done = subprocess.run(
-        ("git", *IDENTITY, *words), cwd=project.root, check=True, capture_output=True, text=True, timeout=60
+        ("git", *IDENTITY, *words),
+        cwd=project.root,
+        check=True,
+        capture_output=True,
+        text=True,
+        timeout=60,
     )
     return done.stdout.strip()
 
@@ -101,7 +106,8 @@ def bless(project: Project, name: str) -> Baseline:
     made = project.store.baselines.load("no-gpu", name)
     assert made is not None
     earlier = tuple(
-        one.model_copy(update={"measured_at": one.measured_at - timedelta(days=1)}) for one in made.occasions
+        one.model_copy(update={"measured_at": one.measured_at - timedelta(days=1)})
+        for one in made.occasions
     )
     blessing = made.blessing.model_copy(update={"at": made.blessing.at - timedelta(days=1)})
     old = made.model_copy(update={"occasions": earlier, "blessing": blessing})
@@ -164,17 +170,27 @@ COMMANDS = {
 @pytest.mark.parametrize("how", COMMANDS)
 def test_the_code_of_a_command_is_what_it_names_and_loads(repository: Project, how: str) -> None:
     code = gated(repository, script(repository, *COMMANDS[how]))
-    named = {file for word in COMMANDS[how] if (repository.root / word).is_file() for file in (word,)}
+    named = {
+        file for word in COMMANDS[how] if (repository.root / word).is_file() for file in (word,)
+    }
     assert set(code) == {"train.py", "proj/__init__.py", "proj/core.py", "conf.yaml", *named}
 
 
 def test_what_a_fork_loads_is_code(repository: Project) -> None:
     code = gated(repository, script(repository, "python", "forked.py"))
-    assert set(code) == {"forked.py", "train.py", "proj/__init__.py", "proj/core.py", "proj/lazy.py"}
+    assert set(code) == {
+        "forked.py",
+        "train.py",
+        "proj/__init__.py",
+        "proj/core.py",
+        "proj/lazy.py",
+    }
 
 
 @pytest.mark.parametrize("changed", ["proj/core.py", "conf.yaml"])
-def test_an_unrelated_commit_leaves_a_repeat_and_a_related_one_does_not(repository: Project, changed: str) -> None:
+def test_an_unrelated_commit_leaves_a_repeat_and_a_related_one_does_not(
+    repository: Project, changed: str
+) -> None:
     name = script(repository, *COMMANDS["a script"])
     bless(repository, name)
     commit(repository, dict.fromkeys(UNRELATED, "other = 1\n"))
@@ -196,7 +212,9 @@ def test_a_loop_is_the_same_in_this(repository: Project) -> None:
     assert refuses_to_calibrate(repository, name)
 
 
-def test_after_steps_of_which_no_process_said_what_it_loaded_nothing_is_unchanged(repository: Project) -> None:
+def test_after_steps_of_which_no_process_said_what_it_loaded_nothing_is_unchanged(
+    repository: Project,
+) -> None:
     name = script(repository, "bash", "deaf.sh")
     bless(repository, name)
     seen, occasions = add(repository, name)
@@ -208,7 +226,9 @@ def test_after_steps_of_which_no_process_said_what_it_loaded_nothing_is_unchange
 
 
 @pytest.mark.parametrize("words", [("python", "-I", "isolated.py"), ("python", "-S", "bare.py")])
-def test_of_an_interpreter_that_says_nothing_all_files_are_the_code(repository: Project, words: Sequence[str]) -> None:
+def test_of_an_interpreter_that_says_nothing_all_files_are_the_code(
+    repository: Project, words: Sequence[str]
+) -> None:
     here = "import sys\nsys.path[:0] = ['.', *{}]\nimport train\n"
     packages = [path for path in __import__("sys").path if path.endswith("site-packages")]
     repository.write("isolated.py", here.format([]))

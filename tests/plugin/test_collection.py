@@ -69,7 +69,9 @@ def measured(project: Project) -> list[str]:
     return project.measures(records.run())
 
 
-def test_every_parameter_set_is_a_workload_of_its_own(project: Project, measured: list[str]) -> None:
+def test_every_parameter_set_is_a_workload_of_its_own(
+    project: Project, measured: list[str]
+) -> None:
     project.workload(PARAMETRISED)
     assert project.gate().status == 1
     assert dict.fromkeys(measured) == dict.fromkeys(
@@ -77,7 +79,9 @@ def test_every_parameter_set_is_a_workload_of_its_own(project: Project, measured
     )
 
 
-def test_parameters_are_part_of_what_a_baseline_is_for(project: Project, measured: list[str]) -> None:
+def test_parameters_are_part_of_what_a_baseline_is_for(
+    project: Project, measured: list[str]
+) -> None:
     project.workload(PARAMETRISED)
     project.gate("-k", "64-pinned")
     kept = project.store.results.latest("copies[64-pinned]")
@@ -96,8 +100,16 @@ def test_parameters_are_part_of_what_a_baseline_is_for(project: Project, measure
     ("before", "now", "told"),
     [
         ("(4, 64)", "(4, 32)", "parameter value was (4, 64) and is (4, 32)"),
-        ("{'batch': [4]}", "{'batch': [8]}", "parameter value was {'batch': [4]} and is {'batch': [8]}"),
-        ("dtype('torch.half')", "dtype('torch.float')", "parameter value was torch.half and is torch.float"),
+        (
+            "{'batch': [4]}",
+            "{'batch': [8]}",
+            "parameter value was {'batch': [4]} and is {'batch': [8]}",
+        ),
+        (
+            "dtype('torch.half')",
+            "dtype('torch.float')",
+            "parameter value was torch.half and is torch.float",
+        ),
         ("Config(64)", "Config(48)", "parameter value.batch was 64 and is 48"),
         (
             "[Config(2)]",
@@ -113,23 +125,44 @@ def test_parameters_are_part_of_what_a_baseline_is_for(project: Project, measure
         ("Model(batch=1)", "Model(batch=2)", "parameter value.batch was 1 and is 2"),
         ("Size.SMALL", "Size.LARGE", "parameter value was Size.SMALL = 1 and is Size.LARGE = 2"),
         ("{'b', 'a'}", "{'b', 'c'}", "parameter value was set('a', 'b') and is set('b', 'c')"),
-        ("partial(max, 1)", "partial(max, 2)", "parameter value was partial(max, 1, {}) and is partial(max, 2, {})"),
-        ("Path(__file__)", "Path('/a/b.bin')", "parameter value was 'workloads/loops.py' and is 'b.bin'"),
-        ("Fraction(1, 2)", "Fraction(1, 3)", "parameter value was Fraction(1/2) and is Fraction(1/3)"),
-        ("[max, Config]", "[min, Config]", "parameter value was [max, Config] and is [min, Config]"),
+        (
+            "partial(max, 1)",
+            "partial(max, 2)",
+            "parameter value was partial(max, 1, {}) and is partial(max, 2, {})",
+        ),
+        (
+            "Path(__file__)",
+            "Path('/a/b.bin')",
+            "parameter value was 'workloads/loops.py' and is 'b.bin'",
+        ),
+        (
+            "Fraction(1, 2)",
+            "Fraction(1, 3)",
+            "parameter value was Fraction(1/2) and is Fraction(1/3)",
+        ),
+        (
+            "[max, Config]",
+            "[min, Config]",
+            "parameter value was [max, Config] and is [min, Config]",
+        ),
     ],
 )
 def test_a_parameter_whose_id_does_not_tell_it_is_still_part_of_it(
     project: Project, measured: list[str], before: str, now: str, told: str
 ) -> None:
     text = f"{KINDS_OF_VALUES}{LOOP}".replace("loop(steps", "loop(steps, value")
-    text = text.replace("@workload", '@pytest.mark.parametrize("value", [VALUE], ids=["one"])\n@workload')
+    text = text.replace(
+        "@workload", '@pytest.mark.parametrize("value", [VALUE], ids=["one"])\n@workload'
+    )
     project.workload(text.replace("VALUE", before))
     project.gate()
     result = project.store.results.latest("loop[one]")
     assert result is not None
     blessed = project.baseline("loop[one]").model_copy(
-        update={"parameters": result.result.workload.comparable_parameters(), "digest": result.result.workload.digest()}
+        update={
+            "parameters": result.result.workload.comparable_parameters(),
+            "digest": result.result.workload.digest(),
+        }
     )
     project.bless(blessed)
     project.workload(text.replace("VALUE", now))
@@ -139,24 +172,40 @@ def test_a_parameter_whose_id_does_not_tell_it_is_still_part_of_it(
     assert measured
 
 
-def test_a_parameter_that_no_text_tells_is_a_caveat_of_the_verdict(project: Project, measured: list[str]) -> None:
+def test_a_parameter_that_no_text_tells_is_a_caveat_of_the_verdict(
+    project: Project, measured: list[str]
+) -> None:
     text = f"{KINDS_OF_VALUES}{LOOP}".replace("loop(steps", "loop(steps, value, other")
     values = "[(object(), Config(lambda: 1))]"
-    project.workload(text.replace("@workload", f'@pytest.mark.parametrize("value, other", {values})\n@workload'))
+    project.workload(
+        text.replace("@workload", f'@pytest.mark.parametrize("value, other", {values})\n@workload')
+    )
     project.gate()
     result = project.store.results.latest("loop[value0-other0]")
     assert result is not None
     made = result.result.workload
-    assert (made.untold, made.parameters["value"]) == (("other.batch", "value"), "object in value0-other0")
+    assert (made.untold, made.parameters["value"]) == (
+        ("other.batch", "value"),
+        "object in value0-other0",
+    )
     blessed = project.baseline("loop[value0-other0]")
-    project.bless(blessed.model_copy(update={"parameters": made.comparable_parameters(), "digest": made.digest()}))
+    project.bless(
+        blessed.model_copy(
+            update={"parameters": made.comparable_parameters(), "digest": made.digest()}
+        )
+    )
     seen = project.gate("-rA")
     assert seen.status == 0
-    assert "not compared with the baseline is what parameters other.batch and value hold" in " ".join(seen.out.split())
+    assert (
+        "not compared with the baseline is what parameters other.batch and value hold"
+        in " ".join(seen.out.split())
+    )
     assert measured
 
 
-def test_a_parameter_is_told_alike_in_every_process_and_checkout(project: Project, measured: list[str]) -> None:
+def test_a_parameter_is_told_alike_in_every_process_and_checkout(
+    project: Project, measured: list[str]
+) -> None:
     made = """
 @dataclass
 class Odd:
@@ -185,14 +234,27 @@ TWICE = Config(1)
 for _ in range(30): TWICE = [TWICE, TWICE]
 """
     text = f"{KINDS_OF_VALUES.replace('import dataclass', 'import dataclass, field')}{made}{LOOP}"
-    names = ["odd", "mock", "raising", "text", "closure", "deep", "twice", "numbers", "bound", "pattern", "within"]
+    names = [
+        "odd",
+        "mock",
+        "raising",
+        "text",
+        "closure",
+        "deep",
+        "twice",
+        "numbers",
+        "bound",
+        "pattern",
+        "within",
+    ]
     values = (
         "Odd(), Mock(spec=dict), Raising(), Text(), made(1), DEEP, TWICE, list(range(5000)), [].append, "
         "[re.compile('a'), slice(1, 2), Fraction(1, 2)], {'kind': device()}"
     )
     text = text.replace("loop(steps", f"loop(steps, {', '.join(names)}")
     text = text.replace(
-        "@workload", f'@pytest.mark.parametrize("{", ".join(names)}", [({values})], ids=["x"])\n@workload'
+        "@workload",
+        f'@pytest.mark.parametrize("{", ".join(names)}", [({values})], ids=["x"])\n@workload',
     )
     project.workload(f"import re\nfrom unittest.mock import Mock\n{text}")
     project.gate()
@@ -213,12 +275,14 @@ for _ in range(30): TWICE = [TWICE, TWICE]
     assert measured
 
 
-def test_a_secret_and_what_holds_itself_are_told_without_either(project: Project, measured: list[str]) -> None:
+def test_a_secret_and_what_holds_itself_are_told_without_either(
+    project: Project, measured: list[str]
+) -> None:
     text = f"{KINDS_OF_VALUES}{LOOP}".replace("loop(steps", "loop(steps, config")
-    made = (
-        "ROUND = Config(1)\nROUND.batch = ROUND\nSECRET = SimpleNamespace(hub_token='abcdefgh', tokens=4, ring=ROUND)\n"
+    made = "ROUND = Config(1)\nROUND.batch = ROUND\nSECRET = SimpleNamespace(hub_token='abcdefgh', tokens=4, ring=ROUND)\n"
+    project.workload(
+        text.replace("@workload", f'{made}@pytest.mark.parametrize("config", [SECRET])\n@workload')
     )
-    project.workload(text.replace("@workload", f'{made}@pytest.mark.parametrize("config", [SECRET])\n@workload'))
     project.gate()
     result = project.store.results.latest("loop[config0]")
     assert result is not None
@@ -234,7 +298,9 @@ def test_a_secret_and_what_holds_itself_are_told_without_either(project: Project
     assert measured
 
 
-def test_k_chooses_among_workloads_and_the_gate_opens_on_those(project: Project, measured: list[str]) -> None:
+def test_k_chooses_among_workloads_and_the_gate_opens_on_those(
+    project: Project, measured: list[str]
+) -> None:
     project.workload(LOOP)
     project.workload(LOOP.replace("def loop", "def other"), file="other.py")
     project.bless(project.baseline())
@@ -250,7 +316,9 @@ def test_a_node_id_names_one_workload(project: Project, measured: list[str]) -> 
     assert set(measured) == {"copies[4-pinned]"}
 
 
-def test_a_file_outside_the_folder_is_collected_where_it_is_named(project: Project, measured: list[str]) -> None:
+def test_a_file_outside_the_folder_is_collected_where_it_is_named(
+    project: Project, measured: list[str]
+) -> None:
     project.write("elsewhere/mine.py", LOOP)
     project.gate("elsewhere/mine.py")
     assert set(measured) == {"loop"}
@@ -276,15 +344,21 @@ def test_only_decorated_functions_are_workloads(project: Project, measured: list
     assert set(measured) == {"loop"}
 
 
-def test_a_workload_imported_from_a_sister_file_is_collected_once(project: Project, measured: list[str]) -> None:
+def test_a_workload_imported_from_a_sister_file_is_collected_once(
+    project: Project, measured: list[str]
+) -> None:
     project.write("pytest.ini", "[pytest]\npythonpath = workloads\n")
     project.workload(LOOP)
-    project.workload("from loops import loop\n" + LOOP.replace("def loop", "def other"), file="more.py")
+    project.workload(
+        "from loops import loop\n" + LOOP.replace("def loop", "def other"), file="more.py"
+    )
     project.gate()
     assert set(measured) == {"loop", "other"}
 
 
-def test_a_workload_wrapped_by_a_helper_of_another_file_is_collected(project: Project, measured: list[str]) -> None:
+def test_a_workload_wrapped_by_a_helper_of_another_file_is_collected(
+    project: Project, measured: list[str]
+) -> None:
     project.write("pytest.ini", "[pytest]\npythonpath = workloads\n")
     project.write(
         "workloads/_helpers.py",
@@ -292,17 +366,24 @@ def test_a_workload_wrapped_by_a_helper_of_another_file_is_collected(project: Pr
         "    def inner(steps):\n        return function(steps)\n    return inner\n",
     )
     project.workload(
-        LOOP.replace("@workload", "@quiet\n@workload").replace("import time", "import time\nfrom _helpers import quiet")
+        LOOP.replace("@workload", "@quiet\n@workload").replace(
+            "import time", "import time\nfrom _helpers import quiet"
+        )
     )
     project.gate()
     assert set(measured) == {"loop"}
 
 
-def test_a_workload_made_by_a_helper_of_another_file_is_collected(project: Project, measured: list[str]) -> None:
+def test_a_workload_made_by_a_helper_of_another_file_is_collected(
+    project: Project, measured: list[str]
+) -> None:
     project.write("pytest.ini", "[pytest]\npythonpath = workloads\n")
     project.workload(LOOP)
     making = textwrap.indent(LOOP.partition("\n\n")[2], "    ")
-    project.workload(f"from perfgate import workload\n\ndef make():\n{making}    return loop\n", file="_helpers.py")
+    project.workload(
+        f"from perfgate import workload\n\ndef make():\n{making}    return loop\n",
+        file="_helpers.py",
+    )
     project.workload("from _helpers import make\nmade = make()\n", file="more.py")
     project.gate()
     assert set(measured) == {"loop", "made"}
@@ -360,7 +441,9 @@ def test_the_suffix_of_a_command_may_be_in_capitals(project: Project, measured: 
     assert set(measured) == {"train"}
 
 
-def test_files_that_begin_with_an_underscore_hold_no_workloads(project: Project, measured: list[str]) -> None:
+def test_files_that_begin_with_an_underscore_hold_no_workloads(
+    project: Project, measured: list[str]
+) -> None:
     project.workload(LOOP, file="_helpers.py")
     project.workload("command: [true]\n", file="_base.yaml")
     project.workload(LOOP.replace("def loop", "def other"), file="other.py")
@@ -368,7 +451,9 @@ def test_files_that_begin_with_an_underscore_hold_no_workloads(project: Project,
     assert set(measured) == {"other"}
 
 
-def test_a_project_with_tests_and_testpaths_is_gated_by_its_workloads(project: Project, measured: list[str]) -> None:
+def test_a_project_with_tests_and_testpaths_is_gated_by_its_workloads(
+    project: Project, measured: list[str]
+) -> None:
     project.write("pytest.ini", "[pytest]\ntestpaths = tests\n")
     project.write("tests/test_it.py", "def test_it(): raise AssertionError\n")
     project.workload(LOOP)
@@ -384,7 +469,9 @@ def test_the_folder_of_workloads_is_a_setting(project: Project, measured: list[s
     assert set(measured) == {"loop"}
 
 
-def test_a_subfolder_is_as_good_a_place_to_start_from(project: Project, measured: list[str]) -> None:
+def test_a_subfolder_is_as_good_a_place_to_start_from(
+    project: Project, measured: list[str]
+) -> None:
     project.write("pytest.ini", "[pytest]\n")
     project.workload(LOOP)
     (project.root / "src").mkdir()
@@ -432,7 +519,9 @@ def test_a_project_in_a_project_is_one_of_its_own(project: Project, measured: li
     assert (project.root / "sub" / ".perfgate" / "results" / "nvidia-h200" / "other").is_dir()
 
 
-def test_a_file_outside_the_workloads_may_have_a_root_of_its_own(project: Project, measured: list[str]) -> None:
+def test_a_file_outside_the_workloads_may_have_a_root_of_its_own(
+    project: Project, measured: list[str]
+) -> None:
     project.write("pyproject.toml", "[tool.perfgate]\n")
     project.workload(LOOP)
     project.write("sub/pytest.ini", "[pytest]\n")
@@ -484,8 +573,13 @@ def test_nor_does_a_workloads_own_timeout_mark(project: Project, measured: list[
     assert set(measured) == {"loop"}
 
 
-def test_doctests_and_python_files_patterns_change_nothing(project: Project, measured: list[str]) -> None:
-    project.write("pytest.ini", "[pytest]\naddopts = --doctest-modules\npython_files = *.py\npython_functions = *\n")
+def test_doctests_and_python_files_patterns_change_nothing(
+    project: Project, measured: list[str]
+) -> None:
+    project.write(
+        "pytest.ini",
+        "[pytest]\naddopts = --doctest-modules\npython_files = *.py\npython_functions = *\n",
+    )
     project.workload(LOOP + '\ndef documented():\n    """\n    >>> 1 + 1\n    3\n    """\n')
     project.bless(project.baseline())
     assert project.gate().status == 0
@@ -493,7 +587,9 @@ def test_doctests_and_python_files_patterns_change_nothing(project: Project, mea
 
 
 @pytest.mark.parametrize("named", ["workloads", "workloads/", ".", "workloads/loops.py"])
-def test_who_names_the_whole_folder_asks_for_what_is_gone_as_well(project: Project, named: str) -> None:
+def test_who_names_the_whole_folder_asks_for_what_is_gone_as_well(
+    project: Project, named: str
+) -> None:
     project.gpus()
     project.workload()
     project.measures(records.run())
@@ -537,7 +633,9 @@ def test_who_names_a_file_asks_for_what_is_gone_of_it_as_well(
     assert (seen.status, "which does not declare it now" in seen.summary) == (int(shut), shut)
 
 
-def test_a_file_that_cannot_be_collected_hides_its_workloads(project: Project, measured: list[str]) -> None:
+def test_a_file_that_cannot_be_collected_hides_its_workloads(
+    project: Project, measured: list[str]
+) -> None:
     project.workload("import nothing_of_this_name\n")
     project.bless(project.baseline().model_copy(update={"source": "workloads/loops.py"}))
     seen = project.gate("workloads/loops.py")
@@ -577,9 +675,13 @@ def test_ignoring_a_file_is_a_selection(project: Project, measured: list[str]) -
     assert project.gate("--ignore=workloads/other.py").status == 0
 
 
-def test_collect_only_lists_workloads_and_measures_nothing(project: Project, measured: list[str]) -> None:
+def test_collect_only_lists_workloads_and_measures_nothing(
+    project: Project, measured: list[str]
+) -> None:
     project.workload(PARAMETRISED)
-    project.workload('command: [python, train.py]\nstep: "Batch \\\\d+"\nsteps: 5\n', file="train.yaml")
+    project.workload(
+        'command: [python, train.py]\nstep: "Batch \\\\d+"\nsteps: 5\n', file="train.yaml"
+    )
     seen = project.gate("--collect-only", "-q")
     assert seen.out.splitlines()[:5] == [
         "workloads/loops.py::copies[4-pageable]",
@@ -616,7 +718,9 @@ def test_fixtures_can_be_listed(project: Project) -> None:
         ),
     ],
 )
-def test_a_broken_yaml_workload_is_an_error_of_collection(project: Project, text: str, says: str) -> None:
+def test_a_broken_yaml_workload_is_an_error_of_collection(
+    project: Project, text: str, says: str
+) -> None:
     project.workload(text, file="train.yaml")
     seen = project.gate()
     assert seen.status == 2
@@ -630,7 +734,10 @@ def test_documents_name_the_files_that_cannot_be_collected_before_what_they_kept
     project.workload(LOOP)
     project.workload("def broken(:\n", file="cc.py")
     project.gate("--perfgate-json=verdicts.json", "--perfgate-markdown=verdicts.md")
-    told = ["files that cannot be collected: workloads/cc.py", "loop: it was expected, and not measured"]
+    told = [
+        "files that cannot be collected: workloads/cc.py",
+        "loop: it was expected, and not measured",
+    ]
     assert json.loads((project.root / "verdicts.json").read_text())["shut_by"] == told
     lines = (project.root / "verdicts.md").read_text().replace("\\", "").splitlines()
     assert [line for line in lines if line.startswith("- ")] == [f"- {one}" for one in told]
@@ -657,13 +764,19 @@ def test_an_unknown_budget_is_an_error_of_collection(project: Project) -> None:
 # Without --perfgate
 
 
-@pytest.mark.parametrize("arguments", [(), ("workloads",), ("workloads/test_loops.py",)], ids=" ".join)
-def test_plain_pytest_ignores_workloads_whatever_their_names(project: Project, arguments: tuple[str, ...]) -> None:
+@pytest.mark.parametrize(
+    "arguments", [(), ("workloads",), ("workloads/test_loops.py",)], ids=" ".join
+)
+def test_plain_pytest_ignores_workloads_whatever_their_names(
+    project: Project, arguments: tuple[str, ...]
+) -> None:
     project.workload(LOOP.replace("def loop", "def test_loop"), file="test_loops.py")
     project.workload("not: a workload", file="broken.yaml")
     project.write("test_it.py", "def test_it(): pass\n")
     seen = project.pytest("-q", *arguments)
-    assert seen.out.splitlines()[-1] == ("no tests ran in 0.00s" if arguments else "1 passed in 0.00s")
+    assert seen.out.splitlines()[-1] == (
+        "no tests ran in 0.00s" if arguments else "1 passed in 0.00s"
+    )
 
 
 def test_plain_pytest_imports_nothing_heavy(project: Project) -> None:
@@ -678,7 +791,13 @@ def test_plain_pytest_imports_nothing_heavy(project: Project) -> None:
 
 @pytest.mark.parametrize(
     "option",
-    ["--perfgate-runs=3", "--perfgate-max-runs=3", "--perfgate-timeout=3", "--perfgate-new=allow", "--perfgate-json=x"],
+    [
+        "--perfgate-runs=3",
+        "--perfgate-max-runs=3",
+        "--perfgate-timeout=3",
+        "--perfgate-new=allow",
+        "--perfgate-json=x",
+    ],
 )
 def test_an_option_without_perfgate_is_a_usage_error(project: Project, option: str) -> None:
     seen = project.pytest(option)
@@ -736,7 +855,8 @@ def test_a_script_is_measured_untouched(project: Project) -> None:
     )
     seen = project.gate("--perfgate-runs=1", "--perfgate-new=allow")
     assert (
-        seen.summary.splitlines()[-1] == "GATE OPEN: 1 NO_BASELINE (compared with nothing) let through by the settings"
+        seen.summary.splitlines()[-1]
+        == "GATE OPEN: 1 NO_BASELINE (compared with nothing) let through by the settings"
     )
     kept = project.store.results.latest("train")
     assert kept is not None
@@ -759,7 +879,9 @@ RUN_BY_YAML = "step: s\nsteps: 5\ncapture: all\n"
         "[python, -m, train]\nenv: {PYTHONPATH: workloads/scripts}",
     ],
 )
-@pytest.mark.parametrize("given", [(), ("workloads/loops.py", "workloads/train.yaml", "workloads/scripts/train.py")])
+@pytest.mark.parametrize(
+    "given", [(), ("workloads/loops.py", "workloads/train.yaml", "workloads/scripts/train.py")]
+)
 def test_a_script_that_a_yaml_workload_runs_is_not_imported_by_the_gate(
     project: Project, command: str, given: tuple[str, ...]
 ) -> None:
@@ -788,21 +910,29 @@ def test_a_script_that_also_declares_workloads_is_collected(project: Project, co
     assert "workloads/loops.py::loop" in project.gate("--collect-only", "-q").out
 
 
-def test_a_file_of_workloads_of_the_same_name_as_a_script_elsewhere_is_collected(project: Project) -> None:
+def test_a_file_of_workloads_of_the_same_name_as_a_script_elsewhere_is_collected(
+    project: Project,
+) -> None:
     project.write("train.py", "")
     project.workload(f"command: [python, train.py]\n{RUN_BY_YAML}", file="cli.yaml")
     project.workload(LOOP, file="_loops.py")
-    project.workload("import sys\n\nsys.path.insert(0, 'workloads')\nfrom _loops import loop\n", file="train.py")
+    project.workload(
+        "import sys\n\nsys.path.insert(0, 'workloads')\nfrom _loops import loop\n", file="train.py"
+    )
     assert "workloads/train.py::loop" in project.gate("--collect-only", "-q").out
 
 
 def test_a_script_that_cannot_be_read_is_an_error_of_collection_as_ever(project: Project) -> None:
     project.workload(f"command: [python, workloads/train.py]\n{RUN_BY_YAML}", file="train.yaml")
     project.workload("def broken(:\n", file="train.py")
-    assert project.gate().summary == "GATE SHUT: files that cannot be collected: workloads/train.py\n"
+    assert (
+        project.gate().summary == "GATE SHUT: files that cannot be collected: workloads/train.py\n"
+    )
 
 
-@pytest.mark.parametrize(("code", "called"), [("0", "sys.exit(0)"), ("", "sys.exit()"), ("'no'", "sys.exit('no')")])
+@pytest.mark.parametrize(
+    ("code", "called"), [("0", "sys.exit(0)"), ("", "sys.exit()"), ("'no'", "sys.exit('no')")]
+)
 def test_a_file_that_leaves_as_it_is_imported_is_an_error_of_collection(
     project: Project, code: str, called: str
 ) -> None:
@@ -821,7 +951,9 @@ def test_a_file_that_leaves_as_it_is_imported_is_an_error_of_collection(
 @pytest.mark.nsys
 @pytest.mark.usefixtures("real_nsys")
 def test_steps_of_the_projects_own_are_told_from_a_loop_that_took_none(project: Project) -> None:
-    project.write("conftest.py", "import pytest\n\n@pytest.fixture\ndef steps():\n    return [1, 2]\n")
+    project.write(
+        "conftest.py", "import pytest\n\n@pytest.fixture\ndef steps():\n    return [1, 2]\n"
+    )
     project.workload()
     seen = project.gate("--perfgate-runs=1")
     assert seen.status == 1
@@ -835,7 +967,10 @@ def test_steps_of_the_projects_own_are_told_from_a_loop_that_took_none(project: 
 @pytest.mark.nsys
 @pytest.mark.usefixtures("real_nsys")
 def test_steps_that_wrap_perfgates_are_as_good(project: Project) -> None:
-    project.write("conftest.py", "import pytest\n\n@pytest.fixture\ndef steps(steps):\n    return iter(steps)\n")
+    project.write(
+        "conftest.py",
+        "import pytest\n\n@pytest.fixture\ndef steps(steps):\n    return iter(steps)\n",
+    )
     project.workload()
     assert project.gate("--perfgate-runs=1", "--perfgate-new=allow").status == 0
 
@@ -870,5 +1005,8 @@ def test_settings_below_the_project_are_not_passed_over(project: Project, stands
     project.gpus()
     project.measures(records.run())
     assert project.gate("--rootdir=.").status == 1
-    project.write("svc/ml/pyproject.toml", '[tool.perfgate]\ninconclusive = "fail"\n[tool.pytest.ini_options]\n')
+    project.write(
+        "svc/ml/pyproject.toml",
+        '[tool.perfgate]\ninconclusive = "fail"\n[tool.pytest.ini_options]\n',
+    )
     assert "NO_BASELINE" in project.gate().out

@@ -14,7 +14,7 @@ import pytest
 from support import records
 from support.project import LOOP, Project
 
-from perfgate import running
+from perfgate.execute import running
 from perfgate.model.baseline import Baseline, Commit, code_digest
 from perfgate.model.metric import Metric
 from perfgate.model.order import Account, Ending
@@ -63,7 +63,9 @@ def ran(repository: Project) -> Callable[..., list[Path]]:
             if len(asked) == interrupt_at:
                 raise KeyboardInterrupt
             made = slower(reference if bench.tree is not None else candidate, len(asked))
-            account = Account(ending=Ending.FINISHED, pid=1, torch="2.6.0", cuda="12.4", nvtx="0.2.11")
+            account = Account(
+                ending=Ending.FINISHED, pid=1, torch="2.6.0", cuda="12.4", nvtx="0.2.11"
+            )
             return running.Measured(run=made, account=account, code=records.CODE)
 
         repository.patch.setattr(running, "measure_run", measure_run)
@@ -85,7 +87,9 @@ def test_a_first_gate_of_what_no_commit_holds_says_so_before_it_is_blessed(
     ) in " ".join(repository.gate(columns=200).out.split())
 
 
-def blessed(project: Project, *, code: str | None = None, dirty: bool = False, sha: str = "") -> Baseline:
+def blessed(
+    project: Project, *, code: str | None = None, dirty: bool = False, sha: str = ""
+) -> Baseline:
     """Bless ten runs over two occasions at the commit that is there."""
     commit = Commit(sha=sha or git(project.root, "rev-parse", "HEAD"), dirty=dirty)
     made = project.baseline()
@@ -113,7 +117,10 @@ def test_a_loss_is_shown_by_a_duet_with_the_baselines_commit(
     seen = repository.gate("--perfgate-json=verdicts.json", columns=100)
     assert seen.status == 1
     sha = git(repository.root, "rev-parse", "HEAD~1")
-    assert f"loop: REGRESSED (3 pairs with the baseline's commit {sha[:12]}, after 3 runs)" in seen.failures
+    assert (
+        f"loop: REGRESSED (3 pairs with the baseline's commit {sha[:12]}, after 3 runs)"
+        in seen.failures
+    )
     beside = [root != repository.root for root in asked]
     assert beside == [False, False, False, True, False, False, True, True, False]
     assert left(repository) == ([], "")
@@ -136,7 +143,9 @@ def test_a_loss_is_shown_by_a_duet_with_the_baselines_commit(
     ]
 
 
-def test_a_gate_says_what_it_may_spend_and_what_it_does(repository: Project, ran: Callable[..., list[Path]]) -> None:
+def test_a_gate_says_what_it_may_spend_and_what_it_does(
+    repository: Project, ran: Callable[..., list[Path]]
+) -> None:
     blessed(repository, code=code_digest(records.CODE))
     ran(reference=0.0, candidate=2.5)
     out = repository.gate(columns=100).out.splitlines()
@@ -156,7 +165,9 @@ def test_a_gate_says_what_it_may_spend_and_what_it_does(repository: Project, ran
     ]
 
 
-def test_an_interrupt_leaves_no_checkout(repository: Project, ran: Callable[..., list[Path]]) -> None:
+def test_an_interrupt_leaves_no_checkout(
+    repository: Project, ran: Callable[..., list[Path]]
+) -> None:
     blessed(repository, code=code_digest(records.CODE))
     ran(reference=0.0, candidate=2.5, interrupt_at=5)
     with pytest.raises(KeyboardInterrupt):  # pytester hands it on
@@ -164,7 +175,9 @@ def test_an_interrupt_leaves_no_checkout(repository: Project, ran: Callable[...,
     assert left(repository) == ([], "")
 
 
-def test_two_workloads_share_one_checkout(repository: Project, ran: Callable[..., list[Path]]) -> None:
+def test_two_workloads_share_one_checkout(
+    repository: Project, ran: Callable[..., list[Path]]
+) -> None:
     repository.workload(LOOP.replace("def loop", "def other"), file="other.py")
     git(repository.root, "add", "-A")
     git(repository.root, "commit", "-q", "-m", "two")
@@ -179,7 +192,9 @@ def test_a_commit_that_cannot_be_made_ready_is_tried_once_for_all_workloads(
     repository: Project, ran: Callable[..., list[Path]]
 ) -> None:
     repository.workload(LOOP.replace("def loop", "def other"), file="other.py")
-    repository.write("pyproject.toml", '[tool.perfgate]\nduet_setup = ["sh", "-c", "echo no; exit 3"]\n')
+    repository.write(
+        "pyproject.toml", '[tool.perfgate]\nduet_setup = ["sh", "-c", "echo no; exit 3"]\n'
+    )
     git(repository.root, "add", "-A")
     git(repository.root, "commit", "-q", "-m", "two")
     asked = ran(reference=0.0, candidate=0.0)
@@ -197,14 +212,21 @@ def test_a_setup_that_hangs_takes_no_more_than_what_is_left_of_the_time_budget(
     began = time.monotonic()
     seen = repository.gate("--perfgate-against=HEAD", "--perfgate-time-budget=3")
     assert time.monotonic() - began < 30
-    assert re.search(r"duet_setup did not end within [0-3] s that were left of the time budget and was ", seen.failures)
+    assert re.search(
+        r"duet_setup did not end within [0-3] s that were left of the time budget and was ",
+        seen.failures,
+    )
     assert (seen.status, asked, left(repository)) == (1, [], ([], ""))
 
 
-def test_against_a_revision_no_baseline_is_needed(repository: Project, ran: Callable[..., list[Path]]) -> None:
+def test_against_a_revision_no_baseline_is_needed(
+    repository: Project, ran: Callable[..., list[Path]]
+) -> None:
     ran(reference=0.0, candidate=0.0)
     seen = repository.gate(
-        "--perfgate-against=main~0" if "main" in git(repository.root, "branch") else "--perfgate-against=HEAD"
+        "--perfgate-against=main~0"
+        if "main" in git(repository.root, "branch")
+        else "--perfgate-against=HEAD"
     )
     assert seen.status == 0
     assert seen.summary.splitlines()[0].startswith("PASSED  loop  step_ms ")
@@ -335,17 +357,27 @@ def test_a_commit_whose_code_is_not_what_was_blessed_is_no_other_side(
     )
 
 
-def test_a_baseline_without_a_commit_has_no_other_side(repository: Project, ran: Callable[..., list[Path]]) -> None:
+def test_a_baseline_without_a_commit_has_no_other_side(
+    repository: Project, ran: Callable[..., list[Path]]
+) -> None:
     made = repository.baseline()
-    repository.bless(made.model_copy(update={"occasions": (made.occasions[0].model_copy(update={"commit": None}),)}))
+    repository.bless(
+        made.model_copy(
+            update={"occasions": (made.occasions[0].model_copy(update={"commit": None}),)}
+        )
+    )
     ran(reference=0.0, candidate=2.5)
     seen = repository.gate()
-    assert "No duet: the baseline's commit: the baseline does not say at which commit it was measured." in seen.failures
+    assert (
+        "No duet: the baseline's commit: the baseline does not say at which commit it was measured."
+        in seen.failures
+    )
     # Nothing is announced that cannot be.
     assert "pair" not in seen.out.partition("loop run 1")[0]
     told = " ".join(seen.out.split())
     assert (
-        "loop: no duet: the baseline does not say at which commit it was measured. Measure in a git repository" in told
+        "loop: no duet: the baseline does not say at which commit it was measured. Measure in a git repository"
+        in told
     )
 
 
@@ -355,12 +387,16 @@ def test_a_commit_that_is_not_in_the_clone_is_told_with_the_way_to_get_it(
     blessed(repository, sha="0123456789abcdef0123456789abcdef01234567")
     ran(reference=0.0, candidate=2.5)
     seen = repository.gate()
-    assert "No duet: commit 0123456789abcdef0123456789abcdef01234567: it is not in this clone." in seen.failures
+    assert (
+        "No duet: commit 0123456789abcdef0123456789abcdef01234567: it is not in this clone."
+        in seen.failures
+    )
     # Nothing is announced that cannot be.
     assert "pair" not in seen.out.partition("loop run 1")[0]
     told = " ".join(seen.out.split())
     assert (
-        "loop: no duet: commit 0123456789ab: it is not in this clone. Fetch it (git fetch origin 0123456789ab" in told
+        "loop: no duet: commit 0123456789ab: it is not in this clone. Fetch it (git fetch origin 0123456789ab"
+        in told
     )
     assert "checking out" not in seen.out
 
@@ -379,5 +415,8 @@ def test_a_budget_of_time_that_is_spent_leaves_workloads_unmeasured(
     asked = ran(reference=0.0, candidate=0.0)
     seen = repository.gate("--perfgate-time-budget=0.000001")
     assert seen.status == 1
-    assert "loop: NOT_MEASURED\n  the time budget of 1e-06 s was spent before it came to it.\n" in seen.failures
+    assert (
+        "loop: NOT_MEASURED\n  the time budget of 1e-06 s was spent before it came to it.\n"
+        in seen.failures
+    )
     assert asked == []

@@ -99,7 +99,12 @@ def test_variables_that_are_not_those_of_the_baseline_are_named(
     project.workload(LOOP)
     monkeypatch.setenv("NCCL_ALGO", "Ring")
     monkeypatch.setenv("OMP_NUM_THREADS", "2")
-    options = ("--perfgate", "--perfgate-runs=1", "--perfgate-max-runs=1", "--perfgate-json=gate.json")
+    options = (
+        "--perfgate",
+        "--perfgate-runs=1",
+        "--perfgate-max-runs=1",
+        "--perfgate-json=gate.json",
+    )
     project.run(*options)
     document = json.loads((project.root / "gate.json").read_text("utf-8"))
     environment = document["workloads"][0]["environment"]
@@ -120,7 +125,9 @@ def test_variables_that_are_not_those_of_the_baseline_are_named(
 
 @pytest.mark.nsys
 @pytest.mark.usefixtures("real_nsys")
-def test_of_a_command_it_is_what_the_process_of_the_steps_was_started_with(project: Project) -> None:
+def test_of_a_command_it_is_what_the_process_of_the_steps_was_started_with(
+    project: Project,
+) -> None:
     project.write("train.py", SCRIPT)
     project.write("workloads/train.yaml", COMMAND)
     project.run("--perfgate", "--perfgate-runs=1", "--perfgate-json=gate.json")

@@ -21,8 +21,15 @@ IN_GATE = not any(word.startswith("--perfgate-worker") for word in sys.argv)
     ("file", "text", "line"),
     [
         pytest.param("conftest.py", "import os\n\nos._exit(0)\n", 3, id="a conftest"),
-        pytest.param("workloads/loops.py", f"{LOOP}\nimport os\n\nos._exit(0)\n", 11, id="a workload's file"),
-        pytest.param("conftest.py", "import os\n\ndef pytest_sessionfinish():\n    os._exit(0)\n", 4, id="a hook"),
+        pytest.param(
+            "workloads/loops.py", f"{LOOP}\nimport os\n\nos._exit(0)\n", 11, id="a workload's file"
+        ),
+        pytest.param(
+            "conftest.py",
+            "import os\n\ndef pytest_sessionfinish():\n    os._exit(0)\n",
+            4,
+            id="a hook",
+        ),
     ],
 )
 def test_a_gate_that_it_ends_before_the_verdict_is_shut_and_says_where(
@@ -63,7 +70,9 @@ def test_what_the_terminal_cannot_show_is_escaped_and_no_line_end_with_it(projec
             f"{LEAVES}def pytest_unconfigure():\n    if IN_GATE:\n        os._exit(0)\n",
             id="where pytest is cleared away",
         ),
-        pytest.param(f"{LEAVES}if IN_GATE:\n    atexit.register(os._exit, 0)\n", id="when all is done"),
+        pytest.param(
+            f"{LEAVES}if IN_GATE:\n    atexit.register(os._exit, 0)\n", id="when all is done"
+        ),
     ],
 )
 class TestAfterTheVerdict:
@@ -97,5 +106,7 @@ if child == 0:
 assert os.waitpid(child, 0)[1] == 0
 os._exit(7)
 """
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False, env=os.environ)
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=False, env=os.environ
+    )
     assert (done.returncode, done.stderr) == (7, "")

@@ -24,7 +24,8 @@ def train(steps):
 """
 """A workload that skips itself where there are too few GPUs for it."""
 SKIPS_ITS_FILE = NEEDS_GPUS.replace(
-    "@pytest", 'if not os.environ.get("GPUS"):\n    pytest.skip("too few GPUs", allow_module_level=True)\n\n@pytest'
+    "@pytest",
+    'if not os.environ.get("GPUS"):\n    pytest.skip("too few GPUs", allow_module_level=True)\n\n@pytest',
 )
 ONE = FakeGpu(utilisation=0)
 
@@ -32,7 +33,9 @@ ONE = FakeGpu(utilisation=0)
 def h200(*, count: int, name: str = "NVIDIA H200") -> Machine:
     (gpu,) = records.machine(name).gpus
     return records.machine().model_copy(
-        update={"gpus": tuple(gpu.model_copy(update={"uuid": f"GPU-{index}"}) for index in range(count))}
+        update={
+            "gpus": tuple(gpu.model_copy(update={"uuid": f"GPU-{index}"}) for index in range(count))
+        }
     )
 
 
@@ -48,8 +51,12 @@ def no_gpu(project: Project) -> Project:
     return project
 
 
-@pytest.mark.parametrize("text", [NEEDS_GPUS, SKIPS_ITS_FILE, ""], ids=["a mark", "the file", "gone"])
-def test_a_gpu_workload_that_is_not_measured_without_a_gpu_keeps_the_gate_shut(no_gpu: Project, text: str) -> None:
+@pytest.mark.parametrize(
+    "text", [NEEDS_GPUS, SKIPS_ITS_FILE, ""], ids=["a mark", "the file", "gone"]
+)
+def test_a_gpu_workload_that_is_not_measured_without_a_gpu_keeps_the_gate_shut(
+    no_gpu: Project, text: str
+) -> None:
     if text:
         no_gpu.workload(text, file="train.py")
     assert no_gpu.gate().status == 0
@@ -100,7 +107,9 @@ def test_a_project_without_gpu_baselines_needs_no_word(no_gpu: Project) -> None:
     ],
     ids=["one more", "another", "others", "none"],
 )
-def test_so_does_one_for_more_gpus_than_are_left(project: Project, on: Machine, status: int) -> None:
+def test_so_does_one_for_more_gpus_than_are_left(
+    project: Project, on: Machine, status: int
+) -> None:
     project.gpus(ONE)
     project.workload(LOOP)
     project.workload(NEEDS_GPUS, file="train.py")
@@ -112,8 +121,12 @@ def test_so_does_one_for_more_gpus_than_are_left(project: Project, on: Machine, 
 
 
 @pytest.mark.parametrize("place", ["option", "setting"])
-@pytest.mark.parametrize("expected", ["no-gpu", "nvidia-h200-x2", "nvidia-h100-80gb-hbm3", "NVIDIA H200"])
-def test_nothing_is_measured_on_another_machine_than_expected(project: Project, place: str, expected: str) -> None:
+@pytest.mark.parametrize(
+    "expected", ["no-gpu", "nvidia-h200-x2", "nvidia-h100-80gb-hbm3", "NVIDIA H200"]
+)
+def test_nothing_is_measured_on_another_machine_than_expected(
+    project: Project, place: str, expected: str
+) -> None:
     project.gpus(ONE)
     project.workload(LOOP)
     project.bless(project.baseline())

@@ -55,11 +55,19 @@ def ready(project: Project) -> Project:
 
 
 def documents(project: Project) -> list[str]:
-    return [(project.root / name).read_text("utf-8") for name in ("gate.json", "gate.md", "gate.xml")]
+    return [
+        (project.root / name).read_text("utf-8") for name in ("gate.json", "gate.md", "gate.xml")
+    ]
 
 
 def gate(project: Project) -> Seen:
-    return project.gate("--perfgate-json=gate.json", "--perfgate-markdown=gate.md", "--junitxml=gate.xml", "-ra", "-v")
+    return project.gate(
+        "--perfgate-json=gate.json",
+        "--perfgate-markdown=gate.md",
+        "--junitxml=gate.xml",
+        "-ra",
+        "-v",
+    )
 
 
 @pytest.mark.parametrize(
@@ -111,7 +119,9 @@ def as_device(path: Path) -> None:
         lambda path: path.symlink_to(path.with_name("nothing")),
     ],
 )
-def test_what_is_no_file_in_a_locks_place_is_refused_at_once(ready: Project, put: Callable[[Path], None]) -> None:
+def test_what_is_no_file_in_a_locks_place_is_refused_at_once(
+    ready: Project, put: Callable[[Path], None]
+) -> None:
     put(lock_file())
     began = time.monotonic()
     seen = gate(ready)
@@ -121,7 +131,9 @@ def test_what_is_no_file_in_a_locks_place_is_refused_at_once(ready: Project, put
     refuse_steering(seen, *documents(ready))
 
 
-def test_a_lock_that_nobody_lets_be_opened_is_named(ready: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_lock_that_nobody_lets_be_opened_is_named(
+    ready: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
     file = lock_file()
     file.touch()
     opened = os.open
@@ -153,10 +165,15 @@ ESCAPES = json.dumps("\x1b[2J\n::error::owned\n##[error]owned\u202e\x9b1m")
             "workloads/more.py",
             f"from perfgate import workload\n@workload(steps=3, budgets={{{ESCAPES}: 1}})\ndef more(steps): pass\n",
         ),
-        ("workloads/more.py", f"raise SystemExit({ESCAPES})\n# @workload\nfrom perfgate import workload\n"),
+        (
+            "workloads/more.py",
+            f"raise SystemExit({ESCAPES})\n# @workload\nfrom perfgate import workload\n",
+        ),
     ],
 )
-def test_what_a_project_writes_is_escaped_where_it_is_refused(ready: Project, name: str, text: str) -> None:
+def test_what_a_project_writes_is_escaped_where_it_is_refused(
+    ready: Project, name: str, text: str
+) -> None:
     ready.write(name, text)
     seen = ready.gate("-q")
     assert seen.status != 0

@@ -13,8 +13,8 @@ import pytest
 from support import records
 from support.project import Project
 
-from perfgate import running
-from perfgate.addopts import addopts_of
+from perfgate.execute import running
+from perfgate.execute.addopts import addopts_of
 from perfgate.model.sample import Run
 from perfgate.model.workload import Workload
 from perfgate.plugin.gate_side import refuse_expanded_root, refuse_unreadable_root
@@ -76,9 +76,19 @@ def log_of(project: Project) -> str:
         (("-o", "addopts=--ms=5"), "--twice --ms=7", 5),
         (("-o", "addopts="), "--twice", 1),
     ],
-    ids=["two words", "addopts", "ini value", "negative number", "both", "other addopts", "no addopts"],
+    ids=[
+        "two words",
+        "addopts",
+        "ini value",
+        "negative number",
+        "both",
+        "other addopts",
+        "no addopts",
+    ],
 )
-def test_they_may_be_given_in_any_way(project: Project, given: tuple[str, ...], addopts: str, ms: int) -> None:
+def test_they_may_be_given_in_any_way(
+    project: Project, given: tuple[str, ...], addopts: str, ms: int
+) -> None:
     project.nsys(UNPROFILED)
     project.write("conftest.py", CONFTEST)
     project.workload(LOOP)
@@ -105,7 +115,9 @@ def test_they_may_be_given_in_any_way(project: Project, given: tuple[str, ...], 
         ),
     ],
 )
-def test_addopts_is_read_wherever_pytest_reads_it(pytester: pytest.Pytester, name: str, text: str) -> None:
+def test_addopts_is_read_wherever_pytest_reads_it(
+    pytester: pytest.Pytester, name: str, text: str
+) -> None:
     file = pytester.path / name
     file.write_text(text, encoding="utf-8")
     config = pytester.parseconfig("-c", str(file), "--override-ini=addopts=")
@@ -125,9 +137,14 @@ def measured(project: Project) -> Project:
 
 def test_another_value_than_the_blessed_one_is_another_workload(measured: Project) -> None:
     of = measured.declared().model_copy(update={"options": {"--ms": "8.0"}})
-    measured.bless(records.baseline(of=of, on=measured.machine).model_copy(update={"has_options": True}))
+    measured.bless(
+        records.baseline(of=of, on=measured.machine).model_copy(update={"has_options": True})
+    )
     assert "PASSED  loop" in measured.gate("--ms=8").out
-    for given, told in (("--ms=4", "option --ms was 8.0 and is 4.0"), ("-q", "option --ms was 8.0 and is gone")):
+    for given, told in (
+        ("--ms=4", "option --ms was 8.0 and is 4.0"),
+        ("-q", "option --ms was 8.0 and is gone"),
+    ):
         seen = measured.gate(given)
         assert f"the baseline is of other parameters: {told}." in seen.out
         assert seen.status == 1
@@ -138,8 +155,12 @@ def test_a_baseline_that_has_none_noted_is_compared_as_before(measured: Project)
     assert "PASSED  loop" in measured.gate("--ms=8").out
 
 
-def test_what_is_noted_of_them_holds_no_secret_and_no_place_of_this_machine(measured: Project) -> None:
-    more = "".join(f'    parser.addoption("--{name}")\n' for name in ("token", "data", "in-addopts"))
+def test_what_is_noted_of_them_holds_no_secret_and_no_place_of_this_machine(
+    measured: Project,
+) -> None:
+    more = "".join(
+        f'    parser.addoption("--{name}")\n' for name in ("token", "data", "in-addopts")
+    )
     measured.write("conftest.py", CONFTEST.replace("    parser.addini", f"{more}    parser.addini"))
     measured.write("pytest.ini", "[pytest]\naddopts = --in-addopts=3\n")
     measured.gate("--token", "hunter2", "--data=/scratch", "--twice", "--durations=3")
@@ -166,11 +187,15 @@ def test_so_are_those_of_a_plugin_of_the_project(project: Project) -> None:
     assert "6.0 ms a step" in log_of(project)
 
 
-def test_what_a_conftest_sets_is_not_handed_on_for_another_commit_has_its_own(project: Project) -> None:
+def test_what_a_conftest_sets_is_not_handed_on_for_another_commit_has_its_own(
+    project: Project,
+) -> None:
     project.gpus()
     project.measures(records.run())
     project.workload()
-    project.write("conftest.py", "import os\n\nos.environ['OF_CONFTEST'] = os.environ['OF_SHELL'] = 'late'\n")
+    project.write(
+        "conftest.py", "import os\n\nos.environ['OF_CONFTEST'] = os.environ['OF_SHELL'] = 'late'\n"
+    )
     project.patch.setenv("OF_SHELL", "early")
     project.patch.setenv("GIT_INDEX_FILE", str(project.root / "index.lock"))
     made, handed = running.measure_run, dict[str, str]()
@@ -241,19 +266,25 @@ def test_a_project_whose_path_is_no_utf_8_is_refused() -> None:
         refuse_unreadable_root(config)
 
 
-def test_a_project_whose_path_pytest_would_read_as_another_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_project_whose_path_pytest_would_read_as_another_is_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setenv("BRANCH", "main")
     monkeypatch.delenv("NOWHERE", raising=False)
     refuse_expanded_root(cast("pytest.Config", SimpleNamespace(rootpath=Path("/tmp/$5 $NOWHERE"))))
     with pytest.raises(pytest.UsageError) as refused:
-        refuse_expanded_root(cast("pytest.Config", SimpleNamespace(rootpath=Path("/tmp/run-$BRANCH"))))
+        refuse_expanded_root(
+            cast("pytest.Config", SimpleNamespace(rootpath=Path("/tmp/run-$BRANCH")))
+        )
     assert str(refused.value) == (
         "--perfgate: the path of this project is /tmp/run-$BRANCH, and pytest reads /tmp/run-main where it is told it, "
         "as a variable of that name is set.\nMove it to a folder without a dollar sign, or unset the variable."
     )
 
 
-def test_a_path_that_python_alone_reads_otherwise_is_not_blamed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_path_that_python_alone_reads_otherwise_is_not_blamed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr("sys.getfilesystemencoding", lambda: "ascii")
     config = cast("pytest.Config", SimpleNamespace(rootpath=Path("/tmp/Pr\udcc3\udcb4jekt")))
     with pytest.raises(pytest.UsageError) as refused:

@@ -79,7 +79,9 @@ def killed(project: Project, real_nsys: Sequence[str]) -> Iterator[list[int]]:
             os.kill(pid, signal.SIGKILL)
 
 
-def test_the_next_gate_ends_what_a_killed_gate_left_and_says_so(project: Project, killed: list[int]) -> None:
+def test_the_next_gate_ends_what_a_killed_gate_left_and_says_so(
+    project: Project, killed: list[int]
+) -> None:
     results = project.root / ".perfgate" / "results"
     assert list(results.rglob("*.qdstrm")) or list(results.rglob("nsys/tmp/*"))
     torn = project.write("baselines/no-gpu/.perfgate-0123456789ab.tmp", '{"half')
@@ -90,7 +92,10 @@ def test_the_next_gate_ends_what_a_killed_gate_left_and_says_so(project: Project
     assert not torn.exists()
     assert [str(path) for path in results.rglob("*") if path.name in ("nsys", "witnesses")] == []
     assert list(results.glob("*/busy/*/run-1/workload.log"))
-    assert "killed gate" not in project.run("--perfgate", "--perfgate-new=allow", "--perfgate-runs=1").out
+    assert (
+        "killed gate"
+        not in project.run("--perfgate", "--perfgate-new=allow", "--perfgate-runs=1").out
+    )
 
 
 def test_a_gate_spares_what_a_living_gate_of_this_user_has_running(
@@ -102,7 +107,10 @@ def test_a_gate_spares_what_a_living_gate_of_this_user_has_running(
     (other / "workloads" / "loops.py").write_text(BUSY)
     env = {**os.environ, "PERFGATE_LOCKS": str(other)}
     with subprocess.Popen(
-        [sys.executable, "-m", "pytest", "--perfgate"], cwd=other, env=env, stdout=subprocess.DEVNULL
+        [sys.executable, "-m", "pytest", "--perfgate"],
+        cwd=other,
+        env=env,
+        stdout=subprocess.DEVNULL,
     ) as gate:
         try:
             until((other / "pids").exists)
@@ -138,14 +146,26 @@ def test_what_only_looks_like_a_killed_gates_is_spared(
 @pytest.mark.parametrize("command", ["doctor", "selftest"])
 @pytest.mark.parametrize("then", ["gate", "doctor"])
 def test_what_a_killed_command_had_captured_is_removed_by_what_comes_next(
-    project: Project, real_nsys: Sequence[str], tmp_path_factory: pytest.TempPathFactory, command: str, then: str
+    project: Project,
+    real_nsys: Sequence[str],
+    tmp_path_factory: pytest.TempPathFactory,
+    command: str,
+    then: str,
 ) -> None:
     temporary = tmp_path_factory.mktemp("temporary")
     project.patch.setenv("TMPDIR", str(temporary))
     others = temporary / "perfgate-not-ours"
     others.mkdir()
-    words = [sys.executable, "-m", "perfgate", command, *(["--cpu"] if command == "selftest" else [])]
-    with subprocess.Popen(words, cwd=project.root, stdout=subprocess.DEVNULL, start_new_session=True) as running:
+    words = [
+        sys.executable,
+        "-m",
+        "perfgate",
+        command,
+        *(["--cpu"] if command == "selftest" else []),
+    ]
+    with subprocess.Popen(
+        words, cwd=project.root, stdout=subprocess.DEVNULL, start_new_session=True
+    ) as running:
         until(lambda: any(temporary.rglob("*.qdstrm")) or any(temporary.rglob("*.nsys-rep")))
         below = [one.pid for one in psutil.Process(running.pid).children(recursive=True)]
         running.send_signal(signal.SIGKILL)

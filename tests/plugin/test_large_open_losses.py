@@ -46,8 +46,14 @@ def bless(project: Project, metric: Metric, *, spread: float) -> None:
     project.gpus()
     project.workload(LOOP)
     made = project.baseline(metrics=[])
-    runs = tuple(BlessedRun(values=measured(metric, 0.0, spread, number).measured()) for number in range(5))
-    project.bless(made.model_copy(update={"occasions": (made.occasions[0].model_copy(update={"runs": runs}),)}))
+    runs = tuple(
+        BlessedRun(values=measured(metric, 0.0, spread, number).measured()) for number in range(5)
+    )
+    project.bless(
+        made.model_copy(
+            update={"occasions": (made.occasions[0].model_copy(update={"runs": runs}),)}
+        )
+    )
 
 
 def budget(metric: Metric) -> float:
@@ -69,14 +75,18 @@ def test_an_estimate_of_two_budgets_keeps_the_gate_shut(
 ) -> None:
     spread = 3 * budget(metric)
     bless(project, metric, spread=spread)
-    project.measures(*(measured(metric, budgets * budget(metric), spread, run) for run in range(10)))
+    project.measures(
+        *(measured(metric, budgets * budget(metric), spread, run) for run in range(10))
+    )
     seen = project.gate("--perfgate-inconclusive=warn", "--perfgate-json=gate.json")
     assert (*outcome(project), seen.status) == ("INCONCLUSIVE", status == 0, status, status)
 
 
 @pytest.mark.parametrize("runs", [1, 2])
 @pytest.mark.parametrize("slower", [0.03, 4.95])
-def test_fewer_runs_than_a_verdict_needs_keep_it_shut(project: Project, runs: int, slower: float) -> None:
+def test_fewer_runs_than_a_verdict_needs_keep_it_shut(
+    project: Project, runs: int, slower: float
+) -> None:
     bless(project, Metric.STEP_MS, spread=0.002)
     project.measures(measured(Metric.STEP_MS, slower, 0.0, 0))
     seen = project.gate(
@@ -102,7 +112,9 @@ def test_what_a_higher_clock_may_hide_counts_as_lost(project: Project) -> None:
     assert blessed is not None
     (occasion,) = blessed.occasions
     at_clock = tuple(run.model_copy(update={"sm_clock_mhz": 1800.0}) for run in occasion.runs)
-    blessed = blessed.model_copy(update={"occasions": (occasion.model_copy(update={"runs": at_clock}),)})
+    blessed = blessed.model_copy(
+        update={"occasions": (occasion.model_copy(update={"runs": at_clock}),)}
+    )
     (project.root / "baselines" / project.machine.slug / "loop.json").unlink()
     project.bless(blessed)
     project.measures(measured(Metric.STEP_MS, 0.0, 0.0, 0))  # at 1980 MHz

@@ -9,7 +9,9 @@ from perfgate.model.errors import ConfigInvalid
 from perfgate.plugin.listing import collect
 
 
-def test_a_project_that_is_gated_as_a_module_of_python_alone_is_listed_too(project: Project) -> None:
+def test_a_project_that_is_gated_as_a_module_of_python_alone_is_listed_too(
+    project: Project,
+) -> None:
     project.write("only_in_the_root.py", "")
     project.workload(f"import only_in_the_root\n{LOOP}")
     assert [workload.id for workload in collect(project.root).workloads] == ["loop"]

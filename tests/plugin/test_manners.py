@@ -71,11 +71,17 @@ def test_a_gate_that_opens_says_so_in_its_last_line(blessed: Project) -> None:
 
 
 def test_what_the_runs_did_not_count_is_told_of_what_passed(blessed: Project) -> None:
-    told = ("the CPU runs ahead of the GPU: the step range lasts 5 ms, a step takes 12 ms", "3 ranges are not counted")
+    told = (
+        "the CPU runs ahead of the GPU: the step range lasts 5 ms, a step takes 12 ms",
+        "3 ranges are not counted",
+    )
     blessed.measures(records.run().model_copy(update={"remarks": told}))
     seen = blessed.gate()
     assert seen.status == 0
-    assert unjudged(seen.summary) == f"{PASSED}    remark: 3 ranges are not counted\nGATE OPEN: 1 PASSED\n"
+    assert (
+        unjudged(seen.summary)
+        == f"{PASSED}    remark: 3 ranges are not counted\nGATE OPEN: 1 PASSED\n"
+    )
 
 
 def test_progress_is_a_plain_line_a_run_where_nobody_watches(blessed: Project) -> None:
@@ -99,19 +105,26 @@ def test_a_failing_workload_shows_its_table_and_no_traceback(blessed: Project) -
     assert seen.failures.splitlines()[4].split()[:3] == ["metric", "baseline", "now"]
     assert "Traceback" not in seen.out
     assert "bench.py" not in seen.out
-    reason = " - loop: REGRESSED (2 runs against 5 blessed)" if pytest.version_tuple >= (9,) else ""  # pytest's doing
+    reason = (
+        " - loop: REGRESSED (2 runs against 5 blessed)" if pytest.version_tuple >= (9,) else ""
+    )  # pytest's doing
     assert f"FAILED workloads/loops.py::loop{reason}" in seen.out.splitlines()
 
 
 @pytest.mark.parametrize(
-    "option", ["-v", "-q", "-qq", "-vv", "-rA", "--tb=no", "--tb=native", "--tb=line", "-s", "--color=yes"]
+    "option",
+    ["-v", "-q", "-qq", "-vv", "-rA", "--tb=no", "--tb=native", "--tb=line", "-s", "--color=yes"],
 )
 @pytest.mark.parametrize("status", [0, 1])
-def test_the_gate_is_told_open_or_shut_under_every_kind_of_output(blessed: Project, option: str, status: int) -> None:
+def test_the_gate_is_told_open_or_shut_under_every_kind_of_output(
+    blessed: Project, option: str, status: int
+) -> None:
     blessed.measures(MORE_COPIES if status else records.run())
     seen = blessed.gate(option)
     plain = re.sub(r"\x1b\[[0-9;]*m", "", seen.out)
-    assert ("GATE SHUT: 1 REGRESSED of 1 workload" if status else "GATE OPEN: 1 PASSED") in plain.splitlines()
+    assert (
+        "GATE SHUT: 1 REGRESSED of 1 workload" if status else "GATE OPEN: 1 PASSED"
+    ) in plain.splitlines()
     assert (seen.status, "Traceback" in plain) == (status, False)
 
 
@@ -123,7 +136,10 @@ def test_colour_follows_pytest(blessed: Project) -> None:
 def test_each_run_is_told_on_its_own_line_under_v(blessed: Project) -> None:
     lines = blessed.gate("-v", columns=80).out.splitlines()
     start = lines.index("workloads/loops.py::loop ")
-    assert lines[start + 6] == "  loop run 1 of 3: step_ms 12.34, kernel_ms 9.100, gap_ms 1.851 (0.0 s)"
+    assert (
+        lines[start + 6]
+        == "  loop run 1 of 3: step_ms 12.34, kernel_ms 9.100, gap_ms 1.851 (0.0 s)"
+    )
     assert re.fullmatch(r"PASSED +\[100%\]", lines[start + 11])
 
 
@@ -131,7 +147,8 @@ def test_names_with_brackets_and_colons_are_shown_as_they_are(project: Project) 
     project.gpus()
     project.workload(
         LOOP.replace("@workload", "import pytest\n@workload").replace(
-            "def loop(steps)", "@pytest.mark.parametrize('mode', [1], ids=['[bold]:smile:[/x]'])\ndef loop(steps, mode)"
+            "def loop(steps)",
+            "@pytest.mark.parametrize('mode', [1], ids=['[bold]:smile:[/x]'])\ndef loop(steps, mode)",
         )
     )
     project.measures(records.run())
@@ -166,12 +183,22 @@ def test_several_workloads_are_summed_up_worst_first(blessed: Project) -> None:
     ]
 
 
-def test_what_was_skipped_and_never_blessed_is_told_and_keeps_nothing_shut(blessed: Project) -> None:
-    marks = {"never": 'skip(reason="needs two\\nGPUs")', "unrun": 'xfail(reason="slow", run=False)', "mute": "skip"}
+def test_what_was_skipped_and_never_blessed_is_told_and_keeps_nothing_shut(
+    blessed: Project,
+) -> None:
+    marks = {
+        "never": 'skip(reason="needs two\\nGPUs")',
+        "unrun": 'xfail(reason="slow", run=False)',
+        "mute": "skip",
+    }
     for name, mark in marks.items():
-        text = LOOP.replace("@workload", f"@pytest.mark.{mark}\n@workload").replace("def loop", f"def {name}")
+        text = LOOP.replace("@workload", f"@pytest.mark.{mark}\n@workload").replace(
+            "def loop", f"def {name}"
+        )
         blessed.workload(f"import pytest\n{text}", file=f"{name}.py")
-    blessed.workload("import pytest\npytest.skip('no data', allow_module_level=True)\n", file="zoo.py")
+    blessed.workload(
+        "import pytest\npytest.skip('no data', allow_module_level=True)\n", file="zoo.py"
+    )
     seen = blessed.gate()
     assert seen.status == 0
     assert unjudged(seen.summary) == (
@@ -193,8 +220,13 @@ def test_secrets_that_were_withheld_are_named(blessed: Project) -> None:
 def test_a_bug_of_perfgate_is_shown_as_one_and_opens_nothing(blessed: Project) -> None:
     blessed.measures(ZeroDivisionError("a bug"))
     seen = blessed.gate()
-    assert ["E", "ZeroDivisionError:", "a", "bug"] in [line.split() for line in seen.failures.splitlines()]
-    assert (seen.summary, seen.status) == ("GATE SHUT: loop: it was expected, and not measured\n", 1)
+    assert ["E", "ZeroDivisionError:", "a", "bug"] in [
+        line.split() for line in seen.failures.splitlines()
+    ]
+    assert (seen.summary, seen.status) == (
+        "GATE SHUT: loop: it was expected, and not measured\n",
+        1,
+    )
 
 
 def test_an_item_that_is_run_again_gets_no_second_verdict(blessed: Project) -> None:
@@ -208,7 +240,10 @@ def test_an_item_that_is_run_again_gets_no_second_verdict(blessed: Project) -> N
     )
     measured = blessed.measures(MORE_COPIES, MORE_COPIES, records.run())
     seen = blessed.gate()
-    assert (seen.status, seen.summary.splitlines()[-1]) == (1, "GATE SHUT: 1 REGRESSED of 1 workload")
+    assert (seen.status, seen.summary.splitlines()[-1]) == (
+        1,
+        "GATE SHUT: 1 REGRESSED of 1 workload",
+    )
     assert measured == ["loop", "loop"]
 
 
@@ -236,7 +271,11 @@ def test_the_json_document_holds_verdicts_and_runs(blessed: Project) -> None:
     assert (document.opens_gate, document.exit_status) == (False, 1)
     assert document.machine is not None
     assert document.machine.gpu_name == "NVIDIA H200"
-    assert (told.verdict.workload, told.verdict.outcome, told.opens_gate) == ("loop", Outcome.REGRESSED, False)
+    assert (told.verdict.workload, told.verdict.outcome, told.opens_gate) == (
+        "loop",
+        Outcome.REGRESSED,
+        False,
+    )
     assert told.baseline == "baselines/nvidia-h200/loop.json"
     assert told.files is not None
     assert (blessed.root / told.files / "result.json").is_file()
@@ -248,7 +287,11 @@ def test_the_json_document_is_written_where_nothing_could_be_measured(project: P
     project.nsys(version="2020.1.1")
     project.gate("--perfgate-json=gate.json")
     document = json.loads((project.root / "gate.json").read_text("utf-8"))
-    assert (document["opens_gate"], document["machine"], document["exit_status"]) == (False, None, 1)
+    assert (document["opens_gate"], document["machine"], document["exit_status"]) == (
+        False,
+        None,
+        1,
+    )
     assert document["workloads"][0]["verdict"]["outcome"] == "NOT_MEASURED"
 
 
@@ -281,7 +324,9 @@ def test_the_markdown_is_appended_to_what_others_wrote(blessed: Project) -> None
     assert summary.read_text("utf-8").startswith(told)
 
 
-def test_a_markdown_file_without_a_place_is_refused_before_anything_is_measured(blessed: Project) -> None:
+def test_a_markdown_file_without_a_place_is_refused_before_anything_is_measured(
+    blessed: Project,
+) -> None:
     made = blessed.measures(MORE_COPIES)
     seen = blessed.gate("--perfgate-markdown=workloads")
     assert seen.status == 4
@@ -290,23 +335,32 @@ def test_a_markdown_file_without_a_place_is_refused_before_anything_is_measured(
 
 
 def test_the_document_says_where_a_workload_stands_and_at_which_commit(blessed: Project) -> None:
-    blessed.workload("command: [true]\nstep: x\nsteps: 3\nwarmup: 0\ncapture: all\n", file="script.yaml")
+    blessed.workload(
+        "command: [true]\nstep: x\nsteps: 3\nwarmup: 0\ncapture: all\n", file="script.yaml"
+    )
     git = ("git", "-c", "user.name=Ada", "-c", "user.email=ada@example.org")
     for words in (("init", "-q", "-b", "main"), ("add", "-A"), ("commit", "-q", "-m", "one")):
         subprocess.run([*git, *words], cwd=blessed.root, check=True)
-    sha = subprocess.run([*git, "rev-parse", "HEAD"], cwd=blessed.root, check=True, capture_output=True, text=True)
+    sha = subprocess.run(
+        [*git, "rev-parse", "HEAD"], cwd=blessed.root, check=True, capture_output=True, text=True
+    )
     blessed.gate("--perfgate-json=gate.json", "--perfgate-label=h200", "--perfgate-new=allow")
     document = read_document((blessed.root / "gate.json").read_text("utf-8"))
     where = {one.verdict.workload: (one.source, one.line) for one in document.workloads}
     assert where == {"loop": ("workloads/loops.py", 4), "script": ("workloads/script.yaml", 1)}
     assert document.commit is not None
-    assert (document.commit.sha, document.commit.branch, document.commit.dirty) == (sha.stdout.strip(), "main", False)
+    assert (document.commit.sha, document.commit.branch, document.commit.dirty) == (
+        sha.stdout.strip(),
+        "main",
+        False,
+    )
     assert (document.label, document.shard, document.gates) == ("h200", None, ())
 
 
 def test_a_workload_that_another_file_makes_has_no_line(blessed: Project) -> None:
     blessed.write(
-        "made.py", "def make():\n    def loop(steps):\n        for _ in steps:\n            pass\n    return loop\n"
+        "made.py",
+        "def make():\n    def loop(steps):\n        for _ in steps:\n            pass\n    return loop\n",
     )
     blessed.write("conftest.py", "import sys\nsys.path.insert(0, __file__.rpartition('/')[0])\n")
     blessed.workload(
@@ -319,14 +373,22 @@ def test_a_workload_that_another_file_makes_has_no_line(blessed: Project) -> Non
 
 def test_the_pages_data_is_that_of_the_page_and_of_the_document(blessed: Project) -> None:
     blessed.measures(MORE_COPIES)
-    asked = ("--perfgate-json=gate.json", "--perfgate-html=gate.html", "--perfgate-page-data=out/page.json")
+    asked = (
+        "--perfgate-json=gate.json",
+        "--perfgate-html=gate.html",
+        "--perfgate-page-data=out/page.json",
+    )
     assert blessed.gate(*asked).status == 1
     document = read_document((blessed.root / "gate.json").read_text("utf-8"))
     text = (blessed.root / "out" / "page.json").read_text("utf-8")
     data = read_page_data(text)
     assert page_data_text(data) == text
     assert [one.verdict for one in data.workloads] == [one.verdict for one in document.workloads]
-    assert (data.started_at, data.shut_by, data.machine) == (document.started_at, document.shut_by, document.machine)
+    assert (data.started_at, data.shut_by, data.machine) == (
+        document.started_at,
+        document.shut_by,
+        document.machine,
+    )
     assert data.workloads[0].baseline is not None
     assert data.workloads[0].commands[0] == "pytest --perfgate workloads/loops.py::loop"
     assert page_html(data) == (blessed.root / "gate.html").read_text("utf-8")
@@ -336,7 +398,10 @@ def test_the_pages_data_is_that_of_the_page_and_of_the_document(blessed: Project
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (["--perfgate-page-data=workloads"], "--perfgate-page-data: /project/workloads cannot be written."),
+        (
+            ["--perfgate-page-data=workloads"],
+            "--perfgate-page-data: /project/workloads cannot be written.",
+        ),
         (
             ["--perfgate-json="],
             "--perfgate-json: it names no file, as where a variable is empty. Give it one, or leave",
@@ -383,14 +448,20 @@ def test_page_data_without_a_place_of_its_own_is_refused_before_anything_is_meas
 
 
 @pytest.mark.parametrize("full", ["gate.html", "gate.md", "page.json"])
-def test_a_file_that_cannot_be_written_shuts_the_gate_in_those_that_can(blessed: Project, full: str) -> None:
+def test_a_file_that_cannot_be_written_shuts_the_gate_in_those_that_can(
+    blessed: Project, full: str
+) -> None:
     def opened(file: Path, mode: Literal["w", "a"]) -> TextIO:
         if file.name == full:
             raise OSError(errno.ENOSPC, "No space left on device")
         return file.open(mode, encoding="utf-8")
 
     blessed.patch.setattr(outputs, "opened", opened)
-    asked = ("--perfgate-json=gate.json", "--perfgate-html=gate.html", "--perfgate-markdown=gate.md")
+    asked = (
+        "--perfgate-json=gate.json",
+        "--perfgate-html=gate.html",
+        "--perfgate-markdown=gate.md",
+    )
     assert blessed.gate(*asked, "--perfgate-page-data=page.json").status == 1
     document = read_document((blessed.root / "gate.json").read_text("utf-8"))
     assert (document.opens_gate, document.exit_status) == (False, 1)
@@ -403,12 +474,19 @@ def test_a_file_that_cannot_be_written_shuts_the_gate_in_those_that_can(blessed:
 def test_a_baseline_that_cannot_be_read_is_told_in_every_file(blessed: Project) -> None:
     file = blessed.store.baselines.path("nvidia-h200", "loop")
     file.write_text(f"<<<<<<< HEAD\n{file.read_text('utf-8')}", "utf-8")
-    asked = ("--perfgate-json=gate.json", "--perfgate-html=gate.html", "--perfgate-markdown=gate.md")
+    asked = (
+        "--perfgate-json=gate.json",
+        "--perfgate-html=gate.html",
+        "--perfgate-markdown=gate.md",
+    )
     assert blessed.gate(*asked, "--perfgate-page-data=page.json").status == 1
     document = read_document((blessed.root / "gate.json").read_text("utf-8"))
     (one,) = document.workloads
     assert (one.verdict.outcome, document.opens_gate) == (Outcome.INCOMPARABLE, False)
-    assert all("INCOMPARABLE" in (blessed.root / name).read_text("utf-8") for name in ("gate.html", "gate.md"))
+    assert all(
+        "INCOMPARABLE" in (blessed.root / name).read_text("utf-8")
+        for name in ("gate.html", "gate.md")
+    )
     assert "INCOMPARABLE" in (blessed.root / "page.json").read_text("utf-8")
 
 
@@ -418,22 +496,35 @@ def test_what_the_page_lacks_shuts_the_gate_in_the_other_files(blessed: Project)
     open_gate = read_document(file.read_text("utf-8"))
 
     def documented(closing: Closing) -> GateDocument:
-        told = {"opens_gate": closing.opens, "exit_status": closing.exit_status, "shut_by": closing.shut_by}
+        told = {
+            "opens_gate": closing.opens,
+            "exit_status": closing.exit_status,
+            "shut_by": closing.shut_by,
+        }
         return open_gate.model_copy(update=told)
 
     def gathered(_: GateDocument) -> NoReturn:
         raise StoreFailed(subject="a.json", fact="it is gone", next_step="Bring it back.")
 
-    asked = outputs.Outputs(files={outputs.Form.JSON: file, outputs.Form.HTML: page}, flag="--perfgate-")
+    asked = outputs.Outputs(
+        files={outputs.Form.JSON: file, outputs.Form.HTML: page}, flag="--perfgate-"
+    )
     closing = asked.write(documented, Closing(opens=True), gathered)
     assert closing == Closing(opens=False, shut_by=("a.json: it is gone. Bring it back.",))
     document = read_document(file.read_text("utf-8"))
-    assert (document.opens_gate, document.exit_status, document.shut_by) == (False, 1, closing.shut_by)
+    assert (document.opens_gate, document.exit_status, document.shut_by) == (
+        False,
+        1,
+        closing.shut_by,
+    )
     assert not page.exists()
 
 
 def test_what_was_asked_for_is_written_where_another_hook_ends_pytest(blessed: Project) -> None:
-    blessed.write("conftest.py", "import pytest\ndef pytest_sessionfinish():\n    pytest.exit('bye', returncode=0)\n")
+    blessed.write(
+        "conftest.py",
+        "import pytest\ndef pytest_sessionfinish():\n    pytest.exit('bye', returncode=0)\n",
+    )
     assert blessed.gate("--perfgate-json=gate.json").status == 0
     document = read_document((blessed.root / "gate.json").read_text("utf-8"))
     assert (document.opens_gate, document.exit_status) == (True, 0)
@@ -452,7 +543,17 @@ def test_a_result_is_kept_and_git_is_told_to_leave_it_alone(blessed: Project) ->
 
 @pytest.mark.behaviour
 @pytest.mark.parametrize(
-    "addopts", ["-n auto", "-n 2", "--tx=2*popen --dist=load", "-f", "--pdb", "--trace", "-n 2 --pdb", "-n 2 -p no:cov"]
+    "addopts",
+    [
+        "-n auto",
+        "-n 2",
+        "--tx=2*popen --dist=load",
+        "-f",
+        "--pdb",
+        "--trace",
+        "-n 2 --pdb",
+        "-n 2 -p no:cov",
+    ],
 )
 def test_options_for_a_projects_tests_do_not_stop_a_gate(blessed: Project, addopts: str) -> None:
     blessed.write("pytest.ini", f"[pytest]\naddopts = {addopts}\n")
@@ -461,7 +562,9 @@ def test_options_for_a_projects_tests_do_not_stop_a_gate(blessed: Project, addop
 
 @pytest.mark.behaviour
 def test_nor_do_they_in_the_environment_or_for_a_plugin_that_forks(blessed: Project) -> None:
-    declared = "def pytest_addoption(parser):\n    parser.addoption('--forked', action='store_true')\n"
+    declared = (
+        "def pytest_addoption(parser):\n    parser.addoption('--forked', action='store_true')\n"
+    )
     blessed.write("conftest.py", declared)
     blessed.patch.setenv("PYTEST_ADDOPTS", "-n auto --forked")
     assert blessed.gate().status == 0
@@ -495,8 +598,12 @@ def pytest_load_initial_conftests(early_config):
     assert blessed.gate("--cov=scratch").status == 1
 
 
-@pytest.mark.parametrize("options", [("-n", "auto"), ("-n", "2"), ("--tx=2*popen", "--dist=load")], ids=str)
-def test_xdist_that_is_typed_is_a_usage_error_with_its_way_out(blessed: Project, options: tuple[str, ...]) -> None:
+@pytest.mark.parametrize(
+    "options", [("-n", "auto"), ("-n", "2"), ("--tx=2*popen", "--dist=load")], ids=str
+)
+def test_xdist_that_is_typed_is_a_usage_error_with_its_way_out(
+    blessed: Project, options: tuple[str, ...]
+) -> None:
     seen = blessed.gate(*options)
     assert seen.complaint == (
         "ERROR: --perfgate: pytest-xdist was asked to run workloads side by side. They would measure one another.\n"
@@ -507,7 +614,8 @@ def test_xdist_that_is_typed_is_a_usage_error_with_its_way_out(blessed: Project,
 
 def test_forks_are_a_usage_error_with_their_way_out(blessed: Project) -> None:
     blessed.write(
-        "conftest.py", "def pytest_addoption(parser):\n    parser.addoption('--forked', action='store_true')\n"
+        "conftest.py",
+        "def pytest_addoption(parser):\n    parser.addoption('--forked', action='store_true')\n",
     )
     seen = blessed.gate("--forked")
     assert seen.complaint == (
@@ -534,7 +642,9 @@ def test_n_0_turns_xdist_off(blessed: Project) -> None:
 
 def test_a_second_gate_says_whom_it_waits_for_and_takes_its_turn(blessed: Project) -> None:
     with ExitStack() as first:
-        first.enter_context(gpu_lock(blessed.machine.gpus, timeout_s=1, on_wait=print, workload="resnet18"))
+        first.enter_context(
+            gpu_lock(blessed.machine.gpus, timeout_s=1, on_wait=print, workload="resnet18")
+        )
         clock = SimpleNamespace(monotonic=time.monotonic, sleep=lambda _: first.close())
         blessed.patch.setattr("perfgate.machine.lock.time", clock)
         seen = blessed.gate()
@@ -554,7 +664,9 @@ def running_below(folder: Path) -> list[str]:
     for process in psutil.process_iter():
         try:
             words = process.cmdline()
-            if process.pid != os.getpid() and any(str(folder) in word for word in [*words, process.cwd()]):
+            if process.pid != os.getpid() and any(
+                str(folder) in word for word in [*words, process.cwd()]
+            ):
                 found.append(" ".join(words))
         except (psutil.NoSuchProcess, psutil.AccessDenied, psutil.ZombieProcess):
             continue
@@ -572,12 +684,17 @@ def wait_until(true: Callable[[], bool], *, timeout_s: float = 200) -> None:
 @pytest.mark.nsys
 @pytest.mark.usefixtures("real_nsys")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_ctrl_c_ends_all_that_was_started_and_the_gate_is_shut(project: Project, number: signal.Signals) -> None:
+def test_ctrl_c_ends_all_that_was_started_and_the_gate_is_shut(
+    project: Project, number: signal.Signals
+) -> None:
     project.workload(SLEEPER)
     gate = project.start("--perfgate", stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     try:
         wait_until(
-            lambda: any("--perfgate-worker" in line and "profile" not in line for line in running_below(project.root))
+            lambda: any(
+                "--perfgate-worker" in line and "profile" not in line
+                for line in running_below(project.root)
+            )
         )
         time.sleep(1)
         gate.send_signal(number)
@@ -598,7 +715,9 @@ def test_a_terminal_shows_a_live_line_and_keeps_one_line_a_run(project: Project)
     project.patch.setenv("TERM", "xterm-256color")
     project.patch.delenv("PY_COLORS")
     ours, theirs = pty.openpty()
-    gate = project.start("--perfgate", "--perfgate-runs=1", stdin=theirs, stdout=theirs, stderr=theirs)
+    gate = project.start(
+        "--perfgate", "--perfgate-runs=1", stdin=theirs, stdout=theirs, stderr=theirs
+    )
     os.close(theirs)
     raw = b""
     while True:
@@ -614,7 +733,9 @@ def test_a_terminal_shows_a_live_line_and_keeps_one_line_a_run(project: Project)
     assert "loop run 1 of 1 under nsys ..." in text
     assert "\x1b[1;31mGATE SHUT\x1b[0m: 1 NO_BASELINE of 1 workload" in text
     plain = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", text)
-    assert re.search(r"^\r?  loop run 1 of 1: step_ms \d+\.\d+ \(\d+\.\d s\)\r?$", plain, re.MULTILINE)
+    assert re.search(
+        r"^\r?  loop run 1 of 1: step_ms \d+\.\d+ \(\d+\.\d s\)\r?$", plain, re.MULTILINE
+    )
 
 
 SLOW_AT_FIRST = """\
@@ -636,7 +757,10 @@ def test_a_warmup_that_is_too_short_is_invalid_and_a_longer_one_is_not(project: 
     assert seen.status == 1
     assert "loop: INVALID (1 run)" in seen.failures
     told = " ".join(seen.failures.split())
-    slow = re.search(r"run 1 does not count: steps 3, 4, 5(?:, 6)? of the measured 16 took up to ([0-9.]+) ms", told)
+    slow = re.search(
+        r"run 1 does not count: steps 3, 4, 5(?:, 6)? of the measured 16 took up to ([0-9.]+) ms",
+        told,
+    )
     assert slow is not None
     assert float(slow[1]) >= 200
     assert "that belongs in the warm-up; raise warmup by at least " in told
@@ -675,5 +799,7 @@ def test_a_file_of_the_project_may_be_given_with_a_space(blessed: Project) -> No
 )
 def test_what_only_asks_pytest_is_answered_and_no_gate(project: Project, question: str) -> None:
     project.workload()
-    seen = project.pytest("--perfgate", question, *(["-p", "cacheprovider"] if question == "--cache-show" else []))
+    seen = project.pytest(
+        "--perfgate", question, *(["-p", "cacheprovider"] if question == "--cache-show" else [])
+    )
     assert (seen.status, "GATE" in seen.out + seen.err) == (0, False)

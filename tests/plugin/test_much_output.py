@@ -26,5 +26,9 @@ def test_a_log_keeps_its_beginning_and_end_and_says_how_much_is_left_out(project
     assert log.stat().st_size < 20_000_000
     lines = log.read_text("utf-8").splitlines()
     assert (lines[0], lines[-1]) == ("the first line", "the last line")
-    (left_out,) = [found for line in lines if (found := re.search(r"left out (\d+) lines here", line))]
-    assert int(left_out[1]) + sum(line.startswith("a line as any other") for line in lines) == 200_000
+    (left_out,) = [
+        found for line in lines if (found := re.search(r"left out (\d+) lines here", line))
+    ]
+    assert (
+        int(left_out[1]) + sum(line.startswith("a line as any other") for line in lines) == 200_000
+    )

@@ -36,12 +36,20 @@ def no_file_larger_than(size: int) -> Iterator[None]:
 
 def closed(document: GateDocument, closing: Closing) -> GateDocument:
     return document.model_copy(
-        update={"opens_gate": closing.opens, "exit_status": closing.exit_status, "shut_by": closing.shut_by}
+        update={
+            "opens_gate": closing.opens,
+            "exit_status": closing.exit_status,
+            "shut_by": closing.shut_by,
+        }
     )
 
 
-def written(files: Mapping[Form, Path], document: GateDocument = GATE, closing: Closing = OPEN) -> Closing:
-    return Outputs(files=files, flag="--perfgate-").write(partial(closed, document), closing, page_data)
+def written(
+    files: Mapping[Form, Path], document: GateDocument = GATE, closing: Closing = OPEN
+) -> Closing:
+    return Outputs(files=files, flag="--perfgate-").write(
+        partial(closed, document), closing, page_data
+    )
 
 
 def refusal(form: Form, file: Path) -> str:
@@ -52,17 +60,23 @@ def refusal(form: Form, file: Path) -> str:
 
 
 @pytest.mark.parametrize("older", [False, True], ids=["new", "older"])
-def test_of_files_that_do_not_fit_nothing_stays_and_each_is_told_once(tmp_path: Path, older: bool) -> None:
+def test_of_files_that_do_not_fit_nothing_stays_and_each_is_told_once(
+    tmp_path: Path, older: bool
+) -> None:
     files = {form: tmp_path / f"x.{form}" for form in (Form.HTML, Form.JUNIT, Form.MARKDOWN)}
     if older:
-        assert written({form: file for form, file in files.items() if form is not Form.MARKDOWN}).opens
+        assert written(
+            {form: file for form, file in files.items() if form is not Form.MARKDOWN}
+        ).opens
     with no_file_larger_than(100):
         closing = written(files)
     assert closing.shut_by == tuple(refusal(form, file) for form, file in files.items())
     assert list(tmp_path.iterdir()) == []
 
 
-def test_an_older_document_that_cannot_be_replaced_is_not_left_to_say_that_the_gate_is_open(tmp_path: Path) -> None:
+def test_an_older_document_that_cannot_be_replaced_is_not_left_to_say_that_the_gate_is_open(
+    tmp_path: Path,
+) -> None:
     file = tmp_path / "gate.json"
     file.write_text(document_text(GATE), encoding="utf-8")
     with no_file_larger_than(100):
@@ -71,7 +85,11 @@ def test_an_older_document_that_cannot_be_replaced_is_not_left_to_say_that_the_g
 
 
 def test_the_files_that_fit_are_whole_and_name_the_one_that_does_not(tmp_path: Path) -> None:
-    files = {Form.JSON: tmp_path / "x.json", Form.HTML: tmp_path / "x.html", Form.MARKDOWN: tmp_path / "x.md"}
+    files = {
+        Form.JSON: tmp_path / "x.json",
+        Form.HTML: tmp_path / "x.html",
+        Form.MARKDOWN: tmp_path / "x.md",
+    }
     with no_file_larger_than(100_000):
         closing = written(files)
     assert closing.shut_by == (refusal(Form.HTML, files[Form.HTML]),)
@@ -137,7 +155,9 @@ def test_a_pipe_is_written_to(tmp_path: Path) -> None:
 def test_a_device_stays_one(form: Form) -> None:
     full, null = Path("/dev/full"), Path("/dev/null")
     (told,) = written({form: full}).shut_by
-    assert told.startswith("/dev/full: the verdicts cannot be written there (No space left on device).")
+    assert told.startswith(
+        "/dev/full: the verdicts cannot be written there (No space left on device)."
+    )
     assert written({form: null}).opens
     assert full.is_char_device()
     assert null.is_char_device()

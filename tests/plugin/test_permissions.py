@@ -86,13 +86,20 @@ def test_a_workload_and_its_gate_write_with_the_umask_of_who_started_them(
     project.patch.delenv("LD_LIBRARY_PATH", raising=False)
     umask = 0o077
     before = set(modes(project.root))
-    options = ("--perfgate", "--perfgate-new=allow", "--perfgate-runs=1", "--perfgate-keep-captures")
+    options = (
+        "--perfgate",
+        "--perfgate-new=allow",
+        "--perfgate-runs=1",
+        "--perfgate-keep-captures",
+    )
     outside = [sys.executable, "-c", "from leaves import leave; leave('outside')"]
     subprocess.run(outside, cwd=project.root, umask=umask, check=True)
     with project.start(*options, umask=umask) as gate:
         assert gate.wait(120) == 0
     written = {path: mode for path, mode in modes(project.root).items() if path not in before}
-    assert {path: oct(mode) for path, mode in written.items() if mode & umask and "/nsys/" not in path} == {}
+    assert {
+        path: oct(mode) for path, mode in written.items() if mode & umask and "/nsys/" not in path
+    } == {}
     assert written[f"cache/{name}/kernel.so"] == 0o777 & ~umask
     (raw,) = [path for path in written if path.endswith("/nsys")]
     assert written[raw] == 0o700
@@ -100,7 +107,8 @@ def test_a_workload_and_its_gate_write_with_the_umask_of_who_started_them(
     assert accounts == ([0o600] if name == "loop" else [])
 
     without, under = (
-        json.loads((project.root / "cache" / one / "told.json").read_text("utf-8")) for one in ("outside", name)
+        json.loads((project.root / "cache" / one / "told.json").read_text("utf-8"))
+        for one in ("outside", name)
     )
     assert under == without | {"libraries": under["libraries"]}
     assert "" not in under["libraries"].split(":")[:1] or not under["libraries"]

@@ -74,10 +74,19 @@ def forms() -> list[str]:
 
 def secrets_in(root: Path, seen: Seen) -> list[str]:
     """Where any of them is: in files that the project did not have before, or on the screen."""
-    own = [path for path in root.rglob("*") if path.is_file() and "workloads" not in path.relative_to(root).parts]
+    own = [
+        path
+        for path in root.rglob("*")
+        if path.is_file() and "workloads" not in path.relative_to(root).parts
+    ]
     texts = {str(path.relative_to(root)): path.read_bytes() for path in own}
     texts |= {"stdout": seen.out.encode(), "stderr": seen.err.encode()}
-    return [f"{name}: {form}" for name, held in texts.items() for form in forms() if form.encode() in held]
+    return [
+        f"{name}: {form}"
+        for name, held in texts.items()
+        for form in forms()
+        if form.encode() in held
+    ]
 
 
 @pytest.fixture
@@ -101,7 +110,9 @@ def test_what_a_workload_says_and_names_is_kept_without_its_secrets(given: Proje
     seen = given.run("--perfgate", *OUTPUTS, "--junitxml=pytest.xml", "-rA")
     assert seen.status == 1
     document = json.loads((given.root / "g.json").read_text())
-    outcomes = {one["verdict"]["workload"]: one["verdict"]["outcome"] for one in document["workloads"]}
+    outcomes = {
+        one["verdict"]["workload"]: one["verdict"]["outcome"] for one in document["workloads"]
+    }
     assert outcomes == {"names": "NO_BASELINE", "raises": "NOT_MEASURED"}
     assert "SERVICE_TOKEN" in json.dumps(document)  # whose secret it was is said
     kept = [path.name for path in (given.root / ".perfgate").rglob("*") if path.is_file()]
@@ -111,8 +122,13 @@ def test_what_a_workload_says_and_names_is_kept_without_its_secrets(given: Proje
 
 def test_what_collection_says_is_without_secrets(given: Project) -> None:
     given.nsys("sys.exit(1)")
-    given.write("workloads/conftest.py", "import os, warnings\nwarnings.warn('with ' + os.environ['SERVICE_TOKEN'])\n")
-    given.workload("import os\nraise OSError('no ' + os.environ['SERVICE_TOKEN'])\nfrom perfgate import workload\n")
+    given.write(
+        "workloads/conftest.py",
+        "import os, warnings\nwarnings.warn('with ' + os.environ['SERVICE_TOKEN'])\n",
+    )
+    given.workload(
+        "import os\nraise OSError('no ' + os.environ['SERVICE_TOKEN'])\nfrom perfgate import workload\n"
+    )
     given.workload(
         "import os, pytest\nfrom perfgate import workload\n"
         "pytest.skip('without ' + os.environ['DB_PASSWORD'], allow_module_level=True)\n",
@@ -143,7 +159,9 @@ def pytest_collection_finish(session):
 def test_what_a_conftest_prints_is_without_secrets(given: Project, capture: str) -> None:
     given.nsys("sys.exit(1)")
     given.write("conftest.py", TALKING)
-    given.workload(f"{TALKING}\nfrom perfgate import workload\n@workload(steps=3)\ndef mlp(steps): ...\n")
+    given.workload(
+        f"{TALKING}\nfrom perfgate import workload\n@workload(steps=3)\ndef mlp(steps): ...\n"
+    )
     seen = given.run("--perfgate", *OUTPUTS, "--junitxml=pytest.xml", capture)
     assert seen.status == 1
     assert capture != "-s" or "configured with" in seen.out
@@ -165,7 +183,9 @@ def test_a_page_tells_none_of_what_was_blessed_and_committed_before(given: Proje
     given.measures(records.run)
     old = given.baseline("loop")
     reason = f"with {PATTERN} and {PASSWORD}"
-    given.bless(old.model_copy(update={"blessing": old.blessing.model_copy(update={"reason": reason})}))
+    given.bless(
+        old.model_copy(update={"blessing": old.blessing.model_copy(update={"reason": reason})})
+    )
     for words in (("init", "--quiet"), ("add", "-A"), ("commit", "--quiet", "-m", reason)):
         command = ("git", "-c", "user.name=Ada", "-c", "user.email=ada@example.org", *words)
         subprocess.run(command, cwd=given.root, check=True)
@@ -181,7 +201,10 @@ def test_a_page_tells_none_of_what_was_blessed_and_committed_before(given: Proje
 def test_the_reason_of_a_baseline_is_without_secrets(given: Project) -> None:
     file = given.workload(LOOP)
     given.gpus()
-    given.measures(*records.runs(), code=[{"workloads/loops.py": hashlib.sha256(file.read_bytes()).hexdigest()}])
+    given.measures(
+        *records.runs(),
+        code=[{"workloads/loops.py": hashlib.sha256(file.read_bytes()).hexdigest()}],
+    )
     assert given.gate("--perfgate-runs=5").status == 1
     seen = given.perfgate("bless", "--reason", f"measured with {TOKEN} and {PATTERN}")
     assert seen.status == 0
@@ -215,7 +238,12 @@ def test_what_nsys_says_of_itself_is_without_secrets(given: Project) -> None:
 
 
 def test_values_that_any_text_holds_stay(given: Project) -> None:
-    for name, value in {"ONE_TOKEN": "1", "A_PASSWORD": "true", "AWS_PROFILE": "default", "MY_KEY": "loop"}.items():
+    for name, value in {
+        "ONE_TOKEN": "1",
+        "A_PASSWORD": "true",
+        "AWS_PROFILE": "default",
+        "MY_KEY": "loop",
+    }.items():
         given.patch.setenv(name, value)
     given.nsys("print('default true 1 loop')\nsys.exit(1)")
     given.workload("from perfgate import workload\n@workload(steps=3)\ndef loop(steps): ...\n")

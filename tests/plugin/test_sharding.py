@@ -81,7 +81,10 @@ def test_collect_only_shows_the_shard(five: Project) -> None:
 
 def test_the_document_says_which_shard_it_is_of(five: Project) -> None:
     told = document(five, "--perfgate-shard=2/3", "--perfgate-label=h200 2/3")
-    assert (told.label, told.shard) == ("h200 2/3", DocumentShard(index=2, of=3, workloads=IN_ORDER))
+    assert (told.label, told.shard) == (
+        "h200 2/3",
+        DocumentShard(index=2, of=3, workloads=IN_ORDER),
+    )
     assert [one.verdict.workload for one in told.workloads] == ["beta", "gamma"]
     assert document(five).shard is None
 
@@ -102,10 +105,14 @@ def test_the_document_says_what_all_shards_divide_and_what_this_one_skipped(five
     five.workload(f"import pytest\n{marked}", file="third.py")
     left = sorted([*IN_ORDER, "zeta", "eta"])
     left.remove("alpha")
-    first, second = (document(five, "-k", "not alpha", f"--perfgate-shard={index}/2") for index in (1, 2))
+    first, second = (
+        document(five, "-k", "not alpha", f"--perfgate-shard={index}/2") for index in (1, 2)
+    )
     assert left == ["beta", "delta", "epsilon", "eta", "gamma", "zeta"]
     assert first.shard == DocumentShard(index=1, of=2, workloads=tuple(left))
-    assert second.shard == DocumentShard(index=2, of=2, workloads=tuple(left), skipped=("eta", "zeta"))
+    assert second.shard == DocumentShard(
+        index=2, of=2, workloads=tuple(left), skipped=("eta", "zeta")
+    )
     assert (first.opens_gate, second.opens_gate) == (True, True)
 
 
@@ -115,9 +122,14 @@ def test_a_shard_that_did_not_come_to_divide_says_nothing_of_it(five: Project) -
 
 
 @pytest.mark.parametrize("index", [1, 2])
-def test_a_file_that_skips_itself_is_missed_by_the_shard_that_it_skipped_itself_in(five: Project, index: int) -> None:
+def test_a_file_that_skips_itself_is_missed_by_the_shard_that_it_skipped_itself_in(
+    five: Project, index: int
+) -> None:
     """On the runners of the other shards it need not skip itself."""
-    five.workload(f'import pytest\npytest.skip("no data", allow_module_level=True)\n{loops("zeta")}', file="third.py")
+    five.workload(
+        f'import pytest\npytest.skip("no data", allow_module_level=True)\n{loops("zeta")}',
+        file="third.py",
+    )
     assert five.gate(f"--perfgate-shard={index}/2").status == 0
     five.bless(five.baseline("zeta"))
     seen = five.gate(f"--perfgate-shard={index}/2")
@@ -148,7 +160,9 @@ def test_all_shards_share_the_error_of_one_gate(five: Project) -> None:
     told = document(five, "--perfgate-shard=2/2")
     assert [one.verdict.workloads for one in told.workloads] == [5, 5]
     seen = five.gate("--perfgate-shard=2/2")
-    shared = "Among 5 workloads, clocks share the 1 % of false alarms that a gate may give (Holm).\n"
+    shared = (
+        "Among 5 workloads, clocks share the 1 % of false alarms that a gate may give (Holm).\n"
+    )
     assert shared in seen.summary
 
 
@@ -156,11 +170,15 @@ def test_the_time_budget_is_for_the_workloads_of_the_shard(five: Project) -> Non
     """Three runs of 60 s each are affordable twice, not five times."""
     slower = records.run({Metric.STEP_MS: 12.34 * 1.02})
     five.measures(slower.model_copy(update={"wall_s": 60.0}))
-    told = document(five, "--perfgate-shard=2/2", "--perfgate-time-budget=600", "--perfgate-max-runs=5")
+    told = document(
+        five, "--perfgate-shard=2/2", "--perfgate-time-budget=600", "--perfgate-max-runs=5"
+    )
     assert [len(one.runs) for one in told.workloads] == [5, 5]
 
 
-@pytest.mark.parametrize("value", ["", "2", "0/2", "3/2", "1/0", "-1/2", "a/b", "1/2/3", " 1/2", "1/2\n", "\u0661/2"])
+@pytest.mark.parametrize(
+    "value", ["", "2", "0/2", "3/2", "1/0", "-1/2", "a/b", "1/2/3", " 1/2", "1/2\n", "\u0661/2"]
+)
 def test_a_shard_that_is_none_is_a_usage_error(five: Project, value: str) -> None:
     seen = five.gate(f"--perfgate-shard={value}")
     assert (seen.status, seen.complaint) == (
@@ -189,7 +207,9 @@ def test_nothing_is_listed_where_shards_are_too_many(five: Project) -> None:
     assert seen.status == 4
     assert "shard 1/6" not in seen.out
     assert "WorkloadItem" not in seen.out
-    assert seen.complaint.startswith("ERROR: --perfgate-shard: the value is '1/6', and there are 5 workloads.")
+    assert seen.complaint.startswith(
+        "ERROR: --perfgate-shard: the value is '1/6', and there are 5 workloads."
+    )
 
 
 def test_two_shards_of_one_workload_are_one_too_many(five: Project) -> None:
@@ -207,7 +227,10 @@ def test_a_file_that_cannot_be_collected_shuts_every_shard(five: Project) -> Non
     five.workload("import nowhere_to_be_found\n", file="third.py")
     for index in (1, 2):
         seen = five.gate(f"--perfgate-shard={index}/2")
-        assert (seen.status, seen.summary) == (2, "GATE SHUT: files that cannot be collected: workloads/third.py\n")
+        assert (seen.status, seen.summary) == (
+            2,
+            "GATE SHUT: files that cannot be collected: workloads/third.py\n",
+        )
 
 
 def test_workloads_of_one_name_are_refused_by_every_shard(five: Project) -> None:
@@ -215,7 +238,10 @@ def test_workloads_of_one_name_are_refused_by_every_shard(five: Project) -> None
     for index in (1, 2):
         seen = five.gate(f"--perfgate-shard={index}/2")
         assert seen.status == 4
-        assert "alpha: 2 workloads bear this name (workloads/first.py, workloads/third.py)." in seen.complaint
+        assert (
+            "alpha: 2 workloads bear this name (workloads/first.py, workloads/third.py)."
+            in seen.complaint
+        )
 
 
 @pytest.mark.parametrize("label", ["", "  ", "two\nlines", "\x1b[31m"])
@@ -231,7 +257,10 @@ def test_a_label_that_cannot_be_shown_is_a_usage_error(five: Project, label: str
 
 
 def test_of_a_long_value_the_error_shows_the_beginning(five: Project) -> None:
-    label, shard = five.gate(f"--perfgate-label={'x' * 5000}"), five.gate(f"--perfgate-shard={'1' * 102}")
+    label, shard = (
+        five.gate(f"--perfgate-label={'x' * 5000}"),
+        five.gate(f"--perfgate-shard={'1' * 102}"),
+    )
     assert (label.status, label.complaint) == (
         4,
         (

@@ -18,11 +18,18 @@ WORKLOADS = Path(__file__).parents[2] / "workloads"
 
 
 @pytest.mark.usefixtures("real_nsys")
-@pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="no torch here: it is in the extra torch")
+@pytest.mark.skipif(
+    importlib.util.find_spec("torch") is None, reason="no torch here: it is in the extra torch"
+)
 def test_the_small_loops_are_measured_by_their_steps_without_a_gpu(project: Project) -> None:
     shutil.copy(WORKLOADS / "small_loops.py", project.root / "workloads")
     for _ in range(TRIES):
-        seen = project.run("--perfgate", "workloads/small_loops.py", "--perfgate-runs=1", "--perfgate-json=out.json")
+        seen = project.run(
+            "--perfgate",
+            "workloads/small_loops.py",
+            "--perfgate-runs=1",
+            "--perfgate-json=out.json",
+        )
         assert seen.status == 1
         told = json.loads((project.root / "out.json").read_text())
         if not any("raise warmup" in one["verdict"]["reason"] for one in told["workloads"]):

@@ -117,9 +117,12 @@ def test_the_project_of_these_tests_shuts_its_gate(project: Project, two: list[s
 
 
 @pytest.mark.parametrize(
-    ("place", "options"), [*(("addopts", options) for options in STANDING), ("PYTEST_ADDOPTS", "-k loop -m 'not slow'")]
+    ("place", "options"),
+    [*(("addopts", options) for options in STANDING), ("PYTEST_ADDOPTS", "-k loop -m 'not slow'")],
 )
-def test_a_standing_selection_leaves_nothing_out(project: Project, two: list[str], place: str, options: str) -> None:
+def test_a_standing_selection_leaves_nothing_out(
+    project: Project, two: list[str], place: str, options: str
+) -> None:
     if place == "addopts":
         project.write("pytest.ini", f"[pytest]\n{MARKS}addopts = {options}\n")
     else:
@@ -131,7 +134,9 @@ def test_a_standing_selection_leaves_nothing_out(project: Project, two: list[str
 
 
 @pytest.mark.parametrize("flag", ["--lf", "--sw"])
-def test_nor_does_a_standing_look_at_what_failed_last(project: Project, two: list[str], flag: str) -> None:
+def test_nor_does_a_standing_look_at_what_failed_last(
+    project: Project, two: list[str], flag: str
+) -> None:
     cached = ("-p", "cacheprovider", "-p", "stepwise")
     assert project.gate(*cached, "--sw", "workloads/slow.py").status != 0
     project.write("pytest.ini", f"[pytest]\n{MARKS}addopts = {flag}\n")
@@ -154,20 +159,26 @@ def test_nor_does_a_setting_of_pytests(project: Project, two: list[str], setting
 
 
 @pytest.mark.parametrize("text", HOOKS.values(), ids=HOOKS)
-def test_what_a_hook_leaves_out_is_missed_whatever_is_chosen(project: Project, two: list[str], text: str) -> None:
+def test_what_a_hook_leaves_out_is_missed_whatever_is_chosen(
+    project: Project, two: list[str], text: str
+) -> None:
     project.write("conftest.py", text)
     assert project.gate("-k", "slow or loop").status == 1
 
 
 @pytest.mark.parametrize("place", ["workloads/conftest.py", "mine.py"])
-def test_so_is_what_a_plugin_or_another_conftest_leaves_out(project: Project, two: list[str], place: str) -> None:
+def test_so_is_what_a_plugin_or_another_conftest_leaves_out(
+    project: Project, two: list[str], place: str
+) -> None:
     project.write(place, HOOKS["deselects by a word"])
     project.patch.syspath_prepend(project.root)
     project.patch.setenv("PYTEST_PLUGINS", "mine" if place == "mine.py" else "")
     assert project.gate().status == 1
 
 
-def test_what_a_hook_deselects_without_a_baseline_here_is_none_that_is_missed(project: Project, two: list[str]) -> None:
+def test_what_a_hook_deselects_without_a_baseline_here_is_none_that_is_missed(
+    project: Project, two: list[str]
+) -> None:
     """A workload for two GPUs, say, on a machine with one."""
     project.store.baselines.path("nvidia-h200", "slow").unlink()
     project.write("conftest.py", HOOKS["deselects by a word"])
@@ -207,7 +218,9 @@ def test_a_whole_gate_is_no_choice(project: Project, two: list[str]) -> None:
 
 
 def test_what_is_typed_outranks_what_stands(project: Project, two: list[str]) -> None:
-    project.write("pytest.ini", f"[pytest]\n{MARKS}addopts = -m slow -k slow --ignore=workloads/loops.py\n")
+    project.write(
+        "pytest.ini", f"[pytest]\n{MARKS}addopts = -m slow -k slow --ignore=workloads/loops.py\n"
+    )
     seen = project.gate("-m", "not slow")
     assert (seen.status, set(two)) == (0, {"loop"})
     assert "1 of 2 workloads, chosen by -m\n" in seen.summary
@@ -245,33 +258,60 @@ def test_help_that_stands_is_an_error_and_no_success(project: Project, two: list
     assert not two
 
 
-def test_what_is_typed_to_look_only_still_measures_nothing(project: Project, two: list[str]) -> None:
+def test_what_is_typed_to_look_only_still_measures_nothing(
+    project: Project, two: list[str]
+) -> None:
     for flag in ("--collect-only", "--fixtures", "--help", "--markers", "--version"):
         assert project.gate(flag).status == 0
     assert not two
 
 
 LOOSER = (
-    *("--perfgate-new=allow", "--perfgate-budget=step_ms=0.9", "--perfgate-inconclusive=fail", "--perfgate-runs=1"),
-    *("--perfgate-max-runs=1", "--perfgate-timeout=5", "--perfgate-time-budget=900", "--perfgate-machine=no-gpu"),
-    *("--perfgate-against=HEAD", "--perfgate-base=none", "--perfgate-nsys=none", "--perfgate-keep-captures"),
+    *(
+        "--perfgate-new=allow",
+        "--perfgate-budget=step_ms=0.9",
+        "--perfgate-inconclusive=fail",
+        "--perfgate-runs=1",
+    ),
+    *(
+        "--perfgate-max-runs=1",
+        "--perfgate-timeout=5",
+        "--perfgate-time-budget=900",
+        "--perfgate-machine=no-gpu",
+    ),
+    *(
+        "--perfgate-against=HEAD",
+        "--perfgate-base=none",
+        "--perfgate-nsys=none",
+        "--perfgate-keep-captures",
+    ),
 )
 SETS_OPTIONS = """
 def pytest_configure(config):
     vars(config.option).update(perfgate_new="allow", perfgate_budget=["step_ms=0.9"], perfgate_max_runs="1")
 """
-LOOKS_LATER = "def pytest_collection_finish(session):\n    session.config.option.collectonly = True\n"
+LOOKS_LATER = (
+    "def pytest_collection_finish(session):\n    session.config.option.collectonly = True\n"
+)
 
 
 @pytest.mark.parametrize("place", ["addopts", "PYTEST_ADDOPTS", "conftest.py"])
-def test_what_a_gate_is_held_to_does_not_stand_in_options(project: Project, two: list[str], place: str) -> None:
+def test_what_a_gate_is_held_to_does_not_stand_in_options(
+    project: Project, two: list[str], place: str
+) -> None:
     project.store.baselines.path("nvidia-h200", "loop").unlink()
 
     def held(*arguments: str) -> tuple[object, ...]:
         seen = project.gate("--perfgate-json=gate.json", "-k", "loop", *arguments)
         document = json.loads((project.root / "gate.json").read_text())
         (one,) = document["workloads"]
-        return seen.status, document["settings"], one["verdict"]["outcome"], len(one["runs"]), document["machine"]
+        return (
+            seen.status,
+            document["settings"],
+            one["verdict"]["outcome"],
+            len(one["runs"]),
+            document["machine"],
+        )
 
     told = held()
     assert told[0] == 1
@@ -288,7 +328,9 @@ def test_what_a_gate_is_held_to_does_not_stand_in_options(project: Project, two:
     assert typed[1] != told[1]
 
 
-def test_a_conftest_that_turns_a_gate_into_a_look_opens_none(project: Project, two: list[str]) -> None:
+def test_a_conftest_that_turns_a_gate_into_a_look_opens_none(
+    project: Project, two: list[str]
+) -> None:
     project.write("conftest.py", LOOKS_LATER)
     assert project.gate("-k", "loop").status == 1
     assert not two
@@ -301,7 +343,11 @@ def test_files_that_a_gate_writes_may_stand(project: Project, two: list[str]) ->
 
 
 def test_what_was_chosen_stands_in_every_file_of_the_gate(project: Project, two: list[str]) -> None:
-    files = ("--perfgate-json=one/perfgate.json", "--perfgate-html=gate.html", "--perfgate-markdown=gate.md")
+    files = (
+        "--perfgate-json=one/perfgate.json",
+        "--perfgate-html=gate.html",
+        "--perfgate-markdown=gate.md",
+    )
     assert project.gate(*files, "-k", "loop", "workloads/loops.py").status == 0
     document = json.loads((project.root / "one/perfgate.json").read_text())
     assert document["choice"] == {"by": ["path", "-k"], "workloads": 1, "of": 2}
@@ -310,7 +356,10 @@ def test_what_was_chosen_stands_in_every_file_of_the_gate(project: Project, two:
     assert sentence.replace("-", "\\-") in (project.root / "gate.md").read_text()
     assert project.perfgate("merge", "one", "--json=merged.json").status == 0
     merged = json.loads((project.root / "merged.json").read_text())
-    assert (merged["choice"], [sentence in one for one in merged["remarks"]].count(True)) == (None, 1)
+    assert (merged["choice"], [sentence in one for one in merged["remarks"]].count(True)) == (
+        None,
+        1,
+    )
 
 
 def test_a_whole_gate_has_no_choice_in_its_document(project: Project, two: list[str]) -> None:
@@ -322,9 +371,18 @@ def test_a_whole_gate_has_no_choice_in_its_document(project: Project, two: list[
 @pytest.mark.usefixtures("real_nsys")
 def test_a_real_run_is_not_stopped_by_what_is_for_a_projects_tests(project: Project) -> None:
     project.workload(LOOP)
-    options = "-n 2 --lf --sw -k other --pdb -x --maxfail=1 --dist=loadfile --ignore=workloads/loops.py"
+    options = (
+        "-n 2 --lf --sw -k other --pdb -x --maxfail=1 --dist=loadfile --ignore=workloads/loops.py"
+    )
     project.write("pytest.ini", f"[pytest]\naddopts = {options}\n")
     project.patch.setenv("PYTEST_ADDOPTS", "-n auto --sw -m slow")
-    command = [sys.executable, "-m", "pytest", "--perfgate", "--perfgate-new=allow", "--perfgate-runs=1"]
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "--perfgate",
+        "--perfgate-new=allow",
+        "--perfgate-runs=1",
+    ]
     done = subprocess.run(command, cwd=project.root, capture_output=True, text=True, check=False)
     assert (done.returncode, "NO_BASELINE" in done.stdout) == (0, True), done.stdout + done.stderr

@@ -16,7 +16,12 @@ from perfgate.model.sample import Run
 
 pytestmark = pytest.mark.behaviour
 
-VALUES: Mapping[Metric, float] = {Metric.STEP_MS: 10.0, Metric.KERNEL_MS: 6.0, Metric.GAP_MS: 2.0, Metric.D2H_COPIES: 0}
+VALUES: Mapping[Metric, float] = {
+    Metric.STEP_MS: 10.0,
+    Metric.KERNEL_MS: 6.0,
+    Metric.GAP_MS: 2.0,
+    Metric.D2H_COPIES: 0,
+}
 WOBBLE = (0.001, -0.001, 0.0005, -0.0005, 0.0)
 NOISE = (0.06, -0.05, 0.04, -0.06, 0.05, -0.04, 0.06, -0.05, 0.04, -0.06)
 
@@ -35,13 +40,19 @@ def blessed(project: Project) -> Project:
     project.workload(LOOP)
     made = project.baseline(metrics=[])
     runs = tuple(BlessedRun(values=measured(by).measured()) for by in WOBBLE)
-    project.bless(made.model_copy(update={"occasions": (made.occasions[0].model_copy(update={"runs": runs}),)}))
+    project.bless(
+        made.model_copy(
+            update={"occasions": (made.occasions[0].model_copy(update={"runs": runs}),)}
+        )
+    )
     return project
 
 
 def verdict_of(project: Project, *arguments: str, width: int = 100) -> tuple[dict[str, Any], str]:
     """The verdict of a gate, and what the terminal says."""
-    seen = project.gate("--perfgate-json=gate.json", "--perfgate-markdown=gate.md", *arguments, columns=width)
+    seen = project.gate(
+        "--perfgate-json=gate.json", "--perfgate-markdown=gate.md", *arguments, columns=width
+    )
     (one,) = json.loads((project.root / "gate.json").read_text("utf-8"))["workloads"]
     return one["verdict"], seen.out
 
@@ -83,7 +94,9 @@ def test_of_a_gate_that_a_count_ended_the_step_is_an_estimate(blessed: Project) 
 def test_the_interval_that_is_shown_decides(blessed: Project, slower: float, noise: float) -> None:
     blessed.measures(*(measured(slower + noise * by) for by in NOISE))
     verdict, out = verdict_of(blessed, width=200)
-    judged = [row for row in verdict["metrics"] if row["low"] is not None and row["outcome"] is not None]
+    judged = [
+        row for row in verdict["metrics"] if row["low"] is not None and row["outcome"] is not None
+    ]
     assert judged
     for one in judged:
         within, lost = one["high"] < one["budget"], one["low"] > 0
@@ -95,7 +108,9 @@ def test_the_interval_that_is_shown_decides(blessed: Project, slower: float, noi
 
 def test_explain_shows_the_change_that_the_gate_judged(blessed: Project) -> None:
     # Of which the medians say +3 %, and the means, which were compared, less.
-    blessed.measures(*(measured(by) for by in (0.03, 0.0, 0.03, 0.0, 0.03, 0.0, 0.03, 0.0, 0.03, 0.03)))
+    blessed.measures(
+        *(measured(by) for by in (0.03, 0.0, 0.03, 0.0, 0.03, 0.0, 0.03, 0.0, 0.03, 0.03))
+    )
     verdict, _ = verdict_of(blessed)
     change = f"{100 * row(verdict)['change']:+.1f} %"
     out = blessed.perfgate("explain", "loop").out

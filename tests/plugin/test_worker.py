@@ -12,14 +12,16 @@ import pytest
 from support.project import Project
 from support.runs import LOG, ended
 
+from perfgate.execute.command import worker_command
+from perfgate.execute.failures import refuse_failed
 from perfgate.model.errors import WorkloadFailed
 from perfgate.model.order import Account, Order
-from perfgate.running.command import worker_command
-from perfgate.running.failures import refuse_failed
 
 HEAD = "import threading\nimport pytest\nfrom perfgate import workload\n\n@workload(steps=4, warmup=1)\n"
 TORCH = pytest.mark.skipif(find_spec("torch") is None, reason="torch is not installed")
-SUBTESTS = pytest.mark.skipif(not hasattr(pytest, "Subtests"), reason="pytest has subtests from 9.0 on")
+SUBTESTS = pytest.mark.skipif(
+    not hasattr(pytest, "Subtests"), reason="pytest has subtests from 9.0 on"
+)
 
 
 def ran(project: Project, text: str, *options: str) -> tuple[str, str]:
@@ -29,9 +31,17 @@ def ran(project: Project, text: str, *options: str) -> tuple[str, str]:
     order = Order(workload="loop", steps=4, warmup=1, root=str(project.root), account=str(account))
     (project.root / "order.json").write_text(order.model_dump_json(), encoding="utf-8")
     declared = project.declared()
-    command = worker_command(declared, Path("order.json"), python=sys.executable, pytest_options=options)
+    command = worker_command(
+        declared, Path("order.json"), python=sys.executable, pytest_options=options
+    )
     done = subprocess.run(
-        command, cwd=project.root, env=dict(os.environ), capture_output=True, text=True, check=False, timeout=120
+        command,
+        cwd=project.root,
+        env=dict(os.environ),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
     )
     told = Account.model_validate_json(account.read_text(encoding="utf-8"))
     with pytest.raises(WorkloadFailed) as failed:
@@ -41,37 +51,50 @@ def ran(project: Project, text: str, *options: str) -> tuple[str, str]:
 
 def test_a_fixture_that_is_not_there_is_named_beside_those_that_are(project: Project) -> None:
     fact, log = ran(
-        project, "def loop(steps, modle):\n    list(steps)\n\n@pytest.fixture\ndef model():\n    return 1\n"
+        project,
+        "def loop(steps, modle):\n    list(steps)\n\n@pytest.fixture\ndef model():\n    return 1\n",
     )
-    assert fact.startswith("it raised FixtureLookupError: fixture 'modle' not found (available fixtures: ")
+    assert fact.startswith(
+        "it raised FixtureLookupError: fixture 'modle' not found (available fixtures: "
+    )
     assert ", model, " in fact
     assert "fixture 'modle' not found" in log
 
 
 def test_a_fixture_that_raises_is_told_as_one(project: Project) -> None:
     fact, log = ran(
-        project, "def loop(steps, data):\n    list(steps)\n\n@pytest.fixture\ndef data():\n    raise OSError(1)\n"
+        project,
+        "def loop(steps, data):\n    list(steps)\n\n@pytest.fixture\ndef data():\n    raise OSError(1)\n",
     )
     assert fact == "it raised in a fixture: OSError: 1"
     assert "E   OSError: 1" in log
 
 
 def test_a_fixture_whose_teardown_raises_is_told_as_one(project: Project) -> None:
-    fact, log = ran(project, "def loop(steps, request):\n    request.addfinalizer(lambda: 1 / 0)\n    list(steps)\n")
-    assert fact == "its loop came to its end, and a fixture's teardown raised ZeroDivisionError: division by zero"
+    fact, log = ran(
+        project,
+        "def loop(steps, request):\n    request.addfinalizer(lambda: 1 / 0)\n    list(steps)\n",
+    )
+    assert (
+        fact
+        == "its loop came to its end, and a fixture's teardown raised ZeroDivisionError: division by zero"
+    )
     assert "E   ZeroDivisionError: division by zero" in log
 
 
 def test_a_teardown_after_a_workload_that_raised_is_not_its_failure(project: Project) -> None:
     fact, _ = ran(
-        project, "def loop(steps, request):\n    request.addfinalizer(lambda: 1 / 0)\n    raise ValueError('no data')\n"
+        project,
+        "def loop(steps, request):\n    request.addfinalizer(lambda: 1 / 0)\n    raise ValueError('no data')\n",
     )
     assert fact == "it raised ValueError: no data"
 
 
 @SUBTESTS
 @pytest.mark.parametrize(
-    ("most", "told"), [(3, "2 subtests failed, the first with"), (4, "a subtest failed with")], ids=str
+    ("most", "told"),
+    [(3, "2 subtests failed, the first with"), (4, "a subtest failed with")],
+    ids=str,
 )
 def test_subtests_that_fail_are_told_with_the_first(project: Project, most: int, told: str) -> None:
     text = "def loop(steps, subtests):\n    for i in steps:\n        with subtests.test(i=i):\n            assert i < "
@@ -106,7 +129,9 @@ def loop(steps):
 
 
 @pytest.mark.parametrize("options", [(), ("-p", "no:threadexception")], ids=str)
-def test_a_thread_that_ends_the_loop_is_told_beside_it(project: Project, options: tuple[str, ...]) -> None:
+def test_a_thread_that_ends_the_loop_is_told_beside_it(
+    project: Project, options: tuple[str, ...]
+) -> None:
     fact, log = ran(project, THREAD, *options)
     assert fact == (
         "the loop took 3 of 5 turns (1 warm-up, 4 measured). It must go on until the steps are used up: look for a "
@@ -118,8 +143,12 @@ def test_a_thread_that_ends_the_loop_is_told_beside_it(project: Project, options
 
 def test_a_warning_of_a_thread_that_is_an_error_is_told_after_the_loop(project: Project) -> None:
     text = "def loop(steps):\n    list(steps)\n    t = threading.Thread(target=lambda: 1 / 0)\n    t.start()\n"
-    fact, _ = ran(project, f"{text}    t.join()\n", "-Werror::pytest.PytestUnhandledThreadExceptionWarning")
-    assert fact.startswith("its loop came to its end, and then it raised PytestUnhandledThreadExceptionWarning: ")
+    fact, _ = ran(
+        project, f"{text}    t.join()\n", "-Werror::pytest.PytestUnhandledThreadExceptionWarning"
+    )
+    assert fact.startswith(
+        "its loop came to its end, and then it raised PytestUnhandledThreadExceptionWarning: "
+    )
 
 
 LOADER = """\
@@ -140,7 +169,9 @@ class Numbers(data.IterableDataset):
 
 @TORCH
 @pytest.mark.parametrize("start", ["fork", "spawn"])
-def test_steps_in_the_worker_of_a_dataloader_are_told_in_one_sentence(project: Project, start: str) -> None:
+def test_steps_in_the_worker_of_a_dataloader_are_told_in_one_sentence(
+    project: Project, start: str
+) -> None:
     fact, log = ran(project, LOADER.replace("START", start))
     assert fact == (
         "the steps were taken to another process, and only the workload's own is measured step by step. "

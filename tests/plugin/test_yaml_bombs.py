@@ -18,7 +18,10 @@ BOMB = "x0: &x0 {delay: lol}\n" + "".join(
 @pytest.mark.parametrize(
     "text",
     [
-        *(f"{BOMB}{HEAD}{key}: *x9\n" for key in ("capture", "budgets", "env", "pass_env", "cwd", "nobody_knows_it")),
+        *(
+            f"{BOMB}{HEAD}{key}: *x9\n"
+            for key in ("capture", "budgets", "env", "pass_env", "cwd", "nobody_knows_it")
+        ),
         f"{BOMB}{HEAD.replace('[python, train.py]', '*x9')}",
         f"{HEAD}capture: &a [*a, *a]\n",
         f"{HEAD}capture: &a {{delay: *a}}\n",

@@ -138,7 +138,10 @@ class Expression:
             case "always":
                 return True
             case "cancelled" | "failure" | "success":
-                return self.state == {"cancelled": "cancelled", "failure": "failure", "success": "success"}[name]
+                return (
+                    self.state
+                    == {"cancelled": "cancelled", "failure": "failure", "success": "success"}[name]
+                )
             case "startsWith":
                 return str(given[0] or "").lower().startswith(str(given[1]).lower())
             case "contains":
@@ -147,7 +150,9 @@ class Expression:
                 parsed: Value = json.loads(given[0])
                 return parsed
             case "format":
-                return re.sub(r"\{(\d)\}", lambda place: str(given[int(place[1]) + 1]), str(given[0]))
+                return re.sub(
+                    r"\{(\d)\}", lambda place: str(given[int(place[1]) + 1]), str(given[0])
+                )
             case _:
                 raise AssertionError(f"an unknown function: {name}")
 
@@ -192,7 +197,9 @@ def condition(text: str, known: Mapping[str, Any], *, state: str = "success") ->
     bare = _PLACE.fullmatch(text.strip())
     inner = bare[1] if bare else text
     asks = re.search(r"\b(?:always|cancelled|failure|success)\(\)", inner)
-    return (bool(asks) or state == "success") and truthy(Expression(inner, known, state=state).value())
+    return (bool(asks) or state == "success") and truthy(
+        Expression(inner, known, state=state).value()
+    )
 
 
 # Steps
@@ -303,7 +310,9 @@ class Machine:
                 status = process.wait(timeout=timeout_s)
                 ended = time.monotonic()
             finally:
-                if process.poll() is None:  # the test itself failed: what it has started must not outlive it
+                if (
+                    process.poll() is None
+                ):  # the test itself failed: what it has started must not outlive it
                     self._end_all()
                 process.kill()
                 process.wait()
@@ -317,7 +326,10 @@ class Machine:
     def _end_all(self) -> None:
         for process in psutil.process_iter():
             with contextlib.suppress(psutil.Error, OSError):
-                if process.environ().get("GITHUB_RUN_ID") == self.env["GITHUB_RUN_ID"] and process.pid != os.getpid():
+                if (
+                    process.environ().get("GITHUB_RUN_ID") == self.env["GITHUB_RUN_ID"]
+                    and process.pid != os.getpid()
+                ):
                     process.kill()
 
     @property
@@ -351,13 +363,23 @@ def read_outputs(file: Path) -> dict[str, str]:
 # Events
 
 
-def pull_request(*, fork: bool = False, action: str = "synchronize", label: str | None = None) -> dict[str, Any]:
+def pull_request(
+    *, fork: bool = False, action: str = "synchronize", label: str | None = None
+) -> dict[str, Any]:
     """The context `github` of a pull request's event."""
     owner = "mallory" if fork else "ada"
     event: dict[str, Any] = {
         "action": action,
-        "pull_request": {"number": 7, "head": {"sha": "0" * 40, "repo": {"full_name": f"{owner}/engine"}}},
+        "pull_request": {
+            "number": 7,
+            "head": {"sha": "0" * 40, "repo": {"full_name": f"{owner}/engine"}},
+        },
     }
     if label is not None:
         event["label"] = {"name": label}
-    return {"event_name": "pull_request", "repository": "ada/engine", "ref": "refs/pull/7/merge", "event": event}
+    return {
+        "event_name": "pull_request",
+        "repository": "ada/engine",
+        "ref": "refs/pull/7/merge",
+        "event": event,
+    }

@@ -35,7 +35,9 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
     item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
     for number in range(1, TRIES + 1):
         reports = runtestprotocol(item, log=False, nextitem=nextitem)
-        seen = next((found for report in reports if report.failed and (found := _breakdown(report))), None)
+        seen = next(
+            (found for report in reports if report.failed and (found := _breakdown(report))), None
+        )
         if seen is None or number == TRIES:
             break
         # What a fixture of the file has kept of the breakdown goes too.

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from perfgate import git
 from perfgate.model.errors import RepositoryUnreadable
+from perfgate.system import git
 
 Env = Mapping[str, str]
 
@@ -17,7 +17,9 @@ Env = Mapping[str, str]
 def run(root: Path, env: Env, *arguments: str) -> str:
     identity = ("-c", "user.name=Ada", "-c", "user.email=ada@example.org")
     command = ("git", *identity, *arguments)
-    return subprocess.run(command, cwd=root, env=env, check=True, capture_output=True, text=True).stdout.strip()
+    return subprocess.run(
+        command, cwd=root, env=env, check=True, capture_output=True, text=True
+    ).stdout.strip()
 
 
 def refusal(root: Path, env: Env) -> str:

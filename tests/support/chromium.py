@@ -56,7 +56,9 @@ class Tab:
             case "Network.requestWillBeSent":
                 self.requests.append(told["request"]["url"])
             case "Runtime.consoleAPICalled" if told["type"] in ("error", "warning", "assert"):
-                self.problems.append(f"console: {[one.get('value', one.get('description')) for one in told['args']]}")
+                self.problems.append(
+                    f"console: {[one.get('value', one.get('description')) for one in told['args']]}"
+                )
             case "Runtime.exceptionThrown":
                 self.problems.append(f"exception: {json.dumps(told['exceptionDetails'])[:1000]}")
             case "Log.entryAdded" if told["entry"]["level"] in ("error", "warning"):
@@ -70,7 +72,9 @@ class Tab:
 
     def value(self, script: str) -> Any:  # noqa: ANN401 - whatever JSON the expression comes to
         """Return what an expression comes to, a promise's outcome included."""
-        told = self.send("Runtime.evaluate", expression=script, awaitPromise=True, returnByValue=True)
+        told = self.send(
+            "Runtime.evaluate", expression=script, awaitPromise=True, returnByValue=True
+        )
         if "exceptionDetails" in told:
             raise AssertionError(f"{script}: {json.dumps(told['exceptionDetails'])[:1000]}")
         return told["result"].get("value")
@@ -80,7 +84,9 @@ class Tab:
         ends = time.monotonic() + seconds
         while not self.value(script):
             if time.monotonic() > ends:
-                raise AssertionError(f"not so after {seconds:g} s: {script}\n" + "\n".join(self.problems))
+                raise AssertionError(
+                    f"not so after {seconds:g} s: {script}\n" + "\n".join(self.problems)
+                )
             time.sleep(0.02)
 
     def key(self, name: str, *, shift: bool = False) -> None:
@@ -97,7 +103,13 @@ class Tab:
             **told,
             **down,
         )
-        self.send("Input.dispatchKeyEvent", type="keyUp", windowsVirtualKeyCode=virtual, modifiers=modifiers, **told)
+        self.send(
+            "Input.dispatchKeyEvent",
+            type="keyUp",
+            windowsVirtualKeyCode=virtual,
+            modifiers=modifiers,
+            **told,
+        )
 
     def wheel(self, x: float, y: float, turned: float) -> None:
         """Turn the wheel at a point of the window, the control key held."""
@@ -134,7 +146,9 @@ class Tab:
 
     def scheme(self, name: str) -> None:
         """Prefer `light` or `dark`."""
-        self.send("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": name}])
+        self.send(
+            "Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": name}]
+        )
 
     def screenshot(self, path: Path, *, whole: bool = False) -> None:
         """Write what the window shows, or the whole page, as PNG."""
@@ -161,7 +175,9 @@ class Browser:
         self._numbers = itertools.count(1)
         self._tabs: dict[str, Tab] = {}
 
-    def send(self, method: str, *, session: str | None = None, **parameters: object) -> dict[str, Any]:
+    def send(
+        self, method: str, *, session: str | None = None, **parameters: object
+    ) -> dict[str, Any]:
         """Give a command, hear the events that come before its result, and return that."""
         number = next(self._numbers)
         command: dict[str, object] = {"id": number, "method": method, "params": parameters}

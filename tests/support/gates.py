@@ -8,14 +8,20 @@ from pathlib import Path
 
 from support import pages, records
 
-from perfgate.merging import Found
+from perfgate.bless.merge import Found
 from perfgate.model.baseline import Commit
 from perfgate.model.machine import Machine
 from perfgate.model.outcome import Outcome
 from perfgate.model.pagedata import PageData
 from perfgate.model.settings import Settings
 from perfgate.model.verdict import Verdict
-from perfgate.render.document import DocumentRun, DocumentShard, DocumentWorkload, GateDocument, document_text
+from perfgate.render.document import (
+    DocumentRun,
+    DocumentShard,
+    DocumentWorkload,
+    GateDocument,
+    document_text,
+)
 from perfgate.render.html import page_data, page_data_text
 
 H200 = records.machine()
@@ -50,7 +56,14 @@ def gate(
     shut_by: Sequence[str] = (),
 ) -> GateDocument:
     """Build a gate; it is shut by its workloads and by what else is said."""
-    reasons = (*(f"{one.verdict.workload}: {one.verdict.outcome}" for one in workloads if not one.opens_gate), *shut_by)
+    reasons = (
+        *(
+            f"{one.verdict.workload}: {one.verdict.outcome}"
+            for one in workloads
+            if not one.opens_gate
+        ),
+        *shut_by,
+    )
     return GateDocument(
         perfgate="0.1.0",
         started_at=records.NOON,
@@ -81,11 +94,16 @@ def found(document: GateDocument, *, folder: str = "", page: PageData | None = N
 def rich(document: GateDocument) -> PageData:
     """Build the page's data of a document, with what only the gate itself knew."""
     told = page_data(document)
-    whole = {one.verdict.workload: pages.whole(one.verdict.workload, one.verdict.outcome) for one in document.workloads}
+    whole = {
+        one.verdict.workload: pages.whole(one.verdict.workload, one.verdict.outcome)
+        for one in document.workloads
+    }
     return told.model_copy(
         update={
             "workloads": tuple(
-                whole[one.verdict.workload].model_copy(update={"verdict": one.verdict, "opens_gate": one.opens_gate})
+                whole[one.verdict.workload].model_copy(
+                    update={"verdict": one.verdict, "opens_gate": one.opens_gate}
+                )
                 for one in document.workloads
             )
         }

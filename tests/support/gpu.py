@@ -15,7 +15,7 @@ import pytest
 
 from perfgate.machine import read_machine
 from perfgate.model.errors import PerfgateError
-from perfgate.nsys.tool import find_nsys
+from perfgate.profilers.nsys.tool import find_nsys
 
 PERFGATE: Final = (sys.executable, "-m", "perfgate")
 
@@ -25,7 +25,11 @@ def why_no_gate(gpus: int = 1) -> str | None:
     try:
         shown = len(read_machine(os.environ, nsys=None, nsys_options=()).gpus)
         if shown < gpus:
-            return "no NVIDIA GPU on this machine" if gpus == 1 else f"{gpus} NVIDIA GPUs are needed, {shown} are here"
+            return (
+                "no NVIDIA GPU on this machine"
+                if gpus == 1
+                else f"{gpus} NVIDIA GPUs are needed, {shown} are here"
+            )
         find_nsys(None, os.environ)
     except PerfgateError as missing:
         return f"no gate can be made here: {missing.fact}"
@@ -66,7 +70,14 @@ def gate(project: Path, *options: str, timeout_s: float = 900, **environment: st
     """Gate the only workload that the options choose, and show what a user sees, which is worth reading in the log."""
     document = project / ".perfgate" / "out.json"
     document.unlink(missing_ok=True)
-    command = [sys.executable, "-m", "pytest", "--perfgate", f"--perfgate-json={document}", *options]
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "--perfgate",
+        f"--perfgate-json={document}",
+        *options,
+    ]
     done = run(project, *command, timeout_s=timeout_s, **environment)
     (workload,) = json.loads(document.read_text(encoding="utf-8"))["workloads"]
     return Gate(status=done.returncode, output=done.stdout, verdict=workload["verdict"])
@@ -77,7 +88,9 @@ def bless(project: Path, *words: str) -> None:
     assert run(project, *PERFGATE, "bless", *words, timeout_s=60).returncode == 0
 
 
-def run(project: Path, *command: str, timeout_s: float, **environment: str) -> subprocess.CompletedProcess[str]:
+def run(
+    project: Path, *command: str, timeout_s: float, **environment: str
+) -> subprocess.CompletedProcess[str]:
     """Run a command in the project and show what it says."""
     done = subprocess.run(
         command,

@@ -19,7 +19,9 @@ Columns = Mapping[Metric, Sequence[float | None]]
 def rows_of(columns: Columns) -> Iterator[dict[Metric, float]]:
     """Turn columns of equal length into one mapping a run."""
     for row in zip(*columns.values(), strict=True):
-        yield {metric: value for metric, value in zip(columns, row, strict=True) if value is not None}
+        yield {
+            metric: value for metric, value in zip(columns, row, strict=True) if value is not None
+        }
 
 
 def blessed(
@@ -38,7 +40,10 @@ def blessed(
         digest="0123456789abcdef",
         parameters={},
         machine=Machine(),
-        occasions=tuple(Occasion(measured_at=MOMENT, runs=tuple(runs[first::occasions])) for first in range(occasions)),
+        occasions=tuple(
+            Occasion(measured_at=MOMENT, runs=tuple(runs[first::occasions]))
+            for first in range(occasions)
+        ),
         blessing=Blessing(by="ada", at=MOMENT, reason="first"),
         anchor=None if anchor_ms is None else Anchor(step_ms=anchor_ms, at=MOMENT),
         calibration=calibration or {},
@@ -46,7 +51,10 @@ def blessed(
 
 
 def measured(
-    columns: Columns, *, absent: Mapping[Metric, str] | None = None, sm_clock_mhz: float | None = None
+    columns: Columns,
+    *,
+    absent: Mapping[Metric, str] | None = None,
+    sm_clock_mhz: float | None = None,
 ) -> list[Run]:
     """Build one run of one process for each entry of the columns."""
     gpu = GpuCondition(uuid="GPU-1", samples=9, sm_clock_mhz=sm_clock_mhz)
@@ -54,7 +62,9 @@ def measured(
         Run(
             started_at=MOMENT,
             wall_s=1.0,
-            processes=(ProcessSample(pid=1, steps=30, values=values, absent=absent or {}, window_ms=300.0),),
+            processes=(
+                ProcessSample(pid=1, steps=30, values=values, absent=absent or {}, window_ms=300.0),
+            ),
             conditions=Conditions(gpus=(gpu,)),
         )
         for values in rows_of(columns)

@@ -32,4 +32,6 @@ def load_slips(name: str, patch: pytest.MonkeyPatch) -> ModuleType:
 
 def named_first(line: str, culprit: str) -> bool:
     """Whether a line names the culprit; a range (`under log`) before any other."""
-    return culprit in line and (not culprit.startswith("under ") or line.index("under ") == line.index(culprit))
+    return culprit in line and (
+        not culprit.startswith("under ") or line.index("under ") == line.index(culprit)
+    )

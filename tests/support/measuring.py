@@ -31,7 +31,9 @@ NODE_MODE = """
 """And traced by its nodes."""
 
 
-def only(timeline: Timeline, step: str | None = "step", *, warmup: int = 0, steps: int | None = None) -> ProcessSample:
+def only(
+    timeline: Timeline, step: str | None = "step", *, warmup: int = 0, steps: int | None = None
+) -> ProcessSample:
     """The sample of the one process with steps."""
     (sample,) = measure(timeline, step=step, warmup=warmup, steps=steps)
     return sample
@@ -54,11 +56,18 @@ def copied(
 
     In each step so many calls more are `empty`: they leave no copy. The step `recording` records a CUDA graph.
     """
-    spare = [(t * 100 + 10 + 2 * n, 2001 + 100 * t + n) for t, number in enumerate(empty) for n in range(number)]
+    spare = [
+        (t * 100 + 10 + 2 * n, 2001 + 100 * t + n)
+        for t, number in enumerate(empty)
+        for n in range(number)
+    ]
     return build(
         ranges=[Range(start=t * 100, end=t * 100 + 90) for t in range(calls)],
         calls=[
-            *(Call(start=t * 100 + 5, end=t * 100 + 6, correlation=t + 1, name=name) for t in range(calls)),
+            *(
+                Call(start=t * 100 + 5, end=t * 100 + 6, correlation=t + 1, name=name)
+                for t in range(calls)
+            ),
             *(Call(start=t * 100 + 8, end=t * 100 + 9, correlation=t + 1001) for t in range(calls)),
             *(Call(start=at, end=at + 1, correlation=one, name=name) for at, one in spare),
             *(
@@ -68,5 +77,7 @@ def copied(
             ),
         ],
         copies=[Op(start=t * 100 + 10, end=t * 100 + 30, correlation=t + 1) for t in range(held)],
-        kernels=[Op(start=t * 100 + 40, end=t * 100 + 60, correlation=t + 1001) for t in range(calls)],
+        kernels=[
+            Op(start=t * 100 + 40, end=t * 100 + 60, correlation=t + 1001) for t in range(calls)
+        ],
     )

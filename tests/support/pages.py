@@ -19,7 +19,18 @@ from perfgate.model.settings import Settings
 from perfgate.model.side import Side
 from perfgate.model.stepview import Bar, Lane, StepView
 from perfgate.model.told import ToldRun
-from perfgate.model.verdict import Attribution, Axis, Blessed, Creep, Dropped, Duet, MetricVerdict, Part, Stage, Verdict
+from perfgate.model.verdict import (
+    Attribution,
+    Axis,
+    Blessed,
+    Creep,
+    Dropped,
+    Duet,
+    MetricVerdict,
+    Part,
+    Stage,
+    Verdict,
+)
 
 KERNELS = (
     "sm90_xmma_gemm_f32f32_tf32f32_f32_tn_n_tilesize128x128x32_warpgroupsize1x1x1",
@@ -35,13 +46,19 @@ def side(label: str, step_ms: Sequence[float]) -> Side:
     """Build a side of so many runs; clocks keep their part of the step."""
     whole = records.VALUES[Metric.STEP_MS]
     values = {
-        metric: tuple(value * ms / whole if METRICS[metric].unit == "ms" else value for ms in step_ms)
+        metric: tuple(
+            value * ms / whole if METRICS[metric].unit == "ms" else value for ms in step_ms
+        )
         for metric, value in records.VALUES.items()
     }
     held = Breakdown(
         ranges=records.RANGES,
         kernels=records.KERNELS,
-        copies=(CopySample(direction="Host-to-Device", host="pageable", count=2, bytes=38_535_168, gpu_ms=1.389),),
+        copies=(
+            CopySample(
+                direction="Host-to-Device", host="pageable", count=2, bytes=38_535_168, gpu_ms=1.389
+            ),
+        ),
         syncs=(SyncSample(call="cudaStreamSynchronize", range="data_load", count=1, cpu_ms=0.4),),
     )
     return Side(label=label, values=values, machine=records.machine(), breakdown=held)
@@ -68,7 +85,10 @@ def step(label: str, *, bars: int = 40, seed: int = 1, length_us: float = 12_000
         return Lane.model_validate({"title": title, "kind": kind, "bars": made})
 
     parts = ("data_load", "forward", "backward")
-    ranges = tuple(Bar(start_us=n * length_us / 3, length_us=length_us / 3.05, name=p) for n, p in enumerate(parts))
+    ranges = tuple(
+        Bar(start_us=n * length_us / 3, length_us=length_us / 3.05, name=p)
+        for n, p in enumerate(parts)
+    )
     lanes = (
         Lane(title="CPU", kind="range", bars=(Bar(start_us=0, length_us=length_us, name="step"),)),
         Lane(title="CPU 2", kind="range", bars=ranges),
@@ -80,12 +100,21 @@ def step(label: str, *, bars: int = 40, seed: int = 1, length_us: float = 12_000
     drawn = sum(len(one.bars) for one in lanes)
     counted = sum(bar.count for one in lanes for bar in one.bars)
     source = "workloads/mlp/run-2/capture.nsys-rep"
-    return StepView(label=label, length_us=length_us, lanes=lanes, operations=counted, drawn=drawn, source=source)
+    return StepView(
+        label=label,
+        length_us=length_us,
+        lanes=lanes,
+        operations=counted,
+        drawn=drawn,
+        source=source,
+    )
 
 
 def rows(outcome: Outcome) -> tuple[MetricVerdict, ...]:
     """Build rows of three clocks and all counts, the step being of this outcome."""
-    grown = 0.034 if outcome is Outcome.REGRESSED else -0.03 if outcome is Outcome.IMPROVED else 0.002
+    grown = (
+        0.034 if outcome is Outcome.REGRESSED else -0.03 if outcome is Outcome.IMPROVED else 0.002
+    )
     return (
         records.clock(
             Metric.STEP_MS, outcome, was=12.34, now=12.34 * (1 + grown), change=grown, around=0.011, p_value=0.0001,
@@ -121,7 +150,13 @@ def attributions(parts: int = 6) -> tuple[Attribution, ...]:
             for n in range(parts)
         )
         found.append(
-            Attribution(metric=metric, axis=axis, change=0.42, parts=made, rest=0.42 - sum(p.change for p in made))
+            Attribution(
+                metric=metric,
+                axis=axis,
+                change=0.42,
+                parts=made,
+                rest=0.42 - sum(p.change for p in made),
+            )
         )
     return tuple(found)
 
@@ -154,7 +189,9 @@ def made_runs(number: int = 3) -> tuple[ToldRun, ...]:
     )
 
 
-def whole(name: str = "transformer", outcome: Outcome = Outcome.REGRESSED, *, bars: int = 40) -> PageWorkload:
+def whole(
+    name: str = "transformer", outcome: Outcome = Outcome.REGRESSED, *, bars: int = 40
+) -> PageWorkload:
     """Build a workload of which everything is known."""
     verdict = Verdict(
         workload=name,
@@ -190,7 +227,10 @@ def whole(name: str = "transformer", outcome: Outcome = Outcome.REGRESSED, *, ba
         other_runs=made_runs(),
         environment=(Difference(name="torch", before="2.5.1", now="2.6.0"),),
         history=history(),
-        commands=(f"pytest --perfgate workloads/{name}.py", "pytest --perfgate --perfgate-against main"),
+        commands=(
+            f"pytest --perfgate workloads/{name}.py",
+            "pytest --perfgate --perfgate-against main",
+        ),
         baseline_file=f"baselines/nvidia-h200/{name}.json",
         files=f".perfgate/results/{name}",
     )
@@ -199,7 +239,9 @@ def whole(name: str = "transformer", outcome: Outcome = Outcome.REGRESSED, *, ba
 def unmeasured(name: str = "hung") -> PageWorkload:
     """Build a workload without a number."""
     reason = "It did not end in 600 s. Its output ended:\nstep 3\n\tloss <nan> & more"
-    verdict = records.verdict(Outcome.NOT_MEASURED, name=name, reason=reason, metrics=(), measured=0, blessed=0)
+    verdict = records.verdict(
+        Outcome.NOT_MEASURED, name=name, reason=reason, metrics=(), measured=0, blessed=0
+    )
     return PageWorkload(verdict=verdict, opens_gate=False)
 
 
@@ -220,9 +262,20 @@ def page(*workloads: PageWorkload, opens: bool = False, shut_by: Sequence[str] =
 
 def every_outcome() -> PageData:
     """Build a gate with each outcome once, the best first."""
-    told = [whole("resnet18_input[pinned]", Outcome.PASSED), whole("mlp", Outcome.IMPROVED), whole()]
-    for outcome in (Outcome.INCONCLUSIVE, Outcome.NO_BASELINE, Outcome.INCOMPARABLE, Outcome.INVALID):
-        verdict = records.verdict(outcome, name=f"{outcome.lower()}_one", reason=f"why it is {outcome}")
+    told = [
+        whole("resnet18_input[pinned]", Outcome.PASSED),
+        whole("mlp", Outcome.IMPROVED),
+        whole(),
+    ]
+    for outcome in (
+        Outcome.INCONCLUSIVE,
+        Outcome.NO_BASELINE,
+        Outcome.INCOMPARABLE,
+        Outcome.INVALID,
+    ):
+        verdict = records.verdict(
+            outcome, name=f"{outcome.lower()}_one", reason=f"why it is {outcome}"
+        )
         told.append(PageWorkload(verdict=verdict, opens_gate=outcome is Outcome.INCONCLUSIVE))
     return page(*told, unmeasured(), shut_by=("transformer: REGRESSED", "hung: NOT_MEASURED"))
 

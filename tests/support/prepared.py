@@ -24,7 +24,9 @@ NOISY = (0.0, 6.0, -5.0, 3.0, -7.0, 4.0, -2.0, 5.0, -4.0, 1.0, 6.0, -6.0)
 """Per cent by which runs of a launch-bound loop differ; both sides of an interleaved pair share it."""
 COPIED = (1000, 1010, 990, 1005, 995)
 """Bytes that runs of a loop copy whose copies vary."""
-FULL = records.baseline(*([{Metric.STEP_MS: 12.34 * (1 + w / 100)} for w in WOBBLE] for _ in range(2)))
+FULL = records.baseline(
+    *([{Metric.STEP_MS: 12.34 * (1 + w / 100)} for w in WOBBLE] for _ in range(2))
+)
 """Ten runs over two occasions."""
 
 
@@ -33,21 +35,28 @@ FULL = records.baseline(*([{Metric.STEP_MS: 12.34 * (1 + w / 100)} for w in WOBB
 
 def slower(percent: float, number: int = 0, *, clock_mhz: float = 1980) -> Run:
     """A run whose step takes so much longer than the baseline's."""
-    run = records.run({Metric.STEP_MS: 12.34 * (1 + (percent + WOBBLE[number % len(WOBBLE)]) / 100)})
+    run = records.run(
+        {Metric.STEP_MS: 12.34 * (1 + (percent + WOBBLE[number % len(WOBBLE)]) / 100)}
+    )
     gpu = run.conditions.gpus[0].model_copy(update={"sm_clock_mhz": clock_mhz})
     return run.model_copy(update={"conditions": run.conditions.model_copy(update={"gpus": (gpu,)})})
 
 
 def moody(percent: float, *, wobble: int = 0) -> list[Run]:
     """Runs of a side so much slower, in the mood of their pair."""
-    return [slower((1 + percent / 100) * (1 + mood / 100) * 100 - 100, n + wobble) for n, mood in enumerate(NOISY)]
+    return [
+        slower((1 + percent / 100) * (1 + mood / 100) * 100 - 100, n + wobble)
+        for n, mood in enumerate(NOISY)
+    ]
 
 
 def in_bouts(run: Run, steps: Sequence[float], *, begins: bool) -> Run:
     """The run with what its bouts took, ms a step."""
     bouts = tuple(BoutSample(number=number, step_ms=ms) for number, ms in enumerate(steps))
     (process,) = run.processes
-    return run.model_copy(update={"processes": (process.model_copy(update={"bouts": bouts}),), "begins": begins})
+    return run.model_copy(
+        update={"processes": (process.model_copy(update={"bouts": bouts}),), "begins": begins}
+    )
 
 
 def stepping(run: Run, *names: str) -> Run:
@@ -74,14 +83,18 @@ def copying(*sizes: int) -> list[Run]:
 
 def noisy_baseline() -> Baseline:
     """Ten runs of a loop whose runs differ by more than what it is held to."""
-    return records.baseline(*([{Metric.STEP_MS: 12.34 * (1 + n / 100)} for n in NOISY[:5]] for _ in range(2)))
+    return records.baseline(
+        *([{Metric.STEP_MS: 12.34 * (1 + n / 100)} for n in NOISY[:5]] for _ in range(2))
+    )
 
 
 def with_steps(baseline: Baseline, *names: tuple[str, ...]) -> Baseline:
     """A baseline whose runs had steps of these names, one run after the other."""
     runs = zip(baseline.runs, [*names, *[names[-1]] * len(baseline.runs)], strict=False)
     made = tuple(run.model_copy(update={"step_names": of_run}) for run, of_run in runs)
-    return baseline.model_copy(update={"occasions": (baseline.occasions[0].model_copy(update={"runs": made}),)})
+    return baseline.model_copy(
+        update={"occasions": (baseline.occasions[0].model_copy(update={"runs": made}),)}
+    )
 
 
 def copied() -> Baseline:
@@ -162,7 +175,9 @@ class RecordedDuel:
 
 def duel(there: float, here: float) -> RecordedDuel:
     """A duet whose sides take so many per cent longer than the baseline."""
-    return RecordedDuel([slower(there, n) for n in range(8)], [slower(here, n + 2) for n in range(8)])
+    return RecordedDuel(
+        [slower(there, n) for n in range(8)], [slower(here, n + 2) for n in range(8)]
+    )
 
 
 def screen(percent: float) -> Candidate:
@@ -192,7 +207,11 @@ def expect(
 
 
 def gated(
-    series: Candidate, other: RecordedDuel | None, baseline: Baseline = FULL, *, policy: Policy | None = None
+    series: Candidate,
+    other: RecordedDuel | None,
+    baseline: Baseline = FULL,
+    *,
+    policy: Policy | None = None,
 ) -> Checked:
     """What comes of a gate against the stored baseline, with a duet where there is one."""
     return check(expect(baseline), policy or Policy(), series, other)

@@ -22,8 +22,9 @@ import pytest
 from support import records
 from support.fake_nvml import FakeGpu, FakeNvml
 
-from perfgate import cli, running
-from perfgate.gating import gate, series
+from perfgate import cli
+from perfgate.execute import running
+from perfgate.gate import gate, series
 from perfgate.machine import read_machine, wait_until_idle
 from perfgate.model.baseline import Baseline, Result
 from perfgate.model.errors import NsysNotFound
@@ -33,9 +34,9 @@ from perfgate.model.order import Account, Ending
 from perfgate.model.sample import Run
 from perfgate.model.settings import GraphTrace
 from perfgate.model.workload import Workload
-from perfgate.nsys.command import trace_options
-from perfgate.nsys.environment import withhold_secrets
-from perfgate.nsys.tool import VARIABLE, find_nsys
+from perfgate.profilers.nsys.command import trace_options
+from perfgate.profilers.nsys.environment import withhold_secrets
+from perfgate.profilers.nsys.tool import VARIABLE, find_nsys
 from perfgate.store import Store
 
 LOOP = """\
@@ -77,8 +78,14 @@ class Seen:
     @property
     def failures(self) -> str:
         """The blocks of failing items."""
-        found = re.search(r"^=+ (?:FAILURES|ERRORS) =+\n(.*?)(?=^=+ )", self.out, re.MULTILINE | re.DOTALL)
-        return "" if found is None else re.sub(r"^_{5,} (.*?) _{5,}$", r"__ \1 __", found[1], flags=re.MULTILINE)
+        found = re.search(
+            r"^=+ (?:FAILURES|ERRORS) =+\n(.*?)(?=^=+ )", self.out, re.MULTILINE | re.DOTALL
+        )
+        return (
+            ""
+            if found is None
+            else re.sub(r"^_{5,} (.*?) _{5,}$", r"__ \1 __", found[1], flags=re.MULTILINE)
+        )
 
     @property
     def summary(self) -> str:
@@ -94,7 +101,9 @@ class Seen:
     @property
     def message(self) -> str:
         """All of these, wrapped."""
-        lines = "\n".join([*self.failures.splitlines(), *self.summary.splitlines(), *self.complaint.splitlines()])
+        lines = "\n".join(
+            [*self.failures.splitlines(), *self.summary.splitlines(), *self.complaint.splitlines()]
+        )
         return "\n".join(_wrapped(line) for line in lines.splitlines() if line.strip())
 
 
@@ -135,7 +144,9 @@ class Project:
 
     def keep(self, result: Result) -> Path:
         """Put a result where bless looks for it."""
-        folder = self.store.results.new_folder(result.workload.id, result.machine.slug, at=result.measured_at)
+        folder = self.store.results.new_folder(
+            result.workload.id, result.machine.slug, at=result.measured_at
+        )
         self.store.results.save(result, folder)
         return folder
 
@@ -146,7 +157,9 @@ class Project:
         (run,) = kept.result.runs
         self.store.results.save(kept.result.model_copy(update={"runs": (run,) * runs}), kept.folder)
 
-    def declared(self, name: str = "loop", *, file: str = "workloads/loops.py", steps: int = 4) -> Workload:
+    def declared(
+        self, name: str = "loop", *, file: str = "workloads/loops.py", steps: int = 4
+    ) -> Workload:
         """The record of a workload like `LOOP`."""
         return Workload(id=name, source=file, nodeid=f"{file}::{name}", steps=steps, warmup=1)
 
@@ -191,13 +204,17 @@ class Project:
         left, codes = list(outcomes), list(code)
         asked: list[str] = []
 
-        def measure_run(_bench: running.Bench, workload: Workload, folder: Path) -> running.Measured:
+        def measure_run(
+            _bench: running.Bench, workload: Workload, folder: Path
+        ) -> running.Measured:
             asked.append(workload.id)
             folder.mkdir(parents=True)
             now = left.pop(0) if len(left) > 1 else left[0]
             if isinstance(now, BaseException):
                 raise now
-            account = Account(ending=Ending.FINISHED, pid=1, torch="2.6.0", cuda="12.4", nvtx="0.2.11")
+            account = Account(
+                ending=Ending.FINISHED, pid=1, torch="2.6.0", cuda="12.4", nvtx="0.2.11"
+            )
             made = now if isinstance(now, Run) else now()
             loaded = codes.pop(0) if len(codes) > 1 else codes[0]
             return running.Measured(run=made, account=account, code=loaded, withheld=withheld)
@@ -215,9 +232,17 @@ class Project:
     ) -> Baseline:
         """A baseline of five runs of a workload like `LOOP`, on this machine unless told, with these metrics."""
         made = records.baseline(of=self.declared(name, steps=steps), on=on or self.machine)
-        kept = [{metric: value for metric, value in run.values.items() if metric in metrics} for run in made.runs]
-        runs = tuple(run.model_copy(update={"values": values}) for run, values in zip(made.runs, kept, strict=True))
-        return made.model_copy(update={"occasions": (made.occasions[0].model_copy(update={"runs": runs}),)})
+        kept = [
+            {metric: value for metric, value in run.values.items() if metric in metrics}
+            for run in made.runs
+        ]
+        runs = tuple(
+            run.model_copy(update={"values": values})
+            for run, values in zip(made.runs, kept, strict=True)
+        )
+        return made.model_copy(
+            update={"occasions": (made.occasions[0].model_copy(update={"runs": runs}),)}
+        )
 
     # What is done in it
 
@@ -229,7 +254,9 @@ class Project:
         """Run pytest here, in this process."""
         self.patch.setenv("COLUMNS", str(columns))
         done = self._pytester.runpytest_inprocess("-p", "no:cacheprovider", *map(str, arguments))
-        return self._seen(int(done.ret), "\n".join(done.outlines) + "\n", "\n".join(done.errlines) + "\n")
+        return self._seen(
+            int(done.ret), "\n".join(done.outlines) + "\n", "\n".join(done.errlines) + "\n"
+        )
 
     def perfgate(self, *arguments: str | Path, columns: int = 100) -> Seen:
         """Run `perfgate` here, in this process."""
@@ -237,7 +264,10 @@ class Project:
         capture = pytest.MonkeyPatch()
         out, err = self.root / ".out", self.root / ".err"
         try:
-            with out.open("w", encoding="utf-8") as stdout, err.open("w", encoding="utf-8") as stderr:
+            with (
+                out.open("w", encoding="utf-8") as stdout,
+                err.open("w", encoding="utf-8") as stderr,
+            ):
                 capture.setattr(sys, "stdout", stdout)
                 capture.setattr(sys, "stderr", stderr)
                 status = 0
@@ -265,7 +295,9 @@ class Project:
 
     def run(self, *arguments: str, columns: int = 100, timeout_s: float = 240) -> Seen:
         """Run `pytest` here in a process of its own."""
-        process = self.start(*arguments, columns=columns, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        process = self.start(
+            *arguments, columns=columns, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        )
         try:
             out, err = process.communicate(timeout=timeout_s)
         except BaseException:
@@ -283,7 +315,12 @@ class Project:
         text = text.replace(str(self.root), "/project")
         text = re.sub(r"process \d+ of \S+", "process 1 of ada", text)
         text = re.sub(r"process \d+ shows", "process 1 shows", text)
-        text = re.sub(r"step(?:_mean)?_ms( +\d\.\d\d\d)+(?=$|  \d+ runs?$)", _alike_times, text, flags=re.MULTILINE)
+        text = re.sub(
+            r"step(?:_mean)?_ms( +\d\.\d\d\d)+(?=$|  \d+ runs?$)",
+            _alike_times,
+            text,
+            flags=re.MULTILINE,
+        )
         text = re.sub(r"a step takes 0\.0\d+ ms", "a step takes 0.002 ms", text)
         text = re.sub(r"since \d{4}-[-:.+\dTZ ]*\d(?: UTC|Z)?", "since THEN", text)
         text = re.sub(r"\d{8}T\d{6}\.\d{6}Z-[0-9a-f]{6}", "TIME", text)
@@ -298,14 +335,29 @@ def _alike_times(found: re.Match[str]) -> str:
 def _wrapped(line: str) -> str:
     indent = line[: len(line) - len(line.lstrip())] + "    "
     return "\n".join(
-        textwrap.wrap(line.rstrip(), PAGE, subsequent_indent=indent, break_on_hyphens=False, break_long_words=False)
+        textwrap.wrap(
+            line.rstrip(),
+            PAGE,
+            subsequent_indent=indent,
+            break_on_hyphens=False,
+            break_long_words=False,
+        )
     )
 
 
 @pytest.fixture
-def project(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Project]:
+def project(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> Iterator[Project]:
     """An empty project on a machine without a GPU, outside CI, with locks of its own."""
-    for name in ("CI", "GITHUB_ACTIONS", "NO_COLOR", "FORCE_COLOR", "PYTEST_ADDOPTS", "PYTEST_DEBUG"):
+    for name in (
+        "CI",
+        "GITHUB_ACTIONS",
+        "NO_COLOR",
+        "FORCE_COLOR",
+        "PYTEST_ADDOPTS",
+        "PYTEST_DEBUG",
+    ):
         monkeypatch.delenv(name, raising=False)
     for name in withhold_secrets(os.environ, ())[1]:
         monkeypatch.delenv(name)

@@ -26,7 +26,8 @@ FILES: Mapping[str, str] = {
     "model.py": "LAYERS = 3\n",
 }
 CODE: Mapping[str, str] = {
-    name: hashlib.sha256(FILES[name].encode()).hexdigest() for name in ("workloads/mlp.py", "model.py")
+    name: hashlib.sha256(FILES[name].encode()).hexdigest()
+    for name in ("workloads/mlp.py", "model.py")
 }
 RUN_URL = "https://github.example/octo/loops/actions/runs"
 
@@ -45,7 +46,9 @@ def member(result: Result) -> bytes:
 class Scene(Local):
     """A branch of octo/loops that is checked out, its head commit being the same on both sides."""
 
-    def __init__(self, top: Path, hub: GitHub, *, branch: str = "faster", within: str = ".") -> None:
+    def __init__(
+        self, top: Path, hub: GitHub, *, branch: str = "faster", within: str = "."
+    ) -> None:
         super().__init__(top, within=within)
         self.hub = hub
         self.branch = branch
@@ -60,7 +63,9 @@ class Scene(Local):
         self.head = self.commit(files)
         tree = {path: (self.root / path).read_text(encoding="utf-8") for path in files}
         prefix = "" if self.within == "." else f"{self.within}/"
-        self.hub.commit({prefix + path: text for path, text in tree.items()}, branch=self.branch, sha=self.head)
+        self.hub.commit(
+            {prefix + path: text for path, text in tree.items()}, branch=self.branch, sha=self.head
+        )
         return self.head
 
     def bless(self, *baselines: Baseline) -> str:
@@ -68,9 +73,9 @@ class Scene(Local):
         store = Store(self.root, "baselines")
         return self.push(
             {
-                store.baselines.path(one.machine.slug, one.workload).relative_to(self.root).as_posix(): baseline_text(
-                    one
-                )
+                store.baselines.path(one.machine.slug, one.workload)
+                .relative_to(self.root)
+                .as_posix(): baseline_text(one)
                 for one in baselines
             }
         )
@@ -115,12 +120,19 @@ class Scene(Local):
     ) -> int:
         """Add a gate of the head commit that has kept these results; return the run's id."""
         run = self.hub.run(
-            head_sha=self.head, head_branch=self.branch, conclusion=conclusion, status=status, created_at=created_at
+            head_sha=self.head,
+            head_branch=self.branch,
+            conclusion=conclusion,
+            status=status,
+            created_at=created_at,
         )
         jobs: list[dict[str, object]] = [
-            {"name": "Gate", "runner_name": runner, "labels": ["self-hosted", "gpu"]} for runner in runners
+            {"name": "Gate", "runner_name": runner, "labels": ["self-hosted", "gpu"]}
+            for runner in runners
         ]
-        jobs.append({"name": "Verdict", "runner_name": "GitHub Actions 7", "labels": ["ubuntu-24.04"]})
+        jobs.append(
+            {"name": "Verdict", "runner_name": "GitHub Actions 7", "labels": ["ubuntu-24.04"]}
+        )
         self.hub.jobs[run] = jobs
         if results:
             self.keep(run, *results, artifact=artifact)
@@ -128,7 +140,9 @@ class Scene(Local):
 
     def keep(self, run: int, *results: Result, artifact: str = "kept-perfgate-h200-1") -> None:
         """Add an artifact of kept results to a run."""
-        self.hub.artifact(run, artifact, zipped({place(result): member(result) for result in results}))
+        self.hub.artifact(
+            run, artifact, zipped({place(result): member(result) for result in results})
+        )
 
     @property
     def checkout(self) -> Checkout:
@@ -140,4 +154,8 @@ class Scene(Local):
         prefix = "" if self.within == "." else f"{self.within}/"
         path = f"{prefix}baselines/nvidia-h200/{file_name(name)}.json"
         content = self.hub.content(branch or self.branch).get(path)
-        return None if content is None else Store(self.root, "baselines").baselines.parse(content, Path(path))
+        return (
+            None
+            if content is None
+            else Store(self.root, "baselines").baselines.parse(content, Path(path))
+        )

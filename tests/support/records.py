@@ -9,7 +9,14 @@ from perfgate.model.baseline import Anchor, Baseline, BlessedRun, Blessing, Comm
 from perfgate.model.machine import Conditions, Gpu, GpuCondition, Machine
 from perfgate.model.metric import METRICS, Basis, Kind, Metric
 from perfgate.model.outcome import Outcome
-from perfgate.model.sample import Breakdown, DeviceSample, KernelSample, ProcessSample, RangeSample, Run
+from perfgate.model.sample import (
+    Breakdown,
+    DeviceSample,
+    KernelSample,
+    ProcessSample,
+    RangeSample,
+    Run,
+)
 from perfgate.model.verdict import MetricVerdict, Verdict
 from perfgate.model.workload import Workload
 
@@ -72,20 +79,32 @@ def workload(
 
 
 RANGES = (
-    RangeSample(name="forward", count=1, cpu_ms=1.204, values={Metric.KERNEL_MS: 3.02, Metric.LAUNCHES: 15}),
     RangeSample(
-        name="backward", count=1, cpu_ms=2.11, values={Metric.KERNEL_MS: 6.08, Metric.GAP_MS: 0.31, Metric.LAUNCHES: 31}
+        name="forward", count=1, cpu_ms=1.204, values={Metric.KERNEL_MS: 3.02, Metric.LAUNCHES: 15}
     ),
     RangeSample(
-        name="data_load", count=1, cpu_ms=0.61, values={Metric.GAP_MS: 1.541, Metric.H2D_MS: 1.389, Metric.SYNCS: 1}
+        name="backward",
+        count=1,
+        cpu_ms=2.11,
+        values={Metric.KERNEL_MS: 6.08, Metric.GAP_MS: 0.31, Metric.LAUNCHES: 31},
+    ),
+    RangeSample(
+        name="data_load",
+        count=1,
+        cpu_ms=0.61,
+        values={Metric.GAP_MS: 1.541, Metric.H2D_MS: 1.389, Metric.SYNCS: 1},
     ),
 )
 KERNELS = (
     KernelSample(
-        name="sm90_xmma_gemm_f32f32_tf32f32_f32_tn_n_tilesize128x128x32_warpgroupsize1x1x1", count=12, gpu_ms=7.4
+        name="sm90_xmma_gemm_f32f32_tf32f32_f32_tn_n_tilesize128x128x32_warpgroupsize1x1x1",
+        count=12,
+        gpu_ms=7.4,
     ),
     KernelSample(
-        name="void at::native::vectorized_elementwise_kernel<4, at::native::AddFunctor<float>>", count=34, gpu_ms=1.7
+        name="void at::native::vectorized_elementwise_kernel<4, at::native::AddFunctor<float>>",
+        count=34,
+        gpu_ms=1.7,
     ),
     KernelSample(name="[CUDA memcpy Host-to-Device]", count=2, gpu_ms=1.389),
 )
@@ -133,7 +152,11 @@ def run(
     """Build one run of one process; `values` are laid over `VALUES`, metrics of `absent` are taken out."""
     held = {m: v for m, v in {**VALUES, **(values or {})}.items() if m not in (absent or {})}
     gpu = GpuCondition(
-        uuid="GPU-0", samples=20, sm_clock_mhz=1980, throttled=tuple(throttled), neighbours=tuple(neighbours)
+        uuid="GPU-0",
+        samples=20,
+        sm_clock_mhz=1980,
+        throttled=tuple(throttled),
+        neighbours=tuple(neighbours),
     )
     return Run(
         started_at=at,
@@ -146,7 +169,9 @@ def run(
 def runs(*step_ms: float, at: datetime = NOON) -> tuple[Run, ...]:
     """Build one run for each step time, ten seconds apart; five around 12.34 ms unless told."""
     times = step_ms or (12.34, 12.31, 12.36, 12.33, 12.35)
-    return tuple(run({Metric.STEP_MS: ms}, at=at + timedelta(seconds=10 * n)) for n, ms in enumerate(times))
+    return tuple(
+        run({Metric.STEP_MS: ms}, at=at + timedelta(seconds=10 * n)) for n, ms in enumerate(times)
+    )
 
 
 def baseline(
@@ -171,11 +196,16 @@ def baseline(
             Occasion(
                 measured_at=at + timedelta(hours=n),
                 commit=COMMIT,
-                runs=tuple(BlessedRun(values={**VALUES, **values}, sm_clock_mhz=1980) for values in of_occasion),
+                runs=tuple(
+                    BlessedRun(values={**VALUES, **values}, sm_clock_mhz=1980)
+                    for values in of_occasion
+                ),
             )
             for n, of_occasion in enumerate(measured)
         ),
-        blessing=Blessing(by="Ada <ada@example.org>", at=at + timedelta(minutes=5), reason=reason, commit=COMMIT),
+        blessing=Blessing(
+            by="Ada <ada@example.org>", at=at + timedelta(minutes=5), reason=reason, commit=COMMIT
+        ),
         anchor=anchor,
         breakdown=Breakdown(ranges=tuple(ranges)),
     )
@@ -222,13 +252,17 @@ def count(
 ) -> MetricVerdict:
     """Build a count's row."""
     change = None if was is None or now is None or not was else (now - was) / was
-    return MetricVerdict(metric=metric, outcome=outcome, baseline=was, now=now, change=change, exact=exact)
+    return MetricVerdict(
+        metric=metric, outcome=outcome, baseline=was, now=now, change=change, exact=exact
+    )
 
 
 def unchanged_counts() -> tuple[MetricVerdict, ...]:
     """Build the rows of all counts of `VALUES`, each as in the baseline."""
     return tuple(
-        count(metric, was=value, now=value) for metric, value in VALUES.items() if METRICS[metric].kind is Kind.COUNT
+        count(metric, was=value, now=value)
+        for metric, value in VALUES.items()
+        if METRICS[metric].kind is Kind.COUNT
     )
 
 

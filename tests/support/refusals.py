@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from perfgate.model.errors import CaptureUnreadable, PerfgateError
-from perfgate.nsys.export.timeline import read_timeline
+from perfgate.profilers.nsys.export.timeline import read_timeline
 
 AGAIN = "Export it again: nsys export --type sqlite --force-overwrite true CAPTURE.nsys-rep"
 

@@ -17,14 +17,14 @@ from pathlib import Path
 import pytest
 
 import perfgate
-from perfgate import running
 from perfgate.demo.record import EXPORT, MANIFEST, Manifest, Recording, unpack
 from perfgate.demo.replay import _measured
-from perfgate.gating import gate, series
+from perfgate.execute import running
+from perfgate.gate import gate, series
 from perfgate.model.machine import Machine
 from perfgate.model.workload import Workload
-from perfgate.nsys.tool import NsysTool, NsysVersion
-from perfgate.process import run_process
+from perfgate.profilers.nsys.tool import NsysTool, NsysVersion
+from perfgate.system.process import run_process
 
 WHAT = "PERFGATE_REPLAY"
 CAPTURES = Path(perfgate.__file__).parent / "demo" / "captures"
@@ -69,7 +69,12 @@ def _idle(*_arguments: object, **_options: object) -> None:
 
 
 def _replayed(
-    of: running.Bench, workload: Workload, folder: Path, *, recorded: Iterator[int], **_options: object
+    of: running.Bench,
+    workload: Workload,
+    folder: Path,
+    *,
+    recorded: Iterator[int],
+    **_options: object,
 ) -> running.Measured:
     what = os.environ[WHAT]
     folder.mkdir(parents=True)

@@ -18,7 +18,11 @@ class Repository:
         self.root = top / within
         home = home or top.parent / "home"
         home.mkdir(exist_ok=True)
-        self.env: Mapping[str, str] = {"PATH": os.environ["PATH"], "HOME": str(home), "GIT_CONFIG_NOSYSTEM": "1"}
+        self.env: Mapping[str, str] = {
+            "PATH": os.environ["PATH"],
+            "HOME": str(home),
+            "GIT_CONFIG_NOSYSTEM": "1",
+        }
         """An environment without the configuration of this machine."""
         self.root.mkdir(parents=True)
         self.git("init", "--quiet", "--initial-branch=main")
@@ -26,7 +30,12 @@ class Repository:
     def git(self, *words: str, cwd: Path | None = None) -> str:
         """Run git as somebody, and return what it printed."""
         done = subprocess.run(
-            ("git", *IDENTITY, *words), cwd=cwd or self.top, env=self.env, check=True, capture_output=True, text=True
+            ("git", *IDENTITY, *words),
+            cwd=cwd or self.top,
+            env=self.env,
+            check=True,
+            capture_output=True,
+            text=True,
         )
         return done.stdout.strip()
 

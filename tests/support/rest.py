@@ -96,11 +96,17 @@ def zipped(members: Mapping[str, bytes | str]) -> bytes:
 
 
 def not_found(message: str = "Not Found") -> Answer:
-    return Answer(404, {"message": message, "documentation_url": "https://docs.github.com/rest", "status": "404"})
+    return Answer(
+        404,
+        {"message": message, "documentation_url": "https://docs.github.com/rest", "status": "404"},
+    )
 
 
 def invalid(message: str, *errors: object) -> Answer:
-    told: dict[str, object] = {"message": message, "documentation_url": "https://docs.github.com/rest"}
+    told: dict[str, object] = {
+        "message": message,
+        "documentation_url": "https://docs.github.com/rest",
+    }
     return Answer(422, {**told, "errors": list(errors)} if errors else told)
 
 
@@ -117,7 +123,9 @@ def primary_limit(seconds: int) -> Answer:
 def secondary_limit(*, retry_after: int | None, status: int = 403) -> Answer:
     """Too many at once."""
     headers = {} if retry_after is None else {"Retry-After": str(retry_after)}
-    message = "You have exceeded a secondary rate limit. Please wait a few minutes before you try again."
+    message = (
+        "You have exceeded a secondary rate limit. Please wait a few minutes before you try again."
+    )
     return Answer(status, {"message": message}, headers)
 
 
@@ -133,7 +141,9 @@ class GitHub(AbstractContextManager["GitHub"]):
         self.asked: list[Asked] = []
         self.fetched: list[Asked] = []
         """What the server of the artifacts' files was asked."""
-        self.token_may: dict[str, str] = dict.fromkeys(("actions", "contents", "issues", "pull-requests"), "write")
+        self.token_may: dict[str, str] = dict.fromkeys(
+            ("actions", "contents", "issues", "pull-requests"), "write"
+        )
         """Permissions of the token: `read` or `write`."""
         self.may_open_pull_requests = True
         """The repository's setting "Allow GitHub Actions to create and approve pull requests"."""
@@ -176,7 +186,10 @@ class GitHub(AbstractContextManager["GitHub"]):
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         self._api.stop()
         self._storage.stop()
@@ -202,13 +215,23 @@ class GitHub(AbstractContextManager["GitHub"]):
             **more,
         }
 
-    def env_of(self, event_name: str, event: Mapping[str, object], folder: Path, **more: str) -> dict[str, str]:
+    def env_of(
+        self, event_name: str, event: Mapping[str, object], folder: Path, **more: str
+    ) -> dict[str, str]:
         """The environment of a job that an event started; the event's file is written."""
         file = folder / "event.json"
         file.write_text(json.dumps(event), encoding="utf-8")
         return self.env(GITHUB_EVENT_NAME=event_name, GITHUB_EVENT_PATH=str(file), **more)
 
-    def fail(self, line: str, answer: Answer, *, times: int = 1, after: bool = False, delay_s: float = 0.0) -> None:
+    def fail(
+        self,
+        line: str,
+        answer: Answer,
+        *,
+        times: int = 1,
+        after: bool = False,
+        delay_s: float = 0.0,
+    ) -> None:
         """Answer otherwise, so many times, to what a regular expression finds in `VERB /path`."""
         self._faults.append(Fault(line, answer, times, after, delay_s))
 
@@ -264,10 +287,20 @@ class GitHub(AbstractContextManager["GitHub"]):
         self.changed[number] = []
         return number
 
-    def change(self, number: int, path: str, *, status: str = "modified", previous: str | None = None) -> None:
+    def change(
+        self, number: int, path: str, *, status: str = "modified", previous: str | None = None
+    ) -> None:
         """Add a file to those that a pull request changes."""
-        row: dict[str, object] = {"sha": "c" * 40, "filename": path, "status": status, "changes": 1, "patch": "@@"}
-        self.changed[number].append(row if previous is None else {**row, "previous_filename": previous})
+        row: dict[str, object] = {
+            "sha": "c" * 40,
+            "filename": path,
+            "status": status,
+            "changes": 1,
+            "patch": "@@",
+        }
+        self.changed[number].append(
+            row if previous is None else {**row, "previous_filename": previous}
+        )
 
     def comment(self, number: int, body: str, *, author: str | None = BOT) -> int:
         """Add a comment to a pull request and return its id."""
@@ -344,7 +377,12 @@ class GitHub(AbstractContextManager["GitHub"]):
         return made
 
     def commit(
-        self, files: Mapping[str, bytes | str], *, branch: str, message: str = "a commit", sha: str | None = None
+        self,
+        files: Mapping[str, bytes | str],
+        *,
+        branch: str,
+        message: str = "a commit",
+        sha: str | None = None,
     ) -> str:
         """Add a commit to a branch, as a push does; return its SHA, which may be given."""
         parent = self.branches.get(branch)
@@ -353,7 +391,9 @@ class GitHub(AbstractContextManager["GitHub"]):
             path: self._blob(content.encode() if isinstance(content, str) else content)
             for path, content in files.items()
         }
-        commit = Commit(tree=self._tree(before), parents=() if parent is None else (parent,), message=message)
+        commit = Commit(
+            tree=self._tree(before), parents=() if parent is None else (parent,), message=message
+        )
         made = sha or _sha("commit", commit, len(self.commits))
         self.commits[made] = commit
         self.branches[branch] = made
@@ -369,7 +409,9 @@ class GitHub(AbstractContextManager["GitHub"]):
         return self._number
 
     def _blob(self, content: bytes) -> str:
-        made = hashlib.sha1(b"blob %d\0" % len(content) + content, usedforsecurity=False).hexdigest()
+        made = hashlib.sha1(
+            b"blob %d\0" % len(content) + content, usedforsecurity=False
+        ).hexdigest()
         self.blobs[made] = content
         return made
 
@@ -423,7 +465,10 @@ class GitHub(AbstractContextManager["GitHub"]):
         )
         with self._lock:
             self.asked.append(asked)
-            fault = next((one for one in self._faults if one.times > 0 and re.search(one.line, asked.line)), None)
+            fault = next(
+                (one for one in self._faults if one.times > 0 and re.search(one.line, asked.line)),
+                None,
+            )
             if fault is not None:
                 fault.times -= 1
         if fault is not None:
@@ -449,7 +494,9 @@ class GitHub(AbstractContextManager["GitHub"]):
                 return serve(asked, *found.groups())
         return not_found()
 
-    def _page(self, asked: Asked, rows: list[dict[str, object]], *, within: str | None = None) -> Answer:
+    def _page(
+        self, asked: Asked, rows: list[dict[str, object]], *, within: str | None = None
+    ) -> Answer:
         size = min(int(asked.query.get("per_page", "30")), 100)
         number = int(asked.query.get("page", "1"))
         last = max(-(-len(rows) // size), 1)
@@ -473,18 +520,32 @@ class GitHub(AbstractContextManager["GitHub"]):
 
     def _open_pull(self, asked: Asked) -> Answer:
         if not self.may_open_pull_requests:
-            return Answer(403, {"message": "GitHub Actions is not permitted to create or approve pull requests."})
+            return Answer(
+                403,
+                {"message": "GitHub Actions is not permitted to create or approve pull requests."},
+            )
         sent = _sent(asked)
         head, base = str(sent["head"]), str(sent["base"])
         if head not in self.branches:
-            return invalid("Validation Failed", {"resource": "PullRequest", "field": "head", "code": "invalid"})
-        if any(pull["state"] == "open" and _part(pull, "head")["ref"] == head for pull in self.pulls.values()):
+            return invalid(
+                "Validation Failed", {"resource": "PullRequest", "field": "head", "code": "invalid"}
+            )
+        if any(
+            pull["state"] == "open" and _part(pull, "head")["ref"] == head
+            for pull in self.pulls.values()
+        ):
             told = f"A pull request already exists for {self.repository.partition('/')[0]}:{head}."
-            return invalid("Validation Failed", {"resource": "PullRequest", "code": "custom", "message": told})
+            return invalid(
+                "Validation Failed", {"resource": "PullRequest", "code": "custom", "message": told}
+            )
         if self.branches[head] == self.branches.get(base):
             told = f"No commits between {base} and {head}"
-            return invalid("Validation Failed", {"resource": "PullRequest", "code": "custom", "message": told})
-        number = self.pull(branch=head, sha=self.branches[head], base=base, author=BOT, title=str(sent["title"]))
+            return invalid(
+                "Validation Failed", {"resource": "PullRequest", "code": "custom", "message": told}
+            )
+        number = self.pull(
+            branch=head, sha=self.branches[head], base=base, author=BOT, title=str(sent["title"])
+        )
         self.pulls[number]["body"] = sent["body"]
         return Answer(201, self.pulls[number])
 
@@ -525,7 +586,10 @@ class GitHub(AbstractContextManager["GitHub"]):
         return Answer(201, self.comments[int(number)][-1])
 
     def _edit_comment(self, asked: Asked, comment: str) -> Answer:
-        found = next((one for rows in self.comments.values() for one in rows if one["id"] == int(comment)), None)
+        found = next(
+            (one for rows in self.comments.values() for one in rows if one["id"] == int(comment)),
+            None,
+        )
         if found is None:
             return not_found()
         if (refused := _refused_body(asked)) is not None:
@@ -537,7 +601,12 @@ class GitHub(AbstractContextManager["GitHub"]):
         if user not in self.permissions:
             return not_found(f"{user} is not a user")
         return Answer(
-            200, {"permission": self.permissions[user], "role_name": self.permissions[user], "user": _user(user)}
+            200,
+            {
+                "permission": self.permissions[user],
+                "role_name": self.permissions[user],
+                "user": _user(user),
+            },
         )
 
     def _list_runs(self, asked: Asked, workflow: str) -> Answer:
@@ -578,26 +647,46 @@ class GitHub(AbstractContextManager["GitHub"]):
         return not_found() if rows is None else self._page(asked, rows, within="artifacts")
 
     def _redirect(self, asked: Asked, artifact: str) -> Answer:
-        rows = [row for listed in self.artifacts.values() for row in listed if row["id"] == int(artifact)]
+        rows = [
+            row
+            for listed in self.artifacts.values()
+            for row in listed
+            if row["id"] == int(artifact)
+        ]
         if not rows:
             return not_found()
         if rows[0]["expired"]:
             return Answer(410, {"message": "Artifact has expired"})
-        return Answer(302, None, {"Location": f"http://localhost:{self._storage.port}/{artifact}.zip?sig=secret"})
+        return Answer(
+            302,
+            None,
+            {"Location": f"http://localhost:{self._storage.port}/{artifact}.zip?sig=secret"},
+        )
 
     def _matching_refs(self, asked: Asked, prefix: str) -> Answer:
         rows = [self._ref(name) for name in sorted(self.branches) if name.startswith(prefix)]
         return self._page(asked, rows)
 
     def _ref(self, branch: str) -> dict[str, object]:
-        return {"ref": f"refs/heads/{branch}", "object": {"type": "commit", "sha": self.branches[branch]}}
+        return {
+            "ref": f"refs/heads/{branch}",
+            "object": {"type": "commit", "sha": self.branches[branch]},
+        }
 
     def _get_commit(self, asked: Asked, sha: str) -> Answer:
         if sha not in self.commits:
             return not_found()
         commit = self.commits[sha]
         parents = [{"sha": parent} for parent in commit.parents]
-        return Answer(200, {"sha": sha, "message": commit.message, "tree": {"sha": commit.tree}, "parents": parents})
+        return Answer(
+            200,
+            {
+                "sha": sha,
+                "message": commit.message,
+                "tree": {"sha": commit.tree},
+                "parents": parents,
+            },
+        )
 
     def _get_blob(self, asked: Asked, sha: str) -> Answer:
         if sha not in self.blobs:
@@ -646,7 +735,9 @@ class GitHub(AbstractContextManager["GitHub"]):
         assert isinstance(parents, list)
         if sent["tree"] not in self.trees or any(parent not in self.commits for parent in parents):
             return invalid("Tree or parent SHA does not exist or is not a commit object")
-        commit = Commit(tree=str(sent["tree"]), parents=tuple(parents), message=str(sent["message"]))
+        commit = Commit(
+            tree=str(sent["tree"]), parents=tuple(parents), message=str(sent["message"])
+        )
         made = _sha("commit", commit, len(self.commits))
         self.commits[made] = commit
         return Answer(201, {"sha": made, "tree": {"sha": commit.tree}, "message": commit.message})
@@ -684,7 +775,9 @@ class GitHub(AbstractContextManager["GitHub"]):
             return True
         return any(self._descends(parent, ancestor) for parent in self.commits[sha].parents)
 
-    def _serve_file(self, verb: str, target: str, headers: Mapping[str, str], body: bytes) -> Answer:
+    def _serve_file(
+        self, verb: str, target: str, headers: Mapping[str, str], body: bytes
+    ) -> Answer:
         parts = urlsplit(target)
         asked = Asked(
             verb=verb,
@@ -695,7 +788,10 @@ class GitHub(AbstractContextManager["GitHub"]):
         )
         with self._lock:
             self.fetched.append(asked)
-            fault = next((one for one in self._faults if one.times > 0 and re.search(one.line, asked.line)), None)
+            fault = next(
+                (one for one in self._faults if one.times > 0 and re.search(one.line, asked.line)),
+                None,
+            )
             if fault is not None:
                 fault.times -= 1
         if fault is not None:
@@ -705,7 +801,9 @@ class GitHub(AbstractContextManager["GitHub"]):
             return Answer(400, b"<Error><Code>InvalidAuthenticationInfo</Code></Error>")
         content = self.files.get(int(Path(parts.path).stem))
         return (
-            Answer(404, b"<Error/>") if content is None else Answer(200, content, {"Content-Type": "application/zip"})
+            Answer(404, b"<Error/>")
+            if content is None
+            else Answer(200, content, {"Content-Type": "application/zip"})
         )
 
 
@@ -735,10 +833,16 @@ def _sent(asked: Asked) -> dict[str, object]:
 def _refused_body(asked: Asked) -> Answer | None:
     body = _sent(asked).get("body")
     if not isinstance(body, str) or not body:
-        return invalid("Validation Failed", {"resource": "IssueComment", "code": "missing_field", "field": "body"})
+        return invalid(
+            "Validation Failed",
+            {"resource": "IssueComment", "code": "missing_field", "field": "body"},
+        )
     if len(body) > LONGEST_BODY:
         told = {"resource": "IssueComment", "code": "unprocessable", "field": "data"}
-        return invalid("Validation Failed", {**told, "message": "Body is too long (maximum is 65536 characters)"})
+        return invalid(
+            "Validation Failed",
+            {**told, "message": "Body is too long (maximum is 65536 characters)"},
+        )
     return None
 
 
@@ -788,7 +892,9 @@ class _Server:
 
         self._server = Quiet(("127.0.0.1", 0), Handler)
         self._server.daemon_threads = True
-        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
+        self._thread = threading.Thread(
+            target=self._server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True
+        )
 
     @property
     def port(self) -> int:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+from perfgate.execute import Bench
 from perfgate.model.machine import Machine
 from perfgate.model.order import Account, Ending
 from perfgate.model.settings import Settings
 from perfgate.model.workload import Workload
-from perfgate.nsys.profile import Captured, ProfileOutcome
-from perfgate.nsys.tool import NsysTool, NsysVersion
-from perfgate.running import Bench
+from perfgate.profilers.nsys.profile import Captured, ProfileOutcome
+from perfgate.profilers.nsys.tool import NsysTool, NsysVersion
 
 LOG = Path(".perfgate/results/mlp/run-1/workload.log")
 CAPTURED = (Captured(rep=Path("c.nsys-rep"), sqlite=Path("c.sqlite")),)
@@ -20,12 +20,27 @@ CAPTURED = (Captured(rep=Path("c.nsys-rep"), sqlite=Path("c.sqlite")),)
 def bench_of(root: Path, **env: str) -> Bench:
     """A bench of a project without a GPU, whose nsys is not there."""
     tool = NsysTool(path=Path("nsys"), version=NsysVersion(2024, 2, 3), env={})
-    return Bench(root=root, settings=Settings(), tool=tool, machine=Machine(), env=env, python="/venv/bin/python")
+    return Bench(
+        root=root,
+        settings=Settings(),
+        tool=tool,
+        machine=Machine(),
+        env=env,
+        python="/venv/bin/python",
+    )
 
 
 def command(*words: str, cwd: str | None = None, env: Mapping[str, str] | None = None) -> Workload:
     """A workload that is a command, without warm-up."""
-    told = Workload(id="train", source="workloads/train.yaml", command=words, steps=30, warmup=0, step="s", cwd=cwd)
+    told = Workload(
+        id="train",
+        source="workloads/train.yaml",
+        command=words,
+        steps=30,
+        warmup=0,
+        step="s",
+        cwd=cwd,
+    )
     return told.model_copy(update={"env": env or {}})
 
 
@@ -54,6 +69,8 @@ def ended(
     )
 
 
-def account(ending: Ending, message: str = "", exit_status: int | None = None, *, turns: int = 0) -> Account:
+def account(
+    ending: Ending, message: str = "", exit_status: int | None = None, *, turns: int = 0
+) -> Account:
     """What a worker tells of its end."""
     return Account(ending=ending, message=message, exit_status=exit_status, turns=turns, pid=7)

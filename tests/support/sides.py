@@ -11,9 +11,9 @@ from types import ModuleType, SimpleNamespace
 
 import pytest
 
+from perfgate.execute.worker import MeasuredSteps
+from perfgate.execute.worker.endings import Abandoned
 from perfgate.model.order import Account, Bouts, Order
-from perfgate.worker import MeasuredSteps
-from perfgate.worker.endings import Abandoned
 
 WARM = "push perfgate warm-up"
 STEP = "push step"
@@ -29,13 +29,16 @@ GONE = "the other side of the duet ended before its last step."
 class FakeTorch(ModuleType):
     """A CUDA build of torch, as far as a worker uses it."""
 
-    def __init__(self, calls: list[str], *, available: bool = True, contexts: tuple[bool, ...] = (True,)) -> None:
+    def __init__(
+        self, calls: list[str], *, available: bool = True, contexts: tuple[bool, ...] = (True,)
+    ) -> None:
         super().__init__("torch")
         self.__version__ = "2.6.0+cu124"
         self.version = SimpleNamespace(cuda="12.4")
         self._C = SimpleNamespace(_cuda_hasPrimaryContext=lambda device: contexts[device])
         runtime = SimpleNamespace(
-            cudaProfilerStart=lambda: calls.append("start"), cudaProfilerStop=lambda: calls.append("stop")
+            cudaProfilerStart=lambda: calls.append("start"),
+            cudaProfilerStop=lambda: calls.append("stop"),
         )
         self.cuda = SimpleNamespace(
             is_available=lambda: available,
@@ -43,7 +46,8 @@ class FakeTorch(ModuleType):
             synchronize=lambda device: calls.append(f"sync {device}"),
             cudart=lambda: runtime,
             nvtx=SimpleNamespace(
-                range_push=lambda message: calls.append(f"push {message}"), range_pop=lambda: calls.append("pop")
+                range_push=lambda message: calls.append(f"push {message}"),
+                range_pop=lambda: calls.append("pop"),
             ),
         )
 
@@ -69,7 +73,9 @@ def made(
 ) -> MeasuredSteps:
     """Steps on a GPU, unless told otherwise."""
     found = FakeTorch(calls) if torch is None and nvtx is None else torch
-    return MeasuredSteps(steps=steps, warmup=warmup, profiled=True, find_torch=lambda: found, find_nvtx=lambda: nvtx)
+    return MeasuredSteps(
+        steps=steps, warmup=warmup, profiled=True, find_torch=lambda: found, find_nvtx=lambda: nvtx
+    )
 
 
 @dataclass
@@ -79,7 +85,9 @@ class Duet:
     folder: Path
     done: list[str] = field(default_factory=list)
 
-    def bouts(self, name: str, *, steps: int = 2, begins: str = "a", patience_s: float = SOON_S) -> Bouts:
+    def bouts(
+        self, name: str, *, steps: int = 2, begins: str = "a", patience_s: float = SOON_S
+    ) -> Bouts:
         """The order of side `a` or `b`."""
         return Bouts(
             steps=steps,
@@ -89,7 +97,9 @@ class Duet:
             patience_s=patience_s,
         )
 
-    def steps(self, name: str, *, steps: int = 4, warmup: int = 1, bouts: Bouts | None = None) -> MeasuredSteps:
+    def steps(
+        self, name: str, *, steps: int = 4, warmup: int = 1, bouts: Bouts | None = None
+    ) -> MeasuredSteps:
         """The steps of a side, on a GPU."""
         side = _Side(name, self.done)
         torch = FakeTorch(side)

@@ -9,10 +9,10 @@ from pathlib import Path
 
 from support import records
 
-from perfgate import running
-from perfgate.duet.proof import Witness
-from perfgate.gating.duels import AlternateDuel, InterleavedDuel
-from perfgate.gating.series import Series
+from perfgate.execute import running
+from perfgate.execute.proof import Witness
+from perfgate.gate.duels import AlternateDuel, InterleavedDuel
+from perfgate.gate.series import Series
 from perfgate.model.baseline import Baseline
 from perfgate.model.errors import NsysCrashed
 from perfgate.model.machine import Machine
@@ -20,13 +20,15 @@ from perfgate.model.metric import Metric
 from perfgate.model.order import Account, Ending
 from perfgate.model.settings import Settings
 from perfgate.model.workload import Workload
-from perfgate.nsys.tool import NsysTool, NsysVersion
 from perfgate.plugin.progress import Progress
+from perfgate.profilers.nsys.tool import NsysTool, NsysVersion
 
 SHA = "0123456789abcdef0123456789abcdef01234567"
 CHANGED = "the workload's code changed meanwhile"
 CRASHED = NsysCrashed(
-    subject="mlp", fact="nsys 2024.2.3 itself failed: Connection to Agent lost", next_step="Run: perfgate doctor"
+    subject="mlp",
+    fact="nsys 2024.2.3 itself failed: Connection to Agent lost",
+    next_step="Run: perfgate doctor",
 )
 Made = running.Measured | BaseException
 
@@ -43,7 +45,9 @@ def measured(
     """A run with what is known beside its numbers."""
     return running.Measured(
         run=records.run({Metric.STEP_MS: step_ms}),
-        account=Account(ending=Ending.FINISHED, pid=1, torch=torch, cuda="12.4", nvtx="0.2.11", cores=cores),
+        account=Account(
+            ending=Ending.FINISHED, pid=1, torch=torch, cuda="12.4", nvtx="0.2.11", cores=cores
+        ),
         code=code,
         withheld=() if withheld is None else (withheld,),
         witnesses=() if loaded is None else (Witness(pid=1, prefixes=(), modules=loaded),),
@@ -57,7 +61,9 @@ class Stand:
     folder: Path
     out: io.StringIO = field(default_factory=io.StringIO)
     runs: list[Made] = field(default_factory=list)
-    pairs: list[tuple[running.Measured, running.Measured] | BaseException] = field(default_factory=list)
+    pairs: list[tuple[running.Measured, running.Measured] | BaseException] = field(
+        default_factory=list
+    )
     asked: list[dict[str, object]] = field(default_factory=list)
     folders: list[str] = field(default_factory=list)
     busy: str | None = None
@@ -67,15 +73,24 @@ class Stand:
 
         def bench(root: str) -> running.Bench:
             return running.Bench(
-                root=self.folder / root, settings=Settings(), tool=tool, machine=Machine(), env={}, python="python"
+                root=self.folder / root,
+                settings=Settings(),
+                tool=tool,
+                machine=Machine(),
+                env={},
+                python="python",
             )
 
         self.here, self.there = bench("project"), bench("checkout")
         self.progress = Progress(self.out, live=False, width=200)
         self.workload = records.workload()
-        self.series = Series(bench=self.here, workload=self.workload, folder=self.folder, listener=self.progress)
+        self.series = Series(
+            bench=self.here, workload=self.workload, folder=self.folder, listener=self.progress
+        )
 
-    def measure_run(self, bench: running.Bench, workload: Workload, folder: Path) -> running.Measured:
+    def measure_run(
+        self, bench: running.Bench, workload: Workload, folder: Path
+    ) -> running.Measured:
         """Stand in for the real one."""
         assert workload == self.workload
         self.folders.append(f"{bench.root.name}: {folder.name}")

@@ -210,7 +210,10 @@ def draw(picture: str, *, missing: Mapping[str, str] | None = None) -> Timeline:
             if name := line[first + 1 : last].strip():
                 bars.append((kind, words, first, last, name.strip("-") or kind))
     ids = {
-        name: index + 1 for index, name in enumerate(sorted({name for _, _, name in marks} | {bar[4] for bar in bars}))
+        name: index + 1
+        for index, name in enumerate(
+            sorted({name for _, _, name in marks} | {bar[4] for bar in bars})
+        )
     }
     kind_of = {name: kind for kind, _, _, _, name in bars if kind in _LAUNCHERS}
     calls = [
@@ -232,7 +235,15 @@ def draw(picture: str, *, missing: Mapping[str, str] | None = None) -> Timeline:
         if kind in ("range", "startend"):
             closed, push_pop = "unclosed" not in words, kind == "range"
             ranges.append(
-                Range(start=start, end=end, name=name, pid=pid, thread=thread, push_pop=push_pop, closed=closed)
+                Range(
+                    start=start,
+                    end=end,
+                    name=name,
+                    pid=pid,
+                    thread=thread,
+                    push_pop=push_pop,
+                    closed=closed,
+                )
             )
             continue
         if kind == "call":
@@ -265,11 +276,15 @@ def draw(picture: str, *, missing: Mapping[str, str] | None = None) -> Timeline:
             case "h2d":
                 ops["copies"].append(dataclasses.replace(op, kind=CopyKind.H2D, source=host))
             case "d2h":
-                copy = dataclasses.replace(op, kind=CopyKind.D2H, source=MemoryKind.DEVICE, target=host)
+                copy = dataclasses.replace(
+                    op, kind=CopyKind.D2H, source=MemoryKind.DEVICE, target=host
+                )
                 ops["copies"].append(copy)
             case "uvm":
                 ops["copies"].append(
-                    dataclasses.replace(op, kind=CopyKind.UVM_H2D, source=MemoryKind.MANAGED, correlation=-1)
+                    dataclasses.replace(
+                        op, kind=CopyKind.UVM_H2D, source=MemoryKind.MANAGED, correlation=-1
+                    )
                 )
             case _:
                 ops["kernels"].append(op)
@@ -285,17 +300,25 @@ def draw(picture: str, *, missing: Mapping[str, str] | None = None) -> Timeline:
 
 
 def _number(words: set[str], prefix: str, default: int) -> int:
-    return next((int(word.removeprefix(prefix)) for word in words if re.fullmatch(rf"{prefix}\d+", word)), default)
+    return next(
+        (int(word.removeprefix(prefix)) for word in words if re.fullmatch(rf"{prefix}\d+", word)),
+        default,
+    )
 
 
 def permuted(timeline: Timeline, seed: int) -> Timeline:
     """The same capture with the rows of every table in another order."""
     rng = np.random.default_rng(seed)
-    tables = {name: getattr(timeline, name) for name in ("kernels", "copies", "memsets", "graphs", "calls", "ranges")}
+    tables = {
+        name: getattr(timeline, name)
+        for name in ("kernels", "copies", "memsets", "graphs", "calls", "ranges")
+    }
     changed = {}
     for name, table in tables.items():
         order = rng.permutation(len(table.start))
-        columns = {column.name: getattr(table, column.name)[order] for column in dataclasses.fields(table)}
+        columns = {
+            column.name: getattr(table, column.name)[order] for column in dataclasses.fields(table)
+        }
         changed[name] = dataclasses.replace(table, **columns)
     return dataclasses.replace(timeline, **changed)
 

@@ -35,8 +35,15 @@ def broken(folder: Path) -> list[str]:
     documents = {file: load(file) for file in files}
     workflows = {file.name: document for file, document in documents.items() if "jobs" in document}
     for file, document in documents.items():
-        found = _of_action(document) if "runs" in document else _of_workflow(document, file.name, workflows)
-        told += [f"{file.relative_to(folder)}: {fault}" for fault in (*found, *_of_text(file.read_text("utf-8")))]
+        found = (
+            _of_action(document)
+            if "runs" in document
+            else _of_workflow(document, file.name, workflows)
+        )
+        told += [
+            f"{file.relative_to(folder)}: {fault}"
+            for fault in (*found, *_of_text(file.read_text("utf-8")))
+        ]
     return [*told, *_of_pull_requests(workflows)]
 
 
@@ -75,7 +82,9 @@ def _of_workflow(document: Yaml, name: str, workflows: Mapping[str, Yaml]) -> It
             yield f"job {job_name}: {fault}"
 
 
-def _of_concurrency(document: Yaml, events: Mapping[str, Any], workflows: Mapping[str, Yaml]) -> Iterator[str]:
+def _of_concurrency(
+    document: Yaml, events: Mapping[str, Any], workflows: Mapping[str, Yaml]
+) -> Iterator[str]:
     """That a newer run takes the place of an older one, where it may."""
     jobs = document["jobs"].values()
     gates = any(_is_self_hosted(job) for _, _, job in _jobs_in(document, workflows))
@@ -96,7 +105,9 @@ def _of_concurrency(document: Yaml, events: Mapping[str, Any], workflows: Mappin
         yield "it has no concurrency"
 
 
-def _jobs_in(document: Yaml, workflows: Mapping[str, Yaml]) -> Iterator[tuple[str, Yaml | None, Yaml]]:
+def _jobs_in(
+    document: Yaml, workflows: Mapping[str, Yaml]
+) -> Iterator[tuple[str, Yaml | None, Yaml]]:
     """The jobs of a workflow, through those that it calls: the name of the check, the calling job, the job."""
     for name, job in document["jobs"].items():
         shown = str(job.get("name", name))
@@ -122,7 +133,12 @@ def _of_pull_requests(workflows: Mapping[str, Yaml]) -> Iterator[str]:
         if "pull_request" in _events(document["on"])
         and any(_is_self_hosted(job) for _, _, job in _jobs_in(document, workflows))
     }
-    verdicts = {shown for document in gates.values() for shown, _, job in _jobs_in(document, workflows) if _merges(job)}
+    verdicts = {
+        shown
+        for document in gates.values()
+        for shown, _, job in _jobs_in(document, workflows)
+        if _merges(job)
+    }
     if gates and len(verdicts) != 1:
         yield f"verdicts have not one name: {sorted(verdicts)}"
     for told, github, runs in PULL_REQUESTS if gates else ():
@@ -153,8 +169,15 @@ def _of_pull_requests(workflows: Mapping[str, Yaml]) -> Iterator[str]:
 
 def _approval(jobs: Sequence[Yaml], known: Mapping[str, Any], outcome: str) -> str:
     """How the job ends that says whether a label approves the commit."""
-    asking = [job for job in jobs for step in job.get("steps", ()) if str(step.get("run", "")).endswith(_ASKS)]
-    return outcome if asking and condition(str(asking[0].get("if", "success()")), known) else "skipped"
+    asking = [
+        job
+        for job in jobs
+        for step in job.get("steps", ())
+        if str(step.get("run", "")).endswith(_ASKS)
+    ]
+    return (
+        outcome if asking and condition(str(asking[0].get("if", "success()")), known) else "skipped"
+    )
 
 
 _ASKS = '/perfgate" github approval\n'
@@ -176,7 +199,9 @@ def _of_verdict(job: Yaml) -> Iterator[str]:
     if "run" not in first or "if" in first or "needs.gate.result" not in str(first.get("env")):
         yield "its first step is not to see that a gate ran"
     for step in job["steps"][1:]:
-        known: dict[str, Any] = {"steps": {"merge": {"outcome": "skipped"}, "seen": {"outputs": {}}}}
+        known: dict[str, Any] = {
+            "steps": {"merge": {"outcome": "skipped"}, "seen": {"outputs": {}}}
+        }
         if condition(str(step.get("if", "success()")), known, state="failure"):
             yield f"{_name(step)}: it runs although no gate did"
 
@@ -200,7 +225,9 @@ def _of_job(job: Yaml, events: Mapping[str, Any], jobs: Mapping[str, Yaml]) -> I
     for step in job["steps"]:
         yield from _of_step(step, "job")
         # One that only reads is for perfgate alone, where nothing of the pull request lies.
-        alone = _runs_perfgate_alone(str(step.get("run", ""))) and not any(_is_other(s, events) for s in job["steps"])
+        alone = _runs_perfgate_alone(str(step.get("run", ""))) and not any(
+            _is_other(s, events) for s in job["steps"]
+        )
         if "token" in str(step.get("env", {})).lower() and not writes and not alone:
             yield f"{_name(step)}: it gets a token without writing anything"
     if _is_self_hosted(job):
@@ -220,29 +247,45 @@ def _of_gpu_job(
     if job.get("env", {}).get("PYTHONNOUSERSITE") != "1":
         yield "what an earlier job left in the home folder is imported"
     turn = job.get("concurrency")
-    if not isinstance(turn, dict) or turn.get("cancel-in-progress") is not False or turn.get("queue") != "max":
+    if (
+        not isinstance(turn, dict)
+        or turn.get("cancel-in-progress") is not False
+        or turn.get("queue") != "max"
+    ):
         yield "gates do not wait for one another, one at a time"
     if set(events) & STRANGERS:
         yield "strangers' events reach a self-hosted runner"
     if "pull_request" in events:
         asked = str(job.get("if", "true"))
         for told, github, runs in PULL_REQUESTS:
-            result = _approval(jobs, {"github": github, "inputs": {}}, github.get("approval", "success"))
+            result = _approval(
+                jobs, {"github": github, "inputs": {}}, github.get("approval", "success")
+            )
             needs = {"approval": {"result": result}, "changes": {"result": "skipped"}}
             if condition(asked, {"github": github, "needs": needs}) is not runs:
                 yield f"{told}: it {'does not run' if runs else 'runs'}"
-    if not any(str(step.get("uses", "")).endswith("/.github/actions/perfgate") for step in job["steps"]):
+    if not any(
+        str(step.get("uses", "")).endswith("/.github/actions/perfgate") for step in job["steps"]
+    ):
         yield "its gate is not the composite action, which leaves the runner clean"
 
 
 PULL_REQUESTS: Sequence[tuple[str, Mapping[str, Any], bool]] = (
     ("a push to a pull request of the repository itself", pull_request(), True),
     ("a new pull request of the repository itself", pull_request(action="opened"), True),
-    ("another label of a pull request of the repository itself", pull_request(action="labeled", label="bug"), False),
+    (
+        "another label of a pull request of the repository itself",
+        pull_request(action="labeled", label="bug"),
+        False,
+    ),
     ("a push to a fork's pull request", pull_request(fork=True), False),
     ("a fork's new pull request", pull_request(fork=True, action="opened"), False),
     ("a fork's reopened pull request", pull_request(fork=True, action="reopened"), False),
-    ("another label of a fork's pull request", pull_request(fork=True, action="labeled", label="bug"), False),
+    (
+        "another label of a fork's pull request",
+        pull_request(fork=True, action="labeled", label="bug"),
+        False,
+    ),
     (
         "the approval of a fork's pull request",
         pull_request(fork=True, action="labeled", label="perfgate-approved"),
@@ -250,15 +293,25 @@ PULL_REQUESTS: Sequence[tuple[str, Mapping[str, Any], bool]] = (
     ),
     (
         "an approval of a commit that came just before it",
-        {**pull_request(fork=True, action="labeled", label="perfgate-approved"), "approval": "failure"},
+        {
+            **pull_request(fork=True, action="labeled", label="perfgate-approved"),
+            "approval": "failure",
+        },
         False,
     ),
-    ("a push to a fork that was approved before", pull_request(fork=True, label="perfgate-approved"), False),
+    (
+        "a push to a fork that was approved before",
+        pull_request(fork=True, label="perfgate-approved"),
+        False,
+    ),
     (
         "a fork that is gone",
         {
             **pull_request(fork=True),
-            "event": {"action": "synchronize", "pull_request": {"head": {"sha": "0" * 40, "repo": None}}},
+            "event": {
+                "action": "synchronize",
+                "pull_request": {"head": {"sha": "0" * 40, "repo": None}},
+            },
         },
         False,
     ),
@@ -266,7 +319,9 @@ PULL_REQUESTS: Sequence[tuple[str, Mapping[str, Any], bool]] = (
 """Events, as a sentence and as the context `github`, and whether a gate runs on a GPU runner for them."""
 
 
-def _of_writing_job(job: Yaml, events: Mapping[str, Any], jobs: Mapping[str, Yaml]) -> Iterator[str]:
+def _of_writing_job(
+    job: Yaml, events: Mapping[str, Any], jobs: Mapping[str, Yaml]
+) -> Iterator[str]:
     """Of a job whose token may write: it runs nothing of a branch that is not the default one."""
     if _is_self_hosted(job):
         yield "a token that may write is on a self-hosted runner"
@@ -275,7 +330,9 @@ def _of_writing_job(job: Yaml, events: Mapping[str, Any], jobs: Mapping[str, Yam
     others = _others_checked_out(job, events)
     for step in job["steps"]:
         for line in re.findall(r'/bin/pip" install (.*)', str(step.get("run", ""))):
-            if "--require-hashes" not in line and not {"--no-deps", "--no-build-isolation"} <= set(line.split()):
+            if "--require-hashes" not in line and not {"--no-deps", "--no-build-isolation"} <= set(
+                line.split()
+            ):
                 yield f"{_name(step)}: it installs what no hash locks"
     for step in job["steps"]:
         uses, run = str(step.get("uses", "")), str(step.get("run", ""))
@@ -283,7 +340,9 @@ def _of_writing_job(job: Yaml, events: Mapping[str, Any], jobs: Mapping[str, Yam
             yield f"{_name(step)}: it uses an action of a checkout, which has a token that may write"
         if any(re.search(rf"(?<![\w-]){re.escape(path)}(?![\w-])", run) for path in others):
             yield f"{_name(step)}: it names a checkout that is only data"
-        if step.get("working-directory", ".").split("/")[0] in others and not _runs_perfgate_alone(run):
+        if step.get("working-directory", ".").split("/")[0] in others and not _runs_perfgate_alone(
+            run
+        ):
             yield f"{_name(step)}: it runs more than perfgate in a checkout that is only data"
     for step in job["steps"]:
         if _is_other(step, events) and not step["with"].get("path"):
@@ -291,11 +350,19 @@ def _of_writing_job(job: Yaml, events: Mapping[str, Any], jobs: Mapping[str, Yam
 
 
 def _runs_perfgate_alone(run: str) -> bool:
-    return bool(re.fullmatch(r'exec "\$RUNNER_TEMP/venv/bin/perfgate" github [a-z]+( "\$RUNNER_TEMP/\w+")?\n?', run))
+    return bool(
+        re.fullmatch(
+            r'exec "\$RUNNER_TEMP/venv/bin/perfgate" github [a-z]+( "\$RUNNER_TEMP/\w+")?\n?', run
+        )
+    )
 
 
 def _others_checked_out(job: Yaml, events: Mapping[str, Any]) -> set[str]:
-    return {str(step["with"]["path"]) for step in job["steps"] if _is_other(step, events) and "path" in step["with"]}
+    return {
+        str(step["with"]["path"])
+        for step in job["steps"]
+        if _is_other(step, events) and "path" in step["with"]
+    }
 
 
 def _is_other(step: Yaml, events: Mapping[str, Any]) -> bool:

@@ -43,7 +43,8 @@ def tried(
     mark: str = MARK,
 ) -> pytest.RunResult:
     return tried_file(
-        pytester, FAILS_UNTIL.format(told=told, printed=printed, where=where, passes_at=passes_at, mark=mark)
+        pytester,
+        FAILS_UNTIL.format(told=told, printed=printed, where=where, passes_at=passes_at, mark=mark),
     )
 
 
@@ -51,7 +52,15 @@ def tried_file(pytester: pytest.Pytester, text: str) -> pytest.RunResult:
     pytester.makepyfile(text)
     pytester.makeini("[pytest]\nmarkers = nsys\n")
     # pytest-benchmark, which comes with the extra `bench`, starts git.
-    options = ("-p", "support.again", "-p", "no:cacheprovider", "-p", "no:benchmark", "--junit-xml=tests.xml")
+    options = (
+        "-p",
+        "support.again",
+        "-p",
+        "no:cacheprovider",
+        "-p",
+        "no:benchmark",
+        "--junit-xml=tests.xml",
+    )
     return pytester.runpytest_inprocess(*options)
 
 
@@ -61,7 +70,9 @@ def test_a_breakdown_is_tried_again_and_named(pytester: pytest.Pytester, where: 
     result.assert_outcomes(passed=2)
     said = f"{'AssertionError' if where == 'test' else 'RuntimeError'}: {LOST}"
     result.stdout.fnmatch_lines([f"TRIED AGAIN *test_it: {said}"])
-    found = ElementTree.parse(pytester.path / "tests.xml").findall(".//property[@name='nsys_broke_down']")
+    found = ElementTree.parse(pytester.path / "tests.xml").findall(
+        ".//property[@name='nsys_broke_down']"
+    )
     assert [one.get("value") for one in found] == [said] * 2
 
 
@@ -80,7 +91,9 @@ def test_another_failure_is_not_tried_again(pytester: pytest.Pytester) -> None:
 
 
 def test_words_of_the_source_were_not_said(pytester: pytest.Pytester) -> None:
-    text = f"import pytest\n{MARK}\ndef test_it():\n    broken = 'NsysCrashed'\n    raise ValueError\n"
+    text = (
+        f"import pytest\n{MARK}\ndef test_it():\n    broken = 'NsysCrashed'\n    raise ValueError\n"
+    )
     result = tried_file(pytester, text)
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(["*broken = 'NsysCrashed'"])

@@ -25,7 +25,9 @@ GLUED = re.compile(r"[.;]\s|[.;]$|, (?:then|or|and) ")
 def texts(file: Path) -> Iterator[tuple[int, str]]:
     """The texts of a file, their values as braces; a text of several parts as one."""
     for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.JoinedStr | ast.Constant | ast.BinOp) and (told := flat(node)).strip("{}"):
+        if isinstance(node, ast.JoinedStr | ast.Constant | ast.BinOp) and (
+            told := flat(node)
+        ).strip("{}"):
             yield getattr(node, "lineno", 0), told
 
 

@@ -23,9 +23,9 @@ from perfgate.model.machine import Gpu
 from perfgate.model.names import RangeNames
 from perfgate.model.settings import Settings
 from perfgate.model.timeline import Calls, Copies, Diagnostic, Kernels, Ranges, Spans, Timeline
-from perfgate.nsys import importer
-from perfgate.nsys.profile import Captured, ProfileOutcome, ProfileSpec
-from perfgate.nsys.tool import NsysTool, NsysVersion
+from perfgate.profilers.nsys import importer
+from perfgate.profilers.nsys.profile import Captured, ProfileOutcome, ProfileSpec
+from perfgate.profilers.nsys.tool import NsysTool, NsysVersion
 
 UUID = "GPU-11111111-aaaa-bbbb-cccc-000000000001"
 TOOL = NsysTool(Path("/opt/nsys/target-linux-x64/nsys"), NsysVersion(2024, 2, 3))
@@ -65,9 +65,14 @@ def test_hidden_gpus_are_told_with_what_hides_them() -> None:
 
 
 def test_a_failing_driver_is_told_in_its_words() -> None:
-    found, gpus = doctor.check_gpu({}, library=FakeNvml(init_error=pynvml.NVML_ERROR_LIB_RM_VERSION_MISMATCH))
+    found, gpus = doctor.check_gpu(
+        {}, library=FakeNvml(init_error=pynvml.NVML_ERROR_LIB_RM_VERSION_MISMATCH)
+    )
     assert (found.ok, gpus) == (False, ())
-    assert found.fact == "NVIDIA driver: NVML cannot start: RM has detected an NVML/RM version mismatch"
+    assert (
+        found.fact
+        == "NVIDIA driver: NVML cannot start: RM has detected an NVML/RM version mismatch"
+    )
 
 
 def test_a_busy_gpu_is_told() -> None:
@@ -138,7 +143,14 @@ def timeline(*ranges: str, copies: int = 0, diagnostics: tuple[Diagnostic, ...] 
         ),
         memsets=none,
         graphs=none,
-        calls=Calls(start=ints(), end=ints(), process=small(), thread=ints(), correlation=ints(), name=small()),
+        calls=Calls(
+            start=ints(),
+            end=ints(),
+            process=small(),
+            thread=ints(),
+            correlation=ints(),
+            name=small(),
+        ),
         ranges=Ranges(
             start=ints(*[1] * many),
             end=ints(*[2] * many),
@@ -165,7 +177,9 @@ GOOD = ProfileOutcome(
 )
 
 
-def trial(outcome: ProfileOutcome, captured: Timeline, *, gpu_expected: bool = True) -> tuple[Finding, ...]:
+def trial(
+    outcome: ProfileOutcome, captured: Timeline, *, gpu_expected: bool = True
+) -> tuple[Finding, ...]:
     return doctor.check_trial(
         TOOL,
         env={"PATH": "/usr/bin", "API_TOKEN": "hunter2hunter2"},
@@ -183,7 +197,9 @@ def test_an_interrupted_trial_leaves_nothing_behind(tmp_path: Path) -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        doctor.check_trial(TOOL, env={}, pass_env=(), python="python", gpu_expected=False, capture=interrupted)
+        doctor.check_trial(
+            TOOL, env={}, pass_env=(), python="python", gpu_expected=False, capture=interrupted
+        )
     assert not any(tmp_path.iterdir())
 
 
@@ -203,7 +219,10 @@ def test_a_heard_range_and_a_recorded_copy_are_all_that_is_needed() -> None:
 
 
 def test_an_nsys_deaf_to_this_nvtx_is_told_with_three_ways_out() -> None:
-    note = Diagnostic(severity=2, text="NVTX payload extension is incompatible. Provided compatibility ID 260 != 259.")
+    note = Diagnostic(
+        severity=2,
+        text="NVTX payload extension is incompatible. Provided compatibility ID 260 != 259.",
+    )
     assert trial(GOOD, timeline(copies=1, diagnostics=(note,)))[1] == Finding(
         check="nvtx",
         ok=False,
@@ -215,7 +234,9 @@ def test_an_nsys_deaf_to_this_nvtx_is_told_with_three_ways_out() -> None:
 
 
 def test_a_missing_nvtx_package_is_told() -> None:
-    outcome = replace(GOOD, tail=("perfgate-nvtx: absent No module named 'nvtx'", "perfgate-gpu: copied"))
+    outcome = replace(
+        GOOD, tail=("perfgate-nvtx: absent No module named 'nvtx'", "perfgate-gpu: copied")
+    )
     assert trial(outcome, timeline(copies=1))[1] == Finding(
         check="nvtx",
         ok=False,
@@ -250,7 +271,12 @@ def test_without_a_gpu_its_trace_is_left_open() -> None:
 
 
 def test_a_capture_that_fails_is_told_in_the_words_of_the_nsys_room() -> None:
-    outcome = replace(GOOD, captures=(), problem="nsys could not write its capture. Free some space.", tail=("oops",))
+    outcome = replace(
+        GOOD,
+        captures=(),
+        problem="nsys could not write its capture. Free some space.",
+        tail=("oops",),
+    )
     assert trial(outcome, timeline()) == (
         Finding(
             check="trial capture",
@@ -276,10 +302,18 @@ def test_of_a_trial_that_failed_only_logs_stay(
         return replace(GOOD, captures=() if problem else GOOD.captures, problem=problem)
 
     def refuse(path: Path) -> Timeline:
-        raise CaptureUnreadable(subject=path.name, fact="it is no SQLite file", next_step="Capture again.")
+        raise CaptureUnreadable(
+            subject=path.name, fact="it is no SQLite file", next_step="Capture again."
+        )
 
     found = doctor.check_trial(
-        TOOL, env={}, pass_env=(), python=sys.executable, gpu_expected=False, capture=capture, read=refuse
+        TOOL,
+        env={},
+        pass_env=(),
+        python=sys.executable,
+        gpu_expected=False,
+        capture=capture,
+        read=refuse,
     )
     assert not found[0].ok
     assert [file.name for file in tmp_path.rglob("*") if file.is_file()] == ["nsys.log"]
@@ -287,7 +321,9 @@ def test_of_a_trial_that_failed_only_logs_stay(
 
 def test_an_unreadable_capture_is_told() -> None:
     def refuse(path: Path) -> Timeline:
-        raise CaptureUnreadable(subject="trial.sqlite", fact="it is no SQLite file", next_step="Capture again.")
+        raise CaptureUnreadable(
+            subject="trial.sqlite", fact="it is no SQLite file", next_step="Capture again."
+        )
 
     found = doctor.check_trial(
         TOOL,
@@ -299,11 +335,18 @@ def test_an_unreadable_capture_is_told() -> None:
         read=refuse,
     )
     assert found == (
-        Finding(check="trial capture", ok=False, fact="trial.sqlite: it is no SQLite file", advice="Capture again."),
+        Finding(
+            check="trial capture",
+            ok=False,
+            fact="trial.sqlite: it is no SQLite file",
+            advice="Capture again.",
+        ),
     )
 
 
-@pytest.mark.skipif(shutil.which("ldd") is None or shutil.which("cc") is None, reason="needs ldd and a C compiler")
+@pytest.mark.skipif(
+    shutil.which("ldd") is None or shutil.which("cc") is None, reason="needs ldd and a C compiler"
+)
 def test_an_importer_that_lacks_a_library_is_told_with_its_package(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -314,13 +357,22 @@ def test_an_importer_that_lacks_a_library_is_told_with_its_package(
         folder.mkdir()
     (tmp_path / "empty.c").write_text("int f(void) { return 0; }\n")
     (tmp_path / "main.c").write_text("int f(void);\nint main(void) { return f(); }\n")
-    shared = ["cc", "-shared", f"-Wl,-soname,{library.name}", "-o", str(library), str(tmp_path / "empty.c")]
+    shared = [
+        "cc",
+        "-shared",
+        f"-Wl,-soname,{library.name}",
+        "-o",
+        str(library),
+        str(tmp_path / "empty.c"),
+    ]
     subprocess.run(shared, check=True)
     subprocess.run(["cc", "-o", str(program), str(tmp_path / "main.c"), str(library)], check=True)
     library.unlink()
     nsys = tmp_path / "target-linux-x64" / "nsys"
     assert importer.missing_libraries(nsys) == {"libperfgate-absent.so.1"}
-    outcome = replace(GOOD, captures=(), problem="nsys recorded the workload but could not import its recording.")
+    outcome = replace(
+        GOOD, captures=(), problem="nsys recorded the workload but could not import its recording."
+    )
     (found,) = doctor.check_trial(
         NsysTool(nsys, NsysVersion(2025, 3, 1)),
         env={},
@@ -337,15 +389,17 @@ def test_an_importer_that_lacks_a_library_is_told_with_its_package(
 # torch: a stand-in module on PYTHONPATH says what the real one would.
 
 
-def torch_says(tmp_path: Path, source: str, *, gpu_expected: bool, timeout_s: float = 60) -> Finding:
+def torch_says(
+    tmp_path: Path, source: str, *, gpu_expected: bool, timeout_s: float = 60
+) -> Finding:
     (tmp_path / "torch.py").write_text(source)
     env = {"PYTHONPATH": str(tmp_path)}
-    return doctor.check_torch(sys.executable, env=env, gpu_expected=gpu_expected, cwd=tmp_path, timeout_s=timeout_s)
+    return doctor.check_torch(
+        sys.executable, env=env, gpu_expected=gpu_expected, cwd=tmp_path, timeout_s=timeout_s
+    )
 
 
-FAKE_TORCH = (
-    "__version__ = {version!r}\nclass version: cuda = {cuda!r}\nclass cuda:\n    device_count = lambda: {gpus}\n"
-)
+FAKE_TORCH = "__version__ = {version!r}\nclass version: cuda = {cuda!r}\nclass cuda:\n    device_count = lambda: {gpus}\n"
 
 
 def test_torch_that_sees_the_gpu_is_fine(tmp_path: Path) -> None:
@@ -368,12 +422,19 @@ def test_torch_for_the_cpu_beside_a_gpu_is_told(tmp_path: Path) -> None:
 
 
 def test_a_torch_that_breaks_is_told_by_its_last_line(tmp_path: Path) -> None:
-    found = torch_says(tmp_path, "raise ImportError('libcudart.so.13: cannot open')", gpu_expected=True)
-    assert (found.ok, found.fact) == (False, "`import torch` failed: ImportError: libcudart.so.13: cannot open")
+    found = torch_says(
+        tmp_path, "raise ImportError('libcudart.so.13: cannot open')", gpu_expected=True
+    )
+    assert (found.ok, found.fact) == (
+        False,
+        "`import torch` failed: ImportError: libcudart.so.13: cannot open",
+    )
 
 
 def test_no_torch_is_no_failure(tmp_path: Path) -> None:
-    found = torch_says(tmp_path, "raise ModuleNotFoundError(\"No module named 'torch'\")", gpu_expected=True)
+    found = torch_says(
+        tmp_path, "raise ModuleNotFoundError(\"No module named 'torch'\")", gpu_expected=True
+    )
     assert (found.ok, found.fact) == (None, f"not installed for {sys.executable}")
 
 
@@ -387,7 +448,9 @@ def test_a_python_that_is_not_there_is_told(tmp_path: Path) -> None:
     assert found.fact == f"{tmp_path / 'python'} could not be started: No such file or directory"
 
 
-def test_disk_space_is_measured_where_results_will_be_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_disk_space_is_measured_where_results_will_be_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     kept = tmp_path / "not" / "yet" / ".perfgate"
     free = shutil.disk_usage(tmp_path).free
     monkeypatch.setattr(doctor, "FREE_BYTES", free - 10**9)
@@ -399,7 +462,9 @@ def test_disk_space_is_measured_where_results_will_be_kept(tmp_path: Path, monke
     assert found.advice.endswith(f"Kept results of earlier gates may go: rm -r {kept}")
 
 
-def test_a_folder_in_which_nothing_can_be_kept_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_in_which_nothing_can_be_kept_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def refused(**_: object) -> None:
         raise PermissionError(errno.EACCES, "Permission denied")
 
@@ -417,7 +482,10 @@ def test_locks_need_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert doctor.check_locks().fact == "PERFGATE_LOCKS=locks: is no absolute path"
     (tmp_path / "file").write_text("")
     found = doctor.check_locks(tmp_path / "file")
-    assert (found.ok, found.fact) == (False, f"{tmp_path / 'file'}: cannot be used as a lock: File exists")
+    assert (found.ok, found.fact) == (
+        False,
+        f"{tmp_path / 'file'}: cannot be used as a lock: File exists",
+    )
 
 
 def test_a_project_needs_workloads(tmp_path: Path) -> None:
@@ -426,7 +494,9 @@ def test_a_project_needs_workloads(tmp_path: Path) -> None:
         "holds yours."
     )
     folder = tmp_path / "workloads"
-    absent = Finding(check="workloads", ok=False, fact=f"there is no folder {folder}", advice=advice)
+    absent = Finding(
+        check="workloads", ok=False, fact=f"there is no folder {folder}", advice=advice
+    )
     assert doctor.check_workloads(tmp_path, "workloads") == absent
     folder.mkdir()
     (folder / "conftest.py").write_text("")
@@ -440,7 +510,9 @@ def test_a_project_needs_workloads(tmp_path: Path) -> None:
 
 
 def test_baselines_without_a_workload_are_named() -> None:
-    assert doctor.check_orphans([]) == Finding(check="baselines", ok=True, fact="each belongs to a workload")
+    assert doctor.check_orphans([]) == Finding(
+        check="baselines", ok=True, fact="each belongs to a workload"
+    )
     assert doctor.check_orphans(["baselines/h200/b.json", "baselines/h200/a.json"]) == Finding(
         check="baselines",
         ok=False,
@@ -451,7 +523,9 @@ def test_baselines_without_a_workload_are_named() -> None:
 
 
 def test_what_keeps_the_workloads_from_being_known_is_told_in_place_of_the_baselines() -> None:
-    broken = ConfigInvalid(subject="workloads", fact="they cannot be collected", next_step="See what pytest says")
+    broken = ConfigInvalid(
+        subject="workloads", fact="they cannot be collected", next_step="See what pytest says"
+    )
     assert doctor.check_orphans(broken) == Finding(
         check="workloads", ok=False, fact="they cannot be collected", advice="See what pytest says"
     )

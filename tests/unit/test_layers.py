@@ -18,12 +18,25 @@ from perfgate import cli
 
 PACKAGE = Path(perfgate.__file__).parent
 
-ROOMS = frozenset({"nsys", "metrics", "judge", "explain", "render", "store", "machine", "git", "ncu"})
+ROOMS = frozenset(
+    {"nsys", "metrics", "judge", "explain", "render", "store", "machine", "git", "ncu"}
+)
 BORDERS = frozenset({"addopts", "settings", "workload", "workload_file"})
 """Where files of the user become records, and what a workload author writes."""
 HALLS = frozenset(
     {
-        *("gate", "duet", "running", "repeats", "blessing", "calibration", "history", "explaining", "pages", "merging"),
+        *(
+            "gate",
+            "duet",
+            "running",
+            "repeats",
+            "blessing",
+            "calibration",
+            "history",
+            "explaining",
+            "pages",
+            "merging",
+        ),
         *("gating", "doctor", "demo", "selftest", "pytest_door", "probing", "github", "scaffold"),
     }
 )
@@ -41,33 +54,85 @@ MAY_IMPORT: Mapping[str, frozenset[str]] = {
     "workload_file": frozenset({"model", "settings"}),
     "worker": frozenset({"model"}),
     "gate": frozenset({"model", "judge", "explain"}),
-    "gating": frozenset({"model", "gate", "judge", "running", "duet", "store", "git", "machine", "nsys"}),
+    "gating": frozenset(
+        {"model", "gate", "judge", "running", "duet", "store", "git", "machine", "nsys"}
+    ),
     "repeats": frozenset({"model"}),
-    "blessing": frozenset({"model", "explain", "judge", "repeats"}),  # says what the next gate will: by its own rule
+    "blessing": frozenset(
+        {"model", "explain", "judge", "repeats"}
+    ),  # says what the next gate will: by its own rule
     "duet": frozenset(
         {"addopts", "model", "git", "workload_file"}
     ),  # of another commit, which declares what is run there
-    "running": frozenset({"addopts", "model", "duet", "git", "machine", "metrics", "nsys", "process", "temporary"}),
+    "running": frozenset(
+        {"addopts", "model", "duet", "git", "machine", "metrics", "nsys", "process", "temporary"}
+    ),
     "calibration": frozenset({"model", "judge", "blessing", "repeats"}),
     "history": frozenset({"model", "git", "store"}),
     "doctor": frozenset({"model", "git", "machine", "nsys", "temporary", "workload"}),
     "explaining": frozenset({"model", "explain", "metrics", "nsys", "store", "temporary"}),
-    "probing": frozenset({"model", "explain", "explaining", "git", "ncu", "nsys", "process", "repeats", "running"}),
-    "pages": frozenset({"model", "explain", "explaining", "history", "metrics", "nsys", "render", "store", "perfgate"}),
+    "probing": frozenset(
+        {"model", "explain", "explaining", "git", "ncu", "nsys", "process", "repeats", "running"}
+    ),
+    "pages": frozenset(
+        {
+            "model",
+            "explain",
+            "explaining",
+            "history",
+            "metrics",
+            "nsys",
+            "render",
+            "store",
+            "perfgate",
+        }
+    ),
     "merging": frozenset({"model", "render", "perfgate"}),
     "demo": frozenset({"model", "metrics", "nsys", "render", "store", "gate", "blessing"}),
     "pytest_door": frozenset(),
     "selftest": frozenset(
-        {"model", "machine", "nsys", "render", "store", "running", "blessing", "pytest_door", "temporary", "workload"}
+        {
+            "model",
+            "machine",
+            "nsys",
+            "render",
+            "store",
+            "running",
+            "blessing",
+            "pytest_door",
+            "temporary",
+            "workload",
+        }
         | {"perfgate"}
     ),
     "github": frozenset(
-        {"addopts", "model", "blessing", "duet", "git", "process", "pytest_door", "render", "settings", "store"}
+        {
+            "addopts",
+            "model",
+            "blessing",
+            "duet",
+            "git",
+            "process",
+            "pytest_door",
+            "render",
+            "settings",
+            "store",
+        }
     ),
     "__main__": frozenset({"cli"}),
     "scaffold": frozenset({"model", "git", "settings", "workload", "perfgate"}),
     "plugin": frozenset({"model", "worker", *ROOMS, *BORDERS, *HALLS})
-    - {"calibration", "history", "doctor", "demo", "selftest", "pytest_door", "github", "probing", "ncu"},
+    - {
+        "calibration",
+        "history",
+        "doctor",
+        "demo",
+        "selftest",
+        "pytest_door",
+        "github",
+        "probing",
+        "ncu",
+    },
     "cli": frozenset({"model", "plugin", *ROOMS, *BORDERS, *HALLS}),
 }
 """By part of the house, the other parts that it may import. All but the first may ask `perfgate` for its version."""
@@ -78,7 +143,12 @@ MODULES_MAY_IMPORT: Mapping[str, frozenset[str]] = {
     "perfgate.plugin": frozenset({"perfgate.workload"}),
     "perfgate.plugin.collect": frozenset({"perfgate.workload"}),
     "perfgate.plugin.worker_side": frozenset(
-        {"perfgate.worker", "perfgate.model.order", "perfgate.plugin.collect", "perfgate.workload"}
+        {
+            "perfgate.execute.worker",
+            "perfgate.model.order",
+            "perfgate.plugin.collect",
+            "perfgate.workload",
+        }
     ),
 }
 """Modules that are loaded where little may be: by every pytest, and inside a profiled workload."""
@@ -94,7 +164,17 @@ HOMES: Mapping[str, frozenset[str]] = {
     "pandas": frozenset({"calibration"}),
     "psutil": frozenset({"process", "machine"}),
     "pydantic": frozenset(
-        {"model", "settings", "workload_file", "store", "render", "gate", "plugin", "github", "merging"}
+        {
+            "model",
+            "settings",
+            "workload_file",
+            "store",
+            "render",
+            "gate",
+            "plugin",
+            "github",
+            "merging",
+        }
     ),
     "pynvml": frozenset({"machine"}),
     "pytest": frozenset({"plugin"}),
@@ -147,7 +227,10 @@ def imports_of(tree: ast.Module, known: frozenset[str]) -> Iterator[str]:
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, "a relative import"
             source = node.module or ""
-            yield from (name if (name := f"{source}.{alias.name}") in known else source for alias in node.names)
+            yield from (
+                name if (name := f"{source}.{alias.name}") in known else source
+                for alias in node.names
+            )
 
 
 @cache
@@ -155,7 +238,8 @@ def modules() -> tuple[Module, ...]:
     paths = sorted(PACKAGE.rglob("*.py"))
     known = frozenset(name_of(path) for path in paths)
     return tuple(
-        Module(name=name_of(path), path=path, imports=frozenset(imports_of(tree_of(path), known))) for path in paths
+        Module(name=name_of(path), path=path, imports=frozenset(imports_of(tree_of(path), known)))
+        for path in paths
     )
 
 
@@ -178,7 +262,9 @@ def test_imports_point_inwards() -> None:
 @pytest.mark.parametrize("name", MODULES_MAY_IMPORT)
 def test_what_must_be_light_imports_little_of_perfgate(name: str) -> None:
     (module,) = (module for module in modules() if module.name == name)
-    assert {imported for imported in module.imports if imported.split(".")[0] == "perfgate"} == MODULES_MAY_IMPORT[name]
+    assert {
+        imported for imported in module.imports if imported.split(".")[0] == "perfgate"
+    } == MODULES_MAY_IMPORT[name]
 
 
 def test_every_outward_package_stays_at_home() -> None:
@@ -195,15 +281,22 @@ def test_every_outward_package_stays_at_home() -> None:
 
 def test_every_home_is_lived_in() -> None:
     """A home that nobody uses any more is a rule that nobody needs."""
-    used = {(imported.split(".")[0], module.part) for module in modules() for imported in module.imports}
+    used = {
+        (imported.split(".")[0], module.part) for module in modules() for imported in module.imports
+    }
     given = {(package, part) for package, parts in HOMES.items() for part in parts}
     # The worker takes torch from sys.modules and imports nvtx by name: neither is written as an import.
     assert given - used == {("torch", "worker"), ("nvtx", "worker")}
 
 
 def test_no_module_imports_itself_by_way_of_others() -> None:
-    inner = {module.name: {name for name in module.imports if name.split(".")[0] == "perfgate"} for module in modules()}
-    while leaves := {name for name, imported in inner.items() if not imported & inner.keys() - {name}}:
+    inner = {
+        module.name: {name for name in module.imports if name.split(".")[0] == "perfgate"}
+        for module in modules()
+    }
+    while leaves := {
+        name for name, imported in inner.items() if not imported & inner.keys() - {name}
+    }:
         for leaf in leaves:
             del inner[leaf]
     assert sorted(inner) == []
@@ -226,7 +319,9 @@ def test_rooms_return_and_only_doors_print() -> None:
         f"{module.name}:{node.lineno}"
         for module in modules()
         for node in ast.walk(tree_of(module.path))
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in {"print", "input"}
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Name)
+        and node.func.id in {"print", "input"}
     ]
     assert printing == []
 
@@ -236,13 +331,16 @@ def test_streams_of_the_process_are_touched_by_doors_only() -> None:
         module.name
         for module in modules()
         for node in ast.walk(tree_of(module.path))
-        if isinstance(node, ast.Attribute) and ast.unparse(node) in {"sys.stdout", "sys.stderr", "sys.stdin"}
+        if isinstance(node, ast.Attribute)
+        and ast.unparse(node) in {"sys.stdout", "sys.stderr", "sys.stdin"}
     }
     assert {name for name in touching if part_of(name) not in DOORS} == set()
 
 
 def test_every_module_begins_by_saying_what_it_is() -> None:
-    assert [module.name for module in modules() if not ast.get_docstring(tree_of(module.path))] == []
+    assert [
+        module.name for module in modules() if not ast.get_docstring(tree_of(module.path))
+    ] == []
 
 
 # What is really loaded
@@ -253,7 +351,12 @@ LOADED = f"sorted(name for name in {HEAVY!r} if name in sys.modules)"
 
 def ask(folder: Path, *arguments: str) -> str:
     done = subprocess.run(
-        [sys.executable, *arguments], cwd=folder, capture_output=True, text=True, check=False, timeout=60
+        [sys.executable, *arguments],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
@@ -263,8 +366,13 @@ def test_the_package_is_light_to_import(tmp_path: Path) -> None:
     assert ask(tmp_path, "-c", f"import sys, perfgate; print({LOADED})") == "[]\n"
 
 
-def test_what_runs_in_the_profiled_process_brings_nothing_heavy_but_its_records(tmp_path: Path) -> None:
-    assert ask(tmp_path, "-c", f"import sys, perfgate.worker; print({LOADED})") == "['pydantic']\n"
+def test_what_runs_in_the_profiled_process_brings_nothing_heavy_but_its_records(
+    tmp_path: Path,
+) -> None:
+    assert (
+        ask(tmp_path, "-c", f"import sys, perfgate.execute.worker; print({LOADED})")
+        == "['pydantic']\n"
+    )
 
 
 def test_a_pytest_without_a_gate_loads_two_small_modules(tmp_path: Path) -> None:
@@ -291,5 +399,7 @@ def test_the_shell_loads_what_its_command_needs_and_no_other(tmp_path: Path) -> 
 def test_every_command_of_the_shell_is_there_under_its_name() -> None:
     context = click.Context(cli.cli)
     found = {name: cli.cli.get_command(context, name) for name in cli.cli.list_commands(context)}
-    assert {name: command is not None and command.name for name, command in found.items()} == {n: n for n in found}
+    assert {name: command is not None and command.name for name, command in found.items()} == {
+        n: n for n in found
+    }
     assert cli.cli.get_command(context, "merge_gates") is None

@@ -25,7 +25,9 @@ time.sleep(60)
 
 
 def test_the_command_is_a_pytest_of_the_same_python() -> None:
-    command = gate_command("/venv/bin/python", "--perfgate-runs=3", "workloads/a.py::mlp[4]", root=Path("/project"))
+    command = gate_command(
+        "/venv/bin/python", "--perfgate-runs=3", "workloads/a.py::mlp[4]", root=Path("/project")
+    )
     assert command == (
         "/venv/bin/python",
         "-m",
@@ -40,7 +42,9 @@ def test_the_command_is_a_pytest_of_the_same_python() -> None:
 
 
 def python(program: str, folder: Path, **more: Path) -> int:
-    return run_to_end((sys.executable, "-c", program), cwd=folder, env=dict(os.environ, WORD="word"), **more)
+    return run_to_end(
+        (sys.executable, "-c", program), cwd=folder, env=dict(os.environ, WORD="word"), **more
+    )
 
 
 def test_both_streams_of_a_command_go_to_its_log_in_order(tmp_path: Path) -> None:
@@ -49,7 +53,9 @@ def test_both_streams_of_a_command_go_to_its_log_in_order(tmp_path: Path) -> Non
     assert (tmp_path / "log").read_text() == "word\nerr\n"
 
 
-def test_without_a_log_its_output_is_ours(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_without_a_log_its_output_is_ours(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     assert python("print('seen')", tmp_path) == 0
     assert capfd.readouterr().out == "seen\n"
 
@@ -62,7 +68,9 @@ def test_a_command_that_was_killed_is_told_by_its_signal(tmp_path: Path) -> None
     assert python("import os; os.kill(os.getpid(), 9)", tmp_path) == -9
 
 
-def interrupted_once_begun(folder: Path, number: signal.Signals = signal.SIGINT) -> threading.Thread:
+def interrupted_once_begun(
+    folder: Path, number: signal.Signals = signal.SIGINT
+) -> threading.Thread:
     """Interrupt this process as soon as the program in `folder` has begun."""
 
     def interrupt() -> None:
@@ -77,7 +85,9 @@ def interrupted_once_begun(folder: Path, number: signal.Signals = signal.SIGINT)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_interrupted_we_wait_until_it_has_cleared_up(tmp_path: Path, number: signal.Signals) -> None:
+def test_interrupted_we_wait_until_it_has_cleared_up(
+    tmp_path: Path, number: signal.Signals
+) -> None:
     program = HANGS.format(on_end="(time.sleep(0.2), Path('cleared').write_text(''), sys.exit(1))")
     thread = interrupted_once_begun(tmp_path, number)
     with pytest.raises(KeyboardInterrupt), ending_as_on_ctrl_c():
@@ -86,7 +96,9 @@ def test_interrupted_we_wait_until_it_has_cleared_up(tmp_path: Path, number: sig
     assert (tmp_path / "cleared").exists()
 
 
-def test_one_that_does_not_end_is_killed_with_what_it_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_that_does_not_end_is_killed_with_what_it_started(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(pytest_door, "PATIENCE_S", 0.3)
     program = (
         "import subprocess, sys\n"

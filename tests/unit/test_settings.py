@@ -18,7 +18,9 @@ KEYS = (
     "lock_timeout_s, loosened, machine, max_runs, new, nsys, pass_env, "
     "runs, time_budget_s, timeout_s, trace_osrt, workloads."
 )
-METRICS_WITH_BUDGET = f"Metrics with a budget are {', '.join(m for m, spec in METRICS.items() if spec.gated)}."
+METRICS_WITH_BUDGET = (
+    f"Metrics with a budget are {', '.join(m for m, spec in METRICS.items() if spec.gated)}."
+)
 
 
 def load(root: Path, table: str | None = None, **options: object) -> Settings:
@@ -40,15 +42,21 @@ def test_without_a_file_everything_is_the_default(tmp_path: Path) -> None:
     assert load(tmp_path) == Settings()
 
 
-@pytest.mark.parametrize("text", ["", '[project]\nname = "x"\n', "[tool.ruff]\n", "[tool]\n", "[tool.perfgate]\n"])
-def test_a_file_that_says_nothing_of_perfgate_leaves_the_defaults(tmp_path: Path, text: str) -> None:
+@pytest.mark.parametrize(
+    "text", ["", '[project]\nname = "x"\n', "[tool.ruff]\n", "[tool]\n", "[tool.perfgate]\n"]
+)
+def test_a_file_that_says_nothing_of_perfgate_leaves_the_defaults(
+    tmp_path: Path, text: str
+) -> None:
     (tmp_path / "pyproject.toml").write_text(text, encoding="utf-8")
     assert load(tmp_path) == Settings()
 
 
 @pytest.mark.parametrize("name", ["perfgat", "perf-gate", "perfgates", "prefgate"])
 def test_a_table_that_is_nearly_ours_is_not_passed_over(tmp_path: Path, name: str) -> None:
-    (tmp_path / "pyproject.toml").write_text(f'[tool.{name}]\ninconclusive = "fail"\n', encoding="utf-8")
+    (tmp_path / "pyproject.toml").write_text(
+        f'[tool.{name}]\ninconclusive = "fail"\n', encoding="utf-8"
+    )
     assert refusal(tmp_path) == (
         f"pyproject.toml [tool.{name}]: no tool of this name is known to perfgate. Perhaps you meant [tool.perfgate].\n"
         f"Write [tool.perfgate], or give a table of another tool beside an empty [tool.perfgate]."
@@ -96,9 +104,21 @@ def test_an_option_comes_before_the_file_and_the_file_before_the_default(tmp_pat
 
 
 def test_options_are_texts(tmp_path: Path) -> None:
-    options = {"runs": "2", "max_runs": "6", "timeout_s": "1.5", "new": "allow", "inconclusive": "fail", "nsys": "n"}
+    options = {
+        "runs": "2",
+        "max_runs": "6",
+        "timeout_s": "1.5",
+        "new": "allow",
+        "inconclusive": "fail",
+        "nsys": "n",
+    }
     assert load(tmp_path, **options) == Settings(
-        runs=2, max_runs=6, timeout_s=1.5, new=OnNew.ALLOW, inconclusive=OnInconclusive.FAIL, nsys="n"
+        runs=2,
+        max_runs=6,
+        timeout_s=1.5,
+        new=OnNew.ALLOW,
+        inconclusive=OnInconclusive.FAIL,
+        nsys="n",
     )
 
 
@@ -106,7 +126,13 @@ LAYOUTS: list[tuple[dict[str, str], str]] = [
     ({"pyproject.toml": ""}, ""),
     ({"pyproject.toml": "", "a/pyproject.toml": ""}, "a"),
     ({"pyproject.toml": "[tool.pytest.ini_options]\n", "a/pyproject.toml": ""}, ""),
-    ({"pyproject.toml": "[tool.pytest]\nminversion = '8'\n", "a/pyproject.toml": "[tool.ruff]\n"}, ""),
+    (
+        {
+            "pyproject.toml": "[tool.pytest]\nminversion = '8'\n",
+            "a/pyproject.toml": "[tool.ruff]\n",
+        },
+        "",
+    ),
     ({"pyproject.toml": "", "a/pytest.ini": ""}, "a"),
     ({"pytest.ini": "", "a/pyproject.toml": ""}, ""),
     ({"pytest.toml": "", "a/pyproject.toml": ""}, ""),
@@ -132,15 +158,21 @@ def test_the_root_is_pytests_own(
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text, encoding="utf-8")
     assert find_root(tmp_path / "a" / "b") == tmp_path / root
-    if pytest.version_tuple < (9,) and ("pytest.toml" in files or "[tool.pytest]" in files.get("pyproject.toml", "")):
+    if pytest.version_tuple < (9,) and (
+        "pytest.toml" in files or "[tool.pytest]" in files.get("pyproject.toml", "")
+    ):
         return  # pytest 8 knows neither
     monkeypatch.chdir(tmp_path / "a" / "b")
-    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")  # plugins of the environment may start processes
+    monkeypatch.setenv(
+        "PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1"
+    )  # plugins of the environment may start processes
     assert pytester.parseconfig().rootpath == tmp_path / root
 
 
 @pytest.mark.parametrize("text", [b"[tool", b"# caf\xe9"])
-def test_the_root_search_stops_at_a_broken_file_so_that_it_is_told(tmp_path: Path, text: bytes) -> None:
+def test_the_root_search_stops_at_a_broken_file_so_that_it_is_told(
+    tmp_path: Path, text: bytes
+) -> None:
     (tmp_path / "a").mkdir()
     (tmp_path / "a" / "pyproject.toml").write_bytes(text)
     (tmp_path / "pytest.ini").touch()
@@ -161,7 +193,9 @@ def test_where_nothing_configures_pytest_the_repository_is_the_root(tmp_path: Pa
     assert find_root(tmp_path / "a" / "b") == tmp_path
 
 
-def test_without_a_project_the_root_is_where_one_stands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_project_the_root_is_where_one_stands(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(Path, "is_file", lambda _path: False)
     monkeypatch.setattr(Path, "exists", lambda _path: False)
     assert find_root(tmp_path) == tmp_path
@@ -208,7 +242,9 @@ def test_a_file_that_is_no_utf8_is_refused(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.parametrize(("text", "kind"), [("[tool]\nperfgate = 3", "int"), ("[[tool.perfgate]]\nruns = 3", "list")])
+@pytest.mark.parametrize(
+    ("text", "kind"), [("[tool]\nperfgate = 3", "int"), ("[[tool.perfgate]]\nruns = 3", "list")]
+)
 def test_a_table_that_is_none_is_refused(tmp_path: Path, text: str, kind: str) -> None:
     (tmp_path / "pyproject.toml").write_text(text, encoding="utf-8")
     assert refusal(tmp_path) == (
@@ -223,7 +259,14 @@ def test_a_tool_that_is_no_table_says_nothing_of_perfgate(tmp_path: Path) -> Non
 
 WRONG: dict[str, list[str]] = {
     "": ["runz = 3", "timeout = 3", "colour = 3"],
-    "runs": ['runs = "3"', "runs = true", "runs = 3.5", "runs = 2026-03-02", "runs = 0", "runs = 11"],
+    "runs": [
+        'runs = "3"',
+        "runs = true",
+        "runs = 3.5",
+        "runs = 2026-03-02",
+        "runs = 0",
+        "runs = 11",
+    ],
     "timeout_s": ["timeout_s = 0", "timeout_s = inf", "timeout_s = nan", 'timeout_s = "10"'],
     "trace_osrt": ['trace_osrt = "yes"'],
     "new": ['new = "maybe"'],
@@ -231,7 +274,12 @@ WRONG: dict[str, list[str]] = {
     "cuda_graph_trace": ['cuda_graph_trace = "nodes"'],
     "pass_env": ['pass_env = "TOKEN"'],
     "pass_env.0": ["pass_env = [3]"],
-    "workloads": ['workloads = ""', "workloads = '../deco/workloads'", 'workloads = "a\\u0000b"', "workloads = 3"],
+    "workloads": [
+        'workloads = ""',
+        "workloads = '../deco/workloads'",
+        'workloads = "a\\u0000b"',
+        "workloads = 3",
+    ],
     "baselines": [
         'baselines = ""',
         "baselines = '.'",
@@ -256,7 +304,9 @@ WRONG: dict[str, list[str]] = {
 """Lines, by the key that is named as wrong; of unknown keys none."""
 
 
-@pytest.mark.parametrize(("key", "line"), [(key, line) for key, lines in WRONG.items() for line in lines])
+@pytest.mark.parametrize(
+    ("key", "line"), [(key, line) for key, lines in WRONG.items() for line in lines]
+)
 def test_a_wrong_line_is_refused(tmp_path: Path, key: str, line: str) -> None:
     subject = f"pyproject.toml [tool.perfgate] {key}".rstrip()
     assert refusal(tmp_path, line).startswith(f"{subject}: ")
@@ -284,28 +334,50 @@ def test_a_wrong_line_is_refused_even_where_an_option_replaces_it(tmp_path: Path
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"runs": "three"}, "--perfgate-runs: the value is 'three'. It should be a whole number.\nCorrect it."),
-        ({"runs": ""}, "--perfgate-runs: the value is ''. It should be a whole number.\nCorrect it."),
-        ({"runs": "-1"}, "--perfgate-runs: the value is '-1'. It should be at least 1.\nCorrect it."),
+        (
+            {"runs": "three"},
+            "--perfgate-runs: the value is 'three'. It should be a whole number.\nCorrect it.",
+        ),
+        (
+            {"runs": ""},
+            "--perfgate-runs: the value is ''. It should be a whole number.\nCorrect it.",
+        ),
+        (
+            {"runs": "-1"},
+            "--perfgate-runs: the value is '-1'. It should be at least 1.\nCorrect it.",
+        ),
         (
             {"max_runs": "101"},
             "--perfgate-max-runs: the value is '101'. It should be at most 100.\nCorrect it.",
         ),
-        ({"timeout_s": "0"}, "--perfgate-timeout: the value is '0'. It should be greater than 0.\nCorrect it."),
-        ({"timeout_s": "nan"}, "--perfgate-timeout: the value is 'nan'. It should be a finite number.\nCorrect it."),
+        (
+            {"timeout_s": "0"},
+            "--perfgate-timeout: the value is '0'. It should be greater than 0.\nCorrect it.",
+        ),
+        (
+            {"timeout_s": "nan"},
+            "--perfgate-timeout: the value is 'nan'. It should be a finite number.\nCorrect it.",
+        ),
         ({"nsys": ""}, "--perfgate-nsys: the value is ''. It should not be empty.\nCorrect it."),
-        ({"new": "yes"}, "--perfgate-new: the value is 'yes'. It should be 'fail' or 'allow'.\nCorrect it."),
+        (
+            {"new": "yes"},
+            "--perfgate-new: the value is 'yes'. It should be 'fail' or 'allow'.\nCorrect it.",
+        ),
         (
             {"inconclusive": "ok"},
             "--perfgate-inconclusive: the value is 'ok'. It should be 'warn' or 'fail'.\nCorrect it.",
         ),
     ],
 )
-def test_a_wrong_option_is_refused_by_its_name(tmp_path: Path, options: Mapping[str, str], message: str) -> None:
+def test_a_wrong_option_is_refused_by_its_name(
+    tmp_path: Path, options: Mapping[str, str], message: str
+) -> None:
     assert refusal(tmp_path, None, **options) == message
 
 
-@pytest.mark.parametrize(("table", "options"), [("runs = 5\nmax_runs = 4", {}), ("runs = 5", {"max_runs": "4"})])
+@pytest.mark.parametrize(
+    ("table", "options"), [("runs = 5\nmax_runs = 4", {}), ("runs = 5", {"max_runs": "4"})]
+)
 def test_a_first_look_of_more_runs_than_allowed_is_refused(
     tmp_path: Path, table: str, options: Mapping[str, str]
 ) -> None:
@@ -342,7 +414,8 @@ def test_a_budget_given_as_an_option_replaces_that_of_its_metric_alone(tmp_path:
 
 
 @pytest.mark.parametrize(
-    "text", ["step_ms:0.03", "step=0.03", "nccl_ms=0.03", "step_ms=3", "step_ms=nan", "step_ms=300%"]
+    "text",
+    ["step_ms:0.03", "step=0.03", "nccl_ms=0.03", "step_ms=3", "step_ms=nan", "step_ms=300%"],
 )
 def test_a_budget_given_as_an_option_is_checked(tmp_path: Path, text: str) -> None:
     with pytest.raises(ConfigInvalid, match=r"^--perfgate-budget"):

@@ -23,7 +23,9 @@ def test_the_defaults_are_thirty_steps_after_ten_of_warm_up() -> None:
     @workload()
     def plain(steps: Steps) -> None: ...
 
-    assert declaration_of(plain) == Declaration(steps=30, warmup=10, timeout_s=None, budgets={}, pass_env=())
+    assert declaration_of(plain) == Declaration(
+        steps=30, warmup=10, timeout_s=None, budgets={}, pass_env=()
+    )
 
 
 def test_everything_declared_is_kept() -> None:
@@ -100,12 +102,28 @@ WRONG_VALUES: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"warmup": -1}, ValueError, "@workload: warmup is -1, expected at least 0."),
     ({"warmup": 1.5}, TypeError, "@workload: warmup is 1.5, expected a whole number."),
     ({"timeout_s": 0}, ValueError, "@workload: timeout_s is 0, expected seconds above 0."),
-    ({"timeout_s": float("nan")}, ValueError, "@workload: timeout_s is nan, expected seconds above 0."),
-    ({"timeout_s": float("inf")}, ValueError, "@workload: timeout_s is inf, expected seconds above 0."),
+    (
+        {"timeout_s": float("nan")},
+        ValueError,
+        "@workload: timeout_s is nan, expected seconds above 0.",
+    ),
+    (
+        {"timeout_s": float("inf")},
+        ValueError,
+        "@workload: timeout_s is inf, expected seconds above 0.",
+    ),
     ({"timeout_s": "10"}, TypeError, "@workload: timeout_s is '10', expected a number of seconds."),
     ({"timeout_s": True}, TypeError, "@workload: timeout_s is True, expected a number of seconds."),
-    ({"budgets": 0.05}, TypeError, "@workload: budgets is 0.05, expected fractions by metric name."),
-    ({"pass_env": "TOKEN"}, TypeError, "@workload: pass_env is the string 'TOKEN', expected a list of variable names."),
+    (
+        {"budgets": 0.05},
+        TypeError,
+        "@workload: budgets is 0.05, expected fractions by metric name.",
+    ),
+    (
+        {"pass_env": "TOKEN"},
+        TypeError,
+        "@workload: pass_env is the string 'TOKEN', expected a list of variable names.",
+    ),
 ]
 
 
@@ -182,7 +200,9 @@ async def asynchronous(steps: Steps) -> AsyncIterator[int]:
         ),
     ],
 )
-def test_what_cannot_be_a_workload_is_refused(candidate: Callable[..., object], message: str) -> None:
+def test_what_cannot_be_a_workload_is_refused(
+    candidate: Callable[..., object], message: str
+) -> None:
     with pytest.raises(TypeError) as refused:
         workload()(candidate)
     assert str(refused.value).partition(" at 0x")[0] == message.partition(" at 0x")[0]
@@ -199,7 +219,9 @@ TRAIN = "@workload()\ndef train(steps): ...\n"
         TRAIN + "train = None\n" + TRAIN,
         "def train(steps): ...\n" + TRAIN,
         "for _ in range(2):\n" + textwrap.indent(TRAIN, "    "),
-        "for _ in range(2):\n    def made():\n" + textwrap.indent(TRAIN, "        ") + "    made()\n",
+        "for _ in range(2):\n    def made():\n"
+        + textwrap.indent(TRAIN, "        ")
+        + "    made()\n",
     ],
 )
 def test_a_name_may_be_used_again_where_no_workload_is_lost(source: str) -> None:
@@ -236,7 +258,9 @@ def test_files_of_workloads_are_those_that_pytest_would_come_by(tmp_path: Path) 
         (tmp_path / name).write_text("")
     (tmp_path / "gone.py").symlink_to(tmp_path / "nowhere")
     (tmp_path / "folder.py").mkdir()
-    assert [file.relative_to(tmp_path).as_posix() for file in workload_files(tmp_path)] == list(found)
+    assert [file.relative_to(tmp_path).as_posix() for file in workload_files(tmp_path)] == list(
+        found
+    )
     assert list(workload_files(tmp_path / "nowhere")) == []
 
 

@@ -28,22 +28,35 @@ print(json.dumps([workload.model_dump(mode="json") for workload in collected_wor
 @pytest.fixture(scope="module")
 def workloads() -> dict[str, Workload]:
     """What a plain gate of this repository collects, by id."""
-    env = {name: value for name, value in os.environ.items() if name not in ("LADDER", "SLIP", "PYTEST_ADDOPTS")}
+    env = {
+        name: value
+        for name, value in os.environ.items()
+        if name not in ("LADDER", "SLIP", "PYTEST_ADDOPTS")
+    }
     done = subprocess.run(
-        [sys.executable, "-c", LIST], cwd=ROOT, env=env, capture_output=True, text=True, check=True, timeout=120
+        [sys.executable, "-c", LIST],
+        cwd=ROOT,
+        env=env,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=120,
     )
     found = map(Workload.model_validate, json.loads(done.stdout))
     return {workload.id: workload for workload in found}
 
 
-@pytest.mark.parametrize("slug", sorted(folder.name for folder in (ROOT / "baselines").iterdir() if folder.is_dir()))
+@pytest.mark.parametrize(
+    "slug", sorted(folder.name for folder in (ROOT / "baselines").iterdir() if folder.is_dir())
+)
 def test_each_default_workload_has_a_baseline_of_its_parameters_and_no_other_is_left(
     workloads: dict[str, Workload], slug: str
 ) -> None:
     store = Store(ROOT, "baselines")
     found = {name: store.baselines.load(slug, name) for name in workloads}
     assert {name: baseline is not None and baseline.digest for name, baseline in found.items()} == {
-        name: baseline is not None and baseline.as_noted(workloads[name]).digest() for name, baseline in found.items()
+        name: baseline is not None and baseline.as_noted(workloads[name]).digest()
+        for name, baseline in found.items()
     }
     assert all(found.values())
     assert len(list((ROOT / "baselines" / slug).glob("*.json"))) == len(workloads)

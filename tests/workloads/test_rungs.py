@@ -92,7 +92,9 @@ def test_a_wrong_slip_of_the_small_loops_is_refused_with_the_right_ones(
     slips = load("small_loops").SLIPS
     assert slips == {"item", "stall"}
     monkeypatch.setenv("SMALL_SLIP", "itme,stall")
-    with pytest.raises(ValueError, match=r"^SMALL_SLIP: there is no slip itme\. There are item, pageable, "):
+    with pytest.raises(
+        ValueError, match=r"^SMALL_SLIP: there is no slip itme\. There are item, pageable, "
+    ):
         load("small_loops")
 
 
@@ -121,10 +123,14 @@ def losses_of(module: ModuleType, rung: str, monkeypatch: pytest.MonkeyPatch) ->
     return losses
 
 
-@pytest.mark.filterwarnings("default")  # the workloads' own mark, which only pytest --perfgate applies
+@pytest.mark.filterwarnings(
+    "default"
+)  # the workloads' own mark, which only pytest --perfgate applies
 @pytest.mark.usefixtures("one_thread")
 @pytest.mark.parametrize("name", RUNGS)
-def test_all_rungs_of_a_ladder_do_the_same_training(load: Load, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_rungs_of_a_ladder_do_the_same_training(
+    load: Load, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     module = load(name)
     first, *others = RUNGS[name]
     expected = losses_of(module, first, monkeypatch)
@@ -143,8 +149,13 @@ def test_statistics_that_are_fetched_and_those_on_the_device_add_up_alike(load: 
     sums = [module.FetchedStats(), module.DeviceStats()]
     for running in sums:
         for loss, hits in ((2.5, 3), (1.25, 4)):
-            running.add(torch.tensor(loss, device=module.DEVICE), torch.tensor(hits, device=module.DEVICE))
-    assert [(float(running.loss), float(running.hits)) for running in sums] == [(3.75, 7), (3.75, 7)]
+            running.add(
+                torch.tensor(loss, device=module.DEVICE), torch.tensor(hits, device=module.DEVICE)
+            )
+    assert [(float(running.loss), float(running.hits)) for running in sums] == [
+        (3.75, 7),
+        (3.75, 7),
+    ]
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # inductor uses what torch deprecates
@@ -240,7 +251,9 @@ def test_the_ranks_of_a_job_share_the_batch_and_no_image(load: Load) -> None:
         rank = script.Rank(number=number, world=2, device=torch.device("cpu"))
         loader = script.loader(rank, batch=8, steps=5)
         assert loader.batch_size == 4
-        assert len(loader) >= 5 + 2 * 2  # the workers do not run out of batches while any is trained on
+        assert (
+            len(loader) >= 5 + 2 * 2
+        )  # the workers do not run out of batches while any is trained on
         seen.append(set(loader.sampler))
     assert seen[0].isdisjoint(seen[1])
     alone = script.Rank(number=0, world=64, device=torch.device("cpu"))
@@ -250,11 +263,26 @@ def test_the_ranks_of_a_job_share_the_batch_and_no_image(load: Load) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ("--steps 0", "--steps and --batch must be at least 1, --warmup and --stall-ms at least 0."),
-        ("--warmup -1", "--steps and --batch must be at least 1, --warmup and --stall-ms at least 0."),
-        ("--stall-ms nan", "--steps and --batch must be at least 1, --warmup and --stall-ms at least 0."),
-        ("--stall-ms inf", "--steps and --batch must be at least 1, --warmup and --stall-ms at least 0."),
-        ("--stall-rank 0", "--stall-rank and --stall-ms go together: who sleeps, and for how long."),
+        (
+            "--steps 0",
+            "--steps and --batch must be at least 1, --warmup and --stall-ms at least 0.",
+        ),
+        (
+            "--warmup -1",
+            "--steps and --batch must be at least 1, --warmup and --stall-ms at least 0.",
+        ),
+        (
+            "--stall-ms nan",
+            "--steps and --batch must be at least 1, --warmup and --stall-ms at least 0.",
+        ),
+        (
+            "--stall-ms inf",
+            "--steps and --batch must be at least 1, --warmup and --stall-ms at least 0.",
+        ),
+        (
+            "--stall-rank 0",
+            "--stall-rank and --stall-ms go together: who sleeps, and for how long.",
+        ),
         ("--stall-ms 5", "--stall-rank and --stall-ms go together: who sleeps, and for how long."),
         ("--stall-rank 2 --stall-ms 5", "--stall-rank: there is no rank 2, the last of 2 is 1."),
     ],

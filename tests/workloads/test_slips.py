@@ -41,7 +41,15 @@ LOOP_OF = {
     "bucket_copies": "ddp",
 }
 LOOPS = sorted(set(LOOP_OF.values()))
-ON_GPU_ONLY = ["pageable", "blocking_copy", "synchronize", "empty_cache", "sleep_1", "sleep_2", "sleep_3"]
+ON_GPU_ONLY = [
+    "pageable",
+    "blocking_copy",
+    "synchronize",
+    "empty_cache",
+    "sleep_1",
+    "sleep_2",
+    "sleep_3",
+]
 TURNS = 12
 """More than torch.compile compiles one function for (`recompile_limit`, 8)."""
 
@@ -51,7 +59,9 @@ needs_torch = pytest.mark.skipif(
 # What the loops do about this, they do by marks, which count for a loop that pytest runs.
 pytestmark = [
     needs_torch,
-    pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor that is not a leaf:UserWarning"),
+    pytest.mark.filterwarnings(
+        "ignore:The .grad attribute of a Tensor that is not a leaf:UserWarning"
+    ),
     pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork:DeprecationWarning"),
 ]
 
@@ -171,8 +181,12 @@ def test_an_unknown_slip_is_an_error_that_names_the_known(loaded: ModuleType) ->
     assert str(raised.value).split(": ", 1)[1] == f"{', '.join(['none', *loaded.SLIPS])}."
 
 
-@pytest.mark.parametrize(("slip", "told", "cycles"), [("none", None, 100), ("item", "9", 100), ("sleep_2", "9", 9)])
-def test_only_a_planted_sleep_lasts_longer(loaded: ModuleType, slip: str, told: str | None, cycles: int) -> None:
+@pytest.mark.parametrize(
+    ("slip", "told", "cycles"), [("none", None, 100), ("item", "9", 100), ("sleep_2", "9", 9)]
+)
+def test_only_a_planted_sleep_lasts_longer(
+    loaded: ModuleType, slip: str, told: str | None, cycles: int
+) -> None:
     assert loaded.sleep_cycles(slip, told) == cycles
 
 
@@ -190,7 +204,9 @@ def test_a_sleep_of_no_known_length_is_an_error(loaded: ModuleType, told: str | 
 
 
 @pytest.mark.parametrize("loop", LOOPS)
-def test_a_clean_loop_does_the_same_in_every_turn(operations: Callable[..., Counter[str]], loop: str) -> None:
+def test_a_clean_loop_does_the_same_in_every_turn(
+    operations: Callable[..., Counter[str]], loop: str
+) -> None:
     assert operations(loop) == operations(loop)
 
 
@@ -208,13 +224,17 @@ def test_the_table_says_which_slips_need_cuda(loaded: ModuleType) -> None:
 
 
 @pytest.mark.parametrize("slip", [name for name in LOOP_OF if name not in ON_GPU_ONLY])
-def test_a_loop_stays_clean_with_the_slip_of_another(operations: Callable[..., Counter[str]], slip: str) -> None:
+def test_a_loop_stays_clean_with_the_slip_of_another(
+    operations: Callable[..., Counter[str]], slip: str
+) -> None:
     other = "mixed" if LOOP_OF[slip] == "ddp" else "ddp"
     assert operations(other, slip) == operations(other)
 
 
 def test_item_reads_one_number_a_step(operations: Callable[..., Counter[str]]) -> None:
-    assert operations("eager", "item") - operations("eager") == {"aten._local_scalar_dense.default": 1}
+    assert operations("eager", "item") - operations("eager") == {
+        "aten._local_scalar_dense.default": 1
+    }
 
 
 def test_cpu_takes_the_outputs_to_the_host_each_step(
@@ -228,7 +248,9 @@ def test_cpu_takes_the_outputs_to_the_host_each_step(
     assert taken == [(4, 10)] * TURNS
 
 
-def test_print_prints_the_loss_each_step(play: Callable[..., Turns], capsys: pytest.CaptureFixture[str]) -> None:
+def test_print_prints_the_loss_each_step(
+    play: Callable[..., Turns], capsys: pytest.CaptureFixture[str]
+) -> None:
     play("eager", "print")
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == TURNS
@@ -262,7 +284,9 @@ def test_an_unfused_optimizer_takes_one_parameter_after_the_other(
     assert made == [{"fused": False}, {"foreach": False, "fused": False}]
 
 
-def test_host_augmentation_flips_and_normalises_in_the_loader(operations: Callable[..., Counter[str]]) -> None:
+def test_host_augmentation_flips_and_normalises_in_the_loader(
+    operations: Callable[..., Counter[str]],
+) -> None:
     clean, slipped = operations("eager"), operations("eager", "host_augmentation")
     assert clean["aten.flip.default"] == 1
     assert slipped["aten.flip.default"] == 0
@@ -329,7 +353,9 @@ def test_another_shape_each_step_is_compiled_up_to_the_limit(play: Callable[...,
 
     assert set(play("compiled", look=graphs).seen) == {1}
     limit = torch._dynamo.config.recompile_limit
-    assert play("compiled", "recompiles", look=graphs).seen == [min(turn + 1, limit) for turn in range(TURNS)]
+    assert play("compiled", "recompiles", look=graphs).seen == [
+        min(turn + 1, limit) for turn in range(TURNS)
+    ]
 
 
 def test_rows_last_for_all_steps_where_each_has_another_number(loaded: ModuleType) -> None:
@@ -356,7 +382,11 @@ def test_each_gradient_is_copied_out_of_its_bucket(operations: Callable[..., Cou
 def test_no_hundredth_iteration_is_measured_in_which_the_reducer_waits(loaded: ModuleType) -> None:
     declared = declaration_of(loaded.ddp)
     assert declared is not None
-    assert not [turn for turn in range(declared.warmup, declared.warmup + declared.steps + 1) if turn % 100 == 0]
+    assert not [
+        turn
+        for turn in range(declared.warmup, declared.warmup + declared.steps + 1)
+        if turn % 100 == 0
+    ]
 
 
 # The gate

@@ -22,7 +22,9 @@ torch = pytest.importorskip("torch", reason="no torch here: it is in the extra t
 
 WORKLOADS = Path(__file__).parents[2] / "workloads"
 STEPS = 3
-pytestmark = pytest.mark.filterwarnings("default")  # the workloads' own mark, which only pytest --perfgate applies
+pytestmark = pytest.mark.filterwarnings(
+    "default"
+)  # the workloads' own mark, which only pytest --perfgate applies
 
 
 @dataclass
@@ -97,7 +99,9 @@ def spy(module: ModuleType, seen: Seen, patch: pytest.MonkeyPatch) -> None:
 
     def told_forward(self: nn.Module, logits: Tensor, labels: Tensor) -> object:
         seen.events.append("compute")
-        seen.autocast.add(torch.get_autocast_dtype("cpu") if torch.is_autocast_enabled("cpu") else None)
+        seen.autocast.add(
+            torch.get_autocast_dtype("cpu") if torch.is_autocast_enabled("cpu") else None
+        )
         return forward(self, logits, labels)
 
     def told_item(self: Tensor) -> object:
@@ -139,7 +143,11 @@ def spy(module: ModuleType, seen: Seen, patch: pytest.MonkeyPatch) -> None:
         for name in ("copied", "hand_over"):
             patch.setattr(module, name, told_call(getattr(module, name), name, seen))
     if hasattr(module, "MadeBatches"):
-        patch.setattr(module.MadeBatches, "__getitem__", told_call(module.MadeBatches.__getitem__, "made", seen))
+        patch.setattr(
+            module.MadeBatches,
+            "__getitem__",
+            told_call(module.MadeBatches.__getitem__, "made", seen),
+        )
 
 
 def told_call(call: Callable[..., Any], name: str, seen: Seen) -> Callable[..., Any]:
@@ -169,7 +177,13 @@ PREFETCHED = ["copied", *["hand_over", "copied", "compute"] * STEPS]
     ],
 )
 def test_each_rung_of_the_input_pipeline(
-    watch: Watch, rung: str, dataset: str, workers: int, pinned: bool, non_blocking: set[bool], events: list[str]
+    watch: Watch,
+    rung: str,
+    dataset: str,
+    workers: int,
+    pinned: bool,
+    non_blocking: set[bool],
+    events: list[str],
 ) -> None:
     seen = watch("resnet18_input", rung)
     asked = {name: seen.loader[name] for name in ("dataset", "num_workers", "pin_memory")}
@@ -243,7 +257,9 @@ def test_the_full_network_is_compiled_with_the_options_of_its_rung(
 
     monkeypatch.setattr(torch, "compile", told_compile)
     module.compiled(torch.nn.Identity(), rung)
-    assert asked[-1] == (getattr(module, options) if options in {"AUTOTUNED", "STEADY", "EXHAUSTIVE"} else options)
+    assert asked[-1] == (
+        getattr(module, options) if options in {"AUTOTUNED", "STEADY", "EXHAUSTIVE"} else options
+    )
 
 
 @pytest.mark.parametrize(

@@ -16,22 +16,24 @@ from pathlib import Path
 
 import pytest
 
+from perfgate.execute import TRIES
 from perfgate.metrics.measure import measure
 from perfgate.model.metric import Metric
 from perfgate.model.sample import ProcessSample
 from perfgate.model.timeline import Timeline
 from perfgate.model.workload import CaptureMode
-from perfgate.nsys.environment import withhold_secrets
-from perfgate.nsys.export.timeline import read_timeline
-from perfgate.nsys.profile import ProfileSpec, profile
-from perfgate.nsys.tool import find_nsys
-from perfgate.running import TRIES
+from perfgate.profilers.nsys.environment import withhold_secrets
+from perfgate.profilers.nsys.export.timeline import read_timeline
+from perfgate.profilers.nsys.profile import ProfileSpec, profile
+from perfgate.profilers.nsys.tool import find_nsys
 from perfgate.store import KeptResult, Store
 
 pytestmark = [
     pytest.mark.nsys,
     pytest.mark.usefixtures("real_nsys"),
-    pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="no torch here: it is in the extra torch"),
+    pytest.mark.skipif(
+        importlib.util.find_spec("torch") is None, reason="no torch here: it is in the extra torch"
+    ),
 ]
 
 WORKLOADS = Path(__file__).parents[2] / "workloads"
@@ -42,8 +44,14 @@ IN_STEP = {
     "data_load_lab": {"data_load", "forward", "backward", "optimizer"},
 }
 RUNGS = [
-    *(f"resnet18_input[{rung}]" for rung in ("serial", "workers", "pinned", "overlap", "prefetcher", "kept", "steady")),
-    *(f"resnet50_cifar[{rung}]" for rung in ("naive", "detached", "pinned", "cudnn_benchmark", "compile")),
+    *(
+        f"resnet18_input[{rung}]"
+        for rung in ("serial", "workers", "pinned", "overlap", "prefetcher", "kept", "steady")
+    ),
+    *(
+        f"resnet50_cifar[{rung}]"
+        for rung in ("naive", "detached", "pinned", "cudnn_benchmark", "compile")
+    ),
     *(f"resnet50_cifar[{rung}]" for rung in ("max_autotune", "grad_scaler", "autocast")),
     *(f"resnet50_cifar[{rung}]" for rung in ("channels_last", "steady", "exhaustive")),
     *(f"data_load_lab[{rung}]" for rung in ("cpu", "gpu", "workers")),
@@ -114,7 +122,13 @@ def environment() -> dict[str, str]:
     for name in ("CI", "GITHUB_ACTIONS", "LADDER", "PYTEST_ADDOPTS", "PERFGATE_SMALL"):
         kept.pop(name, None)
     path = f"{Path(sys.executable).parent}{os.pathsep}{kept.get('PATH', os.defpath)}"
-    return {**kept, "CUDA_VISIBLE_DEVICES": "", "PATH": path, "COLUMNS": "100", "OMP_NUM_THREADS": "1"}
+    return {
+        **kept,
+        "CUDA_VISIBLE_DEVICES": "",
+        "PATH": path,
+        "COLUMNS": "100",
+        "OMP_NUM_THREADS": "1",
+    }
 
 
 def changed(file: str, words: Mapping[str, str]) -> str:
@@ -132,7 +146,9 @@ def gated(real_nsys: object, tmp_path_factory: pytest.TempPathFactory) -> Gated:
     root = tmp_path_factory.mktemp("project")
     (root / "pyproject.toml").write_text('[project]\nname = "scratch"\nversion = "1"\n')
     workloads = root / "workloads"
-    shutil.copytree(WORKLOADS / "scripts", workloads / "scripts", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(
+        WORKLOADS / "scripts", workloads / "scripts", ignore=shutil.ignore_patterns("__pycache__")
+    )
     for file in (*LOOPS, "data_load_script.yaml"):
         shutil.copy(WORKLOADS / file, workloads)
     fewer = {"--warmup=20": "--warmup=2", "steps: 40": "steps: 8"}
@@ -140,9 +156,19 @@ def gated(real_nsys: object, tmp_path_factory: pytest.TempPathFactory) -> Gated:
     two = {**fewer, "--steps=40": stalled, "--nproc-per-node=auto": "--nproc-per-node=2"}
     torchrun = "  - -m\n  - torch.distributed.run\n  - --standalone\n  - --nproc-per-node=auto\n"
     one = {**fewer, "--steps=40": "--steps=8", torchrun: ""}
-    (workloads / "resnet50_ddp.yaml").write_text(changed("resnet50_ddp.yaml", two), encoding="utf-8")
-    (workloads / "resnet50_alone.yaml").write_text(changed("resnet50_ddp.yaml", one), encoding="utf-8")
-    options = ["--perfgate", "--perfgate-runs=1", "--perfgate-json=out.json", "-p", "no:cacheprovider"]
+    (workloads / "resnet50_ddp.yaml").write_text(
+        changed("resnet50_ddp.yaml", two), encoding="utf-8"
+    )
+    (workloads / "resnet50_alone.yaml").write_text(
+        changed("resnet50_ddp.yaml", one), encoding="utf-8"
+    )
+    options = [
+        "--perfgate",
+        "--perfgate-runs=1",
+        "--perfgate-json=out.json",
+        "-p",
+        "no:cacheprovider",
+    ]
     done = subprocess.run(
         [sys.executable, "-m", "pytest", *options],
         cwd=root,
@@ -153,9 +179,13 @@ def gated(real_nsys: object, tmp_path_factory: pytest.TempPathFactory) -> Gated:
         check=False,
     )
     print(done.stdout, done.stderr)  # noqa: T201  (pytest shows it where a test fails)
-    verdicts = [told["verdict"] for told in json.loads((root / "out.json").read_text())["workloads"]]
+    verdicts = [
+        told["verdict"] for told in json.loads((root / "out.json").read_text())["workloads"]
+    ]
     store = Store(root, "baselines")
-    latest = {verdict["workload"]: store.results.latest(verdict["workload"]) for verdict in verdicts}
+    latest = {
+        verdict["workload"]: store.results.latest(verdict["workload"]) for verdict in verdicts
+    }
     return Gated(
         status=done.returncode,
         outcomes={verdict["workload"]: verdict["outcome"] for verdict in verdicts},
@@ -165,10 +195,16 @@ def gated(real_nsys: object, tmp_path_factory: pytest.TempPathFactory) -> Gated:
 
 def in_step(process: ProcessSample) -> dict[str, float]:
     """How often per step each range was there inside a step, without the step's own."""
-    return {told.name: told.count for told in process.ranges if told.count and not re.fullmatch(STEP, told.name)}
+    return {
+        told.name: told.count
+        for told in process.ranges
+        if told.count and not re.fullmatch(STEP, told.name)
+    }
 
 
-def test_a_plain_gate_takes_one_rung_of_each_ladder_and_the_scripts_by_their_yaml(gated: Gated) -> None:
+def test_a_plain_gate_takes_one_rung_of_each_ladder_and_the_scripts_by_their_yaml(
+    gated: Gated,
+) -> None:
     assert gated.status == 1
     assert gated.outcomes == dict.fromkeys(
         [
@@ -186,9 +222,15 @@ def test_a_plain_gate_takes_one_rung_of_each_ladder_and_the_scripts_by_their_yam
 
 @pytest.mark.parametrize(
     ("name", "steps"),
-    [("data_load_lab[workers]", 70), ("resnet18_input[steady]", 20), ("resnet50_cifar[steady]", 30)],
+    [
+        ("data_load_lab[workers]", 70),
+        ("resnet18_input[steady]", 20),
+        ("resnet50_cifar[steady]", 30),
+    ],
 )
-def test_a_loop_has_its_steps_and_in_each_of_them_its_ranges_once(gated: Gated, name: str, steps: int) -> None:
+def test_a_loop_has_its_steps_and_in_each_of_them_its_ranges_once(
+    gated: Gated, name: str, steps: int
+) -> None:
     [process] = gated.processes(name)
     assert process.steps == steps
     assert in_step(process) == dict.fromkeys(IN_STEP[name.partition("[")[0]], 1)
@@ -198,12 +240,16 @@ def test_a_script_without_perfgate_is_measured_by_its_indexed_ranges(gated: Gate
     [process] = gated.processes("data_load_script")
     assert process.steps == 70
     assert in_step(process) == dict.fromkeys(IN_STEP["data_load_lab"], 1)
-    assert re.search(r"^mean loss of 110 batches: \d\.\d{4}$", gated.log("data_load_script"), re.MULTILINE)
+    assert re.search(
+        r"^mean loss of 110 batches: \d\.\d{4}$", gated.log("data_load_script"), re.MULTILINE
+    )
 
 
 def ranks(gated: Gated, name: str) -> dict[int, ProcessSample]:
     """The processes of a job by rank, as the script tells them."""
-    told = re.findall(r"^rank (\d) of (\d), process (\d+): loss \d\.\d{4}$", gated.log(name), re.MULTILINE)
+    told = re.findall(
+        r"^rank (\d) of (\d), process (\d+): loss \d\.\d{4}$", gated.log(name), re.MULTILINE
+    )
     by_pid = {process.pid: process for process in gated.processes(name)}
     assert {int(world) for _, world, _ in told} == {len(by_pid)}
     assert {int(pid) for _, _, pid in told} == by_pid.keys()
@@ -219,14 +265,24 @@ def test_each_rank_of_a_job_has_its_steps_and_ranges(gated: Gated, name: str, wo
         assert in_step(process) == dict.fromkeys(DDP_IN_STEP, 1)
 
 
-def test_the_ranges_of_a_training_are_nested_around_its_steps_but_not_around_the_warm_up(gated: Gated) -> None:
+def test_the_ranges_of_a_training_are_nested_around_its_steps_but_not_around_the_warm_up(
+    gated: Gated,
+) -> None:
     ranges = read_timeline(gated.run_of("resnet50_alone") / "capture-0.sqlite").ranges
-    span = {name: (start, end) for name, start, end in zip(ranges.name, ranges.start, ranges.end, strict=True)}
+    span = {
+        name: (start, end)
+        for name, start, end in zip(ranges.name, ranges.start, ranges.end, strict=True)
+    }
     outer = ["entire training", "training epoch 0", "epoch 0"]
     for around, inside in itertools.pairwise([*outer, "step 0"]):
         assert span[around][0] <= span[inside][0] < span[inside][1] <= span[around][1]
     assert span["step 7"][1] <= span["epoch 0"][1]
-    assert span["warm-up"][0] <= span["warm-up step 1"][0] < span["warm-up step 1"][1] <= span["entire training"][0]
+    assert (
+        span["warm-up"][0]
+        <= span["warm-up step 1"][0]
+        < span["warm-up step 1"][1]
+        <= span["entire training"][0]
+    )
 
 
 def test_the_straggler_is_the_rank_whose_batches_are_late(gated: Gated) -> None:
@@ -265,7 +321,9 @@ def every_rung(real_nsys: object, tmp_path_factory: pytest.TempPathFactory) -> T
 
 
 @pytest.mark.parametrize("name", RUNGS)
-def test_every_rung_goes_through_its_steps_and_the_same_ranges(every_rung: Timeline, name: str) -> None:
+def test_every_rung_goes_through_its_steps_and_the_same_ranges(
+    every_rung: Timeline, name: str
+) -> None:
     [process] = measure(every_rung, step=name, steps=STEPS)
     assert process.steps == STEPS
     counts = {told.name: told.count for told in process.ranges if told.count and told.name != name}

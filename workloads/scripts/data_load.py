@@ -50,9 +50,15 @@ def network() -> nn.Module:
     layers = [
         layer
         for before, after in itertools.pairwise(channels)
-        for layer in (nn.Conv2d(before, after, 3, stride=2, padding=1), nn.BatchNorm2d(after), nn.ReLU())
+        for layer in (
+            nn.Conv2d(before, after, 3, stride=2, padding=1),
+            nn.BatchNorm2d(after),
+            nn.ReLU(),
+        )
     ]
-    return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(channels[-1], CLASSES))
+    return nn.Sequential(
+        *layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(channels[-1], CLASSES)
+    )
 
 
 def train(batches: Iterator[Batch], count: int) -> float:
@@ -79,9 +85,15 @@ def train(batches: Iterator[Batch], count: int) -> float:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Read the command line and train."""
-    parser = argparse.ArgumentParser(description="Train a small network on batches made on the CPU.")
-    parser.add_argument("--batches", type=int, default=160, help="how many to train on (default: 160)")
-    parser.add_argument("--workers", type=int, default=4, help="processes that make them; 0: this one (default: 4)")
+    parser = argparse.ArgumentParser(
+        description="Train a small network on batches made on the CPU."
+    )
+    parser.add_argument(
+        "--batches", type=int, default=160, help="how many to train on (default: 160)"
+    )
+    parser.add_argument(
+        "--workers", type=int, default=4, help="processes that make them; 0: this one (default: 4)"
+    )
     told = parser.parse_args(arguments)
     if told.batches < 1 or told.workers < 0:
         parser.error("--batches must be at least 1, and --workers at least 0.")

@@ -79,7 +79,9 @@ class Noise(Dataset[tuple[Tensor, int]]):
 
     def __init__(self, length: int) -> None:
         self._length = length
-        self._images = torch.randn(IMAGES, 3, SIDE, SIDE, generator=torch.Generator().manual_seed(0))
+        self._images = torch.randn(
+            IMAGES, 3, SIDE, SIDE, generator=torch.Generator().manual_seed(0)
+        )
 
     def __len__(self) -> int:
         """How many images there seem to be."""
@@ -114,7 +116,9 @@ def network() -> nn.Module:
     """
     if SMALL:
         stem = nn.Conv2d(3, 8, 3, stride=2, padding=1)
-        return nn.Sequential(stem, Residual(8), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(8, CLASSES))
+        return nn.Sequential(
+            stem, Residual(8), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(8, CLASSES)
+        )
     try:
         from torchvision.models import resnet50  # type: ignore[import-not-found, unused-ignore]  # noqa: PLC0415
     except ImportError as missing:
@@ -135,7 +139,9 @@ class Trainer:
         self._batches = batches
         self._stall_s = stall_s
         on_device = network().to(rank.device)
-        self._model = DistributedDataParallel(on_device, device_ids=[rank.device.index] if CUDA else None)
+        self._model = DistributedDataParallel(
+            on_device, device_ids=[rank.device.index] if CUDA else None
+        )
         self._criterion = nn.CrossEntropyLoss()
         self._optimizer = torch.optim.SGD(self._model.parameters(), lr=0.01, momentum=0.9)
         self.loss = torch.zeros((), device=rank.device)
@@ -165,7 +171,9 @@ class Trainer:
                 if self._stall_s:
                     time.sleep(self._stall_s)
             with nvtx.annotate("copy batch"):
-                images, labels = (tensor.to(self._rank.device, non_blocking=True) for tensor in on_host)
+                images, labels = (
+                    tensor.to(self._rank.device, non_blocking=True) for tensor in on_host
+                )
             with nvtx.annotate("zero grad"):
                 self._optimizer.zero_grad(set_to_none=True)
             with nvtx.annotate("forward"):
@@ -187,16 +195,25 @@ def loader(rank: Rank, *, batch: int, steps: int) -> DataLoader[tuple[Tensor, in
     """
     share = max(1, batch // rank.world)
     images = Noise(rank.world * share * (steps + 2 * WORKERS * AHEAD))
-    sampler: DistributedSampler[tuple[Tensor, int]] = DistributedSampler(images, rank.world, rank.number, seed=0)
+    sampler: DistributedSampler[tuple[Tensor, int]] = DistributedSampler(
+        images, rank.world, rank.number, seed=0
+    )
     return DataLoader(
-        images, batch_size=share, sampler=sampler, num_workers=WORKERS, prefetch_factor=AHEAD, pin_memory=CUDA
+        images,
+        batch_size=share,
+        sampler=sampler,
+        num_workers=WORKERS,
+        prefetch_factor=AHEAD,
+        pin_memory=CUDA,
     )
 
 
 def read_arguments(arguments: Sequence[str] | None, *, world: int) -> argparse.Namespace:
     """Read the command line, and refuse what cannot be done with so many ranks."""
     parser = argparse.ArgumentParser(description="Train ResNet-50 with DistributedDataParallel.")
-    parser.add_argument("--steps", type=int, default=40, help="steps inside the capture range (default: 40)")
+    parser.add_argument(
+        "--steps", type=int, default=40, help="steps inside the capture range (default: 40)"
+    )
     parser.add_argument("--warmup", type=int, default=20, help="steps before it (default: 20)")
     parser.add_argument(
         "--batch",
@@ -219,7 +236,9 @@ def read_arguments(arguments: Sequence[str] | None, *, world: int) -> argparse.N
     if (told.stall_rank is None) != (told.stall_ms == 0):
         parser.error("--stall-rank and --stall-ms go together: who sleeps, and for how long.")
     if told.stall_rank is not None and not 0 <= told.stall_rank < world:
-        parser.error(f"--stall-rank: there is no rank {told.stall_rank}, the last of {world} is {world - 1}.")
+        parser.error(
+            f"--stall-rank: there is no rank {told.stall_rank}, the last of {world} is {world - 1}."
+        )
     return told
 
 
@@ -229,7 +248,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     told = read_arguments(arguments, world=rank.world)
     rank.join()
     batches = iter(loader(rank, batch=told.batch, steps=told.warmup + told.steps))
-    trainer = Trainer(rank, batches, stall_s=told.stall_ms / 1000 if told.stall_rank == rank.number else 0.0)
+    trainer = Trainer(
+        rank, batches, stall_s=told.stall_ms / 1000 if told.stall_rank == rank.number else 0.0
+    )
     trainer.warm_up(steps=told.warmup)
     rank.wait_for_all()
     if CUDA:

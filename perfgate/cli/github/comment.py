@@ -15,8 +15,12 @@ from perfgate.model.workflows import ARTIFACT
 
 
 @click.command()
-@click.option("--artifact", default=ARTIFACT, show_default=True, help="The artifact that holds perfgate.json.")
-@click.option("--author", default=AUTHOR, show_default=True, help="Whose comments this job's token writes.")
+@click.option(
+    "--artifact", default=ARTIFACT, show_default=True, help="The artifact that holds perfgate.json."
+)
+@click.option(
+    "--author", default=AUTHOR, show_default=True, help="Whose comments this job's token writes."
+)
 def comment(artifact: str, author: str) -> None:
     """Comment on the pull request of a finished run; one comment, edited in place.
 

@@ -25,7 +25,11 @@ def gate() -> None:
 
 
 @click.command()
-@click.option("--before", is_flag=True, help="A gate is yet to come: say whether its results could be blessed.")
+@click.option(
+    "--before",
+    is_flag=True,
+    help="A gate is yet to come: say whether its results could be blessed.",
+)
 def clean(*, before: bool) -> None:
     """Leave the runner free and clean: end what still runs of this gate, and remove what it kept."""
     cleaned = job.clean(_job(), before=before)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from perfgate.blessing import allows_pairs
+from perfgate.bless.bless import allows_pairs
 from perfgate.cli.arguments import PATH
 from perfgate.cli.common import cleaned, printable, project
 from perfgate.github import kept, occasions, promote
@@ -39,7 +39,9 @@ def github_bless() -> None:
         _tell(repository, request, promote.refusal_markdown(error))
         raise promote.harmless(error) from error
     _tell(repository, request, promote.promotion_markdown(promotion, context))
-    _say(f"Committed {promotion.commit} to {promotion.branch.name}: {', '.join(p.path for p in promotion.planned)}")
+    _say(
+        f"Committed {promotion.commit} to {promotion.branch.name}: {', '.join(p.path for p in promotion.planned)}"
+    )
     if promotion.not_started is not None:
         raise promote.harmless(promotion.not_started)
 
@@ -89,10 +91,14 @@ def _propose(context: Context, repository: Repository, folder: Path) -> None:
     inside = (checkout.prefix / here.baselines).as_posix()
     earlier = {} if pull is None else occasions.not_merged(repository, pull, checkout, inside)
     run_url, runner = context.run_url, kept.runner_of(repository, context.run_id)
-    found = occasions.find(results, checkout, earlier, at=datetime.now(UTC), run_url=run_url, runner=runner)
+    found = occasions.find(
+        results, checkout, earlier, at=datetime.now(UTC), run_url=run_url, runner=runner
+    )
     if not found.adds:
         _summarise(occasions.summary_markdown(found, None))
-        _say(f"No result is an occasion of a baseline: {len(found.left)} of {len(results)} were refused.")
+        _say(
+            f"No result is an occasion of a baseline: {len(found.left)} of {len(results)} were refused."
+        )
         return
     published = occasions.publish(repository, context, found, pull, runner=runner)
     _summarise(occasions.summary_markdown(found, published))

@@ -20,7 +20,9 @@ MOST_DATA_BYTES: Final = 48_000_000
 def page_data(document: GateDocument) -> PageData:
     """Return a page of what the document holds: no blessed runs, breakdowns, timelines or history."""
     shared = {name: getattr(document, name) for name in ToldGate.model_fields if name != "format"}
-    return PageData(**shared, workloads=tuple(_workload(told, document) for told in document.workloads))
+    return PageData(
+        **shared, workloads=tuple(_workload(told, document) for told in document.workloads)
+    )
 
 
 def _workload(told: DocumentWorkload, document: GateDocument) -> PageWorkload:
@@ -43,13 +45,18 @@ def _workload(told: DocumentWorkload, document: GateDocument) -> PageWorkload:
 
 
 def _side(label: str, runs: Sequence[DocumentRun], machine: Machine | None) -> Side:
-    by_metric = {metric: tuple(run.values[metric] for run in runs if metric in run.values) for metric in METRICS}
+    by_metric = {
+        metric: tuple(run.values[metric] for run in runs if metric in run.values)
+        for metric in METRICS
+    }
     held = {metric: values for metric, values in by_metric.items() if values}
     return Side(label=label, values=held, machine=machine)
 
 
 def _without_values(runs: Sequence[DocumentRun]) -> tuple[ToldRun, ...]:
-    return tuple(ToldRun(**{name: getattr(run, name) for name in ToldRun.model_fields}) for run in runs)
+    return tuple(
+        ToldRun(**{name: getattr(run, name) for name in ToldRun.model_fields}) for run in runs
+    )
 
 
 def page_data_text(data: PageData, *, most_bytes: int = MOST_DATA_BYTES) -> str:
@@ -61,14 +68,18 @@ def page_data_text(data: PageData, *, most_bytes: int = MOST_DATA_BYTES) -> str:
     text = _dumped(data)
     excess = len(text.encode()) - most_bytes
     workloads = list(data.workloads)
-    for number in sorted(range(len(workloads)), key=lambda n: -WORST_FIRST.index(workloads[n].verdict.outcome)):
+    for number in sorted(
+        range(len(workloads)), key=lambda n: -WORST_FIRST.index(workloads[n].verdict.outcome)
+    ):
         told = workloads[number]
         if excess > 0 and (told.baseline_step is not None or told.candidate_step is not None):
             without = {"baseline_step": None, "candidate_step": None, "steps_left_out": True}
             workloads[number] = told.model_copy(update=without)
             excess -= len(_dumped(told).encode()) - len(_dumped(workloads[number]).encode())
     return (
-        text if workloads == list(data.workloads) else _dumped(data.model_copy(update={"workloads": tuple(workloads)}))
+        text
+        if workloads == list(data.workloads)
+        else _dumped(data.model_copy(update={"workloads": tuple(workloads)}))
     )
 
 

@@ -46,7 +46,11 @@ def prose(text: str, *, mark: str = "") -> str:
     """Escape a text from elsewhere in which lines stay lines."""
     lines = inert_prose(text)
     of_class = f' class="{mark}"' if mark else ""
-    return f"<p{of_class}><bdi>{'<br>'.join(escape(line) for line in lines)}</bdi></p>" if lines else ""
+    return (
+        f"<p{of_class}><bdi>{'<br>'.join(escape(line) for line in lines)}</bdi></p>"
+        if lines
+        else ""
+    )
 
 
 def table(

@@ -64,7 +64,9 @@ def _shipped() -> _Shipped:
     style, script, template = (
         (here / file).read_text(encoding="utf-8") for file in ("page.css", "page.js", "page.html")
     )
-    plotly = (importlib.resources.files("plotly") / "package_data" / "plotly.min.js").read_text(encoding="utf-8")
+    plotly = (importlib.resources.files("plotly") / "package_data" / "plotly.min.js").read_text(
+        encoding="utf-8"
+    )
     policy = (
         "default-src 'none'",
         f"script-src {_hash(script)} {_hash(plotly)}",
@@ -103,7 +105,9 @@ def page_html(data: PageData, *, most_bytes: int = MOST_BYTES) -> str:
     ]
     steps = {one.identity: packed for one in placed if (packed := steps_of(one.told))}
     sections = {one.identity: section(one) for one in placed}
-    spare = most_bytes - len(_page(shipped, data, placed, sections, {}, left_out=[]).encode()) - 2000
+    spare = (
+        most_bytes - len(_page(shipped, data, placed, sections, {}, left_out=[]).encode()) - 2000
+    )
     left_out = [one for one in placed if one.told.steps_left_out]
     for one in reversed(placed):  # the passing ones stand last
         if sum(len(packed) + 100 for packed in steps.values()) <= spare:
@@ -171,7 +175,11 @@ def _headline(data: PageData, gate: str) -> str:
         f'<span aria-hidden="true">{sign}</span> {words(state)}</span> {words(why)}</p>'
         + listed((f"<bdi>{words(one)}</bdi>" for one in data.shut_by), mark="shut-by")
         + listed((f"<bdi>{words(one)}</bdi>" for one in data.remarks), mark="remarks")
-        + ("" if data.choice is None else f'<p class="choice">{words(told_choice(data.choice))}</p>')
+        + (
+            ""
+            if data.choice is None
+            else f'<p class="choice">{words(told_choice(data.choice))}</p>'
+        )
         + _gates(data.gates)
         + _differences(data.loosening)
     )
@@ -183,7 +191,11 @@ def _differences(loosening: Loosening | None) -> str:
         return ""
     columns = (Th(title="what"), Th(title=f"in {loosening.base}"), Th(title="here"), Th(title="it"))
     rows = [
-        (name(one.what), *(name(NONE if value is None else value) for value in (one.old, one.new)), one.direction)
+        (
+            name(one.what),
+            *(name(NONE if value is None else value) for value in (one.old, one.new)),
+            one.direction,
+        )
         for one in loosening.differences
     ]
     return table(words(told_counts(loosening)), columns, rows, mark="loosening")
@@ -234,7 +246,13 @@ def _overview(placed: Sequence[Placed]) -> str:
         for outcome in WORST_FIRST
         if counted[outcome]
     )
-    columns = (Th(title="outcome"), Th(title="workload"), Th(title="gate"), Th(title="step_ms"), Th(title="why"))
+    columns = (
+        Th(title="outcome"),
+        Th(title="workload"),
+        Th(title="gate"),
+        Th(title="step_ms"),
+        Th(title="why"),
+    )
     rows = [_line(one) for one in placed]
     return (
         '<div class="filter" role="search" aria-label="Workloads"><label for="search">Name</label> '
@@ -262,7 +280,11 @@ def _foot(data: PageData) -> str:
     seconds = max((data.ended_at - data.started_at).total_seconds(), 0.0)
     when = f"{moment(data.started_at)}, {seconds:,.0f} s; exit status {data.exit_status}"
     machine = "" if data.machine is None else f"<h3>Machine</h3>{machine_list(data.machine)}"
-    commit = "" if data.commit is None else f" Commit {name(data.commit.sha)}{', with changes' * data.commit.dirty}."
+    commit = (
+        ""
+        if data.commit is None
+        else f" Commit {name(data.commit.sha)}{', with changes' * data.commit.dirty}."
+    )
     label = f" {name(data.label)}." if data.label else ""
     return (
         f"<p>perfgate {words(data.perfgate)}; measured {escape(when)}.{label}{commit}</p>{machine}"
@@ -278,7 +300,9 @@ def _settings(settings: Settings) -> str:
         (
             f"<code>{field}</code>",
             f"<code>{words(_told(value))}</code>",
-            "as is" if value == defaults[field] else f"<code>{words(_told(defaults[field]))}</code>",
+            "as is"
+            if value == defaults[field]
+            else f"<code>{words(_told(defaults[field]))}</code>",
         )
         for field, value in settings.model_dump(mode="json").items()
     ]
@@ -291,4 +315,8 @@ def _told(value: object) -> str:
 
 def _meanings() -> str:
     columns = (Th(title="metric"), Th(title="unit"), Th(title="what it is, per step"))
-    return table("Metrics", columns, [(m.value, spec.unit, escape(spec.meaning)) for m, spec in METRICS.items()])
+    return table(
+        "Metrics",
+        columns,
+        [(m.value, spec.unit, escape(spec.meaning)) for m, spec in METRICS.items()],
+    )

@@ -30,7 +30,10 @@ def drawn_rows(verdict: Verdict) -> list[MetricVerdict]:
     return [
         row
         for row in verdict.metrics
-        if row.change is not None and row.low is not None and row.high is not None and row.budget is not None
+        if row.change is not None
+        and row.low is not None
+        and row.high is not None
+        and row.budget is not None
     ]
 
 
@@ -39,7 +42,10 @@ def intervals(verdict: Verdict) -> dict[str, list[object]]:
     rows = drawn_rows(verdict)
     bases = [row.basis or Basis.LOG for row in rows]
     return {
-        "name": [f"{row.metric} ({numbers.unit_of(basis)})" for row, basis in zip(rows, bases, strict=True)],
+        "name": [
+            f"{row.metric} ({numbers.unit_of(basis)})"
+            for row, basis in zip(rows, bases, strict=True)
+        ],
         "change": [_hundredths(row.change) for row in rows],
         "low": [_hundredths(row.low) for row in rows],
         "high": [_hundredths(row.high) for row in rows],
@@ -58,13 +64,19 @@ def _hundredths(fraction: float | None) -> float:
 
 def sides(workload: PageWorkload) -> tuple[tuple[str, Side], ...]:
     """Return the sides that there are, by what they are called on the page, the candidate last."""
-    named = (("baseline", workload.baseline), ("other commit", workload.other), ("candidate", workload.candidate))
+    named = (
+        ("baseline", workload.baseline),
+        ("other commit", workload.other),
+        ("candidate", workload.candidate),
+    )
     return tuple((called, side) for called, side in named if side is not None)
 
 
 def dotted(workload: PageWorkload) -> tuple[Metric, ...]:
     """Return the metrics whose runs are drawn: those that moved first, then clocks, then counts that differ."""
-    held = [metric for metric in METRICS if any(side.values.get(metric) for _, side in sides(workload))]
+    held = [
+        metric for metric in METRICS if any(side.values.get(metric) for _, side in sides(workload))
+    ]
     rows = {row.metric: row for row in workload.verdict.metrics}
     clocks = [metric for metric in held if METRICS[metric].kind is Kind.CLOCK]
     counts = [
@@ -91,7 +103,9 @@ def runs(workload: PageWorkload) -> dict[str, object]:
                 "name": metric.value,
                 "unit": METRICS[metric].unit,
                 "values": [_digits(side.values.get(metric, ())) for _, side in sides(workload)],
-                "aside": [sorted(set_aside(called, metric, workload)) for called, _ in sides(workload)],
+                "aside": [
+                    sorted(set_aside(called, metric, workload)) for called, _ in sides(workload)
+                ],
             }
             for metric in metrics
         ],
@@ -127,7 +141,9 @@ def history(points: Sequence[Point]) -> dict[str, list[object]]:
         "at": [moment(point.at) for point in points],
         "step_ms": list(_digits(point.value for point in points)),
         "joined": [int(point.joined) for point in points],
-        "commit": [inert(point.commit[:12] if point.commit else "not committed") for point in points],
+        "commit": [
+            inert(point.commit[:12] if point.commit else "not committed") for point in points
+        ],
         "by": [inert(point.by) for point in points],
         "reason": [inert(point.reason, longest=LONGEST) for point in points],
     }
@@ -172,6 +188,8 @@ def _lane(lane: Lane, names: dict[str, int]) -> dict[str, object]:
         "name": [names.setdefault(bar.name, len(names)) for bar in lane.bars],
         "count": {number: bar.count for number, bar in merged.items()},
         "busy": {
-            number: round((bar.busy_us or 0.0) * _NS) for number, bar in merged.items() if bar.busy_us is not None
+            number: round((bar.busy_us or 0.0) * _NS)
+            for number, bar in merged.items()
+            if bar.busy_us is not None
         },
     }

@@ -27,7 +27,14 @@ from perfgate.render.html import plots
 from perfgate.render.html.markup import LONGEST, Td, Th, data, listed, name, prose, table, words
 from perfgate.render.page import inert
 from perfgate.render.records import moment
-from perfgate.render.text import SHARES, change_cell, told_creep, told_dropped, told_interval, why_unjudged
+from perfgate.render.text import (
+    SHARES,
+    change_cell,
+    told_creep,
+    told_dropped,
+    told_interval,
+    why_unjudged,
+)
 
 MOST_PARTS: Final = 30
 """Rows of an attribution; smaller parts are told as one."""
@@ -137,7 +144,9 @@ def _says(workload: PageWorkload) -> str:
     if verdict.creep is not None:
         told.append(f"<p>{words(told_creep(verdict.creep))}.</p>")
     if verdict.classified is not None:
-        told.append(f"<p>It is {words(f'{verdict.classified.bound}: {verdict.classified.evidence}')}</p>")
+        told.append(
+            f"<p>It is {words(f'{verdict.classified.bound}: {verdict.classified.evidence}')}</p>"
+        )
     usual = [words(f"{one.evidence}. {one.usually}") for one in verdict.advice]
     if usual:
         told.append(f"<h4>What usually helps</h4>{listed(usual)}")
@@ -199,7 +208,9 @@ def _metric(row: MetricVerdict, verdict: Verdict) -> tuple[str | Td, ...]:
     limit = {None: "", True: "exact", False: "varies"}[row.exact] if is_count else ""
     if row.budget is not None and not is_count:
         limit = numbers.limit(row.budget, basis)
-    before, now = (Td(html=_value(row.metric, amount), by=amount) for amount in (row.baseline, row.now))
+    before, now = (
+        Td(html=_value(row.metric, amount), by=amount) for amount in (row.baseline, row.now)
+    )
     outcome = why_unjudged(row, verdict)
     return (
         f'<abbr title="{escape(spec.meaning)}">{row.metric.value}</abbr>',
@@ -207,8 +218,14 @@ def _metric(row: MetricVerdict, verdict: Verdict) -> tuple[str | Td, ...]:
         now,
         Td(html=escape(change_cell(row)), by=row.change),
         Td(html=limit, by=row.budget),
-        Td(html="" if row.p_value is None else escape(numbers.probability(row.p_value)), by=row.p_value),
-        Td(html="" if row.smallest is None else numbers.change(row.smallest, basis), by=row.smallest),
+        Td(
+            html="" if row.p_value is None else escape(numbers.probability(row.p_value)),
+            by=row.p_value,
+        ),
+        Td(
+            html="" if row.smallest is None else numbers.change(row.smallest, basis),
+            by=row.smallest,
+        ),
         badge(row.outcome) if row.outcome is not None else outcome,
         _share(row, verdict) + words(row.reason),
     )
@@ -218,7 +235,11 @@ def _share(row: MetricVerdict, verdict: Verdict) -> str:
     step = verdict.of(Metric.STEP_MS)
     if row.metric not in SHARES or step is None or row.now is None or step.now is None:
         return ""
-    was = "" if row.baseline is None or step.baseline is None else numbers.share(row.baseline, step.baseline)
+    was = (
+        ""
+        if row.baseline is None or step.baseline is None
+        else numbers.share(row.baseline, step.baseline)
+    )
     now = numbers.share(row.now, step.now)
     return f"{escape(f'{was} -> {now}' if was else now)} of its step. " if now else ""
 
@@ -265,27 +286,34 @@ def _runs(placed: Placed) -> str:
                         called,
                         numbers.value(metric, median(kept)) if kept else "",
                         *(
-                            numbers.value(metric, value) + (" (set aside)" if number in aside else "")
+                            numbers.value(metric, value)
+                            + (" (set aside)" if number in aside else "")
                             for number, value in enumerate(values)
                         ),
                         *[""] * (most - len(values)),
                     )
 
     labels = "; ".join(f"{called}: {name(side.label)}" for called, side in sides)
-    caption = f"Values run by run, per step; medians are of the runs that were not set aside; {labels}"
+    caption = (
+        f"Values run by run, per step; medians are of the runs that were not set aside; {labels}"
+    )
     return f"<h4>Runs</h4>{figure}{_fold('Values run by run', table(caption, columns, rows()))}{_made(workload)}"
 
 
 def _kept(workload: PageWorkload, called: str, side: Side, metric: Metric) -> list[float]:
     """The values of a side without the runs that were set aside."""
     aside = plots.set_aside(called, metric, workload)
-    return [value for number, value in enumerate(side.values.get(metric, ())) if number not in aside]
+    return [
+        value for number, value in enumerate(side.values.get(metric, ())) if number not in aside
+    ]
 
 
 def _made(workload: PageWorkload) -> str:
     """When the runs were made and what was noticed."""
     told = [(f"run {number + 1}", run) for number, run in enumerate(workload.runs)]
-    told += [(f"other commit, run {number + 1}", run) for number, run in enumerate(workload.other_runs)]
+    told += [
+        (f"other commit, run {number + 1}", run) for number, run in enumerate(workload.other_runs)
+    ]
     if not told:
         return ""
     columns = (
@@ -331,7 +359,9 @@ def _timeline(placed: Placed, *, left_out: bool) -> str:
         else _figure(
             placed,
             "timeline",
-            "One typical step, baseline above candidate, on one time axis" if len(views) > 1 else "One typical step",
+            "One typical step, baseline above candidate, on one time axis"
+            if len(views) > 1
+            else "One typical step",
             "; ".join(
                 f"{side}: {inert(view.label)}, {numbers.milliseconds(view.length_us / _US_PER_MS)} ms"
                 for side, view in views
@@ -371,7 +401,9 @@ def steps_of(workload: PageWorkload) -> str:
 def _drawn(view: StepView) -> str:
     if view.drawn == view.operations:
         return f"{view.operations:,} {inflected(view.operations, 'bar')}"
-    within = f" within {numbers.milliseconds(view.pixel_us / _US_PER_MS)} ms" if view.pixel_us else ""
+    within = (
+        f" within {numbers.milliseconds(view.pixel_us / _US_PER_MS)} ms" if view.pixel_us else ""
+    )
     return (
         f"{view.drawn:,} bars for {view.operations:,} ranges, operations and idle times: "
         f"neighbours{within} are drawn as one"
@@ -379,7 +411,9 @@ def _drawn(view: StepView) -> str:
 
 
 def _lane(side: str, lane: Lane) -> tuple[str | Td, ...]:
-    busy = sum(bar.length_us if bar.busy_us is None else bar.busy_us for bar in lane.bars) / _US_PER_MS
+    busy = (
+        sum(bar.length_us if bar.busy_us is None else bar.busy_us for bar in lane.bars) / _US_PER_MS
+    )
     count = sum(bar.count for bar in lane.bars)
     longest = max(lane.bars, key=lambda bar: bar.length_us, default=None)
     length = 0.0 if longest is None else longest.length_us / _US_PER_MS
@@ -418,7 +452,9 @@ def _attribution(one: Attribution) -> str:
     rows = [
         (
             ("" if part.metric is one.metric else f"{part.metric} under ")
-            + ("(outside any range)" if part.name == OUTSIDE_RANGES else name(part.name or UNNAMED)),
+            + (
+                "(outside any range)" if part.name == OUTSIDE_RANGES else name(part.name or UNNAMED)
+            ),
             Td(html=_value(part.metric, part.before), by=part.before),
             Td(html=_value(part.metric, part.now), by=part.now),
             Td(html=_signed(part.metric, part.change), by=part.change),
@@ -428,7 +464,9 @@ def _attribution(one: Attribution) -> str:
     ]
     foot: list[tuple[str, ...]] = []
     if matters(smaller := sum(part.change for part in hidden), one):
-        foot.append((f"({plural(len(hidden), 'smaller part')})", "", "", _signed(one.metric, smaller), ""))
+        foot.append(
+            (f"({plural(len(hidden), 'smaller part')})", "", "", _signed(one.metric, smaller), "")
+        )
     if matters(one.rest, one):
         why = "medians of runs are no sums" if one.tells_all else ""
         foot.append((named_rest(one), "", "", _signed(one.metric, one.rest), why))
@@ -453,7 +491,10 @@ def _made_of(workload: PageWorkload) -> str:
         now, then = row.values.get(metric), before.get(row.name)
         blessed = None if then is None else then.values.get(metric)
         told = _value(metric, now)
-        return Td(html=told if blessed is None else f"{_value(metric, blessed)} &rarr; {told or '0'}", by=now)
+        return Td(
+            html=told if blessed is None else f"{_value(metric, blessed)} &rarr; {told or '0'}",
+            by=now,
+        )
 
     kernels = sorted(side.breakdown.kernels, key=lambda row: row.gpu_ms, reverse=True)
     count = Th(title="count", right=True)
@@ -471,7 +512,13 @@ def _made_of(workload: PageWorkload) -> str:
         ),
         (
             "Copies by kind",
-            (Th(title="direction"), Th(title="host memory"), count, Th(title="size", right=True), gpu_ms),
+            (
+                Th(title="direction"),
+                Th(title="host memory"),
+                count,
+                Th(title="size", right=True),
+                gpu_ms,
+            ),
             [
                 (
                     name(row.direction),
@@ -494,7 +541,9 @@ def _made_of(workload: PageWorkload) -> str:
     )
     told = "".join(
         table(
-            caption if len(rows) <= MOST_PARTS else f"{caption}; the first {MOST_PARTS} of {len(rows)}",
+            caption
+            if len(rows) <= MOST_PARTS
+            else f"{caption}; the first {MOST_PARTS} of {len(rows)}",
             columns,
             rows[:MOST_PARTS],
             sortable=True,
@@ -506,7 +555,9 @@ def _made_of(workload: PageWorkload) -> str:
 
 
 def _size(row: RangeSample) -> float:
-    return sum(row.values.get(metric, 0.0) for metric in (Metric.KERNEL_MS, Metric.GAP_MS, Metric.NCCL_MS))
+    return sum(
+        row.values.get(metric, 0.0) for metric in (Metric.KERNEL_MS, Metric.GAP_MS, Metric.NCCL_MS)
+    )
 
 
 def _counted(count: float) -> Td:
@@ -568,17 +619,29 @@ def _history(placed: Placed) -> str:
 
 
 def _environment(workload: PageWorkload) -> str:
-    machines = [(called, side.machine) for called, side in plots.sides(workload) if side.machine is not None]
+    machines = [
+        (called, side.machine) for called, side in plots.sides(workload) if side.machine is not None
+    ]
     told = ""
     if workload.environment is not None:
         columns = (Th(title="what"), Th(title="before"), Th(title="now"))
         rows = [
-            (name(one.name), *("unknown" if value is None else name(value) for value in (one.before, one.now)))
+            (
+                name(one.name),
+                *("unknown" if value is None else name(value) for value in (one.before, one.now)),
+            )
             for one in workload.environment
         ]
-        told += table("What differs in the environment", columns, rows) if rows else "<p>Nothing in it differs."
+        told += (
+            table("What differs in the environment", columns, rows)
+            if rows
+            else "<p>Nothing in it differs."
+        )
     if machines:
-        told += _fold("Machine", "".join(f"<h5>{called}</h5>{machine_list(machine)}" for called, machine in machines))
+        told += _fold(
+            "Machine",
+            "".join(f"<h5>{called}</h5>{machine_list(machine)}" for called, machine in machines),
+        )
     return f"<h4>Environment</h4>{told}" if told else ""
 
 
@@ -597,7 +660,9 @@ def machine_list(machine: Machine) -> str:
         ("CPUs", None if machine.cpu_count is None else str(machine.cpu_count)),
         *(("UUID", gpu.uuid) for gpu in machine.gpus),
     ]
-    told = "".join(f"<dt>{fact}<dd>{'unknown' if value is None else name(value)}" for fact, value in facts)
+    told = "".join(
+        f"<dt>{fact}<dd>{'unknown' if value is None else name(value)}" for fact, value in facts
+    )
     return f"<dl>{told}</dl>"
 
 
@@ -610,7 +675,10 @@ def _again(workload: PageWorkload) -> str:
     told = "".join(_command(one) for one in known)
     kept = [
         f"{what}: <code>{words(path)}</code>"
-        for what, path in (("baseline", workload.baseline_file), ("result and captures", workload.files))
+        for what, path in (
+            ("baseline", workload.baseline_file),
+            ("result and captures", workload.files),
+        )
         if path is not None
     ]
     return f"<h4>Again</h4>{told}{listed(kept)}" if told or kept else ""

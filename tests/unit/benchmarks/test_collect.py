@@ -56,7 +56,9 @@ STEP_BY_DUET = "--perfgate-against=HEAD --perfgate-budget=kernel_ms=0.1"
 """How 2 % of the GPU-bound loop are gated."""
 
 
-def recorded(slowdown: float = 0.0, *, took_s: float = 30.0, name: str = "gpu_bound") -> RecordedGate:
+def recorded(
+    slowdown: float = 0.0, *, took_s: float = 30.0, name: str = "gpu_bound"
+) -> RecordedGate:
     return RecordedGate(
         slowdown=slowdown,
         budgets=BUDGETS[collecting.KINDS[name]].get(slowdown, {}),
@@ -68,11 +70,25 @@ def recorded(slowdown: float = 0.0, *, took_s: float = 30.0, name: str = "gpu_bo
 
 
 def part(
-    *gates: RecordedGate, name: str = "gpu_bound", gpu: str = "a", boot: str = "x", step_ms: float = 3.2, **facts: str
+    *gates: RecordedGate,
+    name: str = "gpu_bound",
+    gpu: str = "a",
+    boot: str = "x",
+    step_ms: float = 3.2,
+    **facts: str,
 ) -> RecordedLoop:
-    machine = {"GPU": "NVIDIA H200", "driver": "580", "cores": "0-15", "GPU id": gpu, "boot": boot, **facts}
+    machine = {
+        "GPU": "NVIDIA H200",
+        "driver": "580",
+        "cores": "0-15",
+        "GPU id": gpu,
+        "boot": boot,
+        **facts,
+    }
     blessed = RecordedBlessing(occasion=0, values={Metric.STEP_MS: step_ms})
-    return RecordedLoop(name=name, kind=collecting.KINDS[name], machine=machine, baseline=(blessed,), gates=gates)
+    return RecordedLoop(
+        name=name, kind=collecting.KINDS[name], machine=machine, baseline=(blessed,), gates=gates
+    )
 
 
 def of(*parts: RecordedLoop) -> Recording:
@@ -82,11 +98,15 @@ def of(*parts: RecordedLoop) -> Recording:
 # What to make next
 
 
-def chosen(number: int, *, first: int = 0, left_s: float = 1e9, took_s: Callable[[float], float]) -> list[float]:
+def chosen(
+    number: int, *, first: int = 0, left_s: float = 1e9, took_s: Callable[[float], float]
+) -> list[float]:
     made: Counter[float] = Counter()
     found = []
     for _ in range(number):
-        slowdown = choose(Progress(made=made, longest_s={}), left_s=left_s, expected_s=took_s, first=first)
+        slowdown = choose(
+            Progress(made=made, longest_s={}), left_s=left_s, expected_s=took_s, first=first
+        )
         if slowdown is None:
             break
         made[slowdown] += 1
@@ -104,7 +124,12 @@ def test_every_five_gates_hold_two_unchanged_ones_and_one_of_each_slowdown(first
 
 
 def test_gates_side_by_side_begin_with_another_slowdown() -> None:
-    assert [chosen(1, first=slot, took_s=lambda _: 30) for slot in range(4)] == [[0.0], [0.01], [0.02], [0.03]]
+    assert [chosen(1, first=slot, took_s=lambda _: 30) for slot in range(4)] == [
+        [0.0],
+        [0.01],
+        [0.02],
+        [0.03],
+    ]
 
 
 def test_what_does_not_fit_into_the_time_left_is_left_for_what_does() -> None:
@@ -117,7 +142,9 @@ def test_what_does_not_fit_into_the_time_left_is_left_for_what_does() -> None:
 
 def test_progress_counts_gates_over_all_parts_and_not_what_is_spoilt() -> None:
     first = part(recorded(took_s=30), recorded(0.01, took_s=160))
-    second = part(recorded(took_s=40), gpu="b").model_copy(update={"spoilt": (Spoilt(slowdown=0.02, why="x"),)})
+    second = part(recorded(took_s=40), gpu="b").model_copy(
+        update={"spoilt": (Spoilt(slowdown=0.02, why="x"),)}
+    )
     progress = Progress.of([first, second])
     assert progress.made == {0.0: 2, 0.01: 1}
     assert progress.longest_s == {0.0: 40, 0.01: 160}
@@ -149,7 +176,9 @@ def test_one_gpu_or_none_takes_both_loops_on_all_cores() -> None:
 
 
 def test_a_loop_that_is_left_gets_all_gpus() -> None:
-    assert [slot.loops for slot in slots(["0", "1"], [[0], [1]], ["cpu_bound"])] == [("cpu_bound",)] * 2
+    assert [slot.loops for slot in slots(["0", "1"], [[0], [1]], ["cpu_bound"])] == [
+        ("cpu_bound",)
+    ] * 2
 
 
 def test_fewer_cores_than_gpus_are_refused() -> None:
@@ -157,7 +186,9 @@ def test_fewer_cores_than_gpus_are_refused() -> None:
         slots(["0", "1"], [[0]], ["cpu_bound"])
 
 
-def test_cpus_of_one_core_are_told_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cpus_of_one_core_are_told_together(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("os.sched_getaffinity", lambda _: {0, 1, 2, 3, 9})
     for cpu, siblings in enumerate(("0,2", "1,3", "0,2", "1,3")):
         folder = tmp_path / f"cpu{cpu}" / "topology"
@@ -185,12 +216,18 @@ class Made:
         monkeypatch.setattr(collecting, "facts", lambda: self.facts)
         monkeypatch.setattr(collecting, "spins_per_ms", lambda: 1000.0)
         monkeypatch.setattr(time, "monotonic", lambda: self.now_s)
-        monkeypatch.setattr(Project, "made", classmethod(lambda _, root, loop: self._made(root, loop)))
-        monkeypatch.setattr(Project, "gate", lambda _, *options, until: self._gate(*options, until=until))
+        monkeypatch.setattr(
+            Project, "made", classmethod(lambda _, root, loop: self._made(root, loop))
+        )
+        monkeypatch.setattr(
+            Project, "gate", lambda _, *options, until: self._gate(*options, until=until)
+        )
         monkeypatch.setattr(Project, "bless", lambda _: self._bless())
         monkeypatch.setattr(Project, "baseline", lambda _: self._blessed)
         monkeypatch.setattr(Project, "latest", lambda _: self._kept)
-        monkeypatch.setattr(Project, "plant", lambda _, *, cycles=100, spins=0: self.planted.append((cycles, spins)))
+        monkeypatch.setattr(
+            Project, "plant", lambda _, *, cycles=100, spins=0: self.planted.append((cycles, spins))
+        )
 
     def _made(self, root: Path, loop: str) -> Project:
         root.mkdir(parents=True)
@@ -207,10 +244,16 @@ class Made:
 
     def _keep(self, number: int) -> None:
         process = ProcessSample(
-            pid=1, steps=30, values={Metric.STEP_MS: 3.2}, window_ms=100, periods_ms=(3.2111, 3.1996)
+            pid=1,
+            steps=30,
+            values={Metric.STEP_MS: 3.2},
+            window_ms=100,
+            periods_ms=(3.2111, 3.1996),
         )
         run = Run(started_at=NOW, wall_s=2, processes=(process,))
-        slow = run.model_copy(update={"processes": (process.model_copy(update={"values": {Metric.STEP_MS: 2.8}}),)})
+        slow = run.model_copy(
+            update={"processes": (process.model_copy(update={"values": {Metric.STEP_MS: 2.8}}),)}
+        )
         duet = (slow,) * 3 if self.interleaved else ()
         result = Result(
             workload=Workload(id="gpu_bound", source="workloads/loops.py", steps=30, warmup=50),
@@ -221,12 +264,20 @@ class Made:
             runs=() if duet else (run,) * 3,
             reference_runs=duet,
             interleaved_runs=duet,
-            verdict=Verdict(workload="gpu_bound", outcome=self.outcome, reason="why.", runs=3, stage=Stage.SCREEN),
+            verdict=Verdict(
+                workload="gpu_bound",
+                outcome=self.outcome,
+                reason="why.",
+                runs=3,
+                stage=Stage.SCREEN,
+            ),
         )
         self._kept = KeptResult(folder=Path(f"kept-{number}"), result=result)
 
     def _bless(self) -> None:
-        occasion = Occasion(measured_at=NOW, runs=(BlessedRun(values={Metric.STEP_MS: 3.2}),) * BLESSED_RUNS)
+        occasion = Occasion(
+            measured_at=NOW, runs=(BlessedRun(values={Metric.STEP_MS: 3.2}),) * BLESSED_RUNS
+        )
         self._blessed = Baseline(
             workload="gpu_bound",
             digest="d",
@@ -247,7 +298,9 @@ def only(folder: Path, loop: str = "gpu_bound") -> RecordedLoop:
     return found
 
 
-def test_gates_are_made_until_the_time_is_up_and_kept_after_each(made: Made, tmp_path: Path) -> None:
+def test_gates_are_made_until_the_time_is_up_and_kept_after_each(
+    made: Made, tmp_path: Path
+) -> None:
     collect(tmp_path, ["gpu_bound"], seconds=90 + 7 * 30 + 20, slot=0)
     assert made.asked == [f"--perfgate-runs={BLESSED_RUNS}", "", "", STEP_BY_DUET, *[""] * 4]
     found = only(tmp_path)
@@ -259,16 +312,24 @@ def test_gates_are_made_until_the_time_is_up_and_kept_after_each(made: Made, tmp
     assert made.now_s <= 1000 + 90 + 7 * 30 + 20
 
 
-def test_where_the_screen_would_end_it_by_another_clock_a_gate_is_a_duet_alone(made: Made, tmp_path: Path) -> None:
+def test_where_the_screen_would_end_it_by_another_clock_a_gate_is_a_duet_alone(
+    made: Made, tmp_path: Path
+) -> None:
     collect(tmp_path, ["gpu_bound"], seconds=1e6, slot=0)
     gates = only(tmp_path).gates
     assert {gate.slowdown for gate in gates if gate.against} == {0.02}
-    assert {asked for asked, gate in zip(made.asked[1:], gates, strict=True) if gate.against} == {STEP_BY_DUET}
+    assert {asked for asked, gate in zip(made.asked[1:], gates, strict=True) if gate.against} == {
+        STEP_BY_DUET
+    }
     assert all(gate.against for gate in gates if gate.slowdown == 0.02)
-    assert {gate.slowdown: gate.budgets for gate in gates if gate.budgets} == {0.02: {Metric.KERNEL_MS: 0.1}}
+    assert {gate.slowdown: gate.budgets for gate in gates if gate.budgets} == {
+        0.02: {Metric.KERNEL_MS: 0.1}
+    }
 
 
-def test_a_second_invocation_goes_on_with_the_baseline_and_the_part(made: Made, tmp_path: Path) -> None:
+def test_a_second_invocation_goes_on_with_the_baseline_and_the_part(
+    made: Made, tmp_path: Path
+) -> None:
     collect(tmp_path, ["gpu_bound"], seconds=160, slot=0)
     collect(tmp_path, ["gpu_bound"], seconds=70, slot=0)
     assert [asked for asked in made.asked if "runs" in asked] == [f"--perfgate-runs={BLESSED_RUNS}"]
@@ -276,13 +337,17 @@ def test_a_second_invocation_goes_on_with_the_baseline_and_the_part(made: Made, 
 
 
 @pytest.mark.parametrize("fact", ["boot", "GPU id", "perfgate", "cores"])
-def test_on_another_machine_or_with_other_code_a_baseline_is_made_anew(made: Made, tmp_path: Path, fact: str) -> None:
+def test_on_another_machine_or_with_other_code_a_baseline_is_made_anew(
+    made: Made, tmp_path: Path, fact: str
+) -> None:
     collect(tmp_path, ["gpu_bound"], seconds=160, slot=0)
     made.facts = {**made.facts, fact: "y"}
     collect(tmp_path, ["gpu_bound"], seconds=160, slot=0)
     parts = parts_of(tmp_path, "gpu_bound")
     assert [len(part.gates) for part in parts.values()] == [2, 2]
-    assert [slowdown for part in parts.values() for slowdown in (gate.slowdown for gate in part.gates)] in (
+    assert [
+        slowdown for part in parts.values() for slowdown in (gate.slowdown for gate in part.gates)
+    ] in (
         [0, 0.01, 0.02, 0.03],
         [0.02, 0.03, 0, 0.01],
     )
@@ -303,7 +368,9 @@ def test_two_loops_on_one_gpu_are_made_evenly(made: Made, tmp_path: Path) -> Non
     assert sum(numbers) >= 8
 
 
-def test_work_on_the_cpu_is_planted_as_a_share_of_the_step_that_the_gate_judges(made: Made, tmp_path: Path) -> None:
+def test_work_on_the_cpu_is_planted_as_a_share_of_the_step_that_the_gate_judges(
+    made: Made, tmp_path: Path
+) -> None:
     made.interleaved = True
     collect(tmp_path, ["cpu_bound"], seconds=1000, slot=1)
     gates = only(tmp_path, "cpu_bound").gates
@@ -368,7 +435,11 @@ def test_a_folder_with_enough_gates_starts_nothing(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for loop in collecting.KINDS:
-        gates = [recorded(slowdown, name=loop) for slowdown, number in WANTED.items() for _ in range(number)]
+        gates = [
+            recorded(slowdown, name=loop)
+            for slowdown, number in WANTED.items()
+            for _ in range(number)
+        ]
         save(of(part(*gates, name=loop)), tmp_path / f"{loop}-x.json")
     assert collect_on_all(tmp_path, seconds=10, loops=tuple(collecting.KINDS)) == 0
     assert capsys.readouterr().out == f"there are enough gates in {tmp_path}\n"
@@ -378,7 +449,12 @@ def elsewhere(lacking: Mapping[float, int]) -> RecordedLoop:
     """A part of another machine that lacks so many gates of what is wanted."""
     numbers = {slowdown: number - lacking.get(slowdown, 0) for slowdown, number in WANTED.items()}
     return part(
-        *(recorded(slowdown, took_s=1e6) for slowdown, number in numbers.items() for _ in range(number)), gpu="b"
+        *(
+            recorded(slowdown, took_s=1e6)
+            for slowdown, number in numbers.items()
+            for _ in range(number)
+        ),
+        gpu="b",
     )
 
 
@@ -399,10 +475,18 @@ def test_no_gate_begins_for_whose_runs_elsewhere_there_is_not_the_time(
     had = elsewhere({0.0: 1, 0.01: 1})
     # A run takes 2 s here: one of these gates 54.
     long = [
-        gate.model_copy(update={"candidate": gate.candidate * 9, "runs": 27}) if gate.slowdown == 0.01 else gate
+        gate.model_copy(update={"candidate": gate.candidate * 9, "runs": 27})
+        if gate.slowdown == 0.01
+        else gate
         for gate in had.gates
     ]
-    collect(tmp_path, ["gpu_bound"], seconds=90 + left_s, slot=1, had=[had.model_copy(update={"gates": tuple(long)})])
+    collect(
+        tmp_path,
+        ["gpu_bound"],
+        seconds=90 + left_s,
+        slot=1,
+        had=[had.model_copy(update={"gates": tuple(long)})],
+    )
     assert next(gate.slowdown for gate in only(tmp_path).gates) == first
 
 
@@ -432,15 +516,22 @@ def test_all_tells_what_a_recording_lacks_and_hands_it_on(
     assert capsys.readouterr().out.startswith("gpu_bound: to be made are 3 unchanged, 1 at +2%\n")
     save(of(elsewhere({})), record)
     assert main(["all", str(tmp_path / "made"), "--have", str(record), "--only", "gpu_bound"]) == 0
-    assert capsys.readouterr().out == f"there are enough gates in {tmp_path / 'made'} and {record}\n"
+    assert (
+        capsys.readouterr().out == f"there are enough gates in {tmp_path / 'made'} and {record}\n"
+    )
 
 
 # Many files, one recording
 
 
 def test_parts_of_one_machine_are_merged_with_their_baselines() -> None:
-    merged = merge([of(part(recorded(), name="cpu_bound")), of(part(recorded(), recorded(0.01), gpu="b"))])
-    assert [(loop.name, len(loop.gates)) for loop in merged.loops] == [("gpu_bound", 2), ("cpu_bound", 1)]
+    merged = merge(
+        [of(part(recorded(), name="cpu_bound")), of(part(recorded(), recorded(0.01), gpu="b"))]
+    )
+    assert [(loop.name, len(loop.gates)) for loop in merged.loops] == [
+        ("gpu_bound", 2),
+        ("cpu_bound", 1),
+    ]
     assert merged.machine == {"GPU": "NVIDIA H200", "driver": "580"}
     assert merged.remarks == ("Measured on 2 GPUs of 1 machine, 2 baselines.",)
 
@@ -490,7 +581,10 @@ def test_merging_loses_nothing_of_the_recording_that_it_writes(tmp_path: Path) -
 
 @pytest.mark.parametrize(
     ("content", "complaint"),
-    [(None, "it cannot be read (No such file or directory)."), ("{", "it is no recording of gates (")],
+    [
+        (None, "it cannot be read (No such file or directory)."),
+        ("{", "it is no recording of gates ("),
+    ],
 )
 def test_what_is_no_recording_is_told_and_nothing_is_written(
     tmp_path: Path, content: str | None, complaint: str
@@ -504,9 +598,12 @@ def test_what_is_no_recording_is_told_and_nothing_is_written(
 
 
 @pytest.mark.parametrize(
-    "words", [["gpu_bound"], ["elsewhere", "folder"], ["gpu_bound", "all", "folder"], ["merge", "out.json"]]
+    "words",
+    [["gpu_bound"], ["elsewhere", "folder"], ["gpu_bound", "all", "folder"], ["merge", "out.json"]],
 )
-def test_what_cannot_be_meant_is_refused(words: Sequence[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_cannot_be_meant_is_refused(
+    words: Sequence[str], capsys: pytest.CaptureFixture[str]
+) -> None:
     with pytest.raises(SystemExit) as refused:
         main(words)
     assert refused.value.code == 2

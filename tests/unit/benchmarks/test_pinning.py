@@ -34,7 +34,10 @@ def test_modes_take_turns_and_each_begins_with_either_side_as_often() -> None:
 
 
 def test_a_line_a_mode_tells_time_spread_and_mean() -> None:
-    early = [pair(EARLY, difference, wall_s=20 + index) for index, difference in enumerate((-1.0, 1.0, 0.0))]
+    early = [
+        pair(EARLY, difference, wall_s=20 + index)
+        for index, difference in enumerate((-1.0, 1.0, 0.0))
+    ]
     late = [pair(LATE, difference, wall_s=10) for difference in (-2.0, 2.5, 1.0)]
     assert summary([*early, *late]).splitlines()[2:] == [
         "| early | 3 | 21.0 (20.0 to 22.0) | 2.800 | 1.00 (0.58 to 4.42) | +0.00 ± 0.58 |",
@@ -83,7 +86,9 @@ def test_a_second_call_goes_on_with_the_pairs_of_the_first(
 
 def test_pairs_of_another_machine_are_not_gone_on_with(made: list[int], tmp_path: Path) -> None:
     out = tmp_path / "pinning.json"
-    out.write_text(json.dumps({"machine": {"gpus": []}, "pairs": [asdict(pair(EARLY, 1.0, wall_s=20))]}))
+    out.write_text(
+        json.dumps({"machine": {"gpus": []}, "pairs": [asdict(pair(EARLY, 1.0, wall_s=20))]})
+    )
     with pytest.raises(SystemExit, match="its pairs were made on another machine"):
         main(["--pairs", "3", "--out", str(out)])
     out.write_text("[]")

@@ -8,7 +8,9 @@ from statistics import median
 from typing import Any
 
 TOP = Path(__file__).parents[3]
-RESULTS: Any = json.loads((TOP / "benchmarks" / "decision" / "results.json").read_text(encoding="utf-8"))
+RESULTS: Any = json.loads(
+    (TOP / "benchmarks" / "decision" / "results.json").read_text(encoding="utf-8")
+)
 README = (TOP / "README.md").read_text(encoding="utf-8")
 LOOPS = ("gpu_bound", "cpu_bound")
 NUMBERS = {8: "eight", 9: "nine"}
@@ -22,7 +24,9 @@ def share(cell: dict[str, Any]) -> float:
 
 def rows_behind(text: str, page: str = README) -> list[list[str]]:
     table = page.partition(text)[2].partition("\n|---")[2].partition("\n\n")[0]
-    return [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines()[1:]]
+    return [
+        [cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines()[1:]
+    ]
 
 
 def test_the_simulated_table() -> None:
@@ -40,12 +44,21 @@ def test_the_simulated_table() -> None:
         made = sum(int(number) * gates for number, gates in unchanged["processes"].items())
         assert float(processes) == round(made / unchanged["gates"], 1)
         shares = [alarms, *found.split(" / ")]
-        for share_told, change in zip(shares, ("unchanged", *(f"gap_ms +{loss} %" for loss in (2, 3, 5))), strict=True):
+        for share_told, change in zip(
+            shares, ("unchanged", *(f"gap_ms +{loss} %" for loss in (2, 3, 5))), strict=True
+        ):
             figure, exact = share_told.removesuffix(" %"), share(cells[population, change])
             assert (float(figure) in (0, 100)) == (exact in (0, 100))
             assert abs(float(figure) - exact) <= 0.5 / 10 ** len(figure.partition(".")[2]) + 1e-9
-    gates = {cell["change"] == "unchanged": cell["gates"] for cell in cells.values() if cell["change"] in CHANGES}
-    assert f"Simulated, {gates[True]} gates of unchanged code a row and {gates[False]} of slower code" in README
+    gates = {
+        cell["change"] == "unchanged": cell["gates"]
+        for cell in cells.values()
+        if cell["change"] in CHANGES
+    }
+    assert (
+        f"Simulated, {gates[True]} gates of unchanged code a row and {gates[False]} of slower code"
+        in README
+    )
 
 
 def test_the_goals_are_those_of_the_committed_results() -> None:
@@ -53,7 +66,9 @@ def test_the_goals_are_those_of_the_committed_results() -> None:
     table = results.partition("|  | goal |")[2].partition("\n\n")[0]
     assert table.count("\n") > 20
     page = (TOP / "docs" / "how-it-decides.md").read_text(encoding="utf-8")
-    assert table in page, "the goals' table of docs/how-it-decides.md is that of benchmarks/decision/RESULTS.md"
+    assert table in page, (
+        "the goals' table of docs/how-it-decides.md is that of benchmarks/decision/RESULTS.md"
+    )
 
 
 def test_the_table_of_real_gates() -> None:
@@ -77,7 +92,9 @@ def test_how_far_runs_in_a_row_lie_apart() -> None:
     def apart(values: list[float]) -> float:
         return 100 * (max(values) - min(values)) / median(values)
 
-    recorded = json.loads((TOP / "benchmarks" / "decision" / "h200.json").read_text(encoding="utf-8"))["loops"]
+    recorded = json.loads(
+        (TOP / "benchmarks" / "decision" / "h200.json").read_text(encoding="utf-8")
+    )["loops"]
     loops = [[loop["baseline"] for loop in recorded if loop["name"] == name] for name in LOOPS]
     page = (TOP / ".github" / "docs" / "numbers.md").read_text(encoding="utf-8")
     rows = rows_behind("| loop | runs |", page)[1:]
@@ -86,6 +103,8 @@ def test_how_far_runs_in_a_row_lie_apart() -> None:
         assert {len(baseline) for baseline in baselines} == {int(runs)}
         for metric, column in zip(("step_ms", "kernel_ms"), columns, strict=True):
             found = [apart([run["values"][metric] for run in baseline]) for baseline in baselines]
-            for told, exact in zip(column.removesuffix(" %").split(" to "), (min(found), max(found)), strict=True):
+            for told, exact in zip(
+                column.removesuffix(" %").split(" to "), (min(found), max(found)), strict=True
+            ):
                 digits = len(told.partition(".")[2])
                 assert abs(float(told) - exact) <= 0.5 / 10**digits + 1e-9

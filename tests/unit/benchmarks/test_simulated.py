@@ -42,7 +42,11 @@ GATES = 300
 
 def gates(population: str, change: Change = UNCHANGED, scenario: Scenario | None = None) -> Cell:
     how = scenario or Scenario()
-    return cell(Scenario(gate=how.gate, change=change, blessed_runs=how.blessed_runs), BY_NAME[population], gates=GATES)
+    return cell(
+        Scenario(gate=how.gate, change=change, blessed_runs=how.blessed_runs),
+        BY_NAME[population],
+        gates=GATES,
+    )
 
 
 def world(population: str, change: Change = UNCHANGED) -> World:
@@ -51,14 +55,18 @@ def world(population: str, change: Change = UNCHANGED) -> World:
 
 def spread(values: Values, metric: Metric) -> float:
     """Of runs of one gate, as a share of a step."""
-    return float(np.sqrt(np.var(values[metric], axis=-1, ddof=1).mean()) / np.mean(values[Metric.STEP_MS]))
+    return float(
+        np.sqrt(np.var(values[metric], axis=-1, ddof=1).mean()) / np.mean(values[Metric.STEP_MS])
+    )
 
 
 # What is drawn
 
 
 @pytest.mark.behaviour
-@pytest.mark.parametrize("population", ["0.5/0.5", "kernels vary", "launch-bound 3/1", "two modes, 10-60 %"])
+@pytest.mark.parametrize(
+    "population", ["0.5/0.5", "kernels vary", "launch-bound 3/1", "two modes, 10-60 %"]
+)
 def test_a_step_is_the_sum_of_its_parts(population: str) -> None:
     of = BY_NAME[population].profile
     runs = world(population, IDLE[0]).alone(10)
@@ -67,7 +75,9 @@ def test_a_step_is_the_sum_of_its_parts(population: str) -> None:
 
 
 @pytest.mark.behaviour
-@pytest.mark.parametrize(("population", "sd"), [("0.5/0.5", 0.005), ("2/0.5", 0.02), ("launch-bound 3/1", 0.03)])
+@pytest.mark.parametrize(
+    ("population", "sd"), [("0.5/0.5", 0.005), ("2/0.5", 0.02), ("launch-bound 3/1", 0.03)]
+)
 def test_runs_of_one_occasion_differ_as_their_population_says(population: str, sd: float) -> None:
     assert spread(world(population).blessed, Metric.STEP_MS) == pytest.approx(sd, rel=0.1)
     assert spread(world("noisier host").alone(10), Metric.STEP_MS) == pytest.approx(0.03, rel=0.1)
@@ -84,9 +94,15 @@ def test_blocks_share_what_processes_do_not() -> None:
 @pytest.mark.behaviour
 @pytest.mark.parametrize(
     ("change", "metric", "longer"),
-    [(IDLE[1], Metric.GAP_MS, 0.3), (KERNEL[1], Metric.KERNEL_MS, 0.16), (COPY, Metric.H2D_MS, 0.2)],
+    [
+        (IDLE[1], Metric.GAP_MS, 0.3),
+        (KERNEL[1], Metric.KERNEL_MS, 0.16),
+        (COPY, Metric.H2D_MS, 0.2),
+    ],
 )
-def test_a_loss_is_the_candidates_alone_and_one_of_the_step(change: Change, metric: Metric, longer: float) -> None:
+def test_a_loss_is_the_candidates_alone_and_one_of_the_step(
+    change: Change, metric: Metric, longer: float
+) -> None:
     before, after = (world("0.3/0.2", one) for one in (UNCHANGED, change))
     assert before.blessed[Metric.STEP_MS] == pytest.approx(after.blessed[Metric.STEP_MS])
     for of in (metric, Metric.STEP_MS):
@@ -100,7 +116,9 @@ def test_a_loss_is_the_candidates_alone_and_one_of_the_step(change: Change, metr
 def test_a_slower_machine_is_slower_for_both_sides_but_was_not_when_it_was_blessed() -> None:
     before, after = (world("0.3/0.2", one) for one in (UNCHANGED, SLOWER_MACHINE))
     assert before.blessed[Metric.STEP_MS] == pytest.approx(after.blessed[Metric.STEP_MS])
-    for then, now in zip(before.pairs(after=0, in_blocks=False), after.pairs(after=0, in_blocks=False), strict=True):
+    for then, now in zip(
+        before.pairs(after=0, in_blocks=False), after.pairs(after=0, in_blocks=False), strict=True
+    ):
         assert now[Metric.KERNEL_MS] == pytest.approx(1.03 * then[Metric.KERNEL_MS])
 
 
@@ -154,14 +172,25 @@ def test_the_same_gates_come_to_the_same_twice() -> None:
     assert gates("5 % outliers", IDLE[0]) == gates("5 % outliers", IDLE[0])
 
 
-def judged(plan: Plan, before: Values, after: Values, alone: Values | None, stored: Values) -> tuple[int, int]:
+def judged(
+    plan: Plan, before: Values, after: Values, alone: Values | None, stored: Values
+) -> tuple[int, int]:
     """What a real gate makes of one simulated one, look by look, and on how many runs or pairs."""
     baseline = blessed({metric: list(values[0]) for metric, values in stored.items()})
-    screened = () if alone is None else measured({metric: list(values[0]) for metric, values in alone.items()})
-    most, runs = min(plan.most_runs, (MAX_RUNS - 5 - plan.alone_runs) // (2 if plan.is_duet else 1)), 0
+    screened = (
+        ()
+        if alone is None
+        else measured({metric: list(values[0]) for metric, values in alone.items()})
+    )
+    most, runs = (
+        min(plan.most_runs, (MAX_RUNS - 5 - plan.alone_runs) // (2 if plan.is_duet else 1)),
+        0,
+    )
     while True:
         runs = plan.next_look(runs, max_runs=most)
-        terms = Terms(plan=plan, max_runs=most, stored=baseline if plan.is_duet else None, screened=screened)
+        terms = Terms(
+            plan=plan, max_runs=most, stored=baseline if plan.is_duet else None, screened=screened
+        )
         there = {metric: list(values[0, :runs]) for metric, values in before.items()}
         here = measured({metric: list(values[0, :runs]) for metric, values in after.items()})
         found = judge(blessed(there) if plan.is_duet else baseline, here, terms)
@@ -183,7 +212,9 @@ def judged(plan: Plan, before: Values, after: Values, alone: Values | None, stor
     ],
     ids=str,
 )
-def test_many_gates_at_once_are_judged_as_one_real_gate_is(plan: Plan, population: str, change: Change) -> None:
+def test_many_gates_at_once_are_judged_as_one_real_gate_is(
+    plan: Plan, population: str, change: Change
+) -> None:
     many = 40
     drawn = World(population=BY_NAME[population], gates=many, change=change)
     before, after, alone = drawn.blessed, drawn.alone(10), None
@@ -197,7 +228,13 @@ def test_many_gates_at_once_are_judged_as_one_real_gate_is(plan: Plan, populatio
         return {metric: of_metric[[gate]] for metric, of_metric in values.items()}
 
     one_by_one = [
-        judged(plan, of(gate, before), of(gate, after), alone and of(gate, alone), of(gate, drawn.blessed))
+        judged(
+            plan,
+            of(gate, before),
+            of(gate, after),
+            alone and of(gate, alone),
+            of(gate, drawn.blessed),
+        )
         for gate in range(many)
     ]
     assert list(zip(outcomes.tolist(), runs.tolist(), strict=True)) == one_by_one

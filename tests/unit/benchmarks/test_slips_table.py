@@ -10,18 +10,44 @@ import pytest
 
 from benchmarks.slips.__main__ import load, main
 
-BEFORE = {"ranges": [{"name": "log", "count": 1.0, "cpu_ms": 1.0, "values": {"syncs": 0.0, "kernel_ms": 1.0}}]}
-NOW = {"ranges": [{"name": "log", "count": 1.0, "cpu_ms": 2.0, "values": {"syncs": 1.0, "kernel_ms": 1.123456789}}]}
+BEFORE = {
+    "ranges": [
+        {"name": "log", "count": 1.0, "cpu_ms": 1.0, "values": {"syncs": 0.0, "kernel_ms": 1.0}}
+    ]
+}
+NOW = {
+    "ranges": [
+        {
+            "name": "log",
+            "count": 1.0,
+            "cpu_ms": 2.0,
+            "values": {"syncs": 1.0, "kernel_ms": 1.123456789},
+        }
+    ]
+}
 ROWS = [
     {"metric": "kernel_ms", "outcome": "REGRESSED", "baseline": 1.0, "now": 1.123456789},
     {"metric": "syncs", "outcome": "REGRESSED", "baseline": 0.0, "now": 1.0},
 ]
 
-MACHINE = {"gpus": [{"name": "NVIDIA L4", "uuid": "GPU-1"}], "driver": "580.1", "torch": "2.11.0", "nsys": "2025.3.1"}
+MACHINE = {
+    "gpus": [{"name": "NVIDIA L4", "uuid": "GPU-1"}],
+    "driver": "580.1",
+    "torch": "2.11.0",
+    "nsys": "2025.3.1",
+}
 
 
 def told(slip: str, **changes: object) -> dict[str, Any]:
-    return {"slip": slip, "loop": "eager", "before": BEFORE, "now": NOW, "metrics": ROWS, "wall_s": 3.0, **changes}
+    return {
+        "slip": slip,
+        "loop": "eager",
+        "before": BEFORE,
+        "now": NOW,
+        "metrics": ROWS,
+        "wall_s": 3.0,
+        **changes,
+    }
 
 
 def recorded(folder: Path, *gates: dict[str, Any]) -> Path:
@@ -34,7 +60,10 @@ def recorded(folder: Path, *gates: dict[str, Any]) -> Path:
 def test_gates_of_slips_are_kept_and_newer_ones_take_the_place_of_older(tmp_path: Path) -> None:
     recorded(tmp_path, told("none"), told("item"), told("cpu", now={}), told("print"))
     record = recorded(tmp_path, told("item", loop="mixed"))
-    assert [(gate.slip, gate.loop) for gate in load(record)] == [("item", "mixed"), ("print", "eager")]
+    assert [(gate.slip, gate.loop) for gate in load(record)] == [
+        ("item", "mixed"),
+        ("print", "eager"),
+    ]
     assert load(record)[0].metrics[0].now == 1.1234568
 
 
@@ -43,7 +72,9 @@ def test_the_table_shows_what_regressed_and_what_the_explanation_says_first(tmp_
     assert main(["table", str(record), "--out", str(tmp_path / "RESULTS.md")]) == 0
     lines = (tmp_path / "RESULTS.md").read_text().splitlines()
     assert "## NVIDIA L4, driver 580.1, torch 2.11.0, nsys 2025.3.1" in lines
-    assert lines[-1] == "| eager | item | kernel_ms +12.3%, syncs 0 -> 1 | syncs: +1: +1 under log |"
+    assert (
+        lines[-1] == "| eager | item | kernel_ms +12.3%, syncs 0 -> 1 | syncs: +1: +1 under log |"
+    )
 
 
 def test_clocks_that_are_judged_as_shares_of_a_step_are_shown_so(tmp_path: Path) -> None:

@@ -38,11 +38,21 @@ H200 = records.machine()
 
 def document(outcome: Outcome = Outcome.PASSED) -> GateDocument:
     rows = (
-        MetricVerdict(metric=Metric.STEP_MS, outcome=Outcome.PASSED, baseline=3.0, now=3.003, change=0.00123456),
+        MetricVerdict(
+            metric=Metric.STEP_MS,
+            outcome=Outcome.PASSED,
+            baseline=3.0,
+            now=3.003,
+            change=0.00123456,
+        ),
         MetricVerdict(metric=Metric.GAP_MS, outcome=None, now=0.1),
-        MetricVerdict(metric=Metric.SYNCS, outcome=Outcome.PASSED, baseline=1.0, now=1.0, change=0.0),
+        MetricVerdict(
+            metric=Metric.SYNCS, outcome=Outcome.PASSED, baseline=1.0, now=1.0, change=0.0
+        ),
     )
-    verdict = Verdict(workload="mlp", outcome=outcome, reason="why.", metrics=rows, runs=3, stage=Stage.SCREEN)
+    verdict = Verdict(
+        workload="mlp", outcome=outcome, reason="why.", metrics=rows, runs=3, stage=Stage.SCREEN
+    )
     run = DocumentRun(started_at=NOW, wall_s=9.0, values={Metric.STEP_MS: 3.0})
     return GateDocument(
         perfgate="0.1.0",
@@ -71,7 +81,12 @@ class Maker:
 
     def take(self, gates: int, *, seconds: float = 1e9, commit: str = "c0ffee") -> bool:
         series = Series(
-            path=self.path, machine=H200, commit=commit, make=self, say=self.said.append, clock=lambda: self.now
+            path=self.path,
+            machine=H200,
+            commit=commit,
+            make=self,
+            say=self.said.append,
+            clock=lambda: self.now,
         )
         return series.take(gates, seconds=seconds)
 
@@ -152,7 +167,9 @@ def test_a_gate_without_workloads_has_not_passed() -> None:
     assert not UnchangedGate(at=NOW, machine=H200, exit_status=0).has_passed
 
 
-def test_a_gate_is_a_users_and_its_document_is_read(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_gate_is_a_users_and_its_document_is_read(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     commands: list[Sequence[str]] = []
 
     def run(command: Sequence[str], *, cwd: Path, check: bool) -> SimpleNamespace:
@@ -212,7 +229,9 @@ def test_shards_are_gated_at_once_on_a_gpu_and_cores_each_and_merged(
 def test_a_gate_in_shards_stands_for_none_of_one_gpu(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    two = H200.model_copy(update={"gpus": (H200.gpus[0], H200.gpus[0].model_copy(update={"uuid": "GPU-1"}))})
+    two = H200.model_copy(
+        update={"gpus": (H200.gpus[0], H200.gpus[0].model_copy(update={"uuid": "GPU-1"}))}
+    )
     machines = [H200, two, two]
     monkeypatch.setattr(door, "read_machine", lambda *_, **__: machines.pop(0))
     monkeypatch.setattr(door, "find_nsys", lambda *_: SimpleNamespace(version="2025.3.1"))
@@ -221,7 +240,14 @@ def test_a_gate_in_shards_stands_for_none_of_one_gpu(
     ended = Ended(exit_status=0, documents=(document(), document()))
     monkeypatch.setattr(door, "gate_in_shards", lambda *_: ended)
     project(tmp_path, two.slug)
-    words = ["run", str(tmp_path / "record.json"), "--gates", "1", "--project", str(project(tmp_path))]
+    words = [
+        "run",
+        str(tmp_path / "record.json"),
+        "--gates",
+        "1",
+        "--project",
+        str(project(tmp_path)),
+    ]
     with pytest.raises(SystemExit):
         main([*words, "--shards"])
     assert "--shards: 1 GPUs are visible, and shards are for several" in capsys.readouterr().err
@@ -248,12 +274,21 @@ def test_the_door_writes_the_table_and_tells_what_is_missing(
         load(maker.path)
 
 
-def test_run_exits_1_where_gates_are_missing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_run_exits_1_where_gates_are_missing(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setattr(door, "read_machine", lambda *_, **__: H200)
     monkeypatch.setattr(door, "find_nsys", lambda *_: SimpleNamespace(version="2025.3.1"))
     monkeypatch.setattr(door, "read_commit", lambda _: None)
     monkeypatch.setattr(door, "gate", lambda *_: Ended(exit_status=0, documents=(document(),)))
-    words = ["run", str(tmp_path / "record.json"), "--gates", "2", "--project", str(project(tmp_path))]
+    words = [
+        "run",
+        str(tmp_path / "record.json"),
+        "--gates",
+        "2",
+        "--project",
+        str(project(tmp_path)),
+    ]
     assert main([*words, "--seconds", "1"]) == 1
     assert main(words) == 0
     assert [one.commit for one in load(tmp_path / "record.json").gates] == [None, None]
@@ -262,11 +297,15 @@ def test_run_exits_1_where_gates_are_missing(monkeypatch: pytest.MonkeyPatch, tm
 def test_the_committed_table_is_what_the_record_says() -> None:
     folder = Path(door.__file__).parent
     told = (folder / "RESULTS.md").read_text(encoding="utf-8")
-    assert told == markdown([load(folder / "h200.json"), load(folder / "h100.json")]), "table h200.json h100.json"
+    assert told == markdown([load(folder / "h200.json"), load(folder / "h100.json")]), (
+        "table h200.json h100.json"
+    )
     assert "-0.00 %" not in told
 
 
-def test_gates_of_some_workloads_stand_for_none_of_all(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_gates_of_some_workloads_stand_for_none_of_all(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setattr(door, "read_machine", lambda *_, **__: H200)
     monkeypatch.setattr(door, "find_nsys", lambda *_: SimpleNamespace(version="2025.3.1"))
     monkeypatch.setattr(door, "read_commit", lambda _: None)
@@ -277,7 +316,14 @@ def test_gates_of_some_workloads_stand_for_none_of_all(monkeypatch: pytest.Monke
         return Ended(exit_status=0, documents=(document(),))
 
     monkeypatch.setattr(door, "gate", gate_of)
-    words = ["run", str(tmp_path / "record.json"), "--gates", "1", "--project", str(project(tmp_path))]
+    words = [
+        "run",
+        str(tmp_path / "record.json"),
+        "--gates",
+        "1",
+        "--project",
+        str(project(tmp_path)),
+    ]
     assert main([*words, "--only", "workloads/mlp.py", "--guess", "300", "--seconds", "299"]) == 1
     assert main([*words, "--only", "workloads/mlp.py", "--guess", "300", "--seconds", "301"]) == 0
     assert main(words) == 0
@@ -292,8 +338,12 @@ def test_gates_of_some_workloads_stand_for_none_of_all(monkeypatch: pytest.Monke
 def test_a_record_that_would_change_the_project_is_refused(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(door, "read_commit", lambda _: SimpleNamespace(sha="c0ffee" * 7, dirty=False))
-    monkeypatch.setattr(door, "ignored", lambda _, paths: {path for path in paths if path.startswith("kept/")})
+    monkeypatch.setattr(
+        door, "read_commit", lambda _: SimpleNamespace(sha="c0ffee" * 7, dirty=False)
+    )
+    monkeypatch.setattr(
+        door, "ignored", lambda _, paths: {path for path in paths if path.startswith("kept/")}
+    )
     monkeypatch.setattr(door, "read_machine", lambda *_, **__: H200)
     monkeypatch.setattr(door, "find_nsys", lambda *_: SimpleNamespace(version="2025.3.1"))
     monkeypatch.setattr(door, "gate", lambda *_: Ended(exit_status=0, documents=(document(),)))
@@ -301,7 +351,9 @@ def test_a_record_that_would_change_the_project_is_refused(
     with pytest.raises(SystemExit) as left:
         main(["run", str(tmp_path / "record.json"), *words])
     assert left.value.code == 2
-    assert "a record in the project is a change of it; write it elsewhere" in capsys.readouterr().err
+    assert (
+        "a record in the project is a change of it; write it elsewhere" in capsys.readouterr().err
+    )
     (tmp_path / "kept").mkdir()
     assert main(["run", str(tmp_path / "kept" / "record.json"), *words]) == 0
     assert [one.commit for one in load(tmp_path / "kept" / "record.json").gates] == ["c0ffeec0ffee"]
@@ -310,7 +362,9 @@ def test_a_record_that_would_change_the_project_is_refused(
 def test_no_gate_is_begun_that_could_not_tell(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    h100 = H200.model_copy(update={"gpus": (H200.gpus[0].model_copy(update={"name": "NVIDIA H100 80GB HBM3"}),)})
+    h100 = H200.model_copy(
+        update={"gpus": (H200.gpus[0].model_copy(update={"name": "NVIDIA H100 80GB HBM3"}),)}
+    )
     machines = [h100, H200]
     monkeypatch.setattr(door, "read_commit", lambda _: None)
     monkeypatch.setattr(door, "read_machine", lambda *_, **__: machines.pop(0))
@@ -322,9 +376,14 @@ def test_no_gate_is_begun_that_could_not_tell(
         main(words)
     told = "no baseline is of NVIDIA H100 80GB HBM3 (there are: nvidia-h200); run it where they were blessed"
     assert told in capsys.readouterr().err
-    monkeypatch.setattr(door, "read_commit", lambda _: SimpleNamespace(sha="c0ffee" * 7, dirty=True))
+    monkeypatch.setattr(
+        door, "read_commit", lambda _: SimpleNamespace(sha="c0ffee" * 7, dirty=True)
+    )
     monkeypatch.setattr(door, "changes", lambda _, **__: ("a.py", "b.py", "c.py", "d.py"))
     with pytest.raises(SystemExit, match="2"):
         main(words)
-    assert "it has changes that no commit holds (a.py, b.py, c.py); commit or ignore them" in capsys.readouterr().err
+    assert (
+        "it has changes that no commit holds (a.py, b.py, c.py); commit or ignore them"
+        in capsys.readouterr().err
+    )
     assert not (tmp_path / "record.json").exists()

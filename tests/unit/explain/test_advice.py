@@ -39,7 +39,9 @@ def under(
     return RangeSample(name=name, count=1, cpu_ms=cpu_ms, values=values)
 
 
-def of(*ranges: RangeSample, copies: tuple[CopySample, ...] = (), syncs: tuple[SyncSample, ...] = ()) -> Breakdown:
+def of(
+    *ranges: RangeSample, copies: tuple[CopySample, ...] = (), syncs: tuple[SyncSample, ...] = ()
+) -> Breakdown:
     return Breakdown(ranges=ranges, copies=copies, syncs=syncs)
 
 
@@ -60,7 +62,9 @@ def test_a_gpu_that_copies_to_the_host_most_of_the_step_is_not_said_to_compute()
 
 
 LOADING = of(
-    under("get batch", gap=6.0, cpu_ms=6.5), under("forward", gap=0.5, launches=60), under("backward", launches=40)
+    under("get batch", gap=6.0, cpu_ms=6.5),
+    under("forward", gap=0.5, launches=60),
+    under("backward", launches=40),
 )
 
 
@@ -74,26 +78,43 @@ def test_a_gpu_that_idles_while_batches_are_made_is_input_bound() -> None:
     )
     (told,) = advise(values, LOADING)
     assert (told.topic, told.range) == (Topic.LOADER, "get batch")
-    assert told.evidence == "get batch takes 6.5 ms a step on the CPU, and the GPU idles for 6 ms of it"
+    assert (
+        told.evidence
+        == "get batch takes 6.5 ms a step on the CPU, and the GPU idles for 6 ms of it"
+    )
     assert told.usually.startswith("Worker processes (DataLoader(num_workers=...))")
 
 
 def usually(name: str, **values: float) -> str:
     """What usually helps against a range under which the GPU idles for 60 % of the step."""
-    held = {M.GAP_MS: 6.0, M.LAUNCHES: 0.0, **{Metric(metric): value for metric, value in values.items()}}
+    held = {
+        M.GAP_MS: 6.0,
+        M.LAUNCHES: 0.0,
+        **{Metric(metric): value for metric, value in values.items()},
+    }
     row = RangeSample(name=name, count=1, cpu_ms=6.5, values=held)
-    (told,) = advise({**STEP, M.KERNEL_MS: 3.4, M.GAP_MS: 6.0}, of(row, under("forward", launches=100)))
+    (told,) = advise(
+        {**STEP, M.KERNEL_MS: 3.4, M.GAP_MS: 6.0}, of(row, under("forward", launches=100))
+    )
     assert (told.topic, told.range) == (Topic.LOADER, name)
-    assert told.evidence == f"{name} takes 6.5 ms a step on the CPU, and the GPU idles for 6 ms of it"
+    assert (
+        told.evidence == f"{name} takes 6.5 ms a step on the CPU, and the GPU idles for 6 ms of it"
+    )
     return told.usually
 
 
-@pytest.mark.parametrize("name", ["data_load", "getNextBatch", "DataLoader.__next__", "read inputs", "prefetch #"])
+@pytest.mark.parametrize(
+    "name", ["data_load", "getNextBatch", "DataLoader.__next__", "read inputs", "prefetch #"]
+)
 def test_a_range_that_is_named_for_data_is_helped_by_worker_processes(name: str) -> None:
-    assert usually(name).startswith("Worker processes (DataLoader(num_workers=...)) make the next batches")
+    assert usually(name).startswith(
+        "Worker processes (DataLoader(num_workers=...)) make the next batches"
+    )
 
 
-@pytest.mark.parametrize("name", ["save checkpoint", "log batch", "tokenize", "validate", "upload metadata"])
+@pytest.mark.parametrize(
+    "name", ["save checkpoint", "log batch", "tokenize", "validate", "upload metadata"]
+)
 def test_a_range_that_launches_nothing_is_not_taken_for_one_that_makes_data(name: str) -> None:
     assert usually(name) == (
         "The GPU waits for work of the CPU there: what loads or makes data, worker processes "
@@ -110,12 +131,20 @@ def test_a_range_that_copies_to_the_gpu_makes_data_unless_it_is_named_for_keepin
 def test_a_range_that_the_gpu_does_not_wait_for_all_along_is_not_blamed_for_loading() -> None:
     # The GPU works through what was launched before for most of the 60 ms that the range takes.
     values = {**STEP, M.KERNEL_MS: 3.4, M.GAP_MS: 6.5}
-    assert topics(values, of(under("get batch", gap=6.0, cpu_ms=60.0), under("forward", gap=0.5, launches=100))) == []
+    assert (
+        topics(
+            values,
+            of(under("get batch", gap=6.0, cpu_ms=60.0), under("forward", gap=0.5, launches=100)),
+        )
+        == []
+    )
 
 
 def test_a_gpu_that_idles_between_launches_is_launch_bound() -> None:
     values = {**STEP, M.KERNEL_MS: 2.0, M.GAP_MS: 7.5, M.LAUNCHES: 500.0}
-    breakdown = of(under("forward", gap=3.0, launches=200), under("backward", gap=4.5, launches=300))
+    breakdown = of(
+        under("forward", gap=3.0, launches=200), under("backward", gap=4.5, launches=300)
+    )
     found = classify(values, breakdown)
     assert found is not None
     assert found.bound is Bound.LAUNCH
@@ -125,9 +154,17 @@ def test_a_gpu_that_idles_between_launches_is_launch_bound() -> None:
     assert topics(values, breakdown) == [Topic.LAUNCHES]
 
 
-def is_launch_bound(gap: float, launches: float, *, name: str = "forward", graphs: float = 0.0) -> bool:
+def is_launch_bound(
+    gap: float, launches: float, *, name: str = "forward", graphs: float = 0.0
+) -> bool:
     """Whether a loop of 10 ms whose GPU idles for `gap` ms under its one range is called launch-bound."""
-    values = {**STEP, M.KERNEL_MS: 10 - gap, M.GAP_MS: gap, M.LAUNCHES: launches, M.GRAPH_LAUNCHES: graphs}
+    values = {
+        **STEP,
+        M.KERNEL_MS: 10 - gap,
+        M.GAP_MS: gap,
+        M.LAUNCHES: launches,
+        M.GRAPH_LAUNCHES: graphs,
+    }
     found = classify(values, of(under(name, gap=gap, launches=launches, graphs=graphs)))
     return found is not None and found.bound is Bound.LAUNCH
 
@@ -180,18 +217,25 @@ def test_what_the_cpu_launches_is_counted_and_no_graph_is_taken_for_a_kernel(
     assert found is not None
     assert found.evidence == f"the GPU idles for 60 % of the step while the CPU launches: {told}"
     (advice,) = advise(values, breakdown)
-    assert advice.usually.startswith("What is launched outside the CUDA graphs" if graphs else "CUDA graphs or torch")
+    assert advice.usually.startswith(
+        "What is launched outside the CUDA graphs" if graphs else "CUDA graphs or torch"
+    )
 
 
 def test_graphs_that_only_some_steps_launch_are_none_of_the_kernels_either() -> None:
     values = {**STEP, M.KERNEL_MS: 6.0, M.GAP_MS: 4.0, M.GRAPH_LAUNCHES: 0.0}
     found = classify(values, of(under("forward", gap=4.0, launches=100, graphs=0.25)))
     assert found is not None
-    assert found.evidence.endswith("100 kernels and 0.25 CUDA graphs a step, a launch every 99.8 us")
+    assert found.evidence.endswith(
+        "100 kernels and 0.25 CUDA graphs a step, a launch every 99.8 us"
+    )
 
 
 def test_the_length_of_kernels_is_not_told_where_nccls_are_among_those_launched() -> None:
-    found = classify({**STEP, M.KERNEL_MS: 2.0, M.NCCL_MS: 1.5, M.GAP_MS: 5.0}, of(under("f", gap=5.0, launches=100)))
+    found = classify(
+        {**STEP, M.KERNEL_MS: 2.0, M.NCCL_MS: 1.5, M.GAP_MS: 5.0},
+        of(under("f", gap=5.0, launches=100)),
+    )
     assert found is not None
     assert found.evidence.endswith("the CPU launches: 100 kernels, one every 100 us")
 
@@ -200,12 +244,17 @@ def test_all_ranges_that_matter_are_named_with_their_share() -> None:
     def evidence(*gaps: tuple[str, float]) -> str:
         whole = sum(gap for _, gap in gaps)
         rows = [under(name, gap=gap) for name, gap in gaps]
-        found = classify({**STEP, M.KERNEL_MS: 2.0, M.GAP_MS: whole}, of(*rows, under("forward", launches=100)))
+        found = classify(
+            {**STEP, M.KERNEL_MS: 2.0, M.GAP_MS: whole}, of(*rows, under("forward", launches=100))
+        )
         assert found is not None
         return found.evidence.partition(", ")[2]
 
     thirds = [("fetch", 2.0), ("decode", 2.0), ("collate", 2.0)]
-    assert evidence(*thirds) == "100 % of that under fetch, decode and collate, which launch next to nothing"
+    assert (
+        evidence(*thirds)
+        == "100 % of that under fetch, decode and collate, which launch next to nothing"
+    )
     small = "98.4 % of that under fetch, decode and collate, which launch next to nothing"
     assert evidence(*thirds, ("seed", 0.1)) == small
     many = "100 % of that under fetch, decode, collate and 2 other ranges, which launch next to nothing"
@@ -216,13 +265,20 @@ def test_all_ranges_that_matter_are_named_with_their_share() -> None:
 
 def test_a_range_that_was_open_before_the_steps_is_not_said_to_take_no_time() -> None:
     values = {**STEP, M.KERNEL_MS: 3.4, M.GAP_MS: 6.0}
-    assert topics(values, of(under("epoch", gap=6.0, cpu_ms=0.0), under("forward", launches=100))) == []
+    assert (
+        topics(values, of(under("epoch", gap=6.0, cpu_ms=0.0), under("forward", launches=100)))
+        == []
+    )
 
 
 def test_the_gpu_does_not_idle_for_longer_than_the_range_that_it_idles_under_takes() -> None:
     # Idle time is of a step of median length, the time on the CPU a mean over all.
-    (told,) = advise({**STEP, M.KERNEL_MS: 3.4, M.GAP_MS: 6.0}, of(under("load", gap=6.0, cpu_ms=5.5)))
-    assert told.evidence == "load takes 5.5 ms a step on the CPU, and the GPU idles for 5.5 ms of it"
+    (told,) = advise(
+        {**STEP, M.KERNEL_MS: 3.4, M.GAP_MS: 6.0}, of(under("load", gap=6.0, cpu_ms=5.5))
+    )
+    assert (
+        told.evidence == "load takes 5.5 ms a step on the CPU, and the GPU idles for 5.5 ms of it"
+    )
 
 
 def on_two_gpus(*ranges: RangeSample, copies: tuple[CopySample, ...] = ()) -> ToldBreakdown:
@@ -240,13 +296,18 @@ def test_what_several_gpus_do_is_told_of_each() -> None:
     )
     found = classify({**values, M.GAP_MS: 0.5}, on_two_gpus())
     assert found is not None
-    assert found.evidence == "on average each of the 2 GPUs computes for 95 % of the step and idles for 5 %"
+    assert (
+        found.evidence
+        == "on average each of the 2 GPUs computes for 95 % of the step and idles for 5 %"
+    )
     found = classify({**values, M.GAP_MS: 0.5, M.NCCL_EXPOSED_MS: 6.0}, on_two_gpus())
     assert found is not None
     assert found.evidence == (
         "on average over 2 GPUs, NCCL's kernels run for 6 ms of a step of 10 ms while nothing else does"
     )
-    (advice,) = advise(values, on_two_gpus(under("load", gap=4.0, cpu_ms=4.5), under("forward", launches=100)))
+    (advice,) = advise(
+        values, on_two_gpus(under("load", gap=4.0, cpu_ms=4.5), under("forward", launches=100))
+    )
     assert advice.evidence == (
         "load takes 4.5 ms a step on the CPU, and on average each of the 2 GPUs idles for 4 ms of it"
     )
@@ -257,7 +318,10 @@ def test_copies_to_several_gpus_are_no_share_of_the_step() -> None:
     (pageable,) = advise(values, on_two_gpus(copies=(copied("pageable", 3.0),)))
     assert pageable.evidence == "1 copy a step (25 MB) from pageable memory: 3 ms"
     (pinned,) = advise(values, on_two_gpus(copies=(copied("pinned", 3.0),)))
-    assert pinned.evidence == "copies to each of the 2 GPUs take 1.5 ms a step; no kernel runs there for 1.5 ms of it"
+    assert (
+        pinned.evidence
+        == "copies to each of the 2 GPUs take 1.5 ms a step; no kernel runs there for 1.5 ms of it"
+    )
 
 
 def test_copies_side_by_side_are_no_share_of_the_step() -> None:
@@ -268,7 +332,12 @@ def test_copies_side_by_side_are_no_share_of_the_step() -> None:
 def test_a_baseline_whose_step_holds_more_than_one_gpu_can_do_says_nothing_of_its_gpu() -> None:
     kernels = (KernelSample(name="gemm", count=2, gpu_ms=12.0),)
     values = {**STEP, M.KERNEL_MS: 12.0, M.GAP_MS: 8.0}
-    assert classify(values, Breakdown(kernels=kernels, ranges=(under("forward", gap=8.0, launches=100),))) is None
+    assert (
+        classify(
+            values, Breakdown(kernels=kernels, ranges=(under("forward", gap=8.0, launches=100),))
+        )
+        is None
+    )
     assert advise(values, Breakdown(kernels=kernels)) == ()
 
 
@@ -278,7 +347,9 @@ WORST = {**STEP, M.KERNEL_MS: 9.0, M.GAP_MS: 6.0, M.LAUNCHES: 200.0}
 
 def test_of_several_ranks_only_the_one_that_the_breakdown_is_of_is_told() -> None:
     own = {**WORST, M.KERNEL_MS: 4.0}
-    breakdown = ToldBreakdown(own=own, of="rank 0", gpus=1, ranges=(under("forward", gap=6.0, launches=200),))
+    breakdown = ToldBreakdown(
+        own=own, of="rank 0", gpus=1, ranges=(under("forward", gap=6.0, launches=200),)
+    )
     found = classify(WORST, breakdown)
     assert found is not None
     assert found.evidence == (
@@ -287,7 +358,9 @@ def test_of_several_ranks_only_the_one_that_the_breakdown_is_of_is_told() -> Non
     )
     assert advise(WORST, breakdown)[0].evidence == found.evidence
     own = {**WORST, M.GAP_MS: 1.0}
-    breakdown = ToldBreakdown(own=own, of="rank 1", gpus=1, ranges=(under("forward", gap=1.0, launches=200),))
+    breakdown = ToldBreakdown(
+        own=own, of="rank 1", gpus=1, ranges=(under("forward", gap=1.0, launches=200),)
+    )
     found = classify(WORST, breakdown)
     assert found is not None
     assert found.evidence == "the GPU of rank 1 computes for 90 % of the step and idles for 10 %"
@@ -295,7 +368,9 @@ def test_of_several_ranks_only_the_one_that_the_breakdown_is_of_is_told() -> Non
 
 
 def test_of_a_baseline_of_several_ranks_what_the_ranges_add_up_to_is_that_of_one() -> None:
-    row = RangeSample(name="f", count=1, cpu_ms=9.0, values={M.KERNEL_MS: 9.0, M.GAP_MS: 1.0, M.NCCL_MS: 0.5})
+    row = RangeSample(
+        name="f", count=1, cpu_ms=9.0, values={M.KERNEL_MS: 9.0, M.GAP_MS: 1.0, M.NCCL_MS: 0.5}
+    )
     found = classify({**WORST, M.NCCL_MS: 5.0, M.NCCL_EXPOSED_MS: 5.0}, of(row))
     assert found is not None
     assert found.evidence == "the GPU computes for 85 % of the step and idles for 10 %"
@@ -335,12 +410,20 @@ def test_what_nothing_hides_names_the_bound(metric: Metric, bound: Bound) -> Non
         pytest.param({**STEP, M.STEP_MS: 0.0}, of(), id="no step"),
         pytest.param({M.STEP_MS: 10.0, M.KERNEL_MS: 5.0}, of(), id="no gap"),
         pytest.param({**STEP, M.GAP_MS: 19.0}, of(), id="gaps of several GPUs"),
-        pytest.param({**STEP, M.GAP_MS: 6.0}, of(under(OUTSIDE_RANGES, gap=6.0)), id="idle outside any range"),
-        pytest.param({**STEP, M.GAP_MS: 6.0}, of(under(OTHER_RANGES, gap=6.0)), id="idle under ranges too small"),
+        pytest.param(
+            {**STEP, M.GAP_MS: 6.0}, of(under(OUTSIDE_RANGES, gap=6.0)), id="idle outside any range"
+        ),
+        pytest.param(
+            {**STEP, M.GAP_MS: 6.0},
+            of(under(OTHER_RANGES, gap=6.0)),
+            id="idle under ranges too small",
+        ),
         pytest.param({**STEP, M.GAP_MS: 6.0}, of(), id="idle under nothing known"),
     ],
 )
-def test_where_the_figures_do_not_say_nothing_is_said(values: Mapping[Metric, float], breakdown: Breakdown) -> None:
+def test_where_the_figures_do_not_say_nothing_is_said(
+    values: Mapping[Metric, float], breakdown: Breakdown
+) -> None:
     assert classify(values, breakdown) is None
     assert advise(values, breakdown) == ()
 
@@ -353,10 +436,15 @@ def test_pageable_copies_are_told_with_what_they_cost() -> None:
     values = {**STEP, M.H2D_MS: 2.5, M.H2D_EXPOSED_MS: 2.5}
     (told,) = advise(values, of(under("copy", h2d=2.5), copies=(copied("pageable", 2.5),)))
     assert (told.topic, told.range) == (Topic.PAGEABLE, "copy")
-    assert told.evidence == "1 copy a step (25 MB) from pageable memory under copy: 2.5 ms, 25 % of the step"
+    assert (
+        told.evidence
+        == "1 copy a step (25 MB) from pageable memory under copy: 2.5 ms, 25 % of the step"
+    )
 
 
-def copies_of(name: str, ms: float, *, sent: float = 1, pageable: float = 0, read: float = 0) -> RangeSample:
+def copies_of(
+    name: str, ms: float, *, sent: float = 1, pageable: float = 0, read: float = 0
+) -> RangeSample:
     values = {M.H2D_MS: ms, M.H2D_COPIES: sent, M.PAGEABLE_COPIES: pageable, M.D2H_COPIES: read}
     return RangeSample(name=name, count=1, cpu_ms=1.0, values=values)
 
@@ -365,18 +453,30 @@ def copies_of(name: str, ms: float, *, sent: float = 1, pageable: float = 0, rea
     ("ranges", "named"),
     [
         pytest.param(
-            [copies_of("h2d", 2.5), copies_of("optimizer", 0.6, pageable=1)], "optimizer", id="pinned for longer"
+            [copies_of("h2d", 2.5), copies_of("optimizer", 0.6, pageable=1)],
+            "optimizer",
+            id="pinned for longer",
         ),
         pytest.param(
             [copies_of("h2d", 2.5, pageable=1, read=1), copies_of("optimizer", 0.6, pageable=1)],
             "optimizer",
             id="beside one that may be pageable",
         ),
-        pytest.param([copies_of("h2d", 2.5, sent=2, pageable=1)], "h2d", id="beside pinned ones, and nowhere else"),
         pytest.param(
-            [copies_of("a", 0.9, sent=2, pageable=1), copies_of("b", 0.9, sent=2, pageable=1)], "", id="who knows"
+            [copies_of("h2d", 2.5, sent=2, pageable=1)],
+            "h2d",
+            id="beside pinned ones, and nowhere else",
         ),
-        pytest.param([copies_of(OUTSIDE_RANGES, 0.6, pageable=1), copies_of("h2d", 2.5)], "", id="outside any range"),
+        pytest.param(
+            [copies_of("a", 0.9, sent=2, pageable=1), copies_of("b", 0.9, sent=2, pageable=1)],
+            "",
+            id="who knows",
+        ),
+        pytest.param(
+            [copies_of(OUTSIDE_RANGES, 0.6, pageable=1), copies_of("h2d", 2.5)],
+            "",
+            id="outside any range",
+        ),
         pytest.param([copies_of("h2d", 0.0)], "", id="outside what is told"),
         pytest.param([], "", id="no ranges"),
     ],
@@ -388,7 +488,10 @@ def test_pageable_copies_are_told_under_the_range_that_holds_them_and_not_the_pi
     (told,) = advise(values, of(*ranges, copies=(copied("pinned", 2.5), copied("pageable", 0.6))))
     assert (told.topic, told.range) == (Topic.PAGEABLE, named)
     under = f" under {named}" if named else ""
-    assert told.evidence == f"1 copy a step (25 MB) from pageable memory{under}: 0.6 ms, 6 % of the step"
+    assert (
+        told.evidence
+        == f"1 copy a step (25 MB) from pageable memory{under}: 0.6 ms, 6 % of the step"
+    )
 
 
 @pytest.mark.parametrize(
@@ -396,7 +499,9 @@ def test_pageable_copies_are_told_under_the_range_that_holds_them_and_not_the_pi
     [(2.5, 2.5, True), (2.5, 1.0, False), (0.1, 0.1, False), (0.0, 0.0, False)],
     ids=["never hidden", "hidden in part", "too short", "none"],
 )
-def test_pinned_copies_are_told_where_nothing_hides_them(h2d: float, exposed: float, told: bool) -> None:
+def test_pinned_copies_are_told_where_nothing_hides_them(
+    h2d: float, exposed: float, told: bool
+) -> None:
     values = {**STEP, M.H2D_MS: h2d, M.H2D_EXPOSED_MS: exposed}
     found = topics(values, of(under("copy", h2d=h2d), copies=(copied("pinned", h2d),)))
     assert found == ([Topic.UNHIDDEN_COPIES] if told else [])
@@ -409,14 +514,20 @@ def test_calls_that_wait_are_told_with_their_range() -> None:
     )
     (told,) = advise(STEP, of(syncs=syncs))
     assert (told.topic, told.range) == (Topic.SYNCHRONISATION, "loss stats")
-    assert told.evidence == "the CPU waits 4 ms a step in cudaStreamSynchronize under loss stats, 2 calls"
+    assert (
+        told.evidence
+        == "the CPU waits 4 ms a step in cudaStreamSynchronize under loss stats, 2 calls"
+    )
     assert ".item()" in told.usually
 
 
 def test_waits_for_copies_to_the_gpu_are_not_taken_for_reads() -> None:
     # As torch copies a batch from pageable memory: cudaMemcpyAsync, then a wait for its stream.
     row = RangeSample(
-        name="to device", count=1, cpu_ms=4.0, values={M.H2D_COPIES: 2, M.D2H_COPIES: 0, M.PAGEABLE_COPIES: 2}
+        name="to device",
+        count=1,
+        cpu_ms=4.0,
+        values={M.H2D_COPIES: 2, M.D2H_COPIES: 0, M.PAGEABLE_COPIES: 2},
     )
     sync = SyncSample(call="cudaStreamSynchronize", range="to device", count=2, cpu_ms=4.0)
     (told,) = advise(STEP, of(row, syncs=(sync,)))
@@ -442,7 +553,11 @@ AMOUNT = st.floats(0, 100)
 
 @given(
     st.dictionaries(st.sampled_from(list(Metric)), AMOUNT),
-    st.lists(st.builds(under, st.sampled_from("abc"), gap=AMOUNT, launches=AMOUNT, h2d=AMOUNT, cpu_ms=AMOUNT)),
+    st.lists(
+        st.builds(
+            under, st.sampled_from("abc"), gap=AMOUNT, launches=AMOUNT, h2d=AMOUNT, cpu_ms=AMOUNT
+        )
+    ),
     st.lists(st.builds(copied, st.sampled_from(["pageable", "pinned"]), AMOUNT)),
 )
 def test_no_figures_make_it_fail_and_every_advice_has_its_evidence(

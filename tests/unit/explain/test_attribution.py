@@ -36,7 +36,10 @@ def moved(metric: Metric, before: float, now: float) -> tuple[MetricVerdict, ...
 
 
 def ranges(metric: Metric, values: Mapping[str, float]) -> tuple[RangeSample, ...]:
-    return tuple(RangeSample(name=name, count=1.0, cpu_ms=0.0, values={metric: of}) for name, of in values.items())
+    return tuple(
+        RangeSample(name=name, count=1.0, cpu_ms=0.0, values={metric: of})
+        for name, of in values.items()
+    )
 
 
 def only(found: tuple[Attribution, ...], axis: Axis) -> Attribution:
@@ -61,7 +64,9 @@ def test_kernels_are_told_by_what_changed_of_them() -> None:
 
 
 @pytest.mark.parametrize("metric", EXPOSED)
-def test_what_nothing_hides_is_told_by_its_ranges_and_so_is_the_step_that_it_lengthens(metric: Metric) -> None:
+def test_what_nothing_hides_is_told_by_its_ranges_and_so_is_the_step_that_it_lengthens(
+    metric: Metric,
+) -> None:
     before = Breakdown(ranges=ranges(metric, {"backward": 0.8, "loss": 0.2}))
     now = Breakdown(ranges=ranges(metric, {"backward": 1.7, "loss": 0.2}))
     rows = (*moved(M.STEP_MS, 10.0, 10.9), *moved(metric, 1.0, 1.9))
@@ -76,15 +81,23 @@ def test_a_step_that_uses_no_gpu_is_told_by_the_ranges_own_time() -> None:
     now = Breakdown(ranges=ranges(M.STEP_MS, {"load": 6.4, "forward": 6.0}))
     rows = moved(M.STEP_MS, 10.0, 12.4)
     assert where(attributions(before, now, rows)) == {M.STEP_MS: "+2.4 ms: +2.4 under load"}
-    of_older = Breakdown(ranges=tuple(row.model_copy(update={"values": {}}) for row in before.ranges))
+    of_older = Breakdown(
+        ranges=tuple(row.model_copy(update={"values": {}}) for row in before.ranges)
+    )
     assert where(attributions(of_older, now, rows)) == {}
 
 
 @pytest.mark.parametrize("metric", EXPOSED)
-def test_of_a_baseline_without_the_times_that_nothing_hides_by_range_none_has_moved(metric: Metric) -> None:
+def test_of_a_baseline_without_the_times_that_nothing_hides_by_range_none_has_moved(
+    metric: Metric,
+) -> None:
     before = Breakdown(ranges=ranges(M.KERNEL_MS, {"backward": 5.0}))
     now = Breakdown(
-        ranges=(RangeSample(name="backward", count=1.0, cpu_ms=0.0, values={M.KERNEL_MS: 5.5, metric: 1.9}),)
+        ranges=(
+            RangeSample(
+                name="backward", count=1.0, cpu_ms=0.0, values={M.KERNEL_MS: 5.5, metric: 1.9}
+            ),
+        )
     )
     rows = (*moved(M.STEP_MS, 10.0, 11.4), *moved(metric, 1.0, 1.9), *moved(M.KERNEL_MS, 5.0, 5.5))
     assert where(attributions(before, now, rows)) == {
@@ -96,8 +109,14 @@ def test_of_a_baseline_without_the_times_that_nothing_hides_by_range_none_has_mo
 @pytest.mark.parametrize("metric", [M.MEM_EXPOSED_MS, M.STEP_MS])
 def test_other_copies_and_memsets_are_told_by_kind(metric: Metric) -> None:
     def side(d2h: float, set_ms: float) -> Breakdown:
-        copies = [CopySample(direction="Device-to-Host", host="pageable", count=1, bytes=8, gpu_ms=d2h)] if d2h else []
-        copies.append(CopySample(direction="Host-to-Device", host="pinned", count=1, bytes=8, gpu_ms=1 + d2h))
+        copies = (
+            [CopySample(direction="Device-to-Host", host="pageable", count=1, bytes=8, gpu_ms=d2h)]
+            if d2h
+            else []
+        )
+        copies.append(
+            CopySample(direction="Host-to-Device", host="pinned", count=1, bytes=8, gpu_ms=1 + d2h)
+        )
         memsets = KernelSample(name="CUDA memset", count=1, gpu_ms=set_ms, kind="memory")
         return Breakdown(copies=tuple(copies), kernels=(memsets,))
 
@@ -110,17 +129,29 @@ def test_other_copies_and_memsets_are_told_by_kind(metric: Metric) -> None:
 
 def test_of_several_gpus_work_is_part_of_a_step_in_the_mean() -> None:
     """Four GPUs, each of which computes for 0.4 ms longer, and copies to the host for 0.5 ms longer."""
-    rows = {M.STEP_MS: (10.0, 10.9), M.KERNEL_MS: (32.0, 33.6), M.GAP_MS: (1.75, 1.75), M.MEM_EXPOSED_MS: (0.25, 0.75)}
+    rows = {
+        M.STEP_MS: (10.0, 10.9),
+        M.KERNEL_MS: (32.0, 33.6),
+        M.GAP_MS: (1.75, 1.75),
+        M.MEM_EXPOSED_MS: (0.25, 0.75),
+    }
 
     def side(number: int, *, copies: int) -> ToldBreakdown:
         own = {metric: values[number] for metric, values in rows.items() if metric is not M.STEP_MS}
         forward = RangeSample(name="forward", count=1.0, cpu_ms=0.0, values=own)
-        return ToldBreakdown(gpus=4, ranges=(forward,), copies=(copied("pinned", copies, direction="Device-to-Host"),))
+        return ToldBreakdown(
+            gpus=4,
+            ranges=(forward,),
+            copies=(copied("pinned", copies, direction="Device-to-Host"),),
+        )
 
     verdicts = tuple(row for metric, values in rows.items() for row in moved(metric, *values))
     found = where(attributions(side(0, copies=10), side(1, copies=30), verdicts))
     assert found[M.KERNEL_MS] == "+1.6 ms: +1.6 under forward"
-    assert found[M.MEM_EXPOSED_MS] == "+0.5 ms: +0.5 under forward; by copy: +0.5 Device-to-Host to pinned memory"
+    assert (
+        found[M.MEM_EXPOSED_MS]
+        == "+0.5 ms: +0.5 under forward; by copy: +0.5 Device-to-Host to pinned memory"
+    )
     assert found[M.STEP_MS] == (
         "+0.9 ms: mem_exposed_ms +0.5 under forward, kernel_ms +0.4 under forward; "
         "by copy: +0.5 Device-to-Host to pinned memory"
@@ -136,9 +167,19 @@ def test_a_kernels_name_is_told_short_also_against_a_baselines_keys() -> None:
 
 
 def test_kernels_of_torch_compile_are_told_by_their_operations_since_their_numbers_move() -> None:
-    before = kernels(triton_poi_fused_add_1=(1, 2.0), triton_poi_fused_add_3=(1, 3.0), triton_red_fused_sum_2=(1, 1.0))
-    now = kernels(triton_poi_fused_add_0=(2, 5.0), triton_poi_fused_add_2=(1, 4.0), triton_red_fused_sum_1=(1, 1.0))
-    (part,) = only(attributions(kept(before), now, moved(M.KERNEL_MS, 6.0, 10.0)), Axis.KERNEL).parts
+    before = kernels(
+        triton_poi_fused_add_1=(1, 2.0),
+        triton_poi_fused_add_3=(1, 3.0),
+        triton_red_fused_sum_2=(1, 1.0),
+    )
+    now = kernels(
+        triton_poi_fused_add_0=(2, 5.0),
+        triton_poi_fused_add_2=(1, 4.0),
+        triton_red_fused_sum_1=(1, 1.0),
+    )
+    (part,) = only(
+        attributions(kept(before), now, moved(M.KERNEL_MS, 6.0, 10.0)), Axis.KERNEL
+    ).parts
     assert (part.name, part.before, part.now, part.note) == (
         "triton_poi_fused_add",
         5.0,
@@ -152,11 +193,15 @@ def test_kernels_of_torch_compile_are_told_by_their_operations_since_their_numbe
     [(0.6, [M.GAP_MS, M.STEP_MS]), (0.1, [M.STEP_MS, M.GAP_MS])],
     ids=["its parts show it", "its parts do not"],
 )
-def test_the_step_is_told_last_unless_it_holds_what_no_other_metric_shows(gap_ms: float, order: list[Metric]) -> None:
+def test_the_step_is_told_last_unless_it_holds_what_no_other_metric_shows(
+    gap_ms: float, order: list[Metric]
+) -> None:
     row = moved(M.STEP_MS, 10.0, 11.0)[0].model_copy(update={"change": 0.1})
     gap = moved(M.GAP_MS, 1.0, 1.0 + gap_ms)[0].model_copy(update={"change": 0.1 * gap_ms})
     before = Breakdown(ranges=ranges(M.GAP_MS, {"wait": 1.0}))
-    copied = CopySample(direction="Device-to-Device", host=None, count=1, bytes=8, gpu_ms=1.0 - gap_ms)
+    copied = CopySample(
+        direction="Device-to-Device", host=None, count=1, bytes=8, gpu_ms=1.0 - gap_ms
+    )
     now = Breakdown(ranges=ranges(M.GAP_MS, {"wait": 1.0 + gap_ms}), copies=(copied,))
     found = attributions(before, now, (row, gap))
     assert list(dict.fromkeys(one.metric for one in found)) == order
@@ -164,7 +209,13 @@ def test_the_step_is_told_last_unless_it_holds_what_no_other_metric_shows(gap_ms
 
 def test_copies_within_the_gpu_are_told_before_the_step_that_they_lengthen() -> None:
     def side(gpu_ms: float) -> Breakdown:
-        return Breakdown(copies=(CopySample(direction="Device-to-Device", host=None, count=1, bytes=8, gpu_ms=gpu_ms),))
+        return Breakdown(
+            copies=(
+                CopySample(
+                    direction="Device-to-Device", host=None, count=1, bytes=8, gpu_ms=gpu_ms
+                ),
+            )
+        )
 
     row = moved(M.STEP_MS, 10.0, 11.0)[0].model_copy(update={"change": 0.1})
     memory = moved(M.MEM_EXPOSED_MS, 0.1, 1.0)[0].model_copy(update={"change": 0.09})
@@ -194,7 +245,10 @@ def test_kernels_of_a_graph_are_none_that_were_launched(
 ) -> None:
     row = moved(M.LAUNCHES, 50 - change / 2, 50 + change / 2)
     found = only(attributions(before, now, row), Axis.KERNEL)
-    assert [(part.name, part.change) for part in found.parts] == [("add", 0.92 * change), ("gemm", 0.08 * change)]
+    assert [(part.name, part.change) for part in found.parts] == [
+        ("add", 0.92 * change),
+        ("gemm", 0.08 * change),
+    ]
     assert found.parts[0].note == notes
     assert found.rest == 0
 
@@ -243,14 +297,18 @@ def test_whole_graphs_and_nodes_are_told_by_range_alone() -> None:
 
 def test_a_side_without_ranges_is_not_told_by_range() -> None:
     bare = launching({"gemm": 8, "add": 90}, launches=98, under=OUTSIDE_RANGES)
-    assert [one.axis for one in attributions(bare, EAGER, moved(M.LAUNCHES, 98, 100))] == [Axis.KERNEL]
+    assert [one.axis for one in attributions(bare, EAGER, moved(M.LAUNCHES, 98, 100))] == [
+        Axis.KERNEL
+    ]
 
 
 def test_without_its_calls_a_side_is_not_told_by_range_but_for_idle_time() -> None:
     row = RangeSample(name="step", count=1, cpu_ms=1.0, values={M.KERNEL_MS: 9.0, M.GAP_MS: 1.5})
     before = Breakdown(kernels=EAGER.kernels, ranges=(row,))
     own = EAGER.ranges[0]
-    now = EAGER.model_copy(update={"ranges": (own.model_copy(update={"values": {**own.values, M.GAP_MS: 1.0}}),)})
+    now = EAGER.model_copy(
+        update={"ranges": (own.model_copy(update={"values": {**own.values, M.GAP_MS: 1.0}}),)}
+    )
     rows = (*moved(M.KERNEL_MS, 9.0, 10.0), *moved(M.GAP_MS, 1.5, 1.0))
     found = attributions(before, now, rows)
     assert [one.metric for one in found if one.axis is Axis.RANGE] == [M.GAP_MS]
@@ -258,7 +316,9 @@ def test_without_its_calls_a_side_is_not_told_by_range_but_for_idle_time() -> No
 
 def test_a_kernel_that_takes_many_times_as_long_is_told_by_the_factor() -> None:
     (part,) = only(
-        attributions(kernels(spin=(1, 0.0007)), kernels(spin=(1, 0.3353)), moved(M.KERNEL_MS, 0.0007, 0.3353)),
+        attributions(
+            kernels(spin=(1, 0.0007)), kernels(spin=(1, 0.3353)), moved(M.KERNEL_MS, 0.0007, 0.3353)
+        ),
         Axis.KERNEL,
     ).parts
     assert part.note == "each 479 times as long"
@@ -274,7 +334,9 @@ def test_nccls_kernels_and_copies_are_no_part_of_kernel_time() -> None:
 
 
 def copied(host: str, count: float, *, direction: str = "Host-to-Device") -> CopySample:
-    return CopySample(direction=direction, host=host, count=count, bytes=1000.0 * count, gpu_ms=0.1 * count)
+    return CopySample(
+        direction=direction, host=host, count=count, bytes=1000.0 * count, gpu_ms=0.1 * count
+    )
 
 
 @pytest.mark.parametrize(
@@ -283,13 +345,26 @@ def copied(host: str, count: float, *, direction: str = "Host-to-Device") -> Cop
         (M.PAGEABLE_COPIES, 0, 2, "+2; by copy: +2 Host-to-Device from pageable memory (new)"),
         (M.D2H_COPIES, 1, 2, "+1; by copy: +1 Device-to-Host to pinned memory"),
         (M.H2D_MS, 0.2, 0.4, "+0.2 ms; by copy: +0.2 Host-to-Device from pageable memory (new)"),
-        (M.H2D_BYTES, 2000, 4000, "+2000 B; by copy: +2000 Host-to-Device from pageable memory (new)"),
+        (
+            M.H2D_BYTES,
+            2000,
+            4000,
+            "+2000 B; by copy: +2000 Host-to-Device from pageable memory (new)",
+        ),
     ],
 )
-def test_copies_are_told_by_direction_and_memory(metric: Metric, before: float, now: float, text: str) -> None:
-    blessed = Breakdown(copies=(copied("pinned", 2), copied("pinned", 1, direction="Device-to-Host")))
+def test_copies_are_told_by_direction_and_memory(
+    metric: Metric, before: float, now: float, text: str
+) -> None:
+    blessed = Breakdown(
+        copies=(copied("pinned", 2), copied("pinned", 1, direction="Device-to-Host"))
+    )
     own = Breakdown(
-        copies=(copied("pageable", 2), copied("pinned", 2), copied("pinned", 2, direction="Device-to-Host"))
+        copies=(
+            copied("pageable", 2),
+            copied("pinned", 2),
+            copied("pinned", 2, direction="Device-to-Host"),
+        )
     )
     assert where(attributions(blessed, own, moved(metric, before, now))) == {metric: text}
 
@@ -312,13 +387,21 @@ def test_what_is_new_among_them_is_told_as_perhaps_new() -> None:
     before = Breakdown(ranges=ranges(M.GAP_MS, {"large": 5.0, OTHER_RANGES: 0.2}))
     now = Breakdown(ranges=ranges(M.GAP_MS, {"large": 5.0, "stall": 2.2}))
     (part,) = only(attributions(before, now, moved(M.GAP_MS, 5.2, 7.2)), Axis.RANGE).parts
-    assert (part.name, part.before, part.note) == ("stall", None, "not among the baseline's largest")
+    assert (part.name, part.before, part.note) == (
+        "stall",
+        None,
+        "not among the baseline's largest",
+    )
     assert part.change == pytest.approx(2.0)
 
 
-def test_of_what_is_not_among_a_baselines_largest_nothing_is_blamed_that_may_have_been_so_before() -> None:
+def test_of_what_is_not_among_a_baselines_largest_nothing_is_blamed_that_may_have_been_so_before() -> (
+    None
+):
     before = Breakdown(ranges=ranges(M.KERNEL_MS, {"large": 5.0, "least": 2.0, OTHER_RANGES: 3.0}))
-    now = Breakdown(ranges=ranges(M.KERNEL_MS, {"large": 5.0, "least": 2.0, "stays": 1.9, "grew": 1.5}))
+    now = Breakdown(
+        ranges=ranges(M.KERNEL_MS, {"large": 5.0, "least": 2.0, "stays": 1.9, "grew": 1.5})
+    )
     (part,) = only(attributions(before, now, moved(M.KERNEL_MS, 10.0, 10.4)), Axis.RANGE).parts
     assert (part.name, part.note) == (OTHER_RANGES, "not among the baseline's largest")
     assert (part.before, part.now, part.change) == pytest.approx((3.0, 3.4, 0.4))
@@ -326,7 +409,9 @@ def test_of_what_is_not_among_a_baselines_largest_nothing_is_blamed_that_may_hav
 
 def test_what_is_larger_than_a_baselines_smallest_was_not_so_among_its_others() -> None:
     before = Breakdown(ranges=ranges(M.KERNEL_MS, {"large": 5.0, "least": 2.0, OTHER_RANGES: 3.0}))
-    now = Breakdown(ranges=ranges(M.KERNEL_MS, {"large": 5.0, "least": 2.0, "stays": 1.0, "grew": 4.5}))
+    now = Breakdown(
+        ranges=ranges(M.KERNEL_MS, {"large": 5.0, "least": 2.0, "stays": 1.0, "grew": 4.5})
+    )
     parts = only(attributions(before, now, moved(M.KERNEL_MS, 10.0, 12.5)), Axis.RANGE).parts
     # It had 2 at most, for all that is known; that it had 2 is why all others had 1.
     assert [(part.name, part.change) for part in parts] == [("grew", 2.5)]
@@ -345,7 +430,9 @@ def test_what_is_no_longer_among_the_largest_is_not_blamed_for_it() -> None:
     now = Breakdown(ranges=ranges(M.KERNEL_MS, {"large": 5.0, "least": 1.2, OTHER_RANGES: 1.5}))
     parts = only(attributions(before, now, moved(M.KERNEL_MS, 7.0, 7.7)), Axis.RANGE).parts
     assert {part.note for part in parts} == {"not among the baseline's largest"}
-    assert {part.name: part.change for part in parts} == pytest.approx({"least": 0.2, OTHER_RANGES: 0.5})
+    assert {part.name: part.change for part in parts} == pytest.approx(
+        {"least": 0.2, OTHER_RANGES: 0.5}
+    )
 
 
 def test_what_no_part_accounts_for_is_the_rest() -> None:
@@ -366,21 +453,29 @@ SIDE = st.dictionaries(NAMES, st.floats(0.001, 100), min_size=1)
 
 
 @given(SIDE, SIDE)
-def test_the_parts_and_the_rest_are_the_whole(before: dict[str, float], now: dict[str, float]) -> None:
+def test_the_parts_and_the_rest_are_the_whole(
+    before: dict[str, float], now: dict[str, float]
+) -> None:
     whole = moved(M.GAP_MS, sum(before.values()), sum(now.values()))
     for found in attributions(
         Breakdown(ranges=ranges(M.GAP_MS, before)), Breakdown(ranges=ranges(M.GAP_MS, now)), whole
     ):
-        assert math.isclose(sum(part.change for part in found.parts) + found.rest, found.change, abs_tol=1e-9)
+        assert math.isclose(
+            sum(part.change for part in found.parts) + found.rest, found.change, abs_tol=1e-9
+        )
         # Ranges account for all of it, so nothing but the dust of floats is left over.
         assert abs(found.rest) < 1e-6
-        assert [abs(part.change) for part in found.parts] == sorted((abs(p.change) for p in found.parts), reverse=True)
+        assert [abs(part.change) for part in found.parts] == sorted(
+            (abs(p.change) for p in found.parts), reverse=True
+        )
 
 
 @given(SIDE, SIDE)
 def test_kernels_too(before: dict[str, float], now: dict[str, float]) -> None:
     def of(side: dict[str, float]) -> Breakdown:
-        named = {OTHER_KERNELS if name == OTHER_RANGES else name: (1.0, ms) for name, ms in side.items()}
+        named = {
+            OTHER_KERNELS if name == OTHER_RANGES else name: (1.0, ms) for name, ms in side.items()
+        }
         return kernels(**named)
 
     whole = moved(M.KERNEL_MS, sum(before.values()), sum(now.values()))
@@ -389,8 +484,14 @@ def test_kernels_too(before: dict[str, float], now: dict[str, float]) -> None:
 
 
 def test_of_a_step_kinds_of_copy_are_not_meant_to_tell_all() -> None:
-    a = Breakdown(copies=(copied("pinned", 1, direction="Device-to-Host"),), ranges=ranges(M.GAP_MS, {"log": 1.0}))
-    b = Breakdown(copies=(copied("pinned", 2, direction="Device-to-Host"),), ranges=ranges(M.GAP_MS, {"log": 1.5}))
+    a = Breakdown(
+        copies=(copied("pinned", 1, direction="Device-to-Host"),),
+        ranges=ranges(M.GAP_MS, {"log": 1.0}),
+    )
+    b = Breakdown(
+        copies=(copied("pinned", 2, direction="Device-to-Host"),),
+        ranges=ranges(M.GAP_MS, {"log": 1.5}),
+    )
     rows = (*moved(M.STEP_MS, 10.0, 12.0), *moved(M.GAP_MS, 1.0, 1.5), *moved(M.D2H_COPIES, 1, 2))
     found = attributions(a, b, rows)
     assert {(one.metric, one.axis): one.tells_all for one in found} == {

@@ -33,7 +33,9 @@ GAP, SYNCS = Metric.GAP_MS, Metric.SYNCS
 LONG = "void at::native::fill<(int)4>(int)"
 
 
-def under(name: str, values: Mapping[Metric, float], *, count: float = 1.0, cpu_ms: float = 1.0) -> RangeSample:
+def under(
+    name: str, values: Mapping[Metric, float], *, count: float = 1.0, cpu_ms: float = 1.0
+) -> RangeSample:
     return RangeSample(name=name, count=count, cpu_ms=cpu_ms, values=values)
 
 
@@ -44,29 +46,43 @@ def run(
     copies: tuple[CopySample, ...] = (),
     syncs: tuple[SyncSample, ...] = (),
 ) -> Run:
-    made = records.process(ranges=ranges, kernels=kernels).model_copy(update={"copies": copies, "syncs": syncs})
+    made = records.process(ranges=ranges, kernels=kernels).model_copy(
+        update={"copies": copies, "syncs": syncs}
+    )
     return records.run(processes=[made])
 
 
 def test_it_is_the_mean_over_the_runs_and_what_a_run_lacks_is_none_there() -> None:
     first = run(
         ranges=(under("a", {GAP: 1.0, SYNCS: 1.0}), under("b", {GAP: 4.0, SYNCS: 0.0}, cpu_ms=6.0)),
-        kernels=(KernelSample(name="k", count=2, gpu_ms=1.0), KernelSample(name="once", count=1, gpu_ms=0.5)),
-        copies=(CopySample(direction="Host-to-Device", host="pinned", count=2, bytes=8.0, gpu_ms=0.1),),
+        kernels=(
+            KernelSample(name="k", count=2, gpu_ms=1.0),
+            KernelSample(name="once", count=1, gpu_ms=0.5),
+        ),
+        copies=(
+            CopySample(direction="Host-to-Device", host="pinned", count=2, bytes=8.0, gpu_ms=0.1),
+        ),
         syncs=(SyncSample(call="cudaStreamSynchronize", range="a", count=1, cpu_ms=2.0),),
     )
     second = run(
         ranges=(under("a", {GAP: 3.0}, count=3.0),),
         kernels=(KernelSample(name="k", count=2, gpu_ms=2.0),),
-        copies=(CopySample(direction="Host-to-Device", host="pageable", count=2, bytes=8.0, gpu_ms=0.3),),
+        copies=(
+            CopySample(direction="Host-to-Device", host="pageable", count=2, bytes=8.0, gpu_ms=0.3),
+        ),
     )
     # What the second run did not measure at all, syncs, says nothing of its ranges.
     assert breakdown_of([first, second]) == ToldBreakdown(
         ranges=(under("a", {GAP: 2.0}, count=2.0), under("b", {GAP: 2.0}, count=0.5, cpu_ms=3.0)),
-        kernels=(KernelSample(name="k", count=2, gpu_ms=1.5), KernelSample(name="once", count=0.5, gpu_ms=0.25)),
+        kernels=(
+            KernelSample(name="k", count=2, gpu_ms=1.5),
+            KernelSample(name="once", count=0.5, gpu_ms=0.25),
+        ),
         copies=(
             CopySample(direction="Host-to-Device", host="pinned", count=1, bytes=4.0, gpu_ms=0.05),
-            CopySample(direction="Host-to-Device", host="pageable", count=1, bytes=4.0, gpu_ms=0.15),
+            CopySample(
+                direction="Host-to-Device", host="pageable", count=1, bytes=4.0, gpu_ms=0.15
+            ),
         ),
         syncs=(SyncSample(call="cudaStreamSynchronize", range="a", count=0.5, cpu_ms=1.0),),
     )
@@ -74,14 +90,26 @@ def test_it_is_the_mean_over_the_runs_and_what_a_run_lacks_is_none_there() -> No
 
 def spent(step_ms: float, *, data: float, gap: float = 0.0) -> Run:
     values = {Metric.STEP_MS: step_ms, GAP: gap}
-    ranges = (under("data", {Metric.STEP_MS: data, GAP: gap}), under("train", {Metric.STEP_MS: step_ms - data}))
+    ranges = (
+        under("data", {Metric.STEP_MS: data, GAP: gap}),
+        under("train", {Metric.STEP_MS: step_ms - data}),
+    )
     return records.run(processes=[records.process(values).model_copy(update={"ranges": ranges})])
 
 
 def test_a_run_far_from_the_others_is_no_part_of_what_they_are_made_of() -> None:
-    near = [spent(11.0, data=3.0), spent(11.1, data=3.2), spent(11.05, data=3.1), spent(10.95, data=2.9)]
+    near = [
+        spent(11.0, data=3.0),
+        spent(11.1, data=3.2),
+        spent(11.05, data=3.1),
+        spent(10.95, data=2.9),
+    ]
     by_step, by_gap = spent(15.0, data=7.0), spent(11.0, data=3.1, gap=1.5)
-    assert breakdown_of([*near, by_step]) == breakdown_of([near[0], by_step, *near[1:]]) == breakdown_of(near)
+    assert (
+        breakdown_of([*near, by_step])
+        == breakdown_of([near[0], by_step, *near[1:]])
+        == breakdown_of(near)
+    )
     assert breakdown_of([*near, by_gap]) == breakdown_of(near)
     assert breakdown_of([*near, by_step, by_gap]) == breakdown_of(near)
 
@@ -115,24 +143,45 @@ def test_a_baseline_keeps_the_largest_rows_and_the_sum_of_the_others() -> None:
                     KernelSample(name="ncclDevKernel", count=1, gpu_ms=0.1, kind="nccl"),
                     KernelSample(name="CUDA memset", count=1, gpu_ms=0.1, kind="memory"),
                 ),
-                syncs=tuple(SyncSample(call=f"c{n}", range="a", count=float(n), cpu_ms=1.0) for n in range(20)),
+                syncs=tuple(
+                    SyncSample(call=f"c{n}", range="a", count=float(n), cpu_ms=1.0)
+                    for n in range(20)
+                ),
             )
         ]
     )
     told = kept(whole)
-    assert [row.name for row in told.ranges] == [*(f"r{n}" for n in range(59, 59 - MOST_RANGES_KEPT, -1)), OTHER_RANGES]
-    assert sum(row.values[GAP] for row in told.ranges) == sum(row.values[GAP] for row in whole.ranges)
+    assert [row.name for row in told.ranges] == [
+        *(f"r{n}" for n in range(59, 59 - MOST_RANGES_KEPT, -1)),
+        OTHER_RANGES,
+    ]
+    assert sum(row.values[GAP] for row in told.ranges) == sum(
+        row.values[GAP] for row in whole.ranges
+    )
     largest = [key(f"{LONG}{n}") for n in range(59, 59 - MOST_KERNELS_KEPT, -1)]
-    assert [row.name for row in told.kernels] == [*largest, OTHER_KERNELS, "ncclDevKernel", "CUDA memset"]
+    assert [row.name for row in told.kernels] == [
+        *largest,
+        OTHER_KERNELS,
+        "ncclDevKernel",
+        "CUDA memset",
+    ]
     assert sum(row.gpu_ms for row in told.kernels) == sum(row.gpu_ms for row in whole.kernels)
     assert sum(row.count for row in told.kernels) == sum(row.count for row in whole.kernels)
-    assert [row.call for row in told.syncs] == [*(f"c{n}" for n in range(19, 19 - MOST_KEPT, -1)), OTHER_SYNCS]
+    assert [row.call for row in told.syncs] == [
+        *(f"c{n}" for n in range(19, 19 - MOST_KEPT, -1)),
+        OTHER_SYNCS,
+    ]
     assert kept(told) == told
 
 
 def test_few_rows_are_all_kept_and_none_is_made_up() -> None:
     whole = breakdown_of(
-        [run(ranges=(under("a", {GAP: 1.0}),), kernels=(KernelSample(name="k", count=1, gpu_ms=1.0),))]
+        [
+            run(
+                ranges=(under("a", {GAP: 1.0}),),
+                kernels=(KernelSample(name="k", count=1, gpu_ms=1.0),),
+            )
+        ]
     )
     assert ToldBreakdown(**dict(kept(whole))) == whole
 
@@ -164,14 +213,21 @@ def test_a_gpu_whose_idle_time_does_not_count_is_none_of_those_that_waiting_is_a
     assert found.gpus == 1
 
 
-def test_ranks_that_take_as_long_are_told_by_the_lowest_of_them_whichever_is_slower_by_a_microsecond() -> None:
-    assert told((13.688, 6.0), (13.687, 1.0)).of == told((13.687, 6.0), (13.688, 1.0)).of == "rank 0"
+def test_ranks_that_take_as_long_are_told_by_the_lowest_of_them_whichever_is_slower_by_a_microsecond() -> (
+    None
+):
+    assert (
+        told((13.688, 6.0), (13.687, 1.0)).of == told((13.687, 6.0), (13.688, 1.0)).of == "rank 0"
+    )
     assert told((13.687, 6.0), (13.72, 1.0)).of == "rank 1"
 
 
 def test_of_several_processes_all_are_told() -> None:
     found = told((10.0, 6.0), (10.1, 1.0))
-    assert [(one.of, one.own[GAP], one.each) for one in found.each] == [("rank 0", 6.0, ()), ("rank 1", 1.0, ())]
+    assert [(one.of, one.own[GAP], one.each) for one in found.each] == [
+        ("rank 0", 6.0, ()),
+        ("rank 1", 1.0, ()),
+    ]
     assert found.model_copy(update={"each": (), "place": 0}) == found.each[found.place]
     assert told((10.0, 6.0)).each == ()
 
@@ -179,7 +235,10 @@ def test_of_several_processes_all_are_told() -> None:
 def test_runs_whose_ranks_are_slower_by_turns_are_all_told_by_the_same_rank() -> None:
     runs = [
         records.run(
-            processes=[records.process({Metric.STEP_MS: 9.0 + (n == late), GAP: gap + n}, rank=n) for n in range(2)]
+            processes=[
+                records.process({Metric.STEP_MS: 9.0 + (n == late), GAP: gap + n}, rank=n)
+                for n in range(2)
+            ]
         )
         for late, gap in ((0, 1.0), (1, 3.0), (1, 3.0))
     ]
@@ -190,11 +249,17 @@ def test_runs_whose_ranks_are_slower_by_turns_are_all_told_by_the_same_rank() ->
 
 def test_of_runs_that_are_not_alike_it_says_no_more_than_it_knows() -> None:
     ranks = [
-        records.process({Metric.STEP_MS: 9.0 + (n == late), GAP: gap}, rank=n, devices=[DeviceSample(device=0)] * late)
+        records.process(
+            {Metric.STEP_MS: 9.0 + (n == late), GAP: gap},
+            rank=n,
+            devices=[DeviceSample(device=0)] * late,
+        )
         for late, gap in ((0, 1.0), (1, 3.0))
         for n in range(2)
     ]
-    found = breakdown_of([records.run(processes=ranks[:2]), records.run(processes=[*ranks[2:], records.process()])])
+    found = breakdown_of(
+        [records.run(processes=ranks[:2]), records.run(processes=[*ranks[2:], records.process()])]
+    )
     assert isinstance(found, ToldBreakdown)
     assert (found.of, found.gpus, found.each) == ("one process", 0, ())
     assert breakdown_of([records.run(processes=[]), records.run(processes=[])]) == Breakdown()

@@ -48,19 +48,35 @@ def test_what_moves_by_next_to_nothing_did_not_move() -> None:
 
 
 def test_kernels_that_moved_against_each_other_are_told_though_their_sum_did_not() -> None:
-    a, b = side(kernel("gemm", 5.0), kernel("relu", 1.0)), side(kernel("gemm", 4.0), kernel("relu", 2.0))
-    assert {one.name: one.change_ms for one in moved_kernels(a, b, most=3)} == {"gemm": -1.0, "relu": 1.0}
+    a, b = (
+        side(kernel("gemm", 5.0), kernel("relu", 1.0)),
+        side(kernel("gemm", 4.0), kernel("relu", 2.0)),
+    )
+    assert {one.name: one.change_ms for one in moved_kernels(a, b, most=3)} == {
+        "gemm": -1.0,
+        "relu": 1.0,
+    }
 
 
 def test_a_new_kernel_was_launched_never_before_and_one_that_is_gone_never_now() -> None:
-    a, b = side(kernel("gemm", 5.0), kernel("old", 1.0, count=2)), side(kernel("gemm", 5.0), kernel(FILL, 3.0, count=4))
+    a, b = (
+        side(kernel("gemm", 5.0), kernel("old", 1.0, count=2)),
+        side(kernel("gemm", 5.0), kernel(FILL, 3.0, count=4)),
+    )
     new, gone = moved_kernels(a, b, most=3)
-    assert new == MovedKernel(name=FILL, change_ms=3.0, note="new, 4 a step", per_step_before=0, per_step_now=4)
-    assert gone == MovedKernel(name="old", change_ms=-1.0, note="gone, 2 a step", per_step_before=2, per_step_now=0)
+    assert new == MovedKernel(
+        name=FILL, change_ms=3.0, note="new, 4 a step", per_step_before=0, per_step_now=4
+    )
+    assert gone == MovedKernel(
+        name="old", change_ms=-1.0, note="gone, 2 a step", per_step_before=2, per_step_now=0
+    )
 
 
 def test_a_kernel_that_a_baseline_has_by_its_short_name_keeps_its_full_one() -> None:
-    a, b = as_kept(side(kernel("gemm", 5.0), kernel(FILL, 1.0))), side(kernel("gemm", 5.0), kernel(FILL, 2.0))
+    a, b = (
+        as_kept(side(kernel("gemm", 5.0), kernel(FILL, 1.0))),
+        side(kernel("gemm", 5.0), kernel(FILL, 2.0)),
+    )
     assert a.breakdown != b.breakdown
     assert [one.name for one in moved_kernels(a, b, most=3)] == [FILL]
 
@@ -76,7 +92,9 @@ def test_breakdowns_without_kernels_tell_none() -> None:
     assert moved_kernels(a.model_copy(update={"breakdown": breakdown_of([])}), a, most=3) == ()
 
 
-def launch(compute: float | None, memory: float | None, *, waves: float | None = 12.0) -> LaunchFigures:
+def launch(
+    compute: float | None, memory: float | None, *, waves: float | None = 12.0
+) -> LaunchFigures:
     return LaunchFigures(
         kernel="k",
         device=0,
@@ -93,9 +111,18 @@ def launch(compute: float | None, memory: float | None, *, waves: float | None =
     ("found", "sentence"),
     [
         (launch(85, 2), "limited by compute: compute at 85 %, memory at 2 % of what they could do"),
-        (launch(31, 91), "limited by memory: compute at 31 %, memory at 91 % of what they could do"),
-        (launch(60, 40), "limited by compute: compute at 60 %, memory at 40 % of what they could do"),
-        (launch(75, 70), "limited by compute and memory alike: compute at 75 %, memory at 70 % of what they could do"),
+        (
+            launch(31, 91),
+            "limited by memory: compute at 31 %, memory at 91 % of what they could do",
+        ),
+        (
+            launch(60, 40),
+            "limited by compute: compute at 60 %, memory at 40 % of what they could do",
+        ),
+        (
+            launch(75, 70),
+            "limited by compute and memory alike: compute at 75 %, memory at 70 % of what they could do",
+        ),
         (
             launch(5, 59),
             "limited by neither, so mostly by latency: compute at 5 %, memory at 59 % of what they could do",
@@ -115,5 +142,7 @@ def launch(compute: float | None, memory: float | None, *, waves: float | None =
         (launch(90, None), None),
     ],
 )
-def test_what_a_launch_is_limited_by_is_said_only_by_its_figures(found: LaunchFigures, sentence: str | None) -> None:
+def test_what_a_launch_is_limited_by_is_said_only_by_its_figures(
+    found: LaunchFigures, sentence: str | None
+) -> None:
     assert limited_by(found) == sentence

@@ -9,13 +9,22 @@ from support.breakdowns import BY_NODE, EAGER, WHOLE, kernels, launching
 from perfgate.explain.breakdown import kept
 from perfgate.explain.moved import moved_operations, moved_ranges
 from perfgate.model.metric import Metric
-from perfgate.model.sample import OTHER_KERNELS, OUTSIDE_RANGES, WHOLE_GRAPHS, Breakdown, KernelSample, RangeSample
+from perfgate.model.sample import (
+    OTHER_KERNELS,
+    OUTSIDE_RANGES,
+    WHOLE_GRAPHS,
+    Breakdown,
+    KernelSample,
+    RangeSample,
+)
 from perfgate.model.side import Moved
 
 M = Metric
 
 
-def operation(name: str, ms: float, kind: Literal["kernel", "nccl", "memory"] = "kernel") -> KernelSample:
+def operation(
+    name: str, ms: float, kind: Literal["kernel", "nccl", "memory"] = "kernel"
+) -> KernelSample:
     return KernelSample(name=name, count=1, gpu_ms=ms, kind=kind)
 
 
@@ -30,19 +39,36 @@ def told(found: tuple[Moved, ...]) -> list[tuple[str, float | None, float | None
 
 def test_a_baselines_kernels_are_those_of_a_capture_by_their_keys() -> None:
     a = Breakdown(
-        kernels=(operation(LONG, 1.0), operation("nccl_sum", 2.0, "nccl"), operation("memset", 3.0, "memory"))
+        kernels=(
+            operation(LONG, 1.0),
+            operation("nccl_sum", 2.0, "nccl"),
+            operation("memset", 3.0, "memory"),
+        )
     )
     b = Breakdown(
-        kernels=(operation(LONG, 1.5), operation("nccl_sum", 2.0, "nccl"), operation("memset", 3.25, "memory"))
+        kernels=(
+            operation(LONG, 1.5),
+            operation("nccl_sum", 2.0, "nccl"),
+            operation("memset", 3.25, "memory"),
+        )
     )
-    assert told(moved_operations(kept(a), b)) == [("fill<4>", 1.0, 1.5, 0.5, ""), ("memset", 3.0, 3.25, 0.25, "")]
-    assert told(moved_operations(b, kept(a))) == [("fill<4>", 1.5, 1.0, -0.5, ""), ("memset", 3.25, 3.0, -0.25, "")]
+    assert told(moved_operations(kept(a), b)) == [
+        ("fill<4>", 1.0, 1.5, 0.5, ""),
+        ("memset", 3.0, 3.25, 0.25, ""),
+    ]
+    assert told(moved_operations(b, kept(a))) == [
+        ("fill<4>", 1.5, 1.0, -0.5, ""),
+        ("memset", 3.25, 3.0, -0.25, ""),
+    ]
     assert moved_operations(kept(a), a) == ()
 
 
 def test_a_kernel_that_one_side_lacks_is_none_there() -> None:
     a, b = kernels(same=(1, 1.0), old=(1, 0.5)), kernels(same=(1, 1.0), fresh=(1, 0.75))
-    assert told(moved_operations(a, b)) == [("fresh", None, 0.75, 0.75, ""), ("old", 0.5, None, -0.5, "")]
+    assert told(moved_operations(a, b)) == [
+        ("fresh", None, 0.75, 0.75, ""),
+        ("old", 0.5, None, -0.5, ""),
+    ]
 
 
 def test_what_one_side_did_not_time_did_not_move() -> None:
@@ -50,8 +76,12 @@ def test_what_one_side_did_not_time_did_not_move() -> None:
     row = RangeSample(name="step", count=1, cpu_ms=1.0, values={M.H2D_MS: 1.0})
     untold = Breakdown(kernels=(copy,), ranges=(row,))
     both = row.model_copy(update={"values": {M.H2D_MS: 1.5, M.KERNEL_MS: 1.0}})
-    whole = Breakdown(kernels=(copy.model_copy(update={"gpu_ms": 1.5}), operation("gemm", 1.0)), ranges=(both,))
-    assert told(moved_operations(untold, whole)) == [("CUDA memcpy Host-to-Device", 1.0, 1.5, 0.5, "")]
+    whole = Breakdown(
+        kernels=(copy.model_copy(update={"gpu_ms": 1.5}), operation("gemm", 1.0)), ranges=(both,)
+    )
+    assert told(moved_operations(untold, whole)) == [
+        ("CUDA memcpy Host-to-Device", 1.0, 1.5, 0.5, "")
+    ]
 
 
 def test_a_kernel_that_a_whole_graph_may_hold_is_not_none_there() -> None:
@@ -69,8 +99,12 @@ def test_what_is_not_among_a_sides_largest_did_not_move_for_that() -> None:
     assert moved_operations(kept(whole), whole) == ()
     assert moved_operations(whole, kept(whole)) == ()
     grown = Breakdown(kernels=(*MANY, operation("small", 1.25)))
-    assert told(moved_operations(kept(whole), grown)) == [("small", None, 1.25, 0.5, "not among a's largest")]
-    assert told(moved_operations(grown, kept(whole))) == [("small", 1.25, None, -0.5, "not among b's largest")]
+    assert told(moved_operations(kept(whole), grown)) == [
+        ("small", None, 1.25, 0.5, "not among a's largest")
+    ]
+    assert told(moved_operations(grown, kept(whole))) == [
+        ("small", 1.25, None, -0.5, "not among b's largest")
+    ]
 
 
 def test_of_several_that_a_side_does_not_tell_none_moved_that_may_have_been_there() -> None:
@@ -90,10 +124,15 @@ def test_others_that_grew_by_more_than_the_missing_are_told() -> None:
 def test_ranges_are_told_by_their_time_on_the_cpu() -> None:
     def took(**ms: float) -> Breakdown:
         return Breakdown(
-            ranges=tuple(RangeSample(name=name, count=1, cpu_ms=of, values={M.GAP_MS: 9.0}) for name, of in ms.items())
+            ranges=tuple(
+                RangeSample(name=name, count=1, cpu_ms=of, values={M.GAP_MS: 9.0})
+                for name, of in ms.items()
+            )
         )
 
-    assert told(moved_ranges(took(step=4.0, log=0.5), took(step=5.0, log=0.5))) == [("step", 4.0, 5.0, 1.0, "")]
+    assert told(moved_ranges(took(step=4.0, log=0.5), took(step=5.0, log=0.5))) == [
+        ("step", 4.0, 5.0, 1.0, "")
+    ]
     assert moved_ranges(took(step=4.0), Breakdown()) == ()
 
 

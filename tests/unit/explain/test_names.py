@@ -6,7 +6,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perfgate.explain.names import BRIEF, DIGEST, KEPT, apart, brief, identity, key, one_line, short, unnumbered
+from perfgate.explain.names import (
+    BRIEF,
+    DIGEST,
+    KEPT,
+    apart,
+    brief,
+    identity,
+    key,
+    one_line,
+    short,
+    unnumbered,
+)
 
 FILL = (
     "void at::native::vectorized_elementwise_kernel<(int)4, at::native::FillFunctor<float>, "
@@ -38,7 +49,10 @@ COPY = (
             "ncclDevKernel_AllReduce_Sum(ncclDevKernelArgsStorage<(unsigned long)4096>)",
             "ncclDevKernel_AllReduce_Sum",
         ),
-        ("std::vector<std::pair<void *, unsigned int> >::f() const", "vector<pair<void *, unsigned int>>::f() const"),
+        (
+            "std::vector<std::pair<void *, unsigned int> >::f() const",
+            "vector<pair<void *, unsigned int>>::f() const",
+        ),
         ("call(void (*)(int), float)", "call"),
         ("functor::operator()(int)", "operator()"),
         ("spin_kernel #a94234", "spin_kernel"),
@@ -51,8 +65,14 @@ COPY = (
             "void at::native::multi_tensor_apply_kernel<TensorListMetadata<(int)2>, Lerp<float, (int)2>>(T1, T2)",
             "Lerp<float, 2> in multi_tensor_apply_kernel",
         ),
-        ("nchwToNhwcKernel<float, (bool)1, (cudnnKernelDataType_t)2>", "nchwToNhwcKernel<float, 1, 2>"),
-        ("sm90_xmma_gemm_f32f32_tf32f32_f32_tn_n__5x_cublas", "sm90_xmma_gemm_f32f32_tf32f32_f32_tn_n__5x_cublas"),
+        (
+            "nchwToNhwcKernel<float, (bool)1, (cudnnKernelDataType_t)2>",
+            "nchwToNhwcKernel<float, 1, 2>",
+        ),
+        (
+            "sm90_xmma_gemm_f32f32_tf32f32_f32_tn_n__5x_cublas",
+            "sm90_xmma_gemm_f32f32_tf32f32_f32_tn_n__5x_cublas",
+        ),
         ("triton_poi_fused_relu_0", "triton_poi_fused_relu_0"),
         ("(other kernels)", "(other kernels)"),
         ("broken(", "broken("),
@@ -79,7 +99,14 @@ def test_within_a_sentence_a_name_is_cut_off() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["triton_poi_fused_relu_0", f"triton_per_fused_{'add_' * 40}sum_7", FILL, "x" * 300, "a \ud800 b"]
+    "name",
+    [
+        "triton_poi_fused_relu_0",
+        f"triton_per_fused_{'add_' * 40}sum_7",
+        FILL,
+        "x" * 300,
+        "a \ud800 b",
+    ],
 )
 def test_a_name_and_its_key_are_the_same_kernel(name: str) -> None:
     assert identity(name) == identity(key(name))
@@ -96,11 +123,16 @@ def test_a_name_and_its_key_are_the_same_kernel(name: str) -> None:
         ("triton_poi_fused_add", "triton_poi_fused_add"),
         ("my_triton_kernel_2", "my_triton_kernel_2"),
         ("triton_attention_2", "triton_attention_2"),
-        ("nvjet_sm90_tst_128x256_64x4_2x1_v_bz_coopA_NNN", "nvjet_sm90_tst_128x256_64x4_2x1_v_bz_coopA_NNN"),
+        (
+            "nvjet_sm90_tst_128x256_64x4_2x1_v_bz_coopA_NNN",
+            "nvjet_sm90_tst_128x256_64x4_2x1_v_bz_coopA_NNN",
+        ),
         (FILL, FILL),
     ],
 )
-def test_kernels_that_torch_compile_numbers_are_the_same_whatever_their_number(name: str, told: str) -> None:
+def test_kernels_that_torch_compile_numbers_are_the_same_whatever_their_number(
+    name: str, told: str
+) -> None:
     assert unnumbered(name) == told
     assert identity(name) == identity(told)
     assert unnumbered(told) == told
@@ -136,7 +168,9 @@ def test_a_ranges_name_within_a_sentence_is_part_of_one_line(name: str, told: st
 
 def test_names_that_read_alike_are_told_apart_also_once_cut() -> None:
     long = "gemm_" + "x" * 40
-    shown = apart({"aaaaaa": f"{long}_one_{long}", "bbbbbb": f"{long}_two_{long}", "cccccc": "other"})
+    shown = apart(
+        {"aaaaaa": f"{long}_one_{long}", "bbbbbb": f"{long}_two_{long}", "cccccc": "other"}
+    )
     assert shown == {
         "aaaaaa": f"{long}_one_{long} #aaaaaa",
         "bbbbbb": f"{long}_two_{long} #bbbbbb",

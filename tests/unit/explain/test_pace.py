@@ -16,21 +16,84 @@ from perfgate.model.metric import Metric
 from perfgate.model.sample import ProcessSample, Run
 
 POWER_CAPPED = (
-    *(21.29, 21.27, 21.26, 21.25, 21.26, 21.27, 21.26, 21.24, 21.25, 21.26, 21.3, 21.34, 21.33, 21.33, 21.33, 21.3),
-    *(21.31, 21.33, 21.33, 21.31, 21.31, 21.33, 21.31, 21.3, 21.24, 21.25, 21.28, 21.25, 21.26, 21.24, 21.24, 21.24),
-    *(21.22, 21.28, 21.27, 21.27, 21.33, 22.42, 24.22, 24.45, 24.19, 23.54, 23.49, 23.27, 22.88, 22.42, 22.09, 21.73),
+    *(
+        21.29,
+        21.27,
+        21.26,
+        21.25,
+        21.26,
+        21.27,
+        21.26,
+        21.24,
+        21.25,
+        21.26,
+        21.3,
+        21.34,
+        21.33,
+        21.33,
+        21.33,
+        21.3,
+    ),
+    *(
+        21.31,
+        21.33,
+        21.33,
+        21.31,
+        21.31,
+        21.33,
+        21.31,
+        21.3,
+        21.24,
+        21.25,
+        21.28,
+        21.25,
+        21.26,
+        21.24,
+        21.24,
+        21.24,
+    ),
+    *(
+        21.22,
+        21.28,
+        21.27,
+        21.27,
+        21.33,
+        22.42,
+        24.22,
+        24.45,
+        24.19,
+        23.54,
+        23.49,
+        23.27,
+        22.88,
+        22.42,
+        22.09,
+        21.73,
+    ),
 )
 """Periods of ResNet-50 with 512 images on an H200, ms: the GPU met its power cap in the 60th turn."""
 CAP = "SW power cap in 14 of 528 samples"
 
 
-def run(periods_ms: Sequence[float], *, remarks: tuple[str, ...] = (), begins: bool | None = None) -> Run:
+def run(
+    periods_ms: Sequence[float], *, remarks: tuple[str, ...] = (), begins: bool | None = None
+) -> Run:
     """A run with these periods, of two steps more."""
     process = ProcessSample(
-        pid=1, steps=len(periods_ms) + 2, values={Metric.STEP_MS: 1.0}, window_ms=1.0, periods_ms=tuple(periods_ms)
+        pid=1,
+        steps=len(periods_ms) + 2,
+        values={Metric.STEP_MS: 1.0},
+        window_ms=1.0,
+        periods_ms=tuple(periods_ms),
     )
     gpu = GpuCondition(uuid="GPU-0", samples=20, remarks=remarks)
-    return Run(started_at=MOMENT, wall_s=1.0, processes=(process,), begins=begins, conditions=Conditions(gpus=(gpu,)))
+    return Run(
+        started_at=MOMENT,
+        wall_s=1.0,
+        processes=(process,),
+        begins=begins,
+        conditions=Conditions(gpus=(gpu,)),
+    )
 
 
 def test_a_gpu_that_meets_its_power_cap_is_told_with_the_step() -> None:
@@ -41,7 +104,11 @@ def test_a_gpu_that_meets_its_power_cap_is_told_with_the_step() -> None:
 
 
 def test_a_power_cap_explains_the_runs_that_met_it() -> None:
-    capped, cool, steady = run(POWER_CAPPED, remarks=(CAP,)), run(POWER_CAPPED), run([8.0] * 42, remarks=(CAP,))
+    capped, cool, steady = (
+        run(POWER_CAPPED, remarks=(CAP,)),
+        run(POWER_CAPPED),
+        run([8.0] * 42, remarks=(CAP,)),
+    )
     told = pace_changed([cool, cool, capped])
     assert told is not None
     assert "on, and the GPU met its power cap in 1 of them (SW power cap). Let" in told
@@ -98,9 +165,12 @@ def test_noise_is_no_change_of_pace(seed: int, sd: float) -> None:
 
 
 @pytest.mark.parametrize(
-    ("start", "last"), [pytest.param([300.0], 3, id="one step"), pytest.param([300.0, 200.0, 90.0], 5, id="three")]
+    ("start", "last"),
+    [pytest.param([300.0], 3, id="one step"), pytest.param([300.0, 200.0, 90.0], 5, id="three")],
 )
-def test_first_steps_that_are_slow_in_every_run_are_told_with_what_to_raise(start: list[float], last: int) -> None:
+def test_first_steps_that_are_slow_in_every_run_are_told_with_what_to_raise(
+    start: list[float], last: int
+) -> None:
     told = slow_start([run([*start, *[10.0] * 17])] * 3)
     assert told is not None
     assert "in 3 of 3 runs: up to 300.0 ms, the others 10.00 ms, until " in told
@@ -110,13 +180,17 @@ def test_first_steps_that_are_slow_in_every_run_are_told_with_what_to_raise(star
 def test_the_warmup_is_to_outlast_the_longest_start() -> None:
     told = slow_start([run([*[300.0] * slow, *[10.0] * 17]) for slow in (1, 4, 2)])
     assert told is not None
-    assert told.endswith("until step 4. If that is work which is done once, raise warmup by at least 6")
+    assert told.endswith(
+        "until step 4. If that is work which is done once, raise warmup by at least 6"
+    )
 
 
 @pytest.mark.parametrize(
     "periods",
     [
-        pytest.param([[300.0, *[10.0] * 17], [10.0] * 18, [300.0, *[10.0] * 17]], id="not in every run"),
+        pytest.param(
+            [[300.0, *[10.0] * 17], [10.0] * 18, [300.0, *[10.0] * 17]], id="not in every run"
+        ),
         pytest.param([[300.0, *[10.0] * 17]], id="one run"),
         pytest.param([[19.0, *[10.0] * 17]] * 3, id="not far slower"),
         pytest.param([[30.0, *[10.0] * 11, 25.0, *[10.0] * 5]] * 3, id="nearly as slow later"),
@@ -125,7 +199,9 @@ def test_the_warmup_is_to_outlast_the_longest_start() -> None:
         pytest.param([[]] * 3, id="no period"),
     ],
 )
-def test_a_start_that_may_be_chance_or_the_loops_own_is_not_told(periods: list[list[float]]) -> None:
+def test_a_start_that_may_be_chance_or_the_loops_own_is_not_told(
+    periods: list[list[float]],
+) -> None:
     assert slow_start([run(one) for one in periods]) is None
 
 
@@ -143,5 +219,7 @@ def test_a_pace_that_changes_for_good_is_told_rather_than_a_slow_start() -> None
     brief = [run([200.25, 200.25, 4.17, 4.16, 5.59, *[4.11, 4.12] * 7])] * 3
     assert pace_changed(brief) is not None
     assert told_of_pace(brief) == slow_start(brief)
-    assert told_of_pace([run([300.0, *[10.0] * 17])] * 3) == slow_start([run([300.0, *[10.0] * 17])] * 3)
+    assert told_of_pace([run([300.0, *[10.0] * 17])] * 3) == slow_start(
+        [run([300.0, *[10.0] * 17])] * 3
+    )
     assert told_of_pace([run([10.0] * 18)] * 3) is None

@@ -41,8 +41,13 @@ def rank(
     return records.process(
         {M.STEP_MS: step_ms, **held},
         rank=number,
-        ranges=[RangeSample(name=name, count=1, cpu_ms=1.0 + number, values=of) for name, of in ranges.items()],
-        kernels=[KernelSample(name=name, count=1, gpu_ms=ms) for name, ms in (kernels or {}).items()],
+        ranges=[
+            RangeSample(name=name, count=1, cpu_ms=1.0 + number, values=of)
+            for name, of in ranges.items()
+        ],
+        kernels=[
+            KernelSample(name=name, count=1, gpu_ms=ms) for name, ms in (kernels or {}).items()
+        ],
     ).model_copy(
         update={
             "syncs": tuple(
@@ -60,7 +65,9 @@ def side(*ranks: ProcessSample, is_kept: bool = False) -> Side:
 
 def told(a: Side, b: Side, metric: Metric) -> str | None:
     rows = differences(a, b)
-    return where(attributions(a.breakdown, b.breakdown, rows, moved=lambda row: row.metric is metric)).get(metric)
+    return where(
+        attributions(a.breakdown, b.breakdown, rows, moved=lambda row: row.metric is metric)
+    ).get(metric)
 
 
 def own_kernels(slower: int, more: Sequence[float] = (0.0, 0.0)) -> list[ProcessSample]:
@@ -68,7 +75,11 @@ def own_kernels(slower: int, more: Sequence[float] = (0.0, 0.0)) -> list[Process
     return [
         rank(
             number,
-            {"forward": {M.KERNEL_MS: 4.0}, "backward": {M.KERNEL_MS: base + more[number]}, of: {M.KERNEL_MS: 1.0}},
+            {
+                "forward": {M.KERNEL_MS: 4.0},
+                "backward": {M.KERNEL_MS: base + more[number]},
+                of: {M.KERNEL_MS: 1.0},
+            },
             kernels={"gemm": 4.0 + base + more[number], f"rank{number}_kernel": 1.0},
             step_ms=14.0 + 0.001 * (slower == number),
         )
@@ -94,7 +105,12 @@ def test_a_microsecond_of_one_rank_does_not_make_another_ranks_kernels_new(
 def test_what_one_rank_has_gained_is_told_though_another_tells_the_step(is_kept: bool) -> None:
     def ranks(*syncs: float) -> list[ProcessSample]:
         return [
-            rank(number, {"forward": {M.SYNCS: count}}, calls={"forward": count} if count else {}, step_ms=14 + number)
+            rank(
+                number,
+                {"forward": {M.SYNCS: count}},
+                calls={"forward": count} if count else {},
+                step_ms=14 + number,
+            )
             for number, count in enumerate(syncs)
         ]
 
@@ -105,7 +121,9 @@ def test_what_one_rank_has_gained_is_told_though_another_tells_the_step(is_kept:
 
 def test_what_the_worst_rank_has_lost_is_told_though_it_is_the_worst_no_longer() -> None:
     def ranks(*syncs: float) -> list[ProcessSample]:
-        return [rank(n, {f"log {n}": {M.SYNCS: count}}, step_ms=14 + n) for n, count in enumerate(syncs)]
+        return [
+            rank(n, {f"log {n}": {M.SYNCS: count}}, step_ms=14 + n) for n, count in enumerate(syncs)
+        ]
 
     assert told(side(*ranks(3, 1)), side(*ranks(0, 1)), M.SYNCS) == "-3: -3 under log 0"
 
@@ -130,7 +148,10 @@ def test_equal_ranks_are_told_by_the_lowest() -> None:
 @SIDES
 def test_of_the_step_the_rank_is_told_that_explains_it(is_kept: bool) -> None:
     # 3 % of the step: too little to call any rank the one that is waited for.
-    before = {"load": {M.GAP_MS: 0.5, M.KERNEL_MS: 0.0}, "forward": {M.GAP_MS: 0.0, M.KERNEL_MS: 12.0}}
+    before = {
+        "load": {M.GAP_MS: 0.5, M.KERNEL_MS: 0.0},
+        "forward": {M.GAP_MS: 0.0, M.KERNEL_MS: 12.0},
+    }
     late = {**before, "load": {M.GAP_MS: 0.9, M.KERNEL_MS: 0.0}}
     a, b = (
         side(rank(0, before), rank(1, before), is_kept=is_kept),
@@ -153,7 +174,12 @@ def test_ranges_and_operations_are_those_of_one_rank() -> None:
     a, b = (
         side(
             *(
-                rank(n, {f"of {n}": {M.KERNEL_MS: 9.0}}, kernels={f"kernel{n}": 9.0}, step_ms=14.0 + (slower == n))
+                rank(
+                    n,
+                    {f"of {n}": {M.KERNEL_MS: 9.0}},
+                    kernels={f"kernel{n}": 9.0},
+                    step_ms=14.0 + (slower == n),
+                )
                 for n in range(2)
             )
         )
@@ -167,14 +193,25 @@ def test_launches_of_the_kernels_that_moved_are_those_of_the_rank_that_is_told()
     def ranks(shard_ms: float) -> list[ProcessSample]:
         return [
             rank(0, {"forward": {M.KERNEL_MS: 4.0}}, kernels={"gemm": 4.0}),
-            rank(1, {"forward": {M.KERNEL_MS: 5.0 + shard_ms}}, kernels={"gemm": 5.0, "shard": shard_ms}),
+            rank(
+                1,
+                {"forward": {M.KERNEL_MS: 5.0 + shard_ms}},
+                kernels={"gemm": 5.0, "shard": shard_ms},
+            ),
         ]
 
     a, b = side(*ranks(1.0)), side(*ranks(1.5))
     (moved,) = moved_kernels(a, b, most=3)
-    assert (moved.name, moved.change_ms, moved.per_step_before, moved.per_step_now) == ("shard", 0.5, 1, 1)
+    assert (moved.name, moved.change_ms, moved.per_step_before, moved.per_step_now) == (
+        "shard",
+        0.5,
+        1,
+        1,
+    )
 
 
 def test_a_single_process_is_told_of_a_baseline_of_several() -> None:
     a, b = side(*own_kernels(0)), side(own_kernels(0, (0.0, 0.3))[1])
-    assert told(a, b, M.KERNEL_MS) == ("+0.3 ms: +0.3 under backward; by kernel: +0.3 gemm (each +2.49 %)")
+    assert told(a, b, M.KERNEL_MS) == (
+        "+0.3 ms: +0.3 under backward; by kernel: +0.3 gemm (each +2.49 %)"
+    )

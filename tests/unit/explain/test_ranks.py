@@ -10,14 +10,23 @@ from support import records
 from perfgate.explain.breakdown import telling
 from perfgate.explain.ranks import label, stragglers, told_ranks
 from perfgate.model.metric import Metric
-from perfgate.model.sample import WHOLE_GRAPHS, DeviceSample, KernelSample, ProcessSample, RangeSample, Run
+from perfgate.model.sample import (
+    WHOLE_GRAPHS,
+    DeviceSample,
+    KernelSample,
+    ProcessSample,
+    RangeSample,
+    Run,
+)
 
 STEP, GAP, KERNEL = Metric.STEP_MS, Metric.GAP_MS, Metric.KERNEL_MS
 NCCL, EXPOSED = Metric.NCCL_MS, Metric.NCCL_EXPOSED_MS
 
 
 def rank(
-    number: int, values: Mapping[Metric, float], ranges: Mapping[str, Mapping[Metric, float]] | None = None
+    number: int,
+    values: Mapping[Metric, float],
+    ranges: Mapping[str, Mapping[Metric, float]] | None = None,
 ) -> ProcessSample:
     return ProcessSample(
         pid=100 + number,
@@ -26,7 +35,8 @@ def rank(
         values=values,
         window_ms=600.0,
         ranges=tuple(
-            RangeSample(name=name, count=1.0, cpu_ms=1.0, values=held) for name, held in (ranges or {}).items()
+            RangeSample(name=name, count=1.0, cpu_ms=1.0, values=held)
+            for name, held in (ranges or {}).items()
         ),
     )
 
@@ -36,10 +46,14 @@ def run(*processes: ProcessSample) -> Run:
 
 
 FIRST = rank(
-    0, {STEP: 30.0, KERNEL: 12.7, GAP: 0.1, NCCL: 17.6, EXPOSED: 16.6}, {"data": {GAP: 0.1}, "backward": {GAP: 0.0}}
+    0,
+    {STEP: 30.0, KERNEL: 12.7, GAP: 0.1, NCCL: 17.6, EXPOSED: 16.6},
+    {"data": {GAP: 0.1}, "backward": {GAP: 0.0}},
 )
 LATE = rank(
-    1, {STEP: 30.1, KERNEL: 12.8, GAP: 5.2, NCCL: 5.6, EXPOSED: 4.6}, {"data": {GAP: 5.0}, "backward": {GAP: 0.2}}
+    1,
+    {STEP: 30.1, KERNEL: 12.8, GAP: 5.2, NCCL: 5.6, EXPOSED: 4.6},
+    {"data": {GAP: 5.0}, "backward": {GAP: 0.2}},
 )
 
 
@@ -62,7 +76,9 @@ def on_host(process: ProcessSample, cpu_ms: Mapping[str, float]) -> ProcessSampl
     return process.model_copy(update={"ranges": ranges})
 
 
-def test_the_range_that_takes_a_late_host_longer_is_named_though_its_gpu_idles_more_under_another() -> None:
+def test_the_range_that_takes_a_late_host_longer_is_named_though_its_gpu_idles_more_under_another() -> (
+    None
+):
     # As recorded on two H200s, with 5 ms of sleep under "get batch" on rank 1; its host is late for all that follows.
     # Of NCCL nothing hides what kernels and idle time leave of the step.
     idle = {"epoch 0": 0.01, "step #": 0.0, "get batch": 0.0, "forward": 0.14, "backward": 0.54}
@@ -95,7 +111,9 @@ def test_of_ranges_that_are_longer_by_about_as_much_the_innermost_is_named() -> 
     idle = {"step": {GAP: 0.1}, "data": {GAP: 4.9}, "read": {GAP: 0.2}}
     first = on_host(rank(0, FIRST.values, idle), {"step": 29.0, "data": 1.0, "read": 0.5})
     late = on_host(rank(1, LATE.values, idle), {"step": 34.2, "data": 6.1, "read": 5.4})
-    assert told_ranks([run(first, late)])[1].endswith(", and its host takes 4.9 ms longer under read")
+    assert told_ranks([run(first, late)])[1].endswith(
+        ", and its host takes 4.9 ms longer under read"
+    )
 
 
 def test_all_ranges_that_take_a_late_host_much_longer_are_told_by_their_medians() -> None:
@@ -105,7 +123,9 @@ def test_all_ranges_that_take_a_late_host_much_longer_are_told_by_their_medians(
     runs = [
         run(
             on_host(rank(0, FIRST.values, idle), usual),
-            on_host(rank(1, LATE.values, idle), {"get batch": 5.2, "forward": forward, "optimizer": 3.9}),
+            on_host(
+                rank(1, LATE.values, idle), {"get batch": 5.2, "forward": forward, "optimizer": 3.9}
+            ),
         )
         for forward in (10.1, 17.0, 60.0)
     ]
@@ -122,7 +142,9 @@ def test_the_range_of_a_stragglers_kernels_is_told_by_medians_over_the_runs_as_t
     late = of(1, 12.0, {"fwd": 7.0, "bwd": 5.0})
     for other in (of(1, 12.0, {"fwd": 2.0, "bwd": 10.0}), of(1, 10.0, {"fwd": 5.0, "bwd": 5.0})):
         told = told_ranks([run(first, late), run(first, late), run(first, other)])[1]
-        assert told.endswith("its kernels take 2 ms a step more than the other's, 2 ms of that under fwd")
+        assert told.endswith(
+            "its kernels take 2 ms a step more than the other's, 2 ms of that under fwd"
+        )
 
 
 def waiting(number: int, exposed: float) -> ProcessSample:
@@ -132,13 +154,21 @@ def waiting(number: int, exposed: float) -> ProcessSample:
 def test_of_more_than_two_the_others_are_taken_by_their_median() -> None:
     of_four = run(waiting(0, 16.0), LATE, waiting(2, 17.0), waiting(3, 90.0))
     (found,) = stragglers([of_four])
-    assert (found.place, found.others, found.waited_ms, found.cause) == (1, (0, 2, 3), 17.0 - 4.6, GAP)
+    assert (found.place, found.others, found.waited_ms, found.cause) == (
+        1,
+        (0, 2, 3),
+        17.0 - 4.6,
+        GAP,
+    )
     assert "rank 1 is late: the others wait 12.4 ms a step" in told_ranks([of_four])[1]
 
 
 def test_several_that_are_late_are_all_named_each_with_its_own_reason() -> None:
     heavier = rank(2, {STEP: 30.0, KERNEL: 22.7, GAP: 0.1, NCCL: 5.0, EXPOSED: 4.0})
-    others = [rank(place, {STEP: 30.0, KERNEL: 12.7, GAP: 0.1, NCCL: 17.0, EXPOSED: 16.6}) for place in (0, 3)]
+    others = [
+        rank(place, {STEP: 30.0, KERNEL: 12.7, GAP: 0.1, NCCL: 17.0, EXPOSED: 16.6})
+        for place in (0, 3)
+    ]
     of_four = run(others[0], LATE, heavier, others[1])
     assert [(one.place, one.others, one.cause) for one in stragglers([of_four])] == [
         (1, (0, 3), GAP),
@@ -167,14 +197,19 @@ def test_where_most_are_late_none_is() -> None:
 
 def test_a_wait_that_kernels_hide_costs_nobody_anything() -> None:
     # Ten buckets of gradients wait for the same 0.3 ms each, behind kernels of the backward pass; the last one shows.
-    hidden = run(rank(0, {STEP: 8.3, NCCL: 4.0, EXPOSED: 0.5}), rank(1, {STEP: 8.3, NCCL: 1.0, EXPOSED: 0.2}))
+    hidden = run(
+        rank(0, {STEP: 8.3, NCCL: 4.0, EXPOSED: 0.5}), rank(1, {STEP: 8.3, NCCL: 1.0, EXPOSED: 0.2})
+    )
     assert stragglers([hidden]) == ()
     assert len(told_ranks([hidden])) == 1
 
 
-def in_kernels(process: ProcessSample, counts: Mapping[str, float], *, kind: str = "nccl") -> ProcessSample:
+def in_kernels(
+    process: ProcessSample, counts: Mapping[str, float], *, kind: str = "nccl"
+) -> ProcessSample:
     rows = [
-        KernelSample.model_validate({"name": n, "count": c, "gpu_ms": 1.0, "kind": kind}) for n, c in counts.items()
+        KernelSample.model_validate({"name": n, "count": c, "gpu_ms": 1.0, "kind": kind})
+        for n, c in counts.items()
     ]
     return process.model_copy(update={"kernels": (*process.kernels, *rows)})
 
@@ -255,13 +290,20 @@ def test_a_wait_without_a_reason_among_the_metrics_is_told_without() -> None:
             )
         ]
     )
-    assert told == "rank 1 is late: the other waits 4 ms a step for it in NCCL kernels that nothing hides"
+    assert (
+        told
+        == "rank 1 is late: the other waits 4 ms a step for it in NCCL kernels that nothing hides"
+    )
 
 
 def test_kernels_that_take_longer_are_a_reason_too() -> None:
     heavier = rank(1, {STEP: 30.0, KERNEL: 18.0, NCCL: 5.0, EXPOSED: 4.0})
-    (_, told) = told_ranks([run(rank(0, {STEP: 30.0, KERNEL: 14.0, NCCL: 9.0, EXPOSED: 8.0}), heavier)])
-    assert told.endswith("in NCCL kernels that nothing hides; its kernels take 4 ms a step more than the other's")
+    (_, told) = told_ranks(
+        [run(rank(0, {STEP: 30.0, KERNEL: 14.0, NCCL: 9.0, EXPOSED: 8.0}), heavier)]
+    )
+    assert told.endswith(
+        "in NCCL kernels that nothing hides; its kernels take 4 ms a step more than the other's"
+    )
 
 
 @pytest.mark.parametrize(
@@ -287,9 +329,14 @@ def on_cpu(number: int, own: Mapping[str, float]) -> ProcessSample:
     return rank(number, {STEP: 16.0}, {name: {STEP: ms} for name, ms in own.items()})
 
 
-def test_of_ranks_without_a_gpu_it_is_told_what_each_does_for_longer_and_of_none_that_it_is_late() -> None:
+def test_of_ranks_without_a_gpu_it_is_told_what_each_does_for_longer_and_of_none_that_it_is_late() -> (
+    None
+):
     # Rank 1 sleeps under "data", and rank 0 waits for it under "backward".
-    waits, late = on_cpu(0, {"data": 0.2, "backward": 14.8}), on_cpu(1, {"data": 10.2, "backward": 4.9})
+    waits, late = (
+        on_cpu(0, {"data": 0.2, "backward": 14.8}),
+        on_cpu(1, {"data": 10.2, "backward": 4.9}),
+    )
     assert told_ranks([run(waits, late)] * 3)[1:] == (
         (
             "rank 1 spends 10 ms a step more under data than the other, rank 0 9.9 ms more under backward: what is "

@@ -18,15 +18,28 @@ def found(rule: RuleName, under: str, count: float, ms: float) -> PlacedFinding:
 
 
 def placing(*processes: tuple[PlacedFinding, ...]) -> Placing:
-    return Placing(processes=tuple(ProcessFindings(pid=n, steps=20, rows=rows) for n, rows in enumerate(processes)))
+    return Placing(
+        processes=tuple(
+            ProcessFindings(pid=n, steps=20, rows=rows) for n, rows in enumerate(processes)
+        )
+    )
 
 
 def test_rows_are_put_beside_those_of_the_same_rule_and_range() -> None:
     before = placing((found(GAPS, "forward", 3, 0.5), found(SYNC, "log", 1, 2.0)))
-    now = placing((found(GAPS, "forward", 2, 0.4), found(GAPS, "load", 1, 6.0), found(ASYNC, "copy", 1, 2.5)))
+    now = placing(
+        (found(GAPS, "forward", 2, 0.4), found(GAPS, "load", 1, 6.0), found(ASYNC, "copy", 1, 2.5))
+    )
     changes = rule_changes(before, now)
-    told = [(row.rule, row.range, None if row.before is None else row.before.ms, row.now.ms) for row in changes.rows]
-    assert told == [(ASYNC, "copy", None, 2.5), (GAPS, "load", None, 6.0), (GAPS, "forward", 0.5, 0.4)]
+    told = [
+        (row.rule, row.range, None if row.before is None else row.before.ms, row.now.ms)
+        for row in changes.rows
+    ]
+    assert told == [
+        (ASYNC, "copy", None, 2.5),
+        (GAPS, "load", None, 6.0),
+        (GAPS, "forward", 0.5, 0.4),
+    ]
     assert [changes.is_new(row) for row in changes.rows] == [True, True, False]
 
 
@@ -47,7 +60,11 @@ def lacking(*kinds: str) -> Side:
         (lacking("ranges"), lacking("ranges"), ""),
         (lacking("names of kernels"), lacking(), ""),
         (lacking("ranges"), lacking(), "not compared: a lacks ranges"),
-        (lacking(), lacking("kernels", "copies", "calls"), "not compared: b lacks kernels and calls"),
+        (
+            lacking(),
+            lacking("kernels", "copies", "calls"),
+            "not compared: b lacks kernels and calls",
+        ),
         (lacking("ranges"), lacking("calls"), "not compared: a lacks ranges, b lacks calls"),
         (
             Side(label="x", values={}, absent={Metric.KERNEL_MS: "none of them"}),
@@ -56,7 +73,9 @@ def lacking(*kinds: str) -> Side:
         ),
     ],
 )
-def test_what_a_capture_did_not_record_is_not_new_in_the_other(before: Side, now: Side, told: str) -> None:
+def test_what_a_capture_did_not_record_is_not_new_in_the_other(
+    before: Side, now: Side, told: str
+) -> None:
     assert recorded_unlike(before, now) == told
 
 
@@ -67,7 +86,9 @@ def test_graphs_traced_unlike_are_a_reason_too() -> None:
         Side(
             label=name,
             values={},
-            breakdown=Breakdown(kernels=(KernelSample(name=name, count=1, gpu_ms=1.0),), ranges=(row,)),
+            breakdown=Breakdown(
+                kernels=(KernelSample(name=name, count=1, gpu_ms=1.0),), ranges=(row,)
+            ),
         )
         for name in (WHOLE_GRAPHS, "gemm")
     )

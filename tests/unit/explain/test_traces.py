@@ -32,7 +32,9 @@ def test_the_row_of_whole_graphs_is_called_as_the_metrics_call_it() -> None:
         pytest.param(WHOLE, GraphTrace.GRAPH, False, id="whole"),
         pytest.param(BY_NODE, GraphTrace.NODE, True, id="by node"),
         pytest.param(MIXED, GraphTrace.NODE, False, id="by node, and others"),
-        pytest.param(launching({"add": 5}, launches=5, graphs=1), None, False, id="nothing of them is seen"),
+        pytest.param(
+            launching({"add": 5}, launches=5, graphs=1), None, False, id="nothing of them is seen"
+        ),
         pytest.param(Breakdown(), None, False, id="nothing at all"),
     ],
 )
@@ -51,7 +53,11 @@ def test_only_whole_graphs_and_nodes_are_unlike() -> None:
 
 
 def side(breakdown: Breakdown, values: Mapping[Metric, float]) -> Side:
-    return Side(label="x", values={metric: (value,) for metric, value in values.items()}, breakdown=breakdown)
+    return Side(
+        label="x",
+        values={metric: (value,) for metric, value in values.items()},
+        breakdown=breakdown,
+    )
 
 
 VALUES = {M.STEP_MS: 2.0, M.KERNEL_MS: 1.0, M.H2D_COPIES: 3.0, M.LAUNCHES: 5.0}
@@ -65,7 +71,9 @@ VALUES = {M.STEP_MS: 2.0, M.KERNEL_MS: 1.0, M.H2D_COPIES: 3.0, M.LAUNCHES: 5.0}
     ],
     ids=["a", "b"],
 )
-def test_graphs_traced_unlike_are_told_with_what_to_do(a: Breakdown, b: Breakdown, told: str) -> None:
+def test_graphs_traced_unlike_are_told_with_what_to_do(
+    a: Breakdown, b: Breakdown, told: str
+) -> None:
     (warning,) = told_unlike(side(a, VALUES), side(b, VALUES))
     assert warning.startswith(f"{told}kernels and copies cannot be compared by name. ")
     assert warning.endswith("Capture both again with the same --cuda-graph-trace, graph or node.")
@@ -73,7 +81,9 @@ def test_graphs_traced_unlike_are_told_with_what_to_do(a: Breakdown, b: Breakdow
 
 def test_what_whole_graphs_hide_is_not_said_to_differ() -> None:
     # One copy is in the graph: of the whole one it is not counted.
-    rows = differences(side(BY_NODE, VALUES), side(WHOLE, {**VALUES, M.H2D_COPIES: 2.0, M.LAUNCHES: 6.0}))
+    rows = differences(
+        side(BY_NODE, VALUES), side(WHOLE, {**VALUES, M.H2D_COPIES: 2.0, M.LAUNCHES: 6.0})
+    )
     assert {row.metric: (row.change, row.reason) for row in rows} == {
         M.STEP_MS: (0.0, ""),
         M.KERNEL_MS: (0.0, ""),
@@ -83,8 +93,13 @@ def test_what_whole_graphs_hide_is_not_said_to_differ() -> None:
 
 
 @pytest.mark.parametrize("swapped", [False, True])
-def test_whole_graphs_beside_none_may_hold_what_the_other_side_has_more_of(*, swapped: bool) -> None:
-    eager, whole = side(EAGER, {**VALUES, M.H2D_BYTES: 8.0}), side(WHOLE, {**VALUES, M.H2D_COPIES: 2.0, M.H2D_BYTES: 9})
+def test_whole_graphs_beside_none_may_hold_what_the_other_side_has_more_of(
+    *, swapped: bool
+) -> None:
+    eager, whole = (
+        side(EAGER, {**VALUES, M.H2D_BYTES: 8.0}),
+        side(WHOLE, {**VALUES, M.H2D_COPIES: 2.0, M.H2D_BYTES: 9}),
+    )
     a, b = (whole, eager) if swapped else (eager, whole)
     rows = {row.metric: row for row in differences(a, b)}
     assert (rows[M.H2D_COPIES].change, rows[M.H2D_COPIES].reason) == (None, "not comparable")

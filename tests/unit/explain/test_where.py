@@ -19,15 +19,24 @@ M = Metric
 
 
 def ranges(values: Mapping[str, Mapping[Metric, float]]) -> tuple[RangeSample, ...]:
-    return tuple(RangeSample(name=name, count=1.0, cpu_ms=1.0, values=of) for name, of in values.items())
+    return tuple(
+        RangeSample(name=name, count=1.0, cpu_ms=1.0, values=of) for name, of in values.items()
+    )
 
 
-def told(before: Sequence[RangeSample], now: Sequence[RangeSample], of: Verdict) -> Mapping[Metric, str]:
-    return where(attributions(Breakdown(ranges=tuple(before)), Breakdown(ranges=tuple(now)), of.metrics))
+def told(
+    before: Sequence[RangeSample], now: Sequence[RangeSample], of: Verdict
+) -> Mapping[Metric, str]:
+    return where(
+        attributions(Breakdown(ranges=tuple(before)), Breakdown(ranges=tuple(now)), of.metrics)
+    )
 
 
 def moved(
-    metric: Metric, before: float | None, now: float | None, outcome: Outcome | None = Outcome.REGRESSED
+    metric: Metric,
+    before: float | None,
+    now: float | None,
+    outcome: Outcome | None = Outcome.REGRESSED,
 ) -> MetricVerdict:
     return MetricVerdict(metric=metric, outcome=outcome, baseline=before, now=now)
 
@@ -61,8 +70,18 @@ def verdict(*rows: MetricVerdict) -> Verdict:
             id="more than the whole is under no range",
         ),
         pytest.param(
-            {"a": {M.KERNEL_MS: 1.0}, "b": {M.KERNEL_MS: 1.0}, "c": {M.KERNEL_MS: 1.0}, "d": {M.KERNEL_MS: 1.0}},
-            {"a": {M.KERNEL_MS: 1.1}, "b": {M.KERNEL_MS: 1.4}, "c": {M.KERNEL_MS: 1.2}, "d": {M.KERNEL_MS: 1.3}},
+            {
+                "a": {M.KERNEL_MS: 1.0},
+                "b": {M.KERNEL_MS: 1.0},
+                "c": {M.KERNEL_MS: 1.0},
+                "d": {M.KERNEL_MS: 1.0},
+            },
+            {
+                "a": {M.KERNEL_MS: 1.1},
+                "b": {M.KERNEL_MS: 1.4},
+                "c": {M.KERNEL_MS: 1.2},
+                "d": {M.KERNEL_MS: 1.3},
+            },
             moved(M.KERNEL_MS, 4.0, 5.0),
             "+1 ms, of which +0.4 under b, +0.3 under d, +0.2 under c",
             id="three at most",
@@ -136,10 +155,15 @@ def test_a_metric_that_moved_is_told_by_range(
 
 @pytest.mark.parametrize("step", [M.STEP_MS, M.STEP_MEAN_MS])
 @pytest.mark.parametrize("gap_ms", [0.3, 0.5])
-def test_a_step_that_takes_longer_while_no_part_of_it_does_is_told_so(step: Metric, gap_ms: float) -> None:
+def test_a_step_that_takes_longer_while_no_part_of_it_does_is_told_so(
+    step: Metric, gap_ms: float
+) -> None:
     before = ranges({"train": {M.GAP_MS: 0.5, M.KERNEL_MS: 2.0}})
     now = ranges({"train": {M.GAP_MS: gap_ms, M.KERNEL_MS: 2.0}})
-    parts = (moved(M.KERNEL_MS, 2.0, 2.0, Outcome.PASSED), moved(M.GAP_MS, 0.5, gap_ms, Outcome.PASSED))
+    parts = (
+        moved(M.KERNEL_MS, 2.0, 2.0, Outcome.PASSED),
+        moved(M.GAP_MS, 0.5, gap_ms, Outcome.PASSED),
+    )
     text = "+0.3 ms, for which no kernel, copy or idle time tells: what ran side by side may run in turn"
     assert told(before, now, verdict(moved(step, 1.5, 1.8), *parts)) == {step: text}
     # What takes less needs no such word.
@@ -152,8 +176,18 @@ def test_a_step_that_takes_longer_evenly_under_many_ranges_runs_nothing_in_turn(
 
 
 def test_step_time_is_told_by_the_kernel_and_idle_time_of_ranges() -> None:
-    before = ranges({"data_load": {M.GAP_MS: 0.5, M.KERNEL_MS: 0.0}, "forward": {M.GAP_MS: 0.0, M.KERNEL_MS: 9.0}})
-    now = ranges({"data_load": {M.GAP_MS: 2.3, M.KERNEL_MS: 0.0}, "forward": {M.GAP_MS: 0.0, M.KERNEL_MS: 9.2}})
+    before = ranges(
+        {
+            "data_load": {M.GAP_MS: 0.5, M.KERNEL_MS: 0.0},
+            "forward": {M.GAP_MS: 0.0, M.KERNEL_MS: 9.0},
+        }
+    )
+    now = ranges(
+        {
+            "data_load": {M.GAP_MS: 2.3, M.KERNEL_MS: 0.0},
+            "forward": {M.GAP_MS: 0.0, M.KERNEL_MS: 9.2},
+        }
+    )
     rows = (
         moved(M.STEP_MS, 10.0, 12.0),
         moved(M.KERNEL_MS, 9.0, 9.2, Outcome.PASSED),
@@ -172,7 +206,12 @@ def test_an_inconclusive_metric_is_told_from_half_its_budget_on(
     change: float | None, budget: float | None, named: bool
 ) -> None:
     row = MetricVerdict(
-        metric=M.KERNEL_MS, outcome=Outcome.INCONCLUSIVE, baseline=1.0, now=1.5, change=change, budget=budget
+        metric=M.KERNEL_MS,
+        outcome=Outcome.INCONCLUSIVE,
+        baseline=1.0,
+        now=1.5,
+        change=change,
+        budget=budget,
     )
     found = told(ranges({"a": {M.KERNEL_MS: 1.0}}), ranges({"a": {M.KERNEL_MS: 1.5}}), verdict(row))
     assert found == ({M.KERNEL_MS: "+0.5 ms: +0.5 under a"} if named else {})
@@ -193,7 +232,10 @@ def test_an_inconclusive_metric_is_told_from_half_its_budget_on(
     ids=str,
 )
 def test_what_did_not_move_or_cannot_be_said_has_no_entry(row: MetricVerdict) -> None:
-    assert told(ranges({"a": {M.KERNEL_MS: 1.0}}), ranges({"a": {M.KERNEL_MS: 1.5}}), verdict(row)) == {}
+    assert (
+        told(ranges({"a": {M.KERNEL_MS: 1.0}}), ranges({"a": {M.KERNEL_MS: 1.5}}), verdict(row))
+        == {}
+    )
 
 
 @pytest.mark.parametrize(
@@ -214,7 +256,10 @@ def test_where_one_side_says_nothing_of_ranges_nothing_is_invented(
 
 def test_step_time_leaves_out_a_part_that_the_baseline_never_measured() -> None:
     rows = (moved(M.STEP_MS, 10.0, 12.0), moved(M.KERNEL_MS, None, 2.0, None))
-    assert told(ranges({"a": {M.GAP_MS: 0.0}}), ranges({"a": {M.KERNEL_MS: 2.0}}), verdict(*rows)) == {}
+    assert (
+        told(ranges({"a": {M.GAP_MS: 0.0}}), ranges({"a": {M.KERNEL_MS: 2.0}}), verdict(*rows))
+        == {}
+    )
 
 
 def test_ranges_of_one_name_are_added_up() -> None:
@@ -234,7 +279,11 @@ def test_of_a_run_with_several_processes_the_slowest_is_asked() -> None:
             ranges=ranges({name: {M.SYNCS: 1.0}}),
         )
 
-    run = Run(started_at=MOMENT, wall_s=1.0, processes=(process(0, 10.0, "fast"), process(1, 12.0, "slow")))
+    run = Run(
+        started_at=MOMENT,
+        wall_s=1.0,
+        processes=(process(0, 10.0, "fast"), process(1, 12.0, "slow")),
+    )
     now = breakdown_of([run])
     assert [sample.name for sample in now.ranges] == ["slow"]
     found = told(ranges({"slow": {M.SYNCS: 0.0}}), now.ranges, verdict(moved(M.SYNCS, 0.0, 1.0)))
@@ -242,7 +291,13 @@ def test_of_a_run_with_several_processes_the_slowest_is_asked() -> None:
     assert breakdown_of([Run(started_at=MOMENT, wall_s=1.0, processes=())]) == Breakdown()
 
 
-@pytest.mark.parametrize(("now", "text"), [(1e20, "+1e+20: +1e+20 under a"), (1e-6, "+1e-06: +1e-06 under a")])
+@pytest.mark.parametrize(
+    ("now", "text"), [(1e20, "+1e+20: +1e+20 under a"), (1e-6, "+1e-06: +1e-06 under a")]
+)
 def test_numbers_of_any_size_stay_short(now: float, text: str) -> None:
-    found = told(ranges({"a": {M.SYNCS: 0.0}}), ranges({"a": {M.SYNCS: now}}), verdict(moved(M.SYNCS, 0.0, now)))
+    found = told(
+        ranges({"a": {M.SYNCS: 0.0}}),
+        ranges({"a": {M.SYNCS: now}}),
+        verdict(moved(M.SYNCS, 0.0, now)),
+    )
     assert found == {M.SYNCS: text}

@@ -32,12 +32,16 @@ def crept(*steps: float, anchor: float = 12.34) -> Baseline:
     """A baseline whose step has come from the anchor's in small losses."""
     now = steps[-1]
     path = tuple(
-        Milestone(step_ms=ms, at=records.NOON + timedelta(days=day), commit=records.COMMIT, reason="small")
+        Milestone(
+            step_ms=ms, at=records.NOON + timedelta(days=day), commit=records.COMMIT, reason="small"
+        )
         for day, ms in enumerate(steps, start=1)
     )
     return records.baseline(
         [{Metric.STEP_MS: now * (1 + w / 100)} for w in WOBBLE] * 2,
-        anchor=Anchor(step_ms=anchor, at=records.NOON, commit=records.COMMIT, runs=10, occasions=2, path=path),
+        anchor=Anchor(
+            step_ms=anchor, at=records.NOON, commit=records.COMMIT, runs=10, occasions=2, path=path
+        ),
     )
 
 
@@ -64,15 +68,28 @@ def noisy_crept(anchor: float) -> Baseline:
 
 
 @pytest.mark.parametrize(("core", "lost"), [(0.0, 0.0), (-40.0, 0.0), (-40.0, 1.0)])
-def test_an_interleaved_duet_is_held_against_the_anchor_by_its_pairs_ratio(core: float, lost: float) -> None:
+def test_an_interleaved_duet_is_held_against_the_anchor_by_its_pairs_ratio(
+    core: float, lost: float
+) -> None:
     """What a step takes on one core is not beside what was blessed; what the candidate's differs by is."""
     slow = 100 * ((1 + core / 100) * (1 + lost / 100) - 1)
     interleaved = RecordedDuel(moody(core), moody(slow, wobble=2))
-    checked = check(expect(noisy_crept(7.0)), Policy(), Candidate(*moody(lost)), duel(0, 0), interleaved=interleaved)
-    assert (checked.verdict.outcome, checked.verdict.stage) == (Outcome.REGRESSED, Stage.INTERLEAVED)
+    checked = check(
+        expect(noisy_crept(7.0)),
+        Policy(),
+        Candidate(*moody(lost)),
+        duel(0, 0),
+        interleaved=interleaved,
+    )
+    assert (checked.verdict.outcome, checked.verdict.stage) == (
+        Outcome.REGRESSED,
+        Stage.INTERLEAVED,
+    )
     assert checked.verdict.creep is not None
     assert checked.verdict.creep.shown
-    assert checked.verdict.creep.change == pytest.approx(12.34 / 7.0 * (1 + lost / 100) - 1, rel=1e-3)
+    assert checked.verdict.creep.change == pytest.approx(
+        12.34 / 7.0 * (1 + lost / 100) - 1, rel=1e-3
+    )
     row = checked.verdict.of(Metric.STEP_MS)
     assert row is not None
     assert row.outcome is not Outcome.REGRESSED
@@ -84,7 +101,11 @@ def test_bouts_are_held_against_the_anchor_as_they_are_judged() -> None:
     there = [in_bouts(run, moods, begins=n % 2 == 0) for n, run in enumerate(moody(40.0))]
     here = [in_bouts(run, moods, begins=n % 2 == 1) for n, run in enumerate(moody(0.0, wobble=2))]
     checked = check(
-        expect(noisy_crept(7.0)), Policy(), Candidate(*moody(0)), None, interleaved=RecordedDuel(there, here)
+        expect(noisy_crept(7.0)),
+        Policy(),
+        Candidate(*moody(0)),
+        None,
+        interleaved=RecordedDuel(there, here),
     )
     assert checked.verdict.creep is not None
     assert checked.verdict.creep.now == pytest.approx(12.34)
@@ -99,14 +120,18 @@ def test_what_a_duets_medians_may_be_off_by_is_in_its_distance_from_the_anchor()
     stored = gated(Candidate(*moody(0)), None, baseline, policy=Policy(max_runs=3))
     pairs = RecordedDuel(moody(0), moody(0, wobble=2))
     paired = check(expect(baseline, on=updated), Policy(max_runs=6), Candidate(on=updated), pairs)
-    spans = [found.high - found.low for of in (stored, paired) if (found := of.verdict.creep) is not None]
+    spans = [
+        found.high - found.low for of in (stored, paired) if (found := of.verdict.creep) is not None
+    ]
     assert paired.verdict.stage is Stage.DUET
     assert spans[1] / spans[0] == pytest.approx(1.6, abs=0.1)
 
 
 def test_an_unchanged_noisy_loop_near_its_anchor_passes_interleaved() -> None:
     interleaved = RecordedDuel(moody(30.0), moody(30.0, wobble=2))
-    checked = check(expect(noisy_crept(12.0)), Policy(), Candidate(*moody(30)), None, interleaved=interleaved)
+    checked = check(
+        expect(noisy_crept(12.0)), Policy(), Candidate(*moody(30)), None, interleaved=interleaved
+    )
     assert outcome_of(checked) == (Outcome.PASSED, Stage.INTERLEAVED, 4, 3)
     assert checked.verdict.creep is not None
     assert checked.verdict.creep.change == pytest.approx(12.34 / 12.0 - 1, abs=1e-3)
@@ -120,7 +145,9 @@ def test_what_a_lower_clock_may_account_for_is_no_loss_against_the_anchor() -> N
     assert checked.verdict.outcome is Outcome.PASSED
     assert checked.verdict.creep is None
     (told,) = [remark for remark in checked.verdict.remarks if "small losses" in remark]
-    assert told.endswith("budget 5 %, and the SM clock was 1980 MHz in the baseline and 1940 MHz now")
+    assert told.endswith(
+        "budget 5 %, and the SM clock was 1980 MHz in the baseline and 1940 MHz now"
+    )
     at_its_clock = [slower(100 * (1.01**8 - 1), number, clock_mhz=1980) for number in range(3)]
     assert gated(Candidate(*at_its_clock), None, crept(*steps)).verdict.outcome is Outcome.REGRESSED
 
@@ -158,7 +185,9 @@ def test_a_baseline_that_is_its_own_anchor_has_not_crept() -> None:
 
 
 @pytest.mark.behaviour
-@pytest.mark.parametrize(("driver", "mhz"), [("550.54.15", 1980.0), ("570.86.10", 1980.0), ("550.54.15", 1900.0)])
+@pytest.mark.parametrize(
+    ("driver", "mhz"), [("550.54.15", 1980.0), ("570.86.10", 1980.0), ("550.54.15", 1900.0)]
+)
 def test_what_the_machine_lost_since_the_anchor_is_no_creep(driver: str, mhz: float) -> None:
     """The baseline is 2 % above its anchor, the code unchanged, and everything 8 % slower today."""
     today, machine = 100 * (1.02 * 1.08 - 1), records.machine(driver=driver)

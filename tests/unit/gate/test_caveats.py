@@ -19,10 +19,10 @@ from perfgate.model.sample import NO_NCCL, Run
 from perfgate.model.verdict import Verdict
 
 AHEAD = "the CPU runs ahead of the GPU: the step range lasts 5 ms, a step takes 12 ms"
-BETWEEN = "GPU operations were launched between the steps and count to the step before them (2 per step)"
-COLON = (
-    "ranges match 'step #' only after a colon, where others match with less cut off, and are not counted (30): lib:#"
+BETWEEN = (
+    "GPU operations were launched between the steps and count to the step before them (2 per step)"
 )
+COLON = "ranges match 'step #' only after a colon, where others match with less cut off, and are not counted (30): lib:#"
 
 
 def remarking(*remarks: str, complaints: tuple[str, ...] = ()) -> Run:
@@ -36,7 +36,8 @@ def judged(*made: Run, baseline: Baseline | None) -> Verdict:
 def test_times_that_may_hide_a_loss_are_told_also_of_what_passed() -> None:
     slow = {"periods_ms": (60.0, *[12.3] * 13)}
     made = [
-        run.model_copy(update={"processes": (run.processes[0].model_copy(update=slow),)}) for run in records.runs()[:3]
+        run.model_copy(update={"processes": (run.processes[0].model_copy(update=slow),)})
+        for run in records.runs()[:3]
     ]
     verdict = judged(*made, baseline=records.baseline())
     assert verdict.outcome is Outcome.PASSED
@@ -47,7 +48,10 @@ def test_times_that_may_hide_a_loss_are_told_also_of_what_passed() -> None:
 
 
 def test_what_most_runs_remark_is_told_once_with_the_numbers_of_the_first() -> None:
-    runs = [remarking(AHEAD, f"step ranges were never closed and are not counted ({n})") for n in (1, 2, 3)]
+    runs = [
+        remarking(AHEAD, f"step ranges were never closed and are not counted ({n})")
+        for n in (1, 2, 3)
+    ]
     assert shared(runs) == (AHEAD, "step ranges were never closed and are not counted (1)")
 
 
@@ -137,7 +141,9 @@ def test_of_parameters_that_no_text_tells_it_is_said_that_they_are_not_compared(
         return check(asked, Policy(), Candidate(records.run())).verdict.caveats
 
     assert caveats_of(records.baseline()) == (
-        (f"not compared with the baseline is what {holding}, but for type and id (plain values and dataclasses are)"),
+        (
+            f"not compared with the baseline is what {holding}, but for type and id (plain values and dataclasses are)"
+        ),
     )
     assert caveats_of(None) == ()
 
@@ -145,7 +151,9 @@ def test_of_parameters_that_no_text_tells_it_is_said_that_they_are_not_compared(
 MERGED = "the capture does not say which GPU each of its 2 processes used"
 
 
-def without(*metrics: Metric, why: str = MERGED, values: Mapping[Metric, float] = records.VALUES) -> Run:
+def without(
+    *metrics: Metric, why: str = MERGED, values: Mapping[Metric, float] = records.VALUES
+) -> Run:
     left = {metric: value for metric, value in values.items() if metric not in metrics}
     return records.run(processes=(records.process(left, absent=dict.fromkeys(metrics, why)),))
 
@@ -161,7 +169,9 @@ def test_what_neither_side_measured_is_named_by_a_verdict_that_passes() -> None:
     verdict = judged(run, baseline=blessed_as(run))
     told = f"not judged, as neither side measured them: gap_ms and h2d_ms ({MERGED})"
     assert (verdict.outcome, verdict.caveats) == (Outcome.PASSED, (told,))
-    open_rows = [row.metric for row in verdict.metrics if row.outcome is None and METRICS[row.metric].gated]
+    open_rows = [
+        row.metric for row in verdict.metrics if row.outcome is None and METRICS[row.metric].gated
+    ]
     assert open_rows == [Metric.GAP_MS, Metric.H2D_MS, Metric.PAGEABLE_COPIES]
     one = without(Metric.GAP_MS)
     told = f"not judged, as neither side measured it: gap_ms ({MERGED})"
@@ -185,7 +195,9 @@ def test_what_the_baseline_was_blessed_without_is_named_by_a_verdict_that_passes
     run = records.run()
     old = blessed_as(without(Metric.GAP_MS, Metric.H2D_MS))
     verdict = judged(run, baseline=old)
-    told = "not judged, as the baseline does not have them: gap_ms and h2d_ms; bless anew to gate them"
+    told = (
+        "not judged, as the baseline does not have them: gap_ms and h2d_ms; bless anew to gate them"
+    )
     assert (verdict.outcome, verdict.caveats) == (Outcome.PASSED, (told,))
     told = "not judged, as the baseline does not have it: gap_ms; bless anew to gate it"
     assert judged(run, baseline=blessed_as(without(Metric.GAP_MS))).caveats == (told,)
@@ -196,18 +208,28 @@ def test_what_the_baseline_was_blessed_without_is_named_by_a_verdict_that_passes
 def test_that_no_nccl_kernels_ran_is_no_caveat() -> None:
     run = without(Metric.NCCL_MS, Metric.NCCL_EXPOSED_MS, why=NO_NCCL)
     verdict = judged(run, baseline=blessed_as(run))
-    assert (verdict.outcome, verdict.caveats, verdict.of(Metric.NCCL_EXPOSED_MS)) == (Outcome.PASSED, (), None)
+    assert (verdict.outcome, verdict.caveats, verdict.of(Metric.NCCL_EXPOSED_MS)) == (
+        Outcome.PASSED,
+        (),
+        None,
+    )
 
 
 @pytest.mark.parametrize("has_gpu", [True, False])
-def test_a_loop_that_used_no_gpu_passes_and_says_once_what_that_leaves_out(*, has_gpu: bool) -> None:
+def test_a_loop_that_used_no_gpu_passes_and_says_once_what_that_leaves_out(
+    *, has_gpu: bool
+) -> None:
     gone = [metric for metric in METRICS if metric not in PERIODS]
     run = without(*gone, why="the capture holds no GPU operations")
     machine = records.machine() if has_gpu else records.machine().model_copy(update={"gpus": ()})
     baseline = blessed_as(run).model_copy(update={"machine": machine})
     series = Candidate(run)
     series.machine = machine
-    verdict = check(Expectation(workload=records.workload(), machine=machine, baseline=baseline), Policy(), series)
+    verdict = check(
+        Expectation(workload=records.workload(), machine=machine, baseline=baseline),
+        Policy(),
+        series,
+    )
     told = (
         "not judged, as neither side measured them: kernel_ms, gap_ms, h2d_ms and nccl_exposed_ms "
         "(the capture holds no GPU operations)"
@@ -218,7 +240,12 @@ def test_a_loop_that_used_no_gpu_passes_and_says_once_what_that_leaves_out(*, ha
 
 
 def test_a_run_that_does_not_count_tells_what_explains_it() -> None:
-    lost = remarking(AHEAD, COLON, complaints=("steps were lost: process 7 shows 7 of 20 measured steps",))
+    lost = remarking(
+        AHEAD, COLON, complaints=("steps were lost: process 7 shows 7 of 20 measured steps",)
+    )
     verdict = judged(remarking(), remarking(), lost, baseline=records.baseline())
-    assert verdict.reason == "run 3 does not count: steps were lost: process 7 shows 7 of 20 measured steps."
+    assert (
+        verdict.reason
+        == "run 3 does not count: steps were lost: process 7 shows 7 of 20 measured steps."
+    )
     assert (verdict.outcome, verdict.caveats) == (Outcome.INVALID, (COLON,))

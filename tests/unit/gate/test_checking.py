@@ -27,7 +27,13 @@ from perfgate import gate
 from perfgate.gate import Pair, Policy, check
 from perfgate.judge.judge import judge
 from perfgate.judge.rows import Terms
-from perfgate.model.errors import CodeUnproven, PerfgateError, RevisionMissing, WorkloadFailed, WorktreeFailed
+from perfgate.model.errors import (
+    CodeUnproven,
+    PerfgateError,
+    RevisionMissing,
+    WorkloadFailed,
+    WorktreeFailed,
+)
 from perfgate.model.machine import Gpu
 from perfgate.model.metric import Metric
 from perfgate.model.outcome import Outcome
@@ -53,27 +59,37 @@ def test_unchanged_runs_pass_after_five() -> None:
     baseline = records.baseline()
     series = Candidate(*records.runs(12.33, 12.35, 12.34))
     checked = check(expect(baseline), Policy(), series)
-    judged = checked.verdict.model_copy(update={"classified": None})  # which is explained, not judged
+    judged = checked.verdict.model_copy(
+        update={"classified": None}
+    )  # which is explained, not judged
     assert judged == judge(baseline, checked.runs, Terms()).verdict
     assert checked.verdict.outcome is Outcome.PASSED
     assert series.asked == [(0, 3), (1, 3), (2, 3), (3, 5), (4, 5)]
 
 
 def test_a_clear_loss_is_regressed() -> None:
-    checked = check(expect(records.baseline()), Policy(), Candidate(*map(slower, (20.0, 20.1, 19.9))))
+    checked = check(
+        expect(records.baseline()), Policy(), Candidate(*map(slower, (20.0, 20.1, 19.9)))
+    )
     assert (checked.verdict.outcome, checked.verdict.runs) == (Outcome.REGRESSED, 5)
 
 
 def test_a_gain_is_improved() -> None:
-    checked = check(expect(records.baseline()), Policy(), Candidate(*map(slower, (-20.0, -20.1, -19.9))))
+    checked = check(
+        expect(records.baseline()), Policy(), Candidate(*map(slower, (-20.0, -20.1, -19.9)))
+    )
     assert (checked.verdict.outcome, checked.verdict.runs) == (Outcome.IMPROVED, 5)
 
 
 def test_a_wider_budget_of_the_policy_reaches_the_judge() -> None:
     series = Candidate(*map(slower, (4.0, 4.1, 3.9)))
-    assert check(expect(records.baseline()), Policy(), series).verdict.outcome is Outcome.INCONCLUSIVE
     assert (
-        check(expect(records.baseline()), Policy(budgets={Metric.STEP_MS: 0.2}), series).verdict.outcome
+        check(expect(records.baseline()), Policy(), series).verdict.outcome is Outcome.INCONCLUSIVE
+    )
+    assert (
+        check(
+            expect(records.baseline()), Policy(budgets={Metric.STEP_MS: 0.2}), series
+        ).verdict.outcome
         is Outcome.PASSED
     )
 
@@ -117,7 +133,10 @@ def test_a_machine_that_moved_both_sides_alike_passes_by_a_duet() -> None:
 
 
 def test_a_duet_that_stays_in_doubt_looks_after_3_5_8_and_12_pairs() -> None:
-    jumpy = [slower(percent) for percent in (0.0, 5.0, -4.0, 3.0, -5.0, 4.0, -3.0, 2.0, 1.0, -2.0, 5.0, -1.0)]
+    jumpy = [
+        slower(percent)
+        for percent in (0.0, 5.0, -4.0, 3.0, -5.0, 4.0, -3.0, 2.0, 1.0, -2.0, 5.0, -1.0)
+    ]
     other = RecordedDuel(jumpy, jumpy[::-1])
     assert outcome_of(gated(screen(2.5), other)) == (Outcome.INCONCLUSIVE, Stage.DUET, 15, 12)
     assert [planned for _, planned in other.asked] == [3] * 3 + [5] * 2 + [8] * 3 + [12] * 4
@@ -142,13 +161,19 @@ def test_a_varying_count_that_the_screen_leaves_open_goes_on_to_a_duet() -> None
 
 
 def test_another_gpu_of_the_model_goes_to_the_screen() -> None:
-    elsewhere = records.machine().model_copy(update={"gpus": (Gpu(name="NVIDIA H200", uuid="GPU-9"),)})
-    checked = check(expect(FULL, on=elsewhere), Policy(), Candidate(slower(0), on=elsewhere), duel(0, 0))
+    elsewhere = records.machine().model_copy(
+        update={"gpus": (Gpu(name="NVIDIA H200", uuid="GPU-9"),)}
+    )
+    checked = check(
+        expect(FULL, on=elsewhere), Policy(), Candidate(slower(0), on=elsewhere), duel(0, 0)
+    )
     assert outcome_of(checked) == (Outcome.PASSED, Stage.SCREEN, 5, 0)
 
 
 @pytest.mark.parametrize(("asked", "pairs"), [(1, 3), (4, 4), (20, 12)])
-def test_where_runs_were_asked_for_a_duet_makes_so_many_which_a_bless_takes(asked: int, pairs: int) -> None:
+def test_where_runs_were_asked_for_a_duet_makes_so_many_which_a_bless_takes(
+    asked: int, pairs: int
+) -> None:
     updated = records.machine(driver="570.86.10")
     policy = Policy(runs=asked, stops_early=False)
     prepared = duel(0, 0)
@@ -159,13 +184,20 @@ def test_where_runs_were_asked_for_a_duet_makes_so_many_which_a_bless_takes(aske
 
 def test_runs_that_were_asked_for_and_made_before_the_duet_need_no_further_pairs() -> None:
     policy = Policy(runs=5, stops_early=False)
-    checked = check(expect(FULL), policy, Candidate(*(slower(0, n, clock_mhz=1755) for n in range(5))), duel(0, 0))
+    checked = check(
+        expect(FULL),
+        policy,
+        Candidate(*(slower(0, n, clock_mhz=1755) for n in range(5))),
+        duel(0, 0),
+    )
     assert outcome_of(checked) == (Outcome.PASSED, Stage.DUET, 8, 3)
 
 
 def test_another_driver_goes_straight_to_the_duet() -> None:
     updated = records.machine(driver="570.86.10")
-    checked = check(expect(FULL, on=updated), Policy(), Candidate(slower(0), on=updated), duel(0, 0))
+    checked = check(
+        expect(FULL, on=updated), Policy(), Candidate(slower(0), on=updated), duel(0, 0)
+    )
     assert outcome_of(checked) == (Outcome.PASSED, Stage.DUET, 3, 3)
     assert (
         "Straight to the duet: the baseline was measured with driver 550.54.15, this is driver 570.86.10"
@@ -196,14 +228,22 @@ def test_on_another_driver_a_loop_that_is_known_to_be_noisy_is_interleaved() -> 
     updated = records.machine(driver="570.86.10")
     alternate, interleaved = duel(0, 0), RecordedDuel(moody(0), moody(0, wobble=2))
     series = Candidate(*moody(0), on=updated)
-    checked = check(expect(noisy_baseline(), on=updated), Policy(), series, alternate, interleaved=interleaved)
+    checked = check(
+        expect(noisy_baseline(), on=updated), Policy(), series, alternate, interleaved=interleaved
+    )
     assert (alternate.opened, checked.verdict.stage) == (False, Stage.INTERLEAVED)
 
 
 def test_runs_that_were_asked_for_are_made_before_a_noisy_loop_is_interleaved() -> None:
     interleaved = RecordedDuel(moody(0.0), moody(0.0, wobble=2))
     policy = Policy(runs=5, stops_early=False)
-    checked = check(expect(noisy_baseline()), policy, Candidate(*moody(2.5)), duel(0, 0), interleaved=interleaved)
+    checked = check(
+        expect(noisy_baseline()),
+        policy,
+        Candidate(*moody(2.5)),
+        duel(0, 0),
+        interleaved=interleaved,
+    )
     assert outcome_of(checked) == (Outcome.PASSED, Stage.INTERLEAVED, 6, 3)
 
 
@@ -211,33 +251,48 @@ def test_runs_that_were_asked_for_are_made_before_a_noisy_loop_is_interleaved() 
 
 
 @pytest.mark.parametrize("error", [RevisionMissing, WorktreeFailed, CodeUnproven])
-def test_a_duet_that_cannot_be_had_is_a_sentence_and_the_stored_looks_go_on(error: type[PerfgateError]) -> None:
-    opening = error(subject="commit 0123456789ab", fact="it is not here", next_step="git fetch --unshallow")
+def test_a_duet_that_cannot_be_had_is_a_sentence_and_the_stored_looks_go_on(
+    error: type[PerfgateError],
+) -> None:
+    opening = error(
+        subject="commit 0123456789ab", fact="it is not here", next_step="git fetch --unshallow"
+    )
     checked = gated(screen(1.5), RecordedDuel([], [], opening=opening))
     assert outcome_of(checked) == (Outcome.INCONCLUSIVE, Stage.STORED, 10, 0)
-    assert "No duet: commit 0123456789ab: it is not here.\ngit fetch --unshallow" in checked.verdict.remarks
+    assert (
+        "No duet: commit 0123456789ab: it is not here.\ngit fetch --unshallow"
+        in checked.verdict.remarks
+    )
     assert checked.verdict.next_step == "git fetch --unshallow"
 
 
 def test_a_workload_that_fails_in_the_other_commit_is_no_failure_of_the_candidate() -> None:
-    failing = WorktreeFailed(subject="mlp at 0123456789ab", fact="it does not run there", next_step="See the log.")
+    failing = WorktreeFailed(
+        subject="mlp at 0123456789ab", fact="it does not run there", next_step="See the log."
+    )
     other = RecordedDuel([slower(0), failing], [slower(2.5)])
     checked = gated(screen(2.5), other)
     assert checked.verdict.stage is Stage.STORED
     assert checked.reference_runs == ()
     assert any(
-        remark.startswith("No duet: mlp at 0123456789ab: it does not run there") for remark in checked.verdict.remarks
+        remark.startswith("No duet: mlp at 0123456789ab: it does not run there")
+        for remark in checked.verdict.remarks
     )
 
 
 def test_a_candidate_that_fails_in_a_duet_is_not_measured() -> None:
     failing = WorkloadFailed(subject="mlp", fact="it raised RuntimeError", next_step="See the log.")
     checked = gated(screen(2.5), RecordedDuel([slower(0)], [slower(2.5), failing]))
-    assert (checked.verdict.outcome, checked.verdict.reason) == (Outcome.NOT_MEASURED, "it raised RuntimeError.")
+    assert (checked.verdict.outcome, checked.verdict.reason) == (
+        Outcome.NOT_MEASURED,
+        "it raised RuntimeError.",
+    )
 
 
 def test_what_cannot_be_interleaved_is_run_alternately() -> None:
-    failing = WorktreeFailed(subject="mlp at 0123456789ab", fact="out of memory", next_step="See the log.")
+    failing = WorktreeFailed(
+        subject="mlp at 0123456789ab", fact="out of memory", next_step="See the log."
+    )
     other = RecordedDuel([slower(0)], [slower(0)])
     checked = check(
         expect(noisy_baseline()),
@@ -247,11 +302,16 @@ def test_what_cannot_be_interleaved_is_run_alternately() -> None:
         interleaved=RecordedDuel([failing], [slower(0)]),
     )
     assert checked.verdict.stage is Stage.DUET
-    assert "No interleaved duet: mlp at 0123456789ab: out of memory.\nSee the log." in checked.verdict.remarks
+    assert (
+        "No interleaved duet: mlp at 0123456789ab: out of memory.\nSee the log."
+        in checked.verdict.remarks
+    )
 
 
 def test_a_candidate_that_ran_alone_and_does_not_stand_interleaving_is_run_alternately() -> None:
-    failing = WorkloadFailed(subject="mlp", fact="it raised StopIteration", next_step="See the log.")
+    failing = WorkloadFailed(
+        subject="mlp", fact="it raised StopIteration", next_step="See the log."
+    )
     checked = check(
         expect(noisy_baseline()),
         Policy(),
@@ -260,18 +320,27 @@ def test_a_candidate_that_ran_alone_and_does_not_stand_interleaving_is_run_alter
         interleaved=RecordedDuel([slower(0)], [failing]),
     )
     assert checked.verdict.stage is Stage.DUET
-    assert "No interleaved duet: mlp: it raised StopIteration.\nSee the log." in checked.verdict.remarks
+    assert (
+        "No interleaved duet: mlp: it raised StopIteration.\nSee the log."
+        in checked.verdict.remarks
+    )
 
 
 def test_a_form_of_the_duet_that_came_to_nothing_leaves_nothing_to_the_next() -> None:
-    failing = WorktreeFailed(subject="mlp at 0123456789ab", fact="out of memory", next_step="See the log.")
+    failing = WorktreeFailed(
+        subject="mlp at 0123456789ab", fact="out of memory", next_step="See the log."
+    )
     interleaved = RecordedDuel([slower(0), slower(0), failing], [slower(50)])
     other = RecordedDuel([slower(0)], [slower(0)])
-    checked = check(expect(noisy_baseline()), Policy(), Candidate(*moody(2.5)), other, interleaved=interleaved)
+    checked = check(
+        expect(noisy_baseline()), Policy(), Candidate(*moody(2.5)), other, interleaved=interleaved
+    )
     assert outcome_of(checked) == (Outcome.PASSED, Stage.DUET, 7, 3)
     assert checked.interleaved_runs == ()
     interleaved = RecordedDuel([slower(0), slower(0), failing], [slower(50)])
-    stored = check(expect(noisy_baseline()), Policy(), Candidate(*moody(0)), None, interleaved=interleaved)
+    stored = check(
+        expect(noisy_baseline()), Policy(), Candidate(*moody(0)), None, interleaved=interleaved
+    )
     assert outcome_of(stored) == (Outcome.INCONCLUSIVE, Stage.STORED, 10, 0)
     assert stored.interleaved_runs == ()
 
@@ -288,9 +357,13 @@ def test_against_a_commit_no_baseline_is_needed() -> None:
 
 def test_a_workload_that_the_other_commit_lacks_has_no_baseline_there() -> None:
     gone = RevisionMissing(
-        subject="mlp", fact="it did not exist at 0123456789ab", next_step="Compare with a later commit."
+        subject="mlp",
+        fact="it did not exist at 0123456789ab",
+        next_step="Compare with a later commit.",
     )
-    checked = check(expect(None), Policy(), screen(0.0), RecordedDuel([gone], [slower(0)]), against=True)
+    checked = check(
+        expect(None), Policy(), screen(0.0), RecordedDuel([gone], [slower(0)]), against=True
+    )
     assert (checked.verdict.outcome, checked.verdict.reason, checked.verdict.next_step) == (
         Outcome.NO_BASELINE,
         "it did not exist at 0123456789ab.",
@@ -300,8 +373,12 @@ def test_a_workload_that_the_other_commit_lacks_has_no_baseline_there() -> None:
 
 
 def test_a_commit_that_cannot_be_checked_out_leaves_nothing_to_compare_with() -> None:
-    opening = WorktreeFailed(subject="commit 0123456789ab", fact="the disk is full", next_step="Free some space.")
-    checked = check(expect(None), Policy(), screen(0.0), RecordedDuel([], [], opening=opening), against=True)
+    opening = WorktreeFailed(
+        subject="commit 0123456789ab", fact="the disk is full", next_step="Free some space."
+    )
+    checked = check(
+        expect(None), Policy(), screen(0.0), RecordedDuel([], [], opening=opening), against=True
+    )
     assert (checked.verdict.outcome, checked.verdict.reason, checked.verdict.next_step) == (
         Outcome.NOT_MEASURED,
         "commit 0123456789ab: the disk is full.",
@@ -311,18 +388,27 @@ def test_a_commit_that_cannot_be_checked_out_leaves_nothing_to_compare_with() ->
 
 def test_against_a_commit_a_loop_that_is_known_to_be_noisy_is_interleaved() -> None:
     pair = Pair(reference=slower(0), candidate=slower(1))
-    alternate, interleaved = duel(0, 0), RecordedDuel(moody(-15.0), moody(-12.0, wobble=2), alone=pair)
+    alternate, interleaved = (
+        duel(0, 0),
+        RecordedDuel(moody(-15.0), moody(-12.0, wobble=2), alone=pair),
+    )
     expected = expect(noisy_baseline())
-    checked = check(expected, Policy(), Candidate(), alternate, interleaved=interleaved, against=True)
+    checked = check(
+        expected, Policy(), Candidate(), alternate, interleaved=interleaved, against=True
+    )
     assert outcome_of(checked) == (Outcome.REGRESSED, Stage.INTERLEAVED, 1, 3)
     assert not alternate.opened
-    assert gate.forecast(expected, Policy(), run_s=10.0, duet=True, interleaved=True, against="HEAD") == (
+    assert gate.forecast(
+        expected, Policy(), run_s=10.0, duet=True, interleaved=True, against="HEAD"
+    ) == (
         "1 pair (about 20 s) and 3 interleaved pairs (about 60 s) with HEAD",
         "if that does not do, up to 12 interleaved pairs (about 240 s)",
     )
     quiet = RecordedDuel(moody(0.0), moody(0.0), alone=pair)
     assert (
-        check(expect(FULL), Policy(), Candidate(), alternate, interleaved=quiet, against=True).verdict.stage
+        check(
+            expect(FULL), Policy(), Candidate(), alternate, interleaved=quiet, against=True
+        ).verdict.stage
         is Stage.DUET
     )
 
@@ -330,6 +416,15 @@ def test_against_a_commit_a_loop_that_is_known_to_be_noisy_is_interleaved() -> N
 def test_against_a_commit_what_is_not_judged_on_one_core_is_run_alternately() -> None:
     pair = Pair(reference=slower(0), candidate=slower(1), cores=(1.9, 1.9))
     interleaved = RecordedDuel(moody(90.0), moody(90.0, wobble=2), alone=pair)
-    checked = check(expect(noisy_baseline()), Policy(), Candidate(), duel(0, 90), interleaved=interleaved, against=True)
+    checked = check(
+        expect(noisy_baseline()),
+        Policy(),
+        Candidate(),
+        duel(0, 90),
+        interleaved=interleaved,
+        against=True,
+    )
     assert (checked.verdict.outcome, checked.verdict.stage) == (Outcome.REGRESSED, Stage.DUET)
-    assert checked.verdict.remarks[0].startswith("No interleaved duet: a step of the other commit takes 23.45 ms")
+    assert checked.verdict.remarks[0].startswith(
+        "No interleaved duet: a step of the other commit takes 23.45 ms"
+    )

@@ -20,7 +20,9 @@ from perfgate.model.sample import Run
     ("then", "fact"),
     [
         pytest.param(
-            records.machine("NVIDIA H100"), "baseline is for NVIDIA H100, this machine is NVIDIA H200", id="model"
+            records.machine("NVIDIA H100"),
+            "baseline is for NVIDIA H100, this machine is NVIDIA H200",
+            id="model",
         ),
         pytest.param(
             records.machine("NVIDIA H200", "NVIDIA H200"),
@@ -72,11 +74,15 @@ def test_without_a_gpu_a_baseline_of_another_cpu_is_incomparable() -> None:
         ),
         f"Run as it was blessed, or bless anew: {BLESS}",
     )
-    same = check(expect(records.baseline(on=atom), on=atom), Policy(), Candidate(*records.runs(), on=atom))
+    same = check(
+        expect(records.baseline(on=atom), on=atom), Policy(), Candidate(*records.runs(), on=atom)
+    )
     assert same.verdict.outcome is Outcome.PASSED
 
 
-def test_a_baseline_in_a_folder_that_is_not_its_own_is_named_with_the_folder_it_belongs_in() -> None:
+def test_a_baseline_in_a_folder_that_is_not_its_own_is_named_with_the_folder_it_belongs_in() -> (
+    None
+):
     expectation = expect(None, elsewhere=("NVIDIA H200",)).model_copy(
         update={"misplaced": ("baselines/NVIDIA-H200/mlp.json",)}
     )
@@ -102,12 +108,20 @@ def test_a_baseline_of_other_parameters_is_incomparable_and_says_which() -> None
 # Other steps
 
 
-@pytest.mark.parametrize(("share", "outcome"), [(0.19, Outcome.PASSED), (0.2, Outcome.INCOMPARABLE)])
-def test_a_few_steps_of_another_name_are_work_of_another_kind(share: float, outcome: Outcome) -> None:
+@pytest.mark.parametrize(
+    ("share", "outcome"), [(0.19, Outcome.PASSED), (0.2, Outcome.INCOMPARABLE)]
+)
+def test_a_few_steps_of_another_name_are_work_of_another_kind(
+    share: float, outcome: Outcome
+) -> None:
     run = records.run()
     names = {"decode #": 1 - share, "mixed #": share}
     run = run.model_copy(
-        update={"processes": tuple(one.model_copy(update={"step_names": names}) for one in run.processes)}
+        update={
+            "processes": tuple(
+                one.model_copy(update={"step_names": names}) for one in run.processes
+            )
+        }
     )
     baseline = with_steps(records.baseline(), ("decode #", "prefill #"))
     assert check(expect(baseline), Policy(), Candidate(run)).verdict.outcome is outcome
@@ -120,7 +134,9 @@ def test_steps_of_a_baseline_of_which_each_digit_was_told_are_the_same() -> None
 
 
 def test_names_that_some_blessed_runs_lack_are_names_all_the_same() -> None:
-    baseline = with_steps(records.baseline(), ("batch", "eval"), ("batch",), ("batch", "save"), ("batch",))
+    baseline = with_steps(
+        records.baseline(), ("batch", "eval"), ("batch",), ("batch", "save"), ("batch",)
+    )
     run = stepping(records.run(), "batch", "half a batch")
     assert check(expect(baseline), Policy(), Candidate(run)).verdict.outcome is Outcome.INCOMPARABLE
 
@@ -129,7 +145,9 @@ def drawing(run: Run, *ranges: int | None) -> Run:
     """A run of as many processes, in which so many ranges match the pattern of the steps."""
     (one,) = run.processes
     return run.model_copy(
-        update={"processes": tuple(one.model_copy(update={"step_ranges": number}) for number in ranges)}
+        update={
+            "processes": tuple(one.model_copy(update={"step_ranges": number}) for number in ranges)
+        }
     )
 
 
@@ -138,11 +156,17 @@ def with_drawn(*numbers: int | None) -> Baseline:
     baseline = records.baseline()
     runs = zip(baseline.runs, [*numbers, *[numbers[-1]] * len(baseline.runs)], strict=False)
     made = tuple(run.model_copy(update={"step_ranges": drawn}) for run, drawn in runs)
-    return baseline.model_copy(update={"occasions": (baseline.occasions[0].model_copy(update={"runs": made}),)})
+    return baseline.model_copy(
+        update={"occasions": (baseline.occasions[0].model_copy(update={"runs": made}),)}
+    )
 
 
-def test_a_script_that_draws_more_ranges_of_that_name_is_not_compared_by_the_first_of_them() -> None:
-    checked = check(expect(with_drawn(30)), Policy(), Candidate(*(drawing(run, 60) for run in records.runs())))
+def test_a_script_that_draws_more_ranges_of_that_name_is_not_compared_by_the_first_of_them() -> (
+    None
+):
+    checked = check(
+        expect(with_drawn(30)), Policy(), Candidate(*(drawing(run, 60) for run in records.runs()))
+    )
     outcome, reason, next_step = told(checked)
     assert outcome is Outcome.INCOMPARABLE
     assert reason == (
@@ -169,13 +193,19 @@ def test_as_many_ranges_as_before_or_a_number_that_is_not_known_are_compared(
     then: tuple[int | None, ...], now: int | None
 ) -> None:
     runs = (drawing(run, now) for run in records.runs())
-    assert check(expect(with_drawn(*then)), Policy(), Candidate(*runs)).verdict.outcome is Outcome.PASSED
+    assert (
+        check(expect(with_drawn(*then)), Policy(), Candidate(*runs)).verdict.outcome
+        is Outcome.PASSED
+    )
 
 
 @pytest.mark.parametrize("now", [28, 32])
 def test_two_ranges_more_or_less_are_other_steps(now: int) -> None:
     runs = (drawing(run, now) for run in records.runs())
-    assert check(expect(with_drawn(30)), Policy(), Candidate(*runs)).verdict.outcome is Outcome.INCOMPARABLE
+    assert (
+        check(expect(with_drawn(30)), Policy(), Candidate(*runs)).verdict.outcome
+        is Outcome.INCOMPARABLE
+    )
 
 
 def test_ranges_are_those_of_all_processes_where_each_tells() -> None:
@@ -190,8 +220,14 @@ def test_ranges_are_those_of_all_processes_where_each_tells() -> None:
         pytest.param((("step #",),), ("step #",), id="the same"),
         pytest.param(((),), ("other #",), id="the baseline does not know"),
         pytest.param((("step #",),), (), id="the run does not know"),
-        pytest.param((*((f"step {letter}",) for letter in "abcde"),), ("step f",), id="names are data"),
-        pytest.param((*(("decode", f"req {one}") for one in "abcde"),), ("decode", "req f"), id="some names are data"),
+        pytest.param(
+            (*((f"step {letter}",) for letter in "abcde"),), ("step f",), id="names are data"
+        ),
+        pytest.param(
+            (*(("decode", f"req {one}") for one in "abcde"),),
+            ("decode", "req f"),
+            id="some names are data",
+        ),
     ],
 )
 def test_steps_that_are_not_known_to_be_others_are_compared(

@@ -66,7 +66,9 @@ def test_another_torch_is_judged_by_what_was_blessed() -> None:
 
 def test_another_torch_on_another_driver_is_not_passed_over_in_silence() -> None:
     updated = records.machine(driver="570.86.10").model_copy(update={"torch": "2.99.0"})
-    checked = check(expect(FULL, on=updated), Policy(), Candidate(slower(0), on=updated), duel(0, 0))
+    checked = check(
+        expect(FULL, on=updated), Policy(), Candidate(slower(0), on=updated), duel(0, 0)
+    )
     assert outcome_of(checked) == (Outcome.PASSED, Stage.DUET, 3, 3)
     assert any("both sides ran with that" in caveat for caveat in checked.verdict.caveats)
 
@@ -77,11 +79,15 @@ def test_another_torch_on_another_driver_is_not_passed_over_in_silence() -> None
 def test_a_loss_against_a_commit_says_where() -> None:
     before = slower(0)
     ranges = [
-        records.RANGES[0].model_copy(update={"values": {**records.RANGES[0].values, Metric.KERNEL_MS: 3.52}}),
+        records.RANGES[0].model_copy(
+            update={"values": {**records.RANGES[0].values, Metric.KERNEL_MS: 3.52}}
+        ),
         *records.RANGES[1:],
     ]
     values = {**records.VALUES, Metric.KERNEL_MS: 9.6}
     after = records.run(processes=[records.process(values, ranges=ranges)])
-    checked = check(expect(None), Policy(), screen(0.0), RecordedDuel([before], [after]), against=True)
+    checked = check(
+        expect(None), Policy(), screen(0.0), RecordedDuel([before], [after]), against=True
+    )
     assert checked.verdict.outcome is Outcome.REGRESSED
     assert checked.verdict.where == {Metric.KERNEL_MS: "+0.5 ms: +0.5 under forward"}

@@ -7,7 +7,7 @@ from datetime import timedelta
 from support import records
 from support.prepared import Candidate, RecordedDuel, expect
 
-from perfgate import blessing
+from perfgate.bless import bless as blessing
 from perfgate.gate import Checked, Policy, check
 from perfgate.model.baseline import Baseline, Commit
 from perfgate.model.metric import Metric
@@ -19,7 +19,10 @@ WOBBLE = (0.0, 0.05, -0.05, 0.03, -0.03)
 
 def at(commits: int) -> list[Run]:
     """Runs of so many commits of +1 % behind the first."""
-    return [records.run({Metric.STEP_MS: 12.34 * 1.01**commits * (1 + wobble / 100)}) for wobble in WOBBLE]
+    return [
+        records.run({Metric.STEP_MS: 12.34 * 1.01**commits * (1 + wobble / 100)})
+        for wobble in WOBBLE
+    ]
 
 
 def gated(baseline: Baseline | None, commits: int, *, blessed_at: int = 0) -> Checked:
@@ -30,7 +33,9 @@ def gated(baseline: Baseline | None, commits: int, *, blessed_at: int = 0) -> Ch
 def blessed(checked: Checked, old: Baseline | None, commits: int) -> Baseline:
     commit = Commit(sha=f"{commits:040x}", branch="main")
     at = records.NOON + timedelta(days=commits)
-    result = records.result(at=at, measured=checked.runs, judged=checked.verdict).model_copy(update={"commit": commit})
+    result = records.result(at=at, measured=checked.runs, judged=checked.verdict).model_copy(
+        update={"commit": commit}
+    )
     return blessing.bless(
         [result],
         old,
@@ -42,7 +47,9 @@ def blessed(checked: Checked, old: Baseline | None, commits: int) -> Baseline:
     )
 
 
-def test_ten_commits_of_one_percent_that_are_each_blessed_end_in_regressed_against_the_anchor() -> None:
+def test_ten_commits_of_one_percent_that_are_each_blessed_end_in_regressed_against_the_anchor() -> (
+    None
+):
     baseline = blessed(gated(None, 0), None, 0)
     for commits in range(1, 11):
         checked = gated(baseline, commits, blessed_at=commits - 1)
@@ -60,7 +67,9 @@ def test_ten_commits_of_one_percent_that_are_each_blessed_end_in_regressed_again
     assert [point.reason for point in crept.path[1:]] == [f"commit {n}" for n in range(1, 7)]
 
 
-def test_ten_commits_of_one_percent_that_are_only_let_through_end_in_regressed_against_the_baseline() -> None:
+def test_ten_commits_of_one_percent_that_are_only_let_through_end_in_regressed_against_the_baseline() -> (
+    None
+):
     baseline = blessed(gated(None, 0), None, 0)
     outcomes = [gated(baseline, commits).verdict.outcome for commits in range(1, 11)]
     assert outcomes == [Outcome.PASSED] + [Outcome.REGRESSED] * 9

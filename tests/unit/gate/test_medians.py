@@ -29,5 +29,7 @@ def test_without_an_ab_run_it_is_not_comparable_and_what_a_bless_takes_is_measur
 
 
 def test_a_workload_that_never_came_to_its_first_run_is_not_measured() -> None:
-    verdict = as_not_measured("mlp", WorkloadFailed(subject="mlp", fact="it raised", expectation="", next_step="See."))
+    verdict = as_not_measured(
+        "mlp", WorkloadFailed(subject="mlp", fact="it raised", expectation="", next_step="See.")
+    )
     assert (verdict.workload, verdict.outcome) == ("mlp", Outcome.NOT_MEASURED)

@@ -33,9 +33,13 @@ from perfgate.model.verdict import Stage
 UPDATED = records.machine(driver="570.86.10")
 
 
-def without_screen(series: Candidate, alternate: RecordedDuel, interleaved: RecordedDuel) -> Checked:
+def without_screen(
+    series: Candidate, alternate: RecordedDuel, interleaved: RecordedDuel
+) -> Checked:
     """What comes of a noisy loop on another driver, of which stored times say nothing."""
-    return check(expect(noisy_baseline(), on=UPDATED), Policy(), series, alternate, interleaved=interleaved)
+    return check(
+        expect(noisy_baseline(), on=UPDATED), Policy(), series, alternate, interleaved=interleaved
+    )
 
 
 def test_a_loop_that_needs_several_cores_is_not_judged_on_one() -> None:
@@ -43,7 +47,13 @@ def test_a_loop_that_needs_several_cores_is_not_judged_on_one() -> None:
     alone = Pair(reference=slower(0), candidate=slower(90), cores=(1.9, 1.0))
     interleaved = RecordedDuel(moody(90.0), moody(86.0, wobble=2), alone=alone)
     alternate = RecordedDuel(moody(0.0), moody(90.0))
-    checked = check(expect(noisy_baseline()), Policy(), Candidate(*moody(90.0)), alternate, interleaved=interleaved)
+    checked = check(
+        expect(noisy_baseline()),
+        Policy(),
+        Candidate(*moody(90.0)),
+        alternate,
+        interleaved=interleaved,
+    )
     assert outcome_of(checked) == (Outcome.REGRESSED, Stage.DUET, 7, 3)
     assert checked.verdict.remarks[0].startswith(
         "No interleaved duet: a step of the other commit takes 23.45 ms on one CPU core and at most 13.08 ms alone, "
@@ -95,7 +105,9 @@ def test_a_throttled_run_of_either_side_is_invalid() -> None:
 
 
 def test_a_run_of_the_other_commit_that_lost_steps_ends_the_duet_and_not_the_gate() -> None:
-    torn = slower(0).model_copy(update={"complaints": ("steps were lost: process 1 shows 3 of 30 measured steps",)})
+    torn = slower(0).model_copy(
+        update={"complaints": ("steps were lost: process 1 shows 3 of 30 measured steps",)}
+    )
     checked = gated(screen(2.5), RecordedDuel([torn], [slower(2.5)]))
     assert checked.verdict.stage is Stage.STORED
     assert (
@@ -105,9 +117,13 @@ def test_a_run_of_the_other_commit_that_lost_steps_ends_the_duet_and_not_the_gat
 
 
 def test_a_metric_that_some_runs_of_the_other_commit_lack_is_not_left_out_of_the_gate() -> None:
-    lacks = records.run(absent={Metric.KERNEL_MS: "the capture does not say how long any of the kernels took"})
+    lacks = records.run(
+        absent={Metric.KERNEL_MS: "the capture does not say how long any of the kernels took"}
+    )
     for references in ([lacks, slower(0)], [slower(0), lacks]):
-        checked = check(expect(), Policy(), Candidate(), RecordedDuel(references, [slower(0)]), against=True)
+        checked = check(
+            expect(), Policy(), Candidate(), RecordedDuel(references, [slower(0)]), against=True
+        )
         assert (checked.verdict.outcome, checked.verdict.reason) == (
             Outcome.NOT_MEASURED,
             "of the other commit's runs, some measured kernel_ms and some did not.",
@@ -117,8 +133,9 @@ def test_a_metric_that_some_runs_of_the_other_commit_lack_is_not_left_out_of_the
 def test_another_number_of_processes_in_the_other_commit_ends_the_duet() -> None:
     two = records.run(processes=[records.process(), records.process(pid=2)])
     checked = gated(screen(2.5), RecordedDuel([two], [slower(2.5)]))
-    assert "No duet: steps of 2 processes were found in the other commit, of 1 process in the candidate" in (
-        checked.verdict.remarks
+    assert (
+        "No duet: steps of 2 processes were found in the other commit, of 1 process in the candidate"
+        in (checked.verdict.remarks)
     )
 
 
@@ -149,24 +166,34 @@ def test_a_metric_that_both_sides_lack_is_missed_and_not_passed() -> None:
     without = records.run(absent={Metric.KERNEL_MS: "no kernel was recorded"})
     elsewhere = records.machine(driver="570.86.10")
     checked = check(
-        expect(FULL, on=elsewhere), Policy(), Candidate(without, on=elsewhere), RecordedDuel([without], [without])
+        expect(FULL, on=elsewhere),
+        Policy(),
+        Candidate(without, on=elsewhere),
+        RecordedDuel([without], [without]),
     )
     assert checked.verdict.outcome is Outcome.NOT_MEASURED
-    assert "No duet: the baseline gates kernel_ms, which a run of its commit did not measure here" in (
-        checked.verdict.remarks
+    assert (
+        "No duet: the baseline gates kernel_ms, which a run of its commit did not measure here"
+        in (checked.verdict.remarks)
     )
 
 
 def test_a_process_that_both_sides_lost_is_missed_and_not_passed() -> None:
     occasion = FULL.occasions[0]
     of_two = tuple(run.model_copy(update={"processes": 2}) for run in occasion.runs)
-    baseline = FULL.model_copy(update={"occasions": (occasion.model_copy(update={"runs": of_two}),)})
+    baseline = FULL.model_copy(
+        update={"occasions": (occasion.model_copy(update={"runs": of_two}),)}
+    )
     elsewhere = records.machine(driver="570.86.10")
-    checked = check(expect(baseline, on=elsewhere), Policy(), Candidate(slower(0), on=elsewhere), duel(0, 0))
+    checked = check(
+        expect(baseline, on=elsewhere), Policy(), Candidate(slower(0), on=elsewhere), duel(0, 0)
+    )
     assert checked.verdict.outcome is Outcome.INCOMPARABLE
 
 
-@pytest.mark.parametrize(("there", "stage"), [(1025, Stage.DUET), (980, Stage.DUET), (1031, Stage.STORED)])
+@pytest.mark.parametrize(
+    ("there", "stage"), [(1025, Stage.DUET), (980, Stage.DUET), (1031, Stage.STORED)]
+)
 def test_a_varying_count_of_the_commit_may_differ_from_the_blessed_ones_by_their_spread(
     there: int, stage: Stage
 ) -> None:
@@ -181,7 +208,9 @@ def test_a_varying_count_of_the_commit_may_differ_from_the_blessed_ones_by_their
 
 def blessed_steps(*names: str) -> Baseline:
     runs = tuple(run.model_copy(update={"step_names": names}) for run in FULL.occasions[0].runs)
-    return FULL.model_copy(update={"occasions": tuple(one.model_copy(update={"runs": runs}) for one in FULL.occasions)})
+    return FULL.model_copy(
+        update={"occasions": tuple(one.model_copy(update={"runs": runs}) for one in FULL.occasions)}
+    )
 
 
 OTHER_STEPS = (
@@ -207,7 +236,9 @@ def test_other_steps_than_those_of_an_old_baselines_commit_are_no_comparison() -
 
 
 def test_other_steps_than_those_of_the_commit_that_was_asked_for_are_no_comparison() -> None:
-    other = RecordedDuel([stepping(slower(0), "turn #")], [stepping(slower(-24), "half #", "turn #")])
+    other = RecordedDuel(
+        [stepping(slower(0), "turn #")], [stepping(slower(-24), "half #", "turn #")]
+    )
     checked = check(expect(), Policy(), Candidate(slower(0)), other, against=True)
     assert (checked.verdict.outcome, checked.verdict.reason) == (Outcome.INCOMPARABLE, OTHER_STEPS)
     assert checked.verdict.next_step == (
@@ -216,7 +247,9 @@ def test_other_steps_than_those_of_the_commit_that_was_asked_for_are_no_comparis
     assert (len(checked.runs), len(checked.reference_runs)) == (2, 2)
 
 
-def test_a_candidate_most_of_whose_steps_launch_nothing_is_not_compared_with_another_commit() -> None:
+def test_a_candidate_most_of_whose_steps_launch_nothing_is_not_compared_with_another_commit() -> (
+    None
+):
     gone = records.run({**records.VALUES, Metric.LAUNCHES: 0})
     other = RecordedDuel([records.run()], [gone])
     checked = check(expect(), Policy(), Candidate(slower(0)), other, against=True)
@@ -232,9 +265,12 @@ def test_a_candidate_most_of_whose_steps_launch_nothing_is_not_compared_with_ano
 
 def test_names_that_hold_ids_are_no_other_steps() -> None:
     there, here = (
-        [stepping(slower(0, n), "decode", f"req-{side}{n}a", f"req-{side}{n}b") for n in range(8)] for side in "xy"
+        [stepping(slower(0, n), "decode", f"req-{side}{n}a", f"req-{side}{n}b") for n in range(8)]
+        for side in "xy"
     )
-    checked = check(expect(), Policy(), Candidate(slower(0)), RecordedDuel(there, here), against=True)
+    checked = check(
+        expect(), Policy(), Candidate(slower(0)), RecordedDuel(there, here), against=True
+    )
     assert checked.verdict.outcome is Outcome.PASSED
 
 
@@ -242,7 +278,9 @@ def test_steps_of_a_commit_are_known_by_what_is_blessed_from_its_first_run_on() 
     now = stepping(slower(-24), "half #", "turn #")
     elsewhere = records.machine(driver="570.86.10")
     other = RecordedDuel([stepping(slower(0), "turn #")], [now])
-    checked = check(expect(blessed_steps("turn #"), on=elsewhere), Policy(), Candidate(now, on=elsewhere), other)
+    checked = check(
+        expect(blessed_steps("turn #"), on=elsewhere), Policy(), Candidate(now, on=elsewhere), other
+    )
     assert (checked.verdict.outcome, checked.verdict.reason) == (Outcome.INCOMPARABLE, OTHER_STEPS)
     assert len(checked.reference_runs) == 1
 

@@ -15,14 +15,22 @@ UPDATED = records.machine(driver="570.86.10")
 
 
 def forecast(
-    baseline: Baseline | None, policy: Policy | None = None, *, forms: str = "duet", against: str | None = None
+    baseline: Baseline | None,
+    policy: Policy | None = None,
+    *,
+    forms: str = "duet",
+    against: str | None = None,
 ) -> tuple[str, ...]:
     """What is said of so much time a run, with these forms of a duet."""
     return of(expect(baseline), policy, forms=forms, against=against)
 
 
 def of(
-    expectation: Expectation, policy: Policy | None = None, *, forms: str = "duet", against: str | None = None
+    expectation: Expectation,
+    policy: Policy | None = None,
+    *,
+    forms: str = "duet",
+    against: str | None = None,
 ) -> tuple[str, ...]:
     return gate.forecast(
         expectation,
@@ -51,7 +59,10 @@ def test_what_a_run_takes_is_left_out_where_nobody_knows_it() -> None:
 
 def test_noisy_pairs_of_processes_hold_less_than_blocks() -> None:
     assert "holds step_ms to 2 %" not in forecast(noisy_baseline())[1]
-    assert "up to 12 interleaved pairs (about 240 s)" in forecast(noisy_baseline(), forms="duet interleaved")[1]
+    assert (
+        "up to 12 interleaved pairs (about 240 s)"
+        in forecast(noisy_baseline(), forms="duet interleaved")[1]
+    )
     assert "holds step_ms to 2 %" in forecast(noisy_baseline(), forms="duet interleaved")[1]
     assert "interleaved" not in forecast(FULL, forms="duet interleaved")[1]
 
@@ -62,7 +73,10 @@ def test_on_another_driver_no_screen_is_promised() -> None:
     assert first == "3 pairs (about 60 s) with the baseline's commit"
     assert more.startswith(f"{MORE}up to 12 pairs (about 240 s): ")
     for told in (of(noisy, forms="duet interleaved"), of(there, forms="interleaved")):
-        assert told[0] == "1 pair (about 20 s) and 3 interleaved pairs (about 60 s) with the baseline's commit"
+        assert (
+            told[0]
+            == "1 pair (about 20 s) and 3 interleaved pairs (about 60 s) with the baseline's commit"
+        )
     few = of(there, Policy(max_runs=8))
     assert few[1].startswith(f"{MORE}up to 4 pairs ")
     (fewer,) = of(noisy, Policy(max_runs=7), forms="duet interleaved")
@@ -89,10 +103,14 @@ def test_no_interleaved_pairs_are_promised_that_the_runs_do_not_suffice_for() ->
 def test_a_baseline_without_clocks_promises_nothing() -> None:
     counted = records.baseline([{}])
     bare = tuple(
-        occasion.model_copy(update={"runs": tuple(run.model_copy(update={"values": {}}) for run in occasion.runs)})
+        occasion.model_copy(
+            update={"runs": tuple(run.model_copy(update={"values": {}}) for run in occasion.runs)}
+        )
         for occasion in counted.occasions
     )
-    assert not [line for line in forecast(counted.model_copy(update={"occasions": bare})) if "holds" in line]
+    assert not [
+        line for line in forecast(counted.model_copy(update={"occasions": bare})) if "holds" in line
+    ]
 
 
 def test_what_has_nothing_to_compare_with_says_so() -> None:

@@ -23,11 +23,15 @@ from perfgate.model.verdict import MetricVerdict, Verdict
 
 def test_a_risen_count_is_regressed_after_two_runs_and_told_where() -> None:
     baseline = records.baseline(
-        ranges=[range_.model_copy(update={"values": {**range_.values}}) for range_ in records.RANGES]
+        ranges=[
+            range_.model_copy(update={"values": {**range_.values}}) for range_ in records.RANGES
+        ]
     )
     more = [
         records.RANGES[0],
-        records.RANGES[1].model_copy(update={"values": {**records.RANGES[1].values, Metric.LAUNCHES: 32}}),
+        records.RANGES[1].model_copy(
+            update={"values": {**records.RANGES[1].values, Metric.LAUNCHES: 32}}
+        ),
         records.RANGES[2],
     ]
     values = {**records.VALUES, Metric.LAUNCHES: 47}
@@ -73,7 +77,9 @@ def scripted(*words: tuple[Outcome, int]) -> Callable[..., Judgement]:
         assert terms.plan is STORED_PLAN
         outcome, wanted = words[len(runs) - 1]
         row = MetricVerdict(metric=Metric.STEP_MS, outcome=outcome)
-        verdict = Verdict(workload="mlp", outcome=outcome, reason="so", metrics=(row,), runs=len(runs))
+        verdict = Verdict(
+            workload="mlp", outcome=outcome, reason="so", metrics=(row,), runs=len(runs)
+        )
         return Judgement(verdict=verdict, wanted_runs=wanted)
 
     return speak
@@ -92,7 +98,11 @@ def test_a_clock_is_believed_at_planned_looks_only(
 
 
 def test_a_users_own_number_of_runs_is_one_look(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stored, "judge", scripted(*((Outcome.REGRESSED, n) for n in range(1, 6)), (Outcome.PASSED, 6)))
+    monkeypatch.setattr(
+        stored,
+        "judge",
+        scripted(*((Outcome.REGRESSED, n) for n in range(1, 6)), (Outcome.PASSED, 6)),
+    )
     checked = check(expect(records.baseline()), Policy(runs=6), Candidate(records.run()))
     assert (checked.verdict.outcome, checked.verdict.runs) == (Outcome.PASSED, 6)
 
@@ -127,9 +137,14 @@ def test_a_wide_budget_of_kernel_time_does_not_let_the_clock_hide_a_loss_of_the_
 
 
 @pytest.mark.parametrize("sm_clock_mhz", [1755, 1980, 1995])
-def test_a_lower_clock_or_one_within_the_budget_of_kernel_time_hides_none(sm_clock_mhz: float) -> None:
+def test_a_lower_clock_or_one_within_the_budget_of_kernel_time_hides_none(
+    sm_clock_mhz: float,
+) -> None:
     run = clocked(records.run(), sm_clock_mhz)
-    assert check(expect(records.baseline()), Policy(), Candidate(run)).verdict.outcome is Outcome.PASSED
+    assert (
+        check(expect(records.baseline()), Policy(), Candidate(run)).verdict.outcome
+        is Outcome.PASSED
+    )
 
 
 def at_a_lower_clock(percent: float) -> Verdict:
@@ -141,7 +156,10 @@ def at_a_lower_clock(percent: float) -> Verdict:
 def longer(percent: float) -> Run:
     """A run whose steps and kernels take so much longer than blessed."""
     return records.run(
-        {metric: records.VALUES[metric] * (1 + percent / 100) for metric in (Metric.STEP_MS, Metric.KERNEL_MS)}
+        {
+            metric: records.VALUES[metric] * (1 + percent / 100)
+            for metric in (Metric.STEP_MS, Metric.KERNEL_MS)
+        }
     )
 
 
@@ -162,4 +180,7 @@ def test_what_a_lower_clock_does_not_account_for_is_a_loss() -> None:
 
 def test_a_lower_clock_accounts_for_no_count() -> None:
     run = clocked(records.run({Metric.SYNCS: 9, Metric.STEP_MS: 12.34 * 1.042}), 1900)
-    assert check(expect(records.baseline()), Policy(), Candidate(run)).verdict.outcome is Outcome.REGRESSED
+    assert (
+        check(expect(records.baseline()), Policy(), Candidate(run)).verdict.outcome
+        is Outcome.REGRESSED
+    )

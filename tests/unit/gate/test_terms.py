@@ -27,7 +27,9 @@ def test_the_policy_is_the_settings_with_the_workloads_budgets_before_the_projec
         on_inconclusive=OnInconclusive.FAIL,
         on_new=OnNew.ALLOW,
     )
-    by_hand = Policy.from_settings(settings, workload, runs_given=False, budgets_given=[Metric.STEP_MS])
+    by_hand = Policy.from_settings(
+        settings, workload, runs_given=False, budgets_given=[Metric.STEP_MS]
+    )
     assert by_hand.budgets == settings.budgets
     assert Policy.from_settings(settings, None, runs_given=True).new_runs == 4
     assert Policy.from_settings(settings, None, runs_given=True).budgets == settings.budgets

@@ -30,8 +30,12 @@ def test_without_a_baseline_five_runs_are_measured_and_shown() -> None:
 
 
 @pytest.mark.parametrize("baseline", [None, records.baseline()])
-def test_a_change_of_pace_is_told_of_a_first_measurement_and_beside_a_verdict(baseline: Baseline | None) -> None:
-    process = records.process(records.VALUES).model_copy(update={"periods_ms": (11.0,) * 15 + (12.34,) * 30})
+def test_a_change_of_pace_is_told_of_a_first_measurement_and_beside_a_verdict(
+    baseline: Baseline | None,
+) -> None:
+    process = records.process(records.VALUES).model_copy(
+        update={"periods_ms": (11.0,) * 15 + (12.34,) * 30}
+    )
     checked = check(expect(baseline), Policy(), Candidate(records.run(processes=(process,))))
     assert checked.verdict.outcome is (Outcome.NO_BASELINE if baseline is None else Outcome.PASSED)
     (remark,) = checked.verdict.remarks
@@ -46,9 +50,13 @@ def test_a_metric_that_one_run_lacks_is_not_shown_as_a_median() -> None:
     assert checked.verdict.of(Metric.STEP_MS) is not None
 
 
-def test_a_baseline_of_another_gpu_model_only_is_no_comparison_and_is_measured_for_a_bless() -> None:
+def test_a_baseline_of_another_gpu_model_only_is_no_comparison_and_is_measured_for_a_bless() -> (
+    None
+):
     series = Candidate(*records.runs())
-    checked = check(expect(None, elsewhere=("NVIDIA H100 80GB HBM3", "2 x NVIDIA H200")), Policy(), series)
+    checked = check(
+        expect(None, elsewhere=("NVIDIA H100 80GB HBM3", "2 x NVIDIA H200")), Policy(), series
+    )
     assert told(checked) == (
         Outcome.INCOMPARABLE,
         (
@@ -60,9 +68,13 @@ def test_a_baseline_of_another_gpu_model_only_is_no_comparison_and_is_measured_f
     assert len(checked.runs) == 5
 
 
-def test_other_ranges_than_the_blessed_steps_are_no_comparison_and_are_measured_for_a_bless() -> None:
+def test_other_ranges_than_the_blessed_steps_are_no_comparison_and_are_measured_for_a_bless() -> (
+    None
+):
     faster = stepping(slower(-24), "optimizer_step #", "training_step #")
-    checked = check(expect(with_steps(records.baseline(), ("training_step #",))), Policy(), Candidate(faster))
+    checked = check(
+        expect(with_steps(records.baseline(), ("training_step #",))), Policy(), Candidate(faster)
+    )
     assert told(checked) == (
         Outcome.INCOMPARABLE,
         (
@@ -75,7 +87,9 @@ def test_other_ranges_than_the_blessed_steps_are_no_comparison_and_are_measured_
 
 
 def test_a_run_that_fails_while_other_steps_are_measured_for_a_bless_ends_that() -> None:
-    series = Candidate(stepping(records.run(), "other #"), records.run(throttled=["thermal slowdown"]))
+    series = Candidate(
+        stepping(records.run(), "other #"), records.run(throttled=["thermal slowdown"])
+    )
     checked = check(expect(with_steps(records.baseline(), ("step #",))), Policy(), series)
     assert (checked.verdict.outcome, len(checked.runs)) == (Outcome.INVALID, 2)
 
@@ -109,7 +123,9 @@ def test_steps_of_which_most_launch_nothing_any_more_are_no_comparison(
 def test_a_rank_that_took_no_step_in_any_run_is_no_comparison_and_is_measured_for_a_bless() -> None:
     made = records.baseline()
     two = tuple(run.model_copy(update={"processes": 2}) for run in made.runs)
-    of_two = made.model_copy(update={"occasions": (made.occasions[0].model_copy(update={"runs": two}),)})
+    of_two = made.model_copy(
+        update={"occasions": (made.occasions[0].model_copy(update={"runs": two}),)}
+    )
     checked = check(expect(of_two), Policy(), Candidate(records.run()))
     assert (checked.verdict.outcome, checked.verdict.reason, checked.verdict.next_step) == (
         Outcome.INCOMPARABLE,
@@ -122,4 +138,6 @@ def test_a_rank_that_took_no_step_in_any_run_is_no_comparison_and_is_measured_fo
 def test_runs_that_no_gate_could_compare_with_are_called_that() -> None:
     checked = check(expect(None), Policy(), Candidate(*records.runs(0.2, 34.0, 2.3, 28.0, 12.0)))
     assert [remark for remark in checked.verdict.remarks if "before it is blessed" in remark]
-    assert not check(expect(None), Policy(), Candidate(*records.runs(12.1, 12.2, 12.3, 12.4, 12.5))).verdict.remarks
+    assert not check(
+        expect(None), Policy(), Candidate(*records.runs(12.1, 12.2, 12.3, 12.4, 12.5))
+    ).verdict.remarks

@@ -19,10 +19,19 @@ from perfgate.model.outcome import Outcome
 def test_what_fails_a_run_is_not_measured_with_its_whole_message(
     error: type[PerfgateError], baseline: Baseline | None
 ) -> None:
-    broken = error(subject="mlp", fact="it broke", expectation="It should not", next_step="Mend it.\n  | last line")
+    broken = error(
+        subject="mlp",
+        fact="it broke",
+        expectation="It should not",
+        next_step="Mend it.\n  | last line",
+    )
     series = Candidate(records.run(), broken)
     checked = check(expect(baseline), Policy(), series)
-    assert told(checked) == (Outcome.NOT_MEASURED, "it broke. It should not.", "Mend it.\n  | last line")
+    assert told(checked) == (
+        Outcome.NOT_MEASURED,
+        "it broke. It should not.",
+        "Mend it.\n  | last line",
+    )
     assert (len(checked.runs), checked.verdict.runs, len(series.asked)) == (1, 1, 2)
 
 
@@ -35,7 +44,9 @@ def test_a_failure_that_is_of_something_else_than_the_workload_keeps_its_subject
     )
 
 
-@pytest.mark.parametrize("bug", [KeyError("step"), ConfigInvalid(subject="a", fact="b", next_step="c"), OSError(28)])
+@pytest.mark.parametrize(
+    "bug", [KeyError("step"), ConfigInvalid(subject="a", fact="b", next_step="c"), OSError(28)]
+)
 def test_any_other_error_is_a_bug_and_stays_one(bug: Exception) -> None:
     with pytest.raises(type(bug)):
         check(expect(None), Policy(), Candidate(bug))
@@ -48,7 +59,9 @@ def test_the_users_interrupt_passes_through() -> None:
 
 @pytest.mark.parametrize("baseline", [None, records.baseline()])
 def test_a_throttled_run_is_invalid_and_ends_the_gate(baseline: Baseline | None) -> None:
-    series = Candidate(records.run(), records.run(throttled=["thermal slowdown"], neighbours=["python (77)"]))
+    series = Candidate(
+        records.run(), records.run(throttled=["thermal slowdown"], neighbours=["python (77)"])
+    )
     checked = check(expect(baseline), Policy(), series)
     assert told(checked) == (
         Outcome.INVALID,

@@ -11,7 +11,9 @@ from perfgate.github.api import Repository
 from perfgate.github.asking import Patience
 from perfgate.github.context import Context
 
-HASTY = Patience(timeout_s=5, repeats=2, backoff_s=0.0, longest_wait_s=2.0, download_s=5.0, between_writes_s=0.0)
+HASTY = Patience(
+    timeout_s=5, repeats=2, backoff_s=0.0, longest_wait_s=2.0, download_s=5.0, between_writes_s=0.0
+)
 """For a server that is at hand."""
 
 

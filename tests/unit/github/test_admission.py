@@ -28,7 +28,9 @@ def asked(hub: GitHub, folder: Path, event: dict[str, object], kind: str = "pull
 
 
 @pytest.mark.parametrize("kind", ["push", "schedule", "workflow_dispatch", "merge_group"])
-def test_events_of_the_repository_itself_are_admitted(hub: GitHub, tmp_path: Path, kind: str) -> None:
+def test_events_of_the_repository_itself_are_admitted(
+    hub: GitHub, tmp_path: Path, kind: str
+) -> None:
     assert asked(hub, tmp_path, {}, kind) == f"Admitted: {kind} is an event of octo/loops itself."
 
 
@@ -40,7 +42,9 @@ def test_a_branch_of_the_repository_itself_is_admitted(hub: GitHub, tmp_path: Pa
 
 def test_a_fork_is_admitted_by_the_event_of_its_approval(hub: GitHub, tmp_path: Path) -> None:
     event = pull_request(action="labeled", label="perfgate-approved")
-    assert asked(hub, tmp_path, event) == (f"Admitted: pull request 7 at {SHA} was given the label perfgate-approved.")
+    assert asked(hub, tmp_path, event) == (
+        f"Admitted: pull request 7 at {SHA} was given the label perfgate-approved."
+    )
 
 
 @pytest.mark.parametrize(
@@ -55,7 +59,9 @@ def test_a_fork_is_admitted_by_the_event_of_its_approval(hub: GitHub, tmp_path: 
         pull_request(action="labeled"),
     ],
 )
-def test_a_fork_without_approval_is_refused(hub: GitHub, tmp_path: Path, event: dict[str, object]) -> None:
+def test_a_fork_without_approval_is_refused(
+    hub: GitHub, tmp_path: Path, event: dict[str, object]
+) -> None:
     with pytest.raises(JobNotAdmitted) as refused:
         asked(hub, tmp_path, event)
     assert str(refused.value) == (
@@ -66,12 +72,18 @@ def test_a_fork_without_approval_is_refused(hub: GitHub, tmp_path: Path, event: 
 
 
 def test_a_fork_that_is_gone_is_refused(hub: GitHub, tmp_path: Path) -> None:
-    with pytest.raises(JobNotAdmitted, match="it is from a fork that is gone, and this run is not of its approval"):
+    with pytest.raises(
+        JobNotAdmitted, match="it is from a fork that is gone, and this run is not of its approval"
+    ):
         asked(hub, tmp_path, pull_request(None))
 
 
-@pytest.mark.parametrize("kind", ["pull_request_target", "pull_request_review", "issue_comment", "workflow_run"])
-def test_events_by_which_strangers_start_workflows_are_refused(hub: GitHub, tmp_path: Path, kind: str) -> None:
+@pytest.mark.parametrize(
+    "kind", ["pull_request_target", "pull_request_review", "issue_comment", "workflow_run"]
+)
+def test_events_by_which_strangers_start_workflows_are_refused(
+    hub: GitHub, tmp_path: Path, kind: str
+) -> None:
     with pytest.raises(JobNotAdmitted) as refused:
         asked(hub, tmp_path, pull_request("octo/loops"), kind)
     assert str(refused.value) == (
@@ -81,11 +93,15 @@ def test_events_by_which_strangers_start_workflows_are_refused(hub: GitHub, tmp_
     )
 
 
-@pytest.mark.parametrize("event", [{}, {"action": "labeled", "label": {"name": "perfgate-approved"}}])
+@pytest.mark.parametrize(
+    "event", [{}, {"action": "labeled", "label": {"name": "perfgate-approved"}}]
+)
 def test_an_event_that_is_not_as_github_sends_it_is_refused(
     hub: GitHub, tmp_path: Path, event: dict[str, object]
 ) -> None:
-    with pytest.raises(ActionsContextMissing, match="event pull_request: it is not what this command is for"):
+    with pytest.raises(
+        ActionsContextMissing, match="event pull_request: it is not what this command is for"
+    ):
         asked(hub, tmp_path, event)
 
 
@@ -97,4 +113,6 @@ def test_the_command_ends_with_the_refusals_status(
     with pytest.raises(SystemExit) as ended:
         main(["github", "admit"])
     assert ended.value.code == 44
-    assert capsys.readouterr().err.startswith(f"perfgate: pull request 7 at {SHA}: it is from eve/loops, ")
+    assert capsys.readouterr().err.startswith(
+        f"perfgate: pull request 7 at {SHA}: it is from eve/loops, "
+    )

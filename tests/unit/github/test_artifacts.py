@@ -39,7 +39,9 @@ def refused(content: bytes, limits: Limits | None = None) -> str:
     return told.removeprefix("artifact perfgate: ").removesuffix(f".{NEXT}")
 
 
-def member(name: str, content: bytes = b"x", *, mode: int = 0o100644, flags: int = 0) -> zipfile.ZipInfo:
+def member(
+    name: str, content: bytes = b"x", *, mode: int = 0o100644, flags: int = 0
+) -> zipfile.ZipInfo:
     info = zipfile.ZipInfo(name)
     info.external_attr = mode << 16
     info.flag_bits = flags
@@ -57,7 +59,9 @@ def packed(*infos: zipfile.ZipInfo, content: bytes = b"x") -> bytes:
 def test_wanted_files_are_returned_by_their_path() -> None:
     content = zipped({"b/c/result.json": b"1", "b/c/": b"", "a.txt": b"2", "page.html": b"3"})
     assert read(content) == {"a.txt": b"2", "b/c/result.json": b"1", "page.html": b"3"}
-    assert unpacked(content, lambda path: path.endswith("result.json"), what="x") == {"b/c/result.json": b"1"}
+    assert unpacked(content, lambda path: path.endswith("result.json"), what="x") == {
+        "b/c/result.json": b"1"
+    }
     assert unpacked(content, lambda path: path == "none", what="x") == {}
 
 
@@ -127,7 +131,10 @@ def test_a_way_of_packing_that_uploads_do_not_use_is_refused() -> None:
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_BZIP2) as archive:
         archive.writestr("perfgate.json", "{}")
-    assert refused(buffer.getvalue()) == 'its member "perfgate.json" is packed in a way that uploads do not use'
+    assert (
+        refused(buffer.getvalue())
+        == 'its member "perfgate.json" is packed in a way that uploads do not use'
+    )
 
 
 @pytest.mark.parametrize("second", ["perfgate.json", "PERFGATE.json", "perfgate.json/"])
@@ -169,7 +176,10 @@ def test_a_bomb_is_not_unpacked() -> None:
     content = zipped({"perfgate.json": b"0" * BOMB})
     assert len(content) < 100_000
     with traced() as peak:
-        assert refused(content, Limits(member_bytes=1 << 20)) == 'its member "perfgate.json" is too large'
+        assert (
+            refused(content, Limits(member_bytes=1 << 20))
+            == 'its member "perfgate.json" is too large'
+        )
     assert peak() < BOMB / 3
 
 
@@ -192,7 +202,9 @@ def test_many_members_that_are_small_one_by_one_are_too_large_together() -> None
 def test_what_is_not_wanted_may_be_large() -> None:
     content = zipped({"perfgate.json": b"{}", "page.html": b"0" * 10_000})
     limits = Limits(member_bytes=10, total_bytes=10)
-    assert unpacked(content, lambda path: path == "perfgate.json", what="x", limits=limits) == {"perfgate.json": b"{}"}
+    assert unpacked(content, lambda path: path == "perfgate.json", what="x", limits=limits) == {
+        "perfgate.json": b"{}"
+    }
 
 
 def test_too_many_members_are_refused_before_they_are_looked_at() -> None:
@@ -203,7 +215,10 @@ def test_too_many_members_are_refused_before_they_are_looked_at() -> None:
 
 def test_too_large_a_file_is_refused() -> None:
     content = zipped({"a": "1"})
-    assert refused(content, Limits(packed_bytes=len(content) - 1)) == f"it is larger than {len(content) - 1} bytes"
+    assert (
+        refused(content, Limits(packed_bytes=len(content) - 1))
+        == f"it is larger than {len(content) - 1} bytes"
+    )
     assert read(content, Limits(packed_bytes=len(content))) == {"a": b"1"}
 
 

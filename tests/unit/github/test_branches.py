@@ -10,7 +10,9 @@ from perfgate.model.errors import BranchMoved, GitHubRefused, GitHubUnreachable
 
 
 def test_the_files_of_a_folder_are_listed_from_the_top(hub: GitHub, repository: Repository) -> None:
-    sha = hub.commit({"a/b/c.json": "{}", "a/b/d/e.json": "[]", "a/x": "x", "a.json": ""}, branch="main")
+    sha = hub.commit(
+        {"a/b/c.json": "{}", "a/b/d/e.json": "[]", "a/x": "x", "a.json": ""}, branch="main"
+    )
     found = repository.blobs(sha, "a/b")
     assert {path: repository.blob(blob, limit_bytes=10) for path, blob in found.items()} == {
         "a/b/c.json": b"{}",
@@ -19,7 +21,9 @@ def test_the_files_of_a_folder_are_listed_from_the_top(hub: GitHub, repository: 
 
 
 @pytest.mark.parametrize("folder", ["none", "a/none", "a/x"])
-def test_a_folder_that_is_not_there_has_no_files(hub: GitHub, repository: Repository, folder: str) -> None:
+def test_a_folder_that_is_not_there_has_no_files(
+    hub: GitHub, repository: Repository, folder: str
+) -> None:
     assert repository.blobs(hub.commit({"a/x": "x"}, branch="main"), folder) == {}
 
 
@@ -45,10 +49,14 @@ def test_a_file_is_read_up_to_a_limit(hub: GitHub, repository: Repository) -> No
 
 def test_a_branch_of_our_own_is_made_anew(hub: GitHub, repository: Repository) -> None:
     base = hub.commit({"a": "1"}, branch="main")
-    first = repository.rebuild_branch(branch="own", expected_head=None, onto=base, files={"b": b"2"}, message="one")
+    first = repository.rebuild_branch(
+        branch="own", expected_head=None, onto=base, files={"b": b"2"}, message="one"
+    )
     assert hub.content("own") == {"a": b"1", "b": b"2"}
     base = hub.commit({"a": "3"}, branch="main")
-    second = repository.rebuild_branch(branch="own", expected_head=first, onto=base, files={"c": b"4"}, message="two")
+    second = repository.rebuild_branch(
+        branch="own", expected_head=first, onto=base, files={"c": b"4"}, message="two"
+    )
     assert hub.content("own") == {"a": b"3", "c": b"4"}
     assert hub.commits[second].parents == (base,)
 
@@ -56,9 +64,14 @@ def test_a_branch_of_our_own_is_made_anew(hub: GitHub, repository: Repository) -
 def test_a_branch_that_is_elsewhere_is_not_made_anew(hub: GitHub, repository: Repository) -> None:
     base = hub.commit({"a": "1"}, branch="main")
     there = hub.commit({"x": "1"}, branch="own")
-    for expected, told in ((None, "It was not to be there"), ("f" * 40, f"It was to be at {'f' * 12}")):
+    for expected, told in (
+        (None, "It was not to be there"),
+        ("f" * 40, f"It was to be at {'f' * 12}"),
+    ):
         with pytest.raises(BranchMoved) as caught:
-            repository.rebuild_branch(branch="own", expected_head=expected, onto=base, files={"b": b"2"}, message="m")
+            repository.rebuild_branch(
+                branch="own", expected_head=expected, onto=base, files={"b": b"2"}, message="m"
+            )
         assert str(caught.value) == (
             f'branch "own": it is at {there[:12]}. {told}; nothing was committed.\n'
             "Start again, with what the branch is now."
@@ -66,12 +79,18 @@ def test_a_branch_that_is_elsewhere_is_not_made_anew(hub: GitHub, repository: Re
     assert hub.branches["own"] == there
 
 
-def test_a_commit_of_no_files_or_of_files_elsewhere_is_a_mistake(hub: GitHub, repository: Repository) -> None:
+def test_a_commit_of_no_files_or_of_files_elsewhere_is_a_mistake(
+    hub: GitHub, repository: Repository
+) -> None:
     base = hub.commit({"a": "1"}, branch="main")
     with pytest.raises(ValueError, match="a commit of no files"):
-        repository.rebuild_branch(branch="own", expected_head=None, onto=base, files={}, message="m")
+        repository.rebuild_branch(
+            branch="own", expected_head=None, onto=base, files={}, message="m"
+        )
     with pytest.raises(ValueError, match="no path of a file in a repository"):
-        repository.rebuild_branch(branch="own", expected_head=None, onto=base, files={"../x": b""}, message="m")
+        repository.rebuild_branch(
+            branch="own", expected_head=None, onto=base, files={"../x": b""}, message="m"
+        )
     assert hub.asked == []
 
 

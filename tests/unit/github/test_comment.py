@@ -64,7 +64,8 @@ def document(*verdicts: Verdict, opens: bool | None = None, **more: object) -> G
         commit=Commit(sha=SHA, branch="faster"),
         settings=Settings(),
         workloads=tuple(
-            DocumentWorkload(verdict=one, opens_gate=lets) for one, lets in zip(judged, open_each, strict=True)
+            DocumentWorkload(verdict=one, opens_gate=lets)
+            for one, lets in zip(judged, open_each, strict=True)
         ),
     )
     return made.model_copy(update=more)
@@ -81,7 +82,9 @@ def event(
     workflow: str = "perfgate.yml",
 ) -> dict[str, object]:
     """The event of a finished run, as far as it matters; its list of pull requests is empty, as for forks."""
-    whose = None if head is None else {"full_name": head, "owner": {"login": head.partition("/")[0]}}
+    whose = (
+        None if head is None else {"full_name": head, "owner": {"login": head.partition("/")[0]}}
+    )
     return {
         "action": "completed",
         "workflow_run": {
@@ -117,7 +120,9 @@ class Desk:
     def uploads(self, found: GateDocument | bytes | str, *, run: int = RUN) -> None:
         """The run leaves an artifact: a document, or what stands in its file."""
         content = document_text(found) if isinstance(found, GateDocument) else found
-        self.hub.artifact(run, "perfgate", {"perfgate.json": content, "perfgate.html": "<h1>page</h1>"})
+        self.hub.artifact(
+            run, "perfgate", {"perfgate.json": content, "perfgate.html": "<h1>page</h1>"}
+        )
 
     def comments(self, repository: Repository, **told: object) -> tuple[Done, ...]:
         """The command, for the run of an event."""
@@ -148,13 +153,17 @@ def mark(*, run: int = RUN, attempt: int = 1, commit: str = SHA, left: Left = Le
 # What is said
 
 
-def test_a_result_is_told_with_its_page_its_commit_and_its_run(desk: Desk, repository: Repository) -> None:
+def test_a_result_is_told_with_its_page_its_commit_and_its_run(
+    desk: Desk, repository: Repository
+) -> None:
     desk.uploads(document())
     (done,) = desk.comments(repository)
     artifact = desk.hub.artifacts[RUN][0]["id"]
     made = desk.hub.comments[desk.number][0]["id"]
     here = "https://github.example/octo/loops"
-    assert done.sentence == (f"pull request {desk.number}: commented: {here}/pull/{desk.number}#issuecomment-{made}")
+    assert done.sentence == (
+        f"pull request {desk.number}: commented: {here}/pull/{desk.number}#issuecomment-{made}"
+    )
     assert desk.body == (
         f"<!-- perfgate run={RUN} attempt=1 commit={SHA} result=yes -->\n"
         "## perfgate: gate \u2705 open\n"
@@ -172,10 +181,15 @@ def test_a_result_is_told_with_its_page_its_commit_and_its_run(desk: Desk, repos
     )
 
 
-def test_what_the_artifact_says_is_not_believed_against_the_run(desk: Desk, repository: Repository) -> None:
+def test_what_the_artifact_says_is_not_believed_against_the_run(
+    desk: Desk, repository: Repository
+) -> None:
     desk.uploads(document())
     desk.comments(repository, conclusion="failure")
-    assert "which ended as `failure`.\n**The run itself did not succeed, whatever the gate says above.**\n" in desk.body
+    assert (
+        "which ended as `failure`.\n**The run itself did not succeed, whatever the gate says above.**\n"
+        in desk.body
+    )
 
 
 @pytest.mark.behaviour
@@ -211,7 +225,9 @@ NONE = "## perfgate: no result\n\nCommit [`aaaaaaaaaaaa`]("
 
 
 @pytest.mark.parametrize("conclusion", ["cancelled", "failure", "timed_out"])
-def test_a_run_without_an_artifact_is_told_in_one_line(desk: Desk, repository: Repository, conclusion: str) -> None:
+def test_a_run_without_an_artifact_is_told_in_one_line(
+    desk: Desk, repository: Repository, conclusion: str
+) -> None:
     desk.hub.artifact(RUN, "another", {"perfgate.json": document_text(document())})
     (done,) = desk.comments(repository, conclusion=conclusion)
     assert done.act is Act.CREATED
@@ -239,7 +255,8 @@ def fork(desk: Desk) -> int:
 
 
 @pytest.mark.parametrize(
-    ("conclusion", "why"), [("failure", "It left no result."), ("action_required", "No job of it ran.")]
+    ("conclusion", "why"),
+    [("failure", "It left no result."), ("action_required", "No job of it ran.")],
 )
 def test_a_fork_that_waits_for_a_maintainer_is_told_how_it_goes_on(
     desk: Desk, repository: Repository, fork: int, conclusion: str, why: str
@@ -270,7 +287,9 @@ def test_a_gate_of_a_fork_that_ran_and_left_nothing_does_not_wait(
     assert body.endswith(" It left no result.\n")
 
 
-def test_a_gate_of_the_repository_itself_that_left_nothing_waits_for_nobody(desk: Desk, repository: Repository) -> None:
+def test_a_gate_of_the_repository_itself_that_left_nothing_waits_for_nobody(
+    desk: Desk, repository: Repository
+) -> None:
     desk.comments(repository, conclusion="failure")
     assert desk.body.startswith(f"{mark(left=Left.NONE)}\n")
     assert desk.body.endswith(" It left no result.\n")
@@ -329,7 +348,9 @@ def test_another_event_is_refused(desk: Desk) -> None:
 
 
 @pytest.mark.parametrize("told", [{"sha": "HEAD"}, {"sha": ""}, {"run": 0}, {"attempt": 0}])
-def test_an_event_that_github_does_not_send_is_refused(desk: Desk, told: Mapping[str, object]) -> None:
+def test_an_event_that_github_does_not_send_is_refused(
+    desk: Desk, told: Mapping[str, object]
+) -> None:
     with pytest.raises(ActionsContextMissing):
         finished_run(desk.context(told))
 
@@ -346,7 +367,9 @@ def test_the_comment_is_edited_in_place(desk: Desk, repository: Repository) -> N
     assert desk.body.startswith(mark(run=RUN + 1))
 
 
-def test_it_is_found_among_hundreds_and_the_oldest_of_ours_is_edited(desk: Desk, repository: Repository) -> None:
+def test_it_is_found_among_hundreds_and_the_oldest_of_ours_is_edited(
+    desk: Desk, repository: Repository
+) -> None:
     for n in range(230):
         desk.hub.comment(desk.number, f"comment {n}", author="eve")
     ours = desk.hub.comment(desk.number, mark(run=1))
@@ -355,7 +378,9 @@ def test_it_is_found_among_hundreds_and_the_oldest_of_ours_is_edited(desk: Desk,
     (done,) = desk.comments(repository)
     assert done.url.endswith(f"-{ours}")
     assert desk.hub.changes == [f"PATCH /issues/comments/{ours}"]
-    assert next(one for one in desk.hub.comments[desk.number] if one["id"] == doubled)["body"] == mark(run=2)
+    assert next(one for one in desk.hub.comments[desk.number] if one["id"] == doubled)[
+        "body"
+    ] == mark(run=2)
 
 
 @pytest.mark.parametrize(
@@ -396,7 +421,9 @@ def test_a_comment_that_says_it_already_is_not_touched(desk: Desk, repository: R
 def test_an_older_run_that_ends_later_does_not_overwrite(
     desk: Desk, repository: Repository, newer: Mapping[str, int]
 ) -> None:
-    desk.hub.comment(desk.number, f"{mark(run=newer.get('run', RUN), attempt=newer.get('attempt', 1))}\nnewer")
+    desk.hub.comment(
+        desk.number, f"{mark(run=newer.get('run', RUN), attempt=newer.get('attempt', 1))}\nnewer"
+    )
     desk.uploads(document())
     (done,) = desk.comments(repository)
     assert done.act is Act.NEWER
@@ -404,7 +431,9 @@ def test_an_older_run_that_ends_later_does_not_overwrite(
     assert desk.hub.changes == []
 
 
-def test_a_run_that_was_skipped_neither_comments_nor_overwrites(desk: Desk, repository: Repository) -> None:
+def test_a_run_that_was_skipped_neither_comments_nor_overwrites(
+    desk: Desk, repository: Repository
+) -> None:
     """As any label on the pull request starts one."""
     told = {"run": RUN + 1, "conclusion": "skipped", "workflow": "perfgate-approved.yml"}
     assert desk.comments(repository, **told) == ()
@@ -415,10 +444,14 @@ def test_a_run_that_was_skipped_neither_comments_nor_overwrites(desk: Desk, repo
     assert [line for line in desk.hub.lines if "/pulls" in line or "/issues" in line] == []
 
 
-def test_an_approved_gate_takes_the_place_of_the_run_that_waited(desk: Desk, repository: Repository, fork: int) -> None:
+def test_an_approved_gate_takes_the_place_of_the_run_that_waited(
+    desk: Desk, repository: Repository, fork: int
+) -> None:
     desk.comments(repository, head="eve/loops", conclusion="failure")
     desk.uploads(document(), run=RUN + 1)
-    (done,) = desk.comments(repository, run=RUN + 1, head="eve/loops", workflow="perfgate-approved.yml")
+    (done,) = desk.comments(
+        repository, run=RUN + 1, head="eve/loops", workflow="perfgate-approved.yml"
+    )
     assert (done.act, done.number) == (Act.EDITED, fork)
     (late,) = desk.comments(repository, head="eve/loops", conclusion="failure")
     assert late.act is Act.NEWER
@@ -427,7 +460,9 @@ def test_an_approved_gate_takes_the_place_of_the_run_that_waited(desk: Desk, rep
     )
 
 
-def test_a_run_that_waits_takes_no_result_of_its_commit_away(desk: Desk, repository: Repository, fork: int) -> None:
+def test_a_run_that_waits_takes_no_result_of_its_commit_away(
+    desk: Desk, repository: Repository, fork: int
+) -> None:
     """As one does that reopens the pull request."""
     desk.uploads(document())
     desk.comments(repository, head="eve/loops", workflow="perfgate-approved.yml")
@@ -451,7 +486,9 @@ def test_an_approved_gate_that_ends_after_a_newer_run_that_waits_still_tells_its
     assert str(desk.hub.comments[fork][0]["body"]).startswith(f"{mark()}\n")
 
 
-def test_a_newer_commit_that_waits_is_not_hidden_by_an_older_commits_result(desk: Desk, repository: Repository) -> None:
+def test_a_newer_commit_that_waits_is_not_hidden_by_an_older_commits_result(
+    desk: Desk, repository: Repository
+) -> None:
     desk.hub.comment(desk.number, f"{mark(run=RUN + 1, commit=OTHER, left=Left.NOT_RUN)}\nwaits")
     desk.uploads(document())
     (done,) = desk.comments(repository)
@@ -459,7 +496,9 @@ def test_a_newer_commit_that_waits_is_not_hidden_by_an_older_commits_result(desk
     assert desk.hub.changes == []
 
 
-def test_a_run_that_crashed_does_not_give_way_to_an_older_result(desk: Desk, repository: Repository) -> None:
+def test_a_run_that_crashed_does_not_give_way_to_an_older_result(
+    desk: Desk, repository: Repository
+) -> None:
     desk.hub.comment(desk.number, f"{mark(run=RUN + 1, left=Left.NONE)}\ncrashed")
     desk.uploads(document())
     (done,) = desk.comments(repository)
@@ -473,7 +512,9 @@ def test_a_result_of_another_commit_does_not_stay(desk: Desk, repository: Reposi
     assert "no result" in desk.body
 
 
-def test_a_run_that_crashed_does_not_leave_an_older_result_standing(desk: Desk, repository: Repository) -> None:
+def test_a_run_that_crashed_does_not_leave_an_older_result_standing(
+    desk: Desk, repository: Repository
+) -> None:
     desk.uploads(document())
     desk.comments(repository)
     (done,) = desk.comments(repository, run=RUN + 1, conclusion="failure")
@@ -522,9 +563,18 @@ def nested(depth: int) -> str:
         (b"", "it is no zip file that can be read: File is not a zip file"),
         (zipped({"page.html": "x"}), "there is no perfgate.json in it"),
         (zipped({"a/perfgate.json": "x"}), "there is no perfgate.json in it"),
-        (zipped({"perfgate.json": "{}", "../x": "y"}), 'its member "../x" has a name that leads elsewhere'),
-        (zipped({"perfgate.json": b"0" * (LARGEST_DOCUMENT + 1)}), 'its member "perfgate.json" is too large'),
-        (zipped({"perfgate.json": "{}", **{str(n): "" for n in range(100)}}), "it has more than 100 members"),
+        (
+            zipped({"perfgate.json": "{}", "../x": "y"}),
+            'its member "../x" has a name that leads elsewhere',
+        ),
+        (
+            zipped({"perfgate.json": b"0" * (LARGEST_DOCUMENT + 1)}),
+            'its member "perfgate.json" is too large',
+        ),
+        (
+            zipped({"perfgate.json": "{}", **{str(n): "" for n in range(100)}}),
+            "it has more than 100 members",
+        ),
         (changed(commit=None), "perfgate.json does not say which commit it is of"),
         (changed(commit={"sha": OTHER}), "perfgate.json is of another commit"),
         (
@@ -542,8 +592,14 @@ def nested(depth: int) -> str:
             ),
         ),
         (changed(workloads=[]), "perfgate.json says that the gate is open, and holds no workload"),
-        (changed(exit_status=1), "perfgate.json says that the gate is open, and what keeps it shut"),
-        (changed(shut_by=["x"]), "perfgate.json says that the gate is open, and what keeps it shut"),
+        (
+            changed(exit_status=1),
+            "perfgate.json says that the gate is open, and what keeps it shut",
+        ),
+        (
+            changed(shut_by=["x"]),
+            "perfgate.json says that the gate is open, and what keeps it shut",
+        ),
         (
             changed(perfgate="x" * (LONGEST_TEXT + 1)),
             f"perfgate.json holds a text of more than {LONGEST_TEXT} characters",
@@ -601,7 +657,9 @@ def test_what_the_published_schema_refuses_is_refused(changes: Mapping[str, obje
     whole = json.loads(document_text(document())) | changes
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.validate(whole, document_schema())
-    assert distrusted(packed(json.dumps(whole))).startswith("perfgate.json is not what its schema says: ")
+    assert distrusted(packed(json.dumps(whole))).startswith(
+        "perfgate.json is not what its schema says: "
+    )
 
 
 @pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity", "1e999"])
@@ -611,9 +669,13 @@ def test_a_number_that_is_none_is_refused(number: str) -> None:
     assert distrusted(packed(text)).startswith("perfgate.json is not what its schema says: ")
 
 
-@pytest.mark.parametrize("outcome", [Outcome.REGRESSED, Outcome.INVALID, Outcome.NOT_MEASURED, Outcome.INCOMPARABLE])
+@pytest.mark.parametrize(
+    "outcome", [Outcome.REGRESSED, Outcome.INVALID, Outcome.NOT_MEASURED, Outcome.INCOMPARABLE]
+)
 @pytest.mark.parametrize("opens", [True, False])
-def test_an_outcome_that_never_opens_a_gate_does_not_open_one(outcome: Outcome, opens: bool) -> None:
+def test_an_outcome_that_never_opens_a_gate_does_not_open_one(
+    outcome: Outcome, opens: bool
+) -> None:
     whole = document(records.verdict(outcome), opens=opens)
     lying = whole.workloads[0].model_copy(update={"opens_gate": True})
     assert distrusted(packed(document_text(whole.model_copy(update={"workloads": (lying,)})))) == (
@@ -622,14 +684,18 @@ def test_an_outcome_that_never_opens_a_gate_does_not_open_one(outcome: Outcome, 
 
 
 def test_more_workloads_than_anybody_has_are_refused() -> None:
-    whole = document(*(records.verdict(name=f"w{n}", metrics=()) for n in range(MOST_WORKLOADS + 1)))
+    whole = document(
+        *(records.verdict(name=f"w{n}", metrics=()) for n in range(MOST_WORKLOADS + 1))
+    )
     text = whole.model_dump_json()
     assert distrusted(packed(text)) == f"perfgate.json holds more than {MOST_WORKLOADS} workloads"
 
 
 @given(st.data())
 @settings(max_examples=200)
-def test_whatever_is_changed_in_a_document_it_is_refused_in_words_or_told(data: st.DataObject) -> None:
+def test_whatever_is_changed_in_a_document_it_is_refused_in_words_or_told(
+    data: st.DataObject,
+) -> None:
     """One value somewhere becomes another; what the schema refuses is never taken."""
     whole = json.loads(document_text(document(records.verdict(Outcome.REGRESSED, metrics=METRICS))))
     holder: dict[str, object] | list[object] = whole
@@ -640,7 +706,13 @@ def test_whatever_is_changed_in_a_document_it_is_refused_in_words_or_told(data: 
         if not isinstance(inner, dict | list) or not inner or data.draw(st.booleans()):
             break
         holder = inner
-    leaf = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text()
+    leaf = (
+        st.none()
+        | st.booleans()
+        | st.integers()
+        | st.floats(allow_nan=False, allow_infinity=False)
+        | st.text()
+    )
     holder[key] = data.draw(leaf | st.lists(leaf, max_size=3))  # type: ignore[call-overload, index]
     try:
         taken = read_untrusted(packed(json.dumps(whole)), SHA)
@@ -655,8 +727,18 @@ def test_whatever_is_changed_in_a_document_it_is_refused_in_words_or_told(data: 
 
 
 METRICS = (
-    records.clock(Metric.STEP_MS, Outcome.REGRESSED, was=12.34, now=14.2, change=0.151, around=0.004, p_value=0.00001),
-    records.clock(Metric.KERNEL_MS, Outcome.PASSED, was=9.1, now=9.1, change=0.0, around=0.001, p_value=0.5),
+    records.clock(
+        Metric.STEP_MS,
+        Outcome.REGRESSED,
+        was=12.34,
+        now=14.2,
+        change=0.151,
+        around=0.004,
+        p_value=0.00001,
+    ),
+    records.clock(
+        Metric.KERNEL_MS, Outcome.PASSED, was=9.1, now=9.1, change=0.0, around=0.001, p_value=0.5
+    ),
 )
 
 HOSTILE = [
@@ -727,11 +809,17 @@ def told(found: GateDocument, judges: Judges | None = None) -> str:
     """The comment of a document."""
     run = Finished.model_validate(event()).workflow_run
     here = Context.from_env(
-        {"GITHUB_REPOSITORY": "octo/loops", "GITHUB_SERVER_URL": "https://github.example", "GITHUB_RUN_ID": "1"}
+        {
+            "GITHUB_REPOSITORY": "octo/loops",
+            "GITHUB_SERVER_URL": "https://github.example",
+            "GITHUB_RUN_ID": "1",
+        }
     )
     made = Mark(run=run.id, attempt=run.run_attempt, commit=run.head_sha, left=Left.RESULT)
     artifact = Artifact(id=8, name="perfgate", size_bytes=1, expired=False, created_at=NOON)
-    return body_of(made, here, run, PULL, Found(document=found, artifact=artifact), judges or Judges())
+    return body_of(
+        made, here, run, PULL, Found(document=found, artifact=artifact), judges or Judges()
+    )
 
 
 def rendered(markdown: str) -> str:
@@ -779,8 +867,13 @@ def is_inert(body: str) -> None:
     outside = re.sub(r"<a href=[^>]*>.*?</a>", "", shown, flags=re.DOTALL)
     text = html.unescape(re.sub(r"<code>.*?</code>", "", outside, flags=re.DOTALL))
     assert not re.search(r"@[a-zA-Z]|#\d|\w://\w|www\.|GH-\d", text)
-    assert not any(re.match(r"\s*(::|##\[)", line) for line in re.split(r"[\r\n\v\f\x1c-\x1e\x85\u2028\u2029]", body))
-    assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\u2028\u2029\ufeff]", body)
+    assert not any(
+        re.match(r"\s*(::|##\[)", line)
+        for line in re.split(r"[\r\n\v\f\x1c-\x1e\x85\u2028\u2029]", body)
+    )
+    assert not re.search(
+        r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\u2028\u2029\ufeff]", body
+    )
     assert len(body.encode("utf-16-le")) // 2 <= 65_536
 
 
@@ -798,14 +891,17 @@ def test_any_text_is_only_text(text: str) -> None:
 def test_many_long_texts_still_fit_a_comment() -> None:
     long = "\U0001f600[x](y)@z " * 100
     verdicts = [
-        records.verdict(Outcome.REGRESSED, name=f"{n}{long}", reason=long, remarks=(long,) * 9) for n in range(300)
+        records.verdict(Outcome.REGRESSED, name=f"{n}{long}", reason=long, remarks=(long,) * 9)
+        for n in range(300)
     ]
     whole = document(*verdicts, opens=False, shut_by=(long,) * 900, remarks=(long,) * 900)
     is_inert(told(read_untrusted(packed(document_text(whole)), SHA)))
 
 
 @pytest.mark.parametrize("text", HOSTILE[:16])
-def test_a_hostile_reason_for_having_no_result_is_only_text(text: str, desk: Desk, repository: Repository) -> None:
+def test_a_hostile_reason_for_having_no_result_is_only_text(
+    text: str, desk: Desk, repository: Repository
+) -> None:
     desk.hub.artifact(RUN, "perfgate", zipped({"perfgate.json": "{}", f"../{text}"[:400]: "x"}))
     desk.comments(repository)
     body = desk.body
@@ -828,7 +924,10 @@ def judges(*paths: str) -> Judges:
 @pytest.mark.parametrize(
     ("path", "part"),
     [
-        *((f, Part.SETTINGS) for f in ("pyproject.toml", "pytest.ini", ".pytest.ini", "pytest.toml", ".pytest.toml")),
+        *(
+            (f, Part.SETTINGS)
+            for f in ("pyproject.toml", "pytest.ini", ".pytest.ini", "pytest.toml", ".pytest.toml")
+        ),
         ("tox.ini", Part.SETTINGS),
         ("setup.cfg", Part.SETTINGS),
         ("sub/project/pyproject.toml", Part.SETTINGS),
@@ -854,12 +953,20 @@ def judges(*paths: str) -> Judges:
         (".github.md", None),
     ],
 )
-def test_a_path_belongs_to_what_judges_by_its_file_or_a_folder_above_it(path: str, part: Part | None) -> None:
+def test_a_path_belongs_to_what_judges_by_its_file_or_a_folder_above_it(
+    path: str, part: Part | None
+) -> None:
     assert part_of(path) is part
 
 
 def test_what_judges_is_told_above_the_footer(desk: Desk, repository: Repository) -> None:
-    paths = ("src/model.py", "baselines/b.json", "pyproject.toml", ".github/workflows/x.yml", "baselines/a.json")
+    paths = (
+        "src/model.py",
+        "baselines/b.json",
+        "pyproject.toml",
+        ".github/workflows/x.yml",
+        "baselines/a.json",
+    )
     for path in (*paths, "workloads/mlp.py", "conftest.py"):
         desk.hub.change(desk.number, path)
     desk.uploads(document())
@@ -878,7 +985,9 @@ def test_what_judges_is_told_above_the_footer(desk: Desk, repository: Repository
     is_inert(told(document(), judges(*paths)))
 
 
-def test_what_judges_is_told_of_a_run_that_left_nothing_too(desk: Desk, repository: Repository, fork: int) -> None:
+def test_what_judges_is_told_of_a_run_that_left_nothing_too(
+    desk: Desk, repository: Repository, fork: int
+) -> None:
     desk.hub.change(fork, "workloads/mlp.py")
     desk.comments(repository, head="eve/loops", conclusion="failure")
     body = str(desk.hub.comments[fork][0]["body"])
@@ -898,12 +1007,17 @@ def test_of_files_that_judge_nothing_nothing_is_told(desk: Desk, repository: Rep
     assert "judges" not in desk.body
 
 
-def test_a_baseline_that_is_renamed_away_is_told_by_its_old_name(desk: Desk, repository: Repository) -> None:
+def test_a_baseline_that_is_renamed_away_is_told_by_its_old_name(
+    desk: Desk, repository: Repository
+) -> None:
     desk.hub.change(desk.number, "old/mlp.json", status="renamed", previous="baselines/mlp.json")
     desk.hub.change(desk.number, "old/gpt.json", status="copied", previous="baselines/gpt.json")
     desk.uploads(document())
     desk.comments(repository)
-    assert "**This pull request changes what judges it:** baselines (1 file): `baselines/mlp.json`.\n" in desk.body
+    assert (
+        "**This pull request changes what judges it:** baselines (1 file): `baselines/mlp.json`.\n"
+        in desk.body
+    )
 
 
 def test_a_baseline_that_is_removed_is_told(desk: Desk, repository: Repository) -> None:
@@ -913,7 +1027,9 @@ def test_a_baseline_that_is_removed_is_told(desk: Desk, repository: Repository) 
     assert "baselines (1 file): `baselines/mlp.json`.\n" in desk.body
 
 
-def test_files_of_250_are_counted_over_all_pages_and_ten_named(desk: Desk, repository: Repository) -> None:
+def test_files_of_250_are_counted_over_all_pages_and_ten_named(
+    desk: Desk, repository: Repository
+) -> None:
     for n in range(249):
         desk.hub.change(desk.number, f"baselines/{n:03}.json")
     desk.hub.change(desk.number, "z/conftest.py")
@@ -926,21 +1042,22 @@ def test_files_of_250_are_counted_over_all_pages_and_ten_named(desk: Desk, repos
     )
 
 
-def test_what_lies_beyond_the_files_that_github_lists_is_not_known(desk: Desk, repository: Repository) -> None:
+def test_what_lies_beyond_the_files_that_github_lists_is_not_known(
+    desk: Desk, repository: Repository
+) -> None:
     for n in range(MOST_CHANGED_FILES):
         desk.hub.change(desk.number, f"a/{n}")
     desk.hub.change(desk.number, "conftest.py")
     desk.uploads(document())
     desk.comments(repository)
-    unknown = (
-        "**Whether this pull request changes what judges it is not known:** GitHub lists only 3000 of its files.\n"
-    )
+    unknown = "**Whether this pull request changes what judges it is not known:** GitHub lists only 3000 of its files.\n"
     assert unknown in desk.body
     desk.hub.changed[desk.number].insert(0, {"filename": "tox.ini", "status": "added"})
     desk.comments(repository)
     assert (
         "**This pull request changes what judges it:** settings (1 file): `tox.ini`. "
-        "Whether it changes more of it is not known: GitHub lists only 3000 of its files.\n" in desk.body
+        "Whether it changes more of it is not known: GitHub lists only 3000 of its files.\n"
+        in desk.body
     )
 
 
@@ -948,7 +1065,10 @@ def test_what_lies_beyond_the_files_that_github_lists_is_not_known(desk: Desk, r
     ("answer", "why"),
     [
         (NOT_ACCESSIBLE, "GitHub answered 403: Resource not accessible by integration."),
-        (Answer(422, {"message": "@eve <img src=x>"}), "GitHub answered 422: @\u200beve &lt;img src=x&gt;."),
+        (
+            Answer(422, {"message": "@eve <img src=x>"}),
+            "GitHub answered 422: @\u200beve &lt;img src=x&gt;.",
+        ),
         (Answer(502, b""), "GitHub answered 502: nothing more."),
         (
             Answer(200, [{"filename": "x", "status": "novel"}]),
@@ -967,20 +1087,32 @@ def test_files_that_github_does_not_tell_are_not_known_and_the_comment_is_made(
     (done,) = desk.comments(repository)
     assert done.act is Act.CREATED
     assert "## perfgate: gate \u2705 open" in desk.body
-    assert f"\n\n**Whether this pull request changes what judges it is not known:** {why}\n\n---\n" in desk.body
+    assert (
+        f"\n\n**Whether this pull request changes what judges it is not known:** {why}\n\n---\n"
+        in desk.body
+    )
 
 
-def test_files_of_a_head_that_moved_meanwhile_are_not_told_of_this_commit(desk: Desk, repository: Repository) -> None:
-    desk.hub.fail(f"GET /pulls/{desk.number}$", Answer(200, {**desk.hub.pulls[desk.number], "head": MOVED}))
+def test_files_of_a_head_that_moved_meanwhile_are_not_told_of_this_commit(
+    desk: Desk, repository: Repository
+) -> None:
+    desk.hub.fail(
+        f"GET /pulls/{desk.number}$", Answer(200, {**desk.hub.pulls[desk.number], "head": MOVED})
+    )
     desk.uploads(document())
     desk.comments(repository)
-    assert "**Whether this pull request changes what judges it is not known:** its head has moved on.\n" in desk.body
+    assert (
+        "**Whether this pull request changes what judges it is not known:** its head has moved on.\n"
+        in desk.body
+    )
 
 
 MOVED = {"label": "octo:faster", "ref": "faster", "sha": OTHER, "repo": {"full_name": "octo/loops"}}
 
 
-def test_a_comment_that_names_what_judges_already_is_not_touched(desk: Desk, repository: Repository) -> None:
+def test_a_comment_that_names_what_judges_already_is_not_touched(
+    desk: Desk, repository: Repository
+) -> None:
     desk.hub.change(desk.number, "baselines/b.json")
     desk.hub.change(desk.number, "baselines/a.json")
     desk.uploads(document())
@@ -998,22 +1130,34 @@ def test_names_of_files_can_only_be_text(desk: Desk, repository: Repository) -> 
     desk.hub.change(desk.number, "baselines/`|`\n::error::\u202e@eve\r<b>.json")
     desk.uploads(document())
     desk.comments(repository)
-    assert "baselines (1 file): `baselines/'\u2758'\\n::error::\\u202e@eve\\r<b>.json`.\n\n---\n" in desk.body
+    assert (
+        "baselines (1 file): `baselines/'\u2758'\\n::error::\\u202e@eve\\r<b>.json`.\n\n---\n"
+        in desk.body
+    )
 
 
 @given(st.lists(st.text(max_size=300), max_size=12))
 def test_any_name_of_a_file_is_only_text(names: list[str]) -> None:
-    is_inert(told(document(), judges(*(f"{part}/{text}" for text in [*HOSTILE, *names] for part in Part))))
+    is_inert(
+        told(
+            document(), judges(*(f"{part}/{text}" for text in [*HOSTILE, *names] for part in Part))
+        )
+    )
 
 
 def test_long_names_of_files_still_fit_a_comment_that_is_full() -> None:
     long = "\U0001f600[x](y)@z " * 100
-    verdicts = [records.verdict(Outcome.REGRESSED, name=f"{n}{long}", reason=long) for n in range(300)]
+    verdicts = [
+        records.verdict(Outcome.REGRESSED, name=f"{n}{long}", reason=long) for n in range(300)
+    ]
     whole = document(*verdicts, opens=False, shut_by=(long,) * 900, remarks=(long,) * 900)
     body = told(whole, judges(*(f"baselines/{n}{long * 40}" for n in range(MOST_CHANGED_FILES))))
     is_inert(body)
     assert "baselines (3000 files): " in body
-    assert " and 2990 more. Whether it changes more of it is not known: GitHub lists only 3000 of its files.\n" in body
+    assert (
+        " and 2990 more. Whether it changes more of it is not known: GitHub lists only 3000 of its files.\n"
+        in body
+    )
 
 
 # The mark

@@ -45,7 +45,11 @@ def test_a_jobs_values_are_read() -> None:
     assert (here.repository, here.owner, here.branch) == ("octo/loops", "octo", "eve/faster")
     assert (here.api_url, here.server_url) == ("https://api.github.com", "https://github.com")
     assert (here.event_name, here.run_id, here.run_attempt) == ("workflow_run", 9001, 2)
-    assert (here.sha, here.ref, here.actor) == ("a" * 40, "refs/heads/eve/faster", "dependabot[bot]")
+    assert (here.sha, here.ref, here.actor) == (
+        "a" * 40,
+        "refs/heads/eve/faster",
+        "dependabot[bot]",
+    )
     assert (here.token, here.workspace) == ("ghs_secret", Path("/work"))
 
 
@@ -79,7 +83,10 @@ ASKED = {
 def test_what_is_missing_is_missed_only_when_it_is_asked_for(name: str, blank: str) -> None:
     here = context(**{name: blank})
     assert here.token == "ghs_secret"
-    assert refused(ASKED[name], **{name: blank}) == f"{name}: it is not set. GitHub Actions sets it in every job.{NEXT}"
+    assert (
+        refused(ASKED[name], **{name: blank})
+        == f"{name}: it is not set. GitHub Actions sets it in every job.{NEXT}"
+    )
 
 
 def test_every_name_has_its_property() -> None:
@@ -101,10 +108,26 @@ def test_a_missing_token_is_told_with_the_line_that_hands_it_over() -> None:
         ("GITHUB_REPOSITORY", "octo/..", "It should be owner/name"),
         ("GITHUB_REPOSITORY", "octo/x?y", "It should be owner/name"),
         ("GITHUB_API_URL", "file:///etc", "It should be an address as https://api.github.com"),
-        ("GITHUB_API_URL", "https://user:pass@evil.example", "It should be an address as https://api.github.com"),
-        ("GITHUB_SERVER_URL", "https://x.example/a)b", "It should be an address as https://api.github.com"),
-        ("GITHUB_SERVER_URL", "https://x.example/?q", "It should be an address as https://api.github.com"),
-        ("GITHUB_SERVER_URL", "https://x.example:port", "It should be an address as https://api.github.com"),
+        (
+            "GITHUB_API_URL",
+            "https://user:pass@evil.example",
+            "It should be an address as https://api.github.com",
+        ),
+        (
+            "GITHUB_SERVER_URL",
+            "https://x.example/a)b",
+            "It should be an address as https://api.github.com",
+        ),
+        (
+            "GITHUB_SERVER_URL",
+            "https://x.example/?q",
+            "It should be an address as https://api.github.com",
+        ),
+        (
+            "GITHUB_SERVER_URL",
+            "https://x.example:port",
+            "It should be an address as https://api.github.com",
+        ),
         ("GITHUB_RUN_ID", "0", "It should be a number from 1"),
         ("GITHUB_RUN_ID", "1e9", "It should be a number from 1"),
         ("GITHUB_RUN_ATTEMPT", "-1", "It should be a number from 1"),
@@ -119,7 +142,8 @@ def test_what_is_not_what_github_sets_is_refused(name: str, value: str, told: st
 
 
 @pytest.mark.parametrize(
-    "address", ["http://127.0.0.1:8080/api/v3", "https://ghe.example.org/api/v3/", "http://[::1]:80"]
+    "address",
+    ["http://127.0.0.1:8080/api/v3", "https://ghe.example.org/api/v3/", "http://[::1]:80"],
 )
 def test_a_github_elsewhere_has_an_address_too(address: str) -> None:
     assert asked("api_url", GITHUB_API_URL=address) == address.rstrip("/")
@@ -171,11 +195,15 @@ def test_the_parts_of_an_event_that_are_wanted_are_read(tmp_path: Path) -> None:
 def test_an_event_that_is_none_is_refused(tmp_path: Path, content: bytes, fact: str) -> None:
     with pytest.raises(ActionsContextMissing) as caught:
         event(tmp_path, content).event()
-    assert str(caught.value) == (f"{tmp_path}/event.json: {fact}. It should be a JSON object of at most 25 MiB.{NEXT}")
+    assert str(caught.value) == (
+        f"{tmp_path}/event.json: {fact}. It should be a JSON object of at most 25 MiB.{NEXT}"
+    )
 
 
 def test_an_event_that_is_not_there_is_told(tmp_path: Path) -> None:
-    with pytest.raises(ActionsContextMissing, match="the event cannot be read: No such file or directory"):
+    with pytest.raises(
+        ActionsContextMissing, match="the event cannot be read: No such file or directory"
+    ):
         context(GITHUB_EVENT_PATH=str(tmp_path / "none")).event()
     with pytest.raises(ActionsContextMissing, match="GITHUB_EVENT_PATH: it is not set"):
         context().event()

@@ -9,11 +9,11 @@ from pathlib import Path, PurePath
 import pytest
 from support.actions import read_outputs
 
-from perfgate import git
 from perfgate.github import job
 from perfgate.github.job import Files, Inputs, Job, gate_environment, gate_options, is_scrubbed
 from perfgate.model.errors import RepositoryUnreadable, StoreFailed
 from perfgate.model.order import RUN_COOKIE
+from perfgate.system import git
 
 FILES = Files(folder=Path("/project/.perfgate/github"))
 
@@ -110,14 +110,18 @@ def test_a_gate_is_marked_and_keeps_its_environment() -> None:
         ("result.json", False),
     ],
 )
-def test_only_scrubbed_exports_and_summaries_may_leave_the_machine(file: str, may_leave: bool) -> None:
+def test_only_scrubbed_exports_and_summaries_may_leave_the_machine(
+    file: str, may_leave: bool
+) -> None:
     assert is_scrubbed(PurePath(file)) is may_leave
 
 
 @pytest.mark.parametrize("value", ["", "open", "two\nlines", "a=b<<c", "x\nother<<EOF\nshut\nEOF"])
 def test_an_output_is_read_as_it_was_written(tmp_path: Path, value: str) -> None:
     file = tmp_path / "output"
-    file.write_text(job.output_text("outcome", value) + job.output_text("next", "whole"), encoding="utf-8")
+    file.write_text(
+        job.output_text("outcome", value) + job.output_text("next", "whole"), encoding="utf-8"
+    )
     assert read_outputs(file) == {"outcome": value, "next": "whole"}
 
 
@@ -165,7 +169,10 @@ def test_the_branch_of_the_baselines_is_the_base_or_the_default_one(
 ) -> None:
     file = tmp_path / "event.json"
     file.write_text(json.dumps(event), encoding="utf-8")
-    assert job._base_branch({"GITHUB_BASE_REF": base, "GITHUB_EVENT_PATH": str(file)}) == (branch, None)
+    assert job._base_branch({"GITHUB_BASE_REF": base, "GITHUB_EVENT_PATH": str(file)}) == (
+        branch,
+        None,
+    )
 
 
 def test_without_an_event_there_is_no_default_branch_to_know() -> None:
@@ -184,14 +191,18 @@ def at_rest(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     return monkeypatch
 
 
-def test_processes_that_cannot_be_ended_are_an_error(tmp_path: Path, at_rest: pytest.MonkeyPatch) -> None:
+def test_processes_that_cannot_be_ended_are_an_error(
+    tmp_path: Path, at_rest: pytest.MonkeyPatch
+) -> None:
     at_rest.setattr(job, "processes_of", lambda _mark: [object(), object()])
     assert job.clean(a_job(tmp_path, GITHUB_ACTIONS="true"), before=False) == job.Cleaned(
         told=(), errors=("2 processes of this gate cannot be ended, and may hold the GPU.",)
     )
 
 
-def test_results_go_and_what_later_steps_read_stays(tmp_path: Path, at_rest: pytest.MonkeyPatch) -> None:
+def test_results_go_and_what_later_steps_read_stays(
+    tmp_path: Path, at_rest: pytest.MonkeyPatch
+) -> None:
     for name in ("results/h200/mlp", "github", "locks"):
         (tmp_path / ".perfgate" / name).mkdir(parents=True)
     job.clean(a_job(tmp_path, GITHUB_ACTIONS="true"), before=False)
@@ -212,8 +223,12 @@ def test_nothing_behind_a_link_is_removed(tmp_path: Path, at_rest: pytest.Monkey
     assert (elsewhere / "precious").exists()
 
 
-def test_many_changes_are_counted_and_the_first_are_named(tmp_path: Path, at_rest: pytest.MonkeyPatch) -> None:
-    at_rest.setattr(git, "changes", lambda _root, **_env: tuple(f"{number}.py" for number in range(7)))
+def test_many_changes_are_counted_and_the_first_are_named(
+    tmp_path: Path, at_rest: pytest.MonkeyPatch
+) -> None:
+    at_rest.setattr(
+        git, "changes", lambda _root, **_env: tuple(f"{number}.py" for number in range(7))
+    )
     assert job.clean(a_job(tmp_path, GITHUB_ACTIONS="true"), before=False).warnings == (
         (
             "The workspace is not clean after the gate. "
@@ -222,11 +237,14 @@ def test_many_changes_are_counted_and_the_first_are_named(tmp_path: Path, at_res
     )
 
 
-def test_a_workspace_that_git_cannot_read_is_told(tmp_path: Path, at_rest: pytest.MonkeyPatch) -> None:
+def test_a_workspace_that_git_cannot_read_is_told(
+    tmp_path: Path, at_rest: pytest.MonkeyPatch
+) -> None:
     def refuse(_root: Path, **_env: object) -> tuple[str, ...]:
         raise RepositoryUnreadable(subject="x", fact="it is not in a git repository", next_step="y")
 
     at_rest.setattr(git, "changes", refuse)
     assert job.clean(a_job(tmp_path, GITHUB_ACTIONS="true"), before=True) == job.Cleaned(
-        told=(), warnings=("git cannot say whether the workspace is clean: it is not in a git repository.",)
+        told=(),
+        warnings=("git cannot say whether the workspace is clean: it is not in a git repository.",),
     )

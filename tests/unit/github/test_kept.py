@@ -49,14 +49,20 @@ def message_of(error: type[PerfgateError], act: Callable[[], object]) -> str:
 # The gate
 
 
-def test_the_results_of_all_shards_and_machines_are_found(scene: Scene, repository: Repository) -> None:
+def test_the_results_of_all_shards_and_machines_are_found(
+    scene: Scene, repository: Repository
+) -> None:
     on_l4 = scene.result(on=records.machine("NVIDIA L4"))
     run = scene.gate(scene.result(), scene.result(name="cnn"))
     scene.keep(run, on_l4, artifact="kept-perfgate-l4-1")
     scene.hub.artifact(run, "perfgate", zipped({"perfgate.json": "{}"}))
     found = kept(scene, repository)
     assert found.run.id == run
-    assert sorted(found.results) == [("nvidia-h200", "cnn"), ("nvidia-h200", "mlp"), ("nvidia-l4", "mlp")]
+    assert sorted(found.results) == [
+        ("nvidia-h200", "cnn"),
+        ("nvidia-h200", "mlp"),
+        ("nvidia-l4", "mlp"),
+    ]
     assert found.results["nvidia-l4", "mlp"] == [on_l4]
 
 
@@ -72,9 +78,13 @@ def test_the_newest_finished_gate_counts(scene: Scene, repository: Repository) -
     assert [len(result.runs) for result in results] == [5]
 
 
-def test_a_run_of_a_fork_that_holds_the_commit_is_no_gate_of_the_branch(scene: Scene, repository: Repository) -> None:
+def test_a_run_of_a_fork_that_holds_the_commit_is_no_gate_of_the_branch(
+    scene: Scene, repository: Repository
+) -> None:
     ours = scene.gate(scene.result())
-    theirs = scene.hub.run(head_sha=scene.head, head_branch=scene.branch, created_at=LATER, fork="eve/loops")
+    theirs = scene.hub.run(
+        head_sha=scene.head, head_branch=scene.branch, created_at=LATER, fork="eve/loops"
+    )
     scene.keep(theirs, scene.result(9.0, 9.0, 9.0, 9.0, 9.0, at=LATER))
     found = kept(scene, repository)
     assert found.run.id == ours
@@ -88,7 +98,10 @@ def test_a_gate_that_a_label_started_is_one_of_the_branch_and_the_newest_of_all_
     pushed = scene.gate(scene.result(*[12.3] * 5))
     at = LATER if label_later else records.NOON - timedelta(hours=1)
     labelled = scene.hub.run(
-        head_sha=scene.head, head_branch=scene.branch, workflow="perfgate-approved.yml", created_at=at
+        head_sha=scene.head,
+        head_branch=scene.branch,
+        workflow="perfgate-approved.yml",
+        created_at=at,
     )
     scene.keep(labelled, scene.result(*[9.0] * 5, at=at))
     found = kept(scene, repository)
@@ -115,12 +128,18 @@ def test_where_github_does_not_answer_about_the_labels_gates_nothing_is_promoted
     scene: Scene, repository: Repository
 ) -> None:
     scene.gate(scene.result())
-    scene.hub.fail("GET /actions/workflows/perfgate-approved.yml", Answer(502, {"message": "Bad Gateway"}), times=99)
+    scene.hub.fail(
+        "GET /actions/workflows/perfgate-approved.yml",
+        Answer(502, {"message": "Bad Gateway"}),
+        times=99,
+    )
     with pytest.raises(GitHubUnreachable):
         kept(scene, repository)
 
 
-def test_where_runs_are_wanting_older_gates_of_the_same_commit_are_asked(scene: Scene, repository: Repository) -> None:
+def test_where_runs_are_wanting_older_gates_of_the_same_commit_are_asked(
+    scene: Scene, repository: Repository
+) -> None:
     first = scene.result(12.3, 12.3, 12.3, at=records.NOON - timedelta(hours=1))
     scene.gate(first, scene.result(12.3, name="gone"))
     second = scene.result(12.4, 12.4, 12.4, at=LATER)
@@ -129,7 +148,9 @@ def test_where_runs_are_wanting_older_gates_of_the_same_commit_are_asked(scene: 
     assert found.results == {("nvidia-h200", "mlp"): [second, first]}
 
 
-def test_an_older_gate_that_has_kept_nothing_is_passed_over(scene: Scene, repository: Repository) -> None:
+def test_an_older_gate_that_has_kept_nothing_is_passed_over(
+    scene: Scene, repository: Repository
+) -> None:
     scene.gate()
     second = scene.result(12.4, 12.4, 12.4)
     scene.gate(second, created_at=LATER)
@@ -185,7 +206,8 @@ def test_a_commit_that_was_pushed_after_the_comment_is_not_what_was_looked_at(
     scene.gate(scene.result(), created_at=LATER)
     branch = Branch(name=scene.branch, head_sha=scene.head)
     assert message_of(
-        BlessRefused, lambda: kept_by_gate(repository, branch, asked_at=LATER - timedelta(seconds=1))
+        BlessRefused,
+        lambda: kept_by_gate(repository, branch, asked_at=LATER - timedelta(seconds=1)),
     ) == (
         f"commit {scene.head[:12]}: it was pushed after the comment was written. "
         "What is blessed is what there was to look at.\nLook at it, then comment anew."
@@ -193,7 +215,9 @@ def test_a_commit_that_was_pushed_after_the_comment_is_not_what_was_looked_at(
     assert kept_by_gate(repository, branch, asked_at=LATER).results
 
 
-def test_the_same_workload_twice_on_one_machine_is_ambiguous(scene: Scene, repository: Repository) -> None:
+def test_the_same_workload_twice_on_one_machine_is_ambiguous(
+    scene: Scene, repository: Repository
+) -> None:
     run = scene.gate(scene.result())
     scene.keep(run, scene.result(12.0, at=LATER), artifact="kept-perfgate-h200-2")
     assert message_of(BlessRefused, lambda: kept(scene, repository)) == (
@@ -231,11 +255,15 @@ def test_a_result_with_changes_or_of_no_commit_is_refused(scene: Scene) -> None:
         (dirty, f"is of commit {scene.head[:12]}, with changes that it does not hold"),
         (nowhere, "is of no commit"),
     ):
-        told = message_of(BlessRefused, partial(read_result, place(result), member(result), "kept-x", scene.head))
+        told = message_of(
+            BlessRefused, partial(read_result, place(result), member(result), "kept-x", scene.head)
+        )
         assert told.startswith(f"mlp: the kept result {fact}. It should be of {scene.head[:12]}")
 
 
-def test_a_result_that_does_not_fit_is_refused_and_told_where(scene: Scene, repository: Repository) -> None:
+def test_a_result_that_does_not_fit_is_refused_and_told_where(
+    scene: Scene, repository: Repository
+) -> None:
     run = scene.gate()
     result = scene.result()
     raw = member(result).replace(b'"wall_s"', b'"wall"', 1)
@@ -260,7 +288,9 @@ def test_what_lies_elsewhere_is_no_kept_result(scene: Scene, path: str) -> None:
 def test_a_result_in_the_folder_of_another_is_refused(scene: Scene) -> None:
     result = scene.result()
     path = place(result).replace("/mlp/", "/cnn/")
-    assert message_of(ResultUnreadable, lambda: read_result(path, member(result), "kept-a", scene.head)) == (
+    assert message_of(
+        ResultUnreadable, lambda: read_result(path, member(result), "kept-a", scene.head)
+    ) == (
         f"kept-a/{path}: the result in it is that of mlp on NVIDIA H200. "
         "A result lies in the folder of its machine and workload.\nSee what the gate's job has uploaded."
     )
@@ -268,14 +298,19 @@ def test_a_result_in_the_folder_of_another_is_refused(scene: Scene) -> None:
 
 def test_a_result_is_read_up_to_a_limit(scene: Scene) -> None:
     path = place(scene.result())
-    told = message_of(ResultUnreadable, lambda: read_result(path, b" " * (LARGEST_RESULT + 1), "kept-a", scene.head))
+    told = message_of(
+        ResultUnreadable,
+        lambda: read_result(path, b" " * (LARGEST_RESULT + 1), "kept-a", scene.head),
+    )
     assert told.startswith(f"kept-a/{path}: it has {LARGEST_RESULT + 1:,} bytes.")
 
 
 @pytest.mark.parametrize("name", ["mlp\n::error::x", "mlp\u202e"])
 def test_a_name_that_is_none_is_refused(scene: Scene, name: str) -> None:
     result = scene.result(name=name)
-    told = message_of(ResultUnreadable, lambda: read_result(place(result), member(result), "kept-a", scene.head))
+    told = message_of(
+        ResultUnreadable, lambda: read_result(place(result), member(result), "kept-a", scene.head)
+    )
     assert "From CI, a name is one line of at most 2000 characters that can be seen." in told
     assert "\n::" not in told
 
@@ -294,7 +329,9 @@ def test_a_hostile_archive_is_refused_whole(scene: Scene, repository: Repository
 
 def test_the_checkout_has_to_be_the_commit(scene: Scene) -> None:
     assert scene.checkout.commit == Commit(sha=scene.head)
-    assert message_of(BlessRefused, lambda: checkout(scene.root, "baselines", OTHER, env=scene.env)) == (
+    assert message_of(
+        BlessRefused, lambda: checkout(scene.root, "baselines", OTHER, env=scene.env)
+    ) == (
         f"the checkout: it is at {scene.head[:12]}. "
         f"It should be {OTHER[:12]}, the head of the branch, whose files say what is blessed.\n"
         "The branch may have moved: look at its newest commit, then ask again."
@@ -310,21 +347,37 @@ def test_the_checkout_has_to_be_unchanged(scene: Scene) -> None:
 
 
 @pytest.mark.parametrize(
-    "folder", ["../elsewhere", "/etc", ".github/workflows", ".git/hooks", "a/../../b", ".", "a\n::error::b", ".GIT"]
+    "folder",
+    [
+        "../elsewhere",
+        "/etc",
+        ".github/workflows",
+        ".git/hooks",
+        "a/../../b",
+        ".",
+        "a\n::error::b",
+        ".GIT",
+    ],
 )
 def test_baselines_that_lie_elsewhere_are_not_committed(scene: Scene, folder: str) -> None:
     told = message_of(BlessRefused, lambda: checkout(scene.root, folder, scene.head, env=scene.env))
     assert told.startswith("[tool.perfgate] baselines: it is '")
-    assert told.endswith("From CI, baselines are committed to a folder of the project's own.\nBless at a desk.")
+    assert told.endswith(
+        "From CI, baselines are committed to a folder of the project's own.\nBless at a desk."
+    )
     assert "\n::" not in told
 
 
-@pytest.mark.parametrize("link", ["baselines", "baselines/nvidia-h200", "baselines/nvidia-h200/mlp.json"])
+@pytest.mark.parametrize(
+    "link", ["baselines", "baselines/nvidia-h200", "baselines/nvidia-h200/mlp.json"]
+)
 def test_a_link_is_not_committed_to(scene: Scene, link: str) -> None:
     (scene.root / "elsewhere").mkdir()
     (scene.root / link).parent.mkdir(parents=True, exist_ok=True)
     (scene.root / link).symlink_to(scene.root / "elsewhere")
-    assert message_of(BlessRefused, lambda: scene_checkout(scene).path_in_tree(scene.baseline())) == (
+    assert message_of(
+        BlessRefused, lambda: scene_checkout(scene).path_in_tree(scene.baseline())
+    ) == (
         f"{link}: it is a link. From CI, baselines are committed as files, to folders.\nBless at a desk."
     )
 
@@ -336,7 +389,10 @@ def scene_checkout(scene: Scene) -> Checkout:
 
 def test_a_project_below_the_top_is_committed_there(tmp_path: Path, hub: GitHub) -> None:
     scene = Scene(tmp_path / "project", hub, within="services/train")
-    assert scene.checkout.path_in_tree(scene.baseline(name="a/b")) == "services/train/baselines/nvidia-h200/a%2Fb.json"
+    assert (
+        scene.checkout.path_in_tree(scene.baseline(name="a/b"))
+        == "services/train/baselines/nvidia-h200/a%2Fb.json"
+    )
 
 
 def test_only_files_of_the_project_are_read_for_their_digests(scene: Scene, tmp_path: Path) -> None:
@@ -347,7 +403,16 @@ def test_only_files_of_the_project_are_read_for_their_digests(scene: Scene, tmp_
     named = {
         **CODE,
         **dict.fromkeys(
-            ("../secret", str(tmp_path / "secret"), "link.py", "zero.py", "workloads", "gone.py", "a\0b"), "0"
+            (
+                "../secret",
+                str(tmp_path / "secret"),
+                "link.py",
+                "zero.py",
+                "workloads",
+                "gone.py",
+                "a\0b",
+            ),
+            "0",
         ),
         **dict.fromkeys(("circle.py", "circle.py/x", "n" * 5000), "0"),
     }
@@ -373,7 +438,14 @@ def test_nothing_of_the_branch_is_run(scene: Scene, repository: Repository, tmp_
     """Whatever Python, pytest or git would run of a checkout by themselves."""
     witness = tmp_path / "ran"
     run_it = f"import pathlib; pathlib.Path({str(witness)!r}).touch()\n"
-    files = ("conftest.py", "sitecustomize.py", "usercustomize.py", "perfgate.py", "workloads/conftest.py", "setup.py")
+    files = (
+        "conftest.py",
+        "sitecustomize.py",
+        "usercustomize.py",
+        "perfgate.py",
+        "workloads/conftest.py",
+        "setup.py",
+    )
     scene.push(dict.fromkeys(files, run_it))
     for hook in ("post-checkout", "pre-commit", "post-index-change", "reference-transaction"):
         script = scene.root / ".git" / "hooks" / hook

@@ -25,7 +25,9 @@ def gate(
     skipped: str | None = None,
     settings: Mapping[str, object] | None = None,
 ) -> Gate:
-    declared = {} if workload is None else {workload.id: Declared(workload=workload, skipped=skipped)}
+    declared = (
+        {} if workload is None else {workload.id: Declared(workload=workload, skipped=skipped)}
+    )
     return Gate(
         settings=Settings.model_validate(settings or {}),
         pytest={},
@@ -68,7 +70,9 @@ def found(base: Gate, head: Gate) -> Mapping[str, Direction]:
         ({"budgets": {"launches": "1%"}}, {}, TIGHTENS),
     ],
 )
-def test_a_setting_loosens_or_tightens(old: dict[str, object], new: dict[str, object], direction: Direction) -> None:
+def test_a_setting_loosens_or_tightens(
+    old: dict[str, object], new: dict[str, object], direction: Direction
+) -> None:
     (way,) = found(gate(settings=old), gate(settings=new)).values()
     assert way is direction
 
@@ -94,7 +98,9 @@ def test_a_setting_loosens_or_tightens(old: dict[str, object], new: dict[str, ob
         ({"line": 99}, None),
     ],
 )
-def test_a_declaration_loosens_or_tightens(update: dict[str, object], direction: Direction | None) -> None:
+def test_a_declaration_loosens_or_tightens(
+    update: dict[str, object], direction: Direction | None
+) -> None:
     base = Workload(id="mlp", source="workloads/a.py", steps=30, warmup=10, line=1)
     ways = set(found(gate(workload=base), gate(workload=base.model_copy(update=update))).values())
     assert ways == (set() if direction is None else {direction})
@@ -113,11 +119,17 @@ def slower(baseline: Baseline, factor: float, *metrics: Metric) -> Baseline:
     """The same runs with some values changed."""
 
     def changed(values: Mapping[Metric, float]) -> Mapping[Metric, float]:
-        return {metric: value * (factor if metric in metrics else 1) for metric, value in values.items()}
+        return {
+            metric: value * (factor if metric in metrics else 1) for metric, value in values.items()
+        }
 
     occasions = tuple(
         one.model_copy(
-            update={"runs": tuple(run.model_copy(update={"values": changed(run.values)}) for run in one.runs)}
+            update={
+                "runs": tuple(
+                    run.model_copy(update={"values": changed(run.values)}) for run in one.runs
+                )
+            }
         )
         for one in baseline.occasions
     )
@@ -129,7 +141,12 @@ def test_a_baseline_is_compared_value_by_value() -> None:
     assert found(gate(base), gate(base)) == {}
     assert found(gate(base), gate(slower(base, 1.001, Metric.STEP_MS))) == {"step_ms": LOOSENS}
     assert found(gate(base), gate(slower(base, 0.9, Metric.STEP_MS))) == {"step_ms": TIGHTENS}
-    assert found(gate(base), gate(slower(base, 2, Metric.STEP_MS, Metric.SYNCS, Metric.LAUNCHES)))["step_ms"] is LOOSENS
+    assert (
+        found(gate(base), gate(slower(base, 2, Metric.STEP_MS, Metric.SYNCS, Metric.LAUNCHES)))[
+            "step_ms"
+        ]
+        is LOOSENS
+    )
     assert found(gate(base), gate()) == {"baseline mlp on nvidia-h200": LOOSENS}
     assert found(gate(), gate(base)) == {"baseline mlp on nvidia-h200": TIGHTENS}
 
@@ -141,8 +158,22 @@ def test_a_baseline_is_compared_value_by_value() -> None:
         ({"step_value": "median"}, LOOSENS),
         ({"parameters": {"steps": "3"}}, LOOSENS),
         ({"anchor": Anchor(step_ms=100.0, at=records.NOON)}, TIGHTENS),
-        ({"calibration": {Metric.STEP_MS: Spread(run_sd=0.5, occasion_sd=0.5, runs=9, at=records.NOON)}}, LOOSENS),
-        ({"calibration": {Metric.STEP_MS: Spread(run_sd=0, occasion_sd=0, runs=9, at=records.NOON)}}, TIGHTENS),
+        (
+            {
+                "calibration": {
+                    Metric.STEP_MS: Spread(run_sd=0.5, occasion_sd=0.5, runs=9, at=records.NOON)
+                }
+            },
+            LOOSENS,
+        ),
+        (
+            {
+                "calibration": {
+                    Metric.STEP_MS: Spread(run_sd=0, occasion_sd=0, runs=9, at=records.NOON)
+                }
+            },
+            TIGHTENS,
+        ),
     ],
 )
 def test_what_else_a_baseline_holds_counts(update: dict[str, object], direction: Direction) -> None:
@@ -157,17 +188,23 @@ def test_a_higher_anchor_fewer_runs_and_another_commit_loosen() -> None:
     higher = base.model_copy(update={"anchor": Anchor(step_ms=2.0, at=records.NOON)})
     assert found(gate(base), gate(higher)) == {"anchor": LOOSENS}
     (occasion,) = base.occasions
-    fewer = base.model_copy(update={"occasions": (occasion.model_copy(update={"runs": occasion.runs[:-1]}),)})
+    fewer = base.model_copy(
+        update={"occasions": (occasion.model_copy(update={"runs": occasion.runs[:-1]}),)}
+    )
     assert found(gate(base), gate(fewer))["runs"] is LOOSENS
     moved = occasion.model_copy(update={"commit": Commit(sha="e" * 40)})
-    assert found(gate(base), gate(base.model_copy(update={"occasions": (moved,)}))) == {"commit": LOOSENS}
+    assert found(gate(base), gate(base.model_copy(update={"occasions": (moved,)}))) == {
+        "commit": LOOSENS
+    }
     # Measured anew and faster at another commit: its values say what that does.
     faster = slower(base.model_copy(update={"occasions": (moved,)}), 0.5, Metric.STEP_MS)
     assert found(gate(base), gate(faster)) == {"step_ms": TIGHTENS, "commit": NEITHER}
 
 
 def test_what_cannot_be_read_on_either_side_loosens() -> None:
-    broken = Gate(settings=None, pytest=None, workloads=None, baselines={KEY: None}, fault="it is broken")
+    broken = Gate(
+        settings=None, pytest=None, workloads=None, baselines={KEY: None}, fault="it is broken"
+    )
     whole = gate(records.baseline())
     for base, head in ((broken, whole), (whole, broken)):
         assert set(found(base, head).values()) == {LOOSENS}

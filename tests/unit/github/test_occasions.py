@@ -54,7 +54,9 @@ def context(scene: Scene) -> Context:
     return Context.from_env(scene.hub.env(GITHUB_SHA=scene.head))
 
 
-def found(scene: Scene, *results: Result, repository: Repository | None = None, at: datetime = MONDAY) -> Found:
+def found(
+    scene: Scene, *results: Result, repository: Repository | None = None, at: datetime = MONDAY
+) -> Found:
     """What results come to, with what an open pull request holds."""
     pull = None if repository is None else repository.find_pull_request(BRANCH)
     earlier = {}
@@ -63,16 +65,32 @@ def found(scene: Scene, *results: Result, repository: Repository | None = None, 
     return find(results, scene.checkout, earlier, at=at, run_url=RUN, runner="h200-a")
 
 
-def propose(scene: Scene, repository: Repository, *results: Result, at: datetime = MONDAY) -> PullRequest:
+def propose(
+    scene: Scene, repository: Repository, *results: Result, at: datetime = MONDAY
+) -> PullRequest:
     pull = repository.find_pull_request(BRANCH)
     return publish(
-        repository, context(scene), found(scene, *results, repository=repository, at=at), pull, runner="h200-a"
+        repository,
+        context(scene),
+        found(scene, *results, repository=repository, at=at),
+        pull,
+        runner="h200-a",
     )
 
 
-def weekly(scene: Scene, week: int = 1, name: str = "mlp", outcome: Outcome = Outcome.PASSED) -> Result:
+def weekly(
+    scene: Scene, week: int = 1, name: str = "mlp", outcome: Outcome = Outcome.PASSED
+) -> Result:
     at = records.NOON + timedelta(days=7 * week)
-    return scene.result(12.4, 12.42, 12.41 + week / 100, name=name, at=at, outcome=outcome, reason="step_ms rose 3 %")
+    return scene.result(
+        12.4,
+        12.42,
+        12.41 + week / 100,
+        name=name,
+        at=at,
+        outcome=outcome,
+        reason="step_ms rose 3 %",
+    )
 
 
 def message_of(error: type[PerfgateError], act: Callable[[], object]) -> str:
@@ -90,13 +108,18 @@ def proposed(scene: Scene, name: str = "mlp") -> Baseline:
 # What was downloaded
 
 
-def test_kept_results_are_found_in_whichever_folders_they_came(scene: Scene, tmp_path: Path) -> None:
+def test_kept_results_are_found_in_whichever_folders_they_came(
+    scene: Scene, tmp_path: Path
+) -> None:
     one, two = weekly(scene), weekly(scene, name="cnn")
     for folder, result in (("kept/kept-h200-1", one), ("kept", two)):
         file = tmp_path / folder / place(result)
         file.parent.mkdir(parents=True)
         file.write_bytes(member(result))
-    assert sorted(result.workload.id for result in read_kept(tmp_path / "kept", scene.head)) == ["cnn", "mlp"]
+    assert sorted(result.workload.id for result in read_kept(tmp_path / "kept", scene.head)) == [
+        "cnn",
+        "mlp",
+    ]
 
 
 def test_a_folder_that_is_not_there_is_told(scene: Scene, tmp_path: Path) -> None:
@@ -139,7 +162,10 @@ def test_an_unchanged_repeat_is_an_occasion_of_its_baseline(scene: Scene) -> Non
     assert one.new.model_copy(update={"occasions": old.occasions}) == old
     added = one.new.occasions[-1].added
     assert added is not None
-    assert (added.by, added.reason) == ("perfgate, by its schedule", "the scheduled gate of 2026-03-09")
+    assert (added.by, added.reason) == (
+        "perfgate, by its schedule",
+        "the scheduled gate of 2026-03-09",
+    )
     assert (added.run_url, added.runner) == (RUN, "h200-a")
     assert added.commit == Commit(sha=scene.head)
 
@@ -172,18 +198,27 @@ def test_only_added_occasions_are_taken_from_another_baseline(scene: Scene) -> N
     assert with_added(one.new, base) is None
     assert with_added(base, one.new.model_copy(update={"digest": "0" * 16})) is None
     foisted = one.new.occasions[-1].model_copy(update={"added": None})
-    assert with_added(base, one.new.model_copy(update={"occasions": (*base.occasions, foisted)})) is None
+    assert (
+        with_added(base, one.new.model_copy(update={"occasions": (*base.occasions, foisted)}))
+        is None
+    )
 
 
 @pytest.mark.parametrize("order", [(1,), (1, 1), (0, 1, 1), (1, 0)])
-def test_what_another_baseline_drops_or_doubles_is_there_once(scene: Scene, order: tuple[int, ...]) -> None:
+def test_what_another_baseline_drops_or_doubles_is_there_once(
+    scene: Scene, order: tuple[int, ...]
+) -> None:
     base = scene.baseline()
     (one,) = found(scene, weekly(scene)).extended
-    other = one.new.model_copy(update={"occasions": tuple(one.new.occasions[index] for index in order)})
+    other = one.new.model_copy(
+        update={"occasions": tuple(one.new.occasions[index] for index in order)}
+    )
     assert with_added(base, other) == one.new
 
 
-def test_an_occasion_that_was_added_to_the_base_branch_meanwhile_is_kept(scene: Scene, repository: Repository) -> None:
+def test_an_occasion_that_was_added_to_the_base_branch_meanwhile_is_kept(
+    scene: Scene, repository: Repository
+) -> None:
     propose(scene, repository, weekly(scene))
     (at_a_desk,) = found(scene, weekly(scene, week=2), at=MONDAY + timedelta(days=7)).extended
     scene.bless(at_a_desk.new)
@@ -192,20 +227,29 @@ def test_an_occasion_that_was_added_to_the_base_branch_meanwhile_is_kept(scene: 
     assert measured == [timedelta(weeks=week) for week in (0, 1, 2, 3)]
 
 
-def test_more_occasions_than_a_baseline_holds_push_the_oldest_out_and_never_all(scene: Scene) -> None:
+def test_more_occasions_than_a_baseline_holds_push_the_oldest_out_and_never_all(
+    scene: Scene,
+) -> None:
     base = scene.baseline()
     (one,) = found(scene, weekly(scene)).extended
     added = one.new.occasions[-1]  # three runs, and the baseline has five
 
     def of_weeks(count: int) -> tuple[Occasion, ...]:
         weeks = (timedelta(weeks=week) for week in range(1, count + 1))
-        return tuple(added.model_copy(update={"measured_at": records.NOON + week}) for week in weeks)
+        return tuple(
+            added.model_copy(update={"measured_at": records.NOON + week}) for week in weeks
+        )
 
     full = with_added(base, base.model_copy(update={"occasions": (*base.occasions, *of_weeks(8))}))
     assert full is not None
     assert (len(full.occasions), len(full.runs)) == (9, 29)
-    assert with_added(base, base.model_copy(update={"occasions": (*base.occasions, *of_weeks(9))})) is None
-    again = with_added(full, full.model_copy(update={"occasions": (*full.occasions, *of_weeks(10)[-1:])}))
+    assert (
+        with_added(base, base.model_copy(update={"occasions": (*base.occasions, *of_weeks(9))}))
+        is None
+    )
+    again = with_added(
+        full, full.model_copy(update={"occasions": (*full.occasions, *of_weeks(10)[-1:])})
+    )
     assert again is not None
     assert again.occasions == of_weeks(10)[:8] + of_weeks(10)[-1:]
 
@@ -227,14 +271,18 @@ def test_one_pull_request_proposes_all_of_them(scene: Scene, repository: Reposit
     assert [len(proposed(scene, name).occasions) for name in ("mlp", "cnn")] == [2, 2]
 
 
-def test_the_next_gate_adds_to_the_same_pull_request_and_loses_nothing(scene: Scene, repository: Repository) -> None:
+def test_the_next_gate_adds_to_the_same_pull_request_and_loses_nothing(
+    scene: Scene, repository: Repository
+) -> None:
     first = propose(scene, repository, weekly(scene), weekly(scene, name="cnn"))
     second = propose(scene, repository, weekly(scene, week=2), at=MONDAY + timedelta(days=7))
     assert second.number == first.number
     assert [len(proposed(scene, name).occasions) for name in ("mlp", "cnn")] == [3, 2]
     made = scene.hub.commits[scene.hub.branches[BRANCH]]
     assert made.parents == (scene.head,)
-    assert "| `cnn` | `NVIDIA H200` | 1 | 2 | 12.34 | not merged yet |  |" in str(scene.hub.pulls[first.number]["body"])
+    assert "| `cnn` | `NVIDIA H200` | 1 | 2 | 12.34 | not merged yet |  |" in str(
+        scene.hub.pulls[first.number]["body"]
+    )
 
 
 def test_what_was_blessed_anew_meanwhile_counts_and_the_old_occasion_does_not(
@@ -250,7 +298,9 @@ def test_what_was_blessed_anew_meanwhile_counts_and_the_old_occasion_does_not(
     assert scene.hub.commits[scene.hub.branches[BRANCH]].parents == (scene.head,)
 
 
-def test_what_somebody_else_put_on_the_branch_is_not_taken_over(scene: Scene, repository: Repository) -> None:
+def test_what_somebody_else_put_on_the_branch_is_not_taken_over(
+    scene: Scene, repository: Repository
+) -> None:
     propose(scene, repository, weekly(scene))
     forged = proposed(scene).model_copy(update={"anchor": None, "digest": "0" * 16})
     scene.hub.commit(
@@ -267,7 +317,10 @@ def test_what_somebody_else_put_on_the_branch_is_not_taken_over(scene: Scene, re
     assert proposed(scene).digest == scene.baseline().digest
     content = scene.hub.content(BRANCH)
     assert "x.py" not in content
-    assert content["baselines/nvidia-h200/cnn.json"] == scene.hub.content("main")["baselines/nvidia-h200/cnn.json"]
+    assert (
+        content["baselines/nvidia-h200/cnn.json"]
+        == scene.hub.content("main")["baselines/nvidia-h200/cnn.json"]
+    )
 
 
 def test_a_branch_that_was_left_behind_is_made_anew(scene: Scene, repository: Repository) -> None:
@@ -287,13 +340,15 @@ def test_a_push_to_the_branch_meanwhile_wins(scene: Scene, repository: Repositor
     told = found(scene, weekly(scene, week=2), repository=repository)
     scene.hub.commit({"x.py": "x"}, branch=BRANCH)
     moved = scene.hub.branches[BRANCH]
-    assert message_of(BranchMoved, lambda: publish(repository, context(scene), told, pull, runner=None)).startswith(
-        f'branch "{BRANCH}": it is at {moved[:12]}.'
-    )
+    assert message_of(
+        BranchMoved, lambda: publish(repository, context(scene), told, pull, runner=None)
+    ).startswith(f'branch "{BRANCH}": it is at {moved[:12]}.')
     assert scene.hub.branches[BRANCH] == moved
 
 
-def test_a_repository_that_lets_actions_open_none_is_told_which_setting(scene: Scene, repository: Repository) -> None:
+def test_a_repository_that_lets_actions_open_none_is_told_which_setting(
+    scene: Scene, repository: Repository
+) -> None:
     scene.hub.may_open_pull_requests = False
     assert message_of(GitHubRefused, lambda: propose(scene, repository, weekly(scene))) == (
         'opening a pull request from "perfgate/occasions": GitHub answered 403: '

@@ -27,7 +27,13 @@ from perfgate.github.promote import (
     refusal_markdown,
 )
 from perfgate.github.request import Branch, Wish
-from perfgate.model.errors import BlessRefused, BranchMoved, GitHubRefused, PerfgateError, ResultMissing
+from perfgate.model.errors import (
+    BlessRefused,
+    BranchMoved,
+    GitHubRefused,
+    PerfgateError,
+    ResultMissing,
+)
 from perfgate.model.metric import Metric
 from perfgate.model.outcome import Outcome
 from perfgate.store import Store
@@ -43,12 +49,25 @@ def scene(tmp_path: Path, hub: GitHub) -> Scene:
 
 
 def planned(
-    scene: Scene, repository: Repository, wish: Wish = WISH, *, budgets: Mapping[Metric, float] | None = None
+    scene: Scene,
+    repository: Repository,
+    wish: Wish = WISH,
+    *,
+    budgets: Mapping[Metric, float] | None = None,
 ) -> tuple[Planned, ...]:
     branch = Branch(name=scene.branch, head_sha=scene.head)
     kept = kept_by_gate(repository, branch, asked_at=None)
     run_url = f"{RUN_URL}/{kept.run.id}"
-    return plan(kept, wish, scene.checkout, budgets=budgets or {}, by=BY, at=AT, run_url=run_url, runner="h200-a")
+    return plan(
+        kept,
+        wish,
+        scene.checkout,
+        budgets=budgets or {},
+        by=BY,
+        at=AT,
+        run_url=run_url,
+        runner="h200-a",
+    )
 
 
 def promote(scene: Scene, repository: Repository, wish: Wish = WISH) -> Promotion:
@@ -65,7 +84,9 @@ def message_of(error: type[PerfgateError], act: Callable[[], object]) -> str:
 # The plan
 
 
-def test_a_kept_result_becomes_a_baseline_with_where_it_comes_from(scene: Scene, repository: Repository) -> None:
+def test_a_kept_result_becomes_a_baseline_with_where_it_comes_from(
+    scene: Scene, repository: Repository
+) -> None:
     run = scene.gate(scene.result(outcome=Outcome.NO_BASELINE))
     (one,) = planned(scene, repository)
     assert one.path == "baselines/nvidia-h200/mlp.json"
@@ -83,30 +104,41 @@ def test_a_named_workload_is_taken_on_all_machines(scene: Scene, repository: Rep
     run = scene.gate(scene.result(), scene.result(name="cnn"))
     scene.keep(run, scene.result(on=records.machine("NVIDIA L4")), artifact="kept-l4")
     found = planned(scene, repository, Wish(workload="mlp", reason="why"))
-    assert [one.path for one in found] == ["baselines/nvidia-h200/mlp.json", "baselines/nvidia-l4/mlp.json"]
+    assert [one.path for one in found] == [
+        "baselines/nvidia-h200/mlp.json",
+        "baselines/nvidia-l4/mlp.json",
+    ]
     assert len(planned(scene, repository)) == 3
 
 
-def test_a_workload_that_was_not_kept_is_told_beside_those_that_were(scene: Scene, repository: Repository) -> None:
+def test_a_workload_that_was_not_kept_is_told_beside_those_that_were(
+    scene: Scene, repository: Repository
+) -> None:
     scene.gate(scene.result(), *(scene.result(name=f"w{n:02}") for n in range(11)))
     listed = ", ".join(["mlp", *(f"w{n:02}" for n in range(9))])
-    assert message_of(ResultMissing, lambda: planned(scene, repository, Wish(workload="lmp", reason="why"))) == (
+    assert message_of(
+        ResultMissing, lambda: planned(scene, repository, Wish(workload="lmp", reason="why"))
+    ) == (
         f"lmp: the gate of this commit has kept no result of it. Kept are: {listed} and 2 more.\nName one of these."
     )
 
 
-def test_what_no_gate_has_judged_is_held_to_the_budgets_of_the_project(scene: Scene, repository: Repository) -> None:
+def test_what_no_gate_has_judged_is_held_to_the_budgets_of_the_project(
+    scene: Scene, repository: Repository
+) -> None:
     scene.bless(scene.baseline(12.16, 12.16, 12.16, 12.16, 12.16))
     scene.gate(scene.result(outcome=Outcome.NO_BASELINE))
-    assert message_of(BlessRefused, lambda: planned(scene, repository, budgets={Metric.STEP_MS: 0.01})).startswith(
-        "mlp: step_ms rises by 1.5 % over what is blessed now, its budget is 1.0 %. "
-    )
+    assert message_of(
+        BlessRefused, lambda: planned(scene, repository, budgets={Metric.STEP_MS: 0.01})
+    ).startswith("mlp: step_ms rises by 1.5 % over what is blessed now, its budget is 1.0 %. ")
     assert len(planned(scene, repository)) == 1
 
 
 def test_a_loss_is_blessed_only_when_it_is_called_one(scene: Scene, repository: Repository) -> None:
     scene.bless(scene.baseline(12.0, 12.0, 12.0, 12.0, 12.0))
-    scene.gate(scene.result(outcome=Outcome.REGRESSED, reason="step_ms rose 2.8 %, its budget is 2 %"))
+    scene.gate(
+        scene.result(outcome=Outcome.REGRESSED, reason="step_ms rose 2.8 %, its budget is 2 %")
+    )
     assert message_of(BlessRefused, lambda: planned(scene, repository)) == (
         "mlp: it REGRESSED: step_ms rose 2.8 %, its budget is 2 %. "
         "A loss beyond budget is not blessed by the way.\n"
@@ -119,7 +151,9 @@ def test_a_loss_is_blessed_only_when_it_is_called_one(scene: Scene, repository: 
     assert one.new.anchor.step_ms == pytest.approx(12.34)
 
 
-def test_a_result_of_other_files_than_the_commit_has_is_refused(scene: Scene, repository: Repository) -> None:
+def test_a_result_of_other_files_than_the_commit_has_is_refused(
+    scene: Scene, repository: Repository
+) -> None:
     scene.gate(scene.result(code={"model.py": "0" * 64}))
     assert message_of(BlessRefused, lambda: planned(scene, repository)).startswith(
         "mlp: the kept result is of other code: model.py changed since it was measured."
@@ -149,7 +183,9 @@ def test_one_refusal_leaves_all_baselines_as_they_are(scene: Scene, repository: 
     assert planned(scene, repository, Wish(workload="mlp", reason="why"))
 
 
-def test_runs_of_an_older_gate_of_the_same_commit_are_joined(scene: Scene, repository: Repository) -> None:
+def test_runs_of_an_older_gate_of_the_same_commit_are_joined(
+    scene: Scene, repository: Repository
+) -> None:
     scene.gate(scene.result(12.3, 12.3, 12.3))
     at = records.NOON + timedelta(hours=1)
     scene.gate(scene.result(12.4, 12.4, 12.4, at=at), created_at=at)
@@ -160,7 +196,9 @@ def test_runs_of_an_older_gate_of_the_same_commit_are_joined(scene: Scene, repos
 # The commit
 
 
-def test_the_baseline_is_committed_and_its_gate_is_started(scene: Scene, repository: Repository) -> None:
+def test_the_baseline_is_committed_and_its_gate_is_started(
+    scene: Scene, repository: Repository
+) -> None:
     run = scene.gate(scene.result())
     before = scene.hub.content("faster")
     done = promote(scene, repository)
@@ -172,9 +210,13 @@ def test_the_baseline_is_committed_and_its_gate_is_started(scene: Scene, reposit
         f"Perfgate-Run: {RUN_URL}/{run}\nPerfgate-Runner: h200-a\nBlessed-by: ada via GitHub\n"
     )
     after = scene.hub.content("faster")
-    assert {path for path in after if after[path] != before.get(path)} == {"baselines/nvidia-h200/mlp.json"}
+    assert {path for path in after if after[path] != before.get(path)} == {
+        "baselines/nvidia-h200/mlp.json"
+    }
     assert scene.on_branch() == done.planned[0].new
-    assert [(one.workflow, one.ref, one.inputs) for one in scene.hub.dispatched] == [("perfgate.yml", "faster", {})]
+    assert [(one.workflow, one.ref, one.inputs) for one in scene.hub.dispatched] == [
+        ("perfgate.yml", "faster", {})
+    ]
     assert done.not_started is None
 
 
@@ -199,7 +241,10 @@ def test_a_gate_that_cannot_be_started_undoes_nothing(scene: Scene, repository: 
     assert scene.on_branch() is not None
     assert isinstance(done.not_started, GitHubRefused)
     told = promotion_markdown(done, Context.from_env(scene.hub.env()))
-    assert "**The gate of the new commit was not started: GitHub answered 404: Not Found.**" in told.replace("\\", "")
+    assert (
+        "**The gate of the new commit was not started: GitHub answered 404: Not Found.**"
+        in told.replace("\\", "")
+    )
 
 
 def test_a_token_that_may_not_write_commits_nothing(scene: Scene, repository: Repository) -> None:
@@ -212,7 +257,9 @@ def test_a_token_that_may_not_write_commits_nothing(scene: Scene, repository: Re
     assert scene.hub.branches["faster"] == scene.head
 
 
-def test_a_project_below_the_top_is_committed_there(tmp_path: Path, hub: GitHub, repository: Repository) -> None:
+def test_a_project_below_the_top_is_committed_there(
+    tmp_path: Path, hub: GitHub, repository: Repository
+) -> None:
     scene = Scene(tmp_path / "project", hub, within="services/train")
     scene.gate(scene.result())
     promote(scene, repository)
@@ -228,7 +275,10 @@ def message(*names: str, reason: str = "why", runner: str | None = None, by: str
 
 
 def test_a_message_without_a_runner_names_none() -> None:
-    assert message("mlp") == f'bless: mlp\n\n"why"\n\nPerfgate-Run: {RUN_URL}/1\nBlessed-by: ada via GitHub\n'
+    assert (
+        message("mlp")
+        == f'bless: mlp\n\n"why"\n\nPerfgate-Run: {RUN_URL}/1\nBlessed-by: ada via GitHub\n'
+    )
 
 
 def test_many_workloads_are_counted_and_a_long_name_is_cut() -> None:
@@ -250,8 +300,14 @@ def test_a_reason_is_no_trailer_and_speaks_to_nobody(reason: str, line: str) -> 
     assert message("mlp", reason=reason).splitlines()[2] == line
 
 
-@given(reason=st.text(min_size=1, max_size=80), name=st.text(min_size=1, max_size=60), runner=st.text(max_size=40))
-def test_whatever_the_words_there_are_three_paragraphs_and_our_trailers(reason: str, name: str, runner: str) -> None:
+@given(
+    reason=st.text(min_size=1, max_size=80),
+    name=st.text(min_size=1, max_size=60),
+    runner=st.text(max_size=40),
+)
+def test_whatever_the_words_there_are_three_paragraphs_and_our_trailers(
+    reason: str, name: str, runner: str
+) -> None:
     told = message(name, reason=reason, runner=runner)
     subject, words, trailers = told.rstrip("\n").split("\n\n")
     assert subject.startswith("bless: ")
@@ -288,11 +344,17 @@ def test_what_was_blessed_is_told_as_markdown(scene: Scene, repository: Reposito
 def test_hostile_words_are_inert_in_markdown(scene: Scene, repository: Repository) -> None:
     evil = "a|`<b>@ada[x](http://evil)"
     scene.gate(scene.result(name=evil))
-    done = promote(scene, repository, Wish(workload=None, reason="<img src=x> @ada #1 | [a](http://evil)"))
+    done = promote(
+        scene, repository, Wish(workload=None, reason="<img src=x> @ada #1 | [a](http://evil)")
+    )
     told = promotion_markdown(done, Context.from_env(scene.hub.env()))
     for seen in ("<img", "@ada ", "#1", "](http://evil)"):
-        assert seen not in told.replace("`" + evil.replace("`", "'").replace("|", "\u2758") + "`", "")
-    assert refusal_markdown(BlessRefused(subject="<b>", fact="@ada\n::error::x", next_step="#1")) == (
+        assert seen not in told.replace(
+            "`" + evil.replace("`", "'").replace("|", "\u2758") + "`", ""
+        )
+    assert refusal_markdown(
+        BlessRefused(subject="<b>", fact="@ada\n::error::x", next_step="#1")
+    ) == (
         "### perfgate: nothing was blessed\n\n&lt;b&gt;: @\u200bada  \n:\u200b:error:\u200b:x\\.  \n\\#\u200b1\n"
     )
 
@@ -300,9 +362,15 @@ def test_hostile_words_are_inert_in_markdown(scene: Scene, repository: Repositor
 def test_an_error_gives_a_log_no_commands() -> None:
     error = harmless(
         BlessRefused(
-            subject="mlp\n::error::a", fact="b\r\n::warning::c", expectation="##[error]d", next_step="e\n::x::"
+            subject="mlp\n::error::a",
+            fact="b\r\n::warning::c",
+            expectation="##[error]d",
+            next_step="e\n::x::",
         )
     )
     assert isinstance(error, BlessRefused)
     assert str(error) == "mlp\\n::error::a: b\\r\\n::warning::c. ## [error]d.\ne\\n::x::"
-    assert str(harmless(BlessRefused(subject="::a::", fact="b", next_step=" ::c::"))) == ": :a::: b.\n : :c::"
+    assert (
+        str(harmless(BlessRefused(subject="::a::", fact="b", next_step=" ::c::")))
+        == ": :a::: b.\n : :c::"
+    )

@@ -36,7 +36,10 @@ NO_COMMAND = (
         ("/perfgate bless mlp\tfused   the loss  ", Wish(workload="mlp", reason="fused the loss")),
         ("/perfgate bless mlp[4-64] it's meant", Wish(workload="mlp[4-64]", reason="it's meant")),
         ("/perfgate bless `mlp[a b]` why", Wish(workload="mlp[a b]", reason="why")),
-        ("/perfgate bless mlp why\n\nThe rest is talk, --nonsense", Wish(workload="mlp", reason="why")),
+        (
+            "/perfgate bless mlp why\n\nThe rest is talk, --nonsense",
+            Wish(workload="mlp", reason="why"),
+        ),
         ("/perfgate bless mlp why\r\nmore", Wish(workload="mlp", reason="why")),
         ("/perfgate bless mlp a -- b", Wish(workload="mlp", reason="a -- b")),
         (
@@ -47,7 +50,10 @@ NO_COMMAND = (
             "/perfgate bless mlp slower --accept-regression and right",
             Wish(workload="mlp", reason="slower and right", accept_regression=True),
         ),
-        ("/perfgate bless mlp why --accept-regression", Wish(workload="mlp", reason="why", accept_regression=True)),
+        (
+            "/perfgate bless mlp why --accept-regression",
+            Wish(workload="mlp", reason="why", accept_regression=True),
+        ),
         (
             "/perfgate bless mlp $(id) `rm -rf` ${{ secrets }}",
             Wish(workload="mlp", reason="$(id) `rm -rf` ${{ secrets }}"),
@@ -72,9 +78,18 @@ def test_a_comment_names_its_workload_and_its_reason(comment: str, wish: Wish) -
         ("/perfgate bless `mlp`why", "it names no workload"),
         ("/perfgate bless --all why", "there is no option --all"),
         ("/perfgate bless mlp why --force", "there is no option --force"),
-        ("/perfgate bless mlp why\x1b[2J", "it holds a line break, or characters that cannot be seen"),
-        ("/perfgate bless mlp a\u202eb", "it holds a line break, or characters that cannot be seen"),
-        ("/perfgate bless mlp " + "x" * 301, "the reason has 301 characters, at most 300 are taken"),
+        (
+            "/perfgate bless mlp why\x1b[2J",
+            "it holds a line break, or characters that cannot be seen",
+        ),
+        (
+            "/perfgate bless mlp a\u202eb",
+            "it holds a line break, or characters that cannot be seen",
+        ),
+        (
+            "/perfgate bless mlp " + "x" * 301,
+            "the reason has 301 characters, at most 300 are taken",
+        ),
         ("/perfgate bless mlp " + "x" * 2500, "it has 2505 characters"),
     ],
 )
@@ -147,7 +162,9 @@ def test_inputs_that_can_be_none_are_refused(given: Mapping[str, str], message: 
 # The event
 
 
-def comment_event(*, on_pull_request: bool = True, action: str = "created", login: str = "ada") -> dict[str, object]:
+def comment_event(
+    *, on_pull_request: bool = True, action: str = "created", login: str = "ada"
+) -> dict[str, object]:
     issue: dict[str, object] = {"number": 7, "title": "Faster"}
     if on_pull_request:
         issue["pull_request"] = {"url": "https://github.example"}
@@ -176,9 +193,14 @@ def test_a_comment_on_a_pull_request_asks(hub: GitHub, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("event", "told"),
-    [(comment_event(on_pull_request=False), "on an issue"), (comment_event(action="edited"), "edited")],
+    [
+        (comment_event(on_pull_request=False), "on an issue"),
+        (comment_event(action="edited"), "edited"),
+    ],
 )
-def test_another_comment_does_not_ask(hub: GitHub, tmp_path: Path, event: dict[str, object], told: str) -> None:
+def test_another_comment_does_not_ask(
+    hub: GitHub, tmp_path: Path, event: dict[str, object], told: str
+) -> None:
     with pytest.raises(BlessRefused) as caught:
         read_request(Context.from_env(hub.env_of("issue_comment", event, tmp_path)))
     assert str(caught.value) == (
@@ -190,12 +212,16 @@ def test_another_comment_does_not_ask(hub: GitHub, tmp_path: Path, event: dict[s
 def test_an_event_of_another_form_is_told(hub: GitHub, tmp_path: Path) -> None:
     with pytest.raises(ActionsContextMissing, match="comment: Field required"):
         read_request(
-            Context.from_env(hub.env_of("issue_comment", {"action": "created", "issue": {"number": 1}}, tmp_path))
+            Context.from_env(
+                hub.env_of("issue_comment", {"action": "created", "issue": {"number": 1}}, tmp_path)
+            )
         )
 
 
 def test_a_dispatch_asks_by_its_actor(hub: GitHub) -> None:
-    assert read_request(Context.from_env(hub.env(GITHUB_EVENT_NAME="workflow_dispatch"))) == Request(by="ada")
+    assert read_request(
+        Context.from_env(hub.env(GITHUB_EVENT_NAME="workflow_dispatch"))
+    ) == Request(by="ada")
 
 
 def test_no_other_event_asks(hub: GitHub) -> None:
@@ -230,19 +256,27 @@ def test_who_may_not_write_may_not_bless(hub: GitHub, repository: Repository, ma
 
 def test_a_dispatch_is_about_the_branch_it_is_on(hub: GitHub, repository: Repository) -> None:
     context = Context.from_env(hub.env(GITHUB_REF="refs/heads/faster/loss", GITHUB_SHA="c" * 40))
-    assert branch_of(Request(by="ada"), context, repository) == Branch(name="faster/loss", head_sha="c" * 40)
+    assert branch_of(Request(by="ada"), context, repository) == Branch(
+        name="faster/loss", head_sha="c" * 40
+    )
     assert hub.asked == []
 
 
 def test_a_tag_cannot_be_committed_to(hub: GitHub, repository: Repository) -> None:
     with pytest.raises(ActionsContextMissing, match="A branch is wanted"):
-        branch_of(Request(by="ada"), Context.from_env(hub.env(GITHUB_REF="refs/tags/v1")), repository)
+        branch_of(
+            Request(by="ada"), Context.from_env(hub.env(GITHUB_REF="refs/tags/v1")), repository
+        )
 
 
-def test_a_comment_is_about_the_head_of_its_pull_request(hub: GitHub, repository: Repository) -> None:
+def test_a_comment_is_about_the_head_of_its_pull_request(
+    hub: GitHub, repository: Repository
+) -> None:
     number = hub.pull(branch="faster", sha="c" * 40)
     asked = Request(by="ada", pull_request=number)
-    assert branch_of(asked, Context.from_env(hub.env()), repository) == Branch(name="faster", head_sha="c" * 40)
+    assert branch_of(asked, Context.from_env(hub.env()), repository) == Branch(
+        name="faster", head_sha="c" * 40
+    )
 
 
 @pytest.mark.parametrize(

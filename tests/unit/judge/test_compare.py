@@ -41,7 +41,10 @@ def occasions(
     default_sd: float = 0.005,
 ) -> Occasions:
     return occasions_of(
-        values, np.ones_like(values, dtype=np.bool_) if kept is None else kept, runs, default_sd=default_sd
+        values,
+        np.ones_like(values, dtype=np.bool_) if kept is None else kept,
+        runs,
+        default_sd=default_sd,
     )
 
 
@@ -112,7 +115,10 @@ def test_many_gates_at_once_are_each_as_one_alone() -> None:
     kept = rng.random((40, 6)) < 0.8
     kept[:, 0] = True
     many = in_ab_run(side(before, kept), side(after))
-    alone = [in_ab_run(side(one, flags), side(other)) for one, flags, other in zip(before, kept, after, strict=True)]
+    alone = [
+        in_ab_run(side(one, flags), side(other))
+        for one, flags, other in zip(before, kept, after, strict=True)
+    ]
     assert many.p_slower.tolist() == pytest.approx([float(found.p_slower) for found in alone])
 
 
@@ -148,7 +154,9 @@ def test_occasions_that_lie_closer_than_their_runs_show_nothing_below_zero() -> 
 
 @pytest.mark.behaviour
 @pytest.mark.parametrize("runs", [(5,), (2, 3)])
-def test_what_is_dropped_as_an_outlier_says_nothing_of_how_occasions_differ(runs: tuple[int, ...]) -> None:
+def test_what_is_dropped_as_an_outlier_says_nothing_of_how_occasions_differ(
+    runs: tuple[int, ...],
+) -> None:
     values = np.array([0.0, 0.001, 0.3, -0.001, 0.002])
     without = occasions(values, runs, np.array([True, True, False, True, True]))
     assert float(without.sd) <= 0.005
@@ -160,6 +168,8 @@ def test_an_occasion_of_outliers_alone_counts_whole() -> None:
     assert float(occasions(values, (2, 2), kept).sd) == float(occasions(values, (2, 2)).sd) > 0.1
 
 
-@pytest.mark.parametrize(("values", "expected"), [([3.0], 3.0), ([1.0, 9.0, 2.0], 2.0), ([1e308, 1.7e308], 1.35e308)])
+@pytest.mark.parametrize(
+    ("values", "expected"), [([3.0], 3.0), ([1.0, 9.0, 2.0], 2.0), ([1e308, 1.7e308], 1.35e308)]
+)
 def test_a_middle_is_finite_wherever_the_values_are(values: list[float], expected: float) -> None:
     assert middle(values) == pytest.approx(expected)

@@ -28,20 +28,50 @@ VARYING = [4.0, 6.0, 5.0, 4.0, 5.0]
         ([1, 1], [1, 2, 1, 2], Outcome.REGRESSED, "rose from 1 to 2 per step (exact)"),
         ([2, 2], [1, 1, 1], Outcome.IMPROVED, "fell from 2 to 1 per step (exact)"),
         ([2, 2], [1], Outcome.IMPROVED, "fell from 2 to 1 per step (exact)"),
-        (VARYING, [7, 8] * 3, Outcome.REGRESSED, "rose from 6 to 7.5 per step (not exact: 4 to 6 in the baseline)"),
+        (
+            VARYING,
+            [7, 8] * 3,
+            Outcome.REGRESSED,
+            "rose from 6 to 7.5 per step (not exact: 4 to 6 in the baseline)",
+        ),
         (
             VARYING,
             [7, 8] * 4 + [5],
             Outcome.REGRESSED,
             "rose from 6 to 7.5 per step (not exact: 4 to 6 in the baseline)",
         ),
-        (VARYING * 2, [7] * 3, Outcome.REGRESSED, "rose from 6 to 7 per step (not exact: 4 to 6 in the baseline)"),
+        (
+            VARYING * 2,
+            [7] * 3,
+            Outcome.REGRESSED,
+            "rose from 6 to 7 per step (not exact: 4 to 6 in the baseline)",
+        ),
         ([4, 6], [6, 5], Outcome.PASSED, "within its maximum (not exact: 4 to 6 in the baseline)"),
         ([4, 6], [1, 1], Outcome.PASSED, "within its maximum (not exact: 4 to 6 in the baseline)"),
-        (VARYING, [3, 2] * 3, Outcome.IMPROVED, "fell from 4 to 2.5 per step (not exact: 4 to 6 in the baseline)"),
-        (VARYING * 2, [3] * 3, Outcome.IMPROVED, "fell from 4 to 3 per step (not exact: 4 to 6 in the baseline)"),
-        (VARYING, [3] * 4, Outcome.PASSED, "within its maximum (not exact: 4 to 6 in the baseline)"),
-        (VARYING * 2, [3] * 9 + [4], Outcome.PASSED, "within its maximum (not exact: 4 to 6 in the baseline)"),
+        (
+            VARYING,
+            [3, 2] * 3,
+            Outcome.IMPROVED,
+            "fell from 4 to 2.5 per step (not exact: 4 to 6 in the baseline)",
+        ),
+        (
+            VARYING * 2,
+            [3] * 3,
+            Outcome.IMPROVED,
+            "fell from 4 to 3 per step (not exact: 4 to 6 in the baseline)",
+        ),
+        (
+            VARYING,
+            [3] * 4,
+            Outcome.PASSED,
+            "within its maximum (not exact: 4 to 6 in the baseline)",
+        ),
+        (
+            VARYING * 2,
+            [3] * 9 + [4],
+            Outcome.PASSED,
+            "within its maximum (not exact: 4 to 6 in the baseline)",
+        ),
         (
             [739, 738, 738, 739, 739],
             [37] * 5,
@@ -56,14 +86,18 @@ VARYING = [4.0, 6.0, 5.0, 4.0, 5.0]
         ),
     ],
 )
-def test_a_count_is_judged(blessed: list[float], now: list[float], outcome: Outcome, reason: str) -> None:
+def test_a_count_is_judged(
+    blessed: list[float], now: list[float], outcome: Outcome, reason: str
+) -> None:
     found = judged(blessed, now)
     assert (found.row.outcome, found.row.reason) == (outcome, reason)
     assert (found.wants_second_run, found.remark) == (False, None)
 
 
 @pytest.mark.parametrize(("now", "told"), [(4.0, "fell from 5 to 4"), (6.0, "rose from 5 to 6")])
-def test_a_count_that_is_known_to_vary_is_told_without_a_range_where_it_happened_not_to(now: float, told: str) -> None:
+def test_a_count_that_is_known_to_vary_is_told_without_a_range_where_it_happened_not_to(
+    now: float, told: str
+) -> None:
     found = judge_count(Metric.SYNCS, [5.0] * 5, [now] * 5, max_runs=8, exact=False)
     assert found.row.reason == f"{told} per step (not exact)"
 
@@ -135,13 +169,23 @@ def test_a_varying_count_that_rose_in_some_runs_is_remarked_on_with_its_spread()
         "rose from 6 to 7.5 per step (not exact: 4 to 6 in the baseline) in 2 of 3 runs, "
         "as chance alone has it in 10.7 % of gates"
     )
-    assert (found.row.outcome, found.row.reason, found.remark) == (Outcome.PASSED, told, f"syncs {told}")
+    assert (found.row.outcome, found.row.reason, found.remark) == (
+        Outcome.PASSED,
+        told,
+        f"syncs {told}",
+    )
 
 
 def test_several_varying_counts_share_the_error() -> None:
     def of(runs: int, varying: int, *, in_pairs: bool = False) -> tuple[Outcome | None, int | None]:
         found = judge_count(
-            Metric.SYNCS, VARYING, [7.0] * runs, max_runs=10, exact=False, varying=varying, in_pairs=in_pairs
+            Metric.SYNCS,
+            VARYING,
+            [7.0] * runs,
+            max_runs=10,
+            exact=False,
+            varying=varying,
+            in_pairs=in_pairs,
         )
         return found.row.outcome, found.shown_by
 

@@ -22,7 +22,9 @@ from perfgate.judge.family import step_down, still_sharing
         ({"a": 0.2, "b": 0.3, "c": 0.5, "d": 1.0}, "abcd"),
     ],
 )
-def test_each_loss_leaves_more_to_spend_for_the_next(levels: dict[str, float | None], lost: str) -> None:
+def test_each_loss_leaves_more_to_spend_for_the_next(
+    levels: dict[str, float | None], lost: str
+) -> None:
     assert step_down(levels, workloads=4) == set(lost)
 
 

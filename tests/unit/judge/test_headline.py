@@ -12,11 +12,22 @@ from perfgate.model.outcome import Outcome
 from perfgate.model.verdict import Attribution, Axis, Duet, MetricVerdict, Part, Verdict
 
 M = Metric
-LOST, GAINED, OPEN, PASSED = Outcome.REGRESSED, Outcome.IMPROVED, Outcome.INCONCLUSIVE, Outcome.PASSED
+LOST, GAINED, OPEN, PASSED = (
+    Outcome.REGRESSED,
+    Outcome.IMPROVED,
+    Outcome.INCONCLUSIVE,
+    Outcome.PASSED,
+)
 
 
 def row(
-    metric: Metric, outcome: Outcome | None, was: float, now: float, *, bare: bool = False, change: float | None = None
+    metric: Metric,
+    outcome: Outcome | None,
+    was: float,
+    now: float,
+    *,
+    bare: bool = False,
+    change: float | None = None,
 ) -> MetricVerdict:
     is_count = METRICS[metric].kind is Kind.COUNT
     known = {} if is_count or bare else {"low": -1.0, "high": 1.0}
@@ -43,7 +54,10 @@ def part(name: str, change: float, metric: Metric) -> Part:
 
 
 def told(
-    outcome: Outcome, *rows: MetricVerdict, attributions: Sequence[Attribution] = (), duet: Duet | None = None
+    outcome: Outcome,
+    *rows: MetricVerdict,
+    attributions: Sequence[Attribution] = (),
+    duet: Duet | None = None,
 ) -> str:
     return headline(
         Verdict(
@@ -67,7 +81,9 @@ UNDER_LOG = made(M.D2H_COPIES, part("log", 1, M.D2H_COPIES))
     ("rows", "attributions", "says"),
     [
         pytest.param(
-            [STEP, COPIES], [UNDER_LOG], "+68.1 % step_ms (3.260 to 5.480 ms): d2h_copies 0 to 1 under `log`."
+            [STEP, COPIES],
+            [UNDER_LOG],
+            "+68.1 % step_ms (3.260 to 5.480 ms): d2h_copies 0 to 1 under `log`.",
         ),
         pytest.param([STEP], [], "+68.1 % step_ms (3.260 to 5.480 ms)."),
         pytest.param(
@@ -81,12 +97,22 @@ UNDER_LOG = made(M.D2H_COPIES, part("log", 1, M.D2H_COPIES))
             "+68.1 % step_ms (3.260 to 5.480 ms) under `data`.",
         ),
         pytest.param(
-            [STEP], [made(M.STEP_MS, part("(no range)", 2.2, M.GAP_MS))], "+68.1 % step_ms (3.260 to 5.480 ms)."
+            [STEP],
+            [made(M.STEP_MS, part("(no range)", 2.2, M.GAP_MS))],
+            "+68.1 % step_ms (3.260 to 5.480 ms).",
         ),
         pytest.param([STEP], [made(M.STEP_MS)], "+68.1 % step_ms (3.260 to 5.480 ms)."),
-        pytest.param([STEP], [made(M.STEP_MS, part("a", 0.3, M.GAP_MS))], "+68.1 % step_ms (3.260 to 5.480 ms)."),
         pytest.param(
-            [STEP, row(M.H2D_MS, LOST, 0.4, 2.3, change=0.57), row(M.GAP_MS, LOST, 0.1, 0.4, change=0.1)],
+            [STEP],
+            [made(M.STEP_MS, part("a", 0.3, M.GAP_MS))],
+            "+68.1 % step_ms (3.260 to 5.480 ms).",
+        ),
+        pytest.param(
+            [
+                STEP,
+                row(M.H2D_MS, LOST, 0.4, 2.3, change=0.57),
+                row(M.GAP_MS, LOST, 0.1, 0.4, change=0.1),
+            ],
             [],
             "+68.1 % step_ms (3.260 to 5.480 ms): h2d_ms 0.4000 to 2.300 ms. Also regressed: gap_ms.",
         ),
@@ -101,7 +127,9 @@ UNDER_LOG = made(M.D2H_COPIES, part("log", 1, M.D2H_COPIES))
             "d2h_copies 0 to 1; +0.50 % step_ms (10.00 to 10.05 ms).",
         ),
         pytest.param(
-            [row(M.STEP_MS, PASSED, 10.0, 10.0), COPIES], [], "d2h_copies 0 to 1; step_ms unchanged (10.00 ms)."
+            [row(M.STEP_MS, PASSED, 10.0, 10.0), COPIES],
+            [],
+            "d2h_copies 0 to 1; step_ms unchanged (10.00 ms).",
         ),
         pytest.param([COPIES], [], "d2h_copies 0 to 1."),
         pytest.param(
@@ -112,13 +140,18 @@ UNDER_LOG = made(M.D2H_COPIES, part("log", 1, M.D2H_COPIES))
         pytest.param([row(M.H2D_MS, LOST, 0.0, 1.4)], [], "h2d_ms 0 to 1.400 ms."),
     ],
 )
-def test_it_leads_with_the_step(rows: Sequence[MetricVerdict], attributions: Sequence[Attribution], says: str) -> None:
+def test_it_leads_with_the_step(
+    rows: Sequence[MetricVerdict], attributions: Sequence[Attribution], says: str
+) -> None:
     assert told(LOST, *rows, attributions=attributions) == says
 
 
 def test_a_gain_is_led_by_the_step_as_well() -> None:
     fewer = row(M.SYNCS, GAINED, 2, 1)
-    assert told(GAINED, row(M.STEP_MS, GAINED, 10, 9), fewer) == "-10.0 % step_ms (10.00 to 9.000 ms): syncs 2 to 1."
+    assert (
+        told(GAINED, row(M.STEP_MS, GAINED, 10, 9), fewer)
+        == "-10.0 % step_ms (10.00 to 9.000 ms): syncs 2 to 1."
+    )
     duet = Duet(revision="main", commit="a" * 40, pairs=3, screen_runs=0)
     assert told(GAINED, row(M.STEP_MS, OPEN, 10, 9), fewer, duet=duet) == (
         "-10.0 % step_ms (10.00 to 9.000 ms), an estimate from 3 pairs: syncs 2 to 1."

@@ -25,7 +25,9 @@ def steps(sd: float, *, runs: int = 5) -> Columns:
     return {M.STEP_MS: list(10 * np.exp(sd * shape / np.std(shape, ddof=1)))}
 
 
-def held(columns: Columns, terms: Terms, metric: Metric = M.STEP_MS, *, occasions: int = 1, **more: int) -> float:
+def held(
+    columns: Columns, terms: Terms, metric: Metric = M.STEP_MS, *, occasions: int = 1, **more: int
+) -> float:
     found = holds(blessed(columns, occasions=occasions), metric, terms, **more)
     assert found is not None
     return found
@@ -92,7 +94,9 @@ def test_garbage_is_too_coarse_and_a_wide_budget_makes_it_fine() -> None:
 
 
 @pytest.mark.parametrize(("sd", "much"), [(0.003, False), (0.03, True)])
-def test_runs_that_differ_by_more_than_a_percent_are_better_compared_in_blocks(sd: float, much: bool) -> None:
+def test_runs_that_differ_by_more_than_a_percent_are_better_compared_in_blocks(
+    sd: float, much: bool
+) -> None:
     assert differs_much(blessed(steps(sd))) is much
     assert not differs_much(blessed({M.SYNCS: [1.0]}))
 
@@ -102,13 +106,19 @@ def test_an_unchanged_candidate_is_below_what_is_held(plan: Plan) -> None:
     """Held at 97.5 %: of 200 drawn loops at most 12 lie beyond, by the pairs or runs of the last look."""
     rng, beyond = np.random.default_rng(5), 0
     for _ in range(200):
-        x, now, other = rng.normal(scale=0.02, size=5), rng.normal(scale=0.02, size=12), rng.normal(scale=0.02, size=12)
+        x, now, other = (
+            rng.normal(scale=0.02, size=5),
+            rng.normal(scale=0.02, size=12),
+            rng.normal(scale=0.02, size=12),
+        )
         baseline = blessed({M.STEP_MS: list(10 * np.exp(x))})
         loss = holds(baseline, M.STEP_MS, Terms(plan=plan))
         assert loss is not None
         spec = METRICS[M.STEP_MS].clock
         assert spec is not None
-        rule = rule_of(M.STEP_MS, spec, baseline, Terms(plan=plan, budgets={M.STEP_MS: loss}), times=4)
+        rule = rule_of(
+            M.STEP_MS, spec, baseline, Terms(plan=plan, budgets={M.STEP_MS: loss}), times=4
+        )
         sides = (x - np.median(x), now[:10]) if plan is STORED_PLAN else (other, now)
         beyond += not look_at(rule, *sides, is_last=True).within
     assert beyond <= 12

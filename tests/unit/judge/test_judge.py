@@ -67,7 +67,9 @@ def said(judgement: Judgement) -> tuple[Outcome, int]:
         pytest.param(DUET_PLAN, 3, (Outcome.PASSED, 3), id="pairs"),
     ],
 )
-def test_unchanged_runs_pass_by_as_many_as_a_stage_takes(plan: Plan, runs: int, expected: tuple[Outcome, int]) -> None:
+def test_unchanged_runs_pass_by_as_many_as_a_stage_takes(
+    plan: Plan, runs: int, expected: tuple[Outcome, int]
+) -> None:
     assert said(judged(columns(runs), plan=plan)) == expected
 
 
@@ -86,7 +88,9 @@ def test_what_is_open_goes_on_to_the_next_look(plan: Plan, runs: int, wanted: in
     assert said(judged(noisy, plan=plan)) == (Outcome.INCONCLUSIVE, wanted)
 
 
-@pytest.mark.parametrize("plan", [SCREEN_PLAN, STORED_PLAN, DUET_PLAN, INTERLEAVED_PLAN], ids=lambda plan: plan.stage)
+@pytest.mark.parametrize(
+    "plan", [SCREEN_PLAN, STORED_PLAN, DUET_PLAN, INTERLEAVED_PLAN], ids=lambda plan: plan.stage
+)
 def test_too_few_runs_open_no_gate(plan: Plan) -> None:
     judgement = judged(columns(1), max_runs=1, plan=plan)
     assert said(judgement) == (Outcome.INCONCLUSIVE, 1)
@@ -117,7 +121,9 @@ def test_slow_processes_of_the_screen_keep_an_ab_run_from_passing_before_its_las
 
 def test_an_extreme_run_of_the_screen_leaves_a_loss_open_before_five_pairs() -> None:
     lost = columns(3, step=1.05)
-    quick, odd = (measured({**columns(3), M.STEP_MS: steps}) for steps in ([10.5] * 3, [10.5, 10.5, 14.0]))
+    quick, odd = (
+        measured({**columns(3), M.STEP_MS: steps}) for steps in ([10.5] * 3, [10.5, 10.5, 14.0])
+    )
     there = blessed({metric: values[:3] for metric, values in BASE.items()})
     terms = Terms(plan=DUET_PLAN, max_runs=29, stored=BASELINE, screened=quick)
     assert said(judge(there, measured(lost), terms)) == (Outcome.REGRESSED, 3)
@@ -177,9 +183,16 @@ def test_a_loss_comes_before_what_is_missing_and_that_before_what_is_open() -> N
     ("before", "now", "expected"),
     [
         pytest.param(BASE, {}, Outcome.NOT_MEASURED, id="no run"),
-        pytest.param({M.NCCL_MS: [1.0]}, {M.NCCL_MS: [1.0] * 5}, Outcome.NOT_MEASURED, id="nothing that is gated"),
+        pytest.param(
+            {M.NCCL_MS: [1.0]},
+            {M.NCCL_MS: [1.0] * 5},
+            Outcome.NOT_MEASURED,
+            id="nothing that is gated",
+        ),
         pytest.param({M.SYNCS: [1.0]}, {M.SYNCS: [1.0] * 5}, Outcome.PASSED, id="counts alone"),
-        pytest.param(BASE, {M.NCCL_MS: [1.0] * 5}, Outcome.NOT_MEASURED, id="all that is gated is missing"),
+        pytest.param(
+            BASE, {M.NCCL_MS: [1.0] * 5}, Outcome.NOT_MEASURED, id="all that is gated is missing"
+        ),
     ],
 )
 def test_nothing_known_is_not_a_pass(before: Columns, now: Columns, expected: Outcome) -> None:
@@ -188,7 +201,12 @@ def test_nothing_known_is_not_a_pass(before: Columns, now: Columns, expected: Ou
 
 def test_what_is_new_or_has_no_budget_is_shown_and_shuts_nothing() -> None:
     before = blessed({M.STEP_MS: [10.0, 10.0], M.NCCL_MS: [1.0, 1.0], M.SYNCS: [1.0, None]})
-    now: Columns = {M.STEP_MS: [10.0] * 5, M.KERNEL_MS: [8.0] * 5, M.NCCL_MS: [3.0] * 5, M.SYNCS: [5.0] * 5}
+    now: Columns = {
+        M.STEP_MS: [10.0] * 5,
+        M.KERNEL_MS: [8.0] * 5,
+        M.NCCL_MS: [3.0] * 5,
+        M.SYNCS: [5.0] * 5,
+    }
     verdict = judge(before, measured(now), Terms(budgets={M.NCCL_MS: 0.01})).verdict
     assert verdict.outcome is Outcome.PASSED
     shown = [(row.metric, row.baseline, row.now) for row in verdict.metrics if row.outcome is None]
@@ -213,7 +231,9 @@ def test_kernels_may_lose_a_tenth_of_what_the_step_may_of_the_step() -> None:
 
     def row(kernel_ms: float) -> float | None:
         before = blessed({M.STEP_MS: [10.0] * 5, M.KERNEL_MS: [kernel_ms] * 5})
-        found = judge(before, measured({M.STEP_MS: [10.0] * 5, M.KERNEL_MS: [kernel_ms] * 5}), Terms()).verdict
+        found = judge(
+            before, measured({M.STEP_MS: [10.0] * 5, M.KERNEL_MS: [kernel_ms] * 5}), Terms()
+        ).verdict
         kernels = found.of(M.KERNEL_MS)
         return None if kernels is None else kernels.budget
 
@@ -233,7 +253,9 @@ def test_alpha_is_shared_by_the_time_metrics_and_the_workloads() -> None:
 def test_runs_and_drops_are_counted() -> None:
     verdict = judged({**columns(5), M.STEP_MS: [10.0, 13.0, 10.0, 10.01, 10.0]}).verdict
     assert (verdict.runs, verdict.baseline_runs) == (5, 10)
-    assert [(drop.side, drop.index, drop.metric) for drop in verdict.dropped] == [("candidate", 1, M.STEP_MS)]
+    assert [(drop.side, drop.index, drop.metric) for drop in verdict.dropped] == [
+        ("candidate", 1, M.STEP_MS)
+    ]
 
 
 SLOW = [10.0, 10.0, 30.0, 30.0, 30.0, 10.0, 10.0, 10.0]
@@ -247,7 +269,9 @@ NOISY = [8.0 * (1 + 10 * (j - 1)) for j in JITTER[:5]]
         pytest.param(columns(5, step=1.015), STORED_PLAN, "5 runs", id="open"),
         pytest.param(columns(2), STORED_PLAN, "2 runs", id="too few"),
         pytest.param({**columns(5), M.KERNEL_MS: NOISY}, DUET_PLAN, "5 pairs", id="pairs"),
-        pytest.param({**columns(5), M.STEP_MS: [0.0] * 4 + [1.0]}, DUET_PLAN, "not above 0", id="zeros"),
+        pytest.param(
+            {**columns(5), M.STEP_MS: [0.0] * 4 + [1.0]}, DUET_PLAN, "not above 0", id="zeros"
+        ),
     ],
 )
 def test_what_stays_open_says_why_and_what_to_do(now: Columns, plan: Plan, told: str) -> None:
@@ -260,12 +284,20 @@ def test_what_stays_open_says_why_and_what_to_do(now: Columns, plan: Plan, told:
 VARYING: Columns = {**BASE, M.SYNCS: [4.0, 5.0] * 5}
 
 
-def test_a_varying_count_that_rose_in_every_run_is_open_until_chance_is_out_of_the_question() -> None:
+def test_a_varying_count_that_rose_in_every_run_is_open_until_chance_is_out_of_the_question() -> (
+    None
+):
     few = blessed({metric: values[:5] for metric, values in VARYING.items()})
     three = judge(few, measured(columns(syncs=[6.0] * 3)), Terms())
     assert said(three) == (Outcome.INCONCLUSIVE, 5)
-    assert said(judge(few, measured(columns(5, syncs=[6.0] * 5)), Terms())) == (Outcome.REGRESSED, 5)
-    assert said(judge(few, measured(columns(5, syncs=[6.0] * 4 + [5.0])), Terms())) == (Outcome.PASSED, 5)
+    assert said(judge(few, measured(columns(5, syncs=[6.0] * 5)), Terms())) == (
+        Outcome.REGRESSED,
+        5,
+    )
+    assert said(judge(few, measured(columns(5, syncs=[6.0] * 4 + [5.0])), Terms())) == (
+        Outcome.PASSED,
+        5,
+    )
     allowed = judge(few, measured(columns(4, syncs=[6.0] * 4)), Terms(plan=DUET_PLAN, max_runs=4))
     assert "5 pairs" in allowed.verdict.next_step
     one = blessed({metric: values[:2] for metric, values in VARYING.items()})
@@ -277,7 +309,9 @@ def test_a_varying_count_that_rose_in_every_run_is_open_until_chance_is_out_of_t
 
 def of_ranks(*syncs: float) -> Run:
     ranks = tuple(
-        ProcessSample(pid=rank, rank=rank, steps=30, values={M.STEP_MS: 10.0, M.SYNCS: made}, window_ms=300.0)
+        ProcessSample(
+            pid=rank, rank=rank, steps=30, values={M.STEP_MS: 10.0, M.SYNCS: made}, window_ms=300.0
+        )
         for rank, made in enumerate(syncs)
     )
     return Run(started_at=MOMENT, wall_s=1.0, processes=ranks)
@@ -301,9 +335,9 @@ def test_what_is_shown_only_may_be_new_or_missing() -> None:
     step = {M.STEP_MS: [10.0]}
     new = judge(blessed(step), measured(step | {M.NCCL_MS: [1.0]}), Terms()).verdict.of(M.NCCL_MS)
     gone = judge(blessed(step | {M.NCCL_MS: [1.0]}), measured(step), Terms()).verdict.of(M.NCCL_MS)
-    partly = judge(blessed({M.STEP_MS: [10.0, 10.0], M.NCCL_MS: [1.0, None]}), measured(step), Terms()).verdict.of(
-        M.NCCL_MS
-    )
+    partly = judge(
+        blessed({M.STEP_MS: [10.0, 10.0], M.NCCL_MS: [1.0, None]}), measured(step), Terms()
+    ).verdict.of(M.NCCL_MS)
     assert new is not None
     assert gone is not None
     assert partly is not None
@@ -344,17 +378,23 @@ def test_the_slowest_process_of_a_run_is_judged() -> None:
 def test_a_slip_that_one_rank_always_made_is_a_rise_where_others_make_it_too(
     now: tuple[float, ...], outcome: Outcome, reason: str
 ) -> None:
-    occasion = Occasion(measured_at=MOMENT, runs=tuple(BlessedRun.of(of_ranks(1.0, 0.0, 0.0)) for _ in range(5)))
+    occasion = Occasion(
+        measured_at=MOMENT, runs=tuple(BlessedRun.of(of_ranks(1.0, 0.0, 0.0)) for _ in range(5))
+    )
     baseline = BASELINE.model_copy(update={"occasions": (occasion,)})
     row = judge(baseline, [of_ranks(*now)] * 3, Terms()).verdict.of(M.SYNCS)
     assert row is not None
     assert (row.outcome, row.reason) == (outcome, reason)
     # A second run must confirm a rise.
-    assert (judge(baseline, [of_ranks(*now)], Terms()).wanted_runs == 2) == (outcome is Outcome.REGRESSED)
+    assert (judge(baseline, [of_ranks(*now)], Terms()).wanted_runs == 2) == (
+        outcome is Outcome.REGRESSED
+    )
 
 
 def test_a_baseline_that_does_not_have_each_ranks_counts_is_judged_by_the_most() -> None:
-    occasion = Occasion(measured_at=MOMENT, runs=(BlessedRun(values={M.STEP_MS: 10.0, M.SYNCS: 1.0}),) * 5)
+    occasion = Occasion(
+        measured_at=MOMENT, runs=(BlessedRun(values={M.STEP_MS: 10.0, M.SYNCS: 1.0}),) * 5
+    )
     baseline = BASELINE.model_copy(update={"occasions": (occasion,)})
     row = judge(baseline, [of_ranks(1.0, 1.0, 1.0)] * 3, Terms()).verdict.of(M.SYNCS)
     assert row is not None
@@ -366,7 +406,9 @@ def test_a_varying_count_of_one_rank_does_not_hide_an_exact_one_of_another() -> 
     baseline = BASELINE.model_copy(update={"occasions": (Occasion(measured_at=MOMENT, runs=then),)})
     row = judge(baseline, [of_ranks(6.0, 1.0)] * 3, Terms()).verdict.of(M.SYNCS)
     assert row is not None
-    told = "rose from 0 to 1 per step (exact), in a process that had less of it than the most of the 2"
+    told = (
+        "rose from 0 to 1 per step (exact), in a process that had less of it than the most of the 2"
+    )
     assert (row.outcome, row.reason) == (Outcome.REGRESSED, told)
 
 
@@ -403,12 +445,20 @@ def test_in_a_duet_a_count_is_exact_by_what_is_blessed_or_by_three_runs(
         (1980.0, None, ()),
         (None, 1980.0, ()),
         (0.0, 1980.0, ()),
-        (1980.0, 1755.0, ("the SM clock was 1980 MHz in the baseline and 1755 MHz now: kernel time follows it",)),
+        (
+            1980.0,
+            1755.0,
+            ("the SM clock was 1980 MHz in the baseline and 1755 MHz now: kernel time follows it",),
+        ),
     ],
 )
-def test_another_sm_clock_is_remarked_on(before: float | None, now: float | None, remarks: tuple[str, ...]) -> None:
+def test_another_sm_clock_is_remarked_on(
+    before: float | None, now: float | None, remarks: tuple[str, ...]
+) -> None:
     baseline = blessed(BASE, occasions=5, sm_clock_mhz=before)
-    assert judge(baseline, measured(columns(), sm_clock_mhz=now), Terms()).verdict.remarks == remarks
+    assert (
+        judge(baseline, measured(columns(), sm_clock_mhz=now), Terms()).verdict.remarks == remarks
+    )
 
 
 def test_nccls_clocks_are_zero_where_none_of_its_kernels_ran() -> None:
@@ -418,7 +468,13 @@ def test_nccls_clocks_are_zero_where_none_of_its_kernels_ran() -> None:
         runs = measured({M.STEP_MS: [9.0] * 5})
         absent = {M.NCCL_EXPOSED_MS: why}
         told = [
-            run.model_copy(update={"processes": tuple(p.model_copy(update={"absent": absent}) for p in run.processes)})
+            run.model_copy(
+                update={
+                    "processes": tuple(
+                        p.model_copy(update={"absent": absent}) for p in run.processes
+                    )
+                }
+            )
             for run in runs
         ]
         row = judge(before, told, Terms()).verdict.of(M.NCCL_EXPOSED_MS)
@@ -426,7 +482,10 @@ def test_nccls_clocks_are_zero_where_none_of_its_kernels_ran() -> None:
         return row.outcome
 
     assert outcome(NO_NCCL) is Outcome.IMPROVED
-    assert outcome(f"{NO_NCCL} outside the CUDA graphs, which were traced whole") is Outcome.NOT_MEASURED
+    assert (
+        outcome(f"{NO_NCCL} outside the CUDA graphs, which were traced whole")
+        is Outcome.NOT_MEASURED
+    )
 
 
 # -- Creep
@@ -449,5 +508,9 @@ def test_fewer_than_three_runs_have_not_crept() -> None:
 def test_a_budget_beyond_the_anchors_does_not_hide_a_creep() -> None:
     baseline = blessed({M.STEP_MS: [10.0] * 5}, anchor_ms=9.9)
     terms = Terms(budgets={M.STEP_MS: 0.2})
-    shown = [found.shown for ms in (10.3, 11.0) if (found := creep(baseline, [ms] * 5, terms, anchor_budget=0.05))]
+    shown = [
+        found.shown
+        for ms in (10.3, 11.0)
+        if (found := creep(baseline, [ms] * 5, terms, anchor_budget=0.05))
+    ]
     assert shown == [False, True]

@@ -6,7 +6,14 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from perfgate.judge.outliers import Slow, as_many_by_chance, keep, may_be_chance, slow_pairs, slow_runs
+from perfgate.judge.outliers import (
+    Slow,
+    as_many_by_chance,
+    keep,
+    may_be_chance,
+    slow_pairs,
+    slow_runs,
+)
 
 QUIET = np.array([0.0, 0.002, -0.003, 0.001, -0.001])
 PRIOR, BUDGET = 0.005, 0.02
@@ -26,7 +33,9 @@ def test_the_scale_is_that_of_the_prior_and_of_the_median_distance() -> None:
     found = keep((wide, wide), prior_sd=PRIOR, budget=BUDGET)
     mad = 1.4826 * 0.02 * 10 / (10 - 1.8)
     df = 0.4 * 8
-    assert float(found.threshold) == pytest.approx(5 * np.sqrt((2 * PRIOR**2 + df * mad**2) / (2 + df)))
+    assert float(found.threshold) == pytest.approx(
+        5 * np.sqrt((2 * PRIOR**2 + df * mad**2) / (2 + df))
+    )
 
 
 def test_a_side_that_lies_half_here_and_half_there_is_kept_as_it_is() -> None:
@@ -44,8 +53,12 @@ def test_many_gates_are_each_kept_as_one_alone() -> None:
     assert many.threshold.tolist() == [float(found.threshold) for found in alone]
 
 
-@pytest.mark.parametrize(("there", "of", "such", "runs"), [(2, 3, 2, 8), (0, 3, 2, 8), (3, 3, 5, 8), (5, 12, 7, 24)])
-def test_a_chance_is_the_upper_tail_of_a_hypergeometric_distribution(there: int, of: int, such: int, runs: int) -> None:
+@pytest.mark.parametrize(
+    ("there", "of", "such", "runs"), [(2, 3, 2, 8), (0, 3, 2, 8), (3, 3, 5, 8), (5, 12, 7, 24)]
+)
+def test_a_chance_is_the_upper_tail_of_a_hypergeometric_distribution(
+    there: int, of: int, such: int, runs: int
+) -> None:
     found = as_many_by_chance(np.asarray(there), of=of, all_such=np.asarray(such), runs=runs)
     assert float(found) == pytest.approx(stats.hypergeom(runs, such, of).sf(there - 1))
 
@@ -57,7 +70,9 @@ def test_two_modes_of_which_each_side_met_both_may_be_chance() -> None:
     assert may_be_chance(fast, slow, (kept[0], kept[1]), between=np.asarray(0.2))
     far = np.array([0.0] * 11 + [0.4]), np.array([0.4] * 11 + [0.0])
     kept = keep(far, prior_sd=PRIOR, budget=BUDGET).flags
-    assert not may_be_chance(*far, (kept[0], kept[1]), between=np.asarray(0.2)), "11 of 12 on either side are no chance"
+    assert not may_be_chance(*far, (kept[0], kept[1]), between=np.asarray(0.2)), (
+        "11 of 12 on either side are no chance"
+    )
 
 
 def test_without_extreme_runs_nothing_is_a_mix() -> None:

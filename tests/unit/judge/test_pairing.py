@@ -19,7 +19,11 @@ POSITIVE = st.floats(1e-3, 1e3)
 
 
 def side(
-    steps: Sequence[float | None], *, begins: bool | None, gaps: bool = True, values: dict[Metric, float] | None = None
+    steps: Sequence[float | None],
+    *,
+    begins: bool | None,
+    gaps: bool = True,
+    values: dict[Metric, float] | None = None,
 ) -> Run:
     """A run of these bouts, ms a step; None is one without a period. All but `KERNEL_MS` of a step is idle."""
     bouts = tuple(
@@ -29,7 +33,9 @@ def side(
     )
     middle = sorted(bout.step_ms for bout in bouts)[len(bouts) // 2] if bouts else 1.0
     own = {Metric.STEP_MS: middle, Metric.KERNEL_MS: KERNEL_MS, Metric.GAP_MS: middle - KERNEL_MS}
-    process = ProcessSample(pid=1, steps=60, values=own if values is None else values, window_ms=1.0, bouts=bouts)
+    process = ProcessSample(
+        pid=1, steps=60, values=own if values is None else values, window_ms=1.0, bouts=bouts
+    )
     return Run(started_at=MOMENT, wall_s=1.0, processes=(process,), begins=begins)
 
 
@@ -37,7 +43,9 @@ def moody(moods: Sequence[float], *, slower: float = 0.0, begins: bool = True) -
     """A pair of 1 ms steps, the candidate's so much slower, in moods that each last for one bout of one side."""
     first, second = [1 * mood for mood in moods[0::2]], [1 * mood for mood in moods[1::2]]
     reference, candidate = (first, second) if begins else (second, first)
-    return side(reference, begins=begins), side([ms * (1 + slower) for ms in candidate], begins=not begins)
+    return side(reference, begins=begins), side(
+        [ms * (1 + slower) for ms in candidate], begins=not begins
+    )
 
 
 def test_neighbours_in_one_mood_tell_the_difference_though_the_medians_are_of_two() -> None:
@@ -59,7 +67,9 @@ def test_neighbours_in_one_mood_tell_the_difference_though_the_medians_are_of_tw
 def test_a_steady_drift_makes_neither_side_slower(begins: bool) -> None:
     drift = [math.exp(0.01 * place) for place in range(30)]
     reference, candidate = moody(drift, begins=begins)
-    ratio = (beside(reference, candidate).value(Metric.STEP_MS) or 0) / (reference.value(Metric.STEP_MS) or 1)
+    ratio = (beside(reference, candidate).value(Metric.STEP_MS) or 0) / (
+        reference.value(Metric.STEP_MS) or 1
+    )
     # To the neighbour before it each bout is 1 % slower, to the one after it as much faster.
     assert ratio == pytest.approx(1.0)
 
@@ -70,7 +80,9 @@ def test_a_steady_drift_makes_neither_side_slower(begins: bool) -> None:
     st.floats(0.0, 0.3),
     st.booleans(),
 )
-def test_moods_that_last_change_nothing(spells: list[float], slower: float, jump: float, begins: bool) -> None:
+def test_moods_that_last_change_nothing(
+    spells: list[float], slower: float, jump: float, begins: bool
+) -> None:
     """Each mood lasts for four bouts: three of its four neighbours are told alike, the fourth is a change of mood."""
     moods = [mood * (1 + jump) for mood in spells for _ in range(4)]
     reference, candidate = moody(moods, slower=slower - 1, begins=begins)
@@ -78,8 +90,14 @@ def test_moods_that_last_change_nothing(spells: list[float], slower: float, jump
     assert told == pytest.approx((reference.value(Metric.STEP_MS) or 0) * slower)
 
 
-@given(st.lists(POSITIVE, min_size=6, max_size=20), st.lists(POSITIVE, min_size=6, max_size=20), st.booleans())
-def test_of_two_sides_exchanged_the_ratio_is_the_reciprocal(one: list[float], other: list[float], begins: bool) -> None:
+@given(
+    st.lists(POSITIVE, min_size=6, max_size=20),
+    st.lists(POSITIVE, min_size=6, max_size=20),
+    st.booleans(),
+)
+def test_of_two_sides_exchanged_the_ratio_is_the_reciprocal(
+    one: list[float], other: list[float], begins: bool
+) -> None:
     a, b = side(one, begins=begins), side(other, begins=not begins)
     there, back = beside(a, b).value(Metric.STEP_MS), beside(b, a).value(Metric.STEP_MS)
     forth = math.log(there or 0) - math.log(a.value(Metric.STEP_MS) or 0)
@@ -90,7 +108,8 @@ def side_of_means(means: Sequence[float | None], *, begins: bool) -> Run:
     """A run whose bouts differ in their means alone; its own is 1.2 ms."""
     run = side([1.0] * len(means), begins=begins)
     bouts = tuple(
-        bout.model_copy(update={"mean_ms": mean}) for bout, mean in zip(run.processes[0].bouts, means, strict=True)
+        bout.model_copy(update={"mean_ms": mean})
+        for bout, mean in zip(run.processes[0].bouts, means, strict=True)
     )
     values = {**run.processes[0].values, Metric.STEP_MEAN_MS: 1.2}
     process = run.processes[0].model_copy(update={"bouts": bouts, "values": values})
@@ -102,12 +121,16 @@ def test_means_are_compared_as_medians_are_and_only_where_both_are_known() -> No
     slower = beside(reference, side_of_means([1.5, 1.8, 1.5, 1.8], begins=False))
     assert slower.value(Metric.STEP_MEAN_MS) == pytest.approx(1.2 * 1.5, rel=0.1)
     assert slower.value(Metric.STEP_MS) == pytest.approx(1.0)
-    assert beside(reference, side_of_means([None] * 4, begins=False)).value(Metric.STEP_MEAN_MS) == 1.2
+    assert (
+        beside(reference, side_of_means([None] * 4, begins=False)).value(Metric.STEP_MEAN_MS) == 1.2
+    )
 
 
 def test_what_falls_in_few_of_the_bouts_shows_in_the_mean_alone() -> None:
     reference = side_of_means([1.0] * 8, begins=True)
-    slower = beside(reference, side_of_means([1.0, 1.0, 3.0, 1.0, 1.0, 1.0, 3.0, 1.0], begins=False))
+    slower = beside(
+        reference, side_of_means([1.0, 1.0, 3.0, 1.0, 1.0, 1.0, 3.0, 1.0], begins=False)
+    )
     assert slower.value(Metric.STEP_MEAN_MS) == pytest.approx(1.2 * 3 ** (4 / 15))
     assert slower.value(Metric.STEP_MS) == pytest.approx(1.0)
 
@@ -118,7 +141,10 @@ def test_a_gap_is_never_negative() -> None:
 
 
 def test_a_bout_without_a_period_is_no_neighbour() -> None:
-    reference, candidate = side([None, 1.0, 1.0, 1.0], begins=True), side([9.0, 1.1, 1.1, 1.1], begins=False)
+    reference, candidate = (
+        side([None, 1.0, 1.0, 1.0], begins=True),
+        side([9.0, 1.1, 1.1, 1.1], begins=False),
+    )
     # 9.0 stands beside the second of the reference alone.
     assert beside(reference, candidate).value(Metric.STEP_MS) == pytest.approx(1.1)
 
@@ -131,24 +157,42 @@ UNEQUAL = 1.5
     ("reference", "candidate"),
     [
         pytest.param(side([1.0] * 9, begins=None), side([UNEQUAL] * 9, begins=None), id="no turns"),
-        pytest.param(side([1.0] * 9, begins=True), side([UNEQUAL] * 9, begins=True), id="both began"),
+        pytest.param(
+            side([1.0] * 9, begins=True), side([UNEQUAL] * 9, begins=True), id="both began"
+        ),
         pytest.param(side([], begins=True), side([UNEQUAL] * 9, begins=False), id="no bouts there"),
         pytest.param(side([1.0] * 9, begins=True), side([], begins=False), id="no bouts here"),
         pytest.param(side([1.0] * 2, begins=True), side([UNEQUAL] * 3, begins=False), id="too few"),
-        pytest.param(side([0.0] * 9, begins=True), side([UNEQUAL] * 9, begins=False, gaps=False), id="no time"),
         pytest.param(
-            side([1.0] * 9, begins=True, values={}), side([UNEQUAL] * 9, begins=False), id="nothing to put it on"
+            side([0.0] * 9, begins=True),
+            side([UNEQUAL] * 9, begins=False, gaps=False),
+            id="no time",
         ),
-        pytest.param(side([5e-324] * 9, begins=True, gaps=False), side([1e300] * 9, begins=False), id="worlds apart"),
+        pytest.param(
+            side([1.0] * 9, begins=True, values={}),
+            side([UNEQUAL] * 9, begins=False),
+            id="nothing to put it on",
+        ),
+        pytest.param(
+            side([5e-324] * 9, begins=True, gaps=False),
+            side([1e300] * 9, begins=False),
+            id="worlds apart",
+        ),
         pytest.param(
             side([1.0] * 9, begins=True).model_copy(update={"processes": ()}),
             side([UNEQUAL] * 9, begins=False),
             id="no process",
         ),
-        pytest.param(side([1.0] * 9, begins=True), side([UNEQUAL] * 9, begins=False, values={}), id="nothing measured"),
+        pytest.param(
+            side([1.0] * 9, begins=True),
+            side([UNEQUAL] * 9, begins=False, values={}),
+            id="nothing measured",
+        ),
     ],
 )
-def test_what_cannot_be_compared_from_bout_to_bout_stays_as_it_was_measured(reference: Run, candidate: Run) -> None:
+def test_what_cannot_be_compared_from_bout_to_bout_stays_as_it_was_measured(
+    reference: Run, candidate: Run
+) -> None:
     assert beside(reference, candidate).measured() == candidate.measured()
 
 

@@ -27,12 +27,16 @@ SEVERITY = (Outcome.IMPROVED, Outcome.PASSED, Outcome.INCONCLUSIVE, Outcome.REGR
 times = st.floats(min_value=0.5, max_value=20.0)
 close_times = st.floats(min_value=9.7, max_value=10.3)
 anything = st.one_of(
-    st.none(), st.floats(allow_nan=False, allow_infinity=False), st.sampled_from([0.0, 1.0, 10.0, 1e308, 5e-324])
+    st.none(),
+    st.floats(allow_nan=False, allow_infinity=False),
+    st.sampled_from([0.0, 1.0, 10.0, 1e308, 5e-324]),
 )
 
 
 @st.composite
-def columns_of(draw: st.DrawFn, values: st.SearchStrategy[float | None], *, most: int = 12, least: int = 1) -> Columns:
+def columns_of(
+    draw: st.DrawFn, values: st.SearchStrategy[float | None], *, most: int = 12, least: int = 1
+) -> Columns:
     """Draw some metrics over equally many runs."""
     runs = draw(st.integers(least, most))
     metrics = draw(st.lists(st.sampled_from((*CLOCKS, *COUNTS)), unique=True, min_size=1))
@@ -51,7 +55,9 @@ def duels(draw: st.DrawFn) -> Columns:
     return {metric: draw(values) for metric in (Metric.STEP_MS, Metric.KERNEL_MS, Metric.GAP_MS)}
 
 
-def verdict_of(before: Baseline, now: Columns, *, max_runs: int = 10, plan: Plan = STORED_PLAN) -> Judgement:
+def verdict_of(
+    before: Baseline, now: Columns, *, max_runs: int = 10, plan: Plan = STORED_PLAN
+) -> Judgement:
     return judge(before, measured(now), Terms(max_runs=max_runs, plan=plan))
 
 
@@ -77,7 +83,9 @@ def test_no_input_raises_or_passes_without_evidence(
         assert gated
         assert judgement.settled
         assert all(row.outcome in (Outcome.PASSED, Outcome.IMPROVED) for row in gated)
-        expected = {metric for metric in before if baseline.values(metric) and METRICS[metric].gated}
+        expected = {
+            metric for metric in before if baseline.values(metric) and METRICS[metric].gated
+        }
         assert {row.metric for row in gated} == expected
     if verdict.outcome is not Outcome.INCONCLUSIVE:
         assert judgement.settled
@@ -86,13 +94,19 @@ def test_no_input_raises_or_passes_without_evidence(
 
 @given(before=ordinary, now=ordinary, plan=plans, data=st.data())
 @settings(max_examples=200)
-def test_the_order_of_runs_changes_nothing(before: Columns, now: Columns, plan: Plan, data: st.DataObject) -> None:
+def test_the_order_of_runs_changes_nothing(
+    before: Columns, now: Columns, plan: Plan, data: st.DataObject
+) -> None:
     orders: dict[int, list[int]] = {}
 
     def shuffled(columns: Columns) -> Columns:
         runs = len(next(iter(columns.values())))
         # Pairs are shuffled as pairs.
-        order = data.draw(st.permutations(range(runs))) if not (plan.in_pairs and runs in orders) else orders[runs]
+        order = (
+            data.draw(st.permutations(range(runs)))
+            if not (plan.in_pairs and runs in orders)
+            else orders[runs]
+        )
         orders[runs] = order
         return {metric: [values[run] for run in order] for metric, values in columns.items()}
 
@@ -109,9 +123,13 @@ def _without_indices(judgement: Judgement) -> object:
     return verdict.model_dump(exclude={"dropped"}), drops
 
 
-@given(before=ordinary, now=ordinary, plan=plans, factor=st.sampled_from([2.0**-20, 0.5, 4.0, 1024.0]))
+@given(
+    before=ordinary, now=ordinary, plan=plans, factor=st.sampled_from([2.0**-20, 0.5, 4.0, 1024.0])
+)
 @settings(max_examples=200)
-def test_scaling_all_times_changes_nothing(before: Columns, now: Columns, plan: Plan, factor: float) -> None:
+def test_scaling_all_times_changes_nothing(
+    before: Columns, now: Columns, plan: Plan, factor: float
+) -> None:
     # Powers of two, so that no rounding is in play: what is tested is the rule, not the floating point.
     def scaled(columns: Columns) -> Columns:
         return {
@@ -134,10 +152,14 @@ def test_scaling_all_times_changes_nothing(before: Columns, now: Columns, plan: 
 
 @given(data=st.data(), runs=st.integers(1, 12))
 @settings(max_examples=150)
-def test_moods_that_the_sides_of_each_pair_share_change_nothing(data: st.DataObject, runs: int) -> None:
+def test_moods_that_the_sides_of_each_pair_share_change_nothing(
+    data: st.DataObject, runs: int
+) -> None:
     drawn = st.lists(close_times, min_size=runs, max_size=runs)
     before, now = data.draw(drawn), data.draw(drawn)
-    moods = data.draw(st.lists(st.floats(min_value=-0.2, max_value=0.2), min_size=runs, max_size=runs))
+    moods = data.draw(
+        st.lists(st.floats(min_value=-0.2, max_value=0.2), min_size=runs, max_size=runs)
+    )
 
     def row(sides: tuple[list[float], list[float]]) -> MetricVerdict:
         found = verdict_of(
@@ -147,7 +169,10 @@ def test_moods_that_the_sides_of_each_pair_share_change_nothing(data: st.DataObj
         return found
 
     one = row((before, now))
-    in_moods = [[ms * math.exp(mood) for ms, mood in zip(side, moods, strict=True)] for side in (before, now)]
+    in_moods = [
+        [ms * math.exp(mood) for ms, mood in zip(side, moods, strict=True)]
+        for side in (before, now)
+    ]
     other = row((in_moods[0], in_moods[1]))
     assert one.change == pytest.approx(other.change, abs=1e-9)
     assert one.p_value == pytest.approx(other.p_value, rel=1e-6, abs=1e-12)
@@ -161,7 +186,10 @@ def test_a_shift_of_the_occasion_that_both_sides_of_a_duet_share_changes_nothing
     """Times change by a factor, and idle time, which is told as a share of the other side's step, by the same one."""
 
     def shifted(columns: Columns) -> Columns:
-        return {m: [None if v is None else v * math.exp(shift) for v in values] for m, values in columns.items()}
+        return {
+            m: [None if v is None else v * math.exp(shift) for v in values]
+            for m, values in columns.items()
+        }
 
     one = verdict_of(blessed(before), now, plan=DUET_PLAN)
     other = verdict_of(blessed(shifted(before)), shifted(now), plan=DUET_PLAN)
@@ -177,7 +205,9 @@ def test_a_shift_of_the_occasion_that_both_sides_of_a_duet_share_changes_nothing
 
 
 @given(
-    levels=st.dictionaries(st.text(min_size=1, max_size=3), st.none() | st.floats(0, 2), max_size=8),
+    levels=st.dictionaries(
+        st.text(min_size=1, max_size=3), st.none() | st.floats(0, 2), max_size=8
+    ),
     more=st.integers(0, 5),
 )
 @settings(max_examples=200)
@@ -191,7 +221,9 @@ def test_judging_in_the_order_of_running_finds_no_more_than_the_step_down(
             found.add(name)
     at_the_end = step_down(levels, workloads=workloads)
     assert found <= at_the_end
-    assert {name for name, level in levels.items() if level is not None and level * workloads <= 1} <= at_the_end
+    assert {
+        name for name, level in levels.items() if level is not None and level * workloads <= 1
+    } <= at_the_end
     assert all((levels[name] or 0.0) <= 1 for name in at_the_end)
 
 
@@ -210,7 +242,10 @@ def test_a_larger_slowdown_never_gets_a_milder_verdict(
     steps: Columns = {Metric.STEP_MS: [10.0] * len(now)}
 
     def severity(slowdown: float) -> tuple[int, int]:
-        slower = [value * (1 + slowdown) if metric is not Metric.GAP_MS else value + slowdown for value in now]
+        slower = [
+            value * (1 + slowdown) if metric is not Metric.GAP_MS else value + slowdown
+            for value in now
+        ]
         verdict = verdict_of(baseline, {**steps, metric: slower}, plan=plan).verdict
         row = verdict.of(metric)
         assert row is not None
@@ -218,20 +253,29 @@ def test_a_larger_slowdown_never_gets_a_milder_verdict(
         return SEVERITY.index(row.outcome), SEVERITY.index(verdict.outcome)
 
     # Slowdowns closer than rounding can tell apart are not told apart here either.
-    told = [severity(slowdown) for slowdown in sorted({round(slowdown, 6) for slowdown in slowdowns})]
+    told = [
+        severity(slowdown) for slowdown in sorted({round(slowdown, 6) for slowdown in slowdowns})
+    ]
     assert [row for row, _ in told] == sorted(row for row, _ in told)
     assert [verdict for _, verdict in told] == sorted(verdict for _, verdict in told)
 
 
 @given(blessed_count=st.integers(0, 50), rise=st.integers(1, 50), runs=st.integers(2, 10))
 @settings(max_examples=50)
-def test_any_confirmed_rise_of_an_exact_count_regresses(blessed_count: int, rise: int, runs: int) -> None:
+def test_any_confirmed_rise_of_an_exact_count_regresses(
+    blessed_count: int, rise: int, runs: int
+) -> None:
     before = blessed({Metric.STEP_MS: [10.0] * 3, Metric.SYNCS: [float(blessed_count)] * 3})
-    now: Columns = {Metric.STEP_MS: [10.0] * runs, Metric.SYNCS: [float(blessed_count + rise)] * runs}
+    now: Columns = {
+        Metric.STEP_MS: [10.0] * runs,
+        Metric.SYNCS: [float(blessed_count + rise)] * runs,
+    }
     assert verdict_of(before, now).verdict.outcome is Outcome.REGRESSED
 
 
-@pytest.mark.parametrize("plan", [STORED_PLAN, DUET_PLAN, INTERLEAVED_PLAN], ids=lambda plan: plan.stage)
+@pytest.mark.parametrize(
+    "plan", [STORED_PLAN, DUET_PLAN, INTERLEAVED_PLAN], ids=lambda plan: plan.stage
+)
 @given(side=ordinary)
 @settings(max_examples=60)
 def test_the_same_on_both_sides_never_fails(plan: Plan, side: Columns) -> None:
@@ -253,8 +297,14 @@ def test_the_slowest_run_made_slower_never_opens_a_gate(
     worse = sorted(now)
     worse[-1] += slower
     one, other = (
-        verdict_of(blessed({Metric.STEP_MS: before}), {Metric.STEP_MS: runs}, max_runs=29, plan=plan)
+        verdict_of(
+            blessed({Metric.STEP_MS: before}), {Metric.STEP_MS: runs}, max_runs=29, plan=plan
+        )
         for runs in (now, worse)
     )
     opens = (Outcome.PASSED, Outcome.IMPROVED)
-    assert one.verdict.outcome in opens or other.verdict.outcome not in opens or len(now) > plan.looks[-2]
+    assert (
+        one.verdict.outcome in opens
+        or other.verdict.outcome not in opens
+        or len(now) > plan.looks[-2]
+    )

@@ -12,10 +12,14 @@ from perfgate.model.metric import Basis, Metric
 from perfgate.model.outcome import OnInconclusive, Outcome
 from perfgate.model.verdict import FEWEST_TO_JUDGE, FEWEST_TO_PASS, MetricVerdict, Verdict
 
-OPEN = MetricVerdict(metric=Metric.STEP_MS, outcome=Outcome.INCONCLUSIVE, basis=Basis.LOG, change=0.03, budget=0.02)
+OPEN = MetricVerdict(
+    metric=Metric.STEP_MS, outcome=Outcome.INCONCLUSIVE, basis=Basis.LOG, change=0.03, budget=0.02
+)
 
 
-def verdict(*rows: MetricVerdict, outcome: Outcome = Outcome.INCONCLUSIVE, runs: int = 5) -> Verdict:
+def verdict(
+    *rows: MetricVerdict, outcome: Outcome = Outcome.INCONCLUSIVE, runs: int = 5
+) -> Verdict:
     return Verdict(workload="loop", outcome=outcome, reason="open", metrics=rows, runs=runs)
 
 
@@ -34,7 +38,9 @@ def verdict(*rows: MetricVerdict, outcome: Outcome = Outcome.INCONCLUSIVE, runs:
         pytest.param({"metric": Metric.SYNCS}, math.inf, id="a count that rose"),
     ],
 )
-def test_a_row_says_how_many_budgets_its_loss_is_estimated_at(changed: dict[str, object], budgets: float) -> None:
+def test_a_row_says_how_many_budgets_its_loss_is_estimated_at(
+    changed: dict[str, object], budgets: float
+) -> None:
     row = OPEN.model_copy(update=changed)
     assert row.budgets_lost == pytest.approx(budgets)
     told = verdict(row)

@@ -35,7 +35,9 @@ def test_steps_of_two_speeds_are_told_from_those_of_two_occasions(
 @pytest.mark.parametrize(("now", "differ"), [(0.3, False), (3.0, True)])
 def test_other_clocks_differ_by_shares_of_a_step(now: float, differ: bool) -> None:
     assert GAP is not None
-    assert plainly_differ(GAP, [0.2, 0.21, 0.2], [now, now, now], step_ms=10.0, budget=0.01) is differ
+    assert (
+        plainly_differ(GAP, [0.2, 0.21, 0.2], [now, now, now], step_ms=10.0, budget=0.01) is differ
+    )
 
 
 def test_nothing_differs_within_a_wide_budget() -> None:

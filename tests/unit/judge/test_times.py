@@ -98,7 +98,9 @@ def test_a_slow_run_of_the_screen_still_counts_in_the_ab_run() -> None:
 
 
 def test_a_slow_block_keeps_a_pair_from_passing() -> None:
-    found = judge_time(rule(INTERLEAVED_PLAN), STEADY, [*STEADY[:4], 14.0], step_ms=10.0, is_last=False)
+    found = judge_time(
+        rule(INTERLEAVED_PLAN), STEADY, [*STEADY[:4], 14.0], step_ms=10.0, is_last=False
+    )
     assert found.row.outcome is Outcome.INCONCLUSIVE
 
 
@@ -153,7 +155,9 @@ def test_calibrated_occasions_count_where_they_are_known_better() -> None:
         pytest.param([0.0] * 3, [1.0] * 2, Outcome.INCONCLUSIVE, id="from 0, too few runs"),
         pytest.param([1.0] * 3, [0.0] * 3, Outcome.NOT_MEASURED, id="to 0"),
         pytest.param([1.0, 0.0, 1.0], [1.0] * 3, Outcome.INCONCLUSIVE, id="0 in some"),
-        pytest.param([1e-300] * 3, [1e300] * 3, Outcome.INCONCLUSIVE, id="farther apart than numbers go"),
+        pytest.param(
+            [1e-300] * 3, [1e300] * 3, Outcome.INCONCLUSIVE, id="farther apart than numbers go"
+        ),
     ],
 )
 def test_zeros_have_no_logarithm(before: list[float], now: list[float], expected: Outcome) -> None:
@@ -161,12 +165,19 @@ def test_zeros_have_no_logarithm(before: list[float], now: list[float], expected
 
 
 def test_values_that_lie_too_far_apart_are_not_compared() -> None:
-    assert outcome(DUET_PLAN, [1e300] * 3, before=[1.0] * 3, metric=Metric.GAP_MS) is Outcome.INCONCLUSIVE
+    assert (
+        outcome(DUET_PLAN, [1e300] * 3, before=[1.0] * 3, metric=Metric.GAP_MS)
+        is Outcome.INCONCLUSIVE
+    )
 
 
-@pytest.mark.parametrize(("why", "told"), [(None, "the baseline holds"), ("no steps", "neither side holds")])
+@pytest.mark.parametrize(
+    ("why", "told"), [(None, "the baseline holds"), ("no steps", "neither side holds")]
+)
 def test_a_share_of_no_step_is_not_measured(why: str | None, told: str) -> None:
-    found = judge_time(rule(DUET_PLAN, Metric.GAP_MS), STEADY, STEADY, step_ms=None, why_no_step=why)
+    found = judge_time(
+        rule(DUET_PLAN, Metric.GAP_MS), STEADY, STEADY, step_ms=None, why_no_step=why
+    )
     assert found.row.outcome is Outcome.NOT_MEASURED
     assert found.row.reason.startswith(told)
     assert (found.slow, found.level, found.by_chance) == (None, None, False)
@@ -205,9 +216,15 @@ def test_the_lower_end_at_another_level_is_that_of_its_t(basis: Basis) -> None:
 
 def test_many_gates_at_once_are_each_judged_as_one_alone() -> None:
     rng = np.random.default_rng(11)
-    before, after = rng.normal(scale=0.01, size=(50, 5)), rng.normal(loc=0.01, scale=0.01, size=(50, 5))
+    before, after = (
+        rng.normal(scale=0.01, size=(50, 5)),
+        rng.normal(loc=0.01, scale=0.01, size=(50, 5)),
+    )
     for plan in PLANS:
         many = look_at(rule(plan), before, after, is_last=True)
-        alone = [look_at(rule(plan), one, other, is_last=True) for one, other in zip(before, after, strict=True)]
+        alone = [
+            look_at(rule(plan), one, other, is_last=True)
+            for one, other in zip(before, after, strict=True)
+        ]
         assert many.passes.tolist() == [bool(found.passes) for found in alone]
         assert many.loses.tolist() == [bool(found.loses) for found in alone]

@@ -33,18 +33,25 @@ def test_percent(fraction: float, text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("fraction", "text"), [(0.025, "2.5 %"), (2.134, "213 %"), (10.0, "1000 %"), (7.4e8, "more than 1000 %")]
+    ("fraction", "text"),
+    [(0.025, "2.5 %"), (2.134, "213 %"), (10.0, "1000 %"), (7.4e8, "more than 1000 %")],
 )
-def test_the_smallest_loss_that_runs_show_is_no_number_where_they_show_nothing(fraction: float, text: str) -> None:
+def test_the_smallest_loss_that_runs_show_is_no_number_where_they_show_nothing(
+    fraction: float, text: str
+) -> None:
     assert shown_loss(fraction) == text
 
 
-@pytest.mark.parametrize(("value", "text"), [(3.0, "3"), (2.5, "2.5"), (1572864.0, "1572864"), (1e300, "1e+300")])
+@pytest.mark.parametrize(
+    ("value", "text"), [(3.0, "3"), (2.5, "2.5"), (1572864.0, "1572864"), (1e300, "1e+300")]
+)
 def test_amount(value: float, text: str) -> None:
     assert amount(value) == text
 
 
-@pytest.mark.parametrize(("value", "text"), [(12.5, "12.5"), (0.0125, "0.0125"), (0.0, "0"), (1234.5678, "1234.57")])
+@pytest.mark.parametrize(
+    ("value", "text"), [(12.5, "12.5"), (0.0125, "0.0125"), (0.0, "0"), (1234.5678, "1234.57")]
+)
 def test_milliseconds(value: float, text: str) -> None:
     assert milliseconds(value) == text
 
@@ -57,7 +64,9 @@ def test_milliseconds(value: float, text: str) -> None:
         (0.041, 0.035, 0.047, Basis.STEP, "+4.1 pp [+3.5, +4.7] of a step, budget 2 pp"),
     ],
 )
-def test_a_change_is_told_as_its_row_shows_it(change: float, low: float, high: float, basis: Basis, text: str) -> None:
+def test_a_change_is_told_as_its_row_shows_it(
+    change: float, low: float, high: float, basis: Basis, text: str
+) -> None:
     assert told_change(change, low, high, budget=0.02, basis=basis) == text
 
 

@@ -22,14 +22,21 @@ UUID = "GPU-11111111-aaaa-bbbb-cccc-000000000001"
 
 def test_a_machine_is_described_in_full(tmp_path: Path) -> None:
     cpuinfo = tmp_path / "cpuinfo"
-    cpuinfo.write_text("processor\t: 0\nmodel name\t: INTEL(R) XEON(R) PLATINUM 8581C\nflags\t\t: fpu\n")
+    cpuinfo.write_text(
+        "processor\t: 0\nmodel name\t: INTEL(R) XEON(R) PLATINUM 8581C\nflags\t\t: fpu\n"
+    )
     library = FakeNvml([FakeGpu()])
-    machine = read_machine({}, nsys="2025.3.1", nsys_options=("--trace=cuda,nvtx",), library=library, cpuinfo=cpuinfo)
+    machine = read_machine(
+        {}, nsys="2025.3.1", nsys_options=("--trace=cuda,nvtx",), library=library, cpuinfo=cpuinfo
+    )
     assert machine.gpus == (Gpu(name="NVIDIA H200", uuid=UUID, mig=False, memory_mib=144384),)
     assert (machine.driver, machine.cuda) == ("580.159.04", "13.2")
     assert (machine.nsys, machine.nsys_options) == ("2025.3.1", ("--trace=cuda,nvtx",))
     assert machine.python == platform.python_version()
-    assert (machine.cpu, machine.cpu_count) == ("INTEL(R) XEON(R) PLATINUM 8581C", len(os.sched_getaffinity(0)))
+    assert (machine.cpu, machine.cpu_count) == (
+        "INTEL(R) XEON(R) PLATINUM 8581C",
+        len(os.sched_getaffinity(0)),
+    )
     assert machine.gpu_name == "NVIDIA H200"
     assert library.started == 0
 
@@ -61,16 +68,24 @@ def test_a_driver_that_fails_to_start_is_an_error() -> None:
 
 
 def test_a_lost_gpu_is_an_error_and_nvml_is_stopped() -> None:
-    library = FakeNvml([FakeGpu()], refuses={"nvmlDeviceGetHandleByIndex": pynvml.NVML_ERROR_GPU_IS_LOST})
-    with pytest.raises(MachineUnreadable, match=r"^NVIDIA driver: NVML cannot tell which is GPU 0: GPU is lost\."):
+    library = FakeNvml(
+        [FakeGpu()], refuses={"nvmlDeviceGetHandleByIndex": pynvml.NVML_ERROR_GPU_IS_LOST}
+    )
+    with pytest.raises(
+        MachineUnreadable, match=r"^NVIDIA driver: NVML cannot tell which is GPU 0: GPU is lost\."
+    ):
         read_machine({}, nsys=None, nsys_options=(), library=library)
     assert library.started == 0
 
 
 def test_a_mig_slice_bears_its_own_name_and_uuid() -> None:
     part = FakeGpu(name="NVIDIA H200 MIG 1g.18gb", uuid="MIG-5", memory=18 * 2**30)
-    machine = read_machine({}, nsys=None, nsys_options=(), library=FakeNvml([FakeGpu(slices=[part])]))
-    assert machine.gpus == (Gpu(name="NVIDIA H200 MIG 1g.18gb", uuid="MIG-5", mig=True, memory_mib=18432),)
+    machine = read_machine(
+        {}, nsys=None, nsys_options=(), library=FakeNvml([FakeGpu(slices=[part])])
+    )
+    assert machine.gpus == (
+        Gpu(name="NVIDIA H200 MIG 1g.18gb", uuid="MIG-5", mig=True, memory_mib=18432),
+    )
     assert machine.slug == "nvidia-h200-mig-1g-18gb"
 
 
@@ -85,7 +100,9 @@ def test_a_gpu_that_knows_neither_mig_nor_its_memory_is_still_a_gpu() -> None:
 
 def test_the_environment_of_the_workload_decides_which_gpus_count() -> None:
     library = FakeNvml([FakeGpu(uuid="GPU-a"), FakeGpu(uuid="GPU-b")])
-    machine = read_machine({"CUDA_VISIBLE_DEVICES": "1"}, nsys=None, nsys_options=(), library=library)
+    machine = read_machine(
+        {"CUDA_VISIBLE_DEVICES": "1"}, nsys=None, nsys_options=(), library=library
+    )
     assert [gpu.uuid for gpu in machine.gpus] == ["GPU-b"]
 
 
@@ -99,7 +116,9 @@ def test_reading_the_machine_imports_neither_torch_nor_nvtx() -> None:
         "import sys; from perfgate.machine import read_machine; read_machine({}, nsys=None, nsys_options=());"
         "print({'torch', 'nvtx', 'scipy'} & set(sys.modules))"
     )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=60)
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=60
+    )
     assert (done.stdout, done.stderr) == ("set()\n", "")
 
 

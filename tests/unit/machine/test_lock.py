@@ -69,7 +69,9 @@ def free(gpus: Sequence[Gpu], folder: Path) -> bool:
 
 def test_a_free_gpu_is_had_at_once_and_again(tmp_path: Path) -> None:
     for _ in range(2):
-        with gpu_lock([A], timeout_s=0, on_wait=refuse_to_wait, workload="mlp", folder=tmp_path / "locks"):
+        with gpu_lock(
+            [A], timeout_s=0, on_wait=refuse_to_wait, workload="mlp", folder=tmp_path / "locks"
+        ):
             told = json.loads((tmp_path / "locks" / "GPU-a.lock").read_text())
             assert (told["pid"], told["workload"]) == (os.getpid(), "mlp")
             assert re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC", told["since"])
@@ -79,7 +81,10 @@ def test_a_free_gpu_is_had_at_once_and_again(tmp_path: Path) -> None:
 def test_a_second_gate_learns_who_holds_the_gpu_and_gives_up_in_time(tmp_path: Path) -> None:
     told: list[str] = []
     with held_elsewhere(tmp_path, ["GPU-a"]) as holder:
-        with pytest.raises(GpuTaken) as caught, gpu_lock([A], timeout_s=0.5, on_wait=told.append, folder=tmp_path):
+        with (
+            pytest.raises(GpuTaken) as caught,
+            gpu_lock([A], timeout_s=0.5, on_wait=told.append, folder=tmp_path),
+        ):
             pytest.fail("both gates hold the GPU")
         since = json.loads((tmp_path / "GPU-a.lock").read_text())
         who = f"process {holder.pid} of {since['user']} for resnet18[pinned] since {since['since']}"
@@ -182,7 +187,11 @@ def test_a_file_of_another_user_is_locked_all_the_same(tmp_path: Path, mode: int
         "    print('held')\n"
     )
     done = subprocess.run(
-        [sys.executable, "-c", program, str(folder)], capture_output=True, text=True, check=False, timeout=60
+        [sys.executable, "-c", program, str(folder)],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
     )
     assert (done.stdout, done.stderr) == ("held\n", "")
 
@@ -222,12 +231,17 @@ def test_a_holder_that_wrote_nothing_readable_is_another_gate(tmp_path: Path) ->
     told: list[str] = []
     with held_elsewhere(tmp_path, ["GPU-a"]):
         (tmp_path / "GPU-a.lock").write_text('{"pid": "x"')
-        with pytest.raises(GpuTaken), gpu_lock([A], timeout_s=0.3, on_wait=told.append, folder=tmp_path):
+        with (
+            pytest.raises(GpuTaken),
+            gpu_lock([A], timeout_s=0.3, on_wait=told.append, folder=tmp_path),
+        ):
             pytest.fail("both gates hold the GPU")
     assert told == ["GPU GPU-a is held by another gate; waiting up to 0.3 s for it"]
 
 
-def test_all_jobs_of_a_machine_look_into_one_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_all_jobs_of_a_machine_look_into_one_folder(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.delenv("PERFGATE_LOCKS")
     here = machine_folder()
     monkeypatch.setenv("TMPDIR", str(tmp_path))
@@ -235,7 +249,9 @@ def test_all_jobs_of_a_machine_look_into_one_folder(monkeypatch: pytest.MonkeyPa
     assert here.name == "perfgate-locks"
 
 
-def test_gates_that_share_no_tmp_are_given_a_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_gates_that_share_no_tmp_are_given_a_folder(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setenv("PERFGATE_LOCKS", str(tmp_path / "mounted"))
     assert machine_folder() == tmp_path / "mounted" / "perfgate-locks"
     monkeypatch.setenv("PERFGATE_LOCKS", "mounted")

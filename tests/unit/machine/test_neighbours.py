@@ -26,7 +26,9 @@ GATE, OURS, STRANGER = 1, 40, 51
 class Table:
     """Processes as a test sets them."""
 
-    owners: Mapping[int, Owner] = field(default_factory=lambda: {OURS: Owner.OURS, STRANGER: Owner.FOREIGN})
+    owners: Mapping[int, Owner] = field(
+        default_factory=lambda: {OURS: Owner.OURS, STRANGER: Owner.FOREIGN}
+    )
     names: Mapping[int, str] = field(default_factory=lambda: {OURS: "python", STRANGER: "ollama"})
     ours_on_gpu: int = 1
 
@@ -66,7 +68,9 @@ def test_the_gate_itself_is_no_neighbour_but_is_remarked() -> None:
 
 
 def test_an_mps_server_is_no_neighbour_but_is_remarked() -> None:
-    table = Table(owners={OURS: Owner.OURS, 60: Owner.FOREIGN}, names={60: "nvidia-cuda-mps-server"})
+    table = Table(
+        owners={OURS: Owner.OURS, 60: Owner.FOREIGN}, names={60: "nvidia-cuda-mps-server"}
+    )
     found = watch([60], [60, OURS], table=table)
     assert (found.neighbours(), found.servants) == ((), {"nvidia-cuda-mps-server"})
 
@@ -98,7 +102,9 @@ def test_outside_a_container_an_id_that_exists_nowhere_is_a_neighbour_when_it_st
 def test_a_sample_says_whether_one_of_ours_may_be_on_the_gpu() -> None:
     found = NeighbourWatch(Table(), own_pid=GATE)
     found.see_before([STRANGER])
-    assert [found.see(pids) for pids in ([STRANGER], [STRANGER, 900], [STRANGER, OURS], [STRANGER, 900])] == [
+    assert [
+        found.see(pids) for pids in ([STRANGER], [STRANGER, 900], [STRANGER, OURS], [STRANGER, 900])
+    ] == [
         False,
         True,
         True,
@@ -121,7 +127,9 @@ def strangers() -> Iterator[list[subprocess.Popen[str]]]:
         process.stdout.close()
 
 
-def start(strangers: list[subprocess.Popen[str]], program: str, cookie: str | None) -> subprocess.Popen[str]:
+def start(
+    strangers: list[subprocess.Popen[str]], program: str, cookie: str | None
+) -> subprocess.Popen[str]:
     env = {name: value for name, value in os.environ.items() if name != RUN_COOKIE}
     process = subprocess.Popen(
         [sys.executable, "-c", program],
@@ -180,7 +188,11 @@ def test_ids_without_a_process_are_unknown() -> None:
 
 
 def test_a_process_opens_a_gpu_when_one_of_its_files_is_a_gpu(tmp_path: Path) -> None:
-    for pid, targets in {"7": ["/dev/null", "/dev/nvidia0"], "8": ["/dev/null"], "9": ["/dev/dxg"]}.items():
+    for pid, targets in {
+        "7": ["/dev/null", "/dev/nvidia0"],
+        "8": ["/dev/null"],
+        "9": ["/dev/dxg"],
+    }.items():
         (tmp_path / pid / "fd").mkdir(parents=True)
         for number, target in enumerate(targets):
             (tmp_path / pid / "fd" / str(number)).symlink_to(target)

@@ -21,9 +21,13 @@ RUN_ID = uuid.uuid4().hex
 @contextmanager
 def sleeping(env: Mapping[str, str]) -> Iterator[int]:
     """A process with these variables beside this one's."""
-    kept = {name: value for name, value in os.environ.items() if name not in processes.RANK_VARIABLES}
+    kept = {
+        name: value for name, value in os.environ.items() if name not in processes.RANK_VARIABLES
+    }
     waiting = [sys.executable, "-c", "import sys; print(flush=True); sys.stdin.read()"]
-    with subprocess.Popen(waiting, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env={**kept, **env}) as started:
+    with subprocess.Popen(
+        waiting, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env={**kept, **env}
+    ) as started:
         assert started.stdin is not None
         assert started.stdout is not None
         started.stdout.readline()  # it has become another program by now
@@ -47,7 +51,9 @@ def looked(watch: RankWatch) -> RankWatch:
         ({}, None),
     ],
 )
-def test_a_process_of_the_run_has_the_rank_that_its_launcher_gave_it(env: Mapping[str, str], rank: int | None) -> None:
+def test_a_process_of_the_run_has_the_rank_that_its_launcher_gave_it(
+    env: Mapping[str, str], rank: int | None
+) -> None:
     with sleeping({RUN_COOKIE: RUN_ID, **env}) as pid:
         assert looked(RankWatch(RUN_ID)).ranks.get(pid) == rank
 

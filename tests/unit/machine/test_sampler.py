@@ -65,7 +65,9 @@ EMPTY = state(pids=(), clock=345, utilisation=0, events=IDLE)
 def sample(*during: FakeGpu, before: FakeGpu = EMPTY) -> GpuCondition:
     """Sample through the given states, and through one idle moment after the run."""
     library = Script(before, *during, EMPTY)
-    with Sampler([H200], run_id="r", interval_s=0.001, library=library, processes=Table()) as sampler:
+    with Sampler(
+        [H200], run_id="r", interval_s=0.001, library=library, processes=Table()
+    ) as sampler:
         assert library.over.wait(10)
     assert library.started == 0
     (found,) = sampler.conditions().gpus
@@ -74,7 +76,9 @@ def sample(*during: FakeGpu, before: FakeGpu = EMPTY) -> GpuCondition:
 
 def test_an_undisturbed_run_has_a_clock_and_nothing_else_to_say() -> None:
     found = sample(state(temperature=40), state(temperature=52), state(temperature=51))
-    assert found == GpuCondition(uuid=UUID, ordinal=0, samples=3, sm_clock_mhz=1980, temperature_c=52, power_w=350.0)
+    assert found == GpuCondition(
+        uuid=UUID, ordinal=0, samples=3, sm_clock_mhz=1980, temperature_c=52, power_w=350.0
+    )
     assert Conditions(gpus=(found,)).complaints == ()
 
 
@@ -85,12 +89,23 @@ def test_only_samples_with_a_process_of_ours_count() -> None:
 
 def test_the_clock_is_that_of_loaded_samples_where_there_are_any() -> None:
     context_only = state(clock=1980, utilisation=0)
-    found = sample(context_only, context_only, context_only, state(clock=1755), state(clock=1740), state(clock=1725))
+    found = sample(
+        context_only,
+        context_only,
+        context_only,
+        state(clock=1755),
+        state(clock=1740),
+        state(clock=1725),
+    )
     assert (found.samples, found.sm_clock_mhz) == (6, 1740)
 
 
 def test_a_burst_that_utilisation_missed_still_has_a_clock() -> None:
-    found = sample(state(clock=345, utilisation=0, events=IDLE), state(clock=1965, utilisation=0), state(utilisation=0))
+    found = sample(
+        state(clock=345, utilisation=0, events=IDLE),
+        state(clock=1965, utilisation=0),
+        state(utilisation=0),
+    )
     assert found.sm_clock_mhz == 1972.5
 
 
@@ -111,7 +126,9 @@ def test_a_clock_that_never_left_idle_is_no_clock_of_the_work() -> None:
 def test_throttling_invalidates(bit: int, name: str) -> None:
     found = sample(state(), state(events=bit | POWER_CAP), state())
     assert found.throttled == (f"{name} in 1 of 3 samples",)
-    assert Conditions(gpus=(found,)).complaints == (f"GPU 0 ({UUID}) was throttled ({name} in 1 of 3 samples)",)
+    assert Conditions(gpus=(found,)).complaints == (
+        f"GPU 0 ({UUID}) was throttled ({name} in 1 of 3 samples)",
+    )
 
 
 @pytest.mark.parametrize(
@@ -129,7 +146,9 @@ def test_limits_that_somebody_set_are_remarks(bit: int, name: str) -> None:
 
 
 def test_a_reason_of_the_future_is_told() -> None:
-    assert sample(state(events=0x8000)).remarks == ("a clock event reason unknown to perfgate: 0x8000",)
+    assert sample(state(events=0x8000)).remarks == (
+        "a clock event reason unknown to perfgate: 0x8000",
+    )
 
 
 def test_a_slowdown_of_an_idle_gpu_is_none() -> None:
@@ -162,10 +181,14 @@ def test_in_a_container_that_lists_nothing_every_sample_counts_and_says_so() -> 
 
 
 def test_what_is_not_supported_is_absent_and_remarked() -> None:
-    bare = state(clock=Fails(), events=Fails(), temperature=Fails(), power_mw=Fails(), utilisation=Fails())
+    bare = state(
+        clock=Fails(), events=Fails(), temperature=Fails(), power_mw=Fails(), utilisation=Fails()
+    )
     bare.pids = Fails(pynvml.NVML_ERROR_NO_PERMISSION)
     library = FakeNvml([bare])
-    with Sampler([H200], run_id="r", interval_s=0.001, library=library, processes=Table()) as sampler:
+    with Sampler(
+        [H200], run_id="r", interval_s=0.001, library=library, processes=Table()
+    ) as sampler:
         time.sleep(0.3)
     (found,) = sampler.conditions().gpus
     assert found.samples > 1
@@ -191,7 +214,9 @@ def test_what_is_not_supported_is_absent_and_remarked() -> None:
 def test_a_sensor_that_fails_now_and_then_says_how_often() -> None:
     lost = state(events=Fails(pynvml.NVML_ERROR_GPU_IS_LOST))
     library = Script(EMPTY, state(), lost, state())
-    with Sampler([H200], run_id="r", interval_s=0.001, library=library, processes=Table()) as sampler:
+    with Sampler(
+        [H200], run_id="r", interval_s=0.001, library=library, processes=Table()
+    ) as sampler:
         assert library.over.wait(10)
     (found,) = sampler.conditions().gpus
     (remark,) = found.remarks
@@ -206,31 +231,46 @@ def test_an_older_driver_is_asked_by_the_older_name() -> None:
         [state(events=HW_THERMAL)],
         refuses={"nvmlDeviceGetCurrentClocksEventReasons": pynvml.NVML_ERROR_FUNCTION_NOT_FOUND},
     )
-    with Sampler([H200], run_id="r", interval_s=0.001, library=library, processes=Table()) as sampler:
+    with Sampler(
+        [H200], run_id="r", interval_s=0.001, library=library, processes=Table()
+    ) as sampler:
         time.sleep(0.3)
     (found,) = sampler.conditions().gpus
     assert [told.partition(" in ")[0] for told in found.throttled] == ["HW thermal slowdown"]
 
 
 def test_a_mig_slice_takes_clocks_from_its_gpu_and_processes_from_itself() -> None:
-    part = FakeGpu(uuid="MIG-5", clock=Fails(), events=Fails(), temperature=Fails(), power_mw=Fails())
+    part = FakeGpu(
+        uuid="MIG-5", clock=Fails(), events=Fails(), temperature=Fails(), power_mw=Fails()
+    )
     part.utilisation, part.pids = Fails(), (OURS,)
-    whole = FakeGpu(slices=[part], clock=1755, pids=(OURS, STRANGER), utilisation=Fails(), events=POWER_CAP)
+    whole = FakeGpu(
+        slices=[part], clock=1755, pids=(OURS, STRANGER), utilisation=Fails(), events=POWER_CAP
+    )
     mig = Gpu(name="NVIDIA H200 MIG 1g.18gb", uuid="MIG-5", mig=True)
     table = Table()
     part.pids = ()
-    with Sampler([mig], run_id="r", interval_s=0.001, library=FakeNvml([whole]), processes=table) as sampler:
+    with Sampler(
+        [mig], run_id="r", interval_s=0.001, library=FakeNvml([whole]), processes=table
+    ) as sampler:
         part.pids = (OURS,)
         time.sleep(0.3)
     (found,) = sampler.conditions().gpus
-    assert (found.uuid, found.sm_clock_mhz, found.temperature_c, found.neighbours) == ("MIG-5", 1755, 45, ())
+    assert (found.uuid, found.sm_clock_mhz, found.temperature_c, found.neighbours) == (
+        "MIG-5",
+        1755,
+        45,
+        (),
+    )
     assert [told for told in found.remarks if "utilisation" in told] == [
         "utilisation could not be read (Not Supported)"
     ]
 
 
 def test_without_gpus_there_are_no_conditions() -> None:
-    with Sampler([], run_id="r", library=FakeNvml(init_error=pynvml.NVML_ERROR_LIBRARY_NOT_FOUND)) as sampler:
+    with Sampler(
+        [], run_id="r", library=FakeNvml(init_error=pynvml.NVML_ERROR_LIBRARY_NOT_FOUND)
+    ) as sampler:
         pass
     assert sampler.conditions() == Conditions()
 
@@ -247,7 +287,9 @@ def test_a_driver_that_goes_away_does_not_kill_the_run(library: FakeNvml, reason
     with Sampler([H200], run_id="r", library=library, processes=Table()) as sampler:
         pass
     remark = f"could not be sampled ({reason}): throttling and neighbours would go unseen"
-    assert sampler.conditions().gpus == (GpuCondition(uuid=UUID, ordinal=0, samples=0, remarks=(remark,)),)
+    assert sampler.conditions().gpus == (
+        GpuCondition(uuid=UUID, ordinal=0, samples=0, remarks=(remark,)),
+    )
     assert library.started == 0
 
 
@@ -257,7 +299,9 @@ def test_a_mistake_in_the_thread_stays_a_mistake() -> None:
             raise RuntimeError("a bug")
 
     library = FakeNvml([state(pids=())])
-    with Sampler([H200], run_id="r", interval_s=0.001, library=library, processes=Broken()) as sampler:
+    with Sampler(
+        [H200], run_id="r", interval_s=0.001, library=library, processes=Broken()
+    ) as sampler:
         library.gpus[0].pids = (OURS,)
         time.sleep(0.3)
     with pytest.raises(RuntimeError, match=r"^a bug$"):
@@ -272,10 +316,14 @@ def test_the_thread_ends_with_the_block_whatever_ends_it() -> None:
         Sampler([H200], run_id="r", interval_s=0.001, library=library, processes=Table()),
     ):
         raise KeyboardInterrupt
-    assert not [thread for thread in threading.enumerate() if thread.name.startswith("perfgate-sampler")]
+    assert not [
+        thread for thread in threading.enumerate() if thread.name.startswith("perfgate-sampler")
+    ]
 
 
-def patience(*happenings: Callable[[], None]) -> tuple[Callable[[], float], Callable[[float], None]]:
+def patience(
+    *happenings: Callable[[], None],
+) -> tuple[Callable[[], float], Callable[[float], None]]:
     """A clock that only sleeping moves; each sleep lets the next thing happen."""
     now, left = [0.0], list(happenings)
 
@@ -290,15 +338,23 @@ def patience(*happenings: Callable[[], None]) -> tuple[Callable[[], float], Call
 def test_an_idle_gpu_is_not_waited_for() -> None:
     clock, sleep = patience()
     library = FakeNvml([state(pids=(), utilisation=5)])
-    assert wait_until_idle([H200], 2.0, library=library, processes=Table(), clock=clock, sleep=sleep) is None
+    assert (
+        wait_until_idle([H200], 2.0, library=library, processes=Table(), clock=clock, sleep=sleep)
+        is None
+    )
     assert (clock(), library.started) == (0.0, 0)
 
 
 def test_the_last_runs_load_may_fade() -> None:
     gpu = state(pids=(OURS,), utilisation=97)
-    clock, sleep = patience(lambda: setattr(gpu, "pids", ()), lambda: setattr(gpu, "utilisation", 0))
+    clock, sleep = patience(
+        lambda: setattr(gpu, "pids", ()), lambda: setattr(gpu, "utilisation", 0)
+    )
     library = FakeNvml([gpu])
-    assert wait_until_idle([H200], 2.0, library=library, processes=Table(), clock=clock, sleep=sleep) is None
+    assert (
+        wait_until_idle([H200], 2.0, library=library, processes=Table(), clock=clock, sleep=sleep)
+        is None
+    )
     assert clock() == pytest.approx(0.2)
 
 
@@ -312,12 +368,17 @@ def test_the_last_runs_load_may_fade() -> None:
 )
 def test_a_gpu_that_stays_busy_is_complained_about(gpu: FakeGpu, complaint: str) -> None:
     clock, sleep = patience()
-    told = wait_until_idle([H200], 1.0, library=FakeNvml([gpu]), processes=Table(), clock=clock, sleep=sleep)
+    told = wait_until_idle(
+        [H200], 1.0, library=FakeNvml([gpu]), processes=Table(), clock=clock, sleep=sleep
+    )
     assert told == complaint
     assert clock() == pytest.approx(1.0)
 
 
 def test_without_a_driver_a_gpu_that_was_there_is_gone() -> None:
     library = FakeNvml(init_error=pynvml.NVML_ERROR_LIBRARY_NOT_FOUND)
-    assert wait_until_idle([H200], 1.0, library=library) == f"GPU {UUID} is gone: NVML Shared Library Not Found"
+    assert (
+        wait_until_idle([H200], 1.0, library=library)
+        == f"GPU {UUID} is gone: NVML Shared Library Not Found"
+    )
     assert wait_until_idle([], 1.0, library=library) is None

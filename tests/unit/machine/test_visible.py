@@ -20,7 +20,11 @@ S2 = "MIG-22222222-0000-0000-0000-000000000000"
 EQUAL = (FakeGpu(uuid=A), FakeGpu(uuid=B), FakeGpu(uuid=C))
 MIXED = (FakeGpu(uuid=A, name="NVIDIA T4"), FakeGpu(uuid=B, name="NVIDIA H200"))
 SLICED = FakeGpu(
-    uuid=C, slices=(FakeGpu(uuid=S1, name="NVIDIA H200 MIG 1g.18gb"), FakeGpu(uuid=S2, name="NVIDIA H200 MIG 2g.35gb"))
+    uuid=C,
+    slices=(
+        FakeGpu(uuid=S1, name="NVIDIA H200 MIG 1g.18gb"),
+        FakeGpu(uuid=S2, name="NVIDIA H200 MIG 2g.35gb"),
+    ),
 )
 
 
@@ -57,10 +61,13 @@ def test_cuda_visible_devices_chooses_as_cuda_does(chosen: str | None, expected:
 
 
 @pytest.mark.parametrize(
-    ("chosen", "expected"), [(None, [S1]), ("0", [S1]), (S2, [S2]), (f"{S2},{S1}", [S2]), (C, [S1]), ("MIG-3", [])]
+    ("chosen", "expected"),
+    [(None, [S1]), ("0", [S1]), (S2, [S2]), (f"{S2},{S1}", [S2]), (C, [S1]), ("MIG-3", [])],
 )
 def test_of_mig_slices_cuda_offers_one_at_most(chosen: str | None, expected: list[str]) -> None:
-    assert visible((SLICED,), {} if chosen is None else {"CUDA_VISIBLE_DEVICES": chosen}) == expected
+    assert (
+        visible((SLICED,), {} if chosen is None else {"CUDA_VISIBLE_DEVICES": chosen}) == expected
+    )
 
 
 def test_mig_mode_without_a_slice_offers_nothing() -> None:

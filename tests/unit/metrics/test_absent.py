@@ -16,7 +16,12 @@ from perfgate.model.timeline import CopyKind, Flags, MemoryKind, Timeline
 
 
 def test_every_metric_is_either_measured_or_absent_with_a_reason() -> None:
-    for picture in (GRAPH_MODE, NODE_MODE, "range |--step--| |--step--|", "range |--step--|\nkernel |--k--|"):
+    for picture in (
+        GRAPH_MODE,
+        NODE_MODE,
+        "range |--step--| |--step--|",
+        "range |--step--|\nkernel |--k--|",
+    ):
         for step in ("step", None):
             sample = only(draw(picture), step)
             assert set(sample.values) | set(sample.absent) == set(METRICS)
@@ -42,12 +47,23 @@ def test_fewer_than_three_steps_have_no_period_and_no_gap(count: int) -> None:
 
 def test_without_gpu_operations_the_step_is_cpu_time_and_everything_else_absent() -> None:
     sample = only(
-        draw("range |--step--| |--step--|   |--step--|", missing={"kernels": "nsys collected no CUDA events"})
+        draw(
+            "range |--step--| |--step--|   |--step--|",
+            missing={"kernels": "nsys collected no CUDA events"},
+        )
     )
     assert sample.values == dict.fromkeys(PERIODS, 13.0)
-    gpu = [m for m in METRICS if m not in (*PERIODS, Metric.LAUNCHES, Metric.GRAPH_LAUNCHES, Metric.SYNCS)]
-    assert {metric: sample.absent[metric] for metric in gpu} == dict.fromkeys(gpu, "nsys collected no CUDA events")
-    assert sample.remarks == ("no GPU operation was launched in the steps: step_ms is CPU time only",)
+    gpu = [
+        m
+        for m in METRICS
+        if m not in (*PERIODS, Metric.LAUNCHES, Metric.GRAPH_LAUNCHES, Metric.SYNCS)
+    ]
+    assert {metric: sample.absent[metric] for metric in gpu} == dict.fromkeys(
+        gpu, "nsys collected no CUDA events"
+    )
+    assert sample.remarks == (
+        "no GPU operation was launched in the steps: step_ms is CPU time only",
+    )
     assert sample.devices == ()
 
 
@@ -65,7 +81,10 @@ def test_a_process_without_gpu_operations_has_a_window_and_says_why_it_has_no_mo
 
 def test_without_nccl_kernels_its_metrics_are_absent() -> None:
     sample = only(draw(NODE_MODE))
-    assert sample.absent == {Metric.NCCL_MS: "no NCCL kernels", Metric.NCCL_EXPOSED_MS: "no NCCL kernels"}
+    assert sample.absent == {
+        Metric.NCCL_MS: "no NCCL kernels",
+        Metric.NCCL_EXPOSED_MS: "no NCCL kernels",
+    }
 
 
 def test_kernels_that_were_launched_but_not_recorded_are_absent_not_zero() -> None:
@@ -105,7 +124,9 @@ def test_of_graphs_of_which_the_capture_holds_nothing_the_gpus_clocks_are_absent
             Call(start=100_000 * k + 9, end=100_000 * k + 99, name="cudaGraphLaunch", correlation=k)
             for k in range(1, 31)
         ],
-        memsets=[Op(start=100_000 * k + 200, end=100_000 * k + 300, correlation=0) for k in range(1, 31)],
+        memsets=[
+            Op(start=100_000 * k + 200, end=100_000 * k + 300, correlation=0) for k in range(1, 31)
+        ],
         graphs=[Op(start=10, end=20, correlation=777)],
     )
     sample = only(timeline)
@@ -126,7 +147,10 @@ def test_where_the_host_end_is_unknown_pageable_copies_are_absent() -> None:
         """)
     )
     assert Metric.PAGEABLE_COPIES not in sample.values
-    assert sample.absent[Metric.PAGEABLE_COPIES] == "of 3 copies the capture does not say which memory they used"
+    assert (
+        sample.absent[Metric.PAGEABLE_COPIES]
+        == "of 3 copies the capture does not say which memory they used"
+    )
     assert sample.values[Metric.H2D_COPIES] == 1.0
 
 
@@ -145,7 +169,10 @@ def test_single_calls_that_copy_nothing_make_no_metric_absent() -> None:
         timeline,
         calls=dataclasses.replace(
             timeline.calls,
-            **{field.name: getattr(timeline.calls, field.name)[39:] for field in dataclasses.fields(timeline.calls)},
+            **{
+                field.name: getattr(timeline.calls, field.name)[39:]
+                for field in dataclasses.fields(timeline.calls)
+            },
         ),
     )
     assert Metric.H2D_MS in only(few).values
@@ -165,12 +192,18 @@ def test_without_any_call_the_counts_of_calls_are_absent() -> None:
         """
     sample = only(draw(picture))
     assert {
-        metric: sample.absent[metric] for metric in (Metric.LAUNCHES, Metric.GRAPH_LAUNCHES, Metric.SYNCS)
-    } == dict.fromkeys((Metric.LAUNCHES, Metric.GRAPH_LAUNCHES, Metric.SYNCS), "the capture holds no CUDA API calls")
-    assert only(draw(picture, missing={"calls": "no CUPTI_ACTIVITY_KIND_RUNTIME"})).absent[Metric.SYNCS] == (
-        "no CUPTI_ACTIVITY_KIND_RUNTIME"
+        metric: sample.absent[metric]
+        for metric in (Metric.LAUNCHES, Metric.GRAPH_LAUNCHES, Metric.SYNCS)
+    } == dict.fromkeys(
+        (Metric.LAUNCHES, Metric.GRAPH_LAUNCHES, Metric.SYNCS),
+        "the capture holds no CUDA API calls",
     )
-    assert sample.remarks == ("GPU operations have no API call in the capture and count where they ran (3)",)
+    assert only(draw(picture, missing={"calls": "no CUPTI_ACTIVITY_KIND_RUNTIME"})).absent[
+        Metric.SYNCS
+    ] == ("no CUPTI_ACTIVITY_KIND_RUNTIME")
+    assert sample.remarks == (
+        "GPU operations have no API call in the capture and count where they ran (3)",
+    )
 
 
 def some_calls_lost(lost: range, *, of: int = 20, has_ids: bool = True) -> ProcessSample:
@@ -197,7 +230,9 @@ def some_calls_lost(lost: range, *, of: int = 20, has_ids: bool = True) -> Proce
 LACKS_CALLS = "in {} of the last 15 steps GPU operations ran that have no API call in the capture: it lacks calls"
 
 
-@pytest.mark.parametrize(("lost", "lacking"), [(range(4, 15), 10), (range(10), 5), (range(16, 20), 4)])
+@pytest.mark.parametrize(
+    ("lost", "lacking"), [(range(4, 15), 10), (range(10), 5), (range(16, 20), 4)]
+)
 def test_where_calls_are_lost_nothing_that_they_tell_is_counted(lost: range, lacking: int) -> None:
     sample = some_calls_lost(lost)
     for metric in (Metric.LAUNCHES, Metric.GRAPH_LAUNCHES, Metric.SYNCS):
@@ -206,7 +241,9 @@ def test_where_calls_are_lost_nothing_that_they_tell_is_counted(lost: range, lac
 
 
 @pytest.mark.parametrize("lost", [range(0), range(5), range(17, 20)])
-def test_what_was_launched_before_the_capture_and_single_lost_calls_leave_the_median(lost: range) -> None:
+def test_what_was_launched_before_the_capture_and_single_lost_calls_leave_the_median(
+    lost: range,
+) -> None:
     assert some_calls_lost(lost).values[Metric.LAUNCHES] == 2
 
 
@@ -215,7 +252,10 @@ def test_operations_that_never_had_an_id_lack_no_call() -> None:
 
 
 def test_calls_and_kernels_without_names_are_not_counted_as_none() -> None:
-    timeline = draw(SYNCHRONOUS, missing={"names of calls": "calls lack names", "names of kernels": "kernels too"})
+    timeline = draw(
+        SYNCHRONOUS,
+        missing={"names of calls": "calls lack names", "names of kernels": "kernels too"},
+    )
     sample = only(timeline)
     assert sample.absent == {
         Metric.NCCL_MS: "kernels too",
@@ -239,7 +279,12 @@ def test_without_calls_steps_that_ended_before_their_work_ran_have_no_gpu_metric
         "it holds no API call with their correlation id"
     )
     assert dict(sample.values) == {}
-    assert sample.absent[Metric.STEP_MS] == sample.absent[Metric.KERNEL_MS] == sample.absent[Metric.GAP_MS] == why
+    assert (
+        sample.absent[Metric.STEP_MS]
+        == sample.absent[Metric.KERNEL_MS]
+        == sample.absent[Metric.GAP_MS]
+        == why
+    )
     assert sample.absent[Metric.LAUNCHES] == "no calls were recorded"
     assert (sample.periods_ms, sample.kernels, sample.window_ms) == ((), (), 0.0)
     assert only(timeline, step=None).values[Metric.KERNEL_MS] == 36.0
@@ -277,7 +322,8 @@ def late(timeline: Timeline) -> Timeline:
     copies = timeline.copies
     by_ns = 10**8
     return dataclasses.replace(
-        timeline, copies=dataclasses.replace(copies, start=copies.start + by_ns, end=copies.end + by_ns)
+        timeline,
+        copies=dataclasses.replace(copies, start=copies.start + by_ns, end=copies.end + by_ns),
     )
 
 
@@ -285,21 +331,30 @@ def test_of_copies_alone_that_no_call_links_to_a_step_nothing_is_told_and_all_el
     linked = late(draw(AHEAD))
     sample, expected = only(without_ids(linked, "copies")), only(linked)
     why = OUTSIDE.format("4 copies")
-    assert {metric: text for metric, text in sample.absent.items() if "NCCL" not in text} == dict.fromkeys(
-        OF_COPIES, why
-    )
-    assert {Metric.KERNEL_MS, Metric.GAP_MS, Metric.STEP_MS, Metric.LAUNCHES} <= sample.values.keys()
+    assert {
+        metric: text for metric, text in sample.absent.items() if "NCCL" not in text
+    } == dict.fromkeys(OF_COPIES, why)
+    assert {
+        Metric.KERNEL_MS,
+        Metric.GAP_MS,
+        Metric.STEP_MS,
+        Metric.LAUNCHES,
+    } <= sample.values.keys()
     assert sample.values[Metric.KERNEL_MS] == expected.values[Metric.KERNEL_MS]
     assert sample.copies == ()
     assert [row.name for row in sample.kernels if row.kind == "memory"] == ["CUDA memset"]
 
 
-def test_of_memsets_alone_that_no_call_links_to_a_step_only_what_nothing_hides_of_them_is_absent() -> None:
+def test_of_memsets_alone_that_no_call_links_to_a_step_only_what_nothing_hides_of_them_is_absent() -> (
+    None
+):
     sample = only(without_ids(draw(AHEAD), "memsets"))
     assert {metric: text for metric, text in sample.absent.items() if "NCCL" not in text} == {
         Metric.MEM_EXPOSED_MS: OUTSIDE.format("4 memsets")
     }
-    assert [row.name for row in sample.kernels if row.kind == "memory"] == ["CUDA memcpy Host-to-Device"]
+    assert [row.name for row in sample.kernels if row.kind == "memory"] == [
+        "CUDA memcpy Host-to-Device"
+    ]
     assert len(sample.copies) == 1
 
 
@@ -310,19 +365,30 @@ def test_a_quarter_of_a_table_that_ran_outside_the_steps_makes_nothing_absent() 
 def test_without_a_link_to_its_kernels_no_step_is_known_however_many_copies_have_theirs() -> None:
     timeline = build(
         ranges=[Range(start=at, end=at + 10**6) for at in range(0, 4 * 10**6, 10**6)],
-        calls=[Call(start=100_000 * k, end=100_000 * k + 9, name="cudaMemcpyAsync", correlation=k) for k in range(40)],
+        calls=[
+            Call(start=100_000 * k, end=100_000 * k + 9, name="cudaMemcpyAsync", correlation=k)
+            for k in range(40)
+        ],
         copies=[Op(start=100_000 * k + 20, end=100_000 * k + 30, correlation=k) for k in range(40)],
         kernels=[Op(start=at, end=at + 9 * 10**6) for at in range(10**6, 37 * 10**6, 9 * 10**6)],
     )
     sample = only(timeline)
-    assert sample.absent.keys() == set(METRICS) - {Metric.LAUNCHES, Metric.GRAPH_LAUNCHES, Metric.SYNCS}
+    assert sample.absent.keys() == set(METRICS) - {
+        Metric.LAUNCHES,
+        Metric.GRAPH_LAUNCHES,
+        Metric.SYNCS,
+    }
     assert set(sample.absent.values()) == {OUTSIDE.format("3 GPU operations")}
     assert (sample.kernels, sample.copies) == ((), ())
 
 
 def test_without_a_link_to_anything_that_they_launched_no_step_is_known() -> None:
-    timeline = late(dataclasses.replace(draw(AHEAD), kernels=build().kernels, memsets=build().memsets))
-    assert only(without_ids(timeline, "copies")).absent[Metric.STEP_MS] == OUTSIDE.format("4 GPU operations")
+    timeline = late(
+        dataclasses.replace(draw(AHEAD), kernels=build().kernels, memsets=build().memsets)
+    )
+    assert only(without_ids(timeline, "copies")).absent[Metric.STEP_MS] == OUTSIDE.format(
+        "4 GPU operations"
+    )
 
 
 def test_migrations_of_managed_memory_do_not_hide_that_copies_lack_their_calls() -> None:
@@ -337,16 +403,25 @@ def test_migrations_of_managed_memory_do_not_hide_that_copies_lack_their_calls()
         field.name: np.concatenate([getattr(ops, field.name), getattr(moved, field.name)])
         for field in dataclasses.fields(ops)
     }
-    without = without_ids(dataclasses.replace(timeline, copies=dataclasses.replace(ops, **both)), "copies")
+    without = without_ids(
+        dataclasses.replace(timeline, copies=dataclasses.replace(ops, **both)), "copies"
+    )
     assert only(without).absent[Metric.H2D_MS] == OUTSIDE.format("4 copies")
 
 
 def test_without_calls_work_that_ran_in_its_step_is_measured() -> None:
     linked, lost = draw(SYNCHRONOUS), draw(SYNCHRONOUS)
-    lost = dataclasses.replace(lost, calls=build().calls, missing={"calls": "no calls were recorded"})
+    lost = dataclasses.replace(
+        lost, calls=build().calls, missing={"calls": "no calls were recorded"}
+    )
     shared = (Metric.STEP_MS, Metric.KERNEL_MS, Metric.GAP_MS)
-    assert [only(lost).values[metric] for metric in shared] == [only(linked).values[metric] for metric in shared]
-    assert "GPU operations have no API call in the capture and count where they ran (4)" in only(lost).remarks
+    assert [only(lost).values[metric] for metric in shared] == [
+        only(linked).values[metric] for metric in shared
+    ]
+    assert (
+        "GPU operations have no API call in the capture and count where they ran (4)"
+        in only(lost).remarks
+    )
     assert only(lost).absent[Metric.LAUNCHES] == "no calls were recorded"
 
 
@@ -360,7 +435,9 @@ COPIED = """
 """
 
 
-def untimed(timeline: Timeline, table: str, rows: Flags | None = None, *, at_zero: bool = True) -> Timeline:
+def untimed(
+    timeline: Timeline, table: str, rows: Flags | None = None, *, at_zero: bool = True
+) -> Timeline:
     """The same with all rows of a table, or these, as long as nothing."""
     ops = getattr(timeline, table)
     chosen = np.ones(len(ops.start), np.bool_) if rows is None else rows
@@ -370,7 +447,9 @@ def untimed(timeline: Timeline, table: str, rows: Flags | None = None, *, at_zer
 
 
 def of_nccl(timeline: Timeline) -> Flags:
-    return np.array(["nccl" in timeline.names[key] for key in timeline.kernels.name.tolist()], np.bool_)
+    return np.array(
+        ["nccl" in timeline.names[key] for key in timeline.kernels.name.tolist()], np.bool_
+    )
 
 
 @pytest.mark.parametrize("at_zero", [True, False])
@@ -426,7 +505,10 @@ def test_nccl_is_measured_where_no_other_kernel_was_timed() -> None:
 def test_graphs_of_which_none_was_timed_are_told_as_such() -> None:
     timeline = build(
         ranges=[Range(start=1000 * k, end=1000 * k + 900) for k in range(1, 5)],
-        calls=[Call(start=1000 * k, end=1000 * k + 9, name="cudaGraphLaunch", correlation=k) for k in range(1, 5)],
+        calls=[
+            Call(start=1000 * k, end=1000 * k + 9, name="cudaGraphLaunch", correlation=k)
+            for k in range(1, 5)
+        ],
         graphs=[Op(start=0, end=0, correlation=k) for k in range(1, 5)],
     )
     why = "the capture does not say how long any of the 4 kernels and CUDA graphs in the steps took"
@@ -445,7 +527,10 @@ def test_copies_of_which_none_was_timed_are_absent_not_zero() -> None:
 def test_there_is_no_gap_between_operations_of_which_none_was_timed() -> None:
     timeline = build(
         ranges=[Range(start=1000 * k, end=1000 * k + 900) for k in range(1, 5)],
-        calls=[Call(start=1000 * k, end=1000 * k + 9, name="cudaMemcpyAsync", correlation=k) for k in range(1, 5)],
+        calls=[
+            Call(start=1000 * k, end=1000 * k + 9, name="cudaMemcpyAsync", correlation=k)
+            for k in range(1, 5)
+        ],
         copies=[Op(start=0, end=0, correlation=k) for k in range(1, 5)],
     )
     why = "the capture does not say how long any of the 4 GPU operations in the steps took"

@@ -20,7 +20,9 @@ from perfgate.model.timeline import Timeline
 from perfgate.model.workload import START_RANGE
 
 
-def segments_of(timeline: Timeline, step: str | None = "step", *, is_pattern: bool = False) -> Segments:
+def segments_of(
+    timeline: Timeline, step: str | None = "step", *, is_pattern: bool = False
+) -> Segments:
     names = timeline.ranges.name
     if step is None:
         (steps,) = whole_windows(timeline, names)
@@ -58,7 +60,14 @@ range                  |-C-|
         "step",
         OUTSIDE_RANGES,
     ]
-    assert segments.step[segments.at(np.array([0, 10, 36, 38, 39, 60]) * 10**6)].tolist() == [-1, 0, -1, -1, 1, -1]
+    assert segments.step[segments.at(np.array([0, 10, 36, 38, 39, 60]) * 10**6)].tolist() == [
+        -1,
+        0,
+        -1,
+        -1,
+        1,
+        -1,
+    ]
 
 
 def test_a_range_around_the_steps_is_innermost_between_them() -> None:
@@ -68,7 +77,14 @@ def test_a_range_around_the_steps_is_innermost_between_them() -> None:
         range      |--step--|    |--step--|
         """)
     )
-    assert labels_at(segments, [18, 25, 31, 35, 45, 50]) == ["epoch", "step", "epoch", "step", "epoch", OUTSIDE_RANGES]
+    assert labels_at(segments, [18, 25, 31, 35, 45, 50]) == [
+        "epoch",
+        "step",
+        "epoch",
+        "step",
+        "epoch",
+        OUTSIDE_RANGES,
+    ]
 
 
 def test_of_ranges_that_do_not_nest_the_latest_opened_is_innermost() -> None:
@@ -84,7 +100,9 @@ def test_of_ranges_that_do_not_nest_the_latest_opened_is_innermost() -> None:
 
 
 @pytest.mark.parametrize("name", ["a", "z"])
-def test_of_two_ranges_with_the_same_span_the_step_is_outer_whatever_they_are_called(name: str) -> None:
+def test_of_two_ranges_with_the_same_span_the_step_is_outer_whatever_they_are_called(
+    name: str,
+) -> None:
     steps = [Range(start=n * 10**8, end=n * 10**8 + 10**7) for n in range(3)]
     inner = [Range(start=one.start, end=one.end, name=name) for one in steps]
     assert labels_at(segments_of(build(ranges=[*inner, *steps])), [0, 9, 105]) == [name] * 3
@@ -107,9 +125,14 @@ def test_pytorchs_unique_suffixes_are_cut_off() -> None:
         build(
             ranges=[
                 *(Range(start=100 * n, end=100 * n + 90) for n in range(3)),
-                *(Range(start=100 * n, end=100 * n + 10, name=f"aten::add, op_id = {n}") for n in range(3)),
                 *(
-                    Range(start=100 * n + 20, end=100 * n + 30, name=f"aten::mm, seq = {n}, op_id = 7")
+                    Range(start=100 * n, end=100 * n + 10, name=f"aten::add, op_id = {n}")
+                    for n in range(3)
+                ),
+                *(
+                    Range(
+                        start=100 * n + 20, end=100 * n + 30, name=f"aten::mm, seq = {n}, op_id = 7"
+                    )
                     for n in range(3)
                 ),
                 Range(start=40, end=50, name="aten::mm, seq = 9, op_id = 1, sizes = [[2, 2], []]"),
@@ -180,7 +203,11 @@ def test_names_of_one_step_only_are_grouped_and_names_of_every_step_stay() -> No
         build(
             ranges=[
                 *(Range(start=100 * n, end=100 * n + 90, name=f"Batch {n}") for n in range(3)),
-                *(Range(start=100 * n, end=100 * n + 10, name=f"layer.{k}") for n in range(3) for k in range(2)),
+                *(
+                    Range(start=100 * n, end=100 * n + 10, name=f"layer.{k}")
+                    for n in range(3)
+                    for k in range(2)
+                ),
                 Range(start=30, end=40, name="only once 7"),
             ]
         ),
@@ -200,7 +227,10 @@ def test_names_of_one_step_that_hold_ids_or_amounts_are_grouped() -> None:
         build(
             ranges=[
                 *(Range(start=100 * n, end=100 * n + 90) for n in range(3)),
-                *(Range(start=100 * (n % 3) + n, end=100 * (n % 3) + 80 - n, name=name) for n, name in enumerate(told)),
+                *(
+                    Range(start=100 * (n % 3) + n, end=100 * (n % 3) + 80 - n, name=name)
+                    for n, name in enumerate(told)
+                ),
             ]
         )
     )
@@ -212,7 +242,11 @@ def test_steps_whose_numbers_begin_again_each_epoch_are_one_name() -> None:
         build(
             ranges=[
                 *(Range(start=100 * n, end=100 * n + 90, name=f"Batch {n % 3}") for n in range(6)),
-                *(Range(start=100 * n, end=100 * n + 10, name=f"layer.{k}") for n in range(6) for k in range(2)),
+                *(
+                    Range(start=100 * n, end=100 * n + 10, name=f"layer.{k}")
+                    for n in range(6)
+                    for k in range(2)
+                ),
             ]
         ),
         r"Batch \d+",
@@ -228,7 +262,10 @@ def test_perfgates_own_ranges_hide_no_start_end_ranges() -> None:
             ranges=[
                 Range(start=0, end=1, name=START_RANGE),
                 *(Range(start=100 * n, end=100 * n + 90) for n in range(1, 4)),
-                *(Range(start=100 * n + 10, end=100 * n + 50, name="load", push_pop=False) for n in range(1, 4)),
+                *(
+                    Range(start=100 * n + 10, end=100 * n + 50, name="load", push_pop=False)
+                    for n in range(1, 4)
+                ),
             ]
         )
     )
@@ -241,7 +278,9 @@ def test_a_range_within_another_of_its_name_is_open_no_longer_than_that() -> Non
         for n in range(1, 4)
         for at, until in ((10, 50), (20, 40), (25, 30), (45, 50), (60, 70))
     ]
-    other_thread = [Range(start=100 * n + 12, end=100 * n + 48, name="data", thread=2) for n in range(1, 4)]
+    other_thread = [
+        Range(start=100 * n + 12, end=100 * n + 48, name="data", thread=2) for n in range(1, 4)
+    ]
     steps = [Range(start=100 * n, end=100 * n + 90) for n in range(1, 4)]
     segments = segments_of(build(ranges=[*steps, *other_thread, *nested]))
     data = segments.labels.index("data")
@@ -255,7 +294,9 @@ def test_ranges_of_a_name_between_steps_are_told_once_as_well() -> None:
         for n in (1, 2)
         for at, until in ((60, 90), (70, 80))
     ]
-    segments = segments_of(build(ranges=[*(Range(start=100 * n, end=100 * n + 50) for n in range(1, 4)), *between]))
+    segments = segments_of(
+        build(ranges=[*(Range(start=100 * n, end=100 * n + 50) for n in range(1, 4)), *between])
+    )
     assert segments.cpu_ns_between[segments.labels.index("eval")] == 2 * 30
 
 
@@ -267,7 +308,10 @@ def test_a_window_groups_names_only_where_there_are_many() -> None:
 
 
 def test_thousands_of_distinct_names_become_few() -> None:
-    inner = [Range(start=30 * n + 1, end=30 * n + 20, name=f"aten::op{n % 50}, op_id = {n}") for n in range(18_500)]
+    inner = [
+        Range(start=30 * n + 1, end=30 * n + 20, name=f"aten::op{n % 50}, op_id = {n}")
+        for n in range(18_500)
+    ]
     steps = [Range(start=n, end=n + 5_549) for n in range(0, 555_000, 5_550)]
     assert len(segments_of(build(ranges=[*steps, *inner])).labels) == 52
 
@@ -276,36 +320,55 @@ def test_thousands_of_distinct_names_become_few() -> None:
     st.lists(st.integers(-10, 200), min_size=1, max_size=20),
     st.booleans(),
 )
-def test_segments_are_found_alike_for_sorted_and_unsorted_times(times: list[int], in_order: bool) -> None:
+def test_segments_are_found_alike_for_sorted_and_unsorted_times(
+    times: list[int], in_order: bool
+) -> None:
     segments = segments_of(build(ranges=[Range(start=50 * n, end=50 * n + 30) for n in range(3)]))
     asked = np.array(sorted(times) if in_order else times, np.int64)
     assert segments.at(asked).tolist() == [int((segments.edges <= time).sum()) for time in asked]
 
 
 @given(
-    st.dictionaries(st.integers(-(2**31), 2**40), st.lists(st.integers(0, 9), min_size=1, max_size=3), max_size=10),
+    st.dictionaries(
+        st.integers(-(2**31), 2**40),
+        st.lists(st.integers(0, 9), min_size=1, max_size=3),
+        max_size=10,
+    ),
     st.lists(st.integers(-(2**31), 2**40), max_size=10),
     st.sampled_from([1, 2**30]),
 )
-def test_a_correlation_id_leads_to_its_earliest_call(calls: dict[int, list[int]], asked: list[int], scale: int) -> None:
+def test_a_correlation_id_leads_to_its_earliest_call(
+    calls: dict[int, list[int]], asked: list[int], scale: int
+) -> None:
     # Dense ids go through a table, sparse ones through a search: scale makes them so.
     # Unsigned ids above 2**31 may come as negative ones; 0 and -1 stand for none.
     known = {one // scale: places for one, places in calls.items() if one // scale not in (0, -1)}
     rows = [(one, place) for one, places in known.items() for place in places]
     launches = Launches.from_calls(
-        np.array([one for one, _ in rows] + [-1], np.int64), np.array([place for _, place in rows] + [0], np.int32)
+        np.array([one for one, _ in rows] + [-1], np.int64),
+        np.array([place for _, place in rows] + [0], np.int32),
     )
     wanted = [one // scale for one in asked] + list(known)
-    assert launches.of(np.array(wanted, np.int64)).tolist() == [min(known.get(one, [-1])) for one in wanted]
+    assert launches.of(np.array(wanted, np.int64)).tolist() == [
+        min(known.get(one, [-1])) for one in wanted
+    ]
 
 
 def test_an_id_of_0_that_many_calls_have_stands_for_none() -> None:
     segments = np.array([4, 5, 6, 7], np.int32)
     asked = np.array([0, 1], np.int64)
-    assert Launches.from_calls(np.array([0, 0, 0, 1], np.int64), segments).of(asked).tolist() == [-1, 7]
-    assert Launches.from_calls(np.array([0, 0, 1, 1], np.int64), segments).of(asked).tolist() == [4, 6]
+    assert Launches.from_calls(np.array([0, 0, 0, 1], np.int64), segments).of(asked).tolist() == [
+        -1,
+        7,
+    ]
+    assert Launches.from_calls(np.array([0, 0, 1, 1], np.int64), segments).of(asked).tolist() == [
+        4,
+        6,
+    ]
 
 
 def test_a_launch_begins_with_the_first_of_the_calls_that_have_its_id() -> None:
-    begins = Begins.from_calls(np.array([7, 5, 7, -1], np.int64), np.array([40, 20, 30, 10], np.int64))
+    begins = Begins.from_calls(
+        np.array([7, 5, 7, -1], np.int64), np.array([40, 20, 30, 10], np.int64)
+    )
     assert begins.of(np.array([5, 7, 6, -1], np.int64)).tolist() == [20, 30, FOREVER, FOREVER]

@@ -5,7 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from perfgate.metrics.calls import DRIVER_CALLS, RUNTIME_CALLS, CallClass, base_name, classify, nested_in, of_driver
+from perfgate.metrics.calls import (
+    DRIVER_CALLS,
+    RUNTIME_CALLS,
+    CallClass,
+    base_name,
+    classify,
+    nested_in,
+    of_driver,
+)
 
 
 @pytest.mark.parametrize(
@@ -52,7 +60,11 @@ def test_calls_are_classified_by_their_name_without_version(name: str, expected:
 
 
 def test_suffixes_go_in_any_order() -> None:
-    assert base_name("cudaLaunchKernel_ptsz_v7000") == base_name("cudaLaunchKernel_v7000_ptsz") == "cudaLaunchKernel"
+    assert (
+        base_name("cudaLaunchKernel_ptsz_v7000")
+        == base_name("cudaLaunchKernel_v7000_ptsz")
+        == "cudaLaunchKernel"
+    )
 
 
 def test_driver_and_runtime_share_no_name() -> None:

@@ -29,9 +29,14 @@ def test_a_capture_that_lacks_the_last_kernels_is_no_measurement(lost: int) -> N
     # Where the CPU runs ahead, steps without their kernels are complete with their range: far too early.
     whole = draw(AHEAD)
     kept = slice(None, len(whole.kernels.start) - lost)
-    cut = {field.name: getattr(whole.kernels, field.name)[kept] for field in dataclasses.fields(whole.kernels)}
+    cut = {
+        field.name: getattr(whole.kernels, field.name)[kept]
+        for field in dataclasses.fields(whole.kernels)
+    }
     assert only(whole).complaints == ()
-    assert only(dataclasses.replace(whole, kernels=dataclasses.replace(whole.kernels, **cut))).complaints == (
+    assert only(
+        dataclasses.replace(whole, kernels=dataclasses.replace(whole.kernels, **cut))
+    ).complaints == (
         (
             f"of 5 kernel launches in the steps the capture lacks {plural(lost, 'kernel')}: the profiler was stopped "
             "before the GPU had ended them, or lost them; synchronise before it stops, or let it stop later"
@@ -44,8 +49,13 @@ def recorded_in(steps: Sequence[int], *, of: int = 30) -> ProcessSample:
     return only(
         build(
             ranges=[Range(start=100_000 * k, end=100_000 * k + 90_000) for k in range(of)],
-            calls=[Call(start=100_000 * k + 9, end=100_000 * k + 99, correlation=1 + k) for k in steps],
-            kernels=[Op(start=100_000 * k + 100, end=100_000 * k + 60_000, correlation=1 + k) for k in steps],
+            calls=[
+                Call(start=100_000 * k + 9, end=100_000 * k + 99, correlation=1 + k) for k in steps
+            ],
+            kernels=[
+                Op(start=100_000 * k + 100, end=100_000 * k + 60_000, correlation=1 + k)
+                for k in steps
+            ],
         )
     )
 
@@ -58,7 +68,11 @@ def recorded_in(steps: Sequence[int], *, of: int = 30) -> ProcessSample:
         pytest.param(range(29), "step 30", id="the last one"),
         pytest.param(range(6, 30), "steps 1 to 6", id="the first"),
         pytest.param([*range(10), *range(13, 30)], "steps 11 to 13", id="three between"),
-        pytest.param([k for k in range(20) if k != 7], "steps 21 to 30", id="the last third, and a batch skipped"),
+        pytest.param(
+            [k for k in range(20) if k != 7],
+            "steps 21 to 30",
+            id="the last third, and a batch skipped",
+        ),
     ],
 )
 def test_steps_of_which_nothing_but_their_ranges_was_recorded_are_no_idle_time(
@@ -86,13 +100,18 @@ BURSTS = np.random.default_rng(1)
         pytest.param([*range(10), *range(12, 30)], id="two batches skipped"),
         pytest.param([0], id="one at first"),
         *(
-            pytest.param([k for k in range(30) if BURSTS.random() < share], id=f"{share:.0%} of the steps, {number}")
+            pytest.param(
+                [k for k in range(30) if BURSTS.random() < share],
+                id=f"{share:.0%} of the steps, {number}",
+            )
             for share in (0.2, 0.5, 0.8)
             for number in range(20)
         ),
     ],
 )
-def test_a_loop_that_uses_the_gpu_in_some_of_its_steps_lost_nothing(recorded: Sequence[int]) -> None:
+def test_a_loop_that_uses_the_gpu_in_some_of_its_steps_lost_nothing(
+    recorded: Sequence[int],
+) -> None:
     assert recorded_in(recorded).complaints == ()
 
 
@@ -109,7 +128,9 @@ def test_a_step_that_only_asks_whether_the_gpu_is_done_was_recorded() -> None:
                     for k, t in enumerate(at)
                 ),
             ],
-            kernels=[Op(start=t + 100, end=t + 60_000, correlation=1 + k) for k, t in enumerate(at[:20])],
+            kernels=[
+                Op(start=t + 100, end=t + 60_000, correlation=1 + k) for k, t in enumerate(at[:20])
+            ],
         )
     )
     assert polled.complaints == ()
@@ -117,7 +138,8 @@ def test_a_step_that_only_asks_whether_the_gpu_is_done_was_recorded() -> None:
 
 def test_a_loop_that_only_allocates_pinned_memory_at_first_lost_nothing() -> None:
     allocating = [
-        Call(start=100_000 * k + 9, end=100_000 * k + 99, name="cudaHostAlloc", correlation=1 + k) for k in range(8)
+        Call(start=100_000 * k + 9, end=100_000 * k + 99, name="cudaHostAlloc", correlation=1 + k)
+        for k in range(8)
     ]
     on_the_cpu = [Range(start=100_000 * k, end=100_000 * k + 90_000) for k in range(30)]
     copying = [Op(start=100, end=60_000, correlation=1)]
@@ -128,12 +150,19 @@ def test_a_loop_that_only_allocates_pinned_memory_at_first_lost_nothing() -> Non
 def test_of_several_processes_one_without_any_of_its_kernels_lost_them() -> None:
     def job(*, ran: bool) -> list[tuple[str, ...]]:
         """Two processes that launch a kernel a step each, of which the second's were never recorded."""
-        ids = [(number, 100_000 * k, 1 + 1000 * number + k) for number in range(2) for k in range(20)]
+        ids = [
+            (number, 100_000 * k, 1 + 1000 * number + k) for number in range(2) for k in range(20)
+        ]
         timeline = build(
             ranges=[Range(start=at, end=at + 90_000, pid=100 + number) for number, at, _ in ids],
-            calls=[Call(start=at + 9, end=at + 99, pid=100 + number, correlation=one) for number, at, one in ids],
+            calls=[
+                Call(start=at + 9, end=at + 99, pid=100 + number, correlation=one)
+                for number, at, one in ids
+            ],
             kernels=[
-                Op(start=at + 99, end=at + 60_000, correlation=one) for number, at, one in ids if ran and not number
+                Op(start=at + 99, end=at + 60_000, correlation=one)
+                for number, at, one in ids
+                if ran and not number
             ],
         )
         return [sample.complaints for sample in measure(timeline, step="step")]
@@ -156,7 +185,12 @@ def of_nodes(ran: Callable[[int, int], bool]) -> ProcessSample:
         build(
             ranges=[Range(start=100_000 * k, end=100_000 * k + 90_000) for k in range(30)],
             calls=[
-                Call(start=100_000 * k + 9, end=100_000 * k + 99, name="cudaGraphLaunch", correlation=1 + k)
+                Call(
+                    start=100_000 * k + 9,
+                    end=100_000 * k + 99,
+                    name="cudaGraphLaunch",
+                    correlation=1 + k,
+                )
                 for k in range(30)
             ],
             kernels=[
@@ -192,8 +226,12 @@ GRAPHS_LOST = (
 
 @pytest.mark.parametrize(("lost", "complaints"), [(0, ()), (8, (GRAPHS_LOST,))])
 @pytest.mark.parametrize("traced", ["whole", "by node"])
-def test_graphs_that_the_capture_lacks_are_no_measurement(lost: int, complaints: tuple[str, ...], traced: str) -> None:
-    ran = [Op(start=3_000_000 * k, end=3_000_000 * (k + 1), correlation=k) for k in range(1, 31 - lost)]
+def test_graphs_that_the_capture_lacks_are_no_measurement(
+    lost: int, complaints: tuple[str, ...], traced: str
+) -> None:
+    ran = [
+        Op(start=3_000_000 * k, end=3_000_000 * (k + 1), correlation=k) for k in range(1, 31 - lost)
+    ]
     timeline = build(
         ranges=[Range(start=100_000 * k, end=100_000 * k + 90_000) for k in range(1, 31)],
         calls=[
@@ -210,18 +248,31 @@ def test_what_ran_before_the_steps_excuses_no_kernel_that_is_lost() -> None:
     """Nor does what ran since without a call, but for as many."""
 
     def ahead(*others: Op) -> ProcessSample:
-        kernels = [Op(start=3_000_000 * k, end=3_000_000 * (k + 1), correlation=k) for k in range(2, 26)]
+        kernels = [
+            Op(start=3_000_000 * k, end=3_000_000 * (k + 1), correlation=k) for k in range(2, 26)
+        ]
         return only(
             build(
                 ranges=[Range(start=100_000 * k, end=100_000 * k + 90_000) for k in range(1, 31)],
-                calls=[Call(start=100_000 * k + 9, end=100_000 * k + 99, correlation=k) for k in range(1, 31)],
+                calls=[
+                    Call(start=100_000 * k + 9, end=100_000 * k + 99, correlation=k)
+                    for k in range(1, 31)
+                ],
                 kernels=[*others, *kernels],
             )
         )
 
     before, during = (Op(start=at, end=at + 9, correlation=777) for at in (10, 6_000_000))
-    assert ahead(before).complaints[0].startswith("of 30 kernel launches in the steps the capture lacks 6 kernels: ")
-    assert ahead(during).complaints[0].startswith("of 30 kernel launches in the steps the capture lacks 5 kernels: ")
+    assert (
+        ahead(before)
+        .complaints[0]
+        .startswith("of 30 kernel launches in the steps the capture lacks 6 kernels: ")
+    )
+    assert (
+        ahead(during)
+        .complaints[0]
+        .startswith("of 30 kernel launches in the steps the capture lacks 5 kernels: ")
+    )
 
 
 def test_one_operation_without_a_call_stands_for_one_launch_of_either_kind() -> None:
@@ -232,8 +283,14 @@ def test_one_operation_without_a_call_stands_for_one_launch_of_either_kind() -> 
         build(
             ranges=[Range(start=at, end=at + 90_000) for at in starts.values()],
             calls=[
-                *(Call(start=at + 9, end=at + 99, name="cudaGraphLaunch", correlation=k) for k, at in starts.items()),
-                *(Call(start=at + 109, end=at + 199, correlation=k + 100) for k, at in starts.items()),
+                *(
+                    Call(start=at + 9, end=at + 99, name="cudaGraphLaunch", correlation=k)
+                    for k, at in starts.items()
+                ),
+                *(
+                    Call(start=at + 109, end=at + 199, correlation=k + 100)
+                    for k, at in starts.items()
+                ),
             ],
             kernels=[Op(start=6_000_000, end=6_000_009, correlation=777), *nodes],
         )
@@ -254,7 +311,9 @@ def test_launches_into_a_graph_that_is_being_recorded_have_no_kernel_to_lose() -
 
 def test_kernels_that_no_call_is_known_of_are_not_missed_but_those_that_count_nowhere_are() -> None:
     whole = draw(AHEAD)
-    unlinked = dataclasses.replace(whole.kernels, correlation=np.full_like(whole.kernels.correlation, -1))
+    unlinked = dataclasses.replace(
+        whole.kernels, correlation=np.full_like(whole.kernels.correlation, -1)
+    )
     assert only(dataclasses.replace(whole, kernels=unlinked)).complaints == (
         (
             "of 5 kernels and CUDA graphs since the first step 1 has no API call in the capture and ran outside all "
@@ -263,8 +322,12 @@ def test_kernels_that_no_call_is_known_of_are_not_missed_but_those_that_count_no
     )
 
 
-@pytest.mark.parametrize(("lost", "is_told"), [(0, False), (2, False), (3, True), (200, True), (300, False)])
-def test_kernels_between_the_steps_whose_calls_were_lost_count_nowhere(lost: int, is_told: bool) -> None:
+@pytest.mark.parametrize(
+    ("lost", "is_told"), [(0, False), (2, False), (3, True), (200, True), (300, False)]
+)
+def test_kernels_between_the_steps_whose_calls_were_lost_count_nowhere(
+    lost: int, is_told: bool
+) -> None:
     # Two a step; the second runs when its step's range is over. From a quarter on nothing is known, and nothing told.
     starts = [10_000 * k for k in range(1, 501)]
     sample = only(
@@ -277,13 +340,21 @@ def test_kernels_between_the_steps_whose_calls_were_lost_count_nowhere(lost: int
                 if not (which and k >= len(starts) - lost)
             ],
             kernels=[
-                Op(start=at + 100 + 6_000 * which, end=at + 3_000 + 6_000 * which, correlation=2 * k + which)
+                Op(
+                    start=at + 100 + 6_000 * which,
+                    end=at + 3_000 + 6_000 * which,
+                    correlation=2 * k + which,
+                )
                 for k, at in enumerate(starts)
                 for which in (0, 1)
             ],
         )
     )
-    told = [text for text in sample.complaints if text.startswith("of 1000 kernels and CUDA graphs since the first")]
+    told = [
+        text
+        for text in sample.complaints
+        if text.startswith("of 1000 kernels and CUDA graphs since the first")
+    ]
     assert bool(told) == is_told
     assert (Metric.KERNEL_MS in sample.absent) == (lost == 300)
 
@@ -291,7 +362,9 @@ def test_kernels_between_the_steps_whose_calls_were_lost_count_nowhere(lost: int
 def test_a_capture_that_lacks_copies_is_no_run() -> None:
     assert only(copied(40)).complaints == only(copied(38)).complaints == ()
     (told,) = only(copied(30)).complaints
-    assert told.startswith("of 40 calls that copy in the steps the capture lacks the copies of 10: ")
+    assert told.startswith(
+        "of 40 calls that copy in the steps the capture lacks the copies of 10: "
+    )
 
 
 @pytest.mark.parametrize(
@@ -307,7 +380,9 @@ def test_a_capture_that_lacks_copies_is_no_run() -> None:
 def test_calls_that_copy_nothing_are_none_whose_copies_were_lost(empty: Sequence[int]) -> None:
     assert only(copied(40, empty=empty)).complaints == ()
     (told,) = only(copied(30, empty=empty)).complaints
-    assert told.startswith(f"of {40 + sum(empty)} calls that copy in the steps the capture lacks the copies of ")
+    assert told.startswith(
+        f"of {40 + sum(empty)} calls that copy in the steps the capture lacks the copies of "
+    )
 
 
 def test_a_step_that_records_a_graph_proves_no_copy_lost() -> None:
@@ -316,10 +391,16 @@ def test_a_step_that_records_a_graph_proves_no_copy_lost() -> None:
 
 def test_copies_that_one_of_two_streams_had_not_ended_are_lost() -> None:
     whole = copied(40, empty=[1] * 40)
-    second = [Op(start=t * 100 + 60, end=t * 100 + 70, correlation=2001 + 100 * t) for t in range(30)]
+    second = [
+        Op(start=t * 100 + 60, end=t * 100 + 70, correlation=2001 + 100 * t) for t in range(30)
+    ]
     copies = [Op(start=t * 100 + 10, end=t * 100 + 30, correlation=t + 1) for t in range(40)]
-    (told,) = only(dataclasses.replace(whole, copies=build(copies=[*copies, *second]).copies)).complaints
-    assert told.startswith("of 80 calls that copy in the steps the capture lacks the copies of 10: ")
+    (told,) = only(
+        dataclasses.replace(whole, copies=build(copies=[*copies, *second]).copies)
+    ).complaints
+    assert told.startswith(
+        "of 80 calls that copy in the steps the capture lacks the copies of 10: "
+    )
 
 
 def test_kernels_without_times_are_a_complaint_unless_they_are_all() -> None:
@@ -327,7 +408,10 @@ def test_kernels_without_times_are_a_complaint_unless_they_are_all() -> None:
         return only(
             build(
                 ranges=[Range(start=t * 100, end=t * 100 + 90) for t in range(1, of + 1)],
-                calls=[Call(start=t * 100 + 8, end=t * 100 + 9, correlation=t) for t in range(1, of + 1)],
+                calls=[
+                    Call(start=t * 100 + 8, end=t * 100 + 9, correlation=t)
+                    for t in range(1, of + 1)
+                ],
                 kernels=[
                     Op(start=0, end=0, correlation=t)
                     if t <= number
@@ -337,27 +421,42 @@ def test_kernels_without_times_are_a_complaint_unless_they_are_all() -> None:
             )
         )
 
-    assert untimed(0).complaints == untimed(1, of=200).complaints == untimed(2, of=400).complaints == ()
+    assert (
+        untimed(0).complaints
+        == untimed(1, of=200).complaints
+        == untimed(2, of=400).complaints
+        == ()
+    )
     assert any("have no times" in told for told in untimed(3, of=600).complaints)
-    assert "of 40 GPU operations 2 have no times in the capture, and would count as 0 ms: run it again" in (
-        untimed(2).complaints
+    assert (
+        "of 40 GPU operations 2 have no times in the capture, and would count as 0 ms: run it again"
+        in (untimed(2).complaints)
     )
     assert Metric.KERNEL_MS in untimed(40).absent
     assert not any("have no times" in told for told in untimed(40).complaints)
 
 
-def begun(*, before_call_ns: Callable[[int], int], steps: int = 200, managed: bool = False) -> ProcessSample:
+def begun(
+    *, before_call_ns: Callable[[int], int], steps: int = 200, managed: bool = False
+) -> ProcessSample:
     """Steps of 1 ms with one operation each, which begins so long before its call."""
     starts = {k: 1_000_000 * k for k in range(1, steps + 1)}
     calls = {k: at + 500_000 for k, at in starts.items()}
-    ops = [Op(start=at - before_call_ns(k), end=at + 300_000, correlation=k) for k, at in calls.items()]
-    moved = [dataclasses.replace(op, kind=CopyKind.UVM_H2D, source=MemoryKind.MANAGED) for op in ops]
+    ops = [
+        Op(start=at - before_call_ns(k), end=at + 300_000, correlation=k) for k, at in calls.items()
+    ]
+    moved = [
+        dataclasses.replace(op, kind=CopyKind.UVM_H2D, source=MemoryKind.MANAGED) for op in ops
+    ]
     return only(
         build(
             ranges=[Range(start=at, end=at + 900_000) for at in starts.values()],
             calls=[
                 *(Call(start=at, end=at + 9_000, correlation=k) for k, at in calls.items()),
-                *(Call(start=at + 99, end=at + 8_000, name="cuLaunchKernel", correlation=k) for k, at in calls.items()),
+                *(
+                    Call(start=at + 99, end=at + 8_000, name="cuLaunchKernel", correlation=k)
+                    for k, at in calls.items()
+                ),
             ],
             kernels=[dataclasses.replace(op, start=op.end - 9) for op in ops] if managed else ops,
             copies=moved if managed else [],
@@ -377,7 +476,9 @@ def test_operations_that_begin_before_their_calls_are_no_measurement() -> None:
     assert begun(before_call_ns=lambda _: 60_000, managed=True).complaints == ()
 
 
-def test_few_operations_before_their_calls_are_a_complaint_once_they_take_a_share_of_the_steps() -> None:
+def test_few_operations_before_their_calls_are_a_complaint_once_they_take_a_share_of_the_steps() -> (
+    None
+):
     assert begun(before_call_ns=lambda k: 60_000 if k <= 2 else 0).complaints == ()
     assert begun(before_call_ns=lambda k: 60_000 if k <= 3 else 0).complaints != ()
     assert begun(before_call_ns=lambda k: 1_000_000 if k == 150 else 0).complaints == ()
@@ -396,11 +497,19 @@ def offloading(*, every: int, lasts_ms: float) -> ProcessSample:
             ranges=[Range(start=at, end=at + 3_999_000) for at in starts],
             calls=[
                 *(Call(start=at + 9, end=at + 99, correlation=at) for at in starts),
-                *(Call(start=at + 109, end=at + 199, name="cudaMemcpyAsync", correlation=at + 1) for at in copying),
+                *(
+                    Call(start=at + 109, end=at + 199, name="cudaMemcpyAsync", correlation=at + 1)
+                    for at in copying
+                ),
             ],
             kernels=[Op(start=at + 50_000, end=at + 3_900_000, correlation=at) for at in starts],
             copies=[
-                Op(start=at + 50_000, end=at + int(lasts_ms * 1e6), kind=CopyKind.D2H, correlation=at + 1)
+                Op(
+                    start=at + 50_000,
+                    end=at + int(lasts_ms * 1e6),
+                    kind=CopyKind.D2H,
+                    correlation=at + 1,
+                )
                 for at in copying
             ],
         )
@@ -421,16 +530,22 @@ def test_steps_that_are_complete_in_clumps_have_no_period_to_judge() -> None:
 
 
 @pytest.mark.parametrize(
-    ("alike", "complains"), [pytest.param(2, True, id="pairs"), pytest.param(20, True, id="all"), (1, False)]
+    ("alike", "complains"),
+    [pytest.param(2, True, id="pairs"), pytest.param(20, True, id="all"), (1, False)],
 )
-def test_steps_whose_work_ends_at_the_same_nanosecond_are_complete_in_clumps(alike: int, *, complains: bool) -> None:
+def test_steps_whose_work_ends_at_the_same_nanosecond_are_complete_in_clumps(
+    alike: int, *, complains: bool
+) -> None:
     starts = [1_000_000 * k for k in range(1, 21)]
     ends = [starts[min(k // alike * alike + alike, 20) - 1] + 950_000 for k in range(20)]
     sample = only(
         build(
             ranges=[Range(start=at, end=at + 900_000) for at in starts],
             calls=[Call(start=at + 9, end=at + 99, correlation=at) for at in starts],
-            kernels=[Op(start=at + 5_000, end=end, correlation=at) for at, end in zip(starts, ends, strict=True)],
+            kernels=[
+                Op(start=at + 5_000, end=end, correlation=at)
+                for at, end in zip(starts, ends, strict=True)
+            ],
         )
     )
     assert any("they are complete in clumps" in told for told in sample.complaints) == complains
@@ -442,14 +557,19 @@ def test_steps_whose_work_ends_at_the_same_nanosecond_are_complete_in_clumps(ali
 def test_a_median_period_of_0_is_a_complaint_however_few_of_the_steps_make_it() -> None:
     """Of nine bouts of two steps in flight, seven have a period that counts; it is 0 in four."""
     bouts = [100_000_000 * k for k in range(1, 10)]
-    firsts = {at: at + (48_000_000 if 2 <= k <= 5 else 30_000_000) for k, at in enumerate(bouts, start=1)}
+    firsts = {
+        at: at + (48_000_000 if 2 <= k <= 5 else 30_000_000) for k, at in enumerate(bouts, start=1)
+    }
     seconds = {at + 10_000_000: at + 48_000_000 for at in bouts}
     runs = firsts | seconds
     sample = only(
         build(
             ranges=[
                 *(Range(start=at, end=at + 30_000_000, push_pop=False) for at in runs),
-                *(Range(start=at + 50_000_000, end=at + 60_000_000, name=WAIT_RANGE) for at in bouts),
+                *(
+                    Range(start=at + 50_000_000, end=at + 60_000_000, name=WAIT_RANGE)
+                    for at in bouts
+                ),
             ],
             calls=[Call(start=at + 9, end=at + 99, correlation=at) for at in runs],
             kernels=[Op(start=at + 5_000, end=end, correlation=at) for at, end in runs.items()],
@@ -457,7 +577,9 @@ def test_a_median_period_of_0_is_a_complaint_however_few_of_the_steps_make_it() 
     )
     assert (len(sample.periods_ms), sample.values[Metric.STEP_MS]) == (7, 0)
     (told,) = sample.complaints
-    assert told.startswith("GPU work of earlier steps goes on until the end of 4 of the 18 steps, or beyond: ")
+    assert told.startswith(
+        "GPU work of earlier steps goes on until the end of 4 of the 18 steps, or beyond: "
+    )
 
 
 @pytest.mark.parametrize("steps", [30, 31])
@@ -473,7 +595,10 @@ def test_steps_that_launch_nothing_are_complete_in_clumps_as_well(steps: int) ->
         sample = only(
             build(
                 ranges=[Range(start=at, end=at + 390_000) for at in starts],
-                calls=[Call(start=at + 9, end=at + 99, correlation=n) for n, at in enumerate(launching, start=1)],
+                calls=[
+                    Call(start=at + 9, end=at + 99, correlation=n)
+                    for n, at in enumerate(launching, start=1)
+                ],
                 kernels=kernels,
             )
         )
@@ -522,7 +647,9 @@ def test_work_of_a_process_without_steps_on_the_steps_gpu_is_a_complaint() -> No
         "process 7, in which no step is marked, kept GPU 1 busy meanwhile: that is in no metric",
     )
     (told,) = beside.complaints
-    assert told.startswith("process 7 of the same workload, in which no step is marked, kept GPU 0 busy for ")
+    assert told.startswith(
+        "process 7 of the same workload, in which no step is marked, kept GPU 0 busy for "
+    )
     assert beside.values[Metric.KERNEL_MS] == alone.values[Metric.KERNEL_MS]
 
 
@@ -554,25 +681,40 @@ def test_ranks_in_which_no_step_is_marked_are_a_complaint_on_whichever_gpu() -> 
     # A server beside it, of which the process with the steps is no rank.
     server = only(draw(lanes + beside))
     assert server.complaints == ()
-    assert "process 7, in which no step is marked, kept GPU 1 busy meanwhile: that is in no metric" in server.remarks
+    assert (
+        "process 7, in which no step is marked, kept GPU 1 busy meanwhile: that is in no metric"
+        in server.remarks
+    )
 
 
-def test_work_of_a_process_without_steps_is_a_complaint_where_the_steps_use_no_gpu_themselves() -> None:
+def test_work_of_a_process_without_steps_is_a_complaint_where_the_steps_use_no_gpu_themselves() -> (
+    None
+):
     client = """
         range         |----step----|  |----step----|  |----step----|
         """
     engine = only(draw(client + "kernel gpu1 pid7    |-a-|           |-b-|           |-c-|\n"))
     (told,) = (one for one in engine.complaints if "no step is marked" in one)
-    assert told.startswith("process 7 of the same workload, in which no step is marked, kept GPU 1 busy for ")
+    assert told.startswith(
+        "process 7 of the same workload, in which no step is marked, kept GPU 1 busy for "
+    )
     assert not any("no step is marked" in one for one in only(draw(client)).complaints)
 
 
 def test_processes_whose_steps_follow_one_another_are_no_ranks() -> None:
     after = measure(
-        build(ranges=[Range(start=t, end=t + 50, pid=p) for p in (1, 2) for t in range(p * 1000, p * 1000 + 300, 100)]),
+        build(
+            ranges=[
+                Range(start=t, end=t + 50, pid=p)
+                for p in (1, 2)
+                for t in range(p * 1000, p * 1000 + 300, 100)
+            ]
+        ),
         step="step",
     )
-    (told,) = (one for process in after for one in process.complaints if "one after the other" in one)
+    (told,) = (
+        one for process in after for one in process.complaints if "one after the other" in one
+    )
     assert told == (
         "the steps of processes 1 and 2 are one after the other: they are no ranks of one job; let `step` match those "
         "of one of them, or, if a launcher started the job anew (torchrun --max-restarts), see why the first attempt "
@@ -580,7 +722,13 @@ def test_processes_whose_steps_follow_one_another_are_no_ranks() -> None:
     )
     assert after[0].complaints[0] == told
     beside = measure(
-        build(ranges=[Range(start=t, end=t + 50, pid=p) for p in (1, 2) for t in range(p * 100, p * 100 + 300, 100)]),
+        build(
+            ranges=[
+                Range(start=t, end=t + 50, pid=p)
+                for p in (1, 2)
+                for t in range(p * 100, p * 100 + 300, 100)
+            ]
+        ),
         step="step",
     )
     assert not any("one after the other" in told for one in beside for told in one.complaints)
@@ -591,9 +739,17 @@ def test_replicas_that_begin_at_different_times_on_gpus_of_their_own_are_one_job
         starts = [(pid, t, pid * 1000) for pid in (1, 2) for t in range(3)]
         samples = measure(
             build(
-                ranges=[Range(start=first + t * 100, end=first + t * 100 + 90, pid=pid) for pid, t, first in starts],
+                ranges=[
+                    Range(start=first + t * 100, end=first + t * 100 + 90, pid=pid)
+                    for pid, t, first in starts
+                ],
                 calls=[
-                    Call(start=first + t * 100 + 5, end=first + t * 100 + 6, pid=pid, correlation=t + 1)
+                    Call(
+                        start=first + t * 100 + 5,
+                        end=first + t * 100 + 6,
+                        pid=pid,
+                        correlation=t + 1,
+                    )
                     for pid, t, first in starts
                 ],
                 kernels=[

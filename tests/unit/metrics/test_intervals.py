@@ -10,12 +10,17 @@ from perfgate.metrics.intervals import FOREVER, Idle, max_by, merged, sorted_edg
 
 Interval = tuple[int, int]
 intervals = st.lists(
-    st.tuples(st.integers(0, 60), st.integers(0, 15)).map(lambda pair: (pair[0], pair[0] + pair[1])), max_size=12
+    st.tuples(st.integers(0, 60), st.integers(0, 15)).map(
+        lambda pair: (pair[0], pair[0] + pair[1])
+    ),
+    max_size=12,
 )
 
 
 def idle_of(some: list[Interval]) -> Idle:
-    return Idle.from_intervals([np.array([a for a, _ in some], np.int64)], [np.array([b for _, b in some], np.int64)])
+    return Idle.from_intervals(
+        [np.array([a for a, _ in some], np.int64)], [np.array([b for _, b in some], np.int64)]
+    )
 
 
 def ticks(some: list[Interval]) -> set[int]:
@@ -23,17 +28,24 @@ def ticks(some: list[Interval]) -> set[int]:
 
 
 @given(intervals, st.integers(-5, 80), st.integers(0, 40))
-def test_idle_time_of_a_window_is_what_no_interval_covers(some: list[Interval], first: int, length: int) -> None:
+def test_idle_time_of_a_window_is_what_no_interval_covers(
+    some: list[Interval], first: int, length: int
+) -> None:
     before, after = idle_of(some).until(np.array([first, first + length], np.int64))
     assert after - before == len(set(range(first, first + length)) - ticks(some))
 
 
-@given(intervals, st.lists(st.tuples(st.integers(0, 60), st.integers(0, 20), st.integers(0, 3)), max_size=30))
+@given(
+    intervals,
+    st.lists(st.tuples(st.integers(0, 60), st.integers(0, 20), st.integers(0, 3)), max_size=30),
+)
 def test_overlap_with_idle_time_is_union_minus_union_and_of_the_key_that_began_first(
     busy: list[Interval], rows: list[tuple[int, int, int]]
 ) -> None:
     others = [(key, start, start + length) for start, length, key in rows]
-    keys, starts, ends = (np.array([row[column] for row in others], np.int64) for column in range(3))
+    keys, starts, ends = (
+        np.array([row[column] for row in others], np.int64) for column in range(3)
+    )
     expected, taken = [0, 0, 0, 0], ticks(busy)
     for start, key, end in sorted((start, key, end) for key, start, end in others):
         own = ticks([(start, end)]) - taken
@@ -47,14 +59,18 @@ def test_what_several_intervals_share_is_of_the_one_that_begins_first() -> None:
     #   |---a---|
     #      |----b----|
     #         |-c-|       |-b-|      busy until 2
-    found = idle_of([(0, 2)]).overlap_by(np.array([0, 1, 2, 1]), np.array([0, 3, 6, 18]), np.array([8, 13, 10, 22]), 3)
+    found = idle_of([(0, 2)]).overlap_by(
+        np.array([0, 1, 2, 1]), np.array([0, 3, 6, 18]), np.array([8, 13, 10, 22]), 3
+    )
     assert found.tolist() == [6, 5 + 4, 0]
 
 
 @given(intervals)
 def test_merged_intervals_are_disjoint_in_order_and_cover_the_same(some: list[Interval]) -> None:
     starts, ends = merged(
-        *sorted_edges([np.array([a for a, _ in some], np.int64)], [np.array([b for _, b in some], np.int64)])
+        *sorted_edges(
+            [np.array([a for a, _ in some], np.int64)], [np.array([b for _, b in some], np.int64)]
+        )
     )
     assert ticks(list(zip(starts.tolist(), ends.tolist(), strict=True))) == ticks(some)
     assert (starts[1:] > ends[:-1]).all()
@@ -81,8 +97,13 @@ def test_without_intervals_everything_is_idle() -> None:
 
 @given(st.lists(st.tuples(st.integers(0, 4), st.integers(-(2**40), 2**40)), max_size=30))
 def test_sums_and_maxima_by_key_are_those_of_a_loop(rows: list[tuple[int, int]]) -> None:
-    keys, values = np.array([k for k, _ in rows], np.int64), np.array([v for _, v in rows], np.int64)
-    assert sum_by(keys, values, 5).tolist() == [sum(v for k, v in rows if k == key) for key in range(5)]
+    keys, values = (
+        np.array([k for k, _ in rows], np.int64),
+        np.array([v for _, v in rows], np.int64),
+    )
+    assert sum_by(keys, values, 5).tolist() == [
+        sum(v for k, v in rows if k == key) for key in range(5)
+    ]
     assert max_by(keys, values, 5).tolist() == [
         max((v for k, v in rows if k == key), default=-FOREVER) for key in range(5)
     ]

@@ -20,7 +20,9 @@ def test_each_process_has_its_own_steps_calls_and_devices() -> None:
     # Both processes use the same correlation ids, as they do in real captures.
     timeline = build(
         ranges=[
-            Range(start=t, end=t + 50, pid=p) for p, first in ((1, 0), (2, 30)) for t in range(first, first + 300, 100)
+            Range(start=t, end=t + 50, pid=p)
+            for p, first in ((1, 0), (2, 30))
+            for t in range(first, first + 300, 100)
         ],
         calls=[
             Call(start=t + 5, end=t + 6, pid=p, correlation=i)
@@ -96,7 +98,10 @@ def test_a_window_with_no_range_but_an_open_one_is_measured() -> None:
 def test_an_operation_that_was_not_timed_does_not_stretch_the_window() -> None:
     timeline = build(
         kernels=[Op(start=0, end=0, correlation=1), Op(start=1010, end=1090, correlation=2)],
-        calls=[Call(start=1000, end=1001, correlation=1), Call(start=1002, end=1003, correlation=2)],
+        calls=[
+            Call(start=1000, end=1001, correlation=1),
+            Call(start=1002, end=1003, correlation=2),
+        ],
     )
     sample = only(timeline, step=None)
     assert sample.window_ms == 90 / 1e6
@@ -105,7 +110,9 @@ def test_an_operation_that_was_not_timed_does_not_stretch_the_window() -> None:
 
 def test_a_process_that_left_no_trace_has_no_window() -> None:
     timeline = draw("kernel |--k--|")
-    (sample,) = measure(dataclasses.replace(timeline, processes=(*timeline.processes, 999)), step=None)
+    (sample,) = measure(
+        dataclasses.replace(timeline, processes=(*timeline.processes, 999)), step=None
+    )
     assert sample.pid == 100
 
 
@@ -138,7 +145,10 @@ def test_an_unnamed_kernel_is_told_by_its_key() -> None:
 def test_ranges_without_a_gpu_are_per_step_too() -> None:
     ranges = [Range(start=1000 * k, end=1000 * k + 900, name="step") for k in range(4)]
     (sample,) = measure(build(ranges=ranges), step="step", steps=4)
-    assert [(row.name, row.count, row.cpu_ms) for row in sample.ranges] == [("step", 1.0, 0.0009), ("(no range)", 0, 0)]
+    assert [(row.name, row.count, row.cpu_ms) for row in sample.ranges] == [
+        ("step", 1.0, 0.0009),
+        ("(no range)", 0, 0),
+    ]
 
 
 def test_steps_without_a_gpu_are_made_of_their_ranges_own_time() -> None:
@@ -149,7 +159,9 @@ def test_steps_without_a_gpu_are_made_of_their_ranges_own_time() -> None:
         for one in (
             Range(start=10_000_000 * k, end=10_000_000 * k + 9_000_000, name="step"),
             Range(start=10_000_000 * k + 1_000_000, end=10_000_000 * k + 8_000_000, name="forward"),
-            Range(start=10_000_000 * k + 2_000_000, end=10_000_000 * k + 5_000_000, name="attention"),
+            Range(
+                start=10_000_000 * k + 2_000_000, end=10_000_000 * k + 5_000_000, name="attention"
+            ),
         )
     ]
     (sample,) = measure(build(ranges=ranges), step="step", steps=4)
@@ -168,13 +180,19 @@ def test_what_only_some_far_longer_steps_do_is_no_part_of_a_step() -> None:
             ranges += [
                 Range(start=begin * 10**6, end=end * 10**6, name="step"),
                 Range(start=begin * 10**6, end=(begin + train) * 10**6, name="train"),
-                *([Range(start=(end - more) * 10**6, end=end * 10**6, name="validate")] if more else []),
+                *(
+                    [Range(start=(end - more) * 10**6, end=end * 10**6, name="validate")]
+                    if more
+                    else []
+                ),
             ]
             begin = end
         (sample,) = measure(build(ranges=ranges), step="step", steps=31)
         long = sum(period > 1.2 * train for period in sample.periods_ms)
         assert long
-        assert sample.values[Metric.STEP_MS] == pytest.approx(train * (1 + 0.2 * long / len(sample.periods_ms)))
+        assert sample.values[Metric.STEP_MS] == pytest.approx(
+            train * (1 + 0.2 * long / len(sample.periods_ms))
+        )
         return {row.name: row.values[Metric.STEP_MS] for row in sample.ranges}
 
     assert own(5, 20) == {"validate": 0.0, "train": 5.0, "step": 0.0}

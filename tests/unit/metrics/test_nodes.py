@@ -54,8 +54,12 @@ def test_kernels_of_which_it_is_not_known_which_launch_ran_them_are_left_out() -
     assert found("ab", "bc", "ac", "b", ids=[5, 9, 7, NO_CORRELATION]) == (9, 3)
 
 
-@given(st.lists(st.sets(st.sampled_from("abcdefgh"), min_size=1).map("".join), min_size=1, max_size=12))
-def test_what_is_lost_is_what_each_launch_lacks_of_all_that_its_graph_ever_ran(launches: list[str]) -> None:
+@given(
+    st.lists(st.sets(st.sampled_from("abcdefgh"), min_size=1).map("".join), min_size=1, max_size=12)
+)
+def test_what_is_lost_is_what_each_launch_lacks_of_all_that_its_graph_ever_ran(
+    launches: list[str],
+) -> None:
     graphs: list[list[set[str]]] = []
     for nodes in map(set, launches):
         alike = [graph for graph in graphs if any(nodes & other for other in graph)]
@@ -63,4 +67,7 @@ def test_what_is_lost_is_what_each_launch_lacks_of_all_that_its_graph_ever_ran(l
         graphs.append([nodes, *(one for graph in alike for one in graph)])
     plain = [graph for graph in graphs if not set.intersection(*graph)]
     whole = sum(len(graph) * len(set.union(*graph)) for graph in plain)
-    assert found(*launches) == (whole, whole - sum(len(nodes) for graph in plain for nodes in graph))
+    assert found(*launches) == (
+        whole,
+        whole - sum(len(nodes) for graph in plain for nodes in graph),
+    )

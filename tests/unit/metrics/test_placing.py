@@ -13,7 +13,14 @@ from support.timelines import PID, Call, Op, Range, build, draw, permuted, shift
 from perfgate.metrics.measure import measure
 from perfgate.metrics.placing import place
 from perfgate.model.errors import StepsNotFound
-from perfgate.model.findings import Finding, Findings, PlacedFinding, Placing, ProcessFindings, RuleName
+from perfgate.model.findings import (
+    Finding,
+    Findings,
+    PlacedFinding,
+    Placing,
+    ProcessFindings,
+    RuleName,
+)
 from perfgate.model.metric import Metric
 from perfgate.model.names import RangeNames
 from perfgate.model.sample import OUTSIDE_RANGES, ProcessSample
@@ -30,13 +37,20 @@ COPY, MEMSET, SYNC, GAPS = (
 
 
 def findings(*found: Finding) -> Findings:
-    return Findings(rows={rule: tuple(one for one in found if one.rule is rule) for rule in RuleName}, skipped={})
+    return Findings(
+        rows={rule: tuple(one for one in found if one.rule is rule) for rule in RuleName},
+        skipped={},
+    )
 
 
-def of_operations(timeline: Timeline, rule: RuleName = COPY, *, device: int | None = None) -> list[Finding]:
+def of_operations(
+    timeline: Timeline, rule: RuleName = COPY, *, device: int | None = None
+) -> list[Finding]:
     """A finding for each copy, or each memset, by the name of the call with its correlation id."""
     ops: Copies | Spans = timeline.memsets if rule is MEMSET else timeline.copies
-    called = dict(zip(timeline.calls.correlation.tolist(), timeline.calls.name.tolist(), strict=True))
+    called = dict(
+        zip(timeline.calls.correlation.tolist(), timeline.calls.name.tolist(), strict=True)
+    )
     return [
         Finding(
             rule=rule,
@@ -97,8 +111,12 @@ def of_gaps(timeline: Timeline, *, own: dict[int, int] | None = None) -> list[Fi
     return sorted(found, key=lambda one: -one.duration_ns)
 
 
-def placed(found: Sequence[Finding], timeline: Timeline, step: str | None = "step") -> ProcessFindings:
-    (process,) = place(findings(*found), timeline, step=step, steps=None if step is None else 1000).processes
+def placed(
+    found: Sequence[Finding], timeline: Timeline, step: str | None = "step"
+) -> ProcessFindings:
+    (process,) = place(
+        findings(*found), timeline, step=step, steps=None if step is None else 1000
+    ).processes
     return process
 
 
@@ -108,7 +126,11 @@ def told(process: ProcessFindings) -> list[tuple[str, float, float]]:
 
 
 def gaps_by_range(sample: ProcessSample) -> dict[str, float]:
-    return {row.name: row.values[Metric.GAP_MS] for row in sample.ranges if row.values.get(Metric.GAP_MS)}
+    return {
+        row.name: row.values[Metric.GAP_MS]
+        for row in sample.ranges
+        if row.values.get(Metric.GAP_MS)
+    }
 
 
 # --- operations and calls --------------------------------------------------------------------------------------------
@@ -157,7 +179,10 @@ call thread2      |sync|
 
 def calls_drawn() -> Timeline:
     timeline = draw(CALLS)
-    names = {key: name.replace("sync", "cudaStreamSynchronize_v3020") for key, name in timeline.names.items()}
+    names = {
+        key: name.replace("sync", "cudaStreamSynchronize_v3020")
+        for key, name in timeline.names.items()
+    }
     return dataclasses.replace(timeline, names=names)
 
 
@@ -181,7 +206,9 @@ def test_of_a_window_taken_as_one_everything_is_inside() -> None:
     assert (process.steps, process.outside) == (0, {})
 
 
-@pytest.mark.parametrize("change", [{"start_ns": 1}, {"duration_ns": 1}, {"tid": 77}, {"api": "cudaDeviceSynchronize"}])
+@pytest.mark.parametrize(
+    "change", [{"start_ns": 1}, {"duration_ns": 1}, {"tid": 77}, {"api": "cudaDeviceSynchronize"}]
+)
 def test_a_call_that_the_capture_does_not_hold_is_not_counted(change: dict[str, int | str]) -> None:
     timeline = calls_drawn()
     found = of_calls(timeline)
@@ -192,8 +219,12 @@ def test_a_call_that_the_capture_does_not_hold_is_not_counted(change: dict[str, 
     )
 
 
-@pytest.mark.parametrize("change", [{"start_ns": 1}, {"duration_ns": 1}, {"bytes": 1}, {"device": None}])
-def test_a_copy_that_the_capture_does_not_hold_is_not_counted(change: dict[str, int | None]) -> None:
+@pytest.mark.parametrize(
+    "change", [{"start_ns": 1}, {"duration_ns": 1}, {"bytes": 1}, {"device": None}]
+)
+def test_a_copy_that_the_capture_does_not_hold_is_not_counted(
+    change: dict[str, int | None],
+) -> None:
     timeline = draw(COPIES)
     found = of_operations(timeline)
     process = placed([found[0].model_copy(update=change), *found[1:]], timeline)
@@ -227,7 +258,9 @@ def test_a_call_of_another_process_with_the_same_correlation_id_finds_nothing() 
     )
 
     def finding(pid: int, start: int) -> Finding:
-        return Finding(rule=COPY, start_ns=start, duration_ns=10, pid=pid, device=0, api=MEMCPY, bytes=5)
+        return Finding(
+            rule=COPY, start_ns=start, duration_ns=10, pid=pid, device=0, api=MEMCPY, bytes=5
+        )
 
     found = findings(finding(1, 10), finding(2, 40), finding(2, 40))
     first, second = place(found, timeline, step="step", steps=1).processes
@@ -239,9 +272,15 @@ def test_a_call_of_another_process_with_the_same_correlation_id_finds_nothing() 
     assert second.remarks == (FOREIGN.format(2),)
 
 
-def test_copies_that_are_alike_to_the_nanosecond_are_each_counted_where_they_were_launched() -> None:
+def test_copies_that_are_alike_to_the_nanosecond_are_each_counted_where_they_were_launched() -> (
+    None
+):
     timeline = build(
-        ranges=[Range(start=0, end=100), Range(start=10, end=20, name="A"), Range(start=30, end=40, name="B")],
+        ranges=[
+            Range(start=0, end=100),
+            Range(start=10, end=20, name="A"),
+            Range(start=30, end=40, name="B"),
+        ],
         calls=[Call(start=at, end=at + 1, name=MEMCPY, correlation=at) for at in (15, 35)],
         copies=[Op(start=50, end=60, correlation=at, bytes=5) for at in (15, 35)],
     )
@@ -272,7 +311,11 @@ def test_a_number_that_only_the_process_knows_is_understood() -> None:
 def test_a_process_that_numbers_its_two_gpus_the_other_way_round_is_understood() -> None:
     # On both GPUs a copy of as many bytes at the same time, launched under A and under B; and one of its own each.
     timeline = build(
-        ranges=[Range(start=0, end=100), Range(start=10, end=20, name="A"), Range(start=30, end=40, name="B")],
+        ranges=[
+            Range(start=0, end=100),
+            Range(start=10, end=20, name="A"),
+            Range(start=30, end=40, name="B"),
+        ],
         calls=[Call(start=at, end=at + 1, name=MEMCPY, correlation=at) for at in (15, 35, 50, 51)],
         copies=[
             Op(start=60, end=70, device=0, correlation=15),
@@ -281,8 +324,14 @@ def test_a_process_that_numbers_its_two_gpus_the_other_way_round_is_understood()
             Op(start=90, end=92, device=1, correlation=51),
         ],
     )
-    swapped = [one.model_copy(update={"device": 1 - (one.device or 0)}) for one in of_operations(timeline)]
-    assert told(placed(swapped, timeline)) == [("A", 1.0, 10e-6), ("B", 1.0, 10e-6), ("step", 2.0, 3e-6)]
+    swapped = [
+        one.model_copy(update={"device": 1 - (one.device or 0)}) for one in of_operations(timeline)
+    ]
+    assert told(placed(swapped, timeline)) == [
+        ("A", 1.0, 10e-6),
+        ("B", 1.0, 10e-6),
+        ("step", 2.0, 3e-6),
+    ]
     assert told(placed([one for one in swapped if one.device == 1], timeline)) == [
         ("A", 1.0, 10e-6),
         ("step", 1.0, 1e-6),
@@ -300,14 +349,18 @@ kernel       |a|   |b|      |c|   |d|      |e|   |f|      |g|   |h|
 """Completions at 22, 37, 52, 67, the ends of the steps: a window from 37 to 67, two periods, of which 8 ms are busy."""
 
 
-def test_a_gap_is_counted_where_it_begins_and_its_time_is_that_of_the_ranges_it_passes_under() -> None:
+def test_a_gap_is_counted_where_it_begins_and_its_time_is_that_of_the_ranges_it_passes_under() -> (
+    None
+):
     timeline = draw(GAPPY)
     (sample,) = measure(timeline, step="step", steps=4)
     process = placed(of_gaps(timeline), timeline)
     found = {row.range: row for row in process.rows}
     # After h the GPU idles for 1 ms more, to the end of the step: nsys does not call that a gap.
     theirs = gaps_by_range(sample)
-    assert {name: row.ms for name, row in found.items()} == theirs | {"step": theirs["step"] - 1 / 2}
+    assert {name: row.ms for name, row in found.items()} == theirs | {
+        "step": theirs["step"] - 1 / 2
+    }
     assert sum(row.ms for row in process.rows) == (30 - 8 - 1) / 2
     # e and g end in A's last column; f ends with B, where the step's own time begins; h is followed by none.
     assert {name: (row.count, row.steps) for name, row in found.items()} == {
@@ -336,7 +389,10 @@ def test_all_gaps_of_a_window_taken_as_one_count() -> None:
     timeline = draw(GAPPY)
     process = placed(of_gaps(timeline), timeline, None)
     assert sum(row.count for row in process.rows) == 7.0
-    assert sum(row.ms for row in process.rows) == sum(one.duration_ns for one in of_gaps(timeline)) / 1e6
+    assert (
+        sum(row.ms for row in process.rows)
+        == sum(one.duration_ns for one in of_gaps(timeline)) / 1e6
+    )
     assert process.outside == {}
 
 
@@ -395,9 +451,14 @@ kernel gpu1        |-b--|       |-d--|       |-f--|       |-h--|
 
 def test_gaps_of_a_gpu_that_the_process_did_not_use_are_not_counted() -> None:
     timeline = draw(GAPPY)
-    strange = [one.model_copy(update={"start_ns": one.start_ns + 1, "device": 3}) for one in of_gaps(timeline)[:2]]
+    strange = [
+        one.model_copy(update={"start_ns": one.start_ns + 1, "device": 3})
+        for one in of_gaps(timeline)[:2]
+    ]
     process = placed([*of_gaps(timeline), *strange], timeline)
-    assert process.remarks == ("gpu_gaps: 2 of 9 findings are of nothing that drawn.sqlite holds, and are not counted",)
+    assert process.remarks == (
+        "gpu_gaps: 2 of 9 findings are of nothing that drawn.sqlite holds, and are not counted",
+    )
 
 
 def test_gaps_of_too_few_steps_are_not_placed() -> None:
@@ -415,20 +476,30 @@ kernel   |-a-|    |-b-|    |--c-|             |--d--|  |-e-|
 range                             |--wait--|
     """)
     names = [WAIT_RANGE if name == "wait" else name for name in drawn.ranges.name.tolist()]
-    timeline = dataclasses.replace(drawn, ranges=dataclasses.replace(drawn.ranges, name=RangeNames.of(names)))
+    timeline = dataclasses.replace(
+        drawn, ranges=dataclasses.replace(drawn.ranges, name=RangeNames.of(names))
+    )
     (sample,) = measure(timeline, step="step", steps=5)
     process = placed(of_gaps(timeline), timeline)
     # Periods 24-33 and 52-61: of the gap of 14 ms around the wait only the first ms is in one.
     assert max(one.duration_ns for one in of_gaps(timeline)) == 14_000_000
-    assert {row.range: row.ms for row in process.rows} == {"step": (1 + 1 + 1) / 2, OUTSIDE_RANGES: (2 + 2) / 2}
-    assert gaps_by_range(sample) == {"step": (1 + 1 + 1 + 2) / 2, OUTSIDE_RANGES: (2 + 2) / 2}  # e ends before its step
+    assert {row.range: row.ms for row in process.rows} == {
+        "step": (1 + 1 + 1) / 2,
+        OUTSIDE_RANGES: (2 + 2) / 2,
+    }
+    assert gaps_by_range(sample) == {
+        "step": (1 + 1 + 1 + 2) / 2,
+        OUTSIDE_RANGES: (2 + 2) / 2,
+    }  # e ends before its step
 
 
 @given(
     st.lists(st.tuples(st.integers(0, 30), st.integers(1, 40), st.integers(0, 399)), max_size=30),
     st.lists(st.tuples(st.integers(0, 390), st.integers(1, 60)), max_size=8),
 )
-def test_all_gaps_are_gap_ms_range_by_range(ops: list[tuple[int, int, int]], inner: list[tuple[int, int]]) -> None:
+def test_all_gaps_are_gap_ms_range_by_range(
+    ops: list[tuple[int, int, int]], inner: list[tuple[int, int]]
+) -> None:
     """Operations one after another, each launched at any time in four steps; the last of all ends after the steps."""
     kernels, calls, at = [], [], -1
     for index, (before, length, launched) in enumerate([(0, 1, 0), *ops, (0, 1000, 399)]):
@@ -436,7 +507,10 @@ def test_all_gaps_are_gap_ms_range_by_range(ops: list[tuple[int, int, int]], inn
         calls.append(Call(start=launched, end=launched + 1, correlation=index + 1))
         at += before + length
     steps = [Range(start=100 * n, end=100 * n + 90) for n in range(4)]
-    named = [Range(start=start, end=start + length, name=f"r{n % 3}") for n, (start, length) in enumerate(inner)]
+    named = [
+        Range(start=start, end=start + length, name=f"r{n % 3}")
+        for n, (start, length) in enumerate(inner)
+    ]
     timeline = build(kernels=kernels, calls=calls, ranges=[*steps, *named])
     (sample,) = measure(timeline, step="step", steps=4)
     process = placed(of_gaps(timeline), timeline)
@@ -468,7 +542,10 @@ def test_neither_the_order_of_rows_nor_the_clock_changes_anything(seed: int) -> 
     assert len(expected.processes[0].rows) == 6
     assert place(everything(timeline), permuted(timeline, seed), step="step", steps=4) == expected
     later = 10**15 + seed
-    assert place(everything(timeline, later), shifted(timeline, later), step="step", steps=4) == expected
+    assert (
+        place(everything(timeline, later), shifted(timeline, later), step="step", steps=4)
+        == expected
+    )
 
 
 def test_findings_of_processes_without_steps_are_told_apart() -> None:
@@ -484,7 +561,14 @@ def test_findings_of_processes_without_steps_are_told_apart() -> None:
 
 def test_stretches_of_low_use_and_rules_that_were_skipped_have_no_place() -> None:
     timeline = draw(COPIES)
-    used = Finding(rule=RuleName.GPU_TIME_UTIL, start_ns=0, duration_ns=10, pid=PID, device=0, in_use_percent=12.5)
+    used = Finding(
+        rule=RuleName.GPU_TIME_UTIL,
+        start_ns=0,
+        duration_ns=10,
+        pid=PID,
+        device=0,
+        in_use_percent=12.5,
+    )
     applied = (RuleName.GPU_TIME_UTIL, RuleName.CUDA_API_SYNC)
     found = Findings(
         rows={RuleName.GPU_TIME_UTIL: (used,), RuleName.CUDA_API_SYNC: ()},

@@ -19,7 +19,10 @@ def on_two(every: int) -> ProcessSample:
             calls=[Call(start=t * 100 + 5, end=t * 100 + 6, correlation=t + 1) for t in range(40)]
             + [Call(start=t * 100 + 7, end=t * 100 + 8, correlation=t + 101) for t in second],
             kernels=[Op(start=t * 100 + 10, end=t * 100 + 30, correlation=t + 1) for t in range(40)]
-            + [Op(start=t * 100 + 10, end=t * 100 + 30, correlation=t + 101, device=1) for t in second],
+            + [
+                Op(start=t * 100 + 10, end=t * 100 + 30, correlation=t + 101, device=1)
+                for t in second
+            ],
         )
     )
 
@@ -29,6 +32,9 @@ def test_a_device_that_next_to_no_step_uses_has_no_idle_time_that_counts() -> No
     assert stray.values[Metric.GAP_MS] * 1e6 == pytest.approx(80)
     assert [one.device for one in stray.devices if Metric.GAP_MS in one.values] == [0]
     assert stray.values[Metric.KERNEL_MS] * 1e6 == pytest.approx(21)
-    assert "GPU 1 ran something in next to none of the steps: no idle time is counted there" in stray.remarks
+    assert (
+        "GPU 1 ran something in next to none of the steps: no idle time is counted there"
+        in stray.remarks
+    )
     assert used.values[Metric.GAP_MS] * 1e6 == pytest.approx((80 + 98) / 2, rel=0.01)
     assert not any("no idle time" in told for told in used.remarks)

@@ -34,7 +34,9 @@ def launched(draw: st.DrawFn, steps: int) -> tuple[Call | None, Op, str]:
     op = Op(
         start=start,
         end=start + draw(st.integers(0, 30)),
-        name="ncclDevKernel_AllReduce" if lane == "nccl" else draw(st.sampled_from(["gemm", "relu"])),
+        name="ncclDevKernel_AllReduce"
+        if lane == "nccl"
+        else draw(st.sampled_from(["gemm", "relu"])),
         device=draw(st.integers(0, 1)),
         correlation=correlation,
         bytes=draw(st.integers(0, 1000)),
@@ -42,7 +44,11 @@ def launched(draw: st.DrawFn, steps: int) -> tuple[Call | None, Op, str]:
         source=draw(st.sampled_from([MemoryKind.PAGEABLE, MemoryKind.PINNED])),
         target=draw(st.sampled_from([MemoryKind.PAGEABLE, MemoryKind.PINNED])),
     )
-    name = {"graph": "cudaGraphLaunch_v10000", "kernel": "cudaLaunchKernel_v7000", "nccl": "cuLaunchKernelEx"}
+    name = {
+        "graph": "cudaGraphLaunch_v10000",
+        "kernel": "cudaLaunchKernel_v7000",
+        "nccl": "cuLaunchKernelEx",
+    }
     call = Call(
         start=at,
         end=at + 1,
@@ -63,7 +69,9 @@ def captures(draw: st.DrawFn) -> Capture:
         inner.append(Range(start=step.start + 1, end=step.start + middle, name="front"))
         inner.append(Range(start=step.start + middle, end=step.end - 1, name="back"))
     # A thread makes one call at a time: two at once would be a driver call within a runtime call, and count once.
-    work = draw(st.lists(launched(count), min_size=1, max_size=14, unique_by=(correlation_of, moment_of)))
+    work = draw(
+        st.lists(launched(count), min_size=1, max_size=14, unique_by=(correlation_of, moment_of))
+    )
     return timeline_of([*steps, *inner], work), steps, inner, work
 
 
@@ -93,15 +101,24 @@ def moment_of_launch(call: Call | None, op: Op) -> int:
 
 def is_earlier(call: Call | None, op: Op, steps: list[Range], calls: Sequence[Call]) -> bool:
     """Whether it was launched before the capture, which has the calls from its first step on."""
-    from_first = len(steps) == 1 or min((one.start for one in calls), default=math.inf) < steps[1].start
-    return call is None and bool(calls) and from_first and 0 < op.correlation < min(one.correlation for one in calls)
+    from_first = (
+        len(steps) == 1 or min((one.start for one in calls), default=math.inf) < steps[1].start
+    )
+    return (
+        call is None
+        and bool(calls)
+        and from_first
+        and 0 < op.correlation < min(one.correlation for one in calls)
+    )
 
 
 def ticks(ops: Sequence[Op]) -> set[int]:
     return {tick for op in ops for tick in range(op.start, op.end)}
 
 
-def slow_reference(steps: list[Range], work: Work, resumes: Sequence[int] = ()) -> dict[Metric, float]:
+def slow_reference(
+    steps: list[Range], work: Work, resumes: Sequence[int] = ()
+) -> dict[Metric, float]:
     """Every metric by its definition, one tick and one operation at a time; ns, not ms."""
     count = len(steps)
     inside: list[list[Op]] = [[] for _ in steps]
@@ -120,14 +137,18 @@ def slow_reference(steps: list[Range], work: Work, resumes: Sequence[int] = ()) 
                 mine[index].append((op, lane))
                 launches[index] += call is not None and lane in ("kernel", "nccl")
                 graph_launches[index] += call is not None and lane == "graph"
-    done = [max([step.end, *(op.end for op in own)]) for step, own in zip(steps, inside, strict=True)]
+    done = [
+        max([step.end, *(op.end for op in own)]) for step, own in zip(steps, inside, strict=True)
+    ]
     done = [max(done[: index + 1]) for index in range(count)]
     used = [one for own in mine for one in own]
     kept = [(done[index - 1], done[index]) for index in range(2, count) if index not in resumes]
     window = {tick for first, last in kept for tick in range(first, last)}
     periods: list[float] = [b - a for a, b in kept] or [math.nan]
     most = 1.2 * statistics.median(periods)
-    values: dict[Metric, float] = {Metric.STEP_MS: statistics.fmean(min(period, most) for period in periods)}
+    values: dict[Metric, float] = {
+        Metric.STEP_MS: statistics.fmean(min(period, most) for period in periods)
+    }
     values[Metric.STEP_MEAN_MS] = statistics.fmean(periods)
 
     def mean(lanes: str) -> float:
@@ -135,13 +156,21 @@ def slow_reference(steps: list[Range], work: Work, resumes: Sequence[int] = ()) 
 
     def median(chosen: str, what: str = "count") -> float:
         return statistics.median(
-            sum(op.bytes if what == "bytes" else 1 for op, lane in own if lane == chosen) for own in mine
+            sum(op.bytes if what == "bytes" else 1 for op, lane in own if lane == chosen)
+            for own in mine
         )
 
-    values |= {Metric.KERNEL_MS: mean("kernel graph"), Metric.NCCL_MS: mean("nccl"), Metric.H2D_MS: mean("h2d")}
+    values |= {
+        Metric.KERNEL_MS: mean("kernel graph"),
+        Metric.NCCL_MS: mean("nccl"),
+        Metric.H2D_MS: mean("h2d"),
+    }
     values |= {Metric.H2D_COPIES: median("h2d"), Metric.D2H_COPIES: median("d2h")}
     values |= {Metric.H2D_BYTES: median("h2d", "bytes"), Metric.SYNCS: 0.0}
-    values |= {Metric.LAUNCHES: statistics.median(launches), Metric.GRAPH_LAUNCHES: statistics.median(graph_launches)}
+    values |= {
+        Metric.LAUNCHES: statistics.median(launches),
+        Metric.GRAPH_LAUNCHES: statistics.median(graph_launches),
+    }
     values[Metric.PAGEABLE_COPIES] = statistics.median(
         sum(
             (op.source if lane == "h2d" else op.target) == MemoryKind.PAGEABLE
@@ -151,7 +180,9 @@ def slow_reference(steps: list[Range], work: Work, resumes: Sequence[int] = ()) 
         for own in mine
     )
     gap = h2d_exposed = nccl_exposed = memory_exposed = 0
-    steps_on = {device: sum(any(op.device == device for op, _ in own) for own in mine) for device in (0, 1)}
+    steps_on = {
+        device: sum(any(op.device == device for op, _ in own) for own in mine) for device in (0, 1)
+    }
     steady = {device for device, number in steps_on.items() if number > 0.05 * count}
     for device in {op.device for op, _ in used}:
         here = [(op, lane) for _, op, lane in work if op.device == device]
@@ -193,7 +224,9 @@ def test_every_metric_is_that_of_the_slow_reference(
     timeline, steps, _, work = capture
     sample, expected = only(timeline), slow_reference(steps, work)
     for metric, value in sample.values.items():
-        assert value * (1e6 if metric in CLOCKS else 1) == pytest.approx(expected[metric], abs=1e-9), metric
+        assert value * (1e6 if metric in CLOCKS else 1) == pytest.approx(
+            expected[metric], abs=1e-9
+        ), metric
 
 
 @settings(max_examples=100)
@@ -203,7 +236,11 @@ def test_the_order_of_rows_changes_nothing(capture: Capture, seed: int, step: st
 
 
 @settings(max_examples=100)
-@given(captures(), st.integers(1, 2**60) | st.integers(-(2**60), -(2**40)), st.sampled_from(["step", None]))
+@given(
+    captures(),
+    st.integers(1, 2**60) | st.integers(-(2**60), -(2**40)),
+    st.sampled_from(["step", None]),
+)
 def test_the_clocks_zero_changes_nothing(capture: Capture, by_ns: int, step: str | None) -> None:
     # Not from 0: what begins and ends there was not timed.
     assert only(shifted(capture[0], by_ns), step) == only(shifted(capture[0], 1), step)
@@ -215,16 +252,25 @@ def test_rows_of_ranges_kernels_and_devices_add_up(capture: Capture, step: str |
     sample = only(capture[0], step)
     for metric in (Metric.KERNEL_MS, Metric.NCCL_MS, Metric.H2D_MS, Metric.GAP_MS, *EXPOSED):
         if metric in sample.values:
-            assert sum(row.values[metric] for row in sample.ranges) == pytest.approx(sample.values[metric])
+            assert sum(row.values[metric] for row in sample.ranges) == pytest.approx(
+                sample.values[metric]
+            )
             of_each = [one.values.get(metric, 0) for one in sample.devices]
             gpus = sum(Metric.GAP_MS in one.values for one in sample.devices) or 1
             waiting = metric in (Metric.GAP_MS, *EXPOSED)
             if not waiting or Metric.GAP_MS in sample.values:  # which is told of the devices in use
-                assert sum(of_each) / (gpus if waiting else 1) == pytest.approx(sample.values[metric])
+                assert sum(of_each) / (gpus if waiting else 1) == pytest.approx(
+                    sample.values[metric]
+                )
     named = sum(row.gpu_ms for row in sample.kernels if not row.name.startswith("CUDA mem"))
-    assert named == pytest.approx(sample.values.get(Metric.KERNEL_MS, 0.0) + sample.values.get(Metric.NCCL_MS, 0.0))
+    assert named == pytest.approx(
+        sample.values.get(Metric.KERNEL_MS, 0.0) + sample.values.get(Metric.NCCL_MS, 0.0)
+    )
     if step is None and Metric.LAUNCHES in sample.values:
-        assert sum(row.values[Metric.LAUNCHES] for row in sample.ranges) == sample.values[Metric.LAUNCHES]
+        assert (
+            sum(row.values[Metric.LAUNCHES] for row in sample.ranges)
+            == sample.values[Metric.LAUNCHES]
+        )
 
 
 def paused(capture: Capture, before: Sequence[int], length: int, *, marked: bool = True) -> Capture:
@@ -242,20 +288,27 @@ def paused(capture: Capture, before: Sequence[int], length: int, *, marked: bool
     for edge in edges:
         ends = [one.end for one in steps if one.start < edge]
         ends += [op.end for call, op, _ in work if moment_of_launch(call, op) < edge]
-        waits.append(Range(start=later[-1] + max(ends), end=later[-1] + max(ends) + length, name=WAIT_RANGE))
+        waits.append(
+            Range(start=later[-1] + max(ends), end=later[-1] + max(ends) + length, name=WAIT_RANGE)
+        )
         later.append(later[-1] + max(0, max(ends) - edge) + length)
 
     def by(moment: int) -> int:
         return later[sum(edge <= moment for edge in edges)]
 
     def moved(ranges: list[Range]) -> list[Range]:
-        return [dataclasses.replace(r, start=r.start + by(r.start), end=r.end + by(r.start)) for r in ranges]
+        return [
+            dataclasses.replace(r, start=r.start + by(r.start), end=r.end + by(r.start))
+            for r in ranges
+        ]
 
     moved_work: Work = []
     for call, op, lane in work:
         add = by(moment_of_launch(call, op))
         called = call and dataclasses.replace(call, start=call.start + add, end=call.end + add)
-        moved_work.append((called, dataclasses.replace(op, start=op.start + add, end=op.end + add), lane))
+        moved_work.append(
+            (called, dataclasses.replace(op, start=op.start + add, end=op.end + add), lane)
+        )
     ranges = [*moved(steps), *moved(inner), *(waits if marked else ())]
     return timeline_of(ranges, moved_work), moved(steps), moved(inner), moved_work
 
@@ -283,7 +336,9 @@ def test_with_pauses_every_metric_is_that_of_the_slow_reference(
     timeline, steps, _, work = paused(capture, before, length)
     sample, expected = only(timeline), slow_reference(steps, work, before)
     for metric, value in sample.values.items():
-        assert value * (1e6 if metric in CLOCKS else 1) == pytest.approx(expected[metric], abs=1e-9), metric
+        assert value * (1e6 if metric in CLOCKS else 1) == pytest.approx(
+            expected[metric], abs=1e-9
+        ), metric
     if math.isnan(expected[Metric.STEP_MS]):
         assert {*PERIODS, Metric.GAP_MS} <= sample.absent.keys()
         assert (sample.periods_ms, sample.window_ms) == ((), 0.0)
@@ -298,9 +353,16 @@ def test_a_pause_of_any_length_changes_nothing_but_that_its_period_is_gone(
     before = [index for index in before if index < len(steps)]
     # What is launched between two steps counts to the first, unless there is a pause: then the worker synchronises.
     idle = [(steps[index - 1].end, steps[index].start) for index in before]
-    work = [one for one in work if not any(end <= moment_of_launch(*one[:2]) < start for end, start in idle)]
+    work = [
+        one
+        for one in work
+        if not any(end <= moment_of_launch(*one[:2]) < start for end, start in idle)
+    ]
     capture = (timeline_of([*steps, *inner], work), steps, inner, work)
-    without, sample = only(paused(capture, before, 0, marked=False)[0]), only(paused(capture, before, length)[0])
+    without, sample = (
+        only(paused(capture, before, 0, marked=False)[0]),
+        only(paused(capture, before, length)[0]),
+    )
     of_periods = (*PERIODS, Metric.GAP_MS)
 
     def others(values: Mapping[Metric, float]) -> dict[Metric, float]:
@@ -347,8 +409,12 @@ def test_the_smallest_rows_are_folded_and_still_add_up() -> None:
     sample = only(timeline)
     assert len(sample.ranges) == TOP_RANGES + 1
     assert sample.ranges[-1].name == OTHER_RANGES
-    assert sum(row.values[Metric.KERNEL_MS] for row in sample.ranges) == pytest.approx(sample.values[Metric.KERNEL_MS])
-    assert sum(row.values[Metric.GAP_MS] for row in sample.ranges) == pytest.approx(sample.values[Metric.GAP_MS])
+    assert sum(row.values[Metric.KERNEL_MS] for row in sample.ranges) == pytest.approx(
+        sample.values[Metric.KERNEL_MS]
+    )
+    assert sum(row.values[Metric.GAP_MS] for row in sample.ranges) == pytest.approx(
+        sample.values[Metric.GAP_MS]
+    )
     assert sum(row.count for row in sample.ranges) == count + 1
     assert len(sample.kernels) == TOP_KERNELS + 1
     other = next(row for row in sample.kernels if row.name == OTHER_KERNELS)

@@ -12,7 +12,14 @@ from perfgate.metrics.reconcile import contradictions
 from perfgate.model.reports import KernelRow, MemTimeRow, NvtxRow, Reports
 from perfgate.model.timeline import Timeline
 
-TIMES = {"time_percent": 100.0, "avg_ns": 0.0, "med_ns": 0.0, "min_ns": 0, "max_ns": 0, "stddev_ns": 0.0}
+TIMES = {
+    "time_percent": 100.0,
+    "avg_ns": 0.0,
+    "med_ns": 0.0,
+    "min_ns": 0,
+    "max_ns": 0,
+    "stddev_ns": 0.0,
+}
 
 
 def capture() -> Timeline:
@@ -27,13 +34,25 @@ def capture() -> Timeline:
 
 def reports(*, kernels: int = 2, kernel_ns: int = 30, memory: int = 4, ranges: int = 4) -> Reports:
     return Reports(
-        cuda_gpu_kern_sum=(KernelRow.model_validate({**TIMES, "total_ns": kernel_ns, "count": kernels, "name": "k"}),),
+        cuda_gpu_kern_sum=(
+            KernelRow.model_validate(
+                {**TIMES, "total_ns": kernel_ns, "count": kernels, "name": "k"}
+            ),
+        ),
         cuda_gpu_mem_time_sum=(
-            MemTimeRow.model_validate({**TIMES, "total_ns": 16, "count": memory, "operation": "CUDA memset"}),
+            MemTimeRow.model_validate(
+                {**TIMES, "total_ns": 16, "count": memory, "operation": "CUDA memset"}
+            ),
         ),
         nvtx_sum=(
             NvtxRow.model_validate(
-                {**TIMES, "total_ns": 36, "count": ranges, "style": "PushPop", "range": "loader:load"}
+                {
+                    **TIMES,
+                    "total_ns": 36,
+                    "count": ranges,
+                    "style": "PushPop",
+                    "range": "loader:load",
+                }
             ),
         ),
     )
@@ -41,14 +60,22 @@ def reports(*, kernels: int = 2, kernel_ns: int = 30, memory: int = 4, ranges: i
 
 def test_two_readings_that_agree_say_nothing() -> None:
     assert contradictions(capture(), reports()) == ()
-    assert contradictions(build(ranges=[Range(start=0, end=1)]), Reports(nvtx_sum=reports(ranges=1).nvtx_sum)) == ()
+    assert (
+        contradictions(
+            build(ranges=[Range(start=0, end=1)]), Reports(nvtx_sum=reports(ranges=1).nvtx_sum)
+        )
+        == ()
+    )
 
 
 @pytest.mark.parametrize(
     ("theirs", "told"),
     [
         (reports(kernels=1), "nsys's cuda_gpu_kern_sum says 1 kernel, its export 2"),
-        (reports(kernel_ns=31), "nsys's cuda_gpu_kern_sum says 31 ns of kernel time, its export 30"),
+        (
+            reports(kernel_ns=31),
+            "nsys's cuda_gpu_kern_sum says 31 ns of kernel time, its export 30",
+        ),
         (reports(memory=5), "nsys's cuda_gpu_mem_time_sum says 5 copies and memsets, its export 4"),
         (reports(ranges=8), "nsys's nvtx_sum says 8 ranges, its export 4"),
         (reports(ranges=3), "nsys's nvtx_sum says 3 ranges, its export 4"),

@@ -19,19 +19,30 @@ def test_operations_without_a_call_count_where_they_ran_and_it_is_said() -> None
         """)
     )
     assert sample.values[Metric.KERNEL_MS] == 2.0
-    assert sample.remarks == ("GPU operations have no API call in the capture and count where they ran (2)",)
+    assert sample.remarks == (
+        "GPU operations have no API call in the capture and count where they ran (2)",
+    )
 
 
 def full_queue(*, calls_lost: int = 0) -> ProcessSample:
     """Twelve steps of 10 us of kernel each, launched two steps ahead of the GPU: two ran that were launched before."""
     ran = [Op(start=10_000 * k, end=10_000 * (k + 1), correlation=k + 1) for k in range(14)]
-    calls = [Call(start=10_000 * k + 100, end=10_000 * k + 200, correlation=k + 3) for k in range(calls_lost, 12)]
+    calls = [
+        Call(start=10_000 * k + 100, end=10_000 * k + 200, correlation=k + 3)
+        for k in range(calls_lost, 12)
+    ]
     return only(
-        build(ranges=[Range(start=10_000 * k, end=10_000 * k + 500) for k in range(12)], calls=calls, kernels=ran)
+        build(
+            ranges=[Range(start=10_000 * k, end=10_000 * k + 500) for k in range(12)],
+            calls=calls,
+            kernels=ran,
+        )
     )
 
 
-def test_what_was_launched_before_the_capture_is_no_part_of_the_steps_it_ran_in_and_it_is_said() -> None:
+def test_what_was_launched_before_the_capture_is_no_part_of_the_steps_it_ran_in_and_it_is_said() -> (
+    None
+):
     sample = full_queue()
     assert (sample.values[Metric.KERNEL_MS], sample.values[Metric.STEP_MS]) == (0.01, 0.01)
     assert sample.values[Metric.GAP_MS] == 0.0
@@ -41,10 +52,15 @@ def test_what_was_launched_before_the_capture_is_no_part_of_the_steps_it_ran_in_
     )
 
 
-def test_a_capture_that_lacks_the_calls_of_its_first_steps_does_not_tell_what_was_launched_before() -> None:
+def test_a_capture_that_lacks_the_calls_of_its_first_steps_does_not_tell_what_was_launched_before() -> (
+    None
+):
     # The kernels of the first three steps and both before them are counted where they ran.
     sample = full_queue(calls_lost=3)
-    assert "GPU operations have no API call in the capture and count where they ran (5)" in sample.remarks
+    assert (
+        "GPU operations have no API call in the capture and count where they ran (5)"
+        in sample.remarks
+    )
 
 
 WHOLE = (
@@ -108,4 +124,6 @@ def test_it_is_said_when_the_cpu_runs_ahead() -> None:
         """)
     )
     assert sample.nvtx_step_ms == 5.0
-    assert sample.remarks == ("the CPU runs ahead of the GPU: the step range lasts 5 ms, a step takes 12 ms",)
+    assert sample.remarks == (
+        "the CPU runs ahead of the GPU: the step range lasts 5 ms, a step takes 12 ms",
+    )

@@ -16,10 +16,17 @@ from perfgate.model.workload import START_RANGE, WARMUP_RANGE
 
 
 def found(
-    timeline: Timeline, step: str = "step", *, is_pattern: bool = False, warmup: int = 0, steps: int | None = None
+    timeline: Timeline,
+    step: str = "step",
+    *,
+    is_pattern: bool = False,
+    warmup: int = 0,
+    steps: int | None = None,
 ) -> Steps:
     names = timeline.ranges.name
-    (one,) = find_steps(timeline, names, step=step, is_pattern=is_pattern, warmup=warmup, steps=steps)
+    (one,) = find_steps(
+        timeline, names, step=step, is_pattern=is_pattern, warmup=warmup, steps=steps
+    )
     return one
 
 
@@ -28,7 +35,9 @@ def windows(timeline: Timeline) -> tuple[Steps, ...]:
 
 
 def ten(name: str = "step") -> Timeline:
-    return build(ranges=[Range(start=100 * n, end=100 * n + 50, name=name.format(n)) for n in range(10)])
+    return build(
+        ranges=[Range(start=100 * n, end=100 * n + 50, name=name.format(n)) for n in range(10)]
+    )
 
 
 def too_many(named: int, declared: int) -> str:
@@ -73,7 +82,9 @@ def loop_of(*named: tuple[str, int, int]) -> Timeline:
     """Eight turns of 100 ns, each of which holds these ranges."""
     return build(
         ranges=[
-            Range(start=100 * n + start, end=100 * n + end, name=name) for n in range(8) for name, start, end in named
+            Range(start=100 * n + start, end=100 * n + end, name=name)
+            for n in range(8)
+            for name, start, end in named
         ]
     )
 
@@ -95,12 +106,22 @@ def test_what_matches_behind_a_colon_within_a_step_is_not_worth_telling() -> Non
 
 def test_a_whole_name_that_was_never_closed_does_not_stand_in_for_the_steps_of_a_domain() -> None:
     steps = [Range(start=100 * n, end=100 * n + 60, name="train:step") for n in range(8)]
-    one = found(build(ranges=[*steps, Range(start=5, end=999, closed=False)]), "step", is_pattern=True)
-    assert (len(one), one.remarks) == (8, ("step ranges were never closed and are not counted (1)",))
+    one = found(
+        build(ranges=[*steps, Range(start=5, end=999, closed=False)]), "step", is_pattern=True
+    )
+    assert (len(one), one.remarks) == (
+        8,
+        ("step ranges were never closed and are not counted (1)",),
+    )
 
 
 def test_steps_that_differ_before_the_colon_are_told() -> None:
-    one = found(loop_of(("train:step", 0, 60), ("scheduler:step", 70, 80)), "step", is_pattern=True, steps=16)
+    one = found(
+        loop_of(("train:step", 0, 60), ("scheduler:step", 70, 80)),
+        "step",
+        is_pattern=True,
+        steps=16,
+    )
     assert len(one) == 16
     assert one.remarks == (
         "ranges that differ before a colon match 'step', and all are counted as steps: scheduler:step, train:step",
@@ -123,7 +144,9 @@ def test_a_step_is_found_in_a_domain_with_a_colon_in_its_name() -> None:
 
 
 def test_a_literal_name_is_the_whole_name_and_no_pattern() -> None:
-    timeline = build(ranges=[Range(start=0, end=10, name="a.c"), Range(start=20, end=30, name="abc")])
+    timeline = build(
+        ranges=[Range(start=0, end=10, name="a.c"), Range(start=20, end=30, name="abc")]
+    )
     assert found(timeline, "a.c").starts.tolist() == [0]
 
 
@@ -134,7 +157,9 @@ def test_of_nested_matches_the_outermost_is_the_step() -> None:
         range     |-step-|            |-step-|
         """)
     )
-    assert [(start // 10**6, end // 10**6) for start, end in zip(one.starts, one.ends, strict=True)] == [
+    assert [
+        (start // 10**6, end // 10**6) for start, end in zip(one.starts, one.ends, strict=True)
+    ] == [
         (16, 33),
         (36, 53),
     ]
@@ -167,13 +192,17 @@ def test_a_step_that_begins_inside_the_one_before_ends_it_and_that_is_said() -> 
         startend         |---step---|
         """)
     )
-    assert [(start // 10**6, end // 10**6) for start, end in zip(one.starts, one.ends, strict=True)] == [
+    assert [
+        (start // 10**6, end // 10**6) for start, end in zip(one.starts, one.ends, strict=True)
+    ] == [
         (19, 25),
         (25, 36),
         (39, 50),
     ]
     assert [end // 10**6 for end in one.range_ends] == [30, 36, 50]
-    assert one.remarks == ("step ranges begin inside the step before them, which is measured until there (1)",)
+    assert one.remarks == (
+        "step ranges begin inside the step before them, which is measured until there (1)",
+    )
 
 
 IN_FLIGHT = """
@@ -184,13 +213,17 @@ IN_FLIGHT = """
 
 def test_work_in_flight_that_ends_out_of_order_is_measured_from_start_to_start() -> None:
     one = found(draw(IN_FLIGHT), r"req \d+", is_pattern=True)
-    assert [(start // 10**6, end // 10**6) for start, end in zip(one.starts, one.ends, strict=True)] == [
+    assert [
+        (start // 10**6, end // 10**6) for start, end in zip(one.starts, one.ends, strict=True)
+    ] == [
         (19, 22),
         (22, 30),
         (34, 44),
         (47, 55),
     ]
-    assert one.remarks == ("step ranges begin inside the step before them, which is measured until there (1)",)
+    assert one.remarks == (
+        "step ranges begin inside the step before them, which is measured until there (1)",
+    )
 
 
 INSIDE = "ranges that match lie inside another one that does, and are not counted (2)"
@@ -279,7 +312,9 @@ SHORT = "range  |---step---|  |---step---|  |-step-|"
 def test_a_last_step_cut_by_the_end_of_the_capture_is_dropped(picture: str) -> None:
     one = found(draw(picture))
     assert len(one) == 2
-    assert one.remarks == ("the last step ends with the capture, may have been cut off by it and is not counted",)
+    assert one.remarks == (
+        "the last step ends with the capture, may have been cut off by it and is not counted",
+    )
 
 
 @pytest.mark.parametrize("picture", [CUT, SHORT])
@@ -317,11 +352,15 @@ def test_a_name_not_found_is_answered_with_the_most_frequent_ones() -> None:
 
 
 def test_what_was_misspelt_is_suggested_before_what_is_frequent() -> None:
-    ranges = [Range(start=10 * n, end=10 * n + 5, name=name) for name in "abcdef" for n in range(20)]
+    ranges = [
+        Range(start=10 * n, end=10 * n + 5, name=name) for name in "abcdef" for n in range(20)
+    ]
     steps = [Range(start=10 * n, end=10 * n + 9, name=f"step {n}", thread=2) for n in range(8)]
     with pytest.raises(StepsNotFound) as raised:
         measure(build(ranges=[*ranges, *steps]), step=r"stepp \d+")
-    assert r"Perhaps you meant 'step \d+' (8 times), 'a' (20 times), 'b' (20 times), " in str(raised.value)
+    assert r"Perhaps you meant 'step \d+' (8 times), 'a' (20 times), 'b' (20 times), " in str(
+        raised.value
+    )
 
 
 def test_ranges_of_perfgates_own_are_not_suggested() -> None:
@@ -354,7 +393,9 @@ def test_steps_that_all_lie_in_an_open_warm_up_turn_are_told_as_open() -> None:
     # A loop that pushes and never pops: nsys ends the turns with the capture.
     turns = [Range(start=10 * n, end=90, name=WARMUP_RANGE if n < 2 else "step") for n in range(6)]
     work = [Range(start=10 * n + 1, end=10 * n + 9, name="work") for n in range(6)]
-    with pytest.raises(StepsNotFound, match="no closed NVTX range is named 'step': 4 were opened and not closed"):
+    with pytest.raises(
+        StepsNotFound, match="no closed NVTX range is named 'step': 4 were opened and not closed"
+    ):
         measure(build(ranges=[*turns, *work]), step="step")
 
 
@@ -401,7 +442,9 @@ def test_numbers_that_recur_in_each_step_are_not_taken_for_the_steps() -> None:
     ]
     assert suggested(build(ranges=ranges)) == ["train", "fwd 0", "fwd 1", "fwd 2"]
     many = [
-        Range(start=1000 * n + 50 * k, end=1000 * n + 50 * k + 40, name=f"fwd {k}") for n in range(6) for k in range(9)
+        Range(start=1000 * n + 50 * k, end=1000 * n + 50 * k + 40, name=f"fwd {k}")
+        for n in range(6)
+        for k in range(9)
     ]
     assert suggested(build(ranges=[*ranges[:6], *many]))[:3] == [r"fwd \d+", "train", "fwd 0"]
 
@@ -425,27 +468,41 @@ def suggested(timeline: Timeline) -> list[str]:
         (["x" * 50_000 + "1", "x" * 50_000 + "2"], "x" * 64 + "(?s:.*)"),
     ],
 )
-def test_what_is_suggested_for_a_pattern_matches_when_it_is_pasted(names: list[str], pattern: str) -> None:
-    timeline = build(ranges=[Range(start=100 * n, end=100 * n + 90, name=name) for n, name in enumerate(names)])
+def test_what_is_suggested_for_a_pattern_matches_when_it_is_pasted(
+    names: list[str], pattern: str
+) -> None:
+    timeline = build(
+        ranges=[Range(start=100 * n, end=100 * n + 90, name=name) for n, name in enumerate(names)]
+    )
     assert suggested(timeline) == [pattern]
-    assert found(timeline, pattern, is_pattern=True, steps=9).starts.tolist() == [100 * n for n in range(len(names))]
+    assert found(timeline, pattern, is_pattern=True, steps=9).starts.tolist() == [
+        100 * n for n in range(len(names))
+    ]
 
 
 def test_a_name_that_has_the_mark_of_a_number_is_suggested_by_itself() -> None:
-    timeline = build(ranges=[Range(start=100 * n, end=100 * n + 90, name=f"Batch {n or '#'}") for n in range(2)])
+    timeline = build(
+        ranges=[Range(start=100 * n, end=100 * n + 90, name=f"Batch {n or '#'}") for n in range(2)]
+    )
     assert suggested(timeline) == ["Batch 1", r"Batch \#"]
 
 
 def test_long_names_with_the_same_ends_are_suggested_together() -> None:
     alike = [f"{'x' * 100}{middle}{'y' * 100}" for middle in ("a", "b")]
-    timeline = build(ranges=[Range(start=100 * n, end=100 * n + 90, name=name) for n, name in enumerate(alike * 2)])
+    timeline = build(
+        ranges=[
+            Range(start=100 * n, end=100 * n + 90, name=name) for n, name in enumerate(alike * 2)
+        ]
+    )
     with pytest.raises(StepsNotFound) as raised:
         measure(timeline, step="nothing", is_pattern=True)
     assert raised.value.expectation == f"Perhaps you meant '{'x' * 64}(?s:.*){'y' * 32}' (4 times)"
 
 
 def test_long_names_are_suggested_without_their_middle() -> None:
-    timeline = build(ranges=[Range(start=0, end=9, name="x" * 100_000), Range(start=0, end=8, name="y" * 100)])
+    timeline = build(
+        ranges=[Range(start=0, end=9, name="x" * 100_000), Range(start=0, end=8, name="y" * 100)]
+    )
     with pytest.raises(StepsNotFound) as raised:
         measure(timeline, step="step")
     told = f"Perhaps you meant '{'x' * 64}...{'x' * 32}' (once), '{'y' * 100}' (once)"
@@ -467,7 +524,10 @@ def test_a_pattern_not_found_is_told_as_such() -> None:
 
 def test_a_capture_without_ranges_says_so_with_the_readers_reason() -> None:
     with pytest.raises(StepsNotFound) as raised:
-        measure(draw("kernel |k|", missing={"ranges": "the table NVTX_EVENTS is not there"}), step="step")
+        measure(
+            draw("kernel |k|", missing={"ranges": "the table NVTX_EVENTS is not there"}),
+            step="step",
+        )
     assert str(raised.value) == (
         "drawn.sqlite: the capture holds no NVTX range (the table NVTX_EVENTS is not there), so none is named 'step'. "
         "Each step is one NVTX range."
@@ -546,12 +606,23 @@ def test_of_a_marked_loop_only_its_own_steps_are_measured() -> None:
     start = Range(start=3_000_000, end=3_010_000, name=START_RANGE)
     own = [Range(start=3_100_000 + 1_000_000 * n, end=3_900_000 + 1_000_000 * n) for n in range(4)]
     foreign = [
-        *(Range(start=10_000 * n, end=10_000 * n + 5_000) for n in range(20)),  # the project's own loop, before
-        *(Range(start=3_100_000 + 200_000 * n, end=3_250_000 + 200_000 * n, thread=2) for n in range(20)),  # beside
-        *(Range(start=3_300_000 + 1_000_000 * n, end=3_400_000 + 1_000_000 * n) for n in range(4)),  # within
+        *(
+            Range(start=10_000 * n, end=10_000 * n + 5_000) for n in range(20)
+        ),  # the project's own loop, before
+        *(
+            Range(start=3_100_000 + 200_000 * n, end=3_250_000 + 200_000 * n, thread=2)
+            for n in range(20)
+        ),  # beside
+        *(
+            Range(start=3_300_000 + 1_000_000 * n, end=3_400_000 + 1_000_000 * n) for n in range(4)
+        ),  # within
         Range(start=3_800_000, end=4_300_000, push_pop=False),
-        *(Range(start=8_000_000 + 10_000 * n, end=8_005_000 + 10_000 * n) for n in range(3)),  # after
-        *(Range(start=3_100_000 + 10_000 * n, end=3_105_000 + 10_000 * n, pid=7) for n in range(4)),  # a loader's
+        *(
+            Range(start=8_000_000 + 10_000 * n, end=8_005_000 + 10_000 * n) for n in range(3)
+        ),  # after
+        *(
+            Range(start=3_100_000 + 10_000 * n, end=3_105_000 + 10_000 * n, pid=7) for n in range(4)
+        ),  # a loader's
     ]
     (sample,) = measure(build(ranges=[start, *own, *foreign]), step="step", steps=4)
     assert (sample.pid, sample.steps, sample.nvtx_step_ms) == (100, 4, 0.8)
@@ -570,7 +641,9 @@ def crossed(*, begins: int, until: int = 100) -> Timeline:
 
 def test_steps_that_pops_of_other_ranges_have_closed_are_a_complaint() -> None:
     (complaint,) = found(crossed(begins=40, until=20), steps=10).complaints
-    assert complaint.startswith("ranges begin where a step has ended and its turn has not (load), and 79% of the time")
+    assert complaint.startswith(
+        "ranges begin where a step has ended and its turn has not (load), and 79% of the time"
+    )
     assert "draw it with nvtx.start_range and nvtx.end_range" in complaint
     # A range that is open while the next step is asked for closes that at its own end: hardly anything is left out.
     assert found(crossed(begins=99), steps=10).complaints == ()
@@ -585,7 +658,9 @@ def test_ranges_between_steps_of_the_loops_own_are_no_complaint() -> None:
 
 def test_what_follows_a_loop_stands_in_for_no_step_that_was_left_open() -> None:
     start = Range(start=0, end=1, name=START_RANGE)
-    own = [Range(start=10 * n, end=10 * n + 5 if n != 2 else 99, closed=n != 2) for n in range(1, 5)]
+    own = [
+        Range(start=10 * n, end=10 * n + 5 if n != 2 else 99, closed=n != 2) for n in range(1, 5)
+    ]
     after = [Range(start=60, end=65)]
     assert found(build(ranges=[start, *own, *after]), steps=4).starts.tolist() == [10, 30, 40]
     own_closed = [Range(start=10 * n, end=10 * n + 5) for n in range(1, 5)]
@@ -596,7 +671,9 @@ def test_what_follows_a_loop_stands_in_for_no_step_that_was_left_open() -> None:
 def test_steps_of_other_processes_stand_in_for_none_of_a_marked_loop() -> None:
     foreign = [Range(start=10 * n, end=10 * n + 5, pid=7) for n in range(4)]
     with pytest.raises(StepsNotFound) as raised:
-        measure(build(ranges=[Range(start=0, end=1, name=START_RANGE), *foreign]), step="step", steps=4)
+        measure(
+            build(ranges=[Range(start=0, end=1, name=START_RANGE), *foreign]), step="step", steps=4
+        )
     assert str(raised.value) == (
         "drawn.sqlite: no step of the loop itself is in the capture. "
         "What bears that name is another's: process 7 holds step ranges, none of them perfgate's (4)."
@@ -612,7 +689,9 @@ def test_more_steps_at_once_than_declared_are_a_complaint_where_the_loop_is_not_
 
 
 def test_the_ranges_that_perfgate_draws_around_its_steps_match_no_pattern() -> None:
-    timeline = build(ranges=[Range(start=0, end=1, name=START_RANGE), Range(start=2, end=9, name="Batch 1")])
+    timeline = build(
+        ranges=[Range(start=0, end=1, name=START_RANGE), Range(start=2, end=9, name="Batch 1")]
+    )
     assert found(timeline, ".*", is_pattern=True).starts.tolist() == [2]
 
 

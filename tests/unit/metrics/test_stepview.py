@@ -15,11 +15,26 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.timelines import Call, Op, Range, build, draw, permuted, shifted
 
-from perfgate.metrics.stepview import FEWEST_BARS, PIXELS, StepPlace, _depths, _spread, step_view, typical_step
+from perfgate.metrics.stepview import (
+    FEWEST_BARS,
+    PIXELS,
+    StepPlace,
+    _depths,
+    _spread,
+    step_view,
+    typical_step,
+)
 from perfgate.model.errors import ConfigInvalid, StepsNotFound
 from perfgate.model.stepview import Bar, Lane, StepView
 from perfgate.model.timeline import Copies, CopyKind, Kernels, MemoryKind, Spans, Timeline
-from perfgate.model.window import NO_STREAM, StreamCopies, StreamKernels, StreamMemsets, StreamSpans, WindowOps
+from perfgate.model.window import (
+    NO_STREAM,
+    StreamCopies,
+    StreamKernels,
+    StreamMemsets,
+    StreamSpans,
+    WindowOps,
+)
 from perfgate.model.workload import WAIT_RANGE
 
 Told = tuple[str, str, list[tuple[float, float, str]]]
@@ -28,13 +43,19 @@ FOREVER = 2**61
 
 
 def ops_of(
-    timeline: Timeline, *, streams: Mapping[str, int] | None = None, copies: int = 7, memset_bytes: int = 64
+    timeline: Timeline,
+    *,
+    streams: Mapping[str, int] | None = None,
+    copies: int = 7,
+    memset_bytes: int = 64,
 ) -> WindowOps:
     """The whole capture as a window; kernels on the streams of their names, else on stream 7."""
 
     def spans(table: Kernels | Copies | Spans, stream: Sequence[int]) -> dict[str, Any]:
         columns = ("start", "end", "device", "process", "correlation")
-        return {name: getattr(table, name) for name in columns} | {"stream": np.array(stream, np.int64)}
+        return {name: getattr(table, name) for name in columns} | {
+            "stream": np.array(stream, np.int64)
+        }
 
     t = timeline
     of_kernels = [(streams or {}).get(t.names[name], 7) for name in t.kernels.name.tolist()]
@@ -44,7 +65,9 @@ def ops_of(
         end_ns=FOREVER,
         processes=t.processes,
         kernels=StreamKernels(
-            **spans(t.kernels, of_kernels), name=t.kernels.name, graph_node=t.kernels.graph_node >= 0
+            **spans(t.kernels, of_kernels),
+            name=t.kernels.name,
+            graph_node=t.kernels.graph_node >= 0,
         ),
         copies=StreamCopies(
             **spans(t.copies, [copies] * len(t.copies.start)),
@@ -54,7 +77,8 @@ def ops_of(
             target=t.copies.target,
         ),
         memsets=StreamMemsets(
-            **spans(t.memsets, [7] * len(t.memsets.start)), bytes=np.full(len(t.memsets.start), memset_bytes, np.int64)
+            **spans(t.memsets, [7] * len(t.memsets.start)),
+            bytes=np.full(len(t.memsets.start), memset_bytes, np.int64),
         ),
         graphs=StreamSpans(**spans(t.graphs, [7] * len(t.graphs.start))),
         names=t.names,
@@ -65,11 +89,17 @@ def place_of(timeline: Timeline, index: int, *, step: str = "step") -> StepPlace
     """The place of one step, whichever is the typical one: the first ones are taken for warm-up or cut off."""
     found = typical_step(timeline, step=step, warmup=index, steps=1)
     whole = typical_step(timeline, step=step)
-    return dataclasses.replace(whole, index=index, start=found.start, end=found.end, name=found.name)
+    return dataclasses.replace(
+        whole, index=index, start=found.start, end=found.end, name=found.name
+    )
 
 
-def view_of(timeline: Timeline, index: int = 0, *, streams: Mapping[str, int] | None = None) -> StepView:
-    return step_view(place_of(timeline, index), timeline, ops_of(timeline, streams=streams), label="it")
+def view_of(
+    timeline: Timeline, index: int = 0, *, streams: Mapping[str, int] | None = None
+) -> StepView:
+    return step_view(
+        place_of(timeline, index), timeline, ops_of(timeline, streams=streams), label="it"
+    )
 
 
 def told(view: StepView, *kinds: str) -> list[Told]:
@@ -78,7 +108,10 @@ def told(view: StepView, *kinds: str) -> list[Told]:
         (
             lane.title,
             lane.kind,
-            [(bar.start_us / 1e3, (bar.start_us + bar.length_us) / 1e3, bar.name) for bar in lane.bars],
+            [
+                (bar.start_us / 1e3, (bar.start_us + bar.length_us) / 1e3, bar.name)
+                for bar in lane.bars
+            ],
         )
         for lane in view.lanes
         if not kinds or lane.kind in kinds
@@ -93,23 +126,33 @@ def loop(*periods: int, pid: int = 100, waits: Sequence[int] = ()) -> list[Range
     ends = list(itertools.accumulate(periods, initial=10))
     steps = [Range(start=end - 10, end=end, pid=pid) for end in ends]
     return steps + [
-        Range(start=ends[number - 1] + 1, end=ends[number] - 11, name=WAIT_RANGE, pid=pid) for number in waits
+        Range(start=ends[number - 1] + 1, end=ends[number] - 11, name=WAIT_RANGE, pid=pid)
+        for number in waits
     ]
 
 
 @pytest.mark.parametrize(
     ("periods", "index", "period"),
     [
-        ((999, 50, 70, 61, 52), 4, 61),  # of 50, 70, 61 and 52 the median is 56.5: 52 and 61 are equally far, see below
+        (
+            (999, 50, 70, 61, 52),
+            4,
+            61,
+        ),  # of 50, 70, 61 and 52 the median is 56.5: 52 and 61 are equally far, see below
         ((999, 50, 70, 60), 4, 60),
         ((20, 21, 40, 40, 40), 3, 40),
         ((20, 30), 2, 30),
     ],
 )
-def test_the_step_nearest_the_median_period(periods: tuple[int, ...], index: int, period: int) -> None:
+def test_the_step_nearest_the_median_period(
+    periods: tuple[int, ...], index: int, period: int
+) -> None:
     place = typical_step(build(ranges=loop(*periods)), step="step")
     assert (place.index, place.period_ns, place.process, place.name) == (index, period, 0, "step")
-    assert (place.start, place.end) == (sum(periods[:index]) + 10 - period, sum(periods[:index]) + 10)
+    assert (place.start, place.end) == (
+        sum(periods[:index]) + 10 - period,
+        sum(periods[:index]) + 10,
+    )
 
 
 def test_of_equally_near_ones_the_earliest() -> None:
@@ -118,7 +161,9 @@ def test_of_equally_near_ones_the_earliest() -> None:
 
 def test_periods_across_a_wait_count_for_nothing() -> None:
     # 500 would be nearest the median of all.
-    place = typical_step(build(ranges=loop(999, 100, 500, 900, 120, 110, waits=(3, 4))), step="step")
+    place = typical_step(
+        build(ranges=loop(999, 100, 500, 900, 120, 110, waits=(3, 4))), step="step"
+    )
     assert (place.index, place.period_ns) == (6, 110)
 
 
@@ -153,7 +198,9 @@ def test_a_step_may_be_found_by_a_pattern() -> None:
 
 
 def test_of_several_processes_the_slowest() -> None:
-    timeline = build(ranges=[*loop(20, 30, 30), *loop(20, 40, 40, pid=101), *loop(20, 30, 30, pid=102)])
+    timeline = build(
+        ranges=[*loop(20, 30, 30), *loop(20, 40, 40, pid=101), *loop(20, 30, 30, pid=102)]
+    )
     assert typical_step(timeline, step="step").process == 1
     assert typical_step(timeline, step="step", pid=102).process == 2
 
@@ -205,9 +252,19 @@ def test_one_step_as_it_ran() -> None:
                 (29, 37, "CUDA memcpy Device-to-Host, pinned, 8000 bytes"),
             ],
         ),
-        ("GPU 0 idle", "idle", [(0, 8, "idle"), (15, 16, "idle"), (22, 23, "idle"), (25, 29, "idle")]),
+        (
+            "GPU 0 idle",
+            "idle",
+            [(0, 8, "idle"), (15, 16, "idle"), (22, 23, "idle"), (25, 29, "idle")],
+        ),
     ]
-    assert (view.label, view.length_us, view.operations, view.drawn, view.pixel_us) == ("it", 37_000, 12, 12, 0)
+    assert (view.label, view.length_us, view.operations, view.drawn, view.pixel_us) == (
+        "it",
+        37_000,
+        12,
+        12,
+        0,
+    )
 
 
 def test_what_is_of_other_steps_is_cut_off_and_says_so() -> None:
@@ -225,9 +282,15 @@ def test_what_is_of_other_steps_is_cut_off_and_says_so() -> None:
         ("at last", 115, 116, 120),
         ("too late", 105, 120, 130),
     ]
-    calls = [Call(start=at, end=at + 1, correlation=number) for number, (_, at, _, _) in enumerate(launched)]
+    calls = [
+        Call(start=at, end=at + 1, correlation=number)
+        for number, (_, at, _, _) in enumerate(launched)
+    ]
     kernels = [
-        *(Op(start=start, end=end, name=name, correlation=n) for n, (name, _, start, end) in enumerate(launched)),
+        *(
+            Op(start=start, end=end, name=name, correlation=n)
+            for n, (name, _, start, end) in enumerate(launched)
+        ),
         Op(start=64, end=66, name="ran in it"),
         Op(start=82, end=84, name="ran after it"),
     ]
@@ -236,7 +299,8 @@ def test_what_is_of_other_steps_is_cut_off_and_says_so() -> None:
     view = view_of(timeline, 3, streams=streams)
     assert view.length_us == 0.06
     assert [
-        (title, [(round(a * MS), round(b * MS), name) for a, b, name in bars]) for title, _, bars in told(view)
+        (title, [(round(a * MS), round(b * MS), name) for a, b, name in bars])
+        for title, _, bars in told(view)
     ] == [
         (
             "CPU",
@@ -247,7 +311,14 @@ def test_what_is_of_other_steps_is_cut_off_and_says_so() -> None:
                 (40, 50, "step (of a later step)"),
             ],
         ),
-        ("CPU 2", [(2, 4, "load"), (22, 24, "load (of the step after)"), (42, 44, "load (of a later step)")]),
+        (
+            "CPU 2",
+            [
+                (2, 4, "load"),
+                (22, 24, "load (of the step after)"),
+                (42, 44, "load (of a later step)"),
+            ],
+        ),
         ("GPU 0 stream 1", [(0, 5, "earlier (of an earlier step)")]),
         ("GPU 0 stream 2", [(0, 1, "before (of the step before)")]),
         ("GPU 0 stream 3", [(0, 2, "between (outside the steps)")]),
@@ -285,7 +356,9 @@ def test_ranges_that_overlap_without_nesting_lie_below_what_holds_them() -> None
         startend                |----c----|
         range            |x|
     """)
-    assert [(title, [name for _, _, name in bars]) for title, _, bars in told(view_of(timeline))] == [
+    assert [
+        (title, [name for _, _, name in bars]) for title, _, bars in told(view_of(timeline))
+    ] == [
         ("CPU", ["step"]),
         ("CPU 2", ["a", "c"]),
         ("CPU 3", ["b"]),
@@ -302,7 +375,9 @@ def test_a_range_with_the_step_s_own_span_is_in_it() -> None:
 
 
 def test_a_range_never_closed_reaches_as_far_as_the_capture_says() -> None:
-    timeline = build(ranges=[Range(start=0, end=10), Range(start=4, end=50, name="open", closed=False)])
+    timeline = build(
+        ranges=[Range(start=0, end=10), Range(start=4, end=50, name="open", closed=False)]
+    )
     assert told(view_of(timeline)) == [
         ("CPU", "range", [(0, 1e-5, "step")]),
         ("CPU 2", "range", [(4e-6, 1e-5, "open")]),
@@ -394,9 +469,16 @@ def test_copies_say_their_direction_host_memory_and_size_as_far_as_known() -> No
     ]
     timeline = build(ranges=[Range(start=0, end=100)], copies=copies)
     ops = dataclasses.replace(
-        ops_of(timeline), copies=dataclasses.replace(ops_of(timeline).copies, kind=np.array([1, 1, 2, 8, 77], np.int8))
+        ops_of(timeline),
+        copies=dataclasses.replace(
+            ops_of(timeline).copies, kind=np.array([1, 1, 2, 8, 77], np.int8)
+        ),
     )
-    (lane,) = (lane for lane in step_view(place_of(timeline, 0), timeline, ops, label="").lanes if lane.kind == "copy")
+    (lane,) = (
+        lane
+        for lane in step_view(place_of(timeline, 0), timeline, ops, label="").lanes
+        if lane.kind == "copy"
+    )
     assert [bar.name for bar in lane.bars] == [
         "CUDA memcpy Host-to-Device, pageable, 8 bytes",
         "CUDA memcpy Host-to-Device, 8 bytes",
@@ -409,7 +491,9 @@ def test_copies_say_their_direction_host_memory_and_size_as_far_as_known() -> No
 def test_what_is_not_said_of_streams_and_sizes_is_left_out() -> None:
     timeline = build(ranges=[Range(start=0, end=100)], memsets=[Op(start=1, end=2)])
     ops = ops_of(timeline, memset_bytes=0)
-    ops = dataclasses.replace(ops, memsets=dataclasses.replace(ops.memsets, stream=np.array([NO_STREAM], np.int64)))
+    ops = dataclasses.replace(
+        ops, memsets=dataclasses.replace(ops.memsets, stream=np.array([NO_STREAM], np.int64))
+    )
     view = step_view(place_of(timeline, 0), timeline, ops, label="")
     assert told(view, "memset") == [("GPU 0 memsets", "memset", [(1e-6, 2e-6, "CUDA memset")])]
 
@@ -433,16 +517,32 @@ def test_kernels_of_one_span_are_in_the_order_of_their_launches() -> None:
     alike = [Op(start=2, end=8, name=f"k{n}", correlation=n) for n in (1, 2, 3)]
     for rows in itertools.permutations(alike):
         view = view_of(build(ranges=[Range(start=0, end=10)], kernels=rows))
-        assert [name for _, _, lane in told(view, "kernel") for _, _, name in lane] == ["k1", "k2", "k3"]
+        assert [name for _, _, lane in told(view, "kernel") for _, _, name in lane] == [
+            "k1",
+            "k2",
+            "k3",
+        ]
 
 
 def test_managed_memory_is_of_the_step_in_which_it_moved() -> None:
     timeline = build(
         ranges=[Range(start=0, end=10), Range(start=20, end=30)],
         calls=[Call(start=5, end=6, correlation=1)],
-        copies=[Op(start=22, end=24, correlation=1, kind=CopyKind.UVM_H2D, source=MemoryKind.MANAGED, bytes=5)],
+        copies=[
+            Op(
+                start=22,
+                end=24,
+                correlation=1,
+                kind=CopyKind.UVM_H2D,
+                source=MemoryKind.MANAGED,
+                bytes=5,
+            )
+        ],
     )
-    assert told(view_of(timeline, 1), "copy")[0][2][0][2] == "CUDA memcpy Unified Host-to-Device, 5 bytes"
+    assert (
+        told(view_of(timeline, 1), "copy")[0][2][0][2]
+        == "CUDA memcpy Unified Host-to-Device, 5 bytes"
+    )
 
 
 def test_another_process_on_the_same_gpu_is_shown_as_what_it_is() -> None:
@@ -589,7 +689,9 @@ def test_the_pixel_grows_until_all_fits() -> None:
 def test_long_bars_keep_their_names_beside_crowds() -> None:
     long = [(1_000_000 * n, 1_000_000 * n + 400_000) for n in range(10)]
     small = [
-        (1_000_000 * n + 400_000 + 10 * k, 1_000_000 * n + 400_000 + 10 * k + 5) for n in range(10) for k in range(999)
+        (1_000_000 * n + 400_000 + 10 * k, 1_000_000 * n + 400_000 + 10 * k + 5)
+        for n in range(10)
+        for k in range(999)
     ]
     view = step_view(*crowd([*long, *small], 10_000_000), label="", most_bars=100)
     names = [bar.name for bar in lane_of(view, "kernel").bars if bar.count == 1]
@@ -640,7 +742,9 @@ def test_a_million_operations_take_at_most_two_seconds(overlapping: int) -> None
         device=np.zeros(count, np.int32),
         process=np.zeros(count, np.int32),
         correlation=np.arange(count, dtype=np.int64),
-        name=(np.arange(count) % 9 + min(k for k, name in small.names.items() if name == "k0")).astype(np.int32),
+        name=(
+            np.arange(count) % 9 + min(k for k, name in small.names.items() if name == "k0")
+        ).astype(np.int32),
         graph_node=np.full(count, -1, np.int64),
     )
     calls = dataclasses.replace(
@@ -672,13 +776,22 @@ def captures(draw: st.DrawFn) -> Timeline:
     steps = [Range(start=40 * n, end=40 * n + draw(st.integers(1, 40))) for n in range(count)]
     spans = st.tuples(st.integers(0, 170), st.integers(0, 40))
     ranges = [
-        Range(start=at, end=at + lasts, name=draw(st.sampled_from("abc")), thread=draw(st.integers(1, 2)))
+        Range(
+            start=at,
+            end=at + lasts,
+            name=draw(st.sampled_from("abc")),
+            thread=draw(st.integers(1, 2)),
+        )
         for at, lasts in draw(st.lists(spans, max_size=12))
     ]
     tables: dict[str, list[Op]] = {"kernels": [], "copies": [], "memsets": [], "graphs": []}
     calls: list[Call] = []
     for number in range(draw(st.integers(0, 25))):
-        at, waits, lasts = draw(st.integers(0, 40 * count)), draw(st.integers(0, 40)), draw(st.integers(0, 25))
+        at, waits, lasts = (
+            draw(st.integers(0, 40 * count)),
+            draw(st.integers(0, 40)),
+            draw(st.integers(0, 25)),
+        )
         pid = draw(st.sampled_from([100, 100, 100, 200]))
         tables[draw(st.sampled_from(["kernels", "kernels", "copies", "memsets", "graphs"]))].append(
             Op(
@@ -691,7 +804,15 @@ def captures(draw: st.DrawFn) -> Timeline:
             )
         )
         if draw(st.integers(0, 3)):
-            calls.append(Call(start=at, end=at + 1, correlation=number + 1, pid=pid, thread=draw(st.integers(1, 2))))
+            calls.append(
+                Call(
+                    start=at,
+                    end=at + 1,
+                    correlation=number + 1,
+                    pid=pid,
+                    thread=draw(st.integers(1, 2)),
+                )
+            )
     return build(
         ranges=[*steps, *ranges],
         calls=calls,
@@ -707,7 +828,9 @@ STREAMS = {"relu": 13}
 
 def busy_ns(lanes: Sequence[Lane]) -> int:
     return sum(
-        round((bar.length_us if bar.busy_us is None else bar.busy_us) * 1e3) for lane in lanes for bar in lane.bars
+        round((bar.length_us if bar.busy_us is None else bar.busy_us) * 1e3)
+        for lane in lanes
+        for bar in lane.bars
     )
 
 
@@ -754,9 +877,13 @@ def test_merging_loses_no_time_and_no_operation(timeline: Timeline, most_bars: i
     for title, lanes in by(whole.lanes, "title").items():
         if title in now:
             assert busy_ns(now[title]) == busy_ns(lanes)
-            assert sum(len(lane.bars) for lane in lanes) == sum(bar.count for lane in now[title] for bar in lane.bars)
+            assert sum(len(lane.bars) for lane in lanes) == sum(
+                bar.count for lane in now[title] for bar in lane.bars
+            )
         else:
-            assert any(not lane.bars for lane in lanes) or any(one.startswith("other ") for one in now)
+            assert any(not lane.bars for lane in lanes) or any(
+                one.startswith("other ") for one in now
+            )
     if not any(one.startswith("other ") for one in now):
         for lane in whole.lanes:
             (merged,) = now[lane.title]
@@ -766,8 +893,15 @@ def test_merging_loses_no_time_and_no_operation(timeline: Timeline, most_bars: i
             for bar in merged.bars:
                 if bar.count > 1:
                     start, end = edges(bar)
-                    its = [edges(one) for one in lane.bars if start <= edges(one)[0] and edges(one)[1] <= end]
-                    assert all((b[0] - a[1]) < round(view.pixel_us * 1e3) for a, b in itertools.pairwise(its))
+                    its = [
+                        edges(one)
+                        for one in lane.bars
+                        if start <= edges(one)[0] and edges(one)[1] <= end
+                    ]
+                    assert all(
+                        (b[0] - a[1]) < round(view.pixel_us * 1e3)
+                        for a, b in itertools.pairwise(its)
+                    )
 
 
 @settings(max_examples=300)
@@ -789,9 +923,13 @@ def test_lanes_hold_what_runs_between_begin_and_completion_tick_by_tick(timeline
                 running |= set(range(start, end))
                 overlaps = start < place.end and end > place.start
                 if overlaps or (start == end and place.start <= start < place.end):
-                    name = timeline.names[int(timeline.kernels.name[row])] if kind == "kernel" else ""
+                    name = (
+                        timeline.names[int(timeline.kernels.name[row])] if kind == "kernel" else ""
+                    )
                     key = "nccl" if name.startswith("nccl") else kind
-                    expected[key].append((max(start, place.start) - place.start, min(end, place.end) - place.start))
+                    expected[key].append(
+                        (max(start, place.start) - place.start, min(end, place.end) - place.start)
+                    )
         found: dict[str, list[tuple[int, int]]] = defaultdict(list)
         idle: set[int] = set()
         for lane in view.lanes:
@@ -803,12 +941,21 @@ def test_lanes_hold_what_runs_between_begin_and_completion_tick_by_tick(timeline
             kind: sorted(spans) for kind, spans in expected.items()
         }
         if place.has_idle:
-            assert idle == {tick - place.start for tick in range(place.start, place.end) if tick not in running}
+            assert idle == {
+                tick - place.start for tick in range(place.start, place.end) if tick not in running
+            }
 
 
 @settings(max_examples=100)
-@given(captures(), st.integers(0, 2**32 - 1), st.integers(-(10**12), 10**12), st.integers(FEWEST_BARS, 60))
-def test_order_of_rows_and_the_clock_change_nothing(timeline: Timeline, seed: int, by_ns: int, most: int) -> None:
+@given(
+    captures(),
+    st.integers(0, 2**32 - 1),
+    st.integers(-(10**12), 10**12),
+    st.integers(FEWEST_BARS, 60),
+)
+def test_order_of_rows_and_the_clock_change_nothing(
+    timeline: Timeline, seed: int, by_ns: int, most: int
+) -> None:
     def view(of: Timeline) -> StepView:
         ops = ops_of(of, streams=STREAMS)
         return step_view(typical_step(of, step="step"), of, ops, label="", most_bars=most)
@@ -819,7 +966,9 @@ def test_order_of_rows_and_the_clock_change_nothing(timeline: Timeline, seed: in
 @settings(max_examples=300)
 @given(st.lists(st.tuples(st.integers(0, 30), st.integers(0, 15)), max_size=20))
 def test_no_two_of_one_level_overlap(spans: list[tuple[int, int]]) -> None:
-    nested = sorted(((start, start + lasts) for start, lasts in spans), key=lambda one: (one[0], -one[1]))
+    nested = sorted(
+        ((start, start + lasts) for start, lasts in spans), key=lambda one: (one[0], -one[1])
+    )
     plain = sorted((start, start + lasts) for start, lasts in spans)
     for ordered, level in ((nested, _depths), (plain, _spread)):
         start, end = (np.array([one[side] for one in ordered], np.int64) for side in (0, 1))
@@ -828,7 +977,9 @@ def test_no_two_of_one_level_overlap(spans: list[tuple[int, int]]) -> None:
             its = [one for one, where in zip(ordered, levels, strict=True) if where == lane]
             assert all(a[1] <= b[0] for a, b in itertools.pairwise(its))
         assert sorted(set(levels)) == list(range(len(set(levels))))
-    depths = _depths(*(np.array([one[side] for one in nested], np.int64) for side in (0, 1))).tolist()
+    depths = _depths(
+        *(np.array([one[side] for one in nested], np.int64) for side in (0, 1))
+    ).tolist()
     for (inner, deep), (outer, high) in itertools.permutations(zip(nested, depths, strict=True), 2):
         if outer[0] <= inner[0] and inner[1] <= outer[1] and inner != outer and inner[0] < outer[1]:
             assert deep > high

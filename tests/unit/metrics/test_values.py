@@ -97,7 +97,9 @@ def test_the_idle_share_of_a_window_with_a_stall_is_the_same_of_a_step() -> None
     assert [period * 1e6 for period in sample.periods_ms] == pytest.approx([10, 10, 40])
     assert sample.values[Metric.STEP_MS] * 1e6 == pytest.approx(32 / 3)
     assert sample.values[Metric.GAP_MS] * 1e6 == pytest.approx(0.7 * 32 / 3)
-    assert sum(row.values.get(Metric.GAP_MS, 0) for row in sample.ranges) * 1e6 == pytest.approx(0.7 * 32 / 3)
+    assert sum(row.values.get(Metric.GAP_MS, 0) for row in sample.ranges) * 1e6 == pytest.approx(
+        0.7 * 32 / 3
+    )
 
 
 def test_gaps_are_clipped_to_the_window_of_the_kept_periods() -> None:
@@ -169,7 +171,10 @@ def test_what_nothing_hides_is_of_the_ranges_that_launched_it() -> None:
         d2h                             |--d-|                    |--e-|                    |--f-|
         """)
     )
-    told = {metric: {row.name: row.values[metric] for row in sample.ranges if row.values[metric]} for metric in EXPOSED}
+    told = {
+        metric: {row.name: row.values[metric] for row in sample.ranges if row.values[metric]}
+        for metric in EXPOSED
+    }
     assert told == {
         Metric.H2D_EXPOSED_MS: {"A": 7.0},
         Metric.NCCL_EXPOSED_MS: {"B": 7.0},
@@ -285,7 +290,10 @@ def test_gaps_are_taken_per_device_and_their_mean_is_the_process_s() -> None:
         kernel gpu2 pid7  |-----------------------------------z-|
         """)
     sample = only(timeline)
-    assert [(one.device, one.values[Metric.GAP_MS], one.values[Metric.KERNEL_MS]) for one in sample.devices] == [
+    assert [
+        (one.device, one.values[Metric.GAP_MS], one.values[Metric.KERNEL_MS])
+        for one in sample.devices
+    ] == [
         (0, 12.0, 4.0),
         (1, 8.0, 8.0),
     ]
@@ -310,7 +318,8 @@ def test_processes_that_share_a_device_expose_only_what_neither_hides() -> None:
     assert one.values[Metric.NCCL_EXPOSED_MS] == two.values[Metric.NCCL_EXPOSED_MS] == 4.0
     assert one.values[Metric.GAP_MS] == two.values[Metric.GAP_MS]
     assert two.absent == dict.fromkeys(
-        (Metric.LAUNCHES, Metric.GRAPH_LAUNCHES, Metric.SYNCS), "the capture holds no CUDA API calls of process 2"
+        (Metric.LAUNCHES, Metric.GRAPH_LAUNCHES, Metric.SYNCS),
+        "the capture holds no CUDA API calls of process 2",
     )
 
 
@@ -325,16 +334,31 @@ def test_syncs_are_the_calls_that_wait_and_belong_to_the_step_that_holds_their_s
     )
     assert of_range(sample, "step", Metric.SYNCS) == 3 / 2
     assert of_range(sample, OUTSIDE_RANGES, Metric.SYNCS) == 1 / 2
-    assert sample.values[Metric.SYNCS] == 2.0  # cudaDeviceSynchronize begins between steps: it counts to the first
+    assert (
+        sample.values[Metric.SYNCS] == 2.0
+    )  # cudaDeviceSynchronize begins between steps: it counts to the first
 
 
 def test_a_driver_launch_inside_a_runtime_launch_is_one_launch() -> None:
     def step(start: int) -> list[Call]:
         return [
-            Call(start=start + 10, end=start + 20, name="cudaLaunchKernelExC_v11060", correlation=start),
+            Call(
+                start=start + 10,
+                end=start + 20,
+                name="cudaLaunchKernelExC_v11060",
+                correlation=start,
+            ),
             Call(start=start + 12, end=start + 18, name="cuLaunchKernelEx", correlation=start),
-            Call(start=start + 12, end=start + 18, name="cuLaunchKernel", thread=2, correlation=start + 1),
-            Call(start=start + 30, end=start + 35, name="cuLaunchKernel_ptsz", correlation=start + 2),
+            Call(
+                start=start + 12,
+                end=start + 18,
+                name="cuLaunchKernel",
+                thread=2,
+                correlation=start + 1,
+            ),
+            Call(
+                start=start + 30, end=start + 35, name="cuLaunchKernel_ptsz", correlation=start + 2
+            ),
         ]
 
     sample = only(

@@ -21,7 +21,9 @@ def drawn(picture: str) -> Timeline:
     """A timeline from a picture in which the ranges called `wait` are waits."""
     timeline = draw(picture)
     names = [WAIT_RANGE if name == "wait" else name for name in timeline.ranges.name.tolist()]
-    return dataclasses.replace(timeline, ranges=dataclasses.replace(timeline.ranges, name=RangeNames.of(names)))
+    return dataclasses.replace(
+        timeline, ranges=dataclasses.replace(timeline.ranges, name=RangeNames.of(names))
+    )
 
 
 def only(timeline: Timeline, step: str | None = "step") -> ProcessSample:
@@ -73,9 +75,9 @@ def test_clocks_and_counts_are_over_all_steps_wherever_the_waits_are() -> None:
     plain = only(draw(BOUTS.replace("wait", "----")))
     waiting = only(drawn(BOUTS))
     of_periods = {*PERIODS, Metric.GAP_MS}
-    assert {metric: value for metric, value in waiting.values.items() if metric not in of_periods} == {
-        metric: value for metric, value in plain.values.items() if metric not in of_periods
-    }
+    assert {
+        metric: value for metric, value in waiting.values.items() if metric not in of_periods
+    } == {metric: value for metric, value in plain.values.items() if metric not in of_periods}
     assert waiting.kernels == plain.kernels
     assert waiting.nvtx_step_ms == plain.nvtx_step_ms
 
@@ -103,7 +105,9 @@ def test_clocks_and_counts_are_over_all_steps_wherever_the_waits_are() -> None:
         ("range |------epoch-----------|\nrange  |step| |wait| |step|", [False, True]),
     ],
 )
-def test_a_step_resumes_after_a_closed_wait_between_it_and_the_one_before(picture: str, expected: list[bool]) -> None:
+def test_a_step_resumes_after_a_closed_wait_between_it_and_the_one_before(
+    picture: str, expected: list[bool]
+) -> None:
     assert resumes(picture) == expected
 
 
@@ -118,7 +122,10 @@ def test_bouts_are_told_each_by_itself() -> None:
 def test_a_bout_without_a_period_is_left_out_and_the_next_keep_their_numbers() -> None:
     picture = "range |step| |step| |wait| |step| |wait| |step|  |step| |wait| |step| |step|"
     without_gpu = only(drawn(picture))
-    assert [(bout.number, bout.step_ms, bout.gap_ms) for bout in without_gpu.bouts] == [(2, 8.0, None), (3, 7.0, None)]
+    assert [(bout.number, bout.step_ms, bout.gap_ms) for bout in without_gpu.bouts] == [
+        (2, 8.0, None),
+        (3, 7.0, None),
+    ]
 
 
 def test_of_steps_that_wander_the_thread_of_the_one_that_resumes_waits() -> None:
@@ -138,7 +145,10 @@ def test_a_wait_between_the_first_two_steps_drops_what_is_dropped_anyway() -> No
     ("picture", "bouts"),
     [
         ("range |step| |step| |wait| |step|\nkernel |a|", "3 steps in 2 bouts"),
-        ("range |step| |wait| |step| |wait| |step| |wait| |step|\nkernel |a|", "4 steps in 4 bouts"),
+        (
+            "range |step| |wait| |step| |wait| |step| |wait| |step|\nkernel |a|",
+            "4 steps in 4 bouts",
+        ),
     ],
 )
 def test_bouts_too_short_for_a_period_leave_no_period_and_no_gap(picture: str, bouts: str) -> None:
@@ -164,10 +174,15 @@ def test_a_synchronisation_at_the_end_of_a_bout_or_in_the_wait_is_in_no_step() -
         """)
     )
     assert sample.values[Metric.SYNCS] == 0.0
-    assert [(row.name, row.values[Metric.SYNCS]) for row in sample.ranges] == [("step", 0.0), ("(no range)", 0.0)]
+    assert [(row.name, row.values[Metric.SYNCS]) for row in sample.ranges] == [
+        ("step", 0.0),
+        ("(no range)", 0.0),
+    ]
 
 
-def test_work_that_ends_after_the_bouts_last_step_and_before_the_wait_is_in_the_bouts_window() -> None:
+def test_work_that_ends_after_the_bouts_last_step_and_before_the_wait_is_in_the_bouts_window() -> (
+    None
+):
     # Completions 24, 35, 52 | 73, 84: c is waited for after its step, within the window that it closes.
     sample = only(
         drawn("""
@@ -190,9 +205,7 @@ def test_what_another_thread_launches_during_a_wait_is_in_no_step_and_in_no_gap(
         kernel          |-a-|    |-b-|    |-c-|                |-d-|    |-e-|
         range                                     |--wait--|
     """
-    ahead = (
-        "    launch thread2                               ^h\n    h2d                                           |-h-|"
-    )
+    ahead = "    launch thread2                               ^h\n    h2d                                           |-h-|"
     without, sample = only(drawn(picture)), only(drawn(f"{picture}\n{ahead}"))
     assert sample.values == without.values
     assert sample.ranges == without.ranges
@@ -210,7 +223,10 @@ def test_a_range_around_the_loop_has_the_gaps_of_its_bouts_only() -> None:
         range                                |-------wait-------|
         """)
     )
-    assert {row.name: row.values[Metric.GAP_MS] for row in sample.ranges} == {"step": 3.0, "epoch": 2.0}
+    assert {row.name: row.values[Metric.GAP_MS] for row in sample.ranges} == {
+        "step": 3.0,
+        "epoch": 2.0,
+    }
     assert sample.values[Metric.GAP_MS] == 5.0
 
 
@@ -223,7 +239,10 @@ def test_a_range_of_that_name_inside_a_step_is_transparent() -> None:
         kernel      |-a-|        |-b-|        |-c-|
         """)
     )
-    assert [(row.name, row.values[Metric.KERNEL_MS], row.values[Metric.LAUNCHES]) for row in sample.ranges] == [
+    assert [
+        (row.name, row.values[Metric.KERNEL_MS], row.values[Metric.LAUNCHES])
+        for row in sample.ranges
+    ] == [
         ("step", 4.0, 1.0),
         (OUTSIDE_RANGES, 0.0, 0.0),
     ]
@@ -240,7 +259,10 @@ def test_a_wait_never_closed_has_no_gap_of_its_own() -> None:
         """)
     )
     assert sample.periods_ms == (16.0,)
-    assert {row.name: row.values[Metric.GAP_MS] for row in sample.ranges} == {"step": 3.0, OUTSIDE_RANGES: 9.0}
+    assert {row.name: row.values[Metric.GAP_MS] for row in sample.ranges} == {
+        "step": 3.0,
+        OUTSIDE_RANGES: 9.0,
+    }
 
 
 def test_it_is_said_that_the_cpu_runs_ahead_though_long_waits_lie_between_the_bouts() -> None:
@@ -254,7 +276,9 @@ def test_it_is_said_that_the_cpu_runs_ahead_though_long_waits_lie_between_the_bo
         """)
     )
     assert sample.periods_ms == (10.0, 10.0)
-    assert sample.remarks == ("the CPU runs ahead of the GPU: the step range lasts 5 ms, a step takes 10 ms",)
+    assert sample.remarks == (
+        "the CPU runs ahead of the GPU: the step range lasts 5 ms, a step takes 10 ms",
+    )
 
 
 def test_each_process_of_a_capture_has_waits_of_its_own() -> None:
@@ -270,7 +294,9 @@ def test_each_process_of_a_capture_has_waits_of_its_own() -> None:
 
 
 def test_no_pattern_takes_a_wait_for_a_step() -> None:
-    (sample,) = measure(drawn("range |step| |step| |step| |wait| |step|"), step=".*", is_pattern=True, steps=9)
+    (sample,) = measure(
+        drawn("range |step| |step| |step| |wait| |step|"), step=".*", is_pattern=True, steps=9
+    )
     assert (sample.steps, len(sample.periods_ms)) == (4, 1)
     with pytest.raises(StepsNotFound):
         measure(build(ranges=[Range(start=0, end=9, name=WAIT_RANGE)]), step=".*", is_pattern=True)

@@ -62,7 +62,10 @@ def test_steps_that_all_take_as_long_have_nothing_of_the_warmup() -> None:
 
 
 def test_steps_that_load_code_or_take_memory_and_are_slow_are_told() -> None:
-    calls = {0: ["cuModuleLoadData", "cuLibraryLoadData"], 3: ["cudaMalloc_v3020", "cuModuleLoadData"]}
+    calls = {
+        0: ["cuModuleLoadData", "cuLibraryLoadData"],
+        3: ["cudaMalloc_v3020", "cuModuleLoadData"],
+    }
     assert complaint(loop(steps(300, 10, 10, 40), calls=calls)) == (
         "step 4 of the measured 20 took up to 40 ms, the later half 10 ms, and called cudaMalloc once, "
         "cuModuleLoadData once: first-time work that belongs in the warm-up; raise warmup by at least 4"
@@ -70,7 +73,9 @@ def test_steps_that_load_code_or_take_memory_and_are_slow_are_told() -> None:
 
 
 def test_setup_calls_count_on_whichever_thread_they_were_made() -> None:
-    told = complaint(loop(steps(10, 10, 10, 13), calls={3: ["cudaGraphInstantiateWithFlags_v11040"]}, thread=7))
+    told = complaint(
+        loop(steps(10, 10, 10, 13), calls={3: ["cudaGraphInstantiateWithFlags_v11040"]}, thread=7)
+    )
     assert told is not None
     assert "called cudaGraphInstantiateWithFlags once" in told
 
@@ -121,13 +126,23 @@ def test_compiling_that_fills_most_of_a_short_window_is_told_by_its_last_quarter
         "steps 3, 4, 5, 6, 7, ... of the measured 12 took up to 500 ms, the last quarter 10 ms, and called "
         "cuModuleLoadData 12 times: first-time work that belongs in the warm-up; raise warmup by at least 8"
     )
-    assert complaint(loop(steps(*[500.0] * 14, of=20), calls={n: ["cuModuleLoadData"] for n in range(14)})) is not None
+    assert (
+        complaint(
+            loop(steps(*[500.0] * 14, of=20), calls={n: ["cuModuleLoadData"] for n in range(14)})
+        )
+        is not None
+    )
     # Two of them, calls that take memory, calls in every step, and steps that are as slow later are none.
     two = {number: ["cuModuleLoadData"] for number in (5, 6)}
     assert complaint(loop(steps(*[500.0] * 8, of=12), calls=two)) is None
     memory = {number: ["cudaMalloc_v3020"] for number in range(8)}
     assert complaint(loop(steps(*[500.0] * 8, of=12), calls=memory)) is None
-    assert complaint(loop(steps(*[500.0] * 8, of=12), calls={n: ["cuModuleLoadData"] for n in range(12)})) is None
+    assert (
+        complaint(
+            loop(steps(*[500.0] * 8, of=12), calls={n: ["cuModuleLoadData"] for n in range(12)})
+        )
+        is None
+    )
     assert complaint(loop([*steps(*[500.0] * 8, of=11), 500.0], calls=compiling)) is None
 
 
@@ -145,16 +160,36 @@ def test_a_slow_step_later_hides_no_compiling() -> None:
 
 def test_a_late_evaluation_that_loads_a_kernel_is_no_compilation() -> None:
     lengths = {number: 90.0 if number in (15, 20) else float(USUAL) for number in range(40)}
-    timeline = loop([*lengths.values()], kernels={15: 88.0, 20: 88.0}, calls={15: ["cuModuleLoadData"]})
+    timeline = loop(
+        [*lengths.values()], kernels={15: 88.0, 20: 88.0}, calls={15: ["cuModuleLoadData"]}
+    )
     assert complaint(timeline) is None
-    lasting = loop([*lengths.values()], kernels={15: 88.0, 20: 88.0}, calls={20: ["cuModuleLoadData"]}, lasting=40 * MS)
+    lasting = loop(
+        [*lengths.values()],
+        kernels={15: 88.0, 20: 88.0},
+        calls={20: ["cuModuleLoadData"]},
+        lasting=40 * MS,
+    )
     assert complaint(lasting) is not None
     # In the first half likewise, and a step that is hardly longer behind one that is.
     assert (
-        complaint(loop([*lengths.values()][10:30], kernels={5: 88.0, 10: 88.0}, calls={5: ["cuModuleLoadData"]}))
+        complaint(
+            loop(
+                [*lengths.values()][10:30],
+                kernels={5: 88.0, 10: 88.0},
+                calls={5: ["cuModuleLoadData"]},
+            )
+        )
         is None
     )
-    assert complaint(loop([*steps(10, 10, 10, 14, of=12), 30.0, *[10.0] * 7], calls={3: ["cuModuleLoadData"]})) is None
+    assert (
+        complaint(
+            loop(
+                [*steps(10, 10, 10, 14, of=12), 30.0, *[10.0] * 7], calls={3: ["cuModuleLoadData"]}
+            )
+        )
+        is None
+    )
 
 
 @pytest.mark.parametrize(
@@ -166,8 +201,18 @@ def test_a_late_evaluation_that_loads_a_kernel_is_no_compilation() -> None:
         pytest.param({5: 90.0, 16: 95.0}, {5: 1, 16: 1}, False, id="what comes again at the end"),
         pytest.param({15: 58.0}, {15: 1}, False, id="a stall that a busy host explains"),
         pytest.param({15: 19.0}, {15: 1}, False, id="not far longer"),
-        pytest.param({15: 90.0}, dict.fromkeys(range(4, 16, 2), 1), False, id="loading is part of a step's work"),
-        pytest.param({15: 90.0, 5: 90.0, 10: 90.0}, {5: 1}, True, id="an evaluation whose first time loads code"),
+        pytest.param(
+            {15: 90.0},
+            dict.fromkeys(range(4, 16, 2), 1),
+            False,
+            id="loading is part of a step's work",
+        ),
+        pytest.param(
+            {15: 90.0, 5: 90.0, 10: 90.0},
+            {5: 1},
+            True,
+            id="an evaluation whose first time loads code",
+        ),
     ],
 )
 def test_code_that_is_loaded_late_is_first_time_work(
@@ -199,7 +244,9 @@ def test_what_is_called_between_two_steps_is_of_the_later_ones_period() -> None:
         ranges.append(Range(start=at, end=at + 8 * MS))
         made.append(Call(start=at + 10, end=at + 20, correlation=number))
         ops.append(Op(start=at + 5 * MS, end=at + 8 * MS - 10, correlation=number))
-    between = [Call(start=49 * MS + n, end=49 * MS + n + 1, name="cuModuleLoadData") for n in range(20)]
+    between = [
+        Call(start=49 * MS + n, end=49 * MS + n + 1, name="cuModuleLoadData") for n in range(20)
+    ]
     told = complaint(build(ranges=ranges, calls=[*made, *between], kernels=ops))
     assert told is not None
     assert "step 6 of the measured 20 took up to 40 ms" in told
@@ -229,22 +276,38 @@ def test_larger_batches_at_the_very_start_are_no_first_time_work() -> None:
         pytest.param(steps(10, 10, 10, 10, 60), {}, id="one slow step within"),
         pytest.param(steps(10, 10, 60, 50), {}, id="two slow steps at the start"),
         pytest.param(steps(10, 10, 19, 18), {}, id="a pace that changes"),
-        pytest.param(steps(*[30.0] * 8), {}, id="a pace that changes for longer than a start lasts"),
+        pytest.param(
+            steps(*[30.0] * 8), {}, id="a pace that changes for longer than a start lasts"
+        ),
         pytest.param([*steps(10, 10, 30, of=19), 35], {}, id="as slow later"),
         pytest.param(steps(10, 10, 12, 12), {2: ["cuModuleLoadData"]}, id="hardly slower"),
-        pytest.param(steps(10, 10, 10, 60), {3: ["cudaMallocAsync_v11020"]}, id="memory in the order of a stream"),
-        pytest.param(steps(10, 10, 10, 60), {n: ["cudaMalloc_v3020"] for n in range(20)}, id="memory in every step"),
+        pytest.param(
+            steps(10, 10, 10, 60),
+            {3: ["cudaMallocAsync_v11020"]},
+            id="memory in the order of a stream",
+        ),
+        pytest.param(
+            steps(10, 10, 10, 60),
+            {n: ["cudaMalloc_v3020"] for n in range(20)},
+            id="memory in every step",
+        ),
         pytest.param(steps(400, 300), {}, id="periods that do not count"),
         pytest.param(steps(10, 10, 60, of=7), {2: ["cuModuleLoadData"]}, id="too few steps"),
-        pytest.param(steps(*[10.0] * 15, 90), {15: ["cudaMalloc_v3020"]}, id="memory in the later half"),
+        pytest.param(
+            steps(*[10.0] * 15, 90), {15: ["cudaMalloc_v3020"]}, id="memory in the later half"
+        ),
     ],
 )
-def test_what_is_no_first_time_work_is_not_told(lengths: Sequence[float], calls: Mapping[int, Sequence[str]]) -> None:
+def test_what_is_no_first_time_work_is_not_told(
+    lengths: Sequence[float], calls: Mapping[int, Sequence[str]]
+) -> None:
     assert complaint(loop(lengths, calls=calls)) is None
 
 
 @pytest.mark.parametrize(("slow_ms", "is_told"), [(59, False), (61, True)])
-def test_without_kernels_a_step_that_lost_the_cpu_for_a_while_proves_nothing(slow_ms: float, is_told: bool) -> None:
+def test_without_kernels_a_step_that_lost_the_cpu_for_a_while_proves_nothing(
+    slow_ms: float, is_told: bool
+) -> None:
     lengths = steps(*[slow_ms] * 5)
     assert complaint(loop(lengths)) is not None
     ends = [int(MS * sum(lengths[: number + 1])) for number in range(len(lengths))]
@@ -258,8 +321,14 @@ def test_a_window_measured_as_one_has_no_first_steps() -> None:
 
 
 def test_the_calls_of_another_process_prove_nothing() -> None:
-    ranges = [Range(start=n * USUAL * MS, end=(n + 1) * USUAL * MS, pid=pid) for n in range(20) for pid in (1, 2)]
-    late = [Range(start=20 * USUAL * MS, end=20 * USUAL * MS + 1, name="x", pid=pid) for pid in (1, 2)]
+    ranges = [
+        Range(start=n * USUAL * MS, end=(n + 1) * USUAL * MS, pid=pid)
+        for n in range(20)
+        for pid in (1, 2)
+    ]
+    late = [
+        Range(start=20 * USUAL * MS, end=20 * USUAL * MS + 1, name="x", pid=pid) for pid in (1, 2)
+    ]
     slow = [
         Op(start=31 * MS, end=39 * MS, pid=2, correlation=1),
         *(Op(start=n * 10 * MS, end=n * 10 * MS + 1, pid=2) for n in range(20)),
@@ -268,7 +337,9 @@ def test_the_calls_of_another_process_prove_nothing() -> None:
         Call(start=30 * MS, end=31 * MS, pid=2, correlation=1),
         Call(start=32 * MS, end=33 * MS, name="cuModuleLoadData", pid=1),
     ]
-    samples = measure(build(kernels=slow, calls=calls, ranges=[*ranges, *late]), step="step", steps=1000)
+    samples = measure(
+        build(kernels=slow, calls=calls, ranges=[*ranges, *late]), step="step", steps=1000
+    )
     assert [sample.complaints for sample in samples] == [(), ()]
 
 

@@ -24,7 +24,9 @@ def test_what_occurs_is_what_numpy_says(dtype: type[np.signedinteger], data: st.
     found = distinct(values)
     assert found.dtype == dtype
     assert found.tolist() == sorted(set(values.tolist()))
-    assert among(values, others).tolist() == [one in set(others.tolist()) for one in values.tolist()]
+    assert among(values, others).tolist() == [
+        one in set(others.tolist()) for one in values.tolist()
+    ]
     assert is_constant(values) == (len(set(values.tolist())) < 2)
 
 
@@ -37,4 +39,10 @@ def test_parts_are_one_column(parts: list[list[int]]) -> None:
 def test_one_value_takes_no_room() -> None:
     assert constant(np.int64(7), 1000).strides == (0,)
     assert together([constant(np.int32(7), 3), np.array([7, 7], np.int32)]).strides == (0,)
-    assert together([constant(np.int32(7), 3), np.array([7, 8], np.int32)]).tolist() == [7, 7, 7, 7, 8]
+    assert together([constant(np.int32(7), 3), np.array([7, 8], np.int32)]).tolist() == [
+        7,
+        7,
+        7,
+        7,
+        8,
+    ]

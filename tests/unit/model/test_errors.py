@@ -32,7 +32,9 @@ def test_every_class_says_what_causes_it() -> None:
 
 
 def test_a_message_has_four_parts_on_two_lines() -> None:
-    error = WorkloadFailed(subject="mlp", fact="it exited", expectation="It should not", next_step="See the log.")
+    error = WorkloadFailed(
+        subject="mlp", fact="it exited", expectation="It should not", next_step="See the log."
+    )
     assert str(error) == "mlp: it exited. It should not.\nSee the log."
     assert (error.subject, error.fact, error.expectation, error.next_step) == (
         "mlp",
@@ -43,4 +45,7 @@ def test_a_message_has_four_parts_on_two_lines() -> None:
 
 
 def test_a_fact_that_says_it_all_needs_no_expectation() -> None:
-    assert str(WorkloadFailed(subject="mlp", fact="it exited", next_step="See.")) == "mlp: it exited.\nSee."
+    assert (
+        str(WorkloadFailed(subject="mlp", fact="it exited", next_step="See."))
+        == "mlp: it exited.\nSee."
+    )

@@ -9,7 +9,9 @@ from perfgate.model.machine import Conditions, Gpu, GpuCondition, Machine
 
 
 def with_gpus(*names: str, mig: bool = False) -> Machine:
-    return Machine(gpus=tuple(Gpu(name=name, uuid=f"GPU-{n}", mig=mig) for n, name in enumerate(names)))
+    return Machine(
+        gpus=tuple(Gpu(name=name, uuid=f"GPU-{n}", mig=mig) for n, name in enumerate(names))
+    )
 
 
 def whole(name: str) -> Gpu:
@@ -27,7 +29,11 @@ def sliced(name: str) -> Gpu:
         (with_gpus("NVIDIA H200"), "NVIDIA H200", "nvidia-h200"),
         (with_gpus("NVIDIA H200", "NVIDIA H200"), "2 x NVIDIA H200", "nvidia-h200-x2"),
         (with_gpus(*["NVIDIA H200"] * 4), "4 x NVIDIA H200", "nvidia-h200-x4"),
-        (with_gpus("NVIDIA H200", "NVIDIA A100"), "NVIDIA A100 + NVIDIA H200", "nvidia-a100-nvidia-h200-x2"),
+        (
+            with_gpus("NVIDIA H200", "NVIDIA A100"),
+            "NVIDIA A100 + NVIDIA H200",
+            "nvidia-a100-nvidia-h200-x2",
+        ),
         (
             with_gpus("NVIDIA H200", "NVIDIA T4", "NVIDIA H200"),
             "2 x NVIDIA H200 + NVIDIA T4",
@@ -38,8 +44,16 @@ def sliced(name: str) -> Gpu:
             "NVIDIA H200 + 2 x NVIDIA T4",
             "nvidia-h200-x1-nvidia-t4-x2",
         ),
-        (with_gpus("NVIDIA H200", "NVIDIA H200", mig=True), "2 x NVIDIA H200", "nvidia-h200-mig-x2"),
-        (with_gpus("NVIDIA H200 MIG 1g.18gb", mig=True), "NVIDIA H200 MIG 1g.18gb", "nvidia-h200-mig-1g-18gb"),
+        (
+            with_gpus("NVIDIA H200", "NVIDIA H200", mig=True),
+            "2 x NVIDIA H200",
+            "nvidia-h200-mig-x2",
+        ),
+        (
+            with_gpus("NVIDIA H200 MIG 1g.18gb", mig=True),
+            "NVIDIA H200 MIG 1g.18gb",
+            "nvidia-h200-mig-1g-18gb",
+        ),
         (with_gpus("NVIDIA H200", mig=True), "NVIDIA H200", "nvidia-h200-mig"),
         (with_gpus("Tesla/../V100"), "Tesla/../V100", "tesla-v100"),
         (with_gpus("..."), "...", "unnamed-gpu"),
@@ -76,7 +90,11 @@ def test_driver_versions_and_cards_do_not_forbid_a_comparison() -> None:
             with_gpus("NVIDIA H200"),
             "baseline is for NVIDIA H100, this machine is NVIDIA H200",
         ),
-        (with_gpus("NVIDIA H100"), Machine(), "baseline is for NVIDIA H100, this machine is no GPU"),
+        (
+            with_gpus("NVIDIA H100"),
+            Machine(),
+            "baseline is for NVIDIA H100, this machine is no GPU",
+        ),
         (
             with_gpus("NVIDIA H200", mig=True),
             with_gpus("NVIDIA H200"),
@@ -151,7 +169,9 @@ def test_what_forbids_a_comparison_is_named(then: Machine, now: Machine, told: s
 
 
 @pytest.mark.parametrize("known", [{}, {"cpu": "AMD EPYC 9654"}, {"cpu_count": 4}])
-def test_without_a_gpu_what_is_unknown_of_both_cpus_forbids_nothing(known: dict[str, object]) -> None:
+def test_without_a_gpu_what_is_unknown_of_both_cpus_forbids_nothing(
+    known: dict[str, object],
+) -> None:
     one, other = (Machine().model_copy(update=known) for _ in range(2))
     assert one.differences_that_forbid_comparison(other) == ()
 
@@ -164,8 +184,19 @@ def test_the_order_of_the_gpus_does_not_matter() -> None:
 def test_conditions_complain_of_throttling_and_of_neighbours_gpu_by_gpu() -> None:
     conditions = Conditions(
         gpus=(
-            GpuCondition(uuid="GPU-0", samples=3, sm_clock_mhz=1980, throttled=("thermal slowdown", "power brake")),
-            GpuCondition(uuid="GPU-1", samples=3, sm_clock_mhz=1755, neighbours=("python (77)",), remarks=("capped",)),
+            GpuCondition(
+                uuid="GPU-0",
+                samples=3,
+                sm_clock_mhz=1980,
+                throttled=("thermal slowdown", "power brake"),
+            ),
+            GpuCondition(
+                uuid="GPU-1",
+                samples=3,
+                sm_clock_mhz=1755,
+                neighbours=("python (77)",),
+                remarks=("capped",),
+            ),
             GpuCondition(uuid="GPU-2", samples=0),
         )
     )

@@ -14,8 +14,12 @@ def test_every_metric_has_its_row() -> None:
 
 def test_the_unit_is_in_the_name_of_every_clock_and_counts_have_none_but_bytes() -> None:
     assert {spec.unit for metric, spec in METRICS.items() if metric.endswith("_ms")} == {"ms"}
-    assert {metric for metric, spec in METRICS.items() if spec.unit not in {"ms", ""}} == {Metric.H2D_BYTES}
-    assert all((spec.kind is Kind.CLOCK) == metric.endswith("_ms") for metric, spec in METRICS.items())
+    assert {metric for metric, spec in METRICS.items() if spec.unit not in {"ms", ""}} == {
+        Metric.H2D_BYTES
+    }
+    assert all(
+        (spec.kind is Kind.CLOCK) == metric.endswith("_ms") for metric, spec in METRICS.items()
+    )
 
 
 @pytest.mark.parametrize(
@@ -29,7 +33,12 @@ def test_the_unit_is_in_the_name_of_every_clock_and_counts_have_none_but_bytes()
     ],
 )
 def test_the_defaults_are_those_of_the_decision(
-    metric: Metric, basis: Basis, budget: float, prior_sd: float, occasion_sd: float, block_sd: float
+    metric: Metric,
+    basis: Basis,
+    budget: float,
+    prior_sd: float,
+    occasion_sd: float,
+    block_sd: float,
 ) -> None:
     spec = METRICS[metric].clock
     assert spec is not None
@@ -39,7 +48,12 @@ def test_the_defaults_are_those_of_the_decision(
 
 def test_what_is_gated() -> None:
     shown = [metric for metric, spec in METRICS.items() if not spec.gated]
-    assert shown == [Metric.STEP_MEAN_MS, Metric.H2D_EXPOSED_MS, Metric.NCCL_MS, Metric.MEM_EXPOSED_MS]
+    assert shown == [
+        Metric.STEP_MEAN_MS,
+        Metric.H2D_EXPOSED_MS,
+        Metric.NCCL_MS,
+        Metric.MEM_EXPOSED_MS,
+    ]
     assert {*GATED_CLOCKS, *COUNTS} == {metric for metric, spec in METRICS.items() if spec.gated}
     assert not {*GATED_CLOCKS} & {*COUNTS}
 

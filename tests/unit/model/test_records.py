@@ -57,7 +57,9 @@ def two_ranks(first: float | None, second: float | None) -> Run:
     values = [{} if value is None else {Metric.STEP_MS: value} for value in (first, second)]
     return records.run(
         processes=[
-            records.process(held, pid=pid, ranges=(), absent={} if held else {Metric.STEP_MS: f"lost by {pid}"})
+            records.process(
+                held, pid=pid, ranges=(), absent={} if held else {Metric.STEP_MS: f"lost by {pid}"}
+            )
             for pid, held in enumerate(values)
         ]
     )
@@ -69,21 +71,29 @@ def test_a_run_is_as_slow_as_its_slowest_process() -> None:
 
 @pytest.mark.parametrize("metric", [Metric.NCCL_MS, Metric.NCCL_EXPOSED_MS])
 def test_of_time_spent_waiting_it_is_that_of_the_process_that_waits_least(metric: Metric) -> None:
-    run = records.run(processes=[records.process({metric: ms}, pid=pid) for pid, ms in enumerate((9.0, 4.0, 6.0))])
+    run = records.run(
+        processes=[records.process({metric: ms}, pid=pid) for pid, ms in enumerate((9.0, 4.0, 6.0))]
+    )
     assert run.value(metric) == 4.0
 
 
 @pytest.mark.parametrize("metric", [Metric.NCCL_MS, Metric.NCCL_EXPOSED_MS])
-def test_a_process_without_nccl_kernels_does_not_tell_how_long_the_others_wait(metric: Metric) -> None:
+def test_a_process_without_nccl_kernels_does_not_tell_how_long_the_others_wait(
+    metric: Metric,
+) -> None:
     both = (Metric.NCCL_MS, Metric.NCCL_EXPOSED_MS)
-    waiting = [records.process(dict.fromkeys(both, ms), pid=pid) for pid, ms in enumerate((9.0, 4.0))]
+    waiting = [
+        records.process(dict.fromkeys(both, ms), pid=pid) for pid, ms in enumerate((9.0, 4.0))
+    ]
     # In the capture of all ranks it measures none; in one of its own it is told that there are none.
     without = records.process(dict.fromkeys(both, 0.0), pid=2)
     alone = records.process(pid=3, absent=dict.fromkeys(both, NO_NCCL))
     assert records.run(processes=[*waiting, without, alone]).value(metric) == 4.0
     assert records.run(processes=[without, without]).value(metric) == 0
     assert records.run(processes=[alone, alone]).value(metric) is None
-    unknown = records.process(pid=4, absent=dict.fromkeys(both, "the capture holds no GPU operations"))
+    unknown = records.process(
+        pid=4, absent=dict.fromkeys(both, "the capture holds no GPU operations")
+    )
     assert records.run(processes=[*waiting, unknown]).value(metric) is None
 
 
@@ -123,7 +133,9 @@ def test_measured_metrics_come_in_the_tables_order() -> None:
 
 
 def test_a_baselines_values_are_those_of_all_occasions_in_order() -> None:
-    baseline = records.baseline([{Metric.STEP_MS: 3.0}, {Metric.STEP_MS: 1.0}], [{Metric.STEP_MS: 2.0}])
+    baseline = records.baseline(
+        [{Metric.STEP_MS: 3.0}, {Metric.STEP_MS: 1.0}], [{Metric.STEP_MS: 2.0}]
+    )
     assert baseline.values(Metric.STEP_MS) == (3.0, 1.0, 2.0)
     assert len(baseline.runs) == 3
 

@@ -67,7 +67,9 @@ def test_a_secret_is_hidden_in_every_form_and_only_once(text: str, cleaned: str)
 @pytest.mark.parametrize("before", range(3))
 def test_base64_is_found_wherever_a_value_begins_in_it(before: int) -> None:
     told = base64.b64encode(b"x" * before + TOKEN.encode() + b"yz").decode()
-    assert TOKEN[4:-4] not in base64.b64decode(CLEANER.clean(told).split("[")[0] + "====").decode(errors="replace")
+    assert TOKEN[4:-4] not in base64.b64decode(CLEANER.clean(told).split("[")[0] + "====").decode(
+        errors="replace"
+    )
     assert "[hidden: MY_TOKEN]" in CLEANER.clean(told)
 
 
@@ -88,7 +90,9 @@ def test_what_any_text_holds_stays(name: str, value: str, text: str) -> None:
 
 
 def test_a_record_is_cleaned_all_through_and_its_outcome_stays() -> None:
-    verdict = Verdict(workload="mlp", outcome=Outcome.REGRESSED, reason=f"no {TOKEN}", remarks=(TOKEN, "plain"))
+    verdict = Verdict(
+        workload="mlp", outcome=Outcome.REGRESSED, reason=f"no {TOKEN}", remarks=(TOKEN, "plain")
+    )
     cleaned = Cleaner({"MY_TOKEN": TOKEN, "A_PASSWORD": "REGRESSED"}).record(verdict)
     assert (cleaned.outcome, cleaned.reason) == (Outcome.REGRESSED, "no [hidden: MY_TOKEN]")
     assert cleaned.remarks == ("[hidden: MY_TOKEN]", "plain")
@@ -97,9 +101,26 @@ def test_a_record_is_cleaned_all_through_and_its_outcome_stays() -> None:
 @pytest.mark.parametrize(
     "unit",
     [
-        *("sk-", "eyJ-", "eyJaaaaaaaa.", "a://:", " ", "\n", "-----BEGIN PRIVATE KEY-----", "authorization: ", "\x1b["),
+        *(
+            "sk-",
+            "eyJ-",
+            "eyJaaaaaaaa.",
+            "a://:",
+            " ",
+            "\n",
+            "-----BEGIN PRIVATE KEY-----",
+            "authorization: ",
+            "\x1b[",
+        ),
         *("password= '", "?a-a_", "bearer ", TOKEN[:12], TOKEN, "step 12 loss 0.1\n"),
-        *("ghp_\n", "sk-a1\n", "hf_a1 \n   b2\n", "ghp_a1 | ", "ghp_a1" + " " * 200 + "\n", "eyJ\na1b2c3d4"),
+        *(
+            "ghp_\n",
+            "sk-a1\n",
+            "hf_a1 \n   b2\n",
+            "ghp_a1 | ",
+            "ghp_a1" + " " * 200 + "\n",
+            "eyJ\na1b2c3d4",
+        ),
     ],
 )
 def test_no_text_takes_long(unit: str) -> None:

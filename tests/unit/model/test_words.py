@@ -7,7 +7,9 @@ import pytest
 from perfgate.model.words import inflected, listed, plural
 
 
-@pytest.mark.parametrize(("number", "text"), [(0, "0 runs"), (1, "1 run"), (2, "2 runs"), (1200, "1200 runs")])
+@pytest.mark.parametrize(
+    ("number", "text"), [(0, "0 runs"), (1, "1 run"), (2, "2 runs"), (1200, "1200 runs")]
+)
 def test_a_noun_agrees_with_its_number(number: int, text: str) -> None:
     assert plural(number, "run") == text
 
@@ -23,7 +25,8 @@ def test_a_word_agrees_with_a_number_that_is_written_elsewhere(number: float, te
 
 
 @pytest.mark.parametrize(
-    ("names", "text"), [([], ""), (["a"], "a"), (["a", "b"], "a and b"), (["a", "b", "c"], "a, b and c")]
+    ("names", "text"),
+    [([], ""), (["a"], "a"), (["a", "b"], "a and b"), (["a", "b", "c"], "a, b and c")],
 )
 def test_names_are_listed_with_the_last_behind_an_and(names: list[str], text: str) -> None:
     assert listed(names) == text

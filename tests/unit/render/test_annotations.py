@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from support import gates, records
 from support.gates import H100, found, gate, judged, placed
 
-from perfgate.merging import merge
+from perfgate.bless.merge import merge
 from perfgate.model.metric import Metric
 from perfgate.model.outcome import Outcome
 from perfgate.render.annotations import LONGEST, command, gate_annotations
@@ -76,7 +76,9 @@ def test_a_project_within_its_repository_has_its_folder_before_its_files() -> No
 
 
 def test_what_explains_an_invalid_run_is_told_with_it() -> None:
-    verdict = records.verdict(Outcome.INVALID, reason="run 1 does not count.", next_step="Run again.")
+    verdict = records.verdict(
+        Outcome.INVALID, reason="run 1 does not count.", next_step="Run again."
+    )
     verdict = verdict.model_copy(update={"caveats": ("30 ranges are not counted",)})
     (line,) = told(gate("", placed(verdict)))
     assert line.message == "run 1 does not count.\n30 ranges are not counted\nRun again."
@@ -87,7 +89,9 @@ def test_what_passes_is_not_told() -> None:
 
 
 @pytest.mark.parametrize("outcome", [one for one in Outcome if one not in gates.PASSING])
-def test_every_other_outcome_is_an_error_where_it_shuts_the_gate_and_else_a_warning(outcome: Outcome) -> None:
+def test_every_other_outcome_is_an_error_where_it_shuts_the_gate_and_else_a_warning(
+    outcome: Outcome,
+) -> None:
     (shut,) = told(gate("", judged("mlp", outcome)))
     (open_,) = told(gate("", judged("mlp", outcome, opens_gate=True)))
     assert (shut.name, open_.name) == ("error", "warning")
@@ -102,7 +106,10 @@ def test_what_shuts_the_gate_besides_is_an_error_without_a_file() -> None:
 
 
 def test_a_merged_gate_names_its_machines() -> None:
-    both = [found(gate("a", judged("mlp", Outcome.REGRESSED))), found(gate("b", judged("mlp"), on=H100))]
+    both = [
+        found(gate("a", judged("mlp", Outcome.REGRESSED))),
+        found(gate("b", judged("mlp"), on=H100)),
+    ]
     (line,) = told(merge(both, at=records.NOON))
     assert line.properties["title"] == "mlp on NVIDIA H200: REGRESSED"
 
@@ -114,7 +121,9 @@ def test_worst_come_first_and_what_is_not_shown_is_counted_last() -> None:
     assert [line.name for line in lines] == ["error"] * 10 + ["warning"] * 10 + ["notice"]
     assert lines[0].properties["title"] == "worst: REGRESSED"
     assert lines[-1] == Command(
-        "notice", {"title": "perfgate"}, "3 more errors and 1 more warning in the summary of this job."
+        "notice",
+        {"title": "perfgate"},
+        "3 more errors and 1 more warning in the summary of this job.",
     )
 
 
@@ -163,7 +172,12 @@ HOSTILE = [
 @pytest.mark.parametrize("text", HOSTILE)
 def test_no_name_or_sentence_begins_a_command_or_a_property(text: str) -> None:
     verdict = records.verdict(
-        Outcome.REGRESSED, name=text, reason=text, next_step=text, where={Metric.STEP_MS: text}, metrics=()
+        Outcome.REGRESSED,
+        name=text,
+        reason=text,
+        next_step=text,
+        where={Metric.STEP_MS: text},
+        metrics=(),
     )
     one = placed(verdict).model_copy(update={"source": f"workloads/{text}"})
     first, *more = told(gate("", one, shut_by=[text]))
@@ -183,5 +197,7 @@ def test_any_text_comes_through_a_command_as_it_is(message: str, title: str, fil
     line = command("warning", message, title=title, file=file, line=3)
     assert "\n" not in line
     assert "\r" not in line
-    given_ = {key: value for key, value in (("file", file), ("line", "3"), ("title", title)) if value}
+    given_ = {
+        key: value for key, value in (("file", file), ("line", "3"), ("title", title)) if value
+    }
     assert read(line) == Command("warning", given_, message)

@@ -62,10 +62,22 @@ def test_document_is_plain_json() -> None:
     text = document_text(document())
     content = json.loads(text)
     assert text.endswith("}\n")
-    assert list(content)[:6] == ["format", "perfgate", "started_at", "ended_at", "opens_gate", "exit_status"]
+    assert list(content)[:6] == [
+        "format",
+        "perfgate",
+        "started_at",
+        "ended_at",
+        "opens_gate",
+        "exit_status",
+    ]
     assert content["started_at"] == "2026-03-02T12:00:00Z"
     workload = content["workloads"][0]
-    assert content["commit"] == {"sha": "1a2b3c4d" * 5, "dirty": False, "branch": "main", "tree": None}
+    assert content["commit"] == {
+        "sha": "1a2b3c4d" * 5,
+        "dirty": False,
+        "branch": "main",
+        "tree": None,
+    }
     assert content["label"] == "h200 1/2"
     assert (workload["source"], workload["line"]) == ("workloads/mlp.py", 7)
     assert (workload["machine"], workload["gate"]) == (None, "")
@@ -90,10 +102,15 @@ def declared(source: str, *, line: int | None, command: tuple[str, ...] | None =
 def test_lines_are_told_from_1_and_a_command_stands_in_the_first() -> None:
     assert declared_at(declared("workloads/mlp.py", line=0)) == ("workloads/mlp.py", 1)
     assert declared_at(declared("workloads/mlp.py", line=None)) == ("workloads/mlp.py", None)
-    assert declared_at(declared("workloads/mlp.yaml", line=None, command=("true",))) == ("workloads/mlp.yaml", 1)
+    assert declared_at(declared("workloads/mlp.yaml", line=None, command=("true",))) == (
+        "workloads/mlp.yaml",
+        1,
+    )
 
 
-@pytest.mark.parametrize("source", ["/elsewhere/mlp.py", "../mlp.py", "workloads/../../mlp.py", "C:/mlp.py"])
+@pytest.mark.parametrize(
+    "source", ["/elsewhere/mlp.py", "../mlp.py", "workloads/../../mlp.py", "C:/mlp.py"]
+)
 def test_a_file_outside_the_project_is_not_told(source: str) -> None:
     assert declared_at(declared(source, line=3)) == (None, None)
 

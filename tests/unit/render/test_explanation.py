@@ -18,16 +18,25 @@ HOSTILE = "\x1b[2J[bold]\u202eevil<script>" + "x" * 9000
 
 
 def side(label: str, values: Mapping[Metric, float], breakdown: Breakdown) -> Side:
-    return Side(label=label, values={metric: (value,) for metric, value in values.items()}, breakdown=breakdown)
+    return Side(
+        label=label,
+        values={metric: (value,) for metric, value in values.items()},
+        breakdown=breakdown,
+    )
 
 
 def text(a: Side, b: Side, *, width: int = 100, full: bool = False) -> str:
     rows = differences(a, b)
-    return explanation_text(a, b, rows, made_up_of(a, b, rows, full=full), width=width, colour=False, full=full)
+    return explanation_text(
+        a, b, rows, made_up_of(a, b, rows, full=full), width=width, colour=False, full=full
+    )
 
 
 def ranges(**gaps: float) -> tuple[RangeSample, ...]:
-    return tuple(RangeSample(name=name, count=1, cpu_ms=1.0, values={Metric.GAP_MS: gap}) for name, gap in gaps.items())
+    return tuple(
+        RangeSample(name=name, count=1, cpu_ms=1.0, values={Metric.GAP_MS: gap})
+        for name, gap in gaps.items()
+    )
 
 
 BEFORE = side(
@@ -86,9 +95,14 @@ step_ms +4.200 ms
 
 def test_of_a_step_what_is_no_such_copy_is_not_called_unaccounted_for() -> None:
     def copying(ms: float) -> Breakdown:
-        return Breakdown(copies=(CopySample(direction="Device-to-Device", count=1, bytes=8, gpu_ms=ms),))
+        return Breakdown(
+            copies=(CopySample(direction="Device-to-Device", count=1, bytes=8, gpu_ms=ms),)
+        )
 
-    told = text(side("a", {Metric.STEP_MS: 10.0}, copying(0.1)), side("b", {Metric.STEP_MS: 12.4}, copying(0.2)))
+    told = text(
+        side("a", {Metric.STEP_MS: 10.0}, copying(0.1)),
+        side("b", {Metric.STEP_MS: 12.4}, copying(0.2)),
+    )
     assert told.endswith(
         """
   by kind of copy                             a       b    b - a
@@ -108,8 +122,14 @@ def test_copies_are_never_all_of_a_step(metric: Metric) -> None:
 
 @pytest.mark.behaviour
 def test_what_adding_up_loses_is_no_row() -> None:
-    a = side("a", {Metric.STEP_MS: 10.0, Metric.GAP_MS: 1.5}, Breakdown(ranges=ranges(load=1.0, log=0.5)))
-    b = side("b", {Metric.STEP_MS: 10.0, Metric.GAP_MS: 3.5000002}, Breakdown(ranges=ranges(load=3.0, log=0.50001)))
+    a = side(
+        "a", {Metric.STEP_MS: 10.0, Metric.GAP_MS: 1.5}, Breakdown(ranges=ranges(load=1.0, log=0.5))
+    )
+    b = side(
+        "b",
+        {Metric.STEP_MS: 10.0, Metric.GAP_MS: 3.5000002},
+        Breakdown(ranges=ranges(load=3.0, log=0.50001)),
+    )
     told = text(a, b)
     assert "+2.000\n" in told
     assert "log" not in told
@@ -130,7 +150,11 @@ def test_many_parts_are_told_as_one_unless_asked_for() -> None:
 @pytest.mark.parametrize("width", [80, 200])
 def test_hostile_names_are_inert_and_tables_fit(width: int) -> None:
     kernel = KernelSample(name=HOSTILE, count=1, gpu_ms=1.0)
-    a = side("a", {Metric.KERNEL_MS: 1.0}, Breakdown(kernels=(KernelSample(name="k", count=1, gpu_ms=1.0),)))
+    a = side(
+        "a",
+        {Metric.KERNEL_MS: 1.0},
+        Breakdown(kernels=(KernelSample(name="k", count=1, gpu_ms=1.0),)),
+    )
     b = side(HOSTILE, {Metric.KERNEL_MS: 2.0}, Breakdown(kernels=(kernel, *a.breakdown.kernels)))
     told = text(a, b, width=width)
     assert "\x1b" not in told
@@ -148,7 +172,9 @@ def test_what_a_side_lacks_is_told_beneath_it_and_no_metric_of_it_is_gone() -> N
         }
     )
     rows = differences(a, AFTER)
-    told = explanation_text(a, AFTER, rows, (), width=80, colour=False, warnings=("they were traced unlike",))
+    told = explanation_text(
+        a, AFTER, rows, (), width=80, colour=False, warnings=("they were traced unlike",)
+    )
     assert told == (
         """\
 a: after.sqlite
@@ -189,4 +215,7 @@ def test_why_findings_are_told_alone_is_said() -> None:
 
 def test_two_that_share_nothing_say_so() -> None:
     nothing = side("x", {}, Breakdown())
-    assert text(nothing, nothing).splitlines()[-1] == "  Neither holds a metric that could be compared."
+    assert (
+        text(nothing, nothing).splitlines()[-1]
+        == "  Neither holds a metric that could be compared."
+    )

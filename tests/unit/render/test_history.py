@@ -1,6 +1,6 @@
 """What `perfgate history` shows: at both widths, in blocks and in digits, and as JSON."""
 
-# ruff: noqa: E501 (a line of output at 200 columns is as long as it is)
+
 
 from __future__ import annotations
 
@@ -51,7 +51,9 @@ def blessed(
         subject="bless" if committed else "",
         path=PATH,
         moved_from=moved_from,
-        blessing=Blessing(by=by, at=day(number), reason=reason, commit=Commit(sha="ab" * 20, dirty=number == 1)),
+        blessing=Blessing(
+            by=by, at=day(number), reason=reason, commit=Commit(sha="ab" * 20, dirty=number == 1)
+        ),
         runs=10,
         occasions=5,
         values=values,
@@ -81,12 +83,26 @@ def bare(number: int, kind: VersionKind, fault: str = "", *, merge: bool = False
 EVERYTHING = (
     blessed(0, 12.0, "first H200 baseline", anchor_ms=12.0).model_copy(update={"at_cut": True}),
     blessed(
-        1, 12.6, "the tokenizer\nwas replaced by one that is slower and right", before=12.0, first=12.0, anchor_ms=12.0
+        1,
+        12.6,
+        "the tokenizer\nwas replaced by one that is slower and right",
+        before=12.0,
+        first=12.0,
+        anchor_ms=12.0,
     ),
     blessed(2, 12.6, kind=VersionKind.REWRITTEN, before=12.6, first=12.0, anchor_ms=12.0),
     bare(3, VersionKind.DELETED),
     bare(4, VersionKind.UNREADABLE, "the file holds merge-conflict markers (line 3)", merge=True),
-    blessed(5, 11.4, "fused loss", kind=VersionKind.RECREATED, before=12.6, first=12.0, anchor_ms=11.4, by="Grace"),
+    blessed(
+        5,
+        11.4,
+        "fused loss",
+        kind=VersionKind.RECREATED,
+        before=12.6,
+        first=12.0,
+        anchor_ms=11.4,
+        by="Grace",
+    ),
     blessed(
         6,
         11.4,
@@ -96,7 +112,15 @@ EVERYTHING = (
         anchor_ms=11.4,
         moved_from="perf/baselines/nvidia-h200/mlp.json",
     ),
-    blessed(7, 11.5, "newer nsys", before=11.4, first=12.0, anchor_ms=11.4, unlike=["nsys 2023.4.4, then 2024.2.3"]),
+    blessed(
+        7,
+        11.5,
+        "newer nsys",
+        before=11.4,
+        first=12.0,
+        anchor_ms=11.4,
+        unlike=["nsys 2023.4.4, then 2024.2.3"],
+    ),
     blessed(8, 11.97, "not pushed", before=11.5, first=12.0, anchor_ms=11.4, committed=False),
 )
 
@@ -184,7 +208,9 @@ def test_a_count_is_told_by_its_difference_and_digits_stand_for_blocks() -> None
         for n, (value, before) in enumerate([(0, None), (2, 0), (3, 2), (0, 3)])
     ]
     assert (
-        history_text(history(machine(*syncs), metric=Metric.SYNCS), width=80, colour=False, blocks=False)
+        history_text(
+            history(machine(*syncs), metric=Metric.SYNCS), width=80, colour=False, blocks=False
+        )
         == """\
 mlp on NVIDIA H200: 4 blessings, 2026-03-02 to 2026-03-05
   file        baselines/nvidia-h200/mlp.json
@@ -215,7 +241,9 @@ def test_a_clock_that_is_judged_as_a_share_is_told_in_points() -> None:
         )
         for n, (value, before, change) in enumerate([(1.0, None, None), (1.2, 1.0, 0.02)])
     ]
-    told = history_text(history(machine(*versions), metric=Metric.H2D_MS), width=80, colour=False, blocks=True)
+    told = history_text(
+        history(machine(*versions), metric=Metric.H2D_MS), width=80, colour=False, blocks=True
+    )
     assert told.count("+2.0 pp") == 2
 
 
@@ -263,22 +291,36 @@ def test_several_baselines_that_were_deleted_beside_are_named_without_a_command(
         update={"creation": Creation(commit="0" * 40, deleted=("mlp_old", "mlp 2"))}
     )
     text = history_text(history(whole), width=120, colour=False, blocks=True)
-    assert text.splitlines()[-1] == ("  renamed?    00000000 created it and deleted the baseline of mlp_old, mlp 2")
+    assert text.splitlines()[-1] == (
+        "  renamed?    00000000 created it and deleted the baseline of mlp_old, mlp 2"
+    )
 
 
 def test_runs_in_ci_and_added_occasions_are_told_below_the_newest_in_full() -> None:
     first = blessed(0, 12.0)
     assert first.blessing is not None
-    in_ci = first.blessing.model_copy(update={"run_url": "https://ci.example/runs/7", "runner": "h200-a"})
+    in_ci = first.blessing.model_copy(
+        update={"run_url": "https://ci.example/runs/7", "runner": "h200-a"}
+    )
     versions = [first.model_copy(update={"blessing": in_ci})]
     for number in range(1, 6):
-        added = Blessing(by="perfgate", at=day(number), reason=f"occasion {number}\nof a week", runner="h200-b")
+        added = Blessing(
+            by="perfgate", at=day(number), reason=f"occasion {number}\nof a week", runner="h200-b"
+        )
         more = blessed(number, 12.0 + number / 10, kind=VersionKind.EXTENDED)
-        versions.append(more.model_copy(update={"added": (added,), "runs": 5 + 3 * number, "occasions": 1 + number}))
-    lines = history_text(history(machine(*versions)), width=120, colour=False, blocks=True).splitlines()
+        versions.append(
+            more.model_copy(
+                update={"added": (added,), "runs": 5 + 3 * number, "occasions": 1 + number}
+            )
+        )
+    lines = history_text(
+        history(machine(*versions)), width=120, colour=False, blocks=True
+    ).splitlines()
     told = "\n".join(lines)
     assert "step_ms     " in told
-    assert "lowest 12.00, highest 12.50, now 12.50" in told  # occasions made that of what is in force
+    assert (
+        "lowest 12.00, highest 12.50, now 12.50" in told
+    )  # occasions made that of what is in force
     assert lines[-8:] == [
         "  CI run      00000000: https://ci.example/runs/7 on h200-a",
         "  occasion    33333333: 2026-03-05 12:00 UTC by perfgate, now 14 runs over 4 occasions, step_ms 12.30; on h200-b:",
@@ -298,7 +340,9 @@ def test_many_rewritings_and_drops_are_counted() -> None:
     )
     lines = history_text(history(whole), width=120, colour=False, blocks=True).splitlines()
     assert lines[-2:] == [
-        ("  rewritten   without a new blessing, as by perfgate calibrate: 11111111, 22222222, 33333333 and 2 more"),
+        (
+            "  rewritten   without a new blessing, as by perfgate calibrate: 11111111, 22222222, 33333333 and 2 more"
+        ),
         (
             "  dropped     blessed on a branch, and left out when that was merged: "
             "aaaaaaaa, bbbbbbbb, cccccccc and 1 more"
@@ -309,8 +353,17 @@ def test_many_rewritings_and_drops_are_counted() -> None:
 # The series
 
 
-def drawn(values: Sequence[float], metric: Metric = Metric.STEP_MS, *, longest: int = 80, blocks: bool = True) -> str:
-    versions = [blessed(n, value).model_copy(update={"values": {metric: value}}) for n, value in enumerate(values)]
+def drawn(
+    values: Sequence[float],
+    metric: Metric = Metric.STEP_MS,
+    *,
+    longest: int = 80,
+    blocks: bool = True,
+) -> str:
+    versions = [
+        blessed(n, value).model_copy(update={"values": {metric: value}})
+        for n, value in enumerate(values)
+    ]
     return sparkline(machine(*versions), metric, longest=longest, blocks=blocks)
 
 
@@ -329,17 +382,29 @@ def test_noise_of_a_clock_is_flat_and_any_change_of_a_count_is_seen() -> None:
 
 def test_of_a_long_series_the_newest_are_drawn() -> None:
     assert drawn([*range(10, 100), 10, 99], longest=2) == "▁█"
-    text = history_text(history(machine(*(blessed(n, 12.0) for n in range(500)))), width=80, colour=False, blocks=True)
+    text = history_text(
+        history(machine(*(blessed(n, 12.0) for n in range(500)))),
+        width=80,
+        colour=False,
+        blocks=True,
+    )
     assert {cell_len(line) for line in text.splitlines() if "▅" in line} == {80}
 
 
-@given(st.lists(st.floats(min_value=0, max_value=1e300), min_size=1, max_size=40), st.sampled_from(list(METRICS)))
-def test_any_series_is_drawn_with_one_character_a_point(values: list[float], metric: Metric) -> None:
+@given(
+    st.lists(st.floats(min_value=0, max_value=1e300), min_size=1, max_size=40),
+    st.sampled_from(list(METRICS)),
+)
+def test_any_series_is_drawn_with_one_character_a_point(
+    values: list[float], metric: Metric
+) -> None:
     told = drawn(values, metric)
     assert len(told) == len(values)
     assert set(told) <= set(BLOCKS)
     if max(values) > min(values):
-        assert BLOCKS.index(told[values.index(max(values))]) >= BLOCKS.index(told[values.index(min(values))])
+        assert BLOCKS.index(told[values.index(max(values))]) >= BLOCKS.index(
+            told[values.index(min(values))]
+        )
 
 
 # Widths, colour, hostile text and JSON
@@ -350,15 +415,25 @@ def test_any_series_is_drawn_with_one_character_a_point(values: list[float], met
 def test_no_line_is_wider_than_the_screen(width: int, metric: Metric) -> None:
     versions = [
         version.model_copy(
-            update={"values": dict.fromkeys(METRICS, 12345.678), "before": 1.0, "change": 9.87, "first": 1.0}
+            update={
+                "values": dict.fromkeys(METRICS, 12345.678),
+                "before": 1.0,
+                "change": 9.87,
+                "first": 1.0,
+            }
             | {"since_first": -0.5, "unlike": ("x",), "unlike_first": ("x",)}
             if version.blessing is not None
             else {}
         )
         for version in EVERYTHING
     ]
-    long = [version.model_copy(update={"author": "Maximilian-Alexander von und zu Hohenheim"}) for version in versions]
-    text = history_text(history(machine(*long), metric=metric), width=width, colour=False, blocks=True)
+    long = [
+        version.model_copy(update={"author": "Maximilian-Alexander von und zu Hohenheim"})
+        for version in versions
+    ]
+    text = history_text(
+        history(machine(*long), metric=metric), width=width, colour=False, blocks=True
+    )
     assert [line for line in text.splitlines() if cell_len(line) > width] == []
 
 
@@ -376,7 +451,9 @@ def test_hostile_text_is_inert() -> None:
         bare(1, VersionKind.DELETED).model_copy(update={"author": nasty, "subject": nasty}),
         bare(2, VersionKind.UNREADABLE, nasty),
         blessed(3, 12.0, unlike=[nasty], moved_from=nasty),
-    ).model_copy(update={"gpu": nasty, "file": nasty, "creation": Creation(commit=nasty, deleted=(nasty,))})
+    ).model_copy(
+        update={"gpu": nasty, "file": nasty, "creation": Creation(commit=nasty, deleted=(nasty,))}
+    )
     whole = history(hostile).model_copy(update={"workload": nasty, "trouble": nasty})
     text = history_text(whole, width=200, colour=False, blocks=True)
     assert "\x1b" not in text
@@ -393,7 +470,16 @@ def test_json_is_read_back_as_it_was() -> None:
 
 def test_the_schema_of_the_json_is_stable() -> None:
     told = json.loads(history_json(everything()))
-    assert list(told) == ["format", "workload", "metric", "commit", "branch", "shallow", "trouble", "machines"]
+    assert list(told) == [
+        "format",
+        "workload",
+        "metric",
+        "commit",
+        "branch",
+        "shallow",
+        "trouble",
+        "machines",
+    ]
     assert told["format"] == 1
     assert list(told["machines"][0]) == ["slug", "gpu", "file", "versions", "dropped", "creation"]
     assert list(told["machines"][0]["versions"][1].items())[:9] == [

@@ -102,15 +102,33 @@ def told() -> Read:
 
 
 def test_page_names_no_address_to_load_from(told: Read) -> None:
-    loading = [(tag, a) for tag, attributes in told.elements for a in attributes.items() if a[0] in ("src", "href")]
-    assert {value for _, (_, value) in loading if value is not None and not value.startswith("#")} == {"data:,"}
-    assert {tag for tag, _ in told.elements} & {"iframe", "object", "embed", "form", "base", "img"} == set()
+    loading = [
+        (tag, a)
+        for tag, attributes in told.elements
+        for a in attributes.items()
+        if a[0] in ("src", "href")
+    ]
+    assert {
+        value for _, (_, value) in loading if value is not None and not value.startswith("#")
+    } == {"data:,"}
+    assert {tag for tag, _ in told.elements} & {
+        "iframe",
+        "object",
+        "embed",
+        "form",
+        "base",
+        "img",
+    } == set()
 
 
 def test_policy_lets_the_pages_own_script_and_style_run_and_nothing_else(told: Read) -> None:
     (policy,) = (a["content"] for tag, a in told.elements if tag == "meta" and a.get("http-equiv"))
     assert policy is not None
-    rules = {name: rest.split() for name, *more in (rule.split(" ", 1) for rule in policy.split("; ")) for rest in more}
+    rules = {
+        name: rest.split()
+        for name, *more in (rule.split(" ", 1) for rule in policy.split("; "))
+        for rest in more
+    }
     (run,) = (text for attributes, text in told.scripts if "type" not in attributes)
     (packed,) = (text for attributes, text in told.scripts if attributes.get("id") == "plotly")
 
@@ -123,7 +141,9 @@ def test_policy_lets_the_pages_own_script_and_style_run_and_nothing_else(told: R
     assert rules["script-src"] == [named(run), named(plotly)]
     assert rules["style-src"] == [named(told.styles[0]), named("")]
     assert told.styles[1:] == [""] * len(told.styles[1:])
-    assert [a for _, a in told.elements if "style" in a or any(name.startswith("on") for name in a)] == []
+    assert [
+        a for _, a in told.elements if "style" in a or any(name.startswith("on") for name in a)
+    ] == []
 
 
 def test_every_id_is_there_once(told: Read) -> None:
@@ -160,7 +180,11 @@ def test_hostile_text_adds_no_element_anywhere(name: str) -> None:
                 "duet": Duet(revision=text, commit=text, pairs=3, screen_runs=0),
                 "attributions": tuple(
                     one.model_copy(
-                        update={"parts": tuple(p.model_copy(update={"name": text, "note": text}) for p in one.parts)}
+                        update={
+                            "parts": tuple(
+                                p.model_copy(update={"name": text, "note": text}) for p in one.parts
+                            )
+                        }
                     )
                     for one in plain.verdict.attributions
                 ),
@@ -173,7 +197,9 @@ def test_hostile_text_adds_no_element_anywhere(name: str) -> None:
             "candidate_step": step,
             "baseline_step": step,
             "candidate": side.model_copy(update={"label": text}),
-            "history": tuple(point.model_copy(update={"by": text, "reason": text}) for point in plain.history),
+            "history": tuple(
+                point.model_copy(update={"by": text, "reason": text}) for point in plain.history
+            ),
             "commands": (),
             "baseline_file": text,
             "files": text,
@@ -214,21 +240,27 @@ def test_any_name_is_one_line_of_text(name: str) -> None:
 
 
 def test_long_name_keeps_both_ends() -> None:
-    told = only(PageWorkload(verdict=records.verdict(name="begin" + "x" * 10_000 + "end"), opens_gate=True))
+    told = only(
+        PageWorkload(verdict=records.verdict(name="begin" + "x" * 10_000 + "end"), opens_gate=True)
+    )
     assert "beginxxx" in told.text
     assert "xxxend" in told.text
     assert len(told.text) < 3000
 
 
 def test_data_cannot_end_its_script() -> None:
-    text = section(Placed(identity="w-x", told=pages.whole().model_copy(update={"history": hostile_history()})))
+    text = section(
+        Placed(identity="w-x", told=pages.whole().model_copy(update={"history": hostile_history()}))
+    )
     data = text[text.index("<script") :]
     assert data.count("</script>") == 1
     assert Read(text).held("data-w-x")["history"]["reason"][0] == "</script><!--\\u2028"
 
 
 def hostile_history() -> tuple[Any, ...]:
-    return tuple(point.model_copy(update={"reason": "</script><!--\u2028"}) for point in pages.history())
+    return tuple(
+        point.model_copy(update={"reason": "</script><!--\u2028"}) for point in pages.history()
+    )
 
 
 def test_command_with_hidden_characters_is_not_offered_for_copying() -> None:
@@ -265,9 +297,15 @@ def test_worst_stands_first_as_in_the_terminal(told: Read) -> None:
         outcome.value for outcome in WORST_FIRST
     ]
     assert set(WORST_FIRST) == set(Outcome)
-    order = [(a["href"] or "")[1:] for tag, a in told.elements if tag == "a" and (a["href"] or "").startswith("#w-")]
+    order = [
+        (a["href"] or "")[1:]
+        for tag, a in told.elements
+        if tag == "a" and (a["href"] or "").startswith("#w-")
+    ]
     assert order[0] == "w-transformer"
-    assert [a["id"] for tag, a in told.elements if tag == "details" and a.get("class") == "workload"] == order
+    assert [
+        a["id"] for tag, a in told.elements if tag == "details" and a.get("class") == "workload"
+    ] == order
 
 
 def test_the_interval_is_the_one_that_decides() -> None:
@@ -279,12 +317,17 @@ def test_the_interval_is_the_one_that_decides() -> None:
 
 
 def test_passing_workloads_are_closed_and_others_open(told: Read) -> None:
-    closed = {a["id"] for tag, a in told.elements if a.get("class") == "workload" and "open" not in a}
+    closed = {
+        a["id"] for tag, a in told.elements if a.get("class") == "workload" and "open" not in a
+    }
     assert closed == {"w-resnet18_input-pinned", "w-mlp"}
 
 
 def test_gate_says_why_it_is_shut(told: Read) -> None:
-    assert "GATE SHUT 1 REGRESSED, 1 NOT_MEASURED, 1 INVALID, 1 INCOMPARABLE, 1 NO_BASELINE of 8 workloads" in told.text
+    assert (
+        "GATE SHUT 1 REGRESSED, 1 NOT_MEASURED, 1 INVALID, 1 INCOMPARABLE, 1 NO_BASELINE of 8 workloads"
+        in told.text
+    )
     assert "hung: NOT_MEASURED" in told.text
 
 
@@ -303,8 +346,13 @@ def test_data_of_another_format_is_refused(change: dict[str, int]) -> None:
         read_page_data(json.dumps(json.loads(page_data_text(pages.every_outcome())) | change))
 
 
-def test_data_that_is_too_large_leaves_out_steps_of_passing_workloads_first_and_the_page_says_so() -> None:
-    workloads = [pages.whole(f"w{n}", Outcome.REGRESSED if n == 1 else Outcome.PASSED, bars=400) for n in range(4)]
+def test_data_that_is_too_large_leaves_out_steps_of_passing_workloads_first_and_the_page_says_so() -> (
+    None
+):
+    workloads = [
+        pages.whole(f"w{n}", Outcome.REGRESSED if n == 1 else Outcome.PASSED, bars=400)
+        for n in range(4)
+    ]
     data = pages.page(*workloads)
     whole = len(page_data_text(data))
     each = (whole - len(page_data_text(data, most_bytes=0))) // 4
@@ -326,7 +374,9 @@ def test_gate_that_is_shut_by_more_than_its_workloads_says_so_in_its_title() -> 
     alone = Read(page_html(pages.page(pages.whole(outcome=Outcome.PASSED), shut_by=(gone,))))
     assert f"GATE SHUT {gone}" in alone.text
     beside = pages.whole(outcome=Outcome.REGRESSED).model_copy(update={"opens_gate": False})
-    both = Read(page_html(pages.page(beside, shut_by=(f"{beside.verdict.workload}: REGRESSED", gone))))
+    both = Read(
+        page_html(pages.page(beside, shut_by=(f"{beside.verdict.workload}: REGRESSED", gone)))
+    )
     assert "GATE SHUT 1 REGRESSED, and 1 other reason below" in both.text
 
 
@@ -360,14 +410,19 @@ def test_every_plot_says_in_words_what_it_shows(told: Read) -> None:
     assert all(a["role"] == "img" and len(a["aria-label"] or "") > 40 for a in canvases)
     (first,) = {a["aria-label"] for a in canvases if "REGRESSED" in (a["aria-label"] or "")}
     assert first is not None
-    assert first.startswith("Changes against budgets. step_ms +3.4 % [+2.3, +4.5], budget 2 %, REGRESSED; kernel_ms ")
+    assert first.startswith(
+        "Changes against budgets. step_ms +3.4 % [+2.3, +4.5], budget 2 %, REGRESSED; kernel_ms "
+    )
 
 
 def test_attribution_adds_up_with_its_smaller_parts_and_what_is_left() -> None:
     parts = tuple(
-        Part(name=f"k{n}", before=1.0, now=2.0, change=1.0, metric=Metric.KERNEL_MS) for n in range(MOST_PARTS + 2)
+        Part(name=f"k{n}", before=1.0, now=2.0, change=1.0, metric=Metric.KERNEL_MS)
+        for n in range(MOST_PARTS + 2)
     )
-    one = Attribution(metric=Metric.KERNEL_MS, axis=Axis.KERNEL, change=MOST_PARTS + 5.0, parts=parts, rest=3.0)
+    one = Attribution(
+        metric=Metric.KERNEL_MS, axis=Axis.KERNEL, change=MOST_PARTS + 5.0, parts=parts, rest=3.0
+    )
     verdict = records.verdict(Outcome.REGRESSED).model_copy(update={"attributions": (one,)})
     told = only(PageWorkload(verdict=verdict, opens_gate=False)).text
     assert f"k{MOST_PARTS - 1}" in told
@@ -385,7 +440,9 @@ def test_step_is_taken_apart_whether_or_not_anything_moved() -> None:
     grown = forward.model_copy(update={"values": {Metric.KERNEL_MS: 3.5, Metric.LAUNCHES: 15}})
     new = forward.model_copy(update={"name": "checkpoint"})
     changed = side.breakdown.model_copy(update={"ranges": (grown, new, *others)})
-    told = only(plain.model_copy(update={"candidate": side.model_copy(update={"breakdown": changed})})).text
+    told = only(
+        plain.model_copy(update={"candidate": side.model_copy(update={"breakdown": changed})})
+    ).text
     assert "rangekernel_msgap_msh2d_mslaunchessyncs" in told
     assert "forward3.020 → 3.50015 → 15" in told
     assert "checkpoint3.02015" in told
@@ -404,7 +461,12 @@ def test_settings_tell_what_is_not_the_default(told: Read) -> None:
 def test_intervals_are_in_each_metrics_basis() -> None:
     data = only(pages.whole()).held("data-w-x")["intervals"]
     assert data["name"] == ["step_ms (%)", "kernel_ms (%)", "gap_ms (pp)", "h2d_ms (pp)"]
-    assert (data["change"][0], data["low"][0], data["high"][0], data["budget"][0]) == (3.4, 2.3, 4.5, 2.0)
+    assert (data["change"][0], data["low"][0], data["high"][0], data["budget"][0]) == (
+        3.4,
+        2.3,
+        4.5,
+        2.0,
+    )
     assert data["outcome"] == ["REGRESSED", "PASSED", "REGRESSED", "PASSED"]
     assert data["told"][2] == "+3.4 pp [+3.0, +3.8], budget 2 pp"
 
@@ -436,7 +498,9 @@ def test_run_that_was_set_aside_is_none_of_the_median() -> None:
         ("pair", False, ["baseline", "candidate"]),
     ],
 )
-def test_set_aside_is_marked_on_the_side_that_was_judged(side: str, duet: bool, marked: list[str]) -> None:
+def test_set_aside_is_marked_on_the_side_that_was_judged(
+    side: str, duet: bool, marked: list[str]
+) -> None:
     plain = pages.whole()
     dropped = Dropped(side=side, index=1, metric=Metric.STEP_MS, distance=0.3)
     told = plain.model_copy(
@@ -452,7 +516,12 @@ def test_set_aside_is_marked_on_the_side_that_was_judged(side: str, duet: bool, 
 
 LANES = st.lists(
     st.lists(
-        st.tuples(st.floats(0, 50), st.floats(0, 90), st.sampled_from(["a", "b<", "c\u202e"]), st.integers(1, 9)),
+        st.tuples(
+            st.floats(0, 50),
+            st.floats(0, 90),
+            st.sampled_from(["a", "b<", "c\u202e"]),
+            st.integers(1, 9),
+        ),
         max_size=8,
     ),
     max_size=4,
@@ -460,7 +529,9 @@ LANES = st.lists(
 
 
 @given(LANES)
-def test_packed_step_is_the_step_to_a_nanosecond(lanes: list[list[tuple[float, float, str, int]]]) -> None:
+def test_packed_step_is_the_step_to_a_nanosecond(
+    lanes: list[list[tuple[float, float, str, int]]],
+) -> None:
     made: list[Lane] = []
     for gaps in lanes:
         at = 0.0
@@ -503,7 +574,9 @@ def kept_timelines(html: str) -> list[str]:
 
 def three() -> PageData:
     outcomes = (Outcome.PASSED, Outcome.REGRESSED, Outcome.IMPROVED)
-    return pages.page(*(pages.whole(f"loop{n}", outcome, bars=400) for n, outcome in enumerate(outcomes)))
+    return pages.page(
+        *(pages.whole(f"loop{n}", outcome, bars=400) for n, outcome in enumerate(outcomes))
+    )
 
 
 def test_timelines_of_passing_workloads_are_left_out_first_and_the_page_says_so() -> None:
@@ -561,9 +634,9 @@ def test_document_makes_a_page_of_its_own() -> None:
     assert "GPU GPU-0 was throttled (thermal slowdown)" in told
     assert "without kernel_ms: no kernels" in told
     assert "baselines/nvidia-h200/mlp.json" in told
-    assert data.model_copy(update={"workloads": ()}) == pages.page(shut_by=["mlp is INVALID"]).model_copy(
-        update={"settings": Settings()}
-    )
+    assert data.model_copy(update={"workloads": ()}) == pages.page(
+        shut_by=["mlp is INVALID"]
+    ).model_copy(update={"settings": Settings()})
 
 
 def test_interleaved_runs_are_those_that_were_judged() -> None:

@@ -11,7 +11,13 @@ from perfgate.render.junit import properties
 
 def test_properties_say_outcome_and_every_known_number() -> None:
     row = records.clock(
-        Metric.STEP_MS, Outcome.REGRESSED, was=12.34, now=12.72, change=0.03125, around=0.0078125, p_value=1e-6
+        Metric.STEP_MS,
+        Outcome.REGRESSED,
+        was=12.34,
+        now=12.72,
+        change=0.03125,
+        around=0.0078125,
+        p_value=1e-6,
     )
     verdict = records.verdict(
         Outcome.REGRESSED,

@@ -31,12 +31,18 @@ B = A.model_copy(
         "sm_clock_mhz": 1049.25,
     }
 )
-MOVED = MovedKernel(name="Sobel", change_ms=0.5962, note="each +1.87e+03 %", per_step_before=1, per_step_now=1)
+MOVED = MovedKernel(
+    name="Sobel", change_ms=0.5962, note="each +1.87e+03 %", per_step_before=1, per_step_now=1
+)
 
 
 def told(*probes: KernelProbe, remarks: tuple[str, ...] = ()) -> str:
     made = KernelProbes(
-        tool="ncu 2025.3.1", before="0123456789ab", now="the project as it is", probes=probes, remarks=remarks
+        tool="ncu 2025.3.1",
+        before="0123456789ab",
+        now="the project as it is",
+        probes=probes,
+        remarks=remarks,
     )
     return kernels_text(
         made,
@@ -82,7 +88,9 @@ def test_a_side_without_figures_says_why() -> None:
     assert "  a           no figures: it is not launched there" in lines
     assert "  b is        limited by something, 34" in lines
     assert not any(line.startswith("  a is") for line in lines)
-    neither = told(KernelProbe(moved=MOVED, no_before="gone", no_now="it was not launched")).splitlines()
+    neither = told(
+        KernelProbe(moved=MOVED, no_before="gone", no_now="it was not launched")
+    ).splitlines()
     assert neither[-3:] == [
         "Sobel  +0.5962 ms a step, each +1.87e+03 %",
         "  a           no figures: gone",
@@ -91,7 +99,9 @@ def test_a_side_without_figures_says_why() -> None:
 
 
 def test_what_else_is_to_be_known_comes_first() -> None:
-    lines = told(KernelProbe(moved=MOVED, before=A, now=B), remarks=("The code has changed.",)).splitlines()
+    lines = told(
+        KernelProbe(moved=MOVED, before=A, now=B), remarks=("The code has changed.",)
+    ).splitlines()
     assert lines[3] == "  remark      The code has changed."
 
 
@@ -104,4 +114,6 @@ def test_no_kernel_that_moved_is_said() -> None:
 
 def test_names_cannot_move_the_cursor() -> None:
     moved = MOVED.model_copy(update={"name": "evil\x1b[2J", "note": "no\rte"})
-    assert "evil\\x1b[2J  +0.5962 ms a step, no\\rte" in told(KernelProbe(moved=moved, now=B, no_before="x"))
+    assert "evil\\x1b[2J  +0.5962 ms a step, no\\rte" in told(
+        KernelProbe(moved=moved, now=B, no_before="x")
+    )

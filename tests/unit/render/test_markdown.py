@@ -23,8 +23,18 @@ from perfgate.render.page import inert_prose
 from perfgate.render.text import verdict_table
 
 SLOW = (
-    records.clock(Metric.STEP_MS, Outcome.REGRESSED, was=12.34, now=14.2, change=0.151, around=0.004, p_value=0.00001),
-    records.clock(Metric.KERNEL_MS, Outcome.PASSED, was=9.1, now=9.1, change=0.0, around=0.001, p_value=0.5),
+    records.clock(
+        Metric.STEP_MS,
+        Outcome.REGRESSED,
+        was=12.34,
+        now=14.2,
+        change=0.151,
+        around=0.004,
+        p_value=0.00001,
+    ),
+    records.clock(
+        Metric.KERNEL_MS, Outcome.PASSED, was=9.1, now=9.1, change=0.0, around=0.001, p_value=0.5
+    ),
 )
 
 
@@ -42,7 +52,9 @@ def gate(*verdicts: Verdict, opens: bool = False, shut_by: tuple[str, ...] = ())
         exit_status=int(not opens),
         shut_by=shut_by,
         settings=Settings(),
-        workloads=tuple(DocumentWorkload(verdict=verdict, opens_gate=opens) for verdict in verdicts),
+        workloads=tuple(
+            DocumentWorkload(verdict=verdict, opens_gate=opens) for verdict in verdicts
+        ),
     )
 
 
@@ -51,8 +63,15 @@ def rendered(markdown: str) -> str:
 
 
 def test_a_shut_gate_is_told_worst_first_with_a_table_of_what_moved() -> None:
-    advice = Advice(topic=Topic.LOADER, range="get batch", evidence="get batch takes 6 ms", usually="Workers help.")
-    verdict = regressed(where={Metric.STEP_MS: "+1.86 ms: gap_ms +1.8 under get batch"}, advice=(advice,))
+    advice = Advice(
+        topic=Topic.LOADER,
+        range="get batch",
+        evidence="get batch takes 6 ms",
+        usually="Workers help.",
+    )
+    verdict = regressed(
+        where={Metric.STEP_MS: "+1.86 ms: gap_ms +1.8 under get batch"}, advice=(advice,)
+    )
     told = gate_markdown(gate(records.verdict(name="fine"), verdict))
     assert told.startswith("## perfgate: gate \u274c shut\n")
     page = rendered(told)
@@ -88,7 +107,9 @@ def test_a_gate_without_workloads_says_why_it_is_shut() -> None:
 def test_the_numbers_are_those_of_the_terminal() -> None:
     verdict = regressed()
     terminal = verdict_table(verdict, width=200, colour=False)
-    shown = html.unescape(re.sub(r"<[^>]+>", " ", rendered(gate_markdown(gate(verdict))))).replace("\u200b", "")
+    shown = html.unescape(re.sub(r"<[^>]+>", " ", rendered(gate_markdown(gate(verdict))))).replace(
+        "\u200b", ""
+    )
     for number in ("12.34", "14.20", "+15.1 % [+14.7, +15.5]", "9.100", "2 %"):
         assert number in terminal, number
         assert number in shown, number
@@ -126,7 +147,13 @@ HOSTILE = [
 @pytest.mark.parametrize("text", HOSTILE)
 def test_hostile_text_is_only_text(text: str) -> None:
     verdict = regressed(
-        text, reason=text, next_step=text, where={Metric.STEP_MS: text}, remarks=(text,), ranks=(text,), caveats=(text,)
+        text,
+        reason=text,
+        next_step=text,
+        where={Metric.STEP_MS: text},
+        remarks=(text,),
+        ranks=(text,),
+        caveats=(text,),
     )
     told = gate_markdown(gate(verdict, shut_by=(text,)))
     page = rendered(told)
@@ -145,7 +172,9 @@ def test_hostile_text_is_only_text(text: str) -> None:
 
 @given(st.text(max_size=200))
 def test_any_sentence_reads_as_it_is(text: str) -> None:
-    shown = html.unescape(re.sub(r"</?p>", "", MarkdownIt("commonmark").render(prose(text)))).replace("\u200b", "")
+    shown = html.unescape(
+        re.sub(r"</?p>", "", MarkdownIt("commonmark").render(prose(text)))
+    ).replace("\u200b", "")
     plain = prose(text)
     assert "\n" not in plain
     assert shown.strip() == " ".join(" ".join(inert_prose(text)).split()).replace("\u200b", "")

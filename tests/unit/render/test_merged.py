@@ -16,7 +16,7 @@ from markdown_it import MarkdownIt
 from support import gates, records
 from support.gates import H100, found, gate, judged, placed, shard
 
-from perfgate.merging import merge, merged_page
+from perfgate.bless.merge import merge, merged_page
 from perfgate.model.metric import Metric
 from perfgate.model.outcome import Outcome
 from perfgate.render.document import GateDocument, document_text, read_document
@@ -41,7 +41,11 @@ class Told:
 
 def several() -> list[GateDocument]:
     """Every outcome, over two shards on one GPU and a gate on another."""
-    first = [judged("mlp", Outcome.REGRESSED), judged("lstm"), judged("net[1]", Outcome.INCONCLUSIVE, opens_gate=True)]
+    first = [
+        judged("mlp", Outcome.REGRESSED),
+        judged("lstm"),
+        judged("net[1]", Outcome.INCONCLUSIVE, opens_gate=True),
+    ]
     second = [judged(f"w{n}", outcome) for n, outcome in enumerate(Outcome)]
     names = sorted(one.verdict.workload for one in (*first, *second))
     return [
@@ -140,25 +144,37 @@ def by_page(text: str) -> Told:
 def by_junit(document: GateDocument) -> Told:
     root = ElementTree.fromstring(gate_junit(document))
     cases = [case for case in root.iter("testcase") if case.get("classname") != "perfgate"]
-    held = [[(one.get("name"), one.get("value")) for one in case.iter("property")] for case in cases]
-    by_suite = sorted(document.workloads, key=lambda one: [gate.label for gate in document.gates].index(one.gate))
+    held = [
+        [(one.get("name"), one.get("value")) for one in case.iter("property")] for case in cases
+    ]
+    by_suite = sorted(
+        document.workloads, key=lambda one: [gate.label for gate in document.gates].index(one.gate)
+    )
     assert held == [properties(one.verdict) for one in by_suite]
     names = [case.get("name", "") for case in cases]
     return Told(
         opens=root.find(".//failure") is None,
-        outcomes={name: str(dict(pairs)["perfgate.outcome"]) for name, pairs in zip(names, held, strict=True)},
+        outcomes={
+            name: str(dict(pairs)["perfgate.outcome"])
+            for name, pairs in zip(names, held, strict=True)
+        },
         changes={},
     )
 
 
 @pytest.mark.parametrize("documents", [several(), passing()], ids=["every outcome", "passing"])
 def test_terminal_markdown_json_page_and_junit_say_the_same(documents: list[GateDocument]) -> None:
-    listed = [found(one, page=gates.rich(one) if number else None) for number, one in enumerate(documents)]
+    listed = [
+        found(one, page=gates.rich(one) if number else None) for number, one in enumerate(documents)
+    ]
     document = merge(listed, at=records.NOON)
     page = merged_page(document, listed)
     told = by_json(document)
     assert len(told.outcomes) == sum(len(one.workloads) for one in documents)
-    assert [told.outcomes, told.opens] == [by_terminal(document).outcomes, by_terminal(document).opens]
+    assert [told.outcomes, told.opens] == [
+        by_terminal(document).outcomes,
+        by_terminal(document).opens,
+    ]
     assert told == by_markdown(document)
     assert told == by_page(page_html(page))
     assert told == by_page(page_html(read_page_data(page_data_text(page))))
@@ -166,13 +182,20 @@ def test_terminal_markdown_json_page_and_junit_say_the_same(documents: list[Gate
 
 
 def test_every_form_tells_each_number_of_a_loss_alike() -> None:
-    listed = [found(gate("a", judged("mlp", Outcome.REGRESSED))), found(gate("b", judged("mlp"), on=H100))]
+    listed = [
+        found(gate("a", judged("mlp", Outcome.REGRESSED))),
+        found(gate("b", judged("mlp"), on=H100)),
+    ]
     document = merge(listed, at=records.NOON)
     step = document.workloads[0].verdict.of(Metric.STEP_MS)
     assert step is not None
     shown = [change_cell(step), "12.34", "12.76", "2 %"]
     markdown = html.unescape(
-        re.sub(r"<[^>]+>", " ", str(MarkdownIt("commonmark").enable("table").render(gate_markdown(document))))
+        re.sub(
+            r"<[^>]+>",
+            " ",
+            str(MarkdownIt("commonmark").enable("table").render(gate_markdown(document))),
+        )
     ).replace("\u200b", "")
     failure = ElementTree.fromstring(gate_junit(document)).find(".//failure")
     assert failure is not None
@@ -218,28 +241,38 @@ def test_the_terminal_says_a_line_a_gate_then_a_line_a_workload_then_why() -> No
 def test_hostile_labels_and_machines_stay_text_in_every_form() -> None:
     evil = "</script><b>x|y\n::error::`@octocat`\x1b[2J\u202e"
     gpu = H100.model_copy(update={"gpus": (H100.gpus[0].model_copy(update={"name": evil}),)})
-    listed = [found(gate(evil, judged("mlp", Outcome.REGRESSED), on=gpu)), found(gate("b", judged(evil)))]
+    listed = [
+        found(gate(evil, judged("mlp", Outcome.REGRESSED), on=gpu)),
+        found(gate("b", judged(evil))),
+    ]
     document = merge(listed, at=records.NOON)
     page = str(MarkdownIt("commonmark").enable("table").render(gate_markdown(document)))
     assert set(re.findall(r"<(\w+)", page)) <= {
         *("h2", "h3", "p", "ul", "li", "strong", "code"),
         *("table", "thead", "tbody", "tr", "th", "td"),
     }
-    assert page.count("<tr>") == 3 + 3 + 1 + 4  # workloads, gates, and the rows of the one with a loss
+    assert (
+        page.count("<tr>") == 3 + 3 + 1 + 4
+    )  # workloads, gates, and the rows of the one with a loss
     terminal = merged_text(document, width=200, colour=False)
     assert "\x1b" not in terminal
     assert "\u202e" not in terminal
     assert not [line for line in terminal.splitlines() if line.startswith("::")]
     told = page_html(merged_page(document, listed))
     assert "<b>x" not in told
-    names = {case.get("name") for case in ElementTree.fromstring(gate_junit(document)).iter("testcase")}
+    names = {
+        case.get("name") for case in ElementTree.fromstring(gate_junit(document)).iter("testcase")
+    }
     assert all(name is not None and name.isprintable() for name in names)
 
 
 def test_a_comment_of_hostile_sentences_is_short_enough_for_github() -> None:
     evil = "&`*_@#1 " * 200
     workloads = [judged(f"{evil}{n}", Outcome.REGRESSED) for n in range(300)]
-    documents = [gate(f"{evil}{n}", *workloads[n::60], shut_by=[f"{evil} {m}" for m in range(50)]) for n in range(60)]
+    documents = [
+        gate(f"{evil}{n}", *workloads[n::60], shut_by=[f"{evil} {m}" for m in range(50)])
+        for n in range(60)
+    ]
     told = gate_markdown(merge([found(one) for one in documents], at=records.NOON))
     assert len(told) <= LONGEST + 200
     assert re.search(r"^- and \d+ more$", told, re.MULTILINE)
@@ -253,7 +286,9 @@ def test_a_comment_of_hostile_sentences_is_short_enough_for_github() -> None:
 def test_junit_has_a_suite_a_gate_and_fails_what_keeps_it_shut() -> None:
     listed = [found(gate("a", judged("mlp", Outcome.REGRESSED))), found(gate("b", judged("lstm")))]
     root = ElementTree.fromstring(gate_junit(merge(listed, at=records.NOON)))
-    suites = [(one.get("name"), one.get("tests"), one.get("failures")) for one in root.iter("testsuite")]
+    suites = [
+        (one.get("name"), one.get("tests"), one.get("failures")) for one in root.iter("testsuite")
+    ]
     assert suites == [("perfgate a", "1", "1"), ("perfgate b", "1", "0")]
     case, *_ = root.iter("testcase")
     assert {key: case.get(key) for key in ("classname", "name", "file", "line", "time")} == {
@@ -278,11 +313,15 @@ def test_junit_of_a_gate_that_is_shut_by_something_else_fails_one_more_case() ->
     assert failure.get("message") == "GATE SHUT: 2 gates were expected, and 1 gate found: a"
 
 
-@pytest.mark.parametrize("text", ["\x00", "\ufffe", "\ud7ff\uffff", "]]>", "<![CDATA[", "\U0001f525", "&amp;"])
+@pytest.mark.parametrize(
+    "text", ["\x00", "\ufffe", "\ud7ff\uffff", "]]>", "<![CDATA[", "\U0001f525", "&amp;"]
+)
 def test_junit_is_xml_whatever_is_in_it(text: str) -> None:
     verdict = records.verdict(Outcome.REGRESSED, name=f"n{text}", reason=text)
     document = merge([found(gate(f"g{text}", placed(verdict), shut_by=[text]))], at=records.NOON)
-    cases = [case.get("name") for case in ElementTree.fromstring(gate_junit(document)).iter("testcase")]
+    cases = [
+        case.get("name") for case in ElementTree.fromstring(gate_junit(document)).iter("testcase")
+    ]
     assert len(cases) == 2
 
 

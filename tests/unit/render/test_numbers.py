@@ -50,7 +50,14 @@ def test_bytes_are_decimal(n_bytes: float, told: str) -> None:
 
 @pytest.mark.parametrize(
     ("value", "told"),
-    [(0, "0"), (46, "46"), (2.5, "2.5"), (1 / 3, "0.33"), (1_572_864, "1,572,864"), (1e15, "1.000e+15")],
+    [
+        (0, "0"),
+        (46, "46"),
+        (2.5, "2.5"),
+        (1 / 3, "0.33"),
+        (1_572_864, "1,572,864"),
+        (1e15, "1.000e+15"),
+    ],
 )
 def test_counts_are_whole_where_they_are(value: float, told: str) -> None:
     assert numbers.count(value) == told
@@ -113,7 +120,9 @@ def test_changes_and_their_intervals_share_their_digits(told: str, expected: str
         (Metric.H2D_BYTES, 2_000_000, 1_000_000, "-1 MB (-50.0 %)"),
     ],
 )
-def test_any_change_of_a_count_is_seen(metric: Metric, before: float, after: float, told: str) -> None:
+def test_any_change_of_a_count_is_seen(
+    metric: Metric, before: float, after: float, told: str
+) -> None:
     assert numbers.count_change(metric, before, after) == told
 
 

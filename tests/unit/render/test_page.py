@@ -7,7 +7,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from perfgate.render.page import Cell, Column, Page, cut, inert, inert_prose, shortened, uncommanding
+from perfgate.render.page import (
+    Cell,
+    Column,
+    Page,
+    cut,
+    inert,
+    inert_prose,
+    shortened,
+    uncommanding,
+)
 
 
 def page(width: int = 80) -> Page:
@@ -37,9 +46,17 @@ def test_lines_of_a_traceback_stay_lines() -> None:
 
 def test_table_leaves_out_what_is_empty_and_shortens_what_may_be() -> None:
     told = page()
-    columns = (Column(title="name", flexible=True), Column(title="none"), Column(title="ms", right=True))
-    told.table(columns, [("a" * 60 + "b" * 60, "", "1.5"), (Cell(text="c", style="red"), "", "12.5")])
-    assert told.text == (f"  name{' ' * 72}ms\n  {'-' * 73} ----\n  {'a' * 46}...{'b' * 23}   1.5\n  c{' ' * 73}12.5\n")
+    columns = (
+        Column(title="name", flexible=True),
+        Column(title="none"),
+        Column(title="ms", right=True),
+    )
+    told.table(
+        columns, [("a" * 60 + "b" * 60, "", "1.5"), (Cell(text="c", style="red"), "", "12.5")]
+    )
+    assert told.text == (
+        f"  name{' ' * 72}ms\n  {'-' * 73} ----\n  {'a' * 46}...{'b' * 23}   1.5\n  c{' ' * 73}12.5\n"
+    )
 
 
 def test_wide_characters_take_two_cells() -> None:
@@ -72,7 +89,11 @@ def test_page_takes_any_text(text: str) -> None:
 
 @pytest.mark.parametrize(
     ("text", "told"),
-    [("short", "short"), ("a" * 30, "aaaaaaaaaaa...aaaaa"), ("模" * 20, "模" * 5 + "..." + "模" * 2)],
+    [
+        ("short", "short"),
+        ("a" * 30, "aaaaaaaaaaa...aaaaa"),
+        ("模" * 20, "模" * 5 + "..." + "模" * 2),
+    ],
 )
 def test_middle_of_a_name_is_left_out(text: str, told: str) -> None:
     assert shortened(text, 20) == told

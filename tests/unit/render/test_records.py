@@ -7,22 +7,33 @@ from datetime import datetime, timedelta
 import pytest
 from support import records
 
-from perfgate import blessing
+from perfgate.bless import bless as blessing
 from perfgate.explain.moved import moved_operations, moved_ranges
 from perfgate.explain.sides import differences, side_of_result, side_of_samples
 from perfgate.model.baseline import Anchor, Baseline, Blessing, Spread, code_digest
 from perfgate.model.metric import Metric
 from perfgate.model.sample import DeviceSample
 from perfgate.model.side import Moved, Side
-from perfgate.render.records import baseline_text, bless_text, comparison_text, moment, occasion_text
+from perfgate.render.records import (
+    baseline_text,
+    bless_text,
+    comparison_text,
+    moment,
+    occasion_text,
+)
 
 PATH = "baselines/nvidia-h200/mlp.json"
 
 
 def old() -> Baseline:
     """Build a baseline of two occasions, calibrated, whose best step was better."""
-    occasions = [[{Metric.STEP_MS: ms} for ms in (12.34, 12.31, 12.36)], [{Metric.STEP_MS: 12.4}] * 2]
-    baseline = records.baseline(*occasions, anchor=Anchor(step_ms=11.9, at=records.NOON, commit=records.COMMIT))
+    occasions = [
+        [{Metric.STEP_MS: ms} for ms in (12.34, 12.31, 12.36)],
+        [{Metric.STEP_MS: 12.4}] * 2,
+    ]
+    baseline = records.baseline(
+        *occasions, anchor=Anchor(step_ms=11.9, at=records.NOON, commit=records.COMMIT)
+    )
     spread = Spread(run_sd=0.004, occasion_sd=0.0031, runs=20, at=records.NOON)
     return baseline.model_copy(update={"calibration": {Metric.STEP_MS: spread}})
 
@@ -126,7 +137,11 @@ RUN_URL = "https://github.com/ada/loops/actions/runs/4711"
 def test_an_accepted_loss_is_not_called_the_best_step() -> None:
     best = old().model_copy(update={"anchor": Anchor(step_ms=3.262, at=records.NOON)})
     worse = new().model_copy(update={"anchor": Anchor(step_ms=5.53, at=records.NOON)})
-    (told,) = [line for line in bless_text(best, worse, (), width=200, colour=False).splitlines() if "anchor" in line]
+    (told,) = [
+        line
+        for line in bless_text(best, worse, (), width=200, colour=False).splitlines()
+        if "anchor" in line
+    ]
     assert (told.count("3.262"), told.count("5.530")) == (1, 1)
 
 
@@ -136,7 +151,9 @@ def test_a_blessing_from_ci_says_which_run_measured_it_and_where() -> None:
     told = f"  reason      fused the loss\n  CI run      {RUN_URL} on h200-a\n"
     assert told in bless_text(old(), baseline, (), width=100, colour=False)
     assert told in baseline_text(baseline, width=100, colour=False)
-    elsewhere = baseline.model_copy(update={"blessing": from_ci.model_copy(update={"run_url": None})})
+    elsewhere = baseline.model_copy(
+        update={"blessing": from_ci.model_copy(update={"run_url": None})}
+    )
     assert "\n  CI run      on h200-a\n" in baseline_text(elsewhere, width=100, colour=False)
 
 
@@ -157,7 +174,9 @@ def with_occasion() -> Baseline:
 
 def test_one_more_occasion_shows_what_it_changes() -> None:
     rows = blessing.differences(old(), with_occasion())[:2]
-    told = occasion_text(old(), with_occasion(), rows, width=100, colour=False, costs="what it costs", path=PATH)
+    told = occasion_text(
+        old(), with_occasion(), rows, width=100, colour=False, costs="what it costs", path=PATH
+    )
     lines = told.splitlines()
     assert f"  CI run      {RUN_URL} on h200-a" in lines
     assert "  holds       before 5 runs over 2 occasions, after 30 runs over 2 occasions" in lines
@@ -174,7 +193,9 @@ def test_an_added_occasion_is_shown_with_who_added_it() -> None:
 
 
 def test_hostile_provenance_is_inert() -> None:
-    hostile = Blessing(by="a", at=records.NOON, reason="b", run_url="https://x\x1b[2J\ny", runner="[red]\x1b]0;r")
+    hostile = Blessing(
+        by="a", at=records.NOON, reason="b", run_url="https://x\x1b[2J\ny", runner="[red]\x1b]0;r"
+    )
     told = baseline_text(old().model_copy(update={"blessing": hostile}), width=100, colour=False)
     assert "\x1b" not in told
     assert "  CI run      https://x\\x1b[2J\\ny on [red]\\x1b]0;r\n" in told
@@ -196,9 +217,14 @@ def test_blessing_other_ranges_as_steps_says_which() -> None:
         (occasion, *others) = baseline.occasions
         runs = tuple(run.model_copy(update={"step_names": names}) for run in occasion.runs)
         assert not others
-        return baseline.model_copy(update={"occasions": (occasion.model_copy(update={"runs": runs}),)})
+        return baseline.model_copy(
+            update={"occasions": (occasion.model_copy(update={"runs": runs}),)}
+        )
 
-    before, after = stepping(records.baseline(), "turn #"), stepping(records.baseline(), "half #", "turn #")
+    before, after = (
+        stepping(records.baseline(), "turn #"),
+        stepping(records.baseline(), "half #", "turn #"),
+    )
     told = bless_text(before, after, blessing.differences(before, after), width=120, colour=False)
     assert "  not alike   the steps' ranges were turn #, are half #, turn #\n" in told
     assert "  not alike   So the two were not held against one another: " in told
@@ -224,9 +250,14 @@ def test_comparison_shows_medians_and_what_moved() -> None:
     )
     a = side_of_samples("before.sqlite", [records.process()])
     b = side_of_samples("after.sqlite", [slow])
-    ranges, operations = moved_ranges(a.breakdown, b.breakdown), moved_operations(a.breakdown, b.breakdown)
+    ranges, operations = (
+        moved_ranges(a.breakdown, b.breakdown),
+        moved_operations(a.breakdown, b.breakdown),
+    )
     assert (
-        comparison_text(a, b, differences(a, b), width=80, colour=False, ranges=ranges, operations=operations)
+        comparison_text(
+            a, b, differences(a, b), width=80, colour=False, ranges=ranges, operations=operations
+        )
         == """\
 a: before.sqlite (1 run)
 b: after.sqlite (1 run)
@@ -280,7 +311,9 @@ def test_what_a_side_does_not_tell_apart_is_not_told_as_none_there() -> None:
 
 def test_baseline_and_result_of_unlike_machines_are_compared_with_a_warning() -> None:
     a = Side.of_baseline(PATH, old())
-    b = side_of_result("kept", records.result(on=records.machine("NVIDIA H100", "NVIDIA H100", nsys="2025.1.1")))
+    b = side_of_result(
+        "kept", records.result(on=records.machine("NVIDIA H100", "NVIDIA H100", nsys="2025.1.1"))
+    )
     told = comparison_text(a, b, differences(a, b), width=120, colour=False).splitlines()
     assert told[:4] == [
         "a: baselines/nvidia-h200/mlp.json (5 runs)",
@@ -300,7 +333,9 @@ def test_captures_of_other_gpus_are_compared_with_a_warning() -> None:
         return [line for line in lines if "not alike" in line]
 
     h200, both = of("a.sqlite", "NVIDIA H200"), of("b.sqlite", "Tesla T4", "NVIDIA H200")
-    assert told(h200, both) == ["  not alike   a.sqlite is of NVIDIA H200, b.sqlite of NVIDIA H200 and Tesla T4"]
+    assert told(h200, both) == [
+        "  not alike   a.sqlite is of NVIDIA H200, b.sqlite of NVIDIA H200 and Tesla T4"
+    ]
     assert told(of("t4.sqlite", "Tesla T4"), Side.of_baseline(PATH, old())) == [
         f"  not alike   t4.sqlite is of Tesla T4, {PATH} of NVIDIA H200"
     ]
@@ -315,8 +350,13 @@ def test_comparison_says_what_a_side_lacks_and_what_cannot_be_compared() -> None
     a = side_of_samples("a.sqlite", [records.process(values, absent=absent)])
     b = side_of_samples("b.sqlite", [records.process()])
     step, *others = differences(a, b)
-    rows = (step.model_copy(update={"now": 13.0, "change": None, "reason": "not comparable"}), *others)
-    told = comparison_text(a, b, rows, width=80, colour=False, warnings=("a was traced unlike b",)).splitlines()
+    rows = (
+        step.model_copy(update={"now": 13.0, "change": None, "reason": "not comparable"}),
+        *others,
+    )
+    told = comparison_text(
+        a, b, rows, width=80, colour=False, warnings=("a was traced unlike b",)
+    ).splitlines()
     assert told[:5] == [
         "a: a.sqlite (1 run)",
         "  unmeasured  syncs: no CUDA calls were recorded",

@@ -20,7 +20,10 @@ def rank(number: int) -> ProcessSample:
         absent={Metric.NCCL_MS: NCCL, Metric.NCCL_EXPOSED_MS: NCCL},
         devices=[
             DeviceSample(
-                device=number, ordinal=number, name="NVIDIA H200", values={Metric.KERNEL_MS: 9.1, Metric.GAP_MS: 1.851}
+                device=number,
+                ordinal=number,
+                name="NVIDIA H200",
+                values={Metric.KERNEL_MS: 9.1, Metric.GAP_MS: 1.851},
             )
         ],
         remarks=["the GPU's clock was not sampled"],
@@ -39,7 +42,9 @@ def window() -> ProcessSample:
 
 
 def test_what_makes_a_run_invalid_is_said_of_a_capture_as_well() -> None:
-    sample = records.process().model_copy(update={"complaints": ("of 12 kernel launches the capture lacks 4",)})
+    sample = records.process().model_copy(
+        update={"complaints": ("of 12 kernel launches the capture lacks 4",)}
+    )
     text = sample_text([sample], source="mlp.sqlite", width=120, colour=False)
     told = "  INVALID     of 12 kernel launches the capture lacks 4. A gate does not count such a run.\n"
     assert told in text
@@ -133,7 +138,9 @@ def test_capture_without_processes_says_so() -> None:
 
 def test_five_gpus_are_told_in_two_tables() -> None:
     devices = [DeviceSample(device=n, ordinal=n, values={Metric.GAP_MS: 1.0 + n}) for n in range(5)]
-    told = sample_text([records.process(devices=devices)], source="x.sqlite", width=80, colour=False)
+    told = sample_text(
+        [records.process(devices=devices)], source="x.sqlite", width=80, colour=False
+    )
     assert "  metric  GPU 0  GPU 1  GPU 2  GPU 3\n" in told
     assert "  metric  GPU 4\n  ------  -----\n  gap_ms  5.000\n" in told
 
@@ -141,7 +148,9 @@ def test_five_gpus_are_told_in_two_tables() -> None:
 def test_of_many_ranges_and_kernels_the_largest_are_shown() -> None:
     ranges = [RangeSample(name=f"Batch {n}", count=1 / 30, cpu_ms=n) for n in range(1000)]
     kernels = [KernelSample(name=f"kernel {n}", count=1, gpu_ms=n) for n in range(100)]
-    told = sample_text([records.process(ranges=ranges, kernels=kernels)], source="x", width=80, colour=False)
+    told = sample_text(
+        [records.process(ranges=ranges, kernels=kernels)], source="x", width=80, colour=False
+    )
     assert "Batch 999 " in told
     assert "Batch 980 " in told
     assert "Batch 979 " not in told
@@ -154,12 +163,20 @@ def test_of_many_ranges_and_kernels_the_largest_are_shown() -> None:
 @pytest.mark.behaviour
 @pytest.mark.parametrize("width", [80, 120, 200])
 @pytest.mark.parametrize("inner", [40, 400, 3000])
-def test_kernels_and_ranges_whose_names_differ_in_the_middle_read_unlike(width: int, inner: int) -> None:
-    names = [f"void cutlass::gemm<{'x' * inner}{kind}{'y' * inner}>(float*)" for kind in ("64, 32", "64, 16", "8, 8")]
+def test_kernels_and_ranges_whose_names_differ_in_the_middle_read_unlike(
+    width: int, inner: int
+) -> None:
+    names = [
+        f"void cutlass::gemm<{'x' * inner}{kind}{'y' * inner}>(float*)"
+        for kind in ("64, 32", "64, 16", "8, 8")
+    ]
     kernels = [KernelSample(name=name, count=1, gpu_ms=1.0) for name in names]
     ranges = [RangeSample(name=name, count=1, cpu_ms=1.0, values={}) for name in names]
     told = sample_text(
-        [records.process(kernels=kernels, ranges=ranges)], source="a.sqlite", width=width, colour=False
+        [records.process(kernels=kernels, ranges=ranges)],
+        source="a.sqlite",
+        width=width,
+        colour=False,
     ).splitlines()
     shown = [line.split("  ")[1] for line in told if "gemm" in line]
     assert [len(set(shown[:3])), len(set(shown[3:]))] == [3, 3]
@@ -169,7 +186,9 @@ def test_kernels_and_ranges_whose_names_differ_in_the_middle_read_unlike(width: 
 def test_hostile_range_and_kernel_names_are_inert() -> None:
     name = "[red]\x1b[2J\n" + "void at::native::" * 700
     ranges = [RangeSample(name=name, count=1, cpu_ms=1, values={Metric.KERNEL_MS: 1})]
-    sample = records.process(ranges=ranges, kernels=[KernelSample(name=name, count=1, gpu_ms=1)], remarks=[])
+    sample = records.process(
+        ranges=ranges, kernels=[KernelSample(name=name, count=1, gpu_ms=1)], remarks=[]
+    )
     told = sample_text([sample], source=name, width=80, colour=False).splitlines()
     assert all(line.isprintable() for line in told)
     assert max(len(line) for line in told[1:]) <= 80
@@ -184,11 +203,15 @@ def test_range_that_does_not_run_ahead_is_not_said_to() -> None:
 
 def test_too_few_steps_for_a_window_tell_no_window() -> None:
     few = records.process(steps=2).model_copy(update={"window_ms": 0.0})
-    assert "process 4242: 2 steps\n" in sample_text([few], source="a.sqlite", width=120, colour=False)
+    assert "process 4242: 2 steps\n" in sample_text(
+        [few], source="a.sqlite", width=120, colour=False
+    )
 
 
 def test_what_is_missing_for_one_reason_is_told_once() -> None:
-    missing = dict.fromkeys(("kernels", "copies"), "no CUDA events were recorded") | {"ranges": "no NVTX"}
+    missing = dict.fromkeys(("kernels", "copies"), "no CUDA events were recorded") | {
+        "ranges": "no NVTX"
+    }
     text = sample_text([], source="a.sqlite", width=120, colour=False, missing=missing)
     assert text.splitlines()[1:] == [
         "  missing     kernels, copies: no CUDA events were recorded",

@@ -15,7 +15,11 @@ FILES = ".perfgate/results/nvidia-h200/mlp/20260302T120000.000000Z-abcdef"
 
 def slip() -> Verdict:
     """Build the verdict of a loop with a blocking copy and a `.item()` a step."""
-    counts = [row for row in records.unchanged_counts() if row.metric not in (Metric.H2D_BYTES, Metric.SYNCS)]
+    counts = [
+        row
+        for row in records.unchanged_counts()
+        if row.metric not in (Metric.H2D_BYTES, Metric.SYNCS)
+    ]
     rows = [
         records.clock(
             Metric.STEP_MS,
@@ -100,7 +104,10 @@ def first() -> Verdict:
         reason="there is no baseline of it for NVIDIA H200.",
         next_step='If this speed is right, bless it: perfgate bless mlp --reason "first baseline"',
         blessed=0,
-        metrics=[MetricVerdict(metric=metric, outcome=None, now=value) for metric, value in records.VALUES.items()],
+        metrics=[
+            MetricVerdict(metric=metric, outcome=None, now=value)
+            for metric, value in records.VALUES.items()
+        ],
     )
 
 
@@ -169,16 +176,29 @@ mlp[64-True]: REGRESSED (3 runs against 10 blessed)
 
 
 def test_the_interval_is_the_one_that_decides() -> None:
-    row = records.clock(Metric.STEP_MS, Outcome.PASSED, was=12.34, now=12.1, change=-0.019, around=0.03)
+    row = records.clock(
+        Metric.STEP_MS, Outcome.PASSED, was=12.34, now=12.1, change=-0.019, around=0.03
+    )
     verdict = records.verdict(metrics=[row]).model_copy(update={"loss_alpha": 0.0005})
     told = " ".join(verdict_table(verdict, width=200, colour=False).split())
-    assert "a loss is shown where the lower end (99.95 %) is above 0, a pass where the upper end (97.5 %) is" in told
+    assert (
+        "a loss is shown where the lower end (99.95 %) is above 0, a pass where the upper end (97.5 %) is"
+        in told
+    )
 
 
 def test_a_wide_terminal_has_columns_for_p_and_what_could_be_shown() -> None:
     lines = verdict_table(slip(), width=200, colour=False, files=FILES).splitlines()
-    assert next(line for line in lines if line.startswith("  metric ")).split()[-3:] == ["p", "could", "show"]
-    assert next(line for line in lines if line.startswith("  step_ms ")).split()[-3:] == ["<0.0001", "+2.1", "%"]
+    assert next(line for line in lines if line.startswith("  metric ")).split()[-3:] == [
+        "p",
+        "could",
+        "show",
+    ]
+    assert next(line for line in lines if line.startswith("  step_ms ")).split()[-3:] == [
+        "<0.0001",
+        "+2.1",
+        "%",
+    ]
 
 
 def test_verdict_without_a_measurement_shows_the_tail_line_by_line() -> None:
@@ -211,9 +231,16 @@ mlp: PASSED (3 runs against 5 blessed)
 
 
 def test_new_and_lost_metrics_are_told() -> None:
-    lost = records.clock(Metric.KERNEL_MS, Outcome.NOT_MEASURED, was=9.1, now=None, reason="no kernels in run 2")
-    new = [records.count(Metric.SYNCS, None, was=None, now=1), records.clock(Metric.GAP_MS, None, was=None, now=1.8)]
-    verdict = records.verdict(Outcome.NOT_MEASURED, reason="kernel_ms is gone.", metrics=[lost, *new])
+    lost = records.clock(
+        Metric.KERNEL_MS, Outcome.NOT_MEASURED, was=9.1, now=None, reason="no kernels in run 2"
+    )
+    new = [
+        records.count(Metric.SYNCS, None, was=None, now=1),
+        records.clock(Metric.GAP_MS, None, was=None, now=1.8),
+    ]
+    verdict = records.verdict(
+        Outcome.NOT_MEASURED, reason="kernel_ms is gone.", metrics=[lost, *new]
+    )
     assert (
         verdict_table(verdict, width=80, colour=False)
         == """\
@@ -231,7 +258,9 @@ mlp: NOT_MEASURED (3 runs against 5 blessed)
 
 
 def test_several_verdicts_are_kept_apart_by_an_empty_line() -> None:
-    told = render_verdicts([records.verdict(name="a"), records.verdict(name="b")], width=80, colour=False)
+    told = render_verdicts(
+        [records.verdict(name="a"), records.verdict(name="b")], width=80, colour=False
+    )
     assert [line for line in told.splitlines() if line.startswith(("a:", "b:"))] == [
         "a: PASSED (3 runs against 5 blessed)",
         "b: PASSED (3 runs against 5 blessed)",
@@ -240,7 +269,9 @@ def test_several_verdicts_are_kept_apart_by_an_empty_line() -> None:
 
 
 @pytest.mark.parametrize("width", [80, 120, 200])
-@pytest.mark.parametrize("verdict", [slip(), first(), failed(), unclear()], ids=lambda verdict: verdict.outcome)
+@pytest.mark.parametrize(
+    "verdict", [slip(), first(), failed(), unclear()], ids=lambda verdict: verdict.outcome
+)
 def test_no_line_is_wider_than_the_terminal(width: int, verdict: Verdict) -> None:
     told = verdict_table(verdict, width=width, colour=False, files=FILES)
     assert max(len(line) for line in told.splitlines()) <= width
@@ -248,7 +279,9 @@ def test_no_line_is_wider_than_the_terminal(width: int, verdict: Verdict) -> Non
 
 def test_largest_plausible_table_fits_80_columns() -> None:
     rows = [
-        records.clock(m, Outcome.INCONCLUSIVE, was=98765.4, now=123456.7, change=0.2345, around=0.1456)
+        records.clock(
+            m, Outcome.INCONCLUSIVE, was=98765.4, now=123456.7, change=0.2345, around=0.1456
+        )
         for m, spec in METRICS.items()
         if spec.kind is Kind.CLOCK
     ]
@@ -259,11 +292,15 @@ def test_largest_plausible_table_fits_80_columns() -> None:
 
 @pytest.mark.parametrize("width", [1, 20, 78])
 def test_terminal_narrower_than_a_table_gets_78_columns(width: int) -> None:
-    assert verdict_table(slip(), width=width, colour=False) == verdict_table(slip(), width=78, colour=False)
+    assert verdict_table(slip(), width=width, colour=False) == verdict_table(
+        slip(), width=78, colour=False
+    )
 
 
 def test_colour_adds_escapes_and_nothing_else() -> None:
-    plain, coloured = (verdict_table(slip(), width=80, colour=colour, files=FILES) for colour in (False, True))
+    plain, coloured = (
+        verdict_table(slip(), width=80, colour=colour, files=FILES) for colour in (False, True)
+    )
     assert "\x1b" not in plain
     assert "\x1b[1;31mREGRESSED\x1b[0m" in coloured
     assert "\x1b[33mINCONCLUSIVE\x1b[0m" in coloured
@@ -285,13 +322,26 @@ def without_escapes(text: str) -> str:
     return "".join(f"{line.rstrip()}\n" for line in text.splitlines())
 
 
-HOSTILE = ["[red]x[/red]", "a\x1b[2Jb", "line\nbreak\r\x07", "\u202egnp.exe", "y" * 10_000, ":skull:", "100 %s {}"]
+HOSTILE = [
+    "[red]x[/red]",
+    "a\x1b[2Jb",
+    "line\nbreak\r\x07",
+    "\u202egnp.exe",
+    "y" * 10_000,
+    ":skull:",
+    "100 %s {}",
+]
 
 
 @pytest.mark.parametrize("name", HOSTILE, ids=range(len(HOSTILE)))
 def test_hostile_names_are_inert(name: str) -> None:
     verdict = records.verdict(
-        name=name, reason=name, next_step=name, remarks=[name], where={Metric.STEP_MS: name}, metrics=[]
+        name=name,
+        reason=name,
+        next_step=name,
+        remarks=[name],
+        where={Metric.STEP_MS: name},
+        metrics=[],
     )
     for told in (
         verdict_table(verdict, width=80, colour=False, files=name),
@@ -302,7 +352,10 @@ def test_hostile_names_are_inert(name: str) -> None:
 
 def test_hostile_names_are_spelled_out_and_shortened() -> None:
     names = ["[red]x[/red]", "a\x1b[2Jb\n", ":skull:", "y" * 10_000]
-    heads = [verdict_table(records.verdict(name=name), width=80, colour=False).splitlines()[0] for name in names]
+    heads = [
+        verdict_table(records.verdict(name=name), width=80, colour=False).splitlines()[0]
+        for name in names
+    ]
     assert heads == [
         "[red]x[/red]: PASSED (3 runs against 5 blessed)",
         "a\\x1b[2Jb\\n: PASSED (3 runs against 5 blessed)",
@@ -319,20 +372,25 @@ def test_long_reason_ends_somewhere() -> None:
 
 def test_command_is_never_wrapped() -> None:
     command = f"perfgate bless {'x' * 100} --reason '...'"
-    told = verdict_table(records.verdict(next_step=f"If it is right, bless it: {command}"), width=80, colour=False)
-    assert told.splitlines()[-2:] == ["  next        If it is right, bless it:", f"                {command}"]
+    told = verdict_table(
+        records.verdict(next_step=f"If it is right, bless it: {command}"), width=80, colour=False
+    )
+    assert told.splitlines()[-2:] == [
+        "  next        If it is right, bless it:",
+        f"                {command}",
+    ]
 
 
 def test_dropped_runs_are_counted_from_1_in_the_unit_of_their_metric() -> None:
-    assert told_dropped(Dropped(side="candidate", index=2, metric=Metric.STEP_MS, distance=0.091)) == (
-        "candidate run 3: step_ms +9.1 % off its group's median"
-    )
-    assert told_dropped(Dropped(side="baseline", index=0, metric=Metric.GAP_MS, distance=-0.031)) == (
-        "baseline run 1: gap_ms -3.1 pp of a step off its group's median"
-    )
-    assert told_dropped(Dropped(side="candidate", index=4, metric=Metric.STEP_MS, distance=79.7)) == (
-        "candidate run 5: step_ms x80.7 its group's median"
-    )
+    assert told_dropped(
+        Dropped(side="candidate", index=2, metric=Metric.STEP_MS, distance=0.091)
+    ) == ("candidate run 3: step_ms +9.1 % off its group's median")
+    assert told_dropped(
+        Dropped(side="baseline", index=0, metric=Metric.GAP_MS, distance=-0.031)
+    ) == ("baseline run 1: gap_ms -3.1 pp of a step off its group's median")
+    assert told_dropped(
+        Dropped(side="candidate", index=4, metric=Metric.STEP_MS, distance=79.7)
+    ) == ("candidate run 5: step_ms x80.7 its group's median")
 
 
 # The summary
@@ -369,13 +427,21 @@ workloads
 @pytest.mark.behaviour
 @pytest.mark.parametrize("width", [80, 200])
 def test_what_passed_shows_its_step_change_interval_budget_and_runs(width: int) -> None:
-    row = records.clock(Metric.STEP_MS, Outcome.PASSED, was=12.34, now=12.46, change=0.01, around=0.006)
-    told = summary([records.verdict(name="mlp", metrics=[row])], opens=True, width=width, colour=False)
+    row = records.clock(
+        Metric.STEP_MS, Outcome.PASSED, was=12.34, now=12.46, change=0.01, around=0.006
+    )
+    told = summary(
+        [records.verdict(name="mlp", metrics=[row])], opens=True, width=width, colour=False
+    )
     line = told.splitlines()[0]
-    assert all(part in line for part in ("PASSED", "mlp", "12.46", "+1.0 % [+0.4, +1.6]", "2 %", "3 runs"))
+    assert all(
+        part in line for part in ("PASSED", "mlp", "12.46", "+1.0 % [+0.4, +1.6]", "2 %", "3 runs")
+    )
 
 
-def last_line(*outcomes: Outcome, opens: bool, why: str = "", strict: bool = False, new: bool = False) -> str:
+def last_line(
+    *outcomes: Outcome, opens: bool, why: str = "", strict: bool = False, new: bool = False
+) -> str:
     told = summary(
         [records.verdict(outcome, name=f"w{n}", measured=5) for n, outcome in enumerate(outcomes)],
         opens=opens,
@@ -391,7 +457,9 @@ def last_line(*outcomes: Outcome, opens: bool, why: str = "", strict: bool = Fal
 
 def test_open_gate_says_what_was_let_through() -> None:
     passed, unsure, new = Outcome.PASSED, Outcome.INCONCLUSIVE, Outcome.NO_BASELINE
-    assert last_line(passed, Outcome.IMPROVED, passed, opens=True) == "GATE OPEN: 1 IMPROVED, 2 PASSED"
+    assert (
+        last_line(passed, Outcome.IMPROVED, passed, opens=True) == "GATE OPEN: 1 IMPROVED, 2 PASSED"
+    )
     assert last_line(passed, unsure, opens=True) == (
         "GATE OPEN: 1 PASSED; 1 INCONCLUSIVE (not shown to be within budget) let through by the settings"
     )
@@ -406,9 +474,15 @@ def test_open_gate_says_what_was_let_through() -> None:
 
 
 def test_what_must_be_known_of_a_verdict_is_told_also_where_it_is_passed() -> None:
-    known = {"caveats": ("30 ranges match 'step' only after a colon, and are not counted: \x1b[2Jlib:step #",)}
+    known = {
+        "caveats": (
+            "30 ranges match 'step' only after a colon, and are not counted: \x1b[2Jlib:step #",
+        )
+    }
     passed = records.verdict(name="mlp", reason="within budget").model_copy(update=known)
-    regressed = records.verdict(Outcome.REGRESSED, name="rnn", reason="slower").model_copy(update=known)
+    regressed = records.verdict(Outcome.REGRESSED, name="rnn", reason="slower").model_copy(
+        update=known
+    )
     assert (
         summary([passed, regressed], opens=False, width=90, colour=False)
         == """\
@@ -422,7 +496,10 @@ GATE SHUT: 1 REGRESSED of 2 workloads
     )
     for verdict in (passed, regressed):
         told = verdict_table(verdict, width=200, colour=False)
-        assert "\n  remark      30 ranges match 'step' only after a colon, and are not counted: " in told
+        assert (
+            "\n  remark      30 ranges match 'step' only after a colon, and are not counted: "
+            in told
+        )
 
 
 def test_shut_gate_names_only_what_shuts_it() -> None:
@@ -436,19 +513,28 @@ def test_shut_gate_names_only_what_shuts_it() -> None:
 
 def test_shut_gate_without_a_bad_verdict_says_why() -> None:
     assert last_line(opens=False) == "GATE SHUT: no workload was measured"
-    assert last_line(Outcome.PASSED, opens=False) == ("GATE SHUT: not every workload that was expected has a verdict")
-    assert last_line(Outcome.PASSED, opens=False, why="interrupted by Ctrl-C") == "GATE SHUT: interrupted by Ctrl-C"
+    assert last_line(Outcome.PASSED, opens=False) == (
+        "GATE SHUT: not every workload that was expected has a verdict"
+    )
+    assert (
+        last_line(Outcome.PASSED, opens=False, why="interrupted by Ctrl-C")
+        == "GATE SHUT: interrupted by Ctrl-C"
+    )
 
 
 def test_summary_in_colour_says_the_same() -> None:
-    plain, coloured = (summary([slip(), first()], opens=False, width=80, colour=colour) for colour in (False, True))
+    plain, coloured = (
+        summary([slip(), first()], opens=False, width=80, colour=colour) for colour in (False, True)
+    )
     assert without_escapes(coloured) == plain
     assert "\x1b[1;31mGATE SHUT\x1b[0m" in coloured
 
 
 @pytest.mark.parametrize("width", [20, 78, 80])
 def test_a_long_account_of_the_runs_leaves_the_name_some_room(width: int) -> None:
-    duet = Duet(revision="0123456789abcdef" * 4, commit="0123456789abcdef" * 2, pairs=12, screen_runs=3)
+    duet = Duet(
+        revision="0123456789abcdef" * 4, commit="0123456789abcdef" * 2, pairs=12, screen_runs=3
+    )
     verdict = records.verdict(Outcome.INCONCLUSIVE, name="n" * 60).model_copy(
         update={"duet": duet, "stage": Stage.INTERLEAVED}
     )

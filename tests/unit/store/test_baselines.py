@@ -151,9 +151,14 @@ def test_listing_shows_the_unreadable_with_their_error(store: Store) -> None:
     (store.baselines.path(SLUG, "mlp").parent / "notes.txt").write_text("not listed")
     (store.baselines.path(SLUG, "mlp").parent / ".mlp.json").write_text("not listed")
     listed = store.baselines.listed()
-    assert [(entry.slug, entry.workload) for entry in listed] == [(SLUG, "good[4-64]"), (SLUG, "mlp")]
+    assert [(entry.slug, entry.workload) for entry in listed] == [
+        (SLUG, "good[4-64]"),
+        (SLUG, "mlp"),
+    ]
     assert listed[0].found == good
-    assert str(listed[1].found).startswith("baselines/nvidia-h200/mlp.json: the baseline is broken: it is empty.")
+    assert str(listed[1].found).startswith(
+        "baselines/nvidia-h200/mlp.json: the baseline is broken: it is empty."
+    )
 
 
 def test_a_pipe_in_a_baselines_place_is_not_waited_for(store: Store) -> None:
@@ -180,7 +185,9 @@ def test_listing_names_a_workload_whose_name_was_cut(store: Store) -> None:
     assert [entry.workload for entry in store.baselines.listed()] == [name]
 
 
-def test_a_link_in_a_baselines_place_is_neither_replaced_nor_written_through(store: Store, tmp_path: Path) -> None:
+def test_a_link_in_a_baselines_place_is_neither_replaced_nor_written_through(
+    store: Store, tmp_path: Path
+) -> None:
     old = records.baseline()
     path = store.baselines.save(old, replacing=None)
     shared = path.rename(tmp_path / "shared.json")
@@ -252,4 +259,7 @@ def test_other_machines_are_those_with_a_baseline_of_the_workload(store: Store) 
 
 
 def test_slug_cannot_leave_its_folder(store: Store, tmp_path: Path) -> None:
-    assert store.baselines.path("../..", "../x") == tmp_path / "baselines" / "%2E.%2F.." / "%2E.%2Fx.json"
+    assert (
+        store.baselines.path("../..", "../x")
+        == tmp_path / "baselines" / "%2E.%2F.." / "%2E.%2Fx.json"
+    )

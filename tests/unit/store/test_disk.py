@@ -31,7 +31,11 @@ from perfgate.store import Store
             "the disk quota is used up",
             "Free some space (old captures lie under .perfgate/results), then run again.",
         ),
-        (errno.EACCES, "this user may not write there", "Make the folder writable for this user, then run again."),
+        (
+            errno.EACCES,
+            "this user may not write there",
+            "Make the folder writable for this user, then run again.",
+        ),
         (errno.EROFS, "the file system is read-only", "Run where the project can be written to."),
         (errno.EIO, "it could not be written (Input/output error)", "See to it, then run again."),
     ],
@@ -48,7 +52,9 @@ def test_failing_disk_loses_nothing(
             patched.setattr(Path, "replace", failing(number))
         with pytest.raises(StoreFailed) as caught:
             store.baselines.save(records.baseline(reason="new"), replacing=old)
-    told = f"baselines/nvidia-h200/mlp.json: {fact}. What was there before is unchanged.\n{next_step}"
+    told = (
+        f"baselines/nvidia-h200/mlp.json: {fact}. What was there before is unchanged.\n{next_step}"
+    )
     assert str(caught.value) == told
     assert store.baselines.load(SLUG, "mlp") == old
     assert [file.name for file in path.parent.iterdir()] == ["mlp.json"]
@@ -76,7 +82,11 @@ def test_file_size_limit_of_the_system_loses_nothing(tmp_path: Path) -> None:
         print(store.baselines.load("nvidia-h200", "mlp") == old)
     """
     done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(script)], capture_output=True, text=True, check=False, timeout=60
+        [sys.executable, "-c", textwrap.dedent(script)],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
     )
     assert (done.stdout, done.stderr) == ("it could not be written (File too large)\nTrue\n", "")
     assert [file.name for file in (tmp_path / "baselines" / SLUG).iterdir()] == ["mlp.json"]

@@ -48,7 +48,9 @@ def test_a_name_that_nobody_encodes_so_is_taken_as_it_is() -> None:
     ("name", "near"),
     [("lab", ["lab[cpu]", "lab[gpu]"]), ("mpl", ["mlp"]), ("other", [])],
 )
-def test_a_misspelt_id_is_near_those_of_its_parameters_or_those_like_it(name: str, near: list[str]) -> None:
+def test_a_misspelt_id_is_near_those_of_its_parameters_or_those_like_it(
+    name: str, near: list[str]
+) -> None:
     assert near_names(name, ["lab[cpu]", "lab[gpu]", "mlp"]) == near
     assert near_names("lab", [f"lab[{one}]" for one in range(9)]) == ["lab[0]", "lab[1]", "lab[2]"]
 

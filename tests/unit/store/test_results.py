@@ -96,7 +96,9 @@ def test_results_that_may_not_be_looked_at_are_not_taken_for_none(
     (listed,) = store.results.listed("mlp")
     assert "the kept result cannot be read (Permission denied)" in str(listed.found)
     refusing(monkeypatch, "iterdir", folder.parent.name)
-    with pytest.raises(ResultUnreadable, match=r"mlp: what is kept there cannot be listed \(Permission denied\)"):
+    with pytest.raises(
+        ResultUnreadable, match=r"mlp: what is kept there cannot be listed \(Permission denied\)"
+    ):
         store.results.latest("mlp")
     fresh = store.results.new_folder("mlp", SLUG, at=records.NOON)
     assert store.results.save(records.result(), fresh).is_file()
@@ -108,7 +110,9 @@ def test_folder_without_a_result_is_no_result(store: Store) -> None:
     assert store.results.workloads() == ()
 
 
-def test_results_come_newest_first_and_the_broken_with_their_error(store: Store, tmp_path: Path) -> None:
+def test_results_come_newest_first_and_the_broken_with_their_error(
+    store: Store, tmp_path: Path
+) -> None:
     hours = [records.result(at=records.NOON + timedelta(hours=n)) for n in range(3)]
     folders = [kept(store, result) for result in hours]
     (folders[1] / "result.json").write_text('{"format": 1, "work')
@@ -165,11 +169,16 @@ def test_result_that_is_a_folder_cannot_be_read(store: Store, tmp_path: Path) ->
 def test_missing_result_is_told(store: Store, tmp_path: Path) -> None:
     with pytest.raises(ResultMissing) as caught:
         store.results.load(tmp_path / "nowhere.json")
-    assert str(caught.value) == "nowhere.json: there is no such file.\nMeasure again: pytest --perfgate"
+    assert (
+        str(caught.value)
+        == "nowhere.json: there is no such file.\nMeasure again: pytest --perfgate"
+    )
 
 
 def test_20_results_stay_and_the_captures_of_2(store: Store) -> None:
-    folders = [kept(store, records.result(at=records.NOON + timedelta(minutes=n))) for n in range(23)]
+    folders = [
+        kept(store, records.result(at=records.NOON + timedelta(minutes=n))) for n in range(23)
+    ]
     assert [folder.exists() for folder in folders] == [False] * 3 + [True] * 20
     assert [(folder / "run-1").exists() for folder in folders] == [False] * 21 + [True] * 2
     assert len(store.results.listed("mlp")) == 20
@@ -222,7 +231,9 @@ def test_kept_workloads_are_named_even_where_a_name_was_cut(store: Store) -> Non
     assert store.results.workloads(SLUG) == (long,)
 
 
-def test_full_disk_is_told_when_a_result_is_kept(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_full_disk_is_told_when_a_result_is_kept(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     result = records.result(at=datetime(2026, 3, 2, tzinfo=UTC))
     folder = store.results.new_folder("mlp", SLUG, at=result.measured_at)
     monkeypatch.setattr(os, "fsync", failing(errno.ENOSPC))
@@ -235,7 +246,9 @@ def test_full_disk_is_told_when_a_result_is_kept(store: Store, tmp_path: Path, m
     assert list(folder.iterdir()) == []
 
 
-def test_full_disk_is_told_when_a_folder_is_made(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_full_disk_is_told_when_a_folder_is_made(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(Path, "mkdir", failing(errno.ENOSPC))
     with pytest.raises(StoreFailed, match=r"^\.perfgate: the disk is full\."):
         store.results.new_folder("mlp", SLUG, at=records.NOON)

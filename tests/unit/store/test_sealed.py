@@ -20,11 +20,18 @@ def test_file_is_sorted_indented_and_small(store: Store) -> None:
     text = store.baselines.save(records.baseline(), replacing=None).read_text()
     assert text == json.dumps(json.loads(text), sort_keys=True, indent=2) + "\n"
     assert len(text) < 6000
-    assert '\n  "blessing": {\n    "at": "2026-03-02T12:05:00Z",\n    "by": "Ada <ada@example.org>",\n' in text
+    assert (
+        '\n  "blessing": {\n    "at": "2026-03-02T12:05:00Z",\n    "by": "Ada <ada@example.org>",\n'
+        in text
+    )
 
 
 def test_times_keep_6_digits_and_counts_keep_all(store: Store) -> None:
-    precise = {Metric.STEP_MS: 12.345678901, Metric.H2D_BYTES: 38_535_168.0, Metric.LAUNCHES: 46.123456789}
+    precise = {
+        Metric.STEP_MS: 12.345678901,
+        Metric.H2D_BYTES: 38_535_168.0,
+        Metric.LAUNCHES: 46.123456789,
+    }
     store.baselines.save(records.baseline([precise]), replacing=None)
     loaded = store.baselines.load(SLUG, "mlp")
     assert loaded is not None
@@ -70,7 +77,8 @@ def test_edited_value_is_refused(store: Store) -> None:
     written(store, baseline_text(records.baseline()).replace("12.36", "13.36"))
     assert refusal(store) == (
         "baselines/nvidia-h200/mlp.json: the baseline was changed after it was blessed. "
-        "Its seal must match its content: a baseline is measured and blessed, never edited.\n" + RESTORE
+        "Its seal must match its content: a baseline is measured and blessed, never edited.\n"
+        + RESTORE
     )
 
 
@@ -79,7 +87,8 @@ def test_missing_seal_is_refused(store: Store) -> None:
     written(store, json.dumps(content))
     assert refusal(store) == (
         "baselines/nvidia-h200/mlp.json: the baseline has no seal. "
-        "Its seal must match its content: a baseline is measured and blessed, never edited.\n" + RESTORE
+        "Its seal must match its content: a baseline is measured and blessed, never edited.\n"
+        + RESTORE
     )
 
 
@@ -115,7 +124,10 @@ def test_lfs_pointer_is_named(store: Store) -> None:
             baseline_text(records.baseline()).partition("2026-03-02T12:0")[0].encode(),
             "the baseline is broken: its JSON ends too early (line 4: Unterminated string starting at)",
         ),
-        (b'{"format": 1', "the baseline is broken: its JSON ends too early (line 1: Expecting ',' delimiter)"),
+        (
+            b'{"format": 1',
+            "the baseline is broken: its JSON ends too early (line 1: Expecting ',' delimiter)",
+        ),
         (
             b'{\n"format": 1,,}',
             "the baseline is broken: its JSON is malformed (line 2: Expecting property name enclosed in double quotes)",
@@ -123,11 +135,26 @@ def test_lfs_pointer_is_named(store: Store) -> None:
         (b'{"format": 1, "digest": "\xff"}', "the baseline is broken: it is not UTF-8 (byte 25)"),
         (b"[1]", "the baseline is broken: it is not a JSON object"),
         (b'{"format": 1, "a": NaN}', "the baseline is broken: it holds NaN, which is not a number"),
-        (b'{"format": 1, "a": 1e999}', "the baseline is broken: it holds 1e999, which is beyond a number's range"),
+        (
+            b'{"format": 1, "a": 1e999}',
+            "the baseline is broken: it holds 1e999, which is beyond a number's range",
+        ),
         (b'{"format": 1, "format": 1}', "the baseline is broken: it holds the key 'format' twice"),
         (b"[" * 100_000, "the baseline is broken: it is nested too deeply"),
     ],
-    ids=["empty", "blank", "truncated", "cut", "malformed", "latin-1", "array", "nan", "huge", "twice", "deep"],
+    ids=[
+        "empty",
+        "blank",
+        "truncated",
+        "cut",
+        "malformed",
+        "latin-1",
+        "array",
+        "nan",
+        "huge",
+        "twice",
+        "deep",
+    ],
 )
 def test_broken_file_says_how(store: Store, content: bytes, fact: str) -> None:
     written(store, content)
@@ -153,7 +180,8 @@ def test_newer_format_wants_an_upgrade(store: Store) -> None:
 def test_format_0_never_existed(store: Store) -> None:
     written(store, edited(lambda content: content.update(format=0), sealed=True))
     assert refusal(store) == (
-        "baselines/nvidia-h200/mlp.json: the baseline has format 0. This perfgate reads formats 1 to 2.\n" + RESTORE
+        "baselines/nvidia-h200/mlp.json: the baseline has format 0. This perfgate reads formats 1 to 2.\n"
+        + RESTORE
     )
 
 
@@ -176,4 +204,7 @@ def test_content_that_does_not_fit_is_named_with_its_place(
     store: Store, change: dict[str, object], complaint: str
 ) -> None:
     written(store, edited(lambda content: content.update(change), sealed=True))
-    assert refusal(store) == f"baselines/nvidia-h200/mlp.json: the baseline does not fit: {complaint}.\n{RESTORE}"
+    assert (
+        refusal(store)
+        == f"baselines/nvidia-h200/mlp.json: the baseline does not fit: {complaint}.\n{RESTORE}"
+    )

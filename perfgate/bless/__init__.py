@@ -1,0 +1,1 @@
+"""Kept results become baselines: bless, calibrate, merge."""

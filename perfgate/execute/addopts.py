@@ -1,0 +1,128 @@
+"""What `addopts` in a pytest configuration file says, and which of such words pytest begins with.
+
+Light by design: a worker imports it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import shlex
+import tomllib
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from iniconfig import IniConfig, ParseError
+
+INI = "--override-ini="
+FLAGS, VALUED = "hlqsvxVdf", "ckmnoprW"
+"""Short options of pytest and pytest-xdist, which may stand together in one word: `-qra`, `-xk loop`."""
+
+
+def addopts_of(path: Path | None) -> list[str]:
+    """`addopts` of a configuration file that pytest has accepted."""
+    said = None if path is None else settings_of(path).get("addopts")
+    return shlex.split(said) if isinstance(said, str) else [str(word) for word in said or []]
+
+
+def settings_of(path: Path) -> Mapping[str, Any]:
+    """All that a file sets for pytest; `[tool.pytest]` is there from pytest 9 on.
+
+    Raises:
+        OSError: it cannot be read.
+        ValueError: it is no file of its form.
+    """
+    if path.suffix != ".toml":
+        try:
+            sections = IniConfig(str(path)).sections
+        except ParseError as broken:
+            raise ValueError(str(broken)) from broken
+        return dict(sections.get("tool:pytest" if path.suffix == ".cfg" else "pytest", {}))
+    tables = tomllib.loads(path.read_text(encoding="utf-8"))
+    tables = tables.get("tool", {}) if path.name == "pyproject.toml" else tables
+    table: Mapping[str, Any] = tables.get("pytest", {})
+    settings: Mapping[str, Any] = table.get("ini_options", table)
+    return settings
+
+
+def configuration_in(folder: Path) -> Path | None:
+    """The file in a folder by which pytest is configured there: the first, in pytest's order, that is for it.
+
+    Raises:
+        OSError: one cannot be read.
+        ValueError: one is no file of its form.
+    """
+    for name in ("pytest.toml", ".pytest.toml", "pytest.ini", ".pytest.ini"):
+        if (folder / name).is_file():
+            return folder / name
+    others = (folder / name for name in ("pyproject.toml", "tox.ini", "setup.cfg"))
+    return next((file for file in others if file.is_file() and settings_of(file)), None)
+
+
+def addopts_in_force(overrides: Sequence[str], path: Path | None) -> list[str]:
+    """`addopts` by the ini values that were given, each `name=value`, or else by a configuration file."""
+    given = [
+        value for name, _, value in (one.partition("=") for one in overrides) if name == "addopts"
+    ]
+    return shlex.split(given[-1]) if given else addopts_of(path)
+
+
+def starting_options(words: Sequence[str], *, folder: Path) -> tuple[str, ...]:
+    """Return the options among some words that say which files, plugins and ini values pytest begins with.
+
+    They come back in one spelling each, a `--confcutdir` as an absolute path; `folder` is what it is relative to.
+    """
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
+    parser.add_argument("-p", action="append", default=[], dest="plugins")
+    parser.add_argument("-o", "--override-ini", action="append", default=[], dest="ini")
+    parser.add_argument("--import-mode")
+    parser.add_argument("--confcutdir")
+    for letter in FLAGS:
+        parser.add_argument(f"-{letter}", action="store_true")
+    for letter in set(VALUED) - {"o", "p"}:
+        parser.add_argument(f"-{letter}")
+    try:
+        told, _ = parser.parse_known_args([word for word in words if _is_known(word)])
+    except argparse.ArgumentError:  # an option without its value, which pytest itself refuses
+        return ()
+    options = [f"{INI}{value}" for value in told.ini]
+    options += [] if told.import_mode is None else [f"--import-mode={told.import_mode}"]
+    options += (
+        [] if told.confcutdir is None else [f"--confcutdir={(folder / told.confcutdir).resolve()}"]
+    )
+    return (*options, *(word for plugin in told.plugins for word in ("-p", plugin)))
+
+
+def distribution_of(words: Sequence[str]) -> str | None:
+    """Return the last of some words by which pytest-xdist distributes tests, with its value; None where none does."""
+    told = None
+    for word, value in pairwise([*words, ""]):
+        if found := _DISTRIBUTES.fullmatch(word):
+            number = found["joined"] or value
+            told = None if number == "0" else f"{found['option']} {number}".rstrip()
+    return told
+
+
+_DISTRIBUTES = re.compile(r"(?P<option>-n|--numprocesses)=?(?P<joined>(?<==).*|(?<=-n)\w+)?")
+
+
+def _is_known(word: str) -> bool:
+    """Whether a word is none of short options, or one in which argparse knows each letter before a value."""
+    if not word.startswith("-") or word.startswith("--"):
+        return True
+    letter = word[1:].lstrip(FLAGS)[:1]
+    return not letter or letter in VALUED
+
+
+def starting_options_of(options: Sequence[str]) -> tuple[str, ...]:
+    """Return what the `addopts` say that a pytest with these options would read, of what it begins with.
+
+    One that the options override, with an option or a value, is that; else it is that of the file they name.
+    """
+    ini = next((Path(path) for word, path in pairwise(options) if word == "-c"), None)
+    overrides = [word.removeprefix(INI) for word in options if word.startswith(INI)]
+    said = addopts_in_force(overrides, ini if ini is not None and ini.is_file() else None)
+    told = starting_options(said, folder=Path.cwd() if ini is None else ini.parent)
+    return tuple(word for word in told if not word.startswith(f"{INI}addopts="))

@@ -1,0 +1,92 @@
+"""What a run needs beside its workload: a bench, of the project or of another commit that is checked out beside it."""
+
+from __future__ import annotations
+
+import math
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
+from pathlib import Path
+
+from perfgate.execute.side_environment import interpreter, options_there, pin
+from perfgate.execute.worktree import Worktree, worktree
+from perfgate.model.machine import Machine
+from perfgate.model.secrets import Cleaner
+from perfgate.model.settings import Settings
+from perfgate.profilers.nsys.tool import NsysTool
+from perfgate.system.process import run_process
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bench:
+    """What stays the same over all runs of a gate."""
+
+    root: Path
+    settings: Settings
+    tool: NsysTool
+    machine: Machine
+    env: Mapping[str, str]
+    python: str
+    """The interpreter of the workers."""
+    pytest_options: tuple[str, ...] = ()
+    """What the pytest inside a worker must share with the one around the gate: configuration file, plugins."""
+    keep_captures: bool = False
+    tree: Worktree | None = None
+    """The checkout of another commit that the runs are of; `root` lies in it then."""
+    began_at: float = field(default_factory=time.time)
+    """What is younger was written by the runs, or beside them."""
+
+    @cached_property
+    def cleaner(self) -> Cleaner:
+        """Takes secrets out of what its runs print and write; also those that a conftest put into this process."""
+        return Cleaner({**os.environ, **self.env}, self.settings.pass_env)
+
+
+@contextmanager
+def at_commit(
+    bench: Bench,
+    revision: str,
+    *,
+    on_line: Callable[[str], None] | None = None,
+    time_left_s: float = math.inf,
+) -> Iterator[Bench]:
+    """Lend a bench whose runs are of another commit, checked out below `.perfgate` for as long as the block lasts.
+
+    `on_line` gets what `duet_setup` prints, which may take as long as `time_left_s`.
+
+    Raises:
+        RevisionMissing: the clone does not have the commit.
+        RepositoryUnreadable: git does not answer.
+        WorktreeFailed: it cannot be checked out or made ready to run.
+    """
+    with worktree(
+        bench.root,
+        revision,
+        folder=bench.root / ".perfgate" / "worktrees",
+        env=bench.env,
+        run=partial(run_process, clean=bench.cleaner.clean),
+        setup=bench.settings.duet_setup,
+        on_line=on_line,
+        time_left_s=time_left_s,
+    ) as tree:
+        yield in_worktree(bench, tree)
+
+
+def in_worktree(bench: Bench, tree: Worktree) -> Bench:
+    """Return the bench whose runs are of a checkout's commit.
+
+    Raises:
+        WorktreeFailed: the checkout lacks the interpreter that `duet_python` names, or the disk is full.
+    """
+    pin(tree)
+    python = bench.settings.duet_python
+    return replace(
+        bench,
+        root=tree.root,
+        python=bench.python if python is None else str(interpreter(tree, python)),
+        pytest_options=options_there(bench.pytest_options, tree),
+        tree=tree,
+    )

@@ -1,0 +1,355 @@
+"""One run of one workload, from the command to its sample: order, profile, read, measure, scrub. Judges nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from uuid import uuid4
+
+from perfgate.execute.bench import Bench
+from perfgate.execute.captures import (
+    OfCapture,
+    gpu_unseen,
+    measure_capture,
+    processes_of,
+    steps_lost,
+    unshown_warmup,
+)
+from perfgate.execute.code import code_unsaid, proven_code
+from perfgate.execute.command import capture_window, worker_command
+from perfgate.execute.environment import (
+    as_activated,
+    in_checkout,
+    in_project,
+    of_processes,
+    passed_on,
+)
+from perfgate.execute.exchange import (
+    ACCOUNT,
+    FIFO,
+    ORDER,
+    WITNESSES,
+    make_folder,
+    order_of,
+    read_account,
+)
+from perfgate.execute.failures import (
+    of_command_without_steps,
+    refuse_failed,
+    refuse_missing,
+    refuse_uncaptured,
+)
+from perfgate.execute.kept import keep_exports, keep_log
+from perfgate.execute.leftovers import RAW, clear
+from perfgate.execute.proof import Witness, prove_measured, read_witnesses
+from perfgate.execute.side_environment import check_there, declared_there, workload_there
+from perfgate.machine import RankWatch, Sampler
+from perfgate.model.errors import StepsNotFound, WorkloadFailed
+from perfgate.model.machine import Conditions
+from perfgate.model.order import RUN_COOKIE, Account, Bouts, Ending
+from perfgate.model.reports import Reports
+from perfgate.model.sample import Form, ProcessSample, Run
+from perfgate.model.secrets import Cleaner
+from perfgate.model.tuning import tuning
+from perfgate.model.workload import CaptureWindow, Workload
+from perfgate.profilers.nsys.profile import ProfileOutcome, ProfileSpec, profile
+from perfgate.system.temporary import underway
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measured:
+    """One run with what is known beside its numbers."""
+
+    run: Run
+    account: Account | None
+    """None of a command: a script that perfgate does not touch tells nothing."""
+    code: Mapping[str, str]
+    """SHA-256 by path of the project's files that the run loaded."""
+    withheld: tuple[str, ...] = ()
+    """Names of the environment variables that were not passed to the workload."""
+    reports: tuple[Reports, ...] = field(default=())
+    witnesses: tuple[Witness, ...] = ()
+    """What its processes said that they loaded."""
+    environment: Mapping[str, str] | None = None
+    """Variables of its processes that may change how fast they are, at their start; None where they were not seen."""
+
+
+def measure_run(
+    bench: Bench,
+    workload: Workload,
+    folder: Path,
+) -> Measured:
+    """Run the workload once under nsys, in `folder`, and measure what it did.
+
+    Leaves a scrubbed export of each capture and the log in `folder`; nsys's own files only under `keep_captures`.
+
+    Raises:
+        WorkloadFailed: it raised, exited, was killed, skipped itself or took the wrong number of steps.
+        WorkloadTimedOut: it did not end in time.
+        CaptureFailed: it ended well, and nsys left no capture.
+        NsysCrashed: nsys itself broke down.
+        CaptureUnreadable: nsys left something that is no capture.
+        LayoutUnknown: nsys's reports or export are of a form that perfgate does not know.
+        StepsNotFound: no capture of the run holds a step.
+        StoreFailed: the disk did not take the run.
+        RevisionMissing: the commit that the bench is of did not have the workload yet.
+        WorktreeFailed: that commit declares it in a way that cannot be compared.
+        CodeUnproven: it is not shown that the run was of that commit's code.
+        CodeStale: it is of no commit, and loaded a copy of the project's code that is not what is in the project.
+    """
+    run_id = uuid4().hex
+    with ordered(bench, workload, folder, run_id=run_id) as one:
+        with Sampler(bench.machine.gpus, run_id=run_id) as sampler:
+            ran = one.run()
+        return one.measured(ran, conditions_of(bench, sampler))
+
+
+def conditions_of(bench: Bench, sampler: Sampler) -> Conditions:
+    """What the machine went through while it was sampled; of one without a GPU there is nothing to say."""
+    return sampler.conditions() if bench.machine.gpus else Conditions()
+
+
+class Abandoned(Exception):
+    """The other side of the pair ended first: it has not failed yet, as far as is known here, but will."""
+
+    def __init__(self, error: WorkloadFailed) -> None:
+        self.error = error
+        super().__init__(str(error))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ran:
+    """A run that has come to its end, and is still to be read."""
+
+    started_at: datetime
+    outcome: ProfileOutcome
+    log: Path
+    account: Account | None
+    code: Mapping[str, str]
+    """SHA-256 by path of the project's files that it loaded, or equal copies of."""
+    ranks: Mapping[int, int]
+    """Ranks by process id, as far as the processes' environments told them."""
+    tuning: Mapping[int, Mapping[str, str]]
+    """What of their environments may change how fast they are, by process id; of a decorated workload none."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ordered:
+    """One run whose folder and order are there."""
+
+    bench: Bench
+    workload: Workload
+    """As it is run, in a checkout with the words of there."""
+    folder: Path
+    spec: ProfileSpec
+    withheld: tuple[str, ...]
+    bouts: Bouts | None
+
+    @property
+    def cleaner(self) -> Cleaner:
+        """Takes secrets out of what it prints and writes."""
+        return self.spec.cleaner
+
+    @property
+    def account(self) -> Account | None:
+        """What the worker has told of itself by now."""
+        return read_account(self.folder / ACCOUNT, self.cleaner)
+
+    @property
+    def witnesses(self) -> tuple[Witness, ...]:
+        """What its processes have said by now that they loaded."""
+        return read_witnesses(self.folder / WITNESSES)
+
+    def run(self, *, on_tick: Callable[[], None] | None = None) -> Ran:
+        """Profile it, and refuse what did not end well, or is not of its commit or of what is in the project.
+
+        Raises:
+            Abandoned: the other side of the duet is to blame.
+        """
+        started_at, workload = datetime.now(UTC), self.workload
+        watch = RankWatch(self.spec.env[RUN_COOKIE].rpartition(":")[2])
+
+        def tick() -> None:
+            if workload.form == "command":  # a decorated workload is one process
+                watch.look()
+            if on_tick is not None:
+                on_tick()
+
+        outcome = profile(self.bench.tool, self.spec, on_tick=tick)
+        log = keep_log(outcome.log, self.folder, self.cleaner)
+        account = self.account
+        try:
+            self.refuse_failed(outcome, log)
+        except WorkloadFailed as failed:
+            if account is not None and account.ending is Ending.ABANDONED:
+                raise Abandoned(failed) from failed
+            raise
+        refuse_uncaptured(workload, outcome, log)
+        code = self.proven_code()
+        return Ran(
+            started_at=started_at,
+            outcome=outcome,
+            log=log,
+            account=account,
+            code=code,
+            ranks=watch.ranks,
+            tuning=watch.tuning,
+        )
+
+    def refuse_failed(self, outcome: ProfileOutcome, log: Path) -> None:
+        """Refuse a workload that did not end well, or that its commit does not have."""
+        account = self.account
+        if self.bench.tree is not None:
+            refuse_missing(self.workload, self.bench.tree, outcome, account, log)
+        refuse_failed(self.workload, outcome, account, log, withheld=self.withheld)
+
+    def proven_code(self) -> dict[str, str]:
+        """SHA-256 by path of the files that it loaded; raises what `code.proven_code` does."""
+        return proven_code(self.bench, self.workload, self.witnesses, self.account)
+
+    def measured(
+        self, ran: Ran, conditions: Conditions, *, on_tick: Callable[[], None] | None = None
+    ) -> Measured:
+        """Read its captures, and keep of them what may leave the machine.
+
+        Raises:
+            CodeUnproven: it was to be of a commit, which is not shown of the process that took its steps.
+        """
+        bench, workload, raw = self.bench, self.workload, self.spec.folder
+        captures = [
+            measure_capture(workload, bench.tool, one, raw, on_tick) for one in ran.outcome.captures
+        ]
+        try:
+            processes = processes_of(workload, captures, ran.ranks)
+        except StepsNotFound as missing:
+            if workload.form != "command":
+                raise
+            window = workload.capture if isinstance(workload.capture, CaptureWindow) else None
+            told = of_command_without_steps(
+                missing, ran.outcome, ran.log, withheld=self.withheld, window=window
+            )
+            raise told from missing
+        measured = [process.pid for process in processes]
+        unsaid = code_unsaid(bench, workload, self.witnesses, measured)
+        if bench.tree is not None and workload.form == "command":
+            prove_measured(workload, bench.tree, self.witnesses, measured=measured)
+        keep_exports(ran.outcome.captures, raw, self.folder)
+        run = Run(
+            started_at=ran.started_at,
+            wall_s=ran.outcome.wall_s,
+            processes=processes,
+            conditions=conditions,
+            form=Form.ALONE if self.bouts is None else Form.BLOCK,
+            begins=None if self.bouts is None else self.bouts.begins,
+            folder=self.folder.name,
+            remarks=self._remarks(processes, ran.account),
+            complaints=self._complaints(processes, captures),
+        )
+        return Measured(
+            run=run,
+            account=ran.account,
+            code={**ran.code, **unsaid},
+            withheld=self.withheld,
+            environment=self._environment(ran, measured),
+            reports=tuple(one.reports for one in captures),
+            witnesses=self.witnesses,
+        )
+
+    def _environment(self, ran: Ran, measured: Sequence[int]) -> Mapping[str, str] | None:
+        """Of a command what the first of the measured processes was started with, which may have set it itself."""
+        if self.bouts is not None and self.bouts.core is not None:
+            return None  # both sides were given what they share a core with
+        places = (str(self.bench.root.absolute()), str(self.folder.absolute()))
+        if self.workload.form != "command":
+            return tuning(self.spec.env, places=places)
+        return next(
+            (tuning(ran.tuning[pid], places=places) for pid in measured if pid in ran.tuning), None
+        )
+
+    def _remarks(
+        self, processes: tuple[ProcessSample, ...], account: Account | None
+    ) -> tuple[str, ...]:
+        return (
+            *dict.fromkeys(remark for process in processes for remark in process.remarks),
+            *_off_its_core(self.bouts, account),
+            *unshown_warmup(self.workload),
+        )
+
+    def _complaints(
+        self, processes: tuple[ProcessSample, ...], captures: list[OfCapture]
+    ) -> tuple[str, ...]:
+        return (
+            *steps_lost(self.workload, processes),
+            *gpu_unseen(self.bench.machine, processes),
+            *dict.fromkeys(complaint for process in processes for complaint in process.complaints),
+            *(complaint for one in captures for complaint in one.complaints),
+        )
+
+
+def _off_its_core(bouts: Bouts | None, account: Account | None) -> tuple[str, ...]:
+    """Whether the workload went away from its core: its times are as good as any, only less steady."""
+    if bouts is None or bouts.core is None or account is None or account.core == bouts.core:
+        return ()
+    return (f"its process left core {bouts.core}, where the duet had put it",)
+
+
+@contextmanager
+def ordered(
+    bench: Bench, workload: Workload, folder: Path, *, run_id: str, bouts: Bouts | None = None
+) -> Iterator[Ordered]:
+    """Make the folder of one run with its order, and leave in it only what is to be kept.
+
+    Raises:
+        StoreFailed: the folder cannot be made.
+        RevisionMissing: the commit that the bench is of did not have the workload yet.
+        WorktreeFailed: that commit declares it in a way that cannot be compared.
+    """
+    raw, witnesses = folder / RAW, folder / WITNESSES
+    if bench.tree is not None:
+        workload = declared_there(workload, bench.tree, bench.settings)
+    given = as_activated(bench, workload)
+    if bench.tree is not None:
+        check_there(workload, bench.tree, bench.env)
+        given = in_checkout(bench, bench.tree, workload, given, witnesses)
+        workload = workload_there(workload, bench.tree)
+    else:
+        given = in_project(workload, given, witnesses.absolute())
+    make_folder(folder, order_of(bench, workload, folder, bouts=bouts))
+    env, withheld = passed_on(workload, given, bench.settings.pass_env)
+    cwd = bench.root / (workload.cwd or ".")
+    spec = ProfileSpec(
+        argv=worker_command(
+            workload,
+            folder / ORDER,
+            python=bench.python,
+            pytest_options=bench.pytest_options,
+            is_pinned=bench.tree is not None,
+        ),
+        folder=raw,
+        cwd=cwd,
+        env=of_processes(
+            env, cwd=cwd, run_id=run_id, shares_core=bouts is not None and bouts.core is not None
+        ),
+        timeout_s=workload.timeout_s,
+        capture=capture_window(workload, bench.machine),
+        graph_trace=bench.settings.cuda_graph_trace,
+        cleaner=bench.cleaner.knowing(given, (*workload.pass_env,)),
+    )
+    with underway(folder):
+        try:
+            yield Ordered(
+                bench=bench,
+                workload=workload,
+                folder=folder,
+                spec=spec,
+                withheld=withheld,
+                bouts=bouts,
+            )
+        finally:
+            if bench.keep_captures:
+                (folder / FIFO).unlink(missing_ok=True)
+            else:
+                clear(folder)

@@ -1,0 +1,326 @@
+"""How a run of the project becomes the same run in a checkout: its words, options and variables; runs none of it."""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+import shutil
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Final
+
+from perfgate.execute.addopts import INI, starting_options_of
+from perfgate.execute.witness import FOLDER, ON_SIGTERM, WHOLE
+from perfgate.execute.worktree import Worktree
+from perfgate.model.errors import (
+    ConfigInvalid,
+    RepositoryUnreadable,
+    RevisionMissing,
+    WorktreeFailed,
+)
+from perfgate.model.settings import Settings
+from perfgate.model.workload import Workload
+from perfgate.model.workload_file import read_workload_file
+from perfgate.system import git
+
+PACKAGE: Final = Path(__file__).resolve().parents[1]
+"""The perfgate that runs this gate, and must be the one inside its workers."""
+
+TORCH_EXTENSIONS: Final = "TORCH_EXTENSIONS_DIR"
+"""Where torch builds what `torch.utils.cpp_extension.load` is given, by a name of the caller's: of two commits at once,
+either would load what the other has built last. A checkout's goes with it: a gate builds it once for that side."""
+
+
+def pin(tree: Worktree) -> None:
+    """Put beside the checkout what comes first on the path of its runs.
+
+    ```
+    <home>/witness/sitecustomize.py     for commands
+    <home>/worker/sitecustomize.py      for workers, with the running perfgate: the checkout, or its environment, may
+                  perfgate -> ...       hold another
+                  perfgate-*.dist-info  so that pytest finds the plugin, installed or not
+                  pytest.ini            empty, for a commit without one: pytest would take the project's own
+    ```
+
+    Raises:
+        WorktreeFailed: the disk did not take it.
+    """
+    worker, witness = tree.home / "worker", tree.home / "witness"
+    try:
+        for folder in (worker, witness):
+            folder.mkdir(exist_ok=True)
+            shutil.copyfile(PACKAGE / "duet" / "witness.py", folder / "sitecustomize.py")
+        if not (worker / PACKAGE.name).is_symlink():
+            (worker / PACKAGE.name).symlink_to(PACKAGE)
+        info = worker / f"perfgate-{_version()}.dist-info"
+        info.mkdir(exist_ok=True)
+        (info / "METADATA").write_text(
+            f"Metadata-Version: 2.1\nName: perfgate\nVersion: {_version()}\n", "utf-8"
+        )
+        (info / "entry_points.txt").write_text("[pytest11]\nperfgate = perfgate.plugin\n", "utf-8")
+        (worker / "pytest.ini").write_text("[pytest]\n", "utf-8")
+    except OSError as error:
+        raise WorktreeFailed(
+            subject=tree.subject,
+            fact=f"{tree.home} cannot be written: {error.strerror or error}",
+            expectation="What a run there needs lies beside the checkout",
+            next_step="Make room or correct the permissions, and run again.",
+        ) from error
+
+
+def interpreter(tree: Worktree, python: str) -> Path:
+    """Return the checkout's own interpreter, `python` relative to its root.
+
+    Raises:
+        WorktreeFailed: there is none.
+    """
+    path = tree.root / python
+    if path.is_file() and os.access(path, os.X_OK):
+        return path
+    raise WorktreeFailed(
+        subject=tree.subject,
+        fact=f"there is no program {python} in its checkout",
+        expectation="duet_python names the interpreter of its runs",
+        next_step="Let duet_setup make it, for example: duet_setup = "
+        f'["uv", "sync"], duet_python = ".venv/bin/python".{tree.submodule_advice}',
+    )
+
+
+def declared_there(workload: Workload, tree: Worktree, settings: Settings) -> Workload:
+    """A command with the words, folder and variables that the commit's own file gives it; a function as it is.
+
+    What is run is of there, how it is measured of the project. Of a decorated workload perfgate tells both sides how
+    many steps to take; a script takes as many as its own words say, so there the two files must agree.
+
+    Raises:
+        RevisionMissing: the commit does not have the file.
+        WorktreeFailed: the file cannot be read, or has it measured otherwise.
+    """
+    if workload.command is None:
+        return workload
+    named = Path(workload.source)
+    file = tree.counterpart(named) if named.is_absolute() else tree.root / named
+    if file is None:  # no commit holds it
+        return workload
+    if not file.is_file():
+        raise missing_there(workload, tree, f"there is no {workload.source}")
+    try:
+        there = read_workload_file(file, root=tree.root, settings=settings)
+    except ConfigInvalid as invalid:
+        raise WorktreeFailed(
+            subject=f"{workload.id} at {tree.subject}",
+            fact=f"its file cannot be used: {invalid.subject}: {invalid.fact}",
+            expectation="What is run there is what that commit declares",
+            next_step="Compare with a commit whose file this perfgate reads.",
+        ) from invalid
+    then, now = there.comparable_parameters(), workload.comparable_parameters()
+    for name in ("step", "steps", "warmup", "capture"):
+        if then[name] != now[name]:
+            raise WorktreeFailed(
+                subject=f"{workload.id} at {tree.subject}",
+                fact=f"{name} was {then[name]} there, and is {now[name]}",
+                expectation="A script is compared by the same steps of the same capture",
+                next_step="Change how it is measured in a commit of its own, and compare with that.",
+            )
+    update = {name: getattr(there, name) for name in ("command", "cwd", "env", "pass_env")}
+    return workload.model_copy(update=update)
+
+
+def check_there(workload: Workload, tree: Worktree, env: Mapping[str, str]) -> None:
+    """Refuse a workload whose files the commit does not have.
+
+    Raises:
+        RevisionMissing: names the first of them.
+    """
+    if workload.command is None:
+        if not (tree.root / workload.source).is_file():
+            raise missing_there(workload, tree, f"there is no {workload.source}")
+        return
+    base, cwd = tree.origin / (workload.cwd or "."), _cwd_there(workload, tree)
+    if not cwd.is_dir():
+        raise missing_there(workload, tree, f"there is no folder {workload.cwd}")
+    for word in workload.command:
+        path = base / word
+        if not _is_file(path) or (there := tree.counterpart(path)) is None or there.exists():
+            continue
+        with suppress(RepositoryUnreadable):  # what lies in a submodule, git does not say here
+            if git.is_tracked(tree.origin, Path(os.path.realpath(path)), env=env):
+                raise missing_there(workload, tree, f"there is no {word}")
+
+
+def missing_there(workload: Workload, tree: Worktree, why: str) -> RevisionMissing:
+    """A workload that is younger than the commit."""
+    return RevisionMissing(
+        subject=workload.id,
+        fact=f"the workload did not exist at {tree.subject}: {why}",
+        expectation="A duet runs it at both commits",
+        next_step="Name a younger commit in --perfgate-against; where the baseline's is run again, "
+        f"bless one that was measured at a commit that has it.{tree.submodule_advice}",
+    )
+
+
+def workload_there(workload: Workload, tree: Worktree) -> Workload:
+    """A workload with the project's absolute paths, also behind `--option=`, as those of the checkout.
+
+    What the commit does not hold (data, results, a virtual environment's programs) stays where it is; the program, if
+    it is a path, is then taken from the project.
+    """
+    if workload.command is None:
+        return workload
+    cwd = _cwd_there(workload, tree)
+    program, *words = (_word_there(word, tree) for word in workload.command)
+    in_project = tree.origin / (workload.cwd or ".") / workload.command[0]
+    if "/" in program and not _is_file(cwd / program) and _is_file(in_project):
+        program = str(in_project)
+    update = {"command": (program, *words), "cwd": None if workload.cwd is None else str(cwd)}
+    return workload.model_copy(update=update)
+
+
+def _cwd_there(workload: Workload, tree: Worktree) -> Path:
+    named = Path(workload.cwd or ".")
+    return (tree.counterpart(named) or named) if named.is_absolute() else tree.root / named
+
+
+def _word_there(word: str, tree: Worktree) -> str:
+    option, equals, value = ("", "", word) if word.startswith("/") else word.partition("=")
+    return f"{option}{equals}{_path_there(value, tree)}"
+
+
+def _path_there(path: str, tree: Worktree) -> str:
+    """An absolute path of the project as that of the checkout, where that has it; anything else as it is."""
+    if path.startswith("/"):
+        with suppress(OSError, ValueError):
+            there = tree.counterpart(Path(path))
+            if there is not None and there.exists():
+                return str(there)
+    return path
+
+
+def options_there(options: Sequence[str], tree: Worktree) -> tuple[str, ...]:
+    """The options of a worker's pytest with configuration and root of the checkout, and nothing from above it.
+
+    A configuration file that the commit does not have is an empty one. The project's absolute paths, those of options
+    that a conftest declares and of ini values, are the checkout's, as a command's are.
+    """
+    kept: list[str] = []
+    ini = confined = None
+    left = iter(options)
+    for option in left:
+        if option == "-c":
+            ini = tree.counterpart(Path(next(left)))
+        elif option.startswith("--confcutdir="):
+            confined = tree.counterpart(Path(option.partition("=")[2]))
+        elif option.startswith(INI):
+            kept.append(f"{INI}{_word_there(option.removeprefix(INI), tree)}")
+        elif not option.startswith("--rootdir="):
+            kept.append(_word_there(option, tree))
+    if ini is None or not ini.is_file():
+        ini, confined = tree.home / "worker" / "pytest.ini", confined or tree.root
+    confcutdir = confined or _confined_by_addopts(ini, kept) or ini.parent
+    return (f"--rootdir={tree.root}", f"--confcutdir={confcutdir}", "-c", str(ini), *kept)
+
+
+def _confined_by_addopts(ini: Path, options: Sequence[str]) -> Path | None:
+    word = "--confcutdir="
+    said = [
+        one.removeprefix(word)
+        for one in starting_options_of(("-c", str(ini), *options))
+        if one.startswith(word)
+    ]
+    return Path(said[-1]) if said else None
+
+
+def environment_there(
+    env: Mapping[str, str],
+    tree: Worktree,
+    *,
+    workload: Workload,
+    witnesses: Path,
+    python: Path | None = None,
+    site_packages: Iterable[Path] = (),
+) -> dict[str, str]:
+    """The environment of a run in the checkout: what Python finds in the project, it finds there.
+
+    The variables that the workload itself declares lead there too, where they are absolute paths of the project. What
+    torch compiles as it runs lies beside the checkout, whatever was said of that.
+
+    Args:
+        env: that of the same run in the project.
+        tree: the checkout; `pin` has been called for it.
+        workload: what is run.
+        witnesses: folder for the accounts of `witness`.
+        python: the checkout's own interpreter, if it has one; programs beside it come first then.
+        site_packages: where editable installations of the project in the interpreter's environment are looked for.
+    """
+    inherited = env.get("PYTHONPATH", "").split(os.pathsep) if env.get("PYTHONPATH") else []
+    folders = [
+        str(tree.home / ("witness" if workload.command is not None else "worker")),
+        str(tree.root),
+    ]
+    if (tree.root / "src").is_dir():
+        folders.append(str(tree.root / "src"))
+    for entry in inherited:
+        there = tree.counterpart(Path(entry)) if entry.startswith("/") else None
+        folders.append(entry if there is None else str(there))
+    folders += [str(there) for there in _editable(site_packages, tree)]
+    declared = {
+        name: os.pathsep.join(_path_there(path, tree) for path in value.split(os.pathsep))
+        for name, value in workload.env.items()
+    }
+    told = {
+        **env,
+        **declared,
+        "PYTHONPATH": os.pathsep.join(dict.fromkeys(folders)),
+        FOLDER: str(witnesses),
+        WHOLE: "1",
+        TORCH_EXTENSIONS: str(tree.home / "torch_extensions"),
+    }
+    if workload.command is not None:
+        told[ON_SIGTERM] = "1"
+    if python is not None:
+        told["PATH"] = os.pathsep.join((str(python.parent), told.get("PATH", os.defpath)))
+    return told
+
+
+_FINDER_MAPPING: Final = re.compile(r"^MAPPING\b[^=\n]*=\s*(\{.*\})\s*$", re.MULTILINE)
+"""Packages and their folders in the finder that setuptools installs for a layout of one's own (its editable_wheel)."""
+
+
+def _editable(site_packages: Iterable[Path], tree: Worktree) -> list[Path]:
+    """Folders of the checkout whose counterparts are on the path by `.pth` files, or hold what a finder maps."""
+    found = []
+    folders = tuple(site_packages)
+    for file in sorted(
+        file for folder in folders for file in folder.glob("__editable__*_finder.py")
+    ):
+        with suppress(OSError, ValueError, SyntaxError):
+            mapping = _FINDER_MAPPING.search(file.read_text("utf-8"))
+            for name, folder in dict(ast.literal_eval(mapping[1]) if mapping else {}).items():
+                there = tree.counterpart(Path(folder))
+                if there is not None and there.name == name and there.exists():
+                    found.append(there.parent)
+    for file in sorted(file for folder in folders for file in folder.glob("*.pth")):
+        with suppress(OSError, ValueError):
+            for line in file.read_text("utf-8").splitlines():
+                if line.strip() and not line.startswith(("#", "import ", "import\t")):
+                    there = tree.counterpart(file.parent / line.strip())
+                    found += [there] if there is not None and there.is_dir() else []
+    return found
+
+
+def _is_file(path: Path) -> bool:
+    """Whether there is such a file; words of a command may be too long to be a file's name."""
+    try:
+        return path.is_file()
+    except (OSError, ValueError):
+        return False
+
+
+def _version() -> str:
+    try:
+        return version("perfgate")
+    except PackageNotFoundError:
+        return "0"

@@ -1,0 +1,99 @@
+"""What marks the steps of a worker: NVTX ranges, by torch or by the nvtx package."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+from importlib.metadata import PackageNotFoundError, version
+from types import ModuleType
+from typing import Protocol
+
+from perfgate.execute.worker.endings import Deaf
+
+
+class Marker(Protocol):
+    """Draws NVTX ranges on the calling thread."""
+
+    name: str
+
+    def push(self, message: str) -> None:
+        """Open a range."""
+
+    def pop(self) -> None:
+        """Close the innermost range."""
+
+
+class TorchMarker:
+    """Ranges through `torch.cuda.nvtx`, which every nsys hears."""
+
+    name = "torch.cuda.nvtx"
+
+    def __init__(self, torch: ModuleType) -> None:
+        self._nvtx = torch.cuda.nvtx
+
+    def push(self, message: str) -> None:
+        """Open a range."""
+        self._nvtx.range_push(message)
+
+    def pop(self) -> None:
+        """Close the innermost range."""
+        self._nvtx.range_pop()
+
+
+class PackageMarker:
+    """Ranges through the nvtx package, for processes without a CUDA build of torch."""
+
+    name = "nvtx"
+
+    def __init__(self, nvtx: ModuleType) -> None:
+        self._nvtx = nvtx
+
+    def push(self, message: str) -> None:
+        """Open a range."""
+        self._nvtx.push_range(message)
+
+    def pop(self) -> None:
+        """Close the innermost range."""
+        self._nvtx.pop_range()
+
+
+def choose_marker(*, torch: ModuleType | None, nvtx: ModuleType | None, profiled: bool) -> Marker:
+    """Pick what draws the step ranges.
+
+    Raises:
+        Deaf: only the nvtx package is there, and it does not speak to the nsys around this process: since 0.2.12 it
+            asks for an NVTX extension that nsys up to 2024.2 refuses, and then silently draws nothing.
+    """
+    if torch is not None and torch.cuda.is_available():
+        return TorchMarker(torch)
+    if nvtx is None:
+        raise Deaf(
+            "neither a CUDA build of torch nor the nvtx package can be imported, so no step can be marked."
+        )
+    if profiled and type(nvtx.get_domain(None)).__name__ == "DummyDomain":
+        raise Deaf(
+            f"nvtx {nvtx_version()} does not speak to this nsys: its ranges are silently dropped. "
+            'Install an older one (pip install "nvtx<0.2.12") or a newer nsys (2024.6 or later).'
+        )
+    return PackageMarker(nvtx)
+
+
+def nvtx_version() -> str | None:
+    """The installed version of the nvtx package, None where it is not installed."""
+    try:
+        return version("nvtx")
+    except PackageNotFoundError:
+        return None
+
+
+def profiled(environment: Mapping[str, str]) -> bool:
+    """Whether nsys is around this process: it sets one of these for every process it starts."""
+    return "NSYS_PROFILING_SESSION_ID" in environment or "NVTX_INJECTION64_PATH" in environment
+
+
+def import_nvtx() -> ModuleType | None:
+    """The nvtx package, None where it cannot be imported."""
+    try:
+        return importlib.import_module("nvtx")
+    except ImportError:
+        return None

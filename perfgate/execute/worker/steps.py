@@ -1,0 +1,243 @@
+"""The loop of a workload in its worker: each turn marked, the measured ones captured, and what became of them."""
+
+from __future__ import annotations
+
+import contextlib
+import mmap
+import os
+import sys
+import weakref
+from collections.abc import Callable, Generator, Iterator
+from types import ModuleType
+from typing import Final, NoReturn, Self
+
+from perfgate.execute.worker.busy import Busy
+from perfgate.execute.worker.capturing import Capture, choose_capture
+from perfgate.execute.worker.endings import Abandoned, StepsMisused, StepsStrayed
+from perfgate.execute.worker.marking import Marker, choose_marker, import_nvtx
+from perfgate.execute.worker.pinning import Pinned
+from perfgate.execute.worker.turns import Turns
+from perfgate.model.order import Bouts
+from perfgate.model.workload import START_RANGE, STEP_RANGE, WAIT_RANGE, WARMUP_RANGE
+
+SETTLING_TURNS: Final = 5
+"""Warm-up turns that are taken on the one core of an interleaved duet (as many as where its spread was measured,
+`benchmarks/moods`). What comes before needs all cores: imports, compiling, and the other side's start beside it."""
+
+
+class MeasuredSteps:
+    """The `steps` of a workload in its worker: warm-up turns, then the measured ones inside the capture.
+
+    ```
+    warm-up   |w|w|w|   sync, start   |step|step|step|   sync, stop
+    capture                         |------------------|
+    ```
+
+    With `bouts`, in turns with another process, which works only where this one waits, and from the last turns of the
+    warm-up on one core, if it names one:
+    ```
+    warm-up   |w|w|w|   sync, wait, start   |step|step|   sync, wait   |step|step|   sync, wait, stop
+    one core      |----------------------------------------------------------------------|
+    ```
+    """
+
+    def __init__(
+        self,
+        *,
+        steps: int,
+        warmup: int,
+        profiled: bool,
+        bouts: Bouts | None = None,
+        find_torch: Callable[[], ModuleType | None] | None = None,
+        find_nvtx: Callable[[], ModuleType | None] | None = None,
+    ) -> None:
+        self._steps = steps
+        self._warmup = warmup
+        self._profiled = profiled
+        self._bout_steps = steps if bouts is None else bouts.steps
+        # Now, not at the first turn: the other side is to see it if this one does not come that far.
+        self._turns = None if bouts is None else Turns(bouts)
+        self._core = None if bouts is None else bouts.core
+        self._find_torch = find_torch or (lambda: sys.modules.get("torch"))
+        self._find_nvtx = find_nvtx or import_nvtx
+        self._pid = os.getpid()
+        # Shared with processes that the workload forks: one that iterates says so here.
+        self._strayed = mmap.mmap(-1, 1)
+        self._started = False
+        self._running: Callable[[], Generator[int] | None] = lambda: None
+        self.turns = 0
+        """Turns begun so far, warm-up included."""
+        self.finished = False
+        """Whether the loop ran to the end."""
+        self.marked_by: str | None = None
+        self.captured_by: str | None = None
+        self.cores: float | None = None
+        """CPU cores kept busy over the measured steps, on average; None in turns with another process."""
+        self.kept_core: int | None = None
+        """The core that it was ordered to, if it was still there after its last step."""
+
+    def __len__(self) -> int:
+        """Warm-up and measured turns together."""
+        return self._warmup + self._steps
+
+    def __iter__(self) -> Iterator[int]:
+        """Start the loop.
+
+        Raises:
+            StepsMisused: the loop was started before, or in a process that the workload forked (StepsStrayed).
+            Deaf: no step can be marked; at the first turn.
+            NotPinned: it may not run on its one core; at a turn of the warm-up, or the first after it.
+            Abandoned: the other side of the duet is gone; at any turn.
+        """
+        self._refuse_strayed()
+        if self._started:
+            raise StepsMisused(
+                f"the steps were iterated a second time, after {self.turns} of {len(self)} turns. "
+                "Iterate over them once, and do one step of work a turn."
+            )
+        self._started = True
+        loop = self._loop()
+        # Held weakly: a loop that is left drops its iterator, which then closes the range and the capture at once.
+        self._running = weakref.ref(loop)
+        return loop
+
+    def __reduce__(self) -> NoReturn:
+        """Refuse to be pickled, which takes them to a process that was not forked.
+
+        Raises:
+            StepsStrayed: always.
+        """
+        raise StepsStrayed
+
+    def __copy__(self) -> Self:
+        """There is one loop, whatever holds it and is copied."""
+        return self
+
+    def __deepcopy__(self, memo: object) -> Self:
+        """As `__copy__`."""
+        return self
+
+    @property
+    def is_here(self) -> bool:
+        """Whether this is the process that they are measured in, and none that the workload forked from it."""
+        return os.getpid() == self._pid
+
+    def close(self) -> None:
+        """Close the open range and the capture of a loop that was left while something still holds its iterator.
+
+        A loop that never began hands its turns over as well.
+        """
+        loop = self._running()
+        if loop is not None:
+            # A thread that the loop left behind may be in it: then it is not to be closed.
+            with contextlib.suppress(ValueError):
+                loop.close()
+        if self._turns is not None:
+            self._turns.leave()
+
+    def _refuse_strayed(self) -> None:
+        if not self.is_here:
+            self._strayed[0] = True
+            raise StepsStrayed
+
+    @property
+    def abandoned(self) -> str | None:
+        """Why the other side of the duet is not to be waited for any more, whatever the workload made of that."""
+        return None if self._turns is None else self._turns.abandoned
+
+    def _loop(self) -> Generator[int]:
+        # An iterator that was made before a fork begins here.
+        self._refuse_strayed()
+        try:
+            torch = self._find_torch()
+            marker = choose_marker(torch=torch, nvtx=self._find_nvtx(), profiled=self._profiled)
+            self.marked_by = marker.name
+            if self._turns is not None:
+                self._turns.begin()
+            settled = min(SETTLING_TURNS, self._warmup)
+            for turn in range(self._warmup - settled):
+                yield from self._one(marker, WARMUP_RANGE, turn)
+            pinned = None if self._core is None else Pinned(self._core)
+            for turn in range(self._warmup - settled, self._warmup):
+                yield from self._one(marker, WARMUP_RANGE, turn)
+            # Torch may have been imported by the loop's own first turn.
+            capture = choose_capture(torch=self._find_torch())
+            self.captured_by = capture.name
+            capture.synchronise()
+            if self._turns is not None:
+                self._turns.hand_over()
+            capture.start()
+            try:
+                busy = Busy() if self._turns is None else None
+                marker.push(START_RANGE)
+                marker.pop()
+                for number in range(self._steps):
+                    if number and number % self._bout_steps == 0:
+                        self._wait(marker, capture)
+                    yield from self._one(marker, STEP_RANGE, self._warmup + number)
+                capture.synchronise()
+                if busy is not None:
+                    self.cores = busy.cores()
+                if self._turns is not None:
+                    self._turns.end()
+                if pinned is not None:
+                    # Neither has a step to take any more: what both still have to do they need not do on one core.
+                    self.kept_core = pinned.core if pinned.let_go() else None
+            finally:
+                capture.stop()
+            self.finished = True
+        finally:
+            if self._turns is not None:
+                self._turns.leave()
+
+    def _wait(self, marker: Marker, capture: Capture) -> None:
+        """Let the other side have its bout, if it still needs one."""
+        if self._turns is None or self._turns.is_alone:
+            return
+        capture.synchronise()
+        marker.push(WAIT_RANGE)
+        try:
+            self._turns.hand_over()
+        finally:
+            marker.pop()
+
+    def _one(self, marker: Marker, message: str, turn: int) -> Generator[int]:
+        marker.push(message)
+        try:
+            self.turns += 1
+            yield turn
+        finally:
+            marker.pop()
+
+    def check(self) -> None:
+        """Say whether the loop did what it declared, once the workload has returned.
+
+        Raises:
+            StepsMisused: it left early, or never started.
+            Abandoned: it could not go on, even if it went on to something else.
+        """
+        if self.finished:
+            return
+        if self.abandoned is not None:
+            raise Abandoned(self.abandoned)
+        declared = f"{len(self)} turns ({self._warmup} warm-up, {self._steps} measured)"
+        if self.turns == len(self):
+            # zip(data, steps) with data for exactly all turns, and zip(steps, data) with data for one turn less, look
+            # the same from here, and so does one call of next() a turn. In the second the last step is empty, so none
+            # counts.
+            raise StepsMisused(
+                f"the loop began all {declared}, and did not come back for the end of the last one. "
+                "Put the steps first, with data for every turn, zip(steps, data), "
+                "or call next() once more than there are turns."
+            )
+        if not self.turns:
+            if self._strayed[0]:
+                raise StepsStrayed
+            raise StepsMisused(
+                f"the loop took 0 of {declared}. "
+                "Write for _ in steps: around a step, and look for a return before it, or data that are empty."
+            )
+        raise StepsMisused(
+            f"the loop took {self.turns} of {declared}. "
+            "It must go on until the steps are used up: look for a break, a return, or data that ends first."
+        )

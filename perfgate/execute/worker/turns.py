@@ -1,0 +1,107 @@
+"""How the two processes of an interleaved duet take turns, so that only one of them works at any time."""
+
+from __future__ import annotations
+
+import os
+import select
+import weakref
+from typing import Final
+
+from perfgate.execute.worker.endings import Abandoned
+from perfgate.model.order import Bouts
+
+
+class Turns:
+    """One side's end of the two FIFOs by which the processes of an interleaved duet work in turns.
+
+    ```
+    begins      |warm-up|.......|start, bout|...........|bout|....|stop      . waits
+    the other   |.......|warm-up|...........|start, bout|....|bout|stop
+    ```
+
+    Whoever has taken all its steps waits for the other to have done so too: the end of a process is work as well.
+    """
+
+    _TURN: Final = b"t"
+    _DONE: Final = b"d"
+    """The rest is the other side's, without a turn any more."""
+    _LEFT: Final = b"l"
+    """The loop was left before its end. A process that is killed says nothing, and is known by the end of the file."""
+    _LONGEST_MS: Final = 2**31 - 1
+    """What poll can count to."""
+
+    def __init__(self, bouts: Bouts) -> None:
+        self._begins = bouts.begins
+        self._patience_s = bouts.patience_s
+        self._own: int | None = os.open(bouts.own, os.O_RDONLY | os.O_NONBLOCK)
+        # Also for reading: that waits for nobody, and what is written before the other side is there is kept for it.
+        self._other = os.open(bouts.other, os.O_RDWR | os.O_NONBLOCK)
+        self._poll = select.poll()
+        self._poll.register(self._own, select.POLLIN)
+        self.is_alone = False
+        """Whether the other side has taken all its steps."""
+        self.abandoned: str | None = None
+        """Why no turn is to be expected any more."""
+        close = weakref.WeakMethod(self._close)
+        # A loader's process that outlives this one would keep the file open; and what it does is no handing over.
+        os.register_at_fork(after_in_child=lambda: (bound := close()) and bound())
+
+    def begin(self) -> None:
+        """Wait, on the side that does not begin, for the first turn.
+
+        Raises:
+            Abandoned: it does not come.
+        """
+        if not self._begins:
+            self._wait()
+
+    def hand_over(self) -> None:
+        """Give the turn away and wait for the next; at once where the other side needs none any more.
+
+        Raises:
+            Abandoned: it does not come.
+        """
+        if not self.is_alone:
+            self._say(self._TURN)
+            self._wait()
+
+    def end(self) -> None:
+        """Hand over for good, and keep still until the other side is through as well; how it ends is its own affair."""
+        if self._own is not None:
+            self._say(self._DONE)
+            while not self.is_alone and self._hear() == self._TURN:
+                pass
+            self._close()
+
+    def leave(self) -> None:
+        """Hand over for good before the end; does nothing after `end`."""
+        if self._own is not None:
+            self._say(self._LEFT)
+            self._close()
+
+    def _wait(self) -> None:
+        heard = self._hear()
+        if heard == self._DONE:
+            self.is_alone = True
+        elif heard != self._TURN:
+            self.abandoned = (
+                f"the other side of the duet did not hand over within {self._patience_s:g} s."
+                if heard is None
+                else "the other side of the duet ended before its last step."
+            )
+            raise Abandoned(self.abandoned)
+
+    def _hear(self) -> bytes | None:
+        """What the other side says next, nothing where it is gone; None if it keeps silent for too long."""
+        if self._own is None or not self._poll.poll(min(self._patience_s * 1000, self._LONGEST_MS)):
+            return None
+        return os.read(self._own, 1)
+
+    def _say(self, word: bytes) -> None:
+        os.write(self._other, word)
+
+    def _close(self) -> None:
+        if self._own is not None:
+            os.close(self._own)
+            os.close(self._other)
+            self._own = None

@@ -1,0 +1,57 @@
+"""Which commit a gate measures: what is checked out when it begins, and whether that stays so."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from pathlib import Path
+from typing import Final
+
+from perfgate.gate.against import SHOWN_SHA, Against
+from perfgate.model.baseline import Commit
+from perfgate.model.errors import PerfgateError
+from perfgate.system import git
+
+MOST_UNCOMMITTED: Final = 3
+"""Paths that are kept of what no commit holds."""
+
+
+class Checkout:
+    """The project's working tree, as far as git knows it."""
+
+    def __init__(self, root: Path, *, baselines: str) -> None:
+        """Take the root of the project, and the folder of the baselines, whose changes are none of the code."""
+        self._root = root
+        self._baselines = baselines
+
+    @cached_property
+    def commit(self) -> Commit | None:
+        """What is checked out, asked once; to be asked before anything is measured or written."""
+        return git.read_commit(self._root, baselines=self._baselines)
+
+    def measured(self) -> Commit | None:
+        """The commit that was checked out when the gate began; dirty if the checkout has changed since."""
+        began, now = self.commit, git.read_commit(self._root, baselines=self._baselines)
+        if began is None or now is None:
+            return now
+        return (
+            began
+            if (now.sha, now.dirty) == (began.sha, False)
+            else began.model_copy(update={"dirty": True})
+        )
+
+    def uncommitted(self) -> tuple[str, ...]:
+        """A few of the paths that no commit holds."""
+        try:
+            return git.changes(self._root, baselines=self._baselines)[:MOST_UNCOMMITTED]
+        except PerfgateError:
+            return ()
+
+    def same_as(self, against: Against | None) -> str:
+        """Say that both sides of what was asked for are one commit; empty where they are not, or git does not say."""
+        here = self.commit
+        if against is None or here is None or here.dirty or here.sha != against.commit:
+            return ""
+        return (
+            f"both sides are commit {here.sha[:SHOWN_SHA]}: {against.revision} is what is checked out, without "
+            "changes, so no change of the code can be found"
+        )

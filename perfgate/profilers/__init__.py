@@ -1,0 +1,1 @@
+"""Profilers: a process becomes a capture, a capture a timeline. Nothing else knows one."""

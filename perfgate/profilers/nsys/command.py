@@ -1,0 +1,148 @@
+"""The command lines of nsys, as pure functions of what is wanted; runs nothing and reads no file."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final, assert_never
+
+from perfgate.model.reports import ReportName
+from perfgate.model.settings import GraphTrace
+from perfgate.model.workload import CaptureMode, CaptureWindow
+from perfgate.profilers.nsys.tool import NsysVersion
+
+OUTPUT: Final = "capture"
+"""Base name of everything that `nsys profile` writes into its folder.
+
+No `%p` or `%q{...}` in it: one nsys writes one capture here, or `capture.1`, `capture.2`, ... of a repeated range,
+and each run has a folder of its own; nsys also expands the name of the SQLite file twice, so that a `%` goes astray.
+"""
+
+OLD_NAMES: Final[Mapping[ReportName, str]] = {
+    ReportName.NVTX_SUM: "nvtxsum",
+    ReportName.CUDA_GPU_MEM_TIME_SUM: "gpumemtimesum",
+    ReportName.CUDA_GPU_MEM_SIZE_SUM: "gpumemsizesum",
+    ReportName.CUDA_GPU_KERN_SUM: "gpukernsum",
+    ReportName.CUDA_API_SUM: "cudaapisum",
+}
+"""What the reports were called at first."""
+
+NEW_NAMES: Final[Mapping[ReportName, str]] = {name: name.value for name in ReportName}
+
+NAMES_SINCE: Final[Sequence[tuple[NsysVersion, tuple[Mapping[ReportName, str], ...]]]] = (
+    (NsysVersion(2022, 4), (OLD_NAMES,)),
+    (NsysVersion(2022, 5), (NEW_NAMES, OLD_NAMES)),
+    (NsysVersion(2023, 4), (NEW_NAMES,)),
+)
+"""Which names a version knows, from its first version on, to be tried in this order: 2022.4 has only the old ones,
+2023.4 both, 2024.2 only the new. When between they came is not known, so there both are tried."""
+
+TARGET: Final = Path(__file__).with_name("target.py")
+"""The program that nsys starts in the workload's place, and that becomes the workload."""
+
+NOT_LITERAL: Final = frozenset("%?#,")
+"""Characters in a path that nsys does not take literally: `%p` is expanded, `,` separates outputs, and its report
+scripts open the export as an unescaped URI, where `?`, `#` and `%41` cut or change the name (seen with 2024.2.3:
+every report SKIPPED, an empty file left beside)."""
+
+
+def trace_options(*, graph_trace: GraphTrace) -> tuple[str, ...]:
+    """Return the options that change what tracing costs; they belong to a baseline's key."""
+    return ("--trace=cuda,nvtx", f"--cuda-graph-trace={graph_trace.value}")
+
+
+def profile_command(
+    nsys: Path,
+    argv: Sequence[str],
+    *,
+    output: Path,
+    capture: CaptureMode | CaptureWindow,
+    graph_trace: GraphTrace,
+    workload_tmpdir: str | None = None,
+) -> tuple[str, ...]:
+    """Return the command that runs `argv` under nsys and writes `output` with the suffixes `.nsys-rep`, `.sqlite`.
+
+    Args:
+        nsys: the program.
+        argv: the workload, by `target_command`.
+        output: base path of the capture; must hold none of `NOT_LITERAL`.
+        capture: what opens and closes the window.
+        graph_trace: CUDA graphs as one span, or kernel by kernel.
+        workload_tmpdir: TMPDIR as the workload shall see it, where nsys itself runs under another one.
+    """
+    return (
+        str(nsys),
+        "profile",
+        "--stats=true",
+        *trace_options(graph_trace=graph_trace),
+        # CPU sampling and context switches need privileges that CI machines withhold, and tell perfgate nothing.
+        "--sample=none",
+        "--cpuctxsw=none",
+        *_window_options(capture),
+        # The defaults end the workload with SIGTERM as soon as the window closes.
+        "--kill=none",
+        # A helper that the workload left behind must not hold the run open until its time limit.
+        "--wait=primary",
+        *((f"--env-var=TMPDIR={workload_tmpdir}",) if workload_tmpdir is not None else ()),
+        "--force-overwrite=true",
+        f"--output={output}",
+        *argv,
+    )
+
+
+def target_command(argv: Sequence[str], *, umask: int) -> tuple[str, ...]:
+    """Return the command that sets right what nsys changes in what it starts, and then becomes `argv`.
+
+    Nothing of the project or its environment may come before that, so neither folders of packages nor variables count.
+    """
+    return (sys.executable, "-I", "-S", str(TARGET), f"{umask:03o}", *argv)
+
+
+def export_command(nsys: Path, *, source: str, target: str) -> tuple[str, ...]:
+    """Return the command that turns a `.nsys-rep` into a SQLite file."""
+    return (
+        str(nsys),
+        "export",
+        "--type=sqlite",
+        "--force-overwrite=true",
+        f"--output={target}",
+        source,
+    )
+
+
+def stats_command(
+    nsys: Path, reports: Sequence[str], *, source: str, output: str
+) -> tuple[str, ...]:
+    """Return the command that prints reports of a SQLite file as `{output}_{report}.csv`, in ns and bytes.
+
+    `mem=B` because megabytes come with three decimals: 472 bytes print as 0.000. A version that does not know the
+    category ignores it; the unit is in the header, and read from there.
+    """
+    return (
+        str(nsys),
+        "stats",
+        *(f"--report={name}" for name in reports),
+        "--format=csv:mem=B",
+        "--timeunit=nsec",
+        "--force-overwrite=true",
+        f"--output={output}",
+        source,
+    )
+
+
+def report_names(version: NsysVersion) -> tuple[Mapping[ReportName, str], ...]:
+    """Return what this version of nsys may call the reports, in the order to try."""
+    return next(names for since, names in reversed(NAMES_SINCE) if version >= since)
+
+
+def _window_options(capture: CaptureMode | CaptureWindow) -> tuple[str, ...]:
+    match capture:
+        case CaptureMode.CUDA_PROFILER_API:
+            return ("--capture-range=cudaProfilerApi", "--capture-range-end=stop")
+        case CaptureMode.ALL:
+            return ()
+        case CaptureWindow():
+            return (f"--delay={capture.delay:g}", f"--duration={capture.duration:g}")
+        case _:
+            assert_never(capture)

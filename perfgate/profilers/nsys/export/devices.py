@@ -1,0 +1,186 @@
+"""Which physical GPU a process's own number of one means; knows neither kernels nor copies."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+
+from perfgate.model.arrays import distinct, is_constant
+from perfgate.model.timeline import CapturedGpu
+from perfgate.profilers.nsys.export.cells import text_of, whole_of
+from perfgate.profilers.nsys.export.columns import LIMITS, Columns
+from perfgate.profilers.nsys.export.layout import CUDA_DEVICES, GPUS
+from perfgate.profilers.nsys.export.opening import Export
+
+STRAY: Final = 0.01
+"""Share of a process's operations up to which what ran on a GPU is no use of it."""
+
+_Instance = tuple[int | None, str | None]
+"""nsys's GPU id and the uuid: MIG instances share the id."""
+_Use = tuple[int, int, int]
+"""A process by its index, its pid, and its own number of a GPU on which it ran anything."""
+
+
+def settle_devices(
+    export: Export, pids: Sequence[int], operations: Sequence[Columns]
+) -> tuple[tuple[CapturedGpu, ...], dict[tuple[int, int], int], str]:
+    """Put physical GPUs for the processes' own device numbers, in place.
+
+    Args:
+        export: tells which GPU is which.
+        pids: of the processes, by their numbers.
+        operations: tables with rows, their processes numbered for good.
+
+    Returns:
+        the GPUs, the numbers that processes have for them, and what `_Devices.mixed` says of them.
+    """
+    devices = _devices(export)
+    used: Counter[_Use] = Counter()
+    for columns in operations:
+        used.update(_translate(columns, pids, devices))
+    of_process: Counter[int] = Counter()
+    for (process, _, _), number in used.items():
+        of_process[process] += number
+    # A context on another GPU, with an operation or two, is no use of it.
+    mixed = devices.mixed(
+        use for use, number in used.items() if number > STRAY * of_process[use[0]]
+    )
+    ordinals = devices.ordinals(pids) | {
+        (process, devices.physical(pid, own)): own for process, pid, own in used
+    }
+    return tuple(gpu for _, gpu in sorted(devices.gpus.items())), ordinals, mixed
+
+
+@dataclass(slots=True)
+class _Devices:
+    """The capture's physical GPUs, and what each process calls them."""
+
+    gpus: dict[int, CapturedGpu] = field(default_factory=dict)
+    by_cuda_number: dict[int, int] = field(default_factory=dict)
+    by_process: dict[tuple[int, int], int] = field(default_factory=dict)
+    """(pid, the process's own number) -> device."""
+
+    def physical(self, pid: int, own: int) -> int:
+        found = self.by_process.get((pid, own))
+        return self.by_cuda_number.get(own, own) if found is None else found
+
+    def ordinals(self, pids: Sequence[int]) -> dict[tuple[int, int], int]:
+        """What the export says of the GPUs that each process sees, by (process, device)."""
+        of_pid: dict[int, dict[int, int]] = {}
+        for (pid, own), device in self.by_process.items():
+            of_pid.setdefault(pid, {})[device] = own
+        every = {device: own for own, device in self.by_cuda_number.items()}
+        return {
+            (process, device): own
+            for process, pid in enumerate(pids)
+            for device, own in of_pid.get(pid, every if not of_pid else {}).items()
+        }
+
+    def mixed(self, used: Iterable[_Use]) -> str:
+        """Say that it is not known which operations ran on the same GPU; empty where it is.
+
+        Before 2025 an export has the processes' own numbers and nothing else: CUPTI's contexts have the same ones, and
+        of the environment only what nsys itself was started with is told, not what each process set.
+        """
+        on: dict[int, set[int]] = {}
+        untold: set[int] = set()
+        for process, pid, own in set(used):
+            device = self.physical(pid, own)
+            on.setdefault(device, set()).add(process)
+            if (pid, own) not in self.by_process:
+                untold.add(device)
+        sharing = {process for device in untold if len(on[device]) > 1 for process in on[device]}
+        if not sharing or len(self.gpus) == 1:
+            return ""
+        return (
+            f"the capture does not say which GPU each of its {len(sharing)} processes used: before 2025, nsys has "
+            "their own numbers only, which CUDA_VISIBLE_DEVICES may have changed"
+        )
+
+
+def _translate(columns: Columns, pids: Sequence[int], devices: _Devices) -> dict[_Use, int]:
+    """Put physical GPUs into one table; how many of its operations each process ran on each GPU."""
+    process, device = columns["process"], columns["device"]
+    alone = is_constant(process) and is_constant(device)
+    some = slice(1) if alone else slice(None)
+    pairs = np.broadcast_to(process[some].astype(np.int64) << 32 | device[some], len(device))
+    used: dict[_Use, int] = {}
+    translated = device
+    for pair in distinct(pairs).tolist():
+        its, own = divmod(pair, 1 << 32)
+        here = pairs == pair
+        used[its, pids[its], own] = int(here.sum())
+        if (physical := devices.physical(pids[its], own)) != own:
+            translated = np.where(here, np.int32(physical), translated)
+    columns["device"] = translated
+    return used
+
+
+def _devices(export: Export) -> _Devices:
+    """GPUs are told apart by nsys's GPU id and, within one, by uuid."""
+    devices = _Devices()
+    for id_, name, uuid, bus, cuda_id in export.rows(
+        GPUS, ("id", "name", "uuid", "busLocation", "cuDevice")
+    ):
+        number, cuda = _device(id_), _device(cuda_id)
+        if number is not None:
+            devices.gpus[number] = CapturedGpu(
+                device=number, name=text_of(name), uuid=text_of(uuid), bus=text_of(bus)
+            )
+            if cuda is not None:
+                devices.by_cuda_number.setdefault(cuda, number)
+    of_uuid = {_bare(gpu.uuid): number for number, gpu in devices.gpus.items() if gpu.uuid}
+    instances: dict[_Instance, int] = {}
+    rows = export.rows(CUDA_DEVICES, ("pid", "cudaId", "gpuId", "uuid"))
+    named = {*devices.gpus, *(number for row in rows if (number := _device(row[2])) is not None)}
+    for row in sorted(rows, key=repr):  # any order, as long as it is the same for equal captures
+        pid, own, gpu, uuid = whole_of(row[0]), _device(row[1]), _device(row[2]), text_of(row[3])
+        if pid is None or own is None or (gpu is None and uuid is None):
+            continue
+        instance = (of_uuid.get(_bare(uuid)) if gpu is None else gpu, uuid)
+        if instance not in instances:
+            instances[instance] = _number_of(instance, instances, devices, named)
+        devices.by_process[pid, own] = instances[instance]
+    return devices
+
+
+def _number_of(
+    instance: _Instance,
+    instances: Mapping[_Instance, int],
+    devices: _Devices,
+    named: AbstractSet[int],
+) -> int:
+    """The device number of an instance not met before: its GPU's, or one that no GPU has where another has that."""
+    gpu, uuid = instance
+    taken = {
+        number
+        for (other, its), number in instances.items()
+        if other == gpu and its and uuid and its != uuid
+    }
+    number = max([-1, *devices.gpus, *named]) + 1 if gpu is None or taken else gpu
+    host = devices.gpus.get(gpu) if gpu is not None else None
+    devices.gpus.setdefault(
+        number,
+        CapturedGpu(
+            device=number,
+            name=host.name if host else None,
+            uuid=uuid,
+            bus=host.bus if host else None,
+        ),
+    )
+    return number
+
+
+def _device(value: object) -> int | None:
+    """What a column of a small table that numbers GPUs holds; None for what numbers none."""
+    number, (least, most) = whole_of(value), LIMITS["device"]
+    return number if number is not None and least <= number <= most else None
+
+
+def _bare(uuid: str | None) -> str:
+    return (uuid or "").removeprefix("GPU-").lower()

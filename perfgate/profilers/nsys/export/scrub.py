@@ -1,0 +1,261 @@
+"""Copies an export without what it tells of people and machines: only what is listed here is copied."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Mapping
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+from perfgate.model.errors import StoreFailed
+from perfgate.profilers.nsys.export.layout import (
+    COPIES,
+    DIAGNOSTICS,
+    DOMAIN_EVENT,
+    GPUS,
+    LOSSES,
+    METADATA,
+    PAGE,
+    RANGE_EVENTS,
+    RANGES,
+    STRINGS,
+)
+from perfgate.profilers.nsys.export.opening import Export, open_export, read_only_uri
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Kept:
+    """What leaves with one table: whole numbers, texts, and of which rows."""
+
+    numbers: tuple[str, ...]
+    texts: tuple[str, ...] = ()
+    where: str = ""
+    names: tuple[str, ...] = ()
+    """Of the numbers, those that are ids of StringIds whose text leaves too."""
+    only_where: Mapping[str, str] | None = None
+    """Columns that are NULL in rows where this SQL is false."""
+    ordinals: tuple[str, ...] = ()
+    """Number columns of which only the order leaves, from 1: equal numbers stay equal, others stay apart."""
+
+
+_OPERATION = [
+    "start",
+    "end",
+    "deviceId",
+    "contextId",
+    "greenContextId",
+    "streamId",
+    "correlationId",
+    "globalPid",
+    "graphNodeId",
+    "graphId",
+    "graphExecId",
+]
+_LAUNCH = [
+    "launchType",
+    "cacheConfig",
+    "registersPerThread",
+    "gridX",
+    "gridY",
+    "gridZ",
+    "blockX",
+    "blockY",
+    "blockZ",
+    "staticSharedMemory",
+    "dynamicSharedMemory",
+    "localMemoryPerThread",
+    "localMemoryTotal",
+    "gridId",
+    "sharedMemoryExecuted",
+    "sharedMemoryLimitConfig",
+    "clusterX",
+    "clusterY",
+    "clusterZ",
+]
+_COPY = [
+    "bytes",
+    "copyKind",
+    "srcKind",
+    "dstKind",
+    "srcDeviceId",
+    "srcContextId",
+    "dstDeviceId",
+    "dstContextId",
+    "migrationCause",
+    "copyCount",
+]
+_GPU = [
+    "vmId",
+    "id",
+    "isDiscrete",
+    "l2CacheSize",
+    "totalMemory",
+    "memoryBandwidth",
+    "clockRate",
+    "smCount",
+    "cuDevice",
+    "computeMajor",
+    "computeMinor",
+]
+_NAMED_EVENTS = f"eventType IN ({', '.join(map(str, (*RANGE_EVENTS, DOMAIN_EVENT)))})"
+_VERSION_ROWS = (
+    "name IN ('EXPORT_PRODUCT_NAME', 'EXPORT_PRODUCT_VERSION', 'EXPORT_PRODUCT_DATE', 'EXPORT_SCHEMA_VERSION', "
+    "'EXPORT_SCHEMA_VERSION_MAJOR', 'EXPORT_SCHEMA_VERSION_MINOR', 'EXPORT_SCHEMA_VERSION_MICRO')"
+)
+_HARMLESS_DIAGNOSTICS = (
+    "Number of CUDA events collected: %",
+    "Number of NVTX events collected: %",
+    "No CUDA events collected.%",
+    "No NVTX events collected.%",
+    "Not all CUDA events might have been collected.%",
+    "Not all NVTX events might have been collected.%",
+    "CUDA profiling might have not been started correctly.%",
+    "Installed CUDA driver version (%) is not supported by this build of Nsight Systems.%",
+    "NVTX payload extension is incompatible.%",
+    *(f"{text}%" for text in LOSSES),
+)
+_NAMES = ("demangledName", "shortName", "mangledName")
+
+_WHOLE = {
+    "INTEGER": "typeof({name}) = 'integer'",
+    "TEXT": "typeof({name}) = 'text' AND instr(CAST({name} AS BLOB), x'00') = 0",
+}
+"""SQL: which values of a column leave, by the kind it is declared as."""
+
+KEPT: Mapping[str, Kept] = {
+    "CUPTI_ACTIVITY_KIND_KERNEL": Kept(numbers=(*_OPERATION, *_NAMES, *_LAUNCH), names=_NAMES),
+    COPIES.name: Kept(numbers=(*_OPERATION, *_COPY), ordinals=(PAGE,)),
+    "CUPTI_ACTIVITY_KIND_MEMSET": Kept(numbers=(*_OPERATION, "value", "bytes", "memKind")),
+    "CUPTI_ACTIVITY_KIND_GRAPH_TRACE": Kept(numbers=tuple(_OPERATION)),
+    "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION": Kept(numbers=(*_OPERATION, "syncType", "eventId")),
+    "CUPTI_ACTIVITY_KIND_RUNTIME": Kept(
+        numbers=(
+            "start",
+            "end",
+            "eventClass",
+            "globalTid",
+            "correlationId",
+            "nameId",
+            "returnValue",
+        ),
+        names=("nameId",),
+    ),
+    "PROFILER_OVERHEAD": Kept(
+        numbers=("start", "end", "globalTid", "nameId", "returnValue", "overheadType"),
+        names=("nameId",),
+    ),
+    RANGES.name: Kept(
+        numbers=(
+            *("start", "end", "eventType", "rangeId", "category", "color"),
+            *("globalTid", "endGlobalTid", "textId", "domainId"),
+        ),
+        texts=("text",),
+        names=("textId",),
+        only_where={"text": _NAMED_EVENTS, "textId": _NAMED_EVENTS},
+    ),
+    GPUS: Kept(numbers=tuple(_GPU), texts=("name", "uuid", "chipName", "busLocation")),
+    "TARGET_INFO_CUDA_DEVICE": Kept(
+        numbers=("gpuId", "cudaId", "pid", "numMultiprocessors"), texts=("uuid",)
+    ),
+    "ANALYSIS_DETAILS": Kept(numbers=("globalVid", "duration", "startTime", "stopTime")),
+    DIAGNOSTICS: Kept(
+        numbers=("timestamp", "timestampType", "source", "severity", "globalPid"),
+        texts=("text",),
+        where=" OR ".join(
+            "text LIKE '{}'".format(text.replace("'", "''")) for text in _HARMLESS_DIAGNOSTICS
+        ),
+    ),
+    **{name: Kept(numbers=(), texts=("name", "value"), where=_VERSION_ROWS) for name in METADATA},
+    "ENUM_CUDA_MEMCPY_OPER": Kept(numbers=("id",), texts=("name", "label")),
+    "ENUM_CUDA_MEM_KIND": Kept(numbers=("id",), texts=("name", "label")),
+}
+"""All that leaves. Everything `read_timeline` reads, and what nsys's own reports on kernels, memory, calls and ranges,
+`cuda_gpu_trace` and `gpu_gaps` read. Nothing of environment, command line, host, user, files or process output:
+and of StringIds, where nsys keeps those too, only the names that the rows above refer to."""
+
+
+def scrub(source: Path, target: Path) -> None:
+    """Write a copy of the export at `source` to `target` that may leave this machine.
+
+    The copy is a new database with the columns of `KEPT` only. A number column gives whole numbers only, and a text
+    with a NUL in it (as environment blocks have) does not leave at all. What remains is what the workload calls its
+    kernels and ranges. `source` is not changed.
+
+    Raises CaptureUnreadable as `read_timeline` does, and StoreFailed when `target` exists or cannot be written;
+    then nothing is left of it.
+    """
+    if target.exists():
+        raise StoreFailed(
+            subject=str(target),
+            fact="there is a file already",
+            expectation="perfgate does not overwrite captures",
+            next_step="Delete it, or choose another name",
+        )
+    unfinished = target.with_name(f"{target.name}.part")
+    with open_export(source) as export:
+        try:
+            unfinished.unlink(missing_ok=True)
+            with closing(
+                sqlite3.connect(unfinished.resolve().as_uri(), uri=True, isolation_level=None)
+            ) as copy:
+                _copy(export, copy)
+            unfinished.replace(target)
+        except (sqlite3.OperationalError, OSError) as error:
+            raise StoreFailed(
+                subject=str(target),
+                fact=f"the scrubbed copy cannot be written: {error}",
+                next_step="Check the folder, its rights and the free disk space",
+            ) from error
+        finally:
+            unfinished.unlink(missing_ok=True)
+
+
+def _copy(export: Export, copy: sqlite3.Connection) -> None:
+    copy.execute("PRAGMA journal_mode = OFF")
+    copy.execute("PRAGMA synchronous = OFF")
+    # SQLite leaves what was in its memory before in the unused parts of new pages: here, pages of the source
+    copy.execute("PRAGMA secure_delete = ON")
+    copy.execute("ATTACH ? AS source", (read_only_uri(export.path),))
+    copy.execute("BEGIN")
+    for table, kept in KEPT.items():
+        if export.has(table):
+            _copy_table(export, copy, table, kept)
+    if export.has(STRINGS):
+        copy.execute(
+            f"CREATE TABLE {STRINGS} (id INTEGER NOT NULL PRIMARY KEY, value TEXT NOT NULL)"
+        )
+        named = [
+            f'SELECT "{name}" FROM main."{table}"'
+            for table, kept in KEPT.items()
+            for name in kept.names
+            if export.has(table) and name in export.tables[table]
+        ]
+        if named:
+            copy.execute(
+                f"INSERT INTO main.{STRINGS} SELECT id, value FROM source.{STRINGS} "
+                f"WHERE {_WHOLE['TEXT'].format(name='value')} AND id IN ({' UNION '.join(named)}) ORDER BY id"
+            )
+    copy.execute("COMMIT")
+
+
+def _copy_table(export: Export, copy: sqlite3.Connection, table: str, kept: Kept) -> None:
+    has = export.tables[table]
+    columns = {name: "INTEGER" for name in (*kept.numbers, *kept.ordinals) if name in has}
+    columns |= {name: "TEXT" for name in kept.texts if name in has}
+    if not columns:
+        return
+    select = []
+    for name, kind in columns.items():
+        allowed = [_WHOLE[kind].format(name=f'"{name}"')]
+        if kept.only_where and name in kept.only_where:
+            allowed.append(kept.only_where[name])
+        value = f'dense_rank() OVER (ORDER BY "{name}")' if name in kept.ordinals else f'"{name}"'
+        select.append(f"CASE WHEN {' AND '.join(allowed)} THEN {value} END")
+    declared = ", ".join(f'"{name}" {kind}' for name, kind in columns.items())
+    copy.execute(f'CREATE TABLE main."{table}" ({declared})')
+    copy.execute(
+        f'INSERT INTO main."{table}" SELECT {", ".join(select)} FROM source."{table}"'
+        + (f" WHERE {kept.where}" if kept.where else "")
+        + (" ORDER BY rowid" if kept.ordinals else "")  # ranking puts the rows into another order
+    )

@@ -1,0 +1,155 @@
+"""What nsys prints while it profiles, told apart from the workload's own lines; draws no conclusion from it."""
+
+from __future__ import annotations
+
+import re
+import signal
+from collections import deque
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from perfgate.model.secrets import Cleaner
+
+TAIL_LINES: Final = 20
+
+_LINES_KEPT: Final = 400
+"""Of nsys's and of the workload's: eight ranks may tell their tracebacks at once."""
+
+OWN_LINE: Final = re.compile(
+    r"""Collecting\ data\.\.\.
+    | Generating\ '.*\.qdstrm'
+    | Generated:
+    | \[\d+/\d+\]\ (\[|Executing\ ')
+    | Processing\ (events\.\.\.|\d+\ events)
+    | Capture\ range\ (started|ended)\ in\ the\ application\.
+    | The\ target\ application\ terminated\.
+    | Waiting\ for\ termination\ of\ re-parented\ processes\.
+    | SKIPPED:\ (No\ data\ available\.|.*does\ not\ contain\ .*)
+    | WARNING:\ (CUDA\ graph-level|Device-side\ CUDA|CPU\ (IP|context|sampling|backtrace)|Backtraces?\ )
+    | Failed\ to\ create\ '
+    | Substitution\ error\ in\ '
+    | Importer\ error\ status:
+    | Import\ Failed\ with\ unexpected\ exception
+    | Unable\ to\ retrieve\ the\ importer\ version
+    | FATAL\ ERROR:\ .*QuadD
+    | Connection\ to\ Agent\ lost
+    | End\ of\ file$
+    | Please\ refer\ to\ the\ troubleshooting\ section\ of\ the\ docs:
+    | https://docs\.nvidia\.com/nsight-systems/
+    | \S*QuadD\S*\(\d+\):\ Throw\ in\ function
+    | Dynamic\ exception\ type:
+    | std::exception::what:
+    | \[(QuadDCommon|boost)::
+    | Error\ \{$
+    | (Illegal|Rounding)\ --\S+\ argument
+    | unrecogni[sz]ed\ option\ '
+    | usage:\ nsys\ profile
+    | Try\ 'nsys\ profile\ --help'
+    """,
+    re.VERBOSE,
+)
+"""How lines of nsys itself begin, 2022.4 to 2026; the indented lines after one are nsys's too, and a closing brace."""
+
+PROGRESS: Final = re.compile(r"\[\d+/\d+\] \[[=\d% ]*\] \S*?\.(nsys-rep|sqlite|qdstrm)")
+"""A progress bar; nsys ends it with a carriage return only before the next, so output of the workload may follow."""
+
+
+NOT_STARTED: Final = re.compile(
+    r"unrecogni[sz]ed option '|Illegal --\S+ argument(?!.* set to )"
+    r"|std::exception::what:.*temp_directory_path"
+)
+"""An illegal --delay nsys sets to 0, and goes on."""
+
+CRASHED: Final = re.compile(
+    "Local Endpoint is not available|Connection to Agent lost|Importation failed|^End of file$"
+)
+"""nsys itself broke down: it does now and then on a busy machine, and not again at once.
+
+`End of file` is all that 2024.2 says where its agent is gone before it could report (exit status 1, no capture).
+"""
+
+
+TORCHRUN_FAILED: Final = re.compile(
+    r"(E\d{4} |ERROR:).*torch[./]distributed[./]elastic[./]multiprocessing[./]api.*failed \(exitcode: "
+)
+"""Where torchrun begins to tell in some 40 lines that a rank failed: its own traceback, and which was the first."""
+_ROOT_CAUSE: Final = re.compile(
+    r"Root Cause \(first observed failure\):.*?\n\s*rank\s*: (\d+)", re.DOTALL
+)
+
+
+class Output:
+    """The merged output of nsys and workload, told apart line by line."""
+
+    def __init__(
+        self, on_line: Callable[[str], None] | None, cleaner: Cleaner | None = None
+    ) -> None:
+        self._on_line, self._cleaner = on_line, cleaner or Cleaner()
+        self._indented_is_own = False
+        self.is_telling = False
+        """Whether `on_line` was called and has not come back: what was raised since is its own."""
+        self.own: deque[str] = deque(maxlen=_LINES_KEPT)
+        self.said: deque[str] = deque(maxlen=_LINES_KEPT)
+
+    @property
+    def tail(self) -> tuple[str, ...]:
+        """The workload's last lines; those of the rank that failed first, or before torchrun told of it, where it has.
+
+        What failed is told by the rank itself, before, and by each that lost it.
+        """
+        said = self._cleaner.lines(self.said)  # together: a secret may go over several
+        failed = next(
+            (place for place, line in enumerate(said) if TORCHRUN_FAILED.match(line)), len(said)
+        )
+        root = _ROOT_CAUSE.search("\n".join(said[failed:]))
+        its = (
+            []
+            if root is None
+            else [line for line in said[:failed] if line.startswith(f"[rank{root[1]}]: ")]
+        )
+        return tuple((its or said[:failed] or said)[-TAIL_LINES:])
+
+    def take(self, line: str) -> None:
+        """Take the next line; the workload's go to `said` and `on_line`, nsys's to `own`, bars and blanks nowhere."""
+        while (bar := PROGRESS.match(line)) is not None:
+            line = line[bar.end() :]
+            self._indented_is_own = False
+        if not line.strip():
+            return
+        if OWN_LINE.match(line):
+            self._indented_is_own = True
+            self.own.append(line)
+        elif self._indented_is_own and (line[0] in " \t" or line == "}"):
+            self.own.append(line)
+        else:
+            self._indented_is_own = False
+            self.said.append(line)
+            if self._on_line is not None:
+                self.is_telling = True
+                self._on_line(line)
+                self.is_telling = False
+
+
+def never_started(own: Iterable[str]) -> bool:
+    """Whether nsys said that it did not come to start the workload."""
+    return any(NOT_STARTED.match(line) for line in own)
+
+
+def crash(own: Iterable[str]) -> str | None:
+    """Why nsys itself broke down, None where it did not say that it has."""
+    return next((found[0] for line in own if (found := CRASHED.search(line))), None)
+
+
+def ended(program: str, status: int | None) -> str:
+    """Say how nsys, called `program` here, ended: with a status, or by a signal."""
+    if status is not None and status < 0:
+        return f"nsys itself was ended by {signal_name(-status) or -status}"
+    return f"{program} ended with status {status}"
+
+
+def signal_name(number: int) -> str | None:
+    """Return what a signal is called, None for a number that is none's."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return None

@@ -1,0 +1,47 @@
+"""The symbols behind the names of kernels in an export: what another tool knows a kernel by."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Mapping
+from contextlib import closing
+from pathlib import Path
+from typing import Final
+
+from perfgate.model.errors import CaptureUnreadable
+
+_TABLE: Final = "CUPTI_ACTIVITY_KIND_KERNEL"
+_NAMES: Final = ("demangledName", "shortName")
+"""What the timeline calls a kernel: the first of these that an export has."""
+_SYMBOL: Final = "mangledName"
+
+
+def kernel_symbols(export: Path) -> Mapping[str, str]:
+    """The mangled name of each kernel, by the name that the timeline gives it; empty where the export holds none.
+
+    Two kernels may read alike (`[lambda(float) (instance 1)]` of two files): the one that ran longer is told.
+
+    Raises:
+        CaptureUnreadable: it is no export.
+    """
+    try:
+        with closing(
+            sqlite3.connect(f"{export.absolute().as_uri()}?mode=ro", uri=True)
+        ) as connection:
+            columns = {row[1] for row in connection.execute(f"PRAGMA table_info({_TABLE})")}
+            name = next((column for column in _NAMES if column in columns), None)
+            if name is None or _SYMBOL not in columns:
+                return {}
+            rows = connection.execute(
+                f"SELECT told.value, symbol.value FROM {_TABLE} AS kernel "
+                f"JOIN StringIds AS told ON told.id = kernel.{name} "
+                f"JOIN StringIds AS symbol ON symbol.id = kernel.{_SYMBOL} "
+                "GROUP BY told.value, symbol.value ORDER BY sum(kernel.end - kernel.start), symbol.value"
+            )
+            return {told: symbol for told, symbol in rows if told and symbol}
+    except sqlite3.Error as broken:
+        raise CaptureUnreadable(
+            subject=str(export),
+            fact=f"its kernels cannot be read ({broken})",
+            next_step="Capture it again.",
+        ) from broken

@@ -1,0 +1,1 @@
+"""Processes, files, locks, signals and git: one of each."""

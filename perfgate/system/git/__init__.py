@@ -1,0 +1,90 @@
+"""What git says of the measured code and its history, and other commits checked out.
+
+It changes nothing of the user's: what it writes is worktrees of perfgate's own, which it also removes, commits of
+baselines that the remote still has, without a name, and in CI the remote's branch that baselines are compared with.
+"""
+
+from __future__ import annotations
+
+from perfgate.system.git.asking import ABOUT_ANOTHER_REPOSITORY, without_repository
+from perfgate.system.git.changed import changed_since, changes, content_digest, differs_from_head
+from perfgate.system.git.commits import (
+    Pushed,
+    author,
+    checked_out,
+    default_branch,
+    default_branch_without,
+    fetch_branch,
+    is_branch,
+    merge_base,
+    read_at,
+    read_commit,
+    read_pushed,
+    require_commit,
+    resolve,
+)
+from perfgate.system.git.files import (
+    PROJECT_FILES,
+    ignored,
+    is_same_repository,
+    is_tracked,
+    lfs_files,
+    prefix,
+    project_folders,
+    tracked_files,
+    vendored,
+)
+from perfgate.system.git.past import (
+    Blob,
+    FileChange,
+    cuts,
+    deleted_by,
+    file_changes,
+    files_ever,
+    read_blobs,
+)
+from perfgate.system.git.recorded import obtain
+from perfgate.system.git.trees import code_tree
+from perfgate.system.git.worktrees import add_worktree, remove_worktree
+
+__all__ = [
+    "ABOUT_ANOTHER_REPOSITORY",
+    "PROJECT_FILES",
+    "Blob",
+    "FileChange",
+    "Pushed",
+    "add_worktree",
+    "author",
+    "changed_since",
+    "changes",
+    "checked_out",
+    "code_tree",
+    "content_digest",
+    "cuts",
+    "default_branch",
+    "default_branch_without",
+    "deleted_by",
+    "differs_from_head",
+    "fetch_branch",
+    "file_changes",
+    "files_ever",
+    "ignored",
+    "is_branch",
+    "is_same_repository",
+    "is_tracked",
+    "lfs_files",
+    "merge_base",
+    "obtain",
+    "prefix",
+    "project_folders",
+    "read_at",
+    "read_blobs",
+    "read_commit",
+    "read_pushed",
+    "remove_worktree",
+    "require_commit",
+    "resolve",
+    "tracked_files",
+    "vendored",
+    "without_repository",
+]

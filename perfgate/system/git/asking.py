@@ -1,0 +1,173 @@
+"""How git is asked: the only file that runs it; what it refuses is told with the remedy."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+from perfgate.model.errors import RepositoryUnreadable
+from perfgate.model.secrets import Cleaner
+
+TIME_LIMIT_S: Final = 30.0
+HISTORY_LIMIT_S: Final = 300.0
+"""What a walk through the history of a large repository may take."""
+ABOUT_ANOTHER_REPOSITORY: Final = frozenset(
+    {
+        "GIT_ALTERNATE_OBJECT_DIRECTORIES",
+        "GIT_COMMON_DIR",
+        "GIT_DIR",
+        "GIT_INDEX_FILE",
+        "GIT_NAMESPACE",
+        "GIT_OBJECT_DIRECTORY",
+        "GIT_PREFIX",
+        "GIT_WORK_TREE",
+    }
+)
+"""What git sets for its hooks: a gate started from one must ask about `root`. GIT_CONFIG_* stays: CI passes
+safe.directory by it."""
+_PATHS_AS_WRITTEN: Final = {
+    f"GIT_{kind}_PATHSPECS": "0" for kind in ("LITERAL", "GLOB", "NOGLOB", "ICASE")
+}
+"""`git --literal-pathspecs` hands itself on to hooks: `:(top)` would be a file's name."""
+
+
+_ASKS_NOBODY: Final = {
+    "GIT_ASKPASS": "false",
+    "SSH_ASKPASS": "false",
+    "SSH_ASKPASS_REQUIRE": "never",
+}
+
+
+def without_repository(env: Mapping[str, str]) -> dict[str, str]:
+    """Return an environment in which git asks about the folder that it is run in."""
+    return {name: value for name, value in env.items() if name not in ABOUT_ANOTHER_REPOSITORY}
+
+
+def ask(
+    root: Path,
+    env: Mapping[str, str] | None,
+    *question: str,
+    settings: tuple[str, ...] = (),
+    limit_s: float | None = None,
+) -> str:
+    """Run one git command in `root` and return what it printed; undecodable bytes come as surrogates.
+
+    Raises:
+        RepositoryUnreadable: no git, it takes too long, or it refuses.
+    """
+    done = run(root, env, *question, settings=settings, limit_s=limit_s)
+    if done.returncode != 0:
+        raise refused(root, question[0], os.fsdecode(done.stderr), done.returncode)
+    return os.fsdecode(done.stdout)
+
+
+def run(
+    root: Path,
+    env: Mapping[str, str] | None,
+    *question: str,
+    settings: tuple[str, ...] = (),
+    limit_s: float | None = None,
+    given: bytes = b"",
+    alone: bool = False,
+) -> subprocess.CompletedProcess[bytes]:
+    """Run one git command in `root` to its end, good or bad; `settings` come before the repository's own.
+
+    `alone` is for one that speaks to a remote: it has no terminal to ask for a password, and no other way to ask.
+
+    Raises:
+        RepositoryUnreadable: no git, or it takes too long.
+    """
+    # GIT_OPTIONAL_LOCKS: status must not write the index under the user's own git.
+    fixed = {
+        "LC_ALL": "C",
+        "GIT_OPTIONAL_LOCKS": "0",
+        "GIT_TERMINAL_PROMPT": "0",
+        **_PATHS_AS_WRITTEN,
+    }
+    limit_s = TIME_LIMIT_S if limit_s is None else limit_s
+    argv = (
+        "git",
+        "--no-pager",
+        *(word for setting in settings for word in ("-c", setting)),
+        *question,
+    )
+    try:
+        with subprocess.Popen(
+            argv,
+            cwd=root,
+            env=without_repository(os.environ if env is None else env)
+            | fixed
+            | (_ASKS_NOBODY if alone else {}),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=alone,
+        ) as process:
+            try:
+                out, err = process.communicate(given, timeout=limit_s)
+            except BaseException:
+                with suppress(ProcessLookupError):
+                    # With what it has started: ssh, a helper for https.
+                    os.killpg(process.pid, signal.SIGKILL) if alone else process.kill()
+                raise
+        return subprocess.CompletedProcess(argv, process.returncode, out, err)
+    except FileNotFoundError as error:
+        if not root.is_dir():
+            raise unreadable(
+                root, "there is no such folder", "Run perfgate inside the project."
+            ) from error
+        raise unreadable(root, "there is no git on the PATH", "Install git.") from error
+    except subprocess.TimeoutExpired as error:
+        fact = f"git {question[0]} took longer than {limit_s:g} s"
+        raise unreadable(
+            root, fact, f"See what it waits for: git -C {root} {question[0]}"
+        ) from error
+    except OSError as error:
+        raise unreadable(
+            root, f"git could not be started: {error.strerror}", "Install git."
+        ) from error
+
+
+def refused(root: Path, verb: str, complaint: str, status: int) -> RepositoryUnreadable:
+    """What to say where git did not do what it was asked, by its complaint and exit status."""
+    if "dubious ownership" in complaint or "safe.directory" in complaint:
+        named = re.search(r"in repository at '(.*)'", complaint)
+        return unreadable(
+            root,
+            "git refuses it, since it belongs to another user",
+            f"If you trust it: git config --global --add safe.directory {root if named is None else named[1]}",
+        )
+    if "not a git repository" in complaint:
+        return unreadable(
+            root, "it is not in a git repository", "Run perfgate in a checkout of the project."
+        )
+    lines = (
+        Cleaner(os.environ).clean(complaint).strip().splitlines()
+    )  # it may quote a URL with a password
+    fact = (
+        f"git {verb} failed: {lines[0].rstrip('.')}"
+        if lines
+        else f"git {verb} exited with {status}"
+    )
+    return unreadable(root, fact, f"See what git says: git -C {root} {verb}")
+
+
+def unreadable(root: Path, fact: str, next_step: str) -> RepositoryUnreadable:
+    """What to say where a repository does not tell what is asked."""
+    return RepositoryUnreadable(
+        subject=str(root),
+        fact=fact,
+        expectation="perfgate asks git which code it measures",
+        next_step=next_step,
+    )
+
+
+def printable(told: str) -> str:
+    """Return what git printed as text that can be written anywhere."""
+    return os.fsencode(told).decode(errors="replace")

@@ -1,0 +1,280 @@
+"""What `perfgate explain` puts together: two sides, the captures behind them, and what nsys's rules find in these."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from statistics import median
+from tempfile import TemporaryDirectory
+from typing import Final
+
+from perfgate.explain.ranks import told_ranks
+from perfgate.explain.rules import recorded_unlike, rule_changes, why_blind
+from perfgate.explain.sides import side_of_result, side_of_samples
+from perfgate.metrics.measure import measure
+from perfgate.metrics.placing import place
+from perfgate.model.baseline import Baseline, Result
+from perfgate.model.errors import (
+    BaselineMissing,
+    CaptureUnreadable,
+    NsysNotFound,
+    PerfgateError,
+    ResultMissing,
+)
+from perfgate.model.findings import Placing, RuleChanges
+from perfgate.model.metric import Metric
+from perfgate.model.sample import Run
+from perfgate.model.side import Side
+from perfgate.model.timeline import Timeline
+from perfgate.model.verdict import Verdict
+from perfgate.model.workload import Workload
+from perfgate.profilers.nsys.export.timeline import read_timeline
+from perfgate.profilers.nsys.files import REPORTS, fault_of_rep
+from perfgate.profilers.nsys.profile import export
+from perfgate.profilers.nsys.rules import run_rules
+from perfgate.profilers.nsys.tool import NsysTool
+from perfgate.store import KeptResult, Store
+from perfgate.system.temporary import temporary_folder
+
+LARGEST_ASKED: Final = 48_000_000
+"""Bytes of an export up to which nsys's rules are asked without being told to.
+
+For a million operations, 119 MB of export, nsys 2024.2 took some 30 s.
+"""
+
+FindTool = Callable[[], NsysTool]
+"""Finds nsys when it is needed.
+
+Raises:
+    PerfgateError: there is none.
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Capture:
+    """An export, and which of its ranges are the steps."""
+
+    export: Path
+    step: str | None
+    """None: the whole captured window as one."""
+    is_pattern: bool = True
+    warmup: int = 0
+    steps: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Subject:
+    """One of the two that are compared."""
+
+    side: Side
+    capture: Capture | None = None
+    """Of a kept result that of its typical run; None where none is at hand."""
+    ranks: Sequence[str] = ()
+
+
+def opened(path: Path, find_tool: FindTool, held: ExitStack) -> tuple[Path, Timeline]:
+    """A capture's export, made for as long as `held` is if it is nsys's own file, and its timeline.
+
+    Raises:
+        CaptureUnreadable: it is no capture.
+        PerfgateError: no nsys is there to export it.
+    """
+    if not path.is_file():
+        raise CaptureUnreadable(
+            subject=str(path),
+            fact="this is a folder" if path.is_dir() else "there is no such file",
+            expectation="It takes a .nsys-rep, .qdrep or .sqlite file",
+            next_step="Check the path.",
+        )
+    if path.suffix not in REPORTS:
+        return path, read_timeline(path)
+    # Before nsys is looked for: a pointer to a capture is none, with nsys or without.
+    if (fault := fault_of_rep(path)) is not None:
+        raise fault
+    exported = export(find_tool(), path, held.enter_context(temporary_folder("export")))
+    return exported, replace(read_timeline(exported), source=path.name)
+
+
+def of_capture(path: Path, *, step: str | None, find_tool: FindTool, held: ExitStack) -> Subject:
+    """Any capture as a subject.
+
+    Raises:
+        PerfgateError: it cannot be read, or holds no such steps.
+    """
+    exported, timeline = opened(path, find_tool, held)
+    samples = measure(timeline, step=step, is_pattern=True)
+    run = Run(started_at=datetime.now(UTC), wall_s=0.0, processes=samples)
+    return Subject(
+        side=side_of_samples(str(path), samples, missing=timeline.missing),
+        capture=Capture(export=exported, step=step),
+        ranks=told_ranks([run]),
+    )
+
+
+def of_result(
+    kept: KeptResult, *, runs: Sequence[Run] | None = None, label: str | None = None
+) -> Subject:
+    """The runs of a kept result, or some of them, as a subject.
+
+    Raises:
+        ResultMissing: there are none, as it was not measured.
+    """
+    result = kept.result
+    made = tuple(result.interleaved_runs or result.runs if runs is None else runs)
+    if not made:
+        raise ResultMissing(
+            subject=result.workload.id,
+            fact=f"the result in {os.path.relpath(kept.folder)} has no run: {result.verdict.outcome}, "
+            f"{result.verdict.reason.rstrip('.')}",
+            expectation="What is compared was measured",
+            next_step=f"Mend that and gate again, or name another of {os.path.relpath(kept.folder.parent)}: "
+            "perfgate explain A B",
+        )
+    told = side_of_result(
+        label or os.path.relpath(kept.folder), result.model_copy(update={"runs": made})
+    )
+    return Subject(
+        side=told,
+        capture=typical_capture(kept.folder, result.workload, made),
+        ranks=told_ranks(made),
+    )
+
+
+def compared_with(kept: KeptResult, store: Store) -> Subject:
+    """What a kept result was compared with: the other commit's runs, or the baseline.
+
+    Raises:
+        BaselineMissing: nothing.
+    """
+    result = kept.result
+    if result.reference_runs:
+        commit = (
+            "another commit" if result.verdict.duet is None else result.verdict.duet.commit[:12]
+        )
+        return of_result(kept, runs=result.reference_runs, label=f"{commit}, run beside it")
+    slug, name = result.machine.slug, result.workload.id
+    baseline = store.baselines.load(slug, name)
+    if baseline is None:
+        was = result.verdict.baseline_runs
+        raise BaselineMissing(
+            subject=name,
+            fact=f"the baseline on {slug} that its result was compared with is gone"
+            if was
+            else f"it has no baseline on {slug}, so its result was compared with nothing",
+            next_step='Name two things (perfgate explain A B), or bless one first: perfgate bless --reason "..."',
+        )
+    label = os.path.relpath(store.baselines.path(slug, name))
+    if (since := blessed_since(baseline, result)) is not None:
+        label += f", blessed {since:%Y-%m-%d %H:%M} UTC, after b was measured"
+    return Subject(
+        side=Side.of_baseline(label, baseline),
+        capture=_first_capture(baseline_results(store, result, baseline)),
+    )
+
+
+def judged_against(kept: KeptResult, store: Store) -> Verdict | None:
+    """What the gate said of a kept result against what `compared_with` returns; None where that was something else."""
+    verdict = kept.result.verdict
+    if verdict.stage is None:
+        return None
+    if kept.result.reference_runs:
+        return verdict
+    baseline = store.baselines.load(kept.result.machine.slug, kept.result.workload.id)
+    return (
+        verdict if baseline is not None and blessed_since(baseline, kept.result) is None else None
+    )
+
+
+def blessed_since(baseline: Baseline, result: Result) -> datetime | None:
+    """When a baseline was blessed, or got an occasion, after a result was measured, which it was not compared with."""
+    added = [occasion.added.at for occasion in baseline.occasions if occasion.added is not None]
+    latest = max([baseline.blessing.at, *added])
+    return latest if latest > result.measured_at else None
+
+
+def baseline_results(store: Store, result: Result, baseline: Baseline) -> list[KeptResult]:
+    """The kept results on the same machine that the workload's baseline was blessed from, newest first."""
+    occasions = {occasion.measured_at for occasion in baseline.occasions}
+    listed = store.results.listed(result.workload.id, result.machine.slug)
+    found = [
+        KeptResult(folder=one.folder, result=one.found)
+        for one in listed
+        if isinstance(one.found, Result)
+    ]
+    return [one for one in found if one.result.measured_at in occasions]
+
+
+def rules_on(
+    before: Subject, now: Subject, find_tool: FindTool, *, asked: bool | None
+) -> RuleChanges | None:
+    """Let nsys apply its expert rules to the captures that are at hand; never fails.
+
+    `asked` None leaves out captures that are larger than `LARGEST_ASKED`, False all of them: None is returned then.
+    """
+    if asked is False:
+        return None
+    if now.capture is None:
+        return RuleChanges(why_not="the capture of b is not at hand")
+    if asked is None and now.capture.export.stat().st_size > LARGEST_ASKED:
+        return RuleChanges(
+            why_not=f"the capture of b is larger than {LARGEST_ASKED / 1e6:.0f} MB; --rules asks them"
+        )
+    try:
+        tool = find_tool()
+        placed = _placed(now.capture, tool)
+        if (blind := why_blind(now.side)) and not any(process.rows for process in placed.processes):
+            return RuleChanges(why_not=f"the capture of b {blind}")
+        if before.capture is None:
+            return rule_changes(None, placed, why_alone="a has no capture at hand")
+        # What a side did not record no rule can find there: that is not new on the other.
+        if alone := recorded_unlike(before.side, now.side):
+            return rule_changes(None, placed, why_alone=alone)
+        return rule_changes(_placed(before.capture, tool), placed)
+    except NsysNotFound:
+        return RuleChanges(why_not="no nsys is here; perfgate doctor says where it is looked for")
+    except PerfgateError as failed:
+        return RuleChanges(why_not=f"{failed.subject}: {failed.fact}".rstrip("."))
+
+
+def _placed(capture: Capture, tool: NsysTool) -> Placing:
+    with TemporaryDirectory(prefix="perfgate-") as folder:
+        findings = run_rules(tool, capture.export, Path(folder))
+    return place(
+        findings,
+        read_timeline(capture.export),
+        step=capture.step,
+        is_pattern=capture.is_pattern,
+        warmup=capture.warmup,
+        steps=capture.steps,
+    )
+
+
+def _first_capture(results: Sequence[KeptResult]) -> Capture | None:
+    for one in results:
+        if (found := typical_capture(one.folder, one.result.workload, one.result.runs)) is not None:
+            return found
+    return None
+
+
+def typical_capture(folder: Path, workload: Workload, runs: Sequence[Run]) -> Capture | None:
+    """The kept export of the run whose step time is nearest the median of all."""
+    at_hand = [
+        (run.value(Metric.STEP_MS) or 0.0, path)
+        for run in runs
+        if run.folder is not None and (path := folder / run.folder / "capture-0.sqlite").is_file()
+    ]
+    if not at_hand:
+        return None
+    middle = median(step for step, _ in at_hand)
+    _, nearest = min(at_hand, key=lambda one: abs(one[0] - middle))
+    return Capture(
+        export=nearest,
+        step=workload.step,
+        is_pattern=workload.form == "command",
+        warmup=workload.warmup if workload.skips_warmup else 0,
+        steps=workload.steps,
+    )

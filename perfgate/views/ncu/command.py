@@ -1,0 +1,71 @@
+"""The command lines of ncu, as tuples: the one place that knows its options. Runs nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from perfgate.views.ncu.reading import METRIC_NAMES
+from perfgate.views.ncu.tool import NcuTool
+
+SECTIONS: Final = ("SpeedOfLight", "LaunchStats", "Occupancy")
+"""Those of ncu's set `basic` that hold the figures which are read."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class OneLaunch:
+    """Which launch of which kernel is looked at."""
+
+    kernel: str
+    """The mangled name: the same in nsys and ncu, whatever either makes of it for people, and matched exactly.
+
+    Or `regex:` and an expression, for which all kernels that it matches are one."""
+    skip: int = 0
+    """Launches of this kernel to pass over first."""
+    from_start: bool = False
+    """Whether they are counted from the start of the process, and not from `cudaProfilerStart` on."""
+
+
+def profile_command(
+    tool: NcuTool, launch: OneLaunch, argv: Sequence[str], *, report: Path, log: Path
+) -> tuple[str, ...]:
+    """Profile one launch of what `argv` runs.
+
+    Clocks stay as they are: ncu would lock them to their base, which perfgate never does, for it changes what others
+    on the machine measure, is left behind where ncu is killed, and shows a kernel at another clock than the gate saw.
+    Caches are emptied before each replay (ncu's default, said here because the figures rest on it): what ran before
+    the kernel then does not tell in them, so two sides can be compared.
+    """
+    return (
+        str(tool.path),
+        *(word for section in SECTIONS for word in ("--section", section)),
+        "--apply-rules=no",
+        "--target-processes=all",
+        "--replay-mode=kernel",
+        "--cache-control=all",
+        "--clock-control=none",
+        f"--profile-from-start={'on' if launch.from_start else 'off'}",
+        "--kernel-name-base=mangled",
+        f"--kernel-name={launch.kernel}",
+        f"--launch-skip={launch.skip}",
+        "--launch-count=1",
+        f"--log-file={log}",
+        f"--export={report}",
+        "--force-overwrite",
+        *argv,
+    )
+
+
+def read_command(tool: NcuTool, report: Path) -> tuple[str, ...]:
+    """Print what a report holds as CSV: a row a launch, in base units."""
+    return (
+        str(tool.path),
+        f"--import={report}",
+        "--page=raw",
+        "--csv",
+        "--print-units=base",
+        "--print-kernel-base=mangled",
+        f"--metrics={','.join(METRIC_NAMES)}",
+    )

@@ -1,0 +1,225 @@
+"""Gathers what the HTML page of a gate shows from what was kept: runs, a step of each side, history; judges nothing."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import Final
+
+from perfgate import __version__
+from perfgate.explain.breakdown import telling
+from perfgate.explain.sides import side_of_result, side_of_runs
+from perfgate.metrics.stepview import step_view, typical_step
+from perfgate.model.baseline import Baseline
+from perfgate.model.errors import PerfgateError
+from perfgate.model.history import Point, points
+from perfgate.model.machine import Machine
+from perfgate.model.metric import Metric
+from perfgate.model.pagedata import Difference, PageData, PageWorkload
+from perfgate.model.sample import Run
+from perfgate.model.secrets import Cleaner
+from perfgate.model.settings import Settings
+from perfgate.model.side import Side
+from perfgate.model.stepview import StepView
+from perfgate.profilers.nsys.export.timeline import read_timeline
+from perfgate.profilers.nsys.export.window import read_window
+from perfgate.render.document import DocumentRun, DocumentWorkload, GateDocument, declared_at
+from perfgate.render.html import page_data
+from perfgate.store import KeptResult, Store
+from perfgate.views.explain import Capture, baseline_results, blessed_since, typical_capture
+from perfgate.views.history import read_history
+
+LARGEST_DRAWN: Final = 400_000_000
+"""Bytes of an export from which on no step of it is drawn: reading it takes seconds and a gigabyte."""
+FACTS: Final[Mapping[str, str]] = {
+    "driver": "driver",
+    "cuda": "CUDA",
+    "torch": "torch",
+    "nsys": "nsys",
+    "nvtx": "nvtx",
+    "python": "Python",
+    "cpu": "CPU",
+}
+"""What is told of a machine where it differs, besides its GPUs and nsys's options."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shelf:
+    """Where things are kept in a project."""
+
+    root: Path
+    store: Store
+    baselines: str
+    """The folder of the baselines, relative to the root."""
+
+
+def page_of(document: GateDocument, shelf: Shelf, cleaner: Cleaner) -> PageData:
+    """The page of a gate: the document, and whatever is kept beside it; what cannot be read is left out.
+
+    Baselines and git's history are older than what is known of secrets, so the whole is cleaned.
+    """
+    data = page_data(document)
+    enriched = tuple(_enriched(told, document, shelf) for told in data.workloads)
+    return cleaner.record(data.model_copy(update={"workloads": enriched}))
+
+
+def document_of(kept: Sequence[KeptResult], settings: Settings, shelf: Shelf) -> GateDocument:
+    """Kept results as the document of one gate, such as it would be if they had been measured together."""
+    workloads = tuple(_document_workload(one, settings, shelf) for one in kept)
+    began = min(one.result.measured_at for one in kept)
+    runs = [
+        run
+        for r in (one.result for one in kept)
+        for run in (*r.runs, *r.reference_runs, *r.interleaved_runs)
+    ]
+    ended = max((began, *(run.started_at + timedelta(seconds=run.wall_s) for run in runs)))
+    opens = all(told.opens_gate for told in workloads)
+    newest = max(kept, key=lambda one: one.result.measured_at)
+    return GateDocument(
+        perfgate=__version__,
+        started_at=began,
+        ended_at=ended,
+        opens_gate=opens,
+        exit_status=int(not opens),
+        machine=newest.result.machine,
+        commit=newest.result.commit if len({one.result.commit for one in kept}) == 1 else None,
+        settings=settings,
+        workloads=workloads,
+    )
+
+
+def _document_workload(kept: KeptResult, settings: Settings, shelf: Shelf) -> DocumentWorkload:
+    result = kept.result
+    baseline = shelf.store.baselines.path(result.machine.slug, result.workload.id)
+    source, line = declared_at(result.workload)
+    return DocumentWorkload(
+        verdict=result.verdict,
+        opens_gate=result.verdict.opens(on_inconclusive=settings.inconclusive, on_new=settings.new),
+        runs=tuple(map(DocumentRun.of, result.runs)),
+        reference_runs=tuple(map(DocumentRun.of, result.reference_runs)),
+        interleaved_runs=tuple(map(DocumentRun.of, result.interleaved_runs)),
+        environment=result.environment,
+        baseline=os.path.relpath(baseline, shelf.root) if baseline.exists() else None,
+        files=os.path.relpath(kept.folder, shelf.root),
+        source=source,
+        line=line,
+    )
+
+
+def _enriched(told: PageWorkload, document: GateDocument, shelf: Shelf) -> PageWorkload:
+    name, machine = told.verdict.workload, document.machine
+    update: dict[str, object] = {"commands": _commands(name, None)}
+    kept: KeptResult | None = None
+    if told.files is not None:
+        with suppress(PerfgateError):
+            folder = shelf.root / told.files
+            kept = KeptResult(folder=folder, result=shelf.store.results.load(folder))
+            machine = kept.result.machine
+    baseline: Baseline | None = None
+    if machine is not None:
+        with suppress(PerfgateError):
+            baseline = shelf.store.baselines.load(machine.slug, name)
+    if baseline is not None and machine is not None:
+        update["history"] = _history(name, machine.slug, shelf)
+    if (
+        baseline is not None
+        and kept is not None
+        and blessed_since(baseline, kept.result) is not None
+    ):
+        baseline = None  # the verdict is of another
+    if baseline is not None and machine is not None:
+        update["baseline"] = Side.of_baseline("baseline", baseline)
+        update["environment"] = _differences(baseline.machine, machine)
+    if kept is not None:
+        result = kept.result
+        judged = result.interleaved_runs or result.runs
+        own = [] if baseline is None else baseline_results(shelf.store, result, baseline)
+        blessed = [(one, one.result.runs) for one in own]
+        before = [(kept, result.reference_runs)] if result.reference_runs else blessed
+        update |= {
+            "candidate": side_of_result("candidate", result.model_copy(update={"runs": judged})),
+            "other": side_of_runs("the other commit", result.reference_runs)
+            if result.reference_runs
+            else None,
+            "candidate_step": _step([(kept, judged)], shelf),
+            "baseline_step": _step(before, shelf),
+            "commands": _commands(name, result.workload.nodeid),
+        }
+    return told.model_copy(update=update)
+
+
+def _step(candidates: Sequence[tuple[KeptResult, Sequence[Run]]], shelf: Shelf) -> StepView | None:
+    """A typical step of the first whose capture is still kept and can be read."""
+    for kept, runs in candidates:
+        capture = typical_capture(kept.folder, kept.result.workload, runs)
+        if capture is None or capture.step is None or capture.export.stat().st_size > LARGEST_DRAWN:
+            continue
+        with suppress(PerfgateError):
+            return _drawn(capture, kept, shelf)
+    return None
+
+
+def _drawn(capture: Capture, kept: KeptResult, shelf: Shelf) -> StepView:
+    assert capture.step is not None
+    timeline = read_timeline(capture.export)
+    shown = [
+        one
+        for run in kept.result.runs
+        if run.folder == capture.export.parent.name and (one := telling(run))
+    ]
+    place = typical_step(
+        timeline,
+        step=capture.step,
+        is_pattern=capture.is_pattern,
+        warmup=capture.warmup,
+        steps=capture.steps,
+        pid=shown[0].pid if shown else None,
+    )
+    ops = read_window(capture.export, place.start, place.end)
+    return step_view(
+        place,
+        timeline,
+        ops,
+        label=f"{capture.export.parent.name}, step {place.index + 1} of {len(place.steps)}",
+        source=os.path.relpath(capture.export, shelf.root),
+    )
+
+
+def _differences(before: Machine, now: Machine) -> tuple[Difference, ...]:
+    then, here = _facts(before), _facts(now)
+    return tuple(
+        Difference(name=name, before=then[name], now=here[name])
+        for name in then
+        if then[name] != here[name]
+    )
+
+
+def _facts(machine: Machine) -> dict[str, str | None]:
+    return {
+        "GPUs": machine.gpu_name,
+        "GPU UUIDs": ", ".join(gpu.uuid for gpu in machine.gpus),
+        **{told: getattr(machine, field) for field, told in FACTS.items()},
+        "nsys options": " ".join(machine.nsys_options),
+    }
+
+
+def _history(workload: str, slug: str, shelf: Shelf) -> tuple[Point, ...]:
+    with suppress(PerfgateError):
+        found = read_history(shelf.root, shelf.baselines, workload, Metric.STEP_MS).history
+        return next((points(one, Metric.STEP_MS) for one in found.machines if one.slug == slug), ())
+    return ()
+
+
+def _commands(workload: str, nodeid: str | None) -> tuple[str, ...]:
+    quoted = shlex.quote(workload)
+    chosen = f"-k {quoted}" if nodeid is None else shlex.quote(nodeid)
+    return (
+        f"pytest --perfgate {chosen}",
+        f"perfgate explain {quoted}",
+        f"perfgate history {quoted}",
+    )

@@ -1,0 +1,383 @@
+"""What `perfgate explain --ncu` does: looks at one launch of each kernel that moved, now and before, with ncu.
+
+```
+now      project, as it is            one run a kernel, under ncu in place of nsys
+before   the compared commit          the same, in a checkout beside the project; nothing where there is none
+```
+A run is of the same command and environment as a measured one, but of fewer steps. Nothing of it is judged, kept or
+blessed.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import shutil
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from perfgate.bless.repeats import clean_commits
+from perfgate.execute import running
+from perfgate.explain.kernels import moved_kernels
+from perfgate.explain.names import brief, identity, unnumbered
+from perfgate.model.baseline import Baseline, Result, changed_code
+from perfgate.model.errors import CaptureUnreadable, NcuFailed, PerfgateError, StoreFailed
+from perfgate.model.kernelfigures import KernelProbe, KernelProbes, LaunchFigures, MovedKernel
+from perfgate.model.order import Ending
+from perfgate.model.workload import CaptureMode, Workload
+from perfgate.profilers.nsys.symbols import kernel_symbols
+from perfgate.system import git
+from perfgate.system.process import run_process
+from perfgate.views.explain import Subject
+from perfgate.views.ncu.command import OneLaunch, profile_command, read_command
+from perfgate.views.ncu.log import application_status, trouble
+from perfgate.views.ncu.reading import read_launches
+from perfgate.views.ncu.tool import NcuTool
+
+MOST_KERNELS: Final = 3
+"""How many are looked at unless told otherwise: each is a run of its own on either side."""
+FEWEST_STEPS: Final = 2
+"""Measured steps of a run: loops that take their batches ahead of a step come to a second one."""
+SHOWN_SHA: Final = 12
+TAIL_LINES: Final = 20
+READ_TIMEOUT_S: Final = 120.0
+NOT_SEEN: Final = "it was not launched in the steps that were looked at"
+NO_SYMBOL: Final = "no capture at hand tells its symbol"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Candidates:
+    """What there is to look at, and to compare it with."""
+
+    a: Subject
+    b: Subject
+    result: Result
+    """That b is of."""
+    baseline: Baseline | None
+    """That of the workload on the result's machine."""
+
+
+def probe(
+    bench: running.Bench,
+    tool: NcuTool,
+    workload: Workload,
+    of: Candidates,
+    *,
+    most: int,
+    tell: Callable[[str], None],
+) -> KernelProbes:
+    """Look at the kernels that moved most; the caller holds the GPU.
+
+    Args:
+        bench: of the project.
+        tool: ncu.
+        workload: as the project declares it now.
+        of: what moved.
+        most: how many kernels are looked at.
+        tell: told of each run before it is made, in a line.
+
+    Raises:
+        NcuFailed: ncu has no figures of a launch in the project.
+        PerfgateError: the workload does not run there.
+    """
+    chosen = moved_kernels(of.a.side, of.b.side, most=most)
+    symbols = _symbols(of)
+    folder = _emptied(bench.root / ".perfgate" / "ncu")
+    commit, no_before = commit_before(of)
+    made = _Probing(
+        tool=tool, workload=workload, symbols=symbols, folder=folder, tell=tell, planned=len(chosen)
+    )
+    now = [made.launch(bench, number, moved, side="now") for number, moved in enumerate(chosen)]
+    before: Sequence[LaunchFigures | str] = [no_before] * len(chosen)
+    if commit is not None and chosen:
+        before = made.before(bench, commit, chosen)
+    probes = tuple(
+        KernelProbe(
+            moved=moved,
+            before=was if isinstance(was, LaunchFigures) else None,
+            now=found if isinstance(found, LaunchFigures) else None,
+            no_before=was if isinstance(was, str) else "",
+            no_now=found if isinstance(found, str) else "",
+        )
+        for moved, was, found in zip(chosen, before, now, strict=True)
+    )
+    return KernelProbes(
+        tool=f"ncu {tool.version}",
+        before=commit[:SHOWN_SHA] if commit is not None else "nothing",
+        now="the project as it is",
+        probes=probes,
+        remarks=tuple(_remarks(bench, workload, of, probes)),
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Probing:
+    tool: NcuTool
+    workload: Workload
+    symbols: Mapping[str, str]
+    """Mangled names, by what a baseline keeps of a name."""
+    folder: Path
+    tell: Callable[[str], None]
+    planned: int
+
+    def before(
+        self, bench: running.Bench, commit: str, chosen: Sequence[MovedKernel]
+    ) -> list[LaunchFigures | str]:
+        """Look at the launches of another commit; what fails there is a reason, not an end."""
+        whys = [self._why_not(moved, moved.per_step_before) for moved in chosen]
+        if None not in whys:
+            return [why or "" for why in whys]
+        try:
+            baselines = bench.settings.baselines
+            commit = git.obtain(bench.root, commit, baselines=baselines, env=bench.env)
+            with running.at_commit(
+                bench, commit, on_line=lambda line: self.tell(f"duet_setup: {line}")
+            ) as there:
+                return [
+                    self._launch_there(there, number, moved) for number, moved in enumerate(chosen)
+                ]
+        except PerfgateError as failed:
+            return [_reason(failed)] * len(chosen)
+
+    def _launch_there(
+        self, there: running.Bench, number: int, moved: MovedKernel
+    ) -> LaunchFigures | str:
+        try:
+            return self.launch(there, number, moved, side="before")
+        except PerfgateError as failed:
+            return _reason(failed)
+
+    def launch(
+        self, bench: running.Bench, number: int, moved: MovedKernel, *, side: str
+    ) -> LaunchFigures | str:
+        """One launch's figures, or why there are none, in a phrase.
+
+        Raises:
+            NcuFailed: ncu has none.
+            PerfgateError: the workload does not run.
+        """
+        per_step = moved.per_step_before if side == "before" else moved.per_step_now
+        if (why_not := self._why_not(moved, per_step)) is not None:
+            return why_not
+        self.tell(f"kernel {number + 1} of {self.planned}, {side}: {brief(moved.name)}")
+        symbol = self.symbols[identity(moved.name)]
+        workload = of_few_steps(self.workload, per_step)
+        home = self.folder / f"{number + 1}-{side}"
+        report, log = home / "launch.ncu-rep", home / "ncu.log"
+        tail: deque[str] = deque(maxlen=TAIL_LINES)
+        try:
+            with running.prepared(bench, workload, home) as run:
+                launch = OneLaunch(
+                    kernel=_asked_for(symbol),
+                    skip=round(per_step * workload.warmup) if workload.skips_warmup else 0,
+                    from_start=run.capture is not CaptureMode.CUDA_PROFILER_API,
+                )
+                finished = run_process(
+                    profile_command(
+                        self.tool, launch, _resolved(run.argv, run.env), report=report, log=log
+                    ),
+                    cwd=run.cwd,
+                    env=run.env,
+                    log=run.log,
+                    timeout_s=run.timeout_s,
+                    on_line=lambda line: tail.append(line) if line.strip() else None,
+                    clean=run.cleaner.clean,
+                )
+                for printed in (log, run.log):
+                    with suppress(OSError):
+                        running.clean_log(printed, run.cleaner)
+                # What ncu says from within the workload's process goes where that prints.
+                said = f"{_text(log)}\n{_text(run.log)}"
+                if not finished.timed_out and (
+                    failed := trouble(said, subject=moved_as(moved), where=str(log))
+                ):
+                    raise failed
+                run.refuse(
+                    exit_status=_status(run, finished.returncode, said),
+                    timed_out=finished.timed_out,
+                    wall_s=finished.wall_s,
+                    tail=run.cleaner.lines(tail),
+                )
+            return self._read(report, moved, symbol) if report.is_file() else NOT_SEEN
+        except OSError as refused:
+            raise NcuFailed(
+                subject=moved_as(moved),
+                fact=f"ncu could not be run: {refused.strerror or refused}",
+                next_step="See to that, then run it again.",
+            ) from refused
+        finally:
+            # It may hold what a capture holds.
+            report.unlink(missing_ok=True)
+
+    def _why_not(self, moved: MovedKernel, per_step: float) -> str | None:
+        if per_step <= 0:
+            return "it is not launched there"
+        return None if identity(moved.name) in self.symbols else NO_SYMBOL
+
+    def _read(self, report: Path, moved: MovedKernel, symbol: str) -> LaunchFigures | str:
+        printed = report.with_name("launch.csv")
+        finished = run_process(
+            read_command(self.tool, report),
+            cwd=report.parent,
+            env={"PATH": "/usr/local/bin:/usr/bin:/bin", **self.tool.env, "LC_ALL": "C"},
+            log=printed,
+            timeout_s=READ_TIMEOUT_S,
+        )
+        said = _text(printed)
+        if (failed := trouble(said, subject=moved_as(moved), where=str(printed))) is not None:
+            raise failed
+        if finished.returncode != 0:
+            how = (
+                "did not end" if finished.timed_out else f"ended with status {finished.returncode}"
+            )
+            raise NcuFailed(
+                subject=moved_as(moved),
+                fact=f"reading ncu's report {how}",
+                next_step=f"See {printed}.",
+            )
+        launches = read_launches(said, source=str(printed))
+        if not launches:
+            return NOT_SEEN
+        # Of several processes or GPUs that of the first: what is shown is one launch.
+        first = min(launches, key=lambda launch: launch.device)
+        if identity(first.kernel) != identity(symbol):
+            raise NcuFailed(
+                subject=moved_as(moved),
+                fact=f"ncu has looked at another kernel, {first.kernel[:100]}",
+                expectation=f"It was asked for {symbol[:100]}",
+                next_step=f"See {printed}.",
+            )
+        return first
+
+
+def moved_as(moved: MovedKernel) -> str:
+    """A kernel as messages name it."""
+    return brief(moved.name)
+
+
+def _asked_for(symbol: str) -> str:
+    """What ncu is given for a kernel's name: one that torch.compile made may have another number on the other side."""
+    of = unnumbered(symbol)
+    return symbol if of == symbol else f"regex:^{re.escape(of)}(_[0-9]+)+$"
+
+
+def of_few_steps(workload: Workload, per_step: float) -> Workload:
+    """The workload with as few measured steps as surely launch a kernel; a command takes what it takes.
+
+    The warm-up stays: compiling and autotuning choose the kernels in it.
+    """
+    if workload.form == "command":
+        return workload
+    enough = math.ceil(1 / per_step) + 1 if per_step < 1 else FEWEST_STEPS
+    return workload.model_copy(update={"steps": min(workload.steps, max(enough, FEWEST_STEPS))})
+
+
+def _status(run: running.Prepared, returncode: int | None, said: str) -> int | None:
+    """The workload's exit status: as it told itself, as ncu tells of it, or else ncu's own."""
+    account = run.account
+    if account is not None and account.ending is Ending.FINISHED:
+        return 0
+    told = application_status(said)
+    return returncode if told is None else told
+
+
+def _symbols(of: Candidates) -> dict[str, str]:
+    """Mangled names by key, from the captures of both sides."""
+    found: dict[str, str] = {}
+    for subject in (of.a, of.b):
+        if subject.capture is not None:
+            with suppress(CaptureUnreadable):
+                symbols = kernel_symbols(subject.capture.export)
+                found |= {identity(name): symbol for name, symbol in symbols.items()}
+    return found
+
+
+def commit_before(of: Candidates) -> tuple[str | None, str]:
+    """The commit that b was compared with, or why there is none to run."""
+    result = of.result
+    if result.reference_runs:
+        duet = result.verdict.duet
+        return (
+            (None, "the result does not say which commit ran beside it")
+            if duet is None
+            else (duet.commit, "")
+        )
+    if of.baseline is None:
+        return None, "there is no baseline"
+    clean = clean_commits(of.baseline)
+    commits = [
+        one.commit.sha
+        for one in of.baseline.occasions
+        if one.commit is not None and one.commit.sha in clean
+    ]
+    if commits:
+        return commits[-1], ""
+    noted = any(occasion.commit is not None for occasion in of.baseline.occasions)
+    return None, (
+        "the baseline was measured with uncommitted changes, which no commit holds"
+        if noted
+        else "the baseline does not say at which commit it was measured"
+    )
+
+
+def _remarks(
+    bench: running.Bench, workload: Workload, of: Candidates, probes: Sequence[KernelProbe]
+) -> list[str]:
+    told: list[str] = []
+    if changed_code(
+        of.result.code,
+        running.code_now(of.result.code, bench.root, baselines=bench.settings.baselines),
+    ):
+        told.append("The project's code is not that of b any more: now is what it is today.")
+    if workload.digest() != of.result.workload.digest():
+        told.append(
+            "The workload's parameters are not those of b any more: now is with those of today."
+        )
+    if bench.machine.slug != of.result.machine.slug:
+        told.append(
+            f"b was measured on {of.result.machine.slug}: both sides here are of {bench.machine.slug}."
+        )
+    told += [
+        f"{moved_as(one.moved)}: its first launch is of another shape than before."
+        for one in probes
+        if one.before
+        and one.now
+        and (one.before.grid, one.before.block) != (one.now.grid, one.now.block)
+    ]
+    return told
+
+
+def _reason(failed: PerfgateError) -> str:
+    return f"{failed.subject}: {failed.fact}".splitlines()[0]
+
+
+def _resolved(argv: Sequence[str], env: Mapping[str, str]) -> tuple[str, ...]:
+    """The command with its program's path, which ncu would look for in other places."""
+    program = argv[0] if "/" in argv[0] else shutil.which(argv[0], path=env.get("PATH"))
+    return (program or argv[0], *argv[1:])
+
+
+def _emptied(folder: Path) -> Path:
+    """The folder of the runs, without what the last ones left there."""
+    try:
+        if folder.exists():
+            shutil.rmtree(folder)
+        folder.mkdir(parents=True)
+    except OSError as refused:
+        raise StoreFailed(
+            subject=str(folder),
+            fact=f"it cannot be emptied ({refused.strerror or refused})",
+            next_step="Remove it, then run it again.",
+        ) from refused
+    return folder
+
+
+def _text(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""

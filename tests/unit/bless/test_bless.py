@@ -1,0 +1,953 @@
+"""Which kept results may become a baseline, and what that baseline holds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support import records
+
+from perfgate.bless import bless as blessing
+from perfgate.bless.repeats import repeats
+from perfgate.explain.breakdown import breakdown_of, kept
+from perfgate.gate import Expectation, Policy, forecast
+from perfgate.model.baseline import (
+    Anchor,
+    Baseline,
+    BlessedRun,
+    Blessing,
+    Commit,
+    Milestone,
+    Result,
+    Spread,
+    code_digest,
+)
+from perfgate.model.errors import BlessRefused
+from perfgate.model.metric import Basis, Metric
+from perfgate.model.outcome import Outcome
+from perfgate.model.sample import OTHER_RANGES, RangeSample
+
+LATER = records.NOON + timedelta(days=1)
+MEASURE = "pytest --perfgate workloads/mlp.py::mlp"
+MEANT = 'Mend it, or say that it is meant: perfgate bless mlp --accept-regression --reason "..."'
+
+
+def bless(
+    *results: Result,
+    old: Baseline | None = None,
+    reason: str = "why not",
+    code_now: Mapping[str, str] = records.CODE,
+    accept_regression: bool = False,
+    in_ci: bool = False,
+    allow_ci: bool = False,
+    at: datetime = LATER,
+    budgets: Mapping[Metric, float] | None = None,
+) -> Baseline:
+    return blessing.bless(
+        results or (records.result(),),
+        old,
+        reason=reason,
+        by="Ada <ada@example.org>",
+        at=at,
+        commit=records.COMMIT,
+        code_now=code_now,
+        budgets=budgets,
+        accept_regression=accept_regression,
+        in_ci=in_ci,
+        allow_ci=allow_ci,
+    )
+
+
+def refusal(
+    *results: Result,
+    old: Baseline | None = None,
+    reason: str = "why not",
+    code_now: Mapping[str, str] = records.CODE,
+    in_ci: bool = False,
+    accept_regression: bool = False,
+) -> str:
+    with pytest.raises(BlessRefused) as caught:
+        bless(
+            *results,
+            old=old,
+            reason=reason,
+            code_now=code_now,
+            in_ci=in_ci,
+            accept_regression=accept_regression,
+        )
+    return str(caught.value)
+
+
+def at_hours(*hours: float, runs: int = 3, outcome: Outcome = Outcome.NO_BASELINE) -> list[Result]:
+    """Build results of so many runs at these hours after noon, newest first."""
+    moments = [records.NOON + timedelta(hours=hour) for hour in hours]
+    results = [
+        records.result(outcome, at=at, measured=records.runs(*[12.34] * runs, at=at))
+        for at in moments
+    ]
+    return results[::-1]
+
+
+def test_first_baseline_holds_what_was_measured_and_why() -> None:
+    result = records.result(Outcome.NO_BASELINE)
+    new = bless(result, reason="  first baseline ")
+    assert new.workload == "mlp"
+    assert new.digest == result.workload.digest()
+    assert new.parameters == {
+        "capture": "cudaProfilerApi",
+        "step": "step",
+        "steps": "30",
+        "warmup": "10",
+    }
+    assert new.machine == result.machine
+    assert new.values(Metric.STEP_MS) == (12.34, 12.31, 12.36, 12.33, 12.35)
+    assert [run.sm_clock_mhz for run in new.runs] == [1980] * 5
+    assert [run.processes for run in new.runs] == [1] * 5
+    assert new.blessing.reason == "first baseline"
+    assert (new.blessing.by, new.blessing.at, new.blessing.commit) == (
+        "Ada <ada@example.org>",
+        LATER,
+        records.COMMIT,
+    )
+    assert [occasion.measured_at for occasion in new.occasions] == [records.NOON]
+    assert new.calibration == {}
+
+
+@pytest.mark.parametrize(
+    "outcome", [Outcome.PASSED, Outcome.IMPROVED, Outcome.NO_BASELINE, Outcome.INCOMPARABLE]
+)
+def test_sound_result_is_blessed(outcome: Outcome) -> None:
+    assert len(bless(records.result(outcome)).runs) == 5
+
+
+@pytest.mark.parametrize("reason", ["", " \n\t"])
+def test_blank_reason_is_refused(reason: str) -> None:
+    assert refusal(reason=reason) == (
+        'mlp: no reason was given. A baseline says why it is one.\nSay why: perfgate bless mlp --reason "..."'
+    )
+
+
+def test_ci_is_refused_unless_told() -> None:
+    assert refusal(in_ci=True) == (
+        "mlp: this is CI. A baseline is blessed by someone who looked at what it changes.\n"
+        "Bless at a desk and commit the file, or say that CI may: --allow-ci"
+    )
+    assert len(bless(in_ci=True, allow_ci=True).runs) == 5
+
+
+@pytest.mark.parametrize(
+    ("outcome", "measure"),
+    [
+        (Outcome.INVALID, MEASURE),
+        (Outcome.NOT_MEASURED, MEASURE),
+        (Outcome.INCONCLUSIVE, "pytest --perfgate --perfgate-runs=10 workloads/mlp.py::mlp"),
+    ],
+)
+def test_unsound_result_is_refused_even_if_a_loss_is_accepted(
+    outcome: Outcome, measure: str
+) -> None:
+    judged = records.verdict(outcome, reason="GPU-0 was throttled (thermal slowdown).")
+    assert refusal(records.result(judged=judged), accept_regression=True) == (
+        f"mlp: the kept result is {outcome}: GPU-0 was throttled (thermal slowdown). "
+        f"Only a sound measurement can be a baseline.\nMeasure again: {measure}"
+    )
+
+
+@pytest.mark.parametrize(
+    ("commits", "told"),
+    [
+        (
+            [None, None],
+            "It was not measured at a commit, so no gate can run it again: there will be no duet with it.",
+        ),
+        (
+            [Commit(sha="a" * 40, dirty=True), None],
+            "It was measured with uncommitted changes, which no commit holds: there will be no duet with it.",
+        ),
+        ([Commit(sha="a" * 40, dirty=True), Commit(sha="b" * 40)], ""),
+    ],
+)
+def test_a_baseline_that_no_gate_can_run_again_says_so(
+    commits: Sequence[Commit | None], told: str
+) -> None:
+    made = records.baseline()
+    occasions = tuple(made.occasions[0].model_copy(update={"commit": commit}) for commit in commits)
+    assert blessing.why_no_duet(made.model_copy(update={"occasions": occasions})) == told
+
+
+def test_what_is_worth_knowing_of_a_baseline_is_told_with_it() -> None:
+    made, result = records.baseline(), records.result()
+    assert blessing.worth_knowing(made, result) == ()
+    slow = tuple(
+        run.model_copy(
+            update={
+                "processes": tuple(
+                    one.model_copy(update={"periods_ms": (300.0, *[10.0] * 17)})
+                    for one in run.processes
+                )
+            }
+        )
+        for run in result.runs
+    )
+    nowhere = tuple(occasion.model_copy(update={"commit": None}) for occasion in made.occasions)
+    told = blessing.worth_knowing(
+        made.model_copy(update={"occasions": nowhere}), result.model_copy(update={"runs": slow})
+    )
+    assert [sentence.split(",")[0] for sentence in told] == [
+        "It was not measured at a commit",
+        "The first measured steps take longer than all others",
+    ]
+    assert told[1].endswith("raise warmup by at least 3.")
+
+
+def test_throttled_run_is_refused_whatever_the_verdict_says() -> None:
+    throttled = records.run(throttled=["thermal slowdown"])
+    result = records.result(Outcome.NO_BASELINE, measured=[*records.runs(), throttled])
+    assert refusal(result) == (
+        "mlp: run 6: GPU GPU-0 was throttled (thermal slowdown). Only a sound measurement can be a baseline.\n"
+        f"Measure again: {MEASURE}"
+    )
+
+
+def test_changed_code_is_refused_by_name() -> None:
+    now = {"workloads/mlp.py": "c" * 64, "unrelated.py": "d" * 64}
+    assert refusal(code_now=now) == (
+        "mlp: the kept result is of other code: model.py (deleted), workloads/mlp.py changed since it was measured. "
+        f"A baseline must be of the code beside it.\nMeasure what is there now: {MEASURE}"
+    )
+
+
+def test_new_files_that_the_result_did_not_load_are_no_change() -> None:
+    assert len(bless(code_now={**records.CODE, "new.py": "e" * 64}).runs) == 5
+
+
+def test_four_runs_are_refused_and_five_are_not() -> None:
+    assert refusal(*at_hours(0, runs=4)) == (
+        "mlp: 4 runs over 1 occasion can be blessed. "
+        "A baseline needs at least 5; runs of the same code, machine and speed are joined.\n"
+        "Measure more: pytest --perfgate --perfgate-runs=5 workloads/mlp.py::mlp\n"
+        "Then bless again: perfgate bless mlp --reason 'why not'"
+    )
+    assert len(bless(*at_hours(0, runs=5)).runs) == 5
+
+
+def test_results_of_several_occasions_are_joined_oldest_first() -> None:
+    new = bless(*at_hours(0, 2, 4))
+    assert [len(occasion.runs) for occasion in new.occasions] == [3, 3, 3]
+    assert [occasion.measured_at for occasion in new.occasions] == [
+        records.NOON + timedelta(hours=hour) for hour in (0, 2, 4)
+    ]
+
+
+def test_results_within_15_minutes_are_one_occasion() -> None:
+    assert [len(occasion.runs) for occasion in bless(*at_hours(0, 0.24)).occasions] == [6]
+    assert [len(occasion.runs) for occasion in bless(*at_hours(0, 0.25)).occasions] == [3, 3]
+
+
+def test_a_measurement_whose_folder_was_copied_is_taken_once() -> None:
+    newer, older = at_hours(0, 2)
+    judged_anew = older.model_copy(update={"verdict": records.verdict(Outcome.PASSED, measured=3)})
+    new = bless(newer, newer, older, judged_anew, older)
+    assert [len(occasion.runs) for occasion in new.occasions] == [3, 3]
+
+
+def test_copies_do_not_make_up_for_runs_that_are_wanting() -> None:
+    (one,) = at_hours(0)
+    assert refusal(one, one, one).startswith("mlp: 3 runs over 1 occasion can be blessed.")
+
+
+def test_at_most_30_runs_are_joined_and_the_newest_come_first() -> None:
+    new = bless(*at_hours(*range(12), runs=5))
+    assert len(new.runs) == 30
+    assert new.occasions[-1].measured_at == records.NOON + timedelta(hours=11)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        records.result(code={**records.CODE, "model.py": "f" * 64}),
+        records.result(of=records.workload(steps=31)),
+        records.result(of=records.workload("other")),
+        records.result(on=records.machine(driver="560.35.03")),
+        records.result(on=records.machine("NVIDIA H100")),
+        records.result(on=records.machine(nsys="2025.1.1")),
+        records.result(Outcome.INVALID),
+        records.result(Outcome.INCONCLUSIVE),
+        records.result(Outcome.REGRESSED),
+        records.result(measured=()),
+        records.result(measured=[records.run(absent={Metric.KERNEL_MS: "no kernels"})] * 5),
+        records.result(measured=[records.run(neighbours=["python (7)"])] * 5),
+        records.result(measured=[records.run({**records.VALUES, Metric.H2D_COPIES: 3})] * 5),
+        records.result(
+            measured=[
+                records.run({**records.VALUES, Metric.STEP_MS: 37.0 + n / 100}) for n in range(5)
+            ]
+        ),
+        records.result(measured=[records.run({**records.VALUES, Metric.STEP_MS: 37.0})]),
+        records.result(measured=[records.run({**records.VALUES, Metric.KERNEL_MS: 0.0})] * 5),
+        records.result(measured=[records.run({**records.VALUES, Metric.GAP_MS: 3.0})] * 5),
+    ],
+    ids=[
+        "code",
+        "parameters",
+        "workload",
+        "driver",
+        "GPU",
+        "nsys",
+        "invalid",
+        "inconclusive",
+        "regressed",
+        "no runs",
+        "metrics",
+        "shared",
+        "counts",
+        "speed",
+        "speed of one run",
+        "no kernels",
+        "idle time",
+    ],
+)
+def test_unlike_or_unsound_results_are_not_joined(other: Result) -> None:
+    newest = records.result(at=LATER)
+    assert len(bless(newest, other).occasions) == 1
+    assert len(bless(newest, records.result()).occasions) == 2
+
+
+@pytest.mark.parametrize("outcome", [Outcome.IMPROVED, Outcome.REGRESSED])
+def test_what_is_blessed_already_is_not_joined_to_what_takes_its_place(outcome: Outcome) -> None:
+    """The files are the same, and the speed nearly so: what was changed lies in data, or in a package."""
+    old = records.result(Outcome.NO_BASELINE)
+    new = records.result(
+        outcome, at=LATER, measured=[records.run({Metric.STEP_MS: 12.2}) for _ in range(5)]
+    )
+    blessed = bless(new, old, records.result(), accept_regression=outcome is Outcome.REGRESSED)
+    assert [run.values[Metric.STEP_MS] for run in blessed.runs] == [12.2] * 5
+
+
+def test_runs_that_differ_as_chance_has_it_are_joined() -> None:
+    near = records.result(
+        measured=[records.run({Metric.STEP_MS: 12.34 * (1 + n / 200)}) for n in range(5)]
+    )
+    assert len(bless(records.result(at=LATER), near).occasions) == 2
+
+
+def test_an_occasion_is_of_the_commit_that_was_measured_last() -> None:
+    first, last = (records.COMMIT.model_copy(update={"sha": digit * 40}) for digit in "12")
+    results = [
+        records.result(at=LATER).model_copy(update={"commit": last}),
+        records.result(at=LATER - timedelta(minutes=1)).model_copy(update={"commit": first}),
+    ]
+    (occasion,) = bless(*results).occasions
+    assert (occasion.commit, len(occasion.runs)) == (last, 10)
+
+
+def test_regressed_results_are_joined_where_the_loss_is_accepted() -> None:
+    results = [records.result(Outcome.REGRESSED, at=LATER), records.result(Outcome.REGRESSED)]
+    assert len(bless(*results, accept_regression=True).runs) == 10
+
+
+def test_metric_missing_in_one_run_is_refused() -> None:
+    lame = records.run(absent={Metric.KERNEL_MS: "the capture holds no kernels."})
+    assert refusal(records.result(measured=[*records.runs(), lame])) == (
+        "mlp: kernel_ms was measured in 5 of 6 runs (the capture holds no kernels). "
+        "A metric that a baseline's runs do not share would silently not be gated.\n"
+        f"Measure again: {MEASURE}"
+    )
+
+
+def test_result_without_runs_is_refused() -> None:
+    assert refusal(records.result(measured=())) == (
+        f"mlp: the kept result holds no measured run. A baseline is made of runs.\nMeasure again: {MEASURE}"
+    )
+
+
+def test_runs_without_a_value_are_refused() -> None:
+    blank = records.run(processes=[records.process({})])
+    assert refusal(records.result(measured=[blank] * 5)) == (
+        f"mlp: no run measured anything. A baseline is made of runs.\nMeasure again: {MEASURE}"
+    )
+
+
+# Losses
+
+
+def test_regression_is_refused_unless_accepted() -> None:
+    judged = records.verdict(Outcome.REGRESSED, reason="step_ms rose 3.1 %, its budget is 2 %.")
+    result = records.result(judged=judged)
+    assert refusal(result) == (
+        "mlp: it REGRESSED: step_ms rose 3.1 %, its budget is 2 %. "
+        f"A loss beyond budget is not blessed by the way.\n{MEANT}"
+    )
+    assert len(bless(result, accept_regression=True).runs) == 5
+
+
+def test_regressed_metric_is_refused_under_any_outcome() -> None:
+    rows = [records.count(Metric.SYNCS, Outcome.REGRESSED, was=1, now=2)]
+    judged = records.verdict(Outcome.PASSED, reason="", metrics=rows)
+    assert refusal(records.result(judged=judged)).startswith(
+        "mlp: it REGRESSED. A loss beyond budget"
+    )
+
+
+def slower(step_ms: float, metric: Metric = Metric.STEP_MS) -> list[Mapping[Metric, float]]:
+    return [{metric: step_ms}] * 5
+
+
+def test_count_risen_over_what_is_blessed_now_is_refused_though_the_result_passed() -> None:
+    old = records.baseline(slower(45, Metric.LAUNCHES))
+    assert refusal(old=old) == (
+        f"mlp: launches rose from 45 to 46 per step (exact). A loss beyond budget is not blessed by the way.\n{MEANT}"
+    )
+    assert len(bless(old=old, accept_regression=True).runs) == 5
+
+
+def test_count_within_a_varying_baseline_is_no_loss() -> None:
+    old = records.baseline([{Metric.LAUNCHES: n} for n in (40, 41, 46, 42, 43)])
+    assert len(bless(old=old).runs) == 5
+
+
+def test_a_count_that_a_gate_passes_as_chance_is_no_loss() -> None:
+    runs = [records.run({Metric.LAUNCHES: n}) for n in (46, 46, 53, 46, 46)]
+    once = records.result(Outcome.IMPROVED, measured=runs)
+    assert len(bless(once, old=records.baseline([{}] * 5)).runs) == 5
+    varied = records.baseline([{Metric.LAUNCHES: n} for n in (40, 41, 46, 42, 43)])
+    assert len(bless(once, old=varied).runs) == 5
+    all_risen = records.result(
+        measured=[records.run({Metric.LAUNCHES: n}) for n in (47, 48, 49, 47, 48)]
+    )
+    assert refusal(all_risen, old=varied).startswith(
+        "mlp: launches rose from 46 to 48 per step (not exact: 40 to 46 "
+    )
+
+
+def test_clock_lost_over_what_is_blessed_now_is_refused_though_the_result_passed() -> None:
+    assert refusal(old=records.baseline(slower(12.0))) == (
+        "mlp: step_ms rises by 2.8 % over what is blessed now, its budget is 2.0 %. "
+        f"A loss beyond budget is not blessed by the way.\n{MEANT}"
+    )
+
+
+def test_share_of_a_step_lost_is_told_as_such() -> None:
+    told = refusal(old=records.baseline(slower(1.5, Metric.GAP_MS)))
+    assert told.startswith(
+        "mlp: gap_ms rises by 2.8 % of a step over what is blessed now, its budget is 2.0 %. "
+    )
+
+
+def test_budget_of_the_verdict_comes_before_that_of_the_workload_and_the_default() -> None:
+    old = records.baseline(slower(12.0))
+    wide = records.clock(Metric.STEP_MS, Outcome.PASSED, was=12.0, now=12.34).model_copy(
+        update={"budget": 0.05}
+    )
+    assert len(bless(records.result(judged=records.verdict(metrics=[wide])), old=old).runs) == 5
+    generous = records.workload(budgets={Metric.STEP_MS: 0.05})
+    assert len(bless(records.result(of=generous), old=old).runs) == 5
+
+
+def test_what_no_gate_has_judged_is_held_to_the_budgets_of_the_project() -> None:
+    old, lost = (
+        bless(records.result(measured=records.runs(*[12.16] * 5))),
+        records.result(Outcome.NO_BASELINE),
+    )
+    assert bless(lost, old=old).anchor is not None
+    with pytest.raises(
+        BlessRefused,
+        match=r"step_ms rises by 1\.5 % over what is blessed now, its budget is 1\.0 %",
+    ):
+        bless(lost, old=old, budgets={Metric.STEP_MS: 0.01})
+    more = records.result(Outcome.NO_BASELINE, measured=records.runs(*[12.64] * 5))
+    assert bless(more, old=old, budgets={Metric.STEP_MS: 0.05}).anchor is not None
+    apart = records.result(
+        Outcome.NO_BASELINE,
+        at=records.NOON - timedelta(hours=1),
+        measured=records.runs(*[13.5] * 5),
+    )
+    assert [
+        len(bless(lost, apart, budgets={Metric.STEP_MS: wide}).runs) for wide in (0.02, 0.2)
+    ] == [5, 10]
+
+
+def test_nccl_time_has_no_budget_to_lose() -> None:
+    old = records.baseline(slower(0.1, Metric.NCCL_MS))
+    runs = [records.run({Metric.NCCL_MS: 5.0})] * 5
+    assert len(bless(records.result(measured=runs), old=old).runs) == 5
+
+
+@pytest.mark.parametrize(
+    "old",
+    [
+        records.baseline(slower(6.0), of=records.workload(steps=10)),
+        records.baseline(slower(6.0), on=records.machine(nsys="2023.4.4")),
+    ],
+    ids=["parameters", "nsys"],
+)
+def test_unlike_baseline_is_replaced_without_a_loss_and_lends_nothing(old: Baseline) -> None:
+    spread = Spread(run_sd=0.001, occasion_sd=0.002, runs=10, at=records.NOON)
+    old = old.model_copy(update={"calibration": {Metric.STEP_MS: spread}})
+    new = bless(records.result(Outcome.INCOMPARABLE), old=old)
+    assert new.anchor == Anchor(step_ms=12.34, at=LATER, commit=records.COMMIT)
+    assert new.calibration == {}
+
+
+def test_what_makes_a_baseline_unlike_is_named() -> None:
+    old = records.baseline(of=records.workload(steps=10), on=records.machine(nsys="2023.4.4"))
+    assert blessing.why_not_alike(old, records.result()) == (
+        "baseline was captured by nsys 2023.4.4, this is nsys 2024.2.3",
+        "steps was 10, is 30",
+    )
+    assert blessing.why_not_alike(records.baseline(), records.result()) == ()
+
+
+def test_another_number_of_ranges_as_steps_makes_a_baseline_unlike() -> None:
+    def of_ranges(*numbers: int | None) -> Result:
+        made = records.result()
+        processes = [
+            tuple(one.model_copy(update={"step_ranges": number}) for one in run.processes)
+            for run, number in zip(
+                made.runs, [*numbers, *[numbers[-1]] * len(made.runs)], strict=False
+            )
+        ]
+        runs = [
+            run.model_copy(update={"processes": of})
+            for run, of in zip(made.runs, processes, strict=True)
+        ]
+        return made.model_copy(update={"runs": tuple(runs)})
+
+    old = bless(of_ranges(30))
+    assert {run.step_ranges for run in old.runs} == {30}
+    assert blessing.why_not_alike(old, of_ranges(60)) == (
+        "30 ranges matched the pattern of the steps, 60 do",
+    )
+    assert blessing.why_not_alike(old, of_ranges(30)) == ()
+    assert blessing.why_not_alike(old, of_ranges(31)) == ()
+    assert blessing.why_not_alike(old, of_ranges(60, 61)) == ()
+    assert blessing.why_not_alike(old, records.result()) == ()
+
+
+def test_other_ranges_as_steps_make_a_baseline_unlike() -> None:
+    def of_steps(*names: str) -> Result:
+        made = records.result()
+        shares = {"step_names": dict.fromkeys(names, 1 / len(names))}
+        processes = [
+            tuple(one.model_copy(update=shares) for one in run.processes) for run in made.runs
+        ]
+        runs = [
+            run.model_copy(update={"processes": of})
+            for run, of in zip(made.runs, processes, strict=True)
+        ]
+        return made.model_copy(update={"runs": tuple(runs)})
+
+    old = bless(of_steps("turn #"))
+    assert {run.step_names for run in old.runs} == {("turn #",)}
+    assert blessing.why_not_alike(old, of_steps("half #", "turn #")) == (
+        "the steps' ranges were turn #, are half #, turn #",
+    )
+    assert blessing.why_not_alike(old, of_steps("turn #")) == ()
+    assert blessing.why_not_alike(old, records.result()) == ()
+
+
+@pytest.mark.parametrize(
+    ("source", "kept"), [("workloads/mlp.py", "workloads/mlp.py"), ("/home/ada/mlp.py", None)]
+)
+def test_a_baseline_knows_the_file_of_its_workload_within_the_project(
+    source: str, kept: str | None
+) -> None:
+    assert (
+        bless(records.result(of=records.workload().model_copy(update={"source": source}))).source
+        == kept
+    )
+
+
+def test_calibration_is_carried_over() -> None:
+    spread = Spread(run_sd=0.001, occasion_sd=0.002, runs=10, at=records.NOON)
+    old = records.baseline().model_copy(update={"calibration": {Metric.STEP_MS: spread}})
+    assert bless(old=old).calibration == {Metric.STEP_MS: spread}
+
+
+# Anchor
+
+
+OWN = Anchor(step_ms=12.34, at=LATER, commit=records.COMMIT, runs=5, occasions=1)
+
+
+def test_first_anchor_is_the_median_step() -> None:
+    assert bless().anchor == OWN
+
+
+def test_better_anchor_stays_and_the_way_from_it_grows() -> None:
+    best = Anchor(step_ms=11.9, at=records.NOON)
+    anchor = bless(old=records.baseline(anchor=best)).anchor
+    assert anchor == best.model_copy(
+        update={
+            "path": (Milestone(step_ms=12.34, at=LATER, commit=records.COMMIT, reason="why not"),)
+        }
+    )
+
+
+def test_a_long_way_keeps_its_latest_steps() -> None:
+    path = tuple(Milestone(step_ms=12 + n / 100, at=records.NOON) for n in range(25))
+    anchor = bless(
+        old=records.baseline(anchor=Anchor(step_ms=11.9, at=records.NOON, path=path))
+    ).anchor
+    assert anchor is not None
+    assert len(anchor.path) == blessing.MOST_MILESTONES
+    assert anchor.path[0] == path[6]
+    assert anchor.path[-1].step_ms == 12.34
+
+
+def test_an_accepted_loss_is_where_the_way_begins_anew() -> None:
+    old = records.baseline(anchor=Anchor(step_ms=11.0, at=records.NOON))
+    assert bless(old=old, accept_regression=True).anchor == OWN
+
+
+def test_better_step_becomes_the_anchor() -> None:
+    old = records.baseline(anchor=Anchor(step_ms=12.5, at=records.NOON))
+    assert bless(old=old).anchor == OWN
+
+
+def test_baseline_without_an_anchor_anchors_itself() -> None:
+    anchor = bless(old=records.baseline(slower(12.2))).anchor
+    assert anchor is not None
+    assert (anchor.step_ms, anchor.at, anchor.commit) == (
+        12.2,
+        records.NOON + timedelta(minutes=5),
+        records.COMMIT,
+    )
+    assert [point.step_ms for point in anchor.path] == [12.34]
+
+
+def test_without_step_times_there_is_no_anchor() -> None:
+    runs = [records.run(absent={Metric.STEP_MS: "no GPU operations"})] * 5
+    new = bless(records.result(measured=runs))
+    assert new.anchor is None
+    assert new.breakdown.ranges != ()
+
+
+# Ranges, differences, costs
+
+
+def test_the_breakdown_is_of_all_blessed_runs_and_cut_down() -> None:
+    ranges = [RangeSample(name=f"r{n}", count=1, cpu_ms=n) for n in range(50)]
+    made = [records.run(processes=[records.process(ranges=ranges)])] * 5
+    new = bless(records.result(measured=made))
+    assert new.breakdown == kept(breakdown_of(made))
+    assert [sample.name for sample in new.breakdown.ranges] == [
+        *(f"r{n}" for n in range(49, 9, -1)),
+        OTHER_RANGES,
+    ]
+
+
+def test_differences_are_told_in_each_metrics_own_basis() -> None:
+    old = records.baseline(
+        [{Metric.STEP_MS: 12.0, Metric.GAP_MS: 1.2, Metric.SYNCS: 2, Metric.NCCL_MS: 1.0}] * 5
+    )
+    rows = {row.metric: row for row in blessing.differences(old, bless())}
+    assert rows[Metric.STEP_MS].change == pytest.approx(0.34 / 12)
+    assert rows[Metric.STEP_MS].basis is Basis.LOG
+    assert rows[Metric.GAP_MS].change == pytest.approx(0.651 / 12)
+    assert rows[Metric.GAP_MS].basis is Basis.STEP
+    assert (rows[Metric.SYNCS].baseline, rows[Metric.SYNCS].now, rows[Metric.SYNCS].change) == (
+        2,
+        1,
+        -0.5,
+    )
+    assert rows[Metric.LAUNCHES].change == 0
+    assert (
+        rows[Metric.NCCL_MS].baseline,
+        rows[Metric.NCCL_MS].now,
+        rows[Metric.NCCL_MS].change,
+    ) == (1, None, None)
+    assert all(row.outcome is None for row in rows.values())
+
+
+def test_a_fuller_baseline_holds_less_and_says_so() -> None:
+    few, full = (blessing.costs(one) for one in (bless(), bless(*at_hours(0, 1, 2, 3, 4, runs=2))))
+    assert few.startswith(
+        "5 runs over 1 occasion: without A/B runs a gate holds step_ms to 9.6 % and kernel_ms to "
+    )
+    assert "; with 10 over 5 it would be step_ms to 4.6 % and " in few
+    assert (
+        full
+        == "10 runs over 5 occasions: without A/B runs a gate holds step_ms to 4 % and kernel_ms to 1 %."
+    )
+
+
+def test_what_can_hold_nothing_says_so() -> None:
+    noisy = bless(records.result(measured=records.runs(10.0, 14.0, 7.0, 12.0, 9.0)))
+    assert "step_ms to more than 1000 % and" in blessing.costs(noisy)
+
+
+def test_costs_use_the_calibrated_spread_and_the_budgets() -> None:
+    spread = Spread(run_sd=0.001, occasion_sd=0.0005, runs=20, occasions=10, at=records.NOON)
+    calibrated = bless().model_copy(update={"calibration": {Metric.STEP_MS: spread}})
+    assert "holds step_ms to 5.6 %" in blessing.costs(calibrated)
+    assert "holds step_ms to 20 %" in blessing.costs(calibrated, {Metric.STEP_MS: 0.2})
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [(12.34,) * 5, (10.0, 11.0, 12.0, 13.0, 12.0), (10.0, 10.01, 9.99, 10.0, 14.0)],
+    ids=["steady", "moods", "outlier"],
+)
+@pytest.mark.parametrize("lacking", [(), (Metric.KERNEL_MS, Metric.GAP_MS, Metric.H2D_MS)])
+def test_blessing_says_what_the_next_gate_will_say(
+    steps: Sequence[float], lacking: Sequence[Metric]
+) -> None:
+    runs = [
+        records.run({Metric.STEP_MS: step}, absent=dict.fromkeys(lacking, "no GPU"))
+        for step in steps
+    ]
+    new = bless(records.result(measured=runs))
+    expectation = Expectation(workload=records.workload(), machine=records.machine(), baseline=new)
+    (*_, more) = forecast(expectation, Policy(), run_s=None, duet=False)
+    assert f" a gate holds {more.partition(': holds ')[2]};" in blessing.costs(new)
+
+
+def test_the_ci_run_that_measured_it_is_kept() -> None:
+    new = blessing.bless(
+        [records.result()],
+        None,
+        reason="why not",
+        by="ada via GitHub",
+        at=LATER,
+        commit=records.COMMIT,
+        code_now=records.CODE,
+        run_url="https://github.com/ada/loops/actions/runs/1",
+        runner="h200-a",
+    )
+    assert (new.blessing.run_url, new.blessing.runner) == (
+        "https://github.com/ada/loops/actions/runs/1",
+        "h200-a",
+    )
+    assert (bless().blessing.run_url, bless().blessing.runner) == (None, None)
+
+
+# Occasions
+
+
+def with_code(
+    *occasions: Sequence[Mapping[Metric, float]], code: Mapping[str, str] = records.CODE
+) -> Baseline:
+    """Build a baseline, its occasions an hour apart from noon on, that says which code it is of."""
+    return records.baseline(*occasions).model_copy(update={"code": code_digest(code)})
+
+
+def extend(
+    *results: Result,
+    old: Baseline | None = None,
+    reason: str = "another evening",
+    in_ci: bool = False,
+    allow_ci: bool = False,
+) -> Baseline:
+    return blessing.add_occasion(
+        results or (records.result(at=LATER),),
+        with_code() if old is None else old,
+        reason=reason,
+        by="Bob",
+        at=LATER + timedelta(minutes=5),
+        commit=records.COMMIT,
+        in_ci=in_ci,
+        allow_ci=allow_ci,
+    )
+
+
+def not_extended(
+    *results: Result, old: Baseline | None = None, reason: str = "another evening"
+) -> str:
+    with pytest.raises(BlessRefused) as caught:
+        extend(*results, old=old, reason=reason)
+    return str(caught.value)
+
+
+def test_an_occasion_is_added_with_who_and_why_and_all_else_stays() -> None:
+    spread = Spread(run_sd=0.004, occasion_sd=0.003, runs=20, at=records.NOON)
+    anchor = Anchor(step_ms=11.0, at=records.NOON)
+    old = with_code().model_copy(update={"calibration": {Metric.STEP_MS: spread}, "anchor": anchor})
+    result = records.result(at=LATER, measured=records.runs(12.0, 12.1, 12.2, at=LATER))
+    new = extend(result, old=old, reason=" another evening ")
+    assert new.occasions[:-1] == old.occasions
+    last = new.occasions[-1]
+    assert (last.measured_at, last.commit) == (LATER, result.commit)
+    assert last.runs == tuple(map(BlessedRun.of, result.runs))
+    assert last.added == Blessing(
+        by="Bob", at=LATER + timedelta(minutes=5), reason="another evening", commit=records.COMMIT
+    )
+    assert new.model_copy(update={"occasions": old.occasions}) == old
+
+
+@given(
+    sizes=st.lists(st.integers(1, 30), min_size=1, max_size=12),
+    added=st.integers(1, 29),
+    hours=st.floats(-1000, 1000, allow_nan=False),
+)
+def test_an_added_occasion_loses_nothing_but_the_oldest_over_30_runs(
+    sizes: list[int], added: int, hours: float
+) -> None:
+    old = with_code(*([{}] * size for size in sizes))
+    at = records.NOON + timedelta(hours=hours)
+    result = records.result(
+        at=at, measured=records.runs(*(12 + n / 100 for n in range(added)), at=at)
+    )
+    near = any(abs(at - occasion.measured_at) < timedelta(minutes=15) for occasion in old.occasions)
+    left = [sum(sizes[first:]) for first in range(len(sizes)) if sum(sizes[first:]) + added <= 30]
+    if near or not left or left[0] + added < min(10, sum(sizes)):
+        assert not_extended(result, old=old).startswith("mlp: ")
+        return
+    new = extend(result, old=old)
+    assert new.model_copy(update={"occasions": old.occasions}) == old
+    (own,) = (occasion for occasion in new.occasions if occasion not in old.occasions)
+    assert own.runs == tuple(map(BlessedRun.of, result.runs))
+    stayed = tuple(occasion for occasion in new.occasions if occasion is not own)
+    assert stayed == old.occasions[len(old.occasions) - len(stayed) :]
+    assert list(new.occasions) == sorted(new.occasions, key=lambda occasion: occasion.measured_at)
+    gone = old.occasions[: len(old.occasions) - len(stayed)]
+    assert len(new.runs) >= min(10, len(old.runs))
+    assert len(new.runs) <= 30
+    # No occasion goes that could have stayed.
+    assert not gone or len(new.runs) + len(gone[-1].runs) > 30
+
+
+@pytest.mark.parametrize("outcome", [Outcome.PASSED, Outcome.IMPROVED, Outcome.INCONCLUSIVE])
+def test_a_repeat_is_added_whatever_the_runs_could_show(outcome: Outcome) -> None:
+    assert len(extend(records.result(outcome, at=LATER)).occasions) == 2
+
+
+def test_a_regressed_repeat_wants_eyes_first() -> None:
+    judged = records.verdict(Outcome.REGRESSED, reason="step_ms rose 3.1 %, its budget is 2 %.")
+    assert not_extended(records.result(at=LATER, judged=judged)) == (
+        "mlp: it REGRESSED: step_ms rose 3.1 %, its budget is 2 %. "
+        "The code is the blessed one, so what moved is the machine: that wants eyes first.\n"
+        "Look at what moved: perfgate explain mlp"
+    )
+
+
+@pytest.mark.parametrize("outcome", [Outcome.NO_BASELINE, Outcome.INCOMPARABLE])
+def test_a_repeat_that_no_gate_held_against_the_baseline_is_not_added(outcome: Outcome) -> None:
+    judged = records.verdict(outcome, reason="there was none.")
+    assert not_extended(records.result(at=LATER, judged=judged)) == (
+        f"mlp: the kept result is {outcome}: there was none. "
+        "An occasion is added once a gate has held it against what is blessed.\n"
+        f"Measure it again: {MEASURE}"
+    )
+
+
+NO_REPEAT = (
+    "Only an unchanged repeat of what is blessed is an occasion of it.\n"
+    'Repeat it as it was blessed, or bless anew: perfgate bless mlp --reason "..."'
+)
+
+
+@pytest.mark.parametrize(
+    ("result", "why"),
+    [
+        (records.result(at=LATER, code={"model.py": "f" * 64}), "of other code"),
+        (records.result(at=LATER, of=records.workload(steps=31)), "of other parameters"),
+        (
+            records.result(at=LATER, on=records.machine(driver="560.35.03")),
+            "of another machine (driver)",
+        ),
+        (
+            records.result(at=LATER, measured=[records.run({Metric.SYNCS: 2})] * 5),
+            "with other counts",
+        ),
+        (records.result(Outcome.INVALID, at=LATER), "that is INVALID"),
+        (
+            records.result(at=LATER, measured=[records.run(neighbours=["python (7)"])]),
+            "that is INVALID",
+        ),
+        (records.result(Outcome.NOT_MEASURED, at=LATER), "that is NOT_MEASURED"),
+        (records.result(at=LATER, measured=()), "that is NOT_MEASURED"),
+    ],
+    ids=["code", "parameters", "driver", "counts", "invalid", "shared", "not measured", "no runs"],
+)
+def test_what_is_no_unchanged_repeat_is_refused(result: Result, why: str) -> None:
+    assert not_extended(result) == f"mlp: the kept result is one {why}. {NO_REPEAT}"
+
+
+def test_a_metric_that_the_new_runs_lack_would_be_lost() -> None:
+    old = with_code([{Metric.NCCL_MS: 0.5}] * 5)
+    assert not_extended(old=old) == (
+        "mlp: nccl_ms was not measured in all of its runs. "
+        "A metric that a baseline's runs do not share would no longer be told.\n"
+        f"Measure it again: {MEASURE}"
+    )
+
+
+def test_without_a_baseline_there_is_nothing_to_add_to() -> None:
+    with pytest.raises(BlessRefused) as caught:
+        blessing.add_occasion([records.result()], None, reason="x", by="Bob", at=LATER, commit=None)
+    assert str(caught.value) == (
+        "mlp: it has no baseline on NVIDIA H200 that an occasion could be added to. "
+        "An occasion repeats what is blessed.\n"
+        'Make one: perfgate bless mlp --reason "..."'
+    )
+
+
+def test_ci_and_a_missing_reason_are_refused_as_in_blessing() -> None:
+    assert not_extended(reason=" ").startswith("mlp: no reason was given.")
+    with pytest.raises(BlessRefused, match="this is CI"):
+        extend(in_ci=True)
+    assert len(extend(in_ci=True, allow_ci=True).occasions) == 2
+
+
+OTHER_HOURS = (
+    "Within 15 minutes a GPU is in one state: more runs of it say nothing of other hours.\n"
+    f"Measure it at another time of day: {MEASURE}"
+)
+
+
+def test_what_was_blessed_or_added_is_no_other_occasion() -> None:
+    blessed = records.result()
+    assert not_extended(blessed) == (
+        f"mlp: the newest kept result, of 2026-03-02 12:00 UTC, is in the baseline already. {OTHER_HOURS}"
+    )
+    later = records.result(at=LATER)
+    assert not_extended(later, old=extend(later)) == (
+        f"mlp: the newest kept result, of 2026-03-03 12:00 UTC, is in the baseline already. {OTHER_HOURS}"
+    )
+
+
+@pytest.mark.parametrize("minutes", [-14, 14])
+def test_other_runs_within_15_minutes_are_no_other_occasion(minutes: int) -> None:
+    at = records.NOON + timedelta(minutes=minutes)
+    result = records.result(at=at, measured=records.runs(12.0, 12.1, 12.2, at=at))
+    assert not_extended(result) == (
+        f"mlp: {at:%Y-%m-%d %H:%M} UTC is the same occasion as 2026-03-02 12:00 UTC, which is in the baseline. "
+        f"{OTHER_HOURS}"
+    )
+
+
+def test_a_quarter_of_an_hour_makes_another_occasion() -> None:
+    at = records.NOON + timedelta(minutes=15)
+    assert len(extend(records.result(at=at, measured=records.runs(12.0, at=at))).occasions) == 2
+
+
+def test_kept_results_in_the_baseline_say_how_long_an_occasion_lasted() -> None:
+    later, *joined = at_hours(0, 0.2, runs=5)
+    old = blessing.bless(
+        [later, *joined], None, reason="x", by="Ada", at=LATER, commit=None, code_now=records.CODE
+    )
+    assert len(old.occasions) == 1
+    at = records.NOON + timedelta(minutes=25)
+    fresh = records.result(at=at, measured=records.runs(12.0, at=at))
+    assert len(extend(fresh, old=old).occasions) == 2
+    assert not_extended(fresh, later, *joined, old=old).startswith(
+        "mlp: 2026-03-02 12:25 UTC is the same occasion as 2026-03-02 12:12 UTC, which is in the baseline."
+    )
+
+
+def test_a_large_occasion_does_not_make_way_for_a_small_one() -> None:
+    old = with_code([{}] * 28)
+    result = records.result(at=LATER, measured=records.runs(12.0, 12.1, 12.2, at=LATER))
+    assert not_extended(result, old=old).startswith(
+        "mlp: of 28 blessed runs and 3 more, 3 would be left. "
+    )
+
+
+def test_the_next_gate_counts_an_added_result_once() -> None:
+    later = records.result(at=LATER)
+    found = repeats(extend(later), [later, records.result()])
+    assert (found.runs, found.results, len(found.occasions)) == (10, 0, 2)

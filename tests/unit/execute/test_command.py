@@ -1,0 +1,105 @@
+"""The command line of a run, and of which part of it a capture is taken."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from support import records
+from support.runs import command
+
+from perfgate.execute.command import capture_window, worker_command
+from perfgate.model.machine import Machine
+from perfgate.model.workload import CaptureMode, CaptureWindow
+
+
+def test_a_script_is_run_as_it_is_written() -> None:
+    words = ("torchrun", "--nproc-per-node=2", "train.py", "4 64")
+    assert (
+        worker_command(
+            command(*words), Path("order.json"), python="/py", pytest_options=("-c", "x")
+        )
+        == words
+    )
+
+
+def test_a_function_is_run_by_a_pytest_of_its_own_which_shares_what_matters() -> None:
+    built = worker_command(
+        records.workload(nodeid="workloads/mlp.py::mlp[a b]"),
+        Path("/tmp/run 1/order.json"),
+        python="/venv/bin/python",
+        pytest_options=("--rootdir=/project", "-c", "/project/pytest.ini"),
+    )
+    assert built[:5] == (
+        "/venv/bin/python",
+        "-m",
+        "pytest",
+        "--perfgate-worker=/tmp/run 1/order.json",
+        "workloads/mlp.py::mlp[a b]",
+    )
+    assert built[-4:] == (
+        "--rootdir=/project",
+        "-c",
+        "/project/pytest.ini",
+        "--override-ini=addopts=",
+    )
+    assert {"--capture=no", "--override-ini=addopts=", "no:cacheprovider", "--runxfail"} <= {*built}
+
+
+def test_marks_are_left_to_the_gate_unless_the_project_knows_none() -> None:
+    options = ("-p", "no:skipping")
+    built = worker_command(
+        records.workload(), Path("order.json"), python="/py", pytest_options=options
+    )
+    assert "--runxfail" not in built
+
+
+def test_what_addopts_says_of_how_pytest_begins_comes_before_what_was_given(tmp_path: Path) -> None:
+    ini = tmp_path / "pytest.ini"
+    ini.write_text(
+        "[pytest]\naddopts = -ra -p mine -p no:capture --import-mode=append -o a=b --confcutdir=.. --ff\n"
+    )
+    options = ("-c", str(ini), "--import-mode=importlib")
+    built = worker_command(
+        records.workload(), Path("order.json"), python="/py", pytest_options=options
+    )
+    own = (
+        "--override-ini=a=b",
+        "--import-mode=append",
+        f"--confcutdir={tmp_path.parent}",
+        "-p",
+        "mine",
+    )
+    assert built[-len(own) - 6 : -6] == own
+    assert built[-6:] == ("-p", "no:capture", *options, "--override-ini=addopts=")
+    assert "--capture=no" not in built
+
+
+def test_in_a_checkout_the_current_folder_does_not_come_before_the_pin() -> None:
+    built = worker_command(
+        records.workload(), Path("order.json"), python="/py", pytest_options=(), is_pinned=True
+    )
+    assert built[:4] == ("/py", "-P", "-m", "pytest")
+
+
+@pytest.mark.parametrize(
+    ("capture", "machine", "window"),
+    [
+        (CaptureMode.CUDA_PROFILER_API, records.machine(), CaptureMode.CUDA_PROFILER_API),
+        (CaptureMode.CUDA_PROFILER_API, Machine(), CaptureMode.ALL),
+        (CaptureMode.ALL, records.machine(), CaptureMode.ALL),
+        (CaptureWindow(delay=1, duration=2), Machine(), CaptureWindow(delay=1, duration=2)),
+    ],
+)
+def test_without_a_gpu_nobody_can_open_the_capture(
+    capture: CaptureMode | CaptureWindow, machine: Machine, window: CaptureMode | CaptureWindow
+) -> None:
+    workload = records.workload().model_copy(update={"capture": capture})
+    assert capture_window(workload, machine) == window
+
+
+def test_asserts_are_left_out_in_the_worker_as_in_the_gate(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.flags", SimpleNamespace(optimize=2))
+    built = worker_command(records.workload(), Path("order.json"), python="/py", pytest_options=())
+    assert built[:4] == ("/py", "-OO", "-m", "pytest")

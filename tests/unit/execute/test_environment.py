@@ -1,0 +1,87 @@
+"""The variables that the processes of a run get."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from support import records
+from support.runs import bench_of, command
+
+from perfgate.execute.environment import UNWANTED_IN_WORKERS
+from perfgate.execute.prepare import prepared
+from perfgate.execute.run import ordered
+from perfgate.model.order import RUN_COOKIE
+from perfgate.model.workload import Workload
+
+
+def test_what_the_pytest_around_a_gate_was_told_does_not_reach_its_workers() -> None:
+    assert "PYTEST_ADDOPTS" in UNWANTED_IN_WORKERS
+    assert "PYTEST_XDIST_WORKER" in UNWANTED_IN_WORKERS
+
+
+@pytest.mark.parametrize(
+    ("workload", "path"),
+    [
+        (command("python", "train.py"), "/venv/bin:/usr/bin"),
+        (command("python", "train.py").model_copy(update={"env": {"PATH": "/mine"}}), "/mine"),
+        (records.workload(), "/usr/bin"),
+    ],
+    ids=["command", "command with a PATH of its own", "function"],
+)
+def test_a_command_finds_the_programs_of_the_gates_environment(
+    tmp_path: Path, workload: Workload, path: str
+) -> None:
+    bench = bench_of(tmp_path, PATH="/usr/bin")
+    with ordered(bench, workload, tmp_path / "run", run_id="r") as one:
+        assert one.spec.env["PATH"] == path
+
+
+def test_what_looks_like_a_secret_is_passed_on_where_it_is_named_or_set_by_the_workload_itself(
+    tmp_path: Path,
+) -> None:
+    bench = bench_of(tmp_path, PATH="/usr/bin", A_TOKEN="one", B_TOKEN="two", C_TOKEN="three")
+    workload = command("python").model_copy(
+        update={"env": {"B_TOKEN": "four"}, "pass_env": ("C_TOKEN",)}
+    )
+    with ordered(bench, workload, tmp_path / "run", run_id="r") as one:
+        assert {name: one.spec.env.get(name) for name in ("A_TOKEN", "B_TOKEN", "C_TOKEN")} == {
+            "A_TOKEN": None,
+            "B_TOKEN": "four",
+            "C_TOKEN": "three",
+        }
+        assert one.withheld == ("A_TOKEN",)
+
+
+@pytest.mark.parametrize("folder", [None, "examples"])
+def test_pwd_is_the_folder_that_it_runs_in(tmp_path: Path, folder: str | None) -> None:
+    """In a duet the caller's would be the project instead of the checkout, and both sides read one file."""
+    bench = bench_of(tmp_path, PATH="/usr/bin", PWD="/elsewhere")
+    with ordered(bench, command("python", cwd=folder), tmp_path / "run", run_id="r") as one:
+        assert one.spec.env["PWD"] == str(one.spec.cwd) == str(tmp_path / (folder or ""))
+
+
+@pytest.mark.parametrize("given", [None, "", "/lib"])
+@pytest.mark.parametrize(
+    "workload", [command("python"), records.workload()], ids=["command", "function"]
+)
+def test_what_runs_in_the_project_says_what_it_loads(
+    tmp_path: Path, workload: Workload, given: str | None
+) -> None:
+    bench = bench_of(tmp_path, PATH="/usr/bin", **({} if given is None else {"PYTHONPATH": given}))
+    witnesses = tmp_path / "run" / "witnesses"
+    with ordered(bench, workload, tmp_path / "run", run_id="r") as one:
+        assert one.spec.env["PYTHONPATH"] == f"{witnesses}:/lib" if given else str(witnesses)
+        assert one.spec.env["PERFGATE_WITNESS"] == str(witnesses)
+        assert ("PERFGATE_WITNESS_WHOLE" in one.spec.env) == (workload.form == "command")
+        assert ("PERFGATE_WITNESS_EXECUTED" in one.spec.env) == (workload.form != "command")
+        assert (witnesses / "sitecustomize.py").is_file()
+    assert not witnesses.exists()
+
+
+def test_a_run_bears_the_mark_of_its_gate_as_well(tmp_path: Path) -> None:
+    bench = bench_of(tmp_path, **{RUN_COOKIE: "of-a-job"})
+    with prepared(bench, records.workload(), tmp_path / "run") as one:
+        mark, run_id = one.env[RUN_COOKIE].split(":")
+    assert mark == "of-a-job"
+    assert len(run_id) == 32

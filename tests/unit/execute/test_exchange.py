@@ -1,0 +1,43 @@
+"""What a worker is told, and what it tells."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from support import records
+from support.runs import bench_of
+
+from perfgate.execute.exchange import order_of, read_account
+from perfgate.model.order import Account, Ending, Order
+from perfgate.model.secrets import Cleaner
+
+
+def test_the_order_names_what_the_worker_needs(tmp_path: Path) -> None:
+    assert order_of(bench_of(tmp_path), records.workload(), tmp_path, bouts=None) == Order(
+        workload="mlp",
+        steps=30,
+        warmup=10,
+        root=str(tmp_path),
+        account=str(tmp_path / "account.json"),
+        witnesses=str(tmp_path / "witnesses"),
+    )
+
+
+@pytest.mark.parametrize(
+    "text", [None, "", '{"ending": "finis', '{"ending": "finished"}', "[]", "\udcff"]
+)
+def test_an_account_that_is_none_or_half_is_none(tmp_path: Path, text: str | None) -> None:
+    file = tmp_path / "account.json"
+    if text is not None:
+        file.write_bytes(text.encode(errors="surrogateescape"))
+    assert read_account(file, Cleaner()) is None
+
+
+def test_a_whole_account_is_read(tmp_path: Path) -> None:
+    file = tmp_path / "account.json"
+    file.write_text(
+        json.dumps({"ending": "wrong steps", "message": "ü", "pid": 3}), encoding="utf-8"
+    )
+    assert read_account(file, Cleaner()) == Account(ending=Ending.WRONG_STEPS, message="ü", pid=3)

@@ -1,0 +1,507 @@
+"""Words, options and variables of a run in the project, as those of the same run in a checkout."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from support.repository import Repository
+
+from perfgate.execute.side_environment import (
+    PACKAGE,
+    check_there,
+    declared_there,
+    environment_there,
+    interpreter,
+    options_there,
+    pin,
+    workload_there,
+)
+from perfgate.execute.worktree import Worktree, worktree
+from perfgate.model.errors import RevisionMissing, WorktreeFailed
+from perfgate.model.settings import Settings
+from perfgate.model.workload import Workload
+from perfgate.model.workload_file import read_workload_file
+from perfgate.system.process import run_process
+
+FUNCTION = Workload(
+    id="mlp", source="workloads/mlp.py", nodeid="workloads/mlp.py::mlp", steps=4, warmup=1
+)
+WITNESSES = Path("/run/witnesses")
+
+
+def command(*words: str, cwd: str | None = None) -> Workload:
+    return Workload(id="train", source="w/train.yaml", command=words, steps=4, warmup=0, cwd=cwd)
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Repository:
+    """A project whose second commit has more than its first."""
+    made = Repository(tmp_path / "project")
+    made.commit(
+        {
+            "train.py": "1\n",
+            "conf/a.yaml": "",
+            "workloads/mlp.py": "",
+            "pyproject.toml": "",
+            "src/p/a.py": "",
+        }
+    )
+    made.commit({"young.py": "", "young.yaml": "", "younger/x.py": ""})
+    return made
+
+
+@pytest.fixture
+def tree(repository: Repository) -> Iterator[Worktree]:
+    """The first commit."""
+    with worktree(
+        repository.root, "HEAD~1", folder=repository.folder, env=repository.env, run=run_process
+    ) as made:
+        yield made
+
+
+# What comes first on the path
+
+
+def test_the_pin_holds_the_running_perfgate_as_if_it_were_installed(
+    tree: Worktree, tmp_path: Path
+) -> None:
+    pin(tree)
+    pin(tree)
+    old = tree.root / "perfgate"
+    old.mkdir()
+    (old / "__init__.py").write_text("raise SystemExit('another')")
+    code = (
+        "import perfgate.execute, importlib.metadata as m; print(perfgate.__path__[0]);"
+        "print([e.value for e in m.distribution('perfgate').entry_points])"
+    )
+    env = environment_there({}, tree, workload=FUNCTION, witnesses=tmp_path / "w")
+    done = subprocess.run(
+        [sys.executable, "-P", "-S", "-c", code],
+        cwd=tree.root,
+        env=env,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout.splitlines() == [
+        str(tree.home / "worker" / "perfgate"),
+        "['perfgate.plugin']",
+    ]
+    assert (tree.home / "worker" / "perfgate").resolve() == PACKAGE
+
+
+def test_a_full_disk_is_told(tree: Worktree, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(shutil, "copyfile", fail)
+    with pytest.raises(WorktreeFailed) as caught:
+        pin(tree)
+    assert str(caught.value) == (
+        f"{tree.subject}: {tree.home} cannot be written: No space left on device. "
+        "What a run there needs lies beside the checkout.\nMake room or correct the permissions, and run again."
+    )
+
+
+def test_the_path_is_that_of_the_project_in_the_checkout(
+    tree: Worktree, repository: Repository, tmp_path: Path
+) -> None:
+    inherited = (
+        f"{repository.root}/lib:/opt/lib:relative:{repository.root}/.venv/lib/python3/site-packages"
+    )
+    given = {"PYTHONPATH": inherited, "PATH": "/bin", "KEPT": f"{repository.root}/data"}
+    told = environment_there(given, tree, workload=FUNCTION, witnesses=WITNESSES)
+    assert told["PYTHONPATH"].split(":") == [
+        str(tree.home / "worker"),
+        str(tree.root),
+        str(tree.root / "src"),
+        str(tree.root / "lib"),
+        "/opt/lib",
+        "relative",
+        f"{repository.root}/.venv/lib/python3/site-packages",
+    ]
+    assert told["PERFGATE_WITNESS"] == "/run/witnesses"
+    assert (told["PATH"], told["KEPT"], "PERFGATE_WITNESS_SIGTERM" in told) == (
+        "/bin",
+        given["KEPT"],
+        False,
+    )
+
+
+def test_variables_that_a_command_declares_lead_into_the_checkout(
+    tree: Worktree, repository: Repository
+) -> None:
+    repository.write({"data/x": ""})
+    root = repository.root
+    declared = {
+        "REPO": str(root),
+        "CONF": f"{root}/conf/a.yaml",
+        "DATA": f"{root}/data",
+        "SEARCH": f"/opt:{root}/conf:conf:{root}/younger",
+        "URL": "http://localhost:80/conf",
+        "WORD": "x" * 5000,
+    }
+    workload = command("python").model_copy(update={"env": declared})
+    told = environment_there(
+        {**declared, "KEPT": f"{root}/conf"}, tree, workload=workload, witnesses=WITNESSES
+    )
+    assert {name: told[name] for name in (*declared, "KEPT")} == {
+        **declared,
+        "REPO": str(tree.root),
+        "CONF": f"{tree.root}/conf/a.yaml",
+        "SEARCH": f"/opt:{tree.root}/conf:conf:{root}/younger",
+        "KEPT": f"{root}/conf",
+    }
+
+
+def test_a_command_gets_no_perfgate_but_its_own(tree: Worktree) -> None:
+    told = environment_there(
+        {"PYTHONPATH": ""}, tree, workload=command("python"), witnesses=WITNESSES
+    )
+    assert told["PYTHONPATH"].split(":") == [
+        str(tree.home / "witness"),
+        str(tree.root),
+        str(tree.root / "src"),
+    ]
+
+
+def test_a_process_of_a_command_may_end_by_a_signal(tree: Worktree) -> None:
+    """As a window by the clock does, and a server that its client takes down."""
+    told = environment_there({}, tree, workload=command("python"), witnesses=WITNESSES)
+    assert told["PERFGATE_WITNESS_SIGTERM"] == "1"
+
+
+def test_editable_installations_by_path_lead_into_the_checkout(
+    tree: Worktree, repository: Repository, tmp_path: Path
+) -> None:
+    """A `.pth` of a neighbour in a monorepo, say; a finder's hook is none, and what the commit lacks is left out."""
+    site = tmp_path / "site-packages"
+    site.mkdir()
+    lines = [
+        f"{repository.root}/workloads",
+        "import hook",
+        "# note",
+        "",
+        "/opt/x",
+        f"{repository.root}/younger",
+    ]
+    (site / "project.pth").write_text("\n".join(lines))
+    (site / "broken.pth").write_bytes(b"\xff\n")
+    told = environment_there(
+        {}, tree, workload=FUNCTION, witnesses=WITNESSES, site_packages=(site, tmp_path / "no")
+    )
+    assert told["PYTHONPATH"].split(":")[3:] == [str(tree.root / "workloads")]
+
+
+def test_editable_installations_by_a_finder_lead_into_the_checkout(
+    tree: Worktree, repository: Repository, tmp_path: Path
+) -> None:
+    """As setuptools makes one for `package-dir`; a package in a folder of another name cannot be found by a path."""
+    site = tmp_path / "site-packages"
+    site.mkdir()
+    (tree.root / "code" / "decode").mkdir(parents=True)
+    mapping = {
+        "decode": f"{repository.root}/code/decode",
+        "renamed": f"{repository.root}/workloads",
+        "younger": f"{repository.root}/younger",
+        "other": "/opt/other",
+    }
+    (site / "__editable___x_1_0_finder.py").write_text(
+        f"import sys\nMAPPING: dict[str, str] = {mapping!r}\nNAMESPACES: dict[str, list[str]] = {{}}\n"
+    )
+    (site / "__editable___y_1_0_finder.py").write_text("MAPPING = {broken}\n")
+    (site / "__editable___z_1_0_finder.py").write_text("NAMESPACES = {}\n")
+    told = environment_there(
+        {}, tree, workload=FUNCTION, witnesses=WITNESSES, site_packages=(site,)
+    )
+    assert told["PYTHONPATH"].split(":")[3:] == [str(tree.root / "code")]
+
+
+def test_what_torch_compiles_as_it_runs_lies_beside_the_checkout(
+    tree: Worktree, repository: Repository
+) -> None:
+    """Both sides are alive at once, and torch calls what it builds as the caller does."""
+    declared = FUNCTION.model_copy(
+        update={"env": {"TORCH_EXTENSIONS_DIR": str(repository.root / "ext")}}
+    )
+    for workload, env in (
+        (FUNCTION, {}),
+        (FUNCTION, {"TORCH_EXTENSIONS_DIR": "/cache"}),
+        (declared, {}),
+    ):
+        told = environment_there(env, tree, workload=workload, witnesses=WITNESSES)
+        assert told["TORCH_EXTENSIONS_DIR"] == str(tree.home / "torch_extensions")
+
+
+def test_an_interpreter_of_the_checkouts_own_comes_first_with_its_programs(tree: Worktree) -> None:
+    (tree.root / ".venv" / "bin").mkdir(parents=True)
+    (tree.root / ".venv" / "bin" / "python").symlink_to(sys.executable)
+    python = interpreter(tree, ".venv/bin/python")
+    assert python == tree.root / ".venv" / "bin" / "python"
+    told = environment_there(
+        {"PATH": "/bin"}, tree, workload=FUNCTION, witnesses=WITNESSES, python=python
+    )
+    assert told["PATH"] == f"{python.parent}:/bin"
+
+
+def test_an_interpreter_that_is_not_there_is_told(tree: Worktree) -> None:
+    with pytest.raises(WorktreeFailed) as caught:
+        interpreter(tree, ".venv/bin/python")
+    assert str(caught.value) == (
+        f"{tree.subject}: there is no program .venv/bin/python in its checkout. "
+        "duet_python names the interpreter of its runs.\n"
+        'Let duet_setup make it, for example: duet_setup = ["uv", "sync"], duet_python = ".venv/bin/python".'
+    )
+
+
+# The options of a worker's pytest
+
+
+@pytest.mark.parametrize(
+    ("given", "ini", "confined"),
+    [
+        (("-c", "{origin}/pyproject.toml"), "{top}/pyproject.toml", "{top}"),
+        (("-c", "{origin}/young.yaml"), "{home}/worker/pytest.ini", "{top}"),
+        (("-c", "/elsewhere/pytest.ini"), "{home}/worker/pytest.ini", "{top}"),
+        ((), "{home}/worker/pytest.ini", "{top}"),
+        (
+            ("--confcutdir={origin}/workloads", "-c", "{origin}/pyproject.toml"),
+            "{top}/pyproject.toml",
+            "{top}/workloads",
+        ),
+    ],
+    ids=["there", "younger", "elsewhere", "none", "confined"],
+)
+def test_pytest_is_configured_by_the_checkout_and_by_nothing_above_it(
+    tree: Worktree, given: tuple[str, ...], ini: str, confined: str
+) -> None:
+    places = {"origin": tree.origin, "top": tree.top, "home": tree.home}
+    options = (
+        f"--rootdir={tree.origin}",
+        "--import-mode=importlib",
+        *(one.format(**places) for one in given),
+    )
+    assert options_there((*options, "-p", "plugin"), tree) == (
+        f"--rootdir={tree.root}",
+        f"--confcutdir={confined.format(**places)}",
+        "-c",
+        ini.format(**places),
+        "--import-mode=importlib",
+        "-p",
+        "plugin",
+    )
+
+
+def test_paths_in_the_projects_own_options_lead_into_the_checkout(tree: Worktree) -> None:
+    given = (
+        "--cfg={o}/conf/a.yaml",
+        "--other",
+        "{o}/train.py",
+        "--young={o}/young.py",
+        "--out=/tmp/x",
+        "--n=3",
+    )
+    ini = ("--override-ini=pythonpath={o}/src", "--override-ini=log_level=INFO", "-p", "plugin")
+    options = options_there(tuple(word.format(o=tree.origin) for word in (*given, *ini)), tree)
+    assert options[4:] == (
+        f"--cfg={tree.top}/conf/a.yaml",
+        "--other",
+        f"{tree.top}/train.py",
+        f"--young={tree.origin}/young.py",
+        "--out=/tmp/x",
+        "--n=3",
+        f"--override-ini=pythonpath={tree.top}/src",
+        *ini[1:],
+    )
+
+
+# The words of a command
+
+
+@pytest.mark.parametrize(
+    ("words", "there"),
+    [
+        (("python", "train.py", "4"), ("python", "train.py", "4")),
+        (
+            ("python", "{o}/train.py", "--c={o}/conf/a.yaml"),
+            ("python", "{t}/train.py", "--c={t}/conf/a.yaml"),
+        ),
+        (
+            ("python", "model.conf={o}/conf/a.yaml", "a=b"),
+            ("python", "model.conf={t}/conf/a.yaml", "a=b"),
+        ),
+        (
+            ("python", "--data={o}/data", "{o}/out/x.json"),
+            ("python", "--data={o}/data", "{o}/out/x.json"),
+        ),
+        (("{o}/.venv/bin/python", "train.py"), ("{o}/.venv/bin/python", "train.py")),
+        ((".venv/bin/python", "train.py"), ("{o}/.venv/bin/python", "train.py")),
+        (
+            ("sh", "-c", "cd {o} && python train.py", "/" + "x" * 5000),
+            ("sh", "-c", "cd {o} && python train.py", None),
+        ),
+    ],
+)
+def test_words_that_lead_into_the_project_lead_into_the_checkout(
+    tree: Worktree, repository: Repository, words: tuple[str, ...], there: tuple[str | None, ...]
+) -> None:
+    repository.write(
+        {".venv/pyvenv.cfg": "", ".venv/bin/python": "", "data/x": "", "out/x.json": ""}
+    )
+    given = tuple(word.format(o=tree.origin) for word in words)
+    expected = tuple(
+        given[index] if word is None else word.format(o=tree.origin, t=tree.top)
+        for index, word in enumerate(there)
+    )
+    made = workload_there(command(*given), tree)
+    assert made.command == expected
+    assert workload_there(made, tree) == made
+
+
+@pytest.mark.parametrize(
+    ("cwd", "there"),
+    [(None, None), ("conf", "{t}/conf"), ("{o}/conf", "{t}/conf"), ("/tmp", "/tmp")],
+)
+def test_a_command_runs_in_the_same_folder_of_the_checkout(
+    tree: Worktree, cwd: str | None, there: str | None
+) -> None:
+    named = None if cwd is None else cwd.format(o=tree.origin)
+    made = workload_there(command("python", cwd=named), tree)
+    assert made.cwd == (None if there is None else there.format(t=tree.top))
+
+
+def test_a_function_is_left_as_it_is(tree: Worktree) -> None:
+    assert workload_there(FUNCTION, tree) is FUNCTION
+
+
+def declared(then: str | None, now: str, repository: Repository) -> tuple[Workload, Workload]:
+    """A command as the project declares it, and as it is run at the commit before."""
+    repository.commit({} if then is None else {"workloads/slow.yaml": then})
+    repository.commit({"workloads/slow.yaml": now})
+    settings = Settings()
+    workload = read_workload_file(
+        repository.root / "workloads" / "slow.yaml", root=repository.root, settings=settings
+    )
+    with worktree(
+        repository.root, "HEAD~1", folder=repository.folder, env=repository.env, run=run_process
+    ) as tree:
+        return workload, declared_there(workload, tree, settings)
+
+
+YAML = 'command: [python, s.py, "0.004"]\nstep: step\nsteps: 12\nwarmup: 2\n'
+
+
+def test_a_command_is_what_the_commits_own_file_says(repository: Repository) -> None:
+    now = (
+        YAML.replace("0.004", "0.008")
+        + "env: {SL: '2'}\ncwd: conf\npass_env: [KEY]\ntimeout_s: 7\n"
+    )
+    workload, there = declared(YAML + "env: {SL: '1'}\n", now, repository)
+    assert there.command == ("python", "s.py", "0.004")
+    assert (there.env, there.cwd, there.pass_env) == ({"SL": "1"}, None, ())
+    assert there.timeout_s == workload.timeout_s == 7
+
+
+def test_a_command_whose_file_is_younger_did_not_exist(repository: Repository) -> None:
+    with pytest.raises(
+        RevisionMissing, match=r"did not exist at commit \w+: there is no workloads/slow\.yaml"
+    ):
+        declared(None, YAML, repository)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "told"),
+    [
+        ("steps: 12", "steps: 14", "steps was 12 there, and is 14"),
+        ("warmup: 2", "warmup: 3", "warmup was 2 there, and is 3"),
+        ("step: step", "step: batch", "step was step there, and is batch"),
+        ("warmup: 2", "warmup: 2\ncapture: all", "capture was cudaProfilerApi there, and is all"),
+    ],
+)
+def test_a_command_that_is_measured_otherwise_at_the_commit_is_not_compared(
+    repository: Repository, before: str, after: str, told: str
+) -> None:
+    with pytest.raises(WorktreeFailed) as caught:
+        declared(YAML, YAML.replace(before, after), repository)
+    sha = repository.git("rev-parse", "HEAD~1")[:12]
+    assert str(caught.value) == (
+        f"slow at commit {sha}: {told}. A script is compared by the same steps of the same capture.\n"
+        "Change how it is measured in a commit of its own, and compare with that."
+    )
+
+
+def test_a_file_of_the_commit_that_cannot_be_read_is_told(repository: Repository) -> None:
+    with pytest.raises(
+        WorktreeFailed, match=r"its file cannot be used: workloads/slow\.yaml: unknown key 'stpes'"
+    ):
+        declared(YAML + "stpes: 3\n", YAML, repository)
+
+
+def test_a_function_and_a_command_that_no_commit_declares_are_left_as_they_are(
+    tree: Worktree, repository: Repository
+) -> None:
+    elsewhere = command("python", "train.py").model_copy(
+        update={"source": str(repository.top.parent / "train.yaml")}
+    )
+    assert declared_there(FUNCTION, tree, Settings()) is FUNCTION
+    assert declared_there(elsewhere, tree, Settings()) is elsewhere
+
+
+@pytest.mark.parametrize(
+    "workload",
+    [
+        FUNCTION,
+        command("python", "train.py", "conf/a.yaml", "data.bin", "-x", "/bin/sh", "x" * 5000),
+        command("python", "a.yaml", cwd="conf"),
+        command("python", "untracked.py"),
+    ],
+)
+def test_a_workload_that_the_commit_has_is_there(
+    tree: Worktree, repository: Repository, workload: Workload
+) -> None:
+    repository.write({"data.bin": "", "untracked.py": ""})
+    check_there(workload, tree, repository.env)
+
+
+def test_a_script_in_a_submodule_is_not_the_commits_to_have(
+    tree: Worktree, repository: Repository
+) -> None:
+    repository.git(
+        "-c",
+        "protocol.file.allow=always",
+        "submodule",
+        "--quiet",
+        "add",
+        str(repository.top),
+        "inner",
+    )
+    check_there(command("python", "inner/train.py"), tree, repository.env)
+
+
+@pytest.mark.parametrize(
+    ("workload", "why"),
+    [
+        (
+            FUNCTION.model_copy(update={"source": "workloads/young.py"}),
+            "there is no workloads/young.py",
+        ),
+        (command("python", "young.py"), "there is no young.py"),
+        (command("python", "train.py", "young.yaml"), "there is no young.yaml"),
+        (command("python", "x.py", cwd="younger"), "there is no folder younger"),
+    ],
+)
+def test_a_workload_that_the_commit_does_not_have_is_told(
+    tree: Worktree, repository: Repository, workload: Workload, why: str
+) -> None:
+    with pytest.raises(RevisionMissing) as caught:
+        check_there(workload, tree, repository.env)
+    assert str(caught.value) == (
+        f"{workload.id}: the workload did not exist at {tree.subject}: {why}. A duet runs it at both commits.\n"
+        "Name a younger commit in --perfgate-against; where the baseline's is run again, bless one that was "
+        "measured at a commit that has it."
+    )

@@ -1,0 +1,63 @@
+"""Stand-ins that note their calls, two sides of a duet in one process, and an order for a project."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from support.sides import Duet
+
+from perfgate.execute.worker import capturing
+from perfgate.model.order import Order
+
+
+@pytest.fixture
+def calls() -> list[str]:
+    """What the stand-ins were called for, in order."""
+    return []
+
+
+@pytest.fixture
+def no_driver(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine without libcuda."""
+    monkeypatch.setattr(capturing, "_driver_library", lambda: None)
+
+
+@pytest.fixture
+def duet(tmp_path: Path) -> Duet:
+    for name in "ab":
+        os.mkfifo(tmp_path / name)
+    return Duet(tmp_path)
+
+
+@pytest.fixture
+def beside() -> Iterator[ThreadPoolExecutor]:
+    with ThreadPoolExecutor(max_workers=1) as pool:
+        yield pool
+
+
+@pytest.fixture
+def order(tmp_path: Path) -> Order:
+    """An order for a project in a folder of its own."""
+    root = tmp_path / "project"
+    root.mkdir()
+    return Order(
+        workload="mlp", steps=3, warmup=2, root=str(root), account=str(tmp_path / "account.json")
+    )
+
+
+@pytest.fixture
+def load(monkeypatch: pytest.MonkeyPatch) -> Callable[[str, object], None]:
+    """Puts a module with this `__file__` among the loaded ones."""
+
+    def put(name: str, file: object) -> None:
+        module = ModuleType(name)
+        module.__dict__["__file__"] = file
+        monkeypatch.setitem(sys.modules, name, module)
+
+    return put

@@ -1,0 +1,77 @@
+"""What opens and closes the capture: torch, the driver library, or nothing."""
+
+from __future__ import annotations
+
+import ctypes
+from types import SimpleNamespace
+from typing import NoReturn
+
+import pytest
+from support.sides import START, STEP, FakeNvtx, FakeTorch, made
+
+from perfgate.execute.worker import capturing
+from perfgate.execute.worker.capturing import choose_capture
+
+
+def test_only_devices_with_a_context_are_synchronised(calls: list[str]) -> None:
+    list(
+        made(calls, steps=3, warmup=0, torch=FakeTorch(calls, contexts=(False, True, False, True)))
+    )
+    assert [call for call in calls if call.startswith("sync")] == ["sync 1", "sync 3"] * 2
+
+
+def test_a_torch_that_cannot_tell_contexts_synchronises_every_device(calls: list[str]) -> None:
+    torch = FakeTorch(calls, contexts=(False, False))
+    torch._C = SimpleNamespace()
+    list(made(calls, steps=3, warmup=0, torch=torch))
+    assert [call for call in calls if call.startswith("sync")] == ["sync 0", "sync 1"] * 2
+
+
+def test_the_driver_library_opens_the_capture_where_torch_does_not(
+    calls: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    driver = SimpleNamespace(
+        cuCtxSynchronize=lambda: calls.append("sync"),
+        cuProfilerStart=lambda: calls.append("start"),
+        cuProfilerStop=lambda: calls.append("stop"),
+    )
+    monkeypatch.setattr(capturing, "_driver_library", lambda: driver)
+    steps = made(calls, warmup=0, nvtx=FakeNvtx(calls))
+    list(steps)
+    assert calls == ["sync", "start", START, "pop", *[STEP, "pop"] * 3, "sync", "stop"]
+    assert steps.captured_by == "libcuda"
+
+
+class FakeDriver:
+    """libcuda, which says `status` to cuInit."""
+
+    def __init__(self, status: int) -> None:
+        self._status = status
+
+    def cuInit(self, flags: int) -> int:  # noqa: N802 - the library's
+        """Answer as prepared."""
+        assert flags == 0
+        return self._status
+
+
+@pytest.mark.parametrize(("status", "usable"), [(0, True), (100, False)])
+def test_a_driver_library_without_a_device_is_as_good_as_none(
+    monkeypatch: pytest.MonkeyPatch, status: int, usable: bool
+) -> None:
+    monkeypatch.setattr(ctypes, "CDLL", lambda name: {"libcuda.so.1": FakeDriver(status)}[name])
+    assert (capturing._driver_library() is not None) is usable
+
+
+@pytest.mark.usefixtures("no_driver")
+def test_no_driver_library_means_no_capture_to_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    capture = choose_capture(torch=None)
+    capture.synchronise()
+    assert (capture.name, capture.start(), capture.stop()) == (None, None, None)
+
+
+def test_a_missing_driver_library_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(name: str) -> NoReturn:
+        raise OSError(f"{name}: cannot open shared object file: No such file or directory")
+
+    monkeypatch.setattr(ctypes, "CDLL", missing)
+    assert capturing._driver_library() is None

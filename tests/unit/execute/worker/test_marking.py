@@ -1,0 +1,72 @@
+"""What marks the steps, who is deaf to it, and whether nsys is there to hear."""
+
+from __future__ import annotations
+
+from importlib.metadata import PackageNotFoundError, version
+from types import ModuleType
+from typing import NoReturn
+
+import pytest
+from support.sides import FakeNvtx, FakeTorch, made
+
+from perfgate.execute.worker import marking, profiled
+from perfgate.execute.worker.endings import Deaf
+from perfgate.execute.worker.marking import PackageMarker, TorchMarker, choose_marker, nvtx_version
+
+
+def test_a_deaf_nvtx_package_is_told_before_the_first_turn(
+    calls: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(marking, "nvtx_version", lambda: "0.2.13")
+    steps = made(calls, nvtx=FakeNvtx(calls, deaf=True))
+    with pytest.raises(Deaf) as deaf:
+        list(steps)
+    assert str(deaf.value) == (
+        "nvtx 0.2.13 does not speak to this nsys: its ranges are silently dropped. "
+        'Install an older one (pip install "nvtx<0.2.12") or a newer nsys (2024.6 or later).'
+    )
+    assert (calls, steps.turns) == ([], 0)
+
+
+def test_a_deaf_nvtx_package_does_not_matter_where_torch_marks(calls: list[str]) -> None:
+    marker = choose_marker(torch=FakeTorch(calls), nvtx=FakeNvtx(calls, deaf=True), profiled=True)
+    assert isinstance(marker, TorchMarker)
+
+
+def test_a_deaf_nvtx_package_does_not_matter_outside_nsys(calls: list[str]) -> None:
+    marker = choose_marker(torch=None, nvtx=FakeNvtx(calls, deaf=True), profiled=False)
+    assert isinstance(marker, PackageMarker)
+
+
+@pytest.mark.parametrize("torch", [None, FakeTorch([], available=False)])
+def test_nothing_to_mark_with_is_an_error(torch: ModuleType | None) -> None:
+    with pytest.raises(Deaf) as deaf:
+        choose_marker(torch=torch, nvtx=None, profiled=False)
+    assert str(deaf.value) == (
+        "neither a CUDA build of torch nor the nvtx package can be imported, so no step can be marked."
+    )
+
+
+@pytest.mark.parametrize(
+    ("environment", "around"),
+    [
+        ({}, False),
+        ({"PATH": "/bin"}, False),
+        ({"NSYS_PROFILING_SESSION_ID": "1"}, True),
+        ({"NVTX_INJECTION64_PATH": "/opt/libToolsInjection64.so"}, True),
+    ],
+)
+def test_nsys_is_known_by_what_it_sets(environment: dict[str, str], around: bool) -> None:
+    assert profiled(environment) is around
+
+
+def test_the_version_of_nvtx_is_that_of_the_installed_package(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert nvtx_version() == version("nvtx")
+
+    def missing(name: str) -> NoReturn:
+        raise PackageNotFoundError(name)
+
+    monkeypatch.setattr(marking, "version", missing)
+    assert nvtx_version() is None

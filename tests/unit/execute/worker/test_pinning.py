@@ -1,0 +1,292 @@
+"""One core for a process and all that it has started while its loop is measured, and the memory that is near it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from support.sides import GONE, SOON_S, Duet, abandoned, account_of, loop, made, run_both
+
+from perfgate.execute.worker import pinning, stay_near, steps, tell
+from perfgate.execute.worker.endings import NotPinned
+from perfgate.execute.worker.pinning import Pinned
+from perfgate.execute.worker.steps import SETTLING_TURNS
+from perfgate.model.order import Bouts, Ending, Order
+
+
+@pytest.fixture
+def affinity() -> Iterator[set[int]]:
+    """Where this process may run, which holds again afterwards for all of its threads."""
+    cores = os.sched_getaffinity(0)
+    try:
+        yield cores
+    finally:
+        for thread in Path("/proc/self/task").iterdir():
+            with contextlib.suppress(ProcessLookupError):  # it has ended meanwhile
+                os.sched_setaffinity(int(thread.name), cores)
+
+
+def on_core(duet: Duet, name: str, core: int | None) -> Bouts:
+    return duet.bouts(name).model_copy(update={"core": core})
+
+
+def test_a_pinned_process_has_one_core_and_torch_as_many_threads(
+    monkeypatch: pytest.MonkeyPatch, affinity: set[int]
+) -> None:
+    threads: list[int] = []
+    monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(set_num_threads=threads.append))
+    pinned = Pinned(max(affinity))
+    assert os.sched_getaffinity(0) == {max(affinity)}
+    assert threads == [1]
+    assert pinned.let_go()
+    assert os.sched_getaffinity(0) == affinity
+
+
+def test_torch_that_is_not_there_yet_is_not_imported(
+    monkeypatch: pytest.MonkeyPatch, affinity: set[int]
+) -> None:
+    monkeypatch.delitem(sys.modules, "torch", raising=False)
+    Pinned(min(affinity))
+    assert "torch" not in sys.modules
+
+
+def test_threads_that_were_there_are_pinned_and_let_go_and_new_ones_inherit(
+    affinity: set[int],
+) -> None:
+    core = {min(affinity)}
+    with ThreadPoolExecutor(max_workers=1) as old, ThreadPoolExecutor(max_workers=1) as new:
+        assert old.submit(os.sched_getaffinity, 0).result() == affinity
+        pinned = Pinned(*core)
+        assert old.submit(os.sched_getaffinity, 0).result() == core
+        assert new.submit(os.sched_getaffinity, 0).result() == core
+        pinned.let_go()
+        assert [pool.submit(os.sched_getaffinity, 0).result() for pool in (old, new)] == [
+            affinity,
+            affinity,
+        ]
+
+
+CHILD = """\
+import subprocess, sys
+own = [sys.executable, "-c", "input()"]
+with subprocess.Popen(own, stdin=subprocess.PIPE) as grandchild:
+    print(grandchild.pid, flush=True)
+    input()
+"""
+
+
+def test_children_and_their_children_are_pinned_and_let_go(affinity: set[int]) -> None:
+    pipe = subprocess.PIPE
+    with subprocess.Popen(
+        [sys.executable, "-c", CHILD], stdin=pipe, stdout=pipe, text=True
+    ) as child:
+        assert child.stdout is not None
+        family = [child.pid, int(child.stdout.readline())]
+        pinned = Pinned(max(affinity))
+        assert [os.sched_getaffinity(pid) for pid in family] == [{max(affinity)}] * 2
+        pinned.let_go()
+        assert [os.sched_getaffinity(pid) for pid in family] == [affinity] * 2
+        child.communicate("\n")
+
+
+def test_a_thread_that_ends_meanwhile_is_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    where = {0: {1, 2}, 11: {1, 2}, 12: {1, 2}}
+
+    def affinity_of(thread: int) -> set[int]:
+        if thread == 10:
+            raise ProcessLookupError
+        return where[thread]
+
+    def move(thread: int, cores: set[int]) -> None:
+        if thread == 11:
+            raise ProcessLookupError
+        where[thread] = cores
+
+    monkeypatch.delitem(sys.modules, "torch", raising=False)
+    monkeypatch.setattr(pinning, "_threads", lambda: [10, 11, 12])
+    monkeypatch.setattr(os, "sched_getaffinity", affinity_of)
+    monkeypatch.setattr(os, "sched_setaffinity", move)
+    Pinned(2)
+    assert where == {0: {2}, 11: {1, 2}, 12: {2}}
+
+
+def test_a_thread_that_is_started_meanwhile_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    where = {0: {1, 2}, 10: {1, 2}}
+    looks: list[int] = []
+
+    def threads() -> list[int]:
+        looks.append(len(where))
+        found = [thread for thread in where if thread]
+        if len(looks) == 1:
+            where[11] = {1, 2}  # by 10, which is not there yet
+        return found
+
+    monkeypatch.delitem(sys.modules, "torch", raising=False)
+    monkeypatch.setattr(pinning, "_threads", threads)
+    monkeypatch.setattr(os, "sched_getaffinity", where.__getitem__)
+    monkeypatch.setattr(os, "sched_setaffinity", where.__setitem__)
+    Pinned(2)
+    assert where == {0: {2}, 10: {2}, 11: {2}}
+    assert len(looks) == 3
+
+
+def test_who_has_left_the_core_is_not_sent_back(affinity: set[int]) -> None:
+    if len(affinity) == 1:
+        pytest.skip("this process may run on one core only")
+    pinned = Pinned(max(affinity))
+    os.sched_setaffinity(0, {min(affinity)})
+    assert not pinned.let_go()
+    assert os.sched_getaffinity(0) == {min(affinity)}
+
+
+def test_a_core_that_is_not_there_is_told() -> None:
+    with pytest.raises(NotPinned) as refused:
+        Pinned(1023)
+    assert str(refused.value) == "its process cannot be kept on core 1023 (Invalid argument)."
+    assert refused.value.ending is Ending.NOT_PINNED
+
+
+def test_a_platform_that_cannot_pin_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(os, "sched_setaffinity")
+    with pytest.raises(NotPinned) as refused:
+        Pinned(0)
+    assert str(refused.value) == "its process cannot be kept on core 0 (not on this platform)."
+
+
+class NotedPin:
+    """A stand-in for `Pinned` that notes what is asked of it, and finds or misses its thread on the core at the end."""
+
+    def __init__(self, done: list[str], core: int, *, stays: bool = True) -> None:
+        self.core = core
+        self._done = done
+        self._stays = stays
+        done.append(f"a pinned to {core}")
+
+    def let_go(self) -> bool:
+        self._done.append("a let go")
+        return self._stays
+
+
+@pytest.mark.parametrize(
+    ("warmup", "free"), [(0, 0), (3, 0), (SETTLING_TURNS, 0), (SETTLING_TURNS + 2, 2)]
+)
+def test_only_the_last_turns_of_the_warm_up_and_the_steps_are_taken_on_the_core(
+    duet: Duet, beside: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch, warmup: int, free: int
+) -> None:
+    monkeypatch.setattr(steps, "Pinned", partial(NotedPin, duet.done))
+    a = duet.steps("a", steps=2, warmup=warmup, bouts=on_core(duet, "a", 3))
+    run_both(duet, beside, a, duet.steps("b", steps=2, warmup=warmup))
+    told = [
+        what
+        for what in duet.of("a")
+        if what.startswith(("work", "pinned", "let go", "start", "stop"))
+    ]
+    work = [f"work {turn}" for turn in range(warmup + 2)]
+    assert told == [
+        *work[:free],
+        "pinned to 3",
+        *work[free:warmup],
+        "start",
+        *work[warmup:],
+        "let go",
+        "stop",
+    ]
+    # Not before the other side has taken its last step as well.
+    assert duet.done.index(f"b work {warmup + 1}") < duet.done.index("a let go")
+    assert a.kept_core == 3
+
+
+def test_without_a_core_nothing_is_pinned(
+    duet: Duet, beside: ThreadPoolExecutor, affinity: set[int]
+) -> None:
+    a, b = duet.steps("a"), duet.steps("b")
+    run_both(duet, beside, a, b)
+    assert os.sched_getaffinity(0) == affinity
+    assert a.kept_core is None
+
+
+def test_a_core_that_is_not_there_ends_the_loop_and_frees_the_other_side(
+    duet: Duet, beside: ThreadPoolExecutor
+) -> None:
+    goes, stays = duet.steps("a", bouts=on_core(duet, "a", 1023)), duet.steps("b")
+    other = beside.submit(abandoned, duet, "b", stays)
+    with pytest.raises(NotPinned):
+        loop(duet, "a", goes)
+    assert other.result(SOON_S) == GONE
+    assert (goes.turns, goes.kept_core) == (0, None)
+
+
+@pytest.mark.parametrize("stays", [True, False])
+def test_the_account_tells_the_core_that_was_kept(
+    duet: Duet,
+    beside: ThreadPoolExecutor,
+    order: Order,
+    monkeypatch: pytest.MonkeyPatch,
+    stays: bool,
+) -> None:
+    monkeypatch.setattr(steps, "Pinned", partial(NotedPin, duet.done, stays=stays))
+    bouts = on_core(duet, "a", 3)
+    a = duet.steps("a", bouts=bouts)
+    run_both(duet, beside, a, duet.steps("b"))
+    tell(order.model_copy(update={"bouts": bouts}), a, Ending.FINISHED)
+    assert account_of(order).core == (3 if stays else None)
+
+
+def test_the_account_of_a_run_alone_tells_no_core(
+    order: Order, calls: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delattr(os, "sched_getaffinity")
+    tell(order, made(calls), Ending.FINISHED)
+    assert account_of(order).core is None
+
+
+@pytest.mark.parametrize(
+    ("here", "core", "near"),
+    [
+        ({0, 1, 4, 5}, 5, {4, 5}),
+        ({0, 1, 4, 5}, 1, {0, 1}),
+        ({4, 5}, 5, None),
+        ({0, 1}, 5, None),
+        ({0, 1, 4, 5}, 7, {4, 5}),
+        ({0, 1, 4, 5}, 1023, None),
+    ],
+)
+def test_a_process_stays_near_the_memory_of_its_core(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    here: set[int],
+    core: int,
+    near: set[int] | None,
+) -> None:
+    for number, cpus in enumerate(("0-2,3", "4-7", "")):
+        (tmp_path / f"node{number}").mkdir()
+        (tmp_path / f"node{number}" / "cpulist").write_text(f"{cpus}\n")
+    asked: list[tuple[int, set[int]]] = []
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: here)
+    monkeypatch.setattr(
+        os, "sched_setaffinity", lambda thread, cores: asked.append((thread, cores))
+    )
+    stay_near(core, nodes=tmp_path)
+    assert asked == ([] if near is None else [(0, near)])
+
+
+def test_where_nothing_is_known_of_memory_a_process_stays_where_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[object] = []
+    monkeypatch.setattr(os, "sched_setaffinity", lambda *told: asked.append(told))
+    stay_near(0, nodes=tmp_path / "none")
+    (tmp_path / "node0").mkdir()
+    (tmp_path / "node0" / "cpulist").write_text("all of them\n")
+    stay_near(0, nodes=tmp_path)
+    monkeypatch.delattr(os, "sched_getaffinity")
+    stay_near(0, nodes=tmp_path)
+    assert asked == []

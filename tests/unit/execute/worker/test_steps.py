@@ -1,0 +1,345 @@
+"""The loop against a stand-in for torch that notes every call: what is marked and captured, and how it may be left."""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import os
+import pickle
+import sys
+from collections.abc import Callable
+from types import ModuleType
+
+import pytest
+from support.sides import CLOSING, OPENING, START, STEP, WARM, FakeNvtx, FakeTorch, made
+
+from perfgate.execute.worker import MeasuredSteps, StepsMisused
+from perfgate.execute.worker.endings import Deaf, StepsStrayed
+from perfgate.workload import Steps
+
+
+def test_the_window_is_synchronised_before_and_after_and_never_inside(calls: list[str]) -> None:
+    steps = made(calls)
+    for turn in steps:
+        calls += [f"work {turn}"]
+    assert calls == [
+        *(WARM, "work 0", "pop"),
+        *(WARM, "work 1", "pop"),
+        *OPENING,
+        *(STEP, "work 2", "pop"),
+        *(STEP, "work 3", "pop"),
+        *(STEP, "work 4", "pop"),
+        *CLOSING,
+    ]
+    steps.check()
+    assert (steps.turns, steps.finished, steps.marked_by, steps.captured_by) == (
+        5,
+        True,
+        "torch.cuda.nvtx",
+        "torch",
+    )
+
+
+def test_no_warm_up_starts_with_the_capture(calls: list[str]) -> None:
+    steps = made(calls, steps=3, warmup=0)
+    assert list(steps) == [0, 1, 2]
+    assert calls == [*OPENING, *[STEP, "pop"] * 3, *CLOSING]
+
+
+def test_turns_count_from_zero_with_the_warm_up_first(calls: list[str]) -> None:
+    steps = made(calls)
+    assert len(steps) == 5
+    assert list(steps) == [0, 1, 2, 3, 4]
+    assert isinstance(steps, Steps)
+
+
+def test_nothing_happens_before_the_first_turn(calls: list[str]) -> None:
+    steps = made(calls)
+    iter(steps)
+    assert calls == []
+    assert (steps.turns, steps.marked_by, steps.captured_by) == (0, None, None)
+
+
+def test_torch_that_the_loop_itself_imports_opens_the_capture(calls: list[str]) -> None:
+    found: list[ModuleType] = []
+    nvtx = FakeNvtx(calls)
+    steps = MeasuredSteps(
+        steps=3,
+        warmup=1,
+        profiled=True,
+        find_torch=lambda: found[0] if found else None,
+        find_nvtx=lambda: nvtx,
+    )
+    for _ in steps:
+        found[:] = [FakeTorch(calls)]
+    assert calls == [WARM, "pop", *OPENING, *[STEP, "pop"] * 3, *CLOSING]
+    assert (steps.marked_by, steps.captured_by) == ("nvtx", "torch")
+
+
+@pytest.mark.usefixtures("no_driver")
+def test_without_a_gpu_the_steps_are_marked_and_nothing_else_is_done(calls: list[str]) -> None:
+    steps = made(calls, torch=FakeTorch(calls, available=False), nvtx=FakeNvtx(calls))
+    list(steps)
+    assert calls == [*[WARM, "pop"] * 2, START, "pop", *[STEP, "pop"] * 3]
+    assert (steps.marked_by, steps.captured_by) == ("nvtx", None)
+
+
+@pytest.mark.usefixtures("no_driver")
+def test_by_default_torch_is_taken_only_if_it_is_there_already(
+    calls: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delitem(sys.modules, "torch", raising=False)
+    monkeypatch.setitem(sys.modules, "nvtx", FakeNvtx(calls))
+    steps = MeasuredSteps(steps=3, warmup=0, profiled=True)
+    list(steps)
+    assert "torch" not in sys.modules
+    assert (steps.marked_by, steps.captured_by) == ("nvtx", None)
+
+
+def test_by_default_a_missing_nvtx_package_is_deaf(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "nvtx", None)
+    monkeypatch.delitem(sys.modules, "torch", raising=False)
+    with pytest.raises(Deaf, match="neither a CUDA build of torch nor the nvtx package"):
+        list(MeasuredSteps(steps=3, warmup=0, profiled=False))
+
+
+# Loops that are left
+
+
+def left_by_break(steps: MeasuredSteps, last: int) -> None:
+    for turn in steps:
+        if turn == last:
+            break
+
+
+def left_by_return(steps: MeasuredSteps, last: int) -> int | None:
+    for turn in steps:
+        if turn == last:
+            return turn
+    return None
+
+
+def left_by_data_after_steps(steps: MeasuredSteps, last: int) -> None:
+    for _ in zip(steps, range(last), strict=False):
+        pass
+
+
+def left_by_data_before_steps(steps: MeasuredSteps, last: int) -> None:
+    for _ in zip(range(last + 1), steps, strict=False):
+        pass
+
+
+def left_by_one_next_a_turn(steps: MeasuredSteps, last: int) -> None:
+    turns = iter(steps)
+    for _ in range(last + 1):
+        next(turns)
+
+
+def left_by_islice(steps: MeasuredSteps, last: int) -> None:
+    for _ in itertools.islice(steps, last + 1):
+        pass
+
+
+LEAVING = [
+    left_by_break,
+    left_by_return,
+    left_by_data_after_steps,
+    left_by_data_before_steps,
+    left_by_one_next_a_turn,
+    left_by_islice,
+]
+
+
+@pytest.mark.parametrize("leave", LEAVING)
+def test_a_loop_that_is_left_has_closed_its_range_and_the_capture_already(
+    calls: list[str], leave: Callable[[MeasuredSteps, int], object]
+) -> None:
+    steps = made(calls)
+    leave(steps, 3)
+    assert calls == [*[WARM, "pop"] * 2, *OPENING, *[STEP, "pop"] * 2, "stop"]
+    with pytest.raises(StepsMisused) as misused:
+        steps.check()
+    assert str(misused.value) == (
+        "the loop took 4 of 5 turns (2 warm-up, 3 measured). "
+        "It must go on until the steps are used up: look for a break, a return, or data that ends first."
+    )
+
+
+@pytest.mark.parametrize("leave", LEAVING)
+def test_a_loop_that_does_not_come_back_from_the_last_turn_is_told_how(
+    calls: list[str], leave: Callable[[MeasuredSteps, int], object]
+) -> None:
+    steps = made(calls)
+    leave(steps, 4)
+    assert calls == [*[WARM, "pop"] * 2, *OPENING, *[STEP, "pop"] * 3, "stop"]
+    with pytest.raises(StepsMisused) as misused:
+        steps.check()
+    assert str(misused.value) == (
+        "the loop began all 5 turns (2 warm-up, 3 measured), and did not come back for the end of the last one. "
+        "Put the steps first, with data for every turn, zip(steps, data), "
+        "or call next() once more than there are turns."
+    )
+
+
+def test_steps_first_with_data_for_every_turn_is_right(calls: list[str]) -> None:
+    steps = made(calls)
+    for _ in zip(steps, range(5), strict=False):
+        pass
+    steps.check()
+    assert calls[-2:] == CLOSING
+
+
+def test_one_next_more_than_there_are_turns_is_right(calls: list[str]) -> None:
+    steps = made(calls)
+    turns = iter(steps)
+    for _ in range(5):
+        next(turns)
+    assert next(turns, None) is None
+    steps.check()
+
+
+def test_strict_zip_with_as_much_data_is_right(calls: list[str]) -> None:
+    steps = made(calls)
+    for _ in zip(range(5), steps, strict=True):
+        pass
+    steps.check()
+
+
+def test_a_loop_left_in_the_warm_up_never_opens_the_capture(calls: list[str]) -> None:
+    steps = made(calls)
+    left_by_break(steps, 0)
+    assert calls == [WARM, "pop"]
+    with pytest.raises(StepsMisused, match=r"^the loop took 1 of 5 turns"):
+        steps.check()
+
+
+def test_a_loop_that_never_started_is_misused(calls: list[str]) -> None:
+    with pytest.raises(
+        StepsMisused, match=r"^the loop took 0 of 5 turns .* Write for _ in steps: around a step"
+    ):
+        made(calls).check()
+
+
+def test_a_loop_in_a_forked_process_is_misused_there_and_told_of_here(
+    calls: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps = made(calls)
+    told = (
+        "the steps were taken to another process, and only the workload's own is measured step by step. "
+        "Iterate over them in the function that they are given to."
+    )
+    with monkeypatch.context() as in_the_child:
+        in_the_child.setattr(os, "getpid", lambda: 4711)
+        with pytest.raises(StepsMisused) as there:
+            list(steps)
+    with pytest.raises(StepsMisused) as here:
+        steps.check()
+    assert (str(there.value), str(here.value)) == (told, told)
+    assert calls == []
+
+
+def test_steps_are_not_pickled_and_what_only_tries_is_told_in_its_own_way(calls: list[str]) -> None:
+    steps = made(calls)
+    for error in (StepsMisused, TypeError):
+        with pytest.raises(
+            error, match=r"^the steps were taken to another process, and only the workload's own "
+        ):
+            pickle.dumps({"data": steps})
+    assert list(steps) == [0, 1, 2, 3, 4]
+    steps.check()
+
+
+def test_strayed_steps_are_told_alike_whatever_carried_the_error() -> None:
+    told = str(StepsStrayed())
+    carried = StepsStrayed(
+        "Caught StepsStrayed in DataLoader worker process 0.\nOriginal Traceback: ..."
+    )
+    assert (str(carried), str(pickle.loads(pickle.dumps(carried)))) == (told, told)
+
+
+def test_a_copy_of_what_holds_the_steps_holds_the_same_loop(calls: list[str]) -> None:
+    steps = made(calls)
+    assert copy.copy(steps) is steps
+    assert copy.deepcopy([steps])[0] is steps
+
+
+def test_an_iterator_that_was_made_before_a_fork_begins_no_loop_there(
+    calls: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps = made(calls)
+    loop = iter(steps)
+    with monkeypatch.context() as in_the_child:
+        in_the_child.setattr(os, "getpid", lambda: 4711)
+        assert not steps.is_here
+        with pytest.raises(StepsMisused, match=r"^the steps were taken to another process"):
+            next(loop)
+    with pytest.raises(StepsMisused, match=r"^the steps were taken to another process"):
+        steps.check()
+    assert calls == []
+
+
+def test_an_exception_in_the_loop_closes_range_and_capture_and_is_the_one_raised(
+    calls: list[str],
+) -> None:
+    steps = made(calls)
+
+    def work() -> None:
+        for turn in steps:
+            if turn == 3:
+                raise RuntimeError("CUDA error: an illegal memory access was encountered")
+
+    with pytest.raises(RuntimeError, match="illegal memory access"):
+        work()
+    assert calls == [*[WARM, "pop"] * 2, *OPENING, *[STEP, "pop"] * 2, "stop"]
+
+
+def test_an_iterator_that_something_still_holds_is_closed_by_hand(calls: list[str]) -> None:
+    steps = made(calls)
+    held = iter(steps)
+    for _ in range(3):
+        next(held)
+    assert calls[-1] == STEP
+    steps.close()
+    assert calls == [*[WARM, "pop"] * 2, *OPENING, STEP, "pop", "stop"]
+    steps.close()
+    assert calls[-1] == "stop"
+    assert list(held) == []
+
+
+def test_closing_steps_that_ended_or_never_began_does_nothing(calls: list[str]) -> None:
+    steps = made(calls)
+    steps.close()
+    assert calls == []
+    list(steps)
+    del calls[:]
+    steps.close()
+    assert calls == []
+    assert steps.finished
+
+
+def test_a_second_loop_is_an_error_and_leaves_the_first_alone(calls: list[str]) -> None:
+    steps = made(calls)
+    list(steps)
+    del calls[:]
+    with pytest.raises(StepsMisused) as misused:
+        list(steps)
+    assert str(misused.value) == (
+        "the steps were iterated a second time, after 5 of 5 turns. "
+        "Iterate over them once, and do one step of work a turn."
+    )
+    assert calls == []
+
+
+def test_a_loop_within_the_loop_is_an_error(calls: list[str]) -> None:
+    steps = made(calls)
+
+    def work() -> None:
+        for _ in steps:
+            for _ in steps:
+                pass
+
+    with pytest.raises(
+        StepsMisused, match=r"^the steps were iterated a second time, after 1 of 5 turns\."
+    ):
+        work()
+    assert calls == [WARM, "pop"]

@@ -1,0 +1,268 @@
+"""Two loops that work in turns: who works when, what is marked, and who is not waited for."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import subprocess
+import sys
+import time
+from concurrent.futures import Future, ThreadPoolExecutor
+
+import pytest
+from support.sides import (
+    CLOSING,
+    GONE,
+    OPENING,
+    SOON_S,
+    STEP,
+    WAIT,
+    WARM,
+    Duet,
+    abandoned,
+    account_of,
+    loop,
+    run_both,
+)
+
+from perfgate.execute.worker import MeasuredSteps, StepsMisused, tell
+from perfgate.execute.worker.endings import Abandoned, Deaf
+from perfgate.execute.worker.turns import Turns
+from perfgate.model.order import Ending, Order
+
+
+def test_the_sides_warm_up_and_work_in_turns(duet: Duet, beside: ThreadPoolExecutor) -> None:
+    run_both(duet, beside, duet.steps("a", steps=5, warmup=3), duet.steps("b", steps=5, warmup=3))
+    assert duet.rows() == ["a 3", "b 3", "a 2", "b 2", "a 2", "b 2", "a 1", "b 1"]
+
+
+def test_the_side_that_begins_is_the_one_it_was_ordered_to(
+    duet: Duet, beside: ThreadPoolExecutor
+) -> None:
+    a, b = (duet.steps(name, bouts=duet.bouts(name, begins="b")) for name in "ab")
+    run_both(duet, beside, a, b)
+    assert duet.rows() == ["b 1", "a 1", "b 2", "a 2", "b 2", "a 2"]
+
+
+def test_without_warm_up_the_first_bouts_come_at_once(
+    duet: Duet, beside: ThreadPoolExecutor
+) -> None:
+    a, b = (duet.steps(name, warmup=0) for name in "ab")
+    run_both(duet, beside, a, b)
+    assert duet.rows() == ["a 2", "b 2", "a 2", "b 2"]
+    assert duet.done[0] == "a sync 0"
+
+
+def test_waits_are_synchronised_marked_and_outside_steps_and_capture(
+    duet: Duet, beside: ThreadPoolExecutor
+) -> None:
+    a, b = (duet.steps(name) for name in "ab")
+    run_both(duet, beside, a, b)
+    for name in "ab":
+        assert duet.of(name) == [
+            *(WARM, "work 0", "pop"),
+            *OPENING,
+            *(STEP, "work 1", "pop", STEP, "work 2", "pop"),
+            *("sync 0", WAIT, "pop"),
+            *(STEP, "work 3", "pop", STEP, "work 4", "pop"),
+            *CLOSING,
+        ]
+    # Neither opens its capture, nor closes it, while the other works.
+    assert duet.done.index("b pop") < duet.done.index("a start") < duet.done.index("b start")
+    assert duet.done.index("b work 4") < duet.done.index("a stop")
+
+
+@pytest.mark.parametrize(
+    ("steps", "rows"),
+    [
+        ((2, 6), ["a 1", "b 1", "a 2", "b 6"]),
+        ((6, 2), ["a 1", "b 1", "a 2", "b 2", "a 4"]),
+        ((3, 4), ["a 1", "b 1", "a 2", "b 2", "a 1", "b 2"]),
+    ],
+)
+def test_a_side_that_is_done_leaves_the_rest_to_the_other(
+    duet: Duet, beside: ThreadPoolExecutor, steps: tuple[int, int], rows: list[str]
+) -> None:
+    a, b = (duet.steps(name, steps=count) for name, count in zip("ab", steps, strict=True))
+    run_both(duet, beside, a, b)
+    assert duet.rows() == rows
+    longer = "b" if steps[1] > steps[0] else "a"
+    waits = duet.of(longer).count(WAIT)
+    assert waits == (steps == (3, 4)) + (steps == (6, 2))
+
+
+def test_a_bout_longer_than_the_loop_is_the_whole_loop(
+    duet: Duet, beside: ThreadPoolExecutor
+) -> None:
+    a, b = (duet.steps(name, bouts=duet.bouts(name, steps=100)) for name in "ab")
+    run_both(duet, beside, a, b)
+    assert duet.rows() == ["a 1", "b 1", "a 4", "b 4"]
+
+
+@pytest.mark.parametrize(
+    ("leaving", "leave_at"), [*itertools.product("ab", range(3)), ("a", 3), ("a", 4)]
+)
+def test_a_side_that_leaves_early_is_not_waited_for(
+    duet: Duet, beside: ThreadPoolExecutor, leaving: str, leave_at: int
+) -> None:
+    staying = "b" if leaving == "a" else "a"
+    goes, stays = duet.steps(leaving), duet.steps(staying)
+    other = beside.submit(loop, duet, leaving, goes, leave_at=leave_at)
+    assert abandoned(duet, staying, stays) == GONE
+    other.result(SOON_S)
+    with pytest.raises(StepsMisused, match=r"^the loop "):
+        goes.check()
+    # What was open is closed: no capture is left to run, and no range.
+    told = duet.of(staying)
+    assert told.count("start") == told.count("stop")
+    assert sum(what.startswith("push") for what in told) == told.count("pop")
+
+
+def test_an_exception_hands_over_as_well(duet: Duet, beside: ThreadPoolExecutor) -> None:
+    goes, stays = duet.steps("a"), duet.steps("b")
+
+    def work() -> None:
+        for turn in goes:
+            if turn == 2:
+                raise RuntimeError("CUDA error: an illegal memory access was encountered")
+
+    other = beside.submit(work)
+    assert abandoned(duet, "b", stays) == GONE
+    with pytest.raises(RuntimeError, match="illegal memory access"):
+        other.result(SOON_S)
+
+
+def test_a_side_that_cannot_mark_its_steps_is_not_waited_for(
+    duet: Duet, beside: ThreadPoolExecutor
+) -> None:
+    goes = MeasuredSteps(
+        steps=4,
+        warmup=1,
+        profiled=False,
+        bouts=duet.bouts("a"),
+        find_torch=lambda: None,
+        find_nvtx=lambda: None,
+    )
+    stays = duet.steps("b")
+    other = beside.submit(loop, duet, "a", goes)
+    assert abandoned(duet, "b", stays) == GONE
+    with pytest.raises(Deaf):
+        other.result(SOON_S)
+
+
+def test_a_side_that_tells_of_its_end_before_its_loop_is_not_waited_for(
+    duet: Duet, beside: ThreadPoolExecutor, order: Order
+) -> None:
+    goes, stays = duet.steps("a"), duet.steps("b")
+    other = beside.submit(abandoned, duet, "b", stays)
+    tell(order, goes, Ending.RAISED, message="ValueError: no data")
+    assert other.result(SOON_S) == GONE
+    assert account_of(order).ending is Ending.RAISED
+
+
+def test_whatever_a_workload_makes_of_being_abandoned_it_was_that(duet: Duet, order: Order) -> None:
+    goes, stays = duet.steps("a"), duet.steps("b")
+    goes.close()
+
+    def work() -> None:
+        try:
+            loop(duet, "b", stays)
+        except Abandoned as left:
+            raise RuntimeError("data are gone") from left
+
+    with pytest.raises(RuntimeError, match="data are gone"):
+        work()
+    tell(order, stays, Ending.RAISED, message="RuntimeError: data are gone")
+    told = account_of(order)
+    assert (told.ending, told.message, told.turns) == (Ending.ABANDONED, GONE, 0)
+
+
+def test_a_side_that_keeps_the_turn_is_not_waited_for_for_ever(duet: Duet) -> None:
+    duet.steps("a")
+    stays = duet.steps("b", bouts=duet.bouts("b", patience_s=0.2))
+    began = time.monotonic()
+    told = abandoned(duet, "b", stays)
+    assert told == "the other side of the duet did not hand over within 0.2 s."
+    assert 0.2 <= time.monotonic() - began < SOON_S
+
+
+def test_patience_may_be_longer_than_poll_can_count(duet: Duet, beside: ThreadPoolExecutor) -> None:
+    a, b = (duet.steps(name, bouts=duet.bouts(name, patience_s=1e9)) for name in "ab")
+    run_both(duet, beside, a, b)
+
+
+def test_a_side_that_is_done_ends_well_whatever_becomes_of_the_other(
+    duet: Duet, beside: ThreadPoolExecutor
+) -> None:
+    done, goes = duet.steps("a", steps=2), duet.steps("b", steps=6)
+    other = beside.submit(loop, duet, "b", goes, leave_at=4)
+    loop(duet, "a", done)
+    done.check()
+    other.result(SOON_S)
+
+
+def test_waiting_takes_no_time_of_the_processor(duet: Duet, beside: ThreadPoolExecutor) -> None:
+    goes, stays = duet.steps("a"), duet.steps("b")
+
+    def wait() -> float:
+        began = time.thread_time()
+        with pytest.raises(Abandoned):
+            next(iter(stays))
+        return time.thread_time() - began
+
+    other: Future[float] = beside.submit(wait)
+    time.sleep(0.3)
+    goes.close()
+    assert other.result(SOON_S) < 0.15
+
+
+def test_closing_twice_or_after_the_end_says_nothing_more(
+    duet: Duet, beside: ThreadPoolExecutor
+) -> None:
+    a, b = (duet.steps(name) for name in "ab")
+    run_both(duet, beside, a, b)
+    for steps in (a, b, a):
+        steps.close()
+    assert (a.abandoned, b.abandoned) == (None, None)
+
+
+KILLED = """\
+import os, signal, sys, time
+from perfgate.model.order import Bouts
+from perfgate.execute.worker.turns import Turns
+turns = Turns(Bouts(steps=2, begins=True, own=sys.argv[1], other=sys.argv[2], patience_s=60))
+if not os.fork():
+    print("child", flush=True)
+    time.sleep(60)
+time.sleep(0.2)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_a_process_that_is_killed_is_missed_though_its_child_lives_on(duet: Duet) -> None:
+    stays = Turns(duet.bouts("b", patience_s=30))
+    paths = (str(duet.folder / "a"), str(duet.folder / "b"))
+    began = time.monotonic()
+    with subprocess.Popen(
+        [sys.executable, "-c", KILLED, *paths], stdout=subprocess.PIPE, start_new_session=True
+    ) as killed:
+        try:
+            with pytest.raises(Abandoned) as left:
+                stays.begin()
+        finally:
+            os.killpg(killed.pid, 9)
+    assert str(left.value) == GONE
+    assert time.monotonic() - began < 20
+
+
+def test_opening_waits_for_nobody_and_what_is_said_before_is_kept(
+    duet: Duet, beside: ThreadPoolExecutor
+) -> None:
+    first = Turns(duet.bouts("a"))
+    said = beside.submit(first.hand_over)
+    time.sleep(0.05)
+    second = Turns(duet.bouts("b"))
+    second.begin()
+    second.leave()
+    with pytest.raises(Abandoned, match=GONE):
+        said.result(SOON_S)

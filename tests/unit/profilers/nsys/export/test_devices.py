@@ -1,0 +1,201 @@
+"""Which GPU a process's own number means."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from support.exports import (
+    Call,
+    Copy,
+    Kernel,
+    Memset,
+    Row,
+    write_export,
+)
+
+from perfgate.model.timeline import CapturedGpu, Diagnostic
+from perfgate.profilers.nsys.export.timeline import read_timeline
+
+
+def test_two_processes_that_each_call_their_gpu_zero_have_two_gpus(path: Path) -> None:
+    timeline = read_timeline(
+        write_export(
+            path,
+            Kernel("k", 0, 1, process=47),
+            Kernel("k", 0, 1, process=48),
+            Copy(0, 1, 2, process=47),
+            Row("TARGET_INFO_GPU", id=0, name="NVIDIA H200", uuid="aa", cuDevice=0),
+            Row("TARGET_INFO_GPU", id=1, name="NVIDIA H200", uuid="bb", cuDevice=1),
+            Row("TARGET_INFO_CUDA_DEVICE", gpuId=1, cudaId=0, pid=47, uuid=None),
+            Row("TARGET_INFO_CUDA_DEVICE", gpuId=None, cudaId=0, pid=48, uuid="GPU-AA"),
+        )
+    )
+    assert timeline.kernels.device.tolist() == [1, 0]
+    assert timeline.copies.device.tolist() == [1]
+    assert timeline.gpus == (
+        CapturedGpu(device=0, name="NVIDIA H200", uuid="aa"),
+        CapturedGpu(device=1, name="NVIDIA H200", uuid="bb"),
+    )
+
+
+def test_two_instances_of_one_gpu_are_two_devices(path: Path) -> None:
+    timeline = read_timeline(
+        write_export(
+            path,
+            Kernel("k", 0, 1, process=47),
+            Kernel("k", 0, 1, process=48),
+            Kernel("k", 0, 1, process=49),
+            Row("TARGET_INFO_GPU", id=0, name="NVIDIA H200", uuid="aa", cuDevice=0),
+            Row("TARGET_INFO_CUDA_DEVICE", gpuId=0, cudaId=0, pid=47, uuid="MIG-1"),
+            Row("TARGET_INFO_CUDA_DEVICE", gpuId=0, cudaId=0, pid=48, uuid="MIG-2"),
+            Row("TARGET_INFO_CUDA_DEVICE", gpuId=0, cudaId=0, pid=49, uuid="MIG-1"),
+        )
+    )
+    assert timeline.kernels.device.tolist() == [0, 1, 0]
+    assert timeline.gpus == (
+        CapturedGpu(device=0, name="NVIDIA H200", uuid="aa"),
+        CapturedGpu(device=1, name="NVIDIA H200", uuid="MIG-2"),
+    )
+
+
+def test_an_instance_takes_the_number_of_no_gpu_that_only_a_process_names(path: Path) -> None:
+    timeline = read_timeline(
+        write_export(
+            path,
+            *(Kernel("k", 0, 1, process=pid) for pid in (1, 2, 3)),
+            Row("TARGET_INFO_CUDA_DEVICE", gpuId=0, cudaId=0, pid=1, uuid="MIG-1"),
+            Row("TARGET_INFO_CUDA_DEVICE", gpuId=0, cudaId=0, pid=2, uuid="MIG-2"),
+            Row("TARGET_INFO_CUDA_DEVICE", gpuId=1, cudaId=0, pid=3, uuid="GPU-x"),
+        )
+    )
+    assert sorted(timeline.kernels.device.tolist()) == [0, 1, 2]
+
+
+def test_without_a_table_of_processes_devices_go_by_their_cuda_number(path: Path) -> None:
+    timeline = read_timeline(
+        write_export(
+            path,
+            Kernel("k", 0, 1, device=0),
+            Kernel("k", 0, 1, device=1),
+            Row("TARGET_INFO_GPU", id=0, name="NVIDIA T400", uuid=None, cuDevice=1),
+            Row("TARGET_INFO_GPU", id=1, name="NVIDIA H200", uuid=None, cuDevice=0),
+        )
+    )
+    assert timeline.kernels.device.tolist() == [1, 0]
+
+
+def test_without_any_table_of_gpus_devices_stand_as_they_are(path: Path) -> None:
+    timeline = read_timeline(
+        write_export(path, Kernel("k", 0, 1, device=3, process=1), Kernel("k", 0, 1, process=2))
+    )
+    assert timeline.kernels.device.tolist() == [3, 0]
+    assert timeline.gpus == ()
+
+
+TWO_GPUS = tuple(
+    Row("TARGET_INFO_GPU", id=number, name="NVIDIA H200", uuid=str(number), cuDevice=number)
+    for number in (0, 1)
+)
+
+
+@pytest.mark.parametrize(
+    ("rows", "told"),
+    [
+        ((Kernel("k", 0, 1, process=47), Kernel("k", 0, 1, process=48), *TWO_GPUS), 2),
+        ((Kernel("k", 0, 1, process=47), Kernel("k", 0, 1, process=48)), 2),
+        (
+            (
+                Kernel("k", 0, 1, process=47),
+                Copy(0, 1, 2, process=48),
+                Memset(0, 1, process=49),
+                *TWO_GPUS,
+            ),
+            3,
+        ),
+        ((Kernel("k", 0, 1, host=1), Kernel("k", 0, 1, host=2), *TWO_GPUS), 2),
+        (
+            (
+                *(Kernel("k", 0, 1, process=47, device=number) for number in (0, 1)),
+                Kernel("k", 0, 1, process=48, device=1),
+                Kernel("k", 0, 1, process=49, device=2),
+                *TWO_GPUS,
+            ),
+            2,
+        ),
+        (
+            (
+                Kernel("k", 0, 1, process=47),
+                Kernel("k", 0, 1, process=48),
+                *TWO_GPUS,
+                Row("TARGET_INFO_CUDA_DEVICE", gpuId=0, cudaId=0, pid=47, uuid=None),
+            ),
+            2,
+        ),
+        ((Kernel("k", 0, 1, process=47), Kernel("k", 0, 1, process=48), TWO_GPUS[0]), 0),
+        ((Kernel("k", 0, 1, process=47), Kernel("k", 0, 1, process=48, device=1), *TWO_GPUS), 0),
+        ((Kernel("k", 0, 1, process=47), Call("c", 0, 1, process=48), *TWO_GPUS), 0),
+        (
+            (
+                Kernel("k", 0, 1, process=47),
+                *(Kernel("k", at, at + 1, process=48, device=1) for at in range(100)),
+                Memset(200, 201, process=48, device=0),
+                *TWO_GPUS,
+            ),
+            0,
+        ),
+        (
+            (
+                Kernel("k", 0, 1, process=47),
+                Kernel("k", 0, 1, process=48),
+                *TWO_GPUS,
+                *(
+                    Row("TARGET_INFO_CUDA_DEVICE", gpuId=0, cudaId=0, pid=pid, uuid=None)
+                    for pid in (47, 48)
+                ),
+            ),
+            0,
+        ),
+    ],
+    ids=[
+        "two ranks that each call their GPU 0",
+        "of a machine whose GPUs are not told",
+        "kernels, copies and memsets",
+        "one process id on two hosts",
+        "one number of several is shared",
+        "only one process is told",
+        "there is but one GPU",
+        "each has its own number",
+        "the other runs nothing",
+        "the other runs next to nothing there",
+        "both are told",
+    ],
+)
+def test_processes_that_may_or_may_not_share_a_gpu_are_told(
+    path: Path, rows: tuple[Kernel | Copy | Memset | Call | Row, ...], told: int
+) -> None:
+    assert read_timeline(write_export(path, *rows)).missing.get("devices") == (
+        f"the capture does not say which GPU each of its {told} processes used: before 2025, nsys has their own "
+        "numbers only, which CUDA_VISIBLE_DEVICES may have changed"
+        if told
+        else None
+    )
+
+
+def test_descriptions_that_make_no_sense_are_left_out(path: Path) -> None:
+    timeline = read_timeline(
+        write_export(
+            path,
+            Kernel("k", 0, 1, device=2),
+            Row("TARGET_INFO_GPU", id="first", name="NVIDIA H200", uuid=None, cuDevice=2),
+            Row("TARGET_INFO_GPU", id=3, name=b"NVIDIA \xff", uuid=None, cuDevice="two"),
+            Row("TARGET_INFO_CUDA_DEVICE", gpuId="three", cudaId=2, pid=548, uuid=None),
+            Row("TARGET_INFO_CUDA_DEVICE", gpuId=2**40, cudaId=2, pid=548, uuid=None),
+            Row("DIAGNOSTIC_EVENT", severity="bad", text=None),
+        )
+    )
+    assert timeline.kernels.device.tolist() == [2]
+    assert timeline.gpus == (
+        CapturedGpu(device=3, name="NVIDIA \N{REPLACEMENT CHARACTER}", uuid=None),
+    )
+    assert timeline.diagnostics == (Diagnostic(severity=0, text=""),)

@@ -1,0 +1,124 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from perfgate.model.reports import ReportName
+from perfgate.model.settings import GraphTrace
+from perfgate.model.workload import CaptureMode, CaptureWindow
+from perfgate.profilers.nsys.command import (
+    export_command,
+    profile_command,
+    report_names,
+    stats_command,
+    trace_options,
+)
+from perfgate.profilers.nsys.tool import OLDEST, NsysVersion
+
+NSYS = Path("/opt/nsys")
+
+
+def command(
+    capture: CaptureMode | CaptureWindow, *, workload_tmpdir: str | None = None
+) -> tuple[str, ...]:
+    return profile_command(
+        NSYS,
+        ("python", "train.py", "--lr=1"),
+        output=Path("/runs/1/capture"),
+        capture=capture,
+        graph_trace=GraphTrace.GRAPH,
+        workload_tmpdir=workload_tmpdir,
+    )
+
+
+def test_profile_opens_the_capture_by_the_cuda_profiler_api_and_never_kills() -> None:
+    assert command(CaptureMode.CUDA_PROFILER_API) == (
+        "/opt/nsys",
+        "profile",
+        "--stats=true",
+        "--trace=cuda,nvtx",
+        "--cuda-graph-trace=graph",
+        "--sample=none",
+        "--cpuctxsw=none",
+        "--capture-range=cudaProfilerApi",
+        "--capture-range-end=stop",
+        "--kill=none",
+        "--wait=primary",
+        "--force-overwrite=true",
+        "--output=/runs/1/capture",
+        "python",
+        "train.py",
+        "--lr=1",
+    )
+
+
+def test_profile_of_everything_has_no_capture_range() -> None:
+    assert not [
+        option for option in command(CaptureMode.ALL) if option.startswith(("--capture", "--delay"))
+    ]
+
+
+def test_profile_of_a_window_has_its_delay_and_duration_in_seconds() -> None:
+    options = command(CaptureWindow(delay=10, duration=2.5))
+    assert options[options.index("--cpuctxsw=none") + 1 :][:2] == ("--delay=10", "--duration=2.5")
+    assert not [option for option in options if option.startswith("--capture")]
+
+
+def test_profile_gives_the_workload_its_own_temporary_folder_back() -> None:
+    assert "--env-var=TMPDIR=/scratch/me" in command(CaptureMode.ALL, workload_tmpdir="/scratch/me")
+
+
+@pytest.mark.parametrize("graph_trace", GraphTrace)
+def test_trace_options_are_those_that_change_what_tracing_costs(graph_trace: GraphTrace) -> None:
+    options = ("--trace=cuda,nvtx", f"--cuda-graph-trace={graph_trace.value}")
+    assert trace_options(graph_trace=graph_trace) == options
+
+
+def test_stats_asks_for_nanoseconds_and_bytes() -> None:
+    assert stats_command(
+        NSYS, ("nvtx_sum", "cuda_api_sum"), source="c.sqlite", output="report"
+    ) == (
+        "/opt/nsys",
+        "stats",
+        "--report=nvtx_sum",
+        "--report=cuda_api_sum",
+        "--format=csv:mem=B",
+        "--timeunit=nsec",
+        "--force-overwrite=true",
+        "--output=report",
+        "c.sqlite",
+    )
+
+
+def test_export_writes_sqlite_over_what_is_there() -> None:
+    assert export_command(NSYS, source="a.nsys-rep", target="a.sqlite") == (
+        "/opt/nsys",
+        "export",
+        "--type=sqlite",
+        "--force-overwrite=true",
+        "--output=a.sqlite",
+        "a.nsys-rep",
+    )
+
+
+@pytest.mark.parametrize(
+    ("version", "tried"),
+    [
+        (NsysVersion(2022, 4), ["gpukernsum"]),
+        (NsysVersion(2022, 4, 2), ["gpukernsum"]),
+        (NsysVersion(2022, 5, 1), ["cuda_gpu_kern_sum", "gpukernsum"]),
+        (NsysVersion(2023, 3, 3), ["cuda_gpu_kern_sum", "gpukernsum"]),
+        (NsysVersion(2023, 4, 4), ["cuda_gpu_kern_sum"]),
+        (NsysVersion(2024, 2, 3), ["cuda_gpu_kern_sum"]),
+        (NsysVersion(2026, 3, 2), ["cuda_gpu_kern_sum"]),
+    ],
+)
+def test_report_names_are_those_of_the_version(version: NsysVersion, tried: list[str]) -> None:
+    assert [names[ReportName.CUDA_GPU_KERN_SUM] for names in report_names(version)] == tried
+
+
+def test_every_version_names_every_report() -> None:
+    for version in (OLDEST, NsysVersion(2023, 1), NsysVersion(2024, 1)):
+        for names in report_names(version):
+            assert set(names) == set(ReportName)

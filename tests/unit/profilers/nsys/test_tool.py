@@ -1,0 +1,206 @@
+"""Small programs stand in for nsys: finding a program means running it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from perfgate.model.errors import NsysNotFound, NsysUnsupported
+from perfgate.profilers.nsys.tool import NsysVersion, find_nsys
+
+NOWHERE: tuple[str, ...] = ()
+HOW_TO_GET_ONE = (
+    "Install Nsight Systems (package nsight-systems-cli, or https://developer.nvidia.com/nsight-systems), "
+    "then put nsys on PATH, set PERFGATE_NSYS, or pass --perfgate-nsys."
+)
+
+
+def nsys(path: Path, version: str) -> Path:
+    return program(path, f"echo 'NVIDIA Nsight Systems version {version}'")
+
+
+def program(path: Path, body: str) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"#!/bin/sh\n{body}\n")
+    path.chmod(0o755)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("text", "version"),
+    [
+        ("NVIDIA Nsight Systems version 2024.2.3.38-242334140272v0", NsysVersion(2024, 2, 3, 38)),
+        ("NVIDIA Nsight Systems version 2022.4.2.1-df9881f", NsysVersion(2022, 4, 2, 1)),
+        ("NVIDIA Nsight Systems version 2025.3.1.90-253135822126v0\n", NsysVersion(2025, 3, 1, 90)),
+        ("NVIDIA Nsight Systems version 2026.1", NsysVersion(2026, 1)),
+        ("Nsight", None),
+        ("", None),
+    ],
+)
+def test_versions_are_read_from_what_nsys_prints(text: str, version: NsysVersion | None) -> None:
+    assert NsysVersion.parse(text) == version
+
+
+def test_versions_are_ordered_by_number_and_shown_without_the_build() -> None:
+    assert (
+        NsysVersion(2022, 4)
+        < NsysVersion(2022, 4, 2)
+        < NsysVersion(2023, 1)
+        < NsysVersion(2023, 10)
+    )
+    assert str(NsysVersion(2024, 2, 3, 38)) == "2024.2.3"
+
+
+def test_the_option_comes_before_the_variable_and_the_variable_before_path(tmp_path: Path) -> None:
+    option = nsys(tmp_path / "option" / "nsys", "2024.1.1.1")
+    variable = nsys(tmp_path / "variable" / "nsys", "2024.2.1.1")
+    on_path = nsys(tmp_path / "path" / "nsys", "2024.3.1.1")
+    env = {"PERFGATE_NSYS": str(variable), "PATH": str(on_path.parent)}
+    assert find_nsys(str(option), env, places=NOWHERE).path == option
+    assert find_nsys(None, env, places=NOWHERE).path == variable
+    assert find_nsys(None, {"PATH": env["PATH"]}, places=NOWHERE).path == on_path
+    assert find_nsys(None, {**env, "PERFGATE_NSYS": ""}, places=NOWHERE).path == on_path
+
+
+def test_a_bare_name_is_searched_on_path(tmp_path: Path) -> None:
+    path = nsys(tmp_path / "bin" / "nsys-2024", "2024.2.3.38")
+    assert find_nsys("nsys-2024", {"PATH": str(path.parent)}, places=NOWHERE).path == path
+
+
+def test_path_comes_before_the_usual_folders_even_if_older(tmp_path: Path) -> None:
+    on_path = nsys(tmp_path / "bin" / "nsys", "2023.4.4.54")
+    nsys(tmp_path / "opt" / "2025.1" / "nsys", "2025.1.1.1")
+    assert (
+        find_nsys(None, {"PATH": str(on_path.parent)}, places=[f"{tmp_path}/opt/*/nsys"]).path
+        == on_path
+    )
+
+
+def test_of_the_usual_folders_the_newest_is_taken(tmp_path: Path) -> None:
+    nsys(tmp_path / "2024.10" / "nsys", "2024.10.1.1")
+    newest = nsys(tmp_path / "2025.1" / "nsys", "2025.1.3.1")
+    nsys(tmp_path / "2024.9" / "nsys", "2024.9.1.1")
+    tool = find_nsys(None, {}, places=[f"{tmp_path}/2024*/nsys", f"{tmp_path}/2025*/nsys"])
+    assert tool.path == newest
+    assert tool.version == NsysVersion(2025, 1, 3, 1)
+
+
+def test_what_was_come_upon_and_does_not_run_is_passed_over(tmp_path: Path) -> None:
+    program(tmp_path / "bin" / "nsys", "echo 'no Nsight Systems installation found' >&2; exit 1")
+    good = nsys(tmp_path / "opt" / "nsys", "2024.2.3.38")
+    assert (
+        find_nsys(None, {"PATH": str(tmp_path / "bin")}, places=[f"{tmp_path}/opt/nsys"]).path
+        == good
+    )
+
+
+def test_an_old_one_on_path_is_passed_over_for_a_later_one_on_path(tmp_path: Path) -> None:
+    nsys(tmp_path / "old" / "nsys", "2021.3.3.2")
+    good = nsys(tmp_path / "new" / "nsys", "2024.2.3.38")
+    assert find_nsys(None, {"PATH": f"{tmp_path}/old:{tmp_path}/new"}, places=NOWHERE).path == good
+
+
+def test_nothing_found_lists_where_it_looked(tmp_path: Path) -> None:
+    with pytest.raises(NsysNotFound) as caught:
+        find_nsys(
+            None,
+            {"PATH": str(tmp_path)},
+            places=["/no/such/*/nsys", "/none/here/*/nsys", "/no/such/bin/nsys"],
+        )
+    assert str(caught.value) == (
+        "nsys: not found in --perfgate-nsys, PERFGATE_NSYS, PATH, NVIDIA's usual folders in /no/such, /none/here.\n"
+        f"{HOW_TO_GET_ONE}"
+    )
+
+
+def test_nothing_usable_found_says_what_was_passed_over(tmp_path: Path) -> None:
+    broken = program(tmp_path / "nsys", "echo 'cannot find the target folder'; exit 1")
+    with pytest.raises(NsysNotFound) as caught:
+        find_nsys(None, {"PATH": str(tmp_path)}, places=NOWHERE)
+    assert str(caught.value) == (
+        "nsys: not found in --perfgate-nsys, PERFGATE_NSYS, PATH; passed over: "
+        f"nsys {broken} (from PATH): `nsys --version` ended with status 1: cannot find the target folder.\n"
+        f"{HOW_TO_GET_ONE}"
+    )
+
+
+def test_only_old_ones_found_is_unsupported(tmp_path: Path) -> None:
+    old = nsys(tmp_path / "nsys", "2021.3.3.2-b99c4d6")
+    with pytest.raises(NsysUnsupported) as caught:
+        find_nsys(None, {"PATH": str(tmp_path)}, places=NOWHERE)
+    assert str(caught.value) == (
+        f"nsys {old} (from PATH): is version 2021.3.3. perfgate knows 2022.4 and newer.\n{HOW_TO_GET_ONE}"
+    )
+
+
+def test_a_named_nsys_that_is_not_there_is_an_error_whatever_is_on_path(tmp_path: Path) -> None:
+    nsys(tmp_path / "nsys", "2024.2.3.38")
+    with pytest.raises(NsysNotFound) as caught:
+        find_nsys("/no/such/nsys", {"PATH": str(tmp_path)}, places=NOWHERE)
+    assert str(caught.value) == (
+        "nsys /no/such/nsys (from --perfgate-nsys): does not exist. Expected the nsys program.\n"
+        "Correct --perfgate-nsys, or leave it out to search PATH and NVIDIA's usual folders."
+    )
+
+
+def test_a_named_nsys_that_no_file_can_be_called_is_an_error() -> None:
+    name = f"/{'a' * 300}"
+    with pytest.raises(NsysNotFound) as caught:
+        find_nsys(name, {}, places=NOWHERE)
+    assert str(caught.value) == (
+        f"nsys {name} (from --perfgate-nsys): cannot be looked at (File name too long). Expected the nsys program.\n"
+        "Correct --perfgate-nsys, or leave it out to search PATH and NVIDIA's usual folders."
+    )
+
+
+def test_a_named_folder_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(NsysNotFound) as caught:
+        find_nsys(None, {"PERFGATE_NSYS": str(tmp_path)}, places=NOWHERE)
+    assert str(caught.value) == (
+        f"nsys {tmp_path} (from PERFGATE_NSYS): is a folder. Expected the nsys program.\n"
+        "Correct PERFGATE_NSYS, or leave it out to search PATH and NVIDIA's usual folders."
+    )
+
+
+def test_a_named_nsys_that_cannot_be_executed_is_an_error(tmp_path: Path) -> None:
+    path = nsys(tmp_path / "nsys", "2024.2.3.38")
+    path.chmod(0o644)
+    with pytest.raises(NsysNotFound) as caught:
+        find_nsys(str(path), {}, places=NOWHERE)
+    assert str(caught.value) == (
+        f"nsys {path} (from --perfgate-nsys): does not run: Permission denied.\n{HOW_TO_GET_ONE}"
+    )
+
+
+def test_an_nsys_that_hangs_is_an_error_after_its_time(tmp_path: Path) -> None:
+    path = program(tmp_path / "nsys", "exec sleep 60")
+    with pytest.raises(NsysNotFound) as caught:
+        find_nsys(str(path), {"PATH": "/usr/bin:/bin"}, places=NOWHERE, timeout_s=0.5)
+    assert str(caught.value) == (
+        f"nsys {path} (from --perfgate-nsys): `nsys --version` gave no answer within 0.5 s.\n{HOW_TO_GET_ONE}"
+    )
+
+
+def test_an_nsys_that_tells_no_version_is_unsupported(tmp_path: Path) -> None:
+    path = program(tmp_path / "nsys", "echo network simulator 3")
+    with pytest.raises(NsysUnsupported) as caught:
+        find_nsys(str(path), {}, places=NOWHERE)
+    assert str(caught.value) == (
+        f"nsys {path} (from --perfgate-nsys): `nsys --version` tells no version: network simulator 3. "
+        f"Expected 'NVIDIA Nsight Systems version 2022.4' or newer.\n{HOW_TO_GET_ONE}"
+    )
+
+
+def test_the_tool_keeps_only_the_variables_it_needs(tmp_path: Path) -> None:
+    path = nsys(tmp_path / "nsys", "2024.2.3.38")
+    env = {
+        "PATH": "/usr/bin:/bin",
+        "HOME": "/home/me",
+        "FAKE_TOKEN": "hush",
+        "LC_ALL": "de_DE.UTF-8",
+    }
+    assert find_nsys(str(path), env, places=NOWHERE).env == {
+        "PATH": "/usr/bin:/bin",
+        "HOME": "/home/me",
+    }

@@ -1,0 +1,161 @@
+"""What is not as a commit has it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from support.asked import Env, run
+
+from perfgate.model.errors import RepositoryUnreadable
+from perfgate.system import git
+
+
+@pytest.mark.parametrize(
+    ("path", "dirty"),
+    [
+        ("train.py", True),
+        ("new_module.py", True),
+        ("new folder/ü.txt", True),
+        ("run.log", False),
+        (".perfgate/result.json", False),
+        ("baselines/nvidia-h200/mlp.json", False),
+        ("workloads/baselines.py", True),
+        ("workloads/__pycache__/mlp.cpython-311.pyc", False),
+        ("of another branch/__pycache__/gone.cpython-311.pyc", False),
+        ("mlp.pyc", True),
+    ],
+)
+def test_whatever_the_commit_does_not_hold_makes_it_dirty_but_for_baselines(
+    root: Path, env: Env, path: str, dirty: bool
+) -> None:
+    (root / path).parent.mkdir(parents=True, exist_ok=True)
+    (root / path).write_text("changed\n")
+    assert git.require_commit(root, env=env).dirty is dirty
+    assert bool(git.changes(root, env=env, baselines="baselines")) is dirty
+
+
+@pytest.mark.parametrize("flag", ["--assume-unchanged", "--skip-worktree"])
+def test_a_change_that_git_was_told_to_pass_over_is_dirty(root: Path, env: Env, flag: str) -> None:
+    inner = root / "workloads"
+    run(root, env, "update-index", flag, "train.py", "workloads/mlp.py")
+    assert not git.require_commit(root, env=env).dirty
+    assert git.changes(inner, env=env) == ()
+    (root / "train.py").write_text("fast\n")
+    assert run(root, env, "status", "--porcelain") == ""
+    assert git.require_commit(inner, env=env).dirty
+    assert git.changes(inner, env=env) == ("train.py",)
+
+
+def test_a_file_that_a_sparse_checkout_leaves_out_is_no_change(root: Path, env: Env) -> None:
+    run(root, env, "sparse-checkout", "set", "--no-cone", "/workloads/")
+    assert not (root / "train.py").exists()
+    assert not git.require_commit(root, env=env).dirty
+    run(root, env, "sparse-checkout", "disable")
+    run(root, env, "update-index", "--assume-unchanged", "train.py")
+    (root / "train.py").unlink()
+    assert git.changes(root, env=env) == ("train.py",)
+
+
+def test_a_baseline_that_git_was_told_to_pass_over_is_not_looked_at_either(
+    root: Path, env: Env
+) -> None:
+    (root / "baselines").mkdir()
+    (root / "baselines" / "mlp.json").write_text("{}")
+    run(root, env, "add", ".")
+    run(root, env, "commit", "--quiet", "-m", "bless")
+    run(root, env, "update-index", "--assume-unchanged", "baselines/mlp.json")
+    (root / "baselines" / "mlp.json").write_text("[]")
+    assert not git.require_commit(root, env=env).dirty
+
+
+def test_the_word_of_a_file_watcher_is_not_taken_for_the_files(
+    root: Path, env: Env, tmp_path: Path
+) -> None:
+    watcher = tmp_path / "watcher"
+    watcher.write_text(f"#!/bin/sh\ntouch {tmp_path}/asked\nprintf 'token\\0'\n")
+    watcher.chmod(0o755)
+    run(root, env, "config", "core.fsmonitor", str(watcher))
+    run(root, env, "update-index", "--fsmonitor")
+    run(root, env, "status")
+    (tmp_path / "asked").unlink()
+    (root / "train.py").write_text("fast\n")
+    assert git.require_commit(root, env=env).dirty
+    assert git.changes(root, env=env) == ("train.py",)
+    assert not (tmp_path / "asked").exists()
+
+
+def test_a_staged_deletion_is_dirty(root: Path, env: Env) -> None:
+    run(root, env, "rm", "--quiet", "train.py")
+    assert git.require_commit(root, env=env).dirty
+
+
+def test_a_project_inside_a_repository_is_dirty_by_any_file_of_the_repository(
+    root: Path, env: Env
+) -> None:
+    (root / "workloads" / "blessed").mkdir()
+    (root / "workloads" / "blessed" / "x.json").write_text("{}")
+    assert not git.require_commit(root / "workloads", env=env, baselines="blessed").dirty
+    assert git.require_commit(root / "workloads", env=env).dirty
+    (root / "train.py").write_text("changed\n")
+    assert git.require_commit(root / "workloads", env=env, baselines="blessed").dirty
+
+
+@pytest.mark.parametrize("baselines", ["../elsewhere", "/elsewhere", "[odd]*"])
+def test_baselines_elsewhere_do_not_confuse_git(root: Path, env: Env, baselines: str) -> None:
+    assert git.require_commit(root, env=env, baselines=baselines).dirty is False
+
+
+def test_a_submodule_at_another_commit_is_a_change_whatever_gitmodules_says(
+    root: Path, env: Env, tmp_path: Path
+) -> None:
+    inner = tmp_path / "inner"
+    inner.mkdir()
+    run(inner, env, "init", "--quiet")
+    run(inner, env, "commit", "--quiet", "--allow-empty", "-m", "one")
+    run(
+        root,
+        env,
+        "-c",
+        "protocol.file.allow=always",
+        "submodule",
+        "--quiet",
+        "add",
+        str(inner),
+        "pkg",
+    )
+    run(root, env, "config", "--file", ".gitmodules", "submodule.pkg.ignore", "all")
+    run(root, env, "add", ".gitmodules", "pkg")
+    run(root, env, "commit", "--quiet", "-m", "submodule")
+    assert not git.require_commit(root, env=env).dirty
+    run(root / "pkg", env, "commit", "--quiet", "--allow-empty", "-m", "two")
+    assert git.require_commit(root, env=env).dirty
+    assert git.changes(root, env=env) == ("pkg",)
+
+
+def test_files_that_a_branch_has_changed_are_told_from_those_of_the_other_side(
+    root: Path, clone: Path, env: Env
+) -> None:
+    (clone / "baselines").mkdir()
+    for name in ("new [1].json", "größe.json"):
+        (clone / "baselines" / name).write_text("{}")
+    (clone / "train.py").unlink()
+    run(clone, env, "add", "--all")
+    run(clone, env, "commit", "--quiet", "--message=faster")
+    git.fetch_branch(clone, "release/1.0", env=env)
+    other = "refs/remotes/origin/release/1.0"
+    baselines = {"baselines/new [1].json": True, "baselines/größe.json": True}
+    assert git.changed_since(clone, other, "baselines", env=env) == baselines
+    assert git.changed_since(clone, other, "train.py", env=env) == {"train.py": False}
+    assert git.changed_since(clone, "HEAD", "baselines", env=env) == {}
+    with pytest.raises(RepositoryUnreadable, match="git diff failed: fatal: "):
+        git.changed_since(clone, "gone", "baselines", env=env)
+
+
+def test_what_is_not_as_head_has_it_is_told_by_path(root: Path, env: Env) -> None:
+    assert git.changes(root, env=env) == ()
+    (root / "train.py").rename(root / "moved.py")
+    (root / "a folder").mkdir()
+    (root / "a folder" / "new.py").touch()
+    (root / "some.log").touch()
+    assert set(git.changes(root / "workloads", env=env)) == {"train.py", "moved.py", "a folder/"}

@@ -1,0 +1,192 @@
+"""What a page shows beside the gate's own document: from what is kept, and without what is not."""
+
+from __future__ import annotations
+
+import lzma
+from collections.abc import Sequence
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from support import records
+
+from perfgate.explain.breakdown import breakdown_of, kept
+from perfgate.model.baseline import Result
+from perfgate.model.outcome import OnNew, Outcome
+from perfgate.model.pagedata import PageData, PageWorkload
+from perfgate.model.sample import Run
+from perfgate.model.secrets import Cleaner
+from perfgate.model.settings import Settings
+from perfgate.model.verdict import Duet
+from perfgate.store import KeptResult, Store
+from perfgate.views.pages import Shelf, document_of, page_of
+
+CAPTURE = Path(__file__).parents[1] / "golden" / "data" / "mlp-h200-nsys2024.2.3.sqlite.xz"
+PID = 548
+"""Of the process in it."""
+LATER = records.NOON + timedelta(hours=3)
+
+
+@pytest.fixture
+def shelf(tmp_path: Path) -> Shelf:
+    return Shelf(root=tmp_path, store=Store(tmp_path, "baselines"), baselines="baselines")
+
+
+def placed(runs: Sequence[Run], folder: Path, *, prefix: str = "run") -> tuple[Run, ...]:
+    """The runs with folders of their own, the first of which holds a recorded capture."""
+    named = tuple(
+        run.model_copy(
+            update={
+                "folder": f"{prefix}-{n}",
+                "processes": tuple(
+                    process.model_copy(update={"pid": PID}) for process in run.processes
+                ),
+            }
+        )
+        for n, run in enumerate(runs, start=1)
+    )
+    (folder / f"{prefix}-1").mkdir(parents=True)
+    (folder / f"{prefix}-1" / "capture-0.sqlite").write_bytes(lzma.decompress(CAPTURE.read_bytes()))
+    return named
+
+
+def kept_result(shelf: Shelf, *, drawn: bool = True, **more: object) -> KeptResult:
+    result = records.result(of=records.workload(steps=20)).model_copy(
+        update={"measured_at": records.NOON, **more}
+    )
+    folder = shelf.store.results.new_folder(
+        result.workload.id, result.machine.slug, at=result.measured_at
+    )
+    if drawn:
+        update: dict[str, object] = {"runs": placed(result.runs, folder)}
+        if result.reference_runs:
+            update["reference_runs"] = placed(result.reference_runs, folder, prefix="reference")
+        result = result.model_copy(update=update)
+    shelf.store.results.save(result, folder)
+    return KeptResult(folder=folder, result=result)
+
+
+def blessed(shelf: Shelf, result: Result) -> None:
+    told = records.baseline(
+        of=result.workload, on=result.machine.model_copy(update={"driver": "570.1"})
+    )
+    shelf.store.baselines.save(
+        told.model_copy(update={"breakdown": kept(breakdown_of(result.runs))}), replacing=None
+    )
+
+
+def page(shelf: Shelf, *of: KeptResult, settings: Settings | None = None) -> PageData:
+    return page_of(document_of(of, settings or Settings(), shelf), shelf, Cleaner())
+
+
+def only(data: PageData) -> PageWorkload:
+    (told,) = data.workloads
+    return told
+
+
+def test_a_result_is_shown_with_its_baseline_and_a_step_of_each(shelf: Shelf) -> None:
+    then = kept_result(shelf)
+    blessed(shelf, then.result)
+    told = only(page(shelf, kept_result(shelf, measured_at=LATER)))
+    assert told.baseline is not None
+    assert told.candidate is not None
+    assert told.candidate.breakdown.ranges
+    assert told.candidate_step is not None
+    assert told.candidate_step.label.startswith("run-1, step ")
+    assert told.candidate_step.label.endswith(" of 20")
+    assert told.candidate_step.source.startswith(".perfgate/results/nvidia-h200/mlp/")
+    # The baseline's own result is still kept: it was measured when the baseline's occasion was.
+    assert told.baseline_step is not None
+    assert told.baseline_step.source != told.candidate_step.source
+    assert [(row.name, row.before, row.now) for row in told.environment or ()] == [
+        ("driver", "570.1", records.machine().driver)
+    ]
+    assert told.commands[0] == f"pytest --perfgate {then.result.workload.nodeid}"
+    assert told.commands[1:] == ("perfgate explain mlp", "perfgate history mlp")
+    assert told.baseline_file == "baselines/nvidia-h200/mlp.json"
+
+
+def test_a_duet_is_shown_with_a_step_of_the_other_commit(shelf: Shelf) -> None:
+    duet = Duet(revision="v1", commit="0123456789abcdef" * 2, pairs=3, screen_runs=0)
+    verdict = records.verdict(Outcome.PASSED).model_copy(update={"duet": duet})
+    told = only(
+        page(shelf, kept_result(shelf, reference_runs=records.runs(12.3, 12.4), verdict=verdict))
+    )
+    assert told.other is not None
+    assert told.baseline_step is not None
+    assert "reference-1" in told.baseline_step.source
+
+
+def test_kept_results_took_as_long_as_all_their_runs(shelf: Shelf) -> None:
+    alone, other, last = (
+        records.run(at=records.NOON + timedelta(minutes=minute)) for minute in (0, 1, 2)
+    )
+    kept = kept_result(
+        shelf, drawn=False, runs=(alone,), reference_runs=(other,), interleaved_runs=(last,)
+    )
+    document = document_of([kept], Settings(), shelf)
+    assert document.ended_at - document.started_at == timedelta(minutes=2, seconds=last.wall_s)
+    unmeasured = kept_result(
+        shelf, drawn=False, runs=(), verdict=records.verdict(Outcome.NOT_MEASURED, metrics=[])
+    )
+    document = document_of([unmeasured], Settings(), shelf)
+    assert document.ended_at == document.started_at
+
+
+def test_without_captures_or_a_baseline_the_page_is_without_them(shelf: Shelf) -> None:
+    told = only(page(shelf, kept_result(shelf, drawn=False)))
+    assert (told.candidate_step, told.baseline_step, told.baseline, told.environment) == (
+        None,
+        None,
+        None,
+        None,
+    )
+    assert told.candidate is not None
+    assert told.history == ()
+
+
+def test_a_baseline_that_was_blessed_since_is_not_what_it_was_compared_with(shelf: Shelf) -> None:
+    one = kept_result(shelf)
+    assert (one.result.measured_at, LATER) == (records.NOON, records.NOON + timedelta(hours=3))
+    made = records.baseline(of=one.result.workload, on=one.result.machine)
+    blessing = made.blessing.model_copy(update={"at": LATER})
+    shelf.store.baselines.save(made.model_copy(update={"blessing": blessing}), replacing=None)
+    (told,) = page(shelf, one).workloads
+    assert (told.baseline, told.baseline_step, told.environment) == (None, None, None)
+    assert [point.at for point in told.history] == [LATER]
+    assert told.candidate is not None
+
+
+def test_a_result_that_is_gone_leaves_what_the_document_says(shelf: Shelf) -> None:
+    one = kept_result(shelf)
+    document = document_of([one], Settings(), shelf)
+    (one.folder / "result.json").write_text("{")
+    told = only(page_of(document, shelf, Cleaner()))
+    assert told.candidate is not None
+    assert told.candidate_step is None
+    assert told.commands[0] == "pytest --perfgate -k mlp"
+
+
+def test_a_baseline_that_cannot_be_read_leaves_the_page_without_it(shelf: Shelf) -> None:
+    one = kept_result(shelf)
+    blessed(shelf, one.result)
+    file = shelf.store.baselines.path(one.result.machine.slug, one.result.workload.id)
+    file.write_text(f"<<<<<<< HEAD\n{file.read_text()}")
+    told = only(page(shelf, one))
+    assert (told.baseline, told.baseline_step, told.history) == (None, None, ())
+    assert told.candidate is not None
+    assert told.candidate_step is not None
+
+
+def test_a_capture_that_is_none_is_not_drawn(shelf: Shelf) -> None:
+    one = kept_result(shelf)
+    (one.folder / "run-1" / "capture-0.sqlite").write_bytes(b"SQLite format 3\0" + b"x" * 100)
+    assert only(page(shelf, one)).candidate_step is None
+
+
+def test_kept_results_open_the_gate_as_they_would_have(shelf: Shelf) -> None:
+    new = kept_result(shelf, drawn=False, verdict=records.verdict(Outcome.NO_BASELINE))
+    assert not document_of([new], Settings(), shelf).opens_gate
+    assert document_of([new], Settings(new=OnNew.ALLOW), shelf).opens_gate
+    document = document_of([new], Settings(), shelf)
+    assert (document.exit_status, document.started_at) == (1, records.NOON)
