@@ -49,10 +49,10 @@ from perfgate.model.errors import (
 )
 from perfgate.model.machine import Machine
 from perfgate.model.metric import Metric
+from perfgate.model.pyproject import load_settings
 from perfgate.model.workload import Workload
 from perfgate.profilers.nsys.command import trace_options
 from perfgate.profilers.nsys.tool import find_nsys
-from perfgate.settings import load_settings
 from perfgate.system import git
 
 LISTING: Final = Path(__file__).with_name("listing.py")

@@ -30,7 +30,7 @@ from typing import Final
 from scipy.stats import chi2
 
 from benchmarks.decision.collect import environment
-from perfgate.execute import (
+from perfgate.execute.running import (
     Bench,
     Measured,
     ReferenceFailed,

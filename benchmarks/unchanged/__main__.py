@@ -35,11 +35,11 @@ from perfgate.model.baseline import Commit
 from perfgate.model.machine import Machine
 from perfgate.model.metric import GATED_CLOCKS, Metric
 from perfgate.model.outcome import Outcome
+from perfgate.model.pyproject import load_settings
 from perfgate.model.record import Moment, Record
 from perfgate.model.verdict import Stage
 from perfgate.profilers.nsys.tool import find_nsys
 from perfgate.render.document import DocumentWorkload, GateDocument, read_document
-from perfgate.settings import load_settings
 from perfgate.store import Store
 from perfgate.system.git import changes, ignored, read_commit
 

@@ -45,7 +45,11 @@ class Door(click.Group):
     """Loads a command's module, and all that it needs, only for that command."""
 
     def __init__(
-        self, *, package: str, commands: Mapping[str, tuple[str, str]], **options: Any
+        self,
+        *,
+        package: str,
+        commands: Mapping[str, tuple[str, str]],
+        **options: Any,  # noqa: ANN401 - click's own
     ) -> None:
         """Take the package of the modules, and by the name of each command its module and its name in there."""
         super().__init__(**options)

@@ -17,11 +17,11 @@ from perfgate.model.baseline import Baseline, Result
 from perfgate.model.errors import (
     ResultMissing,
 )
+from perfgate.model.pyproject import find_root, load_settings
 from perfgate.model.secrets import Cleaner
 from perfgate.model.settings import Settings
 from perfgate.model.spelling import is_invisible
 from perfgate.profilers.nsys.tool import NsysTool, find_nsys
-from perfgate.settings import find_root, load_settings
 from perfgate.store import KeptResult, Store, near_names
 
 _PERHAPS_ESCAPED: Final = re.compile(r"[^\n -~]")

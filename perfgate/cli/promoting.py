@@ -16,7 +16,7 @@ from perfgate.bless import bless as blessing
 from perfgate.cli.arguments import workload_name
 from perfgate.cli.common import Project, cleaned, latest, printable, project, screen
 from perfgate.cli.complaint import complaint
-from perfgate.execute import code_now
+from perfgate.execute.running import code_now
 from perfgate.model.baseline import Baseline, Result, changed_code
 from perfgate.model.errors import (
     BlessRefused,

@@ -26,13 +26,13 @@ from perfgate.model.errors import (
     ConfigInvalid,
     PerfgateError,
 )
+from perfgate.model.pyproject import find_root, load_settings
 from perfgate.model.settings import Settings
 from perfgate.plugin.listing import Collected, collect
 from perfgate.profilers.nsys.tool import find_nsys
 from perfgate.render.findings import findings_text
 from perfgate.selftest.play import Runner
 from perfgate.selftest.play import play as play_selftest
-from perfgate.settings import find_root, load_settings
 from perfgate.store import Store
 
 

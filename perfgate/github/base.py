@@ -24,10 +24,10 @@ from perfgate.github.loosened import Gate, differences
 from perfgate.model.baseline import Baseline
 from perfgate.model.errors import BaselineUnreadable, ConfigInvalid, PerfgateError
 from perfgate.model.loosening import Base, Difference, Direction, Loosening
+from perfgate.model.pyproject import load_settings
 from perfgate.model.settings import Settings
 from perfgate.model.workload import Declared, Workload
 from perfgate.render.page import inert_line, uncommanding
-from perfgate.settings import load_settings
 from perfgate.store import Store
 from perfgate.system import git
 from perfgate.system.process import run_process

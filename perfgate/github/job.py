@@ -35,6 +35,7 @@ from perfgate.model.errors import (
 )
 from perfgate.model.loosening import Base
 from perfgate.model.order import RUN_COOKIE
+from perfgate.model.pyproject import load_settings
 from perfgate.model.secrets import Cleaner
 from perfgate.model.words import plural
 from perfgate.pytest_door import gate_command, run_to_end
@@ -42,7 +43,6 @@ from perfgate.render.annotations import command, gate_annotations
 from perfgate.render.document import GateDocument, read_document
 from perfgate.render.markdown import loosening_markdown, prose
 from perfgate.render.page import inert
-from perfgate.settings import load_settings
 from perfgate.store import RESULT_FILE, file_name
 from perfgate.system import git
 from perfgate.system.process import adopting, end_marked, processes_of

@@ -19,8 +19,8 @@ from perfgate.init.origin import (
     origin_of,
 )
 from perfgate.model.errors import ConfigInvalid, RepositoryUnreadable
+from perfgate.model.pyproject import find_root, load_settings
 from perfgate.model.settings import Settings
-from perfgate.settings import find_root, load_settings
 from perfgate.system import git
 
 PYPROJECT: Final = "pyproject.toml"

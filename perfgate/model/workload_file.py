@@ -18,10 +18,10 @@ from pydantic import Field, ValidationError
 
 from perfgate.model.errors import ConfigInvalid, PerfgateError
 from perfgate.model.metric import Budget, Metric
+from perfgate.model.pyproject import check_budgets, check_keys, check_metrics, invalid_value
 from perfgate.model.record import Record
 from perfgate.model.settings import Settings
 from perfgate.model.workload import CaptureMode, CaptureWindow, Workload
-from perfgate.settings import check_budgets, check_keys, check_metrics, invalid_value
 
 MOST_VALUES: Final = 20_000
 """In one file: aliases may make more of some lines than anybody would walk through."""
@@ -236,7 +236,9 @@ class _Loader(yaml.BaseLoader):
         return node
 
     def construct_mapping(
-        self, node: yaml.MappingNode, deep: bool = False
+        self,
+        node: yaml.MappingNode,
+        deep: bool = False,  # noqa: FBT001, FBT002
     ) -> dict[Hashable, object]:
         """Build a mapping whose keys are texts, each of them once."""
         known: set[str] = set()

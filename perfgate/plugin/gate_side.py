@@ -16,9 +16,19 @@ from typing import TextIO, cast
 
 import pytest
 
-from perfgate.gate import Against, Closing, Gate
+from perfgate.gate import Closing
+from perfgate.gate.against import Against
+from perfgate.gate.gate import Gate
 from perfgate.model.errors import PerfgateError
 from perfgate.model.loosening import Base
+from perfgate.model.pyproject import (
+    budgets_of_options,
+    find_root,
+    load_settings,
+    project_around,
+    project_within,
+    without_effect,
+)
 from perfgate.model.secrets import Cleaner
 from perfgate.model.shard import Shard
 from perfgate.model.told import ToldChoice
@@ -53,14 +63,6 @@ from perfgate.plugin.typed import ASKING, LOOKING, STANDING, TYPED, heed_again
 from perfgate.render.document import DocumentShard, GateDocument
 from perfgate.render.page import uncommanding
 from perfgate.render.text import skipped_text, told_choice
-from perfgate.settings import (
-    budgets_of_options,
-    find_root,
-    load_settings,
-    project_around,
-    project_within,
-    without_effect,
-)
 from perfgate.system import git
 from perfgate.views.pages import page_of
 from perfgate.workload import holds_command, holds_workloads, workload_files

@@ -14,6 +14,7 @@ from pydantic import ValidationError
 
 from perfgate.model.errors import ConfigInvalid, PerfgateError
 from perfgate.model.metric import Metric
+from perfgate.model.pyproject import check_budgets, invalid_value
 from perfgate.model.secrets import Cleaner
 from perfgate.model.verdict import Verdict
 from perfgate.model.workload import Workload
@@ -23,7 +24,6 @@ from perfgate.plugin.handed_on import compared_options
 from perfgate.plugin.parameters import parameters_of
 from perfgate.plugin.telling import GATE, TELLING
 from perfgate.render.page import inert_message, uncommanding
-from perfgate.settings import check_budgets, invalid_value
 from perfgate.workload import MARK, declaration_of
 
 if TYPE_CHECKING:

@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from perfgate import __version__
-from perfgate.gate import Closing, Gate
+from perfgate.gate import Closing
+from perfgate.gate.gate import Gate
 from perfgate.model.loosening import Loosening
 from perfgate.model.outcome import Outcome
 from perfgate.model.told import ToldChoice

@@ -14,7 +14,7 @@ from statistics import median
 from typing import Final
 
 from perfgate.bless import bless as blessing
-from perfgate.execute import code_now, end_killed_gates
+from perfgate.execute.running import code_now, end_killed_gates
 from perfgate.machine import gpu_lock
 from perfgate.model.baseline import Baseline
 from perfgate.model.errors import EXIT_OPEN, EXIT_SHUT, StoreFailed, WorkloadFailed

@@ -1,7 +1,5 @@
 """`perfgate history`: what a user sees of a project in git, from wherever in it, and where there is none."""
 
-
-
 from __future__ import annotations
 
 import hashlib

@@ -21,12 +21,12 @@ from support.project import Project
 from perfgate.model.errors import StoreFailed, WorkloadFailed
 from perfgate.model.metric import Metric
 from perfgate.model.outcome import Outcome
+from perfgate.model.pyproject import load_settings
 from perfgate.model.settings import DuetForm, Settings
 from perfgate.model.verdict import Verdict
 from perfgate.profilers.nsys.tool import NsysTool, NsysVersion
 from perfgate.render.document import DocumentWorkload, GateDocument, document_text
 from perfgate.selftest.play import SETTINGS, Runner, play
-from perfgate.settings import load_settings
 from perfgate.store import Store
 
 COMMAND = [sys.executable, "-c", "from perfgate.cli import main; main()", "selftest"]

@@ -14,7 +14,7 @@ import pytest
 from support.repository import Repository
 
 import perfgate
-from perfgate.execute import Bench, Measured, at_commit, measure_run, outlasting_crashes
+from perfgate.execute.running import Bench, Measured, at_commit, measure_run, outlasting_crashes
 from perfgate.execute.sides import prove_apart
 from perfgate.model.baseline import code_digest
 from perfgate.model.errors import CodeStale, CodeUnproven, PerfgateError, RevisionMissing

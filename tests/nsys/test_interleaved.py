@@ -21,7 +21,7 @@ import pytest
 from support.repository import Repository
 
 import perfgate
-from perfgate.execute import (
+from perfgate.execute.running import (
     Bench,
     Measured,
     ReferenceFailed,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from perfgate.execute import Bench
+from perfgate.execute.running import Bench
 from perfgate.model.machine import Machine
 from perfgate.model.order import Account, Ending
 from perfgate.model.settings import Settings

@@ -11,8 +11,8 @@ import click
 from perfgate.cli.common import printable
 from perfgate.github import job
 from perfgate.model.errors import EXIT_OPEN, EXIT_SHUT
+from perfgate.model.pyproject import find_root
 from perfgate.render.annotations import command
-from perfgate.settings import find_root
 
 
 @click.command()

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 from support.runs import bench_of, command
 
-from perfgate.execute import Bench
 from perfgate.execute.code import code_now, code_unsaid, command_code, is_as_blessed
 from perfgate.execute.proof import Witness
+from perfgate.execute.running import Bench
 from perfgate.execute.witness import namespace
 from perfgate.model.baseline import ALL_TRACKED, code_digest, code_files
 

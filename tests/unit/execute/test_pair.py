@@ -15,8 +15,9 @@ import pytest
 from support import records
 from support.runs import account, bench_of, command, ended
 
-from perfgate.execute import Measured, ReferenceFailed, Side, measure_pair, run
+from perfgate.execute import run
 from perfgate.execute.captures import OfCapture
+from perfgate.execute.running import Measured, ReferenceFailed, Side, measure_pair
 from perfgate.model.errors import (
     CaptureUnreadable,
     ConfigInvalid,

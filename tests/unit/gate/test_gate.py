@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from support import records
 
-from perfgate.gate import Gate
+from perfgate.gate.gate import Gate
 from perfgate.model.metric import Metric
 from perfgate.model.outcome import Outcome
 from perfgate.model.settings import Settings

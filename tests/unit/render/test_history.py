@@ -1,7 +1,5 @@
 """What `perfgate history` shows: at both widths, in blocks and in digits, and as JSON."""
 
-
-
 from __future__ import annotations
 
 import json

@@ -10,8 +10,8 @@ import pytest
 from perfgate.model.errors import ConfigInvalid
 from perfgate.model.metric import METRICS, Metric
 from perfgate.model.outcome import OnInconclusive, OnNew
+from perfgate.model.pyproject import check_budgets, find_root, load_settings, project_around
 from perfgate.model.settings import GraphTrace, Settings
-from perfgate.settings import check_budgets, find_root, load_settings, project_around
 
 KEYS = (
     "Known are anchor_budget, baselines, budgets, cuda_graph_trace, duet, duet_python, duet_setup, inconclusive, "
