@@ -7,27 +7,46 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from perfgate.words import say
+
 EXIT_OPEN = 0
 EXIT_SHUT = 1
 EXIT_USAGE = 2
 
 
 class PerfgateError(Exception):
-    """A failure told in four parts: subject, fact, expectation, next step.
+    """A failure, as a code and its fields: `raise BaselineMissing("baseline-missing", path=path)`.
 
-    `str(error)` is the whole message, one or two lines: ``subject: fact. expectation.`` and the next step.
-    Parts are written without their final full stop; `expectation` may be empty where the fact says it all.
+    `str(error)` is the whole message that `words` makes of them: `fact. expectation.` and, on a line of its own, the
+    next step. A class of its own is for those that somebody catches, and for an exit status of its own.
     """
 
     exit_code: ClassVar[int]
 
-    def __init__(self, *, subject: str, fact: str, expectation: str = "", next_step: str) -> None:
-        self.subject = subject
-        self.fact = fact
-        self.expectation = expectation
-        self.next_step = next_step
-        told = f"{subject}: {fact}." + (f" {expectation}." if expectation else "")
-        super().__init__(f"{told}\n{next_step}")
+    def __init__(self, code: str = "uncoded", /, **fields: object) -> None:
+        self.code = code
+        self.fields = {"expectation": "", **fields} if code == "uncoded" else fields
+        super().__init__(say.message(self))
+
+    @property
+    def subject(self) -> str:
+        """What it is about."""
+        return str(self.fields.get("subject", ""))
+
+    @property
+    def fact(self) -> str:
+        """What is so, without a full stop."""
+        return str(self.fields["fact"]) if self.code == "uncoded" else say.fact(self)
+
+    @property
+    def expectation(self) -> str:
+        """What was expected instead; empty where the fact says it all."""
+        return say.expectation(self)
+
+    @property
+    def next_step(self) -> str:
+        """What to do about it."""
+        return say.next_step(self)
 
 
 class ConfigInvalid(PerfgateError):

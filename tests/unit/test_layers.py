@@ -20,8 +20,8 @@ PACKAGE = Path(perfgate.__file__).parent
 
 LEVELS: tuple[frozenset[str], ...] = (
     frozenset({"perfgate", "workload", "pytest_door"}),
-    frozenset({"model"}),
     frozenset({"words"}),
+    frozenset({"model"}),
     frozenset({"system"}),
     frozenset({"machine", "profilers", "metrics", "judge", "explain", "render"}),
     frozenset({"execute", "store"}),

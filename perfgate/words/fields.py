@@ -1,0 +1,89 @@
+r"""How a field of a note or an error is shown: the format behind its name in a text of the table.
+
+```
+{name}              text, escaped, on one line of at most 100 characters; a number; a note by its fact
+{text:quote}        the same, of at most 300 characters
+{log:lines}         each line escaped, on lines of their own, indented
+{paths:list}        a, b and c                       {notes:list;}    facts of notes: one; two
+{runs:run|runs}     3 runs                           {runs:~was|were} the word alone
+{id:sh}             quoted for a shell               {text:raw}       as it is: of texts made elsewhere
+{loss:%}            3.1 %    {loss:+%} +3.1 %        {budget:short%}  2 %
+{t:ms}              8.312    {t:s} 2 min 5 s         {n:count} 1,234      {b:size} 38.54 MB     {p:p} 0.031
+{now:of metric}     a value in the unit of the metric that the field `metric` names
+```
+A field that is None is shown as nothing; a text with such a field is a text too many: give it a code of its own.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Iterable, Mapping
+from string import Formatter
+from typing import Any, Final
+
+from perfgate.words import numbers
+from perfgate.words.escape import LONGEST_NAME, LONGEST_TEXT, escape, one_line
+from perfgate.words.names import inflected, listed, plural
+
+Facts = Callable[[object], str | None]
+"""Words what may stand as a field of another and is no plain value; None where it is one."""
+
+_FORMATS: Final[Mapping[str, Callable[[Any], str]]] = {
+    "quote": lambda text: one_line(str(text), longest=LONGEST_TEXT),
+    "lines": lambda text: "\n".join(f"    {escape(line)}" for line in str(text).splitlines()),
+    "raw": str,
+    "sh": lambda text: shlex.quote(escape(str(text))),
+    "%": numbers.percent,
+    "+%": lambda fraction: numbers.percent(fraction, signed=True),
+    "short%": numbers.short_percent,
+    "ms": numbers.milliseconds,
+    "s": numbers.seconds,
+    "count": numbers.count,
+    "size": numbers.size,
+    "p": numbers.probability,
+}
+
+
+class FieldFormatter(Formatter):
+    """Fills a text of the table with the fields of a note or an error."""
+
+    def __init__(self, fact_of: Facts) -> None:
+        """Take what words notes that are fields of others."""
+        self._fact_of = fact_of
+
+    def fill(self, text: str, fields: Mapping[str, object]) -> str:
+        """Return the text with its fields.
+
+        Raises:
+            KeyError: the text names a field that is not given.
+        """
+        self._fields = fields
+        return self.vformat(text, (), fields)
+
+    def format_field(self, value: Any, format_spec: str) -> str:  # noqa: ANN401 - as in the base class
+        """Show one field."""
+        if value is None:
+            return ""
+        if format_spec.startswith("of "):
+            return numbers.value(str(self._fields[format_spec.removeprefix("of ")]), value)
+        if format_spec.startswith("list"):
+            items = [self._plain(item) for item in value]
+            return "; ".join(items) if format_spec.endswith(";") else listed(items)
+        if "|" in format_spec:
+            one, many = format_spec.removeprefix("~").split("|")
+            return (inflected if format_spec.startswith("~") else plural)(value, one, many)
+        if format_spec in _FORMATS:
+            return _FORMATS[format_spec](value)
+        if format_spec:
+            raise ValueError(f"no such format of a field: {format_spec!r}")
+        return self._plain(value)
+
+    def _plain(self, value: object) -> str:
+        fact = self._fact_of(value)
+        if fact is not None:
+            return fact
+        if isinstance(value, bool | int | float):
+            return str(value)
+        if isinstance(value, Iterable) and not isinstance(value, str):
+            return listed(self._plain(item) for item in value)
+        return one_line(str(value), longest=LONGEST_NAME)

@@ -1,0 +1,52 @@
+"""A code and its fields become text: of a note its fact, of an error all of its parts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Protocol, runtime_checkable
+
+from perfgate.words.fields import FieldFormatter
+from perfgate.words.table import TEXT
+
+
+@runtime_checkable
+class Coded(Protocol):
+    """A note or an error: what a room says, without its words."""
+
+    @property
+    def code(self) -> str:
+        """Names the text in the table."""
+
+    @property
+    def fields(self) -> Mapping[str, object]:
+        """What is filled into it."""
+
+
+def fact(said: Coded) -> str:
+    """Word what is so, without a full stop."""
+    return _FORMATTER.fill(TEXT[said.code].fact, said.fields)
+
+
+def expectation(said: Coded) -> str:
+    """Word what was expected instead, without a full stop; empty where the fact says it all."""
+    return _FORMATTER.fill(TEXT[said.code].expectation, said.fields)
+
+
+def next_step(said: Coded) -> str:
+    """Word what to do about it; empty where there is nothing to do."""
+    return _FORMATTER.fill(TEXT[said.code].next_step, said.fields)
+
+
+def message(said: Coded) -> str:
+    """Word all parts: `fact. expectation.` and, on a line of its own, the next step."""
+    sentences = [part for part in (fact(said), expectation(said)) if part]
+    text = " ".join(part if part.endswith((".", "?", "!")) else f"{part}." for part in sentences)
+    step = next_step(said)
+    return f"{text}\n{step}" if step else text
+
+
+def _fact_of(value: object) -> str | None:
+    return fact(value) if isinstance(value, Coded) else None
+
+
+_FORMATTER = FieldFormatter(_fact_of)

@@ -1,0 +1,18 @@
+"""The one table of what perfgate says: code -> text. A file a room; a code is there once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from perfgate.words.text import Text
+
+_UNCODED: Final[Mapping[str, Text]] = {
+    "uncoded": Text("{subject:raw}: {fact:raw}", "{expectation:raw}", "{next_step:raw}"),
+}
+"""Of errors that have no code yet."""
+
+_TABLES: Final = (_UNCODED,)
+
+TEXT: Final[Mapping[str, Text]] = {code: text for table in _TABLES for code, text in table.items()}
+"""By code, in kebab case."""

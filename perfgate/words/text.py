@@ -1,0 +1,17 @@
+"""One row of the table of texts."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Text(NamedTuple):
+    """What is said of one code, in up to three parts; fields stand in braces, formats as in `words.fields`.
+
+    A fact begins with its subject: `{workload}: no baseline for this machine`. None of the first two ends with a full
+    stop.
+    """
+
+    fact: str
+    expectation: str = ""
+    next_step: str = ""

@@ -1,0 +1,69 @@
+"""How fields of notes and errors are shown."""
+
+from __future__ import annotations
+
+import pytest
+
+from perfgate.model.note import Note, note
+from perfgate.words.fields import FieldFormatter
+from perfgate.words.say import fact
+
+FORMATTER = FieldFormatter(
+    lambda value: f"<{value.code}>" if isinstance(value, Note) else None,
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "value", "shown"),
+    [
+        ("{x}", "loop", "loop"),
+        ("{x}", "a\nb\x1b[2J", "a\\nb\\x1b[2J"),
+        ("{x}", 3, "3"),
+        ("{x}", None, ""),
+        ("{x}", ("a", "b", "c"), "a, b and c"),
+        ("{x}", note("steps-missing"), "<steps-missing>"),
+        ("{x:list}", ("a", "b"), "a and b"),
+        ("{x:list;}", (note("one"), note("two")), "<one>; <two>"),
+        ("{x:run|runs}", 1, "1 run"),
+        ("{x:run|runs}", 3, "3 runs"),
+        ("{x:~was|were}", 3, "were"),
+        ("{x:sh}", "loop[a b]", "'loop[a b]'"),
+        ("{x:%}", 0.031, "3.1 %"),
+        ("{x:+%}", 0.031, "+3.1 %"),
+        ("{x:short%}", 0.02, "2 %"),
+        ("{x:ms}", 8.3124, "8.312"),
+        ("{x:s}", 125.2, "2 min 5 s"),
+        ("{x:s}", 3600.0, "1 h"),
+        ("{x:s}", 120.0, "2 min"),
+        ("{x:s}", 14.2, "14 s"),
+        ("{x:s}", 0.44, "0.4 s"),
+        ("{x:size}", 38_540_000, "38.54 MB"),
+        ("{x:count}", 1234, "1,234"),
+        ("{x:p}", 0.0313, "0.031"),
+        ("{x:lines}", "a\nb\tc", "    a\n    b\\tc"),
+        ("{x:raw}", "a\nb", "a\nb"),
+    ],
+)
+def test_a_field_is_shown_by_its_format(text: str, value: object, shown: str) -> None:
+    assert FORMATTER.fill(text, {"x": value}) == shown
+
+
+def test_a_value_takes_the_unit_of_its_metric() -> None:
+    assert FORMATTER.fill("{x:of metric}", {"x": 2e6, "metric": "h2d_bytes"}) == "2 MB"
+    assert FORMATTER.fill("{x:of metric}", {"x": 2.0, "metric": "step_ms"}) == "2.000"
+
+
+def test_long_text_loses_its_middle() -> None:
+    assert len(FORMATTER.fill("{x}", {"x": "y" * 500})) == 100
+    assert len(FORMATTER.fill("{x:quote}", {"x": "y" * 500})) == 300
+
+
+def test_a_missing_field_and_an_unknown_format_are_faults() -> None:
+    with pytest.raises(KeyError):
+        FORMATTER.fill("{x}", {})
+    with pytest.raises(ValueError, match="no such format"):
+        FORMATTER.fill("{x:weird}", {"x": "a"})
+
+
+def test_a_note_is_worded_by_the_table() -> None:
+    assert fact(note("uncoded", subject="loop", fact="it is so")) == "loop: it is so"
