@@ -54,8 +54,8 @@ def test_a_value_takes_the_unit_of_its_metric() -> None:
 
 
 def test_long_text_loses_its_middle() -> None:
-    assert len(FORMATTER.fill("{x}", {"x": "y" * 500})) == 100
-    assert len(FORMATTER.fill("{x:quote}", {"x": "y" * 500})) == 300
+    assert 90 < len(FORMATTER.fill("{x}", {"x": "y" * 500})) <= 100
+    assert 290 < len(FORMATTER.fill("{x:quote}", {"x": "y" * 500})) <= 300
 
 
 def test_a_missing_field_and_an_unknown_format_are_faults() -> None:
