@@ -67,7 +67,7 @@ def make_folder(folder: Path, order: Order) -> None:
         if order.witnesses is not None:
             Path(order.witnesses).mkdir()
             shutil.copyfile(
-                PACKAGE / "duet" / "witness.py", Path(order.witnesses) / "sitecustomize.py"
+                PACKAGE / "execute" / "witness.py", Path(order.witnesses) / "sitecustomize.py"
             )
         if order.bouts is not None:
             os.mkfifo(order.bouts.own)

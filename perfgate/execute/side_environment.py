@@ -52,7 +52,7 @@ def pin(tree: Worktree) -> None:
     try:
         for folder in (worker, witness):
             folder.mkdir(exist_ok=True)
-            shutil.copyfile(PACKAGE / "duet" / "witness.py", folder / "sitecustomize.py")
+            shutil.copyfile(PACKAGE / "execute" / "witness.py", folder / "sitecustomize.py")
         if not (worker / PACKAGE.name).is_symlink():
             (worker / PACKAGE.name).symlink_to(PACKAGE)
         info = worker / f"perfgate-{_version()}.dist-info"

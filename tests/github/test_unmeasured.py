@@ -10,7 +10,7 @@ from support.repository import Repository
 
 pytestmark = pytest.mark.behaviour
 
-TEMPLATES = ROOT / "perfgate" / "scaffold" / "files"
+TEMPLATES = ROOT / "perfgate" / "init" / "files"
 BOTH = pytest.mark.parametrize("folder", [WORKFLOWS, TEMPLATES], ids=["ours", "init's"])
 QUEUED = {
     "event_name": "merge_group",

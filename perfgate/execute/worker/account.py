@@ -82,7 +82,7 @@ def _writable(message: str) -> str:
 
 
 def _tell_modules(folder: Path) -> None:
-    """Write the file of each loaded module, as `duet/witness.py` does for processes that perfgate does not touch."""
+    """Write the file of each loaded module, as `execute/witness.py` does for processes that perfgate does not touch."""
     files = {}
     for name, module in list(sys.modules.items()):
         file = getattr(module, "__dict__", {}).get("__file__")

@@ -31,7 +31,7 @@ class ProjectFiles:
             for prefix in prefixes
             if prefix.is_relative_to(self._root) and prefix != self._root
         ]
-        self._foreign += [Path(__file__).resolve().parents[1], self._root / ".perfgate"]
+        self._foreign += [Path(__file__).resolve().parents[2], self._root / ".perfgate"]
 
     def relative(self, file: object) -> Path | None:
         """A file's path relative to the project's root; None of one that is not the project's, or of no path."""

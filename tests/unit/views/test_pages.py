@@ -21,7 +21,7 @@ from perfgate.model.verdict import Duet
 from perfgate.store import KeptResult, Store
 from perfgate.views.pages import Shelf, document_of, page_of
 
-CAPTURE = Path(__file__).parents[1] / "golden" / "data" / "mlp-h200-nsys2024.2.3.sqlite.xz"
+CAPTURE = Path(__file__).parents[2] / "golden" / "data" / "mlp-h200-nsys2024.2.3.sqlite.xz"
 PID = 548
 """Of the process in it."""
 LATER = records.NOON + timedelta(hours=3)
