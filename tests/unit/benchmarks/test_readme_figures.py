@@ -1,4 +1,4 @@
-"""The figures that the README and the pages behind it give of the evidence, held to the committed results."""
+"""The figures that the pages give of the evidence, held to the committed results."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ TOP = Path(__file__).parents[3]
 RESULTS: Any = json.loads(
     (TOP / "benchmarks" / "decision" / "results.json").read_text(encoding="utf-8")
 )
-README = (TOP / "README.md").read_text(encoding="utf-8")
+EVIDENCE = (TOP / "docs" / "evidence.md").read_text(encoding="utf-8")
 LOOPS = ("gpu_bound", "cpu_bound")
 NUMBERS = {8: "eight", 9: "nine"}
 A_B = ("A/B run", "5x1", 1)
@@ -22,7 +22,7 @@ def share(cell: dict[str, Any]) -> float:
     return float(100 * cell["regressed"] / cell["gates"])
 
 
-def rows_behind(text: str, page: str = README) -> list[list[str]]:
+def rows_behind(text: str, page: str = EVIDENCE) -> list[list[str]]:
     table = page.partition(text)[2].partition("\n|---")[2].partition("\n\n")[0]
     return [
         [cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines()[1:]
@@ -57,7 +57,7 @@ def test_the_simulated_table() -> None:
     }
     assert (
         f"Simulated, {gates[True]} gates of unchanged code a row and {gates[False]} of slower code"
-        in README
+        in EVIDENCE
     )
 
 
@@ -96,7 +96,7 @@ def test_how_far_runs_in_a_row_lie_apart() -> None:
         (TOP / "benchmarks" / "decision" / "h200.json").read_text(encoding="utf-8")
     )["loops"]
     loops = [[loop["baseline"] for loop in recorded if loop["name"] == name] for name in LOOPS]
-    page = (TOP / ".github" / "docs" / "numbers.md").read_text(encoding="utf-8")
+    page = (TOP / "docs" / "numbers.md").read_text(encoding="utf-8")
     rows = rows_behind("| loop | runs |", page)[1:]
     for (named, runs, *columns), baselines in zip(rows, loops, strict=True):
         assert NUMBERS[len(baselines)] in named.split()

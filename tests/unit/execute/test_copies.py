@@ -543,7 +543,9 @@ def test_files_of_the_working_tree_are_never_copies(repository: Repository, tmp_
         assert held(of, tmp_path, modules) == {}
     repository.write({"perfgate/execute/proof.py": ""})
     assert (
-        held(repository, tmp_path, {"perfgate.execute.proof": str(PACKAGE / "execute" / "proof.py")})
+        held(
+            repository, tmp_path, {"perfgate.execute.proof": str(PACKAGE / "execute" / "proof.py")}
+        )
         == {}
     )
 
