@@ -138,9 +138,10 @@ def test_plots_are_drawn_when_they_come_into_view(tab: Tab, outcomes: str) -> No
         f"[...document.querySelectorAll('{TIMELINE} .trace.bars')].map(t => t.querySelectorAll('path').length)"
     )
     assert bars == [1, 3, 9, 9, 9, 9] * 2
-    assert tab.value(
+    counted = tab.value(
         "[...document.querySelectorAll('#w-transformer [data-plot=runs] .points')].map(p => p.childElementCount)"
-    )[:3] == [5, 3, 3]
+    )
+    assert [points for points in counted if points] == [5, 3, 3]
     assert tab.asked_for() == {outcomes}
 
 
@@ -167,15 +168,14 @@ def test_step_of_a_recorded_capture_is_drawn_whole(tab: Tab, write: Write, tmp_p
     assert bars == [len(lane.bars) for lane in view.lanes] * 2
     assert sum(bars) == 2 * view.drawn
     assert view.drawn > 20
-    # Memsets last a few microseconds of ten thousand: each is drawn by its edge in the lane's own colour.
+    # Memsets last a few microseconds of ten thousand: each is seen all the same.
     memsets = next(number for number, lane in enumerate(view.lanes) if lane.kind == "memset")
-    edges = tab.value(
+    widths = tab.value(
         f"[...document.querySelectorAll('{TIMELINE} .trace.bars')][{memsets}].querySelectorAll('path').values()"
-        ".map(p => [p.style.stroke, p.getBoundingClientRect().width > 0]).toArray()"
+        ".map(p => p.getBoundingClientRect().width).toArray()"
     )
-    colour = tab.value("getComputedStyle(document.documentElement).getPropertyValue('--memset')")
-    assert edges == [["rgb(128, 51, 168)", True]] * len(view.lanes[memsets].bars)
-    assert colour.strip() == "#8033a8"
+    assert len(widths) == len(view.lanes[memsets].bars)
+    assert min(widths) >= 1
     drawn = tab.value(
         f"document.querySelector('{TIMELINE} .canvas').data.map(t => t.x.reduce((a, b) => a + b, 0))"
     )
@@ -274,7 +274,8 @@ def test_metric_of_the_runs_can_be_chosen(drawn: Tab) -> None:
     tab.until(
         f"document.querySelector('{runs} .xtitle').textContent === 'kernel_ms, a dot a run, | median'"
     )
-    assert tab.value(f"document.querySelector('{runs} .canvas').data[0].x.length") == 5
+    seen = f"document.querySelector('{runs} .canvas').data.filter(t => t.visible)"
+    assert tab.value(f"{seen}[0].x.length") == 5
 
 
 # Tables and filter
@@ -435,16 +436,6 @@ def test_keyboard_works_everything(tab: Tab, write: Write) -> None:
     until_span(tab, lambda a, _: a == pytest.approx(high / 4))
     tab.key("-")
     until_span(tab, lambda a, b: b - a == pytest.approx(high))
-    readout = f"document.querySelector('{TIMELINE} .readout').textContent"
-    for _ in range(2):
-        tab.key("ArrowDown")
-    tab.until(f"{readout}.startsWith('sm90_xmma')")
-    assert "(1 of 9)" in tab.value(readout)
-    tab.key("End")
-    tab.until(f"{readout}.includes('(9 of 9)')")
-    tab.until(f"document.querySelector('{TIMELINE} .hovertext') !== null")
-    tab.key("Home")
-    tab.until(f"{readout}.includes('(1 of 9)')")
     tab.key("0")
     until_span(tab, lambda a, b: b - a == pytest.approx(high))
 
@@ -582,11 +573,12 @@ def test_hostile_names_do_nothing_and_can_be_read(tab: Tab, write: Write) -> Non
     for identity, text in zip(identities, HOSTILE, strict=True):
         timeline = f"#{identity} figure[data-plot=timeline]"
         show(tab, timeline)
-        press(tab, timeline, "Next bar")
+        tab.value(
+            f"Plotly.Fx.hover(document.querySelector('{timeline} .canvas'), [{{curveNumber: 0, pointNumber: 0}}])"
+        )
         tab.until(f"document.querySelector('{timeline} .hovertext') !== null")
         shown = text.replace("\u202e", "\\u202e") if len(text) < 100 else "nnn...nnn"
         assert shown in tab.value(f"document.querySelector('#{identity} h3').textContent")
-        assert shown[:60] in tab.value(f"document.querySelector('{timeline} .readout').textContent")
         drawn = tab.value(f"document.querySelector('{timeline} .hovertext').textContent").replace(
             "\xa0", " "
         )

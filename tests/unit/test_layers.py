@@ -85,6 +85,8 @@ HOMES: Mapping[str, frozenset[str]] = {
     "click": frozenset({"cli"}),
     "github": frozenset({"github"}),
     "iniconfig": frozenset({"execute"}),
+    "jinja2": frozenset({"render"}),
+    "markupsafe": frozenset({"render"}),
     "numpy": frozenset({"model", "profilers", "metrics", "judge", "bless"}),
     "nvtx": frozenset({"execute", "selftest", "init"}),
     "packaging": frozenset({"execute", "init"}),

@@ -23,18 +23,18 @@
   }
   const colour = name => getComputedStyle(root).getPropertyValue(`--${name}`).trim();
 
-  // Data: JSON as it is, and what takes much room deflated.
+  // Plots: figures as Plotly reads them, deflated; each is drawn when it comes into view.
 
-  const json = new Map();
-  function dataOf(id) {
-    if (!json.has(id)) json.set(id, JSON.parse(find(`#data-${id}`).textContent));
-    return json.get(id);
-  }
   async function inflated(id) {
     const packed = Uint8Array.from(atob(document.getElementById(id).textContent), c => c.charCodeAt(0));
     const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("deflate"));
     return new Response(stream).text();
   }
+  const figures = new Map();
+  const figuresOf = id => {
+    if (!figures.has(id)) figures.set(id, inflated(id).then(JSON.parse));
+    return figures.get(id);
+  };
   let loading = null;
   function plotly() {
     // The policy names this script by its hash; the browser runs no other.
@@ -45,280 +45,56 @@
     return loading;
   }
 
-  // Words. Plotly reads some tags in its texts: what comes from elsewhere is escaped.
-
-  const plain = text => text.replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;");
-  const wrapped = text => (text.match(/.{1,64}/gsu) ?? []).map(plain).join("<br>");
-  const shortened = (text, most) => {
-    const letters = [...text];
-    if (letters.length <= most) return text;
-    const tail = Math.floor((most - 3) / 3); // both ends of a name tell something
-    return `${letters.slice(0, most - 3 - tail).join("")}...${letters.slice(-tail).join("")}`;
-  };
-  const digits = (value, most = 4) => Number(value.toPrecision(most)).toLocaleString("en", { maximumFractionDigits: 6 });
-  function lasting(ns) {
-    if (ns < 1e3) return `${ns} ns`;
-    return ns < 1e6 ? `${digits(ns / 1e3)} µs` : `${digits(ns / 1e6)} ms`;
-  }
-  const narrow = () => root.clientWidth < 640;
-
-  // Plots: each is drawn when it comes into view, and again when the colours change.
-
   const drawn = new Set();
+  const narrow = () => root.clientWidth < 640;
   const configuration = { displayModeBar: false, responsive: true, scrollZoom: false, doubleClick: false };
 
-  function layout(more) {
-    const axis = { gridcolor: colour("line"), linecolor: colour("edge"), zeroline: false, automargin: true };
-    const { xaxis, yaxis, ...rest } = more;
-    return {
-      paper_bgcolor: "rgba(0,0,0,0)",
-      plot_bgcolor: "rgba(0,0,0,0)",
-      font: { family: "system-ui, sans-serif", size: narrow() ? 11 : 13, color: colour("text") },
-      margin: { l: 10, r: 12, t: 8, b: 40 },
-      dragmode: false,
-      hovermode: "closest",
-      hoverlabel: { align: "left", bgcolor: colour("raised"), bordercolor: colour("edge"), font: { color: colour("text") } },
-      showlegend: false,
-      ...rest,
-      xaxis: { ...axis, ...xaxis },
-      yaxis: { ...axis, ...yaxis },
+  // The figure with the colours of the theme: `var(--kernel)` is the style's variable.
+  function dressed(value) {
+    if (typeof value === "string") return value.startsWith("var(--") ? colour(value.slice(6, -1)) : value;
+    if (Array.isArray(value)) return typeof value[0] === "number" ? value : value.map(dressed);
+    if (value === null || typeof value !== "object") return value;
+    return Object.fromEntries(Object.entries(value).map(([name, one]) => [name, name === "customdata" ? one : dressed(one)]));
+  }
+
+  const short = text => (text.length > 18 ? `${text.slice(0, 10)}...${text.slice(-5)}` : text);
+  function picture(figure, state) {
+    const { data, layout } = dressed(figure);
+    if (narrow()) {
+      layout.font.size = 11;
+      if (layout.yaxis.ticktext) layout.yaxis.ticktext = layout.yaxis.ticktext.map(short);
+      if (layout.xaxis.title) layout.xaxis.title.text = layout.xaxis.title.text.split(/[,;]/)[0];
+    }
+    if (layout.dragmode && matchMedia("(pointer: coarse)").matches) layout.dragmode = false;
+    if (state.range) layout.xaxis.range = [...state.range];
+    if (figure.choices) {
+      for (const trace of data) trace.visible = trace.meta === state.choice;
+      layout.xaxis.title.text = `${figure.choices[state.choice]}, ${layout.xaxis.title.text}`;
+    }
+    return [data, layout];
+  }
+
+  function choose(canvas, figure, state, draw) {
+    const choice = make("select");
+    figure.choices.forEach((name, n) => choice.append(make("option", { value: n, textContent: name })));
+    choice.addEventListener("change", () => { state.choice = Number(choice.value); draw(); });
+    canvas.before(make("div", { className: "tools" }, make("label", {}, "Metric ", choice)));
+  }
+
+  // The timeline zooms and pans: by buttons, keys, dragging, and the wheel with Ctrl.
+  function move(canvas, figure, state) {
+    const [, most] = figure.layout.xaxis.range;
+    state.range = [0, most];
+    const show = (low, width) => {
+      const wide = Math.min(Math.max(width, most / 1e6), most), from = Math.min(Math.max(low, 0), most - wide);
+      return window.Plotly.relayout(canvas, { "xaxis.range": [from, from + wide] });
     };
-  }
-
-  const rows = names => ({
-    tickvals: names.map((_, row) => row),
-    ticktext: names.map(name => plain(shortened(name, narrow() ? 16 : 34))),
-    range: [names.length - 0.4, -0.6],
-    showgrid: false,
-    fixedrange: true,
-  });
-
-  const hovered = "%{customdata}<extra></extra>";
-
-  function intervals(data) {
-    const at = data.name.map((_, row) => row);
-    const looks = { REGRESSED: ["x", "bad"], PASSED: ["circle", "good"], IMPROVED: ["circle", "good"] };
-    const look = data.outcome.map(outcome => looks[outcome] ?? ["circle-open", "text"]);
-    const told = data.name.map((name, row) => wrapped(`${name}: ${data.told[row]}, ${data.outcome[row]}`));
-    const reach = Math.max(...data.high.map(Math.abs), ...data.low.map(Math.abs), ...data.budget) * 1.15 || 1;
-    return {
-      traces: [
-        {
-          type: "scatter", mode: "markers", x: data.budget, y: at, hovertemplate: hovered,
-          customdata: data.name.map((name, row) => wrapped(`${name}: budget ${data.budget[row]}`)),
-          marker: { symbol: "line-ns-open", size: 22, line: { width: 3 }, color: colour("warn") },
-        },
-        {
-          type: "scatter", mode: "markers", x: data.change, y: at, customdata: told, hovertemplate: hovered,
-          error_x: {
-            type: "data", symmetric: false, thickness: 2, width: 5, color: colour("text"),
-            array: data.high.map((high, row) => high - data.change[row]),
-            arrayminus: data.low.map((low, row) => data.change[row] - low),
-          },
-          marker: {
-            size: 11, symbol: look.map(([symbol]) => symbol), color: look.map(([, is]) => colour(is)),
-          },
-        },
-      ],
-      layout: layout({
-        height: 90 + 30 * data.name.length,
-        xaxis: {
-          range: [Math.min(-reach / 4, ...data.low.map(low => low * 1.15)), reach], fixedrange: true,
-          title: { text: narrow() ? "% or pp of a step" : "change, % or percentage points of the baseline's step; | budget" },
-        },
-        yaxis: rows(data.name),
-        shapes: [{ type: "line", x0: 0, x1: 0, y0: 0, y1: 1, yref: "paper", line: { color: colour("edge"), dash: "dot" } }],
-      }),
+    const zoom = (by, at = 0.5) => {
+      const [low, high] = state.range, width = Math.min((high - low) * by, most);
+      return show(low + (high - low) * at - width * at, width);
     };
-  }
-
-  function runs(data, state) {
-    const metric = data.metrics[state.metric];
-    const symbols = { baseline: "circle-open", "other commit": "square-open", candidate: "diamond" };
-    const unit = metric.unit ? ` ${metric.unit}` : "";
-    const traces = data.sides.map((side, row) => {
-      const values = metric.values[row];
-      const aside = new Set(metric.aside[row]);
-      return {
-        type: "scatter", mode: "markers", x: values, y: values.map(() => row), hovertemplate: hovered,
-        customdata: values.map((value, n) => wrapped(
-          `${side}, run ${n + 1}: ${digits(value, 6)}${unit}${aside.has(n) ? ", set aside" : ""}`)),
-        marker: {
-          symbol: values.map((_, n) => (aside.has(n) ? "x-thin-open" : symbols[side])), size: 11, opacity: 0.85,
-          line: { width: 2 }, color: colour(side === "candidate" ? "link" : "edge"),
-        },
-      };
-    });
-    data.sides.forEach((_, row) => {
-      const aside = new Set(metric.aside[row]);
-      const sorted = metric.values[row].filter((_, n) => !aside.has(n)).sort((a, b) => a - b);
-      if (!sorted.length) return;
-      const middle = (sorted[(sorted.length - 1) >> 1] + sorted[sorted.length >> 1]) / 2;
-      traces.push({
-        type: "scatter", mode: "lines", x: [middle, middle], y: [row - 0.35, row + 0.35], hoverinfo: "skip",
-        line: { color: colour("text"), width: 2 },
-      });
-    });
-    return {
-      traces,
-      layout: layout({
-        height: 80 + 40 * data.sides.length,
-        xaxis: { title: { text: `${metric.name}, a dot a run, | median` }, fixedrange: true },
-        yaxis: rows(data.sides),
-      }),
-    };
-  }
-
-  function history(data) {
-    const at = data.step_ms.map((_, n) => n);
-    const x = [], y = [];
-    for (const n of at) {
-      if (n && !data.joined[n]) { x.push(null); y.push(null); }
-      x.push(n); y.push(data.step_ms[n]);
-    }
-    const every = Math.ceil(at.length / (narrow() ? 3 : 8));
-    const ticks = at.filter(n => n % every === 0);
-    return {
-      traces: [
-        { type: "scatter", mode: "lines", x, y, hoverinfo: "skip", line: { color: colour("link"), width: 2, shape: "hv" } },
-        {
-          type: "scatter", mode: "markers", x: at, y: data.step_ms, hovertemplate: hovered,
-          customdata: at.map(n => wrapped(
-            `${digits(data.step_ms[n], 5)} ms, ${data.at[n]}, ${data.commit[n]}, ${data.by[n]}: ${data.reason[n]}`)),
-          marker: { size: 9, color: colour("link") },
-        },
-      ],
-      layout: layout({
-        height: 230,
-        xaxis: { tickvals: ticks, ticktext: ticks.map(n => data.at[n].slice(0, 10)), showgrid: false, fixedrange: true },
-        yaxis: { title: { text: "step_ms" }, rangemode: "tozero", fixedrange: true },
-      }),
-    };
-  }
-
-  // The timeline: a lane a trace, so that colour and pattern are the lane's.
-
-  function unpacked(text) {
-    const told = JSON.parse(text);
-    const lanes = [], sides = [];
-    for (const view of told.views) {
-      sides.push({ name: view.side, label: view.label, length: view.length, first: lanes.length + sides.length });
-      for (const lane of view.lanes) {
-        let at = 0;
-        const bars = lane.start.map((gap, n) => {
-          const start = at + gap;
-          at = start + lane.length[n];
-          return {
-            start, length: lane.length[n], name: told.names[lane.name[n]],
-            count: lane.count[n] ?? 1, busy: lane.busy[n] ?? lane.length[n],
-          };
-        });
-        lanes.push({ ...lane, bars, side: view.side, row: lanes.length + sides.length });
-      }
-    }
-    return { lanes, sides, rows: lanes.length + sides.length, length: Math.max(...told.views.map(view => view.length)) };
-  }
-
-  function barTold(bar) {
-    const many = bar.count > 1 ? `, the longest of ${bar.count.toLocaleString("en")} that lasted ${lasting(bar.busy)} together` : "";
-    return `${bar.name}: ${lasting(bar.length)} at ${lasting(bar.start)}${many}`;
-  }
-
-  // Bars that are wide enough are set apart by a line between them; the others are drawn by theirs, so that none is lost.
-  function edges(lane, { range: [low, high], factor }) {
-    const own = colour(lane.kind), apart = lane.kind === "idle" ? own : colour("ground"), wide = (high - low) * factor * 0.004;
-    return lane.bars.map(bar => (bar.length >= wide ? apart : own));
-  }
-
-  function timeline(step, state) {
-    const [unit, factor] = step.length < 1e6 ? ["µs", 1e3] : ["ms", 1e6];
-    state.factor = factor;
-    state.range ??= [0, (step.length * 1.005) / factor];
-    const patterns = { nccl: "x", copy: "\\", memset: ".", graph: "|" };
-    const traces = step.lanes.map(lane => ({
-      type: "bar", orientation: "h", width: 0.8,
-      base: lane.bars.map(bar => bar.start / factor), x: lane.bars.map(bar => bar.length / factor),
-      y: lane.bars.map(() => lane.row),
-      customdata: lane.bars.map(bar => wrapped(barTold(bar))), hovertemplate: hovered,
-      marker: {
-        color: colour(lane.kind), line: { width: 1, color: edges(lane, state) },
-        pattern: lane.kind === "idle"
-          ? { shape: "/", size: 6, solidity: 0.35, fgcolor: colour("idle"), bgcolor: colour("raised") }
-          : { shape: patterns[lane.kind] ?? "", size: 6, solidity: 0.3, fgcolor: colour("ground"), bgcolor: colour(lane.kind) },
-      },
-      ...(lane.kind === "range" && lane.bars.length < 60
-        ? { text: lane.bars.map(bar => plain(shortened(bar.name, 40))), textposition: "inside", insidetextanchor: "start",
-            textangle: 0, insidetextfont: { color: colour("ground") } }
-        : {}),
-    }));
-    const titles = new Array(step.rows).fill("");
-    for (const side of step.sides) titles[side.first] = plain(side.name.toUpperCase());
-    for (const lane of step.lanes) titles[lane.row] = plain(shortened(lane.title, narrow() ? 18 : 34));
-    return {
-      traces,
-      layout: layout({
-        height: 70 + 24 * step.rows,
-        barmode: "overlay",
-        dragmode: matchMedia("(pointer: coarse)").matches ? false : "pan",
-        uniformtext: { mode: "hide", minsize: 10 },
-        xaxis: {
-          range: [...state.range], title: { text: `${unit} of the step${narrow() ? "" : "; dotted: its completion"}` },
-          minallowed: 0, maxallowed: (step.length * 1.01) / factor,
-        },
-        yaxis: { ...rows(titles), ticktext: titles },
-        shapes: step.sides.map((side, n) => ({
-          type: "line", x0: side.length / factor, x1: side.length / factor, y0: side.first - 0.4,
-          y1: (step.sides[n + 1]?.first ?? step.rows) - 0.6, line: { color: colour("text"), dash: "dot", width: 1.5 },
-        })),
-      }),
-    };
-  }
-
-  function timelineTools(figure, canvas, step, state) {
-    const readout = make("output", { className: "readout" });
-    readout.setAttribute("aria-live", "polite");
-    function show(range) {
-      const told = step.lanes.map(one => edges(one, { range, factor: state.factor }));
-      const changed = told.flatMap((one, n) => (one.every((is, k) => is === canvas.data[n].marker.line.color[k]) ? [] : [n]));
-      const axis = { "xaxis.range": range };
-      if (!changed.length) return window.Plotly.relayout(canvas, axis);
-      return window.Plotly.update(canvas, { "marker.line.color": changed.map(n => told[n]) }, axis, changed);
-    }
-    const most = () => (step.length * 1.005) / state.factor;
-    function within(low, high) {
-      const width = Math.min(high - low, most());
-      const from = Math.min(Math.max(low, 0), most() - width);
-      return [from, from + width];
-    }
-    function zoom(by, at = 0.5) {
-      const [low, high] = state.range;
-      const width = Math.max((high - low) * by, most() / 1e6), pin = low + (high - low) * at;
-      return show(within(pin - width * at, pin + width * (1 - at)));
-    }
-    function pan(by) {
-      const [low, high] = state.range, moved = (high - low) * by;
-      return show(within(low + moved, high + moved));
-    }
-    const whole = () => show([0, most()]);
-    const lane = make("select");
-    lane.setAttribute("aria-label", "Lane");
-    step.lanes.forEach((one, n) => lane.append(make("option", { value: n, textContent: `${one.side}: ${one.title} (${one.kind})` })));
-    let bar = -1;
-    lane.addEventListener("change", () => { bar = -1; walk(1); });
-    async function walk(by, to = null) {
-      const { bars } = step.lanes[lane.value];
-      if (!bars.length) { readout.textContent = "This lane is empty."; return; }
-      bar = Math.min(Math.max(to ?? bar + by, 0), bars.length - 1);
-      const one = bars[bar], middle = (one.start + one.length / 2) / state.factor, [low, high] = state.range;
-      if (middle < low || middle > high) await show(within(middle - (high - low) / 2, middle + (high - low) / 2));
-      readout.textContent = `${barTold(one)} (${bar + 1} of ${bars.length})`;
-      window.Plotly.Fx.hover(canvas, [{ curveNumber: Number(lane.value), pointNumber: bar }]);
-    }
-    function stepLane(by) {
-      lane.value = Math.min(Math.max(Number(lane.value) + by, 0), step.lanes.length - 1);
-      bar = -1;
-      walk(1);
-    }
+    const pan = by => show(state.range[0] + (state.range[1] - state.range[0]) * by, state.range[1] - state.range[0]);
+    const whole = () => show(0, most);
     const button = (text, act) => {
       const made = make("button", { type: "button", textContent: text });
       made.addEventListener("click", act);
@@ -326,21 +102,18 @@
     };
     const tools = make("div", { className: "tools" },
       button("Zoom in", () => zoom(0.5)), button("Zoom out", () => zoom(2)),
-      button("Earlier", () => pan(-0.5)), button("Later", () => pan(0.5)), button("Whole step", whole),
-      lane, button("Previous bar", () => walk(-1)), button("Next bar", () => walk(1)));
+      button("Earlier", () => pan(-0.5)), button("Later", () => pan(0.5)), button("Whole step", whole));
     tools.setAttribute("role", "group");
     tools.setAttribute("aria-label", "Timeline");
     const stage = make("div", { tabIndex: 0, className: "stage" });
     stage.setAttribute("role", "group");
-    stage.setAttribute("aria-label", "Timeline. Keys: plus and minus zoom, left and right pan, up and down choose a lane, "
-      + "Home and End go to its first and last bar, N and P to the next and previous, 0 shows the whole step.");
+    stage.setAttribute("aria-label", "Timeline. Keys: plus and minus zoom, left and right pan, 0 shows the whole step.");
     canvas.before(tools, stage);
     stage.append(canvas);
-    stage.after(make("p", { className: "dim", textContent: "Drag to pan, Ctrl and the wheel to zoom; keys: + - ← → ↑ ↓ Home End n p 0." }), readout);
+    stage.after(make("p", { className: "dim", textContent: "Drag to pan, Ctrl and the wheel to zoom; keys: + - ← → 0." }));
     const keys = {
-      "+": () => zoom(0.5), "=": () => zoom(0.5), "-": () => zoom(2), 0: whole, ArrowLeft: () => pan(-0.25),
-      ArrowRight: () => pan(0.25), ArrowUp: () => stepLane(-1), ArrowDown: () => stepLane(1),
-      Home: () => walk(0, 0), End: () => walk(0, Infinity), n: () => walk(1), p: () => walk(-1),
+      "+": () => zoom(0.5), "=": () => zoom(0.5), "-": () => zoom(2), 0: whole,
+      ArrowLeft: () => pan(-0.25), ArrowRight: () => pan(0.25),
     };
     stage.addEventListener("keydown", event => {
       if (event.ctrlKey || event.metaKey || event.altKey || !(event.key in keys)) return;
@@ -356,37 +129,21 @@
       if (!turned) requestAnimationFrame(() => { const by = turned; turned = 0; zoom(Math.exp(by / 300), at); });
       turned += Math.max(-300, Math.min(event.deltaY, 300));
     }, { passive: false });
-    for (const moved of ["plotly_relayout", "plotly_update"]) {
-      canvas.on(moved, () => { state.range = canvas.layout.xaxis.range.map(Number); });
-    }
-    canvas.on("plotly_click", event => {
-      const { curveNumber, pointNumber } = event.points[0];
-      lane.value = curveNumber;
-      walk(0, pointNumber);
-    });
+    canvas.on("plotly_relayout", () => { state.range = canvas.layout.xaxis.range.map(Number); });
   }
 
-  function runsTools(canvas, data, state, draw) {
-    const choice = make("select");
-    data.metrics.forEach((metric, n) => choice.append(make("option", { value: n, textContent: metric.name })));
-    choice.addEventListener("change", () => { state.metric = Number(choice.value); draw(); });
-    canvas.before(make("div", { className: "tools" }, make("label", {}, "Metric ", choice)));
-  }
-
-  async function place(figure) {
-    const canvas = find(".canvas", figure), what = figure.dataset.plot, id = figure.dataset.of;
-    const state = { metric: 0, range: null };
+  async function place(element) {
+    const canvas = find(".canvas", element), plot = element.dataset.plot, id = element.dataset.of;
+    const state = { choice: 0, range: null };
     try {
-      const library = await plotly();
-      const data = what === "timeline" ? unpacked(await inflated(`steps-${id}`)) : dataOf(id)[what];
-      const picture = () => ({ intervals, runs, history, timeline })[what](data, state);
-      const draw = () => { const told = picture(); return library.react(canvas, told.traces, told.layout, configuration); };
-      const told = picture();
-      await library.newPlot(canvas, told.traces, told.layout, configuration);
-      if (what === "timeline") timelineTools(figure, canvas, data, state);
-      if (what === "runs") runsTools(canvas, data, state, draw);
+      const [library, all] = await Promise.all([plotly(), figuresOf(`${plot === "timeline" ? "steps" : "plots"}-${id}`)]);
+      const figure = all[plot];
+      const draw = () => library.react(canvas, ...picture(figure, state), configuration);
+      await library.newPlot(canvas, ...picture(figure, state), configuration);
+      if (plot === "timeline") move(canvas, figure, state);
+      if (figure.choices) choose(canvas, figure, state, draw);
       drawn.add({ draw });
-      figure.dataset.drawn = "yes";
+      element.dataset.drawn = "yes";
     } catch (error) {
       const trouble = make("p", { className: "trouble", textContent: "This plot could not be drawn in this browser; the table holds its numbers." });
       canvas.replaceWith(trouble);
@@ -394,9 +151,6 @@
     }
   }
 
-  const heights = {
-    intervals: count => 90 + 30 * count, runs: count => 80 + 40 * count, history: () => 230, timeline: count => 70 + 24 * count,
-  };
   const seen = new IntersectionObserver(entries => {
     for (const entry of entries) {
       if (!entry.isIntersecting) continue;
@@ -463,7 +217,7 @@
     for (const box of all(".scroll", details)) sized.observe(box);
     for (const figure of all("figure.plot", details)) {
       const canvas = find(".canvas", figure);
-      canvas.style.minHeight = `${heights[figure.dataset.plot](Number(canvas.dataset.rows))}px`;
+      canvas.style.minHeight = `${canvas.dataset.height}px`;
       seen.observe(figure);
     }
   }
