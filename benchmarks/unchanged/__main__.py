@@ -32,6 +32,7 @@ from pydantic import Field, ValidationError
 from perfgate.bless.merge import DOCUMENT_FILE
 from perfgate.machine import read_machine
 from perfgate.model.baseline import Commit
+from perfgate.model.document import DocumentWorkload, GateDocument, read_document
 from perfgate.model.machine import Machine
 from perfgate.model.metric import GATED_CLOCKS, Metric
 from perfgate.model.outcome import Outcome
@@ -39,7 +40,6 @@ from perfgate.model.pyproject import load_settings
 from perfgate.model.record import Moment, Record
 from perfgate.model.verdict import Stage
 from perfgate.profilers.nsys.tool import find_nsys
-from perfgate.render.document import DocumentWorkload, GateDocument, read_document
 from perfgate.store import Store
 from perfgate.system.git import changes, ignored, read_commit
 

@@ -20,24 +20,23 @@ from pydantic import ValidationError
 
 from perfgate import __version__
 from perfgate.model.baseline import Commit
-from perfgate.model.errors import DocumentUnreadable
-from perfgate.model.limits import LARGEST_DOCUMENT
-from perfgate.model.loosening import Direction, Loosening
-from perfgate.model.merged import MergedGate, shown_names
-from perfgate.model.outcome import OnLoosened, Outcome, opens_gate
-from perfgate.model.pagedata import PageData, PageWorkload
-from perfgate.model.record import TwinKeys, without_twins
-from perfgate.model.settings import Settings
-from perfgate.model.words import inflected, plural
-from perfgate.render.document import (
+from perfgate.model.document import (
     DocumentShard,
     DocumentWorkload,
     GateDocument,
     read_document,
     reasons_besides,
 )
-from perfgate.render.html import page_data, read_page_data
-from perfgate.render.text import PASSING, told_choice
+from perfgate.model.errors import DocumentUnreadable
+from perfgate.model.limits import LARGEST_DOCUMENT
+from perfgate.model.loosening import Direction, Loosening
+from perfgate.model.merged import MergedGate, shown_names
+from perfgate.model.outcome import PASSING, OnLoosened, Outcome, opens_gate
+from perfgate.model.pagedata import PageData, PageWorkload, page_data, read_page_data
+from perfgate.model.record import TwinKeys, without_twins
+from perfgate.model.settings import Settings
+from perfgate.model.words import inflected, plural
+from perfgate.render.text import told_choice
 
 DOCUMENT_FILE: Final = "perfgate.json"
 PAGE_FILE: Final = "page.json"

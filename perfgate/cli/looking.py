@@ -37,6 +37,7 @@ from perfgate.machine import gpu_lock, read_machine
 from perfgate.metrics.measure import measure
 from perfgate.model import numbers
 from perfgate.model.baseline import Baseline
+from perfgate.model.document import SCHEMA_FILE
 from perfgate.model.errors import (
     EXIT_SHUT,
     BaselineMissing,
@@ -57,7 +58,6 @@ from perfgate.plugin.listing import collect
 from perfgate.plugin.outputs import is_page_or_empty, replaced
 from perfgate.profilers.nsys.command import trace_options
 from perfgate.profilers.nsys.files import REPORTS
-from perfgate.render.document import SCHEMA_FILE
 from perfgate.render.explanation import explanation_text
 from perfgate.render.history import BLOCKS, history_json, history_text
 from perfgate.render.html import page_html

@@ -16,10 +16,10 @@ from perfgate.bless.merge import find_gates, is_read, merge, merged_page
 from perfgate.cli.arguments import PATH
 from perfgate.cli.common import printable, screen
 from perfgate.gate import Closing
+from perfgate.model.document import GateDocument
 from perfgate.model.errors import EXIT_SHUT
 from perfgate.model.secrets import Cleaner
 from perfgate.plugin.outputs import Form, Outputs
-from perfgate.render.document import GateDocument
 from perfgate.render.merged import merged_text
 from perfgate.render.page import uncommanding
 

@@ -31,6 +31,7 @@ from perfgate.github.api import (
 from perfgate.github.approval import why_fallen
 from perfgate.github.artifacts import Limits, unpacked
 from perfgate.github.context import Context, Payload, first_fault, is_sha
+from perfgate.model.document import GateDocument
 from perfgate.model.errors import (
     ActionsContextMissing,
     ArtifactUnreadable,
@@ -42,7 +43,6 @@ from perfgate.model.outcome import OnInconclusive, OnNew
 from perfgate.model.secrets import Cleaner
 from perfgate.model.settings import Settings
 from perfgate.model.workflows import APPROVAL, ARTIFACT
-from perfgate.render.document import GateDocument
 from perfgate.render.markdown import gate_markdown, name, prose
 
 AUTHOR: Final = "github-actions[bot]"

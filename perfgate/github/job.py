@@ -25,6 +25,7 @@ from perfgate.execute.worktree import remove_abandoned
 from perfgate.github.approval import labelled_head
 from perfgate.github.base import compare
 from perfgate.github.context import Context, is_sha
+from perfgate.model.document import GateDocument, read_document
 from perfgate.model.errors import (
     EXIT_OPEN,
     EXIT_SHUT,
@@ -40,7 +41,6 @@ from perfgate.model.secrets import Cleaner
 from perfgate.model.words import plural
 from perfgate.pytest_door import gate_command, run_to_end
 from perfgate.render.annotations import command, gate_annotations
-from perfgate.render.document import GateDocument, read_document
 from perfgate.render.markdown import loosening_markdown, prose
 from perfgate.render.page import inert
 from perfgate.store import RESULT_FILE, file_name

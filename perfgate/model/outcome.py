@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import assert_never
+from typing import Final, assert_never
 
 
 class Outcome(StrEnum):
@@ -17,6 +17,19 @@ class Outcome(StrEnum):
     INCOMPARABLE = "INCOMPARABLE"
     INVALID = "INVALID"
     NOT_MEASURED = "NOT_MEASURED"
+
+
+WORST_FIRST: Final = (
+    Outcome.REGRESSED,
+    Outcome.NOT_MEASURED,
+    Outcome.INVALID,
+    Outcome.INCOMPARABLE,
+    Outcome.NO_BASELINE,
+    Outcome.INCONCLUSIVE,
+    Outcome.IMPROVED,
+    Outcome.PASSED,
+)
+PASSING: Final[tuple[Outcome, ...]] = (Outcome.PASSED, Outcome.IMPROVED)
 
 
 class OnInconclusive(StrEnum):

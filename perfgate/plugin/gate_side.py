@@ -19,6 +19,7 @@ import pytest
 from perfgate.gate import Closing
 from perfgate.gate.against import Against
 from perfgate.gate.gate import Gate
+from perfgate.model.document import DocumentShard, GateDocument
 from perfgate.model.errors import PerfgateError
 from perfgate.model.loosening import Base
 from perfgate.model.pyproject import (
@@ -60,7 +61,6 @@ from perfgate.plugin.refusals import usage_error
 from perfgate.plugin.sharding import label_of, refuse_empty, shard_of
 from perfgate.plugin.telling import GATE, TELLING, Telling
 from perfgate.plugin.typed import ASKING, LOOKING, STANDING, TYPED, heed_again
-from perfgate.render.document import DocumentShard, GateDocument
 from perfgate.render.page import uncommanding
 from perfgate.render.text import skipped_text, told_choice
 from perfgate.system import git

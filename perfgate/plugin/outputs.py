@@ -17,11 +17,11 @@ from typing import Final, Literal, Self, TextIO, assert_never
 import pytest
 
 from perfgate.gate import Closing
+from perfgate.model.document import GateDocument, document_text
 from perfgate.model.errors import PerfgateError, StoreFailed
-from perfgate.model.pagedata import PageData
+from perfgate.model.pagedata import PageData, page_data_text
 from perfgate.plugin.refusals import usage_error
-from perfgate.render.document import GateDocument, document_text
-from perfgate.render.html import page_data_text, page_html
+from perfgate.render.html import page_html
 from perfgate.render.junit import gate_junit
 from perfgate.render.markdown import gate_markdown
 

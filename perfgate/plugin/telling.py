@@ -14,17 +14,17 @@ import pytest
 from perfgate import __version__
 from perfgate.gate import Closing
 from perfgate.gate.gate import Gate
-from perfgate.model.loosening import Loosening
-from perfgate.model.outcome import Outcome
-from perfgate.model.told import ToldChoice
-from perfgate.model.verdict import Verdict
-from perfgate.render.document import (
+from perfgate.model.document import (
     DocumentRun,
     DocumentShard,
     DocumentWorkload,
     GateDocument,
     declared_at,
 )
+from perfgate.model.loosening import Loosening
+from perfgate.model.outcome import Outcome
+from perfgate.model.told import ToldChoice
+from perfgate.model.verdict import Verdict
 from perfgate.render.junit import properties
 from perfgate.render.page import Page
 from perfgate.render.text import summary, verdict_table, why_shut

@@ -10,11 +10,11 @@ from collections.abc import Sequence
 from pathlib import PurePath, PurePosixPath, PureWindowsPath
 from typing import Final, Literal
 
+from perfgate.model.document import DocumentWorkload, GateDocument, other_reasons
 from perfgate.model.merged import shown_names
+from perfgate.model.outcome import PASSING, WORST_FIRST
 from perfgate.model.words import plural
-from perfgate.render.document import DocumentWorkload, GateDocument, other_reasons
 from perfgate.render.page import inert, inert_prose
-from perfgate.render.text import PASSING, WORST_FIRST
 
 MOST: Final = 10
 """Errors of a step that GitHub shows, and as many warnings."""

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from typing import Final
 from xml.etree import ElementTree
 
+from perfgate.model.document import DocumentWorkload, GateDocument, other_reasons
 from perfgate.model.merged import shown_names
 from perfgate.model.verdict import MetricVerdict, Verdict
-from perfgate.render.document import DocumentWorkload, GateDocument, other_reasons
 from perfgate.render.page import inert, inert_prose
 from perfgate.render.text import verdict_table
 

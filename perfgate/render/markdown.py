@@ -13,18 +13,17 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from perfgate.model import numbers
+from perfgate.model.document import DocumentWorkload, GateDocument
 from perfgate.model.loosening import Direction, Loosening
 from perfgate.model.merged import MergedGate, shown_names
-from perfgate.model.outcome import Outcome
+from perfgate.model.outcome import WORST_FIRST, Outcome
 from perfgate.model.secrets import Cleaner
 from perfgate.model.verdict import MetricVerdict, Verdict
 from perfgate.model.words import plural
-from perfgate.render.document import DocumentWorkload, GateDocument
 from perfgate.render.loosening import NONE, told_counts
 from perfgate.render.merged import gate_cells
 from perfgate.render.page import inert, inert_prose
 from perfgate.render.text import (
-    WORST_FIRST,
     budget_cell,
     change_cell,
     is_unchanged_count,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from perfgate.model.document import GateDocument, other_reasons, shutting
 from perfgate.model.merged import MergedGate, shown_names
-from perfgate.render.document import GateDocument, other_reasons, shutting
 from perfgate.render.page import LONGEST_PROSE, Cell, Column, Page, Row, inert
 from perfgate.render.text import summary, why_shut
 

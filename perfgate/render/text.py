@@ -8,7 +8,7 @@ from typing import Final
 
 from perfgate.model import numbers
 from perfgate.model.metric import METRICS, Basis, Kind, Metric
-from perfgate.model.outcome import OnInconclusive, OnNew, Outcome
+from perfgate.model.outcome import PASSING, WORST_FIRST, OnInconclusive, OnNew, Outcome
 from perfgate.model.told import ToldChoice
 from perfgate.model.verdict import Creep, Dropped, MetricVerdict, Stage, Verdict
 from perfgate.model.words import plural
@@ -30,17 +30,6 @@ STYLES: Final = {
     Outcome.NOT_MEASURED: "bold red",
 }
 
-WORST_FIRST: Final = (
-    Outcome.REGRESSED,
-    Outcome.NOT_MEASURED,
-    Outcome.INVALID,
-    Outcome.INCOMPARABLE,
-    Outcome.NO_BASELINE,
-    Outcome.INCONCLUSIVE,
-    Outcome.IMPROVED,
-    Outcome.PASSED,
-)
-PASSING: Final[tuple[Outcome, ...]] = (Outcome.PASSED, Outcome.IMPROVED)
 NOT_SHOWN: Final = {
     Outcome.INCONCLUSIVE: "not shown to be within budget",
     Outcome.NO_BASELINE: "compared with nothing",

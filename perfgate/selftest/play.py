@@ -17,6 +17,7 @@ from perfgate.bless import bless as blessing
 from perfgate.execute.running import code_now, end_killed_gates
 from perfgate.machine import gpu_lock
 from perfgate.model.baseline import Baseline
+from perfgate.model.document import read_document
 from perfgate.model.errors import EXIT_OPEN, EXIT_SHUT, StoreFailed, WorkloadFailed
 from perfgate.model.machine import Machine
 from perfgate.model.metric import Metric
@@ -24,7 +25,6 @@ from perfgate.model.outcome import Outcome
 from perfgate.model.verdict import Verdict
 from perfgate.profilers.nsys.tool import NsysTool
 from perfgate.pytest_door import gate_command, run_to_end
-from perfgate.render.document import read_document
 from perfgate.render.page import inert_line
 from perfgate.render.selftest import SelftestRow, selftest_text
 from perfgate.render.text import verdict_table

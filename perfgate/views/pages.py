@@ -16,11 +16,12 @@ from perfgate.explain.breakdown import telling
 from perfgate.explain.sides import side_of_result, side_of_runs
 from perfgate.metrics.stepview import step_view, typical_step
 from perfgate.model.baseline import Baseline
+from perfgate.model.document import DocumentRun, DocumentWorkload, GateDocument, declared_at
 from perfgate.model.errors import PerfgateError
 from perfgate.model.history import Point, points
 from perfgate.model.machine import Machine
 from perfgate.model.metric import Metric
-from perfgate.model.pagedata import Difference, PageData, PageWorkload
+from perfgate.model.pagedata import Difference, PageData, PageWorkload, page_data
 from perfgate.model.sample import Run
 from perfgate.model.secrets import Cleaner
 from perfgate.model.settings import Settings
@@ -28,8 +29,6 @@ from perfgate.model.side import Side
 from perfgate.model.stepview import StepView
 from perfgate.profilers.nsys.export.timeline import read_timeline
 from perfgate.profilers.nsys.export.window import read_window
-from perfgate.render.document import DocumentRun, DocumentWorkload, GateDocument, declared_at
-from perfgate.render.html import page_data
 from perfgate.store import KeptResult, Store
 from perfgate.views.explain import Capture, baseline_results, blessed_since, typical_capture
 from perfgate.views.history import read_history

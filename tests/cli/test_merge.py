@@ -17,11 +17,11 @@ from support import records
 from support.fake_nvml import FakeGpu
 from support.project import LOOP, Project
 
+from perfgate.model.document import read_document
 from perfgate.model.metric import Metric
 from perfgate.model.outcome import Outcome
+from perfgate.model.pagedata import read_page_data
 from perfgate.plugin import outputs
-from perfgate.render.document import read_document
-from perfgate.render.html import read_page_data
 
 NAMES = ("alpha", "beta", "gamma")
 SLOWER = records.run({Metric.H2D_COPIES: 3})

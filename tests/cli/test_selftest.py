@@ -18,6 +18,7 @@ import pytest
 from support import records
 from support.project import Project
 
+from perfgate.model.document import DocumentWorkload, GateDocument, document_text
 from perfgate.model.errors import StoreFailed, WorkloadFailed
 from perfgate.model.metric import Metric
 from perfgate.model.outcome import Outcome
@@ -25,7 +26,6 @@ from perfgate.model.pyproject import load_settings
 from perfgate.model.settings import DuetForm, Settings
 from perfgate.model.verdict import Verdict
 from perfgate.profilers.nsys.tool import NsysTool, NsysVersion
-from perfgate.render.document import DocumentWorkload, GateDocument, document_text
 from perfgate.selftest.play import SETTINGS, Runner, play
 from perfgate.store import Store
 

@@ -19,8 +19,8 @@ from support import replayed
 from support.actions import ACTION, Done, Machine, Yaml, condition, filled, load
 
 from perfgate.machine import gpu_lock
+from perfgate.model.document import read_document
 from perfgate.model.order import RUN_COOKIE
-from perfgate.render.document import read_document
 from perfgate.system.process import processes_of
 
 STEPS = {step["name"]: step for step in load(ACTION)["runs"]["steps"]}

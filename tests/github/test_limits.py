@@ -10,6 +10,13 @@ from support.rest import zipped
 
 from perfgate.github.comment import read_untrusted
 from perfgate.model.baseline import Commit
+from perfgate.model.document import (
+    DocumentRun,
+    DocumentWorkload,
+    GateDocument,
+    document_text,
+    read_document,
+)
 from perfgate.model.errors import StoreFailed
 from perfgate.model.limits import LONGEST_ID, LONGEST_TEXT, MOST_ENTRIES, MOST_WORKLOADS
 from perfgate.model.loosening import Difference, Direction, Loosening
@@ -17,13 +24,6 @@ from perfgate.model.metric import Metric
 from perfgate.model.outcome import Outcome
 from perfgate.model.settings import Settings
 from perfgate.model.verdict import Verdict
-from perfgate.render.document import (
-    DocumentRun,
-    DocumentWorkload,
-    GateDocument,
-    document_text,
-    read_document,
-)
 from perfgate.render.markdown import gate_markdown
 
 pytestmark = pytest.mark.behaviour

@@ -14,8 +14,8 @@ from support.actions import ACTION, Done, Machine, load
 from support.repository import IDENTITY
 
 from perfgate.bless.merge import find_gates, merge
+from perfgate.model.document import GateDocument, read_document
 from perfgate.model.loosening import Direction
-from perfgate.render.document import GateDocument, read_document
 
 pytestmark = pytest.mark.behaviour
 

@@ -19,7 +19,7 @@ import pytest
 from support.actions import ACTION, ROOT, WORKFLOWS, Done, Machine, Yaml, condition, filled, load
 from support.rest import GitHub
 
-from perfgate.render.document import read_document
+from perfgate.model.document import read_document
 
 Runner = Callable[..., Machine]
 

@@ -8,8 +8,8 @@ from typing import Final
 
 import pytest
 
+from perfgate.model.document import document_text, read_document
 from perfgate.model.errors import BaselineUnreadable
-from perfgate.render.document import document_text, read_document
 from perfgate.store import Store, baseline_text, seal_of
 
 pytestmark = pytest.mark.behaviour

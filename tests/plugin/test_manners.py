@@ -25,12 +25,13 @@ from support.project import LOOP, Project
 
 from perfgate.gate import Closing
 from perfgate.machine import gpu_lock
+from perfgate.model.document import GateDocument, read_document
 from perfgate.model.errors import StoreFailed
 from perfgate.model.metric import Metric
 from perfgate.model.outcome import Outcome
+from perfgate.model.pagedata import page_data_text, read_page_data
 from perfgate.plugin import outputs
-from perfgate.render.document import GateDocument, read_document
-from perfgate.render.html import page_data_text, page_html, read_page_data
+from perfgate.render.html import page_html
 
 MORE_COPIES = records.run({Metric.H2D_COPIES: 3})
 WORKER = "--perfgate-worker="

@@ -15,9 +15,9 @@ import pytest
 from support import gates
 
 from perfgate.gate import Closing
+from perfgate.model.document import GateDocument, document_text, read_document
+from perfgate.model.pagedata import page_data
 from perfgate.plugin.outputs import Form, Outputs, opened
-from perfgate.render.document import GateDocument, document_text, read_document
-from perfgate.render.html import page_data
 
 OPEN = Closing(opens=True, shut_by=())
 GATE = gates.gate("", gates.judged("mlp"))

@@ -7,11 +7,11 @@ from pydantic import ValidationError
 from support import records
 from support.project import LOOP, Project
 
+from perfgate.model.document import DocumentShard, GateDocument, read_document
 from perfgate.model.metric import Metric
 from perfgate.model.outcome import Outcome
 from perfgate.model.sample import Run
 from perfgate.model.shard import Shard
-from perfgate.render.document import DocumentShard, GateDocument, read_document
 
 NAMES = ("alpha", "beta", "gamma", "delta", "epsilon")
 IN_ORDER = ("alpha", "beta", "delta", "epsilon", "gamma")

@@ -10,19 +10,18 @@ from support import pages, records
 
 from perfgate.bless.merge import Found
 from perfgate.model.baseline import Commit
-from perfgate.model.machine import Machine
-from perfgate.model.outcome import Outcome
-from perfgate.model.pagedata import PageData
-from perfgate.model.settings import Settings
-from perfgate.model.verdict import Verdict
-from perfgate.render.document import (
+from perfgate.model.document import (
     DocumentRun,
     DocumentShard,
     DocumentWorkload,
     GateDocument,
     document_text,
 )
-from perfgate.render.html import page_data, page_data_text
+from perfgate.model.machine import Machine
+from perfgate.model.outcome import Outcome
+from perfgate.model.pagedata import PageData, page_data, page_data_text
+from perfgate.model.settings import Settings
+from perfgate.model.verdict import Verdict
 
 H200 = records.machine()
 H100 = records.machine("NVIDIA H100 80GB HBM3")

@@ -17,19 +17,20 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from perfgate.model import numbers
+from perfgate.model.document import reasons_besides
 from perfgate.model.loosening import Loosening
 from perfgate.model.machine import Machine
 from perfgate.model.merged import shown_names
 from perfgate.model.metric import METRICS
+from perfgate.model.outcome import PASSING, WORST_FIRST
 from perfgate.model.pagedata import PageData
 from perfgate.model.settings import Settings
 from perfgate.model.stepview import Lane, StepView
-from perfgate.render.document import reasons_besides
 from perfgate.render.html.workload import Placed, identities, placed, signed
 from perfgate.render.loosening import told_counts
 from perfgate.render.page import inert_prose
 from perfgate.render.records import moment
-from perfgate.render.text import PASSING, WORST_FIRST, summary, told_choice, told_creep, why_shut
+from perfgate.render.text import summary, told_choice, told_creep, why_shut
 from perfgate.words.escape import one_line
 from perfgate.words.names import inflected
 

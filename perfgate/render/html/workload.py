@@ -13,6 +13,7 @@ from typing import Any, Final
 from perfgate.model import numbers
 from perfgate.model.machine import Machine
 from perfgate.model.metric import METRICS, Basis, Kind, Metric
+from perfgate.model.outcome import WORST_FIRST
 from perfgate.model.pagedata import PageWorkload
 from perfgate.model.sample import OUTSIDE_RANGES, UNNAMED, RangeSample
 from perfgate.model.stepview import StepView
@@ -22,14 +23,7 @@ from perfgate.render.explanation import TITLES, large_parts, matters, named_rest
 from perfgate.render.html import figures
 from perfgate.render.html.figures import dropped_runs, shown_metrics, sides
 from perfgate.render.records import moment
-from perfgate.render.text import (
-    SHARES,
-    WORST_FIRST,
-    change_cell,
-    told_dropped,
-    told_interval,
-    why_unjudged,
-)
+from perfgate.render.text import SHARES, change_cell, told_dropped, told_interval, why_unjudged
 from perfgate.words.escape import one_line
 from perfgate.words.names import plural
 

@@ -26,11 +26,11 @@ from benchmarks.unchanged.__main__ import (
     main,
     markdown,
 )
+from perfgate.model.document import DocumentRun, DocumentWorkload, GateDocument, document_text
 from perfgate.model.metric import Metric
 from perfgate.model.outcome import Outcome
 from perfgate.model.settings import Settings
 from perfgate.model.verdict import MetricVerdict, Stage, Verdict
-from perfgate.render.document import DocumentRun, DocumentWorkload, GateDocument, document_text
 
 NOW = datetime(2026, 11, 1, 12, tzinfo=UTC)
 H200 = records.machine()

@@ -16,13 +16,13 @@ from support.gates import H100, H200, found, gate, judged, shard
 from perfgate import __version__
 from perfgate.bless.merge import MOST_GATES, find_gates, is_read, merge, merged_page
 from perfgate.model.baseline import Commit
+from perfgate.model.document import DocumentWorkload, GateDocument, document_text, read_document
 from perfgate.model.errors import DocumentUnreadable
 from perfgate.model.metric import Metric
 from perfgate.model.outcome import OnInconclusive, OnNew, Outcome
+from perfgate.model.pagedata import page_data_text, read_page_data
 from perfgate.model.settings import Settings
 from perfgate.model.verdict import MetricVerdict
-from perfgate.render.document import DocumentWorkload, GateDocument, document_text, read_document
-from perfgate.render.html import page_data_text, read_page_data
 
 ONE, TWO = shard(1, 2, "mlp", "relu"), shard(2, 2, "mlp", "relu")
 ALPHABET = ("a", "b", "c", "d", "e", "f", "g", "h")

@@ -38,13 +38,13 @@ from perfgate.github.comment import (
 from perfgate.github.context import Context
 from perfgate.model.advice import Advice, Topic
 from perfgate.model.baseline import Commit
+from perfgate.model.document import DocumentWorkload, GateDocument, document_schema, document_text
 from perfgate.model.errors import ActionsContextMissing, ArtifactUnreadable, GitHubRefused
 from perfgate.model.limits import LARGEST_DOCUMENT, LONGEST_TEXT, MOST_ENTRIES, MOST_WORKLOADS
 from perfgate.model.metric import Metric
 from perfgate.model.outcome import Outcome
 from perfgate.model.settings import Settings
 from perfgate.model.verdict import Verdict
-from perfgate.render.document import DocumentWorkload, GateDocument, document_schema, document_text
 
 SHA, OTHER = "a" * 40, "b" * 40
 RUN = 700

@@ -13,10 +13,10 @@ from support import gates, records
 from support.gates import H100, found, gate, judged, placed
 
 from perfgate.bless.merge import merge
+from perfgate.model.document import GateDocument
 from perfgate.model.metric import Metric
 from perfgate.model.outcome import Outcome
 from perfgate.render.annotations import LONGEST, command, gate_annotations
-from perfgate.render.document import GateDocument
 
 ROOT = PurePosixPath()
 

@@ -18,17 +18,23 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 from support import pages, records
 
+from perfgate.model.document import DocumentRun, DocumentWorkload, GateDocument
 from perfgate.model.metric import Metric
-from perfgate.model.outcome import Outcome
-from perfgate.model.pagedata import PageData, PageWorkload
+from perfgate.model.outcome import WORST_FIRST, Outcome
+from perfgate.model.pagedata import (
+    PageData,
+    PageWorkload,
+    page_data,
+    page_data_text,
+    read_page_data,
+)
 from perfgate.model.settings import Settings
 from perfgate.model.stepview import Bar, Lane, StepView
 from perfgate.model.verdict import Attribution, Axis, Dropped, Duet, Part
-from perfgate.render.document import DocumentRun, DocumentWorkload, GateDocument
-from perfgate.render.html import page_data, page_data_text, page_html, read_page_data
+from perfgate.render.html import page_html
 from perfgate.render.html.figures import dropped_runs, timeline
 from perfgate.render.html.workload import MOST_PARTS, identities
-from perfgate.render.text import WORST_FIRST, summary
+from perfgate.render.text import summary
 
 VOID = {"meta", "link", "input", "br"}
 HOSTILE = (

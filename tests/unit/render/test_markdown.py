@@ -13,11 +13,11 @@ from markdown_it import MarkdownIt
 from support import records
 
 from perfgate.model.advice import Advice, Topic
+from perfgate.model.document import DocumentWorkload, GateDocument
 from perfgate.model.metric import Metric
 from perfgate.model.outcome import Outcome
 from perfgate.model.settings import Settings
 from perfgate.model.verdict import Verdict
-from perfgate.render.document import DocumentWorkload, GateDocument
 from perfgate.render.markdown import LONGEST, gate_markdown, name, prose
 from perfgate.render.page import inert_prose
 from perfgate.render.text import verdict_table

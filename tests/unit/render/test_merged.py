@@ -17,10 +17,11 @@ from support import gates, records
 from support.gates import H100, found, gate, judged, placed, shard
 
 from perfgate.bless.merge import merge, merged_page
+from perfgate.model.document import GateDocument, document_text, read_document
 from perfgate.model.metric import Metric
 from perfgate.model.outcome import Outcome
-from perfgate.render.document import GateDocument, document_text, read_document
-from perfgate.render.html import page_data_text, page_html, read_page_data
+from perfgate.model.pagedata import page_data_text, read_page_data
+from perfgate.render.html import page_html
 from perfgate.render.junit import gate_junit, properties
 from perfgate.render.markdown import LONGEST, gate_markdown
 from perfgate.render.merged import merged_text

@@ -12,11 +12,7 @@ from pydantic import ValidationError
 from support import records
 
 from perfgate.model.baseline import Commit
-from perfgate.model.metric import Metric
-from perfgate.model.outcome import Outcome
-from perfgate.model.settings import Settings
-from perfgate.model.workload import Workload
-from perfgate.render.document import (
+from perfgate.model.document import (
     SCHEMA_FILE,
     DocumentRun,
     DocumentWorkload,
@@ -26,6 +22,10 @@ from perfgate.render.document import (
     document_text,
     read_document,
 )
+from perfgate.model.metric import Metric
+from perfgate.model.outcome import Outcome
+from perfgate.model.settings import Settings
+from perfgate.model.workload import Workload
 
 
 def document() -> GateDocument:
@@ -146,7 +146,7 @@ def fields(schema: dict[str, Any]) -> dict[str, set[str]]:
 
 def test_the_published_schema_is_that_of_the_records() -> None:
     again = (
-        "The document has changed. Write its schema anew: python -c 'import json; from perfgate.render.document import "
+        "The document has changed. Write its schema anew: python -c 'import json; from perfgate.model.document import "
         "*; SCHEMA_FILE.write_text(json.dumps(document_schema(), indent=1, sort_keys=True) + chr(10))', and say in the "
         "changelog what has changed."
     )
