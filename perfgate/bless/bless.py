@@ -5,12 +5,23 @@ from __future__ import annotations
 import math
 import shlex
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import PurePath
 from statistics import median
 from typing import Final, Literal
 
-from perfgate.bless.repeats import SAME_OCCASION, gated, is_in, near_occasion, once, why_no_repeat
+from perfgate.bless.refusals import (
+    loss,
+    refuse_by_outcome,
+    refuse_formally,
+    refuse_judged_loss,
+    refuse_no_repeat,
+    refuse_same_occasion,
+    refuse_stale,
+    refuse_uneven,
+    selector,
+)
+from perfgate.bless.repeats import SAME_OCCASION, gated, once
 from perfgate.explain.breakdown import breakdown_of, kept
 from perfgate.explain.pace import told_of_pace
 from perfgate.judge.hold import COARSEST, holds, too_coarse
@@ -28,7 +39,6 @@ from perfgate.model.baseline import (
     Milestone,
     Occasion,
     Result,
-    changed_code,
     code_digest,
     code_files,
     common_step_names,
@@ -37,8 +47,9 @@ from perfgate.model.baseline import (
 )
 from perfgate.model.errors import BlessRefused
 from perfgate.model.metric import GATED_CLOCKS, METRICS, Basis, Kind, Metric, budget_of
+from perfgate.model.note import note
 from perfgate.model.outcome import Outcome
-from perfgate.model.sample import Run, why_absent
+from perfgate.model.sample import Run
 from perfgate.model.settings import DuetForm, Settings
 from perfgate.model.verdict import FEWEST_TO_JUDGE, MetricVerdict
 from perfgate.model.words import listed, plural
@@ -107,25 +118,26 @@ def bless(
         BlessRefused: with the one thing to do about it.
     """
     newest = results[0]
-    _refuse_formally(newest, reason=reason, in_ci=in_ci, allow_ci=allow_ci)
-    _refuse_by_outcome(newest, insist=insist)
-    _refuse_stale(newest, code_now)
-    _refuse_uneven(newest)
+    refuse_formally(newest, reason=reason, in_ci=in_ci, allow_ci=allow_ci)
+    refuse_by_outcome(newest, insist=insist)
+    refuse_stale(newest, code_now)
+    refuse_uneven(newest)
     if not accept_regression:
-        _refuse_judged_loss(newest)
+        refuse_judged_loss(newest)
     budgets = newest.workload.budgets if budgets is None else budgets
     joined = _joined(results, budgets, accept_regression=accept_regression)
     runs = [run for result in joined for run in result.runs]
     if len(runs) < FEWEST_RUNS:
-        occasions = len(_occasions(joined))
         raise BlessRefused(
-            subject=newest.workload.id,
-            fact=f"{plural(len(runs), 'run')} over {plural(occasions, 'occasion')} can be blessed",
-            expectation=f"A baseline needs at least {FEWEST_RUNS}; runs of the same code, machine and speed are joined",
-            next_step=measure_more
-            or f"Measure more: pytest --perfgate --perfgate-runs={FEWEST_RUNS} {_selector(newest)}\n"
-            f"Then bless again: perfgate bless {shlex.quote(newest.workload.id)} "
-            f"{'--accept-regression ' if accept_regression else ''}--reason {shlex.quote(reason.strip())}",
+            "bless-too-few-runs-in-ci" if measure_more else "bless-too-few-runs",
+            workload=newest.workload.id,
+            runs=len(runs),
+            occasions=len(_occasions(joined)),
+            fewest=FEWEST_RUNS,
+            selector=selector(newest),
+            options="--accept-regression " if accept_regression else "",
+            reason=reason.strip(),
+            measure_more=measure_more,
         )
     like = None if baseline is None or why_not_alike(baseline, newest) else baseline
     new = Baseline(
@@ -262,16 +274,13 @@ def add_occasion(
         BlessRefused: it is no unchanged repeat of what is blessed, was lost against it, or is of no other occasion.
     """
     newest = results[0]
-    _refuse_formally(newest, reason=reason, in_ci=in_ci, allow_ci=allow_ci)
+    refuse_formally(newest, reason=reason, in_ci=in_ci, allow_ci=allow_ci)
     if baseline is None:
         raise BlessRefused(
-            subject=newest.workload.id,
-            fact=f"it has no baseline on {newest.machine.gpu_name} that an occasion could be added to",
-            expectation="An occasion repeats what is blessed",
-            next_step=f'Make one: perfgate bless {shlex.quote(newest.workload.id)} --reason "..."',
+            "occasion-of-no-baseline", workload=newest.workload.id, gpu=newest.machine.gpu_name
         )
-    _refuse_no_repeat(baseline, newest)
-    _refuse_same_occasion(baseline, newest, results[1:])
+    refuse_no_repeat(baseline, newest)
+    refuse_same_occasion(baseline, newest, results[1:])
     added = Blessing(
         by=by, at=at, reason=reason.strip(), commit=commit, run_url=run_url, runner=runner
     )
@@ -290,10 +299,14 @@ def add_occasion(
     kept_runs = len(occasion.runs) + sum(len(one.runs) for one in older)
     if kept_runs < min(WANTED_RUNS, len(baseline.runs)) or not older:
         raise BlessRefused(
-            subject=newest.workload.id,
-            fact=f"of {len(baseline.runs)} blessed runs and {len(occasion.runs)} more, {kept_runs} would be left",
-            expectation=f"A baseline holds {MOST_RUNS} runs, and the oldest occasions make room",
-            next_step=f"Measure fewer at once: pytest --perfgate --perfgate-runs={_FEWEST_TO_ADD} {_selector(newest)}",
+            "occasion-no-room",
+            workload=newest.workload.id,
+            blessed=len(baseline.runs),
+            more=len(occasion.runs),
+            left=kept_runs,
+            most=MOST_RUNS,
+            fewest=_FEWEST_TO_ADD,
+            selector=selector(newest),
         )
     occasions = sorted((*older, occasion), key=lambda one: one.measured_at)
     return baseline.model_copy(update={"occasions": tuple(occasions)})
@@ -438,186 +451,6 @@ def _told_held(held: Mapping[Metric, float]) -> str:
     return listed([f"{metric} to {shown_loss(loss)}" for metric, loss in held.items()])
 
 
-def _refuse_formally(result: Result, *, reason: str, in_ci: bool, allow_ci: bool) -> None:
-    told = result.workload.id
-    if not reason.strip():
-        raise BlessRefused(
-            subject=told,
-            fact="no reason was given",
-            expectation="A baseline says why it is one",
-            next_step=f'Say why: perfgate bless {shlex.quote(told)} --reason "..."',
-        )
-    if in_ci and not allow_ci:
-        raise BlessRefused(
-            subject=told,
-            fact="this is CI",
-            expectation="A baseline is blessed by someone who looked at what it changes",
-            next_step="Bless at a desk and commit the file, or say that CI may: --allow-ci",
-        )
-
-
-def _refuse_by_outcome(result: Result, *, insist: bool = False) -> None:
-    """Refuse what is no sound measurement; one that shows neither a loss nor none is a person's to insist on."""
-    verdict, told = result.verdict, result.workload.id
-    match verdict.outcome:
-        case (
-            Outcome.PASSED
-            | Outcome.IMPROVED
-            | Outcome.REGRESSED
-            | Outcome.NO_BASELINE
-            | Outcome.INCOMPARABLE
-        ):
-            pass
-        case Outcome.INCONCLUSIVE if insist:
-            pass
-        case Outcome.INVALID | Outcome.INCONCLUSIVE | Outcome.NOT_MEASURED:
-            # What to do about an INCONCLUSIVE one depends on what would settle it; its verdict says that.
-            inconclusive = verdict.outcome is Outcome.INCONCLUSIVE
-            again = f"Measure again: pytest --perfgate{' --perfgate-runs=10' if inconclusive else ''} {_selector(result)}"
-            raise BlessRefused(
-                subject=told,
-                fact=f"the kept result is {verdict.outcome}: {verdict.reason.rstrip('.')}",
-                expectation="Only a sound measurement can be a baseline",
-                next_step=(verdict.next_step if inconclusive else "") or again,
-            )
-    complaints = [
-        f"run {n}: {c}"
-        for n, run in enumerate(result.runs, start=1)
-        for c in run.conditions.complaints
-    ]
-    if complaints:
-        raise BlessRefused(
-            subject=told,
-            fact=complaints[0],
-            expectation="Only a sound measurement can be a baseline",
-            next_step=f"Measure again: pytest --perfgate {_selector(result)}",
-        )
-
-
-def _refuse_no_repeat(baseline: Baseline, result: Result) -> None:
-    """Refuse what is not the blessed measurement once more, or what went badly enough to be looked at."""
-    told, again = result.workload.id, f"Measure it again: pytest --perfgate {_selector(result)}"
-    why = why_no_repeat(baseline, result)
-    if why is not None:
-        raise BlessRefused(
-            subject=told,
-            fact=f"the kept result is one {why}",
-            expectation="Only an unchanged repeat of what is blessed is an occasion of it",
-            next_step=f'Repeat it as it was blessed, or bless anew: perfgate bless {shlex.quote(told)} --reason "..."',
-        )
-    lacking = [
-        m
-        for m in METRICS
-        if baseline.values(m) and any(m not in run.measured() for run in result.runs)
-    ]
-    if lacking:
-        raise BlessRefused(
-            subject=told,
-            fact=f"{lacking[0]} was not measured in all of its runs",
-            expectation="A metric that a baseline's runs do not share would no longer be told",
-            next_step=again,
-        )
-    match result.verdict.outcome:
-        case Outcome.PASSED | Outcome.IMPROVED | Outcome.INCONCLUSIVE:
-            pass
-        case Outcome.REGRESSED:
-            raise BlessRefused(
-                subject=told,
-                fact=f"it REGRESSED: {result.verdict.reason.rstrip('.')}",
-                expectation="The code is the blessed one, so what moved is the machine: that wants eyes first",
-                next_step=f"Look at what moved: perfgate explain {shlex.quote(told)}",
-            )
-        case Outcome.NO_BASELINE | Outcome.INCOMPARABLE | Outcome.INVALID | Outcome.NOT_MEASURED:
-            raise BlessRefused(
-                subject=told,
-                fact=f"the kept result is {result.verdict.outcome}: {result.verdict.reason.rstrip('.')}",
-                expectation="An occasion is added once a gate has held it against what is blessed",
-                next_step=again,
-            )
-
-
-def _refuse_same_occasion(baseline: Baseline, result: Result, others: Sequence[Result]) -> None:
-    if is_in(baseline, result):
-        fact = (
-            f"the newest kept result, of {_moment(result.measured_at)}, is in the baseline already"
-        )
-    elif (near := near_occasion(baseline, result, others)) is not None:
-        fact = f"{_moment(result.measured_at)} is the same occasion as {_moment(near)}, which is in the baseline"
-    else:
-        return
-    minutes = int(SAME_OCCASION.total_seconds() // 60)
-    raise BlessRefused(
-        subject=result.workload.id,
-        fact=fact,
-        expectation=f"Within {minutes} minutes a GPU is in one state: more runs of it say nothing of other hours",
-        next_step=f"Measure it at another time of day: pytest --perfgate {_selector(result)}",
-    )
-
-
-def _refuse_stale(result: Result, code_now: Mapping[str, str]) -> None:
-    told = result.workload.id
-    again = f"Measure what is there now: pytest --perfgate {_selector(result)}"
-    if not result.code and not result.runs:
-        raise BlessRefused(
-            subject=told,
-            fact=f"the last gate measured nothing: it was {result.verdict.outcome}",
-            expectation="A baseline is made of runs",
-            next_step=again,
-        )
-    if not result.code:
-        raise BlessRefused(
-            subject=told,
-            fact="the kept result does not say which files it ran",
-            expectation="It cannot be told whether it is of the code that is there now",
-            next_step=again,
-        )
-    changed = changed_code(result.code, code_now)
-    if changed:
-        gone = [path for path in changed if path in result.code and path not in code_now]
-        shown = [f"{path} (deleted)" if path in gone else path for path in changed[:3]]
-        more = f" and {len(changed) - 3} more" if len(changed) > 3 else ""
-        raise BlessRefused(
-            subject=told,
-            fact=f"the kept result is of other code: {', '.join(shown)}{more} changed since it was measured",
-            expectation="A baseline must be of the code beside it",
-            next_step=again,
-        )
-
-
-def _refuse_uneven(result: Result) -> None:
-    told = result.workload.id
-    runs = [run.measured() for run in result.runs]
-    if not runs or not any(runs):
-        raise BlessRefused(
-            subject=told,
-            fact="the kept result holds no measured run"
-            if not runs
-            else "no run measured anything",
-            expectation="A baseline is made of runs",
-            next_step=f"Measure again: pytest --perfgate {_selector(result)}",
-        )
-    for metric in METRICS:
-        having = sum(metric in run for run in runs)
-        if 0 < having < len(runs):
-            why = why_absent(result.runs, metric) or "no reason is known"
-            raise BlessRefused(
-                subject=told,
-                fact=f"{metric} was measured in {having} of {len(runs)} runs ({why.rstrip('.')})",
-                expectation="A metric that a baseline's runs do not share would silently not be gated",
-                next_step=f"Measure again: pytest --perfgate {_selector(result)}",
-            )
-
-
-def _refuse_judged_loss(result: Result) -> None:
-    verdict = result.verdict
-    lost = [row.metric for row in verdict.metrics if row.outcome is Outcome.REGRESSED]
-    if verdict.outcome is Outcome.REGRESSED or lost:
-        raise _loss(
-            result,
-            f"it REGRESSED: {verdict.reason.rstrip('.')}" if verdict.reason else "it REGRESSED",
-        )
-
-
 def _refuse_loss(
     result: Result,
     old: Baseline,
@@ -630,30 +463,26 @@ def _refuse_loss(
 
     `runs` are those of the new one.
     """
-    held = {
+    allowed = {
         metric: budget
         for metric in GATED_CLOCKS
         if (budget := _budget(result, metric, budgets)) is not None
     }
-    judged = {row.metric: row for row in judge_rows(old, runs, Terms(budgets=held)).rows}
+    judged = {row.metric: row for row in judge_rows(old, runs, Terms(budgets=allowed)).rows}
     for row in differences(old, new):
+        metric = row.metric
         if row.baseline is None or row.now is None:
             continue
-        name, outcome = row.metric, judged[row.metric].outcome
-        match METRICS[name].kind:
-            case Kind.COUNT:
-                # What a gate takes for chance is no loss here either.
-                if outcome in (Outcome.REGRESSED, Outcome.INCONCLUSIVE):
-                    raise _loss(result, f"{name} {judged[name].reason}")
-            case Kind.CLOCK:
-                # One that a gate does not judge is shown only, or is in CUDA graphs.
-                budget = None if outcome is None else held.get(name)
-                if budget is not None and row.change is not None and row.change >= budget:
-                    whole = " of a step" if row.basis is Basis.STEP else ""
-                    rises = (
-                        f"{name} rises by {_percent(row.change)}{whole} over what is blessed now"
-                    )
-                    raise _loss(result, f"{rises}, its budget is {_percent(budget)}")
+        outcome, budget = judged[metric].outcome, allowed.get(metric)
+        if METRICS[metric].kind is Kind.COUNT:
+            # What a gate takes for chance is no loss here either.
+            if outcome in (Outcome.REGRESSED, Outcome.INCONCLUSIVE):
+                raise loss(result, f"{metric} {judged[metric].reason}")
+        elif outcome is not None and budget is not None and (row.change or 0.0) >= budget:
+            of = " of a step" if row.basis is Basis.STEP else ""
+            change = row.change or 0.0
+            rose = note("bless-rose", metric=metric, change=change, of=of, budget=budget)
+            raise loss(result, rose)
 
 
 def _refuse_coarse(
@@ -666,25 +495,15 @@ def _refuse_coarse(
     )
     if smallest is None or not no_pairs:
         return
-    told = result.workload.id
     steps = [value for run in new.runs if (value := run.values.get(Metric.STEP_MS)) is not None]
     raise BlessRefused(
-        subject=told,
-        fact=f"its runs took {min(steps):.4g} to {max(steps):.4g} ms a step: stored runs could hold no budget of "
-        f"step_ms below {shown_loss(smallest)}. {no_pairs.rstrip('.')}",
-        expectation=f"A baseline holds {percent(COARSEST)} %, or its commit can be run again",
-        next_step="Steady the workload or its machine, or measure at a commit without changes (duet not off); to bless "
-        f'it as it is: perfgate bless {shlex.quote(told)} --reason "..." --hold auto',
-    )
-
-
-def _loss(result: Result, fact: str) -> BlessRefused:
-    return BlessRefused(
-        subject=result.workload.id,
-        fact=fact,
-        expectation="A loss beyond budget is not blessed by the way",
-        next_step="Mend it, or say that it is meant: "
-        f'perfgate bless {shlex.quote(result.workload.id)} --accept-regression --reason "..."',
+        "bless-coarse",
+        workload=result.workload.id,
+        lowest=min(steps),
+        highest=max(steps),
+        smallest=shown_loss(smallest),
+        why=no_pairs.rstrip("."),
+        coarsest=COARSEST,
     )
 
 
@@ -745,9 +564,9 @@ def _joins(
     ) and result.verdict.outcome is not (newest.verdict.outcome):
         return False
     try:
-        _refuse_by_outcome(result)
+        refuse_by_outcome(result)
         if not accept_regression:
-            _refuse_judged_loss(result)
+            refuse_judged_loss(result)
     except BlessRefused:
         return False
     return not any(_plainly_differ(metric, result, newest, budgets) for metric in GATED_CLOCKS)
@@ -828,16 +647,3 @@ def _anchor_of(baseline: Baseline) -> Anchor | None:
     step_ms = _medians(baseline).get(Metric.STEP_MS)
     blessing = baseline.blessing
     return Anchor(step_ms=step_ms, at=blessing.at, commit=blessing.commit) if step_ms else None
-
-
-def _selector(result: Result) -> str:
-    """Return the arguments that make pytest run this workload only."""
-    return shlex.quote(result.workload.nodeid or f"{result.workload.source}::{result.workload.id}")
-
-
-def _moment(at: datetime) -> str:
-    return at.astimezone(UTC).strftime("%Y-%m-%d %H:%M UTC")
-
-
-def _percent(fraction: float) -> str:
-    return f"{fraction:.1%}".replace("%", " %")

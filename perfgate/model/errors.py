@@ -30,13 +30,13 @@ class PerfgateError(Exception):
 
     @property
     def subject(self) -> str:
-        """What it is about."""
-        return str(self.fields.get("subject", ""))
+        """What it is about: what stands before the colon of its fact."""
+        return say.subject(self)
 
     @property
     def fact(self) -> str:
-        """What is so, without a full stop."""
-        return str(self.fields["fact"]) if self.code == "uncoded" else say.fact(self)
+        """What is so, without the subject and without a full stop."""
+        return say.predicate(self)
 
     @property
     def expectation(self) -> str:

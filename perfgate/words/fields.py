@@ -73,7 +73,8 @@ class FieldFormatter(Formatter):
             one, many = format_spec.removeprefix("~").split("|")
             return (inflected if format_spec.startswith("~") else plural)(value, one, many)
         if format_spec in _FORMATS:
-            return _FORMATS[format_spec](value)
+            fact = self._fact_of(value)
+            return _FORMATS[format_spec](value if fact is None else fact)
         if format_spec:
             raise ValueError(f"no such format of a field: {format_spec!r}")
         return self._plain(value)

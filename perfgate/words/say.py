@@ -27,6 +27,17 @@ def fact(said: Coded) -> str:
     return _FORMATTER.fill(TEXT[said.code].fact, said.fields)
 
 
+def subject(said: Coded) -> str:
+    """Word what it is about: what stands before the first colon of the fact."""
+    return _FORMATTER.fill(TEXT[said.code].fact.partition(": ")[0], said.fields)
+
+
+def predicate(said: Coded) -> str:
+    """Word the fact without its subject."""
+    before, _, after = TEXT[said.code].fact.partition(": ")
+    return _FORMATTER.fill(after or before, said.fields)
+
+
 def expectation(said: Coded) -> str:
     """Word what was expected instead, without a full stop; empty where the fact says it all."""
     return _FORMATTER.fill(TEXT[said.code].expectation, said.fields)

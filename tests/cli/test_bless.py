@@ -279,7 +279,7 @@ def test_a_regression_is_blessed_only_when_it_is_called_one(here: Project) -> No
     assert told == (
         "perfgate: loop: it REGRESSED: h2d_copies 2 to 3; step_ms unchanged (12.34 ms). "
         "A loss beyond budget is not blessed by the way.\n"
-        'Mend it, or say that it is meant: perfgate bless loop --accept-regression --reason "..."\n'
+        'Fix it, or say that it is meant: perfgate bless loop --accept-regression --reason "..."\n'
     )
     assert status == 22
     seen = here.perfgate(
@@ -428,7 +428,7 @@ def test_a_regressed_repeat_is_no_occasion_and_leaves_every_file(here: Project) 
         (
             "Nothing is blessed, although loop could be: all at once are, or none. Name what is to be blessed.\n"
             "perfgate: other: it REGRESSED: step_ms rose 3.1 %, its budget is 2 %. "
-            "The code is the blessed one, so what moved is the machine: that wants eyes first.\n"
+            "The code is the blessed one, so what moved is the machine: look at it first.\n"
             "Look at what moved: perfgate explain other\n"
         ),
         22,

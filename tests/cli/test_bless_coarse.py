@@ -50,7 +50,7 @@ def gated(
 @pytest.fixture(autouse=True)
 def code(monkeypatch: pytest.MonkeyPatch) -> None:
     """Which files a run loads is of no interest here."""
-    monkeypatch.setattr("perfgate.bless.bless._refuse_stale", lambda *_: None)
+    monkeypatch.setattr("perfgate.bless.bless.refuse_stale", lambda *_: None)
 
 
 def is_blessed(project: Project) -> bool:

@@ -184,7 +184,7 @@ def test_a_refusal_is_told_where_it_was_asked(job: Job) -> None:
     assert seen.err == (
         "perfgate: mlp: it REGRESSED: h2d_copies rose\\n::error::from 2 to 3. "
         "A loss beyond budget is not blessed by the way.\n"
-        'Mend it, or say that it is meant: perfgate bless mlp --accept-regression --reason "..."\n'
+        'Fix it, or say that it is meant: perfgate bless mlp --accept-regression --reason "..."\n'
     )
     (answer,) = job.hub.comments[number]
     assert answer["body"] == seen.summary

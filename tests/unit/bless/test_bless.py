@@ -68,7 +68,7 @@ def refusal(
     code_now: Mapping[str, str] = records.CODE,
     in_ci: bool = False,
     accept_regression: bool = False,
-) -> str:
+) -> BlessRefused:
     with pytest.raises(BlessRefused) as caught:
         bless(
             *results,
@@ -78,7 +78,7 @@ def refusal(
             in_ci=in_ci,
             accept_regression=accept_regression,
         )
-    return str(caught.value)
+    return caught.value
 
 
 def at_hours(*hours: float, runs: int = 3, outcome: Outcome = Outcome.NO_BASELINE) -> list[Result]:
@@ -125,16 +125,11 @@ def test_sound_result_is_blessed(outcome: Outcome) -> None:
 
 @pytest.mark.parametrize("reason", ["", " \n\t"])
 def test_blank_reason_is_refused(reason: str) -> None:
-    assert refusal(reason=reason) == (
-        'mlp: no reason was given. A baseline says why it is one.\nSay why: perfgate bless mlp --reason "..."'
-    )
+    assert refusal(reason=reason).code == "bless-without-reason"
 
 
 def test_ci_is_refused_unless_told() -> None:
-    assert refusal(in_ci=True) == (
-        "mlp: this is CI. A baseline is blessed by someone who looked at what it changes.\n"
-        "Bless at a desk and commit the file, or say that CI may: --allow-ci"
-    )
+    assert refusal(in_ci=True).code == "bless-in-ci"
     assert len(bless(in_ci=True, allow_ci=True).runs) == 5
 
 
@@ -150,10 +145,9 @@ def test_unsound_result_is_refused_even_if_a_loss_is_accepted(
     outcome: Outcome, measure: str
 ) -> None:
     judged = records.verdict(outcome, reason="GPU-0 was throttled (thermal slowdown).")
-    assert refusal(records.result(judged=judged), accept_regression=True) == (
-        f"mlp: the kept result is {outcome}: GPU-0 was throttled (thermal slowdown). "
-        f"Only a sound measurement can be a baseline.\nMeasure again: {measure}"
-    )
+    refused = refusal(records.result(judged=judged), accept_regression=True)
+    assert refused.code in ("bless-unsound", "bless-inconclusive")
+    assert refused.next_step == f"Measure again: {measure}"
 
 
 @pytest.mark.parametrize(
@@ -206,18 +200,12 @@ def test_what_is_worth_knowing_of_a_baseline_is_told_with_it() -> None:
 def test_throttled_run_is_refused_whatever_the_verdict_says() -> None:
     throttled = records.run(throttled=["thermal slowdown"])
     result = records.result(Outcome.NO_BASELINE, measured=[*records.runs(), throttled])
-    assert refusal(result) == (
-        "mlp: run 6: GPU GPU-0 was throttled (thermal slowdown). Only a sound measurement can be a baseline.\n"
-        f"Measure again: {MEASURE}"
-    )
+    assert refusal(result).code == "bless-unsound"
 
 
 def test_changed_code_is_refused_by_name() -> None:
     now = {"workloads/mlp.py": "c" * 64, "unrelated.py": "d" * 64}
-    assert refusal(code_now=now) == (
-        "mlp: the kept result is of other code: model.py (deleted), workloads/mlp.py changed since it was measured. "
-        f"A baseline must be of the code beside it.\nMeasure what is there now: {MEASURE}"
-    )
+    assert refusal(code_now=now).code == "bless-stale"
 
 
 def test_new_files_that_the_result_did_not_load_are_no_change() -> None:
@@ -225,12 +213,7 @@ def test_new_files_that_the_result_did_not_load_are_no_change() -> None:
 
 
 def test_four_runs_are_refused_and_five_are_not() -> None:
-    assert refusal(*at_hours(0, runs=4)) == (
-        "mlp: 4 runs over 1 occasion can be blessed. "
-        "A baseline needs at least 5; runs of the same code, machine and speed are joined.\n"
-        "Measure more: pytest --perfgate --perfgate-runs=5 workloads/mlp.py::mlp\n"
-        "Then bless again: perfgate bless mlp --reason 'why not'"
-    )
+    assert refusal(*at_hours(0, runs=4)).code == "bless-too-few-runs"
     assert len(bless(*at_hours(0, runs=5)).runs) == 5
 
 
@@ -256,7 +239,7 @@ def test_a_measurement_whose_folder_was_copied_is_taken_once() -> None:
 
 def test_copies_do_not_make_up_for_runs_that_are_wanting() -> None:
     (one,) = at_hours(0)
-    assert refusal(one, one, one).startswith("mlp: 3 runs over 1 occasion can be blessed.")
+    assert refusal(one, one, one).code == "bless-too-few-runs"
 
 
 def test_at_most_30_runs_are_joined_and_the_newest_come_first() -> None:
@@ -351,24 +334,16 @@ def test_regressed_results_are_joined_where_the_loss_is_accepted() -> None:
 
 def test_metric_missing_in_one_run_is_refused() -> None:
     lame = records.run(absent={Metric.KERNEL_MS: "the capture holds no kernels."})
-    assert refusal(records.result(measured=[*records.runs(), lame])) == (
-        "mlp: kernel_ms was measured in 5 of 6 runs (the capture holds no kernels). "
-        "A metric that a baseline's runs do not share would silently not be gated.\n"
-        f"Measure again: {MEASURE}"
-    )
+    assert refusal(records.result(measured=[*records.runs(), lame])).code == "bless-unsound"
 
 
 def test_result_without_runs_is_refused() -> None:
-    assert refusal(records.result(measured=())) == (
-        f"mlp: the kept result holds no measured run. A baseline is made of runs.\nMeasure again: {MEASURE}"
-    )
+    assert refusal(records.result(measured=())).code == "bless-unsound"
 
 
 def test_runs_without_a_value_are_refused() -> None:
     blank = records.run(processes=[records.process({})])
-    assert refusal(records.result(measured=[blank] * 5)) == (
-        f"mlp: no run measured anything. A baseline is made of runs.\nMeasure again: {MEASURE}"
-    )
+    assert refusal(records.result(measured=[blank] * 5)).code == "bless-unsound"
 
 
 # Losses
@@ -377,19 +352,14 @@ def test_runs_without_a_value_are_refused() -> None:
 def test_regression_is_refused_unless_accepted() -> None:
     judged = records.verdict(Outcome.REGRESSED, reason="step_ms rose 3.1 %, its budget is 2 %.")
     result = records.result(judged=judged)
-    assert refusal(result) == (
-        "mlp: it REGRESSED: step_ms rose 3.1 %, its budget is 2 %. "
-        f"A loss beyond budget is not blessed by the way.\n{MEANT}"
-    )
+    assert refusal(result).code == "bless-loss"
     assert len(bless(result, accept_regression=True).runs) == 5
 
 
 def test_regressed_metric_is_refused_under_any_outcome() -> None:
     rows = [records.count(Metric.SYNCS, Outcome.REGRESSED, was=1, now=2)]
     judged = records.verdict(Outcome.PASSED, reason="", metrics=rows)
-    assert refusal(records.result(judged=judged)).startswith(
-        "mlp: it REGRESSED. A loss beyond budget"
-    )
+    assert refusal(records.result(judged=judged)).code == "bless-loss"
 
 
 def slower(step_ms: float, metric: Metric = Metric.STEP_MS) -> list[Mapping[Metric, float]]:
@@ -398,9 +368,7 @@ def slower(step_ms: float, metric: Metric = Metric.STEP_MS) -> list[Mapping[Metr
 
 def test_count_risen_over_what_is_blessed_now_is_refused_though_the_result_passed() -> None:
     old = records.baseline(slower(45, Metric.LAUNCHES))
-    assert refusal(old=old) == (
-        f"mlp: launches rose from 45 to 46 per step (exact). A loss beyond budget is not blessed by the way.\n{MEANT}"
-    )
+    assert refusal(old=old).code == "bless-loss"
     assert len(bless(old=old, accept_regression=True).runs) == 5
 
 
@@ -418,23 +386,16 @@ def test_a_count_that_a_gate_passes_as_chance_is_no_loss() -> None:
     all_risen = records.result(
         measured=[records.run({Metric.LAUNCHES: n}) for n in (47, 48, 49, 47, 48)]
     )
-    assert refusal(all_risen, old=varied).startswith(
-        "mlp: launches rose from 46 to 48 per step (not exact: 40 to 46 "
-    )
+    assert refusal(all_risen, old=varied).code == "bless-loss"
 
 
 def test_clock_lost_over_what_is_blessed_now_is_refused_though_the_result_passed() -> None:
-    assert refusal(old=records.baseline(slower(12.0))) == (
-        "mlp: step_ms rises by 2.8 % over what is blessed now, its budget is 2.0 %. "
-        f"A loss beyond budget is not blessed by the way.\n{MEANT}"
-    )
+    assert refusal(old=records.baseline(slower(12.0))).code == "bless-loss"
 
 
 def test_share_of_a_step_lost_is_told_as_such() -> None:
     told = refusal(old=records.baseline(slower(1.5, Metric.GAP_MS)))
-    assert told.startswith(
-        "mlp: gap_ms rises by 2.8 % of a step over what is blessed now, its budget is 2.0 %. "
-    )
+    assert told.code == "bless-loss"
 
 
 def test_budget_of_the_verdict_comes_before_that_of_the_workload_and_the_default() -> None:
@@ -756,10 +717,10 @@ def extend(
 
 def not_extended(
     *results: Result, old: Baseline | None = None, reason: str = "another evening"
-) -> str:
+) -> BlessRefused:
     with pytest.raises(BlessRefused) as caught:
         extend(*results, old=old, reason=reason)
-    return str(caught.value)
+    return caught.value
 
 
 def test_an_occasion_is_added_with_who_and_why_and_all_else_stays() -> None:
@@ -794,7 +755,7 @@ def test_an_added_occasion_loses_nothing_but_the_oldest_over_30_runs(
     near = any(abs(at - occasion.measured_at) < timedelta(minutes=15) for occasion in old.occasions)
     left = [sum(sizes[first:]) for first in range(len(sizes)) if sum(sizes[first:]) + added <= 30]
     if near or not left or left[0] + added < min(10, sum(sizes)):
-        assert not_extended(result, old=old).startswith("mlp: ")
+        assert not_extended(result, old=old).code.startswith("occasion-no")
         return
     new = extend(result, old=old)
     assert new.model_copy(update={"occasions": old.occasions}) == old
@@ -817,21 +778,13 @@ def test_a_repeat_is_added_whatever_the_runs_could_show(outcome: Outcome) -> Non
 
 def test_a_regressed_repeat_wants_eyes_first() -> None:
     judged = records.verdict(Outcome.REGRESSED, reason="step_ms rose 3.1 %, its budget is 2 %.")
-    assert not_extended(records.result(at=LATER, judged=judged)) == (
-        "mlp: it REGRESSED: step_ms rose 3.1 %, its budget is 2 %. "
-        "The code is the blessed one, so what moved is the machine: that wants eyes first.\n"
-        "Look at what moved: perfgate explain mlp"
-    )
+    assert not_extended(records.result(at=LATER, judged=judged)).code == "occasion-regressed"
 
 
 @pytest.mark.parametrize("outcome", [Outcome.NO_BASELINE, Outcome.INCOMPARABLE])
 def test_a_repeat_that_no_gate_held_against_the_baseline_is_not_added(outcome: Outcome) -> None:
     judged = records.verdict(outcome, reason="there was none.")
-    assert not_extended(records.result(at=LATER, judged=judged)) == (
-        f"mlp: the kept result is {outcome}: there was none. "
-        "An occasion is added once a gate has held it against what is blessed.\n"
-        f"Measure it again: {MEASURE}"
-    )
+    assert not_extended(records.result(at=LATER, judged=judged)).code == "occasion-not-judged"
 
 
 NO_REPEAT = (
@@ -864,16 +817,12 @@ NO_REPEAT = (
     ids=["code", "parameters", "driver", "counts", "invalid", "shared", "not measured", "no runs"],
 )
 def test_what_is_no_unchanged_repeat_is_refused(result: Result, why: str) -> None:
-    assert not_extended(result) == f"mlp: the kept result is one {why}. {NO_REPEAT}"
+    assert not_extended(result).fields["why"] == why
 
 
 def test_a_metric_that_the_new_runs_lack_would_be_lost() -> None:
     old = with_code([{Metric.NCCL_MS: 0.5}] * 5)
-    assert not_extended(old=old) == (
-        "mlp: nccl_ms was not measured in all of its runs. "
-        "A metric that a baseline's runs do not share would no longer be told.\n"
-        f"Measure it again: {MEASURE}"
-    )
+    assert not_extended(old=old).code == "occasion-lacks-metric"
 
 
 def test_without_a_baseline_there_is_nothing_to_add_to() -> None:
@@ -887,7 +836,7 @@ def test_without_a_baseline_there_is_nothing_to_add_to() -> None:
 
 
 def test_ci_and_a_missing_reason_are_refused_as_in_blessing() -> None:
-    assert not_extended(reason=" ").startswith("mlp: no reason was given.")
+    assert not_extended(reason=" ").code == "bless-without-reason"
     with pytest.raises(BlessRefused, match="this is CI"):
         extend(in_ci=True)
     assert len(extend(in_ci=True, allow_ci=True).occasions) == 2
@@ -901,23 +850,16 @@ OTHER_HOURS = (
 
 def test_what_was_blessed_or_added_is_no_other_occasion() -> None:
     blessed = records.result()
-    assert not_extended(blessed) == (
-        f"mlp: the newest kept result, of 2026-03-02 12:00 UTC, is in the baseline already. {OTHER_HOURS}"
-    )
+    assert not_extended(blessed).code == "occasion-not-another"
     later = records.result(at=LATER)
-    assert not_extended(later, old=extend(later)) == (
-        f"mlp: the newest kept result, of 2026-03-03 12:00 UTC, is in the baseline already. {OTHER_HOURS}"
-    )
+    assert not_extended(later, old=extend(later)).code == "occasion-not-another"
 
 
 @pytest.mark.parametrize("minutes", [-14, 14])
 def test_other_runs_within_15_minutes_are_no_other_occasion(minutes: int) -> None:
     at = records.NOON + timedelta(minutes=minutes)
     result = records.result(at=at, measured=records.runs(12.0, 12.1, 12.2, at=at))
-    assert not_extended(result) == (
-        f"mlp: {at:%Y-%m-%d %H:%M} UTC is the same occasion as 2026-03-02 12:00 UTC, which is in the baseline. "
-        f"{OTHER_HOURS}"
-    )
+    assert not_extended(result).code == "occasion-not-another"
 
 
 def test_a_quarter_of_an_hour_makes_another_occasion() -> None:
@@ -934,17 +876,13 @@ def test_kept_results_in_the_baseline_say_how_long_an_occasion_lasted() -> None:
     at = records.NOON + timedelta(minutes=25)
     fresh = records.result(at=at, measured=records.runs(12.0, at=at))
     assert len(extend(fresh, old=old).occasions) == 2
-    assert not_extended(fresh, later, *joined, old=old).startswith(
-        "mlp: 2026-03-02 12:25 UTC is the same occasion as 2026-03-02 12:12 UTC, which is in the baseline."
-    )
+    assert not_extended(fresh, later, *joined, old=old).code == "occasion-not-another"
 
 
 def test_a_large_occasion_does_not_make_way_for_a_small_one() -> None:
     old = with_code([{}] * 28)
     result = records.result(at=LATER, measured=records.runs(12.0, 12.1, 12.2, at=LATER))
-    assert not_extended(result, old=old).startswith(
-        "mlp: of 28 blessed runs and 3 more, 3 would be left. "
-    )
+    assert not_extended(result, old=old).code == "occasion-no-room"
 
 
 def test_the_next_gate_counts_an_added_result_once() -> None:

@@ -1,0 +1,105 @@
+"""What is said of blessing: why a result may not become a baseline, and what to know of one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from perfgate.words.text import Text
+
+_SOUND: Final = "Only a sound measurement can be a baseline"
+_AGAIN: Final = "Measure again: pytest --perfgate {selector}"
+
+TEXT: Final[Mapping[str, Text]] = {
+    "bless-without-reason": Text(
+        "{workload}: no reason was given",
+        "A baseline says why it is one",
+        'Say why: perfgate bless {workload:sh} --reason "..."',
+    ),
+    "bless-in-ci": Text(
+        "{workload}: this is CI",
+        "A baseline is blessed by someone who looked at what it changes",
+        "Bless at a desk and commit the file, or say that CI may: --allow-ci",
+    ),
+    "bless-unsound": Text("{workload}: {why:raw}", _SOUND, _AGAIN),
+    "bless-inconclusive": Text(
+        "{workload}: the kept result is INCONCLUSIVE: {reason:raw}", _SOUND, "{next_step:raw}"
+    ),
+    "bless-of-outcome": Text("the kept result is {outcome}: {reason:raw}"),
+    "bless-metric-in-some-runs": Text(
+        "{metric} was measured in {having} of {runs:run|runs} ({reason:raw})"
+    ),
+    "bless-stale": Text(
+        "{workload}: {why}",
+        "A baseline must be of the code beside it",
+        "Measure what is there now: pytest --perfgate {selector}",
+    ),
+    "bless-code-unknown": Text("the kept result does not say which files it ran"),
+    "bless-code-changed": Text(
+        "the kept result is of other code: {files:list} changed since it was measured"
+    ),
+    "bless-nothing-measured": Text("the last gate measured nothing: it was {outcome}"),
+    "bless-too-few-runs": Text(
+        "{workload}: {runs:run|runs} over {occasions:occasion|occasions} can be blessed",
+        "A baseline needs at least {fewest}; runs of the same code, machine and speed are joined",
+        "Measure more: pytest --perfgate --perfgate-runs={fewest} {selector}\n"
+        "Then bless again: perfgate bless {workload:sh} {options}--reason {reason:sh}",
+    ),
+    "bless-too-few-runs-in-ci": Text(
+        "{workload}: {runs:run|runs} over {occasions:occasion|occasions} can be blessed",
+        "A baseline needs at least {fewest}; runs of the same code, machine and speed are joined",
+        "{measure_more:raw}",
+    ),
+    "bless-loss": Text(
+        "{workload}: {why:raw}",
+        "A loss beyond budget is not blessed by the way",
+        'Fix it, or say that it is meant: perfgate bless {workload:sh} --accept-regression --reason "..."',
+    ),
+    "bless-rose": Text(
+        "{metric} rises by {change:%}{of} over what is blessed now, its budget is {budget:%}"
+    ),
+    "bless-coarse": Text(
+        "{workload}: its runs took {lowest:ms} to {highest:ms} ms a step: stored runs could hold no budget of step_ms "
+        "below {smallest}. {why:raw}",
+        "A baseline holds {coarsest:short%}, or its commit can be run again",
+        "Steady the workload or its machine, or measure at a commit without changes (duet not off); to bless it as it "
+        'is: perfgate bless {workload:sh} --reason "..." --hold auto',
+    ),
+    "occasion-of-no-baseline": Text(
+        "{workload}: it has no baseline on {gpu} that an occasion could be added to",
+        "An occasion repeats what is blessed",
+        'Make one: perfgate bless {workload:sh} --reason "..."',
+    ),
+    "occasion-no-room": Text(
+        "{workload}: of {blessed} blessed runs and {more} more, {left} would be left",
+        "A baseline holds {most} runs, and the oldest occasions make room",
+        "Measure fewer at once: pytest --perfgate --perfgate-runs={fewest} {selector}",
+    ),
+    "occasion-no-repeat": Text(
+        "{workload}: the kept result is one {why}",
+        "Only an unchanged repeat of what is blessed is an occasion of it",
+        'Repeat it as it was blessed, or bless anew: perfgate bless {workload:sh} --reason "..."',
+    ),
+    "occasion-lacks-metric": Text(
+        "{workload}: {metric} was not measured in all of its runs",
+        "All runs of a baseline have the same metrics",
+        "Measure it again: pytest --perfgate {selector}",
+    ),
+    "occasion-regressed": Text(
+        "{workload}: it REGRESSED: {reason:raw}",
+        "The code is the blessed one, so what moved is the machine: look at it first",
+        "Look at what moved: perfgate explain {workload:sh}",
+    ),
+    "occasion-not-judged": Text(
+        "{workload}: the kept result is {outcome}: {reason:raw}",
+        "An occasion is added once a gate has held it against what is blessed",
+        "Measure it again: pytest --perfgate {selector}",
+    ),
+    "occasion-not-another": Text(
+        "{workload}: {why}",
+        "Within {minutes} minutes a GPU is in one state: more runs of it say nothing of other hours",
+        "Measure it at another time of day: pytest --perfgate {selector}",
+    ),
+    "occasion-is-in": Text("the newest kept result, of {at}, is in the baseline already"),
+    "occasion-is-near": Text("{at} is the same occasion as {near}, which is in the baseline"),
+}
