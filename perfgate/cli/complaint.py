@@ -7,6 +7,7 @@ from typing import Final
 from perfgate.cli.common import cleaned
 from perfgate.model.errors import PerfgateError
 from perfgate.render.page import Page, inert_line
+from perfgate.words import say
 
 QUOTED: Final = "  | "
 """Before a line that is quoted."""
@@ -14,11 +15,9 @@ QUOTED: Final = "  | "
 
 def complaint(error: PerfgateError, *, width: int | None = None) -> str:
     """Return what is printed of an error: its four parts, each line inert, and wrapped where there is a width."""
-    first, *more = _lines(
-        f"{error.fact}." + (f" {error.expectation}." if error.expectation else "")
-    )
+    first, *more = _lines(say.sentences(error))
     lines = (
-        f"perfgate: {error.subject}: {first}",
+        f"perfgate: {first}",
         *(_quoted(line) for line in more),
         *(_advice(line) for line in _lines(error.next_step)),
     )

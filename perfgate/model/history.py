@@ -27,8 +27,6 @@ class VersionKind(StrEnum):
     """The blessing is that of the version before, with more occasions: those of `perfgate bless --occasion`."""
     REWRITTEN = "rewritten"
     """The blessing is that of the version before: a calibration."""
-    MOVED = "moved"
-    """The same content at another path."""
     DELETED = "deleted"
     UNREADABLE = "unreadable"
 
@@ -51,8 +49,6 @@ class Version(Record):
     """Whether this clone's history ends at that commit: the version is of then or older."""
     path: str
     """From the top of the repository; without one, from the project's root."""
-    moved_from: str | None = None
-    """The path that it had before, where that commit moved it."""
     blessing: Blessing | None = None
     """Present on whatever holds a baseline, as are the next four."""
     runs: int = 0
@@ -89,16 +85,8 @@ class Version(Record):
                 return True
             case VersionKind.REWRITTEN | VersionKind.EXTENDED:
                 return self.commit is None
-            case VersionKind.MOVED | VersionKind.DELETED | VersionKind.UNREADABLE:
+            case VersionKind.DELETED | VersionKind.UNREADABLE:
                 return False
-
-
-class Creation(Record):
-    """Where a file's history begins beside deletions of other baselines in the same commit: perhaps a rename."""
-
-    commit: str
-    deleted: tuple[str, ...]
-    """Their workloads."""
 
 
 class MachineHistory(Record):
@@ -112,7 +100,6 @@ class MachineHistory(Record):
     versions: tuple[Version, ...]
     dropped: tuple[str, ...] = ()
     """Commits of blessings on branches whose version a merge dropped: they never came into force here."""
-    creation: Creation | None = None
 
 
 class History(Record):

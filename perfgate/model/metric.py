@@ -61,6 +61,11 @@ class Basis(StrEnum):
     STEP = "share of the baseline step"
     """Change of ms over the baseline's median step_ms: 0.01 is one percentage point of a step."""
 
+    @property
+    def unit(self) -> str:
+        """Of a change as it is shown: per cent, or percentage points of the baseline's step."""
+        return "%" if self is Basis.LOG else "pp"
+
 
 class ClockSpec(Record):
     """How one clock is judged. All numbers are fractions in the clock's basis."""

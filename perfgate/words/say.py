@@ -48,12 +48,16 @@ def next_step(said: Coded) -> str:
     return _FORMATTER.fill(TEXT[said.code].next_step, said.fields)
 
 
+def sentences(said: Coded) -> str:
+    """Word what is so and what was expected: `fact. expectation.`."""
+    parts = [part for part in (fact(said), expectation(said)) if part]
+    return " ".join(part if part.endswith((".", "?", "!")) else f"{part}." for part in parts)
+
+
 def message(said: Coded) -> str:
     """Word all parts: `fact. expectation.` and, on a line of its own, the next step."""
-    sentences = [part for part in (fact(said), expectation(said)) if part]
-    text = " ".join(part if part.endswith((".", "?", "!")) else f"{part}." for part in sentences)
     step = next_step(said)
-    return f"{text}\n{step}" if step else text
+    return f"{sentences(said)}\n{step}" if step else sentences(said)
 
 
 def _fact_of(value: object) -> str | None:

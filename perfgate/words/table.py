@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from perfgate.words import bless
+from perfgate.words import (
+    bless,
+    views,
+)
 from perfgate.words.text import Text
 
 _UNCODED: Final[Mapping[str, Text]] = {
@@ -13,7 +16,11 @@ _UNCODED: Final[Mapping[str, Text]] = {
 }
 """Of errors that have no code yet."""
 
-_TABLES: Final = (_UNCODED, bless.TEXT)
+_TABLES: Final = (
+    _UNCODED,
+    bless.TEXT,
+    views.TEXT,
+)
 
 TEXT: Final[Mapping[str, Text]] = {code: text for table in _TABLES for code, text in table.items()}
 """By code, in kebab case."""

@@ -98,32 +98,6 @@ def files_ever(root: Path, folder: str, *, env: Mapping[str, str] | None = None)
     return {change.path for change in _changes(told)}
 
 
-def deleted_by(
-    root: Path, commit: str, *, env: Mapping[str, str] | None = None
-) -> Mapping[str, str]:
-    """Return the blobs of the files that a commit of one parent deleted or moved away, by path from the top.
-
-    Raises:
-        RepositoryUnreadable: no git, no repository, no such commit, or git refuses.
-    """
-    words = (
-        "diff-tree",
-        "-r",
-        "-z",
-        "--raw",
-        "--no-abbrev",
-        "--no-commit-id",
-        "--no-renames",
-        "--diff-filter=D",
-    )
-    tokens = ask(root, env, *words, commit, limit_s=HISTORY_LIMIT_S).split("\0")
-    return {
-        path: meta.split()[2]
-        for meta, path in zip(tokens[::2], tokens[1::2], strict=False)
-        if meta[:1] == ":"
-    }
-
-
 def read_blobs(
     root: Path,
     blobs: Collection[str],
