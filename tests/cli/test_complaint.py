@@ -75,5 +75,78 @@ def test_a_line_is_cut_in_its_middle_where_it_is_longer_than_a_screen() -> None:
 def test_a_command_prints_it_so(project: Project) -> None:
     seen = project.perfgate("inspect", f"no{HOSTILE}\n::error::.sqlite")
     assert (seen.out, seen.status) == ("", 14)
-    assert seen.err.startswith(f"perfgate: no{SPELLED}")
+    assert seen.err.startswith(r"perfgate: no\x1b]0;OWNED\x07\x1b[2J\x9b31m\u202e")
     assert not any(line.lstrip().startswith("::") for line in seen.err.splitlines())
+
+
+# Where nothing can be printed
+
+
+@pytest.mark.skipif(
+    not Path("/dev/full").exists(), reason="this system has no disk that is always full"
+)
+@pytest.mark.parametrize(
+    "words",
+    [["schema"], ["--help"], ["inspect", "mlp.sqlite"], ["inspect", "mlp.sqlite", "--json"]],
+)
+@pytest.mark.usefixtures("project", "capture")
+def test_a_full_disk_behind_what_is_printed_is_said_in_a_line(
+    words: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # What Python does at its end is done when the file is closed: it writes what is left.
+    with Path("/dev/full").open("w", encoding="utf-8") as full:
+        monkeypatch.setattr(sys, "stdout", full)
+        with pytest.raises(SystemExit) as left:
+            cli.main(words)
+    assert left.value.code == EXIT_SHUT
+    assert (
+        capsys.readouterr().err
+        == "perfgate: what it prints cannot be written (No space left on device)\n"
+    )
+
+
+@pytest.mark.usefixtures("project")
+def test_another_refusal_of_the_system_is_not_taken_for_that(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "read_text", refuse)
+    with pytest.raises(OSError, match="No space left"):
+        cli.main(["schema"])
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_every_command_may_clear_up_before_it_is_ended(
+    number: signal.Signals, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cleared: list[str] = []
+
+    def killed() -> None:
+        try:
+            os.kill(os.getpid(), number)
+        finally:
+            cleared.append("all")
+
+    monkeypatch.setattr(looking.show, "callback", lambda **_: killed())
+    with pytest.raises(SystemExit) as left:
+        cli.main(["show"])
+    assert (left.value.code, cleared, capsys.readouterr().err.strip()) == (1, ["all"], "Aborted!")
+
+
+def test_a_closed_pipe_is_left_in_silence(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    errors = project.root / "errors"
+    stdout = os.fdopen(writing, "w", encoding="utf-8")
+    with errors.open("w", encoding="utf-8") as stderr, monkeypatch.context() as patch:
+        patch.setattr(sys, "stderr", stderr)
+        patch.setattr(sys, "stdout", stdout)
+        with pytest.raises(SystemExit) as left:
+            cli.main(["schema"])
+    with suppress(BrokenPipeError):
+        stdout.close()
+    assert (left.value.code, errors.read_text("utf-8")) == (1, "")
