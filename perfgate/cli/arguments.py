@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import os
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal
 
 import click
 from click import Context, Parameter
@@ -55,3 +56,32 @@ class FilePath(click.Path):
 
 
 PATH: Final = FilePath(path_type=Path)
+
+
+AUTO: Final = "auto"
+
+
+class Held(click.ParamType[float | Literal["auto"]]):
+    """A budget: a percentage, or what can be held."""
+
+    name = "held"
+
+    def convert(
+        self, value: str | float, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float | Literal["auto"]:
+        if isinstance(value, float):
+            return value
+        if value == AUTO:
+            return AUTO
+        try:
+            fraction = float(value.removesuffix("%")) / 100
+        except ValueError:
+            fraction = math.nan
+        if not 0 < fraction < 1:
+            self.fail(
+                f"{value!r} is no budget: expected auto, or a percentage as in 8%.", param, ctx
+            )
+        return fraction
+
+
+HELD: Final = Held()

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import cached_property
-from typing import Final, Literal
+from typing import Literal
 
 import click
 
 from perfgate.bless import bless as blessing
-from perfgate.cli.arguments import workload_name
+from perfgate.cli.arguments import HELD, workload_name
 from perfgate.cli.common import Project, cleaned, latest, printable, project, screen
 from perfgate.cli.complaint import complaint
 from perfgate.execute.running import code_now
@@ -34,31 +33,6 @@ from perfgate.render.records import bless_text, occasion_text
 from perfgate.store import Store
 from perfgate.system import git
 
-AUTO: Final = "auto"
-
-
-class _Held(click.ParamType[float | Literal["auto"]]):
-    """A budget: a percentage, or what can be held."""
-
-    name = "held"
-
-    def convert(
-        self, value: str | float, param: click.Parameter | None, ctx: click.Context | None
-    ) -> float | Literal["auto"]:
-        if isinstance(value, float):
-            return value
-        if value == AUTO:
-            return AUTO
-        try:
-            fraction = float(value.removesuffix("%")) / 100
-        except ValueError:
-            fraction = math.nan
-        if not 0 < fraction < 1:
-            self.fail(
-                f"{value!r} is no budget: expected auto, or a percentage as in 8%.", param, ctx
-            )
-        return fraction
-
 
 @click.command()
 @click.argument("workloads", nargs=-1, type=workload_name)
@@ -71,7 +45,7 @@ class _Held(click.ParamType[float | Literal["auto"]]):
 )
 @click.option(
     "--hold",
-    type=_Held(),
+    type=HELD,
     metavar="auto|8%",
     help="Where a gate cannot hold a budget here, write a wider one into the baseline: this, or what it can hold.",
 )

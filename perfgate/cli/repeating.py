@@ -7,12 +7,14 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Literal
 
 import click
 
+from perfgate.bless import bless as blessing
 from perfgate.bless import calibrate as calibration
 from perfgate.bless.repeats import clean_commits
-from perfgate.cli.arguments import workload_name
+from perfgate.cli.arguments import HELD, workload_name
 from perfgate.cli.common import Project, kept_results, printable, project, screen
 from perfgate.cli.complaint import complaint
 from perfgate.execute.running import code_now
@@ -58,7 +60,19 @@ class Target:
     help=f"Runs to measure of each WORKLOAD.  [default: {REPEATS}]",
 )
 @click.option("--kept", is_flag=True, help="Measure nothing: take the repeats that are kept.")
-def calibrate(workloads: tuple[str, ...], *, runs: int | None, kept: bool) -> None:
+@click.option(
+    "--hold",
+    type=HELD,
+    metavar="auto|8%",
+    help="Where a gate cannot hold a budget here, write a wider one into the baseline: this, or what it can hold.",
+)
+def calibrate(
+    workloads: tuple[str, ...],
+    *,
+    runs: int | None,
+    kept: bool,
+    hold: float | Literal["auto"] | None,
+) -> None:
     """Measure how far unchanged repeats of each WORKLOAD (default: of all) differ.
 
     Writes the SDs between runs and between occasions into its baseline, by which the gate then judges, and says how
@@ -73,7 +87,7 @@ def calibrate(workloads: tuple[str, ...], *, runs: int | None, kept: bool) -> No
     refusals: list[PerfgateError] = []
     for target in targets:
         try:
-            click.echo(printable(_calibrated(here, target, since=since)), nl=False)
+            click.echo(printable(_calibrated(here, target, since=since, hold=hold)), nl=False)
         except PerfgateError as refused:
             refusals.append(refused)
     for refusal in refusals[:-1]:
@@ -158,7 +172,13 @@ def _measure_again(
     return started_at
 
 
-def _calibrated(here: Project, target: Target, *, since: datetime | None) -> str:
+def _calibrated(
+    here: Project,
+    target: Target,
+    *,
+    since: datetime | None,
+    hold: float | Literal["auto"] | None,
+) -> str:
     """Write what is found of one workload into its baseline, and return what is told of it.
 
     Where it was measured again since a moment, that must have left a repeat.
@@ -169,15 +189,30 @@ def _calibrated(here: Project, target: Target, *, since: datetime | None) -> str
             target.baseline, next((r for r in results if r.measured_at >= since), None)
         )
     duet = here.settings.duet is not DuetForm.OFF and bool(clean_commits(target.baseline))
+    budgets = {**here.settings.budgets, **target.workload.budgets}
     found = calibration.calibrate(
         target.baseline,
         results,
         at=datetime.now(UTC),
-        budgets={**here.settings.budgets, **target.workload.budgets},
+        budgets=budgets,
         duet=duet,
         unreadable=unreadable,
     )
-    path = here.store.baselines.save(found.baseline, replacing=target.baseline)
+    calibrated = found.baseline
+    if hold is not None:
+        plan = blessing.last_plan(
+            target.workload,
+            calibrated,
+            pairs=blessing.allows_pairs(here.settings),
+            blocks=here.settings.duet is not DuetForm.ALTERNATE,
+        )
+        wider = blessing.wider_budgets(
+            calibrated, budgets, plan, hold=None if hold == "auto" else hold
+        )
+        calibrated = calibrated.model_copy(update={"held": wider})
+    path = here.store.baselines.save(calibrated, replacing=target.baseline)
+    holds = f"Holds: {blessing.holding(calibrated, budgets)}."
+    unheld = blessing.not_held(calibrated, target.workload, budgets, here.settings)
     repeats = found.repeats
     head = CalibrationHead(
         workload=target.workload.id,
@@ -202,5 +237,5 @@ def _calibrated(here: Project, target: Target, *, since: datetime | None) -> str
     width, colour = screen()
     shown = os.path.relpath(path)
     return calibration_text(
-        head, rows, width=width, colour=colour, remarks=found.remarks, path=shown
+        head, rows, width=width, colour=colour, remarks=(*found.remarks, holds, *unheld), path=shown
     )

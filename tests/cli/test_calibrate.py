@@ -146,6 +146,20 @@ def test_budgets_that_cannot_be_held_are_told_with_the_least_that_can(calibrated
     assert seen.status == 0
 
 
+@pytest.mark.parametrize(("hold", "wide"), [("auto", False), ("60%", True)])
+def test_budgets_that_can_be_held_are_written_at_a_persons_word(
+    calibrated: Project, hold: str, wide: bool
+) -> None:
+    calibrated.write("pyproject.toml", '[tool.perfgate]\nduet = "off"\n')
+    kept(calibrated, 1, *(1.03 * ms for ms in STEPS))
+    assert calibrated.perfgate("calibrate", "loop", "--kept").status == 0
+    assert stored(calibrated).held == {}
+    assert calibrated.perfgate("calibrate", "loop", "--kept", "--hold", hold).status == 0
+    budget = stored(calibrated).held[Metric.STEP_MS]
+    assert budget == pytest.approx(0.6) if wide else 0.02 < budget < 0.6
+    assert f"step_ms {100 * budget:.3g} %" in calibrated.perfgate("show", "loop", columns=200).out
+
+
 def test_kept_results_that_cannot_be_read_are_counted(calibrated: Project) -> None:
     for day in range(1, 5):
         kept(calibrated, day, *STEPS)
