@@ -23,7 +23,6 @@ from support.exports import write_export
 from support.project import LOOP, Project
 from syrupy.assertion import SnapshotAssertion
 
-from perfgate.gate import gate, series
 from perfgate.machine import gpu_lock
 from perfgate.model.baseline import BlessedRun
 from perfgate.model.metric import Metric
@@ -260,7 +259,7 @@ def nsys_hangs(project: Project) -> None:
     under(project, "")
     program = Path(os.environ["PERFGATE_NSYS"])
     program.write_text("#!/bin/sh\nsleep 60\n", encoding="utf-8")
-    project.patch.setattr(gate, "find_nsys", partial(tool.find_nsys, timeout_s=0.3))
+    project.patch.setattr("perfgate.execute.lab.find_nsys", partial(tool.find_nsys, timeout_s=0.3))
 
 
 def corrupt_export(project: Project) -> None:
@@ -326,7 +325,7 @@ def taken(project: Project) -> None:
     project.write("pyproject.toml", "[tool.perfgate]\nlock_timeout_s = 0.5\n")
     held = gpu_lock(project.machine.gpus, timeout_s=1, on_wait=print, workload="resnet18")
     held.__enter__()
-    project.patch.setattr(series, "IDLE_PATIENCE_S", 0.0)
+    project.lab.idle_patience_s = 0.0
     project.held = held
 
 

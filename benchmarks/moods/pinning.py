@@ -30,6 +30,7 @@ from typing import Final
 from scipy.stats import chi2
 
 from benchmarks.decision.collect import environment
+from perfgate.execute.lab import BLOCK_STEPS, MOST_BLOCKS
 from perfgate.execute.running import (
     Bench,
     Measured,
@@ -38,7 +39,6 @@ from perfgate.execute.running import (
     measure_pair,
     outlasting_crashes,
 )
-from perfgate.gate.forms import BOUT_STEPS, MOST_BOUTS
 from perfgate.machine import read_machine
 from perfgate.model.errors import PerfgateError
 from perfgate.model.metric import Metric
@@ -119,7 +119,7 @@ def begins(number: int) -> Side:
 
 
 def make_pair(
-    bench: Bench, workload: Workload, number: int, *, core: int, bouts: int = MOST_BOUTS
+    bench: Bench, workload: Workload, number: int, *, core: int, bouts: int = MOST_BLOCKS
 ) -> MadePair:
     """Make pair `number`."""
     env = {**bench.env, CORE: str(core)} if mode(number) == EARLY else bench.env
@@ -135,8 +135,8 @@ def make_pair(
                 workload,
                 (Path(folder) / "reference", Path(folder) / "candidate"),
                 begins=begins(number),
-                bout_steps=BOUT_STEPS,
-                steps=BOUT_STEPS * bouts,
+                bout_steps=BLOCK_STEPS,
+                steps=BLOCK_STEPS * bouts,
                 core=core,
             )
 
@@ -223,8 +223,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument(
         "--bouts",
         type=int,
-        default=MOST_BOUTS,
-        help=f"of each side of a pair (default {MOST_BOUTS})",
+        default=MOST_BLOCKS,
+        help=f"of each side of a pair (default {MOST_BLOCKS})",
     )
     parser.add_argument(
         "--core",

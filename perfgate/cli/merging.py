@@ -18,6 +18,7 @@ from perfgate.cli.common import printable, screen
 from perfgate.gate import Closing
 from perfgate.model.document import GateDocument
 from perfgate.model.errors import EXIT_SHUT
+from perfgate.model.note import Severity, quoted
 from perfgate.model.secrets import Cleaner
 from perfgate.plugin.outputs import Form, Outputs
 from perfgate.render.merged import merged_text
@@ -60,7 +61,8 @@ def merge_gates(folders: tuple[Path, ...], *, expect: int | None, **files: Path 
     found, unread = find_gates(folders)
     cleaner = Cleaner(os.environ)  # what wrote a gate's files may have known of no secrets
     merged = cleaner.record(merge(found, unread=unread, expect=expect, at=datetime.now(UTC)))
-    closing = Closing(opens=merged.opens_gate, shut_by=merged.shut_by)
+    notes = tuple(quoted(one, Severity.INVALID) for one in merged.shut_by)
+    closing = Closing(opens=merged.opens_gate, notes=notes)
     closing = outputs.write(
         partial(_closed, merged),
         closing,

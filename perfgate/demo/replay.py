@@ -4,22 +4,27 @@ from __future__ import annotations
 
 import tempfile
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from datetime import UTC, datetime
 from importlib.resources import as_file, files
+from itertools import islice
 from pathlib import Path
 
-from perfgate import gate
 from perfgate.bless import bless as blessing
 from perfgate.demo.record import EXPORT, MANIFEST, Manifest, RecordedRun, Recording, unpack
+from perfgate.execute.lab import Pair
+from perfgate.gate.check import check
+from perfgate.gate.expect import Expectation
+from perfgate.gate.underway import Checked
 from perfgate.metrics.measure import measure
 from perfgate.metrics.reconcile import contradictions
 from perfgate.model.baseline import Baseline, Result
 from perfgate.model.errors import EXIT_OPEN, EXIT_SHUT, StoreFailed
 from perfgate.model.outcome import Outcome
+from perfgate.model.policy import Policy
 from perfgate.model.reports import ReportName
-from perfgate.model.sample import Run
+from perfgate.model.sample import Form, Run
 from perfgate.model.verdict import Verdict
 from perfgate.profilers.nsys.export.timeline import read_timeline
 from perfgate.profilers.nsys.reports import read_reports
@@ -135,36 +140,39 @@ def _check(
     folder: Path,
     *,
     runs: int | None = None,
-) -> gate.Checked:
+) -> Checked:
     """Judge a recording by its first `runs` runs, or all of them."""
-    expectation = gate.Expectation(
-        workload=manifest.workload, machine=manifest.machine, baseline=baseline
-    )
+    expected = Expectation(workload=manifest.workload, machine=manifest.machine, baseline=baseline)
     recorded = len(recording.runs)
-    policy = gate.Policy(
-        runs=runs or recorded, new_runs=recorded, max_runs=recorded, stops_early=False
-    )
-    return gate.check(expectation, policy, _Replay(manifest, recording, captures, folder))
+    policy = Policy(runs=runs or recorded, new_runs=recorded, max_runs=recorded, stops_early=False)
+    return check(expected, _Recorded(manifest, recording, captures, folder), policy)
 
 
-class _Replay:
+class _Recorded:
     """The recorded runs of one gate."""
+
+    forms: frozenset[Form] = frozenset()
+    revision = commit = ""
 
     def __init__(
         self, manifest: Manifest, recording: Recording, captures: Path, folder: Path
     ) -> None:
         self.machine = manifest.machine
         self._manifest = manifest
-        self._recording = recording
+        self._left = iter(recording.runs)
         self._captures = captures
         self._folder = folder
 
-    def measure(self, index: int, planned: int) -> Run:  # noqa: ARG002 - what is recorded is not planned
-        """Measure one recorded run as a gate measures a fresh one."""
-        recorded = self._recording.runs[index]
-        work = self._folder / recorded.archive.partition(".")[0]
-        unpack(self._captures / recorded.archive, work)
-        return _measured(self._manifest, recorded, work)
+    def runs(self, number: int) -> Iterator[Run]:
+        """Measure recorded runs as a gate measures fresh ones."""
+        for recorded in islice(self._left, number):
+            work = self._folder / recorded.archive.partition(".")[0]
+            unpack(self._captures / recorded.archive, work)
+            yield _measured(self._manifest, recorded, work)
+
+    def pairs(self, form: Form, number: int) -> Iterator[Pair]:
+        """No other commit was recorded."""
+        raise NotImplementedError(f"{number} pairs ({form})")
 
 
 def _measured(manifest: Manifest, recorded: RecordedRun, work: Path) -> Run:
@@ -188,7 +196,7 @@ def _measured(manifest: Manifest, recorded: RecordedRun, work: Path) -> Run:
 
 def _bless(
     manifest: Manifest,
-    checked: gate.Checked,
+    checked: Checked,
     baseline: Baseline | None,
     reason: str,
     *,

@@ -1,43 +1,20 @@
-"""The hall: what is expected, how each expected thing is checked, and what the whole amounts to.
+"""The gate: what is expected, how each workload is checked, what the whole comes to. It prints nothing.
 
-The one path that both doors walk. It runs what it is handed and asks the judge; it prints nothing and finds nothing.
+```
+gate.py        one invocation: expect, check each workload, keep what was found, close
+expect.py      what the baselines of this machine let expect, and what cannot be compared with them
+check.py       one workload: the stages in their order, until one settles it
+  stored.py    ... against stored runs: counts, screen, or stored runs alone      clock.py
+  ab.py        ... against another commit, in pairs or in blocks                  reference.py
+  show.py      ... where nothing can be compared
+underway.py    what is known of a workload so far: runs, notes, what may be spent
+alike.py       whether two sides took the same steps, in the same processes
+conclude.py    the judge's verdict with what it does not know                     anchor.py
+forecast.py    what is to be spent, before it is                                  checkout.py
+close.py       every expected workload opens the gate, or it is shut
+```
 """
 
-from perfgate.gate.checking import check
-from perfgate.gate.closing import close, step_down_clocks
-from perfgate.gate.comparable import as_not_measured
-from perfgate.gate.spending import forecast
-from perfgate.gate.terms import (
-    NO_DUET_BY,
-    NOT_MEASURED_BY,
-    Affords,
-    Checked,
-    Closing,
-    Duel,
-    Expectation,
-    Forms,
-    OpenDuel,
-    Pair,
-    Policy,
-    Series,
-)
+from perfgate.gate.close import Closing
 
-__all__ = [
-    "NOT_MEASURED_BY",
-    "NO_DUET_BY",
-    "Affords",
-    "Checked",
-    "Closing",
-    "Duel",
-    "Expectation",
-    "Forms",
-    "OpenDuel",
-    "Pair",
-    "Policy",
-    "Series",
-    "as_not_measured",
-    "check",
-    "close",
-    "forecast",
-    "step_down_clocks",
-]
+__all__ = ["Closing"]

@@ -1,87 +1,86 @@
-"""Whether small losses have added up: what a gate's runs, alone or in a duet, say beside the best ever blessed."""
+"""Whether small losses have added up: what a gate's runs say next to the best step ever blessed."""
 
 from __future__ import annotations
 
 from statistics import median
 
+from perfgate.gate.clock import longer_by_clock
 from perfgate.gate.underway import Underway, step_times
 from perfgate.judge.creep import beyond_anchor, creep
 from perfgate.judge.looks import STORED_PLAN
 from perfgate.judge.pairing import beside
-from perfgate.judge.remarks import clock_moved, longer_by_clock
-from perfgate.judge.words import milliseconds, percent
 from perfgate.model.baseline import Baseline
 from perfgate.model.metric import Metric
+from perfgate.model.note import Note, note
 from perfgate.model.verdict import Creep
-from perfgate.model.words import plural
 
 
 def crept(
     underway: Underway, baseline: Baseline, reference: Baseline | None = None
 ) -> Creep | None:
-    """How far it has come from the anchor, where that can be told; `reference` is a duet's other side."""
-    (now, medians), budget = (
-        _to_anchor(underway, baseline, reference),
-        underway.policy.anchor_budget,
-    )
+    """How far it has come from the anchor, if known; `reference` is an A/B run's other side."""
+    now, medians = _to_anchor(underway, baseline, reference)
+    budget = underway.policy.anchor_budget
     terms = underway.terms(STORED_PLAN, max_runs=underway.policy.max_runs)
     found = creep(baseline, now, terms, anchor_budget=budget, medians=medians)
     longer = 0.0 if reference is not None else longer_by_clock(baseline, underway.runs)
     if found is None or not found.shown or not longer:
         return found
-    at_its_clock = creep(
-        baseline, [value / (1 + longer) for value in now], terms, anchor_budget=budget
-    )
-    return found if at_its_clock is not None and at_its_clock.shown else None
+    at_clock = [value / (1 + longer) for value in now]
+    rest = creep(baseline, at_clock, terms, anchor_budget=budget)
+    return found if rest is not None and rest.shown else None
 
 
 def has_crept(underway: Underway, baseline: Baseline) -> bool:
-    """Whether the runs so far, beside the stored ones, show that small losses have added up."""
+    """Whether the runs so far, next to the stored ones, show that small losses have added up."""
     found = crept(underway, baseline)
     return found is not None and found.shown
 
 
-def creep_unknown(
+def drift_unknown(
     underway: Underway, baseline: Baseline, reference: Baseline | None, found: Creep | None
-) -> str | None:
-    """Say that a step is beyond the anchor's budget where its runs cannot show whether that is so."""
+) -> Note | None:
+    """Note that a step is beyond the anchor's budget where its runs cannot show whether it is."""
     (now, _), budget = _to_anchor(underway, baseline, reference), underway.policy.anchor_budget
     if found is not None and found.change >= budget:
-        low, high = percent(found.low), percent(found.high)
-        return (
-            f"Small losses have added up to {percent(found.change)} % above the best step_ms ever blessed "
-            f"({milliseconds(found.path[0].step_ms)} ms), which does not show yet that it is more than the budget "
-            f"of {percent(budget)} % ({low} to {high})"
+        best_ms = found.path[0].step_ms
+        return note(
+            "drift-not-shown",
+            loss=found.change,
+            low=found.low,
+            high=found.high,
+            budget=budget,
+            best_ms=best_ms,
         )
     above = beyond_anchor(baseline, now, anchor_budget=budget)
-    at_a_lower_clock = reference is None and longer_by_clock(baseline, underway.runs)
-    if above is None or baseline.anchor is None or found is not None or not at_a_lower_clock:
+    at_lower_clock = reference is None and longer_by_clock(baseline, underway.runs)
+    if above is None or baseline.anchor is None or found is not None or not at_lower_clock:
         return None
-    return (
-        f"Whether small losses have added up is not known: by {plural(len(now), 'run')} step_ms is "
-        f"{percent(above)} % above the best ever blessed ({milliseconds(baseline.anchor.step_ms)} ms), "
-        f"budget {percent(budget)} %, and {clock_moved(baseline, underway.runs)}"
+    return note(
+        "drift-unknown-at-this-clock",
+        runs=len(now),
+        loss=above,
+        budget=budget,
+        best_ms=baseline.anchor.step_ms,
     )
 
 
 def _to_anchor(
     underway: Underway, baseline: Baseline, reference: Baseline | None
 ) -> tuple[tuple[float, ...], tuple[int, ...]]:
-    """What is held against the anchor, ms of each run, and the runs of each median that all of it was reckoned by.
+    """What is held against the anchor, ms of each run, and the runs of each median it rests on.
 
-    After a duet that is its ratio, put on top of the stored times. Of an interleaved one each pair has its own: what a
-    step takes on one core says nothing beside stored times.
+    After an A/B run that is its ratio, put on top of the stored times. In blocks each pair has its
+    own: what a step takes on one core says nothing next to stored times.
     """
     then = baseline.values(Metric.STEP_MS)
-    if reference is not None and then and underway.interleaved_runs:
-        pairs = zip(underway.reference_runs, underway.interleaved_runs, strict=True)
+    if reference is not None and then and underway.blocks:
         sides = [
             (there.value(Metric.STEP_MS), beside(there, run).value(Metric.STEP_MS))
-            for there, run in pairs
+            for there, run in zip(underway.references, underway.blocks, strict=True)
         ]
-        return tuple(
-            median(then) / there * here for there, here in sides if there and here is not None
-        ), (len(then),)
+        ratios = [here / there for there, here in sides if there and here is not None]
+        return tuple(median(then) * ratio for ratio in ratios), (len(then),)
     now = step_times(underway.runs)
     there = () if reference is None else reference.values(Metric.STEP_MS)
     if then and there and median(there) > 0:

@@ -9,9 +9,9 @@ from typing import Final
 
 from perfgate.judge.rows import why_unmeasured
 from perfgate.model.metric import COUNTS, GATED_CLOCKS, METRICS
+from perfgate.model.note import Note, Severity, note, quoted
 from perfgate.model.sample import Run
 from perfgate.model.verdict import Verdict
-from perfgate.model.words import listed
 
 ROUTINE: Final = re.compile(
     "the CPU runs ahead of the GPU: .*|no GPU operation was launched in the steps: step_ms is CPU time only",
@@ -62,41 +62,34 @@ def asides(remarks: Iterable[str]) -> tuple[str, ...]:
     return tuple(one for one in remarks if COUNTED.fullmatch(one))
 
 
-def unjudged(verdict: Verdict, runs: Sequence[Run]) -> tuple[str, ...]:
-    """What would be gated, had either side measured it, with the reason; nothing where nothing is compared.
+def unjudged(verdict: Verdict, runs: Sequence[Run]) -> tuple[Note, ...]:
+    """What would be gated, had either side measured it; nothing where nothing is compared.
 
-    Clocks, and counts that some process of the runs has, so that one without them keeps them from being judged.
+    Times, and counts that some process of the runs has, so that one without them keeps them from
+    being judged.
     """
+    if verdict.stage is None:
+        return ()
     lacking: dict[str, list[str]] = {}
-    told = {metric for run in runs for process in run.processes for metric in process.values}
-    named = [
-        metric
-        for metric in METRICS
-        if metric in GATED_CLOCKS or (metric in COUNTS and metric in told)
-    ]
-    for metric in named if verdict.stage is not None else ():
-        row = verdict.of(metric)
-        why = why_unmeasured(runs, metric)
+    seen = {metric for run in runs for process in run.processes for metric in process.values}
+    for metric in (*GATED_CLOCKS, *(count for count in COUNTS if count in seen)):
+        row, why = verdict.of(metric), why_unmeasured(runs, metric)
         if why is not None and (row is None or row.now is row.baseline is None):
             lacking.setdefault(why, []).append(metric)
     return tuple(
-        f"not judged, as neither side measured {'it' if len(metrics) == 1 else 'them'}: {listed(metrics)} ({why})"
+        note("metrics-not-measured", Severity.WARN, metrics=tuple(metrics), why=quoted(why))
         for why, metrics in lacking.items()
     )
 
 
-def unblessed(verdict: Verdict) -> tuple[str, ...]:
-    """What would be gated, had the baseline or the other commit had it; nothing where nothing is compared."""
-    rows = verdict.metrics if verdict.stage is not None else ()
-    new = [
+def unblessed(verdict: Verdict) -> tuple[Note, ...]:
+    """What would be gated, had the other side had it; nothing where nothing is compared."""
+    lacking = tuple(
         row.metric
-        for row in rows
+        for row in verdict.metrics
         if row.outcome is None and row.baseline is None and row.now is not None
-    ]
-    lacking = [metric for metric in new if METRICS[metric].gated]
-    if not lacking:
-        return ()
-    them = "it" if len(lacking) == 1 else "them"
-    return (
-        f"not judged, as the baseline does not have {them}: {listed(lacking)}; bless anew to gate {them}",
     )
+    gated = tuple(metric for metric in lacking if METRICS[metric].gated)
+    if verdict.stage is None or not gated:
+        return ()
+    return (note("metrics-not-blessed", Severity.WARN, metrics=gated),)

@@ -6,9 +6,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Final
 
-from perfgate.gate.against import SHOWN_SHA, Against
+from perfgate.execute.lab import SHOWN_SHA, Against
 from perfgate.model.baseline import Commit
 from perfgate.model.errors import PerfgateError
+from perfgate.model.note import Note, Severity, note
 from perfgate.system import git
 
 MOST_UNCOMMITTED: Final = 3
@@ -19,7 +20,7 @@ class Checkout:
     """The project's working tree, as far as git knows it."""
 
     def __init__(self, root: Path, *, baselines: str) -> None:
-        """Take the root of the project, and the folder of the baselines, whose changes are none of the code."""
+        """Take the project's root, and the folder of its baselines, whose changes are no code's."""
         self._root = root
         self._baselines = baselines
 
@@ -29,15 +30,12 @@ class Checkout:
         return git.read_commit(self._root, baselines=self._baselines)
 
     def measured(self) -> Commit | None:
-        """The commit that was checked out when the gate began; dirty if the checkout has changed since."""
+        """The commit that was checked out when the gate began; dirty if that has changed since."""
         began, now = self.commit, git.read_commit(self._root, baselines=self._baselines)
         if began is None or now is None:
             return now
-        return (
-            began
-            if (now.sha, now.dirty) == (began.sha, False)
-            else began.model_copy(update={"dirty": True})
-        )
+        is_same = (now.sha, now.dirty) == (began.sha, False)
+        return began if is_same else began.model_copy(update={"dirty": True})
 
     def uncommitted(self) -> tuple[str, ...]:
         """A few of the paths that no commit holds."""
@@ -46,12 +44,14 @@ class Checkout:
         except PerfgateError:
             return ()
 
-    def same_as(self, against: Against | None) -> str:
-        """Say that both sides of what was asked for are one commit; empty where they are not, or git does not say."""
+    def same_as(self, against: Against | None) -> Note | None:
+        """Note that both sides of what was asked for are one commit."""
         here = self.commit
         if against is None or here is None or here.dirty or here.sha != against.commit:
-            return ""
-        return (
-            f"both sides are commit {here.sha[:SHOWN_SHA]}: {against.revision} is what is checked out, without "
-            "changes, so no change of the code can be found"
+            return None
+        return note(
+            "both-sides-are-one-commit",
+            Severity.WARN,
+            commit=here.sha[:SHOWN_SHA],
+            revision=against.revision,
         )

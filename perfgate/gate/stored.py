@@ -1,173 +1,127 @@
-"""Against the stored baseline: looks at more and more runs, until a plan of looks is settled or nothing is left."""
+"""Against stored runs: looks at more and more runs of the candidate, until a plan of looks is settled."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from perfgate.gate.alike import launches_gone, other_processes, other_steps
 from perfgate.gate.anchor import has_crept
-from perfgate.gate.comparable import (
-    RECORDS_LOST,
-    launches_gone,
-    other_processes,
-    other_steps,
-    parts_of,
-    verdict_of,
-)
-from perfgate.gate.conclusion import conclude
-from perfgate.gate.endings import OtherSteps
-from perfgate.gate.settled import exact_count_rose, without_doubtful_clocks
-from perfgate.gate.terms import Checked
-from perfgate.gate.uncompared import measure_alone
-from perfgate.gate.underway import Underway
+from perfgate.gate.clock import beyond_clock, unhidden_by_clock
+from perfgate.gate.conclude import conclude, without_open_times
+from perfgate.gate.underway import Checked, Differs, Underway
+from perfgate.gate.worded import doing
 from perfgate.judge.judge import Judgement, judge
 from perfgate.judge.looks import SCREEN_PLAN, STORED_PLAN, Plan
-from perfgate.judge.remarks import clock_moved, clock_rise, longer_by_clock
-from perfgate.judge.words import bless_command, percent
 from perfgate.model.baseline import STEP_VALUE, Baseline
-from perfgate.model.metric import PERIODS, Metric
+from perfgate.model.metric import METRICS, Kind
+from perfgate.model.note import Note, note
 from perfgate.model.outcome import Outcome
-from perfgate.model.verdict import Verdict
-from perfgate.model.words import listed
-
-_FOLLOW_CLOCK = (*PERIODS, Metric.KERNEL_MS)
-"""Of which all, or nearly all, may take longer at a lower SM clock; copies and the host do not."""
+from perfgate.model.verdict import MetricVerdict, Verdict
 
 
-def settle_by_stored(underway: Underway, baseline: Baseline, *, no_duet: str = "") -> Checked:
-    """Settle it against the stored baseline alone; `no_duet` says why an A/B run came to nothing, if tried."""
-    if baseline.step_value != STEP_VALUE:
-        differs = f"step_ms is the {baseline.step_value} period in the baseline, and the mean of capped periods now."
-        return _incomparable(
-            underway, differs, "Let the baseline's commit be run again (duet not off)"
-        )
-    told = look(underway, baseline, STORED_PLAN)
-    if isinstance(told, Checked):
-        return told
-    verdict = _beyond_clock(underway, told.verdict, baseline)
-    verdict = _unhidden_by_clock(underway, verdict, baseline)
-    _, remedy = parts_of(no_duet)
-    if remedy and verdict.outcome is Outcome.INCONCLUSIVE:
-        verdict = verdict.model_copy(update={"next_step": remedy})
+def counts_first(underway: Underway, baseline: Baseline) -> Checked | None:
+    """Settle it by one run, and a second that confirms it, where an exact count rose."""
+    judged = _judged(underway, baseline, SCREEN_PLAN, 1)
+    if any(_is_open(row) and row.exact for row in judged.verdict.metrics):
+        judged = _judged(underway, baseline, SCREEN_PLAN, 1)
+    if not exact_count_rose(judged.verdict):
+        return None
+    verdict = without_open_times(judged.verdict, len(underway.runs))
     return conclude(underway, verdict, baseline)
 
 
-def look(underway: Underway, baseline: Baseline, plan: Plan) -> Judgement | Checked:
-    """Measure and judge by a plan of looks until it is settled; a whole `Checked` where no plan can go on.
+def screen(underway: Underway, baseline: Baseline) -> Judgement:
+    """Look at few runs, which may pass and never fail but by a count."""
+    return _look(underway, baseline, SCREEN_PLAN)
+
+
+def is_settled(
+    underway: Underway, baseline: Baseline, verdict: Verdict, *, clock: Note | None
+) -> bool:
+    """Whether a screen has the last word: a count rose, or all is well at the blessed clock."""
+    rows = verdict.metrics
+    if any(row.outcome is Outcome.REGRESSED and _is_count(row) for row in rows):
+        return True
+    is_open = any(_is_open(row) and not row.exact for row in rows)
+    final = verdict.outcome is not Outcome.INCONCLUSIVE or not is_open
+    return final and clock is None and not has_crept(underway, baseline)
+
+
+def by_stored(underway: Underway, baseline: Baseline, *, no_pairs: Note | None = None) -> Checked:
+    """Settle it by stored runs alone; `no_pairs` says why an A/B run came to nothing, if tried."""
+    if baseline.step_value != STEP_VALUE:
+        why = note("step-value-differs", workload=baseline.workload, value=baseline.step_value)
+        raise Differs(why, stored=True)
+    verdict = _look(underway, baseline, STORED_PLAN).verdict
+    verdict = beyond_clock(verdict, baseline, underway.runs)
+    verdict = unhidden_by_clock(verdict, baseline, underway.runs)
+    if no_pairs is not None and verdict.outcome is Outcome.INCONCLUSIVE:
+        verdict = doing(verdict, no_pairs)
+    return conclude(underway, verdict, baseline)
+
+
+def exact_count_rose(verdict: Verdict) -> bool:
+    """Whether an exact count shuts the gate: the one thing that ends a gate between its looks.
+
+    A time's word between looks is not taken, nor that of a count that varies: each further look
+    costs error.
+    """
+    return any(row.outcome is Outcome.REGRESSED and row.exact for row in verdict.metrics)
+
+
+def _is_count(row: MetricVerdict) -> bool:
+    return METRICS[row.metric].kind is Kind.COUNT
+
+
+def _is_open(row: MetricVerdict) -> bool:
+    return row.outcome is Outcome.INCONCLUSIVE
+
+
+def _look(underway: Underway, baseline: Baseline, plan: Plan) -> Judgement:
+    """Measure and judge by a plan of looks until it is settled, or may spend no more.
 
     Raises:
         Ended: a run came to nothing.
-        OtherSteps: other ranges than the baseline's are its steps.
+        Differs: a run cannot be held against the stored ones.
     """
-    policy, runs = underway.policy, underway.runs
-    most = min(plan.most_runs, policy.max_runs)
-    terms = underway.terms(plan, max_runs=max(most, policy.runs))
-    wanted = max(policy.runs, len(runs))
-    _refuse_other_steps(underway, baseline)
-    judgement = judge(baseline, runs, terms) if len(runs) >= wanted else None
-    if judgement is not None:
-        wanted = max(judgement.wanted_runs, wanted)
-    while judgement is None or len(runs) < wanted:
-        if len(runs) >= policy.runs and not underway.may_spend(wanted - len(runs)):
+    runs = underway.runs
+    judged = _judged(underway, baseline, plan, max(underway.policy.runs - len(runs), 0))
+    while (more := judged.wanted_runs - len(runs)) > 0:
+        if plan is not SCREEN_PLAN and has_crept(underway, baseline):
             break
-        underway.make_run(wanted)
-        if (differs := other_processes(baseline, runs[-1])) is not None:
-            return _incomparable(
-                underway, differs, "Look for a process that ended early or took no step"
-            )
-        if (differs := launches_gone(baseline.runs, runs[-1])) is not None:
-            return _incomparable(underway, differs, RECORDS_LOST)
-        _refuse_other_steps(underway, baseline)
-        judgement = judge(baseline, runs, terms)
-        if len(runs) >= wanted:
-            if plan is not SCREEN_PLAN and has_crept(underway, baseline):
-                return conclude(underway, judgement.verdict, baseline)
-            wanted = max(judgement.wanted_runs, len(runs))
-        elif policy.stops_early and judgement.settled and exact_count_rose(judgement.verdict):
-            return conclude(
-                underway, without_doubtful_clocks(judgement.verdict, len(runs)), baseline
-            )
-    assert judgement is not None  # at least one run was made, and judged
-    return judgement
+        if not underway.may_spend(more):
+            break
+        judged = _judged(underway, baseline, plan, more)
+    return judged
 
 
-def _refuse_other_steps(underway: Underway, baseline: Baseline) -> None:
+def _judged(underway: Underway, baseline: Baseline, plan: Plan, more: int) -> Judgement:
+    """Judge after so many more runs; sooner where an exact count has risen and been confirmed."""
+    policy, runs = underway.policy, underway.runs
+    most = max(min(plan.most_runs, policy.max_runs), policy.runs)
+    terms = underway.terms(plan, max_runs=most)
+    judged: Judgement | None = None
+    refuse_others(underway, baseline)
+    for left, _ in zip(reversed(range(more)), underway.make(more), strict=True):
+        refuse_others(underway, baseline)
+        judged = judge(baseline, runs, terms)
+        if left and policy.stops_early and judged.settled and exact_count_rose(judged.verdict):
+            return replace(judged, verdict=without_open_times(judged.verdict, len(runs)))
+    return judged or judge(baseline, runs, terms)
+
+
+def refuse_others(underway: Underway, baseline: Baseline) -> None:
+    """Refuse runs of other steps or processes than the baseline's.
+
+    Raises:
+        Differs: one is.
+    """
+    workload = underway.expected.workload
     for run in underway.runs:
-        if (differs := other_steps(baseline.runs, run, whose="the baseline")) is not None:
-            raise OtherSteps(differs, stored=True)
-
-
-def _incomparable(underway: Underway, differs: str, advice: str) -> Checked:
-    advice = (
-        f"{advice}. If it is meant, bless it: {bless_command(underway.expectation.workload.id)}"
-    )
-    return measure_alone(
-        underway, verdict_of(underway.expectation, Outcome.INCOMPARABLE, differs, advice)
-    )
-
-
-# Where the SM clock is not what it was
-
-
-def _beyond_clock(underway: Underway, verdict: Verdict, baseline: Baseline) -> Verdict:
-    """Leave open what a lower SM clock alone would make of the code that was blessed."""
-    longer = longer_by_clock(baseline, underway.runs)
-    lost = [row for row in verdict.metrics if row.outcome is Outcome.REGRESSED]
-    by_clock = [
-        row
-        for row in lost
-        if row.metric in _FOLLOW_CLOCK and row.low is not None and row.low <= longer
-    ]
-    if not longer or not lost or by_clock != lost:
-        return verdict
-    open_rows = tuple(
-        row.model_copy(update={"outcome": Outcome.INCONCLUSIVE}) if row in lost else row
-        for row in verdict.metrics
-    )
-    return verdict.model_copy(
-        update={
-            "outcome": Outcome.INCONCLUSIVE,
-            "reason": f"{clock_moved(baseline, underway.runs)}, which alone can make a step {percent(longer)} % "
-            f"longer: {listed([row.metric for row in lost])} {'is' if len(lost) == 1 else 'are'} not shown to have "
-            "lost more than that.",
-            "next_step": _at_this_clock(underway),
-            "metrics": open_rows,
-            "loss_level": None,
-            "loss_by": None,
-        }
-    )
-
-
-def _unhidden_by_clock(underway: Underway, verdict: Verdict, baseline: Baseline) -> Verdict:
-    """Leave open what a higher SM clock may hide: a loss within what it makes faster."""
-    rise = clock_rise(baseline, underway.runs)
-    # Both follow the clock, and whichever is held closer must not lose unseen.
-    of_clocks = (row.budget for row in verdict.metrics if row.metric in _FOLLOW_CLOCK)
-    closest = min((budget for budget in of_clocks if budget is not None), default=0.0)
-    if verdict.outcome not in (Outcome.PASSED, Outcome.IMPROVED) or rise <= closest:
-        return verdict
-    open_rows = tuple(
-        row.model_copy(
-            update={"outcome": Outcome.INCONCLUSIVE, "estimate": (1 + row.change) * (1 + rise) - 1}
-        )
-        if row.metric in _FOLLOW_CLOCK
-        and row.outcome is not None
-        and row.change is not None
-        and row.budget is not None
-        else row
-        for row in verdict.metrics
-    )
-    return verdict.model_copy(
-        update={
-            "metrics": open_rows,
-            "outcome": Outcome.INCONCLUSIVE,
-            "reason": f"nothing is shown to be slower than when it was blessed, but "
-            f"{clock_moved(baseline, underway.runs)}: a loss of up to {percent(rise)} % would not show.",
-            "next_step": _at_this_clock(underway),
-        }
-    )
-
-
-def _at_this_clock(underway: Underway) -> str:
-    return (
-        "Let the baseline's commit be run again beside it (a clone with its history, duet not off). If this clock is "
-        "to stay, delete the baseline's file, gate once more and bless anew: "
-        f"{bless_command(underway.expectation.workload.id)}"
-    )
+        if (differs := other_steps(baseline.runs, run)) is not None:
+            why = note("steps-differ", workload=workload.id, file=workload.source, differs=differs)
+            raise Differs(why, stored=True)
+        differs = other_processes(baseline, run) or launches_gone(baseline.runs, run)
+        if differs is not None:
+            why = note("runs-differ", workload=workload.id, differs=differs)
+            raise Differs(why, stored=True)

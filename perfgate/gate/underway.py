@@ -1,137 +1,170 @@
-"""The gate of one workload while it goes on: the runs so far, which of them count, and what may still be spent."""
+"""The gate of one workload while it goes on: runs so far, what is known of them, what may still be spent."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from statistics import median
 
+from perfgate.execute.lab import NOT_MEASURED_BY, SIDE_MISSING_BY, Lab, Pair
 from perfgate.explain.ranks import told_ranks
+from perfgate.gate.alike import processes_lost
 from perfgate.gate.caveats import asides, caveats, doubtful, shared, unblessed, unjudged
-from perfgate.gate.comparable import parts_of, processes_lost, verdict_of
-from perfgate.gate.endings import Ended, NoDuet
-from perfgate.gate.terms import NOT_MEASURED_BY, Affords, Checked, Expectation, Pair, Policy, Series
+from perfgate.gate.expect import Expectation
+from perfgate.gate.worded import noting, verdict_of
 from perfgate.judge.looks import Plan
 from perfgate.judge.rows import Terms
 from perfgate.model.baseline import with_held
-from perfgate.model.errors import PerfgateError
-from perfgate.model.machine import Machine
+from perfgate.model.errors import RevisionMissing
 from perfgate.model.metric import Metric
+from perfgate.model.note import Note, Severity, Value, note, noted, quoted
 from perfgate.model.outcome import Outcome
-from perfgate.model.sample import Run
+from perfgate.model.policy import Policy
+from perfgate.model.record import Record
+from perfgate.model.sample import Form, Run
 from perfgate.model.verdict import Verdict
-from perfgate.model.words import listed, plural
+
+Affords = Callable[[int, float], bool]
+"""Whether so many more runs, of so many seconds each, are within the gate's budget of time."""
 
 
+class Checked(Record):
+    """One workload's verdict with the runs it rests on."""
+
+    verdict: Verdict
+    runs: tuple[Run, ...] = ()
+    """The candidate's that may be compared with stored ones: not those in blocks."""
+    reference_runs: tuple[Run, ...] = ()
+    """Of an A/B run: the runs of the commit that the candidate was compared with."""
+    interleaved_runs: tuple[Run, ...] = ()
+    """The candidate's in blocks: of more steps, on one CPU core."""
+    environment: Mapping[str, str] | None = None
+    """Variables of its processes that may change how fast they are; None where they were not seen."""
+
+
+class Ended(Exception):
+    """The gate of this workload is over: a run came to nothing, or cannot be compared."""
+
+    def __init__(self, outcome: Outcome, why: Note) -> None:
+        self.outcome, self.why = outcome, why
+        super().__init__(why.code)
+
+
+class Differs(Exception):
+    """Runs that cannot be held against the other side's."""
+
+    def __init__(self, why: Note, *, stored: bool) -> None:
+        self.why = why
+        self.stored = stored
+        """Whether it is the baseline's side, so that a bless of what is measured now helps."""
+        super().__init__(why.code)
+
+
+class SideUnavailable(Exception):
+    """There is no other side to compare with."""
+
+    def __init__(self, why: Note, *, in_no_form: bool = False) -> None:
+        self.why = why
+        self.in_no_form = in_no_form
+        """Whether no other form of an A/B run can be had either."""
+        super().__init__(why.code)
+
+
+@dataclass
 class Underway:
-    """What is known of one workload by now, and what makes more of it known; whoever judges reads its runs."""
+    """What is known of one workload by now, and what makes more of it known."""
 
-    def __init__(
-        self,
-        expectation: Expectation,
-        policy: Policy,
-        series: Series,
-        affords: Affords,
-        *,
-        own_environment: bool,
-    ) -> None:
-        self.expectation = expectation
-        self.policy = policy
-        self.own_environment = own_environment
-        """Whether the other commit brings its own packages."""
-        self._series = series
-        self._affords = affords
-        self.runs: list[Run] = []
-        """The candidate's, but for those of an interleaved duet."""
-        self.reference_runs: list[Run] = []
-        """The other commit's in a duet."""
-        self.interleaved_runs: list[Run] = []
-        """The candidate's in an interleaved duet."""
-        self.remarks: list[str] = []
-        self.ended_by_time = False
+    expected: Expectation
+    policy: Policy
+    lab: Lab
+    affords: Affords
+    runs: list[Run] = field(default_factory=list)
+    """The candidate's, but for those in blocks."""
+    references: list[Run] = field(default_factory=list)
+    """The other commit's."""
+    blocks: list[Run] = field(default_factory=list)
+    """The candidate's in blocks."""
+    notes: list[Note] = field(default_factory=list)
+    ended_by_time: bool = False
 
     @property
-    def machine(self) -> Machine:
-        """The machine, with the versions that the runs so far have really loaded."""
-        return self._series.machine
+    def own(self) -> Sequence[Run]:
+        """The candidate's runs that were judged last."""
+        return self.blocks or self.runs
+
+    def note(self, code: str, severity: Severity = Severity.INFO, /, **fields: Value) -> None:
+        """Keep what is to be said next to the verdict."""
+        self.notes.append(Note(code=code, severity=severity, fields=fields))
 
     # Runs
 
-    def make_run(self, planned: int) -> None:
-        """Make the next of at present `planned` runs.
+    def make(self, number: int) -> Iterator[Run]:
+        """Make runs of the candidate, each counted in as it comes.
 
         Raises:
-            Ended: it came to nothing, or does not count.
+            Ended: one came to nothing, or does not count.
         """
         try:
-            run = self._series.measure(len(self.runs), planned)
+            for run in self.lab.runs(number):
+                self._take(run, self.runs)
+                yield run
         except NOT_MEASURED_BY as failed:
-            raise Ended(self._not_measured(failed)) from failed
-        self.take(run)
+            raise Ended(Outcome.NOT_MEASURED, noted(failed)) from failed
 
-    def make_pair(self, plan: Plan, make: Callable[[], Pair]) -> Pair:
-        """Make a pair, of which neither run is counted in yet.
+    def make_pairs(self, form: Form, number: int) -> Iterator[Pair]:
+        """Make pairs, both runs of each counted in as it comes.
 
         Raises:
-            Ended: the candidate's run came to nothing.
-            NoDuet: it did so in a way that it may not on its own.
+            Ended: the candidate's run came to nothing, or does not count.
+            SideUnavailable: the other commit's did, or the candidate's in a way that it may not alone.
         """
         try:
-            return make()
+            for pair in self.lab.pairs(form, number):
+                if form is not Form.ALONE:
+                    self.references.append(pair.reference)
+                self._take(pair.candidate, self.blocks if form is Form.BLOCK else self.runs)
+                yield pair
+        except SIDE_MISSING_BY as missing:
+            gone = isinstance(missing, RevisionMissing)
+            raise SideUnavailable(noted(missing), in_no_form=gone) from missing
         except NOT_MEASURED_BY as failed:
-            if plan.in_pairs:
-                # Perhaps more steps, or both at once, are what it does not stand: alone it will show.
-                raise NoDuet(str(failed)) from failed
-            raise Ended(self._not_measured(failed)) from failed
+            if form is Form.BLOCK:
+                # Perhaps it does not stand more steps, or both at once: alone it will show.
+                raise SideUnavailable(noted(failed)) from failed
+            raise Ended(Outcome.NOT_MEASURED, noted(failed)) from failed
 
-    def _not_measured(self, failed: PerfgateError) -> Verdict:
-        told = parts_of(str(failed), subject=f"{self.expectation.workload.id}: ")
-        return verdict_of(self.expectation, Outcome.NOT_MEASURED, *told, runs=self.runs)
-
-    def take(self, run: Run, own: list[Run] | None = None) -> None:
-        """Count a run in; `own` are the runs that it belongs with, where these are not those made alone.
-
-        Raises:
-            Ended: it does not count.
-        """
-        (self.runs if own is None else own).append(run)
-        made = [*self.runs, *self.interleaved_runs]
-        complaints = (*run.conditions.complaints, *run.complaints, *processes_lost(made))
+    def _take(self, run: Run, into: list[Run]) -> None:
+        into.append(run)
+        made = [*self.runs, *self.blocks]
+        conditions = run.conditions.complaints
+        lost = processes_lost(made)
+        complaints = (*conditions, *run.complaints, *(() if lost is None else (lost,)))
         if complaints:
-            reason = f"run {len(made)} does not count: {'; '.join(complaints)}."
-            advice = (
-                "Free the GPU or let it cool" if run.conditions.complaints else "Remove the cause"
-            )
-            raise Ended(
-                verdict_of(
-                    self.expectation,
-                    Outcome.INVALID,
-                    reason,
-                    f"{advice}, and run again.",
-                    runs=made,
-                )
-            )
+            code = "run-unfit" if conditions else "run-invalid"
+            notes = tuple(map(quoted, complaints))
+            raise Ended(Outcome.INVALID, note(code, run=len(made), complaints=notes))
 
-    def without_duet(self) -> None:
-        """Leave out what a duet has made that came to nothing: nothing that is judged by other means is of these."""
-        self.reference_runs.clear()
-        self.interleaved_runs.clear()
+    def without_pairs(self) -> None:
+        """Leave out what pairs have made that came to nothing: nothing else is judged by these."""
+        self.references.clear()
+        self.blocks.clear()
 
     # What may be spent
 
     def may_spend(self, runs: int) -> bool:
         """Whether so many more runs are within the budget of time, going by those made so far."""
-        made = [run.wall_s for run in (*self.runs, *self.interleaved_runs, *self.reference_runs)]
-        if self._affords(runs, median(made) if made else 0.0):
+        made = [run.wall_s for run in (*self.runs, *self.blocks, *self.references)]
+        if self.affords(runs, median(made) if made else 0.0):
             return True
         if not self.ended_by_time:
             self.ended_by_time = True
-            self.remarks.append(f"The time budget ended this after {plural(len(made), 'run')}")
+            self.note("time-budget-ended", runs=len(made))
         return False
 
     def terms(self, plan: Plan, *, max_runs: int) -> Terms:
-        """What the judge is told of the policy."""
+        """What the judge needs of the policy."""
         return Terms(
-            budgets=with_held(self.policy.budgets, self.expectation.baseline),
+            budgets=with_held(self.policy.budgets, self.expected.baseline),
             max_runs=max_runs,
             plan=plan,
             workloads=self.policy.workloads,
@@ -139,46 +172,41 @@ class Underway:
 
     # What came of it
 
-    def _unread(self, verdict: Verdict) -> tuple[str, ...]:
-        """The parameters that may hold something else than in the baseline, unseen."""
-        untold = self.expectation.workload.untold
-        if not untold or verdict.stage is None:
-            return ()
-        of = (
-            f"parameter {untold[0]} holds"
-            if len(untold) == 1
-            else f"parameters {listed(untold)} hold"
-        )
-        return (
-            f"not compared with the baseline is what {of}, but for type and id (plain values and dataclasses are)",
-        )
+    def ended(self, ended: Ended) -> Checked:
+        """The verdict of a gate that ended on its way."""
+        made = len(self.runs) + len(self.blocks)
+        return self.checked(verdict_of(self.expected, ended.outcome, ended.why, runs=made))
 
     def checked(self, verdict: Verdict) -> Checked:
         """A verdict with all runs that were made for it, and what is to be known of them."""
-        made = self.interleaved_runs or self.runs
         # Of INVALID ones the last is the one that does not count, and its remarks say why.
-        remarks = shared(made[-1:] if verdict.outcome is Outcome.INVALID else made)
+        remarks = shared(self.own[-1:] if verdict.outcome is Outcome.INVALID else self.own)
         # Of a machine without a GPU nobody expects them.
-        lacking = unjudged(verdict, made) if self.machine.gpus else ()
+        lacking = unjudged(verdict, self.own) if self.lab.machine.gpus else ()
         loud = doubtful(verdict.remarks)
-        told = {
-            "ranks": told_ranks(made),
-            "caveats": (
-                *verdict.caveats,
-                *lacking,
-                *unblessed(verdict),
-                *self._unread(verdict),
-                *caveats(remarks),
-                *loud,
-            ),
-            "remarks": (*(one for one in verdict.remarks if one not in loud), *asides(remarks)),
-        }
-        return Checked(
-            verdict=verdict.model_copy(update=told),
-            runs=tuple(self.runs),
-            reference_runs=tuple(self.reference_runs),
-            interleaved_runs=tuple(self.interleaved_runs),
+        verdict = verdict.model_copy(
+            update={
+                "ranks": told_ranks(self.own),
+                "caveats": (*verdict.caveats, *caveats(remarks), *loud),
+                "remarks": (
+                    *(one for one in verdict.remarks if one not in loud),
+                    *asides(remarks),
+                ),
+            }
         )
+        return Checked(
+            verdict=noting(verdict, *lacking, *unblessed(verdict), *self._unread(verdict)),
+            runs=tuple(self.runs),
+            reference_runs=tuple(self.references),
+            interleaved_runs=tuple(self.blocks),
+        )
+
+    def _unread(self, verdict: Verdict) -> tuple[Note, ...]:
+        """The parameters that may hold something else than in the baseline, unseen."""
+        unread = self.expected.workload.untold
+        if not unread or verdict.stage is None:
+            return ()
+        return (note("parameters-unread", Severity.WARN, parameters=tuple(unread)),)
 
 
 def step_times(runs: Sequence[Run]) -> tuple[float, ...]:

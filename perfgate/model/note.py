@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import Union
 
 from perfgate.model.record import Record
+from perfgate.words.say import Coded
 
 Value = Union[bool, int, float, str, "Note", tuple[str, ...], tuple["Note", ...], None]
 """What a field of a note may be: JSON's plain values, other notes as phrases, and lists of either."""
@@ -48,3 +49,26 @@ def note(
 ) -> Note:
     """Make a note: `note("steps-missing", Severity.INVALID, found=3, wanted=30)`."""
     return Note(code=code, severity=severity, fields=fields, causes=causes)
+
+
+def quoted(text: str | Note, severity: Severity = Severity.INFO) -> Note:
+    """Return what was said elsewhere as a note: of a note itself, of a text the note that quotes it."""
+    return text if isinstance(text, Note) else note("quoted", severity, text=text)
+
+
+def noted(said: Coded, severity: Severity = Severity.INFO) -> Note:
+    """Make a note of an error: its code and fields, errors among them as notes too."""
+    fields = {name: _value(value) for name, value in said.fields.items()}
+    return Note(code=said.code, severity=severity, fields=fields)
+
+
+def _value(value: object) -> Value:
+    if isinstance(value, Note) or value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, Coded):
+        return noted(value)
+    if isinstance(value, list | tuple):
+        if all(isinstance(item, Coded) for item in value):
+            return tuple(noted(item) for item in value)
+        return tuple(str(item) for item in value)
+    return str(value)

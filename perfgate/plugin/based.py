@@ -11,6 +11,7 @@ from pydantic import ValidationError
 from perfgate.gate import Closing
 from perfgate.model.loosening import Base
 from perfgate.model.machine import Machine
+from perfgate.model.note import Severity, quoted
 from perfgate.model.workflows import APPROVAL
 from perfgate.render.loosening import told_loosening
 
@@ -59,4 +60,4 @@ def with_base(
         for one in named
         if not any(sentence.startswith(one) for sentence in closing.shut_by)
     ]
-    return Closing(opens=False, shut_by=(*closing.shut_by, *shut)) if shut else closing
+    return closing.but(*(quoted(one, Severity.INVALID) for one in shut))

@@ -16,12 +16,13 @@ from typing import TextIO, cast
 
 import pytest
 
+from perfgate.execute.lab import Against, Invocation
 from perfgate.gate import Closing
-from perfgate.gate.against import Against
 from perfgate.gate.gate import Gate
 from perfgate.model.document import DocumentShard, GateDocument
 from perfgate.model.errors import PerfgateError
 from perfgate.model.loosening import Base
+from perfgate.model.note import Severity, quoted
 from perfgate.model.pyproject import (
     budgets_of_options,
     find_root,
@@ -148,17 +149,19 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     commands = filter(holds_command, workload_files(config.rootpath / settings.workloads))
     config.stash[SCRIPTS] = scripts_of(commands, root=config.rootpath)
     config.stash[GATE] = Gate(
-        root=config.rootpath,
-        settings=settings,
-        env=dict(os.environ),
-        worker_env=git.without_repository(environment_before(config)),
-        nsys=config.getoption("perfgate_nsys"),
-        pytest_options=worker_options(config),
+        Invocation(
+            root=config.rootpath,
+            settings=settings,
+            env=dict(os.environ),
+            worker_env=git.without_repository(environment_before(config)),
+            nsys=config.getoption("perfgate_nsys"),
+            pytest_options=worker_options(config),
+            against=against_of(config),
+            keep_captures=config.getoption("perfgate_keep_captures"),
+        ),
+        _progress(config),
         runs_given=config.getoption("perfgate_runs") is not None,
         budgets_given=budgets_of_options(config.getoption("perfgate_budget")),
-        against=against_of(config),
-        keep_captures=config.getoption("perfgate_keep_captures"),
-        listener=_progress(config),
     )
     config.stash[TELLING] = Telling(
         gate=config.stash[GATE],
@@ -685,13 +688,11 @@ def asks_for_orphans(shard: Shard | None, skipped_files: dict[str, str]) -> bool
 def with_exit_status(closing: Closing, status: int, *, broken: Sequence[str] = ()) -> Closing:
     """A gate does not open where pytest itself failed: at a file that it cannot collect, or in another plugin."""
     if why := why_ended(status, broken=broken) or uncollected(broken):
-        return Closing(opens=False, shut_by=(why, *closing.shut_by))
+        return Closing(opens=False, notes=(quoted(why, Severity.INVALID), *closing.notes))
     if not closing.opens or status == pytest.ExitCode.OK:
         return closing
-    return Closing(
-        opens=False,
-        shut_by=(f"pytest failed beside the workloads, see above (exit status {int(status)})",),
-    )
+    why = f"pytest failed beside the workloads, see above (exit status {int(status)})"
+    return closing.but(quoted(why, Severity.INVALID))
 
 
 def pytest_terminal_summary(

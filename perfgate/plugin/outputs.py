@@ -19,6 +19,7 @@ import pytest
 from perfgate.gate import Closing
 from perfgate.model.document import GateDocument, document_text
 from perfgate.model.errors import PerfgateError, StoreFailed
+from perfgate.model.note import Severity, noted
 from perfgate.model.pagedata import PageData, page_data_text
 from perfgate.plugin.refusals import usage_error
 from perfgate.render.html import page_html
@@ -230,7 +231,7 @@ def _text(form: Form, document: GateDocument, page: PageData | None) -> str:
 
 
 def _shut(closing: Closing, refused: PerfgateError) -> Closing:
-    return Closing(opens=False, shut_by=(*closing.shut_by, str(refused).replace("\n", " ")))
+    return closing.but(noted(refused, Severity.INVALID))
 
 
 def _is_refused(file: Path, closing: Closing) -> bool:

@@ -13,8 +13,10 @@ from rich.text import Text
 from perfgate.model import numbers
 from perfgate.model.errors import NsysCrashed
 from perfgate.model.metric import Metric
+from perfgate.model.note import Note
 from perfgate.model.sample import Run
 from perfgate.render.page import NARROWEST, inert, inert_line, inert_message
+from perfgate.words import say
 
 SHOWN = (Metric.STEP_MS, Metric.KERNEL_MS, Metric.GAP_MS)
 
@@ -72,7 +74,7 @@ class Progress:
 
     def crashed(self, crash: NsysCrashed) -> None:
         """Tell that nsys broke down in a run, which is made again."""
-        self.plan([f"{crash.fact}; once more"])
+        self.say(f"{self._shown}: {crash.fact}; once more")
 
     def say(self, line: str) -> None:
         """Write one line, whatever it quotes."""
@@ -82,11 +84,12 @@ class Progress:
         with self._suspend():
             self._console.print(inert_message(text), markup=False)
 
-    def plan(self, lines: Sequence[str]) -> None:
-        """Tell what is to be spent, wrapped at the width."""
-        for line in lines:
+    def plan(self, stages: Sequence[Note]) -> None:
+        """Show what is to be spent, wrapped at the width."""
+        for stage in stages:
+            text = inert_line(say.in_one_line(stage))
             told = textwrap.fill(
-                f"{self._shown}: {inert_line(line)}",
+                f"{self._shown}: {text}",
                 max(self._console.width, NARROWEST),
                 subsequent_indent=" " * 6,
                 break_on_hyphens=False,

@@ -5,6 +5,7 @@ r"""How a field of a note or an error is shown: the format behind its name in a 
 {text:quote}        the same, of at most 300 characters
 {log:lines}         each line escaped, on lines of their own, indented
 {paths:list}        a, b and c                       {notes:list;}    facts of notes: one; two
+{failure:next}      of a note or an error, its next step
 {runs:run|runs}     3 runs                           {runs:~was|were} the word alone
 {id:sh}             quoted for a shell               {text:raw}       as it is: of texts made elsewhere
 {loss:%}            3.1 %    {loss:+%} +3.1 %        {budget:short%}  2 %
@@ -47,9 +48,11 @@ _FORMATS: Final[Mapping[str, Callable[[Any], str]]] = {
 class FieldFormatter(Formatter):
     """Fills a text of the table with the fields of a note or an error."""
 
-    def __init__(self, fact_of: Facts) -> None:
+    def __init__(self, fact_of: Facts, next_step_of: Facts = lambda _: None) -> None:
         """Take what words notes that are fields of others."""
         self._fact_of = fact_of
+        self._next_step_of = next_step_of
+        self._fields: Mapping[str, object] = {}
 
     def fill(self, text: str, fields: Mapping[str, object]) -> str:
         """Return the text with its fields.
@@ -57,13 +60,18 @@ class FieldFormatter(Formatter):
         Raises:
             KeyError: the text names a field that is not given.
         """
-        self._fields = fields
-        return self.vformat(text, (), fields)
+        of_outer, self._fields = self._fields, fields
+        try:
+            return self.vformat(text, (), fields)
+        finally:
+            self._fields = of_outer
 
     def format_field(self, value: Any, format_spec: str) -> str:  # noqa: ANN401 - as in the base class
         """Show one field."""
         if value is None:
             return ""
+        if format_spec == "next":
+            return self._next_step_of(value) or ""
         if format_spec.startswith("of "):
             return numbers.value(str(self._fields[format_spec.removeprefix("of ")]), value)
         if format_spec.startswith("list"):

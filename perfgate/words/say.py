@@ -60,8 +60,18 @@ def message(said: Coded) -> str:
     return f"{sentences(said)}\n{step}" if step else sentences(said)
 
 
+def in_one_line(said: Coded) -> str:
+    """Word all parts on one line; of a bare fact without a full stop."""
+    is_bare = not (expectation(said) or next_step(said))
+    return " ".join((fact(said) if is_bare else message(said)).split())
+
+
 def _fact_of(value: object) -> str | None:
     return fact(value) if isinstance(value, Coded) else None
 
 
-_FORMATTER = FieldFormatter(_fact_of)
+def _next_step_of(value: object) -> str | None:
+    return next_step(value) if isinstance(value, Coded) else None
+
+
+_FORMATTER = FieldFormatter(_fact_of, _next_step_of)

@@ -7,18 +7,23 @@ from typing import Final
 
 from perfgate.words import (
     bless,
+    gate,
+    lab,
     views,
 )
 from perfgate.words.text import Text
 
 _UNCODED: Final[Mapping[str, Text]] = {
     "uncoded": Text("{subject:raw}: {fact:raw}", "{expectation:raw}", "{next_step:raw}"),
+    "quoted": Text("{text:raw}"),
 }
-"""Of errors that have no code yet."""
+"""Of errors that have no code yet, and of texts of older files."""
 
 _TABLES: Final = (
     _UNCODED,
     bless.TEXT,
+    gate.TEXT,
+    lab.TEXT,
     views.TEXT,
 )
 

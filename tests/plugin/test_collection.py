@@ -15,6 +15,7 @@ from support.project import LOOP, Project
 
 from perfgate.gate import Closing
 from perfgate.model.metric import Metric
+from perfgate.model.note import Severity, note
 from perfgate.model.sample import Run
 from perfgate.plugin.gate_side import with_exit_status
 
@@ -744,9 +745,11 @@ def test_documents_name_the_files_that_cannot_be_collected_before_what_they_kept
 
 
 def test_an_interrupted_gate_is_told_before_what_it_did_not_measure() -> None:
-    shut = Closing(opens=False, shut_by=("loop: it was expected, and not measured",))
+    shut = Closing(
+        opens=False, notes=(note("expected-not-measured", Severity.INVALID, workload="loop"),)
+    )
     told = with_exit_status(shut, pytest.ExitCode.INTERRUPTED)
-    assert told == Closing(opens=False, shut_by=("interrupted", *shut.shut_by))
+    assert (told.opens, told.shut_by) == (False, ("interrupted", *shut.shut_by))
 
 
 def test_an_unknown_budget_is_an_error_of_collection(project: Project) -> None:

@@ -14,7 +14,8 @@ import pytest
 from support import records
 from support.project import LOOP, Project
 
-from perfgate.execute import running
+from perfgate.execute.bench import Bench
+from perfgate.execute.run import Measured
 from perfgate.model.baseline import Baseline, Commit, code_digest
 from perfgate.model.metric import Metric
 from perfgate.model.order import Account, Ending
@@ -55,7 +56,7 @@ def ran(repository: Project) -> Callable[..., list[Path]]:
     def put(*, reference: float, candidate: float, interrupt_at: int | None = None) -> list[Path]:
         asked: list[Path] = []
 
-        def measure_run(bench: running.Bench, workload: Workload, folder: Path) -> running.Measured:
+        def make(bench: Bench, workload: Workload, folder: Path) -> Measured:
             del workload
             folder.mkdir(parents=True)
             assert (bench.root / "workloads" / "loops.py").is_file()
@@ -66,9 +67,9 @@ def ran(repository: Project) -> Callable[..., list[Path]]:
             account = Account(
                 ending=Ending.FINISHED, pid=1, torch="2.6.0", cuda="12.4", nvtx="0.2.11"
             )
-            return running.Measured(run=made, account=account, code=records.CODE)
+            return Measured(run=made, account=account, code=records.CODE)
 
-        repository.patch.setattr(running, "measure_run", measure_run)
+        repository.makes(make)
         return asked
 
     return put
@@ -301,16 +302,17 @@ def test_what_was_measured_is_what_was_checked_out_when_the_gate_began(
     kept = repository.store.results.latest("loop")
     assert kept is not None
     assert kept.result.commit == began
-    measured = running.measure_run
+    measured = repository.lab.making
+    assert measured is not None
 
-    def committing(bench: running.Bench, workload: Workload, folder: Path) -> running.Measured:
+    def committing(bench: Bench, workload: Workload, folder: Path) -> Measured:
         if not (repository.root / "config.json").exists():
             repository.write("config.json", "{}")
             git(repository.root, "add", "-A")
             git(repository.root, "commit", "-q", "-m", "meanwhile")
         return measured(bench, workload, folder)
 
-    repository.patch.setattr(running, "measure_run", committing)
+    repository.makes(committing)
     repository.gate()
     kept = repository.store.results.latest("loop")
     assert kept is not None

@@ -13,8 +13,9 @@ import pytest
 from support import records
 from support.project import Project
 
-from perfgate.execute import running
 from perfgate.execute.addopts import addopts_of
+from perfgate.execute.bench import Bench
+from perfgate.execute.run import Measured
 from perfgate.model.sample import Run
 from perfgate.model.workload import Workload
 from perfgate.plugin.gate_side import refuse_expanded_root, refuse_unreadable_root
@@ -198,13 +199,14 @@ def test_what_a_conftest_sets_is_not_handed_on_for_another_commit_has_its_own(
     )
     project.patch.setenv("OF_SHELL", "early")
     project.patch.setenv("GIT_INDEX_FILE", str(project.root / "index.lock"))
-    made, handed = running.measure_run, dict[str, str]()
+    made, handed = project.lab.making, dict[str, str]()
+    assert made is not None
 
-    def noting(bench: running.Bench, workload: Workload, folder: Path) -> running.Measured:
+    def noting(bench: Bench, workload: Workload, folder: Path) -> Measured:
         handed.update(bench.env)
         return made(bench, workload, folder)
 
-    project.patch.setattr(running, "measure_run", noting)
+    project.makes(noting)
     try:
         project.gate()
     finally:

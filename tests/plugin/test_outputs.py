@@ -19,7 +19,7 @@ from perfgate.model.document import GateDocument, document_text, read_document
 from perfgate.model.pagedata import page_data
 from perfgate.plugin.outputs import Form, Outputs, opened
 
-OPEN = Closing(opens=True, shut_by=())
+OPEN = Closing(opens=True)
 GATE = gates.gate("", gates.judged("mlp"))
 
 

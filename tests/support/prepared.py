@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from dataclasses import dataclass, field
 
 from support import records
 
-from perfgate.gate import Checked, Expectation, Pair, Policy, check
+from perfgate.execute.lab import Pair
+from perfgate.gate.check import check
+from perfgate.gate.expect import Expectation
+from perfgate.gate.underway import Affords, Checked
 from perfgate.model.baseline import Baseline
-from perfgate.model.errors import PerfgateError
 from perfgate.model.machine import Machine
 from perfgate.model.metric import Metric
+from perfgate.model.note import Note
 from perfgate.model.outcome import Outcome
-from perfgate.model.sample import BoutSample, Run
+from perfgate.model.policy import Policy
+from perfgate.model.sample import BoutSample, Form, Run
 from perfgate.model.verdict import Stage
 
-BLESS = 'perfgate bless mlp --reason "..."'
 SHA = "0123456789abcdef0123456789abcdef01234567"
 WOBBLE = (0.0, 0.02, -0.02, 0.01, -0.01)
 """Per cent by which runs differ, so that no side is all alike."""
@@ -104,85 +107,72 @@ def copied() -> Baseline:
 
 # Who makes runs
 
-
-class Candidate:
-    """A series of prepared runs, which remembers what was asked of it."""
-
-    def __init__(self, *made: Run | BaseException, on: Machine | None = None) -> None:
-        self._made = made
-        self.machine = on or records.machine()
-        self.asked: list[tuple[int, int]] = []
-        """Index and planned number of each run asked for."""
-
-    def measure(self, index: int, planned: int) -> Run:
-        """Hand out the next of the prepared runs, or raise it."""
-        self.asked.append((index, planned))
-        made = self._made[min(index, len(self._made) - 1)]
-        if isinstance(made, BaseException):
-            raise made
-        return made
+Made = Run | BaseException
+"""A prepared run, or what is raised in its place."""
 
 
-class RecordedDuel:
-    """A duet of prepared pairs, which remembers what was asked of it; `opened` says whether it was begun at all."""
+@dataclass
+class Pairs:
+    """Prepared runs of another commit and of the candidate next to it, the last of each for ever."""
 
-    revision = "the baseline's commit 0123456789ab"
-    commit = SHA
-
-    def __init__(
-        self,
-        reference: Sequence[Run | BaseException],
-        candidate: Sequence[Run | BaseException],
-        *,
-        opening: PerfgateError | None = None,
-        alone: Pair | None = None,
-    ) -> None:
-        self._sides = (reference, candidate)
-        self._alone = alone
-        self.alone_asked = 0
-        self._opening = opening
-        self.asked: list[tuple[int, int]] = []
-        self.opened = self.closed = False
-
-    @contextmanager
-    def __call__(self) -> Iterator[RecordedDuel]:
-        """Open it, as a gate does."""
-        self.opened = True
-        if self._opening is not None:
-            raise self._opening
-        try:
-            yield self
-        finally:
-            self.closed = True
-
-    def pair(self, index: int, planned: int) -> Pair:
-        """Hand out a prepared pair, or raise what one of its sides is."""
-        self.asked.append((index, planned))
-        made = [side[min(index, len(side) - 1)] for side in self._sides]
-        for run in made:
-            if isinstance(run, BaseException):
-                raise run
-        reference, candidate = made
-        assert isinstance(reference, Run)
-        assert isinstance(candidate, Run)
-        return Pair(reference=reference, candidate=candidate)
-
-    def alone(self) -> Pair:
-        """Hand out the runs that were made alone."""
-        self.alone_asked += 1
-        return self._alone or Pair(reference=slower(0), candidate=slower(0, 1), cores=(1.0, 1.0))
-
-
-def duel(there: float, here: float) -> RecordedDuel:
-    """A duet whose sides take so many per cent longer than the baseline."""
-    return RecordedDuel(
-        [slower(there, n) for n in range(8)], [slower(here, n + 2) for n in range(8)]
+    reference: Sequence[Made]
+    candidate: Sequence[Made]
+    alone: Pair = field(
+        default_factory=lambda: Pair(reference=slower(0), candidate=slower(0, 1), cores=(1.0, 1.0))
     )
+    asked: list[int] = field(default_factory=list)
+    """How many further pairs were asked for, each time."""
 
 
-def screen(percent: float) -> Candidate:
-    """A candidate that takes so many per cent longer than the baseline."""
-    return Candidate(*(slower(percent, number) for number in range(12)))
+@dataclass
+class PreparedLab:
+    """A lab of prepared runs, the last of them for ever; remembers how many were asked for."""
+
+    made: Sequence[Made]
+    by_form: dict[Form, Pairs]
+    machine: Machine
+    asked: list[int] = field(default_factory=list)
+    taken: int = 0
+    revision: str = "the baseline's commit 0123456789ab"
+    commit: str = SHA
+
+    @property
+    def forms(self) -> frozenset[Form]:
+        return frozenset(self.by_form)
+
+    def runs(self, number: int) -> Iterator[Run]:
+        self.asked.append(number)
+        for _ in range(number):
+            self.taken += 1
+            yield _come(self.made, self.taken - 1)
+
+    def pairs(self, form: Form, number: int) -> Iterator[Pair]:
+        if form is Form.ALONE:
+            yield self.by_form[Form.BLOCK].alone
+            return
+        pairs = self.by_form[form]
+        done = sum(pairs.asked)
+        pairs.asked.append(number)
+        for index in range(done, done + number):
+            candidate = _come(pairs.candidate, index)
+            yield Pair(reference=_come(pairs.reference, index), candidate=candidate)
+
+
+def _come(made: Sequence[Made], index: int) -> Run:
+    run = made[min(index, len(made) - 1)]
+    if isinstance(run, BaseException):
+        raise run
+    return run
+
+
+def pairs(there: float, here: float) -> Pairs:
+    """Pairs whose sides take so many per cent longer than the baseline."""
+    return Pairs([slower(there, n) for n in range(8)], [slower(here, n + 2) for n in range(8)])
+
+
+def screen(percent: float, *, clock_mhz: float = 1980) -> list[Made]:
+    """Runs of a candidate that takes so many per cent longer than the baseline."""
+    return [slower(percent, number, clock_mhz=clock_mhz) for number in range(12)]
 
 
 # Gates
@@ -193,7 +183,7 @@ def expect(
     *,
     on: Machine | None = None,
     steps: int = 30,
-    trouble: str | None = None,
+    trouble: Note | None = None,
     elsewhere: Sequence[str] = (),
 ) -> Expectation:
     """What is expected of the loop."""
@@ -207,22 +197,31 @@ def expect(
 
 
 def gated(
-    series: Candidate,
-    other: RecordedDuel | None,
-    baseline: Baseline = FULL,
+    made: Sequence[Made],
+    alternate: Pairs | None = None,
+    baseline: Baseline | None = FULL,
     *,
+    blocks: Pairs | None = None,
+    on: Machine | None = None,
     policy: Policy | None = None,
+    against: bool = False,
+    affords: Affords = lambda _runs, _seconds: True,
 ) -> Checked:
-    """What comes of a gate against the stored baseline, with a duet where there is one."""
-    return check(expect(baseline), policy or Policy(), series, other)
+    """Gate prepared runs against a baseline, with pairs where there are some."""
+    by_form = {Form.PAIR: alternate, Form.BLOCK: blocks}
+    expected = expect(baseline, on=on)
+    lab = PreparedLab(
+        made=made or screen(0),
+        by_form={form: one for form, one in by_form.items() if one is not None},
+        machine=expected.machine,
+    )
+    return check(expected, lab, policy or Policy(), against=against, affords=affords)
 
 
-def outcome_of(checked: Checked) -> tuple[Outcome, Stage | None, int, int]:
+Came = tuple[Outcome, Stage | None, int, int]
+
+
+def came(checked: Checked) -> Came:
     """The outcome, by which stage, and how many runs were made of either side."""
     verdict = checked.verdict
     return verdict.outcome, verdict.stage, len(checked.runs), len(checked.reference_runs)
-
-
-def told(checked: Checked) -> tuple[Outcome, str, str]:
-    """The outcome with its words."""
-    return checked.verdict.outcome, checked.verdict.reason, checked.verdict.next_step

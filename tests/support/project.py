@@ -15,7 +15,6 @@ import sys
 import textwrap
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -23,8 +22,10 @@ from support import records
 from support.fake_nvml import FakeGpu, FakeNvml
 
 from perfgate import cli
-from perfgate.execute import running
-from perfgate.gate import gate, series
+from perfgate.execute.bench import Bench
+from perfgate.execute.lab import Laboratory
+from perfgate.execute.run import Measured
+from perfgate.gate import gate
 from perfgate.machine import read_machine, wait_until_idle
 from perfgate.model.baseline import Baseline, Result
 from perfgate.model.errors import NsysNotFound
@@ -36,7 +37,7 @@ from perfgate.model.settings import GraphTrace
 from perfgate.model.workload import Workload
 from perfgate.profilers.nsys.command import trace_options
 from perfgate.profilers.nsys.environment import withhold_secrets
-from perfgate.profilers.nsys.tool import VARIABLE, find_nsys
+from perfgate.profilers.nsys.tool import VARIABLE, NsysTool, find_nsys
 from perfgate.store import Store
 
 LOOP = """\
@@ -107,6 +108,35 @@ class Seen:
         return "\n".join(_wrapped(line) for line in lines.splitlines() if line.strip())
 
 
+Make = Callable[[Bench, Workload, Path], Measured]
+
+
+class Prepared(Laboratory):
+    """A laboratory on a machine, and with runs, of our own: the one place where they are put in."""
+
+    nvml: FakeNvml
+    idle_patience_s = 1.0
+    making: Make | None = None
+    """Makes runs; real ones without."""
+
+    def look(self) -> tuple[NsysTool, Machine]:
+        tool = find_nsys(self.asked.nsys, self.asked.env, setting=self.asked.settings.nsys)
+        options = trace_options(graph_trace=self.asked.settings.cuda_graph_trace)
+        machine = read_machine(
+            self.asked.env, nsys=str(tool.version), nsys_options=options, library=self.nvml
+        )
+        return tool, machine
+
+    def busy(self) -> str | None:
+        gpus = self.bench.machine.gpus
+        return wait_until_idle(gpus, self.idle_patience_s, library=self.nvml)
+
+    def make(self, bench: Bench, workload: Workload, folder: Path) -> Measured:
+        if self.making is None:
+            return super().make(bench, workload, folder)
+        return self.making(bench, workload, folder)
+
+
 class Project:
     """A project in a folder of its own."""
 
@@ -117,6 +147,8 @@ class Project:
         self.held: object = None
         """What must stay alive while the project does."""
         self._nvml = FakeNvml()
+        self.lab: type[Prepared] = type("Lab", (Prepared,), {"nvml": self._nvml})
+        """The laboratory of this project's gates, once a machine or runs are put in."""
         (self.root / "workloads").mkdir()
         self.write("pyproject.toml", '[project]\nname = "scratch"\nversion = "1"\n')
 
@@ -177,9 +209,8 @@ class Project:
 
     def gpus(self, *gpus: FakeGpu) -> Machine:
         """Put GPUs into the machine, one H200 unless told, and an nsys that answers; return the machine."""
-        self._nvml = FakeNvml(gpus=gpus or (FakeGpu(utilisation=0),))
-        self.patch.setattr(gate, "read_machine", partial(read_machine, library=self._nvml))
-        self.patch.setattr(series, "wait_until_idle", partial(wait_until_idle, library=self._nvml))
+        self._nvml = self.lab.nvml = FakeNvml(gpus=gpus or (FakeGpu(utilisation=0),))
+        self.patch.setattr(gate, "Laboratory", self.lab)
         self.patch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
         self.nsys()
         return self.machine
@@ -204,9 +235,7 @@ class Project:
         left, codes = list(outcomes), list(code)
         asked: list[str] = []
 
-        def measure_run(
-            _bench: running.Bench, workload: Workload, folder: Path
-        ) -> running.Measured:
+        def make(_bench: Bench, workload: Workload, folder: Path) -> Measured:
             asked.append(workload.id)
             folder.mkdir(parents=True)
             now = left.pop(0) if len(left) > 1 else left[0]
@@ -217,10 +246,15 @@ class Project:
             )
             made = now if isinstance(now, Run) else now()
             loaded = codes.pop(0) if len(codes) > 1 else codes[0]
-            return running.Measured(run=made, account=account, code=loaded, withheld=withheld)
+            return Measured(run=made, account=account, code=loaded, withheld=withheld)
 
-        self.patch.setattr(running, "measure_run", measure_run)
+        self.makes(make)
         return asked
+
+    def makes(self, make: Make) -> None:
+        """Make runs in a way of our own."""
+        self.lab.making = staticmethod(make)
+        self.patch.setattr(gate, "Laboratory", self.lab)
 
     def baseline(
         self,

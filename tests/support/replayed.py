@@ -9,8 +9,6 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Iterator
-from functools import partial
 from itertools import count
 from pathlib import Path
 
@@ -19,8 +17,11 @@ import pytest
 import perfgate
 from perfgate.demo.record import EXPORT, MANIFEST, Manifest, Recording, unpack
 from perfgate.demo.replay import _measured
-from perfgate.execute import running
-from perfgate.gate import gate, series
+from perfgate.execute.bench import Bench
+from perfgate.execute.code import code_now
+from perfgate.execute.lab import Laboratory
+from perfgate.execute.run import Measured
+from perfgate.gate import gate
 from perfgate.model.machine import Machine
 from perfgate.model.workload import Workload
 from perfgate.profilers.nsys.tool import NsysTool, NsysVersion
@@ -45,44 +46,36 @@ time.sleep(300)
 MANIFEST_READ = Manifest.model_validate_json((CAPTURES / MANIFEST).read_text(encoding="utf-8"))
 
 
+class Replayed(Laboratory):
+    """The recorded machine, nsys and runs in place of real ones."""
+
+    _recorded = count()
+
+    def look(self) -> tuple[NsysTool, Machine]:
+        version = NsysVersion.parse(f"version {MANIFEST_READ.machine.nsys}")
+        assert version is not None
+        return NsysTool(path=Path("nsys"), version=version), MANIFEST_READ.machine
+
+    def busy(self) -> None:
+        """No other process is on the GPU."""
+
+    def make(self, bench: Bench, workload: Workload, folder: Path) -> Measured:
+        return _replayed(bench, workload, folder, next(self._recorded))
+
+
 def pytest_configure() -> None:
-    """Put the recorded machine, nsys and runs in place of real ones."""
-    patch = pytest.MonkeyPatch()
-    patch.setattr(gate, "read_machine", _machine)
-    patch.setattr(gate, "find_nsys", _nsys)
-    patch.setattr(series, "wait_until_idle", _idle)
-    patch.setattr(running, "measure_run", partial(_replayed, recorded=count()))
+    """Put them in."""
+    pytest.MonkeyPatch().setattr(gate, "Laboratory", Replayed)
 
 
-def _machine(*_arguments: object, **_options: object) -> Machine:
-    return MANIFEST_READ.machine
-
-
-def _nsys(*_arguments: object, **_options: object) -> NsysTool:
-    version = NsysVersion.parse(f"version {MANIFEST_READ.machine.nsys}")
-    assert version is not None
-    return NsysTool(path=Path("nsys"), version=version)
-
-
-def _idle(*_arguments: object, **_options: object) -> None:
-    """No other process is on the GPU."""
-
-
-def _replayed(
-    of: running.Bench,
-    workload: Workload,
-    folder: Path,
-    *,
-    recorded: Iterator[int],
-    **_options: object,
-) -> running.Measured:
+def _replayed(of: Bench, workload: Workload, folder: Path, number: int) -> Measured:
     what = os.environ[WHAT]
     folder.mkdir(parents=True)
     if what == "hang":
         argv = [sys.executable, "-c", STUBBORN]
         run_process(argv, cwd=of.root, env=of.env, log=folder / "workload.log", timeout_s=300)
     recording: Recording = getattr(MANIFEST_READ, what)
-    one = recording.runs[next(recorded) % len(recording.runs)]
+    one = recording.runs[number % len(recording.runs)]
     work = folder / "nsys"
     unpack(CAPTURES / one.archive, work)
     run = _measured(MANIFEST_READ, one, work)
@@ -94,5 +87,5 @@ def _replayed(
     shutil.copy(work / EXPORT, folder / "capture-0.sqlite")
     for name in ("nsys/capture-0.nsys-rep", "nsys/capture-0.sqlite", "workload.log", "order.json"):
         (folder / name).write_text(SECRET, encoding="utf-8")
-    code = running.code_now({workload.source: ""}, of.root, baselines="baselines")
-    return running.Measured(run=run, account=None, code=code)
+    code = code_now({workload.source: ""}, of.root, baselines="baselines")
+    return Measured(run=run, account=None, code=code)

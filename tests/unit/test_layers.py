@@ -92,7 +92,7 @@ HOMES: Mapping[str, frozenset[str]] = {
     "packaging": frozenset({"execute", "init"}),
     "pandas": frozenset({"bless"}),
     "psutil": frozenset({"system", "machine"}),
-    "pydantic": frozenset({"model", "store", "gate", "plugin", "github", "bless"}),
+    "pydantic": frozenset({"model", "store", "plugin", "github", "bless"}),
     "pynvml": frozenset({"machine"}),
     "pytest": frozenset({"plugin"}),
     "requests": frozenset({"github"}),

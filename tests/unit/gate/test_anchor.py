@@ -1,4 +1,4 @@
-"""Small losses that add up, beside the best ever blessed."""
+"""Small losses that add up, next to the best ever blessed; and what another SM clock leaves open."""
 
 from __future__ import annotations
 
@@ -8,196 +8,206 @@ import pytest
 from support import records
 from support.prepared import (
     WOBBLE,
-    Candidate,
-    RecordedDuel,
-    duel,
-    expect,
+    Made,
+    Pairs,
+    came,
     gated,
-    in_bouts,
     moody,
     noisy_baseline,
-    outcome_of,
+    pairs,
     screen,
     slower,
 )
 
-from perfgate.gate import Policy, check
-from perfgate.model.baseline import Anchor, Baseline, Milestone, Spread
+from perfgate.bless import bless as blessing
+from perfgate.gate.underway import Checked
+from perfgate.model.baseline import Anchor, Baseline, Commit, Milestone
 from perfgate.model.metric import Metric
 from perfgate.model.outcome import Outcome
+from perfgate.model.policy import Policy
+from perfgate.model.sample import Run
 from perfgate.model.verdict import Stage
+
+PASSED, REGRESSED = Outcome.PASSED, Outcome.REGRESSED
+STEPS = [12.34 * 1.01**n for n in range(1, 9)]
+"""Of eight commits of +1 %."""
 
 
 def crept(*steps: float, anchor: float = 12.34) -> Baseline:
     """A baseline whose step has come from the anchor's in small losses."""
-    now = steps[-1]
     path = tuple(
-        Milestone(
-            step_ms=ms, at=records.NOON + timedelta(days=day), commit=records.COMMIT, reason="small"
-        )
+        Milestone(step_ms=ms, at=records.NOON + timedelta(days=day), reason="small")
         for day, ms in enumerate(steps, start=1)
     )
     return records.baseline(
-        [{Metric.STEP_MS: now * (1 + w / 100)} for w in WOBBLE] * 2,
-        anchor=Anchor(
-            step_ms=anchor, at=records.NOON, commit=records.COMMIT, runs=10, occasions=2, path=path
-        ),
+        [{Metric.STEP_MS: steps[-1] * (1 + w / 100)} for w in WOBBLE] * 2,
+        anchor=Anchor(step_ms=anchor, at=records.NOON, runs=10, occasions=2, path=path),
     )
-
-
-def test_many_small_losses_end_in_a_large_one_and_the_way_there_is_told() -> None:
-    steps = [12.34 * 1.01**n for n in range(1, 8)]
-    then, now = (100 * (1.01**n - 1) for n in (7, 8))
-    checked = gated(screen(now), duel(then, now), crept(*steps))
-    assert outcome_of(checked) == (Outcome.REGRESSED, Stage.DUET, 6, 3)
-    row, found = checked.verdict.of(Metric.STEP_MS), checked.verdict.creep
-    assert row is not None
-    assert row.change == pytest.approx(0.01, abs=1e-3)
-    assert row.outcome is Outcome.PASSED
-    assert found is not None
-    assert found.shown
-    assert found.change == pytest.approx(1.01**8 - 1, abs=1e-3)
-    assert [point.step_ms for point in found.path] == pytest.approx([12.34, *steps])
-    assert "--accept-regression" in checked.verdict.next_step
 
 
 def noisy_crept(anchor: float) -> Baseline:
     """The noisy baseline of 12.34 ms, with an anchor."""
-    told = Anchor(step_ms=anchor, at=records.NOON, commit=records.COMMIT, runs=10, occasions=5)
-    return noisy_baseline().model_copy(update={"anchor": told})
+    best = Anchor(step_ms=anchor, at=records.NOON, runs=10, occasions=5)
+    return noisy_baseline().model_copy(update={"anchor": best})
 
 
-@pytest.mark.parametrize(("core", "lost"), [(0.0, 0.0), (-40.0, 0.0), (-40.0, 1.0)])
-def test_an_interleaved_duet_is_held_against_the_anchor_by_its_pairs_ratio(
-    core: float, lost: float
-) -> None:
-    """What a step takes on one core is not beside what was blessed; what the candidate's differs by is."""
-    slow = 100 * ((1 + core / 100) * (1 + lost / 100) - 1)
-    interleaved = RecordedDuel(moody(core), moody(slow, wobble=2))
-    checked = check(
-        expect(noisy_crept(7.0)),
-        Policy(),
-        Candidate(*moody(lost)),
-        duel(0, 0),
-        interleaved=interleaved,
-    )
-    assert (checked.verdict.outcome, checked.verdict.stage) == (
-        Outcome.REGRESSED,
-        Stage.INTERLEAVED,
-    )
-    assert checked.verdict.creep is not None
-    assert checked.verdict.creep.shown
-    assert checked.verdict.creep.change == pytest.approx(
-        12.34 / 7.0 * (1 + lost / 100) - 1, rel=1e-3
-    )
-    row = checked.verdict.of(Metric.STEP_MS)
+def test_many_small_losses_end_in_a_large_one_with_the_way_there() -> None:
+    then, now = (100 * (1.01**n - 1) for n in (7, 8))
+    checked = gated(screen(now), pairs(then, now), crept(*STEPS[:7]))
+    assert came(checked) == (REGRESSED, Stage.DUET, 6, 3)
+    row, found = checked.verdict.of(Metric.STEP_MS), checked.verdict.creep
     assert row is not None
-    assert row.outcome is not Outcome.REGRESSED
+    assert (row.outcome, row.change) == (PASSED, pytest.approx(0.01, abs=1e-3))
+    assert found is not None
+    assert found.shown
+    assert found.change == pytest.approx(1.01**8 - 1, abs=1e-3)
+    assert [point.step_ms for point in found.path] == pytest.approx([12.34, *STEPS[:7]])
 
 
-def test_bouts_are_held_against_the_anchor_as_they_are_judged() -> None:
-    """By their medians the candidate was 28 % faster, and so within the anchor's budget."""
-    moods = [7.7, 7.7, 7.7, 5.1, 5.1]
-    there = [in_bouts(run, moods, begins=n % 2 == 0) for n, run in enumerate(moody(40.0))]
-    here = [in_bouts(run, moods, begins=n % 2 == 1) for n, run in enumerate(moody(0.0, wobble=2))]
-    checked = check(
-        expect(noisy_crept(7.0)),
-        Policy(),
-        Candidate(*moody(0)),
-        None,
-        interleaved=RecordedDuel(there, here),
-    )
-    assert checked.verdict.creep is not None
-    assert checked.verdict.creep.now == pytest.approx(12.34)
-    assert checked.verdict.outcome is Outcome.REGRESSED
+@pytest.mark.parametrize(
+    ("percent", "baseline", "budget", "outcome"),
+    [
+        pytest.param(1.0, crept(12.34 * 1.01), 0.05, PASSED, id="one small loss"),
+        pytest.param(8.3, crept(*STEPS), 0.05, REGRESSED, id="eight"),
+        pytest.param(8.3, crept(*STEPS), 0.1, PASSED, id="a wider budget"),
+        pytest.param(5.2, crept(*STEPS[:5]), 0.05, PASSED, id="beyond, and not shown"),
+        pytest.param(0.0, crept(12.34, anchor=12.4), 0.05, PASSED, id="its own anchor"),
+    ],
+)
+def test_drift_from_the_anchor(
+    percent: float, baseline: Baseline, budget: float, outcome: Outcome
+) -> None:
+    verdict = gated(screen(percent), None, baseline, policy=Policy(anchor_budget=budget)).verdict
+    assert verdict.outcome is outcome
+    assert (verdict.creep is not None and verdict.creep.shown) is (outcome is REGRESSED)
 
 
-def test_what_a_duets_medians_may_be_off_by_is_in_its_distance_from_the_anchor() -> None:
-    """Its ratio is of two medians, put on top of a third: three runs of either side and the blessed ones say less."""
-    known = Spread(run_sd=0.05, occasion_sd=0.0, runs=20, occasions=5, at=records.NOON)
-    baseline = noisy_crept(11.0).model_copy(update={"calibration": {Metric.STEP_MS: known}})
-    updated = records.machine(driver="570.86.10")
-    stored = gated(Candidate(*moody(0)), None, baseline, policy=Policy(max_runs=3))
-    pairs = RecordedDuel(moody(0), moody(0, wobble=2))
-    paired = check(expect(baseline, on=updated), Policy(max_runs=6), Candidate(on=updated), pairs)
-    spans = [
-        found.high - found.low for of in (stored, paired) if (found := of.verdict.creep) is not None
-    ]
-    assert paired.verdict.stage is Stage.DUET
-    assert spans[1] / spans[0] == pytest.approx(1.6, abs=0.1)
-
-
-def test_an_unchanged_noisy_loop_near_its_anchor_passes_interleaved() -> None:
-    interleaved = RecordedDuel(moody(30.0), moody(30.0, wobble=2))
-    checked = check(
-        expect(noisy_crept(12.0)), Policy(), Candidate(*moody(30)), None, interleaved=interleaved
-    )
-    assert outcome_of(checked) == (Outcome.PASSED, Stage.INTERLEAVED, 4, 3)
-    assert checked.verdict.creep is not None
-    assert checked.verdict.creep.change == pytest.approx(12.34 / 12.0 - 1, abs=1e-3)
-    assert not checked.verdict.creep.shown
-
-
-def test_what_a_lower_clock_may_account_for_is_no_loss_against_the_anchor() -> None:
-    steps = [12.34 * 1.01**n for n in range(1, 9)]
-    made = [slower(100 * (1.01**8 - 1), number, clock_mhz=1940) for number in range(3)]
-    checked = gated(Candidate(*made), None, crept(*steps))
-    assert checked.verdict.outcome is Outcome.PASSED
-    assert checked.verdict.creep is None
-    (told,) = [remark for remark in checked.verdict.remarks if "small losses" in remark]
-    assert told.endswith(
-        "budget 5 %, and the SM clock was 1980 MHz in the baseline and 1940 MHz now"
-    )
-    at_its_clock = [slower(100 * (1.01**8 - 1), number, clock_mhz=1980) for number in range(3)]
-    assert gated(Candidate(*at_its_clock), None, crept(*steps)).verdict.outcome is Outcome.REGRESSED
-
-
-def test_one_small_loss_is_no_creep() -> None:
-    checked = gated(screen(1.0), None, crept(12.34 * 1.01))
-    assert checked.verdict.outcome is Outcome.PASSED
-    assert checked.verdict.creep is not None
-    assert not checked.verdict.creep.shown
-
-
-def test_a_wider_anchor_budget_lets_more_through() -> None:
-    steps = [12.34 * 1.01**n for n in range(1, 9)]
-    assert gated(screen(8.3), None, crept(*steps)).verdict.outcome is Outcome.REGRESSED
-    wider = gated(screen(8.3), None, crept(*steps), policy=Policy(anchor_budget=0.1))
-    assert wider.verdict.outcome is Outcome.PASSED
-    assert wider.verdict.remarks == ()
-
-
-def test_a_step_just_beyond_the_anchors_budget_is_told_and_lets_through_what_is_not_shown() -> None:
-    checked = gated(screen(5.2), None, crept(*[12.34 * 1.01**n for n in range(1, 6)]))
-    assert checked.verdict.outcome is Outcome.PASSED
-    assert checked.verdict.creep is not None
-    assert not checked.verdict.creep.shown
-    (told,) = checked.verdict.remarks
-    assert told.startswith(
-        "Small losses have added up to 5.2 % above the best step_ms ever blessed (12.34 ms), which does not show yet "
-        "that it is more than the budget of 5 % ("
-    )
-
-
-def test_a_baseline_that_is_its_own_anchor_has_not_crept() -> None:
-    assert gated(screen(0.0), None, crept(12.34, anchor=12.4)).verdict.creep is None
-    assert gated(screen(0.0), None).verdict.creep is None
+@pytest.mark.parametrize(("core", "lost"), [(0.0, 0.0), (-40.0, 1.0)])
+def test_blocks_are_held_against_the_anchor_by_their_ratio(core: float, lost: float) -> None:
+    """What a step takes on one core says nothing next to what was blessed."""
+    slow = 100 * ((1 + core / 100) * (1 + lost / 100) - 1)
+    blocks = Pairs(moody(core), moody(slow, wobble=2))
+    verdict = gated(moody(lost), pairs(0, 0), noisy_crept(7.0), blocks=blocks).verdict
+    assert (verdict.outcome, verdict.stage) == (REGRESSED, Stage.INTERLEAVED)
+    assert verdict.creep is not None
+    assert verdict.creep.change == pytest.approx(12.34 / 7 * (1 + lost / 100) - 1, rel=1e-3)
 
 
 @pytest.mark.behaviour
 @pytest.mark.parametrize(
     ("driver", "mhz"), [("550.54.15", 1980.0), ("570.86.10", 1980.0), ("550.54.15", 1900.0)]
 )
-def test_what_the_machine_lost_since_the_anchor_is_no_creep(driver: str, mhz: float) -> None:
+def test_what_the_machine_lost_since_the_anchor_is_no_drift(driver: str, mhz: float) -> None:
     """The baseline is 2 % above its anchor, the code unchanged, and everything 8 % slower today."""
-    today, machine = 100 * (1.02 * 1.08 - 1), records.machine(driver=driver)
-    made = [slower(today, number, clock_mhz=mhz) for number in range(12)]
-    checked = check(
-        expect(crept(12.34 * 1.01, 12.34 * 1.02), on=machine),
-        Policy(),
-        Candidate(*made, on=machine),
-        RecordedDuel(made, made[2:]),
-    )
-    assert (checked.verdict.outcome, checked.verdict.stage) == (Outcome.PASSED, Stage.DUET)
+    made = screen(100 * (1.02 * 1.08 - 1), clock_mhz=mhz)
+    baseline = crept(12.34 * 1.01, 12.34 * 1.02)
+    checked = gated(made, Pairs(made, made[2:]), baseline, on=records.machine(driver=driver))
+    assert came(checked)[:2] == (PASSED, Stage.DUET)
     assert checked.verdict.creep is not None
     assert checked.verdict.creep.change == pytest.approx(0.02, abs=1e-3)
+
+
+def test_what_a_lower_clock_may_account_for_is_no_drift() -> None:
+    for mhz, outcome in ((1940, PASSED), (1980, REGRESSED)):
+        made = screen(100 * (1.01**8 - 1), clock_mhz=mhz)
+        assert gated(made[:3], None, crept(*STEPS)).verdict.outcome is outcome
+
+
+# Ten commits of +1 % each
+
+
+def at(commits: int) -> list[Made]:
+    wobbles = (0.0, 0.05, -0.05, 0.03, -0.03)
+    return [
+        records.run({Metric.STEP_MS: 12.34 * 1.01**commits * (1 + wobble / 100)})
+        for wobble in wobbles
+    ]
+
+
+def of_commit(baseline: Baseline | None, commits: int, *, blessed_at: int = 0) -> Checked:
+    alternate = Pairs(at(blessed_at), at(commits))
+    return gated(at(commits), alternate, baseline, policy=Policy(runs=5))
+
+
+def blessed(checked: Checked, old: Baseline | None, commits: int) -> Baseline:
+    commit = Commit(sha=f"{commits:040x}", branch="main")
+    when = records.NOON + timedelta(days=commits)
+    result = records.result(at=when, measured=checked.runs, judged=checked.verdict)
+    return blessing.bless(
+        [result.model_copy(update={"commit": commit})],
+        old,
+        reason=f"commit {commits}",
+        by="Ada <ada@example.org>",
+        at=when,
+        commit=commit,
+        code_now=records.CODE,
+    )
+
+
+def test_ten_commits_that_are_each_blessed_end_against_the_anchor() -> None:
+    baseline = blessed(of_commit(None, 0), None, 0)
+    for commits in range(1, 11):
+        checked = of_commit(baseline, commits, blessed_at=commits - 1)
+        if checked.verdict.outcome is REGRESSED:
+            break
+        assert checked.verdict.outcome is PASSED
+        baseline = blessed(checked, baseline, commits)
+    assert commits == 7
+    assert checked.verdict.creep is not None
+    assert checked.verdict.creep.path[0].step_ms == 12.34
+    reasons = [point.reason for point in checked.verdict.creep.path[1:]]
+    assert reasons == [f"commit {n}" for n in range(1, 7)]
+
+
+def test_ten_commits_that_are_only_let_through_end_against_the_baseline() -> None:
+    baseline = blessed(of_commit(None, 0), None, 0)
+    outcomes = [of_commit(baseline, commits).verdict.outcome for commits in range(1, 11)]
+    assert outcomes == [PASSED] + [REGRESSED] * 9
+
+
+# Where the SM clock is not what it was
+
+
+def clocked(mhz: float, **percent: float) -> Run:
+    """A run at another clock, whose metrics take so much longer than blessed."""
+    longer = {
+        Metric(name): records.VALUES[Metric(name)] * (1 + more / 100)
+        for name, more in percent.items()
+    }
+    run = records.run(longer)
+    gpu = run.conditions.gpus[0].model_copy(update={"sm_clock_mhz": mhz})
+    return run.model_copy(update={"conditions": run.conditions.model_copy(update={"gpus": (gpu,)})})
+
+
+@pytest.mark.parametrize(
+    ("run", "budgets", "outcome"),
+    [
+        pytest.param(clocked(2079), {}, Outcome.INCONCLUSIVE, id="higher: hides a loss"),
+        pytest.param(clocked(2079, step_ms=-10), {}, Outcome.INCONCLUSIVE, id="and a gain"),
+        pytest.param(
+            clocked(2079), {Metric.KERNEL_MS: 0.5}, Outcome.INCONCLUSIVE, id="of the step too"
+        ),
+        pytest.param(clocked(1755), {}, PASSED, id="lower: hides none"),
+        pytest.param(clocked(1995), {}, PASSED, id="within the budget of kernels"),
+        pytest.param(
+            clocked(1900, step_ms=4.2, kernel_ms=4.2), {}, Outcome.INCONCLUSIVE, id="its loss"
+        ),
+        pytest.param(clocked(1900, step_ms=9, kernel_ms=9), {}, REGRESSED, id="more than its"),
+        pytest.param(clocked(1900, syncs=800, step_ms=4.2), {}, REGRESSED, id="a count"),
+    ],
+)
+def test_stored_runs_at_another_clock(
+    run: Run, budgets: dict[Metric, float], outcome: Outcome
+) -> None:
+    verdict = gated([run], None, records.baseline(), policy=Policy(budgets=budgets)).verdict
+    assert verdict.outcome is outcome
+    if outcome is Outcome.INCONCLUSIVE:
+        assert verdict.loss_level is None or run.conditions.sm_clock_mhz == 2079
+
+
+@pytest.mark.parametrize("percent", [0, 2.5])
+def test_a_baseline_commit_that_is_slower_here_is_said(percent: float) -> None:
+    verdict = gated(screen(percent), pairs(percent, percent)).verdict
+    assert verdict.outcome is PASSED
+    assert bool(verdict.caveats) is (percent > 2)
+    assert slower(0).conditions.sm_clock_mhz == 1980

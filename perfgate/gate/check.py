@@ -1,0 +1,108 @@
+"""One workload: the stages in their order, until one of them settles it."""
+
+from __future__ import annotations
+
+from perfgate.execute.lab import Lab
+from perfgate.gate.ab import by_pairs, forms_in_order
+from perfgate.gate.clock import clock_moved
+from perfgate.gate.conclude import conclude, other_packages, without_open_times
+from perfgate.gate.expect import Expectation, known_noisy, why_incomparable, why_no_screen
+from perfgate.gate.show import show
+from perfgate.gate.stored import by_stored, counts_first, is_settled, screen
+from perfgate.gate.underway import Affords, Checked, Differs, Ended, SideUnavailable, Underway
+from perfgate.model.baseline import Baseline
+from perfgate.model.note import Note
+from perfgate.model.outcome import Outcome
+from perfgate.model.policy import Policy
+from perfgate.model.sample import Form
+
+
+def check(
+    expected: Expectation,
+    lab: Lab,
+    policy: Policy,
+    *,
+    against: bool = False,
+    affords: Affords = lambda _runs, _seconds: True,
+) -> Checked:
+    """Measure one workload as often as its judgement needs, and return what came of it.
+
+    ```
+    no baseline to compare with    runs, to be shown
+    a baseline                     screen (counts first), or counts alone where stored times do not
+                                   hold; then pairs or blocks of its commit; else stored runs
+    against another commit         pairs or blocks
+    ```
+    Errors of `NOT_MEASURED_BY` become the outcome NOT_MEASURED.
+    """
+    underway = Underway(expected=expected, policy=policy, lab=lab, affords=affords)
+    try:
+        try:
+            return _against_commit(underway) if against else _against_baseline(underway)
+        except Differs as differs:
+            if differs.stored:
+                return show(underway, Outcome.INCOMPARABLE, differs.why)
+            raise Ended(Outcome.INCOMPARABLE, differs.why) from differs
+    except Ended as ended:
+        return underway.ended(ended)
+
+
+def _against_baseline(underway: Underway) -> Checked:
+    expected, baseline = underway.expected, underway.expected.baseline
+    if expected.trouble is not None:
+        raise Ended(Outcome.INCOMPARABLE, expected.trouble)
+    if (alone := why_incomparable(expected)) is not None:
+        return show(underway, *alone)
+    assert baseline is not None
+    if not underway.lab.forms:
+        return by_stored(underway, baseline)
+    straight: Note | None = why_no_screen(baseline, expected.machine)
+    if straight is not None:
+        if (risen := counts_first(underway, baseline)) is not None:
+            return risen
+        # Not where a user asked for runs: those of blocks cannot be blessed.
+        noisy = underway.policy.stops_early and known_noisy(expected)
+    else:
+        found = screen(underway, baseline)
+        noisy, straight = found.noisy, clock_moved(baseline, underway.runs)
+        if is_settled(underway, baseline, found.verdict, clock=straight):
+            lost = found.verdict.outcome is Outcome.REGRESSED
+            runs = len(underway.runs)
+            verdict = without_open_times(found.verdict, runs) if lost else found.verdict
+            return conclude(underway, verdict, baseline)
+        if straight is None and (other := other_packages(underway, baseline)) is not None:
+            underway.note("no-ab-run-with-other-packages", change=other)
+            return by_stored(underway, baseline)
+    return _by_forms(underway, baseline, straight, noisy=noisy)
+
+
+def _by_forms(
+    underway: Underway, baseline: Baseline, straight: Note | None, *, noisy: bool
+) -> Checked:
+    """Settle it by the first form of an A/B run that can be had, and by stored runs without."""
+    why: Note | None = None
+    for form in forms_in_order(underway.lab.forms, noisy=noisy):
+        try:
+            return by_pairs(underway, form, baseline, straight=straight)
+        except SideUnavailable as none:
+            why = none.why
+            underway.note("no-blocks" if form is Form.BLOCK else "no-ab-run", why=why)
+            if none.in_no_form:
+                break
+    return by_stored(underway, baseline, no_pairs=why)
+
+
+def _against_commit(underway: Underway) -> Checked:
+    """Compare with another commit: in blocks first where blessed runs differ much."""
+    last: SideUnavailable | None = None
+    for form in forms_in_order(underway.lab.forms, noisy=known_noisy(underway.expected)):
+        if last is not None:
+            underway.note("no-blocks", why=last.why)
+        try:
+            return by_pairs(underway, form, None, straight=None)
+        except SideUnavailable as none:
+            last = none
+            if none.in_no_form:
+                return show(underway, Outcome.NO_BASELINE, none.why)
+    assert last is not None  # there is a form, and it came to nothing
+    return underway.ended(Ended(Outcome.NOT_MEASURED, last.why))

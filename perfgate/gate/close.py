@@ -1,0 +1,131 @@
+"""What a whole invocation comes to: every expected workload has a verdict that opens the gate, or it is shut."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from perfgate.judge.family import step_down, still_sharing
+from perfgate.judge.tell import tell_family
+from perfgate.judge.times import at_level
+from perfgate.model.errors import EXIT_OPEN, EXIT_SHUT
+from perfgate.model.note import Note, Severity, note
+from perfgate.model.outcome import Outcome
+from perfgate.model.policy import Policy
+from perfgate.model.record import Record
+from perfgate.model.verdict import Verdict
+from perfgate.words import say
+
+
+class Closing(Record):
+    """What a whole invocation comes to."""
+
+    opens: bool
+    notes: tuple[Note, ...] = ()
+    """One for each thing that keeps the gate shut."""
+
+    @property
+    def shut_by(self) -> tuple[str, ...]:
+        """The same in words."""
+        return tuple(say.in_one_line(one) for one in self.notes)
+
+    @property
+    def exit_status(self) -> int:
+        """0 only where every expected workload was measured and opens the gate."""
+        return EXIT_OPEN if self.opens else EXIT_SHUT
+
+    def but(self, *notes: Note) -> Closing:
+        """The same with what else keeps the gate shut."""
+        return Closing(opens=False, notes=(*self.notes, *notes)) if notes else self
+
+
+def close(expected: Sequence[str], verdicts: Mapping[str, Verdict], policy: Policy) -> Closing:
+    """Return whether every expected workload has a verdict that opens, and there was at least one."""
+    shut: list[Note] = []
+    if not expected:
+        shut.append(note("nothing-collected", Severity.INVALID))
+    for workload in expected:
+        verdict = verdicts.get(workload)
+        if verdict is None:
+            shut.append(note("expected-not-measured", Severity.INVALID, workload=workload))
+        elif not policy.opens(verdict):
+            shut.append(
+                note(
+                    "workload-shuts",
+                    Severity.INVALID,
+                    workload=workload,
+                    outcome=verdict.outcome,
+                )
+            )
+    return Closing(opens=not shut, notes=tuple(shut))
+
+
+def missing(
+    orphans: Mapping[str, str | None],
+    skipped_files: Mapping[str, str] | None,
+    *,
+    files_named: bool,
+) -> list[Note]:
+    """Note baselines of this machine without a workload, by their files as far as these are known.
+
+    It was renamed or deleted, and so not measured, unless it is in one of the `skipped_files`, by
+    which there is why each skipped itself. Where files were named, the file no longer declares it.
+    """
+    shut: list[Note] = []
+    for workload, file in orphans.items():
+        if skipped_files:
+            files = tuple(f"{name} ({why})" for name, why in skipped_files.items())
+            shut.append(
+                note("orphan-perhaps-skipped", Severity.INVALID, workload=workload, files=files)
+            )
+        elif files_named and file is not None:
+            shut.append(note("orphan-of-file", Severity.INVALID, workload=workload, file=file))
+        else:
+            shut.append(note("orphan", Severity.INVALID, workload=workload))
+    return shut
+
+
+def step_down_times(verdicts: Mapping[str, Verdict], *, workloads: int) -> dict[str, Verdict]:
+    """Return the verdicts that change once all are known: Holm's step-down over a gate's workloads.
+
+    A workload judged before others had been shown to have lost shared the error with them, and may
+    have missed by that alone.
+    """
+    levels = {name: verdict.loss_level for name, verdict in verdicts.items()}
+    lost = step_down(levels, workloads=workloads)
+    sharing = still_sharing(len(lost) - 1, workloads=workloads)
+    return {
+        name: _with_loss(verdict, sharing=sharing)
+        for name, verdict in verdicts.items()
+        if name in lost and verdict.outcome is Outcome.INCONCLUSIVE
+    }
+
+
+def sharing_after(verdicts: Mapping[str, Verdict], *, workloads: int) -> int:
+    """Among how many workloads the next one to be judged shares the error."""
+    lost = sum(
+        verdict.loss_level is not None and verdict.loss_level * verdict.workloads <= 1
+        for verdict in verdicts.values()
+    )
+    return still_sharing(lost, workloads=workloads)
+
+
+def _with_loss(verdict: Verdict, *, sharing: int) -> Verdict:
+    """The verdict with its clearest loss shown, at the level of so many workloads that share."""
+    alpha = None if verdict.loss_alpha is None else verdict.loss_alpha * verdict.workloads / sharing
+    rows = [row if alpha is None else at_level(row, alpha) for row in verdict.metrics]
+    rows = [
+        row.model_copy(update={"outcome": Outcome.REGRESSED})
+        if row.metric is verdict.loss_by
+        else row
+        for row in rows
+    ]
+    found = verdict.model_copy(
+        update={
+            "outcome": Outcome.REGRESSED,
+            "metrics": tuple(rows),
+            "loss_alpha": alpha,
+            "workloads": sharing,
+        }
+    )
+    reason, next_step = tell_family(found)
+    return found.model_copy(update={"reason": reason, "next_step": next_step})

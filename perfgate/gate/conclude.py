@@ -1,0 +1,167 @@
+"""The judge's verdict with what it does not know: where it happened, how far it has come, what else differs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from statistics import median
+
+from perfgate.explain.advice import advise, classify, new_advice
+from perfgate.explain.attribution import attributions
+from perfgate.explain.pace import told_of_pace
+from perfgate.explain.sides import side_of_runs
+from perfgate.explain.where import where
+from perfgate.gate.anchor import crept, drift_unknown
+from perfgate.gate.underway import Checked, Underway
+from perfgate.gate.worded import doing, noting
+from perfgate.judge.tell import headline, tell_creep, tell_shut
+from perfgate.model.advice import Advice
+from perfgate.model.baseline import Baseline
+from perfgate.model.metric import METRICS, Kind, Metric
+from perfgate.model.note import Note, Severity, note, quoted
+from perfgate.model.outcome import Outcome
+from perfgate.model.side import Side
+from perfgate.model.verdict import Creep, Duet, Verdict
+
+
+def conclude(
+    underway: Underway,
+    verdict: Verdict,
+    stored: Baseline | None,
+    *,
+    reference: Baseline | None = None,
+    duet: Duet | None = None,
+) -> Checked:
+    """The judge's verdict, completed.
+
+    Args:
+        underway: the gate, whose runs were judged.
+        verdict: what the judge says.
+        stored: the baseline; None where another commit is all there is to compare with.
+        reference: the other side of an A/B run, which was judged in place of the stored one.
+        duet: that A/B run.
+    """
+    compared = reference or stored
+    assert compared is not None
+    found = None if stored is None else crept(underway, stored, reference)
+    verdict = _explained(underway, verdict, compared).model_copy(
+        update={
+            "runs": len(underway.runs) + len(underway.blocks),
+            "duet": duet,
+            "creep": found,
+        }
+    )
+    if verdict.outcome in (Outcome.REGRESSED, Outcome.IMPROVED):
+        verdict = verdict.model_copy(update={"reason": headline(verdict)})
+    pace = told_of_pace(underway.own)
+    notes = [*([] if pace is None else [quoted(pace)]), *underway.notes]
+    if stored is not None:
+        notes += _circumstances(underway, stored)
+        if reference is not None and _opens(verdict):
+            notes += _unseen_by_pairs(underway, stored, reference)
+    verdict = noting(verdict, *notes)
+    if verdict.outcome is Outcome.INCONCLUSIVE and underway.ended_by_time:
+        verdict = doing(verdict, note("time-budget-ended", runs=verdict.runs))
+    if stored is not None and verdict.outcome is not Outcome.REGRESSED:
+        verdict = _against_anchor(underway, verdict, stored, reference, found)
+    if shut := tell_shut(verdict):
+        verdict = verdict.model_copy(update={"reason": f"{verdict.reason} {shut}"})
+    return underway.checked(verdict)
+
+
+def without_open_times(verdict: Verdict, runs: int) -> Verdict:
+    """Show as estimates the times that a loss which ended the gate early left no runs for."""
+    settled = (Outcome.REGRESSED, Outcome.NOT_MEASURED)
+    rows = tuple(
+        row.model_copy(update={"outcome": None, "reason": _early(runs)})
+        if row.outcome is Outcome.INCONCLUSIVE
+        or (METRICS[row.metric].kind is Kind.CLOCK and row.outcome not in settled)
+        else row
+        for row in verdict.metrics
+    )
+    return verdict.model_copy(update={"metrics": rows})
+
+
+def _early(runs: int) -> str:
+    return f"not judged: a loss settled the gate after {runs} runs"
+
+
+def _opens(verdict: Verdict) -> bool:
+    return verdict.outcome in (Outcome.PASSED, Outcome.IMPROVED)
+
+
+def _explained(underway: Underway, verdict: Verdict, compared: Baseline) -> Verdict:
+    """The verdict with what has moved where, and what might be done about it."""
+    before, now = Side.of_baseline("", compared), side_of_runs("", underway.own)
+    made_up = attributions(before.breakdown, now.breakdown, verdict.metrics)
+    # As the verdict's rows say: without the runs that were dropped as outliers.
+    values = now.medians() | {row.metric: row.now for row in verdict.metrics if row.now is not None}
+    advice: tuple[Advice, ...] = ()
+    if not _opens(verdict):
+        advice = new_advice(
+            advise(before.medians(), before.breakdown), advise(values, now.breakdown)
+        )
+    return verdict.model_copy(
+        update={
+            "where": where(made_up),
+            "attributions": made_up,
+            "classified": classify(values, now.breakdown),
+            "advice": advice,
+        }
+    )
+
+
+def _against_anchor(
+    underway: Underway,
+    verdict: Verdict,
+    stored: Baseline,
+    reference: Baseline | None,
+    found: Creep | None,
+) -> Verdict:
+    """The verdict with what small losses have added up to: REGRESSED where that is too much."""
+    if found is None or not found.shown:
+        unknown = drift_unknown(underway, stored, reference, found)
+        return verdict if unknown is None else noting(verdict, unknown)
+    reason, next_step = tell_creep(found, verdict.workload, runs=len(underway.runs))
+    return verdict.model_copy(
+        update={"outcome": Outcome.REGRESSED, "reason": reason, "next_step": next_step}
+    )
+
+
+def other_packages(underway: Underway, baseline: Baseline) -> Note | None:
+    """Note that both sides of an A/B run have another torch or CUDA than the baseline's.
+
+    None where the other commit brings its own.
+    """
+    if underway.policy.own_packages:
+        return None
+    then, now = baseline.machine, underway.lab.machine
+    for name, before, after in (("torch", then.torch, now.torch), ("CUDA", then.cuda, now.cuda)):
+        if before is not None and after is not None and before != after:
+            return note("other-version", name=name, then=before, now=after)
+    return None
+
+
+def _unseen_by_pairs(underway: Underway, stored: Baseline, reference: Baseline) -> Iterator[Note]:
+    """What an A/B run does not show: newer packages, and that both sides are slower than when blessed."""
+    if (other := other_packages(underway, stored)) is not None:
+        yield note("cost-of-packages-unseen", Severity.WARN, change=other)
+    then, now = stored.values(Metric.STEP_MS), reference.values(Metric.STEP_MS)
+    clock = METRICS[Metric.STEP_MS].clock
+    # In blocks, on one core, a step takes another time than when it was blessed.
+    is_alike = not underway.blocks and stored.step_value == reference.step_value
+    if not is_alike or not then or not now or clock is None or median(then) <= 0:
+        return
+    loss = median(now) / median(then) - 1
+    if loss > underway.policy.budgets.get(Metric.STEP_MS, clock.budget):
+        yield note("baseline-commit-slower", Severity.WARN, loss=loss)
+
+
+def _circumstances(underway: Underway, baseline: Baseline) -> Iterator[Note]:
+    """What differs from the baseline's circumstances without forbidding the comparison."""
+    then, now = baseline.machine, underway.lab.machine
+    if {gpu.uuid for gpu in then.gpus} != {gpu.uuid for gpu in now.gpus}:
+        yield note("another-gpu-of-the-model")
+    versions = (("driver", then.driver, now.driver), ("torch", then.torch, now.torch))
+    for name, before, after in (*versions, ("CUDA", then.cuda, now.cuda)):
+        if before != after:
+            yield note("other-version", name=name, then=before or "unknown", now=after or "unknown")

@@ -1,0 +1,331 @@
+"""Runs and pairs of one workload: who begins, what each is held to, who is to blame; without nsys and git."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from support import records
+
+from perfgate.execute.bench import Bench
+from perfgate.execute.lab import (
+    Against,
+    FreshLab,
+    Invocation,
+    Laboratory,
+    blessed_at,
+    steps_in_blocks,
+)
+from perfgate.execute.pair import ReferenceFailed, Side
+from perfgate.execute.proof import Witness
+from perfgate.execute.run import Measured
+from perfgate.execute.worktree import Worktree
+from perfgate.model.baseline import Baseline, Commit, code_digest
+from perfgate.model.errors import (
+    CodeUnproven,
+    NsysCrashed,
+    PerfgateError,
+    RevisionMissing,
+    StoreFailed,
+    WorkloadFailed,
+    WorktreeFailed,
+)
+from perfgate.model.machine import Machine
+from perfgate.model.metric import Metric
+from perfgate.model.order import Account, Ending
+from perfgate.model.sample import Form
+from perfgate.model.settings import Settings
+from perfgate.model.workload import Workload
+from perfgate.model.workload_file import read_workload_file
+from perfgate.plugin.progress import Progress
+from perfgate.profilers.nsys.tool import NsysTool, NsysVersion
+
+SHA = "0123456789abcdef0123456789abcdef01234567"
+CRASHED = NsysCrashed(subject="mlp", fact="nsys failed", next_step="Run: perfgate doctor")
+OTHER = {**records.CODE, "model.py": "c" * 64}
+
+
+def measured(
+    step_ms: float = 12.34,
+    *,
+    code: Mapping[str, str] = records.CODE,
+    torch: str = "2.6.0",
+    cores: float | None = None,
+    loaded: Mapping[str, str] | None = None,
+) -> Measured:
+    account = Account(
+        ending=Ending.FINISHED, pid=1, torch=torch, cuda="12.4", nvtx="0.2.11", cores=cores
+    )
+    witnesses = () if loaded is None else (Witness(pid=1, prefixes=(), modules=loaded),)
+    run = records.run({Metric.STEP_MS: step_ms})
+    return Measured(run=run, account=account, code=code, witnesses=witnesses)
+
+
+class Prepared(Laboratory):
+    """A laboratory of prepared runs, which notes where each was to be made."""
+
+    def __init__(self, folder: Path, baseline: Baseline | None = None) -> None:
+        asked = Invocation(
+            root=folder / "project",
+            settings=Settings(),
+            env={},
+            worker_env={},
+            against=Against(revision="HEAD~1", commit=SHA) if baseline is None else None,
+        )
+        self.out = io.StringIO()
+        super().__init__(asked, Progress(self.out, live=False, width=200))
+        self.folder = folder
+        self.left: list[Measured | tuple[Measured, Measured] | BaseException] = []
+        self.made: list[str] = []
+        self.waiting: str | None = None
+        self.tree: Worktree | None = None
+        self.baseline = baseline
+
+    def look(self) -> tuple[NsysTool, Machine]:
+        return NsysTool(path=Path("nsys"), version=NsysVersion(2024, 2, 3), env={}), Machine()
+
+    def busy(self) -> str | None:
+        return self.waiting
+
+    def found(self, against: Against) -> str:
+        return against.commit
+
+    def checkout(self, commit: str) -> Bench:
+        assert commit == SHA
+        return replace(self.bench, root=self.folder / "checkout", tree=self.tree)
+
+    def make(self, bench: Bench, workload: Workload, folder: Path) -> Measured:
+        made = self._next(f"{bench.root.name}: {folder.name}")
+        assert isinstance(made, Measured)
+        return made
+
+    def make_pair(
+        self,
+        sides: tuple[Bench, Bench],
+        workload: Workload,
+        folders: tuple[Path, Path],
+        *,
+        begins: Side,
+        steps: int,
+    ) -> tuple[Measured, Measured]:
+        made = self._next(f"{folders[0].name} | {folders[1].name}: {begins} {steps}")
+        assert isinstance(made, tuple)
+        return made
+
+    def _next(self, where: str) -> Measured | tuple[Measured, Measured]:
+        self.made.append(where)
+        made = self.left.pop(0)
+        if isinstance(made, BaseException):
+            raise made
+        return made
+
+    def of(self, workload: Workload | None = None) -> FreshLab:
+        return self.lab(workload or records.workload(), self.folder, baseline=self.baseline)
+
+
+def values(lab: FreshLab, form: Form, number: int) -> list[tuple[float, float]]:
+    return [
+        (pair.reference.measured()[Metric.STEP_MS], pair.candidate.measured()[Metric.STEP_MS])
+        for pair in lab.pairs(form, number)
+    ]
+
+
+def test_runs_are_numbered_on_and_code_that_changes_between_them_is_a_complaint(
+    tmp_path: Path,
+) -> None:
+    of = Prepared(tmp_path)
+    of.left = [measured(), CRASHED, CRASHED, measured(), measured(code=OTHER)]
+    lab = of.of()
+    assert [bool(run.complaints) for run in (*lab.runs(2), *lab.runs(1))] == [False, False, True]
+    assert of.made == [
+        "project: run-1",
+        "project: run-2",
+        "project: run-2-try-2",
+        "project: run-2-try-3",
+        "project: run-3",
+    ]
+    assert lab.code == OTHER
+    assert lab.machine.torch == "2.6.0"
+
+
+def test_a_run_that_nsys_breaks_down_in_three_times_is_not_made_again(tmp_path: Path) -> None:
+    of = Prepared(tmp_path)
+    of.left = [CRASHED] * 3
+    with pytest.raises(NsysCrashed):
+        next(of.of().runs(1))
+
+
+def test_the_other_commit_begins_every_other_pair_of_each_form(tmp_path: Path) -> None:
+    of = Prepared(tmp_path)
+    of.left = [measured(n) for n in range(1, 5)]
+    lab = of.of()
+    assert values(lab, Form.PAIR, 1) + values(lab, Form.PAIR, 1) == [(1, 2), (4, 3)]
+    assert of.made == [
+        "checkout: reference-1",
+        "project: run-1",
+        "project: run-2",
+        "checkout: reference-2",
+    ]
+    of.made.clear()
+    of.left = [measured(5, cores=1.5), measured(6, cores=0.9)]
+    (alone,) = lab.pairs(Form.ALONE, 1)
+    assert alone.cores == (1.5, 0.9)
+    of.left = [(measured(7), measured(8)), CRASHED, (measured(9), measured(10))]
+    assert values(lab, Form.BLOCK, 2) == [(7, 8), (9, 10)]
+    assert of.made == [
+        "checkout: reference-alone",
+        "project: run-3",
+        "interleaved-reference-1 | run-4: reference 450",
+        "interleaved-reference-2 | run-5: candidate 450",
+        "interleaved-reference-2-try-2 | run-5-try-2: candidate 450",
+    ]
+    assert (lab.revision, lab.commit) == ("HEAD~1", SHA)
+
+
+@pytest.mark.parametrize(
+    ("step_ms", "steps"),
+    [(None, 450), (0.0, 450), (3.4, 450), (30.0, 150), (100.0, 40), (2000.0, 30)],
+)
+def test_a_side_takes_whole_blocks_for_about_five_seconds(
+    step_ms: float | None, steps: int
+) -> None:
+    assert steps_in_blocks(step_ms) == steps
+
+
+def test_a_gpu_that_was_busy_before_a_pair_makes_both_runs_invalid(tmp_path: Path) -> None:
+    of = Prepared(tmp_path)
+    of.waiting = "GPU GPU-0 is busy"
+    of.left = [(measured(), measured())]
+    (pair,) = of.of().pairs(Form.BLOCK, 1)
+    assert (
+        pair.reference.complaints
+        == pair.candidate.complaints
+        == ("before it started, GPU GPU-0 is busy",)
+    )
+
+
+def error(kind: type[PerfgateError]) -> PerfgateError:
+    return kind(subject="mlp", fact="it broke", next_step="Mend it.")
+
+
+@pytest.mark.parametrize("form", [Form.PAIR, Form.BLOCK])
+@pytest.mark.parametrize(
+    ("kind", "raised"),
+    [
+        (WorkloadFailed, WorktreeFailed),
+        (CodeUnproven, CodeUnproven),
+        (RevisionMissing, RevisionMissing),
+    ],
+)
+def test_another_commit_that_does_not_run(
+    tmp_path: Path, form: Form, kind: type[PerfgateError], raised: type[PerfgateError]
+) -> None:
+    of, failed = Prepared(tmp_path), error(kind)
+    of.left = [failed if form is Form.PAIR else ReferenceFailed(failed), measured()]
+    lab = of.of()
+    with pytest.raises(raised) as caught:
+        list(lab.pairs(form, 1))
+    assert caught.value.code == ("side-does-not-run" if kind is WorkloadFailed else "uncoded")
+    # What is measured then is no change of code.
+    assert [run.complaints for run in lab.runs(1)] == [()]
+
+
+@pytest.mark.parametrize(
+    ("kind", "steps", "code"),
+    [
+        (StoreFailed, 30, "uncoded"),
+        (WorkloadFailed, 500, "uncoded"),
+        (WorkloadFailed, 30, "failed-in-blocks"),
+    ],
+)
+def test_a_candidate_that_fails_in_blocks(
+    tmp_path: Path, kind: type[PerfgateError], steps: int, code: str
+) -> None:
+    of = Prepared(tmp_path)
+    of.left = [error(kind)]
+    workload = records.workload().model_copy(update={"steps": steps})
+    with pytest.raises(kind) as caught:
+        list(of.of(workload).pairs(Form.BLOCK, 1))
+    assert caught.value.code == code
+
+
+def at(*commits: Commit | None, code: str | None = None) -> Baseline:
+    """A baseline with an occasion at each of these commits."""
+    made = records.baseline(*([{}] for _ in commits)).model_copy(update={"code": code})
+    occasions = zip(made.occasions, commits, strict=True)
+    of_commits = tuple(one.model_copy(update={"commit": commit}) for one, commit in occasions)
+    return made.model_copy(update={"occasions": of_commits})
+
+
+@pytest.mark.parametrize("form", [Form.PAIR, Form.BLOCK])
+def test_the_other_commit_must_be_what_was_blessed(tmp_path: Path, form: Form) -> None:
+    of = Prepared(tmp_path, at(Commit(sha=SHA), code=code_digest(records.CODE)))
+    for code in (records.CODE, OTHER):
+        there = measured(code=code)
+        of.left = [(there, measured())] if form is Form.BLOCK else [there, measured()]
+        lab = of.of()
+        if code is OTHER:
+            with pytest.raises(CodeUnproven) as caught:
+                list(lab.pairs(form, 1))
+            assert caught.value.code == "files-not-as-blessed"
+        else:
+            assert len(list(lab.pairs(form, 1))) == 1
+
+
+def checkout(folder: Path, **files: str) -> Worktree:
+    root = folder / "checkout"
+    root.mkdir(exist_ok=True)
+    for name, text in files.items():
+        (root / name).write_text(text)
+    origin = folder / "project"
+    return Worktree(top=root, root=root, commit=SHA, origin=origin, origin_top=origin)
+
+
+def test_a_command_that_was_blessed_with_other_words_than_its_commit_has(tmp_path: Path) -> None:
+    declared = "command: [python, s.py, '{}']\nstep: step\nsteps: 12\n"
+    project = tmp_path / "project"
+    project.mkdir()
+    (project / "mlp.yaml").write_text(declared.format(2))
+    workload = read_workload_file(project / "mlp.yaml", root=project, settings=Settings())
+    for number in (1, 2):
+        of = Prepared(tmp_path, at(Commit(sha=SHA), code=code_digest(records.CODE)))
+        of.tree = checkout(tmp_path, **{"mlp.yaml": declared.format(number)})
+        of.left = [measured(), measured()]
+        if number == 1:
+            with pytest.raises(CodeUnproven) as caught:
+                list(of.of(workload).pairs(Form.PAIR, 1))
+            assert caught.value.code == "command-not-as-blessed"
+        else:
+            assert len(list(of.of(workload).pairs(Form.PAIR, 1))) == 1
+
+
+@pytest.mark.parametrize("form", [Form.PAIR, Form.BLOCK, Form.ALONE])
+@pytest.mark.parametrize("is_shared", [True, False])
+def test_the_sides_must_have_been_apart(tmp_path: Path, form: Form, *, is_shared: bool) -> None:
+    of = Prepared(tmp_path)
+    of.tree = checkout(tmp_path)
+    own, shared = {"ext": "/cache/here/ext.so"}, {"ext": "/cache/ext.so"}
+    there, here = measured(loaded=shared if is_shared else own), measured(loaded=shared)
+    of.left = [(there, here)] if form is Form.BLOCK else [there, here]
+    lab = of.of()
+    if is_shared:
+        with pytest.raises(CodeUnproven):
+            list(lab.pairs(form, 1))
+    else:
+        assert len(list(lab.pairs(form, 1))) == 1
+
+
+def test_the_last_commit_without_changes_is_the_baselines() -> None:
+    dirty = Commit(sha="3" * 40, dirty=True)
+    commits = (Commit(sha="1" * 40), Commit(sha="2" * 40), dirty, None)
+    assert blessed_at(at(*commits)).commit == "2" * 40
+    for commit, code in (
+        (dirty, "baseline-of-uncommitted-changes"),
+        (None, "baseline-without-commit"),
+    ):
+        with pytest.raises(RevisionMissing) as missing:
+            blessed_at(at(commit))
+        assert missing.value.code == code

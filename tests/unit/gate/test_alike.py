@@ -1,0 +1,320 @@
+"""What forbids a comparison: other machines and parameters, other steps, lost processes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+from support import records
+from support.prepared import (
+    FULL,
+    Made,
+    Pairs,
+    PreparedLab,
+    came,
+    copied,
+    copying,
+    expect,
+    gated,
+    moody,
+    noisy_baseline,
+    pairs,
+    screen,
+    slower,
+    stepping,
+    with_steps,
+)
+
+from perfgate.execute.lab import Pair
+from perfgate.gate.check import check
+from perfgate.gate.expect import Expectation
+from perfgate.model.baseline import Baseline
+from perfgate.model.machine import Machine
+from perfgate.model.metric import Metric
+from perfgate.model.outcome import Outcome
+from perfgate.model.policy import Policy
+from perfgate.model.sample import Run
+from perfgate.model.verdict import Stage
+
+ONCE = records.baseline()
+UPDATED = records.machine(driver="570.86.10")
+INCOMPARABLE, PASSED = Outcome.INCOMPARABLE, Outcome.PASSED
+
+
+# Other machines and parameters
+
+
+@pytest.mark.parametrize(
+    "then",
+    [
+        pytest.param(records.machine("NVIDIA H100"), id="model"),
+        pytest.param(records.machine("NVIDIA H200", "NVIDIA H200"), id="number"),
+        pytest.param(records.machine(nsys="2023.4.4"), id="nsys"),
+        pytest.param(
+            records.machine().model_copy(update={"nsys_options": ("--trace=cuda,nvtx,osrt",)}),
+            id="options",
+        ),
+    ],
+)
+def test_a_baseline_of_another_machine_is_shown_and_not_compared(then: Machine) -> None:
+    checked = gated(records.runs(), None, records.baseline(on=then))
+    assert came(checked) == (INCOMPARABLE, None, 5, 0)
+    row = checked.verdict.of(Metric.STEP_MS)
+    assert row is not None
+    assert (row.outcome, row.baseline, row.now) == (None, 12.34, 12.34)
+
+
+@pytest.mark.parametrize(("cpu", "outcome"), [("AMD EPYC", INCOMPARABLE), ("Atom", PASSED)])
+def test_without_a_gpu_a_baseline_is_of_its_cpu(cpu: str, outcome: Outcome) -> None:
+    then, now = (Machine(cpu=name, cpu_count=4) for name in ("Atom", cpu))
+    checked = gated(records.runs(), None, records.baseline(on=then), on=now)
+    assert checked.verdict.outcome is outcome
+
+
+@pytest.mark.parametrize(
+    ("expected", "outcome"),
+    [
+        pytest.param(expect(), Outcome.NO_BASELINE, id="none"),
+        pytest.param(expect(elsewhere=["NVIDIA H100"]), INCOMPARABLE, id="of another GPU"),
+        pytest.param(
+            expect().model_copy(update={"misplaced": ("baselines/NVIDIA-H200/mlp.json",)}),
+            INCOMPARABLE,
+            id="in a folder that is not its own",
+        ),
+        pytest.param(expect(ONCE, steps=50), INCOMPARABLE, id="of other parameters"),
+    ],
+)
+def test_what_cannot_be_compared_is_measured_to_be_blessed(
+    expected: Expectation, outcome: Outcome
+) -> None:
+    lab = PreparedLab(made=records.runs(12.1, 12.5, 12.3), by_form={}, machine=expected.machine)
+    checked = check(expected, lab, Policy())
+    assert came(checked) == (outcome, None, 5, 0)
+    assert lab.asked == [5]
+    row = checked.verdict.of(Metric.STEP_MS)
+    assert row is not None
+    assert (row.now, row.lowest, row.highest) == (12.3, 12.1, 12.5)
+
+
+def test_a_metric_that_one_run_lacks_is_not_shown_as_a_median() -> None:
+    made = [records.run(absent={Metric.H2D_MS: "no copies"}), records.run()]
+    checked = gated(made, None, None, policy=Policy(new_runs=2))
+    assert checked.verdict.of(Metric.H2D_MS) is None
+    assert checked.verdict.of(Metric.STEP_MS) is not None
+
+
+# Other steps
+
+
+def named(**shares: float) -> Run:
+    run = records.run()
+    process = run.processes[0].model_copy(update={"step_names": shares})
+    return run.model_copy(update={"processes": (process,)})
+
+
+@pytest.mark.parametrize(
+    ("then", "now", "outcome"),
+    [
+        pytest.param([("a", "b")], named(a=0.81, c=0.19), PASSED, id="a few of another kind"),
+        pytest.param([("a", "b")], named(a=0.8, c=0.2), INCOMPARABLE, id="a fifth"),
+        pytest.param([("step##",)], stepping(slower(0), "step#"), PASSED, id="digits"),
+        pytest.param(
+            [("a", "e"), ("a",), ("a", "s"), ("a",)],
+            stepping(slower(0), "a", "half"),
+            INCOMPARABLE,
+            id="names that some blessed runs lack",
+        ),
+        pytest.param([()], stepping(slower(0), "b"), PASSED, id="not known then"),
+        pytest.param([("a",)], stepping(slower(0)), PASSED, id="not known now"),
+        pytest.param([(x,) for x in "abcde"], stepping(slower(0), "f"), PASSED, id="data"),
+        pytest.param(
+            [("d", f"r {x}") for x in "abcde"], stepping(slower(0), "d", "r f"), PASSED, id="ids"
+        ),
+    ],
+)
+def test_steps_of_other_names(then: Sequence[tuple[str, ...]], now: Run, outcome: Outcome) -> None:
+    checked = gated([now], None, with_steps(ONCE, *then))
+    assert (checked.verdict.outcome, len(checked.runs)) == (outcome, 5)
+
+
+def drawing(number: int | None) -> Run:
+    run = records.run()
+    process = run.processes[0].model_copy(update={"step_ranges": number})
+    return run.model_copy(update={"processes": (process,)})
+
+
+@pytest.mark.parametrize(
+    ("then", "now", "outcome"),
+    [
+        ((30,), 30, PASSED),
+        ((30,), 31, PASSED),
+        ((30,), 32, INCOMPARABLE),
+        ((30,), 28, INCOMPARABLE),
+        ((30,), 60, INCOMPARABLE),
+        ((None,), 60, PASSED),
+        ((30, None), 60, PASSED),
+        ((30,), None, PASSED),
+        ((30, 31, 30), 60, PASSED),
+    ],
+)
+def test_another_number_of_ranges_that_match(
+    then: Sequence[int | None], now: int | None, outcome: Outcome
+) -> None:
+    """One more or less may be the end of the capture; a number that differs says nothing."""
+    numbers = [*then, *[then[-1]] * 5]
+    runs = tuple(
+        run.model_copy(update={"step_ranges": number})
+        for run, number in zip(ONCE.runs, numbers, strict=False)
+    )
+    occasion = ONCE.occasions[0].model_copy(update={"runs": runs})
+    baseline = ONCE.model_copy(update={"occasions": (occasion,)})
+    assert gated([drawing(now)], None, baseline).verdict.outcome is outcome
+
+
+@pytest.mark.parametrize(
+    ("blessed", "now", "outcome"),
+    [
+        ((46, 0), (0, 0), INCOMPARABLE),
+        ((0, 2), (0, 0), INCOMPARABLE),
+        ((46, 0), (None, 0), Outcome.NOT_MEASURED),
+        ((0, 0), (0, 0), PASSED),
+    ],
+)
+def test_steps_of_which_most_launch_nothing_any_more_are_no_comparison(
+    blessed: tuple[float, float], now: tuple[float | None, float], outcome: Outcome
+) -> None:
+    names = (Metric.LAUNCHES, Metric.GRAPH_LAUNCHES)
+    then = records.baseline([{**records.VALUES, **dict(zip(names, blessed, strict=True))}] * 5)
+    held = {name: value for name, value in zip(names, now, strict=True) if value is not None}
+    others = {metric: value for metric, value in records.VALUES.items() if metric not in names}
+    process = records.process({**others, **held})
+    assert gated([records.run(processes=[process])], None, then).verdict.outcome is outcome
+
+
+def of_two_processes(baseline: Baseline) -> Baseline:
+    occasion = baseline.occasions[0]
+    runs = tuple(run.model_copy(update={"processes": 2}) for run in occasion.runs)
+    return baseline.model_copy(update={"occasions": (occasion.model_copy(update={"runs": runs}),)})
+
+
+@pytest.mark.parametrize("on", [None, UPDATED])
+def test_a_rank_that_took_no_step_on_either_side_is_no_comparison(on: Machine | None) -> None:
+    checked = gated(screen(0), pairs(0, 0), of_two_processes(FULL), on=on)
+    assert (checked.verdict.outcome, len(checked.runs)) == (INCOMPARABLE, 5)
+
+
+def test_a_run_that_fails_while_other_steps_are_measured_ends_that() -> None:
+    made = [stepping(records.run(), "other #"), records.run(throttled=["thermal slowdown"])]
+    assert came(gated(made, None, with_steps(ONCE, ("step #",))))[0] is Outcome.INVALID
+
+
+# The other commit's runs
+
+NOW = stepping(slower(-24), "half #", "turn #")
+WITHOUT = records.run(absent={Metric.KERNEL_MS: "no kernel was recorded"})
+
+
+def blessed_steps(*names: str) -> Baseline:
+    runs = tuple(run.model_copy(update={"step_names": names}) for run in FULL.occasions[0].runs)
+    occasions = tuple(one.model_copy(update={"runs": runs}) for one in FULL.occasions)
+    return FULL.model_copy(update={"occasions": occasions})
+
+
+@pytest.mark.parametrize(
+    ("there", "stage"),
+    [
+        pytest.param(
+            slower(0).model_copy(update={"complaints": ("steps were lost",)}),
+            Stage.STORED,
+            id="invalid",
+        ),
+        pytest.param(
+            records.run(processes=[records.process(), records.process(pid=2)]),
+            Stage.STORED,
+            id="other processes",
+        ),
+        pytest.param(records.run({Metric.LAUNCHES: 58}), Stage.STORED, id="other counts"),
+        pytest.param(WITHOUT, Stage.STORED, id="a metric that is gated is lacking"),
+        pytest.param(records.run(throttled=["heat"]), None, id="unfit: INVALID"),
+    ],
+)
+def test_a_run_of_the_other_commit_that_is_not_what_was_blessed(
+    there: Run, stage: Stage | None
+) -> None:
+    verdict = gated(screen(2.5), Pairs([there], [slower(2.5)])).verdict
+    assert verdict.stage is stage
+    assert (verdict.outcome is Outcome.INVALID) is (stage is None)
+
+
+@pytest.mark.parametrize("references", [[WITHOUT, slower(0)], [slower(0), WITHOUT]])
+def test_a_metric_that_some_runs_of_the_other_commit_lack_is_not_left_out(
+    references: list[Made],
+) -> None:
+    checked = gated([], Pairs(references, [slower(0)]), None, against=True)
+    assert checked.verdict.outcome is Outcome.NOT_MEASURED
+
+
+@pytest.mark.parametrize(("there", "stage"), [(1025, "duet"), (980, "duet"), (1031, "stored")])
+def test_a_varying_count_of_the_commit_may_differ_by_the_spread_of_the_blessed(
+    there: int, stage: str
+) -> None:
+    made = copying(1011, 1012, 1013, 1000)
+    checked = gated(made, Pairs(copying(there), copying(there)), copied())
+    assert (checked.verdict.outcome, checked.verdict.stage) == (PASSED, stage)
+
+
+@pytest.mark.parametrize(
+    ("baseline", "runs", "references"),
+    [
+        pytest.param(FULL, 5, 2, id="of an old baseline's commit"),
+        pytest.param(blessed_steps("turn #"), 5, 0, id="as they were blessed"),
+        pytest.param(None, 2, 2, id="of a commit that was asked for"),
+    ],
+)
+def test_other_steps_than_the_other_commits_are_no_comparison(
+    baseline: Baseline | None, runs: int, references: int
+) -> None:
+    other = Pairs([stepping(slower(0), "turn #")], [NOW])
+    against = baseline is None
+    checked = gated([NOW], other, baseline, on=None if against else UPDATED, against=against)
+    assert came(checked) == (INCOMPARABLE, None, runs, references)
+
+
+def test_names_that_hold_ids_are_no_other_steps() -> None:
+    there, here = (
+        [stepping(slower(0, n), "decode", f"r-{side}{n}a", f"r-{side}{n}b") for n in range(8)]
+        for side in "xy"
+    )
+    checked = gated([], Pairs(there, here), None, against=True)
+    assert checked.verdict.outcome is PASSED
+
+
+def test_a_candidate_that_launches_nothing_is_not_compared_with_another_commit() -> None:
+    gone = Pairs([records.run()], [records.run({Metric.LAUNCHES: 0})])
+    assert gated([], gone, None, against=True).verdict.outcome is INCOMPARABLE
+
+
+# One core or several
+
+
+@pytest.mark.parametrize(
+    ("alone", "cores", "blocks", "stage"),
+    [
+        pytest.param((0, 90), (1.9, 1.0), (90, 86), Stage.DUET, id="two threads became one"),
+        pytest.param((-30, -30), (1.05, 1.0), (20, 20), Stage.INTERLEAVED, id="one core"),
+        pytest.param((0, 0), (2.0, 2.0), (-17, -17), Stage.INTERLEAVED, id="spins for nothing"),
+        pytest.param((0, -45), (1.0, 1.9), (0, 3), Stage.DUET, id="one thread became two"),
+    ],
+)
+def test_a_loop_that_needs_several_cores_is_not_judged_on_one(
+    alone: tuple[float, float],
+    cores: tuple[float, float],
+    blocks: tuple[float, float],
+    stage: Stage,
+) -> None:
+    pair = Pair(reference=slower(alone[0]), candidate=slower(alone[1]), cores=cores)
+    sides = Pairs(moody(blocks[0]), moody(blocks[1], wobble=2), alone=pair)
+    checked = gated(
+        [slower(alone[1])], pairs(0, alone[1]), noisy_baseline(), blocks=sides, on=UPDATED
+    )
+    assert checked.verdict.stage is stage

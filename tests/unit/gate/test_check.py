@@ -1,0 +1,545 @@
+"""The path of one workload: screen, pairs, blocks, further looks, or another commit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+from support import records
+from support.prepared import (
+    COPIED,
+    FULL,
+    SHA,
+    Came,
+    Made,
+    Pairs,
+    PreparedLab,
+    came,
+    copied,
+    copying,
+    expect,
+    gated,
+    in_bouts,
+    moody,
+    noisy_baseline,
+    pairs,
+    screen,
+    slower,
+)
+
+from perfgate.execute.lab import NOT_MEASURED_BY, Pair
+from perfgate.gate.check import check
+from perfgate.model.baseline import Baseline
+from perfgate.model.errors import (
+    CodeUnproven,
+    ConfigInvalid,
+    PerfgateError,
+    RevisionMissing,
+    WorkloadFailed,
+    WorktreeFailed,
+)
+from perfgate.model.machine import Gpu, Machine
+from perfgate.model.metric import GATED_CLOCKS, Metric
+from perfgate.model.note import note
+from perfgate.model.outcome import Outcome
+from perfgate.model.policy import Policy
+from perfgate.model.sample import Run
+from perfgate.model.verdict import Duet, Stage
+
+PASSED, REGRESSED, OPEN = Outcome.PASSED, Outcome.REGRESSED, Outcome.INCONCLUSIVE
+SCREEN, STORED, DUET, BLOCKS = Stage.SCREEN, Stage.STORED, Stage.DUET, Stage.INTERLEAVED
+ONCE = records.baseline()
+UPDATED = records.machine(driver="570.86.10")
+JUMPY = [slower(n) for n in (0.0, 5.0, -4.0, 3.0, -5.0, 4.0, -3.0, 2.0, 1.0, -2.0, 5.0, -1.0)]
+
+
+def broken(error: type[PerfgateError]) -> PerfgateError:
+    return error(subject="mlp", fact="it broke", next_step="Mend it.")
+
+
+def more_syncs(number: int = 0, *, clock_mhz: float = 1980, percent: float = 0.0) -> Run:
+    run = slower(percent, number, clock_mhz=clock_mhz)
+    values = {**records.VALUES, Metric.SYNCS: 2.0}
+    return run.model_copy(update={"processes": (records.process(values),)})
+
+
+# Against stored runs
+
+
+@pytest.mark.parametrize(
+    ("made", "baseline", "policy", "expected"),
+    [
+        pytest.param(records.runs(12.33, 12.35), ONCE, Policy(), (PASSED, 5), id="unchanged"),
+        pytest.param([slower(20)], ONCE, Policy(), (REGRESSED, 5), id="loss"),
+        pytest.param([slower(-20)], ONCE, Policy(), (Outcome.IMPROVED, 5), id="gain"),
+        pytest.param([slower(4)], ONCE, Policy(), (OPEN, 10), id="doubt"),
+        pytest.param([slower(0.9)], ONCE, Policy(max_runs=6), (OPEN, 6), id="few runs"),
+        pytest.param(
+            [slower(4)], ONCE, Policy(budgets={Metric.STEP_MS: 0.2}), (PASSED, 5), id="wide"
+        ),
+        pytest.param([more_syncs()], ONCE, Policy(), (REGRESSED, 2), id="a count rose"),
+        pytest.param([more_syncs()], ONCE, Policy(runs=1), (REGRESSED, 2), id="of one run"),
+        pytest.param([more_syncs(), slower(0)], ONCE, Policy(), (PASSED, 5), id="once only"),
+        pytest.param(
+            copying(1030, 1032, 1028), copied(), Policy(), (REGRESSED, 5), id="a varying count"
+        ),
+        pytest.param(
+            [records.run(absent={Metric.KERNEL_MS: "none"})],
+            ONCE,
+            Policy(),
+            (Outcome.NOT_MEASURED, 3),
+            id="a metric is lacking",
+        ),
+    ],
+)
+def test_against_stored_runs(
+    made: Sequence[Made], baseline: Baseline, policy: Policy, expected: tuple[Outcome, int]
+) -> None:
+    checked = gated(made, None, baseline, policy=policy)
+    assert (checked.verdict.outcome, checked.verdict.runs) == expected
+    assert len(checked.runs) == checked.verdict.runs
+
+
+def test_runs_grow_from_look_to_look() -> None:
+    lab = PreparedLab(made=[slower(0.9)], by_form={}, machine=records.machine())
+    check(expect(ONCE), lab, Policy())
+    assert lab.asked == [3, 2, 3, 2]
+
+
+def test_an_unreadable_baseline_is_incomparable_and_nothing_is_measured() -> None:
+    lab = PreparedLab(made=[slower(0)], by_form={}, machine=records.machine())
+    checked = check(expect(trouble=note("quoted", text="it is broken")), lab, Policy())
+    assert (checked.verdict.outcome, checked.runs, lab.asked) == (Outcome.INCOMPARABLE, (), [])
+
+
+# When pairs are made, and what comes of them
+
+
+@pytest.mark.parametrize(
+    ("made", "alternate", "baseline", "expected"),
+    [
+        pytest.param(screen(0), pairs(0, 0), FULL, (PASSED, SCREEN, 5, 0), id="screen"),
+        pytest.param(screen(8), pairs(8, 8), FULL, (PASSED, DUET, 6, 3), id="machine slower"),
+        pytest.param(screen(2.5), pairs(0, 2.5), FULL, (REGRESSED, DUET, 6, 3), id="loss"),
+        pytest.param(
+            screen(2.5), Pairs(JUMPY, JUMPY[::-1]), FULL, (OPEN, DUET, 15, 12), id="doubt"
+        ),
+        pytest.param(screen(0.9), None, FULL, (OPEN, STORED, 10, 0), id="no pairs"),
+        pytest.param(
+            copying(1011, 1012, 1013),
+            Pairs(copying(*COPIED), copying(1008, 992, 1001)),
+            copied(),
+            (PASSED, DUET, 6, 3),
+            id="varying count in doubt",
+        ),
+        pytest.param(
+            copying(1030, 1032, 1028),
+            Pairs(copying(*COPIED), copying(1030, 1032, 1028, 1031, 1029)),
+            copied(),
+            (REGRESSED, DUET, 8, 5),
+            id="varying count rose",
+        ),
+        pytest.param(
+            screen(0, clock_mhz=1755), pairs(0, 0), FULL, (PASSED, DUET, 8, 3), id="other clock"
+        ),
+        pytest.param(
+            [more_syncs(clock_mhz=1755)],
+            pairs(0, 0),
+            FULL,
+            (REGRESSED, SCREEN, 2, 0),
+            id="a count at any clock",
+        ),
+        pytest.param(
+            [slower(1.9)],
+            Pairs([slower(0)], [more_syncs(n, percent=30) for n in range(2)]),
+            FULL,
+            (REGRESSED, DUET, 5, 2),
+            id="a count that rises in pairs",
+        ),
+    ],
+)
+def test_with_pairs_at_hand(
+    made: Sequence[Made], alternate: Pairs | None, baseline: Baseline, expected: Came
+) -> None:
+    checked = gated(made, alternate, baseline)
+    assert came(checked) == expected
+    if expected[1] is SCREEN and alternate is not None:
+        assert alternate.asked == []
+
+
+def test_an_ab_run_is_told_by_its_commit_and_numbers() -> None:
+    alternate = pairs(0.0, 2.5)
+    verdict = gated(screen(2.5), alternate).verdict
+    assert alternate.asked == [3]
+    assert verdict.duet == Duet(
+        revision="the baseline's commit 0123456789ab", commit=SHA, pairs=3, screen_runs=3
+    )
+    row = verdict.of(Metric.STEP_MS)
+    assert row is not None
+    assert (row.baseline, row.now) == pytest.approx((12.34, 12.34 * 1.025), rel=2e-4)
+    assert (verdict.runs, verdict.baseline_runs) == (6, 3)
+
+
+def test_a_count_that_ends_it_between_looks_leaves_times_unjudged() -> None:
+    risen = Pairs([slower(0)], [more_syncs(n, percent=30) for n in range(2)])
+    rows = gated([slower(1.9)], risen).verdict.metrics
+    times = [row.outcome for row in rows if row.metric in GATED_CLOCKS]
+    assert set(times) <= {None, PASSED}
+
+
+def test_pairs_in_doubt_are_looked_at_after_3_5_8_and_12() -> None:
+    alternate = Pairs(JUMPY, JUMPY[::-1])
+    gated(screen(2.5), alternate)
+    assert alternate.asked == [3, 2, 3, 4]
+
+
+def test_another_gpu_of_the_model_goes_to_the_screen() -> None:
+    gpus = (Gpu(name="NVIDIA H200", uuid="GPU-9"),)
+    elsewhere = records.machine().model_copy(update={"gpus": gpus})
+    assert came(gated(screen(0), pairs(0, 0), on=elsewhere)) == (PASSED, SCREEN, 5, 0)
+
+
+# Where stored times do not hold: counts, then pairs
+
+
+@pytest.mark.behaviour
+@pytest.mark.parametrize(
+    ("made", "baseline", "on", "expected"),
+    [
+        pytest.param([slower(0)], FULL, UPDATED, (PASSED, DUET, 4, 3), id="other driver"),
+        pytest.param([more_syncs()], FULL, UPDATED, (REGRESSED, SCREEN, 2, 0), id="a count rose"),
+        pytest.param(
+            [more_syncs(), slower(0)], FULL, UPDATED, (PASSED, DUET, 5, 3), id="rose once only"
+        ),
+        pytest.param(
+            [more_syncs()], noisy_baseline(), UPDATED, (REGRESSED, SCREEN, 2, 0), id="noisy loop"
+        ),
+        pytest.param(
+            [records.run({Metric.LAUNCHES: 20})],
+            FULL,
+            UPDATED,
+            (PASSED, DUET, 4, 3),
+            id="a fall ends nothing",
+        ),
+        pytest.param(
+            [slower(0)],
+            FULL.model_copy(update={"step_value": "median"}),
+            None,
+            (PASSED, DUET, 4, 3),
+            id="medians",
+        ),
+    ],
+)
+def test_counts_come_first_where_stored_times_do_not_hold(
+    made: Sequence[Made], baseline: Baseline, on: Machine | None, expected: Came
+) -> None:
+    assert came(gated(made, pairs(0, 0), baseline, on=on)) == expected
+
+
+def test_without_an_ab_run_a_baseline_of_medians_is_not_comparable_but_measured_to_bless() -> None:
+    medians = FULL.model_copy(update={"step_value": "median"})
+    assert came(gated(screen(0), None, medians)) == (Outcome.INCOMPARABLE, None, 5, 0)
+    loss = gated(screen(0), pairs(0, 5), medians)
+    assert came(loss)[:2] == (REGRESSED, DUET)
+
+
+@pytest.mark.parametrize(("asked", "runs"), [(1, 4), (4, 4), (20, 13)])
+def test_where_runs_were_asked_for_so_many_are_made_which_a_bless_takes(
+    asked: int, runs: int
+) -> None:
+    policy = Policy(runs=asked, stops_early=False)
+    checked = gated(screen(0), pairs(0, 0), on=UPDATED, policy=policy)
+    assert (checked.verdict.outcome, checked.verdict.stage) == (PASSED, DUET)
+    assert len(checked.runs) == runs
+
+
+def test_another_torch_is_judged_by_what_was_blessed() -> None:
+    """Both sides of an A/B run would have the new one."""
+    new = records.machine().model_copy(update={"torch": "2.99.0"})
+    alternate = pairs(13.5, 13.5)
+    assert came(gated(screen(13.5), alternate, on=new))[:2] == (REGRESSED, STORED)
+    assert alternate.asked == []
+    own = gated(screen(13.5), alternate, on=new, policy=Policy(own_packages=True))
+    assert own.verdict.stage is DUET
+
+
+# Blocks, where runs differ too much
+
+
+@pytest.mark.parametrize(
+    ("made", "alternate", "blocks", "baseline", "expected"),
+    [
+        pytest.param(
+            moody(2.5),
+            pairs(0, 0),
+            Pairs(moody(0), moody(2.5, wobble=2)),
+            noisy_baseline(),
+            (REGRESSED, BLOCKS, 4, 3),
+            id="loss",
+        ),
+        pytest.param(
+            moody(2.5),
+            pairs(0, 0),
+            Pairs(moody(0), moody(0, wobble=2)),
+            noisy_baseline(),
+            (PASSED, BLOCKS, 4, 3),
+            id="unchanged",
+        ),
+        pytest.param(
+            screen(2.5),
+            pairs(0, 2.5),
+            pairs(0, 2.5),
+            FULL,
+            (REGRESSED, DUET, 6, 3),
+            id="quiet runs are not made in blocks",
+        ),
+        pytest.param(
+            screen(2.5),
+            None,
+            pairs(0, 2.5),
+            FULL,
+            (REGRESSED, BLOCKS, 4, 3),
+            id="blocks are all there is",
+        ),
+    ],
+)
+def test_with_blocks_at_hand(
+    made: Sequence[Made],
+    alternate: Pairs | None,
+    blocks: Pairs,
+    baseline: Baseline,
+    expected: Came,
+) -> None:
+    checked = gated(made, alternate, baseline, blocks=blocks)
+    assert came(checked) == expected
+    assert len(checked.interleaved_runs) == (3 if expected[1] is BLOCKS else 0)
+
+
+def test_what_the_host_has_made_faster_is_no_gain() -> None:
+    """Measured on an H200: 7.3 ms a step when blessed, 5.3 ms a minute later, of the same code."""
+
+    def made(*steps_ms: float) -> list[dict[Metric, float]]:
+        return [{Metric.STEP_MS: ms, Metric.GAP_MS: ms - 0.6} for ms in steps_ms]
+
+    baseline = records.baseline(made(7.355, 6.332, 8.222, 7.311, 5.755))
+    now = [records.run(values) for values in made(5.414, 5.357, 5.159)]
+    blocks = Pairs(moody(-60), moody(-60, wobble=2))
+    assert gated(now, pairs(0, 0), baseline, blocks=blocks).verdict.stage is BLOCKS
+    assert gated(now, None, baseline).verdict.outcome is OPEN
+
+
+def test_blocks_are_judged_from_block_to_block() -> None:
+    """By their medians one side was far slower: it met the slow of its core's two speeds more."""
+    speeds = [7.7, 7.7, 7.7, 5.1, 5.1]
+    there = [in_bouts(run, speeds, begins=n % 2 == 0) for n, run in enumerate(moody(40))]
+    here = [in_bouts(run, speeds, begins=n % 2 == 1) for n, run in enumerate(moody(0, wobble=2))]
+    checked = gated(moody(2.5), None, noisy_baseline(), blocks=Pairs(there, here))
+    assert came(checked)[:2] == (PASSED, BLOCKS)
+    row = checked.verdict.of(Metric.STEP_MS)
+    assert row is not None
+    assert row.change == pytest.approx(0.0)
+    # What was measured is kept as it was.
+    assert checked.interleaved_runs[0].value(Metric.STEP_MS) == here[0].value(Metric.STEP_MS)
+    whole = Pairs(moody(40), moody(0, wobble=2))
+    checked = gated(moody(2.5), None, noisy_baseline(), blocks=whole)
+    assert came(checked)[:2] == (Outcome.IMPROVED, BLOCKS)
+
+
+# Where the other commit cannot be run
+
+
+@pytest.mark.parametrize("error", [RevisionMissing, WorktreeFailed, CodeUnproven])
+def test_without_the_other_commit_stored_looks_go_on(error: type[PerfgateError]) -> None:
+    checked = gated(screen(1.5), Pairs([broken(error)], [slower(0)]))
+    assert came(checked) == (OPEN, STORED, 10, 0)
+    assert checked.verdict.next_step == "Mend it."
+
+
+def test_a_candidate_that_fails_in_a_pair_is_not_measured() -> None:
+    failing = [slower(2.5), broken(WorkloadFailed)]
+    assert gated(screen(2.5), Pairs([slower(0)], failing)).verdict.outcome is Outcome.NOT_MEASURED
+
+
+@pytest.mark.parametrize(
+    ("there", "here"),
+    [
+        pytest.param([broken(WorktreeFailed)], [slower(0)], id="the other side"),
+        pytest.param([slower(0)], [broken(WorkloadFailed)], id="the candidate"),
+        pytest.param([slower(0)] * 2 + [broken(WorktreeFailed)], [slower(50)], id="later"),
+    ],
+)
+def test_what_does_not_stand_blocks_is_run_in_pairs_and_leaves_them_nothing(
+    there: list[Made], here: list[Made]
+) -> None:
+    blocks, baseline = Pairs(there, here), noisy_baseline()
+    checked = gated(moody(2.5), pairs(0, 0), baseline, blocks=blocks)
+    assert came(checked) == (PASSED, DUET, 7, 3)
+    assert checked.interleaved_runs == ()
+    alone = gated(moody(0), None, baseline, blocks=Pairs(there, here))
+    assert came(alone) == (OPEN, STORED, 10, 0)
+    assert alone.interleaved_runs == ()
+
+
+# Against another commit
+
+
+@pytest.mark.parametrize(
+    ("alternate", "expected"),
+    [
+        pytest.param(pairs(0, 0), (PASSED, DUET, 3, 3), id="unchanged"),
+        pytest.param(
+            Pairs([broken(RevisionMissing)], [slower(0)]),
+            (Outcome.NO_BASELINE, None, 5, 0),
+            id="it lacks the workload",
+        ),
+        pytest.param(
+            Pairs([broken(WorktreeFailed)], [slower(0)]),
+            (Outcome.NOT_MEASURED, None, 0, 0),
+            id="it cannot be checked out",
+        ),
+        pytest.param(
+            Pairs([slower(0)], [records.run({Metric.SYNCS: 2})]),
+            (REGRESSED, DUET, 3, 3),
+            id="a count rose",
+        ),
+    ],
+)
+def test_against_a_commit_no_baseline_is_needed(alternate: Pairs, expected: Came) -> None:
+    assert came(gated(screen(0), alternate, None, against=True)) == expected
+
+
+ALONE = Pair(reference=slower(0), candidate=slower(1), cores=(2.0, 2.0))
+
+
+@pytest.mark.parametrize(
+    ("there", "here", "baseline", "alternate", "expected"),
+    [
+        pytest.param(
+            -15, -12, noisy_baseline(), pairs(0, 0), (REGRESSED, BLOCKS, 1, 3), id="noisy"
+        ),
+        pytest.param(0, 0, FULL, pairs(0, 0), (PASSED, DUET, 3, 3), id="quiet"),
+        pytest.param(-15, -15, None, None, (PASSED, BLOCKS, 1, 3), id="blocks alone"),
+        pytest.param(
+            90, 90, noisy_baseline(), pairs(0, 90), (REGRESSED, DUET, 4, 3), id="several cores"
+        ),
+        pytest.param(
+            20, 20, None, None, (Outcome.NOT_MEASURED, None, 1, 0), id="several cores, blocks alone"
+        ),
+    ],
+)
+def test_against_a_commit_in_blocks(
+    there: float, here: float, baseline: Baseline, alternate: Pairs | None, expected: Came
+) -> None:
+    blocks = Pairs(moody(there), moody(here, wobble=2), alone=ALONE)
+    checked = gated(screen(0), alternate, baseline, blocks=blocks, against=True)
+    assert came(checked) == expected
+
+
+# What may be spent
+
+
+@pytest.mark.parametrize(
+    ("most", "alternate", "expected"),
+    [
+        pytest.param(8, pairs(0, 2.5), STORED, id="no room for three pairs"),
+        pytest.param(12, Pairs(JUMPY, JUMPY[::-1]), DUET, id="room for four"),
+    ],
+)
+def test_pairs_end_where_runs_are_spent(most: int, alternate: Pairs, expected: Stage) -> None:
+    checked = gated(screen(2.5), alternate, policy=Policy(max_runs=most))
+    assert checked.verdict.stage is expected
+    assert sum(alternate.asked) == (4 if expected is DUET else 0)
+
+
+@pytest.mark.parametrize(
+    ("affordable", "expected", "asked"),
+    [
+        pytest.param([], (OPEN, STORED, 3, 0), [6, 2], id="no pairs"),
+        pytest.param([6], (OPEN, DUET, 6, 3), [6, 4], id="three pairs"),
+    ],
+)
+def test_a_budget_of_time_ends_it_between_looks(
+    affordable: list[int], expected: Came, asked: list[int]
+) -> None:
+    seen: list[int] = []
+
+    def affords(runs: int, _seconds: float) -> bool:
+        seen.append(runs)
+        return runs in affordable
+
+    checked = gated(screen(2.5), Pairs(JUMPY, JUMPY[::-1]), affords=affords)
+    assert (came(checked), seen) == (expected, asked)
+
+
+def test_runs_alone_are_within_the_budget_of_time_as_well() -> None:
+    asked: list[int] = []
+    blocks = Pairs(moody(0), moody(0))
+    gated(
+        moody(0),
+        None,
+        noisy_baseline(),
+        blocks=blocks,
+        affords=lambda runs, _s: bool(asked.append(runs)),
+    )
+    assert asked[0] == 2 + 2 * 3
+    assert blocks.asked == []
+
+
+@pytest.mark.behaviour
+@pytest.mark.parametrize(("number", "outcome"), [(3, OPEN), (12, PASSED)])
+def test_one_slow_run_is_excused_by_chance_only_where_more_pairs_were_made(
+    number: int, outcome: Outcome
+) -> None:
+    there, here = ([slower(0, n + shift) for n in range(number)] for shift in (0, 2))
+    slow = Pairs(there, [*here[:1], slower(40), *here[2:]])
+    checked = gated(screen(2.5), slow, policy=Policy(max_runs=2 * number + 3))
+    assert came(checked) == (outcome, DUET, number + 3, number)
+
+
+@pytest.mark.behaviour
+@pytest.mark.parametrize("mhz", [1980, 1755])
+def test_a_slow_run_of_the_screen_keeps_few_pairs_from_passing_at_any_clock(mhz: float) -> None:
+    made = [slower(40 if n == 1 else 0, n, clock_mhz=mhz) for n in range(5)]
+    sides = [[slower(0, n + shift) for n in range(12)] for shift in (0, 2)]
+    assert came(gated(made, Pairs(*sides)))[1:] == (DUET, 15, 12)
+
+
+# Runs that fail or do not count
+
+
+@pytest.mark.parametrize("error", NOT_MEASURED_BY)
+@pytest.mark.parametrize("baseline", [None, ONCE])
+def test_what_fails_a_run_is_not_measured(
+    error: type[PerfgateError], baseline: Baseline | None
+) -> None:
+    checked = gated([slower(0), broken(error)], None, baseline)
+    assert came(checked) == (Outcome.NOT_MEASURED, None, 1, 0)
+    assert checked.verdict.next_step == "Mend it."
+
+
+@pytest.mark.parametrize(
+    "bug", [KeyError("step"), broken(ConfigInvalid), OSError(28), KeyboardInterrupt()]
+)
+def test_any_other_error_is_a_bug_or_the_users_and_passes_through(bug: BaseException) -> None:
+    with pytest.raises(type(bug)):
+        gated([bug], None, None)
+
+
+HOT = records.run(throttled=["thermal slowdown"])
+LOST = slower(0).model_copy(update={"complaints": ("steps were lost",)})
+TWO = records.run(processes=[records.process(), records.process(pid=2)])
+
+
+@pytest.mark.parametrize(
+    ("made", "baseline", "number"),
+    [
+        pytest.param([slower(0), HOT], None, 2, id="throttled"),
+        pytest.param([slower(0), HOT], ONCE, 2, id="throttled, with a baseline"),
+        pytest.param([LOST], ONCE, 1, id="steps lost"),
+        pytest.param([TWO, slower(0)], ONCE, 2, id="a rank took no step"),
+    ],
+)
+def test_a_run_that_does_not_count_ends_the_gate(
+    made: Sequence[Made], baseline: Baseline | None, number: int
+) -> None:
+    assert came(gated(made, None, baseline)) == (Outcome.INVALID, None, number, 0)
