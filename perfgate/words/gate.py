@@ -50,7 +50,7 @@ _EXPECTED: Final[Mapping[str, Text]] = {
         "expected.",
     ),
     "too-late": Text(
-        "the time budget of {budget_s:s} was spent before it came to it",
+        "the time budget of {budget_s} s was spent before it came to it",
         next_step="Allow more time (--perfgate-time-budget), or gate fewer workloads at once.",
     ),
 }
@@ -195,11 +195,10 @@ _NEXT_TO_VERDICT: Final[Mapping[str, Text]] = {
     ),
     "metrics-not-measured": Text("not judged, as neither side measured {metrics:list}: {why}"),
     "metrics-not-blessed": Text(
-        "not judged, as the baseline does not have {metrics:list}",
-        next_step="Bless anew to gate them.",
+        "not judged, as the baseline does not have {metrics:list}; bless anew to gate them"
     ),
     "parameters-unread": Text(
-        "not compared with the baseline is what {parameters:list} hold, but for type and id "
+        "not compared with the baseline is what parameters {parameters:list} hold, but for type and id "
         "(plain values and dataclasses are)"
     ),
     "too-few-runs-to-bless": Text(
@@ -211,8 +210,8 @@ _NEXT_TO_VERDICT: Final[Mapping[str, Text]] = {
         "steady the workload or its machine before it is blessed"
     ),
     "variables-withheld": Text(
-        "Not passed to the workload, for their names or values look like secrets: {names:list}",
-        next_step="Name those it needs in pass_env.",
+        "Not passed to the workload, for their names or values look like secrets: {names:list}. "
+        "Name those it needs in pass_env"
     ),
     "both-sides-are-one-commit": Text(
         "both sides are commit {commit}: {revision} is what is checked out, without changes, so "

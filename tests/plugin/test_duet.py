@@ -83,7 +83,7 @@ def test_a_first_gate_of_what_no_commit_holds_says_so_before_it_is_blessed(
     assert told not in repository.gate(columns=200).out
     repository.write("page.html", "<!doctype html>")
     assert (
-        f"{told} (page.html): a baseline of these runs would have no duet. Commit or ignore them, and gate again, "
+        f"{told} (page.html): a baseline of these runs would have no A/B run. Commit or ignore them, and gate again, "
         "before it is blessed"
     ) in " ".join(repository.gate(columns=200).out.split())
 
@@ -153,8 +153,9 @@ def test_a_gate_says_what_it_may_spend_and_what_it_does(
     start = out.index("workloads/loops.py ")
     sha = git(repository.root, "rev-parse", "HEAD~1")[:12]
     assert out[start + 1] == "  loop: 5 runs"
-    assert " 12 pairs " in out[start + 2]
-    assert out[start + 4 : start + 12] == [
+    assert " 12 A/B pairs " in out[start + 2]
+    begin = next(n for n, line in enumerate(out) if line.startswith("  loop run 1 "))
+    assert out[begin : begin + 8] == [
         "  loop run 1 of 3: step_ms 12.65, kernel_ms 9.100, gap_ms 1.851 (0.0 s)",
         "  loop run 2 of 3: step_ms 12.65, kernel_ms 9.100, gap_ms 1.851 (0.0 s)",
         "  loop run 3 of 3: step_ms 12.65, kernel_ms 9.100, gap_ms 1.851 (0.0 s)",
@@ -280,11 +281,7 @@ def test_a_baseline_measured_with_uncommitted_changes_has_no_commit_to_run(
     ran(reference=0.0, candidate=2.5)
     seen = repository.gate()
     assert "runs against 10 blessed)" in seen.failures
-    assert (
-        "No duet: the baseline's commit "
-        f"{git(repository.root, 'rev-parse', 'HEAD~1')[:12]}: the baseline was measured with uncommitted changes, "
-        "which no commit holds."
-    ) in seen.failures
+    assert "with uncommitted changes, which no commit holds" in seen.failures
     assert "Bless from a commit without changes, so that it can be run again." in seen.failures
 
 
@@ -371,14 +368,14 @@ def test_a_baseline_without_a_commit_has_no_other_side(
     ran(reference=0.0, candidate=2.5)
     seen = repository.gate()
     assert (
-        "No duet: the baseline's commit: the baseline does not say at which commit it was measured."
+        "No A/B run: the baseline does not say at which commit it was measured"
         in seen.failures
     )
     # Nothing is announced that cannot be.
     assert "pair" not in seen.out.partition("loop run 1")[0]
     told = " ".join(seen.out.split())
     assert (
-        "loop: no duet: the baseline does not say at which commit it was measured. Measure in a git repository"
+        "loop: No A/B run: the baseline does not say at which commit it was measured. Measure in a git repository"
         in told
     )
 
@@ -390,14 +387,14 @@ def test_a_commit_that_is_not_in_the_clone_is_told_with_the_way_to_get_it(
     ran(reference=0.0, candidate=2.5)
     seen = repository.gate()
     assert (
-        "No duet: commit 0123456789abcdef0123456789abcdef01234567: it is not in this clone."
+        "No A/B run: commit 0123456789abcdef0123456789abcdef01234567: it is not in this clone"
         in seen.failures
     )
     # Nothing is announced that cannot be.
     assert "pair" not in seen.out.partition("loop run 1")[0]
     told = " ".join(seen.out.split())
     assert (
-        "loop: no duet: commit 0123456789ab: it is not in this clone. Fetch it (git fetch origin 0123456789ab"
+        "it is not in this clone. Fetch it (git fetch origin 0123456789ab"
         in told
     )
     assert "checking out" not in seen.out

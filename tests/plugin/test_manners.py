@@ -89,7 +89,8 @@ def test_progress_is_a_plain_line_a_run_where_nobody_watches(blessed: Project) -
     lines = blessed.gate(columns=80).out.splitlines()
     start = lines.index("workloads/loops.py ")
     assert lines[start + 1] == "  loop: 5 runs"
-    assert lines[start + 6 : start + 11] == [
+    runs = [line for line in lines[start:] if line.startswith("  loop run ")]
+    assert runs == [
         f"  loop run {n} of {of}: step_ms 12.34, kernel_ms 9.100, gap_ms 1.851 (0.0 s)"
         for n, of in ((1, 3), (2, 3), (3, 3), (4, 5), (5, 5))
     ]
@@ -137,11 +138,10 @@ def test_colour_follows_pytest(blessed: Project) -> None:
 def test_each_run_is_told_on_its_own_line_under_v(blessed: Project) -> None:
     lines = blessed.gate("-v", columns=80).out.splitlines()
     start = lines.index("workloads/loops.py::loop ")
-    assert (
-        lines[start + 6]
-        == "  loop run 1 of 3: step_ms 12.34, kernel_ms 9.100, gap_ms 1.851 (0.0 s)"
+    first = lines.index(
+        "  loop run 1 of 3: step_ms 12.34, kernel_ms 9.100, gap_ms 1.851 (0.0 s)", start
     )
-    assert re.fullmatch(r"PASSED +\[100%\]", lines[start + 11])
+    assert re.fullmatch(r"PASSED +\[100%\]", lines[first + 5])
 
 
 def test_names_with_brackets_and_colons_are_shown_as_they_are(project: Project) -> None:
@@ -511,7 +511,7 @@ def test_what_the_page_lacks_shuts_the_gate_in_the_other_files(blessed: Project)
         files={outputs.Form.JSON: file, outputs.Form.HTML: page}, flag="--perfgate-"
     )
     closing = asked.write(documented, Closing(opens=True), gathered)
-    assert (closing.opens, closing.shut_by) == (False, ("a.json: it is gone. Bring it back",))
+    assert (closing.opens, closing.shut_by) == (False, ("a.json: it is gone. Bring it back.",))
     document = read_document(file.read_text("utf-8"))
     assert (document.opens_gate, document.exit_status, document.shut_by) == (
         False,

@@ -356,7 +356,7 @@ def test_without_the_other_commit_stored_looks_go_on(error: type[PerfgateError])
 
 
 def test_a_candidate_that_fails_in_a_pair_is_not_measured() -> None:
-    failing = [slower(2.5), broken(WorkloadFailed)]
+    failing: list[Made] = [slower(2.5), broken(WorkloadFailed)]
     assert gated(screen(2.5), Pairs([slower(0)], failing)).verdict.outcome is Outcome.NOT_MEASURED
 
 
@@ -473,13 +473,18 @@ def test_a_budget_of_time_ends_it_between_looks(
 
 def test_runs_alone_are_within_the_budget_of_time_as_well() -> None:
     asked: list[int] = []
+
+    def affords(runs: int, _seconds: float) -> bool:
+        asked.append(runs)
+        return False
+
     blocks = Pairs(moody(0), moody(0))
     gated(
         moody(0),
         None,
         noisy_baseline(),
         blocks=blocks,
-        affords=lambda runs, _s: bool(asked.append(runs)),
+        affords=affords,
     )
     assert asked[0] == 2 + 2 * 3
     assert blocks.asked == []
@@ -500,8 +505,8 @@ def test_one_slow_run_is_excused_by_chance_only_where_more_pairs_were_made(
 @pytest.mark.parametrize("mhz", [1980, 1755])
 def test_a_slow_run_of_the_screen_keeps_few_pairs_from_passing_at_any_clock(mhz: float) -> None:
     made = [slower(40 if n == 1 else 0, n, clock_mhz=mhz) for n in range(5)]
-    sides = [[slower(0, n + shift) for n in range(12)] for shift in (0, 2)]
-    assert came(gated(made, Pairs(*sides)))[1:] == (DUET, 15, 12)
+    there, here = ([slower(0, n + shift) for n in range(12)] for shift in (0, 2))
+    assert came(gated(made, Pairs(there, here)))[1:] == (DUET, 15, 12)
 
 
 # Runs that fail or do not count
