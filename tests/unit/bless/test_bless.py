@@ -13,7 +13,8 @@ from support import records
 from perfgate.bless import bless as blessing
 from perfgate.bless.repeats import repeats
 from perfgate.explain.breakdown import breakdown_of, kept
-from perfgate.gate import Expectation, Policy, forecast
+from perfgate.gate.expect import Expectation
+from perfgate.gate.forecast import forecast
 from perfgate.model.baseline import (
     Anchor,
     Baseline,
@@ -28,7 +29,9 @@ from perfgate.model.baseline import (
 from perfgate.model.errors import BlessRefused
 from perfgate.model.metric import Basis, Metric
 from perfgate.model.outcome import Outcome
+from perfgate.model.policy import Policy
 from perfgate.model.sample import OTHER_RANGES, RangeSample
+from perfgate.words import say
 
 LATER = records.NOON + timedelta(days=1)
 MEASURE = "pytest --perfgate workloads/mlp.py::mlp"
@@ -663,8 +666,8 @@ def test_blessing_says_what_the_next_gate_will_say(
     ]
     new = bless(records.result(measured=runs))
     expectation = Expectation(workload=records.workload(), machine=records.machine(), baseline=new)
-    (*_, more) = forecast(expectation, Policy(), run_s=None, duet=False)
-    assert f" a gate holds {more.partition(': holds ')[2]};" in blessing.costs(new)
+    (*_, more) = forecast(expectation, Policy(), [], run_s=None)
+    assert f" a gate {say.fact(more)};" in blessing.costs(new)
 
 
 def test_the_ci_run_that_measured_it_is_kept() -> None:
