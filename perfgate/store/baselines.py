@@ -11,9 +11,10 @@ from pathlib import Path
 from perfgate.model.baseline import Baseline
 from perfgate.model.errors import BaselineMissing, BaselineUnreadable, StoreFailed
 from perfgate.model.limits import LARGEST_BASELINE
+from perfgate.model.note import note
 from perfgate.store.disk import Disk, bytes_of
 from perfgate.store.names import file_name, workload_of
-from perfgate.store.sealed import baseline_text, opened, restoring, same_seal
+from perfgate.store.sealed import baseline_text, opened, same_seal
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -65,12 +66,7 @@ class Baselines:
         """
         baseline = self._read(path, None)
         if baseline is None:
-            raise BaselineMissing(
-                subject=self._disk.told(path),
-                fact="there is no such file",
-                expectation="A baseline was expected there",
-                next_step="Check the path; perfgate show lists the baselines of this project.",
-            )
+            raise BaselineMissing("baseline-not-there", path=self._disk.told(path))
         return baseline
 
     def own(self, path: Path) -> Baseline:
@@ -140,10 +136,11 @@ class Baselines:
             current = self.load(baseline.machine.slug, baseline.workload)
             if not same_seal(current, replacing):
                 raise StoreFailed(
-                    subject=self._disk.told(path),
-                    fact="it was deleted" if current is None else "another baseline was written",
-                    expectation="The file is no longer what the new baseline was compared with; nothing was changed",
-                    next_step="Look at what is there now (git log, perfgate show), then bless again.",
+                    "baseline-changed-meanwhile",
+                    path=self._disk.told(path),
+                    what=note(
+                        "baseline-was-deleted" if current is None else "baseline-was-written"
+                    ),
                 )
             self._disk.write(path, baseline_text(baseline), largest=LARGEST_BASELINE)
         return path
@@ -162,12 +159,7 @@ class Baselines:
         """
         path = self.path(baseline.machine.slug, baseline.workload)
         if path.is_symlink():
-            raise StoreFailed(
-                subject=self._disk.told(path),
-                fact="it is a link",
-                expectation="What it leads to may be others' too, so it is neither written nor replaced",
-                next_step="Put a copy of that file in its place, or delete the link; then bless again.",
-            )
+            raise StoreFailed("baseline-is-link", path=self._disk.told(path))
         self._disk.make_folder(path.parent)
         if not os.access(path.parent, os.W_OK | os.X_OK):
             raise self._disk.failed(path, PermissionError(errno.EACCES, os.strerror(errno.EACCES)))
@@ -182,17 +174,12 @@ class Baselines:
             for link in (self._folder, path.parent, path):
                 if link.is_symlink() and not link.exists():
                     raise BaselineUnreadable(
-                        subject=self._disk.told(link),
-                        fact="it is a link to nowhere",
-                        expectation="Whether there is a baseline behind it cannot be told",
-                        next_step="Restore what it leads to, or delete the link.",
+                        "baseline-link-to-nowhere", path=self._disk.told(link)
                     ) from None
             return None
         except OSError as error:
             raise BaselineUnreadable(
-                subject=self._disk.told(path),
-                fact=f"the baseline cannot be read ({error.strerror})",
-                next_step="Make it a file that this user may read.",
+                "baseline-not-readable", path=self._disk.told(path), strerror=error.strerror
             ) from error
         return opened(raw, told=self._disk.told(path), workload=workload)
 
@@ -200,10 +187,10 @@ class Baselines:
         """Return a baseline whose file bears the name of its workload."""
         if file_name(baseline.workload) != path.name.removesuffix(".json"):
             raise BaselineUnreadable(
-                subject=self._disk.told(path),
-                fact=f"the baseline in it is that of {baseline.workload}",
-                expectation="A renamed workload is another workload, with a baseline of its own",
-                next_step=restoring(self._disk.told(path), workload_of(path.stem)),
+                "baseline-of-another-workload",
+                path=self._disk.told(path),
+                workload=workload_of(path.stem) or "WORKLOAD",
+                found=baseline.workload,
             )
         return baseline
 
@@ -211,10 +198,10 @@ class Baselines:
         """Return a baseline whose folder bears the name of its machine."""
         if file_name(baseline.machine.slug) != path.parent.name:
             raise BaselineUnreadable(
-                subject=self._disk.told(path),
-                fact=f"the baseline in it is that of {baseline.machine.gpu_name}",
-                expectation=f"Its place is the folder {baseline.machine.slug}; here it compares with nothing",
-                next_step="Move it there or delete it, and bless on the machine that this folder is for.",
+                "baseline-in-wrong-folder",
+                path=self._disk.told(path),
+                slug=baseline.machine.slug,
+                gpu=baseline.machine.gpu_name,
             )
         return baseline
 
@@ -234,11 +221,7 @@ class Baselines:
         return ListedBaseline(slug=slug, workload=name, path=path, found=found)
 
     def _vanished(self, path: Path) -> BaselineUnreadable:
-        return BaselineUnreadable(
-            subject=self._disk.told(path),
-            fact="the file was listed and is gone",
-            next_step="Run again.",
-        )
+        return BaselineUnreadable("baseline-vanished", path=self._disk.told(path))
 
     def _slug_folders(self) -> tuple[Path, ...]:
         return tuple(
@@ -252,7 +235,5 @@ class Baselines:
             return []
         except OSError as error:
             raise BaselineUnreadable(
-                subject=self._disk.told(folder),
-                fact=f"the folder cannot be listed ({error.strerror})",
-                next_step="Make it a folder that this user may read.",
+                "baseline-not-readable", path=self._disk.told(folder), strerror=error.strerror
             ) from error

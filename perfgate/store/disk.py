@@ -15,24 +15,15 @@ from pathlib import Path
 
 from perfgate.model.errors import StoreFailed
 
-_FULL = (
-    "the disk is full",
-    "Free some space (old captures lie under .perfgate/results), then run again.",
-)
-_FORBIDDEN = (
-    "this user may not write there",
-    "Make the folder writable for this user, then run again.",
-)
-_IN_THE_WAY = ("a file stands where a folder must be", "Move it away, then run again.")
-_CAUSES: Mapping[int, tuple[str, str]] = {
-    errno.ENOSPC: _FULL,
-    errno.EDQUOT: ("the disk quota is used up", _FULL[1]),
-    errno.EACCES: _FORBIDDEN,
-    errno.EPERM: _FORBIDDEN,
-    errno.EROFS: ("the file system is read-only", "Run where the project can be written to."),
-    errno.ENOTDIR: _IN_THE_WAY,
-    errno.EEXIST: _IN_THE_WAY,
-    errno.EISDIR: ("a folder stands where the file must be", "Move it away, then run again."),
+_CODES: Mapping[int, str] = {
+    errno.ENOSPC: "disk-full",
+    errno.EDQUOT: "disk-quota",
+    errno.EACCES: "disk-forbidden",
+    errno.EPERM: "disk-forbidden",
+    errno.EROFS: "disk-read-only",
+    errno.ENOTDIR: "disk-file-in-the-way",
+    errno.EEXIST: "disk-file-in-the-way",
+    errno.EISDIR: "disk-folder-in-the-way",
 }
 
 
@@ -94,10 +85,7 @@ class Disk:
         """
         if largest is not None and len(text.encode()) > largest:
             raise StoreFailed(
-                subject=self.told(path),
-                fact=f"it would have {len(text.encode()):,} bytes",
-                expectation=f"It is read up to {largest:,} bytes",
-                next_step="Measure fewer steps, processes or ranges.",
+                "disk-too-large", path=self.told(path), n_bytes=len(text.encode()), largest=largest
             )
         temporary = path.with_name(f".perfgate-{secrets.token_hex(6)}.tmp")
         try:
@@ -127,16 +115,8 @@ class Disk:
 
     def failed(self, path: Path, error: OSError) -> StoreFailed:
         """What to say of a path that the disk did not take."""
-        fact, next_step = _CAUSES.get(
-            error.errno or 0,
-            (f"it could not be written ({error.strerror})", "See to it, then run again."),
-        )
-        return StoreFailed(
-            subject=self.told(path),
-            fact=fact,
-            expectation="What was there before is unchanged",
-            next_step=next_step,
-        )
+        code = _CODES.get(error.errno or 0, "disk-failed")
+        return StoreFailed(code, path=self.told(path), strerror=error.strerror)
 
 
 def kind_of(path: Path) -> Kind:

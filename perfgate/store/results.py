@@ -33,7 +33,6 @@ _CLOCKS_APART: Final = timedelta(hours=1)
 
 _RESULT_FOLDER = re.compile(r"(\d{8}T\d{6}\.\d{6})Z-[0-9a-f]{6}")
 _TIME = "%Y%m%dT%H%M%S.%f"
-_MEASURE_AGAIN: Final = "Measure again: pytest --perfgate"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -118,16 +117,15 @@ class Results:
             ResultUnreadable: the file is not a whole result of a format that this perfgate reads.
         """
         file = path / RESULT_FILE if kind_of(path) is Kind.FOLDER else path
-        told = self._disk.told(file)
+        named = self._disk.told(file)
         try:
             raw = bytes_of(file)
         except FileNotFoundError as error:
-            raise ResultMissing(
-                subject=told, fact="there is no such file", next_step=_MEASURE_AGAIN
-            ) from error
+            raise ResultMissing("result-not-there", path=named) from error
         except OSError as error:
-            fact = f"the kept result cannot be read ({error.strerror})"
-            raise ResultUnreadable(subject=told, fact=fact, next_step=_MEASURE_AGAIN) from error
+            raise ResultUnreadable(
+                "result-not-readable", path=named, strerror=error.strerror
+            ) from error
         return self.parse(raw, file)
 
     def parse(self, raw: bytes, path: Path) -> Result:
@@ -136,24 +134,21 @@ class Results:
         Raises:
             ResultUnreadable: it is not a whole result of a format that this perfgate reads.
         """
-        told, again = self._disk.told(path), _MEASURE_AGAIN
+        named = self._disk.told(path)
         try:
             content = parsed(raw)
             number = format_of(content)
             if number is not None and number > RESULT_FORMAT:
                 raise ResultUnreadable(
-                    subject=told,
-                    fact=f"the kept result has format {number}",
-                    expectation=f"This perfgate reads formats 1 to {RESULT_FORMAT}",
-                    next_step="Upgrade perfgate, or measure again with this one: pytest --perfgate",
+                    "result-newer-format", path=named, number=number, newest=RESULT_FORMAT
                 )
             return Result.model_validate(content)
         except ValidationError as error:
-            fact = f"the kept result does not fit: {first_complaint(error)}"
-            raise ResultUnreadable(subject=told, fact=fact, next_step=again) from error
+            why = first_complaint(error)
+            raise ResultUnreadable("result-does-not-fit", path=named, why=why) from error
         except (ValueError, RecursionError) as error:
-            fact = f"the kept result is broken: {json_complaint(raw, error)}"
-            raise ResultUnreadable(subject=told, fact=fact, next_step=again) from error
+            why = json_complaint(raw, error)
+            raise ResultUnreadable("result-broken", path=named, why=why) from error
 
     def listed(self, workload: str, slug: str | None = None) -> tuple[ListedResult, ...]:
         """Return a workload's kept results on one machine or on all, newest first, the unreadable with their error."""
@@ -188,9 +183,7 @@ class Results:
         except ResultUnreadable as error:
             return ListedResult(folder=folder, found=error)
         except ResultMissing as error:
-            gone = ResultUnreadable(
-                subject=error.subject, fact=error.fact, next_step=error.next_step
-            )
+            gone = ResultUnreadable("result-vanished", **error.fields)
             return ListedResult(folder=folder, found=gone)
 
     def _folder_of(self, slug: str, workload: str) -> Path:
@@ -225,9 +218,7 @@ def _folders(folder: Path) -> tuple[Path, ...]:
         return ()
     except OSError as error:
         raise ResultUnreadable(
-            subject=str(folder),
-            fact=f"what is kept there cannot be listed ({error.strerror})",
-            next_step="Let this user read it: whoever gated last owns it.",
+            "results-not-listed", path=str(folder), strerror=error.strerror
         ) from error
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-import shlex
 from collections.abc import Mapping
 from typing import Final
 
@@ -86,14 +85,6 @@ def _seal(baseline: Baseline | None) -> str | None:
     return None if baseline is None else seal_of(baseline_content(baseline))
 
 
-def restoring(told: str, workload: str | None) -> str:
-    """The next step where a file is not what it was; `told` and `workload` as of `opened`."""
-    return (
-        f"Restore it (git checkout HEAD -- {shlex.quote(told)}, or from an older commit), or delete it, "
-        f"{_anew(workload)}"
-    )
-
-
 def opened(raw: bytes, *, told: str, workload: str | None) -> Baseline:
     """Return the baseline in a file's bytes.
 
@@ -102,47 +93,26 @@ def opened(raw: bytes, *, told: str, workload: str | None) -> Baseline:
     Raises:
         BaselineUnreadable: it is not a whole, unchanged baseline.
     """
-    quoted, restore = shlex.quote(told), restoring(told, workload)
+    named = {"path": told, "workload": workload or "WORKLOAD"}
     if raw.startswith(_LFS_POINTER):
-        raise BaselineUnreadable(
-            subject=told,
-            fact="the file is a Git LFS pointer, not the baseline",
-            expectation="A baseline is a few KB and belongs in git itself",
-            next_step="Fetch it: git lfs pull",
-        )
+        raise BaselineUnreadable("baseline-lfs-pointer", **named)
     if conflict := _CONFLICT.search(raw):
-        raise BaselineUnreadable(
-            subject=told,
-            fact=f"the file holds merge-conflict markers (line {line_of(raw, conflict.start())})",
-            expectation="Two baselines cannot be merged: each is one measurement",
-            next_step="Keep one of them, by --ours, --theirs or, where the markers are committed, the name of a commit "
-            f"without them: git checkout --ours -- {quoted}",
-        )
+        raise BaselineUnreadable("baseline-conflict", **named, line=line_of(raw, conflict.start()))
     try:
         content = parsed(raw)
     except (ValueError, RecursionError) as error:
         raise BaselineUnreadable(
-            subject=told,
-            fact=f"the baseline is broken: {json_complaint(raw, error)}",
-            next_step=restore,
+            "baseline-broken", **named, why=json_complaint(raw, error)
         ) from error
     number = format_of(content)
     if number is None:
-        raise BaselineUnreadable(
-            subject=told,
-            fact="the file is no baseline of perfgate",
-            expectation="A baseline is a JSON object with a format number",
-            next_step=restore,
-        )
+        raise BaselineUnreadable("baseline-no-json-object", **named)
     if not 1 <= number <= BASELINE_FORMAT:
-        newer = number > BASELINE_FORMAT
         raise BaselineUnreadable(
-            subject=told,
-            fact=f"the baseline has format {number}",
-            expectation=f"This perfgate reads formats 1 to {BASELINE_FORMAT}",
-            next_step=f"Upgrade perfgate, or delete the file, {_anew(workload)}"
-            if newer
-            else restore,
+            "baseline-newer-format" if number > BASELINE_FORMAT else "baseline-unknown-format",
+            **named,
+            number=number,
+            newest=BASELINE_FORMAT,
         )
     seal = content.pop(SEAL, None)
     try:
@@ -150,21 +120,12 @@ def opened(raw: bytes, *, told: str, workload: str | None) -> Baseline:
     except ValidationError as error:
         unknown = [place(e["loc"]) for e in error.errors() if e["type"] == "extra_forbidden"]
         if unknown:
-            fact = f"the baseline holds what this perfgate does not know: {', '.join(unknown[:3])}"
-        else:
-            fact = f"the baseline does not fit: {first_complaint(error)}"
-        raise BaselineUnreadable(subject=told, fact=fact, next_step=restore) from error
+            keys = ", ".join(unknown[:3])
+            raise BaselineUnreadable("baseline-unknown-keys", **named, keys=keys) from error
+        why = first_complaint(error)
+        raise BaselineUnreadable("baseline-does-not-fit", **named, why=why) from error
     if seal != seal_of(content):
         raise BaselineUnreadable(
-            subject=told,
-            fact="the baseline has no seal"
-            if seal is None
-            else "the baseline was changed after it was blessed",
-            expectation="Its seal must match its content: a baseline is measured and blessed, never edited",
-            next_step=restore,
+            "baseline-without-seal" if seal is None else "baseline-edited", **named
         )
     return baseline
-
-
-def _anew(workload: str | None) -> str:
-    return f'gate once more and bless anew: perfgate bless {shlex.quote(workload or "WORKLOAD")} --reason "..."'

@@ -9,6 +9,7 @@ from perfgate.words import (
     bless,
     gate,
     lab,
+    store,
     views,
 )
 from perfgate.words.text import Text
@@ -24,6 +25,7 @@ _TABLES: Final = (
     bless.TEXT,
     gate.TEXT,
     lab.TEXT,
+    store.TEXT,
     views.TEXT,
 )
 

@@ -66,10 +66,7 @@ def test_baseline_to_look_at_must_be_there_and_whole(store: Store, tmp_path: Pat
 
 def test_folder_in_the_place_of_a_baseline_is_refused(store: Store) -> None:
     store.baselines.path(SLUG, "mlp").mkdir(parents=True)
-    assert refusal(store) == (
-        "baselines/nvidia-h200/mlp.json: the baseline cannot be read (Is a directory).\n"
-        "Make it a file that this user may read."
-    )
+    assert "(Is a directory)" in refusal(store)
 
 
 def test_no_broken_baseline_is_overwritten(store: Store) -> None:
@@ -166,9 +163,8 @@ def test_a_pipe_in_a_baselines_place_is_not_waited_for(store: Store) -> None:
     path.parent.mkdir(parents=True)
     os.mkfifo(path)
     (entry,) = store.baselines.listed()
-    assert str(entry.found).startswith(
-        "baselines/nvidia-h200/mlp.json: the baseline cannot be read (It is no plain file)."
-    )
+    assert isinstance(entry.found, BaselineUnreadable)
+    assert entry.found.code == "baseline-not-readable"
 
 
 def test_listing_of_one_machine_leaves_out_the_others(store: Store) -> None:
@@ -233,20 +229,15 @@ def test_link_to_nowhere_is_listed_with_its_error(store: Store) -> None:
     path.parent.mkdir(parents=True)
     path.symlink_to("nowhere")
     (listed,) = store.baselines.listed()
-    assert str(listed.found) == (
-        "baselines/nvidia-h200/mlp.json: it is a link to nowhere. "
-        "Whether there is a baseline behind it cannot be told.\n"
-        "Restore what it leads to, or delete the link."
-    )
+    assert isinstance(listed.found, BaselineUnreadable)
+    assert listed.found.code == "baseline-link-to-nowhere"
 
 
 def test_folder_that_cannot_be_listed_is_told(store: Store, tmp_path: Path) -> None:
     (tmp_path / "baselines").write_text("")
     with pytest.raises(BaselineUnreadable) as caught:
         store.baselines.listed()
-    assert str(caught.value) == (
-        "baselines: the folder cannot be listed (Not a directory).\nMake it a folder that this user may read."
-    )
+    assert caught.value.code == "baseline-not-readable"
 
 
 def test_other_machines_are_those_with_a_baseline_of_the_workload(store: Store) -> None:
