@@ -7,22 +7,27 @@ read, and every later one is.
 from __future__ import annotations
 
 from datetime import datetime, timedelta
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Final
 
 from perfgate.github.context import Context, Payload, is_sha
 from perfgate.model.errors import ActionsContextMissing, JobNotAdmitted
+from perfgate.model.note import Note, note
 from perfgate.model.workflows import APPROVAL
-from perfgate.render.page import inert
 
 if TYPE_CHECKING:
-    from perfgate.github.api import PullRequest, Repository, Run
+    from github.PullRequest import PullRequest
+    from github.Repository import Repository
+    from github.WorkflowRun import WorkflowRun
 
 SETTLED: Final = timedelta(minutes=5)
 """How long a commit has to have been the head before the label, by GitHub's clock."""
 GATE: Final = "perfgate.yml"
 """The workflow that every push to a pull request starts."""
 APPROVED: Final = "perfgate-approved.yml"
-"""The one that labels start."""
+"""The one that labels start. A repository may not have it."""
+OWN_EVENTS: Final = frozenset({"push", "schedule", "workflow_dispatch", "merge_group"})
+"""Whose workflow and code are of a branch of the repository itself."""
 
 
 class _Repo(Payload):
@@ -54,9 +59,13 @@ class LabelEvent(Payload):
     pull_request: _Pull
 
     @property
-    def is_approval(self) -> bool:
-        """Whether it is the label that approves."""
-        return self.action == "labeled" and self.label is not None and self.label.name == APPROVAL
+    def approved(self) -> str | None:
+        """The commit that its label approves; None where it is another label, or none."""
+        sha = self.pull_request.head.sha
+        is_approval = (
+            self.action == "labeled" and self.label is not None and self.label.name == APPROVAL
+        )
+        return sha if is_approval and is_sha(sha) else None
 
     @property
     def pushed_just_before(self) -> bool:
@@ -70,17 +79,49 @@ class LabelEvent(Payload):
         )
 
 
+def admit(context: Context) -> Note:
+    """Return why the job may run on a self-hosted runner, by its event alone.
+
+    It is asked before the job, of what no pull request can edit: the workflow of a pull request is the pull request's
+    own, and so is every `if` in it. What a runner asks for itself (ACTIONS_RUNNER_HOOK_JOB_STARTED) is not.
+
+    Raises:
+        JobNotAdmitted: it is a fork's that nobody has approved, or of an event that is not known to be harmless.
+        ActionsContextMissing: it is no job, or its event is not as GitHub sends it.
+    """
+    kind, ours = context.event_name, context.repository
+    if kind in OWN_EVENTS:
+        return note("admitted-event", event=kind, repository=ours)
+    if kind != "pull_request":
+        # Among them pull_request_review and its like, by which a fork's workflow can be started as well.
+        known = ("pull_request", *sorted(OWN_EVENTS))
+        raise JobNotAdmitted("event-not-admitted", event=kind, known=known)
+    event = context.event_as(LabelEvent)
+    pull = event.pull_request
+    fork = None if pull.head.repo is None else pull.head.repo.full_name
+    number, sha = pull.number, pull.head.sha
+    if fork is not None and fork.casefold() == ours.casefold():
+        return note("admitted-branch", number=number, commit=sha, repository=ours)
+    if event.approved is not None and not event.pushed_just_before:
+        return note("admitted-approved", number=number, commit=sha, label=APPROVAL)
+    raise JobNotAdmitted(
+        "fork-not-approved" if event.approved is None else "fork-pushed-just-before",
+        number=number,
+        commit=sha,
+        label=APPROVAL,
+        fork=fork or "a fork that is gone",
+        minutes=SETTLED.seconds // 60,
+    )
+
+
 def labelled_head(context: Context) -> str | None:
     """The commit that the job's own event approves; None where it is another event.
 
     Raises:
         ActionsContextMissing: it is no job, or its event is not as GitHub sends it.
     """
-    if context.event_name != "pull_request":
-        return None
-    event = context.event_as(LabelEvent)
-    sha = event.pull_request.head.sha
-    return sha if event.is_approval and is_sha(sha) else None
+    is_pull = context.event_name == "pull_request"
+    return context.event_as(LabelEvent).approved if is_pull else None
 
 
 def approve(repository: Repository, context: Context) -> str:
@@ -89,66 +130,68 @@ def approve(repository: Repository, context: Context) -> str:
     Raises:
         JobNotAdmitted: it came too late before the label, or is the head no more.
         ActionsContextMissing: the event is another.
-        GitHubRefused: GitHub says no.
-        GitHubUnreachable: GitHub does not answer.
+        GitHubRefused, GitHubUnreachable: GitHub says no, or does not answer.
     """
     sha = labelled_head(context)
     if sha is None:
-        raise ActionsContextMissing(
-            subject="perfgate github approval",
-            fact=f"its event is not the label {APPROVAL} on a pull request",
-            expectation="It says whether that approves a commit",
-            next_step="Call it in a workflow with on: {pull_request: {types: [labeled]}}",
-        )
-    pull = repository.pull_request(context.event_as(LabelEvent).pull_request.number)
-    why = why_not(repository, pull, sha, at=repository.run(context.run_id).created_at)
-    if why:
+        raise ActionsContextMissing("approval-event-wanted", label=APPROVAL)
+    pull = repository.get_pull(context.event_as(LabelEvent).pull_request.number)
+    labelled_at = repository.get_workflow_run(context.run_id).created_at
+    why = _why_not(repository, pull, sha, at=labelled_at)
+    if why is not None:
         raise JobNotAdmitted(
-            subject=f"commit {sha} of pull request {pull.number}",
-            fact=why,
-            expectation=f"The label {APPROVAL} approves the one commit that was read, and takes effect only where it "
-            f"had been the head for {SETTLED.seconds // 60} minutes",
-            next_step=f"Read the commit that is the head now, and add the label {APPROVAL} again.",
+            "label-approves-nothing",
+            commit=sha,
+            number=pull.number,
+            label=APPROVAL,
+            minutes=SETTLED.seconds // 60,
+            why=why,
         )
     return sha
 
 
-def why_not(repository: Repository, pull: PullRequest, sha: str, *, at: datetime) -> str:
-    """Why a label of this moment does not approve a commit, in a clause; empty where it does.
+def why_fallen(repository: Repository, pull: PullRequest) -> Note | None:
+    """Why the label that a pull request bears does not approve its head; None where it does."""
+    sha = pull.head.sha
+    labelled = [
+        run
+        for run in repository.get_workflow_runs(head_sha=sha)
+        if file_of(run) == APPROVED and run.conclusion != "skipped"
+    ]
+    whys = [_why_not(repository, pull, sha, at=run.created_at) for run in labelled]
+    return None if None in whys else next(iter(whys), note("label-of-another-commit"))
+
+
+def name_of(repository: Repository | None) -> str:
+    """`owner/name` in small letters; empty of a fork that was deleted."""
+    return "" if repository is None else repository.full_name.casefold()
+
+
+def file_of(run: WorkflowRun) -> str:
+    """The file of a run's workflow, by name: `perfgate.yml`."""
+    return PurePosixPath(run.path.partition("@")[0]).name
+
+
+def _why_not(repository: Repository, pull: PullRequest, sha: str, *, at: datetime) -> Note | None:
+    """Why a label of this moment does not approve a commit; None where it does.
 
     GitHub starts a run for each push to a pull request, at its own time: a commit that is pushed once more, after
     another one, has a new one.
     """
-    if pull.head_sha != sha:
-        return f"the head is {inert(pull.head_sha)} by now"
-    whose = (pull.head_branch, (pull.head_repository or "").casefold())
+    if pull.head.sha != sha:
+        return note("head-moved-on", commit=pull.head.sha)
     runs = [
         run
-        for run in repository.runs_for(sha)
+        for run in repository.get_workflow_runs(head_sha=sha, event="pull_request")
         if run.event == "pull_request"
-        and (run.head_branch, (run.head_repository or "").casefold()) == whose
+        and run.head_branch == pull.head.ref
+        and name_of(run.head_repository) == name_of(pull.head.repo)
     ]
-    pushes = [run for run in runs if run.file == GATE]
     # The first of any workflow, and every push of it: what a label of any kind starts later is neither.
-    counted = [*pushes, *sorted((run for run in runs if run.file != APPROVED), key=_created)[:1]]
-    if not counted:
-        return "GitHub knows no run of it before the label"
-    late = max(counted, key=_created)
-    if at - late.created_at < SETTLED:
-        return f"GitHub saw it as the head at {late.created_at:%H:%M:%S}, and the label at {at:%H:%M:%S} UTC"
-    return ""
-
-
-def _created(run: Run) -> datetime:
-    return run.created_at
-
-
-def why_fallen(repository: Repository, pull: PullRequest) -> str:
-    """Why the label that a pull request bears does not approve its head, in a clause; empty where it does."""
-    labelled = [
-        run
-        for run in repository.runs_for(pull.head_sha)
-        if run.file == APPROVED and run.conclusion != "skipped"
-    ]
-    whys = [why_not(repository, pull, pull.head_sha, at=run.created_at) for run in labelled]
-    return "" if "" in whys else whys[0] if whys else "it was given to another commit"
+    first = sorted(run.created_at for run in runs if file_of(run) != APPROVED)[:1]
+    seen = [*first, *(run.created_at for run in runs if file_of(run) == GATE)]
+    if not seen:
+        return note("head-never-seen")
+    if at - max(seen) < SETTLED:
+        return note("head-too-young", seen=f"{max(seen):%H:%M:%S}", labelled=f"{at:%H:%M:%S}")
+    return None

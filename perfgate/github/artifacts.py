@@ -20,12 +20,13 @@ from pydantic import Field
 
 from perfgate.model.errors import ArtifactUnreadable
 from perfgate.model.record import Record
-from perfgate.render.page import inert
 
 LONGEST_NAME: Final = 500
 LONGEST_PART: Final = 255
 """Bytes of a file's name that file systems take."""
 _ENCRYPTED: Final = 0x1 | 0x40
+_PACKED: Final = frozenset({zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED})
+"""How uploads pack a member."""
 _BROKEN: Final = (
     *(zipfile.BadZipFile, zlib.error, struct.error, EOFError),
     *(NotImplementedError, RuntimeError, OSError, ValueError, OverflowError),
@@ -49,76 +50,70 @@ class Limits(Record):
 
 
 def unpacked(
-    content: bytes, wanted: Callable[[str], bool], *, what: str, limits: Limits | None = None
+    content: bytes, wanted: Callable[[str], bool], *, artifact: str, limits: Limits
 ) -> Mapping[str, bytes]:
     """Return the wanted members by their path: POSIX, relative, without `..`, in order; none is no error.
 
     Args:
         content: the zip file.
         wanted: says of a path whether it is.
-        what: the artifact in words, for the error.
+        artifact: its name, for the error.
         limits: the most that is taken.
 
     Raises:
         ArtifactUnreadable: it is too large, no zip file, broken, or has a member that is not safe.
     """
-    most = limits or Limits()
-    if len(content) > most.packed_bytes:
-        raise _refused(what, f"it is larger than {most.packed_bytes} bytes")
     # Before zipfile makes an object of each. What only looks like an entry counts as one.
-    if content.count(_ENTRY) > most.members:
-        raise _refused(what, f"it has more than {most.members} members")
+    members = content.count(_ENTRY)
+    if len(content) > limits.packed_bytes or members > limits.members:
+        raise ArtifactUnreadable(
+            "artifact-too-large", artifact=artifact, limit_bytes=limits.packed_bytes
+        )
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
-            files = _files(archive, what=what)
+            files = _files(archive, artifact)
             found = {path: info for path, info in sorted(files.items()) if wanted(path)}
-            return dict(_read(archive, found, what=what, most=most))
+            return dict(_read(archive, found, artifact, limits))
     except _BROKEN as error:
-        raise _refused(
-            what, f"it is no zip file that can be read: {inert(str(error), longest=120)}"
-        ) from error
+        raise ArtifactUnreadable("artifact-broken", artifact=artifact, reason=str(error)) from error
 
 
-def _files(archive: zipfile.ZipFile, *, what: str) -> dict[str, zipfile.ZipInfo]:
+def _files(archive: zipfile.ZipFile, artifact: str) -> dict[str, zipfile.ZipInfo]:
     """All members that are files, by their path; each was looked at."""
     taken: set[str] = set()
     files: dict[str, zipfile.ZipInfo] = {}
     for info in archive.infolist():
-        fault = _fault(info)
         path = info.filename.rstrip("/")
-        plain = _plain(path)
-        if fault is None and plain in taken:
-            fault = "is there twice"
-        if fault is not None:
-            raise _refused(what, f'its member "{inert(info.orig_filename, longest=80)}" {fault}')
-        taken.add(plain)
+        if not _is_safe(info) or _plain(path) in taken:
+            raise _unsafe(artifact, info.orig_filename)
+        taken.add(_plain(path))
         if not info.is_dir():
             files[path] = info
     plain_files = {_plain(path) for path in files}
     for path in files:
         if any(_plain(str(parent)) in plain_files for parent in PurePosixPath(path).parents):
-            raise _refused(what, f'its member "{inert(path, longest=80)}" lies in a file')
+            raise _unsafe(artifact, path)
     return files
 
 
-def _fault(info: zipfile.ZipInfo) -> str | None:
-    """What makes a member one that no upload makes; None where nothing does."""
+def _is_safe(info: zipfile.ZipInfo) -> bool:
+    """Whether a member is one that an upload makes: a file or a folder with a name of this folder."""
     name = info.filename.removesuffix("/")
     parts = name.split("/")
     kind = stat.S_IFMT(info.external_attr >> 16)
-    if info.orig_filename != info.filename or not name or not name.isprintable() or "\\" in name:
-        return "has a name that is none"
-    if name.startswith("/") or ":" in name or any(part in {"", ".", ".."} for part in parts):
-        return "has a name that leads elsewhere"
-    if len(name) > LONGEST_NAME or any(len(part.encode()) > LONGEST_PART for part in parts):
-        return "has a name that is too long"
-    if kind not in {0, stat.S_IFDIR if info.is_dir() else stat.S_IFREG}:
-        return "is neither a file nor a folder"
-    if info.flag_bits & _ENCRYPTED:
-        return "is encrypted"
-    if info.compress_type not in {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}:
-        return "is packed in a way that uploads do not use"
-    return None
+    is_name = (
+        info.orig_filename == info.filename
+        and name.isprintable()
+        and not name.startswith("/")
+        and not {"\\", ":"} & set(name)
+        and not {"", ".", ".."} & set(parts)
+    )
+    is_short = len(name) <= LONGEST_NAME and all(
+        len(part.encode()) <= LONGEST_PART for part in parts
+    )
+    is_file = kind in {0, stat.S_IFDIR if info.is_dir() else stat.S_IFREG}
+    is_plain = not info.flag_bits & _ENCRYPTED and info.compress_type in _PACKED
+    return is_name and is_short and is_file and is_plain
 
 
 def _plain(path: str) -> str:
@@ -127,22 +122,21 @@ def _plain(path: str) -> str:
 
 
 def _read(
-    archive: zipfile.ZipFile, files: Mapping[str, zipfile.ZipInfo], *, what: str, most: Limits
+    archive: zipfile.ZipFile,
+    files: Mapping[str, zipfile.ZipInfo],
+    artifact: str,
+    limits: Limits,
 ) -> Iterator[tuple[str, bytes]]:
-    left = most.total_bytes
+    left = limits.total_bytes
     for path, info in files.items():
-        if info.file_size > min(left, most.member_bytes):
-            raise _refused(what, f'its member "{inert(path, longest=80)}" is too large')
+        most = min(left, limits.member_bytes)
+        if info.file_size > most:
+            raise ArtifactUnreadable("artifact-too-large", artifact=artifact, limit_bytes=most)
         left -= info.file_size
         with archive.open(info) as stream:
             # No more is unpacked than the directory says: of what was packed longer the checksum fails.
             yield path, stream.read(info.file_size + 1)
 
 
-def _refused(what: str, fact: str) -> ArtifactUnreadable:
-    return ArtifactUnreadable(
-        subject=what,
-        fact=fact,
-        expectation="It is not read",
-        next_step="Look at the run that uploaded it: the artifact may be made to do harm.",
-    )
+def _unsafe(artifact: str, member: str) -> ArtifactUnreadable:
+    return ArtifactUnreadable("artifact-unsafe", artifact=artifact, member=member)

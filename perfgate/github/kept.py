@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path, PurePath, PurePosixPath
 from typing import Final
 
-from perfgate.github.api import Artifact, Repository, Run
+from github.Artifact import Artifact
+from github.Repository import Repository
+from github.WorkflowRun import WorkflowRun
+
+from perfgate.github.api import download
+from perfgate.github.approval import APPROVED, GATE, name_of
 from perfgate.github.artifacts import Limits, unpacked
 from perfgate.github.request import Branch
 from perfgate.model.baseline import ALL_TRACKED, FEWEST_RUNS, Baseline, Commit, Result
 from perfgate.model.errors import (
-    ArtifactUnreadable,
     BlessRefused,
     GitHubRefused,
     RepositoryUnreadable,
@@ -24,14 +28,9 @@ from perfgate.model.errors import (
     ResultUnreadable,
 )
 from perfgate.model.limits import LARGEST_RESULT, LONGEST_ID, MOST_ENTRIES
-from perfgate.render.page import inert
 from perfgate.store import Store, file_name
 from perfgate.system import git
 
-WORKFLOW: Final = "perfgate.yml"
-"""The workflow of the gate, whose results are promoted and which is started for the new commit."""
-APPROVED: Final = "perfgate-approved.yml"
-"""The workflow of a gate that a label has started: its results are promoted as well. A repository may not have it."""
 KEPT: Final = "kept-"
 """How the names of artifacts begin that hold kept results."""
 LIMITS: Final = Limits(
@@ -76,12 +75,7 @@ class Checkout:
         )
         for place in (inside, *inside.parents):
             if place.parts and (self.root / place).is_symlink():
-                raise BlessRefused(
-                    subject=inert(place.as_posix(), longest=200),
-                    fact="it is a link",
-                    expectation="From CI, baselines are committed as files, to folders",
-                    next_step="Bless at a desk.",
-                )
+                raise BlessRefused("baseline-is-link", path=place.as_posix())
         return (self.prefix / inside).as_posix()
 
     def code_now(self, paths: Mapping[str, str]) -> dict[str, str]:
@@ -95,18 +89,12 @@ class Checkout:
                     root, baselines=self.baselines, env=self.env
                 )
         for path in paths:
-            if PurePosixPath(path).is_absolute() or "\0" in path:
-                continue
-            try:
+            # A name that is too long, holds a zero byte, or links in a circle.
+            with suppress(OSError, RuntimeError, ValueError):
                 file = (root / path).resolve()
-                if (
-                    file.is_relative_to(top)
-                    and not file.is_relative_to(top / ".git")
-                    and file.is_file()
-                ):
+                is_ours = file.is_relative_to(top) and not file.is_relative_to(top / ".git")
+                if is_ours and not PurePosixPath(path).is_absolute() and file.is_file():
                     found[path] = hashlib.sha256(file.read_bytes()).hexdigest()
-            except (OSError, RuntimeError):  # a name that is too long, or links in a circle
-                continue
         return found
 
 
@@ -123,22 +111,18 @@ def checkout(root: Path, baselines: str, head_sha: str, *, env: Mapping[str, str
         BlessRefused: another commit is checked out, something was changed, or the baselines lie elsewhere.
         RepositoryUnreadable: git cannot tell.
     """
-    _refuse_elsewhere(baselines)
+    parts = PurePosixPath(baselines).parts
+    if (
+        not parts
+        or not baselines.isprintable()
+        or any(part in {"/", ".."} or part.casefold().startswith(".git") for part in parts)
+    ):
+        raise BlessRefused("baselines-elsewhere", folder=baselines)
     commit = git.require_commit(root, env=env, baselines=baselines)
     if commit.sha != head_sha:
-        raise BlessRefused(
-            subject="the checkout",
-            fact=f"it is at {commit.sha[:12]}",
-            expectation=f"It should be {head_sha[:12]}, the head of the branch, whose files say what is blessed",
-            next_step="The branch may have moved: look at its newest commit, then ask again.",
-        )
+        raise BlessRefused("checkout-elsewhere", commit=commit.sha[:12], expected=head_sha[:12])
     if commit.dirty:
-        raise BlessRefused(
-            subject="the checkout",
-            fact=f"files in it are not those of {commit.sha[:12]}",
-            expectation="The files of the commit say what is blessed",
-            next_step="See what was changed or added before this step: git status",
-        )
+        raise BlessRefused("checkout-changed", commit=commit.sha[:12])
     return Checkout(
         root=root,
         store=Store(root, baselines),
@@ -149,24 +133,6 @@ def checkout(root: Path, baselines: str, head_sha: str, *, env: Mapping[str, str
     )
 
 
-def _refuse_elsewhere(baselines: str) -> None:
-    folder = PurePosixPath(baselines)
-    odd = (
-        folder.is_absolute()
-        or ".." in folder.parts
-        or not folder.parts
-        or not baselines.isprintable()
-    )
-    hidden = any(part.casefold().startswith(".git") for part in folder.parts)
-    if odd or hidden:
-        raise BlessRefused(
-            subject="[tool.perfgate] baselines",
-            fact=f"it is {inert(baselines, longest=80)!r}",
-            expectation="From CI, baselines are committed to a folder of the project's own",
-            next_step="Bless at a desk.",
-        )
-
-
 # What the gate of the commit has kept
 
 
@@ -174,7 +140,7 @@ def _refuse_elsewhere(baselines: str) -> None:
 class Kept:
     """What the newest finished gate of a commit has kept, and with it other measurements of the same commit."""
 
-    run: Run
+    run: WorkflowRun
     results: Mapping[tuple[str, str], Sequence[Result]]
     """By machine and workload: that gate's own result, then older ones of the same commit, newest first."""
 
@@ -195,103 +161,66 @@ def kept_by_gate(repository: Repository, branch: Branch, *, asked_at: datetime |
         ResultMissing: no gate of this commit came to an end and kept something.
         ResultUnreadable, ArtifactUnreadable: what it kept cannot be read.
     """
-    commit = f"commit {branch.head_sha[:12]}"
-    own_name = repository.name.casefold()
-    runs = [
-        run
-        for run in _runs(repository, branch.head_sha)
-        if run.head_repository is not None and run.head_repository.casefold() == own_name
-    ]
+    commit = branch.head_sha[:12]
+    runs = _runs(repository, branch.head_sha)
     finished = [run for run in runs if run.status == "completed" and run.conclusion in _FINISHED]
     if not finished:
         going = any(run.status != "completed" for run in runs)
-        raise ResultMissing(
-            subject=commit,
-            fact="its gate has not come to an end yet"
-            if going
-            else f"no gate of it ({WORKFLOW}) came to an end",
-            expectation="What the gate of this very commit has kept is blessed, and nothing is measured for it",
-            next_step="Wait for it, then ask again."
-            if going
-            else f"Let {WORKFLOW} run on the branch, then ask again.",
-        )
+        code = "gate-still-runs" if going else "gate-never-ended"
+        raise ResultMissing(code, commit=commit, workflow=GATE)
     if asked_at is not None and min(run.created_at for run in runs) > asked_at:
-        raise BlessRefused(
-            subject=commit,
-            fact="it was pushed after the comment was written",
-            expectation="What is blessed is what there was to look at",
-            next_step="Look at it, then comment anew.",
-        )
+        raise BlessRefused("commit-after-comment", commit=commit)
     newest = finished[0]
-    artifacts = _kept_artifacts(repository, newest, commit)
-    own: dict[tuple[str, str], Result] = {}
-    for artifact in artifacts:
-        for result in _results(repository, artifact, branch.head_sha):
-            key = result.machine.slug, result.workload.id
-            if key in own:
-                raise BlessRefused(
-                    subject=result.workload.id,
-                    fact=f"the gate has kept two results of it on {result.machine.gpu_name}",
-                    expectation="Which of them is meant cannot be told",
-                    next_step="Let each workload be in one shard and one gate of a machine only.",
-                )
-            own[key] = result
-    found = {key: [result] for key, result in own.items()}
+    found: dict[tuple[str, str], list[Result]] = {}
+    for result in _results(_kept_artifacts(newest, commit), branch.head_sha):
+        key = result.machine.slug, result.workload.id
+        if key in found:
+            raise twice_kept(result)
+        found[key] = [result]
     for run in finished[1:]:
         if all(sum(len(one.runs) for one in results) >= FEWEST_RUNS for results in found.values()):
             break
-        try:
-            older = _kept_artifacts(repository, run, commit)
-        except ResultMissing:
-            continue
-        for result in (
-            one for artifact in older for one in _results(repository, artifact, branch.head_sha)
-        ):
-            if (key := (result.machine.slug, result.workload.id)) in found:
-                found[key].append(result)
+        with suppress(ResultMissing):
+            for result in _results(_kept_artifacts(run, commit), branch.head_sha):
+                if (key := (result.machine.slug, result.workload.id)) in found:
+                    found[key].append(result)
     return Kept(run=newest, results=found)
 
 
-def _runs(repository: Repository, head_sha: str) -> list[Run]:
+def twice_kept(result: Result) -> BlessRefused:
+    """Return the error of a workload of which a gate has kept several results on one machine."""
+    return BlessRefused("kept-twice", workload=result.workload.id, gpu=result.machine.gpu_name)
+
+
+def _runs(repository: Repository, head_sha: str) -> list[WorkflowRun]:
     """The runs of a commit's gate in both workflows, newest first."""
-    runs = [*repository.runs(WORKFLOW, head_sha)]
-    with suppress(
-        GitHubRefused
-    ):  # it has no such workflow: whoever may read the one may read the other
-        runs += repository.runs(APPROVED, head_sha)
-    return sorted(runs, key=lambda run: (run.created_at, run.id), reverse=True)
+    runs = [*repository.get_workflow(GATE).get_runs(head_sha=head_sha)]
+    with suppress(GitHubRefused):  # no such workflow: whoever may read the one may read the other
+        runs += repository.get_workflow(APPROVED).get_runs(head_sha=head_sha)
+    own = (
+        run
+        for run in runs
+        if run.head_sha == head_sha and name_of(run.head_repository) == name_of(repository)
+    )
+    return sorted(own, key=lambda run: (run.created_at, run.id), reverse=True)
 
 
-def _kept_artifacts(repository: Repository, run: Run, commit: str) -> list[Artifact]:
+def _kept_artifacts(run: WorkflowRun, commit: str) -> list[Artifact]:
     """The artifacts with kept results, of each name the newest."""
-    by_name: dict[str, Artifact] = {}
-    for artifact in repository.artifacts(run.id):
-        if artifact.name.startswith(KEPT):
-            by_name.setdefault(artifact.name, artifact)
+    listed = [one for one in run.get_artifacts() if one.name.startswith(KEPT)]
+    by_name = {one.name: one for one in sorted(listed, key=lambda one: one.id)}
     if not by_name or any(artifact.expired for artifact in by_name.values()):
-        raise ResultMissing(
-            subject=commit,
-            fact="what its gate has kept has expired" if by_name else "its gate has kept no result",
-            expectation=f"It is uploaded as {KEPT}..., by perfgate's action",
-            next_step="Let the gate run again on the branch, then ask again.",
-        )
-    if len(by_name) > MOST_ARTIFACTS:
-        raise ArtifactUnreadable(
-            subject=commit,
-            fact=f"its gate has {len(by_name)} artifacts {KEPT}...",
-            expectation=f"At most {MOST_ARTIFACTS} are read",
-            next_step="Bless at a desk.",
-        )
-    return [by_name[one] for one in sorted(by_name)]
+        code = "kept-expired" if by_name else "kept-nothing"
+        raise ResultMissing(code, commit=commit, artifact=KEPT)
+    return [by_name[one] for one in sorted(by_name)[:MOST_ARTIFACTS]]
 
 
-def _results(repository: Repository, artifact: Artifact, head_sha: str) -> list[Result]:
-    content = repository.download(artifact, limit_bytes=LIMITS.packed_bytes)
-    what = f"artifact {inert(artifact.name, longest=80)}"
-    members = unpacked(content, lambda _: True, what=what, limits=LIMITS)
-    return [
-        read_result(path, raw, artifact.name, head_sha) for path, raw in sorted(members.items())
-    ]
+def _results(artifacts: Sequence[Artifact], head_sha: str) -> Iterator[Result]:
+    for artifact in artifacts:
+        content = download(artifact, limit_bytes=LIMITS.packed_bytes)
+        members = unpacked(content, lambda _: True, artifact=artifact.name, limits=LIMITS)
+        for path, raw in sorted(members.items()):
+            yield read_result(path, raw, artifact.name, head_sha)
 
 
 def read_result(path: str, raw: bytes, where: str, head_sha: str) -> Result:
@@ -308,43 +237,24 @@ def read_result(path: str, raw: bytes, where: str, head_sha: str) -> Result:
         BlessRefused: it is of another commit, or of files that were changed in it.
     """
     place = _RESULT.fullmatch(path)
-    told = PurePosixPath(inert(where), inert(path, longest=200))
+    shown = f"{where}/{path}"
     if place is None or len(raw) > LARGEST_RESULT:
-        raise ResultUnreadable(
-            subject=str(told),
-            fact="this is no place of a kept result"
-            if place is None
-            else f"it has {len(raw):,} bytes",
-            expectation="Expected are results/<machine>/<workload>/<time>/result.json, of a few hundred KB",
-            next_step="See what the gate's job has uploaded.",
-        )
-    result = Store(Path(), ".").results.parse(raw, Path(told))
-    if not result.workload.id.isprintable() or len(result.workload.id) > LONGEST_ID:
-        raise ResultUnreadable(
-            subject=str(told),
-            fact=f"the workload in it is called {inert(result.workload.id)}",
-            expectation=f"From CI, a name is one line of at most {LONGEST_ID} characters that can be seen",
-            next_step="Rename the workload, or bless at a desk.",
-        )
-    if place.groups() != (file_name(result.machine.slug), file_name(result.workload.id)):
-        raise ResultUnreadable(
-            subject=str(told),
-            fact=f"the result in it is that of {inert(result.workload.id)} on {inert(result.machine.gpu_name)}",
-            expectation="A result lies in the folder of its machine and workload",
-            next_step="See what the gate's job has uploaded.",
-        )
-    if result.commit is None or result.commit.sha != head_sha or result.commit.dirty:
-        of = "no commit" if result.commit is None else f"commit {inert(result.commit.sha[:12])}"
-        changed = (
-            ", with changes that it does not hold"
-            if result.commit is not None and result.commit.dirty
-            else ""
-        )
+        raise ResultUnreadable("kept-out-of-place", path=shown, most_bytes=LARGEST_RESULT)
+    result = Store(Path(), ".").results.parse(raw, Path(shown))
+    workload, slug = result.workload.id, result.machine.slug
+    if (
+        not workload.isprintable()
+        or len(workload) > LONGEST_ID
+        or place.groups() != (file_name(slug), file_name(workload))
+    ):
+        raise ResultUnreadable("kept-out-of-place", path=shown, most_bytes=LARGEST_RESULT)
+    commit = result.commit
+    if commit is None or commit.sha != head_sha or commit.dirty:
         raise BlessRefused(
-            subject=result.workload.id,
-            fact=f"the kept result is of {of}{changed}",
-            expectation=f"It should be of {head_sha[:12]}, and of nothing else",
-            next_step="See the gate's log: its checkout should be the head commit, and clean.",
+            "kept-of-another-commit",
+            workload=workload,
+            commit="no commit" if commit is None else commit.sha[:12],
+            expected=head_sha[:12],
         )
     return result
 
@@ -352,7 +262,12 @@ def read_result(path: str, raw: bytes, where: str, head_sha: str) -> Result:
 def runner_of(repository: Repository, run_id: int) -> str | None:
     """Return where a run's gates ran; None where GitHub does not say, which is no reason to refuse."""
     try:
-        runners = repository.runners(run_id)
+        jobs = list(repository.get_workflow_run(run_id).jobs("all"))
     except GitHubRefused:
         return None
-    return ", ".join(inert(runner) for runner in runners[:3]) or None
+    names = {
+        job.runner_name: None
+        for job in jobs
+        if job.runner_name and "self-hosted" in (job.labels or ())
+    }
+    return ", ".join([*names][:3]) or None

@@ -1,4 +1,4 @@
-"""What a change may not touch unseen: one list of all that differs between two states of a project's gate.
+"""What a change may not touch unseen: all that decides about a project's gate, as facts of which each is compared.
 
 Whatever cannot be said to make the gate stricter counts as loosening it.
 """
@@ -6,12 +6,12 @@ Whatever cannot be said to make the gate stricter counts as loosening it.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from enum import StrEnum
 from fnmatch import fnmatchcase
 from statistics import median
-from typing import Final
+from typing import Any, Final
 
 from perfgate.model.baseline import Baseline
 from perfgate.model.loosening import Difference, Direction
@@ -19,368 +19,282 @@ from perfgate.model.metric import METRICS, Kind, Metric
 from perfgate.model.outcome import OnInconclusive, OnLoosened, OnNew
 from perfgate.model.record import Record
 from perfgate.model.settings import DuetForm, Settings
-from perfgate.model.words import plural
 from perfgate.model.workload import Declared, Workload
+from perfgate.words.names import plural
 
 LONGEST: Final = 200
 """Characters of a value that are shown."""
-NOT_READ: Final = "cannot be read"
+PARTS: Final = ("settings", "pytest", "workloads", "baselines")
+"""What can be read whole or not at all."""
 
-_MORE_LOOSENS: Final = frozenset({"anchor_budget", "timeout_s", "warmup", "budgets", "held"})
-_LESS_LOOSENS: Final = frozenset({"runs", "max_runs", "time_budget_s", "steps"})
-_STRICTEST_FIRST: Final[Mapping[str, Sequence[object]]] = {
-    "inconclusive": (OnInconclusive.FAIL, OnInconclusive.WARN),
-    "new": (OnNew.FAIL, OnNew.ALLOW),
-    "loosened": (OnLoosened.FAIL, OnLoosened.WARN),
+Loosens = Callable[[Any, Any], bool | None]
+"""Whether another value (old, new) lets more through; None where it does neither."""
+
+
+def always(old: object, new: object) -> bool:  # noqa: ARG001
+    """Nobody can say that another value does not loosen the gate."""
+    return True
+
+
+def never(old: object, new: object) -> None:
+    """It has nothing to do with the gate."""
+
+
+def more(old: float | None, new: float | None) -> bool:
+    """A larger value lets more through, and none most."""
+    return _number(new) > _number(old)
+
+
+def less(old: float | None, new: float | None) -> bool:
+    """A smaller value lets more through."""
+    return _number(new) < _number(old)
+
+
+def _number(value: float | None) -> float:
+    return float("inf") if value is None else value
+
+
+def later(*strictest_first: object) -> Loosens:
+    """The later of the values lets more through."""
+    return lambda old, new: strictest_first.index(new) > strictest_first.index(old)
+
+
+def slower(old: tuple[float, ...], new: tuple[float, ...]) -> bool:
+    """Runs whose median or whose highest is higher let more through."""
+    return not new or (bool(old) and (median(new) > median(old) or max(new) > max(old)))
+
+
+RULES: Final[Mapping[str, Loosens]] = {
+    "anchor_budget": more,
+    "timeout_s": more,
+    "warmup": more,
+    "runs": less,
+    "max_runs": less,
+    "time_budget_s": less,
+    "steps": less,
+    "inconclusive": later(OnInconclusive.FAIL, OnInconclusive.WARN),
+    "new": later(OnNew.FAIL, OnNew.ALLOW),
+    "loosened": later(OnLoosened.FAIL, OnLoosened.WARN),
+    "duet": lambda old, new: old is not DuetForm.OFF,  # noqa: ARG005
 }
+"""By the name of a setting, or of a part of a declaration; all others always loosen."""
 _OF_PYTEST_ALONE: Final = (
-    *(
-        "asyncio_*",
-        "cache_dir",
-        "console_output_style",
-        "doctest_*",
-        "filterwarnings",
-        "junit_*",
-        "log_*",
-    ),
-    *("markers", "minversion", "tmp_path_*", "verbosity_*"),
+    *("asyncio_*", "cache_dir", "console_output_style", "doctest_*", "filterwarnings", "junit_*"),
+    *("log_*", "markers", "minversion", "tmp_path_*", "verbosity_*"),
 )
 """Options of pytest that neither choose workloads nor reach perfgate."""
-_SPOKEN_FOR: Final = frozenset(
+_FOLLOWS: Final = frozenset(
     {"format", "workload", "digest", "code", "source", "breakdown", "has_options", "blessing"}
-    | {"occasions", "anchor", "calibration", "parameters", "machine"}
+    | {"occasions", "anchor", "calibration", "parameters", "machine", "held", "code_files"}
 )
-"""Fields of a baseline that are compared in their own way, or follow from others."""
+"""Fields of a baseline that are facts of their own, or follow from others."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fact:
+    """One thing that decides about a gate."""
+
+    value: object
+    loosens: Loosens = always
+    shown: str | None = None
+    """None: the value itself."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Gate:
-    """One state of a project, as far as it decides about its own gate. What cannot be read is None."""
+    """One state of a project, as far as it decides about its own gate."""
 
-    settings: Settings | None
-    pytest: Mapping[str, object] | None
-    """What pytest's configuration file sets."""
-    files: Mapping[str, str] = field(default_factory=dict)
-    """Code that decides about the gate, by what it is called: hooks, the rest of a conftest, workflows."""
-    workloads: Mapping[str, Declared] | None
-    """By id."""
-    baselines: Mapping[tuple[str, str], Baseline | None]
-    """By the machine's folder and the workload's id."""
-    fault: str = ""
-    """Why something cannot be read, in the words of whoever tried."""
+    facts: Mapping[str, Fact]
+    """By what each is called: `setting runs`, `workload mlp`, `workload mlp: steps`."""
+    unread: Mapping[str, str]
+    """By part, why it cannot be read."""
 
 
 def differences(base: Gate, head: Gate) -> tuple[Difference, ...]:
     """All that differs, what loosens the gate first."""
-    found = (
-        *_settings(base, head),
-        *_pytest(base, head),
-        *_code(base.files, head.files),
-        *_workloads(base, head),
-        *_baselines(base.baselines, head.baselines),
+    unread = [
+        _difference(part, base.unread.get(part), head.unread.get(part), Direction.LOOSENS)
+        for part in PARTS
+        if part in base.unread or part in head.unread
+    ]
+    passed_over = tuple(
+        f"{part.removesuffix('s')} " for part in PARTS if part in base.unread or part in head.unread
     )
+    found: list[Difference] = []
+    for what in sorted({*base.facts, *head.facts}):
+        owner = what.partition(": ")[0]
+        was, now = (
+            gate.facts[owner].value if owner in gate.facts else None for gate in (base, head)
+        )
+        if (what == owner or was == now) and not what.startswith(passed_over):
+            found += _compared(what, base.facts.get(what), head.facts.get(what))
     order = list(Direction)
-    return tuple(sorted(found, key=lambda one: order.index(one.direction)))
+    return tuple(sorted([*unread, *found], key=lambda one: order.index(one.direction)))
 
 
-# Settings
-
-
-def _settings(base: Gate, head: Gate) -> Iterator[Difference]:
-    if base.settings is None or head.settings is None:
-        yield _unread("settings", base, head, base.settings, head.settings)
+def _compared(what: str, old: Fact | None, new: Fact | None) -> Iterator[Difference]:
+    was, now = (None if one is None else one.value for one in (old, new))
+    if was == now and None not in (old, new):
         return
-    for name in Settings.model_fields:
-        old, new = getattr(base.settings, name), getattr(head.settings, name)
-        if name == "budgets":
-            yield from _budgets("setting budget", old, new)
-        elif old != new:
-            yield _differing(f"setting {name}", old, new, _direction(name, old, new))
+    known = old or new
+    assert known is not None  # it is a fact of one of them
+    loosens = known.loosens(was, now)
+    direction = Direction.LOOSENS if loosens else Direction.TIGHTENS
+    if loosens is None:
+        direction = Direction.NEITHER
+    texts = [None if one is None else one.shown or _text(one.value) for one in (old, new)]
+    yield _difference(what, texts[0], texts[1], direction)
 
 
-def _budgets(
-    what: str, old: Mapping[Metric, float], new: Mapping[Metric, float]
-) -> Iterator[Difference]:
-    """Compare budgets as they count: one that is not set is the metric's own, and a count without one is exact."""
-    for metric, spec in METRICS.items():
-        if old.get(metric) == new.get(metric):
-            continue
-        default = (
-            0.0 if spec.kind is Kind.COUNT else None if spec.clock is None else spec.clock.budget
-        )
-        was, now = old.get(metric, default), new.get(metric, default)
-        yield _differing(f"{what} {metric}", was, now, _direction("budgets", was, now))
-
-
-def _direction(name: str, old: object, new: object) -> Direction:
-    """What another value of a setting or declaration does; of one that is not known, that it loosens."""
-    if old == new:
-        return Direction.NEITHER
-    if name == "duet":
-        return Direction.TIGHTENS if old is DuetForm.OFF else Direction.LOOSENS
-    if (order := _STRICTEST_FIRST.get(name)) is not None:
-        return Direction.LOOSENS if order.index(new) > order.index(old) else Direction.TIGHTENS
-    if name in _MORE_LOOSENS | _LESS_LOOSENS:
-        # Without a limit there is most; a baseline that holds no budget of its own leaves the smaller one.
-        missing = 0.0 if name == "held" else float("inf")
-        was, now = (_number(value, missing=missing) for value in (old, new))
-        return Direction.LOOSENS if (now > was) is (name in _MORE_LOOSENS) else Direction.TIGHTENS
-    return Direction.LOOSENS
-
-
-def _number(value: object, *, missing: float) -> float:
-    return float(value) if isinstance(value, int | float) else missing
-
-
-def _pytest(base: Gate, head: Gate) -> Iterator[Difference]:
-    if base.pytest is None or head.pytest is None:
-        yield _unread("pytest's configuration", base, head, base.pytest, head.pytest)
-        return
-    for name in sorted({*base.pytest, *head.pytest}):
-        old, new = base.pytest.get(name), head.pytest.get(name)
-        if old != new:
-            own = any(fnmatchcase(name, pattern) for pattern in _OF_PYTEST_ALONE)
-            yield _differing(
-                f"pytest {name}", old, new, Direction.NEITHER if own else Direction.LOOSENS
-            )
-
-
-def _code(base: Mapping[str, str], head: Mapping[str, str]) -> Iterator[Difference]:
-    for name in sorted({*base, *head}):
-        old, new = base.get(name), head.get(name)
-        if old != new:
-            same = old is not None and new is not None and old.count("\n") == new.count("\n")
-            was, now = (None if text is None else _lines(text) for text in (old, new))
-            yield _differing(name, was, f"{now}, others" if same else now, Direction.LOOSENS)
-
-
-def _lines(text: str) -> str:
-    return plural(len(text.splitlines()), "line")
-
-
-# Workloads
-
-
-def _workloads(base: Gate, head: Gate) -> Iterator[Difference]:
-    if base.workloads is None or head.workloads is None:
-        yield _unread("workloads", base, head, base.workloads, head.workloads)
-        return
-    for name in sorted({*base.workloads, *head.workloads}):
-        old, new = base.workloads.get(name), head.workloads.get(name)
-        what = f"workload {name}"
-        if old is None or new is None:
-            was, now = (None if one is None else one.workload.source for one in (old, new))
-            yield _differing(
-                what, was, now, Direction.LOOSENS if new is None else Direction.TIGHTENS
-            )
-            continue
-        if old.skipped != new.skipped:
-            direction = Direction.TIGHTENS if new.skipped is None else Direction.LOOSENS
-            yield _differing(f"{what}: skipped", old.skipped, new.skipped, direction)
-        yield from _budgets(f"{what}: budget", old.workload.budgets, new.workload.budgets)
-        before, after = _declared(old.workload), _declared(new.workload)
-        for key in sorted({*before, *after}):
-            if before.get(key) != after.get(key):
-                direction = _direction(key, before.get(key), after.get(key))
-                yield _differing(f"{what}: {key}", before.get(key), after.get(key), direction)
-
-
-def _declared(workload: Workload) -> Mapping[str, object]:
-    """What a workload's declaration says of how it is measured, but for its budgets."""
-    return {
-        **workload.comparable_parameters(),
-        **{
-            name: getattr(workload, name)
-            for name in ("steps", "warmup", "timeout_s", "pass_env", "cwd")
-        },
-    }
-
-
-# Baselines
-
-
-def _baselines(
-    base: Mapping[tuple[str, str], Baseline | None], head: Mapping[tuple[str, str], Baseline | None]
-) -> Iterator[Difference]:
-    for slug, workload in sorted({*base, *head}):
-        what, old, new = (
-            f"baseline {workload} on {slug}",
-            base.get((slug, workload)),
-            head.get((slug, workload)),
-        )
-        if (slug, workload) not in head:
-            yield _differing(what, _whole(old), None, Direction.LOOSENS)
-        elif (slug, workload) not in base:
-            yield _differing(what, None, _whole(new), Direction.TIGHTENS)
-        elif old is not None and new is not None:
-            yield from _blessed(what, old, new)
-        elif old is not new:
-            yield _differing(what, _whole(old), _whole(new), Direction.LOOSENS)
-
-
-def _whole(baseline: Baseline | None) -> str:
-    """A baseline in a few words."""
-    if baseline is None:
-        return NOT_READ
-    steps = baseline.values(Metric.STEP_MS)
-    return plural(len(baseline.runs), "run") + (f", step_ms {median(steps):.5g}" if steps else "")
-
-
-def _blessed(what: str, old: Baseline, new: Baseline) -> Iterator[Difference]:
-    """Compare two baselines value by value."""
-    rows = [
-        *_values(what, old, new),
-        *_spreads(what, old, new),
-        *_rest(what, old, new),
-        *_commits(what, old, new),
-    ]
-    unsaid = {
-        "blessing": new.blessing,
-        "format": new.format,
-        "digest": new.digest,
-        "breakdown": new.breakdown,
-    }
-    if not rows and old.model_copy(update=unsaid) != new:
-        rows = [_differing(f"{what}: otherwise", "one", "another", Direction.LOOSENS)]
-    yield from rows
-
-
-def _commits(what: str, old: Baseline, new: Baseline) -> Iterator[Difference]:
-    was, now = (
-        sorted({one.commit.sha for one in side.occasions if one.commit is not None})
-        for side in (old, new)
-    )
-    if was != now:
-        # What was measured anew was measured at another commit, and its values say what that does.
-        anew = old.values(Metric.STEP_MS) != new.values(Metric.STEP_MS)
-        shown = [" ".join(sha[:12] for sha in side) or None for side in (was, now)]
-        yield _differing(
-            f"{what}: commit", shown[0], shown[1], Direction.NEITHER if anew else Direction.LOOSENS
-        )
-
-
-def _values(what: str, old: Baseline, new: Baseline) -> Iterator[Difference]:
-    for metric in METRICS:
-        was, now = old.values(metric), new.values(metric)
-        if sorted(was) == sorted(now):
-            continue
-        slower = not now or (bool(was) and (median(now) > median(was) or max(now) > max(was)))
-        direction = Direction.LOOSENS if slower else Direction.TIGHTENS
-        yield _differing(f"{what}: {metric}", _range(was), _range(now), direction)
-    for name, before, after in (
-        ("runs", len(old.runs), len(new.runs)),
-        ("occasions", len(old.occasions), len(new.occasions)),
-    ):
-        if before != after:
-            direction = Direction.LOOSENS if after < before else Direction.TIGHTENS
-            yield _differing(f"{what}: {name}", before, after, direction)
-    best = [None if one.anchor is None else one.anchor.step_ms for one in (old, new)]
-    if best[0] != best[1]:
-        tighter = best[1] is not None and (best[0] is None or best[1] < best[0])
-        yield _differing(
-            f"{what}: anchor",
-            best[0],
-            best[1],
-            Direction.TIGHTENS if tighter else Direction.LOOSENS,
-        )
-
-
-def _range(values: Collection[float]) -> str | None:
-    """Runs of one metric: their median, and the highest where that is another."""
-    if not values:
-        return None
-    middle, highest = f"{median(values):.5g}", f"{max(values):.5g}"
-    return middle if middle == highest else f"{middle}, at most {highest}"
-
-
-def _spreads(what: str, old: Baseline, new: Baseline) -> Iterator[Difference]:
-    for metric, spec in METRICS.items():
-        was, now = old.calibration.get(metric), new.calibration.get(metric)
-        if spec.clock is None or was == now:
-            continue
-        default = (spec.clock.prior_sd, spec.clock.occasion_sd)
-        sds = [default if one is None else (one.run_sd, one.occasion_sd) for one in (was, now)]
-        if sds[0] != sds[1]:
-            wider = any(after > before for before, after in zip(*sds, strict=True))
-            shown = [
-                None
-                if one is None
-                else f"run SD {one.run_sd:.3g}, occasion SD {one.occasion_sd:.3g}"
-                for one in (was, now)
-            ]
-            direction = Direction.LOOSENS if wider else Direction.TIGHTENS
-            yield _differing(f"{what}: calibration of {metric}", shown[0], shown[1], direction)
-
-
-def _rest(what: str, old: Baseline, new: Baseline) -> Iterator[Difference]:
-    for kind in ("parameters", "machine"):
-        was, now = (_fields(getattr(one, kind)) for one in (old, new))
-        for name in sorted({*was, *now}):
-            if was.get(name) != now.get(name):
-                yield _differing(
-                    f"{what}: {kind} {name}", was.get(name), now.get(name), Direction.LOOSENS
-                )
-    for name in Baseline.model_fields:
-        if name in _SPOKEN_FOR:
-            continue
-        was_held, now_held = getattr(old, name), getattr(new, name)
-        if (
-            isinstance(was_held, Mapping)
-            and isinstance(now_held, Mapping)
-            and name in _MORE_LOOSENS
-        ):
-            for key in sorted({*was_held, *now_held}):
-                pair = was_held.get(key), now_held.get(key)
-                if pair[0] != pair[1]:
-                    yield _differing(
-                        f"{what}: {name} {key}", pair[0], pair[1], _direction(name, *pair)
-                    )
-        elif was_held != now_held:
-            yield _differing(f"{what}: {name}", was_held, now_held, Direction.LOOSENS)
-
-
-def _fields(held: Record | Mapping[str, str]) -> Mapping[str, object]:
-    return dict(held) if isinstance(held, Mapping) else held.model_dump(mode="json")
-
-
-# What is shown
-
-
-def _unread(what: str, base: Gate, head: Gate, old: object, new: object) -> Difference:
-    """A part that one of the two does not tell: what was changed in it is not known."""
-    told = [
-        "can be read"
-        if part is not None
-        else f"{NOT_READ}: {side.fault}"
-        if side.fault
-        else NOT_READ
-        for side, part in ((base, old), (head, new))
-    ]
-    return _differing(what, told[0], told[1], Direction.LOOSENS)
-
-
-def _differing(what: str, old: object, new: object, direction: Direction) -> Difference:
-    return Difference(what=_short(what), old=_shown(old), new=_shown(new), direction=direction)
-
-
-def _shown(value: object) -> str | None:
-    match value:
-        case None:
-            return None
-        case StrEnum():
-            text = value.value
-        case str():
-            text = value
-        case bool():
-            text = str(value).lower()
-        case float():
-            text = f"{value:.6g}"
-        case Record():
-            text = value.model_dump_json()
-        case _:
-            text = json.dumps(value, default=str, ensure_ascii=False)
-    return _short(text)
+def _difference(what: str, old: str | None, new: str | None, direction: Direction) -> Difference:
+    was, now = (None if text is None else _short(text) for text in (old, new))
+    return Difference(what=_short(what), old=was, new=now, direction=direction)
 
 
 def _short(text: str) -> str:
     return text if len(text) <= LONGEST else f"{text[:LONGEST]}..."
+
+
+def _text(value: object) -> str | None:
+    match value:
+        case None:
+            return None
+        case StrEnum():
+            return value.value
+        case str():
+            return value
+        case float():
+            return f"{value:.6g}"
+        case Record():
+            return value.model_dump_json()
+        case _:
+            return json.dumps(value, default=str, ensure_ascii=False)
+
+
+def unless_new(old: object, new: object) -> bool:  # noqa: ARG001
+    """What is there no more, or is another, lets more through; what was not there before does not."""
+    return old is not None
+
+
+# The facts
+
+
+def settings_facts(settings: Settings) -> Iterator[tuple[str, Fact]]:
+    """What `[tool.perfgate]` sets."""
+    for name in Settings.model_fields:
+        if name != "budgets":
+            yield f"setting {name}", _ruled(name, getattr(settings, name))
+    yield from _budgets("setting budget", settings.budgets)
+
+
+def _ruled(name: str, value: object) -> Fact:
+    return Fact(value=value, loosens=RULES.get(name, always))
+
+
+def _budgets(what: str, budgets: Mapping[Metric, float]) -> Iterator[tuple[str, Fact]]:
+    """Budgets as they count: one that is not set is the metric's own, and a count without one is exact."""
+    for metric, spec in METRICS.items():
+        default = None if spec.clock is None else spec.clock.budget
+        if spec.kind is Kind.COUNT:
+            default = 0.0
+        yield f"{what} {metric}", Fact(value=budgets.get(metric, default), loosens=more)
+
+
+def pytest_facts(options: Mapping[str, object]) -> Iterator[tuple[str, Fact]]:
+    """What pytest's configuration file sets."""
+    for name, value in options.items():
+        is_own = any(fnmatchcase(name, pattern) for pattern in _OF_PYTEST_ALONE)
+        yield f"pytest {name}", Fact(value=value, loosens=never if is_own else always)
+
+
+def code_facts(files: Mapping[str, str]) -> Iterator[tuple[str, Fact]]:
+    """Code that decides about the gate, by what it is called: hooks, the rest of a conftest, workflows."""
+    for name, text in files.items():
+        yield name, Fact(value=text, shown=plural(len(text.splitlines()), "line"))
+
+
+def workload_facts(declared: Declared) -> Iterator[tuple[str, Fact]]:
+    """What a workload's declaration says of how it is measured."""
+    workload = declared.workload
+    what = f"workload {workload.id}"
+    yield what, Fact(value=True, loosens=unless_new, shown=workload.source)
+    if declared.skipped is not None:
+        skips = Fact(value=declared.skipped, loosens=lambda old, new: new is not None)  # noqa: ARG005
+        yield f"{what}: skipped", skips
+    yield from _budgets(f"{what}: budget", workload.budgets)
+    for name, value in _declared(workload).items():
+        yield f"{what}: {name}", _ruled(name, value)
+
+
+def _declared(workload: Workload) -> Mapping[str, object]:
+    names = ("steps", "warmup", "timeout_s", "pass_env", "cwd")
+    return {
+        **workload.comparable_parameters(),
+        **{name: getattr(workload, name) for name in names},
+    }
+
+
+def baseline_facts(
+    slug: str, workload: str, baseline: Baseline | None
+) -> Iterator[tuple[str, Fact]]:
+    """What a baseline holds, value by value; None: it cannot be read."""
+    what = f"baseline {workload} on {slug}"
+    state = "cannot be read" if baseline is None else "can be read"
+    yield what, Fact(value=state, loosens=unless_new)
+    if baseline is None:
+        return
+    for metric in METRICS:
+        if values := tuple(sorted(baseline.values(metric))):
+            shown = f"{median(values):.5g}, at most {values[-1]:.5g}"
+            yield f"{what}: {metric}", Fact(value=values, loosens=slower, shown=shown)
+        yield f"{what}: held {metric}", Fact(value=baseline.held.get(metric, 0.0), loosens=more)
+    yield f"{what}: runs", Fact(value=len(baseline.runs), loosens=less)
+    yield f"{what}: occasions", Fact(value=len(baseline.occasions), loosens=less)
+    best = None if baseline.anchor is None else baseline.anchor.step_ms
+    yield f"{what}: anchor", Fact(value=best, loosens=more)
+    yield from _spreads(what, baseline)
+    yield f"{what}: commit", _commits(baseline)
+    for kind in ("parameters", "machine"):
+        held = getattr(baseline, kind)
+        for name, value in (held if isinstance(held, Mapping) else dict(held)).items():
+            yield f"{what}: {kind} {name}", Fact(value=value)
+    for name in Baseline.model_fields:
+        if name not in _FOLLOWS:
+            yield f"{what}: {name}", Fact(value=getattr(baseline, name))
+
+
+def _spreads(what: str, baseline: Baseline) -> Iterator[tuple[str, Fact]]:
+    def wider(old: tuple[float, float], new: tuple[float, float]) -> bool:
+        return any(after > before for before, after in zip(old, new, strict=True))
+
+    for metric, spec in METRICS.items():
+        if spec.clock is not None:
+            one = baseline.calibration.get(metric)
+            sds = (spec.clock.prior_sd, spec.clock.occasion_sd)
+            if one is not None:
+                sds = (one.run_sd, one.occasion_sd)
+            shown = f"run SD {sds[0]:.3g}, occasion SD {sds[1]:.3g}"
+            yield f"{what}: calibration of {metric}", Fact(value=sds, loosens=wider, shown=shown)
+
+
+def _commits(baseline: Baseline) -> Fact:
+    """The commits of the runs. What was measured anew was so at another one, and its values say what that does."""
+    shas = sorted({one.commit.sha for one in baseline.occasions if one.commit is not None})
+    values = baseline.values(Metric.STEP_MS)
+
+    def loosens(old: _Commits, new: _Commits) -> bool | None:
+        return True if old.values == new.values else None
+
+    shown = " ".join(sha[:12] for sha in shas)
+    return Fact(value=_Commits(shas=tuple(shas), values=values), loosens=loosens, shown=shown)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Commits:
+    shas: tuple[str, ...]
+    values: tuple[float, ...]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Commits) and self.shas == other.shas
+
+    __hash__ = None  # type: ignore[assignment]

@@ -7,19 +7,24 @@ and were not merged yet.
 from __future__ import annotations
 
 import hashlib
-import os
-from collections.abc import Mapping, Sequence
+from base64 import b64decode
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median
 from typing import Final
 
+from github.PullRequest import PullRequest
+from github.Repository import Repository
+
 from perfgate.bless import bless as blessing
-from perfgate.github.api import PullRequest, Repository
+from perfgate.github import api
+from perfgate.github.approval import name_of
 from perfgate.github.context import Context
-from perfgate.github.kept import Checkout, read_result
-from perfgate.github.promote import commit_message, shortened
+from perfgate.github.kept import Checkout, checkout, read_result, runner_of, twice_kept
+from perfgate.github.promote import Origin, commit_message
+from perfgate.github.summary import append_summary, shortened
 from perfgate.model import numbers
 from perfgate.model.baseline import Baseline, Occasion, Result
 from perfgate.model.errors import (
@@ -32,15 +37,18 @@ from perfgate.model.errors import (
 )
 from perfgate.model.limits import LARGEST_BASELINE, LARGEST_RESULT, MOST_ENTRIES
 from perfgate.model.metric import METRICS, Basis, Metric
-from perfgate.model.words import plural
+from perfgate.model.note import Note, note
+from perfgate.model.pyproject import load_settings
 from perfgate.render.markdown import name, prose
-from perfgate.render.page import inert
 from perfgate.store import RESULT_FILE, baseline_text
+from perfgate.words.names import plural
+from perfgate.words.say import message
 
 EVENTS: Final = ("schedule", "workflow_dispatch")
 """By which a gate of the base branch is started."""
 BRANCH: Final = "perfgate/occasions"
 BY: Final = "perfgate, by its schedule"
+REASON: Final = "one more occasion each, measured by the scheduled gate of unchanged code"
 MOST_RESULTS: Final = MOST_ENTRIES
 
 _DEPTH: Final = 5
@@ -61,25 +69,65 @@ class Extended:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Left:
-    """One result that is no occasion, and why."""
-
-    workload: str
-    machine: str
-    why: PerfgateError
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
 class Found:
     """What the gate's results come to."""
 
     extended: tuple[Extended, ...]
-    left: tuple[Left, ...]
+    left: tuple[tuple[Result, PerfgateError], ...]
+    """Results that are no occasion, and why."""
 
     @property
-    def adds(self) -> bool:
-        """Whether this gate adds anything."""
-        return any(one.result is not None for one in self.extended)
+    def added(self) -> int:
+        """How many occasions this gate adds."""
+        return sum(one.result is not None for one in self.extended)
+
+
+def propose(root: Path, folder: Path, env: Mapping[str, str], say: Callable[[Note], None]) -> None:
+    """Add what this run's gate has kept to the baselines, as occasions, by one pull request.
+
+    Args:
+        root: of the project in the commit of this run, which is one of the base branch.
+        folder: holds the downloaded artifacts of this run.
+        env: the job's.
+        say: takes what was done.
+
+    Raises:
+        ActionsContextMissing: it was not started by a schedule or by hand.
+        ResultMissing, ResultUnreadable, BlessRefused: what was kept is not of this commit, or not whole.
+        BranchMoved: somebody else has moved the branch meanwhile.
+        GitHubRefused: the token, or the repository's settings, do not allow it.
+    """
+    context = Context.from_env(env)
+    if context.event_name not in EVENTS:
+        raise ActionsContextMissing("occasions-event-wanted", event=context.event_name)
+    repository = api.connect(context)
+    baselines = load_settings(root, {}).baselines
+    here = checkout(root, baselines, context.sha, env=env)
+    results = read_kept(folder, context.sha)
+    pull = _pull_request(repository)
+    earlier = {} if pull is None else not_merged(repository, pull, here)
+    origin = Origin(
+        by=BY,
+        run_url=context.page_of_run(context.run_id),
+        runner=runner_of(repository, context.run_id),
+    )
+    found = find(results, here, earlier, origin, at=datetime.now(UTC))
+    if not found.added:
+        append_summary(env, summary_markdown(found, "There is nothing to propose."))
+        say(note("occasions-none", results=len(results)))
+        return
+    pull = publish(repository, context, found, pull, origin)
+    address = f"[Pull request {pull.number}]({pull.html_url}) proposes them."
+    append_summary(env, summary_markdown(found, address))
+    say(
+        note(
+            "occasions-proposed",
+            number=pull.number,
+            url=pull.html_url,
+            added=found.added,
+            results=len(results),
+        )
+    )
 
 
 def read_kept(folder: Path, head_sha: str) -> tuple[Result, ...]:
@@ -91,31 +139,15 @@ def read_kept(folder: Path, head_sha: str) -> tuple[Result, ...]:
         BlessRefused: one of them is of another commit.
     """
     if not folder.is_dir():
-        raise ResultMissing(
-            subject=inert(str(folder), longest=200),
-            fact="there is no such folder",
-            expectation="It should hold the artifacts kept-... of this run",
-            next_step="Download them before: actions/download-artifact with pattern: kept-*",
-        )
-    files = sorted(
-        Path(top, file)
-        for top, _, names in os.walk(folder, followlinks=False)
-        for file in names
-        if file == RESULT_FILE
-    )
+        raise ResultMissing("kept-folder-missing", folder=str(folder))
+    files = sorted(folder.rglob(RESULT_FILE))
     if len(files) > MOST_RESULTS:
-        raise ResultUnreadable(
-            subject=inert(str(folder), longest=200),
-            fact=f"it holds {len(files)} results",
-            expectation=f"At most {MOST_RESULTS} are read",
-            next_step="Look at what was downloaded.",
-        )
+        raise ResultUnreadable("kept-too-many", folder=str(folder), count=len(files))
     return tuple(_read(file, folder, head_sha) for file in files)
 
 
 def _read(file: Path, folder: Path, head_sha: str) -> Result:
     inside = file.relative_to(folder)
-    where, path = inside.parts[:-_DEPTH], "/".join(inside.parts[-_DEPTH:])
     try:
         if file.is_symlink():
             raise OSError("it is a link")
@@ -123,36 +155,31 @@ def _read(file: Path, folder: Path, head_sha: str) -> Result:
             raw = stream.read(LARGEST_RESULT + 1)
     except OSError as error:
         raise ResultUnreadable(
-            subject=inert(inside.as_posix(), longest=200),
-            fact=f"the kept result cannot be read ({error.strerror or error})",
-            next_step="Download the artifacts again.",
+            "kept-unreadable", path=inside.as_posix(), reason=error.strerror or str(error)
         ) from error
-    return read_result(path, raw, "/".join(where) or str(folder), head_sha)
+    where = "/".join(inside.parts[:-_DEPTH]) or str(folder)
+    return read_result("/".join(inside.parts[-_DEPTH:]), raw, where, head_sha)
 
 
-def refuse_event(context: Context) -> None:
-    """Refuse to add what a run measured that is none of the base branch.
-
-    Raises:
-        ActionsContextMissing: it was not started by a schedule or by hand.
-    """
-    if context.event_name not in EVENTS:
-        raise ActionsContextMissing(
-            subject="occasions",
-            fact=f"the event is {inert(context.event_name, longest=40)}",
-            expectation=f"A gate of the base branch is started by {' or '.join(EVENTS)}",
-            next_step="Call it in a workflow with that trigger; perfgate init writes one.",
-        )
+def _pull_request(repository: Repository) -> PullRequest | None:
+    """The open pull request of perfgate's own branch; the oldest where there are several."""
+    ours = name_of(repository)
+    owner = repository.full_name.partition("/")[0]
+    found = [
+        pull
+        for pull in repository.get_pulls(state="open", head=f"{owner}:{BRANCH}")
+        if pull.head.ref == BRANCH and name_of(pull.head.repo) == ours
+    ]
+    return min(found, key=lambda pull: pull.number, default=None)
 
 
 def find(
     results: Sequence[Result],
     here: Checkout,
     earlier: Mapping[str, Baseline],
+    origin: Origin,
     *,
     at: datetime,
-    run_url: str,
-    runner: str | None,
 ) -> Found:
     """Return what each result comes to: an occasion of its baseline, or why it is none.
 
@@ -160,84 +187,68 @@ def find(
         results: what the gate has kept.
         here: the base branch, as it was measured.
         earlier: by path, baselines of the open pull request that hold occasions which were not merged yet.
+        origin: the gate's run.
         at: now, aware.
-        run_url: the gate's run.
-        runner: where it ran.
     """
     by_key: dict[tuple[str, str], list[Result]] = {}
     for result in results:
         by_key.setdefault((result.machine.slug, result.workload.id), []).append(result)
-    extended: list[Extended] = []
-    left: list[Left] = []
+    extended: dict[str, Extended] = {}
+    left: list[tuple[Result, PerfgateError]] = []
     for (slug, workload), (result, *twins) in sorted(by_key.items()):
         try:
-            old = here.store.baselines.load(slug, workload)
             if twins:
-                raise BlessRefused(
-                    subject=workload,
-                    fact=f"the gate has kept {len(twins) + 1} results of it on {result.machine.gpu_name}",
-                    expectation="Which of them is meant cannot be told",
-                    next_step="Let each workload be in one shard and one gate of a machine only.",
-                )
-            path = None if old is None else here.path_in_tree(old)
+                raise twice_kept(result)
+            old = here.store.baselines.load(slug, workload)
+            path = "" if old is None else here.path_in_tree(old)
             new = blessing.add_occasion(
                 [result],
-                earlier.get(path, old) if path is not None else old,
+                earlier.get(path, old),
                 reason=f"the scheduled gate of {at.astimezone(UTC):%Y-%m-%d}",
-                by=BY,
+                by=origin.by,
                 at=at,
                 commit=here.commit,
                 in_ci=True,
                 allow_ci=True,
-                run_url=run_url,
-                runner=runner,
+                run_url=origin.run_url,
+                runner=origin.runner,
             )
         except (BlessRefused, BaselineUnreadable) as refused:
-            left.append(Left(workload=workload, machine=result.machine.gpu_name, why=refused))
+            left.append((result, refused))
             continue
-        assert old is not None
-        assert path is not None
-        extended.append(Extended(old=old, new=new, path=path, result=result))
-    here_now = {one.path for one in extended}
-    for listed in here.store.baselines.listed():
-        if isinstance(listed.found, Baseline):
-            path = here.path_in_tree(listed.found)
-            if path in earlier and path not in here_now:
-                extended.append(
-                    Extended(old=listed.found, new=earlier[path], path=path, result=None)
-                )
-    return Found(extended=tuple(extended), left=tuple(left))
+        assert old is not None  # or adding to it were refused
+        extended[path] = Extended(old=old, new=new, path=path, result=result)
+    for path, old in _listed(here).items():
+        if path in earlier and path not in extended:
+            extended[path] = Extended(old=old, new=earlier[path], path=path, result=None)
+    return Found(extended=tuple(extended.values()), left=tuple(left))
 
 
-def not_merged(
-    repository: Repository, pull: PullRequest, here: Checkout, folder: str
-) -> dict[str, Baseline]:
+def _listed(here: Checkout) -> dict[str, Baseline]:
+    """The baselines of the base branch that can be read, by path."""
+    found = (listed.found for listed in here.store.baselines.listed())
+    return {here.path_in_tree(one): one for one in found if isinstance(one, Baseline)}
+
+
+def not_merged(repository: Repository, pull: PullRequest, here: Checkout) -> dict[str, Baseline]:
     """Return by path the baselines of the base branch with the occasions that an open pull request adds to them.
 
     What else its branch holds is not looked at, and what it lacks of the base branch's occasions is not lost.
-
-    Args:
-        repository: whom to ask.
-        pull: the pull request.
-        here: the base branch.
-        folder: of the baselines, from the top of the repository.
     """
-    there = repository.blobs(pull.head_sha, folder)
+    there = api.files_of(repository, pull.head.sha)
     found: dict[str, Baseline] = {}
-    for listed in here.store.baselines.listed():
-        if not isinstance(listed.found, Baseline):
-            continue
-        path = here.path_in_tree(listed.found)
+    for path, base in _listed(here).items():
         blob = there.get(path)
-        if blob is None or blob == _blob_of(listed.path.read_bytes()):
+        if blob is None or blob == _blob_of(baseline_text(base).encode()):
             continue
+        content = repository.get_git_blob(blob)
         try:
-            more = here.store.baselines.parse(
-                repository.blob(blob, limit_bytes=LARGEST_BASELINE), Path(path)
-            )
+            if content.size > LARGEST_BASELINE:
+                continue
+            more = here.store.baselines.parse(b64decode(content.content), Path(path))
         except BaselineUnreadable:
             continue
-        extended = with_added(listed.found, more)
+        extended = with_added(base, more)
         if extended is not None:
             found[path] = extended
     return found
@@ -275,8 +286,7 @@ def publish(
     context: Context,
     found: Found,
     pull: PullRequest | None,
-    *,
-    runner: str | None,
+    origin: Origin,
 ) -> PullRequest:
     """Make the branch anew, and open its pull request or give it its new text; return it.
 
@@ -284,32 +294,23 @@ def publish(
         BranchMoved: somebody else has moved the branch meanwhile.
         GitHubRefused: the token, or the repository's settings, do not allow it.
     """
-    head = repository.head(BRANCH) if pull is None else pull.head_sha
-    reason = "one more occasion each, measured by the scheduled gate of unchanged code"
-    repository.rebuild_branch(
-        branch=BRANCH,
-        expected_head=head,
+    head = api.head_of(repository, BRANCH) if pull is None else pull.head.sha
+    made = api.commit(
+        repository,
         onto=context.sha,
-        files={one.path: baseline_text(one.new).encode() for one in found.extended},
-        message=commit_message(
-            [one.new for one in found.extended],
-            reason=reason,
-            by=BY,
-            run_url=context.run_url,
-            runner=runner,
-        ),
+        files={one.path: baseline_text(one.new) for one in found.extended},
+        message=commit_message([one.new for one in found.extended], REASON, origin),
     )
-    count = len(found.extended)
-    title = f"perfgate: more occasions for {plural(count, 'baseline')}"
-    body = pull_request_markdown(found, context.run_url)
-    if pull is not None:
-        return repository.edit_pull_request(pull.number, title=title, body=body)
-    return repository.open_pull_request(
-        head_branch=BRANCH, base_branch=context.branch, title=title, body=body
-    )
+    api.move_branch(repository, BRANCH, expected=head, to=made, force=True)
+    title = f"perfgate: more occasions for {plural(len(found.extended), 'baseline')}"
+    body = pull_request_markdown(found, origin.run_url)
+    if pull is None:
+        return repository.create_pull(context.branch, BRANCH, title=title, body=body)
+    pull.edit(title=title, body=body)
+    return pull
 
 
-# What is told of it
+# What is shown of it
 
 
 def pull_request_markdown(found: Found, run_url: str) -> str:
@@ -323,19 +324,12 @@ def pull_request_markdown(found: Found, run_url: str) -> str:
         f"perfgate makes the branch {name(BRANCH)} anew with each scheduled gate: what else is committed to it goes. "
         "GitHub starts no workflow for it by itself; close and open this pull request to let the gate run."
     )
-    lines = [what, "", *_tables(found), "", mind]
-    return shortened("\n".join(lines) + "\n")
+    return shortened("\n".join([what, "", *_tables(found), "", mind]) + "\n")
 
 
-def summary_markdown(found: Found, pull: PullRequest | None) -> str:
-    """Return the same for the job's summary."""
-    if pull is None:
-        told = (
-            "No result of this gate is an occasion of a baseline, so there is nothing to propose."
-        )
-    else:
-        told = f"[Pull request {pull.number}]({pull.url}) proposes them."
-    return shortened("\n".join(["### perfgate: occasions", "", told, "", *_tables(found), ""]))
+def summary_markdown(found: Found, first: str) -> str:
+    """Return the same for the job's summary, with a first sentence."""
+    return shortened("\n".join(["### perfgate: occasions", "", first, "", *_tables(found), ""]))
 
 
 def _tables(found: Found) -> list[str]:
@@ -349,35 +343,32 @@ def _tables(found: Found) -> list[str]:
     if found.left:
         lines += ["", "Not added:", "", "| workload | machine | why |", "|---|---|---|"]
         lines += [
-            f"| {name(one.workload)} | {name(one.machine)} | {prose(f'{one.why.fact}. {one.why.expectation}.')} |"
-            for one in found.left
+            f"| {name(result.workload.id)} | {name(result.machine.gpu_name)} | {prose(message(why))} |"
+            for result, why in found.left
         ]
     return lines
 
 
 def _row(one: Extended) -> str:
-    then = one.old.values(Metric.STEP_MS)
-    now = (
-        [run.measured().get(Metric.STEP_MS) for run in one.result.runs]
-        if one.result is not None
-        else []
-    )
-    known = [value for value in now if value is not None]
-    before, after = median(then) if then else None, median(known) if known else None
-    change = (
-        None
-        if before is None or after is None
-        else METRICS[Metric.STEP_MS].change(before, after, step_ms=before)
-    )
+    before = _median(one.old.values(Metric.STEP_MS))
+    runs = () if one.result is None else one.result.runs
+    now = [run.measured().get(Metric.STEP_MS) for run in runs]
+    after = _median([value for value in now if value is not None])
+    change = ""
+    if before is not None and after is not None:
+        ratio = METRICS[Metric.STEP_MS].change(before, after, step_ms=before)
+        change = "" if ratio is None else prose(numbers.change(ratio, Basis.LOG))
     cells = (
         name(one.new.workload),
         name(one.new.machine.gpu_name),
         str(len(one.old.occasions)),
         str(len(one.new.occasions)),
         "" if before is None else numbers.value(Metric.STEP_MS, before),
-        ("" if after is None else numbers.value(Metric.STEP_MS, after))
-        if one.result is not None
-        else "not merged yet",
-        "" if change is None else prose(numbers.change(change, Basis.LOG)),
+        "not merged yet" if after is None else numbers.value(Metric.STEP_MS, after),
+        change,
     )
     return f"| {' | '.join(cells)} |"
+
+
+def _median(values: Sequence[float]) -> float | None:
+    return median(values) if values else None

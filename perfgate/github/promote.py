@@ -3,36 +3,55 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import Final
 
+from github.Repository import Repository
+
 from perfgate.bless import bless as blessing
-from perfgate.github.api import Repository
+from perfgate.github import api
+from perfgate.github.approval import GATE
 from perfgate.github.context import Context
-from perfgate.github.kept import WORKFLOW, Checkout, Kept
-from perfgate.github.request import Branch, Wish
+from perfgate.github.kept import Checkout, Kept, checkout, kept_by_gate, runner_of
+from perfgate.github.request import (
+    Branch,
+    Request,
+    Wish,
+    branch_of,
+    read_request,
+    refuse_strangers,
+    wish_of,
+)
+from perfgate.github.summary import append_summary, shortened
 from perfgate.model import numbers
 from perfgate.model.baseline import FEWEST_RUNS, Baseline
 from perfgate.model.errors import BlessRefused, PerfgateError, ResultMissing
 from perfgate.model.metric import Metric
-from perfgate.model.verdict import MetricVerdict
-from perfgate.model.words import plural
-from perfgate.render.markdown import LONGEST, LONGEST_SENTENCE, name, prose
-from perfgate.render.page import inert, uncommanding
+from perfgate.model.note import Note, note
+from perfgate.model.pyproject import load_settings
+from perfgate.model.settings import Settings
+from perfgate.render.markdown import name, prose
 from perfgate.render.records import extent
 from perfgate.render.text import change_cell
 from perfgate.store import baseline_text, file_name
+from perfgate.words.escape import one_line
+from perfgate.words.names import plural
+from perfgate.words.say import message
 
 LONGEST_SUBJECT: Final = 72
 """Characters of the first line of a commit's message."""
-MEASURE_MORE: Final = f"Start {WORKFLOW} on the branch with runs: {FEWEST_RUNS} (Actions, perfgate, Run workflow), then ask again."
+MEASURE_MORE: Final = (
+    f"Start {GATE} on the branch with runs: {FEWEST_RUNS} "
+    "(Actions, perfgate, Run workflow), then ask again."
+)
 
 _SPEAKING: Final = re.compile(
     r"(?<=[@#])(?=\S)|(?<=\bGH)(?=-\d)|(?<=\[)(?=(?:skip|no|ci|actions) )", re.IGNORECASE
 )
-"""Where a message of a commit mentions, refers, closes, or tells GitHub to start no workflow."""
+"""Where a message of a commit mentions, refers, closes, or has GitHub start no workflow."""
 _BREAK: Final = "\u200b"
 
 
@@ -44,11 +63,6 @@ class Planned:
     new: Baseline
     path: str
 
-    @property
-    def content(self) -> bytes:
-        """Return the file."""
-        return baseline_text(self.new).encode()
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Promotion:
@@ -57,46 +71,112 @@ class Promotion:
     planned: tuple[Planned, ...]
     branch: Branch
     commit: str
-    reason: str
-    run_url: str
     not_started: PerfgateError | None = None
     """Why no gate of the new commit was started."""
 
 
+def bless(root: Path, env: Mapping[str, str], say: Callable[[Note | PerfgateError], None]) -> None:
+    """Commit what the gate of a branch's head commit has kept as its baselines, as the job's event asks.
+
+    Args:
+        root: of the project in the head commit, which is only read.
+        env: the job's.
+        say: takes what was done, and what of the answer could not be.
+
+    Raises:
+        PerfgateError: nothing was blessed, or no gate of the new commit was started.
+    """
+    context = Context.from_env(env)
+    request = read_request(context)
+    if request.pull_request is None:
+        wish_of(request, env)  # what is wrong with it needs no GitHub to be known
+    repository = api.connect(context)
+    if request.pull_request is not None:
+        # Nobody else is answered: whoever may comment could have perfgate write.
+        refuse_strangers(repository, request.by)
+
+    def answer(markdown: str) -> None:
+        append_summary(env, markdown)
+        if request.pull_request is not None:
+            try:
+                repository.get_pull(request.pull_request).create_issue_comment(markdown)
+            except PerfgateError as error:
+                say(error)  # what was done is done; the summary has it
+
+    try:
+        promotion = _promoted(root, env, context, repository, request)
+    except PerfgateError as error:
+        answer(refusal_markdown(error))
+        raise
+    answer(promotion_markdown(promotion, context))
+    paths = tuple(one.path for one in promotion.planned)
+    say(
+        note(
+            "baselines-committed",
+            commit=promotion.commit,
+            branch=promotion.branch.name,
+            paths=paths,
+        )
+    )
+    if promotion.not_started is not None:
+        raise promotion.not_started
+
+
+def _promoted(
+    root: Path,
+    env: Mapping[str, str],
+    context: Context,
+    repository: Repository,
+    request: Request,
+) -> Promotion:
+    wish, branch = wish_of(request, env), branch_of(request, context, repository)
+    settings = load_settings(root, {})
+    here = checkout(root, settings.baselines, branch.head_sha, env=env)
+    kept = kept_by_gate(repository, branch, asked_at=request.asked_at)
+    origin = Origin(
+        by=f"{request.by} via GitHub",
+        run_url=context.page_of_run(kept.run.id),
+        runner=runner_of(repository, kept.run.id),
+    )
+    planned = plan(kept, wish, here, settings, origin)
+    sha = commit_baselines(
+        repository, branch, {one.path: one.new for one in planned}, wish.reason, origin
+    )
+    not_started: PerfgateError | None = None
+    try:
+        # A commit that is made with a workflow's own token starts no workflow by itself.
+        repository.get_workflow(GATE).create_dispatch(branch.name, throw=True)
+    except PerfgateError as error:
+        not_started = error
+    return Promotion(planned=planned, branch=branch, commit=sha, not_started=not_started)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Origin:
+    """Where baselines come from: who asked, and which run measured them, where."""
+
+    by: str
+    run_url: str
+    runner: str | None
+
+
 def plan(
-    kept: Kept,
-    wish: Wish,
-    here: Checkout,
-    *,
-    budgets: Mapping[Metric, float],
-    by: str,
-    at: datetime,
-    run_url: str,
-    runner: str | None,
-    pairs: bool = True,
+    kept: Kept, wish: Wish, here: Checkout, settings: Settings, origin: Origin
 ) -> tuple[Planned, ...]:
     """Return the baselines that are to be committed: by the rules of `perfgate bless`, all of them or none.
 
-    `budgets` are the project's, as fractions; `pairs` says whether its settings allow A/B runs.
-
     Raises:
         ResultMissing: the gate has kept nothing of the workload.
-        BlessRefused: of one or several workloads; the message is that of the first, and counts the others.
+        BlessRefused: of one or several workloads; the message is that of the first, and names the others.
     """
     wanted = {
         key: results for key, results in kept.results.items() if wish.workload in (None, key[1])
     }
     if not wanted:
-        known = sorted({workload for _, workload in kept.results})
-        raise ResultMissing(
-            subject=inert(wish.workload or "bless"),
-            fact="the gate of this commit has kept no result of it",
-            expectation=f"Kept are: {', '.join(map(inert, known[:10])) or 'none'}"
-            + (f" and {len(known) - 10} more" if len(known) > 10 else ""),
-            next_step="Name one of these.",
-        )
+        known = tuple(sorted({workload for _, workload in kept.results})[:10])
+        raise ResultMissing("kept-without-workload", workload=wish.workload, known=known)
     planned: list[Planned] = []
-    refused: list[BlessRefused] = []
+    refused: dict[str, BlessRefused] = {}
     for (slug, workload), results in sorted(wanted.items()):
         old = here.store.baselines.load(slug, workload)
         try:
@@ -104,193 +184,125 @@ def plan(
                 results,
                 old,
                 reason=wish.reason,
-                by=by,
-                at=at,
+                by=origin.by,
+                at=datetime.now(UTC),
                 commit=here.commit,
                 code_now=here.code_now(results[0].code),
-                budgets={**budgets, **results[0].workload.budgets},
+                budgets={**settings.budgets, **results[0].workload.budgets},
                 accept_regression=wish.accept_regression,
                 in_ci=True,
                 allow_ci=True,
-                run_url=run_url,
-                runner=runner,
+                run_url=origin.run_url,
+                runner=origin.runner,
                 measure_more=MEASURE_MORE,
-                pairs=pairs,
+                pairs=blessing.allows_pairs(settings),
             )
         except BlessRefused as error:
-            refused.append(error)
+            refused[workload] = error
             continue
         planned.append(Planned(old=old, new=new, path=here.path_in_tree(new)))
+    if refused and len(wanted) > 1:
+        raise BlessRefused("bless-all-or-none", count=len(wanted), refused=tuple(refused.values()))
     if refused:
-        raise _all_or_nothing(refused, len(wanted))
+        raise next(iter(refused.values()))
     return tuple(planned)
 
 
-def _all_or_nothing(refused: Sequence[BlessRefused], wanted: int) -> BlessRefused:
-    first, *others = refused
-    if wanted == 1:
-        return first
-    also = f"; refused too: {', '.join(inert(one.subject) for one in others[:5])}" if others else ""
-    more = f" and {len(others) - 5} more" if len(others) > 5 else ""
-    return BlessRefused(
-        subject=first.subject,
-        fact=f"{first.fact}{also}{more}",
-        expectation=f"{first.expectation}. Of {wanted} baselines none was committed",
-        next_step=first.next_step,
-    )
-
-
-def commit(
-    repository: Repository, branch: Branch, planned: Sequence[Planned], wish: Wish, *, by: str
-) -> Promotion:
-    """Commit the baselines to the branch, and start the gate of the new commit.
-
-    A commit that is made with a workflow's own token starts no workflow by itself.
+def commit_baselines(
+    repository: Repository,
+    branch: Branch,
+    baselines: Mapping[str, Baseline],
+    reason: str,
+    origin: Origin,
+) -> str:
+    """Commit baselines, by path, to a branch that is still where it was; return the commit.
 
     Raises:
         BranchMoved: the branch is not where it was; nothing was committed.
         GitHubRefused: the token may not commit there.
     """
-    first = planned[0].new.blessing
-    run_url = first.run_url or ""
-    message = commit_message(
-        [one.new for one in planned],
-        reason=wish.reason,
-        by=by,
-        run_url=run_url,
-        runner=first.runner,
+    made = api.commit(
+        repository,
+        onto=branch.head_sha,
+        files={path: baseline_text(one) for path, one in baselines.items()},
+        message=commit_message([*baselines.values()], reason, origin),
     )
-    sha = repository.commit_files(
-        branch=branch.name,
-        expected_head=branch.head_sha,
-        files={one.path: one.content for one in planned},
-        message=message,
-    )
-    not_started: PerfgateError | None = None
-    try:
-        repository.dispatch(WORKFLOW, ref=branch.name, inputs={})
-    except PerfgateError as error:
-        not_started = error
-    return Promotion(
-        planned=tuple(planned),
-        branch=branch,
-        commit=sha,
-        reason=wish.reason,
-        run_url=run_url,
-        not_started=not_started,
-    )
+    api.move_branch(repository, branch.name, expected=branch.head_sha, to=made)
+    return made
 
 
-def commit_message(
-    baselines: Sequence[Baseline], *, reason: str, by: str, run_url: str, runner: str | None
-) -> str:
+def commit_message(baselines: Sequence[Baseline], reason: str, origin: Origin) -> str:
     """Return a commit's message: what was blessed, the reason in quotation marks, and where it comes from as trailers.
 
     Nothing in it mentions anyone, closes an issue, or keeps a workflow from starting; the reason is no trailer.
     """
     names = list(dict.fromkeys(file_name(one.workload) for one in baselines))
     subject = f"bless: {', '.join(names)}"
-    if len(subject) > LONGEST_SUBJECT:
-        subject = (
-            f"bless: {len(names)} workloads"
-            if len(names) > 1
-            else f"{subject[: LONGEST_SUBJECT - 3]}..."
-        )
-    trailers = [f"Perfgate-Run: {run_url}"]
-    trailers += [f"Perfgate-Runner: {_still(inert(runner, longest=200))}"] if runner else []
-    trailers.append(f"Blessed-by: {_still(inert(by))}")
-    return (
-        "\n".join([_still(subject), "", f'"{_still(" ".join(reason.split()))}"', "", *trailers])
-        + "\n"
+    if len(subject) > LONGEST_SUBJECT and len(names) > 1:
+        subject = f"bless: {len(names)} workloads"
+    runner = [] if origin.runner is None else [f"Perfgate-Runner: {one_line(origin.runner)}"]
+    lines = [
+        subject[:LONGEST_SUBJECT],
+        "",
+        f'"{" ".join(reason.split())}"',
+        "",
+        f"Perfgate-Run: {origin.run_url}",
+        *runner,
+        f"Blessed-by: {one_line(origin.by)}",
+    ]
+    return "".join(
+        f"{line if line.startswith('Perfgate-Run:') else _SPEAKING.sub(_BREAK, line)}\n"
+        for line in lines
     )
 
 
-def _still(text: str) -> str:
-    return _SPEAKING.sub(_BREAK, text)
-
-
-# What is told of it
+# What is shown of it
 
 
 def promotion_markdown(promotion: Promotion, context: Context) -> str:
     """Return what was blessed, for the job's summary and as an answer to a comment."""
-    address = f"{context.server_url}/{context.repository}"
-    count = len(promotion.planned)
+    first = promotion.planned[0].new.blessing
+    sha, head = promotion.commit, promotion.branch.head_sha
     what = (
-        f"[{promotion.commit[:12]}]({address}/commit/{promotion.commit}) on {name(promotion.branch.name)}, of what "
-        f"[the gate of {promotion.branch.head_sha[:12]}]({promotion.run_url}) has kept. Nothing was measured for it."
+        f"[{sha[:12]}]({context.page}/commit/{sha}) on {name(promotion.branch.name)}, of what "
+        f"[the gate of {head[:12]}]({first.run_url}) has kept. Nothing was measured for it."
     )
-    if promotion.not_started is None:
-        gate = f"The gate of the new commit ({WORKFLOW}) was started."
-    else:
-        told = f"The gate of the new commit was not started: {promotion.not_started.fact}."
-        gate = f"**{prose(told)}** {prose(promotion.not_started.next_step)}"
+    gate = f"The gate of the new commit ({GATE}) was started."
+    if promotion.not_started is not None:
+        gate = f"**The gate of the new commit was not started:** {prose(message(promotion.not_started))}"
     lines = [
-        f"### perfgate: blessed {plural(count, 'baseline')}",
+        f"### perfgate: blessed {plural(len(promotion.planned), 'baseline')}",
         "",
         what,
         "",
-        f"Reason: {prose(promotion.reason)}",
+        f"Reason: {prose(first.reason)}",
         "",
         gate,
         "",
         "| workload | machine | step_ms before | after | change | also changed | rests on |",
         "|---|---|---:|---:|---|---|---|",
-        *(_promoted_row(one) for one in promotion.planned),
+        *(_row(one) for one in promotion.planned),
     ]
     return shortened("\n".join(lines) + "\n")
 
 
-def shortened(text: str) -> str:
-    """Return a text of lines that GitHub takes as a comment."""
-    return (
-        text
-        if len(text) <= LONGEST
-        else f"{text[:LONGEST].rpartition(chr(10))[0]}\n\nThe rest is too long.\n"
-    )
-
-
-def harmless(error: PerfgateError) -> PerfgateError:
-    """Return an error whose parts may be a stranger's text as one that gives a job's log no commands."""
-
-    def part(text: str) -> str:
-        return uncommanding(inert(text, longest=LONGEST_SENTENCE))
-
-    return type(error)(
-        subject=part(error.subject),
-        fact=part(error.fact),
-        expectation=part(error.expectation),
-        next_step=part(error.next_step),
-    )
-
-
 def refusal_markdown(error: PerfgateError) -> str:
     """Return why nothing was blessed."""
-    told = [prose(line) for line in str(error).splitlines()]
-    return (
-        "\n".join(["### perfgate: nothing was blessed", "", *("  \n".join(told)).splitlines()])
-        + "\n"
-    )
+    lines = [prose(line) for line in message(error).splitlines()]
+    return "### perfgate: nothing was blessed\n\n" + "  \n".join(lines) + "\n"
 
 
-def _promoted_row(one: Planned) -> str:
+def _row(one: Planned) -> str:
     rows = {row.metric: row for row in blessing.differences(one.old, one.new)}
-    step = rows.get(Metric.STEP_MS)
-    other = [row for metric, row in rows.items() if metric is not Metric.STEP_MS and row.change]
-    also = ", ".join(f"{row.metric} {change_cell(row)}" for row in other)
+    step = rows.pop(Metric.STEP_MS, None)
+    before, after = (None, None) if step is None else (step.baseline, step.now)
     cells = (
         name(one.new.workload),
         name(one.new.machine.gpu_name),
-        milliseconds(step, before=True),
-        milliseconds(step, before=False),
+        "" if before is None else numbers.value(Metric.STEP_MS, before),
+        "" if after is None else numbers.value(Metric.STEP_MS, after),
         "" if step is None else prose(change_cell(step)),
-        prose(also),
+        prose(", ".join(f"{row.metric} {change_cell(row)}" for row in rows.values() if row.change)),
         prose(extent(one.new)),
     )
     return f"| {' | '.join(cells)} |"
-
-
-def milliseconds(row: MetricVerdict | None, *, before: bool) -> str:
-    """Return one side of a difference of step times; empty where there is none."""
-    value = None if row is None else row.baseline if before else row.now
-    return "" if value is None else numbers.value(Metric.STEP_MS, value)

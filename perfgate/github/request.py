@@ -6,19 +6,25 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from perfgate.github.api import Repository
+from perfgate.github.approval import name_of
 from perfgate.github.context import Context, Payload
 from perfgate.model.errors import BlessRefused, ConfigInvalid
 from perfgate.model.limits import LONGEST_ID
-from perfgate.render.page import inert
+
+if TYPE_CHECKING:
+    from github.Repository import Repository
 
 COMMAND: Final = "/perfgate bless"
+ACCEPT: Final = "--accept-regression"
 LONGEST_REASON: Final = 300
 MAY_BLESS: Final = frozenset({"admin", "maintain", "write"})
 
-_ACCEPT: Final = "--accept-regression"
+_COMMENT: Final = re.compile(
+    rf"{COMMAND}\s+(?P<before>(?:{ACCEPT}\s+)*)(?:`(?P<quoted>[^`]+)`|(?P<word>[^\s`-][^\s`]*))"
+    r"\s+(?P<reason>\S.*)"
+)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -79,32 +85,18 @@ def read_request(context: Context) -> Request:
         ActionsContextMissing: the event's file is not what it should be.
         BlessRefused: it is another event, a comment elsewhere, or one that was edited.
     """
-    match context.event_name:
-        case "workflow_dispatch":
-            return Request(by=context.actor)
-        case "issue_comment":
-            event = context.event_as(_CommentEvent)
-            if event.issue.pull_request is None or event.action != "created":
-                where = "on an issue" if event.issue.pull_request is None else event.action
-                raise BlessRefused(
-                    subject=COMMAND,
-                    fact=f"the comment is {inert(where)}",
-                    expectation="It should be a new comment on a pull request",
-                    next_step=f"Comment there: {COMMAND} WORKLOAD REASON",
-                )
-            return Request(
-                by=event.comment.user.login,
-                pull_request=event.issue.number,
-                comment=event.comment.body,
-                asked_at=event.comment.created_at,
-            )
-        case other:
-            raise BlessRefused(
-                subject="github bless",
-                fact=f"the workflow was started by {other}",
-                expectation="It should be workflow_dispatch or issue_comment, by which a maintainer asks",
-                next_step="See perfgate's workflow: .github/workflows/perfgate-bless.yml",
-            )
+    kind = context.event_name
+    if kind == "workflow_dispatch":
+        return Request(by=context.actor)
+    event = context.event_as(_CommentEvent) if kind == "issue_comment" else None
+    if event is None or event.issue.pull_request is None or event.action != "created":
+        raise BlessRefused("bless-event-wanted", event=kind, command=COMMAND)
+    return Request(
+        by=event.comment.user.login,
+        pull_request=event.issue.number,
+        comment=event.comment.body,
+        asked_at=event.comment.created_at,
+    )
 
 
 def refuse_strangers(repository: Repository, by: str) -> None:
@@ -113,14 +105,9 @@ def refuse_strangers(repository: Repository, by: str) -> None:
     Raises:
         BlessRefused: they may not write.
     """
-    permission = repository.permission(by)
+    permission = repository.get_collaborator_permission(by)
     if permission not in MAY_BLESS:
-        raise BlessRefused(
-            subject=inert(by),
-            fact=f"their permission in this repository is {inert(permission)}",
-            expectation="A baseline is blessed by someone who may write here",
-            next_step="Ask a maintainer to bless it.",
-        )
+        raise BlessRefused("bless-by-stranger", login=by, permission=permission)
 
 
 def wish_of(request: Request, env: Mapping[str, str]) -> Wish:
@@ -132,35 +119,18 @@ def wish_of(request: Request, env: Mapping[str, str]) -> Wish:
     """
     if request.pull_request is not None:
         return read_comment(request.comment)
-    accept = env.get("PERFGATE_INPUT_ACCEPT_REGRESSION", "").strip()
-    if accept not in {"", "true", "false"}:
-        raise ConfigInvalid(
-            subject="input accept-regression",
-            fact=f"the value is {inert(accept, longest=40)!r}",
-            expectation="It should be true or false",
-            next_step="Correct it in the workflow.",
-        )
-    workload = env.get("PERFGATE_INPUT_WORKLOAD", "").strip()
-    reason = env.get("PERFGATE_INPUT_REASON", "").strip()
-    for field, text, longest in (
-        ("workload", workload, LONGEST_ID),
-        ("reason", reason, LONGEST_REASON),
-    ):
-        fault = _fault(text, longest)
-        if fault is not None:
-            raise ConfigInvalid(
-                subject=f"input {field}",
-                fact=fault,
-                expectation=f"It should be one line of at most {longest} characters",
-                next_step="Start the workflow again.",
-            )
-    if not reason:
-        raise ConfigInvalid(
-            subject="input reason",
-            fact="it is empty",
-            expectation="A baseline says why it is one",
-            next_step="Start the workflow again, with a reason.",
-        )
+    names = ("accept-regression", "workload", "reason")
+    accept, workload, reason = (
+        env.get(f"PERFGATE_INPUT_{name.upper().replace('-', '_')}", "").strip() for name in names
+    )
+    fits = (
+        accept in {"", "true", "false"},
+        _is_line(workload, LONGEST_ID),
+        bool(reason) and _is_line(reason, LONGEST_REASON),
+    )
+    for name, value, fit in zip(names, (accept, workload, reason), fits, strict=True):
+        if not fit:
+            raise ConfigInvalid("bless-input-odd", input=name, value=value, most=LONGEST_REASON)
     return Wish(workload=workload or None, reason=reason, accept_regression=accept == "true")
 
 
@@ -173,54 +143,25 @@ def read_comment(body: str) -> Wish:
     Raises:
         BlessRefused: it is anything else.
     """
-    line = body.split("\n", 1)[0].strip()
-    rest = line.removeprefix(COMMAND)
-    if rest == line or rest[:1] not in {" ", "\t"}:
-        raise _no_command("the comment does not begin with it")
-    fault = _fault(rest.replace("\t", " "), LONGEST_REASON + LONGEST_ID)
-    if fault is not None:
-        raise _no_command(fault)
-    found = re.fullmatch(
-        rf"(?P<before>(?:{_ACCEPT}\s+)*)(?:`(?P<quoted>[^`]+)`|(?P<word>[^\s`]+))(?P<reason>\s.*)?",
-        rest.strip(),
-    )
-    if found is None:
-        raise _no_command("it names no workload")
-    workload = (found["quoted"] or found["word"]).strip()
-    words = (found["reason"] or "").split()
-    unknown = [word for word in words if word.startswith("--") and word not in {"--", _ACCEPT}]
-    if workload.startswith("-") or unknown:
-        shown = inert(unknown[0] if unknown else workload, longest=40)
-        raise _no_command(f"there is no option {shown}")
-    reason = " ".join(word for word in words if word != _ACCEPT)
-    if not reason:
-        raise _no_command("it gives no reason")
-    if len(reason) > LONGEST_REASON:
-        raise _no_command(
-            f"the reason has {len(reason)} characters, at most {LONGEST_REASON} are taken"
+    line = body.split("\n", 1)[0].strip().replace("\t", " ")
+    found = _COMMENT.fullmatch(line) if line.isprintable() else None
+    words = found["reason"].split() if found else []
+    reason = " ".join(word for word in words if word != ACCEPT)
+    workload = (found["quoted"] or found["word"]).strip() if found else ""
+    unknown = any(word.startswith("--") and word not in {"--", ACCEPT} for word in words)
+    if found is None or not reason or unknown or len(reason) > LONGEST_REASON or not workload:
+        raise BlessRefused(
+            "bless-command-odd", line=line, command=COMMAND, option=ACCEPT, most=LONGEST_REASON
         )
     return Wish(
         workload=workload,
         reason=reason,
-        accept_regression=bool(found["before"]) or _ACCEPT in words,
+        accept_regression=bool(found["before"]) or ACCEPT in words,
     )
 
 
-def _no_command(fact: str) -> BlessRefused:
-    return BlessRefused(
-        subject=COMMAND,
-        fact=fact,
-        expectation="A baseline says why it is one, and a comment names its workload",
-        next_step=f"Comment anew: {COMMAND} WORKLOAD REASON... [{_ACCEPT}]",
-    )
-
-
-def _fault(text: str, longest: int) -> str | None:
-    if len(text) > longest:
-        return f"it has {len(text)} characters"
-    if not text.isprintable():
-        return "it holds a line break, or characters that cannot be seen"
-    return None
+def _is_line(text: str, longest: int) -> bool:
+    return len(text) <= longest and text.isprintable()
 
 
 def branch_of(request: Request, context: Context, repository: Repository) -> Branch:
@@ -231,13 +172,7 @@ def branch_of(request: Request, context: Context, repository: Repository) -> Bra
     """
     if request.pull_request is None:
         return Branch(name=context.branch, head_sha=context.sha)
-    pull = repository.pull_request(request.pull_request)
-    if pull.from_fork or not pull.open:
-        fact = "its branch lies in a fork" if pull.from_fork else "it is closed"
-        raise BlessRefused(
-            subject=f"pull request {pull.number}",
-            fact=f"{fact}, to which this workflow cannot commit",
-            expectation="A baseline is committed to the branch of the code that it is of",
-            next_step='Bless at a desk, on that branch: pytest --perfgate; perfgate bless --reason "..."',
-        )
-    return Branch(name=pull.head_branch, head_sha=pull.head_sha)
+    pull = repository.get_pull(request.pull_request)
+    if pull.state != "open" or name_of(pull.head.repo) != name_of(pull.base.repo):
+        raise BlessRefused("bless-branch-elsewhere", number=pull.number)
+    return Branch(name=pull.head.ref, head_sha=pull.head.sha)

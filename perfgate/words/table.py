@@ -10,6 +10,7 @@ from perfgate.words import (
     gate,
     lab,
     store,
+    github,
     views,
 )
 from perfgate.words.text import Text
@@ -26,6 +27,7 @@ _TABLES: Final = (
     gate.TEXT,
     lab.TEXT,
     store.TEXT,
+    github.TEXT,
     views.TEXT,
 )
 

@@ -69,6 +69,7 @@ class Scene:
             "action": "completed",
             "workflow_run": {
                 "id": 700,
+                "artifacts_url": self.hub.url("/actions/runs/700/artifacts"),
                 "run_attempt": 1,
                 "run_started_at": "2026-03-02T11:00:00Z",
                 "path": f".github/workflows/{workflow}",

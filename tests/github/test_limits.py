@@ -8,7 +8,7 @@ import pytest
 from support import records
 from support.rest import zipped
 
-from perfgate.github.comment import read_untrusted
+from perfgate.github.untrusted import read_untrusted
 from perfgate.model.baseline import Commit
 from perfgate.model.document import (
     DocumentRun,
@@ -56,7 +56,9 @@ def gated(*verdicts: Verdict, **more: object) -> GateDocument:
 
 
 def through(document: GateDocument) -> GateDocument:
-    return read_untrusted(zipped({"perfgate.json": document_text(document)}), SHA)
+    return read_untrusted(
+        zipped({"perfgate.json": document_text(document)}), SHA, artifact="perfgate"
+    )
 
 
 def failed(name: str = "mlp", reason: str = "it failed") -> Verdict:

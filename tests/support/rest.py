@@ -263,6 +263,8 @@ class GitHub(AbstractContextManager["GitHub"]):
         whose = head or self.repository
         self.pulls[number] = {
             "id": 10_000 + number,
+            "url": self.url(f"/pulls/{number}"),
+            "issue_url": self.url(f"/issues/{number}"),
             "number": number,
             "state": state,
             "title": title,
@@ -308,6 +310,7 @@ class GitHub(AbstractContextManager["GitHub"]):
         self.comments[number].append(
             {
                 "id": made,
+                "url": self.url(f"/issues/comments/{made}"),
                 "user": None if author is None else _user(author),
                 "body": body,
                 "html_url": f"https://github.example/{self.repository}/pull/{number}#issuecomment-{made}",
@@ -335,6 +338,9 @@ class GitHub(AbstractContextManager["GitHub"]):
         self.runs.append(
             {
                 "id": made,
+                "url": self.url(f"/actions/runs/{made}"),
+                "artifacts_url": self.url(f"/actions/runs/{made}/artifacts"),
+                "jobs_url": self.url(f"/actions/runs/{made}/jobs"),
                 "run_attempt": attempt,
                 "path": f".github/workflows/{workflow}",
                 "event": event,
@@ -404,6 +410,9 @@ class GitHub(AbstractContextManager["GitHub"]):
         tree = self.trees[self.commits[self.branches[branch]].tree]
         return {path: self.blobs[blob] for path, blob in tree.items()}
 
+    def url(self, path: str) -> str:
+        return f"{self.api_url}/repos/{self.repository}{path}"
+
     def _next(self) -> int:
         self._number += 1
         return self._number
@@ -444,7 +453,6 @@ class GitHub(AbstractContextManager["GitHub"]):
         ("GET", r"/git/commits/([0-9a-f]+)", "contents: read", "_get_commit"),
         ("GET", r"/git/blobs/([0-9a-f]+)", "contents: read", "_get_blob"),
         ("GET", r"/git/trees/([0-9a-f]+)", "contents: read", "_get_tree"),
-        ("POST", r"/git/blobs", "contents: write", "_create_blob"),
         ("POST", r"/git/trees", "contents: write", "_create_tree"),
         ("POST", r"/git/commits", "contents: write", "_create_commit"),
         ("POST", r"/git/refs", "contents: write", "_create_ref"),
@@ -670,6 +678,7 @@ class GitHub(AbstractContextManager["GitHub"]):
     def _ref(self, branch: str) -> dict[str, object]:
         return {
             "ref": f"refs/heads/{branch}",
+            "url": self.url(f"/git/refs/heads/{branch}"),
             "object": {"type": "commit", "sha": self.branches[branch]},
         }
 
@@ -696,6 +705,7 @@ class GitHub(AbstractContextManager["GitHub"]):
         return Answer(200, {**told, "content": base64.encodebytes(content).decode()})
 
     def _get_tree(self, asked: Asked, sha: str) -> Answer:
+        sha = self.commits[sha].tree if sha in self.commits else sha
         if sha not in self.trees:
             return not_found()
         rows: list[dict[str, object]] = []
@@ -710,12 +720,6 @@ class GitHub(AbstractContextManager["GitHub"]):
             rows.append({"path": top, "mode": "040000", "type": "tree", "sha": self._tree(files)})
         return Answer(200, {"sha": sha, "tree": rows, "truncated": self.truncates_trees})
 
-    def _create_blob(self, asked: Asked) -> Answer:
-        sent = _sent(asked)
-        content = str(sent["content"])
-        made = base64.b64decode(content) if sent["encoding"] == "base64" else content.encode()
-        return Answer(201, {"sha": self._blob(made)})
-
     def _create_tree(self, asked: Asked) -> Answer:
         sent = _sent(asked)
         base, entries = sent.get("base_tree"), sent["tree"]
@@ -724,9 +728,7 @@ class GitHub(AbstractContextManager["GitHub"]):
         tree = dict(self.trees[str(base)]) if base is not None else {}
         assert isinstance(entries, list)
         for entry in entries:
-            if entry["sha"] not in self.blobs:
-                return invalid(f"tree.sha {entry['sha']} is not a valid blob")
-            tree[entry["path"]] = entry["sha"]
+            tree[entry["path"]] = self._blob(entry["content"].encode())
         return Answer(201, {"sha": self._tree(tree)})
 
     def _create_commit(self, asked: Asked) -> Answer:

@@ -101,7 +101,6 @@ HOMES: Mapping[str, frozenset[str]] = {
     "sqlite3": frozenset({"profilers"}),
     "subprocess": frozenset({"profilers", "system", "doctor", "pytest_door", "init"}),
     "torch": frozenset({"execute", "selftest", "init"}),
-    "urllib3": frozenset({"github"}),
     "yaml": frozenset({"model", "init"}),
 }
 """Outward packages, and the parts of the house that may touch them. One that is not here has no home yet."""

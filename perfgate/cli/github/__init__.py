@@ -1,4 +1,4 @@
-"""`perfgate github`: the commands that the composite action and its workflows call."""
+"""`perfgate github`: the commands that the composite action, its workflows and runners call."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import click
 from perfgate.cli import Door
 
 COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
-    "admit": ("admission", "admit"),
-    "approval": ("approval", "approval"),
-    "bless": ("promote", "github_bless"),
-    "clean": ("job", "clean"),
-    "comment": ("comment", "comment"),
-    "declared": ("declared", "declared"),
-    "gate": ("job", "gate"),
-    "occasions": ("promote", "github_occasions"),
+    "admit": ("commands", "admit"),
+    "approval": ("commands", "approval"),
+    "bless": ("commands", "github_bless"),
+    "clean": ("commands", "clean"),
+    "comment": ("commands", "comment"),
+    "declared": ("commands", "declared"),
+    "gate": ("commands", "gate"),
+    "occasions": ("commands", "occasions"),
 }
 
 

@@ -5,21 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from github.Repository import Repository
+from support.promotion import HASTY
 from support.rest import GitHub
 
-from perfgate.github.api import Repository
-from perfgate.github.asking import Patience
+from perfgate.github import api
 from perfgate.github.context import Context
-
-HASTY = Patience(
-    timeout_s=5, repeats=2, backoff_s=0.0, longest_wait_s=2.0, download_s=5.0, between_writes_s=0.0
-)
-"""For a server that is at hand."""
 
 
 @pytest.fixture
-def hub() -> Iterator[GitHub]:
-    """A GitHub with one repository, octo/loops."""
+def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[GitHub]:
+    """A GitHub with one repository, octo/loops, that is asked without the pauses that it wants."""
+    monkeypatch.setattr(api, "PATIENCE", HASTY)
     with GitHub() as hub:
         yield hub
 
@@ -27,4 +24,4 @@ def hub() -> Iterator[GitHub]:
 @pytest.fixture
 def repository(hub: GitHub) -> Repository:
     """That repository, as a job of it sees it."""
-    return Repository.connect(Context.from_env(hub.env()), patience=HASTY)
+    return api.connect(Context.from_env(hub.env()))

@@ -1,0 +1,42 @@
+"""Markdown for a job's summary and for comments, no longer than GitHub takes it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from perfgate.model.errors import StoreFailed
+from perfgate.model.secrets import Cleaner
+from perfgate.render.markdown import LONGEST
+
+
+def append_summary(env: Mapping[str, str], markdown: str) -> None:
+    """Append to the summary of a job, without the secrets of its environment; outside a job there is none.
+
+    Raises:
+        StoreFailed: the file does not take it.
+    """
+    if env.get("GITHUB_STEP_SUMMARY"):
+        append(Path(env["GITHUB_STEP_SUMMARY"]), Cleaner(env).clean(markdown))
+
+
+def append(file: Path, text: str) -> None:
+    """Append to a file by which a step speaks to the runner.
+
+    Raises:
+        StoreFailed: the file does not take it.
+    """
+    try:
+        with file.open("a", encoding="utf-8", errors="replace") as opened:
+            opened.write(text)
+    except OSError as error:
+        raise StoreFailed(
+            "runner-file-not-written", path=str(file), reason=error.strerror or str(error)
+        ) from error
+
+
+def shortened(text: str) -> str:
+    """Return a text of lines that GitHub takes as a comment."""
+    if len(text) <= LONGEST:
+        return text
+    return f"{text[:LONGEST].rpartition(chr(10))[0]}\n\nThe rest is too long.\n"

@@ -1,0 +1,66 @@
+"""A gate's document as a run has uploaded it: written by the code of a pull request, read as data."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from pydantic import ValidationError
+
+from perfgate.github.artifacts import Limits, unpacked
+from perfgate.github.context import first_fault
+from perfgate.model.document import GateDocument
+from perfgate.model.errors import ArtifactUnreadable
+from perfgate.model.limits import LARGEST_DOCUMENT, MOST_WORKLOADS
+from perfgate.model.outcome import OnInconclusive, OnNew
+
+DOCUMENT: Final = "perfgate.json"
+LIMITS: Final = Limits(
+    packed_bytes=4 * LARGEST_DOCUMENT,
+    members=100,
+    member_bytes=LARGEST_DOCUMENT,
+    total_bytes=LARGEST_DOCUMENT,
+)
+"""The document lies beside the page, what that is made of, and pytest's file."""
+
+
+def read_untrusted(content: bytes, head_sha: str, *, artifact: str) -> GateDocument:
+    """Return the document in an artifact's zip file, of this very commit.
+
+    Raises:
+        ArtifactUnreadable: it is unsafe, is not what the published schema says, contradicts itself, or is of
+            another commit.
+    """
+    members = unpacked(content, lambda path: path == DOCUMENT, artifact=artifact, limits=LIMITS)
+    if DOCUMENT not in members:
+        raise ArtifactUnreadable("artifact-without-document", artifact=artifact, file=DOCUMENT)
+    try:
+        # Strict: as the schema has it, a number is no text, and a text no number. Its depth is limited, too.
+        document = GateDocument.model_validate_json(members[DOCUMENT], strict=True)
+    except ValidationError as error:
+        raise ArtifactUnreadable(
+            "document-malformed", file=DOCUMENT, reason=first_fault(error)
+        ) from error
+    if _contradicts_itself(document):
+        raise ArtifactUnreadable("document-contradicts-itself", file=DOCUMENT)
+    sha = None if document.commit is None else document.commit.sha
+    if sha != head_sha:
+        raise ArtifactUnreadable(
+            "document-of-another-commit", file=DOCUMENT, commit=head_sha, found=sha or "none"
+        )
+    return document
+
+
+def _contradicts_itself(document: GateDocument) -> bool:
+    """Whether it says of a gate, or of a workload, that it is open, and also what keeps it shut."""
+    for one in document.workloads:
+        may = one.verdict.opens(on_inconclusive=OnInconclusive.WARN, on_new=OnNew.ALLOW)
+        if one.opens_gate and not may:
+            return True
+    if len(document.workloads) > MOST_WORKLOADS:
+        return True
+    parts = [
+        *(one.opens_gate for one in document.workloads),
+        *(gate.opens_gate for gate in document.gates),
+    ]
+    is_open = bool(document.workloads) and all(parts) and document.exit_status == 0
+    return document.opens_gate and (not is_open or bool(document.shut_by))
