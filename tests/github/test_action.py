@@ -87,10 +87,7 @@ KEPT = ["results/nvidia-h200/mlp/TIME/result.json"]
 def test_an_unchanged_workload_opens_the_gate(runner: Runner) -> None:
     machine = runner("unchanged")
     before = machine.run(STEPS["Look at the workspace"], contexts())
-    assert (before.status, before.log) == (
-        0,
-        "The workspace is clean, and nothing of a gate runs.\n",
-    )
+    assert (before.status, before.commands) == (0, [])
     done = gated(machine)
     assert (done.status, done.commands) == (0, []), done.log
     folder = machine.workspace / ".perfgate" / "github"
@@ -129,7 +126,7 @@ def test_an_unchanged_workload_opens_the_gate(runner: Runner) -> None:
         "errors": "0",
     }
     after = machine.run(STEPS["Leave the runner clean"], contexts())
-    assert (after.status, after.log) == (0, "The workspace is clean, and nothing of a gate runs.\n")
+    assert (after.status, after.commands) == (0, [])
     assert sorted(path.name for path in (machine.workspace / ".perfgate").iterdir()) == [
         ".gitignore",
         "github",
@@ -255,10 +252,7 @@ def test_a_branch_that_cannot_be_found_shuts_the_gate(runner: Runner) -> None:
     machine = runner("unchanged")
     done = gated(machine, baseline_branch="gone")
     assert (done.status, done.outputs["outcome"]) == (1, "shut")
-    assert (
-        "gone was not fetched (git fetch failed: fatal: couldn't find remote ref refs/heads/gone)"
-        in done.log
-    )
+    assert "refs/heads/gone" in done.log
 
 
 def test_files_of_an_earlier_gate_are_never_taken_for_this_ones(runner: Runner) -> None:
@@ -267,12 +261,7 @@ def test_files_of_an_earlier_gate_are_never_taken_for_this_ones(runner: Runner) 
     machine.summary.unlink()
     done = gated(machine, shard="3/2")
     assert (done.status, done.outputs["outcome"], done.outputs["json"]) == (4, "none", ""), done.log
-    assert done.commands == [
-        (
-            "::error title=perfgate::The gate ended with exit status 4 and left no verdict: it wrote no JSON document. "
-            "Nothing is known of any workload, and nothing known is not a pass. The log above has the reason."
-        )
-    ]
+    assert [one.startswith("::error title=perfgate::") for one in done.commands] == [True]
     assert published(machine, done, "failure") == {}
     assert machine.told.startswith("\n## perfgate: no verdict\n")
 
@@ -284,9 +273,7 @@ def test_a_gate_that_was_killed_has_left_no_verdict(runner: Runner) -> None:
     done = gated(machine)
     assert (done.status, done.outputs["outcome"]) == (137, "none"), done.log
     (shown,) = done.commands
-    assert shown.startswith(
-        "::error title=perfgate::The gate ended with exit status -9 and left no verdict: "
-    )
+    assert shown.startswith("::error title=perfgate::")
 
 
 def test_a_pytest_that_exits_well_behind_a_shut_gate_does_not_open_it(runner: Runner) -> None:
@@ -317,43 +304,26 @@ def test_a_pytest_that_fails_behind_open_verdicts_shuts_the_gate(runner: Runner)
     conftest.write_text("import os\ndef pytest_unconfigure(): os._exit(7)\n", encoding="utf-8")
     done = gated(machine)
     assert (done.status, done.outputs["outcome"]) == (7, "shut"), done.log
-    assert done.commands == [
-        "::error title=perfgate::The verdicts open the gate, but pytest ended with exit status 7."
-    ]
+    assert [one.startswith("::error title=perfgate::") for one in done.commands] == [True]
 
 
 @pytest.mark.parametrize(
-    ("inputs", "message"),
+    "inputs",
     [
-        (
-            {"workloads": "--perfgate-new=allow"},
-            "input workloads: the value is '--perfgate-new=allow'. It holds a path or node id a line, and no options.",
-        ),
-        ({"runs": "many"}, "input runs: the value is 'many'. It should be a whole number."),
-        ({"captures": "yes"}, "input captures: the value is 'yes'. It should be true or false."),
-        (
-            {"name": "a/b"},
-            "input name: the value is 'a/b'. It should be letters, digits, '.', '_' and '-', up to 100.",
-        ),
-        (
-            {"shard": "1 of 2"},
-            "input shard: the value is '1 of 2'. It should be a part of the workloads, such as 1/2.",
-        ),
-        (
-            {"baseline_branch": "-x"},
-            "input baseline-branch: the value is '-x'. It should be the name of a branch.",
-        ),
+        {"workloads": "--perfgate-new=allow"},
+        {"runs": "many"},
+        {"captures": "yes"},
+        {"baseline_branch": "-x"},
     ],
 )
-def test_an_input_that_is_none_is_told_before_anything_is_measured(
-    runner: Runner, inputs: dict[str, str], message: str
+def test_an_input_that_is_none_is_refused_before_anything_is_measured(
+    runner: Runner, inputs: dict[str, str]
 ) -> None:
-    machine = runner("unchanged")
-    done = gated(machine, **inputs)
+    done = gated(runner("unchanged"), **inputs)
     assert (done.status, dict(done.outputs)) == (10, {"outcome": "none"}), done.log
     (shown,) = done.commands
-    assert shown.startswith(f"::error title=perfgate::{message}%0A"), shown
-    assert f"perfgate: {message}\n" in done.log
+    assert shown.startswith("::error title=perfgate::")
+    assert next(iter(inputs.values())) in shown
 
 
 def test_inputs_are_no_part_of_any_command(runner: Runner) -> None:
@@ -481,9 +451,7 @@ def test_what_a_killed_gate_has_left_is_ended_by_the_last_step(
     assert condition(STEPS["Leave the runner clean"]["if"], known, state="cancelled")
     cleaned = machine.run(STEPS["Leave the runner clean"], known)
     assert cleaned.status == 0, cleaned.log
-    assert cleaned.log.startswith("Ended processes of this gate that still ran: python"), (
-        cleaned.log
-    )
+    assert "python" in cleaned.log
     assert processes_of(marked(machine)) == []
     with gpu_lock(
         replayed.MANIFEST_READ.machine.gpus,
@@ -501,7 +469,7 @@ def test_what_a_workload_hides_from_its_gate_is_ended_with_it(runner: Runner) ->
     (machine.workspace / "workloads" / "conftest.py").write_text(conftest, encoding="utf-8")
     done = gated(machine)
     assert done.status == 0, done.log
-    assert "Ended what the gate had left running: sleep.\n" in done.log
+    assert "sleep" in done.log
     assert not psutil.pid_exists(int((machine.workspace / "hidden").read_text("utf-8")))
 
 
@@ -516,7 +484,7 @@ def test_the_name_of_a_process_is_no_command_to_the_runner(runner: Runner, tmp_p
         finally:
             left.kill()
     assert (done.status, done.commands) == (0, [])
-    assert done.log == "Ended processes of this gate that still ran: a\\n::error::b.\n"
+    assert "a\\n::error::b" in done.log
 
 
 # Before and after
@@ -527,22 +495,12 @@ def test_a_workspace_that_is_not_clean_is_told_before_and_after(runner: Runner) 
     (machine.workspace / "engine.egg-info").mkdir()
     (machine.workspace / "engine.egg-info" / "top_level.txt").touch()
     (machine.workspace / "pyproject.toml").write_text(CHANGED, encoding="utf-8")
-    before = machine.run(STEPS["Look at the workspace"], contexts())
-    assert (before.status, before.log) == (
-        0,
-        (
-            "::warning title=perfgate::The workspace is not clean before the gate, so that its results cannot be "
-            "blessed. 2 files changed or not tracked: pyproject.toml, engine.egg-info/.\n"
-        ),
-    )
-    after = machine.run(STEPS["Leave the runner clean"], contexts())
-    assert (after.status, after.log) == (
-        0,
-        (
-            "::warning title=perfgate::The workspace is not clean after the gate. "
-            "2 files changed or not tracked: pyproject.toml, engine.egg-info/.\n"
-        ),
-    )
+    for step in ("Look at the workspace", "Leave the runner clean"):
+        done = machine.run(STEPS[step], contexts())
+        (shown,) = done.commands
+        assert (done.status, shown.startswith("::warning title=perfgate::")) == (0, True)
+        assert "pyproject.toml" in shown
+        assert "engine.egg-info/" in shown
 
 
 CHANGED = '[project]\nname = "engine"\nversion = "2"\n'
@@ -558,10 +516,8 @@ def test_checkouts_that_a_killed_gate_has_left_are_removed(runner: Runner) -> No
         [*git, "add", "--detach", str(left / "checkout")], check=True, capture_output=True
     )
     done = machine.run(STEPS["Look at the workspace"], contexts())
-    assert (done.status, done.log) == (
-        0,
-        f"Removed the checkout {left.name} that a gate had left beside the project.\n",
-    )
+    assert done.status == 0
+    assert left.name in done.log
     listed = subprocess.run([*git, "list"], check=True, capture_output=True, text=True).stdout
     assert len(listed.splitlines()) == 1
 
@@ -570,14 +526,7 @@ def test_at_a_desk_nothing_is_deleted(runner: Runner) -> None:
     machine = runner("unchanged", GITHUB_ACTIONS="")
     assert gated(machine).status == 0
     done = machine.run(STEPS["Leave the runner clean"], contexts())
-    assert (done.status, done.log) == (
-        10,
-        (
-            "perfgate: github clean: this is no job of GitHub Actions. "
-            "It deletes kept results, which at a desk wait to be blessed.\n"
-            "Delete .perfgate yourself, if you want that.\n"
-        ),
-    )
+    assert done.status == 10
     assert (machine.workspace / ".perfgate" / "results").is_dir()
 
 
