@@ -5,15 +5,16 @@ from __future__ import annotations
 from statistics import median
 
 from perfgate.gate.underway import Underway, step_times
-from perfgate.judge.creep import beyond_anchor, creep
-from perfgate.judge.looks import STORED_PLAN
+from perfgate.judge.anchor import beyond_anchor, creep
+from perfgate.judge.clock import clock_moved, longer_by_clock
 from perfgate.judge.pairing import beside
-from perfgate.judge.remarks import clock_moved, longer_by_clock
-from perfgate.judge.words import milliseconds, percent
-from perfgate.model.baseline import Baseline
+from perfgate.judge.rows import Terms
+from perfgate.model.baseline import Baseline, with_held
 from perfgate.model.metric import Metric
 from perfgate.model.verdict import Creep
 from perfgate.model.words import plural
+from perfgate.words import say
+from perfgate.words.numbers import milliseconds, short_percent
 
 
 def crept(
@@ -24,15 +25,20 @@ def crept(
         _to_anchor(underway, baseline, reference),
         underway.policy.anchor_budget,
     )
-    terms = underway.terms(STORED_PLAN, max_runs=underway.policy.max_runs)
+    terms = Terms(budgets=with_held(underway.policy.budgets, baseline))
     found = creep(baseline, now, terms, anchor_budget=budget, medians=medians)
-    longer = 0.0 if reference is not None else longer_by_clock(baseline, underway.runs)
+    longer = 0.0 if reference is not None else longer_by_clock(baseline.runs, underway.runs)
     if found is None or not found.shown or not longer:
         return found
     at_its_clock = creep(
         baseline, [value / (1 + longer) for value in now], terms, anchor_budget=budget
     )
     return found if at_its_clock is not None and at_its_clock.shown else None
+
+
+def _clock(baseline: Baseline, underway: Underway) -> str:
+    moved = clock_moved(baseline.runs, underway.runs)
+    return "" if moved is None else say.fact(moved)
 
 
 def has_crept(underway: Underway, baseline: Baseline) -> bool:
@@ -47,20 +53,20 @@ def creep_unknown(
     """Say that a step is beyond the anchor's budget where its runs cannot show whether that is so."""
     (now, _), budget = _to_anchor(underway, baseline, reference), underway.policy.anchor_budget
     if found is not None and found.change >= budget:
-        low, high = percent(found.low), percent(found.high)
+        low, high = short_percent(found.low), short_percent(found.high)
         return (
-            f"Small losses have added up to {percent(found.change)} % above the best step_ms ever blessed "
+            f"Small losses have added up to {short_percent(found.change)} above the best step_ms ever blessed "
             f"({milliseconds(found.path[0].step_ms)} ms), which does not show yet that it is more than the budget "
-            f"of {percent(budget)} % ({low} to {high})"
+            f"of {short_percent(budget)} ({low} to {high})"
         )
     above = beyond_anchor(baseline, now, anchor_budget=budget)
-    at_a_lower_clock = reference is None and longer_by_clock(baseline, underway.runs)
+    at_a_lower_clock = reference is None and longer_by_clock(baseline.runs, underway.runs)
     if above is None or baseline.anchor is None or found is not None or not at_a_lower_clock:
         return None
     return (
         f"Whether small losses have added up is not known: by {plural(len(now), 'run')} step_ms is "
-        f"{percent(above)} % above the best ever blessed ({milliseconds(baseline.anchor.step_ms)} ms), "
-        f"budget {percent(budget)} %, and {clock_moved(baseline, underway.runs)}"
+        f"{short_percent(above)} above the best ever blessed ({milliseconds(baseline.anchor.step_ms)} ms), "
+        f"budget {short_percent(budget)}, and {_clock(baseline, underway)}"
     )
 
 

@@ -10,17 +10,19 @@ from perfgate.gate.comparable import parts_of, verdict_of, why_incomparable, why
 from perfgate.gate.conclusion import conclude, other_packages
 from perfgate.gate.duet import in_order, settle_by_duet
 from perfgate.gate.endings import Ended, NoDuet, OtherSteps
-from perfgate.gate.settled import count_rose, is_open, without_doubtful_clocks
+from perfgate.gate.settled import count_rose, is_open
 from perfgate.gate.stored import look, settle_by_stored
 from perfgate.gate.terms import Affords, Checked, Expectation, Forms, OpenDuel, Policy, Series
 from perfgate.gate.uncompared import measure_alone, of_other_steps
 from perfgate.gate.underway import Underway
-from perfgate.judge.judge import Judgement
+from perfgate.judge.clock import clock_moved
 from perfgate.judge.looks import SCREEN_PLAN, Plan
-from perfgate.judge.remarks import clock_moved
 from perfgate.model.baseline import Baseline
 from perfgate.model.errors import RevisionMissing
+from perfgate.model.note import quoted
 from perfgate.model.outcome import Outcome
+from perfgate.model.verdict import Verdict
+from perfgate.words import say
 
 
 def check(
@@ -71,29 +73,21 @@ def _against_stored(underway: Underway, baseline: Baseline, forms: Forms) -> Che
     if forms == Forms():
         return settle_by_stored(underway, baseline)
     skipped = why_no_screen(baseline, underway.expectation.machine)
-    screened: Judgement | None = None
+    screened: Verdict | None = None
     if skipped is None:
         told = look(underway, baseline, SCREEN_PLAN)
         if isinstance(told, Checked):
             return told
-        moved = clock_moved(baseline, underway.runs)
-        final = told.verdict.outcome is not Outcome.INCONCLUSIVE or not is_open(told.verdict)
-        if count_rose(told.verdict) or (
-            final and moved is None and not has_crept(underway, baseline)
-        ):
-            lost = told.verdict.outcome is Outcome.REGRESSED
-            verdict = (
-                without_doubtful_clocks(told.verdict, len(underway.runs)) if lost else told.verdict
-            )
-            return conclude(underway, verdict, baseline)
+        moved = clock_moved(baseline.runs, underway.runs)
+        final = told.outcome is not Outcome.INCONCLUSIVE or not is_open(told)
+        if count_rose(told) or (final and moved is None and not has_crept(underway, baseline)):
+            return conclude(underway, told, baseline)
         updated = other_packages(underway, baseline)
         if updated is not None and moved is None:
-            underway.remarks.append(
-                f"No duet: {updated}: both sides would run with that, and none would show its loss"
-            )
-            return settle_by_stored(underway, baseline)
+            none_shown = f"{updated}: both sides would run with that, and none would show its loss"
+            return settle_by_stored(underway, baseline, no_duet=none_shown)
         skipped = (
-            f"{moved}, so the stored times are not what they would be now"
+            f"{say.fact(moved)}, so the stored times are not what they would be now"
             if moved is not None
             else None
         )
@@ -111,9 +105,9 @@ def _against_stored(underway: Underway, baseline: Baseline, forms: Forms) -> Che
         except NoDuet as none:
             why_none = none.why
             if isinstance(none.__cause__, RevisionMissing):
-                underway.remarks.append(f"No duet: {none.why}")
                 break
-            underway.remarks.append(f"No {'interleaved ' if plan.in_pairs else ''}duet: {none.why}")
+            if len(order) > 1 and plan.in_pairs:
+                underway.notes.append(quoted(f"No interleaved duet: {none.why}"))
     return settle_by_stored(underway, baseline, no_duet=why_none)
 
 
@@ -125,7 +119,7 @@ def _against_commit(underway: Underway, forms: Forms) -> Checked:
     could = _could_interleave(forms, order)
     for form, plan in order:
         if last is not None:
-            underway.remarks.append(f"No interleaved duet: {last.why}")
+            underway.notes.append(quoted(f"No interleaved duet: {last.why}"))
         try:
             return settle_by_duet(underway, form, plan, None, why=None, could_interleave=could)
         except NoDuet as none:

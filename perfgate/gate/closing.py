@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from perfgate.explain.headline import headline
 from perfgate.gate.terms import Closing, Policy
 from perfgate.judge.family import step_down, still_sharing
-from perfgate.judge.tell import tell_family
-from perfgate.judge.times import at_level
+from perfgate.judge.time_rows import at_level
+from perfgate.model.note import note
 from perfgate.model.outcome import Outcome
 from perfgate.model.verdict import Verdict
 
@@ -90,5 +91,7 @@ def _with_loss(verdict: Verdict, *, sharing: int) -> Verdict:
         "workloads": sharing,
     }
     found = verdict.model_copy(update=update)
-    reason, next_step = tell_family(found)
-    return found.model_copy(update={"reason": reason, "next_step": next_step})
+    late = note("shown-by-holm")
+    return found.model_copy(
+        update={"why": headline(found), "next": None, "notes": (late, *found.notes)}
+    )

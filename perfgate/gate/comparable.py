@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from perfgate.gate.terms import Expectation
-from perfgate.judge.words import amount, bless_command
 from perfgate.model.baseline import STEP_VALUE, Baseline, BlessedRun, common_step_ranges
 from perfgate.model.errors import PerfgateError
 from perfgate.model.machine import Machine
 from perfgate.model.metric import Metric
+from perfgate.model.note import quoted
 from perfgate.model.outcome import Outcome
 from perfgate.model.sample import Run
 from perfgate.model.verdict import Verdict
 from perfgate.model.words import listed, plural
 from perfgate.model.workload import Workload
+from perfgate.words.numbers import count
 
 MOST_OTHERS: Final = 0.2
 """Share of the steps whose names the other side does not know, from which they are no longer its steps."""
@@ -27,6 +29,11 @@ MOST_NAMES: Final = 5
 LONGEST_NAME: Final = 80
 """Names of steps that are told, and characters of each."""
 RECORDS_LOST: Final = "Gate again: the profiler may have lost records"
+
+
+def bless_command(workload: str) -> str:
+    """Write the command that blesses one workload; brackets of an id are quoted."""
+    return f'perfgate bless {shlex.quote(workload)} --reason "..."'
 
 
 def why_incomparable(expectation: Expectation) -> Verdict | None:
@@ -177,7 +184,7 @@ def launches_gone(then: Sequence[BlessedRun], run: Run) -> str | None:
     if most or not least:
         return None
     return (
-        f"most of its steps launch nothing on a GPU, those it is compared with {amount(least)} kernels or graphs. "
+        f"most of its steps launch nothing on a GPU, those it is compared with {count(least)} kernels or graphs. "
         "Their values are not comparable."
     )
 
@@ -236,8 +243,8 @@ def verdict_of(
     return Verdict(
         workload=expectation.workload.id,
         outcome=outcome,
-        reason=reason,
-        next_step=next_step,
+        why=quoted(reason),
+        next=quoted(next_step) if next_step else None,
         runs=len(runs),
         baseline_runs=len(baseline.runs) if baseline is not None else 0,
     )
@@ -253,5 +260,8 @@ def as_not_measured(workload: str, error: PerfgateError) -> Verdict:
     """The verdict of a workload that never came to its first run."""
     reason, next_step = parts_of(str(error), subject=f"{workload}: ")
     return Verdict(
-        workload=workload, outcome=Outcome.NOT_MEASURED, reason=reason, next_step=next_step
+        workload=workload,
+        outcome=Outcome.NOT_MEASURED,
+        why=quoted(reason),
+        next=quoted(next_step) if next_step else None,
     )

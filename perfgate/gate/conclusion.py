@@ -6,21 +6,24 @@ from statistics import median
 
 from perfgate.explain.advice import advise, classify, new_advice
 from perfgate.explain.attribution import attributions
-from perfgate.explain.pace import told_of_pace
+from perfgate.explain.headline import headline
+from perfgate.explain.pace import slow_start, told_of_pace
 from perfgate.explain.sides import side_of_runs
 from perfgate.explain.where import where
 from perfgate.gate.anchor import creep_unknown, crept
 from perfgate.gate.terms import Checked
 from perfgate.gate.underway import Underway
-from perfgate.judge.tell import headline, tell_creep, tell_shut
-from perfgate.judge.words import percent
+from perfgate.judge.anchor import anchor_lost
+from perfgate.judge.reasons import shut_anyway
 from perfgate.model.advice import Advice
 from perfgate.model.baseline import Baseline
 from perfgate.model.machine import Machine
 from perfgate.model.metric import METRICS, Metric
+from perfgate.model.note import Note, Severity, quoted
 from perfgate.model.outcome import Outcome
 from perfgate.model.side import Side
 from perfgate.model.verdict import Creep, Duet, Verdict
+from perfgate.words.numbers import short_percent
 
 
 def conclude(
@@ -45,28 +48,33 @@ def conclude(
     found = None if stored is None else crept(underway, stored, reference)
     circumstances = () if stored is None else _circumstances(stored, underway.machine)
     changed = told_of_pace(underway.interleaved_runs or underway.runs)
-    pace = () if changed is None else (changed,)
+    doubtful = changed == slow_start(underway.interleaved_runs or underway.runs)
+    severity = Severity.WARN if doubtful else Severity.INFO
+    pace = () if changed is None else (quoted(changed, severity),)
     verdict = _explained(underway, verdict, compared).model_copy(
         update={
-            "remarks": (*verdict.remarks, *pace, *underway.remarks, *circumstances),
+            "notes": (*verdict.notes, *pace, *underway.notes, *circumstances),
             "runs": len(underway.runs) + len(underway.interleaved_runs),
             "duet": duet,
             "creep": found,
         }
     )
     if verdict.outcome in (Outcome.REGRESSED, Outcome.IMPROVED):
-        verdict = verdict.model_copy(update={"reason": headline(verdict)})
+        verdict = verdict.model_copy(update={"why": headline(verdict)})
     if duet is not None and stored is not None and _opens(verdict):
-        verdict = verdict.model_copy(update={"caveats": _shift(underway, stored, compared)})
+        verdict = _noting(verdict, *_shift(underway, stored, compared))
     if verdict.outcome is Outcome.INCONCLUSIVE and underway.ended_by_time:
         verdict = verdict.model_copy(
-            update={"next_step": "Allow more time: --perfgate-time-budget"}
+            update={"next": quoted("Allow more time: --perfgate-time-budget")}
         )
     if stored is not None and verdict.outcome is not Outcome.REGRESSED:
         verdict = _beside_anchor(underway, verdict, stored, reference, found)
-    if shut := tell_shut(verdict):
-        verdict = verdict.model_copy(update={"reason": f"{verdict.reason} {shut}"})
-    return underway.checked(verdict)
+    shut = shut_anyway(verdict)
+    return underway.checked(verdict if shut is None else _noting(verdict, shut))
+
+
+def _noting(verdict: Verdict, *notes: Note) -> Verdict:
+    return verdict.model_copy(update={"notes": (*verdict.notes, *notes)})
 
 
 def _opens(verdict: Verdict) -> bool:
@@ -107,15 +115,9 @@ def _beside_anchor(
     """The verdict with what small losses have added up to: REGRESSED where that is shown to be too much."""
     if found is None or not found.shown:
         unknown = creep_unknown(underway, stored, reference, found)
-        return (
-            verdict
-            if unknown is None
-            else verdict.model_copy(update={"remarks": (*verdict.remarks, unknown)})
-        )
-    reason, next_step = tell_creep(found, verdict.workload, runs=len(underway.runs))
-    return verdict.model_copy(
-        update={"outcome": Outcome.REGRESSED, "reason": reason, "next_step": next_step}
-    )
+        return verdict if unknown is None else _noting(verdict, quoted(unknown))
+    why = anchor_lost(found, verdict.workload, runs=len(underway.runs))
+    return verdict.model_copy(update={"outcome": Outcome.REGRESSED, "why": why, "next": None})
 
 
 def other_packages(underway: Underway, baseline: Baseline) -> str | None:
@@ -132,7 +134,7 @@ def other_packages(underway: Underway, baseline: Baseline) -> str | None:
     return None
 
 
-def _shift(underway: Underway, stored: Baseline, reference: Baseline) -> tuple[str, ...]:
+def _shift(underway: Underway, stored: Baseline, reference: Baseline) -> tuple[Note, ...]:
     """Say what a duet does not show: that both sides are slower than when it was blessed, or newer packages.
 
     Not that the code has not become so: it is what was proven to be the commit's that did not change, not all that ran.
@@ -152,17 +154,17 @@ def _shift(underway: Underway, stored: Baseline, reference: Baseline) -> tuple[s
         or spec is None
         or median(then) <= 0
     ):
-        return tuple(told)
+        return tuple(quoted(one, Severity.WARN) for one in told)
     lost = median(now) / median(then) - 1
     if lost > underway.policy.budgets.get(Metric.STEP_MS, spec.budget):
         told.append(
-            f"the baseline's commit itself, as it runs here, takes {percent(lost)} % longer now than when it was "
+            f"the baseline's commit itself, as it runs here, takes {short_percent(lost)} longer now than when it was "
             "blessed: the machine, its software, or something else that no commit holds has become slower"
         )
-    return tuple(told)
+    return tuple(quoted(one, Severity.WARN) for one in told)
 
 
-def _circumstances(baseline: Baseline, machine: Machine) -> tuple[str, ...]:
+def _circumstances(baseline: Baseline, machine: Machine) -> tuple[Note, ...]:
     """What differs from the baseline's circumstances without forbidding the comparison, as sentences."""
     told: list[str] = []
     then = {gpu.uuid for gpu in baseline.machine.gpus}
@@ -179,4 +181,4 @@ def _circumstances(baseline: Baseline, machine: Machine) -> tuple[str, ...]:
             told.append(
                 f"The baseline was measured with {name} {before or 'unknown'}, this with {name} {now or 'unknown'}."
             )
-    return tuple(told)
+    return tuple(map(quoted, told))

@@ -16,16 +16,16 @@ from perfgate.gate.reference import (
     check_reference,
     check_steps,
 )
-from perfgate.gate.settled import exact_count_rose, without_doubtful_clocks
 from perfgate.gate.terms import NO_DUET_BY, Checked, Duel, Forms, OpenDuel
 from perfgate.gate.underway import Underway, step_times
-from perfgate.judge.judge import Judgement, judge
+from perfgate.judge.evidence import Evidence
+from perfgate.judge.judge import judge
 from perfgate.judge.looks import DUET_PLAN, INTERLEAVED_PLAN, Plan
 from perfgate.judge.pairing import beside
-from perfgate.judge.rows import Terms
 from perfgate.model.baseline import Baseline
 from perfgate.model.metric import Metric
-from perfgate.model.verdict import Duet
+from perfgate.model.note import quoted
+from perfgate.model.verdict import Duet, Stage, Verdict
 from perfgate.model.words import plural
 
 
@@ -71,42 +71,38 @@ def settle_by_duet(
         )
     try:
         with form() as duel:
-            most = _affordable_pairs(underway, plan)
+            _refuse_too_few(underway, plan)
             before = len(underway.runs) + plan.alone_runs
             alone = _alone(underway, duel, stored) if plan.in_pairs else None
             screen_runs = len(underway.runs)
-            terms = underway.terms(plan, max_runs=most)
-            against = duel.revision if stored is None else None
-            terms = replace(
-                terms,
-                runs_before=before,
-                against=against,
-                stored=stored,
-                could_interleave=could_interleave,
-                screened=tuple(underway.runs),
+            evidence = replace(
+                underway.evidence(stored),
+                spent=before,
+                can_pair=frozenset({Stage.INTERLEAVED} if could_interleave else ()),
             )
-            judgement, reference = _pairs(
-                underway, duel, terms, stored, alone, first=min(first, most)
-            )
+            verdict, reference = _pairs(underway, duel, evidence, plan, alone)
     except (*NO_DUET_BY, NoDuet) as impossible:
         underway.without_duet()
         if isinstance(impossible, NoDuet):
             raise
         raise NoDuet(str(impossible)) from impossible
     if why is not None:
-        underway.remarks.append(f"Straight to the duet: {why}")
+        underway.notes.append(quoted(f"Straight to the duet: {why}"))
     if plan.in_pairs:
-        underway.remarks.append(
-            "Interleaved: both sides took turns of a few steps on one CPU core, where steps take another time than "
-            "alone; what is judged is how each turn differs from the other side's before and after it"
+        underway.notes.append(
+            quoted(
+                "Interleaved: both sides took turns of a few steps on one CPU core, where steps take "
+                "another time than alone; what is judged is how each turn differs from the other "
+                "side's before and after it"
+            )
         )
     pairs = len(underway.reference_runs)
     told = Duet(revision=duel.revision, commit=duel.commit, pairs=pairs, screen_runs=screen_runs)
-    return conclude(underway, judgement.verdict, stored, reference=reference, duet=told)
+    return conclude(underway, verdict, stored, reference=reference, duet=told)
 
 
-def _affordable_pairs(underway: Underway, plan: Plan) -> int:
-    """How many pairs there may be.
+def _refuse_too_few(underway: Underway, plan: Plan) -> None:
+    """Refuse an A/B run that could make no pairs to speak of.
 
     Raises:
         NoDuet: fewer than the duet's first look takes.
@@ -123,7 +119,6 @@ def _affordable_pairs(underway: Underway, plan: Plan) -> int:
             f"{plural(max_runs, 'run')} {'leaves' if max_runs == 1 else 'leave'} no room for {first} pairs.\n"
             f"Allow {needed}: --perfgate-max-runs={needed}"
         )
-    return most
 
 
 def _alone(underway: Underway, duel: Duel, stored: Baseline | None) -> StepsAlone:
@@ -143,24 +138,19 @@ def _alone(underway: Underway, duel: Duel, stored: Baseline | None) -> StepsAlon
 
 
 def _pairs(
-    underway: Underway,
-    duel: Duel,
-    terms: Terms,
-    stored: Baseline | None,
-    alone: StepsAlone | None,
-    *,
-    first: int,
-) -> tuple[Judgement, Baseline]:
-    """Make pairs and judge them, from the `first` look on, until the plan is settled.
+    underway: Underway, duel: Duel, evidence: Evidence, plan: Plan, alone: StepsAlone | None
+) -> tuple[Verdict, Baseline]:
+    """Make pairs and judge them until the plan is settled.
 
     Returns:
-        The last judgement, and what it compared with.
+        The last verdict, and what it compared with.
     """
-    plan, references = terms.plan, underway.reference_runs
+    stored, references = evidence.blessed, underway.reference_runs
     own = underway.interleaved_runs if plan.in_pairs else underway.runs
     before = len(own)
-    wanted = first
+    verdict = judge(evidence, underway.policy, plan.stage)
     while True:
+        wanted = len(references) + verdict.more
         pair = underway.make_pair(plan, partial(duel.pair, len(references), wanted))
         references.append(pair.reference)
         underway.take(pair.candidate, own)
@@ -170,21 +160,10 @@ def _pairs(
         check_alike(references)
         if alone is not None:
             alone.check(step_times(references), step_times(own))
-        reference = as_baseline(underway.expectation, references, stored)
+        pairs = tuple(zip(references, candidates, strict=True))
         if plan.in_pairs:
-            candidates = [beside(*sides) for sides in zip(references, candidates, strict=True)]
-        judgement = judge(reference, candidates, terms)
-        if len(references) >= wanted:
-            wanted = max(judgement.wanted_runs, len(references))
-            more = wanted - len(references)
-            if not more:
-                return judgement, reference
-            if not underway.may_spend(2 * more):
-                return judgement, reference
-        elif (
-            underway.policy.stops_early
-            and judgement.settled
-            and exact_count_rose(judgement.verdict)
-        ):
-            verdict = without_doubtful_clocks(judgement.verdict, len(references))
-            return replace(judgement, verdict=verdict), reference
+            pairs = tuple((there, beside(there, here)) for there, here in pairs)
+        verdict = judge(replace(evidence, pairs=pairs), underway.policy, plan.stage)
+        is_look = len(references) >= wanted
+        if not verdict.more or (is_look and not underway.may_spend(2 * verdict.more)):
+            return verdict, as_baseline(underway.expectation, references, stored)

@@ -25,6 +25,7 @@ from perfgate.model.baseline import Baseline, Result
 from perfgate.model.errors import BaselineUnreadable, GpuTaken, PerfgateError
 from perfgate.model.machine import Machine
 from perfgate.model.metric import Metric
+from perfgate.model.note import Severity, quoted
 from perfgate.model.outcome import Outcome
 from perfgate.model.secrets import Cleaner
 from perfgate.model.settings import Settings
@@ -231,8 +232,12 @@ class Gate:
         return Verdict(
             workload=workload.id,
             outcome=Outcome.NOT_MEASURED,
-            reason=f"the time budget of {self.settings.time_budget_s:g} s was spent before it came to it.",
-            next_step="Allow more time (--perfgate-time-budget), or gate fewer workloads at once.",
+            why=quoted(
+                f"the time budget of {self.settings.time_budget_s:g} s was spent before it came to it."
+            ),
+            next=quoted(
+                "Allow more time (--perfgate-time-budget), or gate fewer workloads at once."
+            ),
         )
 
     def _judged(self, expectation: Expectation, series: Series, folder: Path) -> Checked:
@@ -257,15 +262,13 @@ class Gate:
         if baseline is not None:
             then = sorted(baseline.occasions, key=lambda one: one.measured_at)
             told = differing((one.environment for one in then), series.environment)
-            verdict = verdict.model_copy(
-                update={"caveats": (*verdict.caveats, *((told,) if told else ()))}
-            )
+            verdict = _warned(verdict, told)
         if same:  # what this gate cannot find
-            verdict = verdict.model_copy(update={"caveats": (*verdict.caveats, same)})
+            verdict = _warned(verdict, same)
         if verdict.outcome in (Outcome.NO_BASELINE, Outcome.INCOMPARABLE) and (
             told := self._uncommitted()
         ):
-            verdict = verdict.model_copy(update={"remarks": (*verdict.remarks, told)})
+            verdict = verdict.model_copy(update={"notes": (*verdict.notes, quoted(told))})
         return checked.model_copy(update={"verdict": verdict, "environment": series.environment})
 
     def _uncommitted(self) -> str:
@@ -458,3 +461,8 @@ def _lost_by_clocks(verdict: Verdict) -> bool:
 def _remove_if_empty(folder: Path) -> None:
     with suppress(OSError):
         folder.rmdir()
+
+
+def _warned(verdict: Verdict, warning: str | None) -> Verdict:
+    notes = (quoted(warning, Severity.WARN),) if warning else ()
+    return verdict.model_copy(update={"notes": (*verdict.notes, *notes)})

@@ -19,12 +19,12 @@ from perfgate.gate.comparable import (
 )
 from perfgate.gate.endings import Ended, NoDuet, OtherSteps
 from perfgate.gate.terms import Expectation
-from perfgate.judge.words import milliseconds
 from perfgate.model.baseline import STEP_VALUE, Baseline, BlessedRun, Blessing, Occasion
 from perfgate.model.metric import METRICS
 from perfgate.model.outcome import Outcome
 from perfgate.model.sample import Run
 from perfgate.model.words import listed
+from perfgate.words.numbers import milliseconds
 
 BUSY_CORES = 1.1
 """Steps that keep more CPU cores than this busy do several things at once."""

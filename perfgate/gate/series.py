@@ -12,6 +12,7 @@ from perfgate.execute.proof import Witness
 from perfgate.gate.listener import Listener
 from perfgate.machine import wait_until_idle
 from perfgate.model.machine import Machine
+from perfgate.model.note import quoted
 from perfgate.model.order import Account
 from perfgate.model.sample import Form, Run
 from perfgate.model.verdict import Verdict
@@ -99,7 +100,7 @@ class Series:
         if not self._withheld:
             return verdict
         return verdict.model_copy(
-            update={"remarks": (*verdict.remarks, running.told_withheld(self._withheld))}
+            update={"notes": (*verdict.notes, quoted(running.told_withheld(self._withheld)))}
         )
 
 

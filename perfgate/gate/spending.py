@@ -10,10 +10,10 @@ from perfgate.gate.terms import Expectation, Policy
 from perfgate.judge.hold import holds
 from perfgate.judge.looks import DUET_PLAN, SCREEN_PLAN, STORED_PLAN, Plan
 from perfgate.judge.rows import Terms
-from perfgate.judge.words import shown_loss
 from perfgate.model.baseline import Baseline, with_held
 from perfgate.model.metric import Metric
 from perfgate.model.words import listed, plural
+from perfgate.words import numbers
 
 
 def forecast(
@@ -150,5 +150,7 @@ def _can_hold(baseline: Baseline, policy: Policy, runs: int, plan: Plan) -> str:
         metric: holds(baseline, metric, terms, runs=runs)
         for metric in (Metric.STEP_MS, Metric.KERNEL_MS)
     }
-    told = [f"{metric} to {shown_loss(loss)}" for metric, loss in found.items() if loss is not None]
+    told = [
+        f"{metric} to {numbers.loss(loss)}" for metric, loss in found.items() if loss is not None
+    ]
     return f": holds {listed(told)}" if told else ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from perfgate.gate.anchor import has_crept
 from perfgate.gate.comparable import (
     RECORDS_LOST,
+    bless_command,
     launches_gone,
     other_processes,
     other_steps,
@@ -13,19 +14,20 @@ from perfgate.gate.comparable import (
 )
 from perfgate.gate.conclusion import conclude
 from perfgate.gate.endings import OtherSteps
-from perfgate.gate.settled import exact_count_rose, without_doubtful_clocks
 from perfgate.gate.terms import Checked
 from perfgate.gate.uncompared import measure_alone
 from perfgate.gate.underway import Underway
-from perfgate.judge.judge import Judgement, judge
+from perfgate.judge.clock import clock_moved, clock_rise, longer_by_clock
+from perfgate.judge.judge import judge
 from perfgate.judge.looks import SCREEN_PLAN, STORED_PLAN, Plan
-from perfgate.judge.remarks import clock_moved, clock_rise, longer_by_clock
-from perfgate.judge.words import bless_command, percent
 from perfgate.model.baseline import STEP_VALUE, Baseline
 from perfgate.model.metric import PERIODS, Metric
+from perfgate.model.note import Note, quoted
 from perfgate.model.outcome import Outcome
 from perfgate.model.verdict import Verdict
 from perfgate.model.words import listed
+from perfgate.words import say
+from perfgate.words.numbers import short_percent
 
 _FOLLOW_CLOCK = (*PERIODS, Metric.KERNEL_MS)
 """Of which all, or nearly all, may take longer at a lower SM clock; copies and the host do not."""
@@ -38,34 +40,31 @@ def settle_by_stored(underway: Underway, baseline: Baseline, *, no_duet: str = "
         return _incomparable(
             underway, differs, "Let the baseline's commit be run again (duet not off)"
         )
-    told = look(underway, baseline, STORED_PLAN)
-    if isinstance(told, Checked):
-        return told
-    verdict = _beyond_clock(underway, told.verdict, baseline)
+    underway.no_pairs = quoted(no_duet) if no_duet else None
+    verdict = look(underway, baseline, STORED_PLAN)
+    if isinstance(verdict, Checked):
+        return verdict
+    verdict = _beyond_clock(underway, verdict, baseline)
     verdict = _unhidden_by_clock(underway, verdict, baseline)
     _, remedy = parts_of(no_duet)
     if remedy and verdict.outcome is Outcome.INCONCLUSIVE:
-        verdict = verdict.model_copy(update={"next_step": remedy})
+        verdict = verdict.model_copy(update={"next": quoted(remedy)})
     return conclude(underway, verdict, baseline)
 
 
-def look(underway: Underway, baseline: Baseline, plan: Plan) -> Judgement | Checked:
-    """Measure and judge by a plan of looks until it is settled; a whole `Checked` where no plan can go on.
+def look(underway: Underway, baseline: Baseline, plan: Plan) -> Verdict | Checked:
+    """Measure and judge by a plan of looks until it is settled; a `Checked` where no plan can go on.
 
     Raises:
         Ended: a run came to nothing.
         OtherSteps: other ranges than the baseline's are its steps.
     """
     policy, runs = underway.policy, underway.runs
-    most = min(plan.most_runs, policy.max_runs)
-    terms = underway.terms(plan, max_runs=max(most, policy.runs))
-    wanted = max(policy.runs, len(runs))
     _refuse_other_steps(underway, baseline)
-    judgement = judge(baseline, runs, terms) if len(runs) >= wanted else None
-    if judgement is not None:
-        wanted = max(judgement.wanted_runs, wanted)
-    while judgement is None or len(runs) < wanted:
-        if len(runs) >= policy.runs and not underway.may_spend(wanted - len(runs)):
+    verdict = judge(underway.evidence(baseline), policy, plan.stage)
+    wanted = len(runs) + verdict.more
+    while verdict.more:
+        if len(runs) >= policy.runs and not underway.may_spend(verdict.more):
             break
         underway.make_run(wanted)
         if (differs := other_processes(baseline, runs[-1])) is not None:
@@ -75,17 +74,11 @@ def look(underway: Underway, baseline: Baseline, plan: Plan) -> Judgement | Chec
         if (differs := launches_gone(baseline.runs, runs[-1])) is not None:
             return _incomparable(underway, differs, RECORDS_LOST)
         _refuse_other_steps(underway, baseline)
-        judgement = judge(baseline, runs, terms)
-        if len(runs) >= wanted:
-            if plan is not SCREEN_PLAN and has_crept(underway, baseline):
-                return conclude(underway, judgement.verdict, baseline)
-            wanted = max(judgement.wanted_runs, len(runs))
-        elif policy.stops_early and judgement.settled and exact_count_rose(judgement.verdict):
-            return conclude(
-                underway, without_doubtful_clocks(judgement.verdict, len(runs)), baseline
-            )
-    assert judgement is not None  # at least one run was made, and judged
-    return judgement
+        verdict = judge(underway.evidence(baseline), policy, plan.stage)
+        if len(runs) >= wanted and plan is not SCREEN_PLAN and has_crept(underway, baseline):
+            return conclude(underway, verdict, baseline)
+        wanted = len(runs) + verdict.more
+    return verdict
 
 
 def _refuse_other_steps(underway: Underway, baseline: Baseline) -> None:
@@ -108,7 +101,7 @@ def _incomparable(underway: Underway, differs: str, advice: str) -> Checked:
 
 def _beyond_clock(underway: Underway, verdict: Verdict, baseline: Baseline) -> Verdict:
     """Leave open what a lower SM clock alone would make of the code that was blessed."""
-    longer = longer_by_clock(baseline, underway.runs)
+    longer = longer_by_clock(baseline.runs, underway.runs)
     lost = [row for row in verdict.metrics if row.outcome is Outcome.REGRESSED]
     by_clock = [
         row
@@ -124,10 +117,12 @@ def _beyond_clock(underway: Underway, verdict: Verdict, baseline: Baseline) -> V
     return verdict.model_copy(
         update={
             "outcome": Outcome.INCONCLUSIVE,
-            "reason": f"{clock_moved(baseline, underway.runs)}, which alone can make a step {percent(longer)} % "
-            f"longer: {listed([row.metric for row in lost])} {'is' if len(lost) == 1 else 'are'} not shown to have "
-            "lost more than that.",
-            "next_step": _at_this_clock(underway),
+            "why": quoted(
+                f"{_clock(underway, baseline)}, which alone can make a step {short_percent(longer)} "
+                f"longer: {listed([row.metric for row in lost])} {'is' if len(lost) == 1 else 'are'} not shown to have "
+                "lost more than that."
+            ),
+            "next": _at_this_clock(underway),
             "metrics": open_rows,
             "loss_level": None,
             "loss_by": None,
@@ -137,7 +132,7 @@ def _beyond_clock(underway: Underway, verdict: Verdict, baseline: Baseline) -> V
 
 def _unhidden_by_clock(underway: Underway, verdict: Verdict, baseline: Baseline) -> Verdict:
     """Leave open what a higher SM clock may hide: a loss within what it makes faster."""
-    rise = clock_rise(baseline, underway.runs)
+    rise = clock_rise(baseline.runs, underway.runs)
     # Both follow the clock, and whichever is held closer must not lose unseen.
     of_clocks = (row.budget for row in verdict.metrics if row.metric in _FOLLOW_CLOCK)
     closest = min((budget for budget in of_clocks if budget is not None), default=0.0)
@@ -158,15 +153,22 @@ def _unhidden_by_clock(underway: Underway, verdict: Verdict, baseline: Baseline)
         update={
             "metrics": open_rows,
             "outcome": Outcome.INCONCLUSIVE,
-            "reason": f"nothing is shown to be slower than when it was blessed, but "
-            f"{clock_moved(baseline, underway.runs)}: a loss of up to {percent(rise)} % would not show.",
-            "next_step": _at_this_clock(underway),
+            "why": quoted(
+                f"nothing is shown to be slower than when it was blessed, but "
+                f"{_clock(underway, baseline)}: a loss of up to {short_percent(rise)} would not show."
+            ),
+            "next": _at_this_clock(underway),
         }
     )
 
 
-def _at_this_clock(underway: Underway) -> str:
-    return (
+def _clock(underway: Underway, baseline: Baseline) -> str:
+    moved = clock_moved(baseline.runs, underway.runs)
+    return "" if moved is None else say.fact(moved)
+
+
+def _at_this_clock(underway: Underway) -> Note:
+    return quoted(
         "Let the baseline's commit be run again beside it (a clone with its history, duet not off). If this clock is "
         "to stay, delete the baseline's file, gate once more and bless anew: "
         f"{bless_command(underway.expectation.workload.id)}"

@@ -6,18 +6,19 @@ from collections.abc import Sequence
 from statistics import median
 
 from perfgate.explain.pace import told_of_pace
-from perfgate.gate.comparable import verdict_of
+from perfgate.gate.comparable import bless_command, verdict_of
 from perfgate.gate.endings import Ended, OtherSteps
 from perfgate.gate.reference import as_baseline
 from perfgate.gate.terms import Checked
 from perfgate.gate.underway import Underway
 from perfgate.judge.hold import too_coarse
-from perfgate.judge.words import bless_command, shown_loss
 from perfgate.model.baseline import FEWEST_RUNS, Baseline
 from perfgate.model.metric import METRICS
+from perfgate.model.note import quoted
 from perfgate.model.outcome import Outcome
 from perfgate.model.sample import Run
 from perfgate.model.verdict import MetricVerdict, Verdict
+from perfgate.words import numbers
 
 
 def measure_alone(underway: Underway, verdict: Verdict) -> Checked:
@@ -31,15 +32,18 @@ def measure_alone(underway: Underway, verdict: Verdict) -> Checked:
     blessed = as_baseline(underway.expectation, underway.runs, None)
     differ: tuple[str, ...] = ()
     if (coarse := too_coarse(blessed, underway.policy.budgets)) is not None:
-        shown = f"stored runs could hold no budget of step_ms below {shown_loss(coarse)}"
+        shown = f"stored runs could hold no budget of step_ms below {numbers.loss(coarse)}"
         differ = (
             f"Runs differ so much that {shown}: steady the workload or its machine before it is blessed",
         )
     measured = {
-        "remarks": (*verdict.remarks, *differ, *(() if changed is None else (changed,))),
+        "notes": (
+            *verdict.notes,
+            *map(quoted, (*differ, *(() if changed is None else (changed,)))),
+        ),
         "runs": len(underway.runs),
         "metrics": _shown(underway.expectation.baseline, underway.runs),
-        "next_step": verdict.next_step if enough else f"{few}{verdict.next_step}",
+        "next": verdict.next if enough else quoted(f"{few}{verdict.next_step}"),
     }
     return underway.checked(verdict.model_copy(update=measured))
 

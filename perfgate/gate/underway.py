@@ -6,16 +6,17 @@ from collections.abc import Callable, Sequence
 from statistics import median
 
 from perfgate.explain.ranks import told_ranks
-from perfgate.gate.caveats import asides, caveats, doubtful, shared, unblessed, unjudged
+from perfgate.gate.caveats import asides, caveats, shared, unblessed, unjudged
 from perfgate.gate.comparable import parts_of, processes_lost, verdict_of
 from perfgate.gate.endings import Ended, NoDuet
 from perfgate.gate.terms import NOT_MEASURED_BY, Affords, Checked, Expectation, Pair, Policy, Series
+from perfgate.judge.evidence import Evidence
 from perfgate.judge.looks import Plan
-from perfgate.judge.rows import Terms
-from perfgate.model.baseline import with_held
+from perfgate.model.baseline import Baseline
 from perfgate.model.errors import PerfgateError
 from perfgate.model.machine import Machine
 from perfgate.model.metric import Metric
+from perfgate.model.note import Note, Severity, quoted
 from perfgate.model.outcome import Outcome
 from perfgate.model.sample import Run
 from perfgate.model.verdict import Verdict
@@ -46,7 +47,9 @@ class Underway:
         """The other commit's in a duet."""
         self.interleaved_runs: list[Run] = []
         """The candidate's in an interleaved duet."""
-        self.remarks: list[str] = []
+        self.notes: list[Note] = []
+        self.no_pairs: Note | None = None
+        """Why there is no A/B run, where one was tried."""
         self.ended_by_time = False
 
     @property
@@ -125,16 +128,18 @@ class Underway:
             return True
         if not self.ended_by_time:
             self.ended_by_time = True
-            self.remarks.append(f"The time budget ended this after {plural(len(made), 'run')}")
+            self.notes.append(
+                quoted(f"The time budget ended this after {plural(len(made), 'run')}")
+            )
         return False
 
-    def terms(self, plan: Plan, *, max_runs: int) -> Terms:
-        """What the judge is told of the policy."""
-        return Terms(
-            budgets=with_held(self.policy.budgets, self.expectation.baseline),
-            max_runs=max_runs,
-            plan=plan,
-            workloads=self.policy.workloads,
+    def evidence(self, baseline: Baseline | None) -> Evidence:
+        """What the judge is given of the candidate's runs alone."""
+        return Evidence(
+            workload=self.expectation.workload.id,
+            blessed=baseline,
+            alone=tuple(self.runs),
+            no_pairs=self.no_pairs,
         )
 
     # What came of it
@@ -160,18 +165,19 @@ class Underway:
         remarks = shared(made[-1:] if verdict.outcome is Outcome.INVALID else made)
         # Of a machine without a GPU nobody expects them.
         lacking = unjudged(verdict, made) if self.machine.gpus else ()
-        loud = doubtful(verdict.remarks)
+        warnings = (
+            *lacking,
+            *unblessed(verdict),
+            *self._unread(verdict),
+            *caveats(remarks),
+        )
         told = {
             "ranks": told_ranks(made),
-            "caveats": (
-                *verdict.caveats,
-                *lacking,
-                *unblessed(verdict),
-                *self._unread(verdict),
-                *caveats(remarks),
-                *loud,
+            "notes": (
+                *verdict.notes,
+                *(quoted(one, Severity.WARN) for one in warnings),
+                *map(quoted, asides(remarks)),
             ),
-            "remarks": (*(one for one in verdict.remarks if one not in loud), *asides(remarks)),
         }
         return Checked(
             verdict=verdict.model_copy(update=told),

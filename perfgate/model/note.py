@@ -48,3 +48,8 @@ def note(
 ) -> Note:
     """Make a note: `note("steps-missing", Severity.INVALID, found=3, wanted=30)`."""
     return Note(code=code, severity=severity, fields=fields, causes=causes)
+
+
+def quoted(text: str | Note, severity: Severity = Severity.INFO) -> Note:
+    """Return what was said elsewhere as a note: of a note itself, of a text the note that quotes it."""
+    return text if isinstance(text, Note) else note("quoted", severity, text=text)

@@ -48,12 +48,27 @@ def next_step(said: Coded) -> str:
     return _FORMATTER.fill(TEXT[said.code].next_step, said.fields)
 
 
+def reason(said: Coded) -> str:
+    """Word what is so and what was expected: `fact. expectation.`; a quotation stays as it is."""
+    if said.code == "quoted":
+        return fact(said)
+    sentences = [part for part in (fact(said), expectation(said)) if part]
+    return " ".join(part if part.endswith((".", "?", "!")) else f"{part}." for part in sentences)
+
+
 def message(said: Coded) -> str:
     """Word all parts: `fact. expectation.` and, on a line of its own, the next step."""
-    sentences = [part for part in (fact(said), expectation(said)) if part]
-    text = " ".join(part if part.endswith((".", "?", "!")) else f"{part}." for part in sentences)
-    step = next_step(said)
+    text, step = reason(said), next_step(said)
     return f"{text}\n{step}" if step else text
+
+
+def is_sayable(said: Coded) -> bool:
+    """Whether its code is known, with the fields of its text: of what another perfgate wrote, or somebody forged."""
+    try:
+        message(said)
+    except (LookupError, TypeError, ValueError, AttributeError):
+        return False
+    return True
 
 
 def _fact_of(value: object) -> str | None:

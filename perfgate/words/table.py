@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from perfgate.words import bless
+from perfgate.words import bless, judge
 from perfgate.words.text import Text
 
 _UNCODED: Final[Mapping[str, Text]] = {
     "uncoded": Text("{subject:raw}: {fact:raw}", "{expectation:raw}", "{next_step:raw}"),
+    "quoted": Text("{text:raw}"),
 }
-"""Of errors that have no code yet."""
+"""Of errors that have no code yet, and of texts of older files."""
 
-_TABLES: Final = (_UNCODED, bless.TEXT)
+_TABLES: Final = (_UNCODED, bless.TEXT, judge.TEXT)
 
 TEXT: Final[Mapping[str, Text]] = {code: text for table in _TABLES for code, text in table.items()}
 """By code, in kebab case."""

@@ -280,7 +280,7 @@ def test_a_baseline_measured_with_uncommitted_changes_has_no_commit_to_run(
     seen = repository.gate()
     assert "runs against 10 blessed)" in seen.failures
     assert (
-        "No duet: the baseline's commit "
+        "No A/B run: the baseline's commit "
         f"{git(repository.root, 'rev-parse', 'HEAD~1')[:12]}: the baseline was measured with uncommitted changes, "
         "which no commit holds."
     ) in seen.failures
@@ -369,7 +369,7 @@ def test_a_baseline_without_a_commit_has_no_other_side(
     ran(reference=0.0, candidate=2.5)
     seen = repository.gate()
     assert (
-        "No duet: the baseline's commit: the baseline does not say at which commit it was measured."
+        "No A/B run: the baseline's commit: the baseline does not say at which commit it was measured."
         in seen.failures
     )
     # Nothing is announced that cannot be.
@@ -388,7 +388,7 @@ def test_a_commit_that_is_not_in_the_clone_is_told_with_the_way_to_get_it(
     ran(reference=0.0, candidate=2.5)
     seen = repository.gate()
     assert (
-        "No duet: commit 0123456789abcdef0123456789abcdef01234567: it is not in this clone."
+        "No A/B run: commit 0123456789abcdef0123456789abcdef01234567: it is not in this clone."
         in seen.failures
     )
     # Nothing is announced that cannot be.

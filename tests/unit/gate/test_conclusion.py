@@ -57,8 +57,8 @@ def test_another_torch_is_judged_by_what_was_blessed() -> None:
     checked = check(expect(FULL, on=updated), Policy(), series, other)
     assert outcome_of(checked)[:2] == (Outcome.REGRESSED, Stage.STORED)
     assert not other.opened
-    assert checked.verdict.remarks[0].startswith(
-        "No duet: the baseline was measured with torch 2.6.0, this with torch 2.99.0"
+    assert checked.verdict.caveats[0].startswith(
+        "No A/B run: the baseline was measured with torch 2.6.0, this with torch 2.99.0"
     )
     prepared = check(expect(FULL, on=updated), Policy(), series, other, own_environment=True)
     assert prepared.verdict.stage is Stage.DUET

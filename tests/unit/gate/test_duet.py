@@ -194,8 +194,8 @@ def test_runs_that_leave_no_room_for_three_pairs_leave_no_duet() -> None:
     checked = gated(screen(2.5), other, policy=Policy(max_runs=8))
     assert checked.verdict.stage is Stage.STORED
     assert (
-        "No duet: 8 runs leave no room for 3 pairs.\nAllow 9: --perfgate-max-runs=9"
-        in checked.verdict.remarks
+        "No A/B run: 8 runs leave no room for 3 pairs.\nAllow 9: --perfgate-max-runs=9"
+        in checked.verdict.caveats
     )
     assert other.asked == []
 
@@ -269,19 +269,6 @@ def test_a_slow_run_of_the_screen_keeps_few_pairs_from_passing_at_any_clock(mhz:
 
 
 # How many pairs it takes
-
-
-def test_against_a_commit_what_would_settle_it_is_told_as_pairs_with_that_commit() -> None:
-    noisy = [records.run({Metric.STEP_MS: 12.34 * (1 + wobble / 100)}) for wobble in (0, 1.2, -1.2)]
-    checked = check(
-        expect(None),
-        Policy(max_runs=7),
-        screen(0.0),
-        RecordedDuel(noisy, noisy[::-1]),
-        against=True,
-    )
-    assert outcome_of(checked) == (Outcome.INCONCLUSIVE, Stage.DUET, 3, 3)
-    assert checked.verdict.next_step.endswith("commit 0123456789ab' --perfgate-max-runs=24")
 
 
 @pytest.mark.parametrize(("runs", "most"), [(3, 9), (5, 11)])

@@ -111,8 +111,8 @@ def test_a_run_of_the_other_commit_that_lost_steps_ends_the_duet_and_not_the_gat
     checked = gated(screen(2.5), RecordedDuel([torn], [slower(2.5)]))
     assert checked.verdict.stage is Stage.STORED
     assert (
-        "No duet: a run of the other commit does not count: steps were lost: process 1 shows 3 of 30 measured steps"
-        in checked.verdict.remarks
+        "No A/B run: a run of the other commit does not count: steps were lost: process 1 shows 3 of 30 measured steps"
+        in checked.verdict.caveats
     )
 
 
@@ -134,8 +134,8 @@ def test_another_number_of_processes_in_the_other_commit_ends_the_duet() -> None
     two = records.run(processes=[records.process(), records.process(pid=2)])
     checked = gated(screen(2.5), RecordedDuel([two], [slower(2.5)]))
     assert (
-        "No duet: steps of 2 processes were found in the other commit, of 1 process in the candidate"
-        in (checked.verdict.remarks)
+        "No A/B run: steps of 2 processes were found in the other commit, of 1 process in the candidate"
+        in (checked.verdict.caveats)
     )
 
 
@@ -143,9 +143,9 @@ def test_a_commit_that_no_longer_does_what_was_blessed_ends_the_duet() -> None:
     other_work = records.run({Metric.LAUNCHES: 58})
     checked = gated(screen(2.5), RecordedDuel([other_work], [slower(2.5)]))
     assert (
-        "No duet: the baseline's commit does not do what it did when it was blessed: launches was 46 and is 58. "
+        "No A/B run: the baseline's commit does not do what it did when it was blessed: launches was 46 and is 58. "
         "Something beside the code has changed"
-    ) in checked.verdict.remarks
+    ) in checked.verdict.caveats
 
 
 def test_a_run_of_the_commit_that_does_not_count_tells_what_explains_it() -> None:
@@ -157,9 +157,9 @@ def test_a_run_of_the_commit_that_does_not_count_tells_what_explains_it() -> Non
     )
     checked = gated(screen(2.5), RecordedDuel([lost], [slower(2.5)]))
     assert (
-        "No duet: a run of the other commit does not count: steps were lost: process 7 shows 7 of 20 measured steps; "
+        "No A/B run: a run of the other commit does not count: steps were lost: process 7 shows 7 of 20 measured steps; "
         "step ranges were never closed and are not counted (3)"
-    ) in checked.verdict.remarks
+    ) in checked.verdict.caveats
 
 
 def test_a_metric_that_both_sides_lack_is_missed_and_not_passed() -> None:
@@ -173,8 +173,8 @@ def test_a_metric_that_both_sides_lack_is_missed_and_not_passed() -> None:
     )
     assert checked.verdict.outcome is Outcome.NOT_MEASURED
     assert (
-        "No duet: the baseline gates kernel_ms, which a run of its commit did not measure here"
-        in (checked.verdict.remarks)
+        "No A/B run: the baseline gates kernel_ms, which a run of its commit did not measure here"
+        in (checked.verdict.caveats)
     )
 
 
@@ -291,6 +291,6 @@ def test_a_commit_whose_steps_are_not_those_that_were_blessed_ends_the_duet() ->
     checked = gated(Candidate(*now), other, blessed_steps("turn #"))
     assert checked.verdict.stage is Stage.STORED
     assert (
-        "No duet: in the baseline's commit, the steps of the baseline are ranges named 'turn #', these are 'half #'. "
+        "No A/B run: in the baseline's commit, the steps of the baseline are ranges named 'turn #', these are 'half #'. "
         "Their times are not comparable."
-    ) in checked.verdict.remarks
+    ) in checked.verdict.caveats

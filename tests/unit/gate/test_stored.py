@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-
 import pytest
 from support import records
 from support.prepared import Candidate, expect, slower
 
-from perfgate.gate import Policy, check, stored
-from perfgate.judge.judge import Judgement
-from perfgate.judge.looks import STORED_PLAN
-from perfgate.judge.rows import Terms
-from perfgate.model.baseline import Baseline
+from perfgate.gate import Policy, check
 from perfgate.model.metric import Metric
 from perfgate.model.outcome import Outcome
 from perfgate.model.sample import Run
-from perfgate.model.verdict import MetricVerdict, Verdict
+from perfgate.model.verdict import Verdict
 
 # Looks
 
@@ -68,43 +62,6 @@ def test_doubtful_runs_stop_at_the_most_runs_allowed() -> None:
     series = Candidate(slower(0.9))
     checked = check(expect(records.baseline()), Policy(max_runs=6), series)
     assert (checked.verdict.outcome, len(series.asked)) == (Outcome.INCONCLUSIVE, 6)
-
-
-def scripted(*words: tuple[Outcome, int]) -> Callable[..., Judgement]:
-    """A judge whose nth word is the nth pair of outcome and wanted runs; a clock speaks."""
-
-    def speak(baseline: Baseline, runs: Sequence[Run], terms: Terms) -> Judgement:
-        assert terms.plan is STORED_PLAN
-        outcome, wanted = words[len(runs) - 1]
-        row = MetricVerdict(metric=Metric.STEP_MS, outcome=outcome)
-        verdict = Verdict(
-            workload="mlp", outcome=outcome, reason="so", metrics=(row,), runs=len(runs)
-        )
-        return Judgement(verdict=verdict, wanted_runs=wanted)
-
-    return speak
-
-
-@pytest.mark.parametrize("between", [Outcome.REGRESSED, Outcome.PASSED, Outcome.IMPROVED])
-@pytest.mark.parametrize("at_last", [Outcome.REGRESSED, Outcome.PASSED])
-def test_a_clock_is_believed_at_planned_looks_only(
-    monkeypatch: pytest.MonkeyPatch, between: Outcome, at_last: Outcome
-) -> None:
-    doubt = Outcome.INCONCLUSIVE
-    words = ((doubt, 3), (between, 2), (doubt, 5), (between, 4), (at_last, 5))
-    monkeypatch.setattr(stored, "judge", scripted(*words))
-    checked = check(expect(records.baseline()), Policy(), Candidate(records.run()))
-    assert (checked.verdict.outcome, checked.verdict.runs) == (at_last, 5)
-
-
-def test_a_users_own_number_of_runs_is_one_look(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(
-        stored,
-        "judge",
-        scripted(*((Outcome.REGRESSED, n) for n in range(1, 6)), (Outcome.PASSED, 6)),
-    )
-    checked = check(expect(records.baseline()), Policy(runs=6), Candidate(records.run()))
-    assert (checked.verdict.outcome, checked.verdict.runs) == (Outcome.PASSED, 6)
 
 
 def test_a_metric_that_the_runs_lack_is_not_measured() -> None:
