@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import replace
-from typing import Final
 
-from perfgate.gate.conclude import conclude, without_open_times
+from perfgate.gate.conclude import conclude
 from perfgate.gate.expect import why_no_screen
 from perfgate.gate.reference import (
     StepsAlone,
@@ -15,21 +13,14 @@ from perfgate.gate.reference import (
     check_reference,
     check_steps,
 )
-from perfgate.gate.stored import exact_count_rose
-from perfgate.gate.underway import Checked, SideUnavailable, Underway, step_times
-from perfgate.judge.judge import Judgement, judge
-from perfgate.judge.looks import DUET_PLAN, INTERLEAVED_PLAN, Plan
-from perfgate.judge.pairing import beside
-from perfgate.judge.rows import Terms
+from perfgate.gate.underway import STAGES, Checked, SideUnavailable, Underway, step_times
+from perfgate.judge.judge import judge, looks_of
+from perfgate.judge.looks import PLANS
 from perfgate.model.baseline import Baseline
 from perfgate.model.metric import Metric
 from perfgate.model.note import Note, note
-from perfgate.model.policy import Policy
 from perfgate.model.sample import Form
-from perfgate.model.verdict import Duet
-
-PLANS: Final = {Form.PAIR: DUET_PLAN, Form.BLOCK: INTERLEAVED_PLAN}
-"""The looks that suit a form."""
+from perfgate.model.verdict import Duet, Verdict
 
 
 def forms_in_order(forms: Collection[Form], *, noisy: bool) -> tuple[Form, ...]:
@@ -37,21 +28,6 @@ def forms_in_order(forms: Collection[Form], *, noisy: bool) -> tuple[Form, ...]:
     wanted = (Form.BLOCK, Form.PAIR) if noisy else (Form.PAIR, Form.BLOCK)
     there = tuple(form for form in wanted if form in forms)
     return there if noisy else there[:1]
-
-
-def first_pairs(plan: Plan, policy: Policy, *, before: int, most: int) -> int:
-    """Pairs before the first look, of `most` at all and after so many runs of the candidate.
-
-    Where a user asked for runs, pairs are made until there are so many: a bless takes those that
-    were alone.
-    """
-    asked = 0 if policy.stops_early or plan.in_pairs else policy.runs - before
-    return min(max(plan.fewest_to_fail, asked), most)
-
-
-def most_pairs(plan: Plan, policy: Policy, *, before: int) -> int:
-    """How many pairs there may be after so many runs of the candidate."""
-    return min((policy.max_runs - before - plan.alone_runs) // 2, plan.most_runs)
 
 
 def by_pairs(
@@ -70,28 +46,20 @@ def by_pairs(
         Differs: the two sides have other steps.
         Ended: a run of the candidate came to nothing.
     """
-    plan, before = PLANS[form], len(underway.runs)
-    most = most_pairs(plan, underway.policy, before=before)
-    first = first_pairs(plan, underway.policy, before=before, most=plan.most_runs)
+    stage, policy = STAGES[form], underway.policy
+    plan, alone = PLANS[stage], len(underway.runs)
+    underway.spent = alone + plan.alone_runs
+    first, most = looks_of(plan, policy, alone=alone, spent=underway.spent)
     if most < plan.fewest_to_fail:
-        needed = before + plan.alone_runs + 2 * plan.fewest_to_fail
-        raise SideUnavailable(
-            note("no-runs-for-pairs", runs=underway.policy.max_runs, needed=needed)
-        )
+        needed = underway.spent + 2 * plan.fewest_to_fail
+        why = note("no-runs-for-pairs", runs=policy.max_runs, needed=needed)
+        raise SideUnavailable(why, has_remedy=True)
     if not underway.may_spend(2 * first + plan.alone_runs):
-        raise SideUnavailable(note("no-time-for-pairs", pairs=first))
+        raise SideUnavailable(note("no-time-for-pairs", pairs=first), has_remedy=True)
     try:
-        alone = _alone(underway, stored) if form is Form.BLOCK else None
-        screened = tuple(underway.runs)
-        terms = replace(
-            underway.terms(plan, max_runs=most),
-            runs_before=before + plan.alone_runs,
-            against=underway.lab.revision if stored is None else None,
-            stored=stored,
-            could_interleave=form is Form.PAIR and Form.BLOCK in underway.lab.forms,
-            screened=screened,
-        )
-        judged, reference = _pairs(underway, form, terms, alone, first=min(first, most))
+        steps = _alone(underway, stored) if form is Form.BLOCK else None
+        screened = len(underway.runs)
+        verdict = _pairs(underway, form, stored, steps)
     except SideUnavailable:
         underway.without_pairs()
         raise
@@ -103,9 +71,10 @@ def by_pairs(
         revision=underway.lab.revision,
         commit=underway.lab.commit,
         pairs=len(underway.references),
-        screen_runs=len(screened),
+        screen_runs=screened,
     )
-    return conclude(underway, judged.verdict, stored, reference=reference, duet=duet)
+    reference = as_baseline(underway.expected, underway.references, stored)
+    return conclude(underway, verdict, stored, reference=reference, duet=duet)
 
 
 def _alone(underway: Underway, stored: Baseline | None) -> StepsAlone:
@@ -120,31 +89,21 @@ def _alone(underway: Underway, stored: Baseline | None) -> StepsAlone:
 
 
 def _pairs(
-    underway: Underway, form: Form, terms: Terms, alone: StepsAlone | None, *, first: int
-) -> tuple[Judgement, Baseline]:
-    """Make pairs and judge them, from the `first` look on, until the plan is settled.
-
-    Returns the last judgement, and what it compared with.
-    """
-    expected, stored, references = underway.expected, terms.stored, underway.references
+    underway: Underway, form: Form, stored: Baseline | None, steps: StepsAlone | None
+) -> Verdict:
+    """Make pairs and judge them, from the first look on, until the plan is settled."""
+    stage, references = STAGES[form], underway.references
     own = underway.blocks if form is Form.BLOCK else underway.runs
-    before, more = len(own), first
-    while True:
-        made = zip(reversed(range(more)), underway.make_pairs(form, more), strict=True)
-        for left, pair in made:
-            candidates = own[before:]
+    before = len(own)
+    verdict = judge(underway.evidence(stored), underway.policy, stage)
+    while verdict.more and (not references or underway.may_spend(2 * verdict.more)):
+        for pair in underway.make_pairs(form, verdict.more):
             check_reference(pair.reference, stored, pair.candidate)
-            check_steps(references, candidates, expected, stored)
+            check_steps(references, own[before:], underway.expected, stored)
             check_alike(references)
-            if alone is not None:
-                alone.check(step_times(references), step_times(own))
-                candidates = [beside(*both) for both in zip(references, candidates, strict=True)]
-            reference = as_baseline(expected, references, stored)
-            judged = judge(reference, candidates, terms)
-            is_early = left and underway.policy.stops_early
-            if is_early and judged.settled and exact_count_rose(judged.verdict):
-                verdict = without_open_times(judged.verdict, len(references))
-                return replace(judged, verdict=verdict), reference
-        more = max(judged.wanted_runs - len(references), 0)
-        if not more or not underway.may_spend(2 * more):
-            return judged, reference
+            if steps is not None:
+                steps.check(step_times(references), step_times(own))
+            verdict = judge(underway.evidence(stored), underway.policy, stage)
+            if not verdict.more:
+                break
+    return verdict

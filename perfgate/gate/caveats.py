@@ -27,8 +27,6 @@ COUNTED: Final = re.compile(
     re.DOTALL,
 )
 """What is in the numbers all the same: told beside a verdict's table, which PASSED ones do without."""
-DOUBTFUL: Final = re.compile("The first measured steps take longer than all others, .*", re.DOTALL)
-"""What the judge remarks on, and a gate that is open must say: its times may hold what hides a loss."""
 _NUMBER: Final = re.compile(r"\d+(?:\.\d+)?(?:e[+-]?\d+)?")
 
 
@@ -50,11 +48,6 @@ def caveats(remarks: Iterable[str]) -> tuple[str, ...]:
     return tuple(
         one for one in remarks if not ROUTINE.fullmatch(one) and not COUNTED.fullmatch(one)
     )
-
-
-def doubtful(remarks: Iterable[str]) -> tuple[str, ...]:
-    """Those of the judge's that are told also of what PASSED."""
-    return tuple(one for one in remarks if DOUBTFUL.fullmatch(one))
 
 
 def asides(remarks: Iterable[str]) -> tuple[str, ...]:

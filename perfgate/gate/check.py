@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from perfgate.execute.lab import Lab
 from perfgate.gate.ab import by_pairs, forms_in_order
-from perfgate.gate.clock import clock_moved
-from perfgate.gate.conclude import conclude, other_packages, without_open_times
+from perfgate.gate.conclude import conclude, other_packages
 from perfgate.gate.expect import Expectation, known_noisy, why_incomparable, why_no_screen
 from perfgate.gate.show import show
-from perfgate.gate.stored import by_stored, counts_first, is_settled, screen
+from perfgate.gate.stored import by_stored, is_settled, look
 from perfgate.gate.underway import Affords, Checked, Differs, Ended, SideUnavailable, Underway
+from perfgate.judge.clock import clock_moved
 from perfgate.model.baseline import Baseline
-from perfgate.model.note import Note
+from perfgate.model.note import Note, note
 from perfgate.model.outcome import Outcome
 from perfgate.model.policy import Policy
 from perfgate.model.sample import Form
+from perfgate.model.verdict import Stage
 
 
 def check(
@@ -56,40 +57,41 @@ def _against_baseline(underway: Underway) -> Checked:
     assert baseline is not None
     if not underway.lab.forms:
         return by_stored(underway, baseline)
-    straight: Note | None = why_no_screen(baseline, expected.machine)
-    if straight is not None:
-        if (risen := counts_first(underway, baseline)) is not None:
-            return risen
+    straight = why_no_screen(baseline, expected.machine)
+    stage = Stage.SCREEN if straight is None else Stage.COUNTS
+    verdict = look(underway, baseline, stage)
+    if stage is Stage.COUNTS:
+        if verdict.outcome is Outcome.REGRESSED:
+            return conclude(underway, verdict, baseline)
         # Not where a user asked for runs: those of blocks cannot be blessed.
         noisy = underway.policy.stops_early and known_noisy(expected)
-    else:
-        found = screen(underway, baseline)
-        noisy, straight = found.noisy, clock_moved(baseline, underway.runs)
-        if is_settled(underway, baseline, found.verdict, clock=straight):
-            lost = found.verdict.outcome is Outcome.REGRESSED
-            runs = len(underway.runs)
-            verdict = without_open_times(found.verdict, runs) if lost else found.verdict
-            return conclude(underway, verdict, baseline)
-        if straight is None and (other := other_packages(underway, baseline)) is not None:
-            underway.note("no-ab-run-with-other-packages", change=other)
-            return by_stored(underway, baseline)
-    return _by_forms(underway, baseline, straight, noisy=noisy)
+        return _by_forms(underway, baseline, straight, noisy=noisy)
+    moved = clock_moved(baseline.runs, underway.runs)
+    if is_settled(underway, baseline, verdict, clock=moved):
+        return conclude(underway, verdict, baseline)
+    if moved is None and (other := other_packages(underway, baseline)) is not None:
+        why = note("other-packages", change=other)
+        return by_stored(underway, baseline, no_pairs=why)
+    return _by_forms(underway, baseline, moved, noisy=verdict.noisy)
 
 
 def _by_forms(
     underway: Underway, baseline: Baseline, straight: Note | None, *, noisy: bool
 ) -> Checked:
     """Settle it by the first form of an A/B run that can be had, and by stored runs without."""
-    why: Note | None = None
+    last: SideUnavailable | None = None
     for form in forms_in_order(underway.lab.forms, noisy=noisy):
         try:
             return by_pairs(underway, form, baseline, straight=straight)
         except SideUnavailable as none:
-            why = none.why
-            underway.note("no-blocks" if form is Form.BLOCK else "no-ab-run", why=why)
+            last = none
+            if form is Form.BLOCK:
+                underway.note("no-blocks", why=none.why)
             if none.in_no_form:
                 break
-    return by_stored(underway, baseline, no_pairs=why)
+    assert last is not None  # there is a form, and it came to nothing
+    remedy = note("remedy", of=last.why) if last.has_remedy else None
+    return by_stored(underway, baseline, no_pairs=last.why, remedy=remedy)
 
 
 def _against_commit(underway: Underway) -> Checked:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Final
 
-from perfgate.gate.ab import PLANS, first_pairs, forms_in_order, most_pairs
+from perfgate.gate.ab import forms_in_order
 from perfgate.gate.expect import Expectation, known_noisy, why_incomparable, why_no_screen
+from perfgate.gate.underway import STAGES
 from perfgate.judge.hold import holds
-from perfgate.judge.looks import SCREEN_PLAN, STORED_PLAN, Plan
+from perfgate.judge.judge import looks_of
+from perfgate.judge.looks import PLANS, SCREEN_PLAN, STORED_PLAN, Plan
 from perfgate.judge.rows import Terms
 from perfgate.model.baseline import Baseline, with_held
 from perfgate.model.metric import Metric
@@ -50,13 +52,12 @@ def forecast(
     if plan is None:
         assert baseline is not None
         return _stored(baseline, policy, run_s=run_s)
-    pairs = most_pairs(plan, policy, before=before)
+    first, pairs = _looks(plan, policy, before)
     up_to = note("plan-if-inconclusive", spending=_spending(pairs, run_s, plan))
     held = () if baseline is None else _held(baseline, policy, pairs, plan)
     if has_screen:
         screen = min(max(policy.runs, SCREEN_PLAN.fewest_to_pass), policy.max_runs)
         return _spending(screen, run_s), up_to, *held
-    first = first_pairs(plan, policy, before=before, most=pairs)
     begin = () if against else (note("plan-counts", spending=_spending(before, run_s)),)
     more = (up_to,) if pairs > first else ()
     return *begin, _spending(first, run_s, plan), *more, *held
@@ -66,11 +67,15 @@ def _affordable(
     forms: Collection[Form], policy: Policy, *, before: int, noisy: bool
 ) -> Plan | None:
     """The first plan for whose first look there may be pairs enough."""
-    plans = [PLANS[form] for form in forms_in_order(forms, noisy=noisy)]
+    plans = [PLANS[STAGES[form]] for form in forms_in_order(forms, noisy=noisy)]
     return next(
-        (one for one in plans if most_pairs(one, policy, before=before) >= one.fewest_to_fail),
-        None,
+        (one for one in plans if _looks(one, policy, before)[1] >= one.fewest_to_fail), None
     )
+
+
+def _looks(plan: Plan, policy: Policy, before: int) -> tuple[int, int]:
+    """Pairs at the first look and at most, after so many runs of the candidate."""
+    return looks_of(plan, policy, alone=before, spent=before + plan.alone_runs)
 
 
 def _stored(baseline: Baseline, policy: Policy, *, run_s: float | None) -> tuple[Note, ...]:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from statistics import median
 
-from perfgate.explain.pace import told_of_pace
+from perfgate.gate.conclude import pace_of
 from perfgate.gate.reference import as_baseline
 from perfgate.gate.underway import Checked, Underway
 from perfgate.gate.worded import noting, verdict_of
 from perfgate.judge.hold import too_coarse
 from perfgate.model.baseline import FEWEST_RUNS, Baseline
 from perfgate.model.metric import METRICS
-from perfgate.model.note import Note, note, quoted
+from perfgate.model.note import Note, note
 from perfgate.model.outcome import Outcome
 from perfgate.model.sample import Run
 from perfgate.model.verdict import MetricVerdict
@@ -33,8 +33,7 @@ def show(underway: Underway, outcome: Outcome, why: Note) -> Checked:
     blessed = as_baseline(underway.expected, runs, None)
     if (coarse := too_coarse(blessed, underway.policy.budgets)) is not None:
         notes.append(note("runs-too-coarse", loss=coarse))
-    if (pace := told_of_pace(runs)) is not None:
-        notes.append(quoted(pace))
+    notes += pace_of(runs)
     verdict = verdict_of(underway.expected, outcome, why, runs=len(runs))
     rows = _medians(underway.expected.baseline, runs)
     return underway.checked(noting(verdict.model_copy(update={"metrics": rows}), *notes))

@@ -2,37 +2,40 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from perfgate.gate.alike import launches_gone, other_processes, other_steps
 from perfgate.gate.anchor import has_crept
 from perfgate.gate.clock import beyond_clock, unhidden_by_clock
-from perfgate.gate.conclude import conclude, without_open_times
+from perfgate.gate.conclude import conclude
 from perfgate.gate.underway import Checked, Differs, Underway
-from perfgate.gate.worded import doing
-from perfgate.judge.judge import Judgement, judge
-from perfgate.judge.looks import SCREEN_PLAN, STORED_PLAN, Plan
+from perfgate.judge.judge import judge
 from perfgate.model.baseline import STEP_VALUE, Baseline
 from perfgate.model.metric import METRICS, Kind
 from perfgate.model.note import Note, note
 from perfgate.model.outcome import Outcome
-from perfgate.model.verdict import MetricVerdict, Verdict
+from perfgate.model.verdict import MetricVerdict, Stage, Verdict
 
 
-def counts_first(underway: Underway, baseline: Baseline) -> Checked | None:
-    """Settle it by one run, and a second that confirms it, where an exact count rose."""
-    judged = _judged(underway, baseline, SCREEN_PLAN, 1)
-    if any(_is_open(row) and row.exact for row in judged.verdict.metrics):
-        judged = _judged(underway, baseline, SCREEN_PLAN, 1)
-    if not exact_count_rose(judged.verdict):
-        return None
-    verdict = without_open_times(judged.verdict, len(underway.runs))
-    return conclude(underway, verdict, baseline)
+def look(underway: Underway, baseline: Baseline, stage: Stage) -> Verdict:
+    """Measure and judge by the looks of a stage until it is settled, or may spend no more.
 
-
-def screen(underway: Underway, baseline: Baseline) -> Judgement:
-    """Look at few runs, which may pass and never fail but by a count."""
-    return _look(underway, baseline, SCREEN_PLAN)
+    Raises:
+        Ended: a run came to nothing.
+        Differs: a run cannot be held against the stored ones.
+    """
+    refuse_others(underway, baseline)
+    verdict = judge(underway.evidence(baseline), underway.policy, stage)
+    while verdict.more:
+        if len(underway.runs) >= underway.policy.runs:
+            if stage is Stage.STORED and has_crept(underway, baseline):
+                break
+            if not underway.may_spend(verdict.more):
+                break
+        for _ in underway.make(verdict.more):
+            refuse_others(underway, baseline)
+            verdict = judge(underway.evidence(baseline), underway.policy, stage)
+            if not verdict.more:
+                break
+    return verdict
 
 
 def is_settled(
@@ -47,26 +50,24 @@ def is_settled(
     return final and clock is None and not has_crept(underway, baseline)
 
 
-def by_stored(underway: Underway, baseline: Baseline, *, no_pairs: Note | None = None) -> Checked:
+def by_stored(
+    underway: Underway,
+    baseline: Baseline,
+    *,
+    no_pairs: Note | None = None,
+    remedy: Note | None = None,
+) -> Checked:
     """Settle it by stored runs alone; `no_pairs` says why an A/B run came to nothing, if tried."""
     if baseline.step_value != STEP_VALUE:
         why = note("step-value-differs", workload=baseline.workload, value=baseline.step_value)
         raise Differs(why, stored=True)
-    verdict = _look(underway, baseline, STORED_PLAN).verdict
+    underway.no_pairs = no_pairs
+    verdict = look(underway, baseline, Stage.STORED)
     verdict = beyond_clock(verdict, baseline, underway.runs)
     verdict = unhidden_by_clock(verdict, baseline, underway.runs)
-    if no_pairs is not None and verdict.outcome is Outcome.INCONCLUSIVE:
-        verdict = doing(verdict, no_pairs)
+    if remedy is not None and verdict.outcome is Outcome.INCONCLUSIVE:
+        verdict = verdict.model_copy(update={"next": remedy})
     return conclude(underway, verdict, baseline)
-
-
-def exact_count_rose(verdict: Verdict) -> bool:
-    """Whether an exact count shuts the gate: the one thing that ends a gate between its looks.
-
-    A time's word between looks is not taken, nor that of a count that varies: each further look
-    costs error.
-    """
-    return any(row.outcome is Outcome.REGRESSED and row.exact for row in verdict.metrics)
 
 
 def _is_count(row: MetricVerdict) -> bool:
@@ -75,39 +76,6 @@ def _is_count(row: MetricVerdict) -> bool:
 
 def _is_open(row: MetricVerdict) -> bool:
     return row.outcome is Outcome.INCONCLUSIVE
-
-
-def _look(underway: Underway, baseline: Baseline, plan: Plan) -> Judgement:
-    """Measure and judge by a plan of looks until it is settled, or may spend no more.
-
-    Raises:
-        Ended: a run came to nothing.
-        Differs: a run cannot be held against the stored ones.
-    """
-    runs = underway.runs
-    judged = _judged(underway, baseline, plan, max(underway.policy.runs - len(runs), 0))
-    while (more := judged.wanted_runs - len(runs)) > 0:
-        if plan is not SCREEN_PLAN and has_crept(underway, baseline):
-            break
-        if not underway.may_spend(more):
-            break
-        judged = _judged(underway, baseline, plan, more)
-    return judged
-
-
-def _judged(underway: Underway, baseline: Baseline, plan: Plan, more: int) -> Judgement:
-    """Judge after so many more runs; sooner where an exact count has risen and been confirmed."""
-    policy, runs = underway.policy, underway.runs
-    most = max(min(plan.most_runs, policy.max_runs), policy.runs)
-    terms = underway.terms(plan, max_runs=most)
-    judged: Judgement | None = None
-    refuse_others(underway, baseline)
-    for left, _ in zip(reversed(range(more)), underway.make(more), strict=True):
-        refuse_others(underway, baseline)
-        judged = judge(baseline, runs, terms)
-        if left and policy.stops_early and judged.settled and exact_count_rose(judged.verdict):
-            return replace(judged, verdict=without_open_times(judged.verdict, len(runs)))
-    return judged or judge(baseline, runs, terms)
 
 
 def refuse_others(underway: Underway, baseline: Baseline) -> None:

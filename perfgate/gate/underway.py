@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
+from typing import Final
 
 from perfgate.execute.lab import NOT_MEASURED_BY, SIDE_MISSING_BY, Lab, Pair
 from perfgate.explain.ranks import told_ranks
 from perfgate.gate.alike import processes_lost
-from perfgate.gate.caveats import asides, caveats, doubtful, shared, unblessed, unjudged
+from perfgate.gate.caveats import asides, caveats, shared, unblessed, unjudged
 from perfgate.gate.expect import Expectation
 from perfgate.gate.worded import noting, verdict_of
-from perfgate.judge.looks import Plan
-from perfgate.judge.rows import Terms
-from perfgate.model.baseline import with_held
+from perfgate.judge.evidence import Evidence
+from perfgate.judge.pairing import beside
+from perfgate.model.baseline import Baseline
 from perfgate.model.errors import RevisionMissing
 from perfgate.model.metric import Metric
 from perfgate.model.note import Note, Severity, Value, note, noted, quoted
@@ -22,8 +23,10 @@ from perfgate.model.outcome import Outcome
 from perfgate.model.policy import Policy
 from perfgate.model.record import Record
 from perfgate.model.sample import Form, Run
-from perfgate.model.verdict import Verdict
+from perfgate.model.verdict import Stage, Verdict
 
+STAGES: Final = {Form.PAIR: Stage.DUET, Form.BLOCK: Stage.INTERLEAVED}
+"""By the form of an A/B run's pairs."""
 Affords = Callable[[int, float], bool]
 """Whether so many more runs, of so many seconds each, are within the gate's budget of time."""
 
@@ -63,8 +66,10 @@ class Differs(Exception):
 class SideUnavailable(Exception):
     """There is no other side to compare with."""
 
-    def __init__(self, why: Note, *, in_no_form: bool = False) -> None:
+    def __init__(self, why: Note, *, in_no_form: bool = False, has_remedy: bool = False) -> None:
         self.why = why
+        self.has_remedy = has_remedy
+        """Whether there is something to do about it."""
         self.in_no_form = in_no_form
         """Whether no other form of an A/B run can be had either."""
         super().__init__(why.code)
@@ -85,6 +90,10 @@ class Underway:
     blocks: list[Run] = field(default_factory=list)
     """The candidate's in blocks."""
     notes: list[Note] = field(default_factory=list)
+    no_pairs: Note | None = None
+    """Why there is no A/B run, where one was tried."""
+    spent: int = 0
+    """Runs of both sides that were made before pairs."""
     ended_by_time: bool = False
 
     @property
@@ -126,11 +135,11 @@ class Underway:
                 yield pair
         except SIDE_MISSING_BY as missing:
             gone = isinstance(missing, RevisionMissing)
-            raise SideUnavailable(noted(missing), in_no_form=gone) from missing
+            raise SideUnavailable(noted(missing), in_no_form=gone, has_remedy=True) from missing
         except NOT_MEASURED_BY as failed:
             if form is Form.BLOCK:
                 # Perhaps it does not stand more steps, or both at once: alone it will show.
-                raise SideUnavailable(noted(failed)) from failed
+                raise SideUnavailable(noted(failed), has_remedy=True) from failed
             raise Ended(Outcome.NOT_MEASURED, noted(failed)) from failed
 
     def _take(self, run: Run, into: list[Run]) -> None:
@@ -161,13 +170,21 @@ class Underway:
             self.note("time-budget-ended", runs=len(made))
         return False
 
-    def terms(self, plan: Plan, *, max_runs: int) -> Terms:
-        """What the judge needs of the policy."""
-        return Terms(
-            budgets=with_held(self.policy.budgets, self.expected.baseline),
-            max_runs=max_runs,
-            plan=plan,
-            workloads=self.policy.workloads,
+    def evidence(self, stored: Baseline | None) -> Evidence:
+        """What the judge needs: all that was measured, and how it came about."""
+        own = self.blocks or self.runs[len(self.runs) - len(self.references) :]
+        pairs = tuple(zip(self.references, own, strict=True))
+        if self.blocks:
+            pairs = tuple((there, beside(there, here)) for there, here in pairs)
+        alone = self.runs if self.blocks or not pairs else self.runs[: -len(pairs)]
+        return Evidence(
+            workload=self.expected.workload.id,
+            blessed=stored,
+            alone=tuple(alone),
+            pairs=pairs,
+            can_pair=frozenset(STAGES[form] for form in self.lab.forms),
+            no_pairs=self.no_pairs,
+            spent=self.spent,
         )
 
     # What came of it
@@ -183,16 +200,10 @@ class Underway:
         remarks = shared(self.own[-1:] if verdict.outcome is Outcome.INVALID else self.own)
         # Of a machine without a GPU nobody expects them.
         lacking = unjudged(verdict, self.own) if self.lab.machine.gpus else ()
-        loud = doubtful(verdict.remarks)
-        verdict = verdict.model_copy(
-            update={
-                "ranks": told_ranks(self.own),
-                "caveats": (*verdict.caveats, *caveats(remarks), *loud),
-                "remarks": (
-                    *(one for one in verdict.remarks if one not in loud),
-                    *asides(remarks),
-                ),
-            }
+        verdict = noting(
+            verdict.model_copy(update={"ranks": told_ranks(self.own)}),
+            *(quoted(one, Severity.WARN) for one in caveats(remarks)),
+            *map(quoted, asides(remarks)),
         )
         return Checked(
             verdict=noting(verdict, *lacking, *unblessed(verdict), *self._unread(verdict)),

@@ -8,9 +8,10 @@ from typing import Final
 from perfgate.words import (
     bless,
     gate,
+    github,
+    judge,
     lab,
     store,
-    github,
     views,
 )
 from perfgate.words.text import Text
@@ -28,6 +29,7 @@ _TABLES: Final = (
     lab.TEXT,
     store.TEXT,
     github.TEXT,
+    judge.TEXT,
     views.TEXT,
 )
 

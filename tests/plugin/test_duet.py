@@ -368,7 +368,7 @@ def test_a_baseline_without_a_commit_has_no_other_side(
     ran(reference=0.0, candidate=2.5)
     seen = repository.gate()
     assert (
-        "No A/B run: the baseline does not say at which commit it was measured"
+        "the baseline does not say at which commit it was measured"
         in seen.failures
     )
     # Nothing is announced that cannot be.
@@ -387,7 +387,7 @@ def test_a_commit_that_is_not_in_the_clone_is_told_with_the_way_to_get_it(
     ran(reference=0.0, candidate=2.5)
     seen = repository.gate()
     assert (
-        "No A/B run: commit 0123456789abcdef0123456789abcdef01234567: it is not in this clone"
+        "commit 0123456789abcdef0123456789abcdef01234567: it is not in this clone"
         in seen.failures
     )
     # Nothing is announced that cannot be.

@@ -207,12 +207,18 @@ def test_another_gpu_of_the_model_goes_to_the_screen() -> None:
     ("made", "baseline", "on", "expected"),
     [
         pytest.param([slower(0)], FULL, UPDATED, (PASSED, DUET, 4, 3), id="other driver"),
-        pytest.param([more_syncs()], FULL, UPDATED, (REGRESSED, SCREEN, 2, 0), id="a count rose"),
+        pytest.param(
+            [more_syncs()], FULL, UPDATED, (REGRESSED, Stage.COUNTS, 2, 0), id="a count rose"
+        ),
         pytest.param(
             [more_syncs(), slower(0)], FULL, UPDATED, (PASSED, DUET, 5, 3), id="rose once only"
         ),
         pytest.param(
-            [more_syncs()], noisy_baseline(), UPDATED, (REGRESSED, SCREEN, 2, 0), id="noisy loop"
+            [more_syncs()],
+            noisy_baseline(),
+            UPDATED,
+            (REGRESSED, Stage.COUNTS, 2, 0),
+            id="noisy loop",
         ),
         pytest.param(
             [records.run({Metric.LAUNCHES: 20})],
