@@ -22,7 +22,7 @@ from perfgate.model.errors import CaptureUnreadable, ConfigInvalid
 from perfgate.model.machine import Gpu
 from perfgate.model.names import RangeNames
 from perfgate.model.settings import Settings
-from perfgate.model.timeline import Calls, Copies, Diagnostic, Kernels, Ranges, Spans, Timeline
+from perfgate.model.timeline import Calls, Copies, Diagnostic, Kernels, Memsets, Ranges, Timeline
 from perfgate.profilers.nsys import importer
 from perfgate.profilers.nsys.profile import Captured, ProfileOutcome, ProfileSpec
 from perfgate.profilers.nsys.tool import NsysTool, NsysVersion
@@ -113,7 +113,15 @@ def small(*values: int) -> np.ndarray[tuple[int], np.dtype[np.int32]]:
 
 
 def timeline(*ranges: str, copies: int = 0, diagnostics: tuple[Diagnostic, ...] = ()) -> Timeline:
-    none = Spans(start=ints(), end=ints(), device=small(), process=small(), correlation=ints())
+    none = Memsets(
+        start=ints(),
+        end=ints(),
+        device=small(),
+        process=small(),
+        stream=small(),
+        correlation=ints(),
+        bytes=ints(),
+    )
     many, flags = len(ranges), np.ones(len(ranges), dtype=np.bool_)
     kinds = np.ones(copies, dtype=np.int8)
     return Timeline(
@@ -126,6 +134,7 @@ def timeline(*ranges: str, copies: int = 0, diagnostics: tuple[Diagnostic, ...] 
             end=ints(),
             device=small(),
             process=small(),
+            stream=small(),
             correlation=ints(),
             name=small(),
             graph_node=ints(),
@@ -135,11 +144,13 @@ def timeline(*ranges: str, copies: int = 0, diagnostics: tuple[Diagnostic, ...] 
             end=ints(*[6] * copies),
             device=small(*[0] * copies),
             process=small(*[0] * copies),
+            stream=small(*[7] * copies),
             correlation=ints(*[1] * copies),
             bytes=ints(*[4096] * copies),
             kind=kinds,
             source=kinds,
             target=kinds,
+            count=ints(*[1] * copies),
         ),
         memsets=none,
         graphs=none,

@@ -27,14 +27,19 @@ _Use = tuple[int, int, int]
 
 
 def settle_devices(
-    export: Export, pids: Sequence[int], operations: Sequence[Columns]
+    export: Export,
+    pids: Sequence[int],
+    operations: Sequence[Columns],
+    *,
+    others: Sequence[Columns] = (),
 ) -> tuple[tuple[CapturedGpu, ...], dict[tuple[int, int], int], str]:
     """Put physical GPUs for the processes' own device numbers, in place.
 
     Args:
         export: tells which GPU is which.
         pids: of the processes, by their numbers.
-        operations: tables with rows, their processes numbered for good.
+        operations: tables whose rows are a use of a GPU; their processes are numbered for good.
+        others: tables whose rows are none.
 
     Returns:
         the GPUs, the numbers that processes have for them, and what `_Devices.mixed` says of them.
@@ -43,6 +48,8 @@ def settle_devices(
     used: Counter[_Use] = Counter()
     for columns in operations:
         used.update(_translate(columns, pids, devices))
+    for columns in others:
+        _translate(columns, pids, devices)
     of_process: Counter[int] = Counter()
     for (process, _, _), number in used.items():
         of_process[process] += number
@@ -105,6 +112,8 @@ class _Devices:
 
 def _translate(columns: Columns, pids: Sequence[int], devices: _Devices) -> dict[_Use, int]:
     """Put physical GPUs into one table; how many of its operations each process ran on each GPU."""
+    if not columns:
+        return {}
     process, device = columns["process"], columns["device"]
     alone = is_constant(process) and is_constant(device)
     some = slice(1) if alone else slice(None)
