@@ -8,12 +8,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from enum import IntEnum
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from perfgate.model.names import RangeNames
+from perfgate.model.note import Note
 from perfgate.model.words import gpu_title
 
 Ints = NDArray[np.int64]
@@ -212,7 +213,8 @@ class Diagnostic:
 
 
 def _empty(kind: type[_Record]) -> _Record:
-    return kind(**{one.name: np.empty(0, np.int64) for one in fields(kind)})
+    columns: dict[str, Any] = {one.name: np.empty(0, np.int64) for one in fields(kind)}
+    return kind(**columns)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -240,7 +242,7 @@ class Timeline:
     ordinals: Mapping[tuple[int, int], int] = field(default_factory=dict)
     """The number by which CUDA knows a GPU in a process (as in `cuda:0`), by (process, device), where it is known."""
     diagnostics: tuple[Diagnostic, ...] = ()
-    missing: Mapping[str, str] = field(default_factory=dict)
+    missing: Mapping[str, Note] = field(default_factory=dict)
     """What the capture lacks (`kernels`, `calls`, `ranges`, ...) and why, as far as it can be told.
 
     `devices`: which of the operations of several processes ran on the same GPU. `records`: some that nsys lost, in its
@@ -256,7 +258,7 @@ class Timeline:
         return gpu_title(device, ordinal, gpu.uuid if gpu else None, gpu.bus if gpu else None)
 
     @property
-    def operations(self) -> tuple[Kernels | Copies | Spans, ...]:
+    def operations(self) -> tuple[Spans, ...]:
         """All tables of GPU operations."""
         return self.kernels, self.graphs, self.copies, self.memsets
 

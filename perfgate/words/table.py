@@ -11,6 +11,7 @@ from perfgate.words import (
     lab,
     store,
     github,
+    profilers,
     views,
 )
 from perfgate.words.text import Text
@@ -20,6 +21,9 @@ _UNCODED: Final[Mapping[str, Text]] = {
     "quoted": Text("{text:raw}"),
 }
 """Of errors that have no code yet, and of texts of older files."""
+    "quoted": Text("{text:quote}"),
+}
+"""Of errors that have no code yet; and text of others, as it is."""
 
 _TABLES: Final = (
     _UNCODED,
@@ -28,6 +32,7 @@ _TABLES: Final = (
     lab.TEXT,
     store.TEXT,
     github.TEXT,
+    profilers.TEXT,
     views.TEXT,
 )
 

@@ -63,7 +63,7 @@ def profile(
     """Profile, and again where nsys itself broke down."""
     outcome = nsys_profile.profile(tool, spec, on_line=on_line)
     for _ in range(TRIES - 1):
-        if outcome.crash is None:
+        if not outcome.crashed:
             break
         shutil.rmtree(spec.folder)
         outcome = nsys_profile.profile(tool, spec, on_line=on_line)

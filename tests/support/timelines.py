@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from perfgate.model.names import RangeNames
+from perfgate.model.note import note
 from perfgate.model.timeline import (
     NO_NODE,
     Calls,
@@ -157,7 +158,7 @@ def build(
             for process in range(len(pids))
             for op in (*kernels, *copies, *memsets, *graphs)
         },
-        missing=dict(missing or {}),
+        missing={what: note("quoted", text=why) for what, why in (missing or {}).items()},
     )
 
 

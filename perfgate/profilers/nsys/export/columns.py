@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from perfgate.model.timeline import Calls, Copies, EventRecords, Kernels, Memsets, Spans, Waits
-from perfgate.profilers.nsys.export.refusing import damaged
+from perfgate.profilers.nsys.export.refusing import impossible
 
 Columns = dict[str, NDArray[Any]]
 """By field, as long as one another. Of a table without rows there is none."""
@@ -69,12 +69,11 @@ def refuse_impossible(path: Path, table: str, columns: Columns) -> None:
         least, most = LIMITS[name]
         for found in (int(columns[name].min()), int(columns[name].max())):
             if not least <= found <= most:
-                raise damaged(path, f"{table} has {found} as {name}, which no nsys writes")
+                raise impossible(path, table, name, found)
     if "end" not in columns:
         return
     before_start = columns["end"] < columns["start"]
     if "closed" in columns:
         before_start &= columns["closed"] != 0
     if before_start.any():
-        end = columns["end"][before_start][0]
-        raise damaged(path, f"{table} has {end} as end, which no nsys writes")
+        raise impossible(path, table, "end", int(columns["end"][before_start][0]))

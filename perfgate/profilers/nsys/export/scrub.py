@@ -186,12 +186,7 @@ def scrub(source: Path, target: Path) -> None:
     then nothing is left of it.
     """
     if target.exists():
-        raise StoreFailed(
-            subject=str(target),
-            fact="there is a file already",
-            expectation="perfgate does not overwrite captures",
-            next_step="Delete it, or choose another name",
-        )
+        raise StoreFailed("export-not-written", path=str(target), reason="there is a file already")
     unfinished = target.with_name(f"{target.name}.part")
     with open_export(source) as export:
         try:
@@ -202,11 +197,7 @@ def scrub(source: Path, target: Path) -> None:
                 _copy(export, copy)
             unfinished.replace(target)
         except (sqlite3.OperationalError, OSError) as error:
-            raise StoreFailed(
-                subject=str(target),
-                fact=f"the scrubbed copy cannot be written: {error}",
-                next_step="Check the folder, its rights and the free disk space",
-            ) from error
+            raise StoreFailed("export-not-written", path=str(target), reason=str(error)) from error
         finally:
             unfinished.unlink(missing_ok=True)
 

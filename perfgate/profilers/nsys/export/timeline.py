@@ -121,7 +121,8 @@ def _timeline(export: Export) -> Timeline:
     )
     return replace(
         timeline,
-        missing=missing_in(export, timeline, mixed=mixed, unnamed=set(ids.tolist()) - names.keys()),
+        missing=missing_in(export, timeline, unnamed=set(ids.tolist()) - names.keys())
+        | ({"devices": mixed} if mixed is not None else {}),
     )
 
 
