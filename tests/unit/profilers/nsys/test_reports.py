@@ -33,12 +33,14 @@ UTILISATION = "Row#,In-Use (%),Duration (ns),Start (ns),PID,Device ID,Context ID
 
 def refusal(text: str, name: ReportName | RuleName) -> str:
     """With which code a CSV is refused."""
-    with pytest.raises(PerfgateError) as caught:
+    try:
         if isinstance(name, ReportName):
             parse_report(text, name=name, source="a.csv")
         else:
             parse_rule(text, rule=name, source="a.csv")
-    return caught.value.code
+    except PerfgateError as error:
+        return error.code
+    return ""
 
 
 def ranges(*names: str) -> str:
