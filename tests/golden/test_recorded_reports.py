@@ -7,24 +7,24 @@ from pathlib import Path
 import pytest
 
 from perfgate.model.errors import LayoutUnknown
-from perfgate.model.reports import KernelRow, NvtxRow, ReportName
+from perfgate.model.reports import KernelRow, NvtxRow, ReportName, Reports
 from perfgate.profilers.nsys.layouts import OLD_NAMES
-from perfgate.profilers.nsys.reports import parse_report
+from perfgate.profilers.nsys.reports import read_reports
 
 VERSIONS = ("2022.4.2", "2023.4.4", "2024.2.3")
 
 
-def report(recorded: Path, version: str, name: ReportName) -> str:
-    """The text of one recorded report, under the name that this version gave it."""
-    file = OLD_NAMES[name] if version < "2023" else str(name)
-    return (recorded / f"mlp-{version}" / f"{file}.csv").read_bytes().decode()
+def read(recorded: Path, version: str) -> Reports:
+    """The recorded reports, which each version named in its way."""
+    folder = recorded / f"mlp-{version}"
+    names = OLD_NAMES if version < "2023" else {name: name.value for name in ReportName}
+    texts = {name: (folder / f"{names[name]}.csv").read_bytes().decode() for name in ReportName}
+    return read_reports(texts, skipped={}, source=version)
 
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_ranges_of_every_version_are_the_same(recorded: Path, version: str) -> None:
-    rows = parse_report(
-        report(recorded, version, ReportName.NVTX_SUM), name=ReportName.NVTX_SUM, source=version
-    )
+    rows = read(recorded, version).nvtx_sum
     assert [row.range for row in rows] == [
         "step",
         "data_load",
@@ -49,8 +49,7 @@ def test_ranges_of_every_version_are_the_same(recorded: Path, version: str) -> N
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_memory_times_of_every_version_are_the_same(recorded: Path, version: str) -> None:
-    text = report(recorded, version, ReportName.CUDA_GPU_MEM_TIME_SUM)
-    rows = parse_report(text, name=ReportName.CUDA_GPU_MEM_TIME_SUM, source=version)
+    rows = read(recorded, version).cuda_gpu_mem_time_sum
     assert [(row.operation, row.count, row.total_ns, row.time_percent) for row in rows] == [
         ("CUDA memcpy Host-to-Device", 20, 8406075, 97.1),
         ("CUDA memset", 180, 185793, 2.1),
@@ -60,11 +59,7 @@ def test_memory_times_of_every_version_are_the_same(recorded: Path, version: str
 
 def test_kernels_of_every_version_add_up_to_the_same(recorded: Path) -> None:
     """nsys 2022.4 has a row for each size that a kernel was launched in."""
-    name = ReportName.CUDA_GPU_KERN_SUM
-    old, middle, new = (
-        parse_report(report(recorded, version, name), name=name, source=version)
-        for version in VERSIONS
-    )
+    old, middle, new = (read(recorded, version).cuda_gpu_kern_sum for version in VERSIONS)
     assert middle == new
     assert (len(old), len(new)) == (13, 12)
     assert sum(row.count for row in old) == sum(row.count for row in new) == 920
@@ -82,10 +77,9 @@ def test_kernels_of_every_version_add_up_to_the_same(recorded: Path) -> None:
     )
 
 
-@pytest.mark.parametrize("name", ReportName)
-def test_reports_of_2021_3_are_refused(recorded: Path, name: ReportName) -> None:
+def test_reports_of_2021_3_are_refused(recorded: Path) -> None:
     with pytest.raises(LayoutUnknown):
-        parse_report(report(recorded, "2021.3.3", name), name=name, source="2021.3.3")
+        read(recorded, "2021.3.3")
 
 
 @pytest.mark.parametrize(
@@ -95,7 +89,7 @@ def test_names_that_csv_cannot_hold_come_out_right(
     recorded: Path, version: str, unnamed: str
 ) -> None:
     text = (recorded / "names" / f"nvtx_sum_{version}.csv").read_bytes().decode()
-    rows = parse_report(text, name=ReportName.NVTX_SUM, source=version)
+    rows = read_reports({ReportName.NVTX_SUM: text}, skipped={}, source=version).nvtx_sum
     assert [row.range for row in rows] == [
         *(
             "step",

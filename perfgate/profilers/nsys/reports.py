@@ -61,23 +61,20 @@ def run_reports(
 def read_reports(
     texts: Mapping[ReportName, str], *, skipped: Mapping[ReportName, str], source: str
 ) -> Reports:
-    """The reports of one capture, from their CSVs; `skipped` has why others were left out."""
-    rows = {
-        name: parse_report(text, name=name, source=f"{source} {name}")
-        for name, text in texts.items()
-    }
-    return Reports.model_validate({**rows, "skipped": dict(skipped)})
+    """The reports of one capture, from their CSVs; `skipped` has why others were left out.
 
-
-def parse_report(text: str, *, name: ReportName, source: str) -> tuple[Row, ...]:
-    """Read one report, as `nsys stats --output` wrote it with times in ns.
-
-    Rows keep nsys's order, the largest total first. Nothing is repaired on the way.
+    They are as `nsys stats --output` wrote them, with times in ns. Rows keep nsys's order, the
+    largest total first. Nothing is repaired on the way.
 
     Raises:
         LayoutUnknown: columns, units or labels that perfgate does not know.
         CaptureUnreadable: it is empty or cut, or its numbers are in another locale's notation.
     """
+    rows = {name: _rows_of(text, name, source=f"{source} {name}") for name, text in texts.items()}
+    return Reports.model_validate({**rows, "skipped": dict(skipped)})
+
+
+def _rows_of(text: str, name: ReportName, source: str) -> tuple[Row, ...]:
     model = _MODELS[name]
     rows = []
     for fields in parsed(text, name, source):

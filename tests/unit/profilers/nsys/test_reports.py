@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from perfgate.model.errors import PerfgateError
 from perfgate.model.findings import Finding, RuleName
-from perfgate.model.reports import NvtxRow, ReportName
+from perfgate.model.reports import NvtxRow, ReportName, Reports
 from perfgate.profilers.nsys.layouts import OPERATIONS
-from perfgate.profilers.nsys.reports import parse_report, read_reports
+from perfgate.profilers.nsys.reports import read_reports
 from perfgate.profilers.nsys.rules import parse_rule
 
 TIMES = "Time (%),Total Time (ns),{},Avg (ns),Med (ns),Min (ns),Max (ns),StdDev (ns)"
@@ -31,11 +31,15 @@ MEMSETS = COPIES.replace("Src Kind,Dst Kind", "Memory Kind")
 UTILISATION = "Row#,In-Use (%),Duration (ns),Start (ns),PID,Device ID,Context ID\n"
 
 
+def read(text: str, name: ReportName) -> Reports:
+    return read_reports({name: text}, skipped={}, source="a.csv")
+
+
 def refusal(text: str, name: ReportName | RuleName) -> str:
     """With which code a CSV is refused."""
     try:
         if isinstance(name, ReportName):
-            parse_report(text, name=name, source="a.csv")
+            read(text, name)
         else:
             parse_rule(text, rule=name, source="a.csv")
     except PerfgateError as error:
@@ -50,7 +54,7 @@ def ranges(*names: str) -> str:
 
 
 def names_of(text: str) -> list[str]:
-    return [row.range for row in parse_report(text, name=ReportName.NVTX_SUM, source="a.csv")]  # type: ignore[union-attr]
+    return [row.range for row in read(text, ReportName.NVTX_SUM).nvtx_sum]
 
 
 # --- reports -------------------------------------------------------------------------------------
@@ -58,7 +62,7 @@ def names_of(text: str) -> list[str]:
 
 def test_ranges_are_read() -> None:
     text = f"{NVTX}75.0,300,2,150.5,150.0,100,201,70.7,PushPop,step\n"
-    assert parse_report(text, name=ReportName.NVTX_SUM, source="a.csv") == (
+    assert read(text, ReportName.NVTX_SUM).nvtx_sum == (
         NvtxRow(
             time_percent=75.0,
             total_ns=300,
@@ -75,7 +79,7 @@ def test_ranges_are_read() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "header", "row", "read"),
+    ("name", "header", "row", "shown"),
     [
         (KERN_SUM, KERNELS, '"void f<(int)1, (int)2>(T1, T2)"', "void f<(int)1, (int)2>(T1, T2)"),
         (KERN_SUM, KERNELS_2022, "  64    1    1, 128    1    1,f", "f"),
@@ -84,13 +88,12 @@ def test_ranges_are_read() -> None:
     ],
 )
 def test_kernels_and_memory_operations_are_read(
-    name: ReportName, header: str, row: str, read: str
+    name: ReportName, header: str, row: str, shown: str
 ) -> None:
-    (found,) = parse_report(
-        f"{header}100.0,300,2,150.0,150.0,100,200,70.7,{row}\n", name=name, source="a.csv"
-    )
+    reports = read(f"{header}100.0,300,2,150.0,150.0,100,200,70.7,{row}\n", name)
+    (found,) = reports.cuda_gpu_kern_sum or reports.cuda_gpu_mem_time_sum
     assert (found.total_ns, found.count) == (300, 2)
-    assert read in found.model_dump().values()
+    assert shown in found.model_dump().values()
 
 
 @pytest.mark.parametrize(
@@ -139,7 +142,7 @@ def test_any_name_without_breaks_and_quotes_comes_back(names: list[str]) -> None
 def test_rows_that_took_no_time_have_no_share_of_it(null: str) -> None:
     """nsys divides by the time of all rows; 2022.4 prints NULL as None, newer ones nothing."""
     row = f'{null},0,2,0.0,0.0,0,0,0.0,PushPop,"a, b"\n'
-    (found,) = parse_report(NVTX + row, name=ReportName.NVTX_SUM, source="a.csv")
+    (found,) = read(NVTX + row, ReportName.NVTX_SUM).nvtx_sum
     assert found.time_percent == 0.0
 
 

@@ -31,7 +31,7 @@ def lacking(path: Path, *rows: Event | Row) -> dict[str, Note]:
 
 def test_a_capture_without_cuda_says_so_in_the_words_of_nsys(path: Path) -> None:
     text = "No CUDA events collected. Does the process use CUDA?"
-    rows = [Range("step", 0, 1), *said("CUDA is fine", severity=1), *said(text[:-1] + "?")]
+    rows: list[Event | Row] = [Range("step", 0, 1), *said("CUDA is fine", severity=1), *said(text)]
     why = warned(note("no-cuda-events"), text)
     assert lacking(path, *rows) == dict.fromkeys((*OPERATIONS, "calls"), why)
 

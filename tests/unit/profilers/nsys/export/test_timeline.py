@@ -123,8 +123,8 @@ def test_arrays_have_the_dtypes_of_the_model_with_and_without_rows(path: Path) -
     ):
         for column in (one.kernels.start, one.kernels.graph_node, one.calls.thread):
             assert column.dtype == np.int64
-        for column in (one.kernels.device, one.kernels.stream, one.calls.name, one.ranges.process):
-            assert column.dtype == np.int32
+        for small in (one.kernels.device, one.kernels.stream, one.calls.name, one.ranges.process):
+            assert small.dtype == np.int32
         for kinds in (one.copies.kind, one.copies.source, one.waits.kind):
             assert kinds.dtype == np.int8
         assert one.ranges.closed.dtype == one.ranges.push_pop.dtype == np.bool_
