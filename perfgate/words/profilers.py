@@ -75,6 +75,7 @@ _MISSING: Final[Mapping[str, Text]] = {
     "only-nvtx-marks": Text(
         "only NVTX marks were recorded, {marks} of them, and a mark has no length"
     ),
+    "nsys-said": Text("{text:quote}"),
     "nsys-warned": Text("{lacks}; nsys warns: {warnings:list;}"),
     "records-lost": Text("nsys lost GPU operations or calls: {warnings:list;}"),
     "devices-unknown": Text(

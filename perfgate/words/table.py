@@ -8,10 +8,10 @@ from typing import Final
 from perfgate.words import (
     bless,
     gate,
-    lab,
-    store,
     github,
+    lab,
     profilers,
+    store,
     views,
 )
 from perfgate.words.text import Text
@@ -21,9 +21,6 @@ _UNCODED: Final[Mapping[str, Text]] = {
     "quoted": Text("{text:raw}"),
 }
 """Of errors that have no code yet, and of texts of older files."""
-    "quoted": Text("{text:quote}"),
-}
-"""Of errors that have no code yet; and text of others, as it is."""
 
 _TABLES: Final = (
     _UNCODED,

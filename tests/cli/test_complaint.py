@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import sys
+from contextlib import suppress
+from pathlib import Path
+
 import pytest
 from support.project import Project
 
+from perfgate import cli
+from perfgate.cli import looking
 from perfgate.cli.complaint import complaint
-from perfgate.model.errors import CaptureUnreadable, PerfgateError
+from perfgate.model.errors import EXIT_SHUT, CaptureUnreadable, PerfgateError
 
 HOSTILE = "\x1b]0;OWNED\x07\x1b[2J\x9b31m\u202e\r"
 SPELLED = r"\x1b]0;OWNED\x07\x1b[2J\x9b31m\u202e\r"

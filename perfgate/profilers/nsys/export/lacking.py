@@ -81,4 +81,4 @@ def _with_warnings(
 
 def _quoted(warnings: list[str]) -> tuple[Note, ...]:
     texts = dict.fromkeys(text.strip().rstrip(".") for text in warnings)
-    return tuple(note("quoted", text=text) for text in list(texts)[:MOST_QUOTED])
+    return tuple(note("nsys-said", text=text) for text in list(texts)[:MOST_QUOTED])

@@ -21,7 +21,7 @@ def said(*texts: str, severity: int = 2) -> list[Row]:
 
 
 def warned(lacks: Note, *texts: str) -> Note:
-    quoted = tuple(note("quoted", text=text) for text in texts)
+    quoted = tuple(note("nsys-said", text=text) for text in texts)
     return note("nsys-warned", lacks=lacks, warnings=quoted)
 
 
@@ -62,7 +62,7 @@ def test_gpu_operations_without_calls_and_ranges(path: Path) -> None:
     ],
 )
 def test_what_nsys_says_that_it_lost(path: Path, text: str) -> None:
-    lost = note("records-lost", warnings=(note("quoted", text=text),))
+    lost = note("records-lost", warnings=(note("nsys-said", text=text),))
     assert lacking(path, *ALL, *said(text, text, severity=1)) == {"records": lost}
 
 
