@@ -21,13 +21,14 @@ from perfgate.model.machine import Gpu
 from perfgate.model.settings import GraphTrace, Settings
 from perfgate.model.timeline import Timeline
 from perfgate.model.workload import CaptureMode
-from perfgate.profilers.nsys import importer
 from perfgate.profilers.nsys.environment import withhold_secrets
 from perfgate.profilers.nsys.export.timeline import read_timeline
+from perfgate.profilers.nsys.failures import missing_libraries, packages_of
 from perfgate.profilers.nsys.profile import ProfileOutcome, ProfileSpec, profile
 from perfgate.profilers.nsys.tool import NsysTool, find_nsys
 from perfgate.system.git import require_commit
 from perfgate.system.temporary import PREFIX, remove_left_folders, underway
+from perfgate.words import say
 from perfgate.workload import workload_files
 
 FREE_BYTES: Final = 2 * 10**9
@@ -464,11 +465,12 @@ def check_workflows(
 
 def _no_capture(tool: NsysTool, outcome: ProfileOutcome) -> Finding:
     fact = (
-        outcome.problem
-        or f"nsys {tool.version} left no capture of a program that ran {outcome.wall_s:.1f} s"
+        say.fact(outcome.problem)
+        if outcome.problem
+        else f"nsys {tool.version} left no capture of a program that ran {outcome.wall_s:.1f} s"
     )
     fact = fact.rstrip(".")
-    packages = importer.packages_of(importer.missing_libraries(tool.path))
+    packages = packages_of(missing_libraries(tool.path))
     advice = (
         f"Install {' '.join(packages)} (apt-get install), then run perfgate doctor again."
         if packages
@@ -550,6 +552,4 @@ def _see_gpu(
 
 
 def _failed(check: str, error: PerfgateError) -> Finding:
-    return Finding(
-        check=check, ok=False, fact=f"{error.subject}: {error.fact}", advice=error.next_step
-    )
+    return Finding(check=check, ok=False, fact=say.fact(error), advice=error.next_step)

@@ -57,7 +57,7 @@ from perfgate.model.words import plural
 from perfgate.plugin.listing import collect
 from perfgate.plugin.outputs import is_page_or_empty, replaced
 from perfgate.profilers.nsys.command import trace_options
-from perfgate.profilers.nsys.files import REPORTS
+from perfgate.profilers.nsys.export.refusing import REPORTS
 from perfgate.render.explanation import explanation_text
 from perfgate.render.history import BLOCKS, history_json, history_text
 from perfgate.render.html import page_html
@@ -80,6 +80,7 @@ from perfgate.views.history import read_history
 from perfgate.views.ncu.tool import find_ncu
 from perfgate.views.pages import Shelf, document_of, page_of
 from perfgate.views.probing import MOST_KERNELS, Candidates, probe
+from perfgate.words import say
 
 TAKEN: Final = "It takes a baseline's file, a kept result, a capture, WORKLOAD or WORKLOAD:kept"
 SEE: Final = "See what there is: perfgate show"
@@ -545,17 +546,12 @@ def inspect(capture: Path, *, step: str | None, warmup: int, as_json: bool) -> N
     with ExitStack() as held:
         _, timeline = opened(capture, find_tool, held)
     samples = measure(timeline, step=step, is_pattern=True, warmup=warmup)
+    missing = {what: say.fact(why) for what, why in timeline.missing.items()}
     if as_json:
-        _print_json(
-            measurement_text(samples, source=readable(capture.name), missing=timeline.missing)
-        )
+        _print_json(measurement_text(samples, source=readable(capture.name), missing=missing))
         return
     width, colour = screen()
-    _print(
-        sample_text(
-            samples, source=capture.name, width=width, colour=colour, missing=timeline.missing
-        )
-    )
+    _print(sample_text(samples, source=capture.name, width=width, colour=colour, missing=missing))
 
 
 def _unwritten(out: Path, refused: OSError) -> StoreFailed:

@@ -17,7 +17,8 @@ from perfgate.model.reports import Reports
 from perfgate.model.sample import ProcessSample
 from perfgate.model.workload import Workload
 from perfgate.profilers.nsys.export.timeline import read_timeline
-from perfgate.profilers.nsys.profile import Captured, run_reports
+from perfgate.profilers.nsys.profile import Captured
+from perfgate.profilers.nsys.reports import run_reports
 from perfgate.profilers.nsys.tool import NsysTool
 
 

@@ -18,9 +18,11 @@ from perfgate.model.errors import (
     WorkloadFailed,
     WorkloadTimedOut,
 )
+from perfgate.model.note import note
 from perfgate.model.order import Account, Ending
 from perfgate.model.workload import CaptureWindow, Workload
 from perfgate.profilers.nsys.profile import ProfileOutcome
+from perfgate.words import say
 
 NOT_THERE = re.compile(r"^ERROR: (?:not found|file or directory not found): ", re.MULTILINE)
 """What pytest prints where a file that it could import holds no such function or parameters."""
@@ -68,7 +70,7 @@ def refuse_failed(
         # Its time was up because of that: raising the limit is no advice.
         raise CaptureFailed(
             subject=workload.id,
-            fact=_problem(outcome, log),
+            fact=_problem(outcome),
             next_step=f"Free some space, and run again. See {log}.{shown}",
         )
     if outcome.nsys_hung:
@@ -113,17 +115,11 @@ def refuse_uncaptured(workload: Workload, outcome: ProfileOutcome, log: Path) ->
     """
     if outcome.captures:
         return
-    fact = _problem(outcome, log)
-    next_step = f"See {log}, and run: perfgate doctor" if log.is_file() else "Run: perfgate doctor"
-    if (
-        workload.form == "command" and ". Correct " in fact
-    ):  # What is wrong is what its file says of it.
-        fact, _, correct = fact.partition(". Correct ")
-        next_step = f"In {workload.source}, correct {correct}." + (
-            f" See {log}." if log.is_file() else ""
-        )
-    raise (CaptureFailed if outcome.crash is None else NsysCrashed)(
-        subject=workload.id, fact=fact, next_step=next_step
+    raise (NsysCrashed if outcome.crashed else CaptureFailed)(
+        "run-uncaptured",
+        workload=workload.id,
+        why=outcome.problem or note("nsys-wrote-nothing", status=0),
+        log=str(log),
     )
 
 
@@ -276,7 +272,6 @@ def _tail(outcome: ProfileOutcome) -> str:
     return "\nLast lines of its output:\n" + "\n".join(f"  | {line}" for line in outcome.tail)
 
 
-def _problem(outcome: ProfileOutcome, log: Path) -> str:
-    """Why there is no capture, with the log where it now is."""
-    told = (outcome.problem or "nsys left no capture").replace(str(outcome.log), str(log))
-    return told.rstrip(".")
+def _problem(outcome: ProfileOutcome) -> str:
+    """Why there is no capture."""
+    return say.fact(outcome.problem or note("nsys-wrote-nothing", status=0))

@@ -75,7 +75,7 @@ class Checkout:
         )
         for place in (inside, *inside.parents):
             if place.parts and (self.root / place).is_symlink():
-                raise BlessRefused("baseline-is-link", path=place.as_posix())
+                raise BlessRefused("link-not-committed-to", path=place.as_posix())
         return (self.prefix / inside).as_posix()
 
     def code_now(self, paths: Mapping[str, str]) -> dict[str, str]:

@@ -16,6 +16,7 @@ from perfgate.model.metric import CALLED, EXPOSED, METRICS, PERIODS, Metric
 from perfgate.model.sample import NO_NCCL
 from perfgate.model.timeline import CopyKind, Flags
 from perfgate.model.words import plural
+from perfgate.words import say
 
 MOST_LOST: Final = 0.001
 """Share of the steps' launches that may lack their kernel; of 27 951 launches in captures of an H200 none does."""
@@ -158,7 +159,7 @@ def _without_operations(process: Process, devices: Devices) -> dict[Metric, str]
     totals, missing = process.totals, process.timeline.missing
     absent = untimed(process) | _uncopied(process) | _without_kernels(process, devices)
     if merged := missing.get("devices"):
-        absent = dict.fromkeys((Metric.GAP_MS, *EXPOSED), merged) | absent
+        absent = dict.fromkeys((Metric.GAP_MS, *EXPOSED), say.fact(merged)) | absent
     if totals.unknown_host and Metric.PAGEABLE_COPIES not in absent:
         absent[Metric.PAGEABLE_COPIES] = (
             f"of {totals.unknown_host} copies the capture does not say which memory they used"
@@ -174,7 +175,8 @@ def _without_kernels(process: Process, devices: Devices) -> dict[Metric, str]:
         if timeline.gpu_operations:
             why = f"process {pid} launched no GPU operation{'' if process.steps.whole else ' in its steps'}"
         else:
-            why = timeline.missing.get("kernels", _NO_OPERATIONS)
+            lacks = timeline.missing.get("kernels")
+            why = say.fact(lacks) if lacks else _NO_OPERATIONS
         return dict.fromkeys(_FROM_OPERATIONS, why)
     if launched and not totals.kernels:
         held = len(timeline.kernels.start) + len(timeline.graphs.start)
@@ -185,7 +187,7 @@ def _without_kernels(process: Process, devices: Devices) -> dict[Metric, str]:
         why = f"process {pid} launched {plural(totals.launched, 'CUDA graph')}, the capture holds none of their work"
         return dict.fromkeys(_FROM_KERNELS, why)
     if unnamed := timeline.missing.get("names of kernels"):
-        return dict.fromkeys(_NCCL, unnamed)
+        return dict.fromkeys(_NCCL, say.fact(unnamed))
     if not devices.nccl.any():
         in_graphs = (
             " outside the CUDA graphs, which were traced whole"
@@ -201,9 +203,11 @@ def _uncopied(process: Process) -> dict[Metric, str]:
     timeline, copying = process.timeline, process.totals.copying
     if len(timeline.copies.start) or copying < FEWEST_APART * len(process.steps) or not copying:
         return {}
+    lacks = timeline.missing.get("copies")
     why = (
-        timeline.missing.get("copies")
-        or f"the steps make {copying} calls that copy, the capture holds no copy"
+        say.fact(lacks)
+        if lacks
+        else f"the steps make {copying} calls that copy, the capture holds no copy"
     )
     return dict.fromkeys((Metric.GAP_MS, *_FROM_COPIES), why)
 
@@ -212,11 +216,13 @@ def _without_calls(process: Process) -> dict[Metric, str]:
     """What the calls do not tell: all of them, the process's own, their names, or some that were lost."""
     timeline = process.timeline
     if not len(timeline.calls.start):
-        why: str | None = timeline.missing.get("calls", _NO_CALLS)
+        lacks = timeline.missing.get("calls")
+        why: str | None = say.fact(lacks) if lacks else _NO_CALLS
     elif not process.totals.calls.any():
         why = f"{_NO_CALLS} of process {process.pid}"
     else:
-        why = timeline.missing.get("names of calls") or _calls_lost(process)
+        lacks = timeline.missing.get("names of calls")
+        why = say.fact(lacks) if lacks else _calls_lost(process)
     return dict.fromkeys(CALLED, why) if why else {}
 
 

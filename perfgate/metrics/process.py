@@ -15,7 +15,7 @@ from perfgate.metrics.tally import Tally, tally
 from perfgate.metrics.windows import Windows, completions, counted_periods, end_periods
 from perfgate.model.arrays import distinct
 from perfgate.model.names import RangeNames
-from perfgate.model.timeline import Flags, Ints, Timeline
+from perfgate.model.timeline import Calls, Flags, Ints, Spans, Timeline
 
 STRAY: Final = 0.05
 """Share of the steps up to which what they run on a device is no use of it."""
@@ -43,11 +43,9 @@ class Process:
         """Attribute what the process did to its steps, and add it up."""
         segments = cut(timeline.ranges, names, steps)
         if len(segments.edges) > timeline.gpu_operations + len(timeline.calls.start):
-            began = (
-                one.start[one.process == steps.process]
-                for one in (timeline.calls, *timeline.operations)
-            )
-            segments = segments.joined_but(list(began))
+            tables: tuple[Calls | Spans, ...] = (timeline.calls, *timeline.operations)
+            began = [one.start[one.process == steps.process] for one in tables]
+            segments = segments.joined_but(began)
         totals = tally(timeline, steps.process, segments)
         done, kept = completions(steps, segments, totals), end_periods(steps)
         return cls(

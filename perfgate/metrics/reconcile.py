@@ -5,6 +5,7 @@ from __future__ import annotations
 from perfgate.model.reports import ReportName, Reports
 from perfgate.model.timeline import Timeline
 from perfgate.model.words import plural
+from perfgate.words import say
 
 
 def contradictions(timeline: Timeline, reports: Reports) -> tuple[str, ...]:
@@ -53,4 +54,4 @@ def contradictions(timeline: Timeline, reports: Reports) -> tuple[str, ...]:
         if theirs not in ours
     ]
     lost = timeline.missing.get("records")
-    return (*apart, *((lost,) if lost else ()))
+    return (*apart, *((say.fact(lost),) if lost else ()))

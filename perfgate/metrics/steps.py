@@ -17,6 +17,7 @@ from perfgate.model.errors import ConfigInvalid, StepsNotFound
 from perfgate.model.names import RangeNames, Texts
 from perfgate.model.timeline import Flags, Ints, Ranges, SmallInts, Timeline
 from perfgate.model.workload import OWN_RANGES, START_RANGE, STEP_RANGE, WAIT_RANGE, WARMUP_RANGE
+from perfgate.words import say
 
 CUT_BELOW = 0.8
 """A last step that ends with the capture and is shorter than this share of the median step was cut off."""
@@ -279,7 +280,8 @@ def whole_windows(timeline: Timeline, names: RangeNames) -> tuple[Steps, ...]:
             subject=timeline.source,
             fact="the capture holds no GPU operation, CUDA call or NVTX range",
             expectation=". ".join(
-                why[:1].upper() + why[1:] for why in dict.fromkeys(timeline.missing.values())
+                why[:1].upper() + why[1:]
+                for why in dict.fromkeys(map(say.fact, timeline.missing.values()))
             ),
             next_step="Capture with nsys profile --trace=cuda,nvtx, and see that the program runs inside the window.",
         )
@@ -600,7 +602,7 @@ def _not_found(
         why = timeline.missing.get("ranges")
         return StepsNotFound(
             subject=timeline.source,
-            fact=f"the capture holds no NVTX range{f' ({why})' if why else ''}, so none {asked}",
+            fact=f"the capture holds no NVTX range{f' ({say.fact(why)})' if why else ''}, so none {asked}",
             expectation="Each step is one NVTX range",
             next_step=f"{FORKED} See that the loop draws a range around each step, that what starts its process hands "
             "its own environment on (`env=` and `env -i` do not), and that nsys hears its NVTX: perfgate doctor",

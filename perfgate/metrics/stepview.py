@@ -21,6 +21,7 @@ from perfgate.model.names import RangeNames
 from perfgate.model.stepview import Bar, Lane, StepView
 from perfgate.model.timeline import (
     MANAGED_COPIES,
+    NO_STREAM,
     CopyKind,
     Flags,
     Ints,
@@ -29,7 +30,7 @@ from perfgate.model.timeline import (
     SmallInts,
     Timeline,
 )
-from perfgate.model.window import NO_STREAM, StreamSpans, WindowOps
+from perfgate.model.window import StreamSpans, WindowOps
 
 _Kind = Literal["range", "kernel", "nccl", "graph", "copy", "memset", "idle"]
 

@@ -13,18 +13,17 @@ class ReportName(StrEnum):
 
     NVTX_SUM = "nvtx_sum"
     CUDA_GPU_MEM_TIME_SUM = "cuda_gpu_mem_time_sum"
-    CUDA_GPU_MEM_SIZE_SUM = "cuda_gpu_mem_size_sum"
     CUDA_GPU_KERN_SUM = "cuda_gpu_kern_sum"
-    CUDA_API_SUM = "cuda_api_sum"
 
 
 class TimeRow(Record):
-    """What every time summary says of one name, but for the median."""
+    """What every summary says of one name."""
 
     time_percent: float
     total_ns: int
     count: int
     avg_ns: float
+    med_ns: float
     min_ns: int
     max_ns: int
     stddev_ns: float
@@ -33,7 +32,6 @@ class TimeRow(Record):
 class NvtxRow(TimeRow):
     """One range name of `nvtx_sum`; the same name may appear once per style."""
 
-    med_ns: float
     style: str
     range: str
     """Without the leading colon that nsys 2024.6 and newer put before the default domain."""
@@ -42,46 +40,21 @@ class NvtxRow(TimeRow):
 class MemTimeRow(TimeRow):
     """One kind of memory operation of `cuda_gpu_mem_time_sum`."""
 
-    med_ns: float
     operation: str
     """In the newer words, without the frame: `CUDA memcpy Host-to-Device`."""
 
 
 class KernelRow(TimeRow):
-    """One kernel of `cuda_gpu_kern_sum`, all grid and block sizes together."""
+    """One kernel of `cuda_gpu_kern_sum`; nsys 2022.4 has a row for each of its grid and block sizes."""
 
-    med_ns: float | None
-    """None where nsys 2022.4 says it per grid and block size only, and the kernel ran in several."""
     name: str
-
-
-class ApiRow(TimeRow):
-    """One CUDA API function of `cuda_api_sum`."""
-
-    med_ns: float
-    name: str
-
-
-class MemSizeRow(Record):
-    """One kind of memory operation of `cuda_gpu_mem_size_sum`, in bytes."""
-
-    total_bytes: int
-    count: int
-    avg_bytes: float
-    med_bytes: float
-    min_bytes: int
-    max_bytes: int
-    stddev_bytes: float
-    operation: str
 
 
 class Reports(Record):
-    """The five summaries of one capture; an empty tuple where `skipped` says that nsys had no such data."""
+    """The three summaries of one capture; an empty tuple where `skipped` says that nsys had no such data."""
 
     nvtx_sum: tuple[NvtxRow, ...] = ()
     cuda_gpu_mem_time_sum: tuple[MemTimeRow, ...] = ()
-    cuda_gpu_mem_size_sum: tuple[MemSizeRow, ...] = ()
     cuda_gpu_kern_sum: tuple[KernelRow, ...] = ()
-    cuda_api_sum: tuple[ApiRow, ...] = ()
     skipped: Mapping[ReportName, str] = {}
     """Reports that nsys skipped, with its own reason."""

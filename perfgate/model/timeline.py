@@ -6,14 +6,15 @@ All times are int64 nanoseconds on the capture's own clock; rows are in no order
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from enum import IntEnum
-from typing import Final
+from typing import Any, Final, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from perfgate.model.names import RangeNames
+from perfgate.model.note import Note
 from perfgate.model.words import gpu_title
 
 Ints = NDArray[np.int64]
@@ -49,6 +50,10 @@ NO_CORRELATION: Final = -1
 """The id of what the capture links to nothing. Other negative ids are unsigned ones that wrapped."""
 NO_NODE: Final = -1
 """The graph node of what no CUDA graph ran, and of what ran in a graph that was traced whole."""
+NO_STREAM: Final = -1
+"""Stream of what runs on none, as a synchronisation of the whole device, or of which the capture does not say it."""
+NO_EVENT: Final = -1
+"""CUDA event of a wait for none, and number of a record that the capture does not number."""
 SHARE_AN_ID: Final = 2
 """Calls that may have one id: a runtime call and the driver call in it. If more have 0, it stands for none."""
 
@@ -67,53 +72,93 @@ class MemoryKind(IntEnum):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Kernels:
-    """Kernel executions, shape (n,). Kernels inside a CUDA graph traced by node are here too."""
+class Spans:
+    """GPU operations, shape (n,). Of CUDA graphs traced whole that is all there is."""
 
     start: Ints
     end: Ints
     device: SmallInts
     process: SmallInts
     """Index into `Timeline.processes`."""
+    stream: SmallInts
+    """As CUDA numbers them within one context; NO_STREAM where the capture does not say."""
     correlation: Ints
     """Links to the API call that launched it; -1 where the capture does not say."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Kernels(Spans):
+    """Kernel executions. Kernels inside a CUDA graph traced by node are here too."""
+
     name: SmallInts
     """Key into `Timeline.names`: the kernel's full (demangled) name."""
     graph_node: Ints
-    """Which node of a CUDA graph it was, among those of all graphs; NO_NODE for what was launched by itself."""
+    """Which node of a CUDA graph it was, among those of all graphs; NO_NODE outside of graphs."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Copies:
-    """Memory copies, shape (n,)."""
+class Copies(Spans):
+    """Memory copies."""
 
-    start: Ints
-    end: Ints
-    device: SmallInts
-    process: SmallInts
-    correlation: Ints
     bytes: Ints
     kind: Bytes8
+    """`CopyKind`."""
     source: Bytes8
     target: Bytes8
-    """`MemoryKind` of both ends; UNKNOWN (-1) where the export does not say."""
-    count: Ints = field(default_factory=lambda: np.empty(0, np.int64))
-    """How many copies each row is: CUPTI merges those of a cudaMemcpyBatchAsync. 1 each where it is not given."""
-
-    def __post_init__(self) -> None:
-        if not len(self.count):
-            object.__setattr__(self, "count", np.ones(len(self.start), np.int64))
+    """`MemoryKind` of both ends; UNKNOWN (-1) where the capture does not say."""
+    count: Ints
+    """How many copies each row is: CUPTI merges those of a cudaMemcpyBatchAsync."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Spans:
-    """GPU operations of which only the time matters, shape (n,): memsets, and CUDA graphs traced whole."""
+class Memsets(Spans):
+    """Memsets."""
 
-    start: Ints
-    end: Ints
+    bytes: Ints
+    """0 where the capture does not say."""
+
+
+class WaitKind(IntEnum):
+    """What a synchronisation waits for, and which side waits, as CUPTI numbers them."""
+
+    UNKNOWN = 0
+    EVENT = 1
+    """The CPU waits for an event."""
+    STREAM_FOR_EVENT = 2
+    """A stream waits for an event, the CPU goes on."""
+    STREAM = 3
+    """The CPU waits for a stream."""
+    CONTEXT = 4
+    """The CPU waits for all streams."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Waits(Spans):
+    """Synchronisations; `stream` is which waits or is waited for, NO_STREAM for all of them."""
+
+    kind: Bytes8
+    """`WaitKind`."""
+    event: Ints
+    """The CUDA event that is waited for, numbered within its process; NO_EVENT where it is none."""
+    record: Ints
+    """The `EventRecords.record` that is waited for; NO_EVENT where the capture does not say."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class EventRecords:
+    """CUDA events recorded on streams, shape (n,). When, says the API call."""
+
     device: SmallInts
     process: SmallInts
+    stream: SmallInts
     correlation: Ints
+    event: Ints
+    """The CUDA event, numbered within its process; it may be recorded many times."""
+    record: Ints
+    """Numbers this one record; NO_EVENT where the capture does not say."""
+
+
+_Record = TypeVar("_Record", Waits, EventRecords)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -167,6 +212,11 @@ class Diagnostic:
     text: str
 
 
+def _empty(kind: type[_Record]) -> _Record:
+    columns: dict[str, Any] = {one.name: np.empty(0, np.int64) for one in fields(kind)}
+    return kind(**columns)
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Timeline:
     """One capture. `processes` are operating system process ids (0: not said); arrays refer to them by index."""
@@ -179,17 +229,20 @@ class Timeline:
     processes: tuple[int, ...]
     kernels: Kernels
     copies: Copies
-    memsets: Spans
+    memsets: Memsets
     graphs: Spans
     """CUDA graphs traced whole (`--cuda-graph-trace=graph`): one span a launch, their kernels unknown."""
     calls: Calls
     ranges: Ranges
     names: Mapping[int, str]
+    waits: Waits = field(default_factory=lambda: _empty(Waits))
+    event_records: EventRecords = field(default_factory=lambda: _empty(EventRecords))
+    """What orders streams: one waits (`WaitKind.STREAM_FOR_EVENT`) for an event of another."""
     gpus: tuple[CapturedGpu, ...] = ()
     ordinals: Mapping[tuple[int, int], int] = field(default_factory=dict)
     """The number by which CUDA knows a GPU in a process (as in `cuda:0`), by (process, device), where it is known."""
     diagnostics: tuple[Diagnostic, ...] = ()
-    missing: Mapping[str, str] = field(default_factory=dict)
+    missing: Mapping[str, Note] = field(default_factory=dict)
     """What the capture lacks (`kernels`, `calls`, `ranges`, ...) and why, as far as it can be told.
 
     `devices`: which of the operations of several processes ran on the same GPU. `records`: some that nsys lost, in its
@@ -205,7 +258,7 @@ class Timeline:
         return gpu_title(device, ordinal, gpu.uuid if gpu else None, gpu.bus if gpu else None)
 
     @property
-    def operations(self) -> tuple[Kernels | Copies | Spans, ...]:
+    def operations(self) -> tuple[Spans, ...]:
         """All tables of GPU operations."""
         return self.kernels, self.graphs, self.copies, self.memsets
 

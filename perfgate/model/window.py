@@ -10,9 +10,6 @@ from dataclasses import dataclass
 
 from perfgate.model.timeline import Bytes8, Flags, Ints, SmallInts
 
-NO_STREAM = -1
-"""Stream of an operation whose export does not say it."""
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StreamSpans:
@@ -24,8 +21,8 @@ class StreamSpans:
     """The physical GPU, as in `Timeline`."""
     process: SmallInts
     """Index into `Timeline.processes`."""
-    stream: Ints
-    """As CUDA numbers them within one context; NO_STREAM where the export does not say."""
+    stream: SmallInts
+    """As CUDA numbers them within one context; NO_STREAM where the capture does not say."""
     correlation: Ints
     """Links to the API call that launched it; -1 where the capture does not say."""
 

@@ -32,13 +32,14 @@ from perfgate.model.side import Side
 from perfgate.model.timeline import Timeline
 from perfgate.model.verdict import Verdict
 from perfgate.model.workload import Workload
+from perfgate.profilers.nsys.answers import export
+from perfgate.profilers.nsys.export.refusing import REPORTS, refuse_no_report
 from perfgate.profilers.nsys.export.timeline import read_timeline
-from perfgate.profilers.nsys.files import REPORTS, fault_of_rep
-from perfgate.profilers.nsys.profile import export
 from perfgate.profilers.nsys.rules import run_rules
 from perfgate.profilers.nsys.tool import NsysTool
 from perfgate.store import KeptResult, Store
 from perfgate.system.temporary import temporary_folder
+from perfgate.words import say
 
 LARGEST_ASKED: Final = 48_000_000
 """Bytes of an export up to which nsys's rules are asked without being told to.
@@ -84,17 +85,11 @@ def opened(path: Path, find_tool: FindTool, held: ExitStack) -> tuple[Path, Time
         PerfgateError: no nsys is there to export it.
     """
     if not path.is_file():
-        raise CaptureUnreadable(
-            subject=str(path),
-            fact="this is a folder" if path.is_dir() else "there is no such file",
-            expectation="It takes a .nsys-rep, .qdrep or .sqlite file",
-            next_step="Check the path.",
-        )
+        raise CaptureUnreadable("capture-unopened", path=path, reason="no such file")
     if path.suffix not in REPORTS:
         return path, read_timeline(path)
     # Before nsys is looked for: a pointer to a capture is none, with nsys or without.
-    if (fault := fault_of_rep(path)) is not None:
-        raise fault
+    refuse_no_report(path)
     exported = export(find_tool(), path, held.enter_context(temporary_folder("export")))
     return exported, replace(read_timeline(exported), source=path.name)
 
@@ -109,7 +104,11 @@ def of_capture(path: Path, *, step: str | None, find_tool: FindTool, held: ExitS
     samples = measure(timeline, step=step, is_pattern=True)
     run = Run(started_at=datetime.now(UTC), wall_s=0.0, processes=samples)
     return Subject(
-        side=side_of_samples(str(path), samples, missing=timeline.missing),
+        side=side_of_samples(
+            str(path),
+            samples,
+            missing={what: say.fact(why) for what, why in timeline.missing.items()},
+        ),
         capture=Capture(export=exported, step=step),
         ranks=told_ranks([run]),
     )
@@ -237,7 +236,7 @@ def rules_on(
     except NsysNotFound:
         return RuleChanges(why_not="no nsys is here; perfgate doctor says where it is looked for")
     except PerfgateError as failed:
-        return RuleChanges(why_not=f"{failed.subject}: {failed.fact}".rstrip("."))
+        return RuleChanges(why_not=say.fact(failed).rstrip("."))
 
 
 def _placed(capture: Capture, tool: NsysTool) -> Placing:

@@ -14,6 +14,7 @@ from typing import Final
 from perfgate import __version__
 from perfgate.explain.breakdown import telling
 from perfgate.explain.sides import side_of_result, side_of_runs
+from perfgate.metrics.moment import operations_in
 from perfgate.metrics.stepview import step_view, typical_step
 from perfgate.model.baseline import Baseline
 from perfgate.model.document import DocumentRun, DocumentWorkload, GateDocument, declared_at
@@ -28,7 +29,6 @@ from perfgate.model.settings import Settings
 from perfgate.model.side import Side
 from perfgate.model.stepview import StepView
 from perfgate.profilers.nsys.export.timeline import read_timeline
-from perfgate.profilers.nsys.export.window import read_window
 from perfgate.store import KeptResult, Store
 from perfgate.views.explain import Capture, baseline_results, blessed_since, typical_capture
 from perfgate.views.history import read_history
@@ -179,7 +179,7 @@ def _drawn(capture: Capture, kept: KeptResult, shelf: Shelf) -> StepView:
         steps=capture.steps,
         pid=shown[0].pid if shown else None,
     )
-    ops = read_window(capture.export, place.start, place.end)
+    ops = operations_in(timeline, place.start, place.end)
     return step_view(
         place,
         timeline,

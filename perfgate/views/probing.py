@@ -37,6 +37,7 @@ from perfgate.views.ncu.command import OneLaunch, profile_command, read_command
 from perfgate.views.ncu.log import application_status, trouble
 from perfgate.views.ncu.reading import read_launches
 from perfgate.views.ncu.tool import NcuTool
+from perfgate.words import say
 
 MOST_KERNELS: Final = 3
 """How many are looked at unless told otherwise: each is a run of its own on either side."""
@@ -352,7 +353,7 @@ def _remarks(
 
 
 def _reason(failed: PerfgateError) -> str:
-    return f"{failed.subject}: {failed.fact}".splitlines()[0]
+    return say.fact(failed).splitlines()[0]
 
 
 def _resolved(argv: Sequence[str], env: Mapping[str, str]) -> tuple[str, ...]:

@@ -258,7 +258,7 @@ TEXT: Final[Mapping[str, Text]] = {
         "Name those that can be blessed.",
     ),
     "baselines-committed": Text("Committed {commit} to {branch}: {paths:list}"),
-    "baseline-is-link": Text(
+    "link-not-committed-to": Text(
         "{path}: it is a link", "From CI, baselines are committed as files, to folders", _DESK
     ),
     "baselines-elsewhere": Text(

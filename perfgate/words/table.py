@@ -11,6 +11,8 @@ from perfgate.words import (
     github,
     judge,
     lab,
+    lab,
+    profilers,
     store,
     views,
 )
@@ -30,6 +32,7 @@ _TABLES: Final = (
     store.TEXT,
     github.TEXT,
     judge.TEXT,
+    profilers.TEXT,
     views.TEXT,
 )
 

@@ -156,9 +156,7 @@ def test_a_slip_shuts_the_gate_and_is_shown_at_the_workload(slipped: tuple[Machi
         f"mlp/run-{number}/capture-0-reports/{name}.csv"
         for number in (1, 2)
         for name in (
-            "cuda_api_sum",
             "cuda_gpu_kern_sum",
-            "cuda_gpu_mem_size_sum",
             "cuda_gpu_mem_time_sum",
             "nvtx_sum",
         )

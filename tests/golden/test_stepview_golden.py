@@ -17,11 +17,11 @@ from typing import Any
 
 import pytest
 
+from perfgate.metrics.moment import operations_in
 from perfgate.metrics.stepview import FEWEST_BARS, StepPlace, step_view, typical_step
 from perfgate.model.stepview import StepView
 from perfgate.profilers.nsys.export.scrub import scrub
 from perfgate.profilers.nsys.export.timeline import read_timeline
-from perfgate.profilers.nsys.export.window import read_window
 
 CAPTURES = {
     "mlp-h200-nsys2024.2.3": ("step", "step", 20),
@@ -142,7 +142,7 @@ def seen(export: Path, name: str, pid: int | None, **options: int) -> tuple[Step
     timeline = read_timeline(export)
     pattern, _, steps = CAPTURES[name]
     place = typical_step(timeline, step=pattern, is_pattern=True, steps=steps, pid=pid)
-    ops = read_window(export, place.start, place.end)
+    ops = operations_in(timeline, place.start, place.end)
     return place, step_view(
         place, timeline, ops, label=name, source=f"kept/{name}.sqlite", **options
     )

@@ -13,6 +13,7 @@ import pytest
 from support import gates, pages, records
 
 from perfgate.bless.merge import merge, merged_page
+from perfgate.metrics.moment import operations_in
 from perfgate.metrics.stepview import step_view, typical_step
 from perfgate.model.metric import Metric
 from perfgate.model.note import quoted
@@ -20,7 +21,6 @@ from perfgate.model.outcome import Outcome
 from perfgate.model.pagedata import PageData, PageWorkload
 from perfgate.model.stepview import Bar, Lane, StepView
 from perfgate.profilers.nsys.export.timeline import read_timeline
-from perfgate.profilers.nsys.export.window import read_window
 from perfgate.render.html import page_html
 
 if TYPE_CHECKING:
@@ -154,7 +154,7 @@ def test_step_of_a_recorded_capture_is_drawn_whole(tab: Tab, write: Write, tmp_p
     view = step_view(
         place,
         timeline,
-        read_window(capture, place.start, place.end),
+        operations_in(timeline, place.start, place.end),
         label="step 5",
         source="mlp.sqlite",
     )

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from perfgate.execute.running import Bench
 from perfgate.model.machine import Machine
+from perfgate.model.note import note
 from perfgate.model.order import Account, Ending
 from perfgate.model.settings import Settings
 from perfgate.model.workload import Workload
@@ -65,7 +66,7 @@ def ended(
         wall_s=1.0,
         tail=tail,
         log=LOG,
-        problem="The disk ran full." if disk_was_full else None,
+        problem=note("nsys-disk-full") if disk_was_full else None,
     )
 
 

@@ -7,10 +7,12 @@ import itertools
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from perfgate.model.names import RangeNames
+from perfgate.model.note import note
 from perfgate.model.timeline import (
     NO_NODE,
     Calls,
@@ -19,6 +21,7 @@ from perfgate.model.timeline import (
     CopyKind,
     Kernels,
     MemoryKind,
+    Memsets,
     Ranges,
     Spans,
     Timeline,
@@ -39,6 +42,7 @@ class Op:
     name: str = "k"
     device: int = 0
     pid: int = PID
+    stream: int = 7
     correlation: int = -1
     graph_node: int = NO_NODE
     bytes: int = 0
@@ -100,14 +104,15 @@ def build(
     def flags(values: Iterable[bool]) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
         return np.array(list(values), np.bool_)
 
-    def spans(ops: Sequence[Op]) -> Spans:
-        return Spans(
-            start=ints(op.start for op in ops),
-            end=ints(op.end for op in ops),
-            device=small(op.device for op in ops),
-            process=small(pids.index(op.pid) for op in ops),
-            correlation=ints(op.correlation for op in ops),
-        )
+    def spans(ops: Sequence[Op]) -> dict[str, Any]:
+        return {
+            "start": ints(op.start for op in ops),
+            "end": ints(op.end for op in ops),
+            "device": small(op.device for op in ops),
+            "process": small(pids.index(op.pid) for op in ops),
+            "stream": small(op.stream for op in ops),
+            "correlation": ints(op.correlation for op in ops),
+        }
 
     return Timeline(
         source="drawn.sqlite",
@@ -115,27 +120,20 @@ def build(
         schema_version=None,
         processes=tuple(pids),
         kernels=Kernels(
-            start=ints(op.start for op in kernels),
-            end=ints(op.end for op in kernels),
-            device=small(op.device for op in kernels),
-            process=small(pids.index(op.pid) for op in kernels),
-            correlation=ints(op.correlation for op in kernels),
+            **spans(kernels),
             name=small(texts.index(op.name) for op in kernels),
             graph_node=ints(op.graph_node for op in kernels),
         ),
         copies=Copies(
-            start=ints(op.start for op in copies),
-            end=ints(op.end for op in copies),
-            device=small(op.device for op in copies),
-            process=small(pids.index(op.pid) for op in copies),
-            correlation=ints(op.correlation for op in copies),
+            **spans(copies),
             bytes=ints(op.bytes for op in copies),
             kind=tiny(op.kind for op in copies),
             source=tiny(op.source for op in copies),
             target=tiny(op.target for op in copies),
+            count=ints(1 for _ in copies),
         ),
-        memsets=spans(memsets),
-        graphs=spans(graphs),
+        memsets=Memsets(**spans(memsets), bytes=ints(op.bytes for op in memsets)),
+        graphs=Spans(**spans(graphs)),
         calls=Calls(
             start=ints(call.start for call in calls),
             end=ints(call.end for call in calls),
@@ -160,7 +158,7 @@ def build(
             for process in range(len(pids))
             for op in (*kernels, *copies, *memsets, *graphs)
         },
-        missing=dict(missing or {}),
+        missing={what: note("quoted", text=why) for what, why in (missing or {}).items()},
     )
 
 

@@ -32,6 +32,7 @@ MAY_START_PROCESSES = {
     "machine/test_neighbours.py": "neighbours are processes",
     "machine/test_ranks.py": "ranks are told by the environments of processes",
     "views/ncu/test_tool.py": "asks a stand-in for ncu its version",
+    "profilers/nsys/test_answers.py": "runs a stand-in for nsys",
     "profilers/nsys/test_profile.py": "runs a stand-in for nsys",
     "profilers/nsys/test_tool.py": "asks a stand-in for nsys its version",
     "execute/test_code.py": "asks git which files are the project's",

@@ -21,9 +21,10 @@ from perfgate.doctor import Finding
 from perfgate.model.errors import CaptureUnreadable, ConfigInvalid
 from perfgate.model.machine import Gpu
 from perfgate.model.names import RangeNames
+from perfgate.model.note import Note, note
 from perfgate.model.settings import Settings
-from perfgate.model.timeline import Calls, Copies, Diagnostic, Kernels, Ranges, Spans, Timeline
-from perfgate.profilers.nsys import importer
+from perfgate.model.timeline import Calls, Copies, Diagnostic, Kernels, Memsets, Ranges, Timeline
+from perfgate.profilers.nsys import failures
 from perfgate.profilers.nsys.profile import Captured, ProfileOutcome, ProfileSpec
 from perfgate.profilers.nsys.tool import NsysTool, NsysVersion
 
@@ -113,7 +114,15 @@ def small(*values: int) -> np.ndarray[tuple[int], np.dtype[np.int32]]:
 
 
 def timeline(*ranges: str, copies: int = 0, diagnostics: tuple[Diagnostic, ...] = ()) -> Timeline:
-    none = Spans(start=ints(), end=ints(), device=small(), process=small(), correlation=ints())
+    none = Memsets(
+        start=ints(),
+        end=ints(),
+        device=small(),
+        process=small(),
+        stream=small(),
+        correlation=ints(),
+        bytes=ints(),
+    )
     many, flags = len(ranges), np.ones(len(ranges), dtype=np.bool_)
     kinds = np.ones(copies, dtype=np.int8)
     return Timeline(
@@ -126,6 +135,7 @@ def timeline(*ranges: str, copies: int = 0, diagnostics: tuple[Diagnostic, ...] 
             end=ints(),
             device=small(),
             process=small(),
+            stream=small(),
             correlation=ints(),
             name=small(),
             graph_node=ints(),
@@ -135,11 +145,13 @@ def timeline(*ranges: str, copies: int = 0, diagnostics: tuple[Diagnostic, ...] 
             end=ints(*[6] * copies),
             device=small(*[0] * copies),
             process=small(*[0] * copies),
+            stream=small(*[7] * copies),
             correlation=ints(*[1] * copies),
             bytes=ints(*[4096] * copies),
             kind=kinds,
             source=kinds,
             target=kinds,
+            count=ints(*[1] * copies),
         ),
         memsets=none,
         graphs=none,
@@ -274,14 +286,14 @@ def test_a_capture_that_fails_is_told_in_the_words_of_the_nsys_room() -> None:
     outcome = replace(
         GOOD,
         captures=(),
-        problem="nsys could not write its capture. Free some space.",
+        problem=note("nsys-disk-full"),
         tail=("oops",),
     )
     assert trial(outcome, timeline()) == (
         Finding(
             check="trial capture",
             ok=False,
-            fact="nsys could not write its capture. Free some space",
+            fact="the disk ran full while nsys wrote the capture",
             advice="See what nsys says by itself: /opt/nsys/target-linux-x64/nsys profile --trace=cuda,nvtx true. "
             "The last lines were: oops",
         ),
@@ -289,9 +301,9 @@ def test_a_capture_that_fails_is_told_in_the_words_of_the_nsys_room() -> None:
 
 
 @pytest.mark.behaviour
-@pytest.mark.parametrize("problem", ["nsys could not write its capture.", None])
+@pytest.mark.parametrize("problem", [note("nsys-disk-full"), None])
 def test_of_a_trial_that_failed_only_logs_stay(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, problem: str | None
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, problem: Note | None
 ) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
 
@@ -350,7 +362,7 @@ def test_an_unreadable_capture_is_told() -> None:
 def test_an_importer_that_lacks_a_library_is_told_with_its_package(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(importer, "PACKAGES", {"libperfgate-absent.so.1": "libperfgate1"})
+    monkeypatch.setattr(failures, "PACKAGES", {"libperfgate-absent.so.1": "libperfgate1"})
     program = tmp_path / "host-linux-x64" / "QdstrmImporter"
     library = tmp_path / "libperfgate-absent.so.1"
     for folder in (program.parent, tmp_path / "target-linux-x64"):
@@ -369,9 +381,11 @@ def test_an_importer_that_lacks_a_library_is_told_with_its_package(
     subprocess.run(["cc", "-o", str(program), str(tmp_path / "main.c"), str(library)], check=True)
     library.unlink()
     nsys = tmp_path / "target-linux-x64" / "nsys"
-    assert importer.missing_libraries(nsys) == {"libperfgate-absent.so.1"}
+    assert failures.missing_libraries(nsys) == {"libperfgate-absent.so.1"}
     outcome = replace(
-        GOOD, captures=(), problem="nsys recorded the workload but could not import its recording."
+        GOOD,
+        captures=(),
+        problem=note("nsys-importer-lacks", libraries=("libperfgate-absent.so.1",)),
     )
     (found,) = doctor.check_trial(
         NsysTool(nsys, NsysVersion(2025, 3, 1)),
@@ -382,7 +396,7 @@ def test_an_importer_that_lacks_a_library_is_told_with_its_package(
         capture=lambda _, spec: played(spec, outcome),
         read=lambda _: timeline(),
     )
-    assert found.fact == "nsys recorded the workload but could not import its recording"
+    assert "libperfgate-absent.so.1" in found.fact
     assert found.advice == "Install libperfgate1 (apt-get install), then run perfgate doctor again."
 
 

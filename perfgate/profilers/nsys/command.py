@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, assert_never
 
+from perfgate.model.findings import RuleName
 from perfgate.model.reports import ReportName
 from perfgate.model.settings import GraphTrace
 from perfgate.model.workload import CaptureMode, CaptureWindow
+from perfgate.profilers.nsys.layouts import OLD_NAMES
 from perfgate.profilers.nsys.tool import NsysVersion
 
 OUTPUT: Final = "capture"
@@ -18,25 +20,6 @@ OUTPUT: Final = "capture"
 No `%p` or `%q{...}` in it: one nsys writes one capture here, or `capture.1`, `capture.2`, ... of a repeated range,
 and each run has a folder of its own; nsys also expands the name of the SQLite file twice, so that a `%` goes astray.
 """
-
-OLD_NAMES: Final[Mapping[ReportName, str]] = {
-    ReportName.NVTX_SUM: "nvtxsum",
-    ReportName.CUDA_GPU_MEM_TIME_SUM: "gpumemtimesum",
-    ReportName.CUDA_GPU_MEM_SIZE_SUM: "gpumemsizesum",
-    ReportName.CUDA_GPU_KERN_SUM: "gpukernsum",
-    ReportName.CUDA_API_SUM: "cudaapisum",
-}
-"""What the reports were called at first."""
-
-NEW_NAMES: Final[Mapping[ReportName, str]] = {name: name.value for name in ReportName}
-
-NAMES_SINCE: Final[Sequence[tuple[NsysVersion, tuple[Mapping[ReportName, str], ...]]]] = (
-    (NsysVersion(2022, 4), (OLD_NAMES,)),
-    (NsysVersion(2022, 5), (NEW_NAMES, OLD_NAMES)),
-    (NsysVersion(2023, 4), (NEW_NAMES,)),
-)
-"""Which names a version knows, from its first version on, to be tried in this order: 2022.4 has only the old ones,
-2023.4 both, 2024.2 only the new. When between they came is not known, so there both are tried."""
 
 TARGET: Final = Path(__file__).with_name("target.py")
 """The program that nsys starts in the workload's place, and that becomes the workload."""
@@ -131,9 +114,34 @@ def stats_command(
     )
 
 
-def report_names(version: NsysVersion) -> tuple[Mapping[ReportName, str], ...]:
-    """Return what this version of nsys may call the reports, in the order to try."""
-    return next(names for since, names in reversed(NAMES_SINCE) if version >= since)
+def analyze_command(
+    nsys: Path, rules: Sequence[str], *, source: str, output: str
+) -> tuple[str, ...]:
+    """Return the command that applies rules (`name:argument:argument`) to a SQLite file.
+
+    It writes one `{output}_{name}_{arguments}.csv` a rule, in ns and bytes.
+    """
+    return (
+        str(nsys),
+        "analyze",
+        *(f"--rule={rule}" for rule in rules),
+        "--format=csv:mem=B",
+        "--timeunit=nsec",
+        "--force-overwrite=true",
+        f"--output={output}",
+        source,
+    )
+
+
+def spellings(name: ReportName | RuleName, version: NsysVersion) -> tuple[str, ...]:
+    """Return what a version of nsys may call a report or rule, in the order to try.
+
+    2022.4 has only the old names, 2023.4 both. When between they came is not known.
+    """
+    if version >= NsysVersion(2023, 4):
+        return (name.value,)
+    old = OLD_NAMES[name]
+    return (old,) if version < NsysVersion(2022, 5) else (name.value, old)
 
 
 def _window_options(capture: CaptureMode | CaptureWindow) -> tuple[str, ...]:

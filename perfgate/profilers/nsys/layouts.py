@@ -1,154 +1,146 @@
-"""What varies between nsys's reports by version, as data: columns and operation labels. No code decides here."""
+"""What nsys's CSVs look like by version, as data: columns, names and labels. No code decides here."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import Enum
+from typing import Final
 
+from perfgate.model.findings import RuleName
 from perfgate.model.reports import ReportName
 
 
 class Kind(Enum):
     """How one CSV field must look. The value is the regular expression."""
 
-    NOTHING = r"(?:None)?"
-    """How nsys prints a NULL: as nothing, in 2022.4 as None."""
-
     INTEGER = r"-?\d+"
     NUMBER = r"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?"
-    WORD = r"\w+"
-    SIZES = r" *\d+ +\d+ +\d+"
-    """Three padded numbers of a grid or block."""
+    SHARE = r"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?|None|"
+    """A share of no time is NULL, which nsys prints as nothing, in 2022.4 as None."""
+    ID = r"-?\d+|None|"
+    WORDS = r'[^,"\n]*'
+    NAME = r".*"
+    """The last field, which may hold commas and quotes."""
+    LINES = r"(?s:.*)"
+    """A name that may hold line breaks, too: what people call their ranges."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Column:
-    """One leading column of a report: its heading, and the record field it fills (None: read and left)."""
+    """One column: its heading, how it looks, and the field it fills (None: read and left)."""
 
     heading: str
-    field: str | None
     kind: Kind
+    field: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class ReportLayout:
-    """The columns of one report in one family of nsys versions. The last one is the name, which may hold commas."""
+class Layout:
+    """The columns of one report or rule in one family of nsys versions."""
 
     versions: str
-    leading: tuple[Column, ...]
-    name_heading: str
-    name_field: str
-    spans_lines: bool = False
-    """Whether a name may hold line breaks: what people call their ranges may, what nsys names cannot."""
-    per_launch_size: bool = False
-    """Whether a name has one row per grid and block size."""
-
-    @property
-    def without_shares(self) -> tuple[Column, ...]:
-        """The leading columns where all rows together took no time: nsys divides by it, and a share of it is NULL."""
-        return tuple(
-            replace(column, kind=Kind.NOTHING) if column.field == "time_percent" else column
-            for column in self.leading
-        )
+    columns: tuple[Column, ...]
 
     @property
     def header(self) -> str:
         """The first line of the file."""
-        return ",".join([*(column.heading for column in self.leading), self.name_heading])
+        return ",".join(column.heading for column in self.columns)
 
 
-def _times(count: str) -> tuple[Column, ...]:
-    return (
-        Column(heading="Time (%)", field="time_percent", kind=Kind.NUMBER),
-        Column(heading="Total Time (ns)", field="total_ns", kind=Kind.INTEGER),
-        Column(heading=count, field="count", kind=Kind.INTEGER),
-        Column(heading="Avg (ns)", field="avg_ns", kind=Kind.NUMBER),
-        Column(heading="Med (ns)", field="med_ns", kind=Kind.NUMBER),
-        Column(heading="Min (ns)", field="min_ns", kind=Kind.INTEGER),
-        Column(heading="Max (ns)", field="max_ns", kind=Kind.INTEGER),
-        Column(heading="StdDev (ns)", field="stddev_ns", kind=Kind.NUMBER),
+def _integer(heading: str, field: str | None) -> Column:
+    return Column(heading=heading, kind=Kind.INTEGER, field=field)
+
+
+def _number(heading: str, field: str) -> Column:
+    return Column(heading=heading, kind=Kind.NUMBER, field=field)
+
+
+def _id(heading: str) -> Column:
+    return Column(heading=heading, kind=Kind.ID)
+
+
+def _words(heading: str, field: str | None) -> Column:
+    return Column(heading=heading, kind=Kind.WORDS, field=field)
+
+
+def _summary(count: str, *more: Column, name: str, field: str, versions: str) -> Layout:
+    return Layout(
+        versions=versions,
+        columns=(
+            Column(heading="Time (%)", kind=Kind.SHARE, field="time_percent"),
+            _integer("Total Time (ns)", "total_ns"),
+            _integer(count, "count"),
+            _number("Avg (ns)", "avg_ns"),
+            _number("Med (ns)", "med_ns"),
+            _integer("Min (ns)", "min_ns"),
+            _integer("Max (ns)", "max_ns"),
+            _number("StdDev (ns)", "stddev_ns"),
+            *more,
+            Column(heading=name, kind=Kind.LINES if field == "range" else Kind.NAME, field=field),
+        ),
     )
 
 
-_SIZES = (
-    Column(heading="Total (B)", field="total_bytes", kind=Kind.INTEGER),
-    Column(heading="Count", field="count", kind=Kind.INTEGER),
-    Column(heading="Avg (B)", field="avg_bytes", kind=Kind.NUMBER),
-    Column(heading="Med (B)", field="med_bytes", kind=Kind.NUMBER),
-    Column(heading="Min (B)", field="min_bytes", kind=Kind.INTEGER),
-    Column(heading="Max (B)", field="max_bytes", kind=Kind.INTEGER),
-    Column(heading="StdDev (B)", field="stddev_bytes", kind=Kind.NUMBER),
+_SINCE = "2022.4 and newer"
+_RANGES = _summary(
+    "Instances", _words("Style", "style"), name="Range", field="range", versions=_SINCE
 )
+_MEMORY = _summary("Count", name="Operation", field="operation", versions=_SINCE)
+_KERNELS = _summary("Instances", name="Name", field="name", versions="2023.4 and newer")
+_KERNELS_BY_SIZE = _summary(
+    "Instances",
+    _words("GridXYZ", None),
+    _words("BlockXYZ", None),
+    name="Name",
+    field="name",
+    versions="2022.4",
+)
+"""One row per kernel, grid and block size."""
 
-REPORT_LAYOUTS: Mapping[ReportName, tuple[ReportLayout, ...]] = {
-    ReportName.NVTX_SUM: (
-        ReportLayout(
-            versions="2022.4 and newer",
-            leading=(*_times("Instances"), Column(heading="Style", field="style", kind=Kind.WORD)),
-            name_heading="Range",
-            name_field="range",
-            spans_lines=True,
-        ),
-    ),
-    ReportName.CUDA_GPU_MEM_TIME_SUM: (
-        ReportLayout(
-            versions="2022.4 and newer",
-            leading=_times("Count"),
-            name_heading="Operation",
-            name_field="operation",
-        ),
-    ),
-    ReportName.CUDA_GPU_MEM_SIZE_SUM: (
-        ReportLayout(
-            versions="2022.4 and newer",
-            leading=_SIZES,
-            name_heading="Operation",
-            name_field="operation",
-        ),
-    ),
-    ReportName.CUDA_GPU_KERN_SUM: (
-        ReportLayout(
-            versions="2023.4 and newer",
-            leading=_times("Instances"),
-            name_heading="Name",
-            name_field="name",
-        ),
-        ReportLayout(
-            versions="2022.4",
-            leading=(
-                *_times("Instances"),
-                Column(heading="GridXYZ", field=None, kind=Kind.SIZES),
-                Column(heading="BlockXYZ", field=None, kind=Kind.SIZES),
-            ),
-            name_heading="Name",
-            name_field="name",
-            per_launch_size=True,
-        ),
-    ),
-    ReportName.CUDA_API_SUM: (
-        ReportLayout(
-            versions="2022.4 and newer",
-            leading=_times("Num Calls"),
-            name_heading="Name",
-            name_field="name",
-        ),
-    ),
+_TIMES = (_integer("Duration (ns)", "duration_ns"), _integer("Start (ns)", "start_ns"))
+_GPU = (_integer("PID", "pid"), _integer("Device ID", "device"), _id("Context ID"))
+_API = _words("API Name", "api")
+
+
+def _of_memory(*kinds: Column) -> tuple[Layout, ...]:
+    on = (*_TIMES, *kinds, _integer("Bytes (B)", "bytes"), *_GPU)
+    newer = (*on, _id("Green Context ID"), _id("Stream ID"), _API)
+    return (
+        Layout(versions="2023.4 and newer", columns=newer),
+        Layout(versions="2022.4", columns=(*on, _id("Stream ID"), _API)),
+    )
+
+
+_COPIES = _of_memory(_words("Src Kind", "source"), _words("Dst Kind", "target"))
+_CALLS = (*_TIMES, _integer("PID", "pid"), _integer("TID", "tid"), _API)
+_GAPS = (_id("Row#"), *_TIMES, *_GPU)
+_UTIL = (_id("Row#"), _number("In-Use (%)", "in_use_percent"), *_TIMES, *_GPU)
+
+LAYOUTS: Final[Mapping[ReportName | RuleName, tuple[Layout, ...]]] = {
+    ReportName.NVTX_SUM: (_RANGES,),
+    ReportName.CUDA_GPU_MEM_TIME_SUM: (_MEMORY,),
+    ReportName.CUDA_GPU_KERN_SUM: (_KERNELS, _KERNELS_BY_SIZE),
+    RuleName.CUDA_MEMCPY_ASYNC: _COPIES,
+    RuleName.CUDA_MEMCPY_SYNC: _COPIES,
+    RuleName.CUDA_MEMSET_SYNC: _of_memory(_words("Memory Kind", "target")),
+    RuleName.CUDA_API_SYNC: (Layout(versions=_SINCE, columns=_CALLS),),
+    RuleName.GPU_GAPS: (Layout(versions=_SINCE, columns=_GAPS),),
+    RuleName.GPU_TIME_UTIL: (Layout(versions=_SINCE, columns=_UTIL),),
 }
 
-RETIRED_HEADERS: Mapping[str, str] = {
-    "Time(%),Total Time (ns),Instances,Average (ns),Minimum (ns),Maximum (ns),StdDev (ns),Style,Range": "2021.3",
-    "Time(%),Total Time (ns),Count,Average (ns),Minimum (ns),Maximum (ns),StdDev (ns),Operation": "2021.3",
-    "Total (MB),Count,Average (MB),Minimum (MB),Maximum (MB),StdDev (MB),Operation": "2021.3",
-    "Time(%),Total Time (ns),Instances,Average (ns),Minimum (ns),Maximum (ns),StdDev (ns),Name": "2021.3",
-    "Time(%),Total Time (ns),Num Calls,Average (ns),Minimum (ns),Maximum (ns),StdDev (ns),Name": "2021.3",
-    "Time(%),Total Time (ns),Operations,Average,Minimum,Maximum,Operation": "2020.4",
-    "Total,Operations,Average,Minimum,Maximum,Operation": "2020.4",
-    "Time(%),Total Time (ns),Instances,Average,Minimum,Maximum,Name": "2020.4",
-    "Time(%),Total Time (ns),Num Calls,Average,Minimum,Maximum,Name": "2020.4",
-    "Time(%),Total Time (ns),Instances,Average,Minimum,Maximum,Range": "2020.4",
+OLD_NAMES: Final[Mapping[ReportName | RuleName, str]] = {
+    ReportName.NVTX_SUM: "nvtxsum",
+    ReportName.CUDA_GPU_MEM_TIME_SUM: "gpumemtimesum",
+    ReportName.CUDA_GPU_KERN_SUM: "gpukernsum",
+    RuleName.CUDA_MEMCPY_ASYNC: "cuda-async-memcpy",
+    RuleName.CUDA_MEMCPY_SYNC: "cuda-sync-memcpy",
+    RuleName.CUDA_MEMSET_SYNC: "cuda-sync-memset",
+    RuleName.CUDA_API_SYNC: "cuda-sync-api",
+    RuleName.GPU_GAPS: "gpu-starv",
+    RuleName.GPU_TIME_UTIL: "gpu-low-util",
 }
-"""Headers of versions too old for perfgate: no medians, and sizes without a unit or in MB only."""
+"""What they are called in 2022.4. 2023.4 knows both names, 2024.2 only the new ones."""
 
 _DIRECTIONS = {
     "Unknown": "Unknown",
@@ -163,20 +155,18 @@ _DIRECTIONS = {
     "HtoH": "Host-to-Host",
     "PtoP": "Peer-to-Peer",
 }
-_UNIFIED = {old: _DIRECTIONS[old] for old in ("HtoD", "DtoH", "DtoD")}
 
-OPERATIONS: Mapping[str, str] = {
+OPERATIONS: Final[Mapping[str, str]] = {
     "[CUDA memset]": "CUDA memset",
-    **{f"[CUDA memcpy {old}]": f"CUDA memcpy {new}" for old, new in _DIRECTIONS.items()},
-    **{f"[CUDA memcpy {new}]": f"CUDA memcpy {new}" for new in _DIRECTIONS.values()},
     **{
-        f"[CUDA Unified Memory memcpy {old}]": f"CUDA memcpy Unified {new}"
-        for old, new in _UNIFIED.items()
+        f"[CUDA {prefix} {direction}]": f"CUDA memcpy {unified}{new}"
+        for prefix, unified in (
+            ("memcpy", ""),
+            ("memcpy Unified", "Unified "),
+            ("Unified Memory memcpy", "Unified "),
+        )
+        for old, new in _DIRECTIONS.items()
+        for direction in (old, new)
     },
-    **{
-        f"[CUDA memcpy Unified {old}]": f"CUDA memcpy Unified {new}"
-        for old, new in _UNIFIED.items()
-    },
-    **{f"[CUDA memcpy Unified {new}]": f"CUDA memcpy Unified {new}" for new in _UNIFIED.values()},
 }
-"""What nsys writes for a memory operation (`HtoD` up to 2022.4, `Host-to-Device` from 2023) -> the newer words."""
+"""What nsys writes for a memory operation (`HtoD` to 2022.4, `Host-to-Device` from 2023) -> newer words."""

@@ -1,11 +1,11 @@
-"""What nsys prints while it profiles, told apart from the workload's own lines; draws no conclusion from it."""
+"""What nsys prints while it profiles, apart from the workload's own lines; draws no conclusion from it."""
 
 from __future__ import annotations
 
 import re
 import signal
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Final
 
 from perfgate.model.secrets import Cleaner
@@ -13,7 +13,7 @@ from perfgate.model.secrets import Cleaner
 TAIL_LINES: Final = 20
 
 _LINES_KEPT: Final = 400
-"""Of nsys's and of the workload's: eight ranks may tell their tracebacks at once."""
+"""Of nsys's and of the workload's: eight ranks may print their tracebacks at once."""
 
 OWN_LINE: Final = re.compile(
     r"""Collecting\ data\.\.\.
@@ -54,32 +54,17 @@ PROGRESS: Final = re.compile(r"\[\d+/\d+\] \[[=\d% ]*\] \S*?\.(nsys-rep|sqlite|q
 """A progress bar; nsys ends it with a carriage return only before the next, so output of the workload may follow."""
 
 
-NOT_STARTED: Final = re.compile(
-    r"unrecogni[sz]ed option '|Illegal --\S+ argument(?!.* set to )"
-    r"|std::exception::what:.*temp_directory_path"
-)
-"""An illegal --delay nsys sets to 0, and goes on."""
-
-CRASHED: Final = re.compile(
-    "Local Endpoint is not available|Connection to Agent lost|Importation failed|^End of file$"
-)
-"""nsys itself broke down: it does now and then on a busy machine, and not again at once.
-
-`End of file` is all that 2024.2 says where its agent is gone before it could report (exit status 1, no capture).
-"""
-
-
 TORCHRUN_FAILED: Final = re.compile(
     r"(E\d{4} |ERROR:).*torch[./]distributed[./]elastic[./]multiprocessing[./]api.*failed \(exitcode: "
 )
-"""Where torchrun begins to tell in some 40 lines that a rank failed: its own traceback, and which was the first."""
+"""Where torchrun begins to report that a rank failed: its own traceback, and which was the first."""
 _ROOT_CAUSE: Final = re.compile(
     r"Root Cause \(first observed failure\):.*?\n\s*rank\s*: (\d+)", re.DOTALL
 )
 
 
 class Output:
-    """The merged output of nsys and workload, told apart line by line."""
+    """The merged output of nsys and workload, line by line."""
 
     def __init__(
         self, on_line: Callable[[str], None] | None, cleaner: Cleaner | None = None
@@ -93,10 +78,7 @@ class Output:
 
     @property
     def tail(self) -> tuple[str, ...]:
-        """The workload's last lines; those of the rank that failed first, or before torchrun told of it, where it has.
-
-        What failed is told by the rank itself, before, and by each that lost it.
-        """
+        """The workload's last lines; where torchrun reports a failed rank, that rank's before it."""
         said = self._cleaner.lines(self.said)  # together: a secret may go over several
         failed = next(
             (place for place, line in enumerate(said) if TORCHRUN_FAILED.match(line)), len(said)
@@ -128,23 +110,6 @@ class Output:
                 self.is_telling = True
                 self._on_line(line)
                 self.is_telling = False
-
-
-def never_started(own: Iterable[str]) -> bool:
-    """Whether nsys said that it did not come to start the workload."""
-    return any(NOT_STARTED.match(line) for line in own)
-
-
-def crash(own: Iterable[str]) -> str | None:
-    """Why nsys itself broke down, None where it did not say that it has."""
-    return next((found[0] for line in own if (found := CRASHED.search(line))), None)
-
-
-def ended(program: str, status: int | None) -> str:
-    """Say how nsys, called `program` here, ended: with a status, or by a signal."""
-    if status is not None and status < 0:
-        return f"nsys itself was ended by {signal_name(-status) or -status}"
-    return f"{program} ended with status {status}"
 
 
 def signal_name(number: int) -> str | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from support import records
@@ -12,11 +11,13 @@ from support.runs import LOG, account, command, ended
 from perfgate.execute.failures import of_command_without_steps, refuse_failed, refuse_uncaptured
 from perfgate.model.errors import (
     CaptureFailed,
+    NsysCrashed,
     PerfgateError,
     StepsNotFound,
     WorkloadFailed,
     WorkloadTimedOut,
 )
+from perfgate.model.note import note
 from perfgate.model.order import Account, Ending
 from perfgate.model.workload import CaptureWindow, Workload
 from perfgate.profilers.nsys.profile import ProfileOutcome
@@ -245,9 +246,7 @@ def test_a_full_disk_is_told_before_the_time_that_it_cost() -> None:
     workload = records.workload()
     error = failure(workload, ended(timed_out=True, disk_was_full=True, exit_status=None))
     assert isinstance(error, CaptureFailed)
-    assert str(error).startswith(
-        f"{workload.id}: The disk ran full.\nFree some space, and run again."
-    )
+    assert error.next_step.startswith("Free some space, and run again.")
 
 
 def test_an_nsys_that_hangs_is_not_told_as_the_workloads_fault() -> None:
@@ -297,27 +296,13 @@ def test_a_command_without_a_step_says_how_it_ended_only_where_that_is_known(
     )
 
 
-@pytest.mark.parametrize("is_kept", [True, False])
-def test_what_the_workload_says_wrong_of_itself_is_corrected_in_its_file(
-    tmp_path: Path, *, is_kept: bool
-) -> None:
-    log = tmp_path / "workload.log"
-    if is_kept:
-        log.write_text("nsys: no\n")
-    outcome = replace(
-        ended(), captures=(), problem="Its folder nowhere does not exist. Correct its cwd."
-    )
-    with pytest.raises(CaptureFailed) as failed:
-        refuse_uncaptured(command(), outcome, log)
-    source = command().source
-    see = f" See {log}." if is_kept else ""
-    with pytest.raises(CaptureFailed) as of_function:
-        refuse_uncaptured(records.workload(), outcome, log)
-    assert of_function.value.next_step.endswith(
-        "un: perfgate doctor"
-    )  # nothing of that is in its file
-    assert failed.value.fact == "Its folder nowhere does not exist"
-    assert failed.value.next_step == f"In {source}, correct its cwd.{see}"
+@pytest.mark.parametrize("crashed", [True, False])
+def test_a_run_without_a_capture_says_why(*, crashed: bool) -> None:
+    why = note("workload-folder-missing", folder="nowhere")
+    outcome = replace(ended(), captures=(), problem=why, crashed=crashed)
+    with pytest.raises(NsysCrashed if crashed else CaptureFailed) as failed:
+        refuse_uncaptured(command(), outcome, LOG)
+    assert failed.value.fields["why"] == why
 
 
 def test_a_window_that_ended_before_the_first_step_is_told_with_its_times() -> None:

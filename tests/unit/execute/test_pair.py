@@ -79,7 +79,7 @@ class Stand:
         for fifo in self.fifos(side):
             assert stat.S_ISFIFO(fifo.stat().st_mode)
         if side in self.crashing:
-            return replace(ended(exit_status=None, captures=()), crash="Connection to Agent lost")
+            return replace(ended(exit_status=None, captures=()), crashed=True)
         try:
             told = self.acts[side](on_tick)
         except BaseException as failed:

@@ -235,7 +235,7 @@ def test_a_link_is_not_committed_to(scene: Scene, link: str) -> None:
     scene.head = scene.commit({})
     with pytest.raises(BlessRefused) as caught:
         scene.checkout.path_in_tree(scene.baseline())
-    assert (caught.value.code, caught.value.fields["path"]) == ("baseline-is-link", link)
+    assert (caught.value.code, caught.value.fields["path"]) == ("link-not-committed-to", link)
 
 
 def test_a_project_below_the_top_is_committed_there(tmp_path: Path, hub: GitHub) -> None:

@@ -11,6 +11,7 @@ from support.timelines import Call, Op, Range, build, draw
 
 from perfgate.metrics.measure import measure
 from perfgate.model.metric import EXPOSED, METRICS, PERIODS, Metric
+from perfgate.model.note import note
 from perfgate.model.sample import ProcessSample
 from perfgate.model.timeline import CopyKind, Flags, MemoryKind, Timeline
 
@@ -412,7 +413,9 @@ def test_migrations_of_managed_memory_do_not_hide_that_copies_lack_their_calls()
 def test_without_calls_work_that_ran_in_its_step_is_measured() -> None:
     linked, lost = draw(SYNCHRONOUS), draw(SYNCHRONOUS)
     lost = dataclasses.replace(
-        lost, calls=build().calls, missing={"calls": "no calls were recorded"}
+        lost,
+        calls=build().calls,
+        missing={"calls": note("quoted", text="no calls were recorded")},
     )
     shared = (Metric.STEP_MS, Metric.KERNEL_MS, Metric.GAP_MS)
     assert [only(lost).values[metric] for metric in shared] == [

@@ -9,6 +9,7 @@ import pytest
 from support.timelines import Op, Range, build
 
 from perfgate.metrics.reconcile import contradictions
+from perfgate.model.note import note
 from perfgate.model.reports import KernelRow, MemTimeRow, NvtxRow, Reports
 from perfgate.model.timeline import Timeline
 
@@ -107,7 +108,7 @@ def test_copies_that_cupti_merged_may_be_counted_as_one_or_as_what_they_are() ->
 
 def test_what_nsys_says_that_it_lost_is_told_last() -> None:
     lost = 'nsys lost GPU operations or calls: "CUPTI dropped 7 records. Some CUPTI events might be missing"'
-    lacking = replace(capture(), missing={"records": lost, "devices": "it cannot be told"})
+    lacking = replace(capture(), missing={"records": note("quoted", text=lost)})
     assert contradictions(lacking, reports()) == (lost,)
     assert contradictions(lacking, reports(kernels=1)) == (
         "nsys's cuda_gpu_kern_sum says 1 kernel, its export 2",

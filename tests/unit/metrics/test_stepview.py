@@ -26,9 +26,16 @@ from perfgate.metrics.stepview import (
 )
 from perfgate.model.errors import ConfigInvalid, StepsNotFound
 from perfgate.model.stepview import Bar, Lane, StepView
-from perfgate.model.timeline import Copies, CopyKind, Kernels, MemoryKind, Spans, Timeline
-from perfgate.model.window import (
+from perfgate.model.timeline import (
     NO_STREAM,
+    Copies,
+    CopyKind,
+    Kernels,
+    MemoryKind,
+    Spans,
+    Timeline,
+)
+from perfgate.model.window import (
     StreamCopies,
     StreamKernels,
     StreamMemsets,
@@ -54,7 +61,7 @@ def ops_of(
     def spans(table: Kernels | Copies | Spans, stream: Sequence[int]) -> dict[str, Any]:
         columns = ("start", "end", "device", "process", "correlation")
         return {name: getattr(table, name) for name in columns} | {
-            "stream": np.array(stream, np.int64)
+            "stream": np.array(stream, np.int32)
         }
 
     t = timeline
@@ -492,7 +499,7 @@ def test_what_is_not_said_of_streams_and_sizes_is_left_out() -> None:
     timeline = build(ranges=[Range(start=0, end=100)], memsets=[Op(start=1, end=2)])
     ops = ops_of(timeline, memset_bytes=0)
     ops = dataclasses.replace(
-        ops, memsets=dataclasses.replace(ops.memsets, stream=np.array([NO_STREAM], np.int64))
+        ops, memsets=dataclasses.replace(ops.memsets, stream=np.array([NO_STREAM], np.int32))
     )
     view = step_view(place_of(timeline, 0), timeline, ops, label="")
     assert told(view, "memset") == [("GPU 0 memsets", "memset", [(1e-6, 2e-6, "CUDA memset")])]

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Final
 
 from perfgate.model.secrets import SHORTEST, Cleaner
-from perfgate.model.spelling import LONGEST_TEXT, inert
 from perfgate.profilers.nsys.export.cells import decoded
 from perfgate.profilers.nsys.export.layout import RANGES, STRINGS
 from perfgate.profilers.nsys.export.refusing import damaged, refuse_foreign
@@ -33,9 +32,9 @@ def clean_export(path: Path, cleaner: Cleaner) -> None:
                     _clean(export, table, column, cleaner)
             export.commit()
     except (sqlite3.Error, sqlite3.Warning) as error:
-        raise damaged(path, inert(str(error), longest=LONGEST_TEXT)) from error
+        raise damaged(path, error) from error
     except UnicodeDecodeError as error:  # of SQLite's own words, which quote the file
-        raise damaged(path, inert(decoded(error.object), longest=LONGEST_TEXT)) from error
+        raise damaged(path, decoded(error.object)) from error
 
 
 def _clean(export: sqlite3.Connection, table: str, column: str, cleaner: Cleaner) -> None:
@@ -45,10 +44,10 @@ def _clean(export: sqlite3.Connection, table: str, column: str, cleaner: Cleaner
     last = -(1 << 63)
     while True:
         joined = f"SELECT group_concat(text, ?), max(row) FROM ({part})"
-        told, until = export.execute(joined, (_BETWEEN, last)).fetchone()
+        texts, until = export.execute(joined, (_BETWEEN, last)).fetchone()
         if until is None:
             return
-        if cleaner.clean(told) != told:
+        if cleaner.clean(texts) != texts:
             for row, name in export.execute(part, (last,)).fetchall():
                 if (cleaned := cleaner.clean(name)) != name:
                     export.execute(

@@ -11,6 +11,7 @@ from typing import Final
 import numpy as np
 
 from perfgate.model.arrays import distinct, is_constant
+from perfgate.model.note import Note, note
 from perfgate.model.timeline import CapturedGpu
 from perfgate.profilers.nsys.export.cells import text_of, whole_of
 from perfgate.profilers.nsys.export.columns import LIMITS, Columns
@@ -27,14 +28,19 @@ _Use = tuple[int, int, int]
 
 
 def settle_devices(
-    export: Export, pids: Sequence[int], operations: Sequence[Columns]
-) -> tuple[tuple[CapturedGpu, ...], dict[tuple[int, int], int], str]:
+    export: Export,
+    pids: Sequence[int],
+    operations: Sequence[Columns],
+    *,
+    others: Sequence[Columns] = (),
+) -> tuple[tuple[CapturedGpu, ...], dict[tuple[int, int], int], Note | None]:
     """Put physical GPUs for the processes' own device numbers, in place.
 
     Args:
         export: tells which GPU is which.
         pids: of the processes, by their numbers.
-        operations: tables with rows, their processes numbered for good.
+        operations: tables whose rows are a use of a GPU; their processes are numbered for good.
+        others: tables whose rows are none.
 
     Returns:
         the GPUs, the numbers that processes have for them, and what `_Devices.mixed` says of them.
@@ -43,6 +49,8 @@ def settle_devices(
     used: Counter[_Use] = Counter()
     for columns in operations:
         used.update(_translate(columns, pids, devices))
+    for columns in others:
+        _translate(columns, pids, devices)
     of_process: Counter[int] = Counter()
     for (process, _, _), number in used.items():
         of_process[process] += number
@@ -81,30 +89,29 @@ class _Devices:
             for device, own in of_pid.get(pid, every if not of_pid else {}).items()
         }
 
-    def mixed(self, used: Iterable[_Use]) -> str:
-        """Say that it is not known which operations ran on the same GPU; empty where it is.
+    def mixed(self, used: Iterable[_Use]) -> Note | None:
+        """That it is not known which operations ran on the same GPU; None where it is.
 
         Before 2025 an export has the processes' own numbers and nothing else: CUPTI's contexts have the same ones, and
-        of the environment only what nsys itself was started with is told, not what each process set.
+        of the environment there is only what nsys itself was started with, not what each process set.
         """
         on: dict[int, set[int]] = {}
-        untold: set[int] = set()
+        unknown: set[int] = set()
         for process, pid, own in set(used):
             device = self.physical(pid, own)
             on.setdefault(device, set()).add(process)
             if (pid, own) not in self.by_process:
-                untold.add(device)
-        sharing = {process for device in untold if len(on[device]) > 1 for process in on[device]}
+                unknown.add(device)
+        sharing = {process for device in unknown if len(on[device]) > 1 for process in on[device]}
         if not sharing or len(self.gpus) == 1:
-            return ""
-        return (
-            f"the capture does not say which GPU each of its {len(sharing)} processes used: before 2025, nsys has "
-            "their own numbers only, which CUDA_VISIBLE_DEVICES may have changed"
-        )
+            return None
+        return note("devices-unknown", processes=len(sharing))
 
 
 def _translate(columns: Columns, pids: Sequence[int], devices: _Devices) -> dict[_Use, int]:
     """Put physical GPUs into one table; how many of its operations each process ran on each GPU."""
+    if not columns:
+        return {}
     process, device = columns["process"], columns["device"]
     alone = is_constant(process) and is_constant(device)
     some = slice(1) if alone else slice(None)

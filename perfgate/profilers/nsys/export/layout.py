@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from perfgate.model.timeline import NO_CORRELATION, NO_NODE
+from perfgate.model.timeline import (
+    NO_CORRELATION,
+    NO_EVENT,
+    NO_NODE,
+    NO_STREAM,
+    MemoryKind,
+    WaitKind,
+)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -42,7 +49,10 @@ _DEVICE = ExportColumn(field="device", sources=("deviceId",))
 _PROCESS = ExportColumn(field="process", sources=("globalPid",), default=UNKNOWN_PROCESS)
 _THREAD = ExportColumn(field="thread", sources=("globalTid",), default=-1)
 _CORRELATION = ExportColumn(field="correlation", sources=("correlationId",), default=NO_CORRELATION)
-_OPERATION = (_START, _END, _DEVICE, _PROCESS, _CORRELATION)
+_STREAM = ExportColumn(field="stream", sources=("streamId",), default=NO_STREAM)
+_EVENT = ExportColumn(field="event", sources=("eventId",), default=NO_EVENT)
+_RECORD = ExportColumn(field="record", sources=("eventSyncId",), default=NO_EVENT)
+_OPERATION = (_START, _END, _DEVICE, _PROCESS, _STREAM, _CORRELATION)
 
 KERNELS = ExportTable(
     name="CUPTI_ACTIVITY_KIND_KERNEL",
@@ -58,16 +68,32 @@ COPIES = ExportTable(
         *_OPERATION,
         ExportColumn(field="bytes", sources=("bytes",)),
         ExportColumn(field="kind", sources=("copyKind",)),
-        ExportColumn(field="source", sources=("srcKind",), default=-1),
-        ExportColumn(field="target", sources=("dstKind",), default=-1),
+        ExportColumn(field="source", sources=("srcKind",), default=MemoryKind.UNKNOWN),
+        ExportColumn(field="target", sources=("dstKind",), default=MemoryKind.UNKNOWN),
         ExportColumn(field="count", sources=("copyCount",), default=1),
     ),
 )
-MEMSETS = ExportTable(name="CUPTI_ACTIVITY_KIND_MEMSET", columns=_OPERATION)
+MEMSETS = ExportTable(
+    name="CUPTI_ACTIVITY_KIND_MEMSET",
+    columns=(*_OPERATION, ExportColumn(field="bytes", sources=("bytes",), default=0)),
+)
 GRAPHS = ExportTable(name="CUPTI_ACTIVITY_KIND_GRAPH_TRACE", columns=_OPERATION)
 CALLS = ExportTable(
     name="CUPTI_ACTIVITY_KIND_RUNTIME",
     columns=(_START, _END, _THREAD, _CORRELATION, ExportColumn(field="name", sources=("nameId",))),
+)
+WAITS = ExportTable(
+    name="CUPTI_ACTIVITY_KIND_SYNCHRONIZATION",
+    columns=(
+        *_OPERATION,
+        ExportColumn(field="kind", sources=("syncType",), default=WaitKind.UNKNOWN),
+        _EVENT,
+        _RECORD,
+    ),
+)
+EVENT_RECORDS = ExportTable(
+    name="CUPTI_ACTIVITY_KIND_CUDA_EVENT",
+    columns=(_DEVICE, _PROCESS, _STREAM, _CORRELATION, _EVENT, _RECORD),
 )
 PUSH_POP_EVENTS = (59, 70)
 START_END_EVENTS = (60, 71)
@@ -90,7 +116,8 @@ RANGES = ExportTable(
     ),
     only=RANGE_EVENTS,
 )
-EXPORT_TABLES = (KERNELS, COPIES, MEMSETS, GRAPHS, CALLS, RANGES)
+OPERATIONS = (KERNELS, COPIES, MEMSETS, GRAPHS)
+EXPORT_TABLES = (*OPERATIONS, CALLS, RANGES, WAITS, EVENT_RECORDS)
 
 STRINGS = "StringIds"
 METADATA = ("META_DATA_EXPORT", "EXPORT_META_DATA")
@@ -111,5 +138,3 @@ still ran when the profiler stopped (`Number of incomplete CUPTI events dropped:
 """
 GPUS = "TARGET_INFO_GPU"
 CUDA_DEVICES = "TARGET_INFO_CUDA_DEVICE"
-PAGE = "virtualAddress"
-"""Column of COPIES with the page that managed memory moved: all that tells apart two moves of the same moment."""

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from perfgate.model.spelling import LONGEST_TEXT, inert
 from perfgate.profilers.nsys.export.cells import decoded
 from perfgate.profilers.nsys.export.pages import Malformed, Pages
 from perfgate.profilers.nsys.export.refusing import damaged, refuse_foreign, refuse_unknown
@@ -66,11 +65,17 @@ def open_export(path: Path) -> Iterator[Export]:
                 path=path, connection=connection, pages=Pages(file.fileno()), tables=tables
             )
     except (sqlite3.Error, sqlite3.Warning, Malformed) as error:
-        raise damaged(path, inert(str(error), longest=LONGEST_TEXT)) from error
+        raise damaged(path, error) from error
     except (
         UnicodeDecodeError
     ) as error:  # of SQLite's own words, which quote the file; what is read is `decoded`
-        raise damaged(path, inert(decoded(error.object), longest=LONGEST_TEXT)) from error
+        raise damaged(path, decoded(error.object)) from error
+
+
+def tables_of(path: Path) -> frozenset[str]:
+    """The names of an export's tables."""
+    with closing(sqlite3.connect(read_only_uri(path), uri=True)) as connection:
+        return frozenset(_named(connection, "table"))
 
 
 def _tables(connection: sqlite3.Connection) -> dict[str, tuple[str, ...]]:

@@ -34,10 +34,10 @@ def ranges_of(
         domains: names by (domain id, process).
         index: processes by `globalPid`.
     """
-    closed = column(columns, "closed", np.bool_)
-    start = column(columns, "start", np.int64)
-    end = column(columns, "end", np.int64)
-    event = column(columns, "event", np.int64)
+    closed = column(columns, "closed")
+    start = column(columns, "start")
+    end = column(columns, "end")
+    event = column(columns, "event")
     push_pop = np.isin(event[:1] if is_constant(event) else event, PUSH_POP_EVENTS)
     for name in ("event", "text_id"):
         columns.pop(name, None)
@@ -55,8 +55,8 @@ def ranges_of(
     return Ranges(
         start=start,
         end=end,
-        process=column(columns, "process", np.int32),
-        thread=column(columns, "thread", np.int64),
+        process=column(columns, "process"),
+        thread=column(columns, "thread"),
         name=names,
         push_pop=np.broadcast_to(push_pop, len(event)) if len(push_pop) < len(event) else push_pop,
         closed=closed,

@@ -13,13 +13,14 @@ from perfgate.profilers.nsys.export.layout import (
     COPIES,
     DIAGNOSTICS,
     DOMAIN_EVENT,
+    EVENT_RECORDS,
     GPUS,
     LOSSES,
     METADATA,
-    PAGE,
     RANGE_EVENTS,
     RANGES,
     STRINGS,
+    WAITS,
 )
 from perfgate.profilers.nsys.export.opening import Export, open_export, read_only_uri
 
@@ -35,8 +36,6 @@ class Kept:
     """Of the numbers, those that are ids of StringIds whose text leaves too."""
     only_where: Mapping[str, str] | None = None
     """Columns that are NULL in rows where this SQL is false."""
-    ordinals: tuple[str, ...] = ()
-    """Number columns of which only the order leaves, from 1: equal numbers stay equal, others stay apart."""
 
 
 _OPERATION = [
@@ -125,10 +124,11 @@ _WHOLE = {
 
 KEPT: Mapping[str, Kept] = {
     "CUPTI_ACTIVITY_KIND_KERNEL": Kept(numbers=(*_OPERATION, *_NAMES, *_LAUNCH), names=_NAMES),
-    COPIES.name: Kept(numbers=(*_OPERATION, *_COPY), ordinals=(PAGE,)),
+    COPIES.name: Kept(numbers=(*_OPERATION, *_COPY)),
     "CUPTI_ACTIVITY_KIND_MEMSET": Kept(numbers=(*_OPERATION, "value", "bytes", "memKind")),
     "CUPTI_ACTIVITY_KIND_GRAPH_TRACE": Kept(numbers=tuple(_OPERATION)),
-    "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION": Kept(numbers=(*_OPERATION, "syncType", "eventId")),
+    WAITS.name: Kept(numbers=(*_OPERATION, "syncType", "eventId", "eventSyncId")),
+    EVENT_RECORDS.name: Kept(numbers=(*_OPERATION, "timestamp", "eventId", "eventSyncId")),
     "CUPTI_ACTIVITY_KIND_RUNTIME": Kept(
         numbers=(
             "start",
@@ -186,12 +186,7 @@ def scrub(source: Path, target: Path) -> None:
     then nothing is left of it.
     """
     if target.exists():
-        raise StoreFailed(
-            subject=str(target),
-            fact="there is a file already",
-            expectation="perfgate does not overwrite captures",
-            next_step="Delete it, or choose another name",
-        )
+        raise StoreFailed("export-not-written", path=str(target), reason="there is a file already")
     unfinished = target.with_name(f"{target.name}.part")
     with open_export(source) as export:
         try:
@@ -202,11 +197,7 @@ def scrub(source: Path, target: Path) -> None:
                 _copy(export, copy)
             unfinished.replace(target)
         except (sqlite3.OperationalError, OSError) as error:
-            raise StoreFailed(
-                subject=str(target),
-                fact=f"the scrubbed copy cannot be written: {error}",
-                next_step="Check the folder, its rights and the free disk space",
-            ) from error
+            raise StoreFailed("export-not-written", path=str(target), reason=str(error)) from error
         finally:
             unfinished.unlink(missing_ok=True)
 
@@ -241,7 +232,7 @@ def _copy(export: Export, copy: sqlite3.Connection) -> None:
 
 def _copy_table(export: Export, copy: sqlite3.Connection, table: str, kept: Kept) -> None:
     has = export.tables[table]
-    columns = {name: "INTEGER" for name in (*kept.numbers, *kept.ordinals) if name in has}
+    columns = {name: "INTEGER" for name in kept.numbers if name in has}
     columns |= {name: "TEXT" for name in kept.texts if name in has}
     if not columns:
         return
@@ -250,12 +241,10 @@ def _copy_table(export: Export, copy: sqlite3.Connection, table: str, kept: Kept
         allowed = [_WHOLE[kind].format(name=f'"{name}"')]
         if kept.only_where and name in kept.only_where:
             allowed.append(kept.only_where[name])
-        value = f'dense_rank() OVER (ORDER BY "{name}")' if name in kept.ordinals else f'"{name}"'
-        select.append(f"CASE WHEN {' AND '.join(allowed)} THEN {value} END")
+        select.append(f'CASE WHEN {" AND ".join(allowed)} THEN "{name}" END')
     declared = ", ".join(f'"{name}" {kind}' for name, kind in columns.items())
     copy.execute(f'CREATE TABLE main."{table}" ({declared})')
     copy.execute(
         f'INSERT INTO main."{table}" SELECT {", ".join(select)} FROM source."{table}"'
         + (f" WHERE {kept.where}" if kept.where else "")
-        + (" ORDER BY rowid" if kept.ordinals else "")  # ranking puts the rows into another order
     )

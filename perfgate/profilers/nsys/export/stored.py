@@ -14,7 +14,7 @@ import numpy as np
 from perfgate.model.timeline import Flags, Ints
 from perfgate.profilers.nsys.export.opening import Export
 from perfgate.profilers.nsys.export.pages import Malformed, Values
-from perfgate.profilers.nsys.export.refusing import damaged
+from perfgate.profilers.nsys.export.refusing import damaged, impossible
 
 _READERS: Final = min(8, os.cpu_count() or 1)
 _Found = TypeVar("_Found")
@@ -35,18 +35,12 @@ class Stored:
     def of(cls, export: Export, name: str) -> Stored:
         if not export.has(name):
             return cls(export, name, (), None)
-        if any(column.lower() == "rowid" for column in export.tables[name]):
-            raise damaged(export.path, f"{name} has a column called rowid, which no nsys writes")
-        declared = export.query(f"SELECT name, upper(type), pk FROM pragma_table_xinfo('{name}')")
-        if len(declared) > len(export.tables[name]):
-            raise damaged(
-                export.path, f"{name} has columns that are computed, which no nsys writes"
-            )
+        declared = export.query(f"SELECT name, upper(type), pk FROM pragma_table_info('{name}')")
         keys = [(column, kind) for column, kind, place in declared if place]
         ((root,),) = export.query(
             f"SELECT rootpage FROM sqlite_master WHERE type = 'table' AND name = '{name}'"
         )
-        with _told(export, name):
+        with _naming(export, name):
             parts = export.pages.parts(root)
         return cls(
             export, name, parts, keys[0][0] if len(keys) == 1 and keys[0][1] == "INTEGER" else None
@@ -62,7 +56,7 @@ class Stored:
             for place, column in enumerate(self.export.tables[self.name])
             if column in columns
         }
-        with _told(self.export, self.name):
+        with _naming(self.export, self.name):
             rows = self.export.pages.rows(part)
             found = rows.columns(list(places.values()))
         return Part(self, rows.ids, {column: found[place] for column, place in places.items()})
@@ -106,15 +100,15 @@ class Part:
             return self.ids
         found = self.values[column].integers()
         if found is None:
-            told = f"{self.table.name} has other values than whole numbers as {called}"
-            raise damaged(self.table.export.path, told)
+            path, table = self.table.export.path, self.table.name
+            raise impossible(path, table, called, "what is no whole number")
         return found
 
     def texts(self, column: str) -> tuple[Ints, Ints]:
         """Where each text begins in what is held, and how long it is. Raises CaptureUnreadable for numbers."""
         found = self.values[column].texts()
         if found is None:
-            raise damaged(self.table.export.path, f"{self.table.name} has numbers as {column}")
+            raise impossible(self.table.export.path, self.table.name, column, "a number")
         return found
 
 
@@ -129,8 +123,8 @@ def reading() -> Iterator[ThreadPoolExecutor]:
 
 
 @contextmanager
-def _told(export: Export, table: str) -> Iterator[None]:
+def _naming(export: Export, table: str) -> Iterator[None]:
     try:
         yield
     except (Malformed, OSError) as error:
-        raise damaged(export.path, f"{table} cannot be read: {error}") from error
+        raise damaged(export.path, f"{table}: {error}") from error

@@ -6,12 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from perfgate.model.arrays import distinct
 from perfgate.model.names import Texts
 from perfgate.model.timeline import Ints
 from perfgate.profilers.nsys.export.layout import STRINGS
 from perfgate.profilers.nsys.export.opening import Export
-from perfgate.profilers.nsys.export.refusing import damaged, without_column
+from perfgate.profilers.nsys.export.refusing import without_column
 from perfgate.profilers.nsys.export.stored import Part, Stored, reading
 
 
@@ -46,8 +45,6 @@ class Strings:
         if not bool((found[1:] > found[:-1]).all()):
             order = np.argsort(found, kind="stable")
             found, texts = found[order], texts.taken(order)
-        if len(distinct(found)) < len(found):
-            raise damaged(export.path, f"{STRINGS} has an id twice")
         return cls(found, texts)
 
     def places(self, ids: Ints) -> Ints:

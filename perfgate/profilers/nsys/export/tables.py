@@ -13,7 +13,7 @@ from perfgate.profilers.nsys.export.columns import Columns, narrow, refuse_impos
 from perfgate.profilers.nsys.export.layout import THREAD_MASK, ExportColumn, ExportTable
 from perfgate.profilers.nsys.export.opening import Export
 from perfgate.profilers.nsys.export.processes import Processes
-from perfgate.profilers.nsys.export.refusing import damaged, without_column
+from perfgate.profilers.nsys.export.refusing import impossible, without_column
 from perfgate.profilers.nsys.export.stored import Part, Stored, reading
 
 Keep = Callable[[Columns], Flags]
@@ -93,9 +93,7 @@ def _numbers(part: Part, column: ExportColumn) -> Ints | Flags:
         )
         lacking &= is_null
     if column.default is None and lacking.any():
-        raise damaged(
-            part.table.export.path, f"{part.table.name} has rows without a {column.field}"
-        )
+        raise impossible(part.table.export.path, part.table.name, column.field, "nothing")
     return found
 
 

@@ -7,10 +7,22 @@ from pathlib import Path
 
 import numpy as np
 
-from perfgate.model.arrays import distinct
-from perfgate.model.timeline import NO_NODE, Calls, Copies, Diagnostic, Kernels, Spans, Timeline
+from perfgate.model.arrays import constant, distinct
+from perfgate.model.timeline import (
+    NO_NODE,
+    Calls,
+    Copies,
+    Diagnostic,
+    EventRecords,
+    Kernels,
+    MemoryKind,
+    Memsets,
+    Spans,
+    Timeline,
+    Waits,
+)
 from perfgate.profilers.nsys.export.cells import text_of, whole_of
-from perfgate.profilers.nsys.export.columns import Columns, column, memory_kinds
+from perfgate.profilers.nsys.export.columns import Columns, column, record
 from perfgate.profilers.nsys.export.devices import settle_devices
 from perfgate.profilers.nsys.export.domains import created_domains, domain_names, ranges_repeated
 from perfgate.profilers.nsys.export.lacking import missing_in
@@ -18,19 +30,21 @@ from perfgate.profilers.nsys.export.layout import (
     CALLS,
     COPIES,
     DIAGNOSTICS,
+    EVENT_RECORDS,
     EXPORT_TABLES,
     GRAPHS,
     KERNELS,
     MEMSETS,
     METADATA,
+    OPERATIONS,
     RANGES,
+    WAITS,
 )
 from perfgate.profilers.nsys.export.opening import Export, open_export
 from perfgate.profilers.nsys.export.processes import Processes
 from perfgate.profilers.nsys.export.ranges import ranges_of
 from perfgate.profilers.nsys.export.strings import Strings
 from perfgate.profilers.nsys.export.tables import read_tables
-from perfgate.profilers.nsys.export.twins import refuse_twins
 
 
 def read_timeline(path: Path) -> Timeline:
@@ -58,19 +72,19 @@ def _timeline(export: Export) -> Timeline:
     numbered = Processes()
     columns = read_tables(export, EXPORT_TABLES, numbered)
     tables = {table.name: columns for table, columns in zip(EXPORT_TABLES, columns, strict=True)}
-    for table in (KERNELS, COPIES, MEMSETS, GRAPHS, CALLS):
-        refuse_twins(export, table, tables[table.name])
     processes, index = numbered.settle(columns)
-    operations = [tables[table.name] for table in (KERNELS, COPIES, MEMSETS, GRAPHS)]
     gpus, ordinals, mixed = settle_devices(
-        export, processes, [columns for columns in operations if columns]
+        export,
+        processes,
+        [tables[table.name] for table in OPERATIONS],
+        others=[tables[WAITS.name], tables[EVENT_RECORDS.name]],
     )
 
-    kernels, calls = _kernels(tables[KERNELS.name]), _calls(tables[CALLS.name])
+    kernels, calls = _kernels(tables[KERNELS.name]), record(Calls, tables[CALLS.name])
     ids = distinct(np.concatenate((distinct(kernels.name), distinct(calls.name))).astype(np.int64))
     domains = created_domains(export, index)
     registered = [one.text_id for one in domains if one.text_id is not None]
-    text_ids = distinct(column(tables[RANGES.name], "text_id", np.int64))
+    text_ids = distinct(column(tables[RANGES.name], "text_id"))
     strings = Strings.of(
         export, distinct(np.concatenate((ids, text_ids, np.array(registered, np.int64))))
     )
@@ -88,8 +102,10 @@ def _timeline(export: Export) -> Timeline:
         processes=processes,
         kernels=kernels,
         copies=_copies(tables[COPIES.name]),
-        memsets=_spans(tables[MEMSETS.name]),
-        graphs=_spans(tables[GRAPHS.name]),
+        memsets=record(Memsets, tables[MEMSETS.name]),
+        graphs=record(Spans, tables[GRAPHS.name]),
+        waits=record(Waits, tables[WAITS.name]),
+        event_records=record(EventRecords, tables[EVENT_RECORDS.name]),
         calls=calls,
         ranges=ranges_of(
             export, tables[RANGES.name], strings, domain_names(strings, domains), index
@@ -105,59 +121,25 @@ def _timeline(export: Export) -> Timeline:
     )
     return replace(
         timeline,
-        missing=missing_in(export, timeline, mixed=mixed, unnamed=set(ids.tolist()) - names.keys()),
+        missing=missing_in(export, timeline, unnamed=set(ids.tolist()) - names.keys())
+        | ({"devices": mixed} if mixed is not None else {}),
     )
 
 
 def _kernels(columns: Columns) -> Kernels:
-    node = column(columns, "graph_node", np.int64)
-    return Kernels(
-        start=column(columns, "start", np.int64),
-        end=column(columns, "end", np.int64),
-        device=column(columns, "device", np.int32),
-        process=column(columns, "process", np.int32),
-        correlation=column(columns, "correlation", np.int64),
-        name=column(columns, "name", np.int32),
-        # One number says it of a capture without graphs, which need not take room for each kernel.
-        graph_node=node
-        if (node != NO_NODE).any()
-        else np.broadcast_to(np.int64(NO_NODE), node.shape),
-    )
+    kernels = record(Kernels, columns)
+    if (kernels.graph_node != NO_NODE).any():
+        return kernels
+    # One number says it of a capture without graphs, which need not take room for each kernel.
+    return replace(kernels, graph_node=constant(np.int64(NO_NODE), len(kernels.start)))
 
 
 def _copies(columns: Columns) -> Copies:
-    return Copies(
-        start=column(columns, "start", np.int64),
-        end=column(columns, "end", np.int64),
-        device=column(columns, "device", np.int32),
-        process=column(columns, "process", np.int32),
-        correlation=column(columns, "correlation", np.int64),
-        bytes=column(columns, "bytes", np.int64),
-        kind=column(columns, "kind", np.int8),
-        source=memory_kinds(columns, "source"),
-        target=memory_kinds(columns, "target"),
-        count=np.maximum(
-            column(columns, "count", np.int64), 1
-        ),  # a row is one at least, whatever is told of it
+    """Memory kinds that perfgate does not know are UNKNOWN; a row is one copy at least."""
+    copies = record(Copies, columns)
+    known = [kind.value for kind in MemoryKind]
+    source, target = (
+        np.where(np.isin(kinds, known), kinds, np.int8(MemoryKind.UNKNOWN))
+        for kinds in (copies.source, copies.target)
     )
-
-
-def _spans(columns: Columns) -> Spans:
-    return Spans(
-        start=column(columns, "start", np.int64),
-        end=column(columns, "end", np.int64),
-        device=column(columns, "device", np.int32),
-        process=column(columns, "process", np.int32),
-        correlation=column(columns, "correlation", np.int64),
-    )
-
-
-def _calls(columns: Columns) -> Calls:
-    return Calls(
-        start=column(columns, "start", np.int64),
-        end=column(columns, "end", np.int64),
-        process=column(columns, "process", np.int32),
-        thread=column(columns, "thread", np.int64),
-        correlation=column(columns, "correlation", np.int64),
-        name=column(columns, "name", np.int32),
-    )
+    return replace(copies, source=source, target=target, count=np.maximum(copies.count, 1))

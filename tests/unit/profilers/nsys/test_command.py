@@ -4,17 +4,20 @@ from pathlib import Path
 
 import pytest
 
+from perfgate.model.findings import RuleName
 from perfgate.model.reports import ReportName
 from perfgate.model.settings import GraphTrace
 from perfgate.model.workload import CaptureMode, CaptureWindow
 from perfgate.profilers.nsys.command import (
+    analyze_command,
     export_command,
     profile_command,
-    report_names,
+    spellings,
     stats_command,
     trace_options,
 )
-from perfgate.profilers.nsys.tool import OLDEST, NsysVersion
+from perfgate.profilers.nsys.layouts import LAYOUTS, OLD_NAMES
+from perfgate.profilers.nsys.tool import NsysVersion
 
 NSYS = Path("/opt/nsys")
 
@@ -105,20 +108,24 @@ def test_export_writes_sqlite_over_what_is_there() -> None:
 @pytest.mark.parametrize(
     ("version", "tried"),
     [
-        (NsysVersion(2022, 4), ["gpukernsum"]),
-        (NsysVersion(2022, 4, 2), ["gpukernsum"]),
-        (NsysVersion(2022, 5, 1), ["cuda_gpu_kern_sum", "gpukernsum"]),
-        (NsysVersion(2023, 3, 3), ["cuda_gpu_kern_sum", "gpukernsum"]),
-        (NsysVersion(2023, 4, 4), ["cuda_gpu_kern_sum"]),
-        (NsysVersion(2024, 2, 3), ["cuda_gpu_kern_sum"]),
-        (NsysVersion(2026, 3, 2), ["cuda_gpu_kern_sum"]),
+        (NsysVersion(2022, 4, 2), ("gpukernsum",)),
+        (NsysVersion(2022, 5, 1), ("cuda_gpu_kern_sum", "gpukernsum")),
+        (NsysVersion(2023, 3, 3), ("cuda_gpu_kern_sum", "gpukernsum")),
+        (NsysVersion(2023, 4, 4), ("cuda_gpu_kern_sum",)),
+        (NsysVersion(2026, 3, 2), ("cuda_gpu_kern_sum",)),
     ],
 )
-def test_report_names_are_those_of_the_version(version: NsysVersion, tried: list[str]) -> None:
-    assert [names[ReportName.CUDA_GPU_KERN_SUM] for names in report_names(version)] == tried
+def test_reports_are_asked_for_by_the_names_of_the_version(
+    version: NsysVersion, tried: tuple[str, ...]
+) -> None:
+    assert spellings(ReportName.CUDA_GPU_KERN_SUM, version) == tried
 
 
-def test_every_version_names_every_report() -> None:
-    for version in (OLDEST, NsysVersion(2023, 1), NsysVersion(2024, 1)):
-        for names in report_names(version):
-            assert set(names) == set(ReportName)
+def test_every_report_and_rule_has_an_old_name_and_columns() -> None:
+    assert OLD_NAMES.keys() == LAYOUTS.keys() == {*ReportName, *RuleName}
+
+
+def test_analyze_asks_for_nanoseconds_and_bytes() -> None:
+    argv = analyze_command(NSYS, ("gpu_gaps:gap=0", "x"), source="a.sqlite", output="out")
+    assert argv[1:4] == ("analyze", "--rule=gpu_gaps:gap=0", "--rule=x")
+    assert {"--format=csv:mem=B", "--timeunit=nsec"} < set(argv)

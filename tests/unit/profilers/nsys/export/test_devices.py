@@ -8,12 +8,14 @@ import pytest
 from support.exports import (
     Call,
     Copy,
+    Event,
     Kernel,
     Memset,
     Row,
     write_export,
 )
 
+from perfgate.model.note import note
 from perfgate.model.timeline import CapturedGpu, Diagnostic
 from perfgate.profilers.nsys.export.timeline import read_timeline
 
@@ -99,40 +101,23 @@ TWO_GPUS = tuple(
 )
 
 
+def both(*rows: Event | Row) -> tuple[Event | Row, ...]:
+    return (Kernel("k", 0, 1, process=47), Kernel("k", 0, 1, process=48), *rows)
+
+
+def named(pid: int) -> Row:
+    return Row("TARGET_INFO_CUDA_DEVICE", gpuId=0, cudaId=0, pid=pid, uuid=None)
+
+
 @pytest.mark.parametrize(
-    ("rows", "told"),
+    ("rows", "processes"),
     [
-        ((Kernel("k", 0, 1, process=47), Kernel("k", 0, 1, process=48), *TWO_GPUS), 2),
-        ((Kernel("k", 0, 1, process=47), Kernel("k", 0, 1, process=48)), 2),
-        (
-            (
-                Kernel("k", 0, 1, process=47),
-                Copy(0, 1, 2, process=48),
-                Memset(0, 1, process=49),
-                *TWO_GPUS,
-            ),
-            3,
-        ),
+        (both(*TWO_GPUS), 2),
+        (both(), 2),
+        (both(Memset(0, 1, process=49), *TWO_GPUS), 3),
         ((Kernel("k", 0, 1, host=1), Kernel("k", 0, 1, host=2), *TWO_GPUS), 2),
-        (
-            (
-                *(Kernel("k", 0, 1, process=47, device=number) for number in (0, 1)),
-                Kernel("k", 0, 1, process=48, device=1),
-                Kernel("k", 0, 1, process=49, device=2),
-                *TWO_GPUS,
-            ),
-            2,
-        ),
-        (
-            (
-                Kernel("k", 0, 1, process=47),
-                Kernel("k", 0, 1, process=48),
-                *TWO_GPUS,
-                Row("TARGET_INFO_CUDA_DEVICE", gpuId=0, cudaId=0, pid=47, uuid=None),
-            ),
-            2,
-        ),
-        ((Kernel("k", 0, 1, process=47), Kernel("k", 0, 1, process=48), TWO_GPUS[0]), 0),
+        (both(*TWO_GPUS, named(47)), 2),
+        (both(TWO_GPUS[0]), 0),
         ((Kernel("k", 0, 1, process=47), Kernel("k", 0, 1, process=48, device=1), *TWO_GPUS), 0),
         ((Kernel("k", 0, 1, process=47), Call("c", 0, 1, process=48), *TWO_GPUS), 0),
         (
@@ -144,42 +129,26 @@ TWO_GPUS = tuple(
             ),
             0,
         ),
-        (
-            (
-                Kernel("k", 0, 1, process=47),
-                Kernel("k", 0, 1, process=48),
-                *TWO_GPUS,
-                *(
-                    Row("TARGET_INFO_CUDA_DEVICE", gpuId=0, cudaId=0, pid=pid, uuid=None)
-                    for pid in (47, 48)
-                ),
-            ),
-            0,
-        ),
+        (both(*TWO_GPUS, named(47), named(48)), 0),
     ],
     ids=[
         "two ranks that each call their GPU 0",
-        "of a machine whose GPUs are not told",
-        "kernels, copies and memsets",
+        "of a machine whose GPUs are not described",
+        "kernels and memsets",
         "one process id on two hosts",
-        "one number of several is shared",
-        "only one process is told",
+        "only one process is described",
         "there is but one GPU",
         "each has its own number",
         "the other runs nothing",
         "the other runs next to nothing there",
-        "both are told",
+        "both are described",
     ],
 )
-def test_processes_that_may_or_may_not_share_a_gpu_are_told(
-    path: Path, rows: tuple[Kernel | Copy | Memset | Call | Row, ...], told: int
+def test_processes_that_may_share_a_gpu(
+    path: Path, rows: tuple[Event | Row, ...], processes: int
 ) -> None:
-    assert read_timeline(write_export(path, *rows)).missing.get("devices") == (
-        f"the capture does not say which GPU each of its {told} processes used: before 2025, nsys has their own "
-        "numbers only, which CUDA_VISIBLE_DEVICES may have changed"
-        if told
-        else None
-    )
+    found = read_timeline(write_export(path, *rows)).missing.get("devices")
+    assert found == (note("devices-unknown", processes=processes) if processes else None)
 
 
 def test_descriptions_that_make_no_sense_are_left_out(path: Path) -> None:

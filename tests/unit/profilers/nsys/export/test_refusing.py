@@ -1,4 +1,4 @@
-"""What is said of files that are no export, and of exports of a layout that is not known."""
+"""Files that are no export, and exports of a layout that is not known."""
 
 from __future__ import annotations
 
@@ -7,57 +7,43 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from support.exports import (
-    Call,
-    Kernel,
-    execute,
-    write_export,
+from support.exports import Call, Copy, Kernel, Memset, Range, execute, write_export
+from support.refusals import HOSTILE, TAMED, refusal
+
+from perfgate.model.errors import PerfgateError
+from perfgate.profilers.nsys.export.timeline import read_timeline
+
+KERNEL = "CUPTI_ACTIVITY_KIND_KERNEL"
+MEMSET = "CUPTI_ACTIVITY_KIND_MEMSET"
+
+
+def test_what_is_not_there_and_a_folder(tmp_path: Path) -> None:
+    assert refusal(tmp_path)[0] == "capture-unopened"
+    assert refusal(tmp_path / "none.sqlite")[0] == "capture-unopened"
+
+
+@pytest.mark.parametrize(
+    ("name", "held", "code", "fields"),
+    [
+        ("run.sqlite", b"", "capture-empty", {}),
+        (
+            "run.sqlite",
+            b"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\n",
+            "capture-is-pointer",
+            {"name": "run.sqlite"},
+        ),
+        ("run.nsys-rep", b"\x0a\x1fNVIDIA", "export-foreign", {"kind": ".nsys-rep"}),
+        ("run.sqlite", b"Time (%),Total Time (ns)\n", "export-foreign", {"kind": "unknown"}),
+        ("run.sqlite", b"\x1f\x8b\x08", "export-foreign", {"kind": "gzip"}),
+        ("run.sqlite", b"\xfd7zXZ\0", "export-foreign", {"kind": "xz"}),
+        ("run.sqlite", b"PAR1", "export-foreign", {"kind": "Parquet"}),
+    ],
 )
-from support.refusals import AGAIN, HOSTILE, TAMED, refusal
-
-from perfgate.model.errors import LayoutUnknown
-
-
-def test_a_file_that_is_not_there(path: Path) -> None:
-    assert (
-        refusal(path)
-        == "run.sqlite: it cannot be opened: No such file or directory.\nCheck the path and its rights"
-    )
-
-
-def test_a_folder(path: Path) -> None:
-    path.mkdir()
-    assert refusal(path) == f"run.sqlite: this is a folder. perfgate reads one export.\n{AGAIN}"
-
-
-def test_an_empty_file(path: Path) -> None:
-    path.touch()
-    assert refusal(path) == f"run.sqlite: the file is empty.\n{AGAIN}"
-
-
-def test_a_git_lfs_pointer(path: Path) -> None:
-    path.write_text("version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 614723584\n")
-    assert refusal(path) == (
-        "run.sqlite: this is a Git LFS pointer, not the capture itself.\n"
-        "Fetch the capture first: git lfs pull --include run.sqlite"
-    )
-
-
-def test_an_nsys_rep(tmp_path: Path) -> None:
-    path = tmp_path / "run.nsys-rep"
-    path.write_bytes(b"\x0a\x1fNVIDIA")
-    assert refusal(path) == (
-        "run.nsys-rep: this is nsys's own format. perfgate reads its SQLite export.\n"
-        "Export it: nsys export --type sqlite run.nsys-rep"
-    )
-
-
-def test_a_file_that_is_no_database(path: Path) -> None:
-    path.write_text("Time (%),Total Time (ns)\n")
-    assert (
-        refusal(path)
-        == f"run.sqlite: this is no SQLite file. perfgate reads SQLite exports of nsys.\n{AGAIN}"
-    )
+def test_files_of_another_kind(
+    tmp_path: Path, name: str, held: bytes, code: str, fields: dict[str, str]
+) -> None:
+    (tmp_path / name).write_bytes(held)
+    assert refusal(tmp_path / name) == (code, fields)
 
 
 @pytest.mark.parametrize("kept", [16, 99, 4096])
@@ -65,103 +51,123 @@ def test_a_file_that_was_cut_off(path: Path, kept: int) -> None:
     write_export(path, Kernel("k", 0, 1))
     whole = path.stat().st_size if kept >= 100 else 100
     path.write_bytes(path.read_bytes()[:kept])
-    assert (
-        refusal(path) == f"run.sqlite: it is cut off: {kept} of {whole} bytes are there.\n{AGAIN}"
-    )
-
-
-@pytest.mark.parametrize(
-    ("start", "told"),
-    [
-        (
-            b"\x1f\x8b\x08",
-            "run.sqlite: it is packed with gzip.\nUnpack it: gunzip --keep run.sqlite",
-        ),
-        (b"\xfd7zXZ\0", "run.sqlite: it is packed with xz.\nUnpack it: unxz --keep run.sqlite"),
-        (b"\x28\xb5\x2f\xfd", "run.sqlite: it is packed with zstd.\nUnpack it: unzstd run.sqlite"),
-        (b"PK\x03\x04", "run.sqlite: it is packed with zip.\nUnpack it: unzip run.sqlite"),
-        (
-            b"PAR1",
-            f"run.sqlite: this is an export as Parquet. perfgate reads SQLite exports of nsys.\n{AGAIN}",
-        ),
-        (
-            b"ARROW1\0\0",
-            f"run.sqlite: this is an export as Arrow. perfgate reads SQLite exports of nsys.\n{AGAIN}",
-        ),
-    ],
-)
-def test_a_packed_export_and_one_of_another_format(path: Path, start: bytes, told: str) -> None:
-    path.write_bytes(start + bytes(200))
-    assert refusal(path) == told
+    assert refusal(path) == ("export-cut", {"found_bytes": kept, "whole_bytes": whole})
 
 
 def test_an_export_that_something_still_writes(path: Path) -> None:
     write_export(path, Kernel("k", 0, 1))
     path.with_name("run.sqlite-wal").write_bytes(b"x")
-    assert refusal(path) == (
-        "run.sqlite: run.sqlite-wal lies beside it: something is still writing the export, or died writing it.\n"
-        "Wait for it, or export it again: nsys export --type sqlite --force-overwrite true CAPTURE.nsys-rep"
-    )
-
-
-def test_a_link_to_an_export_that_something_still_writes(path: Path) -> None:
-    write_export(path, Kernel("k", 0, 1))
-    path.with_name("run.sqlite-wal").write_bytes(b"x")
     link = path.with_name("link.sqlite")
     link.symlink_to(path.name)
-    assert refusal(link).startswith(
-        "link.sqlite: run.sqlite-wal lies beside it: something is still writing the export"
-    )
+    assert refusal(path) == refusal(link) == ("export-unfinished", {"name": "run.sqlite-wal"})
 
 
 def test_a_database_of_something_else(path: Path) -> None:
     with closing(sqlite3.connect(path)) as other, other:
-        other.execute("CREATE TABLE moz_places (url TEXT)")
-    assert refusal(path) == (
-        "run.sqlite: this is a SQLite file, but no export of nsys: it has moz_places. An export has some of "
-        "CUPTI_ACTIVITY_KIND_GRAPH_TRACE, CUPTI_ACTIVITY_KIND_KERNEL, CUPTI_ACTIVITY_KIND_MEMCPY, "
-        "CUPTI_ACTIVITY_KIND_MEMSET, CUPTI_ACTIVITY_KIND_RUNTIME, EXPORT_META_DATA, META_DATA_EXPORT, NVTX_EVENTS, "
-        f"StringIds.\n{AGAIN}"
-    )
-
-
-def test_names_of_tables_are_told_on_one_line_and_spelled_out(path: Path) -> None:
-    with closing(sqlite3.connect(path)) as other, other:
         other.execute(f'CREATE TABLE "{HOSTILE}" (url TEXT)')
-        other.execute(f'CREATE TABLE "{"x" * 5000}" (url TEXT)')
-    assert f"it has {TAMED}, {'x' * 64}...{'x' * 32}. An export has" in refusal(path)
-
-
-def test_a_view_in_place_of_a_table(path: Path) -> None:
-    write_export(path, Kernel("k", 0, 1), Call("cudaLaunchKernel_v7000", 0, 1))
-    execute(path, "ALTER TABLE CUPTI_ACTIVITY_KIND_KERNEL RENAME TO kernels")
-    execute(path, "CREATE VIEW CUPTI_ACTIVITY_KIND_KERNEL AS SELECT * FROM kernels")
-    assert refusal(path, LayoutUnknown) == (
-        "run.sqlite: CUPTI_ACTIVITY_KIND_KERNEL is a view. In an export of nsys it is a table.\n"
-        "Export it again: nsys export --type sqlite --force-overwrite true CAPTURE.nsys-rep"
-    )
+    assert refusal(path) == ("export-not-of-nsys", {"tables": (HOSTILE,)})
+    with pytest.raises(PerfgateError) as caught:
+        read_timeline(path)
+    assert TAMED in str(caught.value)
 
 
 @pytest.mark.parametrize(
-    ("change", "there"),
+    ("changes", "found"),
     [
+        ([f"ALTER TABLE {KERNEL} RENAME TO {KERNEL}_V2"], f"{KERNEL}_V2"),
+        ([f"CREATE TABLE {KERNEL}_V2 AS SELECT * FROM {KERNEL}"], f"{KERNEL}_V2"),
         (
-            "ALTER TABLE CUPTI_ACTIVITY_KIND_KERNEL RENAME TO CUPTI_ACTIVITY_KIND_KERNEL_V2",
-            "and no CUPTI_ACTIVITY_KIND_KERNEL",
-        ),
-        (
-            "CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL_V2 AS SELECT * FROM CUPTI_ACTIVITY_KIND_KERNEL",
-            "beside CUPTI_ACTIVITY_KIND_KERNEL",
+            [
+                f"ALTER TABLE {KERNEL} RENAME TO kernels",
+                f"CREATE VIEW {KERNEL} AS SELECT * FROM kernels",
+            ],
+            KERNEL,
         ),
     ],
-    ids=["in place of the one that is known", "beside it"],
+    ids=["in place of the one that is known", "next to it", "a view"],
 )
-def test_a_table_of_another_version(path: Path, change: str, there: str) -> None:
-    """Beside it, the known one holds half of the kernels, and looks complete."""
+def test_a_table_of_another_version(path: Path, changes: list[str], found: str) -> None:
+    """Next to it, the known one holds half of the kernels, and looks complete."""
     write_export(path, Kernel("k", 0, 1))
-    execute(path, change)
-    assert refusal(path, LayoutUnknown) == (
-        f"run.sqlite: it has CUPTI_ACTIVITY_KIND_KERNEL_V2 {there}. "
-        "perfgate knows CUPTI_ACTIVITY_KIND_KERNEL only.\n"
-        "perfgate must learn this version of nsys: please report it with the version"
-    )
+    for change in changes:
+        execute(path, change)
+    assert refusal(path) == ("export-table-unknown", {"tables": (found,), "known": KERNEL})
+
+
+@pytest.mark.parametrize(
+    ("table", "column"), [(MEMSET, "deviceId"), ("StringIds", "id"), ("StringIds", "value")]
+)
+def test_a_table_without_a_column_that_is_needed(path: Path, table: str, column: str) -> None:
+    write_export(path, Memset(0, 1), Kernel("k", 0, 1))
+    execute(path, f"ALTER TABLE {table} RENAME COLUMN {column} TO another")
+    code, fields = refusal(path)
+    assert (code, fields["table"], fields["column"]) == ("export-column-missing", table, column)
+
+
+@pytest.mark.parametrize(
+    ("change", "column", "value"),
+    [
+        ("KERNEL SET start = 'soon' WHERE start = 2", "start", "what is no whole number"),
+        ("KERNEL SET end = 3.5 WHERE start = 2", "end", "what is no whole number"),
+        ("KERNEL SET end = 1 WHERE start = 2", "end", 1),
+        ("KERNEL SET deviceId = 5000000000 WHERE start = 2", "device", 5000000000),
+        ("KERNEL SET deviceId = -1 WHERE start = 2", "device", -1),
+        (f"KERNEL SET end = {2**62} WHERE start = 2", "end", 2**62),
+        (f"KERNEL SET start = {-(2**62)} WHERE start = 2", "start", -(2**62)),
+        ("MEMCPY SET bytes = -5", "bytes", -5),
+        ("MEMCPY SET copyKind = -129", "kind", -129),
+    ],
+)
+def test_values_that_no_nsys_writes(path: Path, change: str, column: str, value: object) -> None:
+    write_export(path, Kernel("k", 0, 1), Kernel("k", 2, 3), Copy(0, 1, 2), Range("r", 9, 10))
+    execute(path, f"UPDATE CUPTI_ACTIVITY_KIND_{change}")
+    table = f"CUPTI_ACTIVITY_KIND_{change[:6]}"
+    expected = {"table": table, "column": column, "value": value}
+    assert refusal(path) == ("export-impossible", expected)
+
+
+def test_a_number_that_is_absent_where_there_must_be_one(path: Path) -> None:
+    write_export(path, Memset(0, 1), Memset(2, 3))
+    execute(path, f"ALTER TABLE {MEMSET} RENAME TO strict")
+    execute(path, f"CREATE TABLE {MEMSET} AS SELECT * FROM strict")
+    execute(path, f"UPDATE {MEMSET} SET deviceId = NULL WHERE start = 2")
+    expected = {"table": MEMSET, "column": "device", "value": "nothing"}
+    assert refusal(path) == ("export-impossible", expected)
+
+
+@pytest.mark.parametrize("place", [slice(100, 4096), slice(5 * 4096, 9 * 4096)])
+def test_a_database_that_is_overwritten(path: Path, place: slice) -> None:
+    write_export(path, *(Kernel("k", i, i + 1) for i in range(2000)))
+    whole = bytearray(path.read_bytes())
+    whole[place] = b"\xff" * (place.stop - place.start)
+    path.write_bytes(whole)
+    assert refusal(path)[0] == "export-damaged"
+
+
+@pytest.mark.parametrize("spoilt", [b"CREATE\xfc\x1bABLE", b"CREATE\x1bTABLE"])
+def test_what_sqlite_quotes_of_a_damaged_schema_is_escaped(path: Path, spoilt: bytes) -> None:
+    write_export(path, Kernel("k", 0, 1))
+    path.write_bytes(path.read_bytes().replace(b"CREATE TABLE", spoilt))
+    with pytest.raises(PerfgateError) as caught:
+        read_timeline(path)
+    assert caught.value.code == "export-damaged"
+    assert "\x1b" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["a b.sqlite", "50%25.sqlite", "what?.sqlite", "'\";→#.sqlite"])
+def test_any_file_name_will_do_and_the_export_stays_as_it_was(tmp_path: Path, name: str) -> None:
+    folder = tmp_path / "run #1 100%?"
+    folder.mkdir()
+    path = write_export(folder / name, Kernel("k", 0, 1), Call("c", 0, 1))
+    before = path.read_bytes()
+    path.chmod(0o400)
+    assert read_timeline(path).kernels.end.tolist() == [1]
+    assert path.read_bytes() == before
+    assert [file.name for file in folder.iterdir()] == [name]
+
+
+def test_an_export_in_wal_mode_is_read_without_its_log(path: Path) -> None:
+    write_export(path, Kernel("k", 0, 1))
+    execute(path, "PRAGMA journal_mode = WAL")
+    assert len(read_timeline(path).kernels.start) == 1
+    assert [file.name for file in path.parent.iterdir()] == ["run.sqlite"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -40,6 +41,8 @@ MEASURED = (
     Copy(200, 300, 4096, correlation=2, source=0),
     Memset(310, 312),
     Graph(400, 500, correlation=9),
+    Row("CUPTI_ACTIVITY_KIND_CUDA_EVENT", deviceId=0, globalPid=9, eventId=3, eventSyncId=5),
+    Row("CUPTI_ACTIVITY_KIND_SYNCHRONIZATION", start=1, end=2, deviceId=0, eventSyncId=5),
     Row("TARGET_INFO_GPU", vmId=1, id=0, name="NVIDIA H200", uuid="aa", cuDevice=0),
     Row("TARGET_INFO_CUDA_DEVICE", gpuId=0, cudaId=0, pid=548, uuid="aa"),
     Row("DIAGNOSTIC_EVENT", severity=2, text="Not all CUDA events might have been collected."),
@@ -58,9 +61,10 @@ def target(tmp_path: Path) -> Path:
 
 def assert_same(one: Timeline, other: Timeline) -> None:
     """All that is measured of two captures is equal, the numbers of names apart."""
-    for events in ("kernels", "copies", "memsets", "graphs", "calls", "ranges"):
+    tables = ("kernels", "copies", "memsets", "graphs", "calls", "ranges", "waits")
+    for events in (*tables, "event_records"):
         mine, its = getattr(one, events), getattr(other, events)
-        for column in mine.__slots__:
+        for column in (one.name for one in dataclasses.fields(mine)):
             np.testing.assert_array_equal(
                 getattr(mine, column), getattr(its, column), err_msg=f"{events} {column}"
             )
@@ -151,37 +155,6 @@ def test_secrets_do_not_leave_in_columns_that_are_not_known(source: Path, target
         ] == ["id", "value"]
 
 
-def test_pages_of_managed_memory_stay_apart_without_their_addresses(
-    source: Path, target: Path
-) -> None:
-    """Two that move at the same moment would be one row twice, which is refused; an address is no one's business."""
-    moves = [Copy(500, 600, 4096, kind=11, source=4, target=4)] * 3
-    write_export(source, *moves, *MEASURED, Copy(600, 700, 4096, kind=11, source=4, target=4))
-    execute(source, "ALTER TABLE CUPTI_ACTIVITY_KIND_MEMCPY ADD COLUMN virtualAddress INTEGER")
-    for row, address in (
-        (1, 0x7F0000030000),
-        (2, 0x7F0000010000),
-        (3, 0x7F0000020000),
-        (5, 0x7F0000010000),
-    ):
-        execute(
-            source,
-            "UPDATE CUPTI_ACTIVITY_KIND_MEMCPY SET virtualAddress = ? WHERE rowid = ?",
-            [address, row],
-        )
-
-    scrub(source, target)
-
-    assert_same(read_timeline(target), read_timeline(source))
-    with closing(sqlite3.connect(target)) as copy:
-        pages = copy.execute(
-            "SELECT virtualAddress FROM CUPTI_ACTIVITY_KIND_MEMCPY ORDER BY rowid"
-        ).fetchall()
-    assert [page is None for (page,) in pages] == [False, False, False, True, False]
-    (first,), (second,), (third,), _, (again,) = pages
-    assert second == again < third < first <= 5
-
-
 def test_what_nsys_says_that_it_lost_leaves(source: Path, target: Path) -> None:
     texts = (
         "CUPTI dropped 12 records. Some CUPTI events might be missing.",
@@ -195,9 +168,7 @@ def test_what_nsys_says_that_it_lost_leaves(source: Path, target: Path) -> None:
     )
     timeline = read_timeline(target)
     assert_same(timeline, read_timeline(source))
-    assert timeline.missing["records"].startswith(
-        'nsys lost GPU operations or calls: "CUPTI dropped 12 records.'
-    )
+    assert timeline.missing["records"].code == "records-lost"
 
 
 def test_secrets_do_not_leave_in_the_unused_parts_of_pages(source: Path, target: Path) -> None:
@@ -240,9 +211,7 @@ def test_a_target_that_exists_is_not_overwritten(source: Path, target: Path) -> 
     target.write_text("mine")
     with pytest.raises(StoreFailed) as caught:
         scrub(source, target)
-    assert str(caught.value) == (
-        f"{target}: there is a file already. perfgate does not overwrite captures.\nDelete it, or choose another name"
-    )
+    assert caught.value.code == "export-not-written"
     assert target.read_text() == "mine"
 
 
@@ -251,15 +220,12 @@ def test_a_target_in_no_folder(source: Path, tmp_path: Path) -> None:
     write_export(source, *MEASURED)
     with pytest.raises(StoreFailed) as caught:
         scrub(source, target)
-    assert str(caught.value) == (
-        f"{target}: the scrubbed copy cannot be written: unable to open database file.\n"
-        "Check the folder, its rights and the free disk space"
-    )
+    assert caught.value.code == "export-not-written"
 
 
 def test_a_source_that_is_no_export_leaves_no_target(source: Path, target: Path) -> None:
     source.write_text("not a database")
-    with pytest.raises(CaptureUnreadable, match="this is no SQLite file"):
+    with pytest.raises(CaptureUnreadable):
         scrub(source, target)
     assert [path.name for path in target.parent.iterdir()] == ["run.sqlite"]
 
@@ -271,8 +237,5 @@ def test_a_damaged_source_leaves_no_target(source: Path, target: Path) -> None:
     source.write_bytes(whole)
     with pytest.raises(CaptureUnreadable) as caught:
         scrub(source, target)
-    assert str(caught.value) == (
-        f"{source}: it is damaged: database disk image is malformed.\n"
-        "Export it again: nsys export --type sqlite --force-overwrite true CAPTURE.nsys-rep"
-    )
+    assert caught.value.code == "export-damaged"
     assert [path.name for path in target.parent.iterdir()] == ["run.sqlite"]

@@ -1,0 +1,247 @@
+"""What comes of nsys's exports, reports and rules, and every way in which they fail."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from support.fake_nsys import RECENT, Fake
+
+from perfgate.model.errors import CaptureUnreadable, PerfgateError, StoreFailed
+from perfgate.model.findings import Findings, RuleName
+from perfgate.model.order import RUN_COOKIE
+from perfgate.model.reports import ReportName, Reports
+from perfgate.profilers.nsys import rules
+from perfgate.profilers.nsys.answers import export
+from perfgate.profilers.nsys.reports import run_reports
+from perfgate.profilers.nsys.rules import run_rules
+from perfgate.profilers.nsys.tool import NsysTool, NsysVersion
+
+LACKS = "does not contain CUDA trace data."
+SKIPS = f': > "$csv"; echo "SKIPPED: $source {LACKS}"'
+SKIPS_AS_2025 = (
+    rf""": > "$csv"; printf 'PROCESSED (EMPTY RESULTS)\n\nSKIPPED: %s {LACKS}\n\n' "$source" """
+)
+"""As nsys 2025.3.1 printed it on an H200, for captures without copies or without kernels."""
+NOTHING = ': > "$csv"'
+"""Of a rule that finds nothing up to 2024: not even the end of the line."""
+UNKNOWN = """echo; echo "ERROR: Report '$name' could not be found." >&2"""
+NVTX = """Time (%),Total Time (ns),Instances,Avg (ns),Med (ns),Min (ns),Max (ns),StdDev (ns),Style,Range
+100.0,5397846,5,1079569.2,1074207.0,1072625,1098413,10858.3,PushPop,step
+"""
+GAPS = "Row#,Duration (ns),Start (ns),PID,Device ID,Context ID\n"
+GAP = f"{GAPS}1,30,100,548,0,1\n"
+OTHERS = set(ReportName) - {ReportName.NVTX_SUM}
+
+
+def writes(text: str) -> str:
+    return f"""printf '{text.replace("%", "%%")}' > "$csv"; echo PROCESSED"""
+
+
+def of(names: str, does: str, otherwise: str) -> str:
+    return f"case $name in {names}) {does};; *) {otherwise};; esac"
+
+
+def reports(fake: Fake, prints: str, version: NsysVersion = RECENT) -> Reports:
+    tool = fake.make(prints=prints, version=version)
+    return run_reports(tool, fake.sqlite, fake.folder / "printed")
+
+
+def findings(fake: Fake, prints: str, version: NsysVersion = RECENT) -> Findings:
+    tool = fake.make(prints=prints, version=version)
+    return run_rules(tool, fake.sqlite, fake.folder / "printed")
+
+
+def refusal(fake: Fake, prints: str) -> PerfgateError:
+    with pytest.raises(PerfgateError) as caught:
+        findings(fake, prints)
+    assert not [path for path in (fake.folder / "printed").iterdir() if path.is_dir()]
+    return caught.value
+
+
+# --- exports -------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def rep(fake: Fake) -> Path:
+    path = fake.folder / "model%p.nsys-rep"
+    path.write_text("rep")
+    return path
+
+
+def test_export_returns_the_checked_export(fake: Fake, rep: Path) -> None:
+    target = export(fake.make(), rep, fake.folder / "out")
+    assert target == fake.folder / "out" / "model%p.sqlite"
+    assert target.read_bytes() == fake.sqlite.read_bytes()
+    assert list((fake.folder / "out").iterdir()) == [target]
+
+
+@pytest.mark.parametrize(
+    ("content", "script", "code"),
+    [
+        ("version https://git-lfs.github.com/spec/v1\n", "exit 0", "capture-is-pointer"),
+        ("", "exit 0", "capture-empty"),
+        ("rep", "echo 'Exportation error: magic number mismatch.' >&2; exit 1", ""),
+        ("rep", "exit 0", ""),
+        ("rep", 'head -c 5000 "$sqlite" > "$out"', ""),
+        ("rep", "exec sleep 60", ""),
+    ],
+    ids=["git lfs pointer", "empty", "cut short", "silent failure", "export cut short", "hangs"],
+)
+def test_a_capture_that_cannot_be_exported_leaves_the_earlier_export(
+    fake: Fake, rep: Path, content: str, script: str, code: str
+) -> None:
+    earlier = export(fake.make(), rep, fake.folder)
+    rep.write_text(content)
+    with pytest.raises(CaptureUnreadable) as caught:
+        export(fake.make(export=script), rep, fake.folder, timeout_s=2)
+    assert caught.value.code == (code or "capture-not-exported")
+    assert earlier.read_bytes() == fake.sqlite.read_bytes()
+
+
+def test_a_folder_that_cannot_be_written_is_a_store_failure(fake: Fake, rep: Path) -> None:
+    with pytest.raises(StoreFailed):
+        export(fake.make(), rep, rep / "below-a-file")
+
+
+class CalledOff(Exception):
+    """A run is of no use any more."""
+
+
+def call_off() -> None:
+    raise CalledOff
+
+
+def test_exports_and_reports_can_be_called_off(fake: Fake, rep: Path) -> None:
+    tool = fake.make(export="sleep 20", prints="sleep 20")
+    with pytest.raises(CalledOff):
+        export(tool, rep, fake.folder, on_tick=call_off)
+    with pytest.raises(CalledOff):
+        run_reports(tool, fake.sqlite, fake.folder / "printed", on_tick=call_off)
+
+
+# --- reports and rules ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("version", "skips"),
+    [
+        (NsysVersion(2022, 4, 2), SKIPS),
+        (NsysVersion(2023, 4, 4), SKIPS),
+        (NsysVersion(2024, 2, 3), SKIPS),
+        (NsysVersion(2025, 3, 1), SKIPS_AS_2025),
+    ],
+)
+def test_reports_are_read_and_skipped_ones_keep_nsyss_reason(
+    fake: Fake, version: NsysVersion, skips: str
+) -> None:
+    found = reports(fake, of("nvtx_sum|nvtxsum", writes(NVTX), skips), version)
+    assert [(row.range, row.count, row.total_ns) for row in found.nvtx_sum] == [
+        ("step", 5, 5397846)
+    ]
+    assert found.skipped == dict.fromkeys(OTHERS, LACKS)
+    assert [path.name for path in (fake.folder / "printed").iterdir()] == ["nvtx_sum.csv"]
+
+
+def test_empty_results_without_a_word_are_a_skipped_report(fake: Fake) -> None:
+    empty = f'{NOTHING}; echo "PROCESSED (EMPTY RESULTS)"'
+    found = reports(fake, of("nvtx_sum", writes(NVTX), empty), NsysVersion(2025, 3, 1))
+    assert found.skipped.keys() == OTHERS
+
+
+def test_found_nothing_found_and_skipped_differ_by_the_log(fake: Fake) -> None:
+    folder = fake.folder / "printed"
+    folder.mkdir()
+    for rule in RuleName:
+        (folder / f"{rule}.csv").write_text("of another capture")
+    skips = of("cuda_memset_sync", SKIPS, NOTHING)
+    found = findings(fake, of("gpu_gaps", writes(GAP), skips))
+    assert {rule: len(rows) for rule, rows in found.rows.items() if rows} == {RuleName.GPU_GAPS: 1}
+    assert found.skipped == {RuleName.CUDA_MEMSET_SYNC: LACKS}
+    assert {path.name: path.read_text() for path in folder.iterdir()} == {"gpu_gaps.csv": GAP}
+
+
+def test_where_the_names_are_not_known_the_old_ones_are_tried_after_the_new(fake: Fake) -> None:
+    old = of("gpu-starv", writes(GAP), NOTHING)
+    found = findings(fake, of("*_*", UNKNOWN, old), NsysVersion(2023, 1, 2))
+    assert len(found.rows[RuleName.GPU_GAPS]) == 1
+    assert found.skipped == {}
+
+
+def test_a_rule_that_a_version_does_not_know_is_skipped(fake: Fake) -> None:
+    found = findings(fake, of("cuda_api_sync", UNKNOWN, NOTHING), NsysVersion(2026, 1))
+    assert found.skipped.keys() == {RuleName.CUDA_API_SYNC}
+
+
+@pytest.mark.parametrize(("written", "cut"), [(2, {}), (3, {RuleName.GPU_GAPS: 2})])
+def test_a_rule_that_finds_more_than_is_read_is_cut(
+    fake: Fake, monkeypatch: pytest.MonkeyPatch, written: int, cut: dict[RuleName, int]
+) -> None:
+    monkeypatch.setattr(rules, "MOST_ROWS", 2)
+    rows = "".join(f"{n},{100 - n},{1000 * n},548,0,1\n" for n in range(1, written + 1))
+    found = findings(fake, of("gpu_gaps", writes(GAPS + rows), NOTHING))
+    assert [row.duration_ns for row in found.rows[RuleName.GPU_GAPS]] == [99, 98]
+    assert found.cut == cut
+
+
+@pytest.mark.parametrize(
+    ("does", "said"),
+    [
+        ("echo PROCESSED", ""),
+        (
+            "echo; echo 'ERROR: Unable to open output file for writing'",
+            "ERROR: Unable to open output file for writing",
+        ),
+        (
+            f"""{NOTHING}; echo; echo "ERROR: Report '$name.py' encountered an internal error" """,
+            "ERROR: Report 'gpu_gaps.py' encountered an internal error",
+        ),
+        (
+            f"""{writes(GAP)}; echo "ERROR: Report '$name.py' encountered an internal error" """,
+            "ERROR: Report 'gpu_gaps.py' encountered an internal error",
+        ),
+        (f'{NOTHING}; echo "SKIPPED: $source file does not contain StringIds table."', ""),
+        (f"{NOTHING}; echo; echo boom. >&2; exit 1", "boom"),
+        ("kill -9 $$", "exit status -9"),
+        (f"""printf '{GAP}' > "$csv"; kill -6 $$""", "exit status -6"),
+        (f"{NOTHING}; exit 1", "exit status 1"),
+    ],
+    ids=[
+        "no file",
+        "unwritable",
+        "breaks down",
+        "breaks down midway",
+        "skipped for a table that is there",
+        "gave up",
+        "killed",
+        "died between two rows",
+        "failed silently",
+    ],
+)
+def test_what_was_neither_printed_nor_skipped_is_an_error(fake: Fake, does: str, said: str) -> None:
+    error = refusal(fake, of("gpu_gaps", does, writes("Row#\n")))
+    assert error.code in ("nsys-printed-nothing", "columns-unknown")
+    error = refusal(fake, of("gpu_gaps", does, f"{NOTHING}; echo"))
+    assert error.code == "nsys-printed-nothing"
+    assert error.fields["name"] in ("gpu_gaps", "cuda_memcpy_async")
+    assert said in str(error.fields["said"])
+    assert f"--rule={error.fields['name']}" in str(error.fields["command"])
+
+
+def test_reports_of_what_is_no_export_are_refused(fake: Fake) -> None:
+    path = fake.folder / "odd.sqlite"
+    path.write_text("hello")
+    with pytest.raises(CaptureUnreadable):
+        run_reports(fake.make(), path, fake.folder / "printed")
+
+
+def test_reports_run_under_the_c_locale_and_without_the_users_variables(fake: Fake) -> None:
+    prints = of("nvtx_sum", f'env > "{fake.folder}/seen"; {writes(NVTX)}', SKIPS)
+    tool = fake.make(prints=prints)
+    env = {"LC_ALL": "de_DE.UTF-8", "HOME": "/home/me"}
+    run_reports(NsysTool(tool.path, tool.version, env), fake.sqlite, fake.run)
+    lines = (fake.folder / "seen").read_text().splitlines()
+    seen = dict(line.split("=", 1) for line in lines)
+    assert (seen["LC_ALL"], seen["HOME"]) == ("C", "/home/me")
+    shells = {"PWD", "SHLVL", "OLDPWD", "_"}
+    assert set(seen) <= {"LC_ALL", "HOME", "PATH", "TMPDIR", RUN_COOKIE, *shells}
