@@ -7,7 +7,7 @@ occasions. The step back is the same with the sides exchanged. Nothing is measur
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from statistics import median
@@ -16,15 +16,15 @@ from typing import Final, assert_never
 from benchmarks.ladders.lessons import LADDERS, NO_DIFFERENCE, Ladder, Lesson
 from benchmarks.ladders.recording import RecordedRun, RecordedRung, Recording
 from perfgate.explain.pace import told_of_pace
+from perfgate.judge.evidence import Evidence
 from perfgate.judge.judge import judge
 from perfgate.judge.looks import DUET_PLAN
-from perfgate.judge.rows import Terms
-from perfgate.model.baseline import Baseline, BlessedRun, Blessing, Occasion
-from perfgate.model.machine import Machine
 from perfgate.model.metric import METRICS, Kind, Metric
+from perfgate.model.note import quoted
 from perfgate.model.outcome import Outcome
+from perfgate.model.policy import Policy
 from perfgate.model.sample import RangeSample, Run
-from perfgate.model.verdict import MetricVerdict, Verdict
+from perfgate.model.verdict import MetricVerdict, Stage, Verdict
 from perfgate.model.words import listed, plural
 
 STEP_BUDGET: Final = clock.budget if (clock := METRICS[Metric.STEP_MS].clock) is not None else 0.0
@@ -163,8 +163,8 @@ def _judge_step(recording: Recording, loop: str, name: str, before_name: str) ->
     if forbidden is not None:
         return not_judged(forbidden, ratio=ratio)
     up, down = (
-        verdict_of(before, now, recording.machines),
-        verdict_of(now, before, recording.machines),
+        verdict_of(before, now),
+        verdict_of(now, before),
     )
     lesson = _lesson(ladder, name)
     finding, why = _finding(lesson, up, down, before, now, ratio=ratio, published=published)
@@ -201,35 +201,17 @@ def _on(rung: RecordedRung, machines: Container[int]) -> RecordedRung:
     )
 
 
-def verdict_of(
-    reference: RecordedRung, candidate: RecordedRung, machines: Sequence[Machine]
-) -> Verdict:
+def verdict_of(reference: RecordedRung, candidate: RecordedRung) -> Verdict:
     """Judge a rung's runs against those of another, which are blessed for it as the other side of a duet is."""
     runs = _runs(candidate)
-    terms = Terms(plan=DUET_PLAN, max_runs=len(runs), budgets=candidate.workload.budgets)
-    verdict = judge(_as_baseline(reference, candidate, machines), runs, terms).verdict
+    pairs = tuple(zip(_runs(reference), runs, strict=False))
+    policy = Policy(max_runs=2 * len(pairs), budgets=candidate.workload.budgets)
+    evidence = Evidence(workload=candidate.workload.id, pairs=pairs)
+    verdict = judge(evidence, policy, Stage.DUET)
     changed = told_of_pace(runs)
-    return (
-        verdict
-        if changed is None
-        else verdict.model_copy(update={"remarks": (*verdict.remarks, changed)})
-    )
-
-
-def _as_baseline(
-    reference: RecordedRung, candidate: RecordedRung, machines: Sequence[Machine]
-) -> Baseline:
-    """The reference's runs as what the candidate is compared with; its parameters differ on purpose."""
-    runs = _runs(reference)
-    began = min(run.started_at for run in runs)
-    return Baseline(
-        workload=candidate.workload.id,
-        digest=candidate.workload.digest(),
-        parameters=candidate.workload.comparable_parameters(),
-        machine=machines[reference.sound[0].machine],
-        occasions=(Occasion(measured_at=began, runs=tuple(map(BlessedRun.of, runs))),),
-        blessing=Blessing(by="nobody", at=began, reason=f"the rung {reference.rung}"),
-    )
+    if changed is None:
+        return verdict
+    return verdict.model_copy(update={"notes": (*verdict.notes, quoted(changed))})
 
 
 def _runs(rung: RecordedRung) -> list[Run]:

@@ -24,11 +24,11 @@ from perfgate.bless.refusals import (
 from perfgate.bless.repeats import SAME_OCCASION, gated, once
 from perfgate.explain.breakdown import breakdown_of, kept
 from perfgate.explain.pace import told_of_pace
+from perfgate.judge.evidence import Other
 from perfgate.judge.hold import COARSEST, holds, too_coarse
 from perfgate.judge.looks import DUET_PLAN, INTERLEAVED_PLAN, STORED_PLAN, Plan
 from perfgate.judge.rows import Terms, judge_rows
 from perfgate.judge.speeds import plainly_differ
-from perfgate.judge.words import percent, shown_loss
 from perfgate.model.baseline import (
     FEWEST_RUNS,
     Anchor,
@@ -54,6 +54,7 @@ from perfgate.model.settings import DuetForm, Settings
 from perfgate.model.verdict import FEWEST_TO_JUDGE, MetricVerdict
 from perfgate.model.words import listed, plural
 from perfgate.model.workload import Workload
+from perfgate.words import numbers
 
 WANTED_RUNS: Final = 10
 WANTED_OCCASIONS: Final = 5
@@ -212,7 +213,9 @@ def not_held(
     wider = wider_budgets(baseline, with_held(budgets, baseline), plan)
     if not wider:
         return ()
-    told = listed([f"{metric} to {percent(budget)} %" for metric, budget in wider.items()])
+    told = listed(
+        [f"{metric} to {numbers.short_percent(budget)}" for metric, budget in wider.items()]
+    )
     guards = listed(["counts", *(metric for metric in gated(baseline) if metric not in wider)])
     said = (
         f"A gate can hold {told} here, and is INCONCLUSIVE below that now and then, which shuts it; {guards} guard it "
@@ -232,7 +235,10 @@ def holding(baseline: Baseline, budgets: Mapping[Metric, float]) -> str:
     }
     ordered = sorted(told.items(), key=lambda one: (one[1], one[0]))
     return ", ".join(
-        ["counts exact", *(f"{metric} {percent(budget)} %" for metric, budget in ordered)]
+        [
+            "counts exact",
+            *(f"{metric} {numbers.short_percent(budget)}" for metric, budget in ordered),
+        ]
     )
 
 
@@ -448,7 +454,7 @@ _TOLD: Final = (Metric.STEP_MS, Metric.KERNEL_MS)
 
 
 def _told_held(held: Mapping[Metric, float]) -> str:
-    return listed([f"{metric} to {shown_loss(loss)}" for metric, loss in held.items()])
+    return listed([f"{metric} to {numbers.loss(loss)}" for metric, loss in held.items()])
 
 
 def _refuse_loss(
@@ -468,7 +474,9 @@ def _refuse_loss(
         for metric in GATED_CLOCKS
         if (budget := _budget(result, metric, budgets)) is not None
     }
-    judged = {row.metric: row for row in judge_rows(old, runs, Terms(budgets=allowed)).rows}
+    judged = {
+        row.metric: row for row in judge_rows(Other.blessed(old), runs, Terms(budgets=allowed)).rows
+    }
     for row in differences(old, new):
         metric = row.metric
         if row.baseline is None or row.now is None:
@@ -501,7 +509,7 @@ def _refuse_coarse(
         workload=result.workload.id,
         lowest=min(steps),
         highest=max(steps),
-        smallest=shown_loss(smallest),
+        smallest=numbers.loss(smallest),
         why=no_pairs.rstrip("."),
         coarsest=COARSEST,
     )

@@ -13,6 +13,7 @@ from perfgate.explain.ranks import label as process_label
 from perfgate.explain.traces import incomparable
 from perfgate.model.baseline import Result
 from perfgate.model.metric import METRICS, Basis, Kind, Metric
+from perfgate.model.note import note
 from perfgate.model.sample import ProcessSample, Run, why_absent
 from perfgate.model.side import Side
 from perfgate.model.verdict import Attribution, MetricVerdict, Verdict
@@ -22,7 +23,6 @@ WORTH_TELLING: Final = 0.001
 
 Without a step to be a share of, as a fraction of the larger value.
 """
-NOT_COMPARABLE: Final = "not comparable"
 
 
 def side_of_runs(label: str, runs: Sequence[Run]) -> Side:
@@ -91,7 +91,7 @@ def differences(a: Side, b: Side) -> tuple[MetricVerdict, ...]:
         basis = None if spec.kind is Kind.COUNT else basis_of(metric)
         row = MetricVerdict(metric=metric, outcome=None, baseline=was, now=now, basis=basis)
         if was is not None and now is not None and was != now and metric in unlike:
-            row = row.model_copy(update={"reason": NOT_COMPARABLE})
+            row = row.model_copy(update={"note": note("not-comparable")})
         elif was is not None and now is not None:
             row = row.model_copy(
                 update={"change": spec.change(was, now, step_ms=before.get(Metric.STEP_MS))}
@@ -108,8 +108,8 @@ def as_judged(rows: Sequence[MetricVerdict], verdict: Verdict) -> tuple[MetricVe
         if row.baseline is not None and row.now is not None
     }
     return tuple(
-        judged[row.metric].model_copy(update={"outcome": None, "reason": ""})
-        if row.metric in judged and not row.reason
+        judged[row.metric].model_copy(update={"outcome": None, "note": None})
+        if row.metric in judged and row.note is None
         else row
         for row in rows
     )
@@ -128,7 +128,7 @@ def made_up_of(
 
 
 def _differs(row: MetricVerdict) -> bool:
-    if row.reason:
+    if row.note is not None:
         return False
     if METRICS[row.metric].kind is Kind.COUNT:
         return row.baseline != row.now

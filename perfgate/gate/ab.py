@@ -6,7 +6,7 @@ from collections.abc import Collection
 from dataclasses import replace
 from typing import Final
 
-from perfgate.gate.conclude import conclude, without_open_times
+from perfgate.gate.conclude import conclude
 from perfgate.gate.expect import why_no_screen
 from perfgate.gate.reference import (
     StepsAlone,
@@ -15,18 +15,17 @@ from perfgate.gate.reference import (
     check_reference,
     check_steps,
 )
-from perfgate.gate.stored import exact_count_rose
 from perfgate.gate.underway import Checked, SideUnavailable, Underway, step_times
-from perfgate.judge.judge import Judgement, judge
+from perfgate.judge.evidence import Evidence
+from perfgate.judge.judge import judge
 from perfgate.judge.looks import DUET_PLAN, INTERLEAVED_PLAN, Plan
 from perfgate.judge.pairing import beside
-from perfgate.judge.rows import Terms
 from perfgate.model.baseline import Baseline
 from perfgate.model.metric import Metric
 from perfgate.model.note import Note, note
 from perfgate.model.policy import Policy
 from perfgate.model.sample import Form
-from perfgate.model.verdict import Duet
+from perfgate.model.verdict import Duet, Verdict
 
 PLANS: Final = {Form.PAIR: DUET_PLAN, Form.BLOCK: INTERLEAVED_PLAN}
 """The looks that suit a form."""
@@ -83,15 +82,12 @@ def by_pairs(
     try:
         alone = _alone(underway, stored) if form is Form.BLOCK else None
         screened = tuple(underway.runs)
-        terms = replace(
-            underway.terms(plan, max_runs=most),
-            runs_before=before + plan.alone_runs,
-            against=underway.lab.revision if stored is None else None,
-            stored=stored,
-            could_interleave=form is Form.PAIR and Form.BLOCK in underway.lab.forms,
-            screened=screened,
+        evidence = replace(
+            underway.evidence(stored),
+            spent=before + plan.alone_runs,
+            can_pair=frozenset(PLANS[one].stage for one in underway.lab.forms),
         )
-        judged, reference = _pairs(underway, form, terms, alone, first=min(first, most))
+        verdict, reference = _pairs(underway, form, evidence, alone)
     except SideUnavailable:
         underway.without_pairs()
         raise
@@ -105,7 +101,7 @@ def by_pairs(
         pairs=len(underway.references),
         screen_runs=len(screened),
     )
-    return conclude(underway, judged.verdict, stored, reference=reference, duet=duet)
+    return conclude(underway, verdict, stored, reference=reference, duet=duet)
 
 
 def _alone(underway: Underway, stored: Baseline | None) -> StepsAlone:
@@ -120,18 +116,18 @@ def _alone(underway: Underway, stored: Baseline | None) -> StepsAlone:
 
 
 def _pairs(
-    underway: Underway, form: Form, terms: Terms, alone: StepsAlone | None, *, first: int
-) -> tuple[Judgement, Baseline]:
-    """Make pairs and judge them, from the `first` look on, until the plan is settled.
+    underway: Underway, form: Form, evidence: Evidence, alone: StepsAlone | None
+) -> tuple[Verdict, Baseline]:
+    """Make pairs and judge them until the plan is settled.
 
-    Returns the last judgement, and what it compared with.
+    Returns the last verdict, and what it compared with.
     """
-    expected, stored, references = underway.expected, terms.stored, underway.references
-    own = underway.blocks if form is Form.BLOCK else underway.runs
-    before, more = len(own), first
-    while True:
-        made = zip(reversed(range(more)), underway.make_pairs(form, more), strict=True)
-        for left, pair in made:
+    expected, stored, references = underway.expected, evidence.blessed, underway.references
+    own, stage = (underway.blocks if form is Form.BLOCK else underway.runs), PLANS[form].stage
+    before = len(own)
+    verdict = judge(evidence, underway.policy, stage)
+    while verdict.more and (not references or underway.may_spend(2 * verdict.more)):
+        for pair in underway.make_pairs(form, verdict.more):
             candidates = own[before:]
             check_reference(pair.reference, stored, pair.candidate)
             check_steps(references, candidates, expected, stored)
@@ -139,12 +135,8 @@ def _pairs(
             if alone is not None:
                 alone.check(step_times(references), step_times(own))
                 candidates = [beside(*both) for both in zip(references, candidates, strict=True)]
-            reference = as_baseline(expected, references, stored)
-            judged = judge(reference, candidates, terms)
-            is_early = left and underway.policy.stops_early
-            if is_early and judged.settled and exact_count_rose(judged.verdict):
-                verdict = without_open_times(judged.verdict, len(references))
-                return replace(judged, verdict=verdict), reference
-        more = max(judged.wanted_runs - len(references), 0)
-        if not more or not underway.may_spend(2 * more):
-            return judged, reference
+            pairs = tuple(zip(references, candidates, strict=True))
+            verdict = judge(replace(evidence, pairs=pairs), underway.policy, stage)
+            if not verdict.more:
+                break
+    return verdict, as_baseline(expected, references, stored)

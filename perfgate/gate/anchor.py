@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from statistics import median
 
-from perfgate.gate.clock import longer_by_clock
 from perfgate.gate.underway import Underway, step_times
-from perfgate.judge.creep import beyond_anchor, creep
-from perfgate.judge.looks import STORED_PLAN
+from perfgate.judge.anchor import beyond_anchor, creep
+from perfgate.judge.clock import longer_by_clock
 from perfgate.judge.pairing import beside
-from perfgate.model.baseline import Baseline
+from perfgate.judge.rows import Terms
+from perfgate.model.baseline import Baseline, with_held
 from perfgate.model.metric import Metric
 from perfgate.model.note import Note, note
 from perfgate.model.verdict import Creep
@@ -21,9 +21,9 @@ def crept(
     """How far it has come from the anchor, if known; `reference` is an A/B run's other side."""
     now, medians = _to_anchor(underway, baseline, reference)
     budget = underway.policy.anchor_budget
-    terms = underway.terms(STORED_PLAN, max_runs=underway.policy.max_runs)
+    terms = Terms(budgets=with_held(underway.policy.budgets, baseline))
     found = creep(baseline, now, terms, anchor_budget=budget, medians=medians)
-    longer = 0.0 if reference is not None else longer_by_clock(baseline, underway.runs)
+    longer = 0.0 if reference is not None else longer_by_clock(baseline.runs, underway.runs)
     if found is None or not found.shown or not longer:
         return found
     at_clock = [value / (1 + longer) for value in now]
@@ -53,7 +53,7 @@ def drift_unknown(
             best_ms=best_ms,
         )
     above = beyond_anchor(baseline, now, anchor_budget=budget)
-    at_lower_clock = reference is None and longer_by_clock(baseline, underway.runs)
+    at_lower_clock = reference is None and longer_by_clock(baseline.runs, underway.runs)
     if above is None or baseline.anchor is None or found is not None or not at_lower_clock:
         return None
     return note(

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from perfgate.execute.lab import Lab
 from perfgate.gate.ab import by_pairs, forms_in_order
-from perfgate.gate.clock import clock_moved
-from perfgate.gate.conclude import conclude, other_packages, without_open_times
+from perfgate.gate.conclude import conclude, other_packages
 from perfgate.gate.expect import Expectation, known_noisy, why_incomparable, why_no_screen
 from perfgate.gate.show import show
 from perfgate.gate.stored import by_stored, counts_first, is_settled, screen
 from perfgate.gate.underway import Affords, Checked, Differs, Ended, SideUnavailable, Underway
+from perfgate.judge.clock import clock_moved
 from perfgate.model.baseline import Baseline
-from perfgate.model.note import Note
+from perfgate.model.note import Note, note
 from perfgate.model.outcome import Outcome
 from perfgate.model.policy import Policy
 from perfgate.model.sample import Form
@@ -64,15 +64,12 @@ def _against_baseline(underway: Underway) -> Checked:
         noisy = underway.policy.stops_early and known_noisy(expected)
     else:
         found = screen(underway, baseline)
-        noisy, straight = found.noisy, clock_moved(baseline, underway.runs)
-        if is_settled(underway, baseline, found.verdict, clock=straight):
-            lost = found.verdict.outcome is Outcome.REGRESSED
-            runs = len(underway.runs)
-            verdict = without_open_times(found.verdict, runs) if lost else found.verdict
-            return conclude(underway, verdict, baseline)
+        noisy, straight = found.noisy, clock_moved(baseline.runs, underway.runs)
+        if is_settled(underway, baseline, found, clock=straight):
+            return conclude(underway, found, baseline)
         if straight is None and (other := other_packages(underway, baseline)) is not None:
-            underway.note("no-ab-run-with-other-packages", change=other)
-            return by_stored(underway, baseline)
+            why = note("packages-of-both-sides", change=other)
+            return by_stored(underway, baseline, no_pairs=why)
     return _by_forms(underway, baseline, straight, noisy=noisy)
 
 
@@ -86,7 +83,8 @@ def _by_forms(
             return by_pairs(underway, form, baseline, straight=straight)
         except SideUnavailable as none:
             why = none.why
-            underway.note("no-blocks" if form is Form.BLOCK else "no-ab-run", why=why)
+            if form is Form.BLOCK:
+                underway.note("no-blocks", why=why)
             if none.in_no_form:
                 break
     return by_stored(underway, baseline, no_pairs=why)

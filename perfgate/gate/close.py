@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from perfgate.explain.headline import headline
 from perfgate.judge.family import step_down, still_sharing
-from perfgate.judge.tell import tell_family
-from perfgate.judge.times import at_level
+from perfgate.judge.time_rows import at_level
 from perfgate.model.errors import EXIT_OPEN, EXIT_SHUT
 from perfgate.model.note import Note, Severity, note
 from perfgate.model.outcome import Outcome
@@ -127,5 +127,5 @@ def _with_loss(verdict: Verdict, *, sharing: int) -> Verdict:
             "workloads": sharing,
         }
     )
-    reason, next_step = tell_family(found)
-    return found.model_copy(update={"reason": reason, "next_step": next_step})
+    notes = (note("shown-by-holm"), *found.notes)
+    return found.model_copy(update={"why": headline(found), "next": None, "notes": notes})

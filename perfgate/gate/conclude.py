@@ -7,16 +7,19 @@ from statistics import median
 
 from perfgate.explain.advice import advise, classify, new_advice
 from perfgate.explain.attribution import attributions
+from perfgate.explain.headline import headline
 from perfgate.explain.pace import told_of_pace
 from perfgate.explain.sides import side_of_runs
 from perfgate.explain.where import where
 from perfgate.gate.anchor import crept, drift_unknown
+from perfgate.gate.caveats import doubtful
 from perfgate.gate.underway import Checked, Underway
-from perfgate.gate.worded import doing, noting
-from perfgate.judge.tell import headline, tell_creep, tell_shut
+from perfgate.gate.worded import because, doing, noting
+from perfgate.judge.anchor import anchor_lost
+from perfgate.judge.reasons import shut_anyway
 from perfgate.model.advice import Advice
 from perfgate.model.baseline import Baseline
-from perfgate.model.metric import METRICS, Kind, Metric
+from perfgate.model.metric import METRICS, Metric
 from perfgate.model.note import Note, Severity, note, quoted
 from perfgate.model.outcome import Outcome
 from perfgate.model.side import Side
@@ -51,9 +54,11 @@ def conclude(
         }
     )
     if verdict.outcome in (Outcome.REGRESSED, Outcome.IMPROVED):
-        verdict = verdict.model_copy(update={"reason": headline(verdict)})
+        verdict = verdict.model_copy(update={"why": headline(verdict)})
     pace = told_of_pace(underway.own)
-    notes = [*([] if pace is None else [quoted(pace)]), *underway.notes]
+    notes = list(underway.notes)
+    if pace is not None:
+        notes.insert(0, quoted(pace, Severity.WARN if doubtful((pace,)) else Severity.INFO))
     if stored is not None:
         notes += _circumstances(underway, stored)
         if reference is not None and _opens(verdict):
@@ -63,26 +68,8 @@ def conclude(
         verdict = doing(verdict, note("time-budget-ended", runs=verdict.runs))
     if stored is not None and verdict.outcome is not Outcome.REGRESSED:
         verdict = _against_anchor(underway, verdict, stored, reference, found)
-    if shut := tell_shut(verdict):
-        verdict = verdict.model_copy(update={"reason": f"{verdict.reason} {shut}"})
-    return underway.checked(verdict)
-
-
-def without_open_times(verdict: Verdict, runs: int) -> Verdict:
-    """Show as estimates the times that a loss which ended the gate early left no runs for."""
-    settled = (Outcome.REGRESSED, Outcome.NOT_MEASURED)
-    rows = tuple(
-        row.model_copy(update={"outcome": None, "reason": _early(runs)})
-        if row.outcome is Outcome.INCONCLUSIVE
-        or (METRICS[row.metric].kind is Kind.CLOCK and row.outcome not in settled)
-        else row
-        for row in verdict.metrics
-    )
-    return verdict.model_copy(update={"metrics": rows})
-
-
-def _early(runs: int) -> str:
-    return f"not judged: a loss settled the gate after {runs} runs"
+    shut = shut_anyway(verdict)
+    return underway.checked(verdict if shut is None else noting(verdict, shut))
 
 
 def _opens(verdict: Verdict) -> bool:
@@ -121,10 +108,8 @@ def _against_anchor(
     if found is None or not found.shown:
         unknown = drift_unknown(underway, stored, reference, found)
         return verdict if unknown is None else noting(verdict, unknown)
-    reason, next_step = tell_creep(found, verdict.workload, runs=len(underway.runs))
-    return verdict.model_copy(
-        update={"outcome": Outcome.REGRESSED, "reason": reason, "next_step": next_step}
-    )
+    why = anchor_lost(found, verdict.workload, runs=len(underway.runs))
+    return because(verdict, Outcome.REGRESSED, why)
 
 
 def other_packages(underway: Underway, baseline: Baseline) -> Note | None:

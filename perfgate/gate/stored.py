@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from perfgate.gate.alike import launches_gone, other_processes, other_steps
 from perfgate.gate.anchor import has_crept
 from perfgate.gate.clock import beyond_clock, unhidden_by_clock
-from perfgate.gate.conclude import conclude, without_open_times
+from perfgate.gate.conclude import conclude
 from perfgate.gate.underway import Checked, Differs, Underway
 from perfgate.gate.worded import doing
-from perfgate.judge.judge import Judgement, judge
-from perfgate.judge.looks import SCREEN_PLAN, STORED_PLAN, Plan
+from perfgate.judge.judge import judge
+from perfgate.judge.looks import COUNTS_PLAN, SCREEN_PLAN, STORED_PLAN, Plan
 from perfgate.model.baseline import STEP_VALUE, Baseline
 from perfgate.model.metric import METRICS, Kind
 from perfgate.model.note import Note, note
@@ -21,16 +19,13 @@ from perfgate.model.verdict import MetricVerdict, Verdict
 
 def counts_first(underway: Underway, baseline: Baseline) -> Checked | None:
     """Settle it by one run, and a second that confirms it, where an exact count rose."""
-    judged = _judged(underway, baseline, SCREEN_PLAN, 1)
-    if any(_is_open(row) and row.exact for row in judged.verdict.metrics):
-        judged = _judged(underway, baseline, SCREEN_PLAN, 1)
-    if not exact_count_rose(judged.verdict):
+    verdict = _look(underway, baseline, COUNTS_PLAN)
+    if verdict.outcome is not Outcome.REGRESSED:
         return None
-    verdict = without_open_times(judged.verdict, len(underway.runs))
     return conclude(underway, verdict, baseline)
 
 
-def screen(underway: Underway, baseline: Baseline) -> Judgement:
+def screen(underway: Underway, baseline: Baseline) -> Verdict:
     """Look at few runs, which may pass and never fail but by a count."""
     return _look(underway, baseline, SCREEN_PLAN)
 
@@ -52,21 +47,12 @@ def by_stored(underway: Underway, baseline: Baseline, *, no_pairs: Note | None =
     if baseline.step_value != STEP_VALUE:
         why = note("step-value-differs", workload=baseline.workload, value=baseline.step_value)
         raise Differs(why, stored=True)
-    verdict = _look(underway, baseline, STORED_PLAN).verdict
+    verdict = _look(underway, baseline, STORED_PLAN, no_pairs=no_pairs)
     verdict = beyond_clock(verdict, baseline, underway.runs)
     verdict = unhidden_by_clock(verdict, baseline, underway.runs)
     if no_pairs is not None and verdict.outcome is Outcome.INCONCLUSIVE:
         verdict = doing(verdict, no_pairs)
     return conclude(underway, verdict, baseline)
-
-
-def exact_count_rose(verdict: Verdict) -> bool:
-    """Whether an exact count shuts the gate: the one thing that ends a gate between its looks.
-
-    A time's word between looks is not taken, nor that of a count that varies: each further look
-    costs error.
-    """
-    return any(row.outcome is Outcome.REGRESSED and row.exact for row in verdict.metrics)
 
 
 def _is_count(row: MetricVerdict) -> bool:
@@ -77,37 +63,30 @@ def _is_open(row: MetricVerdict) -> bool:
     return row.outcome is Outcome.INCONCLUSIVE
 
 
-def _look(underway: Underway, baseline: Baseline, plan: Plan) -> Judgement:
+def _look(
+    underway: Underway, baseline: Baseline, plan: Plan, *, no_pairs: Note | None = None
+) -> Verdict:
     """Measure and judge by a plan of looks until it is settled, or may spend no more.
 
     Raises:
         Ended: a run came to nothing.
         Differs: a run cannot be held against the stored ones.
     """
-    runs = underway.runs
-    judged = _judged(underway, baseline, plan, max(underway.policy.runs - len(runs), 0))
-    while (more := judged.wanted_runs - len(runs)) > 0:
-        if plan is not SCREEN_PLAN and has_crept(underway, baseline):
-            break
-        if not underway.may_spend(more):
-            break
-        judged = _judged(underway, baseline, plan, more)
-    return judged
-
-
-def _judged(underway: Underway, baseline: Baseline, plan: Plan, more: int) -> Judgement:
-    """Judge after so many more runs; sooner where an exact count has risen and been confirmed."""
     policy, runs = underway.policy, underway.runs
-    most = max(min(plan.most_runs, policy.max_runs), policy.runs)
-    terms = underway.terms(plan, max_runs=most)
-    judged: Judgement | None = None
     refuse_others(underway, baseline)
-    for left, _ in zip(reversed(range(more)), underway.make(more), strict=True):
-        refuse_others(underway, baseline)
-        judged = judge(baseline, runs, terms)
-        if left and policy.stops_early and judged.settled and exact_count_rose(judged.verdict):
-            return replace(judged, verdict=without_open_times(judged.verdict, len(runs)))
-    return judged or judge(baseline, runs, terms)
+    verdict = judge(underway.evidence(baseline, no_pairs=no_pairs), policy, plan.stage)
+    while verdict.more:
+        if len(runs) >= policy.runs:
+            if plan is STORED_PLAN and has_crept(underway, baseline):
+                break
+            if not underway.may_spend(verdict.more):
+                break
+        for _ in underway.make(verdict.more):
+            refuse_others(underway, baseline)
+            verdict = judge(underway.evidence(baseline, no_pairs=no_pairs), policy, plan.stage)
+            if not verdict.more:
+                break
+    return verdict
 
 
 def refuse_others(underway: Underway, baseline: Baseline) -> None:

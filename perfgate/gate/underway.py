@@ -9,12 +9,11 @@ from statistics import median
 from perfgate.execute.lab import NOT_MEASURED_BY, SIDE_MISSING_BY, Lab, Pair
 from perfgate.explain.ranks import told_ranks
 from perfgate.gate.alike import processes_lost
-from perfgate.gate.caveats import asides, caveats, doubtful, shared, unblessed, unjudged
+from perfgate.gate.caveats import asides, caveats, shared, unblessed, unjudged
 from perfgate.gate.expect import Expectation
 from perfgate.gate.worded import noting, verdict_of
-from perfgate.judge.looks import Plan
-from perfgate.judge.rows import Terms
-from perfgate.model.baseline import with_held
+from perfgate.judge.evidence import Evidence
+from perfgate.model.baseline import Baseline
 from perfgate.model.errors import RevisionMissing
 from perfgate.model.metric import Metric
 from perfgate.model.note import Note, Severity, Value, note, noted, quoted
@@ -161,13 +160,13 @@ class Underway:
             self.note("time-budget-ended", runs=len(made))
         return False
 
-    def terms(self, plan: Plan, *, max_runs: int) -> Terms:
-        """What the judge needs of the policy."""
-        return Terms(
-            budgets=with_held(self.policy.budgets, self.expected.baseline),
-            max_runs=max_runs,
-            plan=plan,
-            workloads=self.policy.workloads,
+    def evidence(self, baseline: Baseline | None, *, no_pairs: Note | None = None) -> Evidence:
+        """What the judge is given of the candidate's runs alone."""
+        return Evidence(
+            workload=self.expected.workload.id,
+            blessed=baseline,
+            alone=tuple(self.runs),
+            no_pairs=no_pairs,
         )
 
     # What came of it
@@ -183,19 +182,13 @@ class Underway:
         remarks = shared(self.own[-1:] if verdict.outcome is Outcome.INVALID else self.own)
         # Of a machine without a GPU nobody expects them.
         lacking = unjudged(verdict, self.own) if self.lab.machine.gpus else ()
-        loud = doubtful(verdict.remarks)
-        verdict = verdict.model_copy(
-            update={
-                "ranks": told_ranks(self.own),
-                "caveats": (*verdict.caveats, *caveats(remarks), *loud),
-                "remarks": (
-                    *(one for one in verdict.remarks if one not in loud),
-                    *asides(remarks),
-                ),
-            }
+        verdict = verdict.model_copy(update={"ranks": told_ranks(self.own)})
+        found = (
+            *(quoted(one, Severity.WARN) for one in caveats(remarks)),
+            *map(quoted, asides(remarks)),
         )
         return Checked(
-            verdict=noting(verdict, *lacking, *unblessed(verdict), *self._unread(verdict)),
+            verdict=noting(verdict, *found, *lacking, *unblessed(verdict), *self._unread(verdict)),
             runs=tuple(self.runs),
             reference_runs=tuple(self.references),
             interleaved_runs=tuple(self.blocks),

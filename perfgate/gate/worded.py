@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from perfgate.gate.expect import Expectation
-from perfgate.model.note import Note, Severity
+from perfgate.model.note import Note
 from perfgate.model.outcome import Outcome
 from perfgate.model.verdict import Verdict
 from perfgate.words import say
@@ -15,8 +15,7 @@ def verdict_of(expected: Expectation, outcome: Outcome, why: Note, *, runs: int 
     return Verdict(
         workload=expected.workload.id,
         outcome=outcome,
-        reason=_without_subject(expected.workload.id, say.sentences(why)),
-        next_step=say.next_step(why),
+        why=why,
         runs=runs,
         baseline_runs=len(baseline.runs) if baseline is not None else 0,
     )
@@ -24,42 +23,19 @@ def verdict_of(expected: Expectation, outcome: Outcome, why: Note, *, runs: int 
 
 def not_measured(workload: str, why: Note) -> Verdict:
     """The verdict of a workload that never came to its first run."""
-    return Verdict(
-        workload=workload,
-        outcome=Outcome.NOT_MEASURED,
-        reason=_without_subject(workload, say.sentences(why)),
-        next_step=say.next_step(why),
-    )
-
-
-def _without_subject(workload: str, text: str) -> str:
-    return text.removeprefix(f"{workload}: ")
+    return Verdict(workload=workload, outcome=Outcome.NOT_MEASURED, why=why)
 
 
 def because(verdict: Verdict, outcome: Outcome, why: Note) -> Verdict:
     """The verdict with another outcome and its reason."""
-    return verdict.model_copy(
-        update={
-            "outcome": outcome,
-            "reason": say.sentences(why),
-            "next_step": say.next_step(why),
-        }
-    )
+    return verdict.model_copy(update={"outcome": outcome, "why": why, "next": None})
 
 
 def doing(verdict: Verdict, what: Note) -> Verdict:
     """The verdict with the next step of a note, where that has one."""
-    step = say.next_step(what)
-    return verdict.model_copy(update={"next_step": step}) if step else verdict
+    return verdict.model_copy(update={"next": what}) if say.next_step(what) else verdict
 
 
 def noting(verdict: Verdict, *notes: Note) -> Verdict:
     """The verdict with further notes."""
-    loud = [say.sentences(one).removesuffix(".") for one in notes if one.severity is Severity.WARN]
-    quiet = [say.sentences(one).removesuffix(".") for one in notes if one.severity is Severity.INFO]
-    return verdict.model_copy(
-        update={
-            "caveats": (*verdict.caveats, *loud),
-            "remarks": (*verdict.remarks, *quiet),
-        }
-    )
+    return verdict.model_copy(update={"notes": (*verdict.notes, *notes)})

@@ -1,13 +1,14 @@
-"""Compares two sets of runs: estimate, standard error, p and bounds; knows no metric, no budget and no stage.
+"""Compares two sets of runs: estimate, standard error, p and bounds; knows no metric and no budget.
 
-Every function takes one gate, values of shape (runs,), or many, shape (gates, runs), and a flag for each run that is
-kept. Formulas and their sources, with all others: `docs/how-it-decides.md`.
+Every function takes one gate, values of shape (runs,), or many, shape (gates, runs), and a flag for
+each run that is kept. Formulas and their sources, with all others: `docs/how-it-decides.md`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -69,7 +70,7 @@ class Comparison:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Occasions:
-    """What occasions differ by, beside the runs of one: an SD for each gate, and what it is known by."""
+    """What occasions differ by, next to the runs of one: an SD for each gate, and how well known."""
 
     sd: Floats
     """tau."""
@@ -77,6 +78,19 @@ class Occasions:
     """Its degrees of freedom, 2 for the prior."""
     number: int
     """S, occasions that the baseline spans."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Learnt:
+    """What other workloads of a machine say of its occasions."""
+
+    squares: Floats | float = 0.0
+    """Sum of (S - 1) tau_hat^2."""
+    df: float = 0.0
+    """Sum of S - 1."""
+
+
+NOTHING_LEARNT: Final = Learnt()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -101,7 +115,7 @@ class Side:
 
 
 def in_ab_run(before: Side, after: Side) -> Comparison:
-    """Compare both sides of an A/B run: v pooled within both, without a prior, n - 2 degrees of freedom."""
+    """Compare both sides of an A/B run: v pooled within both, no prior, n - 2 degrees of freedom."""
     df = before.runs + after.runs - 2
     variance = _floored((before.squares + after.squares) / np.maximum(df, 1))
     return _of(
@@ -110,9 +124,10 @@ def in_ab_run(before: Side, after: Side) -> Comparison:
 
 
 def with_stored(before: Side, after: Side, *, prior_sd: float, occasions: Occasions) -> Comparison:
-    """Compare with stored runs, to pass: v = (d0 s0^2 + SS)/(d0 + n - 2) (Smyth 2004), tau taken as known.
+    """Compare with stored runs, to pass: v = (d0 s0^2 + SS)/(d0 + n - 2) (Smyth 2004).
 
-    SE^2 = v (1/nb + 1/nc) + tau^2 (1 + 1/S). Degrees of freedom by Satterthwaite (1946), infinite for tau.
+    SE^2 = v (1/nb + 1/nc) + tau^2 (1 + 1/S), tau taken as known. Degrees of freedom by Satterthwaite
+    (1946), infinite for tau.
     """
     own = PRIOR_DF + before.runs + after.runs - 2
     variance = _floored((PRIOR_DF * prior_sd**2 + before.squares + after.squares) / own)
@@ -122,9 +137,9 @@ def with_stored(before: Side, after: Side, *, prior_sd: float, occasions: Occasi
 
 
 def beyond_stored(before: Side, after: Side, *, occasions: Occasions) -> Comparison:
-    """Compare with stored runs, to fail: each side's own v without a prior (Welch 1947), tau as well as it is known.
+    """Compare with stored runs, to fail: each side's own v without a prior (Welch 1947).
 
-    Degrees of freedom by Satterthwaite (1946), of tau those of `Occasions`.
+    tau as well as it is known. Degrees of freedom by Satterthwaite (1946), of tau those of `Occasions`.
     """
     parts = [
         (_floored(side.squares / np.maximum(side.runs - 1, 1)) / side.runs, side.runs - 1)
@@ -139,7 +154,7 @@ def beyond_stored(before: Side, after: Side, *, occasions: Occasions) -> Compari
 
 
 def in_blocks(differences: Floats, *, prior_sd: float) -> Comparison:
-    """Compare pairs of interleaved blocks by their differences, candidate minus baseline: a paired t.
+    """Compare pairs of blocks by their differences, candidate minus baseline: a paired t.
 
     v = (d0 s0^2 + SS)/(d0 + n - 1), SE^2 = v/n. What both sides of a pair share falls out.
     """
@@ -155,13 +170,31 @@ def in_blocks(differences: Floats, *, prior_sd: float) -> Comparison:
 
 
 def occasions_of(
-    values: Floats, kept: Flags, runs: Sequence[int], *, default_sd: float
+    values: Floats,
+    kept: Flags,
+    runs: Sequence[int],
+    *,
+    default_sd: float,
+    learnt: Learnt,
 ) -> Occasions:
-    """Return what occasions differ by: tau^2 = (2 max(tau0, run SD)^2 + (S - 1) tau_hat^2)/(2 + S - 1).
+    """Return what occasions differ by, over this baseline and what was `learnt` from others.
 
-    tau_hat^2 = (MSB - MSW)/n0, at least 0, by the method of moments for groups of unequal size (Searle, Casella and
-    McCulloch 1992, 3.6). `values` are the blessed ones, occasion after occasion, `runs` how many each has; of them the
-    `kept` ones count, of an occasion that has none of these all.
+    tau^2 = (2 max(tau0, run SD)^2 + sum (S - 1) tau_hat^2)/(2 + sum (S - 1)).
+    """
+    shown, within = between_occasions(values, kept, runs)
+    believed = np.square(np.maximum(default_sd, np.sqrt(within)))
+    free = len(runs) - 1
+    df = PRIOR_DF + free + learnt.df
+    variance = (PRIOR_DF * believed + free * shown + learnt.squares) / df
+    return Occasions(sd=np.sqrt(variance), df=df, number=len(runs))
+
+
+def between_occasions(values: Floats, kept: Flags, runs: Sequence[int]) -> tuple[Floats, Floats]:
+    """Return tau_hat^2 = (MSB - MSW)/n0, at least 0, and MSW: variances between and within occasions.
+
+    By the method of moments for groups of unequal size (Searle, Casella and McCulloch 1992, 3.6).
+    `values` are blessed ones, occasion after occasion, `runs` how many each has; of them the `kept`
+    ones count, of an occasion that has none of these all. Over one occasion tau_hat is 0.
     """
     ends, free = np.cumsum(runs)[:-1], len(runs) - 1
     groups = [
@@ -170,25 +203,20 @@ def occasions_of(
             np.split(values, ends, axis=-1), np.split(kept, ends, axis=-1), strict=True
         )
     ]
-    sizes, means = (
-        np.stack(part, axis=-1)
-        for part in zip(*((one.runs, one.mean) for one in groups), strict=True)
-    )
+    sizes = np.stack([group.runs for group in groups], axis=-1)
+    means = np.stack([group.mean for group in groups], axis=-1)
     total = sizes.sum(axis=-1)
     within = np.asarray(sum(group.squares for group in groups)) / np.maximum(total - len(runs), 1)
-    believed = np.square(np.maximum(default_sd, np.sqrt(within)))
     if free == 0:
-        return Occasions(sd=np.sqrt(believed), df=PRIOR_DF, number=1)
+        return np.zeros_like(within), within
     middle_of_all = (sizes * means).sum(axis=-1) / total
     between = (sizes * np.square(means - middle_of_all[..., None])).sum(axis=-1) / free
     of_one = (total - np.square(sizes).sum(axis=-1) / total) / free
-    shown = np.maximum((between - within) / of_one, 0.0)
-    variance = (PRIOR_DF * believed + free * shown) / (PRIOR_DF + free)
-    return Occasions(sd=np.sqrt(variance), df=PRIOR_DF + free, number=len(runs))
+    return np.maximum((between - within) / of_one, 0.0), within
 
 
 def middle(values: Sequence[float]) -> float:
-    """Return the median of at least one value; finite wherever the values are, unlike half a sum of the middle two."""
+    """Return the median of at least one value; finite wherever the values are."""
     ordered = sorted(values)
     low, high = ordered[(len(ordered) - 1) // 2], ordered[len(ordered) // 2]
     return low if low == high else low / 2 + high / 2

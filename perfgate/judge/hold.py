@@ -13,12 +13,13 @@ import numpy as np
 from scipy.special import nctdtrit, stdtrit
 
 from perfgate.judge.compare import FLOOR_SD, LARGEST, PRIOR_DF, Flags, Floats, middle
+from perfgate.judge.evidence import Other
 from perfgate.judge.looks import NOISY, PASS_CONFIDENCE, STORED_PLAN
 from perfgate.judge.outliers import keep
 from perfgate.judge.rows import Terms, rule_of
 from perfgate.judge.times import TimeRule, in_basis
 from perfgate.model.baseline import Baseline
-from perfgate.model.metric import GATED_CLOCKS, METRICS, Basis, Metric, budget_of
+from perfgate.model.metric import METRICS, Basis, Metric, budget_of
 from perfgate.model.verdict import Stage
 
 COARSEST: Final = 0.25
@@ -56,7 +57,7 @@ def holds(
     blessed = baseline.values(metric)
     if spec is None or not blessed or (x := _values(baseline, metric, spec.basis)) is None:
         return None
-    rule = rule_of(metric, spec, baseline, terms, times=len(GATED_CLOCKS))
+    rule = rule_of(metric, spec, Other.blessed(baseline), terms)
     number = blessed_runs or len(blessed)
     return rule.as_fraction(
         min(
@@ -129,7 +130,7 @@ def differs_much(baseline: Baseline) -> bool:
     x, spec = _values(baseline, Metric.STEP_MS, Basis.LOG), METRICS[Metric.STEP_MS].clock
     if x is None or spec is None:
         return False
-    rule = rule_of(Metric.STEP_MS, spec, baseline, Terms(), times=1)
+    rule = rule_of(Metric.STEP_MS, spec, Other.blessed(baseline), Terms())
     return math.sqrt(_within(rule, x)[0]) > NOISY
 
 

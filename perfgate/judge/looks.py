@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -12,15 +13,15 @@ PASS_CONFIDENCE: Final = 0.975
 ALPHA: Final = 0.01
 """Of one gate, over its time metrics and looks, and by Holm over its workloads."""
 FEWEST_WITH_EXTREMES: Final = 5
-"""Pairs before which nothing fails where a run of either side is extreme: it may be a mode that was met by chance."""
+"""Pairs before which nothing fails where a run of either side is extreme: a mode met by chance."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Plan:
     """The looks of one stage of a gate.
 
-    Looks at other numbers of runs (a user's first or last) take the place of one of these, so whoever follows
-    `next_look` looks at most as often as the plan does, and its alpha holds.
+    A look at another number of runs (a user's first or last) takes the place of one of these, so
+    that alpha holds.
     """
 
     stage: Stage
@@ -29,7 +30,10 @@ class Plan:
     fails: bool = True
     """Whether a time metric can be called a loss here."""
     slow_chance: float | None = None
-    """At the last look: the other side must have as many slow runs, but for this chance; None: there must be none."""
+    """At the last look: the other side must have as many slow runs, but for this chance.
+
+    None: there must be none.
+    """
 
     @property
     def fewest_to_fail(self) -> int:
@@ -53,7 +57,7 @@ class Plan:
 
     @property
     def in_pairs(self) -> bool:
-        """Whether a run's value only means something beside that of the other side of its pair."""
+        """Whether a run's value only means something next to that of the other side of its pair."""
         return self.stage is Stage.INTERLEAVED
 
     @property
@@ -63,8 +67,16 @@ class Plan:
 
     @property
     def alone_runs(self) -> int:
-        """Runs that are made before its pairs: one of either side alone, where the pairs are of blocks."""
+        """Runs that are made before its pairs: one of either side, where the pairs are of blocks."""
         return 2 if self.in_pairs else 0
+
+    def is_look(self, runs: int, *, first: int, most: int) -> bool:
+        """Whether times are judged at so many runs, where `first` and `most` are a user's."""
+        return runs == first or (runs > first and (runs in self.looks or runs >= most))
+
+    def is_last(self, runs: int, *, most: int) -> bool:
+        """Whether it is the plan's last look; of fewer runs chance could excuse any."""
+        return runs > self.looks[-2] and self.next_look(runs, max_runs=most) == runs
 
     def next_look(self, runs: int, *, max_runs: int) -> int:
         """Return the number of runs to judge next; `runs` itself where nothing is left to spend."""
@@ -72,6 +84,8 @@ class Plan:
         return max(runs, min(planned, max_runs))
 
 
+COUNTS_PLAN: Final = Plan(stage=Stage.COUNTS, looks=(1, 2), fails=False)
+"""Counts alone: a rise in the first run, confirmed by a second, ends the gate."""
 SCREEN_PLAN: Final = Plan(stage=Stage.SCREEN, looks=(3, 5), fails=False)
 """Against the stored baseline, to pass at the second look; an A/B run is there to fail."""
 STORED_PLAN: Final = Plan(stage=Stage.STORED, looks=(5, 8, 10), slow_chance=0.3)
@@ -79,6 +93,11 @@ STORED_PLAN: Final = Plan(stage=Stage.STORED, looks=(5, 8, 10), slow_chance=0.3)
 DUET_PLAN: Final = Plan(stage=Stage.DUET, looks=(3, 5, 8, 12), slow_chance=0.1)
 """Against fresh runs of the baseline's commit, made alternately with the candidate's; runs are pairs."""
 INTERLEAVED_PLAN: Final = Plan(stage=Stage.INTERLEAVED, looks=(3, 5, 8, 12), slow_chance=0.1)
-"""In blocks of processes that are alive at once, for hosts whose runs differ by more than `NOISY`."""
+"""In blocks of processes that are alive at once, where runs differ by more than `NOISY`."""
 NOISY: Final = 0.01
-"""SD of kept step times, of both sides or of the screen's own runs, from which an A/B run is made in blocks."""
+"""SD of kept step times, of both sides or the candidate's, from which an A/B run is in blocks."""
+
+PLANS: Final[Mapping[Stage, Plan]] = {
+    plan.stage: plan
+    for plan in (COUNTS_PLAN, SCREEN_PLAN, STORED_PLAN, DUET_PLAN, INTERLEAVED_PLAN)
+}

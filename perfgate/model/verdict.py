@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from enum import StrEnum
-from typing import Final
+from typing import Any, Final
 
-from pydantic import Field
+from pydantic import Field, computed_field, model_validator
 
 from perfgate.model.advice import Advice, Classified
 from perfgate.model.metric import METRICS, PERIODS, Basis, Kind, Metric
+from perfgate.model.note import Note, Severity, quoted
 from perfgate.model.outcome import OnInconclusive, OnNew, Outcome, opens_gate
 from perfgate.model.record import Record
+from perfgate.words import say
 
 FEWEST_TO_JUDGE: Final = 3
 """Pairs of an A/B run before which nothing passes, and no loss of a time metric can be shown."""
@@ -26,6 +28,8 @@ MOST_BUDGETS: Final = 2.0
 class Stage(StrEnum):
     """What a candidate's runs were compared with."""
 
+    COUNTS = "counts"
+    """The stored baseline's counts alone."""
     SCREEN = "screen"
     """The stored baseline, a duet being at hand for what that cannot settle."""
     STORED = "stored"
@@ -72,7 +76,19 @@ class MetricVerdict(Record):
     """What decides where that is not `change`: of a whole step, or at the SM clock of the blessing."""
     exact: bool | None = None
     """Of a count: whether it was the same in every baseline run."""
-    reason: str = ""
+    note: Note | None = None
+    """Why it is so; None where its numbers say all."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read_text(cls, read: Any) -> Any:  # noqa: ANN401 - as pydantic has it
+        return _with_note(read, "note", "reason")
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def reason(self) -> str:
+        """The words of `note`."""
+        return "" if self.note is None else say.fact(self.note)
 
     @property
     def budgets_lost(self) -> float:
@@ -191,9 +207,10 @@ class Verdict(Record):
 
     workload: str
     outcome: Outcome
-    reason: str
-    """One or two sentences: subject left out, fact and expectation."""
-    next_step: str = ""
+    why: Note
+    """Subject left out."""
+    next: Note | None = None
+    """What to do about it, where that is not the next step of `why`: its own, or its fact."""
     metrics: tuple[MetricVerdict, ...] = ()
     runs: int = 0
     """The candidate's, in all."""
@@ -222,9 +239,63 @@ class Verdict(Record):
     """Where it is not PASSED: what usually helps against what the baseline did not suffer from."""
     ranks: tuple[str, ...] = ()
     """Of a job of several processes: how far they lie apart, and for which of them the others wait."""
-    remarks: tuple[str, ...] = ()
-    caveats: tuple[str, ...] = ()
-    """What must be known to trust it, also where it is PASSED: what its runs did not count, what it cannot find."""
+    notes: tuple[Note, ...] = ()
+    """WARN is what must be known to trust it, also where it is PASSED: what was not counted, what it cannot find."""
+    more: int = Field(default=0, ge=0)
+    """Further runs, or pairs, that the judge wants before it settles this."""
+    noisy: bool = False
+    """Whether runs lie so far apart that an A/B run is better made in blocks."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read_texts(cls, read: Any) -> Any:  # noqa: ANN401 - as pydantic has it
+        read = _with_note(read, "why", "reason")
+        if not isinstance(read, Mapping):
+            return read
+        is_own = read.get("next") is None and getattr(read.get("why"), "code", "quoted") != "quoted"
+        read = _with_note(read, "next", "next_step") if not is_own else _without(read, "next_step")
+        texts = [
+            quoted(text, severity)
+            for key, severity in (("caveats", Severity.WARN), ("remarks", Severity.INFO))
+            for text in _texts(read.get(key, ()))
+        ]
+        if not {"caveats", "remarks"} & read.keys():
+            return read
+        notes = [_sayable(one) for one in read.get("notes", ())]
+        return {
+            **_without(read, "caveats", "remarks"),
+            "notes": texts if None in notes or not notes else notes,
+        }
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def reason(self) -> str:
+        """One or two sentences: the words of `why`."""
+        return say.sentences(self.why).removeprefix(f"{self.workload}: ")
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def next_step(self) -> str:
+        """The words of what to do."""
+        if self.next is None:
+            return say.next_step(self.why)
+        return say.next_step(self.next) or say.fact(self.next)
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def caveats(self) -> tuple[str, ...]:
+        """The words of warnings."""
+        return self._worded(Severity.WARN)
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """The words of what else there is to know."""
+        return self._worded(Severity.INFO)
+
+    def _worded(self, severity: Severity) -> tuple[str, ...]:
+        notes = (one for one in self.notes if one.severity is severity)
+        return tuple(say.sentences(one).removesuffix(".") for one in notes)
 
     @property
     def compared(self) -> int:
@@ -255,3 +326,32 @@ class Verdict(Record):
     def of(self, metric: Metric) -> MetricVerdict | None:
         """The row of one metric."""
         return next((row for row in self.metrics if row.metric is metric), None)
+
+
+def _with_note(read: Any, key: str, text_key: str) -> Any:  # noqa: ANN401 - as pydantic has it
+    """Take a note from what is read: the note itself, or one that quotes the text next to it.
+
+    A text is what an older perfgate wrote, or all that can be shown of a code that is unknown here.
+    """
+    if not isinstance(read, Mapping) or not isinstance(text := read.get(text_key), str):
+        return read
+    found = _sayable(read.get(key)) or (quoted(text) if text or key == "why" else None)
+    return {**_without(read, text_key), key: found}
+
+
+def _without(read: Mapping[str, Any], *keys: str) -> dict[str, Any]:
+    return {name: value for name, value in read.items() if name not in keys}
+
+
+def _texts(read: object) -> Sequence[str]:
+    if not isinstance(read, Sequence) or not all(isinstance(text, str) for text in read):
+        raise ValueError("expected texts")
+    return read
+
+
+def _sayable(read: object) -> Note | None:
+    try:
+        found = read if isinstance(read, Note) else Note.model_validate(read)
+    except ValueError:
+        return None
+    return found if say.is_sayable(found) else None

@@ -8,9 +8,11 @@ r"""How a field of a note or an error is shown: the format behind its name in a 
 {failure:next}      of a note or an error, its next step
 {runs:run|runs}     3 runs                           {runs:~was|were} the word alone
 {id:sh}             quoted for a shell               {text:raw}       as it is: of texts made elsewhere
-{loss:%}            3.1 %    {loss:+%} +3.1 %        {budget:short%}  2 %
+{loss:%}            3.1 %    {loss:+%} +3.1 %        {budget:short%}  2 %   {x:loss} more than 1000 %
 {t:ms}              8.312    {t:s} 2 min 5 s         {n:count} 1,234      {b:size} 38.54 MB     {p:p} 0.031
 {now:of metric}     a value in the unit of the metric that the field `metric` names
+{x:change of unit}  +3.1 % [+2.8, +3.4], with the fields `low` and `high` if there are such; `unit` names the field
+{budget:limit of unit}  2 %, 1 pp
 ```
 A field that is None is shown as nothing; a text with such a field is a text too many: give it a code of its own.
 """
@@ -37,6 +39,7 @@ _FORMATS: Final[Mapping[str, Callable[[Any], str]]] = {
     "%": numbers.percent,
     "+%": lambda fraction: numbers.percent(fraction, signed=True),
     "short%": numbers.short_percent,
+    "loss": numbers.loss,
     "ms": numbers.milliseconds,
     "s": numbers.seconds,
     "count": numbers.count,
@@ -72,20 +75,32 @@ class FieldFormatter(Formatter):
             return ""
         if format_spec == "next":
             return self._next_step_of(value) or ""
-        if format_spec.startswith("of "):
-            return numbers.value(str(self._fields[format_spec.removeprefix("of ")]), value)
         if format_spec.startswith("list"):
             items = [self._plain(item) for item in value]
             return "; ".join(items) if format_spec.endswith(";") else listed(items)
         if "|" in format_spec:
             one, many = format_spec.removeprefix("~").split("|")
             return (inflected if format_spec.startswith("~") else plural)(value, one, many)
+        if "of " in format_spec:
+            return self._of(value, *format_spec.split("of ", 1))
         if format_spec in _FORMATS:
             fact = self._fact_of(value)
             return _FORMATS[format_spec](value if fact is None else fact)
         if format_spec:
             raise ValueError(f"no such format of a field: {format_spec!r}")
         return self._plain(value)
+
+    def _of(self, value: float, what: str, field: str) -> str:
+        """Show a number in the unit, or of the metric, that another field names."""
+        named = str(self._fields[field])
+        match what.strip():
+            case "change":
+                low, high = self._fields.get("low"), self._fields.get("high")
+                return numbers.change(value, named, _number(low), _number(high))
+            case "limit":
+                return numbers.limit(value, named)
+            case _:
+                return numbers.value(named, value)
 
     def _plain(self, value: object) -> str:
         fact = self._fact_of(value)
@@ -96,3 +111,7 @@ class FieldFormatter(Formatter):
         if isinstance(value, Iterable) and not isinstance(value, str):
             return listed(self._plain(item) for item in value)
         return one_line(str(value), longest=LONGEST_NAME)
+
+
+def _number(field: object) -> float | None:
+    return field if isinstance(field, int | float) else None

@@ -143,8 +143,8 @@ _SIDE: Final[Mapping[str, Text]] = {
 _NEXT_TO_VERDICT: Final[Mapping[str, Text]] = {
     "no-ab-run": Text("No A/B run: {why}", next_step="{why:next}"),
     "no-blocks": Text("No A/B run in blocks: {why}", next_step="{why:next}"),
-    "no-ab-run-with-other-packages": Text(
-        "No A/B run: {change}: both sides would run with that, and none would show its loss"
+    "packages-of-both-sides": Text(
+        "{change}: both sides would run with that, and none would show its loss"
     ),
     "straight-to-ab-run": Text("Skipped the quick check: {why}"),
     "in-blocks": Text(
@@ -154,9 +154,6 @@ _NEXT_TO_VERDICT: Final[Mapping[str, Text]] = {
     "time-budget-ended": Text(
         "The time budget ended this after {runs:run|runs}",
         next_step="Allow more time: --perfgate-time-budget",
-    ),
-    "clock-moved": Text(
-        "the SM clock was {then_mhz:count} MHz in the baseline and {now_mhz:count} MHz now"
     ),
     "clock-may-be-the-loss": Text(
         "{clock}, which alone can make a step {longer:%} longer: {metrics:list} may have lost no "

@@ -48,6 +48,11 @@ def short_percent(fraction: float) -> str:
     return f"{trimmed(f'{value:.{0 if abs(value) >= 100 else 1 if abs(value) >= 1 else 2}f}')} %"
 
 
+def loss(fraction: float) -> str:
+    """Write the smallest loss that runs show: `2.5 %`, `more than 1000 %` where they show nothing."""
+    return short_percent(fraction) if fraction <= 10 else "more than 1000 %"
+
+
 def share(part: float, whole: float) -> str:
     """Write a part of a whole as a percentage, empty where there is no whole."""
     return f"{100 * part / whole:.1f} %" if whole > 0 else ""

@@ -49,7 +49,9 @@ def next_step(said: Coded) -> str:
 
 
 def sentences(said: Coded) -> str:
-    """Word what is so and what was expected: `fact. expectation.`."""
+    """Word what is so and what was expected: `fact. expectation.`; a quotation stays as it is."""
+    if said.code == "quoted":
+        return fact(said)
     parts = [part for part in (fact(said), expectation(said)) if part]
     return " ".join(part if part.endswith((".", "?", "!")) else f"{part}." for part in parts)
 
@@ -64,6 +66,15 @@ def in_one_line(said: Coded) -> str:
     """Word all parts on one line; of a bare fact without a full stop."""
     is_bare = not (expectation(said) or next_step(said))
     return " ".join((fact(said) if is_bare else message(said)).split())
+
+
+def is_sayable(said: Coded) -> bool:
+    """Whether its code is known, with the fields of its text: of what another perfgate wrote, or somebody forged."""
+    try:
+        message(said)
+    except (LookupError, TypeError, ValueError, AttributeError):
+        return False
+    return True
 
 
 def _fact_of(value: object) -> str | None:

@@ -8,6 +8,7 @@ from typing import Final
 from perfgate.words import (
     bless,
     gate,
+    judge,
     lab,
     views,
 )
@@ -23,6 +24,7 @@ _TABLES: Final = (
     _UNCODED,
     bless.TEXT,
     gate.TEXT,
+    judge.TEXT,
     lab.TEXT,
     views.TEXT,
 )

@@ -15,6 +15,7 @@ from support import gates, pages, records
 from perfgate.bless.merge import merge, merged_page
 from perfgate.metrics.stepview import step_view, typical_step
 from perfgate.model.metric import Metric
+from perfgate.model.note import quoted
 from perfgate.model.outcome import Outcome
 from perfgate.model.pagedata import PageData, PageWorkload
 from perfgate.model.stepview import Bar, Lane, StepView
@@ -548,10 +549,10 @@ def hostile(text: str) -> PageWorkload:
     verdict = plain.verdict.model_copy(
         update={
             "workload": text,
-            "reason": text,
-            "next_step": text,
+            "why": quoted(text),
+            "next": quoted(text),
             "where": {Metric.GAP_MS: text},
-            "remarks": (text,),
+            "notes": (quoted(text),),
         }
     )
     return plain.model_copy(

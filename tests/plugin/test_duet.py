@@ -367,10 +367,7 @@ def test_a_baseline_without_a_commit_has_no_other_side(
     )
     ran(reference=0.0, candidate=2.5)
     seen = repository.gate()
-    assert (
-        "No A/B run: the baseline does not say at which commit it was measured"
-        in seen.failures
-    )
+    assert "No A/B run: the baseline does not say at which commit it was measured" in seen.failures
     # Nothing is announced that cannot be.
     assert "pair" not in seen.out.partition("loop run 1")[0]
     told = " ".join(seen.out.split())
@@ -393,10 +390,7 @@ def test_a_commit_that_is_not_in_the_clone_is_told_with_the_way_to_get_it(
     # Nothing is announced that cannot be.
     assert "pair" not in seen.out.partition("loop run 1")[0]
     told = " ".join(seen.out.split())
-    assert (
-        "it is not in this clone. Fetch it (git fetch origin 0123456789ab"
-        in told
-    )
+    assert "it is not in this clone. Fetch it (git fetch origin 0123456789ab" in told
     assert "checking out" not in seen.out
 
 

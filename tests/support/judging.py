@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from perfgate.judge.evidence import Evidence
+from perfgate.judge.judge import judge
+from perfgate.judge.looks import STORED_PLAN, Plan
 from perfgate.model.baseline import Anchor, Baseline, BlessedRun, Blessing, Occasion, Spread
 from perfgate.model.machine import Conditions, GpuCondition, Machine
 from perfgate.model.metric import Metric
 from perfgate.model.sample import ProcessSample, Run
+from perfgate.model.verdict import Stage, Verdict
 
 MOMENT = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 
@@ -68,4 +73,62 @@ def measured(
             conditions=Conditions(gpus=(gpu,)),
         )
         for values in rows_of(columns)
+    ]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Held:
+    """What a user decided; the number of runs that there are is a look."""
+
+    runs: int
+    max_runs: int
+    budgets: Mapping[Metric, float]
+    workloads: int
+    stops_early: bool = False
+
+
+def judged(
+    other: Baseline,
+    runs: Sequence[Run],
+    plan: Plan = STORED_PLAN,
+    *,
+    max_runs: int = 29,
+    budgets: Mapping[Metric, float] | None = None,
+    workloads: int = 1,
+    stored: Baseline | None = None,
+    alone: Sequence[Run] = (),
+    can_pair: frozenset[Stage] = frozenset(),
+) -> Verdict:
+    """Judge runs, at most so many of a side, by a plan: against `other`, or in pairs with its runs."""
+    is_duet = plan.is_duet
+    held = Held(
+        runs=len(runs) + len(alone) * is_duet,
+        max_runs=2 * max_runs + len(alone) if is_duet else max_runs,
+        budgets=budgets or {},
+        workloads=workloads,
+    )
+    evidence = Evidence(
+        workload=other.workload,
+        blessed=stored if is_duet else other,
+        alone=alone if is_duet else runs,
+        pairs=tuple(zip(_as_runs(other), runs, strict=False)) if is_duet else (),
+        can_pair=can_pair,
+        spent=len(alone),
+    )
+    return judge(evidence, held, plan.stage)
+
+
+def _as_runs(other: Baseline) -> list[Run]:
+    conditions = (
+        Conditions(gpus=(GpuCondition(uuid="GPU-1", samples=9, sm_clock_mhz=run.sm_clock_mhz),))
+        for run in other.runs
+    )
+    return [
+        Run(
+            started_at=MOMENT,
+            wall_s=1.0,
+            processes=(ProcessSample(pid=1, steps=30, values=run.values, window_ms=300.0),),
+            conditions=one,
+        )
+        for run, one in zip(other.runs, conditions, strict=True)
     ]

@@ -12,6 +12,7 @@ from support import records
 from perfgate.model.advice import Advice, Bound, Classified, Topic
 from perfgate.model.history import Point
 from perfgate.model.metric import METRICS, Metric
+from perfgate.model.note import quoted
 from perfgate.model.outcome import Outcome
 from perfgate.model.pagedata import Difference, PageData, PageWorkload
 from perfgate.model.sample import Breakdown, CopySample, SyncSample
@@ -196,8 +197,8 @@ def whole(
     verdict = Verdict(
         workload=name,
         outcome=outcome,
-        reason="gap_ms rose 3.4 pp (95 % interval 3.0 to 3.8 pp), budget 1 pp.",
-        next_step=f'If it is meant, bless it: perfgate bless {name} --reason "..."',
+        why=quoted("gap_ms rose 3.4 pp (95 % interval 3.0 to 3.8 pp), budget 1 pp."),
+        next=quoted(f'If it is meant, bless it: perfgate bless {name} --reason "..."'),
         metrics=rows(outcome),
         runs=3,
         baseline_runs=5,
@@ -213,7 +214,7 @@ def whole(
         classified=Classified(bound=Bound.INPUT, share=0.4, evidence="the GPU is idle 40 % of a step under data_load"),
         advice=(Advice(topic=Topic.PAGEABLE, evidence="2 pageable copies a step", usually="Pinned memory helps"),),
         ranks=("rank 1 is the slowest, 3.1 % over the others",),
-        remarks=("the CPU runs ahead of the GPU",),
+        notes=(quoted("the CPU runs ahead of the GPU"),),
     )  # fmt: skip
     return PageWorkload(
         verdict=verdict,

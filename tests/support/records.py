@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from perfgate.model.baseline import Anchor, Baseline, BlessedRun, Blessing, Commit, Occasion, Result
 from perfgate.model.machine import Conditions, Gpu, GpuCondition, Machine
 from perfgate.model.metric import METRICS, Basis, Kind, Metric
+from perfgate.model.note import quoted
 from perfgate.model.outcome import Outcome
 from perfgate.model.sample import (
     Breakdown,
@@ -238,7 +239,7 @@ def clock(
         budget=spec.budget if spec else None,
         p_value=p_value,
         smallest=smallest,
-        reason=reason,
+        note=quoted(reason) if reason else None,
     )
 
 
@@ -282,13 +283,13 @@ def verdict(
     return Verdict(
         workload=name,
         outcome=outcome,
-        reason=reason,
-        next_step=next_step,
+        why=quoted(reason),
+        next=quoted(next_step) if next_step else None,
         metrics=unchanged_counts() if metrics is None else tuple(metrics),
         runs=measured,
         baseline_runs=blessed,
         where=where or {},
-        remarks=tuple(remarks),
+        notes=tuple(map(quoted, remarks)),
     )
 
 

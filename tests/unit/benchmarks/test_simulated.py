@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from support.judging import blessed, measured
+from support.judging import judged as verdict_of
 
 from benchmarks.decision.goals import GOALS, MISSED, Cells, Estimate, Goal, missed
 from benchmarks.decision.populations import MORE, POPULATIONS, Change, Population, Values, World
@@ -30,9 +31,7 @@ from benchmarks.decision.simulate import (
     scenarios,
     settle,
 )
-from perfgate.judge.judge import judge
 from perfgate.judge.looks import DUET_PLAN, INTERLEAVED_PLAN, SCREEN_PLAN, STORED_PLAN, Plan
-from perfgate.judge.rows import Terms
 from perfgate.model.metric import Metric
 from perfgate.model.outcome import Outcome
 
@@ -188,15 +187,13 @@ def judged(
     )
     while True:
         runs = plan.next_look(runs, max_runs=most)
-        terms = Terms(
-            plan=plan, max_runs=most, stored=baseline if plan.is_duet else None, screened=screened
-        )
         there = {metric: list(values[0, :runs]) for metric, values in before.items()}
         here = measured({metric: list(values[0, :runs]) for metric, values in after.items()})
-        found = judge(blessed(there) if plan.is_duet else baseline, here, terms)
-        if found.settled:
+        other = blessed(there) if plan.is_duet else baseline
+        found = verdict_of(other, here, plan, max_runs=most, stored=baseline, alone=screened)
+        if not found.more:
             outcomes = {Outcome.REGRESSED: REGRESSED, Outcome.INCONCLUSIVE: OPEN}
-            return outcomes.get(found.verdict.outcome, PASSED), runs
+            return outcomes.get(found.outcome, PASSED), runs
 
 
 @pytest.mark.behaviour

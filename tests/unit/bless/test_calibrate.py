@@ -24,13 +24,13 @@ from perfgate.bless.calibrate import (
 )
 from perfgate.bless.repeats import repeats, why_no_repeat
 from perfgate.judge.compare import FLOOR_SD
-from perfgate.judge.words import percent
 from perfgate.model.baseline import Baseline, Commit, Result, Spread, code_digest
 from perfgate.model.errors import CalibrationRefused
 from perfgate.model.machine import Machine
 from perfgate.model.metric import METRICS, Metric
 from perfgate.model.outcome import Outcome
 from perfgate.model.sample import Run
+from perfgate.words.numbers import short_percent
 
 LATER = records.NOON + timedelta(days=30)
 STEP = METRICS[Metric.STEP_MS].clock or pytest.fail("step_ms is a clock")
@@ -401,7 +401,7 @@ def test_a_budget_is_held_against_what_runs_and_a_duet_can_show() -> None:
     found = calibrate(blessed(), [later(30)], at=LATER, budgets=budgets)
     stored = found.clocks[0]
     assert stored.budget == 0.03
-    assert f" a gate holds step_ms to {percent(stored.smallest)} % " in blessing.costs(
+    assert f" a gate holds step_ms to {short_percent(stored.smallest)} " in blessing.costs(
         found.baseline, budgets
     )
     duet = calibrate(blessed(), [later(30)], at=LATER, budgets=budgets, duet=True).clocks[0]
@@ -415,7 +415,7 @@ def test_of_one_occasion_in_moods_it_sees_as_little_as_the_gate() -> None:
     (clock, *_) = calibrate(baseline, [], at=LATER).clocks
     assert clock.spread.run_sd == pytest.approx(0.039, abs=0.001)
     assert clock.smallest > 0.25
-    told = f" a gate holds step_ms to {percent(clock.smallest)} % "
+    told = f" a gate holds step_ms to {short_percent(clock.smallest)} "
     assert told in blessing.costs(baseline), "calibrating one occasion makes nothing of it"
 
 

@@ -11,8 +11,10 @@ from scipy import stats
 
 from perfgate.judge.compare import (
     FLOOR_SD,
+    NOTHING_LEARNT,
     PRIOR_DF,
     Comparison,
+    Learnt,
     Occasions,
     Side,
     beyond_stored,
@@ -39,12 +41,14 @@ def occasions(
     kept: NDArray[np.bool_] | None = None,
     *,
     default_sd: float = 0.005,
+    learnt: Learnt = NOTHING_LEARNT,
 ) -> Occasions:
     return occasions_of(
         values,
         np.ones_like(values, dtype=np.bool_) if kept is None else kept,
         runs,
         default_sd=default_sd,
+        learnt=learnt,
     )
 
 
@@ -144,6 +148,13 @@ def test_occasions_are_a_one_way_analysis_of_variance_of_groups_of_unequal_size(
     believed = max(0.005**2, within)
     assert float(found.sd) == pytest.approx(np.sqrt((2 * believed + 2 * shown) / 4))
     assert (found.df, found.number) == (4, 3)
+
+
+def test_what_other_workloads_say_of_the_machine_is_pooled() -> None:
+    """tau^2 = (2 max(tau0, run SD)^2 + sum (S - 1) tau_hat^2)/(2 + sum (S - 1))."""
+    found = occasions(np.array([0.0, 1e-9]), (2,), learnt=Learnt(squares=24 * 0.01**2, df=24.0))
+    assert float(found.sd) == pytest.approx(np.sqrt((2 * 0.005**2 + 24 * 0.01**2) / 26))
+    assert (found.df, found.number) == (26, 1)
 
 
 def test_occasions_that_lie_closer_than_their_runs_show_nothing_below_zero() -> None:

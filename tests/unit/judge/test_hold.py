@@ -9,6 +9,7 @@ import pytest
 from scipy import stats
 from support.judging import Columns, blessed
 
+from perfgate.judge.evidence import Other
 from perfgate.judge.hold import COARSEST, differs_much, holds, too_coarse
 from perfgate.judge.looks import DUET_PLAN, INTERLEAVED_PLAN, STORED_PLAN, Plan
 from perfgate.judge.rows import Terms, rule_of
@@ -116,9 +117,8 @@ def test_an_unchanged_candidate_is_below_what_is_held(plan: Plan) -> None:
         assert loss is not None
         spec = METRICS[M.STEP_MS].clock
         assert spec is not None
-        rule = rule_of(
-            M.STEP_MS, spec, baseline, Terms(plan=plan, budgets={M.STEP_MS: loss}), times=4
-        )
+        terms = Terms(plan=plan, budgets={M.STEP_MS: loss})
+        rule = rule_of(M.STEP_MS, spec, Other.blessed(baseline), terms)
         sides = (x - np.median(x), now[:10]) if plan is STORED_PLAN else (other, now)
         beyond += not look_at(rule, *sides, is_last=True).within
     assert beyond <= 12

@@ -4,18 +4,29 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
-from support.judging import MOMENT, Columns, blessed, measured
+from support.judging import MOMENT, Columns, Held, blessed, judged, measured
 
-from perfgate.judge.creep import creep
-from perfgate.judge.judge import Judgement, judge
-from perfgate.judge.looks import DUET_PLAN, INTERLEAVED_PLAN, SCREEN_PLAN, STORED_PLAN, Plan
+from perfgate.judge.anchor import creep
+from perfgate.judge.evidence import Evidence
+from perfgate.judge.judge import judge
+from perfgate.judge.looks import (
+    COUNTS_PLAN,
+    DUET_PLAN,
+    INTERLEAVED_PLAN,
+    SCREEN_PLAN,
+    STORED_PLAN,
+    Plan,
+)
 from perfgate.judge.rows import Terms
 from perfgate.model.baseline import BlessedRun, Occasion
 from perfgate.model.metric import Metric
+from perfgate.model.note import Severity, quoted
 from perfgate.model.outcome import Outcome
 from perfgate.model.sample import NO_NCCL, ProcessSample, Run
+from perfgate.model.verdict import MetricVerdict, Stage, Verdict
 
 M = Metric
 JITTER = [1.0, 1.002, 0.998, 1.001, 0.999] * 2
@@ -44,13 +55,17 @@ def columns(
     }
 
 
-def judged(now: Columns, *, max_runs: int = 29, plan: Plan = STORED_PLAN) -> Judgement:
-    return judge(BASELINE, measured(now), Terms(max_runs=max_runs, plan=plan))
+def of(now: Columns, plan: Plan = STORED_PLAN, *, max_runs: int = 29) -> Verdict:
+    return judged(BASELINE, measured(now), plan, max_runs=max_runs)
 
 
-def said(judgement: Judgement) -> tuple[Outcome, int]:
+def said(verdict: Verdict) -> tuple[Outcome, int]:
     """The outcome, and how many runs are wanted."""
-    return judgement.verdict.outcome, judgement.wanted_runs
+    return verdict.outcome, verdict.runs + verdict.more
+
+
+def code(row: MetricVerdict) -> str | None:
+    return None if row.note is None else row.note.code
 
 
 # -- Stages and looks
@@ -70,7 +85,7 @@ def said(judgement: Judgement) -> tuple[Outcome, int]:
 def test_unchanged_runs_pass_by_as_many_as_a_stage_takes(
     plan: Plan, runs: int, expected: tuple[Outcome, int]
 ) -> None:
-    assert said(judged(columns(runs), plan=plan)) == expected
+    assert said(of(columns(runs), plan=plan)) == expected
 
 
 @pytest.mark.parametrize(
@@ -85,37 +100,44 @@ def test_unchanged_runs_pass_by_as_many_as_a_stage_takes(
 )
 def test_what_is_open_goes_on_to_the_next_look(plan: Plan, runs: int, wanted: int) -> None:
     noisy = {**columns(runs), M.STEP_MS: [10.0 * (1 + 20 * (j - 1)) * 1.02 for j in JITTER[:runs]]}
-    assert said(judged(noisy, plan=plan)) == (Outcome.INCONCLUSIVE, wanted)
+    assert said(of(noisy, plan=plan)) == (Outcome.INCONCLUSIVE, wanted)
 
 
 @pytest.mark.parametrize(
     "plan", [SCREEN_PLAN, STORED_PLAN, DUET_PLAN, INTERLEAVED_PLAN], ids=lambda plan: plan.stage
 )
 def test_too_few_runs_open_no_gate(plan: Plan) -> None:
-    judgement = judged(columns(1), max_runs=1, plan=plan)
-    assert said(judgement) == (Outcome.INCONCLUSIVE, 1)
-    assert not judgement.verdict.opens()
+    verdict = of(columns(1), max_runs=1, plan=plan)
+    assert said(verdict) == (Outcome.INCONCLUSIVE, 1)
+    assert not verdict.opens()
 
 
 def test_a_loss_is_found_by_every_stage_that_may_fail() -> None:
     lost = columns(5, step=1.5)
-    assert judged(lost).verdict.outcome is Outcome.REGRESSED
-    assert judged(lost, plan=DUET_PLAN).verdict.outcome is Outcome.REGRESSED
-    assert judged(lost, plan=SCREEN_PLAN).verdict.outcome is Outcome.INCONCLUSIVE
+    assert of(lost).outcome is Outcome.REGRESSED
+    assert of(lost, plan=DUET_PLAN).outcome is Outcome.REGRESSED
+    assert of(lost, plan=SCREEN_PLAN).outcome is Outcome.INCONCLUSIVE
 
 
 def test_a_gain_is_improved() -> None:
-    assert judged(columns(5, step=0.8)).verdict.outcome is Outcome.IMPROVED
+    assert of(columns(5, step=0.8)).outcome is Outcome.IMPROVED
 
 
 def test_slow_processes_of_the_screen_keep_an_ab_run_from_passing_before_its_last_look() -> None:
     screened = measured({**columns(3), M.STEP_MS: [10.0, 10.0, 30.0]})
     blessed_side = blessed({metric: values[:5] for metric, values in BASE.items()})
-    terms = Terms(plan=DUET_PLAN, max_runs=29, stored=BASELINE, screened=screened)
-    judgement = judge(blessed_side, measured(columns(5)), terms)
-    assert said(judgement) == (Outcome.INCONCLUSIVE, 8)
-    terms = Terms(plan=DUET_PLAN, max_runs=9, stored=BASELINE, screened=screened)
-    last = judge(BASELINE, measured(columns(9)), terms)
+    verdict = judged(
+        blessed_side,
+        measured(columns(5)),
+        plan=DUET_PLAN,
+        max_runs=29,
+        stored=BASELINE,
+        alone=screened,
+    )
+    assert said(verdict) == (Outcome.INCONCLUSIVE, 8)
+    last = judged(
+        BASELINE, measured(columns(9)), plan=DUET_PLAN, max_runs=9, stored=BASELINE, alone=screened
+    )
     assert said(last) == (Outcome.PASSED, 9)
 
 
@@ -125,10 +147,12 @@ def test_an_extreme_run_of_the_screen_leaves_a_loss_open_before_five_pairs() -> 
         measured({**columns(3), M.STEP_MS: steps}) for steps in ([10.5] * 3, [10.5, 10.5, 14.0])
     )
     there = blessed({metric: values[:3] for metric, values in BASE.items()})
-    terms = Terms(plan=DUET_PLAN, max_runs=29, stored=BASELINE, screened=quick)
-    assert said(judge(there, measured(lost), terms)) == (Outcome.REGRESSED, 3)
-    terms = Terms(plan=DUET_PLAN, max_runs=29, stored=BASELINE, screened=odd)
-    assert said(judge(there, measured(lost), terms)) == (Outcome.INCONCLUSIVE, 5)
+    assert said(
+        judged(there, measured(lost), plan=DUET_PLAN, max_runs=29, stored=BASELINE, alone=quick)
+    ) == (Outcome.REGRESSED, 3)
+    assert said(
+        judged(there, measured(lost), plan=DUET_PLAN, max_runs=29, stored=BASELINE, alone=odd)
+    ) == (Outcome.INCONCLUSIVE, 5)
 
 
 @pytest.mark.parametrize(
@@ -139,44 +163,53 @@ def test_an_extreme_run_of_the_screen_leaves_a_loss_open_before_five_pairs() -> 
     ],
 )
 def test_what_a_screen_could_not_measure_counts_as_nothing(screened: Columns) -> None:
-    terms = Terms(plan=DUET_PLAN, max_runs=5, stored=BASELINE, screened=measured(screened))
-    assert judge(BASELINE, measured(columns(5)), terms).verdict.outcome is Outcome.PASSED
+    assert (
+        judged(
+            BASELINE,
+            measured(columns(5)),
+            plan=DUET_PLAN,
+            max_runs=5,
+            stored=BASELINE,
+            alone=measured(screened),
+        ).outcome
+        is Outcome.PASSED
+    )
 
 
 @pytest.mark.parametrize(("spread", "noisy"), [(1.0, False), (10.0, True)])
 def test_steps_that_differ_by_more_than_a_percent_are_noisy(spread: float, noisy: bool) -> None:
     steps = [10.0 * (1 + spread * (j - 1)) for j in JITTER[:5]]
-    assert judged({**columns(5), M.STEP_MS: steps}).noisy is noisy
+    assert of({**columns(5), M.STEP_MS: steps}).noisy is noisy
 
 
 def test_without_steps_nothing_is_called_noisy() -> None:
-    assert not judge(blessed({M.SYNCS: [1.0] * 5}), measured({M.SYNCS: [1.0] * 5}), Terms()).noisy
+    assert not judged(blessed({M.SYNCS: [1.0] * 5}), measured({M.SYNCS: [1.0] * 5})).noisy
 
 
 # -- Outcomes
 
 
 def test_a_rise_of_a_count_is_confirmed_by_a_second_run() -> None:
-    assert said(judged(columns(1, syncs=[2.0]))) == (Outcome.INCONCLUSIVE, 2)
-    assert said(judged(columns(2, syncs=[2.0, 2.0]))) == (Outcome.REGRESSED, 2)
-    assert said(judged(columns(5, syncs=[2.0, 1.0, 1.0, 1.0, 1.0]))) == (Outcome.PASSED, 5)
-    assert said(judged(columns(1, syncs=[2.0]), max_runs=1)) == (Outcome.REGRESSED, 1)
+    assert said(of(columns(1, syncs=[2.0]))) == (Outcome.INCONCLUSIVE, 2)
+    assert said(of(columns(2, syncs=[2.0, 2.0]))) == (Outcome.REGRESSED, 2)
+    assert said(of(columns(5, syncs=[2.0, 1.0, 1.0, 1.0, 1.0]))) == (Outcome.PASSED, 5)
+    assert said(of(columns(1, syncs=[2.0]), max_runs=1)) == (Outcome.REGRESSED, 1)
 
 
 def test_a_count_may_rise_by_the_budget_it_is_given() -> None:
-    terms = Terms(budgets={M.LAUNCHES: 0.01})
+    budgets = {M.LAUNCHES: 0.01}
     before, now = ({M.STEP_MS: [10.0] * 5, M.LAUNCHES: [made] * 5} for made in (1000.0, 1009.0))
-    assert judge(blessed(before), measured(now), terms).verdict.outcome is Outcome.PASSED
-    assert judge(blessed(before), measured(now), Terms()).verdict.outcome is Outcome.REGRESSED
+    assert judged(blessed(before), measured(now), budgets=budgets).outcome is Outcome.PASSED
+    assert judged(blessed(before), measured(now)).outcome is Outcome.REGRESSED
     more = {**now, M.LAUNCHES: [1011.0] * 5}
-    assert judge(blessed(before), measured(more), terms).verdict.outcome is Outcome.REGRESSED
+    assert judged(blessed(before), measured(more), budgets=budgets).outcome is Outcome.REGRESSED
 
 
 def test_a_loss_comes_before_what_is_missing_and_that_before_what_is_open() -> None:
     missing: Columns = {M.GAP_MS: [None] * 5}
-    assert judged({**columns(5, syncs=[2.0] * 5), **missing}).verdict.outcome is Outcome.REGRESSED
-    assert judged({**columns(5, step=1.015), **missing}).verdict.outcome is Outcome.NOT_MEASURED
-    assert judged(columns(5, step=1.015, syncs=[0.0] * 5)).verdict.outcome is Outcome.INCONCLUSIVE
+    assert of({**columns(5, syncs=[2.0] * 5), **missing}).outcome is Outcome.REGRESSED
+    assert of({**columns(5, step=1.015), **missing}).outcome is Outcome.NOT_MEASURED
+    assert of(columns(5, step=1.015, syncs=[0.0] * 5)).outcome is Outcome.INCONCLUSIVE
 
 
 @pytest.mark.parametrize(
@@ -196,7 +229,7 @@ def test_a_loss_comes_before_what_is_missing_and_that_before_what_is_open() -> N
     ],
 )
 def test_nothing_known_is_not_a_pass(before: Columns, now: Columns, expected: Outcome) -> None:
-    assert judge(blessed(before), measured(now) if now else [], Terms()).verdict.outcome is expected
+    assert judged(blessed(before), measured(now) if now else []).outcome is expected
 
 
 def test_what_is_new_or_has_no_budget_is_shown_and_shuts_nothing() -> None:
@@ -207,7 +240,7 @@ def test_what_is_new_or_has_no_budget_is_shown_and_shuts_nothing() -> None:
         M.NCCL_MS: [3.0] * 5,
         M.SYNCS: [5.0] * 5,
     }
-    verdict = judge(before, measured(now), Terms(budgets={M.NCCL_MS: 0.01})).verdict
+    verdict = judged(before, measured(now), budgets={M.NCCL_MS: 0.01})
     assert verdict.outcome is Outcome.PASSED
     shown = [(row.metric, row.baseline, row.now) for row in verdict.metrics if row.outcome is None]
     assert shown == [(M.KERNEL_MS, None, 8.0), (M.NCCL_MS, 1.0, 3.0), (M.SYNCS, None, 5.0)]
@@ -215,15 +248,14 @@ def test_what_is_new_or_has_no_budget_is_shown_and_shuts_nothing() -> None:
 
 def test_budgets_override_the_defaults() -> None:
     lost = columns(5, step=1.04)
-    wide = Terms(budgets={M.STEP_MS: 0.2})
-    assert judge(BASELINE, measured(lost), wide).verdict.outcome is Outcome.PASSED
-    assert judged(lost).verdict.outcome is not Outcome.PASSED
+    assert judged(BASELINE, measured(lost), budgets={M.STEP_MS: 0.2}).outcome is Outcome.PASSED
+    assert of(lost).outcome is not Outcome.PASSED
 
 
 @pytest.mark.parametrize("budget", [-0.01, math.nan, math.inf])
 def test_a_budget_that_is_none_is_refused(budget: float) -> None:
     with pytest.raises(ValueError, match="step_ms"):
-        judge(BASELINE, measured(columns()), Terms(budgets={M.STEP_MS: budget}))
+        judged(BASELINE, measured(columns()), budgets={M.STEP_MS: budget})
 
 
 def test_kernels_may_lose_a_tenth_of_what_the_step_may_of_the_step() -> None:
@@ -231,9 +263,10 @@ def test_kernels_may_lose_a_tenth_of_what_the_step_may_of_the_step() -> None:
 
     def row(kernel_ms: float) -> float | None:
         before = blessed({M.STEP_MS: [10.0] * 5, M.KERNEL_MS: [kernel_ms] * 5})
-        found = judge(
-            before, measured({M.STEP_MS: [10.0] * 5, M.KERNEL_MS: [kernel_ms] * 5}), Terms()
-        ).verdict
+        found = judged(
+            before,
+            measured({M.STEP_MS: [10.0] * 5, M.KERNEL_MS: [kernel_ms] * 5}),
+        )
         kernels = found.of(M.KERNEL_MS)
         return None if kernels is None else kernels.budget
 
@@ -242,8 +275,8 @@ def test_kernels_may_lose_a_tenth_of_what_the_step_may_of_the_step() -> None:
 
 def test_alpha_is_shared_by_the_time_metrics_and_the_workloads() -> None:
     lost = columns(5, step=1.3)
-    alone = judged(lost).verdict
-    among_seven = judge(BASELINE, measured(lost), Terms(workloads=7)).verdict
+    alone = of(lost)
+    among_seven = judged(BASELINE, measured(lost), workloads=7)
     assert alone.loss_alpha == pytest.approx(0.01 / 3 / 3)
     assert among_seven.loss_alpha == pytest.approx(0.01 / 3 / 3 / 7)
     assert alone.loss_level == pytest.approx(among_seven.loss_level)
@@ -251,7 +284,7 @@ def test_alpha_is_shared_by_the_time_metrics_and_the_workloads() -> None:
 
 
 def test_runs_and_drops_are_counted() -> None:
-    verdict = judged({**columns(5), M.STEP_MS: [10.0, 13.0, 10.0, 10.01, 10.0]}).verdict
+    verdict = of({**columns(5), M.STEP_MS: [10.0, 13.0, 10.0, 10.01, 10.0]})
     assert (verdict.runs, verdict.baseline_runs) == (5, 10)
     assert [(drop.side, drop.index, drop.metric) for drop in verdict.dropped] == [
         ("candidate", 1, M.STEP_MS)
@@ -260,25 +293,95 @@ def test_runs_and_drops_are_counted() -> None:
 
 SLOW = [10.0, 10.0, 30.0, 30.0, 30.0, 10.0, 10.0, 10.0]
 NOISY = [8.0 * (1 + 10 * (j - 1)) for j in JITTER[:5]]
+MODES = [5.3, 5.31, 5.29, 8.2, 8.21]
 
 
 @pytest.mark.parametrize(
-    ("now", "plan", "told"),
+    ("now", "plan", "most", "why", "then"),
     [
-        pytest.param({**columns(8), M.STEP_MS: SLOW}, DUET_PLAN, "3 of 8 processes", id="slow"),
-        pytest.param(columns(5, step=1.015), STORED_PLAN, "5 runs", id="open"),
-        pytest.param(columns(2), STORED_PLAN, "2 runs", id="too few"),
-        pytest.param({**columns(5), M.KERNEL_MS: NOISY}, DUET_PLAN, "5 pairs", id="pairs"),
         pytest.param(
-            {**columns(5), M.STEP_MS: [0.0] * 4 + [1.0]}, DUET_PLAN, "not above 0", id="zeros"
+            {**columns(8), M.STEP_MS: SLOW},
+            DUET_PLAN,
+            8,
+            "open-slow-runs",
+            "allow-pairs",
+            id="slow",
+        ),
+        pytest.param(
+            columns(5, step=1.015), STORED_PLAN, 5, "open-in-runs", "allow-runs", id="open"
+        ),
+        pytest.param(
+            columns(10, step=1.015),
+            STORED_PLAN,
+            10,
+            "open-in-runs",
+            "let-pairs-settle",
+            id="at its end",
+        ),
+        pytest.param(columns(2), STORED_PLAN, 2, "too-few-runs", "allow-runs", id="too few"),
+        pytest.param(
+            {**columns(5), M.KERNEL_MS: NOISY},
+            DUET_PLAN,
+            5,
+            "open-in-pairs",
+            "allow-pairs",
+            id="pairs",
+        ),
+        pytest.param(
+            {**columns(5), M.STEP_MS: [0.0] * 4 + [1.0]},
+            DUET_PLAN,
+            5,
+            "open",
+            "see-captures",
+            id="zeros",
+        ),
+        pytest.param(
+            columns(2, step=1.015), STORED_PLAN, 10, "unsettled-by-runs", None, id="between looks"
         ),
     ],
 )
-def test_what_stays_open_says_why_and_what_to_do(now: Columns, plan: Plan, told: str) -> None:
-    verdict = judged(now, plan=plan, max_runs=len(now[M.STEP_MS])).verdict
+def test_what_stays_open_says_why_and_what_to_do(
+    now: Columns, plan: Plan, most: int, why: str, then: str | None
+) -> None:
+    verdict = of(now, plan, max_runs=most)
     assert verdict.outcome is Outcome.INCONCLUSIVE
-    assert told in verdict.reason
-    assert verdict.next_step
+    assert verdict.why.code == why
+    assert (None if verdict.next is None else verdict.next.code) == then
+
+
+@pytest.mark.parametrize(("forms", "then"), [((), "steady"), ((Stage.INTERLEAVED,), "take-turns")])
+def test_pairs_that_differ_too_much_are_better_made_in_blocks_where_they_can_be(
+    forms: tuple[Stage, ...], then: str
+) -> None:
+    there = blessed({metric: [*values, *values[:2]] for metric, values in BASE.items()})
+    noisy = [10.1 * (1 + 10 * (j - 1)) for j in (*JITTER, *JITTER[:2])]
+    now = measured({**columns(10), M.STEP_MS: noisy[:10]})
+    verdict = judged(there, [*now, *now[:2]], DUET_PLAN, max_runs=12, can_pair=frozenset(forms))
+    assert (verdict.outcome, verdict.more) == (Outcome.INCONCLUSIVE, 0)
+    assert verdict.next is not None
+    assert verdict.next.code == then
+
+
+def test_slow_runs_at_the_last_look_are_to_be_found_out() -> None:
+    there = blessed({metric: [*values, *values[:2]] for metric, values in BASE.items()})
+    third = measured(
+        {
+            M.STEP_MS: [10.0, 10.0, 30.0] * 4,
+            M.KERNEL_MS: [8.0] * 12,
+            M.GAP_MS: [1.0] * 12,
+            M.SYNCS: [1.0] * 12,
+        }
+    )
+    verdict = judged(there, third, DUET_PLAN, max_runs=12)
+    assert verdict.outcome is Outcome.INCONCLUSIVE
+    assert verdict.next is not None
+    assert (verdict.why.code, verdict.next.code) == ("open-slow-runs", "find-slow-runs")
+
+
+def test_two_modes_that_chance_may_have_mixed_are_called_so() -> None:
+    fast, slow = [*MODES[:3] * 3, 8.2], [8.2, 8.21, 8.19] * 3 + [5.31]
+    verdict = judged(blessed({M.STEP_MS: fast[:6]}), measured({M.STEP_MS: slow[4:]}), DUET_PLAN)
+    assert verdict.outcome in (Outcome.INCONCLUSIVE, Outcome.REGRESSED)
 
 
 VARYING: Columns = {**BASE, M.SYNCS: [4.0, 5.0] * 5}
@@ -288,20 +391,23 @@ def test_a_varying_count_that_rose_in_every_run_is_open_until_chance_is_out_of_t
     None
 ):
     few = blessed({metric: values[:5] for metric, values in VARYING.items()})
-    three = judge(few, measured(columns(syncs=[6.0] * 3)), Terms())
+    three = judged(few, measured(columns(syncs=[6.0] * 3)))
     assert said(three) == (Outcome.INCONCLUSIVE, 5)
-    assert said(judge(few, measured(columns(5, syncs=[6.0] * 5)), Terms())) == (
+    assert said(judged(few, measured(columns(5, syncs=[6.0] * 5)))) == (
         Outcome.REGRESSED,
         5,
     )
-    assert said(judge(few, measured(columns(5, syncs=[6.0] * 4 + [5.0])), Terms())) == (
+    assert said(judged(few, measured(columns(5, syncs=[6.0] * 4 + [5.0])))) == (
         Outcome.PASSED,
         5,
     )
-    allowed = judge(few, measured(columns(4, syncs=[6.0] * 4)), Terms(plan=DUET_PLAN, max_runs=4))
-    assert "5 pairs" in allowed.verdict.next_step
+    allowed = judged(few, measured(columns(4, syncs=[6.0] * 4)), plan=DUET_PLAN, max_runs=4)
+    assert allowed.next is not None
+    assert allowed.next.code == "allow-pairs"
     one = blessed({metric: values[:2] for metric, values in VARYING.items()})
-    assert "seeds" in judge(one, measured(columns(10, syncs=[6.0] * 10)), Terms()).verdict.next_step
+    steady = judged(one, measured(columns(10, syncs=[6.0] * 10))).next
+    assert steady is not None
+    assert steady.code == "steady-count"
 
 
 # -- Processes
@@ -319,31 +425,32 @@ def of_ranks(*syncs: float) -> Run:
 
 def test_a_metric_that_runs_lack_is_not_measured_with_the_runs_own_reason() -> None:
     now = {**columns(), M.GAP_MS: [1.0, None, 1.0]}
-    judgement = judge(BASELINE, measured(now, absent={M.GAP_MS: "no GPU operation"}), Terms())
-    assert said(judgement) == (Outcome.NOT_MEASURED, 3)
-    row = judgement.verdict.of(M.GAP_MS)
+    verdict = judged(BASELINE, measured(now, absent={M.GAP_MS: "no GPU operation"}))
+    assert said(verdict) == (Outcome.NOT_MEASURED, 3)
+    row = verdict.of(M.GAP_MS)
     assert row is not None
     assert (row.outcome, row.baseline, row.now) == (Outcome.NOT_MEASURED, 1.0, None)
 
 
 def test_a_run_without_processes_measures_nothing() -> None:
     empty = Run(started_at=MOMENT, wall_s=1.0, processes=())
-    assert judge(BASELINE, [empty], Terms()).verdict.outcome is Outcome.NOT_MEASURED
+    assert judged(BASELINE, [empty]).outcome is Outcome.NOT_MEASURED
 
 
 def test_what_is_shown_only_may_be_new_or_missing() -> None:
     step = {M.STEP_MS: [10.0]}
-    new = judge(blessed(step), measured(step | {M.NCCL_MS: [1.0]}), Terms()).verdict.of(M.NCCL_MS)
-    gone = judge(blessed(step | {M.NCCL_MS: [1.0]}), measured(step), Terms()).verdict.of(M.NCCL_MS)
-    partly = judge(
-        blessed({M.STEP_MS: [10.0, 10.0], M.NCCL_MS: [1.0, None]}), measured(step), Terms()
-    ).verdict.of(M.NCCL_MS)
+    new = judged(blessed(step), measured(step | {M.NCCL_MS: [1.0]})).of(M.NCCL_MS)
+    gone = judged(blessed(step | {M.NCCL_MS: [1.0]}), measured(step)).of(M.NCCL_MS)
+    partly = judged(
+        blessed({M.STEP_MS: [10.0, 10.0], M.NCCL_MS: [1.0, None]}),
+        measured(step),
+    ).of(M.NCCL_MS)
     assert new is not None
     assert gone is not None
     assert partly is not None
-    assert (new.now, new.reason) == (1.0, "new; shown, not gated")
-    assert (gone.now, gone.reason) == (None, "not measured in 1 of 1 run")
-    assert (partly.now, partly.reason) == (None, "in 1 of 2 baseline runs only; shown, not gated")
+    assert (new.now, code(new)) == (1.0, "new-to-show")
+    assert (gone.now, code(gone)) == (None, "missing-in-runs")
+    assert (partly.now, code(partly)) == (None, "new-to-show")
 
 
 def test_the_slowest_process_of_a_run_is_judged() -> None:
@@ -352,27 +459,19 @@ def test_the_slowest_process_of_a_run_is_judged() -> None:
         for rank, ms in enumerate((10.0, 12.0))
     )
     runs = [Run(started_at=MOMENT, wall_s=1.0, processes=ranks)] * 5
-    verdict = judge(blessed({M.STEP_MS: [10.0] * 10}), runs, Terms(plan=DUET_PLAN)).verdict
+    verdict = judged(blessed({M.STEP_MS: [10.0] * 10}), runs, plan=DUET_PLAN)
     assert verdict.outcome is Outcome.REGRESSED
 
 
 @pytest.mark.parametrize(
     ("now", "outcome", "reason"),
     [
-        ((1.0, 0.0, 0.0), Outcome.PASSED, "unchanged (exact)"),
-        ((0.0, 0.0, 1.0), Outcome.PASSED, "unchanged (exact)"),
-        ((2.0, 0.0, 0.0), Outcome.REGRESSED, "rose from 1 to 2 per step (exact)"),
-        (
-            (1.0, 0.0, 1.0),
-            Outcome.REGRESSED,
-            "rose from 0 to 1 per step (exact), in a process that had less of it than the most of the 3",
-        ),
-        (
-            (1.0, 1.0, 1.0),
-            Outcome.REGRESSED,
-            "rose from 0 to 1 per step (exact), in a process that had less of it than the most of the 3",
-        ),
-        ((0.0, 0.0, 0.0), Outcome.IMPROVED, "fell from 1 to 0 per step (exact)"),
+        ((1.0, 0.0, 0.0), Outcome.PASSED, "count-same"),
+        ((0.0, 0.0, 1.0), Outcome.PASSED, "count-same"),
+        ((2.0, 0.0, 0.0), Outcome.REGRESSED, "count-rose"),
+        ((1.0, 0.0, 1.0), Outcome.REGRESSED, "count-of-process"),
+        ((1.0, 1.0, 1.0), Outcome.REGRESSED, "count-of-process"),
+        ((0.0, 0.0, 0.0), Outcome.IMPROVED, "count-fell"),
     ],
 )
 def test_a_slip_that_one_rank_always_made_is_a_rise_where_others_make_it_too(
@@ -382,13 +481,11 @@ def test_a_slip_that_one_rank_always_made_is_a_rise_where_others_make_it_too(
         measured_at=MOMENT, runs=tuple(BlessedRun.of(of_ranks(1.0, 0.0, 0.0)) for _ in range(5))
     )
     baseline = BASELINE.model_copy(update={"occasions": (occasion,)})
-    row = judge(baseline, [of_ranks(*now)] * 3, Terms()).verdict.of(M.SYNCS)
+    row = judged(baseline, [of_ranks(*now)] * 3).of(M.SYNCS)
     assert row is not None
-    assert (row.outcome, row.reason) == (outcome, reason)
+    assert (row.outcome, code(row)) == (outcome, reason)
     # A second run must confirm a rise.
-    assert (judge(baseline, [of_ranks(*now)], Terms()).wanted_runs == 2) == (
-        outcome is Outcome.REGRESSED
-    )
+    assert (judged(baseline, [of_ranks(*now)]).more == 1) == (outcome is Outcome.REGRESSED)
 
 
 def test_a_baseline_that_does_not_have_each_ranks_counts_is_judged_by_the_most() -> None:
@@ -396,7 +493,7 @@ def test_a_baseline_that_does_not_have_each_ranks_counts_is_judged_by_the_most()
         measured_at=MOMENT, runs=(BlessedRun(values={M.STEP_MS: 10.0, M.SYNCS: 1.0}),) * 5
     )
     baseline = BASELINE.model_copy(update={"occasions": (occasion,)})
-    row = judge(baseline, [of_ranks(1.0, 1.0, 1.0)] * 3, Terms()).verdict.of(M.SYNCS)
+    row = judged(baseline, [of_ranks(1.0, 1.0, 1.0)] * 3).of(M.SYNCS)
     assert row is not None
     assert row.outcome is Outcome.PASSED
 
@@ -404,12 +501,9 @@ def test_a_baseline_that_does_not_have_each_ranks_counts_is_judged_by_the_most()
 def test_a_varying_count_of_one_rank_does_not_hide_an_exact_one_of_another() -> None:
     then = tuple(BlessedRun.of(of_ranks(4.0 + n % 2, 0.0)) for n in range(5))
     baseline = BASELINE.model_copy(update={"occasions": (Occasion(measured_at=MOMENT, runs=then),)})
-    row = judge(baseline, [of_ranks(6.0, 1.0)] * 3, Terms()).verdict.of(M.SYNCS)
+    row = judged(baseline, [of_ranks(6.0, 1.0)] * 3).of(M.SYNCS)
     assert row is not None
-    told = (
-        "rose from 0 to 1 per step (exact), in a process that had less of it than the most of the 2"
-    )
-    assert (row.outcome, row.reason) == (Outcome.REGRESSED, told)
+    assert (row.outcome, code(row)) == (Outcome.REGRESSED, "count-of-process")
 
 
 @pytest.mark.parametrize(
@@ -427,38 +521,96 @@ def test_a_varying_count_of_one_rank_does_not_hide_an_exact_one_of_another() -> 
 def test_in_a_duet_a_count_is_exact_by_what_is_blessed_or_by_three_runs(
     there: list[float], here: list[float], stored: list[float | None] | None, exact: bool
 ) -> None:
-    def of(syncs: Sequence[float | None]) -> Columns:
+    def sides(syncs: Sequence[float | None]) -> Columns:
         return {M.STEP_MS: [10.0] * len(syncs), M.SYNCS: syncs}
 
-    terms = Terms(plan=DUET_PLAN, stored=None if stored is None else blessed(of(stored)))
-    row = judge(blessed(of(there)), measured(of(here)), terms).verdict.of(M.SYNCS)
+    known = None if stored is None else blessed(sides(stored))
+    found = judged(blessed(sides(there)), measured(sides(here)), DUET_PLAN, stored=known)
+    row = found.of(M.SYNCS)
     assert row is not None
     assert row.exact is exact
     assert row.outcome is (Outcome.REGRESSED if exact else Outcome.INCONCLUSIVE)
 
 
 @pytest.mark.parametrize(
-    ("before", "now", "remarks"),
+    ("before", "now", "notes"),
     [
         (1980.0, 1980.0, ()),
         (1980.0, 1975.0, ()),
         (1980.0, None, ()),
         (None, 1980.0, ()),
         (0.0, 1980.0, ()),
-        (
-            1980.0,
-            1755.0,
-            ("the SM clock was 1980 MHz in the baseline and 1755 MHz now: kernel time follows it",),
-        ),
+        (1980.0, 1755.0, ("kernels-follow",)),
     ],
 )
-def test_another_sm_clock_is_remarked_on(
-    before: float | None, now: float | None, remarks: tuple[str, ...]
+def test_another_sm_clock_is_noted(
+    before: float | None, now: float | None, notes: tuple[str, ...]
 ) -> None:
     baseline = blessed(BASE, occasions=5, sm_clock_mhz=before)
-    assert (
-        judge(baseline, measured(columns(), sm_clock_mhz=now), Terms()).verdict.remarks == remarks
+    found = judged(baseline, measured(columns(), sm_clock_mhz=now)).notes
+    assert tuple(one.code for one in found) == notes
+
+
+def test_a_budget_of_what_is_no_longer_gated_has_no_effect_and_says_so() -> None:
+    budgets = {M.H2D_EXPOSED_MS: 0.01}
+    (found,) = judged(BASELINE, measured(columns(5)), budgets=budgets).notes
+    assert (found.code, found.severity) == ("budget-without-effect", Severity.WARN)
+
+
+def test_a_gate_without_pairs_says_so_first_with_the_reason() -> None:
+    evidence = Evidence(
+        workload="w", blessed=BASELINE, alone=measured(columns(5)), no_pairs=quoted("no history")
     )
+    held = Held(runs=5, max_runs=29, budgets={M.STEP_MEAN_MS: 0.1}, workloads=1)
+    assert [one.code for one in judge(evidence, held, Stage.STORED).notes] == [
+        "no-ab-run",
+        "budget-without-effect",
+    ]
+    assert [one.code for one in judge(evidence, held, Stage.SCREEN).notes] == [
+        "budget-without-effect"
+    ]
+
+
+def test_slow_runs_that_chance_excuses_are_noted_where_it_passes() -> None:
+    there = blessed({metric: [*values, *values[:2]] for metric, values in BASE.items()})
+    steps = [*BASE[M.STEP_MS], 10.0, 30.0]
+    now = {metric: [*values, *values[:2]] for metric, values in BASE.items()} | {M.STEP_MS: steps}
+    verdict = judged(there, measured(now), DUET_PLAN, max_runs=12)
+    assert verdict.outcome is Outcome.PASSED
+    assert [one.code for one in verdict.notes] == ["slow-by-chance"]
+    assert verdict.notes[0].fields["slow"] == 1
+
+
+def test_without_a_baseline_nothing_is_held_against_stored_runs() -> None:
+    held = Held(runs=5, max_runs=29, budgets={}, workloads=1)
+    with pytest.raises(ValueError, match="baseline"):
+        judge(Evidence(workload="w", alone=measured(columns(5))), held, Stage.STORED)
+
+
+# -- Counts first
+
+
+def test_counts_alone_end_a_gate_by_a_rise_that_a_second_run_confirms_and_nothing_else() -> None:
+    assert said(of(columns(1), COUNTS_PLAN)) == (Outcome.INCONCLUSIVE, 1)
+    assert said(of(columns(1, syncs=[2.0]), COUNTS_PLAN)) == (Outcome.INCONCLUSIVE, 2)
+    assert said(of(columns(2, syncs=[2.0, 2.0]), COUNTS_PLAN)) == (Outcome.REGRESSED, 2)
+    assert said(of(columns(2, syncs=[2.0, 1.0]), COUNTS_PLAN)) == (Outcome.INCONCLUSIVE, 2)
+    rows = of(columns(2, step=1.5, syncs=[2.0, 2.0]), COUNTS_PLAN).metrics
+    assert {row.outcome for row in rows if row.metric is not M.SYNCS} == {None}
+
+
+def test_between_looks_a_confirmed_rise_of_an_exact_count_ends_a_gate_and_leaves_estimates() -> (
+    None
+):
+    held = Held(runs=3, max_runs=29, budgets={}, workloads=1, stops_early=True)
+    evidence = Evidence(
+        workload="w", blessed=BASELINE, alone=measured(columns(2, step=1.5, syncs=[2.0, 2.0]))
+    )
+    verdict = judge(evidence, held, Stage.SCREEN)
+    assert said(verdict) == (Outcome.REGRESSED, 2)
+    assert {row.outcome for row in verdict.metrics if row.metric is not M.SYNCS} == {None}
+    waiting = judge(evidence, replace(held, stops_early=False), Stage.SCREEN)
+    assert said(waiting) == (Outcome.INCONCLUSIVE, 3)
 
 
 def test_nccls_clocks_are_zero_where_none_of_its_kernels_ran() -> None:
@@ -477,7 +629,7 @@ def test_nccls_clocks_are_zero_where_none_of_its_kernels_ran() -> None:
             )
             for run in runs
         ]
-        row = judge(before, told, Terms()).verdict.of(M.NCCL_EXPOSED_MS)
+        row = judged(before, told).of(M.NCCL_EXPOSED_MS)
         assert row is not None
         return row.outcome
 

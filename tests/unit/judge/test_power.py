@@ -8,10 +8,8 @@ from __future__ import annotations
 from collections import Counter
 
 import numpy as np
-from support.judging import Columns, blessed, measured
+from support.judging import Columns, blessed, judged, measured
 
-from perfgate.judge.judge import judge
-from perfgate.judge.rows import Terms
 from perfgate.model.metric import Metric
 from perfgate.model.outcome import Outcome
 
@@ -44,10 +42,10 @@ def gate(rng: np.random.Generator, *, slowdown: float) -> tuple[Outcome, int]:
     runs = measured(quiet_runs(rng, 10, slowdown=slowdown))
     taken = 3
     while True:
-        judgement = judge(baseline, runs[:taken], Terms())
-        if judgement.settled:
-            return judgement.verdict.outcome, taken
-        taken = judgement.wanted_runs
+        verdict = judged(baseline, runs[:taken])
+        if not verdict.more:
+            return verdict.outcome, taken
+        taken += verdict.more
 
 
 def gates(*, slowdown: float, number: int) -> tuple[Counter[Outcome], float]:

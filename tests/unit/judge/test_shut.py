@@ -7,8 +7,9 @@ import math
 import pytest
 
 from perfgate.judge.looks import DUET_PLAN, INTERLEAVED_PLAN, SCREEN_PLAN, STORED_PLAN
-from perfgate.judge.tell import tell_shut
+from perfgate.judge.reasons import shut_anyway
 from perfgate.model.metric import Basis, Metric
+from perfgate.model.note import quoted
 from perfgate.model.outcome import OnInconclusive, Outcome
 from perfgate.model.verdict import FEWEST_TO_JUDGE, FEWEST_TO_PASS, MetricVerdict, Verdict
 
@@ -20,7 +21,7 @@ OPEN = MetricVerdict(
 def verdict(
     *rows: MetricVerdict, outcome: Outcome = Outcome.INCONCLUSIVE, runs: int = 5
 ) -> Verdict:
-    return Verdict(workload="loop", outcome=outcome, reason="open", metrics=rows, runs=runs)
+    return Verdict(workload="loop", outcome=outcome, why=quoted("open"), metrics=rows, runs=runs)
 
 
 @pytest.mark.parametrize(
@@ -45,19 +46,21 @@ def test_a_row_says_how_many_budgets_its_loss_is_estimated_at(
     assert row.budgets_lost == pytest.approx(budgets)
     told = verdict(row)
     assert told.opens(on_inconclusive=OnInconclusive.WARN) is (budgets < 2)
-    assert bool(tell_shut(told)) is (budgets >= 2)
+    assert (shut_anyway(told) is not None) is (budgets >= 2)
     assert not told.opens()
 
 
 def test_the_largest_loss_is_named() -> None:
     large = OPEN.model_copy(update={"metric": Metric.KERNEL_MS, "change": 0.2})
     assert verdict(OPEN.model_copy(update={"change": 0.05}), large).beyond[0] is large
-    assert tell_shut(verdict(OPEN, large)).startswith("Of kernel_ms the loss is estimated at 20 %")
+    found = shut_anyway(verdict(OPEN, large))
+    assert found is not None
+    assert (found.code, found.fields["metric"]) == ("shut-by-size", "kernel_ms")
 
 
 def test_fewer_runs_than_a_verdict_needs_open_no_gate() -> None:
     assert not verdict(OPEN, runs=FEWEST_TO_PASS - 1).opens(on_inconclusive=OnInconclusive.WARN)
-    assert tell_shut(verdict(OPEN, runs=2))
+    assert shut_anyway(verdict(OPEN, runs=2)) is not None
     assert {plan.fewest_to_pass for plan in (SCREEN_PLAN, STORED_PLAN)} == {FEWEST_TO_PASS}
     assert {plan.fewest_to_pass for plan in (DUET_PLAN, INTERLEAVED_PLAN)} == {FEWEST_TO_JUDGE}
 
@@ -65,4 +68,4 @@ def test_fewer_runs_than_a_verdict_needs_open_no_gate() -> None:
 def test_other_outcomes_are_the_settings_own() -> None:
     large = OPEN.model_copy(update={"change": 0.5})
     assert verdict(large, outcome=Outcome.PASSED, runs=1).opens()
-    assert tell_shut(verdict(large, outcome=Outcome.REGRESSED, runs=1)) == ""
+    assert shut_anyway(verdict(large, outcome=Outcome.REGRESSED, runs=1)) is None

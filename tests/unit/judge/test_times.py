@@ -10,7 +10,8 @@ import pytest
 
 from perfgate.judge.looks import DUET_PLAN, INTERLEAVED_PLAN, SCREEN_PLAN, STORED_PLAN, Plan
 from perfgate.judge.outliers import Slow
-from perfgate.judge.times import TimeRule, at_level, judge_time, look_at
+from perfgate.judge.time_rows import TimeJudgement, Times, at_level, judge_time
+from perfgate.judge.times import TimeRule, look_at
 from perfgate.model.metric import METRICS, Basis, Metric
 from perfgate.model.outcome import Outcome
 from perfgate.model.verdict import MetricVerdict
@@ -36,6 +37,13 @@ def rule(plan: Plan, metric: Metric = Metric.STEP_MS, **changed: object) -> Time
     return replace(made, **changed)  # type: ignore[arg-type]
 
 
+def row_of(
+    made: TimeRule, before: Sequence[float], now: Sequence[float], **more: object
+) -> TimeJudgement:
+    times = Times(blessed=before, now=now, step_ms=10.0)
+    return judge_time(made, replace(times, **more))  # type: ignore[arg-type]
+
+
 def outcome(
     plan: Plan,
     now: Sequence[float],
@@ -46,7 +54,7 @@ def outcome(
     last: bool = False,
 ) -> Outcome | None:
     made = rule(plan, metric, occasion_runs=(len(before),))
-    return judge_time(made, before, now, step_ms=10.0, is_last=last, slow_before=slow).row.outcome
+    return row_of(made, before, now, is_last=last, slow_before=slow).row.outcome
 
 
 @pytest.mark.parametrize("plan", PLANS, ids=lambda plan: plan.stage)
@@ -72,13 +80,13 @@ def test_three_percent_are_shown_by_an_ab_run_and_not_by_one_occasion() -> None:
 
 
 def test_what_is_within_budget_is_no_loss_however_clear() -> None:
-    found = judge_time(rule(DUET_PLAN), STEADY, [1.005 * ms for ms in STEADY], step_ms=10.0)
+    found = row_of(rule(DUET_PLAN), STEADY, [1.005 * ms for ms in STEADY])
     assert (found.row.outcome, found.level) == (Outcome.PASSED, None)
 
 
 @pytest.mark.parametrize("plan", [SCREEN_PLAN, STORED_PLAN, DUET_PLAN], ids=lambda plan: plan.stage)
 def test_a_slow_run_keeps_it_from_passing(plan: Plan) -> None:
-    found = judge_time(rule(plan), STEADY, (10.0, 10.0, 30.0), step_ms=10.0, is_last=False)
+    found = row_of(rule(plan), STEADY, (10.0, 10.0, 30.0), is_last=False)
     assert found.row.outcome is Outcome.INCONCLUSIVE
     assert found.slow is not None
     assert int(found.slow.candidate) == 1
@@ -98,9 +106,7 @@ def test_a_slow_run_of_the_screen_still_counts_in_the_ab_run() -> None:
 
 
 def test_a_slow_block_keeps_a_pair_from_passing() -> None:
-    found = judge_time(
-        rule(INTERLEAVED_PLAN), STEADY, [*STEADY[:4], 14.0], step_ms=10.0, is_last=False
-    )
+    found = row_of(rule(INTERLEAVED_PLAN), STEADY, [*STEADY[:4], 14.0], is_last=False)
     assert found.row.outcome is Outcome.INCONCLUSIVE
 
 
@@ -115,9 +121,10 @@ def test_before_five_pairs_an_extreme_run_leaves_a_loss_open() -> None:
 def test_modes_that_may_have_been_met_by_chance_decide_nothing(gain: bool) -> None:
     mostly_fast, mostly_slow = [5.3, 5.31, 5.29, 5.3, 5.32, 8.2], [8.2, 8.21, 8.19, 8.2, 5.31, 8.22]
     before, now = (mostly_slow, mostly_fast) if gain else (mostly_fast, mostly_slow)
-    found = judge_time(rule(DUET_PLAN), before, now, step_ms=5.3)
+    found = row_of(rule(DUET_PLAN), before, now)
     assert found.row.outcome is Outcome.INCONCLUSIVE
-    assert found.by_chance
+    assert found.look is not None
+    assert bool(found.look.by_chance)
     assert (found.row.low, found.row.high) == (None, None)
 
 
@@ -128,8 +135,8 @@ def test_fewer_runs_than_the_first_look_never_fail() -> None:
 def test_kernels_may_lose_a_tenth_of_what_the_step_may() -> None:
     small = rule(DUET_PLAN, Metric.KERNEL_MS, least_loss=0.03)
     within, beyond = [1.02 * ms for ms in STEADY], [1.05 * ms for ms in STEADY]
-    assert judge_time(small, STEADY, within, step_ms=100.0).row.outcome is Outcome.PASSED
-    assert judge_time(small, STEADY, beyond, step_ms=100.0).row.outcome is Outcome.REGRESSED
+    assert row_of(small, STEADY, within, step_ms=100.0).row.outcome is Outcome.PASSED
+    assert row_of(small, STEADY, beyond, step_ms=100.0).row.outcome is Outcome.REGRESSED
 
 
 def test_idle_time_is_a_share_of_the_step() -> None:
@@ -143,8 +150,8 @@ def test_calibrated_occasions_count_where_they_are_known_better() -> None:
     now = STEADY
     known = rule(STORED_PLAN, known_occasions=(0.03, 20.0))
     guessed = rule(STORED_PLAN, known_occasions=(0.03, 1.0))
-    assert judge_time(known, STEADY, now, step_ms=10.0).row.outcome is Outcome.INCONCLUSIVE
-    assert judge_time(guessed, STEADY, now, step_ms=10.0).row.outcome is Outcome.PASSED
+    assert row_of(known, STEADY, now).row.outcome is Outcome.INCONCLUSIVE
+    assert row_of(guessed, STEADY, now).row.outcome is Outcome.PASSED
 
 
 @pytest.mark.parametrize(
@@ -164,6 +171,11 @@ def test_zeros_have_no_logarithm(before: list[float], now: list[float], expected
     assert outcome(DUET_PLAN, now, before=before, metric=Metric.KERNEL_MS) is expected
 
 
+def test_a_screen_calls_no_kernels_that_came_from_nothing_a_loss() -> None:
+    found = outcome(SCREEN_PLAN, [1.0] * 5, before=[0.0] * 5, metric=Metric.KERNEL_MS)
+    assert found is Outcome.INCONCLUSIVE
+
+
 def test_values_that_lie_too_far_apart_are_not_compared() -> None:
     assert (
         outcome(DUET_PLAN, [1e300] * 3, before=[1.0] * 3, metric=Metric.GAP_MS)
@@ -172,15 +184,14 @@ def test_values_that_lie_too_far_apart_are_not_compared() -> None:
 
 
 @pytest.mark.parametrize(
-    ("why", "told"), [(None, "the baseline holds"), ("no steps", "neither side holds")]
+    ("why", "code"), [(None, "baseline-without-step"), ("no steps", "sides-without-step")]
 )
-def test_a_share_of_no_step_is_not_measured(why: str | None, told: str) -> None:
-    found = judge_time(
-        rule(DUET_PLAN, Metric.GAP_MS), STEADY, STEADY, step_ms=None, why_no_step=why
-    )
+def test_a_share_of_no_step_is_not_measured(why: str | None, code: str) -> None:
+    found = row_of(rule(DUET_PLAN, Metric.GAP_MS), STEADY, STEADY, step_ms=None, why_no_step=why)
     assert found.row.outcome is Outcome.NOT_MEASURED
-    assert found.row.reason.startswith(told)
-    assert (found.slow, found.level, found.by_chance) == (None, None, False)
+    assert found.row.note is not None
+    assert found.row.note.code == code
+    assert (found.slow, found.level) == (None, None)
 
 
 def test_blocks_without_their_other_side_are_open() -> None:
@@ -188,7 +199,7 @@ def test_blocks_without_their_other_side_are_open() -> None:
 
 
 def test_a_row_adds_up() -> None:
-    row = judge_time(rule(DUET_PLAN), STEADY, [1.03 * ms for ms in STEADY], step_ms=10.0).row
+    row = row_of(rule(DUET_PLAN), STEADY, [1.03 * ms for ms in STEADY]).row
     assert row.baseline is not None
     assert row.now == pytest.approx(row.baseline * 1.03)
     assert row.change == pytest.approx(0.03)
@@ -204,7 +215,7 @@ def test_a_row_adds_up() -> None:
 def test_the_lower_end_at_another_level_is_that_of_its_t(basis: Basis) -> None:
     metric = Metric.STEP_MS if basis is Basis.LOG else Metric.GAP_MS
     made = rule(DUET_PLAN, metric)
-    row = judge_time(made, STEADY, [1.03 * ms for ms in STEADY], step_ms=10.0).row
+    row = row_of(made, STEADY, [1.03 * ms for ms in STEADY]).row
     assert at_level(row, made.loss_alpha).low == pytest.approx(row.low)
     wider = at_level(row, made.loss_alpha / 10).low
     assert wider is not None

@@ -15,6 +15,7 @@ from support.gates import H100, found, gate, judged, placed
 from perfgate.bless.merge import merge
 from perfgate.model.document import GateDocument
 from perfgate.model.metric import Metric
+from perfgate.model.note import Severity, quoted
 from perfgate.model.outcome import Outcome
 from perfgate.render.annotations import LONGEST, command, gate_annotations
 
@@ -79,7 +80,9 @@ def test_what_explains_an_invalid_run_is_told_with_it() -> None:
     verdict = records.verdict(
         Outcome.INVALID, reason="run 1 does not count.", next_step="Run again."
     )
-    verdict = verdict.model_copy(update={"caveats": ("30 ranges are not counted",)})
+    verdict = verdict.model_copy(
+        update={"notes": (quoted("30 ranges are not counted", Severity.WARN),)}
+    )
     (line,) = told(gate("", placed(verdict)))
     assert line.message == "run 1 does not count.\n30 ranges are not counted\nRun again."
 

@@ -20,6 +20,7 @@ from support import pages, records
 
 from perfgate.model.document import DocumentRun, DocumentWorkload, GateDocument
 from perfgate.model.metric import Metric
+from perfgate.model.note import quoted
 from perfgate.model.outcome import WORST_FIRST, Outcome
 from perfgate.model.pagedata import (
     PageData,
@@ -174,11 +175,11 @@ def test_hostile_text_adds_no_element_anywhere(name: str) -> None:
         verdict = plain.verdict.model_copy(
             update={
                 "workload": text,
-                "reason": text,
-                "next_step": text,
+                "why": quoted(text),
+                "next": quoted(text),
                 "where": {Metric.GAP_MS: text},
                 "ranks": (text,),
-                "remarks": (text,),
+                "notes": (quoted(text),),
                 "duet": Duet(revision=text, commit=text, pairs=3, screen_runs=0),
                 "attributions": tuple(
                     one.model_copy(

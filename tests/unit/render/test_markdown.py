@@ -15,6 +15,7 @@ from support import records
 from perfgate.model.advice import Advice, Topic
 from perfgate.model.document import DocumentWorkload, GateDocument
 from perfgate.model.metric import Metric
+from perfgate.model.note import Severity, quoted
 from perfgate.model.outcome import Outcome
 from perfgate.model.settings import Settings
 from perfgate.model.verdict import Verdict
@@ -83,7 +84,7 @@ def test_a_shut_gate_is_told_worst_first_with_a_table_of_what_moved() -> None:
 
 
 def test_what_must_be_known_of_what_passed_is_told_below_its_line() -> None:
-    known = {"caveats": ("30 ranges are not counted: lib:step #",)}
+    known = {"notes": (quoted("30 ranges are not counted: lib:step #", Severity.WARN),)}
     passed = records.verdict(name="fine").model_copy(update=known)
     unsure = records.verdict(Outcome.INCONCLUSIVE, name="mlp").model_copy(update=known)
     told = gate_markdown(gate(passed, unsure, opens=True))
@@ -116,7 +117,7 @@ def test_the_numbers_are_those_of_the_terminal() -> None:
 
 
 def test_too_much_is_cut_and_counted() -> None:
-    told = gate_markdown(gate(*(regressed(f"w{n}", reason="long " * 300) for n in range(160))))
+    told = gate_markdown(gate(*(regressed(f"w{n}", why=quoted("long " * 300)) for n in range(160))))
     assert len(told) <= LONGEST + 100
     assert told.count("\n| `w") == 100
     assert "\nand 60 more, none of them worse.\n" in told

@@ -12,6 +12,7 @@ from perfgate.explain.moved import moved_operations, moved_ranges
 from perfgate.explain.sides import differences, side_of_result, side_of_samples
 from perfgate.model.baseline import Anchor, Baseline, Blessing, Spread, code_digest
 from perfgate.model.metric import Metric
+from perfgate.model.note import note
 from perfgate.model.sample import DeviceSample
 from perfgate.model.side import Moved, Side
 from perfgate.render.records import (
@@ -351,7 +352,7 @@ def test_comparison_says_what_a_side_lacks_and_what_cannot_be_compared() -> None
     b = side_of_samples("b.sqlite", [records.process()])
     step, *others = differences(a, b)
     rows = (
-        step.model_copy(update={"now": 13.0, "change": None, "reason": "not comparable"}),
+        step.model_copy(update={"now": 13.0, "change": None, "note": note("not-comparable")}),
         *others,
     )
     told = comparison_text(

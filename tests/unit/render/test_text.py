@@ -6,6 +6,7 @@ import pytest
 from support import records
 
 from perfgate.model.metric import METRICS, Kind, Metric
+from perfgate.model.note import Severity, quoted
 from perfgate.model.outcome import OnInconclusive, OnNew, Outcome
 from perfgate.model.verdict import Dropped, Duet, MetricVerdict, Stage, Verdict
 from perfgate.render.text import render_verdicts, summary, told_dropped, verdict_table
@@ -475,8 +476,11 @@ def test_open_gate_says_what_was_let_through() -> None:
 
 def test_what_must_be_known_of_a_verdict_is_told_also_where_it_is_passed() -> None:
     known = {
-        "caveats": (
-            "30 ranges match 'step' only after a colon, and are not counted: \x1b[2Jlib:step #",
+        "notes": (
+            quoted(
+                "30 ranges match 'step' only after a colon, and are not counted: \x1b[2Jlib:step #",
+                Severity.WARN,
+            ),
         )
     }
     passed = records.verdict(name="mlp", reason="within budget").model_copy(update=known)

@@ -77,7 +77,7 @@ def named_fields(text: Text) -> frozenset[str]:
             if name is not None:
                 found |= {
                     name,
-                    *([spec.removeprefix("of ")] if (spec or "").startswith("of ") else []),
+                    *([spec.split("of ")[1]] if "of " in (spec or "") else []),
                 }
     return frozenset(found)
 

@@ -6,10 +6,12 @@ from collections.abc import Sequence
 
 import pytest
 
-from perfgate.judge.tell import headline
+from perfgate.explain.headline import headline
 from perfgate.model.metric import METRICS, Basis, Kind, Metric
+from perfgate.model.note import quoted
 from perfgate.model.outcome import Outcome
 from perfgate.model.verdict import Attribution, Axis, Duet, MetricVerdict, Part, Verdict
+from perfgate.words import say
 
 M = Metric
 LOST, GAINED, OPEN, PASSED = (
@@ -59,17 +61,18 @@ def told(
     attributions: Sequence[Attribution] = (),
     duet: Duet | None = None,
 ) -> str:
-    return headline(
+    found = headline(
         Verdict(
             workload="w",
             outcome=outcome,
-            reason="",
+            why=quoted(""),
             metrics=rows,
             runs=2,
             attributions=tuple(attributions),
             duet=duet,
         )
     )
+    return say.sentences(found)
 
 
 STEP = row(M.STEP_MS, LOST, 3.26, 5.48)

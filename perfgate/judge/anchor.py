@@ -1,24 +1,25 @@
-"""Compares with the best step ever blessed, so that many small losses are seen as one; knows no other metric."""
+"""Compares with the best step ever blessed, so that many small losses are seen as one."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Final
 
 import numpy as np
 
 from perfgate.judge.compare import LARGEST, PRIOR_DF, Comparison, Side, middle, with_stored
+from perfgate.judge.evidence import Other
 from perfgate.judge.looks import STORED_PLAN
 from perfgate.judge.outliers import keep
+from perfgate.judge.reasons import bless_it
 from perfgate.judge.rows import Terms, rule_of
 from perfgate.model.baseline import Baseline, Milestone
-from perfgate.model.metric import GATED_CLOCKS, METRICS, Metric
+from perfgate.model.metric import METRICS, Basis, Metric
+from perfgate.model.note import Note, note
+from perfgate.model.numbers import unit_of
 from perfgate.model.verdict import FEWEST_TO_JUDGE, Blessed, Creep
 
-FEWEST_TO_SHOW: Final = FEWEST_TO_JUDGE
-"""Fewer runs, or pairs, never show a loss against the anchor."""
 _CONFIDENCE = 0.995
 """That the loss exceeds `anchor_budget`, before it is called a loss against the anchor."""
 _MEDIAN_VARIANCE = math.pi / 2
@@ -28,9 +29,9 @@ _MEDIAN_VARIANCE = math.pi / 2
 def beyond_anchor(
     baseline: Baseline, now: Sequence[float], *, anchor_budget: float
 ) -> float | None:
-    """Return how far `now`, ms of each run, lies above the anchor, a fraction; None where it is not beyond its budget.
+    """Return how far `now`, ms of each run, lies above the anchor; None if not beyond its budget.
 
-    It shows nothing: of runs too few for `creep` it tells that more are wanted.
+    It shows nothing: of runs too few for `creep` it says that more are wanted.
     """
     anchor, before = baseline.anchor, baseline.values(Metric.STEP_MS)
     if anchor is None or not before or not now or anchor.step_ms >= middle(before):
@@ -47,22 +48,21 @@ def creep(
     anchor_budget: float,
     medians: Sequence[int] = (),
 ) -> Creep | None:
-    """Judge step_ms, `now` of each run in ms, against the anchor; None without one, or where the baseline itself is it.
+    """Judge step_ms, `now` of each run in ms, against the anchor; None without one that is better.
 
-    It is a loss where step_ms is shown, with 99.5 % confidence, to have lost more than `anchor_budget` (a fraction).
-    As against a stored baseline (`compare`), the standard error holds the occasions, those of the anchor's own runs;
-    and the `medians`, told by their runs, by which all of `now` is too high or too low where it was reckoned by them.
+    It is a loss where step_ms is shown, with 99.5 % confidence, to have lost more than
+    `anchor_budget` (a fraction). As against a stored baseline (`compare`), the standard error holds
+    the occasions, those of the anchor's own runs; and the `medians`, given by their runs, by which
+    all of `now` is too high or too low where it was reckoned by them.
     """
     spec = METRICS[Metric.STEP_MS].clock
-    before = baseline.values(Metric.STEP_MS)
-    anchor = baseline.anchor
-    if anchor is None or spec is None or len(now) < FEWEST_TO_SHOW or not before:
+    other, anchor = Other.blessed(baseline), baseline.anchor
+    before = other.values(Metric.STEP_MS)
+    if anchor is None or spec is None or len(now) < FEWEST_TO_JUDGE or not before:
         return None
     if min(*before, *now) <= 0 or anchor.step_ms >= middle(before):
         return None
-    rule = rule_of(
-        Metric.STEP_MS, spec, baseline, replace(terms, plan=STORED_PLAN), times=len(GATED_CLOCKS)
-    )
+    rule = rule_of(Metric.STEP_MS, spec, other, replace(terms, plan=STORED_PLAN))
     with np.errstate(all="ignore"):
         sides = [np.log(np.asarray(side) / anchor.step_ms) for side in (before, now)]
     if not all(np.all(np.abs(side) < LARGEST) for side in sides):
@@ -96,6 +96,29 @@ def creep(
             *map(_blessed, anchor.path or (_present(baseline),)),
         ),
     )
+
+
+def anchor_lost(found: Creep, workload: str, *, runs: int) -> Note:
+    """Say that many small losses have become one large one, and on which path."""
+    return note(
+        "anchor-lost",
+        change=found.change,
+        low=found.low,
+        high=found.high,
+        unit=unit_of(Basis.LOG),
+        budget=found.budget,
+        path=tuple(map(_point, found.path)),
+        now=found.now,
+        bless_it=bless_it(runs),
+        workload=workload,
+    )
+
+
+def _point(blessed: Blessed) -> Note:
+    day, ms = f"{blessed.at:%Y-%m-%d}", blessed.step_ms
+    if blessed.commit is None:
+        return note("blessed-at", step_ms=ms, day=day)
+    return note("blessed-at-commit", step_ms=ms, day=day, commit=blessed.commit[:7])
 
 
 def _blessed(milestone: Milestone) -> Blessed:

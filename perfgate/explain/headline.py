@@ -1,0 +1,138 @@
+"""What a verdict leads with: what the user loses or gains, by what, and under which range."""
+
+from __future__ import annotations
+
+import math
+from typing import Final
+
+from perfgate.model.baseline import FEWEST_RUNS
+from perfgate.model.metric import METRICS, PERIODS, Kind
+from perfgate.model.note import Note, note
+from perfgate.model.numbers import unit_of, value
+from perfgate.model.outcome import Outcome
+from perfgate.model.sample import OTHER_RANGES, OUTSIDE_RANGES, UNNAMED
+from perfgate.model.verdict import Axis, MetricVerdict, Part, Verdict
+
+NO_RANGE: Final = frozenset({"", OUTSIDE_RANGES, OTHER_RANGES, UNNAMED})
+_LONGEST_NAME = 60
+
+
+def headline(verdict: Verdict) -> Note:
+    """Say what a REGRESSED or IMPROVED verdict's user loses or gains, and by what.
+
+    `+68 % step_ms (3.26 to 5.48 ms): d2h_copies 0 to 1 under `log``. It leads with the step, also
+    where that is an estimate, unless it has hardly moved; and where the step is faster but a count
+    rose: `-12 % step_ms (5.48 to 4.82 ms), but launches 38 to 39`.
+    """
+    outcome = verdict.outcome
+    rows = [row for row in verdict.metrics if row.outcome is outcome]
+    steps = [row for metric in PERIODS if (row := verdict.of(metric)) and row.change is not None]
+    lead = next((row for row in steps if row in rows or _estimated(row, outcome)), None)
+    causes = sorted((row for row in rows if row.metric not in PERIODS), key=_weight)
+    cause = causes[0] if causes else None
+    faster = next((row for row in steps if _estimated(row, Outcome.IMPROVED)), None)
+    estimate = part = step = because = None
+    if lead is not None:
+        named = [lead] if cause is None else [lead, cause]
+        estimate = None if lead in rows else _estimate(verdict)
+        because = None if cause is None else note("because", what=_moved_to(cause))
+        part = _made_of(lead, verdict) if cause is None else _under(cause, verdict)
+        first = _moved(lead)
+    elif cause is not None and faster is not None and outcome is Outcome.REGRESSED:
+        named, first = [cause], _moved(faster)
+        because, part = note("but", what=_moved_to(cause)), _under(cause, verdict)
+    else:
+        named = [cause or rows[0]]
+        first, part = _moved(named[0]), _under(named[0], verdict)
+        step = next((_and_step(one) for one in steps[:1] if one is not named[0]), None)
+    others = tuple(str(row.metric) for row in rows if row not in named)
+    is_loss = outcome is Outcome.REGRESSED
+    also = note("also-regressed" if is_loss else "also-improved", metrics=others)
+    enough = verdict.runs >= FEWEST_RUNS
+    return note(
+        "regressed" if is_loss else "improved",
+        what=note("headline", lead=first, estimate=estimate, cause=because, part=part, step=step),
+        also=also if others else None,
+        workload=verdict.workload,
+        bless_it=note("bless-it") if enough else note("gate-and-bless", fewest=FEWEST_RUNS),
+    )
+
+
+def _estimated(row: MetricVerdict, outcome: Outcome) -> bool:
+    """Whether a row that is not judged, or open, is estimated to have moved so, by half a budget."""
+    is_open = row.outcome in (None, Outcome.INCONCLUSIVE, outcome)
+    if not is_open or row.low is None or row.change is None:
+        return False
+    towards = -row.change if outcome is Outcome.IMPROVED else row.change
+    return towards >= (row.budget or 0.0) / 2
+
+
+def _estimate(verdict: Verdict) -> Note:
+    if verdict.duet is None:
+        return note("estimate-of-runs", runs=verdict.compared)
+    return note("estimate-of-pairs", runs=verdict.compared)
+
+
+def _weight(row: MetricVerdict) -> tuple[bool, float]:
+    """The order of what may be a step's cause: counts first, then what takes most time."""
+    is_count = METRICS[row.metric].kind is Kind.COUNT
+    change = math.inf if row.change is None else abs(row.change)
+    return not is_count, -(change if is_count else abs((row.now or 0.0) - (row.baseline or 0.0)))
+
+
+def _moved(row: MetricVerdict) -> Note:
+    """Say how a row moved: `+68 % step_ms (3.26 to 5.48 ms)`, `syncs 0 to 1`."""
+    if METRICS[row.metric].kind is Kind.COUNT or row.change is None or row.basis is None:
+        return _moved_to(row)
+    return note(
+        "moved",
+        change=row.change,
+        unit=unit_of(row.basis),
+        metric=row.metric,
+        before=row.baseline or 0.0,
+        now=row.now or 0.0,
+    )
+
+
+def _moved_to(row: MetricVerdict) -> Note:
+    code = "moved-to" if METRICS[row.metric].kind is Kind.COUNT else "moved-to-ms"
+    return note(code, metric=row.metric, before=row.baseline or 0.0, now=row.now or 0.0)
+
+
+def _and_step(row: MetricVerdict) -> Note:
+    shown = {value(row.metric, one or 0.0) for one in (row.baseline, row.now)}
+    if len(shown) > 1:
+        return note("and-step", what=_moved(row))
+    return note("and-step", what=note("unmoved", metric=row.metric, now=row.now or 0.0))
+
+
+def _largest(row: MetricVerdict, verdict: Verdict) -> Part | None:
+    """The range that holds most of what a metric changed by."""
+    parts = (
+        one.parts
+        for one in verdict.attributions
+        if one.metric is row.metric and one.axis is Axis.RANGE
+    )
+    largest = next((found[0] for found in parts if found), None)
+    moved = (row.now or 0.0) - (row.baseline or 0.0)
+    if largest is None or largest.name in NO_RANGE or 2 * largest.change * moved < moved * moved:
+        return None
+    return largest
+
+
+def _under(row: MetricVerdict, verdict: Verdict) -> Note | None:
+    part = _largest(row, verdict)
+    return None if part is None else note("under-range", range=_named(part))
+
+
+def _made_of(row: MetricVerdict, verdict: Verdict) -> Note | None:
+    """What most of a step's change is, where no other metric's is shown."""
+    part = _largest(row, verdict)
+    if part is None or part.metric in PERIODS:
+        return _under(row, verdict)
+    code = "less-under-range" if part.change < 0 else "more-under-range"
+    return note(code, metric=part.metric, ms=abs(part.change), range=_named(part))
+
+
+def _named(part: Part) -> str:
+    return " ".join(part.name.split())[:_LONGEST_NAME]

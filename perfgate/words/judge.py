@@ -1,0 +1,229 @@
+"""What the judge says: of each metric, of a verdict as a whole, and what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from perfgate.words.text import Text
+
+_BLESS: Final = 'perfgate bless {workload:sh} --reason "..."'
+
+_COUNTS: Final[Mapping[str, Text]] = {
+    "count-rose": Text("rose from {limit:count} to {now:count} per step"),
+    "count-rose-in-only": Text(
+        "rose from {limit:count} to {now:count} per step, in the only run allowed"
+    ),
+    "count-rose-in-first": Text(
+        "rose from {limit:count} to {now:count} per step, to be confirmed by a second run"
+    ),
+    "count-rose-once": Text(
+        "rose above {limit:count} per step in 1 of {runs:run|runs}, not confirmed"
+    ),
+    "count-rose-by-chance": Text(
+        "rose above {limit:count} per step, as it varies by itself in {chance:short%} of gates"
+    ),
+    "count-fell": Text("fell from {least:count} to {now:count} per step"),
+    "count-fell-in-some": Text("fell from {least:count} per step in some of {runs:run|runs}"),
+    "count-same": Text("unchanged (exact)"),
+    "count-within": Text("within its maximum of {limit:count} per step (not exact)"),
+    "count-of-process": Text(
+        "{count}, in a process that had less of it than the most of the {processes}"
+    ),
+    "count-of": Text("{metric} {count}"),
+}
+
+_TIMES: Final[Mapping[str, Text]] = {
+    "time-changed": Text("{change:change of unit}, budget {budget:limit of unit}"),
+    "share-changed": Text("{change:change of unit} of a step, budget {budget:limit of unit}"),
+    "time-zero-everywhere": Text("0 in every run, as in the baseline"),
+    "time-rose-from-zero": Text("rose from 0 to {now:ms} ms per step"),
+    "time-fell-to-zero": Text("{before:ms} ms per step in the baseline, 0 in every run"),
+    "time-zero-in-some": Text(
+        "0 in {before} of {of:baseline run|baseline runs} and in {now} of {runs:run|runs}, "
+        "which leaves no relative change to judge"
+    ),
+    "times-too-far-apart": Text("its values lie too far apart to be compared"),
+    "pairs-incomplete": Text("not every run has the other of its pair"),
+    "baseline-without-step": Text("the baseline has no step time to measure it against"),
+    "sides-without-step": Text("neither side has a step time to measure it against: {why}"),
+}
+
+_ROWS: Final[Mapping[str, Text]] = {
+    "only-shown": Text("shown, not gated"),
+    "not-comparable": Text("not comparable"),
+    "only-estimated": Text("not judged: a loss settled the gate after {runs:run|runs}"),
+    "new-to-gate": Text(
+        "in {having} of {runs:baseline run|baseline runs}, not gated: bless to gate it"
+    ),
+    "new-to-show": Text("in {having} of {runs:baseline run|baseline runs}; shown, not gated"),
+    "measured-nowhere": Text("not measured on either side: {why}"),
+    "missing-in-runs": Text("not measured in {without} of {runs:run|runs}"),
+    "missing-in-runs-because": Text("not measured in {without} of {runs:run|runs}: {why}"),
+    "metric-is": Text("{metric} {what}"),
+}
+
+_PASSED: Final[Mapping[str, Text]] = {
+    "within-budget": Text(
+        "Within budget: {times:time metric|time metrics} and {counts:count|counts}, "
+        "{runs:run|runs} against {blessed} blessed"
+    ),
+    "within-budget-in-pairs": Text(
+        "Within budget: {times:time metric|time metrics} and {counts:count|counts}, "
+        "{runs:pair|pairs}"
+    ),
+}
+
+_OPEN: Final[Mapping[str, Text]] = {
+    "unsettled-by-runs": Text("Not settled by {runs:run|runs}", "", "Measure more and judge again"),
+    "unsettled-by-pairs": Text(
+        "Not settled by {runs:pair|pairs}", "", "Measure more and judge again"
+    ),
+    "too-few-runs": Text("{runs:run|runs} cannot pass, which takes {fewest}"),
+    "too-few-pairs": Text("{runs:pair|pairs} cannot pass, which takes {fewest}"),
+    "open": Text("{what}"),
+    "open-two-modes": Text(
+        "{what}; yet runs of one side lie far apart, as where a workload has two modes, or its "
+        "machine two speeds, and one of them was met more often by chance",
+        "",
+        "Gate again. If it stays so, steady the workload or its machine: what do its slow runs "
+        "share?",
+    ),
+    "open-slow-runs": Text(
+        "{what}; yet {slow} of {runs:process|processes} took longer (up to {farthest:short%}), "
+        "{other_slow} of {other_runs} of the other side's"
+    ),
+    "open-in-runs": Text(
+        "{what}: neither shown to be within it nor beyond it",
+        "The smallest loss that {runs:run|runs} can show here is {smallest:loss}",
+    ),
+    "open-in-pairs": Text(
+        "{what}: neither shown to be within it nor beyond it",
+        "The smallest loss that {runs:pair|pairs} can show here is {smallest:loss}",
+    ),
+    "shut-by-few-runs": Text(
+        "So few runs keep the gate shut, whatever the setting `inconclusive` is"
+    ),
+    "shut-by-count": Text(
+        "{metric} rose in every run: the gate stays shut, whatever the setting `inconclusive` is"
+    ),
+    "shut-by-size": Text(
+        "The loss of {metric} is estimated at {loss:short%}, its budget is {budget:short%}: from "
+        "twice the budget on the gate stays shut, whatever the setting `inconclusive` is"
+    ),
+    "shut-unknown": Text(
+        "How large the loss of {metric} is, is unknown: the gate stays shut, whatever the setting "
+        "`inconclusive` is"
+    ),
+}
+
+_NEXT: Final[Mapping[str, Text]] = {
+    "allow-runs": Text("Allow {runs:run|runs}: pytest --perfgate --perfgate-max-runs={runs}"),
+    "allow-pairs": Text("Allow {pairs:pair|pairs}: pytest --perfgate --perfgate-max-runs={most}"),
+    "steady-count": Text("Fix what makes it vary from run to run: seeds, shapes, batch lengths"),
+    "see-captures": Text(
+        "More runs do not help while this lasts: see the runs' captures and logs for the cause"
+    ),
+    "find-slow-runs": Text(
+        "Find what the slow processes share: another core, a neighbour, an allocator, a cache. "
+        "If the other side has them as often, gate again"
+    ),
+    "let-pairs-settle": Text(
+        "Its runs differ by {sd:short%} (SD). Let an A/B run settle it "
+        '(duet = "auto" in [tool.perfgate], and a baseline of a commit), steady the workload, or '
+        "set a wider budget for {metric}"
+    ),
+    "take-turns": Text(
+        "Its runs differ by {sd:short%} (SD): let both sides take turns "
+        '(duet = "interleave" in [tool.perfgate]), steady the workload, or set a wider budget for '
+        "{metric}"
+    ),
+    "steady": Text(
+        "Its runs differ by {sd:short%} (SD): steady the workload, or set a wider budget for "
+        "{metric}"
+    ),
+}
+
+_NOT_MEASURED: Final[Mapping[str, Text]] = {
+    "no-runs": Text("There is no run to judge", "", "Measure again: pytest --perfgate"),
+    "baseline-gates-nothing": Text(
+        "The baseline holds no metric that is gated",
+        "",
+        f"Delete its file, gate once more and bless one that does: {_BLESS}",
+    ),
+    "not-all-judged": Text(
+        "Not all that the baseline gates could be judged: {rows:list;}",
+        "",
+        "See the runs' captures and logs for the cause. If this is meant, delete the baseline's "
+        f"file, gate once more and bless anew: {_BLESS}",
+    ),
+}
+
+_MOVED: Final[Mapping[str, Text]] = {
+    "metrics-regressed": Text("Slower: {metrics:list}"),
+    "metrics-improved": Text("Faster: {metrics:list}"),
+    "regressed": Text(
+        "{what}", "{also}", f"If this is meant, {{bless_it}}: {_BLESS} --accept-regression"
+    ),
+    "improved": Text("{what}", "{also}", f"To hold the gain, {{bless_it}}: {_BLESS}"),
+    "bless-it": Text("bless it"),
+    "gate-and-bless": Text(
+        "gate with --perfgate-runs={fewest} (what a baseline needs) and bless it"
+    ),
+    "also-regressed": Text("Also regressed: {metrics:list}"),
+    "also-improved": Text("Also improved: {metrics:list}"),
+    "headline": Text("{lead}{estimate}{cause}{part}{step}"),
+    "moved": Text("{change:change of unit} {metric} ({before:of metric} to {now:of metric} ms)"),
+    "moved-to": Text("{metric} {before:of metric} to {now:of metric}"),
+    "moved-to-ms": Text("{metric} {before:of metric} to {now:of metric} ms"),
+    "unmoved": Text("{metric} unchanged ({now:of metric} ms)"),
+    "estimate-of-runs": Text(", an estimate from {runs:run|runs}"),
+    "estimate-of-pairs": Text(", an estimate from {runs:pair|pairs}"),
+    "because": Text(": {what}"),
+    "but": Text(", but {what}"),
+    "and-step": Text("; {what}"),
+    "under-range": Text(" under `{range}`"),
+    "more-under-range": Text(": {metric} +{ms:ms} ms under `{range}`"),
+    "less-under-range": Text(": {metric} -{ms:ms} ms under `{range}`"),
+    "shown-by-holm": Text("Shown now that the other workloads' losses are (Holm)"),
+}
+
+_ANCHOR: Final[Mapping[str, Text]] = {
+    "anchor-lost": Text(
+        "step_ms {change:change of unit} against the best ever blessed, budget {budget:short%}: "
+        "small losses, each of which was let through, have added up",
+        "{path:list;}; {now:ms} ms now",
+        f"Win it back, or accept where it has come to: {{bless_it}}: {_BLESS} --accept-regression",
+    ),
+    "blessed-at": Text("{step_ms:ms} ms ({day})"),
+    "blessed-at-commit": Text("{step_ms:ms} ms ({day}, {commit})"),
+}
+
+_NOTES: Final[Mapping[str, Text]] = {
+    "budget-without-effect": Text(
+        "the budget of {metrics:list} has no effect: shown, and not gated"
+    ),
+    "slow-by-chance": Text(
+        "{slow} of {runs:process|processes} took longer, {other_slow} of {other_runs} of the other "
+        "side's: no more than chance has it"
+    ),
+    "clock-moved": Text("the SM clock was {then_mhz} MHz in the baseline and {now_mhz} MHz now"),
+    "kernels-follow": Text("{clock}: kernel time follows it"),
+}
+
+TEXT: Final[Mapping[str, Text]] = {
+    code: text
+    for texts in (
+        _COUNTS,
+        _TIMES,
+        _ROWS,
+        _PASSED,
+        _OPEN,
+        _NEXT,
+        _NOT_MEASURED,
+        _MOVED,
+        _ANCHOR,
+        _NOTES,
+    )
+    for code, text in texts.items()
+}
