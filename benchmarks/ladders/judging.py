@@ -16,13 +16,13 @@ from typing import Final, assert_never
 from benchmarks.ladders.lessons import LADDERS, NO_DIFFERENCE, Ladder, Lesson
 from benchmarks.ladders.recording import RecordedRun, RecordedRung, Recording
 from perfgate.explain.pace import told_of_pace
-from perfgate.gate.terms import Policy
 from perfgate.judge.evidence import Evidence
 from perfgate.judge.judge import judge
 from perfgate.judge.looks import DUET_PLAN
 from perfgate.model.metric import METRICS, Kind, Metric
 from perfgate.model.note import quoted
 from perfgate.model.outcome import Outcome
+from perfgate.model.policy import Policy
 from perfgate.model.sample import RangeSample, Run
 from perfgate.model.verdict import MetricVerdict, Stage, Verdict
 from perfgate.model.words import listed, plural

@@ -70,7 +70,7 @@ def _against_baseline(underway: Underway) -> Checked:
     if is_settled(underway, baseline, verdict, clock=moved):
         return conclude(underway, verdict, baseline)
     if moved is None and (other := other_packages(underway, baseline)) is not None:
-        why = note("other-packages", change=other)
+        why = note("packages-of-both-sides", change=other)
         return by_stored(underway, baseline, no_pairs=why)
     return _by_forms(underway, baseline, moved, noisy=verdict.noisy)
 
@@ -90,7 +90,7 @@ def _by_forms(
             if none.in_no_form:
                 break
     assert last is not None  # there is a form, and it came to nothing
-    remedy = note("remedy", of=last.why) if last.has_remedy else None
+    remedy = last.why if last.has_remedy else None
     return by_stored(underway, baseline, no_pairs=last.why, remedy=remedy)
 
 

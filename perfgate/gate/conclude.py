@@ -62,7 +62,8 @@ def conclude(
             notes += _unseen_by_pairs(underway, stored, reference)
     verdict = noting(verdict, *notes)
     if verdict.outcome is Outcome.INCONCLUSIVE and underway.ended_by_time:
-        verdict = verdict.model_copy(update={"next": note("allow-more-time")})
+        spent = note("time-budget-ended", runs=verdict.runs)
+        verdict = verdict.model_copy(update={"next": spent})
     if stored is not None and verdict.outcome is not Outcome.REGRESSED:
         verdict = _against_anchor(underway, verdict, stored, reference, found)
     shut = shut_anyway(verdict)

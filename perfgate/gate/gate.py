@@ -287,7 +287,7 @@ class Gate:
             run_s=self._last_run_s(expected),
             against=self._against is not None,
         )
-        why = () if none is None else (note("plan-no-ab-run", why=none),)
+        why = () if none is None else (note("no-ab-run", why=none),)
         same = self.checkout.same_as(self._against)
         self._listener.plan((*lines, *why, *(() if same is None else (same,))))
 

@@ -18,7 +18,7 @@ def clock_moved(blessed: Sequence[BlessedRun], runs: Sequence[Run]) -> Note | No
     before, now = _clocks(blessed, runs)
     if abs(now / before - 1) <= _CHANGE:
         return None
-    return note("clock-moved", before_mhz=round(before), now_mhz=round(now))
+    return note("clock-moved", then_mhz=round(before), now_mhz=round(now))
 
 
 def clock_rise(blessed: Sequence[BlessedRun], runs: Sequence[Run]) -> float:

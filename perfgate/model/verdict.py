@@ -210,7 +210,7 @@ class Verdict(Record):
     why: Note
     """Subject left out."""
     next: Note | None = None
-    """What to do about it, where that is not the next step of `why`."""
+    """What to do about it, where that is not the next step of `why`: its own, or its fact."""
     metrics: tuple[MetricVerdict, ...] = ()
     runs: int = 0
     """The candidate's, in all."""
@@ -271,25 +271,31 @@ class Verdict(Record):
     @property
     def reason(self) -> str:
         """One or two sentences: the words of `why`."""
-        return say.sentences(self.why)
+        return say.sentences(self.why).removeprefix(f"{self.workload}: ")
 
     @computed_field  # type: ignore[prop-decorator]
     @property
     def next_step(self) -> str:
         """The words of what to do."""
-        return say.next_step(self.why) if self.next is None else say.fact(self.next)
+        if self.next is None:
+            return say.next_step(self.why)
+        return say.next_step(self.next) or say.fact(self.next)
 
     @computed_field  # type: ignore[prop-decorator]
     @property
     def caveats(self) -> tuple[str, ...]:
         """The words of warnings."""
-        return tuple(say.fact(one) for one in self.notes if one.severity is Severity.WARN)
+        return self._worded(Severity.WARN)
 
     @computed_field  # type: ignore[prop-decorator]
     @property
     def remarks(self) -> tuple[str, ...]:
-        """The words of all other notes."""
-        return tuple(say.fact(one) for one in self.notes if one.severity is not Severity.WARN)
+        """The words of what else there is to know."""
+        return self._worded(Severity.INFO)
+
+    def _worded(self, severity: Severity) -> tuple[str, ...]:
+        notes = (one for one in self.notes if one.severity is severity)
+        return tuple(say.sentences(one).removesuffix(".") for one in notes)
 
     @property
     def compared(self) -> int:

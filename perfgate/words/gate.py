@@ -141,10 +141,9 @@ _SIDE: Final[Mapping[str, Text]] = {
     ),
 }
 _NEXT_TO_VERDICT: Final[Mapping[str, Text]] = {
-    "plan-no-ab-run": Text("No A/B run: {why}", next_step="{why:next}"),
-    "remedy": Text("{of:next}"),
+    "no-ab-run": Text("No A/B run: {why}", next_step="{why:next}"),
     "no-blocks": Text("No A/B run in blocks: {why}", next_step="{why:next}"),
-    "other-packages": Text(
+    "packages-of-both-sides": Text(
         "{change}: both sides would run with that, and none would show its loss"
     ),
     "straight-to-ab-run": Text("Skipped the quick check: {why}"),
@@ -152,8 +151,10 @@ _NEXT_TO_VERDICT: Final[Mapping[str, Text]] = {
         "In blocks: both sides took turns of a few steps on one CPU core, where steps take another "
         "time than alone; each block is compared with the other side's before and after it"
     ),
-    "time-budget-ended": Text("The time budget ended this after {runs:run|runs}"),
-    "allow-more-time": Text("Allow more time: --perfgate-time-budget"),
+    "time-budget-ended": Text(
+        "The time budget ended this after {runs:run|runs}",
+        next_step="Allow more time: --perfgate-time-budget",
+    ),
     "clock-may-be-the-loss": Text(
         "{clock}, which alone can make a step {longer:%} longer: {metrics:list} may have lost no "
         "more than that",

@@ -200,7 +200,6 @@ _ANCHOR: Final[Mapping[str, Text]] = {
 }
 
 _NOTES: Final[Mapping[str, Text]] = {
-    "no-ab-run": Text("No A/B run: {why}"),
     "budget-without-effect": Text(
         "the budget of {metrics:list} has no effect: shown, and not gated"
     ),
@@ -208,7 +207,7 @@ _NOTES: Final[Mapping[str, Text]] = {
         "{slow} of {runs:process|processes} took longer, {other_slow} of {other_runs} of the other "
         "side's: no more than chance has it"
     ),
-    "clock-moved": Text("the SM clock was {before_mhz} MHz in the baseline and {now_mhz} MHz now"),
+    "clock-moved": Text("the SM clock was {then_mhz} MHz in the baseline and {now_mhz} MHz now"),
     "kernels-follow": Text("{clock}: kernel time follows it"),
 }
 

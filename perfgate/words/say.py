@@ -49,7 +49,7 @@ def next_step(said: Coded) -> str:
 
 
 def sentences(said: Coded) -> str:
-    """Word what is so and what was expected: `fact. expectation.`; a quotation as it is."""
+    """Word what is so and what was expected: `fact. expectation.`; a quotation stays as it is."""
     if said.code == "quoted":
         return fact(said)
     parts = [part for part in (fact(said), expectation(said)) if part]

@@ -72,7 +72,7 @@ def told(
             duet=duet,
         )
     )
-    return say.reason(found)
+    return say.sentences(found)
 
 
 STEP = row(M.STEP_MS, LOST, 3.26, 5.48)

@@ -11,6 +11,7 @@ from perfgate.explain.attribution import attributions
 from perfgate.explain.breakdown import breakdown_of
 from perfgate.explain.where import where
 from perfgate.model.metric import Metric
+from perfgate.model.note import quoted
 from perfgate.model.outcome import Outcome
 from perfgate.model.sample import OUTSIDE_RANGES, Breakdown, ProcessSample, RangeSample, Run
 from perfgate.model.verdict import MetricVerdict, Verdict
@@ -42,7 +43,7 @@ def moved(
 
 
 def verdict(*rows: MetricVerdict) -> Verdict:
-    return Verdict(workload="matmul", outcome=Outcome.REGRESSED, reason="", metrics=rows)
+    return Verdict(workload="matmul", outcome=Outcome.REGRESSED, why=quoted(""), metrics=rows)
 
 
 @pytest.mark.parametrize(
