@@ -92,7 +92,7 @@ BLOCKS_S: Final = 4.5
 
 On hosts with other work nearly all that pairs differ by is noise of their blocks, of which 15 left
 1.3 to 1.9 %; on a quiet one half of it is, and as much belongs to the two processes
-(`benchmarks/moods`). A pair takes some 13 s to start and to end, and 0.1 s a block.
+(`benchmarks/host-noise`). A pair takes some 13 s to start and to end, and 0.1 s a block.
 """
 
 

@@ -22,7 +22,7 @@ from perfgate.model.workload import START_RANGE, STEP_RANGE, WAIT_RANGE, WARMUP_
 
 SETTLING_TURNS: Final = 5
 """Warm-up turns that are taken on the one core of an interleaved duet (as many as where its spread was measured,
-`benchmarks/moods`). What comes before needs all cores: imports, compiling, and the other side's start beside it."""
+`benchmarks/host-noise`). What comes before needs all cores: imports, compiling, and the other side's start beside it."""
 
 
 class MeasuredSteps:
