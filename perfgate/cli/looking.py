@@ -351,7 +351,8 @@ def _probed(here: Project, name: str, a: Subject, b: Subject, *, most: int, full
     with gpu_lock(
         machine.gpus, timeout_s=here.settings.lock_timeout_s, on_wait=_say, workload=name
     ):
-        end_killed_gates(_say)
+        if (ended := end_killed_gates()) is not None:
+            _say(say.fact(ended))
         probes = probe(bench, tool, workload, found, most=most, tell=_say)
     width, colour = screen()
     return kernels_text(

@@ -8,19 +8,18 @@ prepare.py      a run for another tool than nsys
 tries.py        again, where nsys broke down
 
 command.py      what nsys is to start                environment.py  the variables of its processes
-exchange.py     order, account, turns                code.py         which code it was of
+exchange.py     order, report, turns                 provenance.py   which code it was of
 captures.py     what its captures show               failures.py     why it came to nothing
 kept.py         log and exports                      leftovers.py    what a killed gate has left
 ```
 """
 
 from perfgate.execute.bench import Bench, at_commit
-from perfgate.execute.code import code_now, is_as_blessed
-from perfgate.execute.environment import told_withheld
 from perfgate.execute.kept import clean_log
 from perfgate.execute.leftovers import end_killed_gates, remove_killed_runs
 from perfgate.execute.pair import ReferenceFailed, Side, measure_pair
 from perfgate.execute.prepare import Prepared, prepared
+from perfgate.execute.provenance import code_now, is_as_blessed
 from perfgate.execute.run import Measured, measure_run
 from perfgate.execute.tries import TRIES, outlasting_crashes
 
@@ -41,5 +40,4 @@ __all__ = [
     "outlasting_crashes",
     "prepared",
     "remove_killed_runs",
-    "told_withheld",
 ]

@@ -30,6 +30,7 @@ from perfgate.render.selftest import SelftestRow, selftest_text
 from perfgate.render.text import verdict_table
 from perfgate.store import Store
 from perfgate.system.temporary import remove_left_folders, temporary_folder
+from perfgate.words import say
 
 WORKLOAD: Final = "loop"
 STEP_MS: Final = 3.0
@@ -216,7 +217,8 @@ class _Play:
             on_wait=self.say,
             workload="selftest",
         ):
-            end_killed_gates(self.say)
+            if (ended := end_killed_gates()) is not None:
+                self.say(say.fact(ended))
             status = self.runner.run(command, cwd=self.folder, env=self._env(), log=log)
         if status != 0 or not found.is_file():
             raise WorkloadFailed(

@@ -7,10 +7,10 @@ from typing import Final
 
 from perfgate.words import (
     bless,
+    execute,
     gate,
     github,
     judge,
-    lab,
     lab,
     profilers,
     store,
@@ -33,6 +33,7 @@ _TABLES: Final = (
     github.TEXT,
     judge.TEXT,
     profilers.TEXT,
+    execute.TEXT,
     views.TEXT,
 )
 

@@ -202,7 +202,7 @@ def test_a_commit_that_cannot_be_made_ready_is_tried_once_for_all_workloads(
     asked = ran(reference=0.0, candidate=0.0)
     seen = repository.gate("--perfgate-against=HEAD")
     assert seen.out.count("checking out") == seen.out.count("duet_setup: no") == 1
-    assert seen.failures.count("duet_setup ended with exit status 3.") == 2
+    assert seen.failures.count("duet_setup ended with exit status 3") == 2
     assert (seen.status, asked, left(repository)) == (1, [], ([], ""))
 
 
@@ -214,10 +214,7 @@ def test_a_setup_that_hangs_takes_no_more_than_what_is_left_of_the_time_budget(
     began = time.monotonic()
     seen = repository.gate("--perfgate-against=HEAD", "--perfgate-time-budget=3")
     assert time.monotonic() - began < 30
-    assert re.search(
-        r"duet_setup did not end within [0-3] s that were left of the time budget and was ",
-        seen.failures,
-    )
+    assert re.search(r"duet_setup did not end within [0-3](\.\d)? s", seen.failures)
     assert (seen.status, asked, left(repository)) == (1, [], ([], ""))
 
 
