@@ -245,7 +245,7 @@ def test_against_what_is_checked_out_nothing_can_be_found_and_that_is_said(
     assert seen.status == 0
     assert f"\n  loop: {same}\n" in seen.out
     assert seen.summary.startswith("PASSED  loop  step_ms ")
-    assert seen.summary.endswith(f"  3 pairs\n    remark: {same}\nGATE OPEN: 1 PASSED\n")
+    assert seen.summary.endswith(f"  3 pairs\n    note: {same}\nGATE OPEN: 1 PASSED\n")
     repository.write("model.py", "changed = True\n")
     assert "both sides are commit" not in repository.gate("--perfgate-against=HEAD").out
     git(repository.root, "add", "-A")
