@@ -12,7 +12,7 @@ from __future__ import annotations
 import html
 import re
 import unicodedata
-from typing import Final
+from typing import Final, Literal
 
 INVISIBLE: Final = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 """Unicode categories that are escaped. Cc: control. Cf: among others what turns the direction of
@@ -35,6 +35,9 @@ _LINKING: Final = re.compile(
     r"|(?<=\bmailto:)(?=\S)|(?<=\bxmpp:)(?=\S)",
     re.IGNORECASE,
 )
+
+
+CommandKind = Literal["error", "warning", "notice"]
 
 
 def is_invisible(character: str) -> bool:
@@ -96,7 +99,7 @@ def markdown_code(text: str, *, longest: int) -> str:
     return f"`{plain or ' '}`"
 
 
-def workflow_command(kind: str, text: str, **properties: object) -> str:
+def workflow_command(kind: CommandKind, text: str, **properties: object) -> str:
     """Return a command that the runner shows a text by; no text can end it, or begin another."""
     given = {name: value for name, value in properties.items() if value not in (None, "")}
     shown = ",".join(f"{name}={_property(str(value))}" for name, value in given.items())
