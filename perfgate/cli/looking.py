@@ -26,7 +26,8 @@ from perfgate.cli.common import (
     readable,
     screen,
 )
-from perfgate.execute.running import Bench, end_killed_gates
+from perfgate.execute.bench import Bench
+from perfgate.execute.leftovers import end_killed_gates
 from perfgate.explain.advice import advise, classify
 from perfgate.explain.kernels import limited_by
 from perfgate.explain.moved import moved_operations, moved_ranges

@@ -24,9 +24,8 @@ from typing import Final, Protocol
 from perfgate.execute.bench import Bench, at_commit
 from perfgate.execute.pair import ReferenceFailed, Side, measure_pair
 from perfgate.execute.provenance import ImportLog, is_as_blessed, prove_apart
-from perfgate.execute.run import Measured, measure_run
+from perfgate.execute.run import Measured, measure_run, outlasting_crashes
 from perfgate.execute.side_environment import declared_there
-from perfgate.execute.tries import outlasting_crashes
 from perfgate.machine import read_machine, wait_until_idle
 from perfgate.model.baseline import Baseline, code_digest
 from perfgate.model.errors import (

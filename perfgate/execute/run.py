@@ -6,7 +6,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
+from typing import Final, TypeVar
 from uuid import uuid4
 
 from perfgate.execute.bench import Bench
@@ -52,7 +54,7 @@ from perfgate.execute.provenance import (
 )
 from perfgate.execute.side_environment import check_there, declared_there, workload_there
 from perfgate.machine import RankWatch, Sampler
-from perfgate.model.errors import StepsNotFound, WorkloadFailed
+from perfgate.model.errors import NsysCrashed, StepsNotFound, WorkloadFailed
 from perfgate.model.machine import Conditions
 from perfgate.model.order import RUN_COOKIE, Account, Bouts, Ending
 from perfgate.model.reports import Reports
@@ -62,6 +64,14 @@ from perfgate.model.tuning import tuning
 from perfgate.model.workload import CaptureWindow, Workload
 from perfgate.profilers.nsys.profile import ProfileOutcome, ProfileSpec, profile
 from perfgate.system.temporary import underway
+
+TRIES: Final = 3
+"""How often a run is tried in which nsys itself breaks down.
+
+On a busy machine it does so now and then, in one way or another.
+"""
+
+Made = TypeVar("Made")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -358,3 +368,30 @@ def ordered(
                 (folder / FIFO).unlink(missing_ok=True)
             else:
                 clear(folder)
+
+
+def outlasting_crashes(
+    make: Callable[[Callable[[Path], Path]], Made],
+    *,
+    on_crash: Callable[[NsysCrashed], None] | None = None,
+) -> Made:
+    """Make a run or a pair, and if nsys itself breaks down, make it again, `TRIES` times in all.
+
+    Args:
+        make: makes it, in the folder that its argument returns for the intended one: itself, then fresh ones beside.
+        on_crash: hears of each crash after which it is made again.
+
+    Raises:
+        NsysCrashed: of the last try.
+    """
+    for number in range(1, TRIES):
+        try:
+            return make(partial(_folder_of_try, number))
+        except NsysCrashed as crashed:
+            if on_crash is not None:
+                on_crash(crashed)
+    return make(partial(_folder_of_try, TRIES))
+
+
+def _folder_of_try(number: int, folder: Path) -> Path:
+    return folder if number == 1 else folder.with_name(f"{folder.name}-try-{number}")

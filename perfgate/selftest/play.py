@@ -14,7 +14,8 @@ from statistics import median
 from typing import Final
 
 from perfgate.bless import bless as blessing
-from perfgate.execute.running import code_now, end_killed_gates
+from perfgate.execute.leftovers import end_killed_gates
+from perfgate.execute.provenance import code_now
 from perfgate.machine import gpu_lock
 from perfgate.model.baseline import Baseline
 from perfgate.model.document import read_document

@@ -14,8 +14,9 @@ import pytest
 from support.repository import Repository
 
 import perfgate
+from perfgate.execute.bench import Bench, at_commit
 from perfgate.execute.provenance import prove_apart
-from perfgate.execute.running import Bench, Measured, at_commit, measure_run, outlasting_crashes
+from perfgate.execute.run import Measured, measure_run, outlasting_crashes
 from perfgate.model.baseline import code_digest
 from perfgate.model.errors import CodeStale, CodeUnproven, PerfgateError, RevisionMissing
 from perfgate.model.machine import Machine

@@ -21,15 +21,9 @@ import pytest
 from support.repository import Repository
 
 import perfgate
-from perfgate.execute.running import (
-    Bench,
-    Measured,
-    ReferenceFailed,
-    Side,
-    at_commit,
-    measure_pair,
-    outlasting_crashes,
-)
+from perfgate.execute.bench import Bench, at_commit
+from perfgate.execute.pair import ReferenceFailed, Side, measure_pair
+from perfgate.execute.run import Measured, outlasting_crashes
 from perfgate.execute.worker.steps import SETTLING_TURNS
 from perfgate.model.baseline import code_digest
 from perfgate.model.errors import CodeUnproven, PerfgateError, WorkloadFailed, WorkloadTimedOut

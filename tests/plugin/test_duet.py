@@ -364,10 +364,7 @@ def test_a_baseline_without_a_commit_has_no_other_side(
     )
     ran(reference=0.0, candidate=2.5)
     seen = repository.gate()
-    assert (
-        "the baseline does not say at which commit it was measured"
-        in seen.failures
-    )
+    assert "the baseline does not say at which commit it was measured" in seen.failures
     # Nothing is announced that cannot be.
     assert "pair" not in seen.out.partition("loop run 1")[0]
     told = " ".join(seen.out.split())
@@ -384,16 +381,12 @@ def test_a_commit_that_is_not_in_the_clone_is_told_with_the_way_to_get_it(
     ran(reference=0.0, candidate=2.5)
     seen = repository.gate()
     assert (
-        "commit 0123456789abcdef0123456789abcdef01234567: it is not in this clone"
-        in seen.failures
+        "commit 0123456789abcdef0123456789abcdef01234567: it is not in this clone" in seen.failures
     )
     # Nothing is announced that cannot be.
     assert "pair" not in seen.out.partition("loop run 1")[0]
     told = " ".join(seen.out.split())
-    assert (
-        "it is not in this clone. Fetch it (git fetch origin 0123456789ab"
-        in told
-    )
+    assert "it is not in this clone. Fetch it (git fetch origin 0123456789ab" in told
     assert "checking out" not in seen.out
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from perfgate.execute.running import Bench
+from perfgate.execute.bench import Bench
 from perfgate.model.machine import Machine
 from perfgate.model.note import Note, note
 from perfgate.model.order import Account, Ending

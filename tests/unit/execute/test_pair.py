@@ -17,7 +17,8 @@ from support.runs import account, bench_of, command, ended
 
 from perfgate.execute import run
 from perfgate.execute.captures import OfCapture
-from perfgate.execute.running import Measured, ReferenceFailed, Side, measure_pair
+from perfgate.execute.pair import ReferenceFailed, Side, measure_pair
+from perfgate.execute.run import Measured
 from perfgate.model.errors import (
     CaptureUnreadable,
     ConfigInvalid,
