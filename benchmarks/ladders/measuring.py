@@ -33,7 +33,8 @@ from benchmarks.ladders.recording import (
     refuse_other_parameters,
     top_ranges,
 )
-from perfgate.execute import running
+from perfgate.execute.bench import Bench
+from perfgate.execute.run import measure_run, outlasting_crashes
 from perfgate.machine import gpu_lock, read_machine, wait_until_idle
 from perfgate.model.baseline import code_digest
 from perfgate.model.errors import (
@@ -400,7 +401,7 @@ def _reason(failed: PerfgateError, *, subject: str) -> str:
 class Nsys:
     """Makes runs under nsys, each in a folder of its own below `folder`."""
 
-    bench: running.Bench
+    bench: Bench
     folder: Path
     rungs: tuple[str, ...]
     """Those asked for by name; without any, all that need no naming."""
@@ -437,8 +438,8 @@ class Nsys:
             with held:
                 began = time.monotonic()
                 busy = wait_until_idle(bench.machine.gpus, IDLE_PATIENCE_S)
-                measured = running.outlasting_crashes(
-                    lambda fresh: running.measure_run(bench, workload, fresh(folder))
+                measured = outlasting_crashes(
+                    lambda fresh: measure_run(bench, workload, fresh(folder))
                 )
         except (WorkloadTimedOut, GpuTaken) as late:
             ours = (
@@ -477,7 +478,7 @@ class Nsys:
         return Taken(run=recorded, machine=machine)
 
 
-def bench_of(project: Path, env: Mapping[str, str]) -> running.Bench:
+def bench_of(project: Path, env: Mapping[str, str]) -> Bench:
     """What all runs in a project share.
 
     Raises:
@@ -486,7 +487,7 @@ def bench_of(project: Path, env: Mapping[str, str]) -> running.Bench:
     settings = load_settings(project, {})
     tool = find_nsys(None, env, setting=settings.nsys)
     options = trace_options(graph_trace=settings.cuda_graph_trace)
-    return running.Bench(
+    return Bench(
         root=project,
         settings=settings,
         tool=tool,

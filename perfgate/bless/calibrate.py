@@ -10,11 +10,9 @@ A model of nested errors, `x = mean + occasion + run`: runs of one occasion shar
 from __future__ import annotations
 
 import math
-import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final
 
 import numpy as np
 import pandas as pd
@@ -352,52 +350,29 @@ def refuse_changed(
         raise _nothing_to_calibrate(baseline)
     if differing := known_to_differ(baseline.machine, machine):
         raise CalibrationRefused(
-            subject=baseline.workload,
-            fact=f"it was blessed on another machine ({', '.join(differing)})",
-            expectation=_UNCHANGED,
-            next_step=_bless_anew(baseline),
+            "calibrate-other-machine", workload=baseline.workload, differing=", ".join(differing)
         )
     if baseline.code is None and (commit is None or not is_blessed_commit(baseline, commit)):
-        raise CalibrationRefused(
-            subject=baseline.workload,
-            fact="the baseline does not say which files it ran, and this is not its commit, unchanged",
-            expectation=_UNCHANGED,
-            next_step=_bless_anew(baseline),
-        )
+        raise CalibrationRefused("calibrate-code-unknown", workload=baseline.workload)
     if baseline.code is None:
         return
     known = baseline.code_files
     if not known and workload.form == "command":
-        raise CalibrationRefused(
-            subject=baseline.workload,
-            fact="the baseline does not say which files it ran: an older perfgate took others for a command's code",
-            expectation=_UNCHANGED,
-            next_step=_bless_anew(baseline),
-        )
+        raise CalibrationRefused("calibrate-code-unknown", workload=baseline.workload)
     if not known:
         known = next(
             (result.code for result in results if code_digest(result.code) == baseline.code), {}
         )
     changed = changed_code(known, code_now(known))
     if changed:
-        more = f" and {len(changed) - 3} more" if len(changed) > 3 else ""
+        more = [f"{len(changed) - 3} more"] if len(changed) > 3 else []
         raise CalibrationRefused(
-            subject=baseline.workload,
-            fact=f"{', '.join(changed[:3])}{more} changed since it was blessed",
-            expectation=_UNCHANGED,
-            next_step=_go_back(baseline),
+            "calibrate-code-changed", workload=baseline.workload, files=(*changed[:3], *more)
         )
 
 
 def _nothing_to_calibrate(baseline: Baseline) -> CalibrationRefused:
-    return CalibrationRefused(
-        subject=baseline.workload,
-        fact="the baseline holds no clock with a budget of which an SD could be told"
-        if gated(baseline)
-        else "the baseline holds no clock with a budget",
-        expectation="Counts are exact and need no calibration",
-        next_step=f"See what it holds: perfgate show {shlex.quote(baseline.workload)}",
-    )
+    return CalibrationRefused("calibrate-nothing-gated", workload=baseline.workload)
 
 
 def refuse_parameters(baseline: Baseline, workload: Workload) -> None:
@@ -414,12 +389,7 @@ def refuse_parameters(baseline: Baseline, workload: Workload) -> None:
     told = ", ".join(
         f"{name} was {was.get(name, 'not set')}, is {now.get(name, 'not set')}" for name in names
     )
-    raise CalibrationRefused(
-        subject=baseline.workload,
-        fact=f"its parameters have changed since it was blessed ({told})",
-        expectation=_UNCHANGED,
-        next_step=_bless_anew(baseline),
-    )
+    raise CalibrationRefused("calibrate-other-parameters", workload=baseline.workload, changes=told)
 
 
 def refuse_fresh(baseline: Baseline, fresh: Result | None) -> None:
@@ -429,33 +399,10 @@ def refuse_fresh(baseline: Baseline, fresh: Result | None) -> None:
         CalibrationRefused: there is no fresh result, or it is of something else.
     """
     if fresh is None:
-        raise CalibrationRefused(
-            subject=baseline.workload,
-            fact="the gate left no result of it",
-            expectation="Its runs were to be the repeats",
-            next_step="See what pytest says above.",
-        )
+        raise CalibrationRefused("calibrate-no-result", workload=baseline.workload)
     why = why_no_repeat(baseline, fresh)
     if why is None:
         return
     unsound = fresh.verdict.outcome in (Outcome.INVALID, Outcome.NOT_MEASURED)
-    raise CalibrationRefused(
-        subject=baseline.workload,
-        fact=f"what was measured just now is a result {why}, and no repeat of what is blessed",
-        expectation=_UNCHANGED,
-        next_step="See its verdict above for the cause, then run again."
-        if unsound
-        else _go_back(baseline),
-    )
-
-
-_UNCHANGED: Final = "Unchanged repeats are of the blessed code, parameters, machine and counts; the baseline is as it was"
-
-
-def _bless_anew(baseline: Baseline) -> str:
-    return f'Bless what is here: perfgate bless {shlex.quote(baseline.workload)} --reason "..."'
-
-
-def _go_back(baseline: Baseline) -> str:
-    kept = f"perfgate calibrate --kept {shlex.quote(baseline.workload)}"
-    return f"Go back to what is blessed, or calibrate by what is kept of it: {kept}"
+    code = "calibrate-unsound" if unsound else "calibrate-no-repeat"
+    raise CalibrationRefused(code, workload=baseline.workload, why=why)

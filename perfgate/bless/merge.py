@@ -105,11 +105,7 @@ def find_gates(folders: Sequence[Path]) -> tuple[tuple[Found, ...], tuple[str, .
                 continue
             seen.add(real)
             if len(seen) > MOST_GATES:
-                raise DocumentUnreadable(
-                    subject=_told(folder),
-                    fact=f"there are more than {MOST_GATES} gates",
-                    next_step="Merge fewer of them.",
-                )
+                raise DocumentUnreadable("merge-too-many", path=_told(folder), most=MOST_GATES)
             try:
                 if is_link:
                     raise _unreadable(
@@ -227,12 +223,7 @@ def _places(folder: Path) -> list[Path]:
 def _gate_in(folder: Path) -> Found:
     document = _read(folder / DOCUMENT_FILE, read_document)
     if document.gates:
-        raise DocumentUnreadable(
-            subject=_told(folder / DOCUMENT_FILE),
-            fact="it is of gates that were merged before",
-            expectation="Merged are the documents of gates themselves",
-            next_step="Name the folders of the gates, and write what is merged elsewhere.",
-        )
+        raise DocumentUnreadable("merge-of-merged", path=_told(folder / DOCUMENT_FILE))
     found = Found(folder=_told(folder), name=document.label or _told(folder), document=document)
     try:
         return replace(found, page=_page_in(folder, document))
@@ -247,9 +238,7 @@ def _page_in(folder: Path, document: GateDocument) -> PageData | None:
     page = _read(beside, read_page_data)
     if not _is_page_of(page, document):
         raise DocumentUnreadable(
-            subject=_told(beside),
-            fact=f"it is of another gate than the {DOCUMENT_FILE} beside it",
-            next_step="Take both from one gate.",
+            "merge-page-of-another-gate", path=_told(beside), document=DOCUMENT_FILE
         )
     return page
 
@@ -300,10 +289,10 @@ def _read(file: Path, parse: Callable[[str], _Read]) -> _Read:
 
 def _unreadable(file: Path, fact: str) -> DocumentUnreadable:
     return DocumentUnreadable(
-        subject=_told(file),
-        fact=fact,
-        expectation=f"It should be what --perfgate-{'json' if file.name == DOCUMENT_FILE else 'page-data'} writes",
-        next_step="Let the gate write it anew, with the perfgate that merges.",
+        "merge-document-unreadable",
+        path=_told(file),
+        option="json" if file.name == DOCUMENT_FILE else "page-data",
+        why=fact,
     )
 
 

@@ -26,7 +26,8 @@ from perfgate.cli.common import (
     readable,
     screen,
 )
-from perfgate.execute.running import Bench, end_killed_gates
+from perfgate.execute.bench import Bench
+from perfgate.execute.leftovers import end_killed_gates
 from perfgate.explain.advice import advise, classify
 from perfgate.explain.kernels import limited_by
 from perfgate.explain.moved import moved_operations, moved_ranges
@@ -351,7 +352,8 @@ def _probed(here: Project, name: str, a: Subject, b: Subject, *, most: int, full
     with gpu_lock(
         machine.gpus, timeout_s=here.settings.lock_timeout_s, on_wait=_say, workload=name
     ):
-        end_killed_gates(_say)
+        if (ended := end_killed_gates()) is not None:
+            _say(say.fact(ended))
         probes = probe(bench, tool, workload, found, most=most, tell=_say)
     width, colour = screen()
     return kernels_text(

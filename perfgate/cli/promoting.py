@@ -15,7 +15,7 @@ from perfgate.bless import bless as blessing
 from perfgate.cli.arguments import HELD, workload_name
 from perfgate.cli.common import Project, cleaned, latest, printable, project, screen
 from perfgate.cli.complaint import complaint
-from perfgate.execute.running import code_now
+from perfgate.execute.provenance import code_now
 from perfgate.model.baseline import Baseline, Result, changed_code
 from perfgate.model.errors import (
     BlessRefused,

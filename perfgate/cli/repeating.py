@@ -17,7 +17,7 @@ from perfgate.bless.repeats import clean_commits
 from perfgate.cli.arguments import HELD, workload_name
 from perfgate.cli.common import Project, kept_results, printable, project, screen
 from perfgate.cli.complaint import complaint
-from perfgate.execute.running import code_now
+from perfgate.execute.provenance import code_now
 from perfgate.judge.looks import STORED_PLAN
 from perfgate.machine import read_machine
 from perfgate.model.baseline import Baseline

@@ -34,6 +34,7 @@ from perfgate.render.findings import findings_text
 from perfgate.selftest.play import Runner
 from perfgate.selftest.play import play as play_selftest
 from perfgate.store import Store
+from perfgate.words import say
 
 
 @click.command()
@@ -113,7 +114,7 @@ def _orphans(root: Path, settings: Settings, collected: Collected) -> list[str]:
         more = f" (and {len(broken) - 1} more)" if broken[1:] else ""
         raise ConfigInvalid(
             subject="baselines",
-            fact=f"{broken[0].subject}: {broken[0].fact}{more}",
+            fact=f"{say.fact(broken[0])}{more}",
             next_step=broken[0].next_step,
         )
     return orphans

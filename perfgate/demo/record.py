@@ -62,9 +62,7 @@ def unpack(archive: Path, folder: Path) -> None:
             packed.extractall(folder, filter="data")
     except (tarfile.TarError, lzma.LZMAError, EOFError, OSError) as damaged:
         raise CaptureUnreadable(
-            subject=archive.name,
-            fact=f"the recorded run cannot be unpacked ({damaged})",
-            next_step="Reinstall perfgate.",
+            "demo-run-damaged", archive=archive.name, why=str(damaged)
         ) from damaged
 
 

@@ -62,10 +62,7 @@ def _folder(held: ExitStack, keep: Path | None) -> Path:
         keep.mkdir(parents=True)
     except OSError as refused:
         raise StoreFailed(
-            subject=str(keep),
-            fact=f"the demo's folder cannot be made ({refused.strerror or refused})",
-            expectation="A folder that is not there yet",
-            next_step="Give --keep another name.",
+            "demo-folder-not-made", path=str(keep), why=str(refused.strerror or refused)
         ) from refused
     return keep
 

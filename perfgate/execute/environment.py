@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Final
 
 from perfgate.execute.bench import Bench
+from perfgate.execute.import_log import FOLDER, ON_SIGTERM
 from perfgate.execute.side_environment import environment_there
-from perfgate.execute.witness import EXECUTED, FOLDER, ON_SIGTERM, WHOLE
 from perfgate.execute.worktree import Worktree
 from perfgate.model.order import RUN_COOKIE
 from perfgate.model.workload import Workload
@@ -41,25 +41,22 @@ def as_activated(bench: Bench, workload: Workload) -> Mapping[str, str]:
     return given
 
 
-def in_project(workload: Workload, given: Mapping[str, str], witnesses: Path) -> dict[str, str]:
-    """The environment of a run in the project, in which its Python processes say at their end what they loaded.
+def in_project(workload: Workload, given: Mapping[str, str], imports: Path) -> dict[str, str]:
+    """The environment of a run in the project, in which its Python processes log at their end what they loaded.
 
-    A command may be several processes, forked ones too, and a launcher may end them by a signal: each is to say it.
+    A command may be several processes, and a launcher may end them by a signal: each is to log it.
     """
     inherited = [given["PYTHONPATH"]] if given.get("PYTHONPATH") else []
-    told = {
-        **given,
-        "PYTHONPATH": os.pathsep.join((str(witnesses), *inherited)),
-        FOLDER: str(witnesses),
-    }
     return {
-        **told,
-        **({WHOLE: "1", ON_SIGTERM: "1"} if workload.form == "command" else {EXECUTED: "1"}),
+        **given,
+        "PYTHONPATH": os.pathsep.join((str(imports), *inherited)),
+        FOLDER: str(imports),
+        **({ON_SIGTERM: "1"} if workload.form == "command" else {}),
     }
 
 
 def in_checkout(
-    bench: Bench, tree: Worktree, workload: Workload, given: Mapping[str, str], witnesses: Path
+    bench: Bench, tree: Worktree, workload: Workload, given: Mapping[str, str], imports: Path
 ) -> dict[str, str]:
     """The environment of a run in a checkout: as its commit's own, or with the packages of today."""
     own = bench.settings.duet_python is not None
@@ -68,7 +65,7 @@ def in_checkout(
         given,
         tree,
         workload=workload,
-        witnesses=witnesses,
+        imports=imports,
         python=Path(bench.python) if own else None,
         site_packages=() if own else tuple(map(Path, sorted(here))),
     )
@@ -82,14 +79,6 @@ def passed_on(
     What its own file sets is no secret, and is meant for it.
     """
     return withhold_secrets(given, (*pass_env, *workload.pass_env, *workload.env))
-
-
-def told_withheld(names: Sequence[str]) -> str:
-    """Say which variables a workload did not get; there are some."""
-    return (
-        f"Not passed to the workload, for their names or values look like secrets: {', '.join(names)}. "
-        "Name those it needs in pass_env."
-    )
 
 
 def of_processes(

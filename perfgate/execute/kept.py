@@ -31,9 +31,9 @@ def clean_log(log: Path, cleaner: Cleaner) -> None:
     Raises:
         OSError: it cannot be read or written.
     """
-    told = log.read_text(encoding="utf-8", errors="replace")
-    cleaned = cleaner.clean(told)
-    if cleaned != told:
+    text = log.read_text(encoding="utf-8", errors="replace")
+    cleaned = cleaner.clean(text)
+    if cleaned != text:
         log.write_text(cleaned, encoding="utf-8")
 
 
@@ -54,7 +54,5 @@ def keep_exports(captures: Sequence[Captured], raw: Path, folder: Path) -> None:
             shutil.copytree(reports_folder(raw, captured), folder / f"capture-{index}-reports")
         except OSError as refused:
             raise StoreFailed(
-                subject=str(folder),
-                fact=f"the scrubbed export cannot be written ({refused.strerror or refused})",
-                next_step="Make room, and run again.",
+                "export-not-kept", folder=str(folder), why=refused.strerror or str(refused)
             ) from refused

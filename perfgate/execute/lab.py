@@ -22,13 +22,10 @@ from statistics import median
 from typing import Final, Protocol
 
 from perfgate.execute.bench import Bench, at_commit
-from perfgate.execute.code import is_as_blessed
 from perfgate.execute.pair import ReferenceFailed, Side, measure_pair
-from perfgate.execute.proof import Witness
-from perfgate.execute.run import Measured, measure_run
+from perfgate.execute.provenance import ImportLog, is_as_blessed, prove_apart
+from perfgate.execute.run import Measured, measure_run, outlasting_crashes
 from perfgate.execute.side_environment import declared_there
-from perfgate.execute.sides import prove_apart
-from perfgate.execute.tries import outlasting_crashes
 from perfgate.machine import read_machine, wait_until_idle
 from perfgate.model.baseline import Baseline, code_digest
 from perfgate.model.errors import (
@@ -92,7 +89,7 @@ BLOCKS_S: Final = 4.5
 
 On hosts with other work nearly all that pairs differ by is noise of their blocks, of which 15 left
 1.3 to 1.9 %; on a quiet one half of it is, and as much belongs to the two processes
-(`benchmarks/moods`). A pair takes some 13 s to start and to end, and 0.1 s a block.
+(`benchmarks/host-noise`). A pair takes some 13 s to start and to end, and 0.1 s a block.
 """
 
 
@@ -389,7 +386,7 @@ class FreshLab:
         self._pairs = dict.fromkeys(Form, 0)
         self._step_ms: float | None = None
         self._account: Account | None = None
-        self._witnesses: tuple[Witness, ...] = ()
+        self._import_logs: tuple[ImportLog, ...] = ()
         self.code: Mapping[str, str] = {}
         self.withheld: tuple[str, ...] = ()
         self.environment: Mapping[str, str] | None = None
@@ -483,7 +480,7 @@ class FreshLab:
             changed = (*run.complaints, "the workload's code changed meanwhile")
             run = run.model_copy(update={"complaints": changed})
         self.code, self._account, self.withheld = made.code, made.account, made.withheld
-        self._witnesses = made.witnesses
+        self._import_logs = made.import_logs
         if self.environment is None:
             self.environment = made.environment
         return run
@@ -636,10 +633,9 @@ class FreshLab:
             prove_apart(
                 self._workload,
                 bench.tree,
-                reference=there.witnesses,
-                candidate=self._witnesses,
+                reference=there.import_logs,
+                candidate=self._import_logs,
                 env=bench.env,
-                began_at=bench.began_at,
             )
 
 

@@ -7,15 +7,15 @@ folder holds a file, locked for as long as the run lasts: where nobody holds the
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from perfgate.execute.exchange import ACCOUNT, FIFO, WITNESSES, read_account
+from perfgate.execute.exchange import ACCOUNT, FIFO, IMPORTS, read_account
 from perfgate.execute.kept import keep_log
 from perfgate.model.errors import GpuTaken
+from perfgate.model.note import Note, note
 from perfgate.model.secrets import Cleaner
-from perfgate.model.spelling import inert
 from perfgate.profilers.nsys.profile import LOG
 from perfgate.system.process import abandoned, end_abandoned
 from perfgate.system.temporary import UNDERWAY, left, remove_left_folders
@@ -24,8 +24,8 @@ RAW: Final = "nsys"
 """Folder of all that nsys writes for a run."""
 
 
-def end_killed_gates(say: Callable[[str], None]) -> None:
-    """End what killed gates of this user have left running on this machine, and say so.
+def end_killed_gates() -> Note | None:
+    """End what killed gates of this user have left running on this machine; what that was.
 
     To be called with the turn in hand: a gate may be killed while others wait for it.
 
@@ -33,37 +33,27 @@ def end_killed_gates(say: Callable[[str], None]) -> None:
         GpuTaken: it cannot be ended, and would be measured too.
     """
     ended = end_abandoned()
-    if not ended:
-        return
-    if still := abandoned():
-        named = ", ".join(f"{inert(one.name())} ({one.pid})" for one in still)
-        raise GpuTaken(
-            subject="this machine",
-            fact=f"a gate that was killed left processes that cannot be ended: {named}",
-            expectation="What runs beside a measurement is measured too",
-            next_step="End them, or wait until they have ended; then run again.",
-        )
-    say(f"Ended what a killed gate had left running: {', '.join(map(inert, ended))}")
+    if ended and (still := abandoned()):
+        named = tuple(f"{one.name()} ({one.pid})" for one in still)
+        raise GpuTaken("killed-gate-lives", processes=named)
+    return note("killed-gate-ended", processes=ended) if ended else None
 
 
-def remove_killed_runs(results: Path, say: Callable[[str], None], cleaner: Cleaner) -> None:
-    """Remove what runs of killed gates have left below the kept results, but for their logs, and say so.
+def remove_killed_runs(results: Path, cleaner: Cleaner) -> Note | None:
+    """Remove what runs of killed gates have left below the kept results, but for their logs; how many these were.
 
     And whole temporary folders, with what a killed selftest or doctor had captured there.
     """
     remove_left_folders()
     removed = sum(_remove_if_left(folder, cleaner) for folder in _runs_underway(results))
-    if removed:
-        say(
-            f"Removed the unfinished captures of {removed} run{'s' if removed > 1 else ''} of a killed gate"
-        )
+    return note("killed-gate-removed", runs=removed) if removed else None
 
 
 def clear(folder: Path) -> None:
     """Remove from a run's folder what holds every variable of its environment, or is of no use any more."""
     (folder / FIFO).unlink(missing_ok=True)
     shutil.rmtree(folder / RAW, ignore_errors=True)
-    shutil.rmtree(folder / WITNESSES, ignore_errors=True)
+    shutil.rmtree(folder / IMPORTS, ignore_errors=True)
 
 
 def _runs_underway(results: Path) -> Iterator[Path]:

@@ -63,12 +63,7 @@ def measure_pair(
         PerfgateError: the candidate did, by what `measure_run` raises. Whichever side fails first ends the other.
     """
     if workload.form == "command":
-        raise ConfigInvalid(
-            subject=workload.id,
-            fact="it is a command, so it cannot take turns with another commit step by step",
-            expectation="Only in the loop of a decorated workload can perfgate wait between steps",
-            next_step="Run the two one after the other, or write the loop as a function under @workload.",
-        )
+        raise ConfigInvalid("command-in-blocks", workload=workload.id)
     run_id = uuid4().hex
     stretched = workload.model_copy(update={"steps": steps, "timeout_s": 2 * workload.timeout_s})
 

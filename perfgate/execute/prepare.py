@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -30,6 +31,8 @@ class Prepared:
     capture: CaptureMode | CaptureWindow
     log: Path
     """Where what the workload prints is to go."""
+    began_at: float
+    """POSIX time."""
     _one: Ordered
 
     @property
@@ -39,7 +42,7 @@ class Prepared:
 
     @property
     def account(self) -> Account | None:
-        """What the worker has told of itself; None of a command, and of one that was killed."""
+        """What the worker has reported; None of a command, and of one that was killed."""
         return self._one.account
 
     def refuse(
@@ -68,7 +71,7 @@ class Prepared:
             problem=None,
         )
         self._one.refuse_failed(outcome, self.log)
-        self._one.proven_code()
+        self._one.code(self.began_at)
 
 
 @contextmanager
@@ -87,5 +90,6 @@ def prepared(bench: Bench, workload: Workload, folder: Path) -> Iterator[Prepare
             timeout_s=one.spec.timeout_s,
             capture=one.spec.capture,
             log=folder / LOG,
+            began_at=time.time(),
             _one=one,
         )

@@ -6,7 +6,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
+from typing import Final, TypeVar
 from uuid import uuid4
 
 from perfgate.execute.bench import Bench
@@ -18,7 +20,6 @@ from perfgate.execute.captures import (
     steps_lost,
     unshown_warmup,
 )
-from perfgate.execute.code import code_unsaid, proven_code
 from perfgate.execute.command import capture_window, worker_command
 from perfgate.execute.environment import (
     as_activated,
@@ -30,24 +31,30 @@ from perfgate.execute.environment import (
 from perfgate.execute.exchange import (
     ACCOUNT,
     FIFO,
+    IMPORTS,
     ORDER,
-    WITNESSES,
     make_folder,
     order_of,
     read_account,
 )
 from perfgate.execute.failures import (
-    of_command_without_steps,
+    Ended,
     refuse_failed,
     refuse_missing,
     refuse_uncaptured,
+    without_steps,
 )
 from perfgate.execute.kept import keep_exports, keep_log
 from perfgate.execute.leftovers import RAW, clear
-from perfgate.execute.proof import Witness, prove_measured, read_witnesses
+from perfgate.execute.provenance import (
+    ImportLog,
+    code_of_run,
+    code_unlogged,
+    read_import_logs,
+)
 from perfgate.execute.side_environment import check_there, declared_there, workload_there
 from perfgate.machine import RankWatch, Sampler
-from perfgate.model.errors import StepsNotFound, WorkloadFailed
+from perfgate.model.errors import NsysCrashed, StepsNotFound, WorkloadFailed
 from perfgate.model.machine import Conditions
 from perfgate.model.order import RUN_COOKIE, Account, Bouts, Ending
 from perfgate.model.reports import Reports
@@ -58,6 +65,14 @@ from perfgate.model.workload import CaptureWindow, Workload
 from perfgate.profilers.nsys.profile import ProfileOutcome, ProfileSpec, profile
 from perfgate.system.temporary import underway
 
+TRIES: Final = 3
+"""How often a run is tried in which nsys itself breaks down.
+
+On a busy machine it does so now and then, in one way or another.
+"""
+
+Made = TypeVar("Made")
+
 
 @dataclass(frozen=True, kw_only=True)
 class Measured:
@@ -65,14 +80,14 @@ class Measured:
 
     run: Run
     account: Account | None
-    """None of a command: a script that perfgate does not touch tells nothing."""
+    """None of a command: a script that perfgate does not touch reports nothing."""
     code: Mapping[str, str]
     """SHA-256 by path of the project's files that the run loaded."""
     withheld: tuple[str, ...] = ()
     """Names of the environment variables that were not passed to the workload."""
     reports: tuple[Reports, ...] = field(default=())
-    witnesses: tuple[Witness, ...] = ()
-    """What its processes said that they loaded."""
+    import_logs: tuple[ImportLog, ...] = ()
+    """What its processes loaded."""
     environment: Mapping[str, str] | None = None
     """Variables of its processes that may change how fast they are, at their start; None where they were not seen."""
 
@@ -125,13 +140,11 @@ class Ran:
     """A run that has come to its end, and is still to be read."""
 
     started_at: datetime
-    outcome: ProfileOutcome
-    log: Path
-    account: Account | None
+    ended: Ended
     code: Mapping[str, str]
     """SHA-256 by path of the project's files that it loaded, or equal copies of."""
     ranks: Mapping[int, int]
-    """Ranks by process id, as far as the processes' environments told them."""
+    """Ranks by process id, as far as the processes' environments say."""
     tuning: Mapping[int, Mapping[str, str]]
     """What of their environments may change how fast they are, by process id; of a decorated workload none."""
 
@@ -155,13 +168,13 @@ class Ordered:
 
     @property
     def account(self) -> Account | None:
-        """What the worker has told of itself by now."""
+        """What the worker has reported by now."""
         return read_account(self.folder / ACCOUNT, self.cleaner)
 
     @property
-    def witnesses(self) -> tuple[Witness, ...]:
-        """What its processes have said by now that they loaded."""
-        return read_witnesses(self.folder / WITNESSES)
+    def import_logs(self) -> tuple[ImportLog, ...]:
+        """What its processes have logged by now."""
+        return read_import_logs(self.folder / IMPORTS)
 
     def run(self, *, on_tick: Callable[[], None] | None = None) -> Ran:
         """Profile it, and refuse what did not end well, or is not of its commit or of what is in the project.
@@ -180,35 +193,39 @@ class Ordered:
 
         outcome = profile(self.bench.tool, self.spec, on_tick=tick)
         log = keep_log(outcome.log, self.folder, self.cleaner)
-        account = self.account
         try:
-            self.refuse_failed(outcome, log)
+            ended = self.refuse_failed(outcome, log)
         except WorkloadFailed as failed:
+            account = self.account
             if account is not None and account.ending is Ending.ABANDONED:
                 raise Abandoned(failed) from failed
             raise
-        refuse_uncaptured(workload, outcome, log)
-        code = self.proven_code()
+        refuse_uncaptured(ended)
         return Ran(
             started_at=started_at,
-            outcome=outcome,
-            log=log,
-            account=account,
-            code=code,
+            ended=ended,
+            code=self.code(started_at.timestamp()),
             ranks=watch.ranks,
             tuning=watch.tuning,
         )
 
-    def refuse_failed(self, outcome: ProfileOutcome, log: Path) -> None:
+    def refuse_failed(self, outcome: ProfileOutcome, log: Path) -> Ended:
         """Refuse a workload that did not end well, or that its commit does not have."""
-        account = self.account
+        ended = Ended(
+            workload=self.workload,
+            outcome=outcome,
+            account=self.account,
+            log=log,
+            withheld=self.withheld,
+        )
         if self.bench.tree is not None:
-            refuse_missing(self.workload, self.bench.tree, outcome, account, log)
-        refuse_failed(self.workload, outcome, account, log, withheld=self.withheld)
+            refuse_missing(ended, self.bench.tree)
+        refuse_failed(ended)
+        return ended
 
-    def proven_code(self) -> dict[str, str]:
-        """SHA-256 by path of the files that it loaded; raises what `code.proven_code` does."""
-        return proven_code(self.bench, self.workload, self.witnesses, self.account)
+    def code(self, started_at: float) -> dict[str, str]:
+        """SHA-256 by path of the files that it loaded; raises what `provenance.code_of_run` does."""
+        return code_of_run(self.bench, self.workload, self.import_logs, started_at=started_at)
 
     def measured(
         self, ran: Ran, conditions: Conditions, *, on_tick: Callable[[], None] | None = None
@@ -219,8 +236,9 @@ class Ordered:
             CodeUnproven: it was to be of a commit, which is not shown of the process that took its steps.
         """
         bench, workload, raw = self.bench, self.workload, self.spec.folder
+        outcome, account = ran.ended.outcome, ran.ended.account
         captures = [
-            measure_capture(workload, bench.tool, one, raw, on_tick) for one in ran.outcome.captures
+            measure_capture(workload, bench.tool, one, raw, on_tick) for one in outcome.captures
         ]
         try:
             processes = processes_of(workload, captures, ran.ranks)
@@ -228,34 +246,31 @@ class Ordered:
             if workload.form != "command":
                 raise
             window = workload.capture if isinstance(workload.capture, CaptureWindow) else None
-            told = of_command_without_steps(
-                missing, ran.outcome, ran.log, withheld=self.withheld, window=window
-            )
-            raise told from missing
+            raise without_steps(missing, ran.ended, window) from missing
         measured = [process.pid for process in processes]
-        unsaid = code_unsaid(bench, workload, self.witnesses, measured)
-        if bench.tree is not None and workload.form == "command":
-            prove_measured(workload, bench.tree, self.witnesses, measured=measured)
-        keep_exports(ran.outcome.captures, raw, self.folder)
+        took_steps = measured if account is None else [account.pid]
+        logs = self.import_logs
+        unlogged = code_unlogged(bench, workload, logs, measured=took_steps)
+        keep_exports(outcome.captures, raw, self.folder)
         run = Run(
             started_at=ran.started_at,
-            wall_s=ran.outcome.wall_s,
+            wall_s=outcome.wall_s,
             processes=processes,
             conditions=conditions,
             form=Form.ALONE if self.bouts is None else Form.BLOCK,
             begins=None if self.bouts is None else self.bouts.begins,
             folder=self.folder.name,
-            remarks=self._remarks(processes, ran.account),
+            remarks=self._remarks(processes, account),
             complaints=self._complaints(processes, captures),
         )
         return Measured(
             run=run,
-            account=ran.account,
-            code={**ran.code, **unsaid},
+            account=account,
+            code={**ran.code, **unlogged},
             withheld=self.withheld,
             environment=self._environment(ran, measured),
             reports=tuple(one.reports for one in captures),
-            witnesses=self.witnesses,
+            import_logs=logs,
         )
 
     def _environment(self, ran: Ran, measured: Sequence[int]) -> Mapping[str, str] | None:
@@ -307,16 +322,16 @@ def ordered(
         RevisionMissing: the commit that the bench is of did not have the workload yet.
         WorktreeFailed: that commit declares it in a way that cannot be compared.
     """
-    raw, witnesses = folder / RAW, folder / WITNESSES
+    raw, imports = folder / RAW, folder / IMPORTS
     if bench.tree is not None:
         workload = declared_there(workload, bench.tree, bench.settings)
     given = as_activated(bench, workload)
     if bench.tree is not None:
         check_there(workload, bench.tree, bench.env)
-        given = in_checkout(bench, bench.tree, workload, given, witnesses)
+        given = in_checkout(bench, bench.tree, workload, given, imports.absolute())
         workload = workload_there(workload, bench.tree)
     else:
-        given = in_project(workload, given, witnesses.absolute())
+        given = in_project(workload, given, imports.absolute())
     make_folder(folder, order_of(bench, workload, folder, bouts=bouts))
     env, withheld = passed_on(workload, given, bench.settings.pass_env)
     cwd = bench.root / (workload.cwd or ".")
@@ -353,3 +368,30 @@ def ordered(
                 (folder / FIFO).unlink(missing_ok=True)
             else:
                 clear(folder)
+
+
+def outlasting_crashes(
+    make: Callable[[Callable[[Path], Path]], Made],
+    *,
+    on_crash: Callable[[NsysCrashed], None] | None = None,
+) -> Made:
+    """Make a run or a pair, and if nsys itself breaks down, make it again, `TRIES` times in all.
+
+    Args:
+        make: makes it, in the folder that its argument returns for the intended one: itself, then fresh ones beside.
+        on_crash: hears of each crash after which it is made again.
+
+    Raises:
+        NsysCrashed: of the last try.
+    """
+    for number in range(1, TRIES):
+        try:
+            return make(partial(_folder_of_try, number))
+        except NsysCrashed as crashed:
+            if on_crash is not None:
+                on_crash(crashed)
+    return make(partial(_folder_of_try, TRIES))
+
+
+def _folder_of_try(number: int, folder: Path) -> Path:
+    return folder if number == 1 else folder.with_name(f"{folder.name}-try-{number}")

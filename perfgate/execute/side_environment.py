@@ -12,8 +12,10 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Final
 
+from perfgate.execute import import_log
 from perfgate.execute.addopts import INI, starting_options_of
-from perfgate.execute.witness import FOLDER, ON_SIGTERM, WHOLE
+from perfgate.execute.import_log import FOLDER, ON_SIGTERM
+from perfgate.execute.places import PACKAGE
 from perfgate.execute.worktree import Worktree
 from perfgate.model.errors import (
     ConfigInvalid,
@@ -26,9 +28,6 @@ from perfgate.model.workload import Workload
 from perfgate.model.workload_file import read_workload_file
 from perfgate.system import git
 
-PACKAGE: Final = Path(__file__).resolve().parents[1]
-"""The perfgate that runs this gate, and must be the one inside its workers."""
-
 TORCH_EXTENSIONS: Final = "TORCH_EXTENSIONS_DIR"
 """Where torch builds what `torch.utils.cpp_extension.load` is given, by a name of the caller's: of two commits at once,
 either would load what the other has built last. A checkout's goes with it: a gate builds it once for that side."""
@@ -38,21 +37,21 @@ def pin(tree: Worktree) -> None:
     """Put beside the checkout what comes first on the path of its runs.
 
     ```
-    <home>/witness/sitecustomize.py     for commands
-    <home>/worker/sitecustomize.py      for workers, with the running perfgate: the checkout, or its environment, may
-                  perfgate -> ...       hold another
+    <home>/imports/sitecustomize.py     for commands
+    <home>/worker/sitecustomize.py      for workers, with the running perfgate: the checkout, or its
+                  perfgate -> ...       environment, may hold another
                   perfgate-*.dist-info  so that pytest finds the plugin, installed or not
-                  pytest.ini            empty, for a commit without one: pytest would take the project's own
+                  pytest.ini            empty, for a commit without one: pytest would take the project's
     ```
 
     Raises:
         WorktreeFailed: the disk did not take it.
     """
-    worker, witness = tree.home / "worker", tree.home / "witness"
+    worker, imports = tree.home / "worker", tree.home / "imports"
     try:
-        for folder in (worker, witness):
+        for folder in (worker, imports):
             folder.mkdir(exist_ok=True)
-            shutil.copyfile(PACKAGE / "execute" / "witness.py", folder / "sitecustomize.py")
+            shutil.copyfile(import_log.__file__, folder / "sitecustomize.py")
         if not (worker / PACKAGE.name).is_symlink():
             (worker / PACKAGE.name).symlink_to(PACKAGE)
         info = worker / f"perfgate-{_version()}.dist-info"
@@ -64,10 +63,10 @@ def pin(tree: Worktree) -> None:
         (worker / "pytest.ini").write_text("[pytest]\n", "utf-8")
     except OSError as error:
         raise WorktreeFailed(
-            subject=tree.subject,
-            fact=f"{tree.home} cannot be written: {error.strerror or error}",
-            expectation="What a run there needs lies beside the checkout",
-            next_step="Make room or correct the permissions, and run again.",
+            "checkout-not-written",
+            commit=tree.shown,
+            folder=str(tree.home),
+            why=error.strerror or str(error),
         ) from error
 
 
@@ -80,13 +79,7 @@ def interpreter(tree: Worktree, python: str) -> Path:
     path = tree.root / python
     if path.is_file() and os.access(path, os.X_OK):
         return path
-    raise WorktreeFailed(
-        subject=tree.subject,
-        fact=f"there is no program {python} in its checkout",
-        expectation="duet_python names the interpreter of its runs",
-        next_step="Let duet_setup make it, for example: duet_setup = "
-        f'["uv", "sync"], duet_python = ".venv/bin/python".{tree.submodule_advice}',
-    )
+    raise WorktreeFailed("interpreter-missing-there", commit=tree.shown, program=python)
 
 
 def declared_there(workload: Workload, tree: Worktree, settings: Settings) -> Workload:
@@ -106,24 +99,26 @@ def declared_there(workload: Workload, tree: Worktree, settings: Settings) -> Wo
     if file is None:  # no commit holds it
         return workload
     if not file.is_file():
-        raise missing_there(workload, tree, f"there is no {workload.source}")
+        raise missing_there(workload, tree, workload.source)
     try:
         there = read_workload_file(file, root=tree.root, settings=settings)
     except ConfigInvalid as invalid:
         raise WorktreeFailed(
-            subject=f"{workload.id} at {tree.subject}",
-            fact=f"its file cannot be used: {invalid.subject}: {invalid.fact}",
-            expectation="What is run there is what that commit declares",
-            next_step="Compare with a commit whose file this perfgate reads.",
+            "workload-file-unreadable-there",
+            workload=workload.id,
+            commit=tree.shown,
+            failure=invalid,
         ) from invalid
     then, now = there.comparable_parameters(), workload.comparable_parameters()
     for name in ("step", "steps", "warmup", "capture"):
         if then[name] != now[name]:
             raise WorktreeFailed(
-                subject=f"{workload.id} at {tree.subject}",
-                fact=f"{name} was {then[name]} there, and is {now[name]}",
-                expectation="A script is compared by the same steps of the same capture",
-                next_step="Change how it is measured in a commit of its own, and compare with that.",
+                "measured-otherwise-there",
+                workload=workload.id,
+                commit=tree.shown,
+                setting=name,
+                then=then[name],
+                now=now[name],
             )
     update = {name: getattr(there, name) for name in ("command", "cwd", "env", "pass_env")}
     return workload.model_copy(update=update)
@@ -137,29 +132,23 @@ def check_there(workload: Workload, tree: Worktree, env: Mapping[str, str]) -> N
     """
     if workload.command is None:
         if not (tree.root / workload.source).is_file():
-            raise missing_there(workload, tree, f"there is no {workload.source}")
+            raise missing_there(workload, tree, workload.source)
         return
     base, cwd = tree.origin / (workload.cwd or "."), _cwd_there(workload, tree)
     if not cwd.is_dir():
-        raise missing_there(workload, tree, f"there is no folder {workload.cwd}")
+        raise missing_there(workload, tree, str(workload.cwd))
     for word in workload.command:
         path = base / word
         if not _is_file(path) or (there := tree.counterpart(path)) is None or there.exists():
             continue
         with suppress(RepositoryUnreadable):  # what lies in a submodule, git does not say here
             if git.is_tracked(tree.origin, Path(os.path.realpath(path)), env=env):
-                raise missing_there(workload, tree, f"there is no {word}")
+                raise missing_there(workload, tree, word)
 
 
-def missing_there(workload: Workload, tree: Worktree, why: str) -> RevisionMissing:
-    """A workload that is younger than the commit."""
-    return RevisionMissing(
-        subject=workload.id,
-        fact=f"the workload did not exist at {tree.subject}: {why}",
-        expectation="A duet runs it at both commits",
-        next_step="Name a younger commit in --perfgate-against; where the baseline's is run again, "
-        f"bless one that was measured at a commit that has it.{tree.submodule_advice}",
-    )
+def missing_there(workload: Workload, tree: Worktree, lacks: str) -> RevisionMissing:
+    """A workload that is younger than the commit, which lacks a file or a name."""
+    return RevisionMissing("workload-younger", workload=workload.id, commit=tree.shown, lacks=lacks)
 
 
 def workload_there(workload: Workload, tree: Worktree) -> Workload:
@@ -238,7 +227,7 @@ def environment_there(
     tree: Worktree,
     *,
     workload: Workload,
-    witnesses: Path,
+    imports: Path,
     python: Path | None = None,
     site_packages: Iterable[Path] = (),
 ) -> dict[str, str]:
@@ -251,38 +240,35 @@ def environment_there(
         env: that of the same run in the project.
         tree: the checkout; `pin` has been called for it.
         workload: what is run.
-        witnesses: folder for the accounts of `witness`.
+        imports: folder for the logs of `import_log`.
         python: the checkout's own interpreter, if it has one; programs beside it come first then.
         site_packages: where editable installations of the project in the interpreter's environment are looked for.
     """
     inherited = env.get("PYTHONPATH", "").split(os.pathsep) if env.get("PYTHONPATH") else []
     folders = [
-        str(tree.home / ("witness" if workload.command is not None else "worker")),
+        str(tree.home / ("imports" if workload.command is not None else "worker")),
         str(tree.root),
     ]
     if (tree.root / "src").is_dir():
         folders.append(str(tree.root / "src"))
-    for entry in inherited:
-        there = tree.counterpart(Path(entry)) if entry.startswith("/") else None
-        folders.append(entry if there is None else str(there))
+    folders += [_path_there(entry, tree) for entry in inherited]
     folders += [str(there) for there in _editable(site_packages, tree)]
     declared = {
         name: os.pathsep.join(_path_there(path, tree) for path in value.split(os.pathsep))
         for name, value in workload.env.items()
     }
-    told = {
+    variables = {
         **env,
         **declared,
         "PYTHONPATH": os.pathsep.join(dict.fromkeys(folders)),
-        FOLDER: str(witnesses),
-        WHOLE: "1",
+        FOLDER: str(imports),
         TORCH_EXTENSIONS: str(tree.home / "torch_extensions"),
     }
     if workload.command is not None:
-        told[ON_SIGTERM] = "1"
+        variables[ON_SIGTERM] = "1"
     if python is not None:
-        told["PATH"] = os.pathsep.join((str(python.parent), told.get("PATH", os.defpath)))
-    return told
+        variables["PATH"] = os.pathsep.join((str(python.parent), variables.get("PATH", os.defpath)))
+    return variables
 
 
 _FINDER_MAPPING: Final = re.compile(r"^MAPPING\b[^=\n]*=\s*(\{.*\})\s*$", re.MULTILINE)

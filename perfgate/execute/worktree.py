@@ -9,7 +9,6 @@
 
 from __future__ import annotations
 
-import errno
 import fcntl
 import math
 import os
@@ -20,12 +19,12 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from pathlib import Path, PurePath
+from pathlib import Path
 from typing import Final, Protocol
 
-from perfgate.execute.installed import project_names
+from perfgate.execute.places import is_environment
 from perfgate.model.errors import RepositoryUnreadable, WorktreeFailed
-from perfgate.model.order import is_installed
+from perfgate.model.note import Note, note
 from perfgate.system import git
 
 ROOT: Final = "PERFGATE_ROOT"
@@ -33,6 +32,8 @@ ROOT: Final = "PERFGATE_ROOT"
 COMMIT: Final = "PERFGATE_COMMIT"
 SETUP_TIMEOUT_S: Final = 1800.0
 TAIL_LINES: Final = 20
+SHOWN_SHA: Final = 12
+"""Digits of a commit that messages show."""
 
 _NAME = re.compile(r"[0-9a-f]{12}-[0-9a-f]{8}")
 _LFS_POINTER = b"version https://git-lfs.github.com/spec/"
@@ -79,10 +80,6 @@ class Worktree:
     """The project's root proper."""
     origin_top: Path
     """The top of the repository proper."""
-    vendored: frozenset[PurePath] = frozenset()
-    """Folders, from the top, that are named as those of installed packages, and that git tracks there or here."""
-    names: frozenset[str] = frozenset()
-    """What the projects that git tracks there or here are installed as."""
 
     @property
     def home(self) -> Path:
@@ -90,38 +87,18 @@ class Worktree:
         return self.top.parent
 
     @property
-    def subject(self) -> str:
+    def shown(self) -> str:
         """The commit as messages name it."""
-        return f"commit {self.commit[:12]}"
-
-    @property
-    def submodule_advice(self) -> str:
-        """What to do about submodules, where the commit has any; a sentence with a space before it."""
-        if not (self.top / ".gitmodules").is_file():
-            return ""
-        return " Submodules are not checked out; duet_setup can do it, by `git submodule update --init --recursive`."
+        return self.commit[:SHOWN_SHA]
 
     def counterpart(self, path: Path) -> Path | None:
-        """The same place in the checkout; None of what is not the project's: elsewhere, or a virtual environment's."""
+        """The same place in the checkout; None of what is not the project's: elsewhere, or in an environment."""
         real = Path(os.path.realpath(path))
         if not real.is_relative_to(self.origin_top) or real.is_relative_to(self.home):
             return None
         inner = real.relative_to(self.origin_top)
-        if self.is_installed(inner) or any(
-            _is_environment(self.origin_top / part) for part in (inner, *inner.parents[:-1])
-        ):
-            return None
-        return self.top / inner
-
-    def is_installed(self, inner: PurePath) -> bool:
-        """Whether a path, from the top, leads into installed packages; what git tracks is the project's own."""
-        return is_installed(inner) and not any(
-            inner.is_relative_to(folder) for folder in self.vendored
-        )
-
-
-def _is_environment(folder: Path) -> bool:
-    return (folder / "pyvenv.cfg").is_file() or (folder / "conda-meta").is_dir()
+        folders = (self.origin_top / part for part in (inner, *inner.parents[:-1]))
+        return None if any(map(is_environment, folders)) else self.top / inner
 
 
 @contextmanager
@@ -164,27 +141,10 @@ def worktree(
         git.add_worktree(root, top, commit, env=env)
         origin_top = origin.parents[len(within.parts) - 1] if within.parts else origin
         tree = Worktree(
-            top=top,
-            root=top / within,
-            commit=commit,
-            origin=origin,
-            origin_top=origin_top,
-            vendored=git.vendored(top, env=env) | git.vendored(origin_top, env=env),
-            names=frozenset(
-                name
-                for project in (top, origin_top)
-                for folder in git.project_folders(project, env=env)
-                for name in project_names(folder)
-            ),
+            top=top, root=top / within, commit=commit, origin=origin, origin_top=origin_top
         )
         if not tree.root.is_dir():
-            raise WorktreeFailed(
-                subject=tree.subject,
-                fact=f"it has no folder {within}",
-                expectation="The project's root is there today",
-                next_step="Name a younger commit in --perfgate-against; where the baseline's is run again, bless one "
-                "that was measured at a commit that has it.",
-            )
+            raise WorktreeFailed("commit-without-root", commit=tree.shown, folder=str(within))
         if setup:
             _set_up(tree, setup, env=env, run=run, on_line=on_line, time_left_s=time_left_s)
         _refuse_pointers(tree, env)
@@ -209,40 +169,32 @@ def _set_up(
         if on_line is not None:
             on_line(line)
 
-    told = {**git.without_repository(env), ROOT: str(tree.origin), COMMIT: tree.commit}
+    variables = {**git.without_repository(env), ROOT: str(tree.origin), COMMIT: tree.commit}
     try:
         ended = run(
             setup,
             cwd=tree.root,
-            env=told,
+            env=variables,
             log=tree.home / "setup.log",
             timeout_s=timeout_s,
             on_line=take,
         )
     except OSError as error:
-        raise _setup_failed(tree, f"cannot be started: {error.strerror or error}", tail) from error
+        raise WorktreeFailed(
+            "setup-not-started", commit=tree.shown, why=error.strerror or str(error)
+        ) from error
     if ended.timed_out or ended.returncode is None:
-        of_budget = " that were left of the time budget" if timeout_s < SETUP_TIMEOUT_S else ""
-        raise _setup_failed(
-            tree, f"did not end within {timeout_s:.0f} s{of_budget} and was stopped", tail
+        raise WorktreeFailed(
+            "setup-timed-out", commit=tree.shown, limit_s=timeout_s, output=_output(tail)
         )
-    if ended.returncode < 0:
-        raise _setup_failed(tree, f"was ended by signal {-ended.returncode}", tail)
     if ended.returncode:
-        raise _setup_failed(tree, f"ended with exit status {ended.returncode}", tail)
+        raise WorktreeFailed(
+            "setup-failed", commit=tree.shown, status=ended.returncode, output=_output(tail)
+        )
 
 
-def _setup_failed(tree: Worktree, what: str, tail: Sequence[str]) -> WorktreeFailed:
-    shown = (
-        "\nLast lines of its output:\n" + "\n".join(f"  | {line}" for line in tail) if tail else ""
-    )
-    return WorktreeFailed(
-        subject=tree.subject,
-        fact=f"duet_setup {what}",
-        expectation="It makes a fresh checkout of that commit ready to run",
-        next_step="Try it in one: git worktree add --detach ../baseline "
-        f"{tree.commit[:12]}.{tree.submodule_advice}{shown}",
-    )
+def _output(tail: Sequence[str]) -> tuple[Note, ...]:
+    return (note("output-tail", lines="\n".join(tail)) if tail else note("output-none"),)
 
 
 def _refuse_pointers(tree: Worktree, env: Mapping[str, str]) -> None:
@@ -257,12 +209,7 @@ def _refuse_pointers(tree: Worktree, env: Mapping[str, str]) -> None:
             and (tree.origin / name).is_file()
             and not _is_pointer(tree.origin / name)
         ):
-            raise WorktreeFailed(
-                subject=tree.subject,
-                fact=f"{name} is a Git LFS pointer there, and a whole file in the project",
-                expectation="Both sides of a duet need their files",
-                next_step="Let duet_setup fetch it: git lfs pull",
-            )
+            raise WorktreeFailed("lfs-pointer", commit=tree.shown, file=name)
 
 
 def _is_pointer(file: Path) -> bool:
@@ -310,7 +257,12 @@ def _home(root: Path, folder: Path, commit: str, env: Mapping[str, str]) -> Iter
                 _take(held[0])
                 home.mkdir()
         except OSError as error:
-            raise _no_room(folder, commit, error) from error
+            raise WorktreeFailed(
+                "checkout-not-written",
+                commit=commit[:SHOWN_SHA],
+                folder=str(folder),
+                why=error.strerror or str(error),
+            ) from error
         yield home
     finally:
         try:
@@ -379,29 +331,3 @@ def _remove(root: Path, home: Path, env: Mapping[str, str]) -> None:
         shutil.rmtree(home, ignore_errors=True)
     with suppress(OSError):
         _lock_of(home).unlink(missing_ok=True)
-
-
-def _no_room(folder: Path, commit: str, error: OSError) -> WorktreeFailed:
-    fact, next_step = _CAUSES.get(
-        error.errno or 0,
-        (f"{folder} cannot be used: {error.strerror or error}", "See to it, then run again."),
-    )
-    return WorktreeFailed(
-        subject=f"commit {commit[:12]}",
-        fact=fact,
-        expectation=f"It is checked out below {folder}",
-        next_step=next_step,
-    )
-
-
-_CAUSES: Final[Mapping[int, tuple[str, str]]] = {
-    errno.ENOSPC: ("the disk is full", "Free some space, then run again."),
-    errno.EDQUOT: ("the disk quota is used up", "Free some space, then run again."),
-    errno.EROFS: ("the file system is read-only", "Run where the project can be written to."),
-    errno.EACCES: (
-        "this user may not write there",
-        "Make the folder writable for this user, then run again.",
-    ),
-    errno.ENOTDIR: ("a file stands where a folder must be", "Move it away, then run again."),
-    errno.EEXIST: ("a file stands where a folder must be", "Move it away, then run again."),
-}

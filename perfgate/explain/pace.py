@@ -44,7 +44,7 @@ def slow_start(runs: Sequence[Run]) -> str | None:
     """Say that the first measured steps of every run are far slower than all others; None if not.
 
     One step alone is slow by chance, also the first: of 8024 windows of a launch-bound loop 1.6 to 2.3 % began with one
-    of more than 1.25 times the median, and longer than all of the later half (`benchmarks/moods`). Not in every run.
+    of more than 1.25 times the median, and longer than all of the later half (`benchmarks/host-noise`). Not in every run.
     """
     found = _starts(runs)
     if not found:

@@ -38,6 +38,7 @@ from perfgate.model.tuning import differing
 from perfgate.model.verdict import Verdict
 from perfgate.model.workload import Workload
 from perfgate.store import Store
+from perfgate.words import say
 
 
 class Gate:
@@ -204,11 +205,15 @@ class Gate:
         Raises:
             GpuTaken: it cannot be ended.
         """
-        end_killed_gates(self._listener.say)
+        self._say(end_killed_gates())
         if not self._is_clear:
             self._is_clear = True
-            remove_killed_runs(self.store.results.folder, self._listener.say, self.cleaner)
+            self._say(remove_killed_runs(self.store.results.folder, self.cleaner))
             self.store.baselines.remove_torn()
+
+    def _say(self, what: Note | None) -> None:
+        if what is not None:
+            self._listener.say(say.fact(what))
 
     def _judged(self, expected: Expectation, lab: FreshLab) -> Checked:
         """Measure and judge, with the GPU held, and say before what that takes."""

@@ -24,7 +24,7 @@ BUSY_CORES: Final = 1.1
 SLOWER_ON_ONE_CORE: Final = 1.1
 """And lose by it, where one takes so many times as long on the one core of blocks as alone.
 
-Launch-bound loops are faster there (`benchmarks/moods`: 17 %), since their threads take turns.
+Launch-bound loops are faster there (`benchmarks/host-noise`: 17 %), since their threads take turns.
 """
 
 

@@ -153,13 +153,13 @@ def _gate_at(
     setup = settings.duet_setup if settings.duet_python is None else ()
     with worktree(root, commit, folder=folder, env=env, run=run_process, setup=setup) as tree:
         pin(tree)
-        witnesses = tree.home / "witnesses"
-        witnesses.mkdir()
+        imports = tree.home / "logs"
+        imports.mkdir()
         there = environment_there(
             env,
             tree,
             workload=Workload(id="declarations", source="", steps=1, warmup=0),
-            witnesses=witnesses,
+            imports=imports,
             site_packages=[
                 Path(entry) for entry in sys.path if PurePath(entry).name == "site-packages"
             ],

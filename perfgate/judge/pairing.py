@@ -35,7 +35,7 @@ def beside(reference: Run, run: Run) -> Run:
     ```
 
     A mood that changes between two bouts spoils the neighbours there, and no others; the medians of both runs it can
-    leave in different moods. Measured on a host whose cores had two speeds: `benchmarks/moods`.
+    leave in different moods. Measured on a host whose cores had two speeds: `benchmarks/host-noise`.
 
     Whatever else was measured stays as it is, as does all of it where bouts are missing or too few.
     """

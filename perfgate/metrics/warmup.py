@@ -25,7 +25,7 @@ BEYOND: Final = 1.25
 FAR_BEYOND: Final = 2.0
 """Steps without any count from this on, if the window begins with at least `AT_LEAST` of them.
 
-Of the launch-bound loop of `benchmarks/moods`, whose pace changes by itself on an H200's host, none of the 8024 windows
+Of the launch-bound loop of `benchmarks/host-noise`, whose pace changes by itself on an H200's host, none of the 8024 windows
 of 20, 30, 50 or 100 steps of one process and block begins so; 1.6 to 2.3 % begin with a step beyond `BEYOND` and beyond
 all of the later half.
 """

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from enum import StrEnum
-from pathlib import PurePath
 from typing import Final
 
 from pydantic import Field
 
+from perfgate.model.note import Note
 from perfgate.model.record import Record
 
 RUN_COOKIE: Final = "PERFGATE_RUN"
@@ -17,13 +16,6 @@ RUN_COOKIE: Final = "PERFGATE_RUN"
 nsys leaves agents behind (`nsys --start-agent`, the importer) in groups and sessions of their own. The value is one
 id a nesting level, joined by colons: a run inside a run is found by the cookies of both.
 """
-INSTALLED: Final = ("site-packages", "dist-packages")
-"""What folders of installed packages are called."""
-
-
-def is_installed(path: PurePath) -> bool:
-    """Whether a path is one of installed packages by its names, wherever their environment is."""
-    return not set(INSTALLED).isdisjoint(path.parts)
 
 
 class Bouts(Record):
@@ -57,10 +49,6 @@ class Order(Record):
     """Where to write the `Account`."""
     bouts: Bouts | None = None
     """None where the workload runs alone."""
-    vendored: tuple[str, ...] = ()
-    """Folders, relative to the root, that are named as those of installed packages, and are the project's own."""
-    witnesses: str | None = None
-    """Folder in which to say what was loaded, from wherever; None where that is told in another way."""
 
 
 class Ending(StrEnum):
@@ -85,7 +73,10 @@ class Account(Record):
     """What a worker tells of its run. A worker that was killed tells nothing."""
 
     ending: Ending
-    message: str = ""
+    why: Note | None = None
+    """Why it did not end well."""
+    asides: tuple[Note, ...] = ()
+    """What was raised besides, which may be the cause."""
     exit_status: int | None = None
     turns: int = 0
     pid: int
@@ -100,5 +91,3 @@ class Account(Record):
     """The one core that it was ordered to, if it still kept to that after its last step."""
     cores: float | None = None
     """CPU cores that it and its children kept busy, on average over the measured steps; not measured in turns."""
-    code: Mapping[str, str] = {}
-    """SHA-256 by path (POSIX, relative to the root) of the project's files that were loaded."""

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from perfgate.execute.addopts import addopts_in_force, starting_options
-from perfgate.execute.worker import ProjectFiles
+from perfgate.execute.places import Kind, Place, Places, prefixes_here
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,9 +118,11 @@ def _of_own_plugins(config: pytest.Config, words: Sequence[str]) -> set[str]:
     """The options among the words that plugins declare which were named (`-p`) and lie in the project."""
     manager = config.pluginmanager
     named = [manager.get_plugin(name) for name in config.known_args_namespace.plugins]
-    files = ProjectFiles(config.rootpath)
+    root = config.rootpath.resolve()
+    places, of_project = Places(root, prefixes=prefixes_here()), Place(Kind.TREE, root)
+    files = {plugin: getattr(plugin, "__file__", None) for plugin in named}
     within = [
-        plugin for plugin in named if files.relative(getattr(plugin, "__file__", None)) is not None
+        plugin for plugin, file in files.items() if file and places.of(Path(file)) == of_project
     ]
     own = [
         found

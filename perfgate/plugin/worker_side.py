@@ -1,25 +1,24 @@
-"""The pytest of a worker, inside `nsys profile`: runs one workload with real steps and writes its account."""
+"""The pytest of a worker, inside `nsys profile`: runs one workload with real steps and writes its report."""
 
 from __future__ import annotations
 
 import os
 import sys
 import threading
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from perfgate.execute import worker
+from perfgate.model.note import note
 from perfgate.model.order import Ending, Order
 from perfgate.plugin.collect import WorkloadModule, spared_by_timeouts
 from perfgate.workload import holds_workloads
 
 ORDER = pytest.StashKey[Order]()
 STEPS = pytest.StashKey[worker.MeasuredSteps]()
-CODE = pytest.StashKey[Mapping[str, str]]()
-"""Digests of the project's files as they were loaded, by path."""
 SUBTESTS = pytest.StashKey[list[str]]()
 """What failed subtests raised, which the workload itself never sees."""
 
@@ -38,19 +37,8 @@ def pytest_configure(config: pytest.Config) -> None:
     )
     config.stash[ORDER], config.stash[STEPS] = order, steps
     config.stash[SUBTESTS] = []
-    config.stash[CODE] = _before_it_is_loaded(config, Path(order.root))
     if order.bouts is not None and order.bouts.core is not None:
         worker.stay_near(order.bouts.core)
-
-
-def _before_it_is_loaded(config: pytest.Config, root: Path) -> dict[str, str]:
-    """The workload's own file: what it imports takes seconds, in which somebody may edit it."""
-    files = [
-        (config.invocation_params.dir / str(name).partition("::")[0]).resolve()
-        for name in config.args
-    ]
-    within = [file for file in files if file.is_file() and file.is_relative_to(root.resolve())]
-    return {file.relative_to(root.resolve()).as_posix(): worker.digest_of(file) for file in within}
 
 
 @pytest.fixture
@@ -77,55 +65,44 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, object]:
-    """Run the workload and tell how it ended."""
+    """Run the workload and report how it ended."""
     order, steps = pyfuncitem.config.stash[ORDER], pyfuncitem.config.stash[STEPS]
-    own, subtests = pyfuncitem.config.stash[CODE], pyfuncitem.config.stash[SUBTESTS]
-    before = {**worker.loaded_code(Path(order.root)), **own}
+    subtests = pyfuncitem.config.stash[SUBTESTS]
+    threads: list[str] = []
     try:
-        with _noting_threads() as threads:
+        with _noting_threads(threads):
             result = yield
         _refuse_other_steps(pyfuncitem, steps)
         steps.check()
-    except worker.StepsMisused as misused:
-        message = f"{misused}{_aside('thread', threads)}{_aside('subtest', subtests)}"
-        worker.tell(order, steps, misused.ending, message=message, before=before)
-        raise
-    except worker.ToldWhole as told:
-        worker.tell(order, steps, told.ending, message=str(told), before=before)
+    except worker.StepsEnded as ended:
+        asides = (
+            *(note("thread-raised", what=_first_line(raised)) for raised in threads[:1]),
+            *(note("subtest-raised", what=_first_line(raised)) for raised in subtests[:1]),
+        )
+        worker.report(order, steps, ended.ending, why=ended.why, asides=asides)
         raise
     except pytest.skip.Exception as skipped:
-        worker.tell(order, steps, Ending.SKIPPED, message=_said(skipped), before=before)
+        worker.report(order, steps, Ending.SKIPPED, why=note("skipped", what=_said(skipped)))
         raise
     except SystemExit as left:
         status = left.code if isinstance(left.code, int) else int(left.code is not None)
-        said = "" if left.code is None else repr(left.code)
-        worker.tell(
-            order,
-            steps,
-            Ending.EXITED,
-            message=f"it called sys.exit({said})",
-            exit_status=status,
-            before=before,
-        )
+        argument = "" if left.code is None else repr(left.code)
+        why = note("called-exit", argument=_writable(argument))
+        worker.report(order, steps, Ending.EXITED, why=why, exit_status=status)
         raise
     except BaseException as raised:
-        worker.tell(order, steps, Ending.RAISED, message=_named(raised), before=before)
+        worker.report(order, steps, Ending.RAISED, why=note("raised", what=_named(raised)))
         raise
-    worker.tell(order, steps, Ending.FINISHED, before=before)
+    worker.report(order, steps, Ending.FINISHED)
     if subtests:
-        failed = (
-            "a subtest failed"
-            if len(subtests) == 1
-            else f"{len(subtests)} subtests failed, the first"
-        )
-        worker.tell_failed(order, steps, f"{failed} with {subtests[0]}")
+        what = _first_line(subtests[0])
+        worker.report_failed(order, steps, note("raised-after-loop", where="a subtest", what=what))
     return result
 
 
 @contextmanager
-def _noting_threads() -> Iterator[list[str]]:
-    """What threads raise meanwhile, as text: an exception that is held would hold the loop that it left open."""
-    raised: list[str] = []
+def _noting_threads(raised: list[str]) -> Iterator[None]:
+    """Note what threads raise, as text: an exception that is held would hold the loop that it left open."""
     before = threading.excepthook
 
     def note(seen: threading.ExceptHookArgs) -> None:
@@ -139,7 +116,7 @@ def _noting_threads() -> Iterator[list[str]]:
 
     threading.excepthook = note
     try:
-        yield raised
+        yield
     finally:
         if threading.excepthook is note:
             threading.excepthook = before
@@ -153,29 +130,27 @@ def _refuse_other_steps(item: pytest.Function, steps: worker.MeasuredSteps) -> N
     """
     given = item.funcargs.get("steps", steps)
     if given is not steps and not steps.turns:
-        raise worker.StepsMisused(
-            "its steps are not perfgate's: a fixture or parameter of the project's own is called steps. "
-            "Give that another name."
-        )
+        raise worker.StepsMisused("steps-not-perfgates")
 
 
-def _aside(what: str, raised: Sequence[str]) -> str:
-    """A sentence on the first that one of its threads or subtests raised, which may be why it left the loop."""
-    if not raised:
-        return ""
-    first = next(iter(raised[0].splitlines()), "").rstrip(".: ")
-    return f" A {what} of it raised {first}; its traceback is in the log."
+def _first_line(text: str) -> str:
+    """What fits into a sentence of an exception's message; its traceback is in the log."""
+    return next((line for line in text.splitlines() if line.strip()), "").strip().rstrip(".: ")
 
 
 def _named(raised: BaseException) -> str:
-    return f"{type(raised).__name__}: {_said(raised)}"
+    return _first_line(f"{type(raised).__name__}: {_said(raised)}")
 
 
 def _said(raised: BaseException) -> str:
     try:
-        return str(raised)
+        return _writable(str(raised))
     except Exception:  # noqa: BLE001 - the workload's own code
-        return "(its text cannot be told: its __str__ raises)"
+        return "(no text: its __str__ raises)"
+
+
+def _writable(text: str) -> str:
+    return text.encode(errors="backslashreplace").decode()
 
 
 @pytest.hookimpl(wrapper=True)
@@ -199,32 +174,39 @@ def pytest_runtest_makereport(
     report = yield
     if call.excinfo is not None:
         raised = call.excinfo.value
-        if report.failed and not isinstance(raised, worker.ToldWhole):
+        if report.failed and not isinstance(raised, worker.StepsEnded):
             sys.stderr.write(f"{report.longreprtext}\n")
-        _tell_of(item, call.when, raised, failed=report.failed)
+        _report(item, call.when, raised, failed=report.failed)
     return report
 
 
-def _tell_of(item: pytest.Item, when: str, raised: BaseException, *, failed: bool) -> None:
-    """Tell of fixtures before the workload, which then never ran, of subtests, and of what fails after it."""
+def _report(item: pytest.Item, when: str, raised: BaseException, *, failed: bool) -> None:
+    """Report fixtures before the workload, which then never ran, subtests, and what fails after it."""
     order, steps = item.config.stash[ORDER], item.config.stash[STEPS]
-    is_told = Path(order.account).exists()
+    has_ended = Path(order.account).exists()
     match when:
-        case "setup" if not is_told:
-            skipped = isinstance(raised, pytest.skip.Exception)
-            ending, message = (
-                (Ending.SKIPPED, str(raised)) if skipped else (Ending.RAISED, _of_fixture(raised))
-            )
-            worker.tell(order, steps, ending, message=message)
-        case "call" if failed and not is_told:
-            # A subtest's: the workload's own comes after its account.
+        case "setup" if not has_ended:
+            if isinstance(raised, pytest.skip.Exception):
+                ending, why = Ending.SKIPPED, note("skipped", what=_said(raised))
+            else:
+                ending, why = Ending.RAISED, note("raised", what=_of_fixture(raised))
+            worker.report(order, steps, ending, why=why)
+        case "call" if failed and not has_ended:
+            # A subtest's: the workload's own comes after its report.
             item.config.stash[SUBTESTS].append(_named(raised))
         case "call" if failed:
-            worker.tell_failed(order, steps, f"then it raised {_named(raised)}")
+            _after_loop(order, steps, "it", raised)
         case "teardown" if failed:
-            worker.tell_failed(order, steps, f"a fixture's teardown raised {_named(raised)}")
+            _after_loop(order, steps, "a fixture's teardown", raised)
         case _:
             return
+
+
+def _after_loop(
+    order: Order, steps: worker.MeasuredSteps, where: str, raised: BaseException
+) -> None:
+    why = note("raised-after-loop", where=where, what=_named(raised))
+    worker.report_failed(order, steps, why)
 
 
 def _of_fixture(raised: BaseException) -> str:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from perfgate.model.errors import PerfgateError
+from perfgate.words import say
 
 _VERSION: Final = re.compile(r"\bversion\s+(\d{4})\.(\d+)(?:\.(\d+))?(?:\.(\d+))?", re.IGNORECASE)
 
@@ -109,11 +110,7 @@ class Program:
         looked = ", ".join((*self.asked_by, "PATH")) + (
             f", NVIDIA's usual folders in {usual}" if usual else ""
         )
-        also = (
-            f"; passed over: {'; '.join(f'{each.subject}: {each.fact}' for each in refused)}"
-            if refused
-            else ""
-        )
+        also = f"; passed over: {'; '.join(say.fact(each) for each in refused)}" if refused else ""
         raise self.not_found(
             subject=self.name, fact=f"not found in {looked}{also}", next_step=self.get_one
         )

@@ -7,12 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from perfgate.model import numbers
 from perfgate.model.baseline import Spread
 from perfgate.model.metric import METRICS, Basis, ClockSpec, Metric
-from perfgate.model.words import plural
-from perfgate.render.page import Cell, Column, Page, Row, inert
+from perfgate.render.page import Cell, Page, Row, columns
 from perfgate.render.records import moment
+from perfgate.words import numbers
+from perfgate.words.escape import one_line
+from perfgate.words.names import plural
 
 PROMINENT = (Metric.STEP_MS, Metric.KERNEL_MS)
 """The clocks whose smallest slowdown is told in a sentence."""
@@ -47,15 +48,7 @@ class CalibrationHead:
     """What a gate does where that does not suffice: `with 10 runs`, `in a duet`."""
 
 
-COLUMNS = (
-    Column(title="metric"),
-    Column(title="run SD", right=True),
-    Column(title="occasion SD", right=True),
-    Column(title="defaults", right=True),
-    Column(title="smallest", right=True),
-    Column(title="budget", right=True),
-    Column(title="held"),
-)
+COLUMNS = columns("metric", ">run SD", ">occasion SD", ">defaults", ">smallest", ">budget", "held")
 
 
 def calibration_text(
@@ -71,7 +64,8 @@ def calibration_text(
     page = Page(width=width, colour=colour)
     measured = f"{plural(head.runs, 'unchanged run')} over {plural(head.occasions, 'occasion')}"
     page.line(
-        Cell(text=inert(head.workload), style="bold"), f": {measured} on {inert(head.machine)}"
+        Cell(text=one_line(head.workload), style="bold"),
+        f": {measured} on {one_line(head.machine)}",
     )
     span = moment(head.first) + (f" to {moment(head.last)}" if head.first != head.last else "")
     page.prose(span, label="measured")
@@ -111,13 +105,13 @@ def calibration_text(
     for remark in remarks:
         page.prose(remark, label="note")
     if path is not None:
-        page.line(Cell(text="file".ljust(12), style="dim"), inert(path, longest=1000), indent=2)
+        page.file(path)
     return page.text
 
 
 def _row(row: SpreadRow, head: CalibrationHead) -> Row:
     spec = _spec(row)
-    unit = numbers.unit_of(spec.basis)
+    unit = spec.basis.unit
     return (
         row.metric.value,
         f"{_hundredths(row.spread.run_sd)} {unit}",
@@ -147,7 +141,7 @@ def _spec(row: SpreadRow) -> ClockSpec:
 
 
 def _limit(fraction: float, row: SpreadRow) -> str:
-    return numbers.limit(fraction, _spec(row).basis)
+    return numbers.limit(fraction, _spec(row).basis.unit)
 
 
 def _rounded_up(fraction: float) -> float:

@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from perfgate.model import numbers
 from perfgate.model.advice import Advice, Classified
 from perfgate.model.findings import RuleChanges
 from perfgate.model.metric import METRICS, Metric
 from perfgate.model.sample import OUTSIDE_RANGES, UNNAMED
 from perfgate.model.side import Side
 from perfgate.model.verdict import Attribution, Axis, MetricVerdict, Part, Verdict
-from perfgate.model.words import plural
-from perfgate.render.page import Cell, Column, Page, Row, inert
+from perfgate.render.page import Cell, Page, Row, columns
 from perfgate.render.records import difference_table, side_lines, unlike_lines
-from perfgate.render.text import told_interval
+from perfgate.render.text import interval_text
+from perfgate.words import numbers
+from perfgate.words.escape import one_line
+from perfgate.words.names import plural
 
 MOST_PARTS: Final = 10
 """Rows of a table; smaller parts are told as one."""
@@ -75,7 +76,7 @@ def explanation_text(
     else:
         page.prose("Neither holds a metric that could be compared.")
     if verdict is not None and any(row.low is not None for row in rows):
-        page.prose(f"as the gate judged them. {told_interval(verdict)}", style="dim")
+        page.prose(f"as the gate judged them. {interval_text(verdict)}", style="dim")
     for told in ranks:
         page.prose(told, label="ranks")
     if classified is not None:
@@ -88,7 +89,7 @@ def explanation_text(
         page.line(
             Cell(text=metric, style="bold"),
             f" {_signed(metric, own[0].change)}{' ms' if METRICS[metric].unit == 'ms' else ''}",
-            f" in {inert(own[0].process)}" if own[0].process else "",
+            f" in {one_line(own[0].process)}" if own[0].process else "",
         )
         for one in own:
             _table(page, one, full=full)
@@ -121,7 +122,7 @@ def _rules(page: Page, rules: RuleChanges) -> None:
         told.append(
             (
                 row.rule.value,
-                inert(row.range, longest=LONGEST),
+                one_line(row.range, longest=LONGEST),
                 then[0],
                 now[0],
                 then[1],
@@ -129,16 +130,8 @@ def _rules(page: Page, rules: RuleChanges) -> None:
                 new,
             )
         )
-    columns = (
-        Column(title="nsys's rule"),
-        Column(title="range", flexible=True),
-        Column(title="a", right=True),
-        Column(title="b", right=True),
-        Column(title="a ms", right=True),
-        Column(title="b ms", right=True),
-        Column(title=""),
-    )
-    page.table(columns, told)
+    titles = columns("nsys's rule", "range*", ">a", ">b", ">a ms", ">b ms", "")
+    page.table(titles, told)
     alone = f"; {rules.why_alone}" if rules.why_alone else ""
     page.prose(f"findings per step, and their time{alone}", style="dim")
 
@@ -162,15 +155,9 @@ def _table(page: Page, attribution: Attribution, *, full: bool) -> None:
         rows.append(
             (named_rest(attribution), "", "", _signed(attribution.metric, attribution.rest), "")
         )
-    columns = (
-        Column(title=TITLES[attribution.axis], flexible=not full),
-        Column(title="a", right=True),
-        Column(title="b", right=True),
-        Column(title="b - a", right=True),
-        Column(title="", flexible=True, prose=True),
-    )
+    by = f"{TITLES[attribution.axis]}{'' if full else '*'}"
     page.blank()
-    page.table(columns, rows)
+    page.table(columns(by, ">a", ">b", ">b - a", "~"), rows)
 
 
 def large_parts(attribution: Attribution, most: int) -> tuple[Part, ...]:
@@ -195,7 +182,7 @@ def _row(part: Part, attribution: Attribution, *, full: bool) -> Row:
     name = (
         "(outside any range)"
         if part.name == OUTSIDE_RANGES
-        else inert(part.name, longest=100_000 if full else LONGEST) or UNNAMED
+        else one_line(part.name, longest=100_000 if full else LONGEST) or UNNAMED
     )
     named = name if part.metric is attribution.metric else f"{part.metric} under {name}"
     before = "" if part.before is None else numbers.value(part.metric, part.before)
@@ -204,7 +191,7 @@ def _row(part: Part, attribution: Attribution, *, full: bool) -> Row:
         before,
         numbers.value(part.metric, part.now),
         _signed(part.metric, part.change),
-        inert(part.note),
+        one_line(part.note),
     )
 
 

@@ -11,9 +11,10 @@ from rich.cells import cell_len
 
 from perfgate.model.history import History, MachineHistory, Version, VersionKind
 from perfgate.model.metric import METRICS, Basis, Kind, Metric
-from perfgate.render.page import LABEL, Cell, Column, Page, cut, inert
+from perfgate.render.page import LABEL, Cell, Column, Page, cut
 from perfgate.render.records import ci_run, moment
 from perfgate.words import numbers
+from perfgate.words.escape import one_line
 from perfgate.words.names import plural
 
 BLOCKS: Final = "▁▂▃▄▅▆▇█"
@@ -108,9 +109,9 @@ def _is_row(version: Version) -> bool:
 
 
 def _machine(page: Page, machine: MachineHistory, history: History, *, blocks: bool) -> None:
-    name = Cell(text=inert(history.workload), style="bold")
-    page.line(name, f" on {inert(machine.gpu)}: {_summary(machine)}")
-    file = inert(machine.file, longest=1000)
+    name = Cell(text=one_line(history.workload), style="bold")
+    page.line(name, f" on {one_line(machine.gpu)}: {_summary(machine)}")
+    file = one_line(machine.file, longest=1000)
     page.line(Cell(text="file".ljust(LABEL), style="dim"), file, indent=2)
     _series(page, machine, history.metric, blocks=blocks)
     page.blank()
@@ -218,16 +219,16 @@ def _day(at: datetime) -> str:
 
 def _who(version: Version, *, wide: bool) -> str:
     by = version.blessing.by if version.blessing is not None else version.author
-    return inert(by, longest=40) if wide else cut(inert(by.partition(" <")[0]), _LONGEST_NAME)
+    return one_line(by, longest=40) if wide else cut(one_line(by.partition(" <")[0]), _LONGEST_NAME)
 
 
 def _commit(version: Version, digits: int = 8) -> str:
-    return "none yet" if version.commit is None else inert(version.commit[:digits])
+    return "none yet" if version.commit is None else one_line(version.commit[:digits])
 
 
 def _code(version: Version) -> str:
     code = version.blessing.commit if version.blessing is not None else None
-    return "" if code is None else f"{inert(code.sha[:12])}{'+' if code.dirty else ''}"
+    return "" if code is None else f"{one_line(code.sha[:12])}{'+' if code.dirty else ''}"
 
 
 def _state(version: Version, metric: Metric) -> str:
@@ -284,7 +285,7 @@ def _reason(version: Version) -> str:
 
 
 def _on_one_line(text: str) -> str:
-    return inert(" ".join(text.split()), longest=_LONGEST_REASON)
+    return one_line(" ".join(text.split()), longest=_LONGEST_REASON)
 
 
 def _captions(page: Page, metric: Metric, titles: Collection[str]) -> None:
@@ -299,9 +300,9 @@ def _captions(page: Page, metric: Metric, titles: Collection[str]) -> None:
 
 
 def _version_notes(page: Page, version: Version) -> None:
-    unlike = "; ".join(inert(one, longest=_LONGEST_REASON) for one in version.unlike)
+    unlike = "; ".join(one_line(one, longest=_LONGEST_REASON) for one in version.unlike)
     cut_off = "this commit or an older one brought it; the clone has no more of its history"
-    fault = inert(version.fault, longest=_LONGEST_REASON)
+    fault = one_line(version.fault, longest=_LONGEST_REASON)
     recreated = version.kind is VersionKind.RECREATED
     restored = version.kind is VersionKind.RESTORED
     notes = {
@@ -351,7 +352,7 @@ def _occasion(version: Version, number: int, metric: Metric) -> str:
     added = version.added[number]
     value = _values_of(metric)(version)
     parts = [
-        f"{_commit(version)}: {moment(added.at)} by {inert(added.by, longest=40)}",
+        f"{_commit(version)}: {moment(added.at)} by {one_line(added.by, longest=40)}",
         f", now {plural(version.runs, 'run')} over {plural(version.occasions, 'occasion')}",
         f", {metric} {value}" if value else "",
         f"; {run}" if (run := ci_run(added)) else "",
@@ -361,6 +362,6 @@ def _occasion(version: Version, number: int, metric: Metric) -> str:
 
 
 def _commits(shas: Sequence[str]) -> str:
-    named = ", ".join(inert(sha[:8]) for sha in shas[:_LONGEST_LIST])
+    named = ", ".join(one_line(sha[:8]) for sha in shas[:_LONGEST_LIST])
     more = len(shas) - _LONGEST_LIST
     return f"{named} and {more} more" if more > 0 else named

@@ -13,8 +13,8 @@ from xml.etree import ElementTree
 from perfgate.model.document import DocumentWorkload, GateDocument, other_reasons
 from perfgate.model.merged import shown_names
 from perfgate.model.verdict import MetricVerdict, Verdict
-from perfgate.render.page import inert, inert_prose
 from perfgate.render.text import verdict_table
+from perfgate.words.escape import lines, one_line
 
 PREFIX = "perfgate."
 GATE_CASE: Final = "gate"
@@ -62,7 +62,7 @@ def _of(row: MetricVerdict) -> list[tuple[str, str]]:
 
 
 def _line(text: str) -> str:
-    return " ".join(inert_prose(text))
+    return " ".join(lines(text))
 
 
 def gate_junit(document: GateDocument) -> str:
@@ -97,7 +97,7 @@ def _suite(
     document: GateDocument,
 ) -> None:
     found = {
-        "name": _xml(inert(name)),
+        "name": _xml(one_line(name)),
         "tests": str(len(cases)),
         "failures": str(sum(case.find("failure") is not None for case in cases)),
         "errors": "0",
@@ -116,7 +116,7 @@ def _case(name: str, one: DocumentWorkload) -> ElementTree.Element:
     if one.line is not None:
         found["line"] = str(one.line)
     case = ElementTree.Element(
-        "testcase", {key: _xml(inert(value, longest=1000)) for key, value in found.items()}
+        "testcase", {key: _xml(one_line(value, longest=1000)) for key, value in found.items()}
     )
     pairs = ElementTree.SubElement(case, "properties")
     for key, value in properties(one.verdict):
@@ -129,7 +129,7 @@ def _case(name: str, one: DocumentWorkload) -> ElementTree.Element:
 
 def _fail(case: ElementTree.Element, message: str, told: str) -> None:
     failure = ElementTree.SubElement(
-        case, "failure", {"message": _xml(inert(message, longest=1000))}
+        case, "failure", {"message": _xml(one_line(message, longest=1000))}
     )
     failure.text = _xml(told)
 

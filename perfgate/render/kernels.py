@@ -6,9 +6,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from perfgate.model import numbers
 from perfgate.model.kernelfigures import KernelProbe, KernelProbes, LaunchFigures
-from perfgate.render.page import Cell, Column, Page, Row, inert
+from perfgate.render.page import Cell, Page, Row, columns
+from perfgate.words import numbers
+from perfgate.words.escape import one_line
 
 LONGEST: Final = 120
 NONE: Final = "-"
@@ -125,7 +126,7 @@ def kernels_text(
         style="dim",
     )
     for remark in told.remarks:
-        page.prose(inert(remark, longest=1000), label="remark", style="yellow")
+        page.prose(one_line(remark, longest=1000), label="note", style="yellow")
     for probe in told.probes:
         _kernel(page, probe, named, limited)
     return page.text
@@ -141,21 +142,16 @@ def _kernel(
     page.blank()
     signed = f"{'-' if moved.change_ms < 0 else '+'}{numbers.milliseconds(abs(moved.change_ms))} ms a step"
     page.line(
-        Cell(text=inert(named(moved.name), longest=LONGEST), style="bold"),
-        f"  {', '.join(part for part in (signed, inert(moved.note)) if part)}",
+        Cell(text=one_line(named(moved.name), longest=LONGEST), style="bold"),
+        f"  {', '.join(part for part in (signed, one_line(moved.note)) if part)}",
     )
     a, b = probe.before, probe.now
     if a is not None or b is not None:
-        columns = (
-            Column(title="figure"),
-            Column(title="a", right=True),
-            Column(title="b", right=True),
-            Column(title="change", right=True),
-        )
-        page.table(columns, list(_rows(a, b)))
+        titles = columns("figure", ">a", ">b", ">change")
+        page.table(titles, list(_rows(a, b)))
     for label, why in (("a", probe.no_before), ("b", probe.no_now)):
         if why:
-            page.prose(f"no figures: {inert(why, longest=400)}", label=label)
+            page.prose(f"no figures: {one_line(why, longest=400)}", label=label)
     for label, launch in (("a is", a), ("b is", b)):
         sentence = None if launch is None else limited(launch)
         if sentence is not None:
@@ -173,7 +169,7 @@ def _rows(a: LaunchFigures | None, b: LaunchFigures | None) -> list[Row]:
             (line.title, *(NONE if one is None else line.write(one) for one in (was, now)), change)
         )
     shapes = (
-        (title, *(NONE if side is None else inert(get(side)) for side in (a, b)), "")
+        (title, *(NONE if side is None else one_line(get(side)) for side in (a, b)), "")
         for title, get in SHAPES
     )
     return [*rows, *shapes]

@@ -1,36 +1,35 @@
-"""One gate as GitHub-flavoured Markdown, for a job summary or a comment; all text from elsewhere is inert.
+"""One gate as GitHub-flavoured Markdown, for a job summary or a comment.
 
-Names and sentences may come from the code of a stranger's pull request. None of it can end a table cell, open HTML,
-mention a person, refer to an issue or become a link.
+Names and sentences may come from the code of a stranger's pull request: all of them are escaped.
 """
 
 from __future__ import annotations
 
-import html
 import itertools
-import re
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from perfgate.model import numbers
 from perfgate.model.document import DocumentWorkload, GateDocument
 from perfgate.model.loosening import Direction, Loosening
 from perfgate.model.merged import MergedGate, shown_names
 from perfgate.model.outcome import WORST_FIRST, Outcome
 from perfgate.model.secrets import Cleaner
-from perfgate.model.verdict import MetricVerdict, Verdict
-from perfgate.model.words import plural
-from perfgate.render.loosening import NONE, told_counts
+from perfgate.model.verdict import Verdict
+from perfgate.render.loosening import NONE, counts_text
 from perfgate.render.merged import gate_cells
-from perfgate.render.page import inert, inert_prose
 from perfgate.render.text import (
     budget_cell,
     change_cell,
+    choice_text,
+    headline,
     is_unchanged_count,
     step_cells,
-    told_choice,
-    told_dropped,
+    value_cell,
+    verdict_parts,
+    worst_first,
 )
+from perfgate.words.escape import markdown, markdown_code
+from perfgate.words.names import plural
 
 LONGEST: Final = 60_000
 """Characters of the whole: a comment may have 65,536."""
@@ -47,23 +46,15 @@ MARKS: Final = {
     Outcome.INCONCLUSIVE: "\u26a0\ufe0f",
     Outcome.NO_BASELINE: "\u26a0\ufe0f",
 }
-"""Beside the word, which alone would do; all others have a cross."""
+"""Next to the word, which alone would do; all others have a cross."""
 SHUT_MARK: Final = "\u274c"
 
 _CLEANER: Final = Cleaner()
 """Before a text is escaped: what parts its characters hides what they are."""
-_BREAK: Final = "\u200b"
-"""Nothing to see; what it parts is no mention, no reference, no address and no workflow command."""
-_SPECIAL: Final = re.compile(r"([\\`*_{}\[\]()#+\-.!|~$])")
-_LINKING: Final = re.compile(
-    r"(?<=[@#])(?=\S)|(?<=:/)(?=/)|(?<=:)(?=:)|(?<=\bwww)(?=\\?\.)|(?<=\bGH)(?=\\?-)"
-    r"|(?<=\bmailto:)(?=\S)|(?<=\bxmpp:)(?=\S)",
-    re.IGNORECASE,
-)
 
 
 def gate_markdown(document: GateDocument, *, page: str | None = None) -> str:
-    """Return the gate's outcome, a line a workload, and what there is to say of each that is not PASSED.
+    """Return the gate's outcome, a line a workload, and what there is to say of each not PASSED.
 
     Args:
         document: all that the gate found.
@@ -72,189 +63,150 @@ def gate_markdown(document: GateDocument, *, page: str | None = None) -> str:
     named = zip(shown_names(document.workloads), document.workloads, strict=True)
     ordered = sorted(named, key=lambda pair: WORST_FIRST.index(pair[1].verdict.outcome))
     state = f"{MARKS[Outcome.PASSED]} open" if document.opens_gate else f"{SHUT_MARK} shut"
-    lines = [f"## perfgate: gate {state}", ""]
-    lines += _sentences(document.shut_by)
-    if page is not None:
-        lines += [f"[The page with plots and timelines]({page})", ""]
-    if ordered:
-        lines += [
-            "| workload | outcome | step_ms | change | budget | runs | |",
-            "|---|---|---|---|---|---|---|",
-        ]
-        rows = _fitting(
-            (_line(shown, one.verdict) for shown, one in ordered[:MOST_LINES]), room=LONGEST // 2
-        )
-        lines += rows
-        if len(ordered) > len(rows):
-            lines += ["", f"and {len(ordered) - len(rows)} more, none of them worse."]
-    else:
-        lines += ["No workload was measured."]
-    lines += [] if document.choice is None else ["", prose(told_choice(document.choice))]
-    lines += _caveats(ordered)
-    lines += (
-        [] if document.loosening is None else ["", *loosening_markdown(document.loosening)[:-1]]
-    )
-    whole = "\n".join([*lines, *_gates(document.gates), *_told_besides(document.remarks)]) + "\n"
-    left = [(shown, one) for shown, one in ordered if one.verdict.outcome is not Outcome.PASSED]
+    lines = [f"## perfgate: gate {state}", "", *_sentences(document.shut_by)]
+    lines += [f"[The page with plots and timelines]({page})", ""] if page is not None else []
+    lines += _overview([(shown, one.verdict) for shown, one in ordered])
+    lines += ["", prose(choice_text(document.choice))] if document.choice is not None else []
+    passed = [(shown, one) for shown, one in ordered if one.verdict.outcome is Outcome.PASSED]
+    notes = [
+        f"- {name(shown)}: {prose(note)}" for shown, one in passed for note in one.verdict.caveats
+    ]
+    lines += ["", *_fitting(notes, LONGEST // 6)[0]] if notes else []
+    if document.loosening is not None:
+        lines += ["", *loosening_markdown(document.loosening)[:-1]]
+    lines += _gates(document.gates)
+    lines += ["", *_sentences(document.remarks)[:-1]] if document.remarks else []
+    whole = "\n".join(lines) + "\n"
+    left = [pair for pair in ordered if pair not in passed]
     for number, (shown, one) in enumerate(left):
-        told = _details(shown, one)
-        if len(whole) + len(told) > LONGEST:
-            rest = len(left) - number
-            return f"{whole}\n{rest} more workload{'s are' if rest > 1 else ' is'} too long to be told here.\n"
-        whole += told
+        details = _details(shown, one)
+        if len(whole) + len(details) > LONGEST:
+            rest = plural(len(left) - number, "more workload is", "more workloads are")
+            return f"{whole}\n{rest} too long to be shown here.\n"
+        whole += details
     return whole
 
 
-def loosening_markdown(loosening: Loosening) -> list[str]:
-    """A table of all that differs from the base branch's gate, and an empty line; nothing of none."""
-    found, warning = loosening.differences, MARKS[Outcome.NO_BASELINE]
-    if not found:
-        return []
-    told = (
-        f"| {warning if one.direction is Direction.LOOSENS else ''} {one.direction} "
-        f"| {name(one.what)} | {_value(one.old)} | {_value(one.new)} |"
-        for one in found
-    )
-    rows = _fitting(told, room=LONGEST // 4)
-    more = (
-        ["", f"and {plural(len(found) - len(rows), 'more difference')}."]
-        if len(found) > len(rows)
-        else []
-    )
-    head = [f"| | what | {name(loosening.base)} | here |", "|---|---|---|---|"]
-    return [f"**{prose(told_counts(loosening))}**", "", *head, *rows, *more, ""]
-
-
-def _value(text: str | None) -> str:
-    return NONE if text is None else name(text)
-
-
-def _fitting(rows: Iterable[str], *, room: int) -> list[str]:
-    """The rows that there is room for, in characters: hostile names and sentences take more of it than they show."""
-    held = list(rows)
-    taken = itertools.accumulate(len(row) + 1 for row in held)
-    return [row for row, ends in zip(held, taken, strict=True) if ends <= room]
-
-
-def _sentences(sentences: Sequence[str]) -> list[str]:
-    """A list of them and an empty line; nothing of none."""
-    told = (f"- {prose(sentence, longest=LONGEST_REASON)}" for sentence in sentences[:MOST_REASONS])
-    lines = _fitting(told, room=LONGEST // 6)
-    if len(sentences) > len(lines):
-        lines += [f"- and {len(sentences) - len(lines)} more"]
-    return [*lines, ""] if lines else []
-
-
-def _gates(gates: Sequence[MergedGate]) -> list[str]:
-    """What was merged, where that is more than one gate."""
-    if len(gates) < 2:
-        return []
-    told = (f"| {' | '.join(name(cell) for cell in gate_cells(gate))} |" for gate in gates)
-    rows = _fitting(told, room=LONGEST // 12)
-    more = (
-        ["", f"and {plural(len(gates) - len(rows), 'more gate')}."]
-        if len(gates) > len(rows)
-        else []
-    )
-    return ["", "| gate | GPU | workloads | state |", "|---|---|---:|---|", *rows, *more]
-
-
-def _caveats(ordered: Sequence[tuple[str, DocumentWorkload]]) -> list[str]:
-    """What must be known of those that are PASSED, of which no more is told than their line."""
-    passed = [
-        (shown, one.verdict) for shown, one in ordered if one.verdict.outcome is Outcome.PASSED
-    ]
-    told = (
-        f"- {name(shown)}: {prose(caveat)}"
-        for shown, verdict in passed
-        for caveat in verdict.caveats
-    )
-    rows = _fitting(told, room=LONGEST // 6)
-    return ["", *rows] if rows else []
-
-
-def _told_besides(remarks: Sequence[str]) -> list[str]:
-    return ["", *_sentences(remarks)[:-1]] if remarks else []
-
-
 def prose(text: str, *, longest: int = LONGEST_SENTENCE) -> str:
-    """A sentence from elsewhere: one line, every character of it just that character."""
-    told = " ".join(" ".join(inert_prose(_CLEANER.clean(text))).split())
-    if len(told) > longest:
-        told = told[:longest] + "..."
-    return _LINKING.sub(_BREAK, html.escape(_SPECIAL.sub(r"\\\1", told), quote=False))
+    """Return a sentence from elsewhere, without secrets and escaped."""
+    return markdown(_CLEANER.clean(text), longest=longest)
 
 
 def name(text: str) -> str:
-    """A name from elsewhere, as code: inside it nothing has a meaning but its own end and a table's cell."""
-    told = (
-        inert(_CLEANER.clean(text), longest=LONGEST_NAME)
-        .replace("`", "'")
-        .replace("|", "\u2758")
-        .strip()
-        or " "
-    )
-    return f"`{told}`"
+    """Return a name from elsewhere as code, without secrets and escaped."""
+    return markdown_code(_CLEANER.clean(text), longest=LONGEST_NAME)
+
+
+def loosening_markdown(loosening: Loosening) -> list[str]:
+    """Return a table of all that differs from the base branch's gate, and an empty line."""
+    if not loosening.differences:
+        return []
+    warning = MARKS[Outcome.NO_BASELINE]
+    rows = [
+        _row(
+            f"{warning if one.direction is Direction.LOOSENS else ''} {one.direction}",
+            name(one.what),
+            *(NONE if value is None else name(value) for value in (one.old, one.new)),
+        )
+        for one in loosening.differences
+    ]
+    head = [_row("", "what", name(loosening.base), "here"), "|---|---|---|---|"]
+    table = _bounded(head, rows, LONGEST // 4, "more difference")
+    return [f"**{prose(counts_text(loosening))}**", "", *table, ""]
+
+
+def _row(*cells: str) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _fitting(rows: Iterable[str], room: int) -> tuple[list[str], int]:
+    """Return the rows that there is room for, in characters, and how many there is none for."""
+    held = list(rows)
+    ends = itertools.accumulate(len(row) + 1 for row in held)
+    kept = [row for row, end in zip(held, ends, strict=True) if end <= room]
+    return kept, len(held) - len(kept)
+
+
+def _bounded(head: Sequence[str], rows: Iterable[str], room: int, noun: str) -> list[str]:
+    """Return a table of the rows that there is room for, and how many are left out."""
+    kept, more = _fitting(rows, room)
+    return [*head, *kept, *(["", f"and {plural(more, noun)}."] if more else [])]
+
+
+def _sentences(sentences: Sequence[str]) -> list[str]:
+    """Return a list of them and an empty line; nothing of none."""
+    items = (f"- {prose(text, longest=LONGEST_REASON)}" for text in sentences[:MOST_REASONS])
+    kept, _ = _fitting(items, LONGEST // 6)
+    more = len(sentences) - len(kept)
+    return [*kept, *([f"- and {more} more"] if more else []), ""] if kept else []
+
+
+def _overview(named: Sequence[tuple[str, Verdict]]) -> list[str]:
+    """Return a line a workload."""
+    if not named:
+        return ["No workload was measured."]
+    head = [
+        "| workload | outcome | step_ms | change | budget | runs | |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    rows, _ = _fitting((_line(*one) for one in named[:MOST_LINES]), LONGEST // 2)
+    more = len(named) - len(rows)
+    return [*head, *rows, *(["", f"and {more} more, none of them worse."] if more else [])]
 
 
 def _line(shown: str, verdict: Verdict) -> str:
     now, change, budget, runs = step_cells(verdict)
-    first = next(iter(verdict.reason.splitlines()), "")
-    mark = MARKS.get(verdict.outcome, SHUT_MARK)
-    cells = (
+    return _row(
         name(shown),
-        f"{mark} {verdict.outcome}",
+        f"{MARKS.get(verdict.outcome, SHUT_MARK)} {verdict.outcome}",
         now.removeprefix("step_ms "),
         prose(change),
         prose(budget.removeprefix("budget ")),
         runs,
-        prose(first, longest=LONGEST_CELL),
+        prose(headline(verdict), longest=LONGEST_CELL),
     )
-    return f"| {' | '.join(cells)} |"
+
+
+def _gates(gates: Sequence[MergedGate]) -> list[str]:
+    """Return what was merged, where that is more than one gate."""
+    if len(gates) < 2:
+        return []
+    rows = (_row(*map(name, gate_cells(gate))) for gate in gates)
+    head = ["", "| gate | GPU | workloads | state |", "|---|---|---:|---|"]
+    return _bounded(head, rows, LONGEST // 12, "more gate")
 
 
 def _details(shown: str, one: DocumentWorkload) -> str:
+    """Return what there is to say of a workload: reason, metrics, where, notes, next step."""
     verdict = one.verdict
     lines = ["", f"### {name(shown)}: {verdict.outcome}", ""]
     lines += [prose(verdict.reason)] if verdict.reason else []
-    told = [row for row in verdict.metrics if not is_unchanged_count(row)]
-    if told:
-        lines += ["", *_table(told)]
-    lines += _list("where", (f"{metric}: {where}" for metric, where in verdict.where.items()))
-    lines += _list("ranks", verdict.ranks)
-    lines += _list("advice", (f"{advice.evidence}. {advice.usually}" for advice in verdict.advice))
-    lines += _list("set aside", (told_dropped(dropped) for dropped in verdict.dropped))
-    lines += _list("remarks", (*verdict.caveats, *verdict.remarks))
-    if verdict.next_step:
-        lines += ["", f"**Next:** {prose(verdict.next_step)}"]
-    if one.files is not None:
-        lines += ["", f"Kept in {name(one.files)}"]
+    lines += _metrics(verdict)
+    parts = [part for part in verdict_parts(verdict) if part[0] != "next"]
+    for label, texts in itertools.groupby(parts, key=lambda part: part[0]):
+        title = "notes" if label == "note" else label
+        lines += ["", f"**{title.capitalize()}**", "", *(f"- {prose(text)}" for _, text in texts)]
+    lines += ["", f"**Next:** {prose(verdict.next_step)}"] if verdict.next_step else []
+    lines += ["", f"Kept in {name(one.files)}"] if one.files is not None else []
     return "\n".join(lines) + "\n"
 
 
-def _table(rows: Sequence[MetricVerdict]) -> list[str]:
-    ordered = sorted(
-        rows,
-        key=lambda row: len(WORST_FIRST) if row.outcome is None else WORST_FIRST.index(row.outcome),
-    )
-    cells = [
+def _metrics(verdict: Verdict) -> list[str]:
+    rows = worst_first(row for row in verdict.metrics if not is_unchanged_count(row))
+    cells = (
         (
             row.metric.value,
-            "" if row.baseline is None else numbers.value(row.metric, row.baseline),
-            "" if row.now is None else numbers.value(row.metric, row.now),
+            value_cell(row, row.baseline),
+            value_cell(row, row.now),
             change_cell(row),
             budget_cell(row),
-            "" if row.outcome is None else row.outcome.value,
+            row.outcome or "",
         )
-        for row in ordered
-    ]
+        for row in rows
+    )
     head = [
+        "",
         "| metric | baseline | now | change | budget | outcome |",
         "|---|---:|---:|---|---:|---|",
     ]
-    return [*head, *(f"| {' | '.join(prose(cell) for cell in row)} |" for row in cells)]
-
-
-def _list(title: str, sentences: Iterable[str]) -> list[str]:
-    told = [f"- {prose(sentence)}" for sentence in sentences]
-    return ["", f"**{title.capitalize()}**", "", *told] if told else []
+    return [*head, *(_row(*map(prose, row)) for row in cells)] if rows else []

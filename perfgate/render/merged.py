@@ -6,15 +6,11 @@ from collections.abc import Sequence
 
 from perfgate.model.document import GateDocument, other_reasons, shutting
 from perfgate.model.merged import MergedGate, shown_names
-from perfgate.render.page import LONGEST_PROSE, Cell, Column, Page, Row, inert
+from perfgate.render.page import Cell, Page, Row, columns
 from perfgate.render.text import summary, why_shut
+from perfgate.words.escape import LONGEST_PROSE, one_line
 
-COLUMNS = (
-    Column(title="gate", flexible=True),
-    Column(title="GPU", flexible=True),
-    Column(title="workloads", right=True),
-    Column(title="state"),
-)
+COLUMNS = columns("gate*", "GPU*", ">workloads", "state")
 
 
 def merged_text(document: GateDocument, *, width: int, colour: bool) -> str:
@@ -34,12 +30,12 @@ def merged_text(document: GateDocument, *, width: int, colour: bool) -> str:
         why="" if document.opens_gate else why_shut(shutting(document), others, place="above"),
         longest_name=page.width // 2,
     ).splitlines()
-    told = Page(width=width, colour=colour)
-    for remark in document.remarks:
-        told.prose(inert(remark, longest=LONGEST_PROSE), label="remark", indent=0)
+    notes = Page(width=width, colour=colour)
+    for note in document.remarks:
+        notes.prose(one_line(note, longest=LONGEST_PROSE), label="note", indent=0)
     for reason in others if len(others) > 1 or shutting(document) else ():
-        told.prose(inert(reason, longest=LONGEST_PROSE), indent=0)
-    return page.text + "".join(f"{line}\n" for line in (*lines, *told.text.splitlines(), closing))
+        notes.prose(one_line(reason, longest=LONGEST_PROSE), indent=0)
+    return page.text + "".join(f"{line}\n" for line in (*lines, *notes.text.splitlines(), closing))
 
 
 def gate_cells(gate: MergedGate) -> Sequence[str]:
@@ -51,4 +47,4 @@ def gate_cells(gate: MergedGate) -> Sequence[str]:
 def _gate(gate: MergedGate) -> Row:
     label, machine, workloads, state = gate_cells(gate)
     style = "green" if gate.opens_gate else "bold red"
-    return (inert(label), inert(machine), workloads, Cell(text=state, style=style))
+    return (one_line(label), one_line(machine), workloads, Cell(text=state, style=style))

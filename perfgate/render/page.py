@@ -1,6 +1,6 @@
-"""A page of plain text: lines, wrapped prose and tables at a width, in colour or without; knows no record.
+"""A page of plain text: lines, wrapped prose and tables at a width; knows no record.
 
-Everything on a page is inert: no markup is read, and what could move a terminal's cursor or hide text is spelled out.
+No markup is read, and what could move a terminal's cursor or hide text is escaped.
 """
 
 from __future__ import annotations
@@ -18,18 +18,32 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
-from perfgate.model.spelling import spelled
+from perfgate.words.escape import line as inert_line
+from perfgate.words.escape import lines, one_line
+from perfgate.words.escape import message as inert_message
+from perfgate.words.escape import one_line as inert
+from perfgate.words.escape import without_commands as uncommanding
+
+__all__ = [
+    "NARROWEST",
+    "Cell",
+    "Column",
+    "Page",
+    "Row",
+    "cut",
+    "inert",
+    "inert_line",
+    "inert_message",
+    "shortened",
+    "uncommanding",
+]
 
 NARROWEST: Final = 78
 """No table is narrower; a smaller terminal wraps it."""
 LABEL: Final = 12
 """Width of the labels before prose."""
-LONGEST_NAME: Final = 100
-"""Cells of a name within a line; of longer ones the middle is left out."""
-LONGEST_PROSE: Final = 4000
-"""Cells of a text from elsewhere."""
 DIGEST: Final = 6
-"""Hexadecimal digits that tell apart names which read alike, as in what a baseline keeps of them."""
+"""Hexadecimal digits that tell apart shortened names which read alike."""
 _SPARE: Final = 16
 """Cells that a name is left with at least in a table."""
 
@@ -38,13 +52,11 @@ _COMMAND = re.compile(r"(?<=:) (?=(?:pytest|perfgate|git|nsys|pip|sudo) )")
 HELD: Final = "\xa0"
 """A space at which prose is not wrapped; it is written as a plain one."""
 _BEFORE_UNIT = re.compile(r"(?<=\d) (?=%|pp\b|ms\b)")
-_COMMAND_OF_CI = re.compile(r"^\s*:(?=:)|##(?=\[)", re.MULTILINE)
-"""Where a runner of GitHub Actions reads a command: `::` that begins a line and, of the older form, `##[` anywhere."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Column:
-    """One column; a flexible one gives way where the width does not suffice, prose at its end, names in the middle."""
+    """One column; a flexible one gives way: prose at its end, names in the middle."""
 
     title: str
     right: bool = False
@@ -63,38 +75,17 @@ class Cell:
 Row = Sequence[str | Cell]
 
 
-def inert(text: str, *, longest: int = LONGEST_NAME) -> str:
-    """Return a name from elsewhere on one line: control and invisible characters spelled out, the middle left out."""
-    ends = text if len(text) <= 2 * longest else text[:longest] + text[-longest:]
-    return shortened(spelled(ends), longest)
-
-
-def inert_prose(text: str) -> tuple[str, ...]:
-    """Return a text from elsewhere as lines, with control characters spelled out."""
-    lines = text[:LONGEST_PROSE].expandtabs(4).splitlines() + (
-        ["..."] if len(text) > LONGEST_PROSE else []
+def columns(*titles: str) -> tuple[Column, ...]:
+    """Make columns: `>ms` is of numbers, `name*` gives way in its middle, `note~` at its end."""
+    return tuple(
+        Column(
+            title=title.strip(">*~"),
+            right=title.startswith(">"),
+            flexible=title.endswith(("*", "~")),
+            prose=title.endswith("~"),
+        )
+        for title in titles
     )
-    return tuple(spelled(line).rstrip() for line in lines)
-
-
-def inert_line(line: str) -> str:
-    """Return a line of a message, which may quote anything: control characters spelled out, its middle left out."""
-    ends = line if len(line) <= 2 * LONGEST_PROSE else line[:LONGEST_PROSE] + line[-LONGEST_PROSE:]
-    told = spelled(ends.expandtabs(4))
-    if len(told) <= LONGEST_PROSE:
-        return told
-    tail = LONGEST_PROSE // 3
-    return f"{told[: LONGEST_PROSE - tail - 3]}...{told[-tail:]}"
-
-
-def inert_message(text: str) -> str:
-    """Return a message of several lines, which may quote anything, as one that steers neither a terminal nor a CI."""
-    return uncommanding("\n".join(map(inert_line, text.split("\n"))))
-
-
-def uncommanding(text: str) -> str:
-    """Return what is printed as one that gives a runner of GitHub Actions no command: each is broken by a space."""
-    return _COMMAND_OF_CI.sub(lambda found: f"{found[0]} ", text)
 
 
 def shortened(text: str, longest: int) -> str:
@@ -105,13 +96,13 @@ def shortened(text: str, longest: int) -> str:
     return f"{head}...{tail}"
 
 
-def told_apart(names: Collection[str], longest: int) -> dict[str, str]:
-    """What is left of names that are shortened: to those that would then read alike, the start of their SHA-256."""
-    told = {name: shortened(name, longest) for name in names}
-    alike = Counter(told.values())
+def _told_apart(names: Collection[str], longest: int) -> dict[str, str]:
+    """Shorten names; those that would then read alike get the start of their SHA-256."""
+    short = {name: shortened(name, longest) for name in names}
+    alike = Counter(short.values())
     return {
-        name: short if alike[short] < 2 else _with_digest(name, longest)
-        for name, short in told.items()
+        name: text if alike[text] < 2 else _with_digest(name, longest)
+        for name, text in short.items()
     }
 
 
@@ -165,25 +156,31 @@ class Page:
 
     def line(self, *parts: str | Cell, indent: int = 0) -> None:
         """Write one line as it is, however long."""
-        told = Text(" " * indent)
+        text = Text(" " * indent)
         for part in parts:
             cell = _cell(part)
-            told.append(cell.text, cell.style)
-        told.rstrip()
-        self._console.print(told, soft_wrap=True)
+            text.append(cell.text, cell.style)
+        text.rstrip()
+        self._console.print(text, soft_wrap=True)
 
     def blank(self) -> None:
         """Write an empty line."""
         self.line()
 
     def prose(self, text: str, *, label: str = "", indent: int = 2, style: str = "") -> None:
-        """Write a text wrapped at the width, under a label to its left; a command in it gets a line of its own."""
+        """Write a text wrapped at the width, with a label to its left; of an empty one nothing."""
         lead = label.ljust(LABEL) if label else ""
         room = self.width - indent - len(lead)
-        lines = [wrapped for line in inert_prose(text) for wrapped in self.wrapped(line, room)]
-        for number, line in enumerate(lines):
-            before = _styled(lead if number == 0 else " " * len(lead), "dim")
-            self.line(before, _styled(line, style), indent=indent)
+        wrapped = [part for line in lines(text) for part in self.wrapped(line, room)]
+        for number, line in enumerate(wrapped):
+            before = Cell(text=lead if number == 0 else " " * len(lead), style="dim")
+            self.line(before, Cell(text=line, style=style), indent=indent)
+
+    def file(self, path: str, label: str = "file") -> None:
+        """Write a path under its label, however long."""
+        self.line(
+            Cell(text=label.ljust(LABEL), style="dim"), one_line(path, longest=1000), indent=2
+        )
 
     def wrapped(self, line: str, room: int) -> list[str]:
         """Return one line wrapped at so many cells; a number stays with its unit, a command on a line of its own."""
@@ -210,7 +207,7 @@ class Page:
         widths = _fitted(columns, natural, room=self.width - indent - gap * (len(shown) - 1))
         between = " " * gap
         names = {
-            n: told_apart({_cell(row[n]).text for row in rows}, widths[n])
+            n: _told_apart({_cell(row[n]).text for row in rows}, widths[n])
             for n in shown
             if columns[n].flexible and not columns[n].prose
         }
@@ -223,9 +220,9 @@ class Page:
                 text = names.get(n, {}).get(cell.text) or short(cell.text, widths[n])
                 space = " " * (widths[n] - cell_len(text))
                 parts += (
-                    [space, _styled(text, cell.style)]
+                    [space, Cell(text=text, style=cell.style)]
                     if columns[n].right
-                    else [_styled(text, cell.style), space]
+                    else [Cell(text=text, style=cell.style), space]
                 )
                 parts.append(between)
             self.line(*parts, indent=indent)
@@ -238,10 +235,6 @@ class Page:
 
 def _cell(part: str | Cell) -> Cell:
     return part if isinstance(part, Cell) else Cell(text=part)
-
-
-def _styled(text: str, style: str) -> Cell:
-    return Cell(text=text, style=style)
 
 
 def _widths(columns: Sequence[Column], rows: Sequence[Row]) -> list[int]:

@@ -7,15 +7,13 @@ from datetime import UTC, datetime
 from statistics import median
 from typing import Final
 
-from perfgate.model import numbers
 from perfgate.model.baseline import Baseline, Blessing, Commit, Occasion, common_step_names
 from perfgate.model.machine import Machine
 from perfgate.model.metric import METRICS, Basis, Metric
 from perfgate.model.sample import UNNAMED
 from perfgate.model.side import Moved, Side
 from perfgate.model.verdict import MetricVerdict
-from perfgate.model.words import listed, plural
-from perfgate.render.page import Cell, Column, Page, Row, inert
+from perfgate.render.page import Cell, Page, Row, columns
 from perfgate.render.samples import (
     absent_lines,
     complaint_lines,
@@ -24,6 +22,9 @@ from perfgate.render.samples import (
     ranges_table,
 )
 from perfgate.render.text import change_cell, share_rows
+from perfgate.words import numbers
+from perfgate.words.escape import one_line
+from perfgate.words.names import listed, plural
 
 MOST_MOVED: Final = 8
 
@@ -35,10 +36,11 @@ def baseline_text(
     page = Page(width=width, colour=colour)
     blessing = baseline.blessing
     page.line(
-        Cell(text=inert(baseline.workload), style="bold"), f" on {inert(baseline.machine.gpu_name)}"
+        Cell(text=one_line(baseline.workload), style="bold"),
+        f" on {one_line(baseline.machine.gpu_name)}",
     )
     page.prose(
-        f"{moment(blessing.at)} by {inert(blessing.by)}{_at(blessing.commit)}", label="blessed"
+        f"{moment(blessing.at)} by {one_line(blessing.by)}{_at(blessing.commit)}", label="blessed"
     )
     page.prose(blessing.reason, label="reason")
     if told := ci_run(blessing):
@@ -57,17 +59,17 @@ def baseline_text(
     if holds:
         page.prose(holds, label="holds")
     page.prose(
-        ", ".join(f"{name} {inert(value)}" for name, value in _facts(baseline.machine)),
+        ", ".join(f"{name} {one_line(value)}" for name, value in _facts(baseline.machine)),
         label="machine",
     )
     parameters = (
-        f"{inert(name)} {inert(value)}" for name, value in sorted(baseline.parameters.items())
+        f"{one_line(name)} {one_line(value)}" for name, value in sorted(baseline.parameters.items())
     )
     page.prose(", ".join(parameters), label="parameters")
     for metric, spread in baseline.calibration.items():
         basis = METRICS[metric].basis
         sds = (
-            numbers.change(sd, basis).removeprefix("+")
+            numbers.change(sd, basis.unit).removeprefix("+")
             for sd in (spread.run_sd, spread.occasion_sd)
         )
         told = "SD {} between runs, {} between occasions".format(*sds)
@@ -76,7 +78,7 @@ def baseline_text(
             label="calibration",
         )
     if path is not None:
-        page.line(Cell(text="file".ljust(12), style="dim"), inert(path, longest=1000), indent=2)
+        page.file(path)
     page.blank()
     rows: list[Row] = []
     for metric in METRICS:
@@ -86,14 +88,8 @@ def baseline_text(
                 numbers.value(metric, value) for value in (median(values), min(values), max(values))
             )
             rows.append((metric.value, *told_values, METRICS[metric].meaning))
-    columns = (
-        Column(title="metric"),
-        Column(title="median", right=True),
-        Column(title="lowest", right=True),
-        Column(title="highest", right=True),
-        Column(title="what it is", flexible=True, prose=True),
-    )
-    page.table(columns, rows)
+    titles = columns("metric", ">median", ">lowest", ">highest", "what it is~")
+    page.table(titles, rows)
     ranges_table(page, baseline.breakdown.ranges, "per step")
     kernels_table(page, baseline.breakdown.kernels, "per step")
     return page.text
@@ -146,13 +142,16 @@ def bless_text(
     page = Page(width=width, colour=colour)
     what = "first baseline" if old is None else "new baseline"
     page.line(
-        Cell(text=inert(new.workload), style="bold"), f": {what} on {inert(new.machine.gpu_name)}"
+        Cell(text=one_line(new.workload), style="bold"),
+        f": {what} on {one_line(new.machine.gpu_name)}",
     )
     page.prose(new.blessing.reason, label="reason")
     if told := ci_run(new.blessing):
         page.prose(told, label="CI run")
     if old is not None:
-        before = f"{moment(old.blessing.at)} by {inert(old.blessing.by)}{_at(old.blessing.commit)}"
+        before = (
+            f"{moment(old.blessing.at)} by {one_line(old.blessing.by)}{_at(old.blessing.commit)}"
+        )
         page.prose(f"blessed {before}: {old.blessing.reason}", label="replaces")
         for warning in unlike(Side.of_baseline("the old", old), Side.of_baseline("the new", new)):
             page.prose(warning, label="not alike", style="yellow")
@@ -183,9 +182,9 @@ def bless_text(
     if costs:
         page.prose(costs, label="runs")
     for remark in remarks:
-        page.prose(remark, label="remark", style="yellow")
+        page.prose(remark, label="note", style="yellow")
     if path is not None:
-        page.line(Cell(text="file".ljust(12), style="dim"), inert(path, longest=1000), indent=2)
+        page.file(path)
     return page.text
 
 
@@ -202,15 +201,15 @@ def occasion_text(
     """Return what one more occasion changes. `rows` are the differences, `costs` what the number of runs costs."""
     page = Page(width=width, colour=colour)
     page.line(
-        Cell(text=inert(new.workload), style="bold"),
-        f": one more occasion on {inert(new.machine.gpu_name)}",
+        Cell(text=one_line(new.workload), style="bold"),
+        f": one more occasion on {one_line(new.machine.gpu_name)}",
     )
     for added in (occasion.added for occasion in new.occasions if occasion not in old.occasions):
         if added is not None:
             page.prose(added.reason, label="reason")
             if told := ci_run(added):
                 page.prose(told, label="CI run")
-    before = f"{moment(old.blessing.at)} by {inert(old.blessing.by)}{_at(old.blessing.commit)}"
+    before = f"{moment(old.blessing.at)} by {one_line(old.blessing.by)}{_at(old.blessing.commit)}"
     page.prose(f"to what was blessed {before}: {old.blessing.reason}", label="added")
     page.prose(f"before {extent(old)}, after {extent(new)}", label="holds")
     for occasion in old.occasions:
@@ -223,7 +222,7 @@ def occasion_text(
     if costs:
         page.prose(costs, label="runs")
     if path is not None:
-        page.line(Cell(text="file".ljust(12), style="dim"), inert(path, longest=1000), indent=2)
+        page.file(path)
     return page.text
 
 
@@ -234,8 +233,10 @@ def extent(baseline: Baseline) -> str:
 
 def ci_run(blessing: Blessing) -> str:
     """Write which CI run measured what was blessed, and where; empty of what was measured at a desk."""
-    runner = "" if blessing.runner is None else f"on {inert(blessing.runner)}"
-    return " ".join(word for word in (inert(blessing.run_url or "", longest=1000), runner) if word)
+    runner = "" if blessing.runner is None else f"on {one_line(blessing.runner)}"
+    return " ".join(
+        word for word in (one_line(blessing.run_url or "", longest=1000), runner) if word
+    )
 
 
 def moment(at: datetime) -> str:
@@ -277,20 +278,14 @@ def difference_table(page: Page, rows: Sequence[MetricVerdict], *, titles: tuple
             )
         )
         told += share_rows(rows, row.metric, blanks=1)
-    columns = (
-        Column(title="metric"),
-        Column(title=titles[0], right=True),
-        Column(title=titles[1], right=True),
-        Column(title="change"),
-    )
-    page.table(columns, told)
+    page.table(columns("metric", *(f">{title}" for title in titles), "change"), told)
     if any(row.basis is Basis.STEP and row.change is not None for row in rows):
         page.prose(f"pp: percentage points of the step {_of(titles[0])}", style="dim")
 
 
 def side_lines(page: Page, title: str, side: Side, end: str = "") -> None:
     """Write what a side is and, of a capture, what `perfgate inspect` says that it lacks."""
-    page.line(Cell(text=title, style="bold"), f": {inert(side.label, longest=1000)}{end}")
+    page.line(Cell(text=title, style="bold"), f": {one_line(side.label, longest=1000)}{end}")
     missing_lines(page, side.missing)
     absent_lines(page, side.absent)
     complaint_lines(page, side.complaints)
@@ -325,16 +320,9 @@ def _moved(page: Page, title: str, moved: Sequence[Moved]) -> None:
         lacking = "" if one.note else "none"
         sides = (lacking if side is None else numbers.milliseconds(side) for side in (one.a, one.b))
         change = ("+" if one.change > 0 else "") + numbers.milliseconds(one.change)
-        rows.append((inert(one.name, longest=400) or UNNAMED, *sides, change, one.note))
+        rows.append((one_line(one.name, longest=400) or UNNAMED, *sides, change, one.note))
     page.blank()
-    columns = (
-        Column(title=title, flexible=True),
-        Column(title="a", right=True),
-        Column(title="b", right=True),
-        Column(title="b - a", right=True),
-        Column(title=""),
-    )
-    page.table(columns, rows)
+    page.table(columns(f"{title}*", ">a", ">b", ">b - a", ""), rows)
 
 
 def unlike(a: Side, b: Side) -> list[str]:
@@ -362,7 +350,7 @@ def unlike(a: Side, b: Side) -> list[str]:
             values = [side.get(name, "not set") for side in (a.parameters, b.parameters)]
             if values[0] != values[1]:
                 found.append(
-                    f"{inert(name)} is {inert(values[0])} in {a.label}, {inert(values[1])} in {b.label}"
+                    f"{one_line(name)} is {one_line(values[0])} in {a.label}, {one_line(values[1])} in {b.label}"
                 )
     return found
 
@@ -384,12 +372,10 @@ def _added(occasion: Occasion) -> str:
     if occasion.added is None:
         return ""
     run = f"; {run}" if (run := ci_run(occasion.added)) else ""
-    return (
-        f"; added by {inert(occasion.added.by)}{run}: {inert(occasion.added.reason, longest=400)}"
-    )
+    return f"; added by {one_line(occasion.added.by)}{run}: {one_line(occasion.added.reason, longest=400)}"
 
 
 def _at(commit: Commit | None) -> str:
     if commit is None:
         return ""
-    return f" at {inert(commit.sha[:12])}{' with uncommitted changes' if commit.dirty else ''}"
+    return f" at {one_line(commit.sha[:12])}{' with uncommitted changes' if commit.dirty else ''}"

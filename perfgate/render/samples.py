@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from perfgate.model import numbers
 from perfgate.model.metric import METRICS, PERIODS, Kind, Metric
 from perfgate.model.sample import UNNAMED, DeviceSample, KernelSample, ProcessSample, RangeSample
-from perfgate.model.words import plural
-from perfgate.render.page import Cell, Column, Page, Row, inert
+from perfgate.render.page import Cell, Page, Row, columns
+from perfgate.words import numbers
+from perfgate.words.escape import one_line
+from perfgate.words.names import plural
 
 MOST_RANGES: Final = 20
 MOST_KERNELS: Final = 10
@@ -49,10 +50,10 @@ def sample_text(
     """
     page = Page(width=width, colour=colour)
     told = plural(len(samples), "process", "processes")
-    page.line(Cell(text=inert(source, longest=1000), style="bold"), f": {told}")
+    page.line(Cell(text=one_line(source, longest=1000), style="bold"), f": {told}")
     missing_lines(page, missing or {})
     for remark in remarks:
-        page.prose(remark, label="remark")
+        page.prose(remark, label="note")
     for sample in samples:
         page.blank()
         _process(page, sample)
@@ -85,7 +86,7 @@ def _process(page: Page, sample: ProcessSample) -> None:
         page.prose(told, label="memory")
     complaint_lines(page, sample.complaints)
     for remark in sample.remarks:
-        page.prose(remark, label="remark")
+        page.prose(remark, label="note")
     _devices(page, sample.devices)
     ranges_table(page, sample.ranges, unit)
     kernels_table(page, sample.kernels, unit)
@@ -104,14 +105,8 @@ def _values(page: Page, sample: ProcessSample, unit: str) -> None:
         )
         rows.append((metric.value, numbers.value(metric, value), part, METRICS[metric].meaning))
     share = "of the step" if sample.steps else "of window"
-    columns = (
-        Column(title="metric"),
-        Column(title=unit, right=True),
-        Column(title=share, right=True),
-        Column(title="what it is", flexible=True, prose=True),
-    )
     if rows:
-        page.table(columns, rows)
+        page.table(columns("metric", f">{unit}", f">{share}", "what it is~"), rows)
 
 
 def missing_lines(page: Page, missing: Mapping[str, str]) -> None:
@@ -149,16 +144,12 @@ def _devices(page: Page, devices: Sequence[DeviceSample]) -> None:
             for metric in METRICS
             if any(metric in device.values for device in some)
         ]
-        columns = [
-            Column(title="metric"),
-            *(Column(title=device.title, right=True) for device in some),
-        ]
         if rows:
             page.blank()
-            page.table(columns, rows)
+            page.table(columns("metric", *(f">{device.title}" for device in some)), rows)
         for device in some:
             if device.name is not None:
-                page.prose(inert(device.name), label=device.title)
+                page.prose(one_line(device.name), label=device.title)
 
 
 def ranges_table(page: Page, ranges: Sequence[RangeSample], unit: str) -> None:
@@ -166,18 +157,13 @@ def ranges_table(page: Page, ranges: Sequence[RangeSample], unit: str) -> None:
     if not ranges:
         return
     ordered = sorted(ranges, key=lambda sample: sample.size_ms, reverse=True)
-    columns = [
-        Column(title="range", flexible=True),
-        Column(title=unit, right=True),
-        Column(title="CPU ms", right=True),
-        *(
-            Column(title=f"{title} ms" if METRICS[metric].kind is Kind.CLOCK else title, right=True)
-            for metric, title in _OF_RANGE
-        ),
-    ]
+    shown = (
+        f">{title}{' ms' if METRICS[metric].kind is Kind.CLOCK else ''}"
+        for metric, title in _OF_RANGE
+    )
     rows: list[Row] = [
         (
-            inert(sample.name, longest=_NAME_ROOM) or UNNAMED,
+            one_line(sample.name, longest=_NAME_ROOM) or UNNAMED,
             numbers.count(sample.count),
             numbers.milliseconds(sample.cpu_ms),
             *(_known(metric, sample.values, zero="") for metric, _ in _OF_RANGE),
@@ -185,7 +171,7 @@ def ranges_table(page: Page, ranges: Sequence[RangeSample], unit: str) -> None:
         for sample in ordered[:MOST_RANGES]
     ]
     page.blank()
-    page.table(columns, rows)
+    page.table(columns("range*", f">{unit}", ">CPU ms", *shown), rows)
     if len(ordered) > MOST_RANGES:
         page.prose(f"and {plural(len(ordered) - MOST_RANGES, 'smaller range')}", style="dim")
 
@@ -196,15 +182,9 @@ def kernels_table(page: Page, kernels: Sequence[KernelSample], unit: str) -> Non
         return
     ordered = sorted(kernels, key=lambda kernel: kernel.gpu_ms, reverse=True)
     whole = sum(kernel.gpu_ms for kernel in ordered)
-    columns = (
-        Column(title="kernel, copy or memset", flexible=True),
-        Column(title=unit, right=True),
-        Column(title="GPU ms", right=True),
-        Column(title="of these", right=True),
-    )
     rows: list[Row] = [
         (
-            inert(kernel.name, longest=_NAME_ROOM),
+            one_line(kernel.name, longest=_NAME_ROOM),
             numbers.count(kernel.count),
             numbers.milliseconds(kernel.gpu_ms),
             numbers.share(kernel.gpu_ms, whole),
@@ -212,7 +192,7 @@ def kernels_table(page: Page, kernels: Sequence[KernelSample], unit: str) -> Non
         for kernel in ordered[:MOST_KERNELS]
     ]
     page.blank()
-    page.table(columns, rows)
+    page.table(columns("kernel, copy or memset*", f">{unit}", ">GPU ms", ">of these"), rows)
     if len(ordered) > MOST_KERNELS:
         page.prose(f"and {len(ordered) - MOST_KERNELS} more", style="dim")
 

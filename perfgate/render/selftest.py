@@ -5,17 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from perfgate.render.page import Cell, Column, Page, Row, inert
+from perfgate.render.page import Cell, Page, Row, columns
+from perfgate.words.escape import one_line
 
-COLUMNS = (
-    Column(title=""),
-    Column(title="planted"),
-    Column(title="expected"),
-    Column(title="outcome"),
-    Column(title="regressed", flexible=True, prose=True),
-    Column(title="runs", right=True),
-    Column(title="s", right=True),
-)
+COLUMNS = columns("", "planted", "expected", "outcome", "regressed~", ">runs", ">s")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -64,7 +57,7 @@ def _row(row: SelftestRow) -> Row:
         _verdict(row.ok),
         row.planted,
         row.expected,
-        inert(row.outcome),
+        one_line(row.outcome),
         row.named,
         str(row.runs) if row.runs else "",
         f"{row.wall_s:.0f}" if row.wall_s is not None else "",

@@ -1,24 +1,24 @@
-"""Verdicts as text for a terminal or a CI log: returns strings; colour repeats what words already say."""
+"""Verdicts as text for a terminal or a CI log; colour repeats what words already say."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
-from perfgate.model import numbers
 from perfgate.model.metric import METRICS, Basis, Kind, Metric
 from perfgate.model.outcome import PASSING, WORST_FIRST, OnInconclusive, OnNew, Outcome
 from perfgate.model.told import ToldChoice
 from perfgate.model.verdict import Creep, Dropped, MetricVerdict, Stage, Verdict
-from perfgate.model.words import plural
-from perfgate.render.page import HELD, LONGEST_PROSE, Cell, Column, Page, Row, inert, shortened
+from perfgate.render.page import HELD, Cell, Page, Row, columns, shortened
+from perfgate.words import numbers
+from perfgate.words.escape import LONGEST_PROSE, one_line
+from perfgate.words.names import listed, plural
 
 SHORTEST_NAME: Final = 24
-"""Cells that a workload's name is left with beside its outcome, however long the line becomes."""
+"""Cells that a workload's name is left with next to its outcome, however long the line becomes."""
 SHARES: Final = {Metric.GAP_MS: "gap_share", Metric.H2D_MS: "h2d_share"}
 """Metrics that are shown with their share of the step."""
-
 STYLES: Final = {
     Outcome.PASSED: "green",
     Outcome.IMPROVED: "bold green",
@@ -29,80 +29,251 @@ STYLES: Final = {
     Outcome.INVALID: "bold yellow",
     Outcome.NOT_MEASURED: "bold red",
 }
-
 NOT_SHOWN: Final = {
     Outcome.INCONCLUSIVE: "not shown to be within budget",
     Outcome.NO_BASELINE: "compared with nothing",
 }
 """What an outcome that the settings let through leaves open."""
-_COLUMNS: Final = (
-    Column(title="metric"),
-    Column(title="baseline", right=True),
-    Column(title="now", right=True),
-    Column(title="lowest", right=True),
-    Column(title="highest", right=True),
-    Column(title="change"),
-    Column(title="budget", right=True),
-    Column(title="outcome"),
+_COLUMNS: Final = columns(
+    "metric", ">baseline", ">now", ">lowest", ">highest", "change", ">budget", "outcome"
 )
-_STATISTICS: Final = (Column(title="p", right=True), Column(title="could show", right=True))
+_STATISTICS: Final = columns(">p", ">could show")
 
 
-def told_choice(choice: ToldChoice) -> str:
-    """Which part of the workloads this is: "3 of 7 workloads, chosen by -k"."""
-    by = " and ".join(filter(None, (", ".join(choice.by[:-1]), choice.by[-1])))
-    return f"{choice.workloads} of {plural(choice.of, 'workload')}, chosen by {by}"
+# A whole verdict
 
 
 def verdict_table(verdict: Verdict, *, width: int, colour: bool, files: str | None = None) -> str:
-    """Return all there is to say of one workload: outcome, reason, table, where, what was set aside, next step.
+    """Return all there is to say of one workload: outcome, reason, table, where, notes, next step.
 
     `files` is where its captures and logs lie.
     """
     page = Page(width=width, colour=colour)
-    runs = f" ({_runs(verdict)})" if verdict.runs else ""
+    runs = f" ({compared_text(verdict)})" if verdict.runs else ""
     room = max(page.width - len(verdict.outcome) - len(runs) - 2, SHORTEST_NAME)
-    name = Cell(text=inert(verdict.workload, longest=room), style="bold")
+    name = Cell(text=shortened(one_line(verdict.workload, longest=room), room), style="bold")
     page.line(name, ": ", Cell(text=verdict.outcome, style=STYLES[verdict.outcome]), runs)
-    if verdict.reason:
-        page.prose(verdict.reason)
+    page.prose(verdict.reason)
     if verdict.metrics:
         page.blank()
         _metrics(page, verdict)
-    more = (
-        verdict.where
-        or verdict.creep
-        or verdict.ranks
-        or verdict.dropped
-        or verdict.caveats
-        or verdict.remarks
-        or verdict.next_step
-        or files is not None
-    )
-    if more and (verdict.metrics or "\n" in verdict.reason):
+    parts = verdict_parts(verdict)
+    if (parts or files is not None) and (verdict.metrics or "\n" in verdict.reason):
         page.blank()
-    for metric, where in verdict.where.items():
-        page.prose(f"{metric}: {where}", label="where")
-    if verdict.creep is not None:
-        page.prose(told_creep(verdict.creep), label="anchor")
-    for told in verdict.ranks:
-        page.prose(told, label="ranks")
-    for advice in verdict.advice:
-        page.prose(f"{advice.evidence}. {advice.usually}", label="advice")
-    for dropped in verdict.dropped:
-        page.prose(told_dropped(dropped), label="set aside")
-    for remark in (*verdict.caveats, *verdict.remarks):
-        page.prose(remark, label="remark")
-    if verdict.next_step:
-        page.prose(verdict.next_step, label="next")
+    for label, text in parts:
+        page.prose(text, label=label)
     if files is not None:
-        page.line(Cell(text="files".ljust(12), style="dim"), inert(files, longest=1000), indent=2)
+        page.file(files, label="files")
     return page.text
 
 
-def render_verdicts(verdicts: Sequence[Verdict], *, width: int, colour: bool) -> str:
-    """Return the tables of several workloads, an empty line between them."""
-    return "\n".join(verdict_table(verdict, width=width, colour=colour) for verdict in verdicts)
+def verdict_parts(verdict: Verdict) -> list[tuple[str, str]]:
+    """Return what is said of a verdict below its table, each with its label."""
+    return [
+        *(("where", f"{metric}: {where}") for metric, where in verdict.where.items()),
+        *([("anchor", anchor_text(verdict.creep))] if verdict.creep else []),
+        *(("ranks", text) for text in verdict.ranks),
+        *(("advice", f"{advice.evidence}. {advice.usually}") for advice in verdict.advice),
+        *(("dropped", dropped_text(dropped)) for dropped in verdict.dropped),
+        *(("note", note) for note in (*verdict.caveats, *verdict.remarks)),
+        *([("next", verdict.next_step)] if verdict.next_step else []),
+    ]
+
+
+def compared_text(verdict: Verdict) -> str:
+    """Return how many runs were compared with what; empty where there were none."""
+    if verdict.duet is not None:
+        screened = verdict.duet.screen_runs
+        after = f", after {plural(screened, 'run')}" if screened else ""
+        noun = "interleaved pair" if verdict.stage is Stage.INTERLEAVED else "pair"
+        revision = one_line(verdict.duet.revision, longest=60)
+        return f"{plural(verdict.duet.pairs, noun)} with {revision}{after}"
+    if not verdict.runs:
+        return ""
+    against = f" against {verdict.baseline_runs} blessed" if verdict.baseline_runs else ""
+    return f"{plural(verdict.runs, 'run')}{against}"
+
+
+def dropped_text(dropped: Dropped) -> str:
+    """Say which run was dropped as an outlier and why; runs are counted from 1."""
+    basis = METRICS[dropped.metric].basis
+    distance = numbers.change(dropped.distance, basis.unit)
+    # Of many times the median the distance is a factor.
+    off = "" if distance.startswith("x") else " of a step off" if basis is Basis.STEP else " off"
+    what = "pair" if dropped.side == "pair" else f"{dropped.side} run"
+    return f"{what} {dropped.index + 1}: {dropped.metric} {distance}{off} its group's median"
+
+
+def anchor_text(creep: Creep) -> str:
+    """Say how far the step is from the best ever blessed."""
+    best, unit = creep.path[0], Basis.LOG.unit
+    return (
+        f"step_ms {numbers.change(creep.change, unit, creep.low, creep.high)} against the best ever "
+        f"blessed ({numbers.milliseconds(best.step_ms)} ms on {best.at:%Y-%m-%d}), budget "
+        f"{numbers.limit(creep.budget, unit)}"
+    )
+
+
+def choice_text(choice: ToldChoice) -> str:
+    """Return which part of the workloads this is: "3 of 7 workloads, chosen by -k"."""
+    return f"{choice.workloads} of {plural(choice.of, 'workload')}, chosen by {listed(choice.by)}"
+
+
+# The cells of a metric's row, for every form of a gate
+
+
+def unit_of(row: MetricVerdict) -> str:
+    """Return the unit of a row's change and budget."""
+    return (row.basis or Basis.LOG).unit
+
+
+def value_cell(row: MetricVerdict, amount: float | None) -> str:
+    """Return a value of the row's metric, empty where it is not known."""
+    return "" if amount is None else numbers.value(row.metric, amount)
+
+
+def change_cell(row: MetricVerdict) -> str:
+    """Return a row's change with its interval; of a count the difference."""
+    if is_count(row):
+        known = row.baseline is not None and row.now is not None
+        before, now = row.baseline or 0.0, row.now or 0.0
+        return numbers.count_change(row.metric, before, now) if known else ""
+    return "" if row.change is None else numbers.change(row.change, unit_of(row), row.low, row.high)
+
+
+def budget_cell(row: MetricVerdict) -> str:
+    """Return what a metric may lose; of a count whether it is exact."""
+    if is_count(row):
+        return {None: "", True: "exact", False: "varies"}[row.exact]
+    return "" if row.budget is None else numbers.limit(row.budget, unit_of(row))
+
+
+def p_cell(row: MetricVerdict) -> str:
+    """Return the probability of such a rise by chance."""
+    return "" if row.p_value is None else numbers.probability(row.p_value)
+
+
+def smallest_cell(row: MetricVerdict) -> str:
+    """Return the smallest loss that the runs could have shown."""
+    return "" if row.smallest is None else numbers.change(row.smallest, unit_of(row))
+
+
+def why_unjudged(row: MetricVerdict, verdict: Verdict) -> str:
+    """Return a word for a row without an outcome; without a baseline all are alike and need none."""
+    if not verdict.baseline_runs:
+        return ""
+    # An estimate is of a time that a count left no runs to judge.
+    return "new" if row.baseline is None else "estimate" if row.low is not None else "not gated"
+
+
+def is_count(row: MetricVerdict) -> bool:
+    """Whether it is a count, not a time."""
+    return METRICS[row.metric].kind is Kind.COUNT
+
+
+def is_unchanged_count(row: MetricVerdict) -> bool:
+    """Whether a row is a count that is what it was: worth a word, not a line."""
+    same = row.baseline == row.now and row.now is not None
+    return is_count(row) and row.outcome is Outcome.PASSED and same
+
+
+def worst_first(rows: Iterable[MetricVerdict]) -> list[MetricVerdict]:
+    """Order rows by outcome, and those of one by the table of metrics."""
+    metrics = list(METRICS)
+
+    def place(row: MetricVerdict) -> tuple[int, int]:
+        rank = len(WORST_FIRST) if row.outcome is None else WORST_FIRST.index(row.outcome)
+        return rank, metrics.index(row.metric)
+
+    return sorted(rows, key=place)
+
+
+def shares(rows: Sequence[MetricVerdict], metric: Metric) -> tuple[str, str]:
+    """Return a metric's share of its own side's step, before and now; empty where it is not known."""
+    by = {row.metric: row for row in rows}
+    part, whole = by[metric], by.get(Metric.STEP_MS)
+    if metric not in SHARES or whole is None:
+        return "", ""
+    sides = ((part.baseline, whole.baseline), (part.now, whole.now))
+    before, now = ("" if None in side else numbers.share(*side) for side in sides)  # type: ignore[arg-type]
+    return before, now
+
+
+def share_rows(rows: Sequence[MetricVerdict], metric: Metric, *, blanks: int) -> list[Row]:
+    """Return the row that shows a metric's share of the step, none where no side has one."""
+    known = shares(rows, metric)
+    cells = (f"  {SHARES.get(metric, '')}", *known, *[""] * blanks)
+    return [[Cell(text=text, style="dim") for text in cells]] if any(known) else []
+
+
+def interval_text(verdict: Verdict) -> str:
+    """Say what the ends of an interval are: the bounds that decide, with their levels."""
+    if verdict.loss_alpha is None:
+        return "[ ]: interval"
+    return (
+        f"[ ]: a loss is shown where the lower end ({100 * (1 - verdict.loss_alpha):.4g} %) is above "
+        "0, a pass where the upper end (97.5 %) is below the budget"
+    )
+
+
+# The table of a verdict
+
+
+def _metrics(page: Page, verdict: Verdict) -> None:
+    unchanged = [row for row in verdict.metrics if is_unchanged_count(row)]
+    new = [row for row in verdict.metrics if _is_new_count(row, verdict)]
+    shown = worst_first(row for row in verdict.metrics if row not in unchanged and row not in new)
+    rows: list[Row] = []
+    for row in shown:
+        outcome = Cell(text=why_unjudged(row, verdict))
+        if row.outcome is not None:
+            outcome = Cell(text=row.outcome, style=STYLES[row.outcome])
+        values = (value_cell(row, one) for one in (row.baseline, row.now, row.lowest, row.highest))
+        cells = (row.metric.value, *values, change_cell(row), budget_cell(row), outcome)
+        rows.append((*cells, p_cell(row), smallest_cell(row)))
+        rows += share_rows(verdict.metrics, row.metric, blanks=7)
+    wide = page.fits((*_COLUMNS, *_STATISTICS), rows)
+    if rows and wide:
+        page.table((*_COLUMNS, *_STATISTICS), rows)
+    elif rows:
+        page.table(_COLUMNS, [row[: len(_COLUMNS)] for row in rows])
+    _captions(page, shown, verdict, wide=wide)
+    for label, folded in (("unchanged", unchanged), ("new", new)):
+        page.prose(_folded((row, value_cell(row, row.now)) for row in folded), label=label)
+
+
+def _is_new_count(row: MetricVerdict, verdict: Verdict) -> bool:
+    is_new = row.outcome is None and row.baseline is None and row.now is not None
+    return is_count(row) and is_new and verdict.baseline_runs > 0
+
+
+def _folded(cells: Iterable[tuple[MetricVerdict, str]]) -> str:
+    return ", ".join(f"{row.metric}{HELD}{text}" for row, text in cells if text)
+
+
+def _captions(page: Page, rows: Sequence[MetricVerdict], verdict: Verdict, *, wide: bool) -> None:
+    """Write what the table's columns mean, and what of it did not fit into columns."""
+    tested = any(row.p_value is not None for row in rows)
+    captions = {
+        interval_text(verdict): any(row.low is not None for row in rows),
+        "pp: percentage points of the baseline's step": any(
+            row.basis is Basis.STEP and row.change is not None for row in rows
+        ),
+        "p: probability of such a rise by chance": wide and tested,
+        "could show: the smallest loss these runs could have shown": wide and tested,
+    }
+    page.prose("; ".join(text for text, holds in captions.items() if holds), style="dim")
+    if not wide:
+        page.prose(_folded((row, p_cell(row)) for row in rows), label="p-value")
+        if shown := _folded((row, smallest_cell(row)) for row in rows if p_cell(row)):
+            caption = "(the smallest loss these runs could have shown)"
+            page.prose(f"{shown} {caption}", label="could show")
+    for row in rows:
+        if row.reason and row.change is None and not is_count(row) and row.outcome is not None:
+            page.prose(f"{row.metric}: {row.reason}", label="note")
+
+
+# The summary of a gate
 
 
 def summary(
@@ -117,76 +288,70 @@ def summary(
     why: str = "",
     longest_name: int | None = None,
 ) -> str:
-    """Return the terminal summary: a line a workload, worst first, and last whether the gate is open and why.
+    """Return a line a workload, worst first, and last whether the gate is open and why.
 
-    `opens` is what the exit status says; the policies only serve to name the outcomes that shut the gate. `opening`
-    stands for them where each verdict has one of its own: whether it lets the gate open. `why` replaces the reason in
-    the last line where it lies elsewhere, such as in an interrupt. Names longer than `longest_name` cells, a third of
-    the width by default, lose their middle.
+    Args:
+        verdicts: of all workloads.
+        opens: what the exit status says.
+        width: cells of a line.
+        colour: whether escape codes may be used.
+        on_inconclusive: names the outcomes that shut the gate, as `on_new` does.
+        on_new: see there.
+        opening: stands for them: whether each verdict lets the gate open.
+        why: the reason in the last line where it lies elsewhere, such as in an interrupt.
+        longest_name: cells of a name, a third of the width by default.
     """
     page = Page(width=width, colour=colour)
     if opening is None:
         opening = [one.opens(on_inconclusive=on_inconclusive, on_new=on_new) for one in verdicts]
     ordered = sorted(verdicts, key=lambda verdict: WORST_FIRST.index(verdict.outcome))
     if ordered:
-        outcomes = max(len(verdict.outcome) for verdict in ordered)
-        names = min(
-            max(len(inert(verdict.workload)) for verdict in ordered),
-            longest_name or page.width // 3,
-        )
-        cells = [step_cells(verdict) for verdict in ordered]
-        fits = (
-            outcomes + 2 + names + 2 + max(len(_columns(own, cells)) for own in cells) <= page.width
-        )
-        for verdict, own in zip(ordered, cells, strict=True):
-            name = shortened(inert(verdict.workload), names).ljust(names)
-            outcome = Cell(text=verdict.outcome.ljust(outcomes), style=STYLES[verdict.outcome])
-            step = _columns(own, cells)
-            page.line(outcome, "  ", *([name, "  ", step] if step and fits else [name.rstrip()]))
-            if step and not fits:
-                page.line(step, indent=4)
-            # The others have a table, which tells theirs.
-            passed = verdict.outcome is Outcome.PASSED
-            more = (
-                [f"remark: {caveat}" for caveat in verdict.caveats]
-                if passed
-                else [_first_line(verdict)]
-            )
-            for sentence in more:
-                for line in (
-                    page.wrapped(inert(sentence, longest=1000), page.width - 4) if sentence else ()
-                ):
-                    page.line(line, indent=4)
+        _workload_lines(page, ordered, longest_name or page.width // 3)
     judged = list(zip(verdicts, opening, strict=True))
     shutting = Counter(verdict.outcome for verdict, lets in judged if not lets)
-    passing = Counter(
-        verdict.outcome for verdict, lets in judged if lets and verdict.outcome in PASSING
-    )
-    lenient = Counter(
-        verdict.outcome for verdict, lets in judged if lets and verdict.outcome not in PASSING
-    )
+    let_in = Counter(verdict.outcome for verdict, lets in judged if lets)
     if opens:
-        told = "; ".join(part for part in (_counted(passing), _let_through(lenient)) if part)
-        word, style, reason = "GATE OPEN", "bold green", told or "nothing was measured"
+        word, style = "GATE OPEN", "bold green"
+        reason = "; ".join(filter(None, _let_in(let_in))) or "nothing was measured"
     else:
-        found = _counted(shutting)
-        nothing = (
-            "no workload was measured"
-            if not ordered
-            else "not every workload that was expected has a verdict"
-        )
-        of = f" of {plural(len(ordered), 'workload')}" if found else ""
-        word, style, reason = "GATE SHUT", "bold red", found + of or nothing
-    first, *more = page.wrapped(
-        f"{word}: {inert(why, longest=LONGEST_PROSE) or reason}", page.width
-    )
+        word, style = "GATE SHUT", "bold red"
+        reason = "not every workload that was expected has a verdict"
+        if shutting:
+            reason = f"{counted_text(shutting)} of {plural(len(ordered), 'workload')}"
+        elif not ordered:
+            reason = "no workload was measured"
+    reason = one_line(why, longest=LONGEST_PROSE) or reason
+    first, *more = page.wrapped(f"{word}: {reason}", page.width)
     page.line(Cell(text=word, style=style), first.removeprefix(word))
     for line in more:
         page.line(line)
     return page.text
 
 
-def _columns(row: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def _workload_lines(page: Page, verdicts: Sequence[Verdict], longest: int) -> None:
+    outcomes = max(len(verdict.outcome) for verdict in verdicts)
+    shown = [one_line(verdict.workload) for verdict in verdicts]
+    names = min(max(map(len, shown)), longest)
+    cells = [step_cells(verdict) for verdict in verdicts]
+    steps = [_aligned(own, cells) for own in cells]
+    fits = outcomes + names + 4 + max(map(len, steps)) <= page.width
+    for verdict, name, step in zip(verdicts, shown, steps, strict=True):
+        outcome = Cell(text=verdict.outcome.ljust(outcomes), style=STYLES[verdict.outcome])
+        name_cell = shortened(name, names).ljust(names)
+        page.line(outcome, "  ", name_cell, "  " if fits else "", step if fits else "")
+        if step and not fits:
+            page.line(step, indent=4)
+        # The others have a table, which shows theirs.
+        passed = verdict.outcome is Outcome.PASSED
+        for sentence in (
+            [f"note: {one}" for one in verdict.caveats] if passed else [headline(verdict)]
+        ):
+            for line in page.wrapped(one_line(sentence, longest=1000), page.width - 4):
+                if line:
+                    page.line(line, indent=4)
+
+
+def _aligned(row: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """A row's cells below those of the others, if it has all of them, else one after the other."""
     if not all(row):
         return "  ".join(filter(None, row))
@@ -195,260 +360,63 @@ def _columns(row: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def step_cells(verdict: Verdict) -> tuple[str, str, str, str]:
-    """What a step takes now, its change with what decides on it, its budget, and the runs; empty where unknown."""
+    """Return what a step takes, its change, its budget, and the runs; empty where unknown."""
     step = verdict.of(Metric.STEP_MS)
-    runs = (
-        plural(verdict.compared, "run" if verdict.duet is None else "pair") if verdict.runs else ""
-    )
+    noun = "run" if verdict.duet is None else "pair"
+    runs = plural(verdict.compared, noun) if verdict.runs else ""
     if step is None or step.now is None:
         return "", "", "", runs
     budget = budget_cell(step)
-    return (
-        f"step_ms {numbers.value(step.metric, step.now)}",
-        change_cell(step),
-        budget and f"budget {budget}",
-        runs,
-    )
+    now = f"step_ms {value_cell(step, step.now)}"
+    return now, change_cell(step), budget and f"budget {budget}", runs
 
 
-def skipped_text(skipped: Mapping[str, str], *, width: int) -> str:
-    """Return what was skipped and why, a line each; `skipped` has the reason by name."""
-    page = Page(width=width, colour=False)
-    for name, why in skipped.items():
-        page.prose(f"skipped: {inert(name)}{f' ({inert(why)})' if why else ''}", indent=0)
-    return page.text
+def headline(verdict: Verdict) -> str:
+    """Return the first line of a verdict's reason."""
+    return next(iter(verdict.reason.splitlines()), "")
 
 
 def why_shut(shutting: Mapping[Outcome, int], others: Sequence[str], *, place: str) -> str:
-    """Why a gate is shut where that is not said by its workloads alone, in a phrase; empty where it is.
+    """Say why a gate is shut where its workloads alone do not say it; empty where they do.
 
     Args:
         shutting: how many workloads of each outcome keep it shut.
         others: the other reasons, a sentence each.
-        place: where they are told, `above` or `below`.
+        place: where they are shown, `above` or `below`.
     """
     if not others:
         return ""
     if len(others) == 1 and not shutting:
         return others[0]
-    judged = _counted(shutting)
-    told = f"{len(others)} {'other ' if shutting else ''}reason{'s' if len(others) > 1 else ''} {place}"
-    return ", and ".join(part for part in (judged, told) if part)
+    more = plural(len(others), "other reason" if shutting else "reason")
+    return ", and ".join(filter(None, (counted_text(shutting), f"{more} {place}")))
 
 
-def told_dropped(dropped: Dropped) -> str:
-    """Say which run was set aside and why; runs are counted from 1."""
-    basis = METRICS[dropped.metric].basis
-    unit = {Basis.LOG: "%", Basis.STEP: "pp of a step"}[basis]
-    distance = numbers.change(dropped.distance, basis).removesuffix(numbers.unit_of(basis)).strip()
-    # Of many times the median the distance is a factor, and has no unit.
-    off = (
-        f"{distance} its group's median"
-        if distance.startswith("x")
-        else f"{distance} {unit} off its group's median"
-    )
-    what = "pair" if dropped.side == "pair" else f"{dropped.side} run"
-    return f"{what} {dropped.index + 1}: {dropped.metric} {off}"
+def counted_text(counted: Mapping[Outcome, int]) -> str:
+    """Return how many there are of each outcome, the worst first."""
+    shown = [outcome for outcome in WORST_FIRST if counted.get(outcome)]
+    return ", ".join(f"{counted[outcome]} {outcome}" for outcome in shown)
 
 
-def told_creep(creep: Creep) -> str:
-    """Say how far the step is from the best ever blessed; the way there is in the reason where that shuts the gate."""
-    best = creep.path[0]
-    change = numbers.change(creep.change, Basis.LOG, creep.low, creep.high)
-    return (
-        f"step_ms {change} against the best ever blessed ({numbers.milliseconds(best.step_ms)} ms on "
-        f"{best.at:%Y-%m-%d}), budget {numbers.limit(creep.budget, Basis.LOG)}"
-    )
-
-
-def change_cell(row: MetricVerdict) -> str:
-    """Return a row's change with its interval; of a count the difference, empty where nothing changed."""
-    if METRICS[row.metric].kind is Kind.COUNT:
-        known = row.baseline is not None and row.now is not None
-        return (
-            numbers.count_change(row.metric, row.baseline or 0.0, row.now or 0.0) if known else ""
-        )
-    if row.change is None:
-        return ""
-    return numbers.change(row.change, row.basis or Basis.LOG, row.low, row.high)
-
-
-def share_rows(rows: Sequence[MetricVerdict], metric: Metric, *, blanks: int) -> list[Row]:
-    """Return the row that shows a metric's share of its own side's step, none where no side has one."""
-    if metric not in SHARES:
-        return []
-    by = {row.metric: row for row in rows}
-    part, whole = by[metric], by.get(Metric.STEP_MS)
-    if whole is None:
-        return []
-    sides = ((part.baseline, whole.baseline), (part.now, whole.now))
-    told = [
-        "" if some is None or step is None else numbers.share(some, step) for some, step in sides
-    ]
-    dim = [Cell(text=text, style="dim") for text in (f"  {SHARES[metric]}", *told, *[""] * blanks)]
-    return [dim] if any(told) else []
-
-
-def told_interval(verdict: Verdict) -> str:
-    """Say what the ends of an interval are: the bounds that decide, with their levels."""
-    if verdict.loss_alpha is None:
-        return "[ ]: interval"
-    return (
-        f"[ ]: a loss is shown where the lower end ({100 * (1 - verdict.loss_alpha):.4g} %) is above 0, a pass where "
-        "the upper end (97.5 %) is below the budget"
-    )
-
-
-def _metrics(page: Page, verdict: Verdict) -> None:
-    order = list(METRICS)
-    unchanged = [row for row in verdict.metrics if is_unchanged_count(row)]
-    new = [row for row in verdict.metrics if _is_new_count(row, verdict)]
-    told = [row for row in verdict.metrics if row not in unchanged and row not in new]
-    told.sort(key=lambda row: (_rank(row), order.index(row.metric)))
-    rows: list[Row] = []
-    statistics: list[Row] = []
-    for row in told:
-        before, now = (_value(row.metric, amount) for amount in (row.baseline, row.now))
-        ends = (_value(row.metric, amount) for amount in (row.lowest, row.highest))
-        cells: Row = (
-            row.metric.value,
-            before,
-            now,
-            *ends,
-            change_cell(row),
-            budget_cell(row),
-            _outcome(row, verdict),
-        )
-        p = "" if row.p_value is None else numbers.probability(row.p_value)
-        rows.append(cells)
-        statistics.append((*cells, p, _could_show(row)))
-        for more in share_rows(verdict.metrics, row.metric, blanks=5):
-            rows.append(more)
-            statistics.append((*more, "", ""))
-    wide = page.fits((*_COLUMNS, *_STATISTICS), statistics)
-    if rows:
-        page.table((*_COLUMNS, *_STATISTICS) if wide else _COLUMNS, statistics if wide else rows)
-    _below(page, told, verdict, wide=wide)
-    for label, folded in (("unchanged", unchanged), ("new", new)):
-        if folded:
-            values = ", ".join(
-                f"{row.metric}{HELD}{numbers.value(row.metric, row.now or 0.0)}" for row in folded
-            )
-            page.prose(values, label=label)
-
-
-def _below(page: Page, rows: Sequence[MetricVerdict], verdict: Verdict, *, wide: bool) -> None:
-    """Write what the table's columns mean, and what of it did not fit into columns."""
-    captions: list[str] = []
-    if any(row.low is not None for row in rows):
-        captions.append(told_interval(verdict))
-    if any(row.basis is Basis.STEP and row.change is not None for row in rows):
-        captions.append("pp: percentage points of the baseline's step")
-    tested = [row for row in rows if row.p_value is not None]
-    if wide and tested:
-        captions.append("p: probability of such a rise by chance")
-        captions.append("could show: the smallest loss these runs could have shown")
-    if captions:
-        page.prose("; ".join(captions), style="dim")
-    if not wide and tested:
-        page.prose(
-            ", ".join(f"{r.metric}{HELD}{numbers.probability(r.p_value or 0.0)}" for r in tested),
-            label="p-value",
-        )
-        shown = [
-            f"{row.metric}{HELD}{_could_show(row)}" for row in tested if row.smallest is not None
-        ]
-        if shown:
-            page.prose(
-                f"{', '.join(shown)} (the smallest loss these runs could have shown)",
-                label="could show",
-            )
-    for row in rows:
-        gated_clock = METRICS[row.metric].kind is Kind.CLOCK and row.outcome is not None
-        if row.reason and row.change is None and gated_clock:
-            page.prose(f"{row.metric}: {row.reason}", label="remark")
-
-
-def _value(metric: Metric, amount: float | None) -> str:
-    return "" if amount is None else numbers.value(metric, amount)
-
-
-def is_unchanged_count(row: MetricVerdict) -> bool:
-    """Whether a row is a count that is what it was: worth a word, not a line."""
-    is_count = METRICS[row.metric].kind is Kind.COUNT
-    return (
-        is_count
-        and row.outcome is Outcome.PASSED
-        and row.baseline == row.now
-        and row.now is not None
-    )
-
-
-def _is_new_count(row: MetricVerdict, verdict: Verdict) -> bool:
-    is_count = METRICS[row.metric].kind is Kind.COUNT
-    return (
-        is_count
-        and row.outcome is None
-        and row.baseline is None
-        and row.now is not None
-        and verdict.baseline_runs > 0
-    )
-
-
-def _rank(row: MetricVerdict) -> int:
-    return len(WORST_FIRST) if row.outcome is None else WORST_FIRST.index(row.outcome)
-
-
-def _outcome(row: MetricVerdict, verdict: Verdict) -> Cell:
-    """Return a row's outcome, or why it has none; without a baseline all rows are alike and need no word."""
-    if row.outcome is not None:
-        return Cell(text=row.outcome, style=STYLES[row.outcome])
-    return Cell(text=why_unjudged(row, verdict))
-
-
-def why_unjudged(row: MetricVerdict, verdict: Verdict) -> str:
-    """A word for a row without an outcome: an `estimate` is of a clock that a count left no runs to judge."""
-    if not verdict.baseline_runs:
-        return ""
-    return "new" if row.baseline is None else "estimate" if row.low is not None else "not gated"
-
-
-def budget_cell(row: MetricVerdict) -> str:
-    """Return what a metric may lose; of a count whether it is exact."""
-    if METRICS[row.metric].kind is Kind.COUNT:
-        return {None: "", True: "exact", False: "varies"}[row.exact]
-    return "" if row.budget is None else numbers.limit(row.budget, row.basis or Basis.LOG)
-
-
-def _could_show(row: MetricVerdict) -> str:
-    return "" if row.smallest is None else numbers.change(row.smallest, row.basis or Basis.LOG)
-
-
-def _first_line(verdict: Verdict) -> str:
-    return next(iter(verdict.reason.splitlines()), "")
-
-
-def _runs(verdict: Verdict) -> str:
-    duet = verdict.duet
-    if duet is not None:
-        after = f", after {plural(duet.screen_runs, 'run')}" if duet.screen_runs else ""
-        noun = "interleaved pair" if verdict.stage is Stage.INTERLEAVED else "pair"
-        return f"{plural(duet.pairs, noun)} with {inert(duet.revision, longest=60)}{after}"
-    runs = plural(verdict.runs, "run")
-    return f"{runs} against {verdict.baseline_runs} blessed" if verdict.baseline_runs else runs
-
-
-def _counted(counted: Mapping[Outcome, int]) -> str:
-    return ", ".join(
-        f"{counted[outcome]} {outcome}" for outcome in WORST_FIRST if counted.get(outcome)
-    )
-
-
-def _let_through(lenient: Mapping[Outcome, int]) -> str:
-    """Say which outcomes open the gate by the settings alone, and what each of them leaves open."""
-    told = [
-        f"{lenient[outcome]} {outcome}{f' ({NOT_SHOWN[outcome]})' if outcome in NOT_SHOWN else ''}"
+def _let_in(counted: Mapping[Outcome, int]) -> tuple[str, str]:
+    """What passed, and which outcomes open the gate by the settings alone."""
+    passing = {outcome: times for outcome, times in counted.items() if outcome in PASSING}
+    lenient = [
+        f"{counted[outcome]} {outcome}{f' ({NOT_SHOWN[outcome]})' if outcome in NOT_SHOWN else ''}"
         for outcome in WORST_FIRST
-        if lenient.get(outcome)
+        if counted.get(outcome) and outcome not in PASSING
     ]
-    return f"{', '.join(told)} let through by the settings" if told else ""
+    more = f"{', '.join(lenient)} let through by the settings" if lenient else ""
+    return counted_text(passing), more
+
+
+def skipped_text(skipped: Mapping[str, str], *, width: int) -> str:
+    """Return what was skipped, with its reason by name, a line each."""
+    page = Page(width=width, colour=False)
+    for name, why in skipped.items():
+        reason = f" ({one_line(why)})" if why else ""
+        page.prose(f"skipped: {one_line(name)}{reason}", indent=0)
+    return page.text
+
+
+told_choice = choice_text

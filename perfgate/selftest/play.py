@@ -14,7 +14,8 @@ from statistics import median
 from typing import Final
 
 from perfgate.bless import bless as blessing
-from perfgate.execute.running import code_now, end_killed_gates
+from perfgate.execute.leftovers import end_killed_gates
+from perfgate.execute.provenance import code_now
 from perfgate.machine import gpu_lock
 from perfgate.model.baseline import Baseline
 from perfgate.model.document import read_document
@@ -30,6 +31,7 @@ from perfgate.render.selftest import SelftestRow, selftest_text
 from perfgate.render.text import verdict_table
 from perfgate.store import Store
 from perfgate.system.temporary import remove_left_folders, temporary_folder
+from perfgate.words import say
 
 WORKLOAD: Final = "loop"
 STEP_MS: Final = 3.0
@@ -216,7 +218,8 @@ class _Play:
             on_wait=self.say,
             workload="selftest",
         ):
-            end_killed_gates(self.say)
+            if (ended := end_killed_gates()) is not None:
+                self.say(say.fact(ended))
             status = self.runner.run(command, cwd=self.folder, env=self._env(), log=log)
         if status != 0 or not found.is_file():
             raise WorkloadFailed(

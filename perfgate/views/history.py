@@ -261,8 +261,8 @@ class _Line:
 
     def _add(self, base: Version, found: Baseline | str, before: Baseline | str | None) -> None:
         if isinstance(found, str):
-            update = {"kind": VersionKind.UNREADABLE, "fault": found}
-            self.versions.append(base.model_copy(update=update))
+            fault = {"kind": VersionKind.UNREADABLE, "fault": found}
+            self.versions.append(base.model_copy(update=fault))
             return
         # Where history is not one line, the version before is the parent's, not the last added.
         old = before if isinstance(before, Baseline) else self.last

@@ -21,7 +21,10 @@ from pathlib import Path
 from typing import Final
 
 from perfgate.bless.repeats import clean_commits
-from perfgate.execute import running
+from perfgate.execute.bench import Bench, at_commit
+from perfgate.execute.kept import clean_log
+from perfgate.execute.prepare import Prepared, prepared
+from perfgate.execute.provenance import code_now
 from perfgate.explain.kernels import moved_kernels
 from perfgate.explain.names import brief, identity, unnumbered
 from perfgate.model.baseline import Baseline, Result, changed_code
@@ -63,7 +66,7 @@ class Candidates:
 
 
 def probe(
-    bench: running.Bench,
+    bench: Bench,
     tool: NcuTool,
     workload: Workload,
     of: Candidates,
@@ -126,7 +129,7 @@ class _Probing:
     planned: int
 
     def before(
-        self, bench: running.Bench, commit: str, chosen: Sequence[MovedKernel]
+        self, bench: Bench, commit: str, chosen: Sequence[MovedKernel]
     ) -> list[LaunchFigures | str]:
         """Look at the launches of another commit; what fails there is a reason, not an end."""
         whys = [self._why_not(moved, moved.per_step_before) for moved in chosen]
@@ -135,7 +138,7 @@ class _Probing:
         try:
             baselines = bench.settings.baselines
             commit = git.obtain(bench.root, commit, baselines=baselines, env=bench.env)
-            with running.at_commit(
+            with at_commit(
                 bench, commit, on_line=lambda line: self.tell(f"duet_setup: {line}")
             ) as there:
                 return [
@@ -144,16 +147,14 @@ class _Probing:
         except PerfgateError as failed:
             return [_reason(failed)] * len(chosen)
 
-    def _launch_there(
-        self, there: running.Bench, number: int, moved: MovedKernel
-    ) -> LaunchFigures | str:
+    def _launch_there(self, there: Bench, number: int, moved: MovedKernel) -> LaunchFigures | str:
         try:
             return self.launch(there, number, moved, side="before")
         except PerfgateError as failed:
             return _reason(failed)
 
     def launch(
-        self, bench: running.Bench, number: int, moved: MovedKernel, *, side: str
+        self, bench: Bench, number: int, moved: MovedKernel, *, side: str
     ) -> LaunchFigures | str:
         """One launch's figures, or why there are none, in a phrase.
 
@@ -171,7 +172,7 @@ class _Probing:
         report, log = home / "launch.ncu-rep", home / "ncu.log"
         tail: deque[str] = deque(maxlen=TAIL_LINES)
         try:
-            with running.prepared(bench, workload, home) as run:
+            with prepared(bench, workload, home) as run:
                 launch = OneLaunch(
                     kernel=_asked_for(symbol),
                     skip=round(per_step * workload.warmup) if workload.skips_warmup else 0,
@@ -190,7 +191,7 @@ class _Probing:
                 )
                 for printed in (log, run.log):
                     with suppress(OSError):
-                        running.clean_log(printed, run.cleaner)
+                        clean_log(printed, run.cleaner)
                 # What ncu says from within the workload's process goes where that prints.
                 said = f"{_text(log)}\n{_text(run.log)}"
                 if not finished.timed_out and (
@@ -277,7 +278,7 @@ def of_few_steps(workload: Workload, per_step: float) -> Workload:
     return workload.model_copy(update={"steps": min(workload.steps, max(enough, FEWEST_STEPS))})
 
 
-def _status(run: running.Prepared, returncode: int | None, said: str) -> int | None:
+def _status(run: Prepared, returncode: int | None, said: str) -> int | None:
     """The workload's exit status: as it told itself, as ncu tells of it, or else ncu's own."""
     account = run.account
     if account is not None and account.ending is Ending.FINISHED:
@@ -326,12 +327,12 @@ def commit_before(of: Candidates) -> tuple[str | None, str]:
 
 
 def _remarks(
-    bench: running.Bench, workload: Workload, of: Candidates, probes: Sequence[KernelProbe]
+    bench: Bench, workload: Workload, of: Candidates, probes: Sequence[KernelProbe]
 ) -> list[str]:
     told: list[str] = []
     if changed_code(
         of.result.code,
-        running.code_now(of.result.code, bench.root, baselines=bench.settings.baselines),
+        code_now(of.result.code, bench.root, baselines=bench.settings.baselines),
     ):
         told.append("The project's code is not that of b any more: now is what it is today.")
     if workload.digest() != of.result.workload.digest():

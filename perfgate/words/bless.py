@@ -8,6 +8,9 @@ from typing import Final
 from perfgate.words.text import Text
 
 _SOUND: Final = "Only a sound measurement can be a baseline"
+_REPEATS: Final = "Unchanged repeats are of the blessed code, parameters, machine and counts; the baseline is as it was"
+_ANEW: Final = 'Bless what is here: perfgate bless {workload:sh} --reason "..."'
+_GO_BACK: Final = "Go back to what is blessed, or calibrate by what is kept of it: perfgate calibrate --kept {workload:sh}"
 _AGAIN: Final = "Measure again: pytest --perfgate {selector}"
 
 TEXT: Final[Mapping[str, Text]] = {
@@ -102,4 +105,66 @@ TEXT: Final[Mapping[str, Text]] = {
     ),
     "occasion-is-in": Text("the newest kept result, of {at}, is in the baseline already"),
     "occasion-is-near": Text("{at} is the same occasion as {near}, which is in the baseline"),
+    "calibrate-nothing-gated": Text(
+        "{workload}: the baseline holds no time with a budget of which an SD could be shown",
+        "Counts are exact and need no calibration",
+        "See what it holds: perfgate show {workload:sh}",
+    ),
+    "calibrate-other-parameters": Text(
+        "{workload}: its parameters have changed since it was blessed ({changes:raw})",
+        _REPEATS,
+        _ANEW,
+    ),
+    "calibrate-other-machine": Text(
+        "{workload}: it was blessed on another machine ({differing:raw})", _REPEATS, _ANEW
+    ),
+    "calibrate-code-unknown": Text(
+        "{workload}: the baseline does not say which files it ran, and this is not its commit, unchanged",
+        _REPEATS,
+        _ANEW,
+    ),
+    "calibrate-code-changed": Text(
+        "{workload}: {files:list} changed since it was blessed", _REPEATS, _GO_BACK
+    ),
+    "calibrate-no-result": Text(
+        "{workload}: the gate left no result of it",
+        "Its runs were to be the repeats",
+        "See what pytest says above.",
+    ),
+    "calibrate-no-repeat": Text(
+        "{workload}: what was measured just now is a result {why}, and no repeat of what is blessed",
+        _REPEATS,
+        _GO_BACK,
+    ),
+    "calibrate-unsound": Text(
+        "{workload}: what was measured just now is a result {why}, and no repeat of what is blessed",
+        _REPEATS,
+        "See its verdict above for the cause, then run again.",
+    ),
+    "merge-document-unreadable": Text(
+        "{path:raw}: {why:raw}",
+        "It should be what --perfgate-{option} writes",
+        "Let the gate write it anew, with the perfgate that merges.",
+    ),
+    "merge-of-merged": Text(
+        "{path:raw}: it is of gates that were merged before",
+        "Merged are the documents of gates themselves",
+        "Name the folders of the gates, and write what is merged elsewhere.",
+    ),
+    "merge-page-of-another-gate": Text(
+        "{path:raw}: it is of another gate than the {document} beside it",
+        "",
+        "Take both from one gate.",
+    ),
+    "merge-too-many": Text(
+        "{path:raw}: there are more than {most} gates", "", "Merge fewer of them."
+    ),
+    "demo-run-damaged": Text(
+        "{archive}: the recorded run cannot be unpacked ({why:raw})", "", "Reinstall perfgate."
+    ),
+    "demo-folder-not-made": Text(
+        "{path:raw}: the demo's folder cannot be made ({why:raw})",
+        "A folder that is not there yet",
+        "Give --keep another name.",
+    ),
 }

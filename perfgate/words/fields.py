@@ -6,6 +6,7 @@ r"""How a field of a note or an error is shown: the format behind its name in a 
 {log:lines}         each line escaped, on lines of their own, indented
 {paths:list}        a, b and c                       {notes:list;}    facts of notes: one; two
 {failure:next}      of a note or an error, its next step
+{see:sentences}     facts of notes, each a sentence; one of several lines stands on lines of its own
 {runs:run|runs}     3 runs                           {runs:~was|were} the word alone
 {id:sh}             quoted for a shell               {text:raw}       as it is: of texts made elsewhere
 {loss:%}            3.1 %    {loss:+%} +3.1 %        {budget:short%}  2 %   {x:loss} more than 1000 %
@@ -78,6 +79,8 @@ class FieldFormatter(Formatter):
         if format_spec.startswith("list"):
             items = [self._plain(item) for item in value]
             return "; ".join(items) if format_spec.endswith(";") else listed(items)
+        if format_spec == "sentences":
+            return _sentences([self._plain(item) for item in value])
         if "|" in format_spec:
             one, many = format_spec.removeprefix("~").split("|")
             return (inflected if format_spec.startswith("~") else plural)(value, one, many)
@@ -115,3 +118,9 @@ class FieldFormatter(Formatter):
 
 def _number(field: object) -> float | None:
     return field if isinstance(field, int | float) else None
+
+
+def _sentences(texts: list[str]) -> str:
+    """Texts one after the other: on one line with full stops, and below it those of several lines."""
+    short = " ".join(f"{text}." for text in texts if "\n" not in text)
+    return "\n".join([*([short] if short else []), *(text for text in texts if "\n" in text)])

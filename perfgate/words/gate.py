@@ -206,10 +206,6 @@ _NEXT_TO_VERDICT: Final[Mapping[str, Text]] = {
         "Runs differ so much that stored runs could hold no budget of step_ms below {loss:%}: "
         "steady the workload or its machine before it is blessed"
     ),
-    "variables-withheld": Text(
-        "Not passed to the workload, for their names or values look like secrets: {names:list}. "
-        "Name those it needs in pass_env"
-    ),
     "both-sides-are-one-commit": Text(
         "both sides are commit {commit}: {revision} is what is checked out, without changes, so "
         "no change of the code can be found"

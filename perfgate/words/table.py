@@ -7,6 +7,7 @@ from typing import Final
 
 from perfgate.words import (
     bless,
+    execute,
     gate,
     github,
     judge,
@@ -32,6 +33,7 @@ _TABLES: Final = (
     store.TEXT,
     github.TEXT,
     profilers.TEXT,
+    execute.TEXT,
     views.TEXT,
 )
 

@@ -362,7 +362,7 @@ def test_changed_code_is_remarked_upon(bed: Bed) -> None:
     told = " ".join(
         " ".join(table(bed.here.perfgate("explain", "loop", "--ncu", "--no-rules").out)).split()
     )
-    assert "remark The project's code is not that of b any more: now is what it is today." in told
+    assert "note The project's code is not that of b any more: now is what it is today." in told
 
 
 def test_a_workload_that_is_gone_cannot_be_run_again(bed: Bed) -> None:

@@ -245,7 +245,7 @@ def test_without_the_pages_data_the_page_is_made_of_the_document_and_says_so(
     seen = three.perfgate("merge", "gates", "--html=all.html", columns=200)
     assert seen.status == 0
     remark = "Without blessed runs, timelines and history on the page, for there is no page.json: h200 2/2."
-    assert f"remark      {remark}\nGATE OPEN: 3 PASSED\n" in seen.out
+    assert f"note        {remark}\nGATE OPEN: 3 PASSED\n" in seen.out
     assert remark in (three.root / "all.html").read_text("utf-8")
 
 

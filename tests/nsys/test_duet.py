@@ -14,8 +14,9 @@ import pytest
 from support.repository import Repository
 
 import perfgate
-from perfgate.execute.running import Bench, Measured, at_commit, measure_run, outlasting_crashes
-from perfgate.execute.sides import prove_apart
+from perfgate.execute.bench import Bench, at_commit
+from perfgate.execute.provenance import prove_apart
+from perfgate.execute.run import Measured, measure_run, outlasting_crashes
 from perfgate.model.baseline import code_digest
 from perfgate.model.errors import CodeStale, CodeUnproven, PerfgateError, RevisionMissing
 from perfgate.model.machine import Machine
@@ -145,10 +146,14 @@ def test_a_run_at_a_commit_is_of_its_code_and_told_as_if_it_were_in_the_project(
     with at_commit(bench, "HEAD~1") as there:
         then, of_then = measured(there, workload, tmp_path / "then")
         assert there.tree is not None
-        sides = {"reference": of_then.witnesses, "candidate": of_now.witnesses}
-        prove_apart(workload, there.tree, **sides, env=bench.env, began_at=bench.began_at)
+        sides = {"reference": of_then.import_logs, "candidate": of_now.import_logs}
+        prove_apart(workload, there.tree, **sides, env=bench.env)
     assert (now, then) == ("proj says new", "proj says old")
-    assert all(any("proj.core" in witness.modules for witness in side) for side in sides.values())
+    cores = [
+        {f for log in side for f in log.files if f.endswith("proj/core.py")}
+        for side in sides.values()
+    ]
+    assert [len(files) for files in cores] == [1, 1]
     assert [len(one.run.processes) for one in (of_now, of_then)] == [1, 1]
     assert of_then.code.keys() == of_now.code.keys()
     assert code_digest(of_now.code) != code_digest(of_then.code)
@@ -191,8 +196,7 @@ def test_a_command_is_run_with_the_words_and_variables_of_its_commits_own_file(
         assert measured(there, workload, tmp_path / "then")[0] == "proj says then no"
     error = refused(bench, workload, tmp_path / "younger", "HEAD~2")
     assert isinstance(error, RevisionMissing)
-    assert "the workload did not exist" in str(error)
-    assert "there is no workloads/say.yaml" in str(error)
+    assert (error.code, error.fields["lacks"]) == ("workload-younger", "workloads/say.yaml")
 
 
 @pytest.mark.parametrize("repository", ["flat"], indirect=True)
@@ -256,12 +260,12 @@ def refused(
         (
             {"workloads/young.py": LOOP},
             function(file="workloads/young.py"),
-            "there is no workloads/young.py",
+            "workloads/young.py",
         ),
         (
             {"workloads/loops.py": LOOP.replace("def loop", "def other")},
             function("other"),
-            "workloads/loops.py holds no other",
+            "workloads/loops.py::other",
         ),
         (
             {
@@ -270,13 +274,13 @@ def refused(
                 )
             },
             function("loop[3]"),
-            "workloads/loops.py holds no loop[3]",
+            "workloads/loops.py::loop[3]",
         ),
-        ({"young.py": SCRIPT}, command("python", "young.py"), "there is no young.py"),
+        ({"young.py": SCRIPT}, command("python", "young.py"), "young.py"),
         (
             {"young/train.py": SCRIPT},
             command("python", "train.py", cwd="young"),
-            "there is no folder young",
+            "young",
         ),
     ],
     ids=["file", "function", "parameters", "script", "folder"],
@@ -291,13 +295,13 @@ def test_a_workload_younger_than_the_commit_is_told_from_one_that_fails(
 ) -> None:
     repository.commit(files)
     error = refused(bench, workload, tmp_path / "run")
-    sha = repository.git("rev-parse", "HEAD~1")[:12]
     assert isinstance(error, RevisionMissing)
-    assert str(error) == (
-        f"{workload.id}: the workload did not exist at commit {sha}: {why}. A duet runs it at both commits.\n"
-        "Name a younger commit in --perfgate-against; where the baseline's is run again, bless one that was "
-        "measured at a commit that has it."
-    )
+    assert error.code == "workload-younger"
+    assert error.fields == {
+        "workload": workload.id,
+        "commit": repository.git("rev-parse", "HEAD~1")[:12],
+        "lacks": why,
+    }
 
 
 @pytest.mark.parametrize("repository", ["flat"], indirect=True)
@@ -310,15 +314,9 @@ def test_a_command_without_a_witness_is_unproven(
     bench: Bench, repository: Repository, tmp_path: Path, words: tuple[str, ...]
 ) -> None:
     alone = SCRIPT.replace("from proj import core\n", "").replace("core.WORD", "1")
-    sha = repository.commit({"train.py": alone})
+    repository.commit({"train.py": alone})
     error = refused(bench, command(*words), tmp_path / "run", "HEAD")
-    assert isinstance(error, CodeUnproven)
-    assert str(error) == (
-        f"train at commit {sha[:12]}: no Python process of its command said which code it loaded. A program that is "
-        "not Python says nothing, nor does python -I, -S or -E, nor one that is killed.\n"
-        "Leave such options out of the command, or judge by stored values: without --perfgate-against, with "
-        'duet = "off".'
-    )
+    assert (type(error), error.code) == (CodeUnproven, "no-import-log")
 
 
 @pytest.mark.parametrize("repository", ["flat"], indirect=True)
@@ -328,12 +326,9 @@ def test_another_process_than_the_measured_one_proves_nothing(
     alone = SCRIPT.replace("from proj import core\n", "").replace("core.WORD", "1")
     here = f'python prepare.py\nexec python {{}} "{repository.root}/train.py"\n'
     files = {"train.py": alone, "prepare.py": "import proj.core\n", "run.sh": here.format("-E")}
-    sha = repository.commit(files)
+    repository.commit(files)
     error = refused(bench, command("sh", "run.sh"), tmp_path / "run", "HEAD")
-    assert str(error).startswith(f"train at commit {sha[:12]}: process ")
-    assert "which took the steps, did not say what it loaded. A program that is not Python" in str(
-        error
-    )
+    assert error.code == "no-import-log-of-steps"
 
 
 SPAWNS = """\
@@ -369,11 +364,9 @@ subprocess.run([sys.executable, sys.argv[1]], check=True)
 subprocess.run([sys.executable, "-c", code], cwd="/", check=True)
 """
     assert stray.is_dir()
-    sha = repository.commit({"launch.py": launcher})
+    repository.commit({"launch.py": launcher})
     error = refused(bench, command("python", "launch.py", "train.py"), tmp_path / "run", "HEAD")
-    assert str(error).startswith(
-        f"train at commit {sha[:12]}: code of the project was loaded from elsewhere (proj from proj/__init__.py). "
-    )
+    assert error.fields["paths"] == (str(stray / "__init__.py"),)
 
 
 @pytest.mark.parametrize("repository", ["flat"], indirect=True)
@@ -399,13 +392,9 @@ def test_code_from_the_project_itself_is_found_out(
     (tmp_path / "hooks" / "sitecustomize.py").write_text(hook)
     env = {**bench.env, "PYTHONPATH": f"{tmp_path / 'hooks'}:{bench.env['PYTHONPATH']}"}
     error = refused(replace(bench, env=env), workload, tmp_path / "run")
-    sha = repository.git("rev-parse", "HEAD~1")[:12]
-    assert isinstance(error, CodeUnproven)
-    assert str(error) == (
-        f"{workload.id} at commit {sha}: code of the project was loaded from elsewhere "
-        "(proj from src/proj/__init__.py, proj.core from src/proj/core.py). The baseline's code was to be measured.\n"
-        "Let duet_setup make an environment of the checkout's own, and name its interpreter in duet_python."
-    )
+    assert (type(error), error.code) == (CodeUnproven, "code-from-elsewhere")
+    files = ("__init__.py", "core.py")
+    assert error.fields["paths"] == tuple(str(repository.root / f"src/proj/{f}") for f in files)
 
 
 FINDER = """\
@@ -445,9 +434,9 @@ def test_a_project_that_is_installed_is_measured_at_its_commit_or_not_at_all(
             assert measured(there, function(), tmp_path / "run")[0] == "proj says old"
         return
     error = refused(bench, function(), tmp_path / "run")
-    came_from = layout if installed == "finder" else site / "proj"
+    came_from = repository.root / layout if installed == "finder" else site / "proj"
     assert isinstance(error, CodeUnproven)
-    assert f"(proj from {came_from}/__init__.py, proj.core from {came_from}/core.py)" in str(error)
+    assert f"{came_from}/core.py" in str(error.fields["paths"])
 
 
 def installed_copy(repository: Repository, site: Path, revision: str) -> None:
@@ -477,11 +466,9 @@ def test_the_candidate_is_what_is_in_the_project_or_is_not_measured(
     bench = bench_of(repository, nsys_tool, env={"PYTHONPATH": f"{site}:{PERFGATE}"})
     with pytest.raises(CodeStale) as caught:
         outlasting_crashes(lambda fresh: measure_run(bench, workload, fresh(tmp_path / "stale")))
-    assert str(caught.value) == (
-        f"{workload.id}: proj.core was loaded from {site}/proj/core.py, which differs from the project's "
-        "src/proj/core.py. A gate measures what is in the project.\n"
-        "Install it so that its own files are loaded (pip install -e .), or install it again (pip install .)."
-    )
+    assert caught.value.code == "copy-differs"
+    assert str(caught.value.fields["copy"]) == f"{site}/proj/core.py"
+    assert caught.value.fields["file"] == "src/proj/core.py"
 
 
 @pytest.mark.parametrize("repository", ["src"], indirect=True)
@@ -500,7 +487,7 @@ def test_a_process_that_a_decorated_workload_starts_is_held_to_the_project_too(
     bench = bench_of(repository, nsys_tool, env={"PYTHONPATH": f"{site}:{PERFGATE}"})
     measured(bench, function(), tmp_path / "fresh")
     repository.write({"src/proj/core.py": OLD})
-    with pytest.raises(CodeStale, match=r"proj\.core was loaded from"):
+    with pytest.raises(CodeStale):
         outlasting_crashes(lambda fresh: measure_run(bench, function(), fresh(tmp_path / "stale")))
 
 
@@ -514,7 +501,7 @@ def test_a_fresh_copy_of_the_project_is_measured_as_what_its_commits_checkout_is
     bench = bench_of(repository, nsys_tool, env={"PYTHONPATH": f"{site}:{PERFGATE}"})
     said, now = measured(bench, workload, tmp_path / "now")
     assert (said, now.run.complaints) == ("proj says new", ())
-    assert not (tmp_path / "now" / "witnesses").exists()
+    assert not (tmp_path / "now" / "imports").exists()
     with at_commit(bench, "HEAD") as there:
         assert measured(there, workload, tmp_path / "then")[1].code == now.code
     assert "src/proj/core.py" in now.code
@@ -555,9 +542,8 @@ def test_an_editable_installation_of_another_clone_is_not_the_commits_code(
     assert measured(bench, function(), tmp_path / "now")[1].code[core]
     with at_commit(bench, "HEAD") as there:
         assert measured(there, function(), tmp_path / "there")[0] == "proj says new"
-    assert f"(proj.core from {tmp_path / 'clone' / core})" in str(
-        refused(bench, function(), tmp_path / "then")
-    )
+    error = refused(bench, function(), tmp_path / "then")
+    assert error.fields["paths"] == (str(tmp_path / "clone" / core),)
 
 
 BY_PATH = """\
@@ -574,17 +560,14 @@ def test_code_that_is_executed_by_its_path_in_the_project_is_found_out(
     bench: Bench, repository: Repository, tmp_path: Path, workload: Workload
 ) -> None:
     by_path = BY_PATH.format(path=str(repository.root / "proj" / "core.py"))
-    sha = repository.commit(
+    repository.commit(
         {
             name: text.replace("from proj import core\n", by_path)
             for name, text in (("train.py", SCRIPT), ("workloads/loops.py", LOOP))
         }
     )
-    assert str(refused(bench, workload, tmp_path / "run", "HEAD")) == (
-        f"{workload.id} at commit {sha[:12]}: code of the project was loaded from elsewhere (proj/core.py). "
-        "The baseline's code was to be measured.\n"
-        "Let duet_setup make an environment of the checkout's own, and name its interpreter in duet_python."
-    )
+    error = refused(bench, workload, tmp_path / "run", "HEAD")
+    assert error.fields["paths"] == (str(repository.root / "proj" / "core.py"),)
 
 
 @pytest.mark.parametrize("repository", ["flat"], indirect=True)

@@ -21,19 +21,14 @@ import pytest
 from support.repository import Repository
 
 import perfgate
-from perfgate.execute.running import (
-    Bench,
-    Measured,
-    ReferenceFailed,
-    Side,
-    at_commit,
-    measure_pair,
-    outlasting_crashes,
-)
+from perfgate.execute.bench import Bench, at_commit
+from perfgate.execute.pair import ReferenceFailed, Side, measure_pair
+from perfgate.execute.run import Measured, outlasting_crashes
 from perfgate.execute.worker.steps import SETTLING_TURNS
 from perfgate.model.baseline import code_digest
 from perfgate.model.errors import CodeUnproven, PerfgateError, WorkloadFailed, WorkloadTimedOut
 from perfgate.model.machine import Machine
+from perfgate.model.note import Note, note
 from perfgate.model.order import RUN_COOKIE, Account
 from perfgate.model.settings import Settings
 from perfgate.model.workload import (
@@ -337,45 +332,42 @@ def test_a_number_of_threads_that_the_user_has_set_is_left(stage: Stage) -> None
 
 
 FAILURES = {
-    "raises": (
-        "if turn == 13: raise ValueError('loss is nan')",
-        "it raised ValueError: loss is nan",
-    ),
-    "exits": ("if turn == 13: sys.exit(3)", "it called sys.exit(3) (exit status 3)"),
-    "is gone": (
-        "if turn == 13: os._exit(3)",
-        "its process was gone with exit status 3 before the workload came to its end",
-    ),
-    "is killed": (
-        "if turn == 13: os.kill(os.getpid(), signal.SIGKILL)",
-        "its process was killed by SIGKILL before the workload came to its end",
-    ),
+    "raises": ("if turn == 13: raise ValueError('loss is nan')", "raised"),
+    "exits": ("if turn == 13: sys.exit(3)", "called-exit"),
+    "is gone": ("if turn == 13: os._exit(3)", "process-exited"),
+    "is killed": ("if turn == 13: os.kill(os.getpid(), signal.SIGKILL)", "process-killed"),
 }
+
+
+def why(error: PerfgateError) -> str:
+    found = error.fields["why"]
+    assert isinstance(found, Note)
+    return found.code
 
 
 @pytest.mark.parametrize("way", FAILURES)
 def test_a_candidate_that_fails_ends_the_reference_too(stage: Stage, way: str) -> None:
-    work, fact = FAILURES[way]
+    work, code = FAILURES[way]
     stage.commit("old")
     stage.commit("new", work=work)
     started = time.monotonic()
     with pytest.raises(WorkloadFailed) as failed:
         stage.pair()
     assert time.monotonic() - started < 150
-    assert str(failed.value).startswith(f"loop: {fact}.\n")
+    assert why(failed.value) == code
     assert stage.running() == []
     assert not (stage.folder / "old").exists()
 
 
 @pytest.mark.parametrize("way", ["raises", "is killed"])
 def test_a_reference_that_fails_is_told_from_the_candidate(stage: Stage, way: str) -> None:
-    work, fact = FAILURES[way]
+    work, code = FAILURES[way]
     stage.commit("old", work=work)
     stage.commit("new")
     with pytest.raises(ReferenceFailed) as failed:
         stage.pair(begins="candidate")
     assert isinstance(failed.value.error, WorkloadFailed)
-    assert str(failed.value.error).startswith(f"loop: {fact}.\n")
+    assert why(failed.value.error) == code
     assert stage.running() == []
 
 
@@ -411,10 +403,10 @@ def test_the_side_that_hangs_is_the_one_out_of_time(stage: Stage, side: Side) ->
     cause = error.error if isinstance(error, ReferenceFailed) else error
     assert isinstance(error, ReferenceFailed) == (side == "reference")
     assert isinstance(cause, WorkloadTimedOut)
-    assert str(cause).startswith("loop: it did not end within 18 s and was stopped.\n")
+    assert (cause.code, cause.fields["limit_s"]) == ("workload-timed-out", 18)
     other = stage.folder / ("candidate" if side == "reference" else "reference") / "account.json"
-    told = Account.model_validate_json(other.read_text())
-    assert told.message == "the other side of the duet did not hand over within 9 s."
+    waited = Account.model_validate_json(other.read_text())
+    assert waited.why == note("other-side-silent", limit_s=9.0)
     assert stage.running() == []
 
 
@@ -423,9 +415,7 @@ def test_a_core_that_is_not_there_is_told(stage: Stage) -> None:
     stage.commit("new")
     error = failure(stage, core=1023)
     cause = error.error if isinstance(error, ReferenceFailed) else error
-    assert str(cause).startswith(
-        "loop: its process cannot be kept on core 1023 (Invalid argument).\n"
-    )
+    assert why(cause) == "not-pinned"
 
 
 def test_code_from_the_project_itself_is_found_out_in_a_pair_too(
@@ -439,9 +429,7 @@ def test_code_from_the_project_itself_is_found_out_in_a_pair_too(
     error = failure(stage)
     assert isinstance(error, ReferenceFailed)
     assert isinstance(error.error, CodeUnproven)
-    assert "code of the project was loaded from elsewhere (proj from proj/__init__.py)" in str(
-        error
-    )
+    assert error.error.code == "code-from-elsewhere"
 
 
 def test_ctrl_c_ends_both_sides(stage: Stage) -> None:

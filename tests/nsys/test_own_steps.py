@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 import perfgate
-from perfgate.execute.running import Bench, Measured, measure_run, outlasting_crashes
+from perfgate.execute.bench import Bench
+from perfgate.execute.run import Measured, measure_run, outlasting_crashes
 from perfgate.model.machine import Machine
 from perfgate.model.metric import Metric
 from perfgate.model.settings import Settings

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from perfgate.execute.running import TRIES
+from perfgate.execute.run import TRIES
 from perfgate.model.errors import CaptureUnreadable
 from perfgate.model.order import RUN_COOKIE
 from perfgate.model.reports import ReportName

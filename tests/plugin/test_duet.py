@@ -202,7 +202,7 @@ def test_a_commit_that_cannot_be_made_ready_is_tried_once_for_all_workloads(
     asked = ran(reference=0.0, candidate=0.0)
     seen = repository.gate("--perfgate-against=HEAD")
     assert seen.out.count("checking out") == seen.out.count("duet_setup: no") == 1
-    assert seen.failures.count("duet_setup ended with exit status 3.") == 2
+    assert seen.failures.count("duet_setup ended with exit status 3") == 2
     assert (seen.status, asked, left(repository)) == (1, [], ([], ""))
 
 
@@ -214,10 +214,7 @@ def test_a_setup_that_hangs_takes_no_more_than_what_is_left_of_the_time_budget(
     began = time.monotonic()
     seen = repository.gate("--perfgate-against=HEAD", "--perfgate-time-budget=3")
     assert time.monotonic() - began < 30
-    assert re.search(
-        r"duet_setup did not end within [0-3] s that were left of the time budget and was ",
-        seen.failures,
-    )
+    assert re.search(r"duet_setup did not end within [0-3](\.\d)? s", seen.failures)
     assert (seen.status, asked, left(repository)) == (1, [], ([], ""))
 
 
@@ -248,7 +245,7 @@ def test_against_what_is_checked_out_nothing_can_be_found_and_that_is_said(
     assert seen.status == 0
     assert f"\n  loop: {same}\n" in seen.out
     assert seen.summary.startswith("PASSED  loop  step_ms ")
-    assert seen.summary.endswith(f"  3 pairs\n    remark: {same}\nGATE OPEN: 1 PASSED\n")
+    assert seen.summary.endswith(f"  3 pairs\n    note: {same}\nGATE OPEN: 1 PASSED\n")
     repository.write("model.py", "changed = True\n")
     assert "both sides are commit" not in repository.gate("--perfgate-against=HEAD").out
     git(repository.root, "add", "-A")
@@ -367,10 +364,7 @@ def test_a_baseline_without_a_commit_has_no_other_side(
     )
     ran(reference=0.0, candidate=2.5)
     seen = repository.gate()
-    assert (
-        "the baseline does not say at which commit it was measured"
-        in seen.failures
-    )
+    assert "the baseline does not say at which commit it was measured" in seen.failures
     # Nothing is announced that cannot be.
     assert "pair" not in seen.out.partition("loop run 1")[0]
     told = " ".join(seen.out.split())
@@ -387,16 +381,12 @@ def test_a_commit_that_is_not_in_the_clone_is_told_with_the_way_to_get_it(
     ran(reference=0.0, candidate=2.5)
     seen = repository.gate()
     assert (
-        "commit 0123456789abcdef0123456789abcdef01234567: it is not in this clone"
-        in seen.failures
+        "commit 0123456789abcdef0123456789abcdef01234567: it is not in this clone" in seen.failures
     )
     # Nothing is announced that cannot be.
     assert "pair" not in seen.out.partition("loop run 1")[0]
     told = " ".join(seen.out.split())
-    assert (
-        "it is not in this clone. Fetch it (git fetch origin 0123456789ab"
-        in told
-    )
+    assert "it is not in this clone. Fetch it (git fetch origin 0123456789ab" in told
     assert "checking out" not in seen.out
 
 

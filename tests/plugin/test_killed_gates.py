@@ -90,7 +90,7 @@ def test_the_next_gate_ends_what_a_killed_gate_left_and_says_so(
     assert [pid for pid in killed if is_alive(pid)] == []
     assert "killed gate" in seen.out
     assert not torn.exists()
-    assert [str(path) for path in results.rglob("*") if path.name in ("nsys", "witnesses")] == []
+    assert [str(path) for path in results.rglob("*") if path.name in ("nsys", "imports")] == []
     assert list(results.glob("*/busy/*/run-1/workload.log"))
     assert (
         "killed gate"

@@ -81,7 +81,7 @@ def test_what_the_runs_did_not_count_is_told_of_what_passed(blessed: Project) ->
     assert seen.status == 0
     assert (
         unjudged(seen.summary)
-        == f"{PASSED}    remark: 3 ranges are not counted\nGATE OPEN: 1 PASSED\n"
+        == f"{PASSED}    note: 3 ranges are not counted\nGATE OPEN: 1 PASSED\n"
     )
 
 
@@ -213,7 +213,7 @@ def test_what_was_skipped_and_never_blessed_is_told_and_keeps_nothing_shut(
 def test_secrets_that_were_withheld_are_named(blessed: Project) -> None:
     blessed.measures(MORE_COPIES, withheld=("HF_TOKEN", "WANDB_API_KEY"))
     assert (
-        "  remark      Not passed to the workload, for their names or values look like secrets: HF_TOKEN, "
+        "  note        Not passed to the workload, for their names or values look like secrets: HF_TOKEN, "
         "WANDB_API_KEY. Name those it needs in pass_env.\n"
     ) in blessed.gate().failures
 

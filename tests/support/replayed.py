@@ -18,8 +18,8 @@ import perfgate
 from perfgate.demo.record import EXPORT, MANIFEST, Manifest, Recording, unpack
 from perfgate.demo.replay import _measured
 from perfgate.execute.bench import Bench
-from perfgate.execute.code import code_now
 from perfgate.execute.lab import Laboratory
+from perfgate.execute.provenance import code_now
 from perfgate.execute.run import Measured
 from perfgate.gate import gate
 from perfgate.model.machine import Machine

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from perfgate.execute.running import Bench
+from perfgate.execute.bench import Bench
 from perfgate.model.machine import Machine
-from perfgate.model.note import note
+from perfgate.model.note import Note, note
 from perfgate.model.order import Account, Ending
 from perfgate.model.settings import Settings
 from perfgate.model.workload import Workload
@@ -54,6 +54,7 @@ def ended(
     disk_was_full: bool = False,
     tail: tuple[str, ...] = (),
     captures: tuple[Captured, ...] = CAPTURED,
+    crashed: bool = False,
 ) -> ProfileOutcome:
     """What came of a run, one that did well unless told."""
     return ProfileOutcome(
@@ -66,12 +67,13 @@ def ended(
         wall_s=1.0,
         tail=tail,
         log=LOG,
+        crashed=crashed,
         problem=note("nsys-disk-full") if disk_was_full else None,
     )
 
 
 def account(
-    ending: Ending, message: str = "", exit_status: int | None = None, *, turns: int = 0
+    ending: Ending, why: Note | None = None, exit_status: int | None = None, *, turns: int = 0
 ) -> Account:
-    """What a worker tells of its end."""
-    return Account(ending=ending, message=message, exit_status=exit_status, turns=turns, pid=7)
+    """What a worker reports of its end."""
+    return Account(ending=ending, why=why, exit_status=exit_status, turns=turns, pid=7)

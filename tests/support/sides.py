@@ -23,7 +23,7 @@ OPENING = ["sync 0", "start", START, "pop"]
 CLOSING = ["sync 0", "stop"]
 SOON_S = 5.0
 """Within which everything here happens that does not wait for nothing."""
-GONE = "the other side of the duet ended before its last step."
+GONE = "other-side-ended"
 
 
 class FakeTorch(ModuleType):
@@ -155,8 +155,8 @@ def abandoned(duet: Duet, name: str, steps: MeasuredSteps) -> str:
         loop(duet, name, steps)
     with pytest.raises(Abandoned) as again:
         steps.check()
-    assert str(left.value) == str(again.value) == steps.abandoned
-    return str(left.value)
+    assert left.value.why == again.value.why
+    return left.value.why.code
 
 
 def account_of(order: Order) -> Account:

@@ -12,12 +12,10 @@ import pytest
 HERE = Path(__file__).parent
 
 MAY_START_PROCESSES = {
-    "execute/test_copies.py": "asks git what is tracked and what ignored",
-    "execute/test_sides.py": "asks git what is tracked and what ignored",
-    "execute/test_witness.py": "runs interpreters that say what they loaded",
+    "execute/test_import_log.py": "runs interpreters that log what they load",
+    "execute/test_provenance.py": "asks git what is tracked and what ignored",
     "execute/test_worktree.py": "checks commits out with git",
     "execute/test_side_environment.py": "checks commits out with git",
-    "execute/test_proof.py": "checks commits out with git",
     "github/test_kept.py": "asks git what is checked out",
     "github/test_occasions.py": "asks git what is checked out",
     "github/test_promote.py": "asks git what is checked out",
@@ -35,10 +33,7 @@ MAY_START_PROCESSES = {
     "profilers/nsys/test_answers.py": "runs a stand-in for nsys",
     "profilers/nsys/test_profile.py": "runs a stand-in for nsys",
     "profilers/nsys/test_tool.py": "asks a stand-in for nsys its version",
-    "execute/test_code.py": "asks git which files are the project's",
-    "execute/test_environment.py": "asks git what is vendored",
-    "execute/test_exchange.py": "asks git what is vendored",
-    "execute/test_pair.py": "asks git what is vendored",
+    "execute/test_pair.py": "asks git where the project lies",
     "init/test_facts.py": "asks git where a project lies, and for its branches",
     "test_doctor.py": "compiles and runs a trial workload",
     "views/test_pages.py": "asks git for the history of baselines",

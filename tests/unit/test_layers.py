@@ -72,6 +72,7 @@ MODULES_MAY_IMPORT: Mapping[str, frozenset[str]] = {
     "perfgate.plugin.worker_side": frozenset(
         {
             "perfgate.execute.worker",
+            "perfgate.model.note",
             "perfgate.model.order",
             "perfgate.plugin.collect",
             "perfgate.workload",
@@ -89,7 +90,7 @@ HOMES: Mapping[str, frozenset[str]] = {
     "markupsafe": frozenset({"render"}),
     "numpy": frozenset({"model", "profilers", "metrics", "judge", "bless"}),
     "nvtx": frozenset({"execute", "selftest", "init"}),
-    "packaging": frozenset({"execute", "init"}),
+    "packaging": frozenset({"init"}),
     "pandas": frozenset({"bless"}),
     "psutil": frozenset({"system", "machine"}),
     "pydantic": frozenset({"model", "store", "plugin", "github", "bless"}),

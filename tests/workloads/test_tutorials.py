@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from perfgate.execute.running import TRIES
+from perfgate.execute.run import TRIES
 from perfgate.metrics.measure import measure
 from perfgate.model.metric import Metric
 from perfgate.model.sample import ProcessSample

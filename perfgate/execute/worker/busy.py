@@ -1,4 +1,4 @@
-"""How many CPU cores the measured steps keep busy, what they have started included."""
+"""What a worker has started, and how many CPU cores the measured steps of all of it keep busy."""
 
 from __future__ import annotations
 
@@ -7,8 +7,6 @@ import os
 import resource
 import time
 from pathlib import Path
-
-from perfgate.execute.worker.family import family
 
 
 class Busy:
@@ -37,3 +35,25 @@ def _children_ns() -> int:
                 with contextlib.suppress(OSError, ValueError, IndexError):
                     used_ns += int((task / "schedstat").read_text().split()[0])
     return used_ns
+
+
+def family() -> set[int]:
+    """This process and all that it has started, as far as /proc tells."""
+    members, found = {os.getpid()}, 0
+    parents = _parents()
+    while len(members) > found:
+        found = len(members)
+        members |= {child for child, parent in parents.items() if parent in members}
+    return members
+
+
+def _parents() -> dict[int, int]:
+    """The parent of each process on this machine."""
+    parents: dict[int, int] = {}
+    for folder in Path("/proc").iterdir():
+        # The name, in brackets, may hold anything; after it come the state and the parent.
+        with contextlib.suppress(OSError, IndexError):
+            if folder.name.isdecimal():
+                stat = (folder / "stat").read_text(errors="replace")
+                parents[int(folder.name)] = int(stat.rpartition(")")[2].split()[1])
+    return parents

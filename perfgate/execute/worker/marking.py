@@ -8,7 +8,7 @@ from importlib.metadata import PackageNotFoundError, version
 from types import ModuleType
 from typing import Protocol
 
-from perfgate.execute.worker.endings import Deaf
+from perfgate.execute.worker.endings import Unmarked
 
 
 class Marker(Protocol):
@@ -61,20 +61,15 @@ def choose_marker(*, torch: ModuleType | None, nvtx: ModuleType | None, profiled
     """Pick what draws the step ranges.
 
     Raises:
-        Deaf: only the nvtx package is there, and it does not speak to the nsys around this process: since 0.2.12 it
+        Unmarked: only the nvtx package is there, and it does not speak to the nsys around this process: since 0.2.12 it
             asks for an NVTX extension that nsys up to 2024.2 refuses, and then silently draws nothing.
     """
     if torch is not None and torch.cuda.is_available():
         return TorchMarker(torch)
     if nvtx is None:
-        raise Deaf(
-            "neither a CUDA build of torch nor the nvtx package can be imported, so no step can be marked."
-        )
+        raise Unmarked("no-nvtx")
     if profiled and type(nvtx.get_domain(None)).__name__ == "DummyDomain":
-        raise Deaf(
-            f"nvtx {nvtx_version()} does not speak to this nsys: its ranges are silently dropped. "
-            'Install an older one (pip install "nvtx<0.2.12") or a newer nsys (2024.6 or later).'
-        )
+        raise Unmarked("nvtx-unheard", version=nvtx_version())
     return PackageMarker(nvtx)
 
 

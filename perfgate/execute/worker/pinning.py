@@ -9,8 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
+from perfgate.execute.worker.busy import family
 from perfgate.execute.worker.endings import NotPinned
-from perfgate.execute.worker.family import family
 
 MEMORY_NODES: Final = Path("/sys/devices/system/node")
 _SWEEPS: Final = 3
@@ -33,7 +33,7 @@ class Pinned:
             why = (
                 refused.strerror if isinstance(refused, OSError) else None
             ) or "not on this platform"
-            raise NotPinned(f"its process cannot be kept on core {core} ({why}).") from refused
+            raise NotPinned("not-pinned", core=core, why=why) from refused
         for _ in range(_SWEEPS):
             if not _move({core}, lambda cores: cores != {core}):
                 break

@@ -22,7 +22,7 @@ from perfgate.model.workload import START_RANGE, STEP_RANGE, WAIT_RANGE, WARMUP_
 
 SETTLING_TURNS: Final = 5
 """Warm-up turns that are taken on the one core of an interleaved duet (as many as where its spread was measured,
-`benchmarks/moods`). What comes before needs all cores: imports, compiling, and the other side's start beside it."""
+`benchmarks/host-noise`). What comes before needs all cores: imports, compiling, and the other side's start beside it."""
 
 
 class MeasuredSteps:
@@ -85,16 +85,13 @@ class MeasuredSteps:
 
         Raises:
             StepsMisused: the loop was started before, or in a process that the workload forked (StepsStrayed).
-            Deaf: no step can be marked; at the first turn.
+            Unmarked: no step can be marked; at the first turn.
             NotPinned: it may not run on its one core; at a turn of the warm-up, or the first after it.
             Abandoned: the other side of the duet is gone; at any turn.
         """
         self._refuse_strayed()
         if self._started:
-            raise StepsMisused(
-                f"the steps were iterated a second time, after {self.turns} of {len(self)} turns. "
-                "Iterate over them once, and do one step of work a turn."
-            )
+            raise StepsMisused("steps-twice", turns=self.turns, declared=len(self))
         self._started = True
         loop = self._loop()
         # Held weakly: a loop that is left drops its iterator, which then closes the range and the capture at once.
@@ -141,7 +138,7 @@ class MeasuredSteps:
             raise StepsStrayed
 
     @property
-    def abandoned(self) -> str | None:
+    def abandoned(self) -> Abandoned | None:
         """Why the other side of the duet is not to be waited for any more, whatever the workload made of that."""
         return None if self._turns is None else self._turns.abandoned
 
@@ -219,25 +216,20 @@ class MeasuredSteps:
         if self.finished:
             return
         if self.abandoned is not None:
-            raise Abandoned(self.abandoned)
-        declared = f"{len(self)} turns ({self._warmup} warm-up, {self._steps} measured)"
+            raise self.abandoned
         if self.turns == len(self):
-            # zip(data, steps) with data for exactly all turns, and zip(steps, data) with data for one turn less, look
-            # the same from here, and so does one call of next() a turn. In the second the last step is empty, so none
-            # counts.
+            # zip(data, steps) with data for exactly all turns, and zip(steps, data) with data for one turn
+            # less, look the same from here, and so does one call of next() a turn. In the second the last step
+            # is empty, so none counts.
+            raise StepsMisused("steps-last-not-ended", declared=len(self))
+        if self.turns:
             raise StepsMisused(
-                f"the loop began all {declared}, and did not come back for the end of the last one. "
-                "Put the steps first, with data for every turn, zip(steps, data), "
-                "or call next() once more than there are turns."
+                "steps-left",
+                turns=self.turns,
+                declared=len(self),
+                warmup=self._warmup,
+                steps=self._steps,
             )
-        if not self.turns:
-            if self._strayed[0]:
-                raise StepsStrayed
-            raise StepsMisused(
-                f"the loop took 0 of {declared}. "
-                "Write for _ in steps: around a step, and look for a return before it, or data that are empty."
-            )
-        raise StepsMisused(
-            f"the loop took {self.turns} of {declared}. "
-            "It must go on until the steps are used up: look for a break, a return, or data that ends first."
-        )
+        if self._strayed[0]:
+            raise StepsStrayed
+        raise StepsMisused("steps-none", declared=len(self))

@@ -40,7 +40,7 @@ class Turns:
         self._poll.register(self._own, select.POLLIN)
         self.is_alone = False
         """Whether the other side has taken all its steps."""
-        self.abandoned: str | None = None
+        self.abandoned: Abandoned | None = None
         """Why no turn is to be expected any more."""
         close = weakref.WeakMethod(self._close)
         # A loader's process that outlives this one would keep the file open; and what it does is no handing over.
@@ -85,11 +85,11 @@ class Turns:
             self.is_alone = True
         elif heard != self._TURN:
             self.abandoned = (
-                f"the other side of the duet did not hand over within {self._patience_s:g} s."
+                Abandoned("other-side-silent", limit_s=self._patience_s)
                 if heard is None
-                else "the other side of the duet ended before its last step."
+                else Abandoned("other-side-ended")
             )
-            raise Abandoned(self.abandoned)
+            raise self.abandoned
 
     def _hear(self) -> bytes | None:
         """What the other side says next, nothing where it is gone; None if it keeps silent for too long."""

@@ -13,16 +13,16 @@ from html import escape
 from statistics import median
 from typing import Any, Final
 
-from perfgate.model import numbers
 from perfgate.model.history import Point
-from perfgate.model.metric import METRICS, Basis, Kind, Metric
+from perfgate.model.metric import METRICS, Kind, Metric
 from perfgate.model.outcome import Outcome
 from perfgate.model.pagedata import PageWorkload
 from perfgate.model.side import Side
 from perfgate.model.stepview import Bar, Lane, StepView
 from perfgate.model.verdict import Dropped, MetricVerdict, Verdict
 from perfgate.render.records import moment
-from perfgate.render.text import change_cell
+from perfgate.render.text import budget_cell, change_cell, unit_of
+from perfgate.words import numbers
 from perfgate.words.escape import one_line
 
 Figure = dict[str, Any]
@@ -61,14 +61,13 @@ def intervals(verdict: Verdict) -> Figure:
     """Return change and interval of each time metric against its budget, in % or percentage points."""
     rows = drawn_rows(verdict)
     at = list(range(len(rows)))
-    names = [f"{row.metric} ({numbers.unit_of(row.basis or Basis.LOG)})" for row in rows]
+    names = [f"{row.metric} ({unit_of(row)})" for row in rows]
     change, low, high, budget = (
         [100 * (getattr(row, field) or 0.0) for row in rows]
         for field in ("change", "low", "high", "budget")
     )
     shown = [
-        f"{change_cell(row)}, budget {numbers.limit(row.budget or 0.0, row.basis or Basis.LOG)}"
-        f", {row.outcome or 'shown only'}"
+        f"{change_cell(row)}, budget {budget_cell(row)}, {row.outcome or 'shown only'}"
         for row in rows
     ]
     looks = [

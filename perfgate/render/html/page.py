@@ -16,7 +16,6 @@ from typing import Any, Final
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from perfgate.model import numbers
 from perfgate.model.document import reasons_besides
 from perfgate.model.loosening import Loosening
 from perfgate.model.machine import Machine
@@ -27,11 +26,11 @@ from perfgate.model.pagedata import PageData
 from perfgate.model.settings import Settings
 from perfgate.model.stepview import Lane, StepView
 from perfgate.render.html.workload import Placed, identities, placed, signed
-from perfgate.render.loosening import told_counts
-from perfgate.render.page import inert_prose
+from perfgate.render.loosening import counts_text
 from perfgate.render.records import moment
-from perfgate.render.text import summary, told_choice, told_creep, why_shut
-from perfgate.words.escape import one_line
+from perfgate.render.text import anchor_text, choice_text, summary, why_shut
+from perfgate.words import numbers
+from perfgate.words.escape import lines, one_line
 from perfgate.words.names import inflected
 
 MOST_BYTES: Final = 10_000_000
@@ -119,7 +118,7 @@ def _page(data: PageData, workloads: Sequence[Placed], steps: dict[str, str]) ->
             gate=gate,
             state=state,
             why=why,
-            choice="" if data.choice is None else told_choice(data.choice),
+            choice="" if data.choice is None else choice_text(data.choice),
             loosening=_loosening(data.loosening),
             left_out=_left_out(workloads),
             placed=workloads,
@@ -149,7 +148,7 @@ def _gate(data: PageData) -> str:
 
 
 def _loosening(loosening: Loosening | None) -> str:
-    return "" if loosening is None else told_counts(loosening)
+    return "" if loosening is None else counts_text(loosening)
 
 
 def _left_out(workloads: Sequence[Placed]) -> str:
@@ -191,11 +190,11 @@ def _environment() -> Environment:
     made.filters.update(
         name=_name,
         line=lambda text: one_line(str(text), longest=LONGEST_LINE),
-        lines=inert_prose,
+        lines=lines,
         copyable=_is_copyable,
         facts=_facts,
         moment=moment,
-        creep=told_creep,
+        creep=anchor_text,
         ms=numbers.milliseconds,
         value=lambda amount, metric: "" if amount is None else numbers.value(metric, amount),
         signed=lambda change, metric: signed(metric, change),

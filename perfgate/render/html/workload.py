@@ -10,20 +10,32 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import Any, Final
 
-from perfgate.model import numbers
 from perfgate.model.machine import Machine
-from perfgate.model.metric import METRICS, Basis, Kind, Metric
-from perfgate.model.outcome import WORST_FIRST
+from perfgate.model.metric import METRICS, Metric
 from perfgate.model.pagedata import PageWorkload
 from perfgate.model.sample import OUTSIDE_RANGES, UNNAMED, RangeSample
 from perfgate.model.stepview import StepView
 from perfgate.model.told import ToldRun
-from perfgate.model.verdict import Attribution, MetricVerdict, Part, Stage, Verdict
+from perfgate.model.verdict import Attribution, MetricVerdict, Part, Verdict
 from perfgate.render.explanation import TITLES, large_parts, matters, named_rest
 from perfgate.render.html import figures
 from perfgate.render.html.figures import dropped_runs, shown_metrics, sides
 from perfgate.render.records import moment
-from perfgate.render.text import SHARES, change_cell, told_dropped, told_interval, why_unjudged
+from perfgate.render.text import (
+    budget_cell,
+    change_cell,
+    compared_text,
+    dropped_text,
+    headline,
+    interval_text,
+    p_cell,
+    shares,
+    smallest_cell,
+    value_cell,
+    why_unjudged,
+    worst_first,
+)
+from perfgate.words import numbers
 from perfgate.words.escape import one_line
 from perfgate.words.names import plural
 
@@ -93,11 +105,11 @@ def placed(identity: str, workload: PageWorkload, name: str) -> Placed:
         identity=identity,
         workload=workload,
         name=name,
-        compared=_compared(verdict),
+        compared=compared_text(verdict),
         step_cell="" if step is None else change_cell(step),
         step_change=None if step is None else step.change,
-        why=next(iter(verdict.reason.splitlines()), "")[:400],
-        metrics=[_metric(row, verdict) for row in sorted(verdict.metrics, key=_worst_first)],
+        why=headline(verdict)[:400],
+        metrics=[_metric(row, verdict) for row in worst_first(verdict.metrics)],
         metrics_caption=_metrics_caption(verdict),
         runs=_runs(workload, metrics, longest),
         run_columns=[f">run {number + 1}" for number in range(longest)],
@@ -108,7 +120,7 @@ def placed(identity: str, workload: PageWorkload, name: str) -> Placed:
         parts=_parts(workload),
         notes=(
             ("Ranks", verdict.ranks),
-            ("Dropped as outliers", tuple(told_dropped(one) for one in verdict.dropped)),
+            ("Dropped as outliers", tuple(map(dropped_text, verdict.dropped))),
             ("Notes", (*verdict.caveats, *verdict.remarks)),
         ),
         machines=[(called, one.machine) for called, one in sides(workload) if one.machine],
@@ -120,42 +132,24 @@ def placed(identity: str, workload: PageWorkload, name: str) -> Placed:
     )
 
 
-def _compared(verdict: Verdict) -> str:
-    """Write how many runs were compared with what."""
-    if verdict.duet is not None:
-        noun = "interleaved pair" if verdict.stage is Stage.INTERLEAVED else "pair"
-        other = one_line(verdict.duet.revision, longest=60)
-        return f"{plural(verdict.duet.pairs, noun)} with {other}"
-    against = f" against {verdict.baseline_runs} blessed" if verdict.baseline_runs else ""
-    return f"{plural(verdict.runs, 'run')}{against}" if verdict.runs else ""
-
-
 def _metrics_caption(verdict: Verdict) -> str:
     return (
-        f"Metrics, per step. {told_interval(verdict)}; pp: percentage points of the baseline's step; p: probability of "
+        f"Metrics, per step. {interval_text(verdict)}; pp: percentage points of the baseline's step; p: probability of "
         "such a rise by chance; could show: the smallest loss these runs could have shown"
     )
 
 
-def _worst_first(row: MetricVerdict) -> tuple[int, int]:
-    rank = len(WORST_FIRST) if row.outcome is None else WORST_FIRST.index(row.outcome)
-    return rank, list(METRICS).index(row.metric)
-
-
 def _metric(row: MetricVerdict, verdict: Verdict) -> dict[str, Any]:
-    basis = row.basis or Basis.LOG
-    is_count = METRICS[row.metric].kind is Kind.COUNT
-    budget = "" if row.budget is None else numbers.limit(row.budget, basis)
     return {
         "row": row,
         "metric": row.metric.value,
         "meaning": METRICS[row.metric].meaning,
-        "before": _value(row.metric, row.baseline),
-        "now": _value(row.metric, row.now),
+        "before": value_cell(row, row.baseline),
+        "now": value_cell(row, row.now),
         "change": change_cell(row),
-        "budget": {None: "", True: "exact", False: "varies"}[row.exact] if is_count else budget,
-        "p": "" if row.p_value is None else numbers.probability(row.p_value),
-        "smallest": "" if row.smallest is None else numbers.change(row.smallest, basis),
+        "budget": budget_cell(row),
+        "p": p_cell(row),
+        "smallest": smallest_cell(row),
         "unjudged": why_unjudged(row, verdict),
         "note": _share(row, verdict) + row.reason,
     }
@@ -163,12 +157,7 @@ def _metric(row: MetricVerdict, verdict: Verdict) -> dict[str, Any]:
 
 def _share(row: MetricVerdict, verdict: Verdict) -> str:
     """Write what share of its step a time is: `14.0 % -> 41.4 % of its step. `."""
-    step = verdict.of(Metric.STEP_MS)
-    if row.metric not in SHARES or step is None or row.now is None or step.now is None:
-        return ""
-    known = row.baseline is not None and step.baseline is not None
-    was = numbers.share(row.baseline or 0.0, step.baseline or 0.0) if known else ""
-    now = numbers.share(row.now, step.now)
+    was, now = shares(verdict.metrics, row.metric)
     return f"{f'{was} -> {now}' if was else now} of its step. " if now else ""
 
 
@@ -348,8 +337,7 @@ def _alternatives(
 ) -> dict[str, str]:
     """Return in words what each plot shows, for whoever does not see it."""
     rows = [
-        f"{row.metric} {change_cell(row)}, budget "
-        f"{numbers.limit(row.budget or 0.0, row.basis or Basis.LOG)}, {row.outcome or 'shown only'}"
+        f"{row.metric} {change_cell(row)}, budget {budget_cell(row)}, {row.outcome or 'shown only'}"
         for row in figures.drawn_rows(workload.verdict)
     ]
     told = {"intervals": f"Changes against budgets. {'; '.join(rows)}."}

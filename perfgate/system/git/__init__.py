@@ -24,15 +24,12 @@ from perfgate.system.git.commits import (
     resolve,
 )
 from perfgate.system.git.files import (
-    PROJECT_FILES,
     ignored,
     is_same_repository,
     is_tracked,
     lfs_files,
     prefix,
-    project_folders,
     tracked_files,
-    vendored,
 )
 from perfgate.system.git.past import (
     Blob,
@@ -48,7 +45,6 @@ from perfgate.system.git.worktrees import add_worktree, remove_worktree
 
 __all__ = [
     "ABOUT_ANOTHER_REPOSITORY",
-    "PROJECT_FILES",
     "Blob",
     "FileChange",
     "Pushed",
@@ -74,7 +70,6 @@ __all__ = [
     "merge_base",
     "obtain",
     "prefix",
-    "project_folders",
     "read_at",
     "read_blobs",
     "read_commit",
@@ -83,6 +78,5 @@ __all__ = [
     "require_commit",
     "resolve",
     "tracked_files",
-    "vendored",
     "without_repository",
 ]

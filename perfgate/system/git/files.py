@@ -5,13 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Mapping
 from pathlib import Path, PurePath
-from typing import Final
 
-from perfgate.model.order import INSTALLED
 from perfgate.system.git.asking import ask, refused, run, unreadable
-
-PROJECT_FILES: Final = ("pyproject.toml", "setup.cfg", "setup.py")
-"""What says how the Python project around it is installed."""
 
 
 def tracked_files(
@@ -26,24 +21,6 @@ def tracked_files(
     """
     told = ask(root, env, "ls-files", "-z", "--cached", "--recurse-submodules", "--", *patterns)
     return tuple(sorted({name for name in told.split("\0") if name and (root / name).is_file()}))
-
-
-def project_folders(root: Path, *, env: Mapping[str, str] | None = None) -> tuple[Path, ...]:
-    """Return the folders at or below `root` in which git tracks what makes one a Python project, sorted.
-
-    Raises:
-        RepositoryUnreadable: no git, no repository, or git refuses.
-    """
-    told = ask(
-        root,
-        env,
-        "ls-files",
-        "-z",
-        "--cached",
-        "--",
-        *(f":(glob)**/{name}" for name in PROJECT_FILES),
-    )
-    return tuple(sorted({(root / name).parent for name in told.split("\0") if name}))
 
 
 def prefix(root: Path, *, env: Mapping[str, str] | None = None) -> PurePath:
@@ -111,25 +88,6 @@ def ignored(
     if done.returncode not in (0, 1):  # 1: none of them
         raise refused(root, "check-ignore", os.fsdecode(done.stderr), done.returncode)
     return {name for name in os.fsdecode(done.stdout).split("\0") if name}
-
-
-def vendored(root: Path, *, env: Mapping[str, str] | None = None) -> frozenset[PurePath]:
-    """Return the folders below `root`, relative to it, that are named as those of installed packages, and are tracked.
-
-    Raises:
-        RepositoryUnreadable: no git, no repository, or git refuses.
-    """
-    named = (f":(glob)**/{name}/**" for name in INSTALLED)
-    told = ask(root, env, "ls-files", "-z", "--cached", "--", *named)
-    files = (PurePath(name) for name in told.split("\0") if name)
-    return frozenset(
-        PurePath(
-            *file.parts[
-                : 1 + min(file.parts.index(name) for name in INSTALLED if name in file.parts)
-            ]
-        )
-        for file in files
-    )
 
 
 def lfs_files(root: Path, *, env: Mapping[str, str] | None = None) -> tuple[str, ...]:

@@ -7,21 +7,10 @@ from types import SimpleNamespace
 
 import pytest
 from support import records
-from support.runs import command
 
 from perfgate.execute.command import capture_window, worker_command
 from perfgate.model.machine import Machine
 from perfgate.model.workload import CaptureMode, CaptureWindow
-
-
-def test_a_script_is_run_as_it_is_written() -> None:
-    words = ("torchrun", "--nproc-per-node=2", "train.py", "4 64")
-    assert (
-        worker_command(
-            command(*words), Path("order.json"), python="/py", pytest_options=("-c", "x")
-        )
-        == words
-    )
 
 
 def test_a_function_is_run_by_a_pytest_of_its_own_which_shares_what_matters() -> None:

@@ -8,16 +8,10 @@ import pytest
 from support import records
 from support.runs import bench_of, command
 
-from perfgate.execute.environment import UNWANTED_IN_WORKERS
 from perfgate.execute.prepare import prepared
 from perfgate.execute.run import ordered
 from perfgate.model.order import RUN_COOKIE
 from perfgate.model.workload import Workload
-
-
-def test_what_the_pytest_around_a_gate_was_told_does_not_reach_its_workers() -> None:
-    assert "PYTEST_ADDOPTS" in UNWANTED_IN_WORKERS
-    assert "PYTEST_XDIST_WORKER" in UNWANTED_IN_WORKERS
 
 
 @pytest.mark.parametrize(
@@ -65,18 +59,18 @@ def test_pwd_is_the_folder_that_it_runs_in(tmp_path: Path, folder: str | None) -
 @pytest.mark.parametrize(
     "workload", [command("python"), records.workload()], ids=["command", "function"]
 )
-def test_what_runs_in_the_project_says_what_it_loads(
+def test_what_runs_in_the_project_logs_what_it_loads(
     tmp_path: Path, workload: Workload, given: str | None
 ) -> None:
     bench = bench_of(tmp_path, PATH="/usr/bin", **({} if given is None else {"PYTHONPATH": given}))
-    witnesses = tmp_path / "run" / "witnesses"
+    imports = tmp_path / "run" / "imports"
     with ordered(bench, workload, tmp_path / "run", run_id="r") as one:
-        assert one.spec.env["PYTHONPATH"] == f"{witnesses}:/lib" if given else str(witnesses)
-        assert one.spec.env["PERFGATE_WITNESS"] == str(witnesses)
-        assert ("PERFGATE_WITNESS_WHOLE" in one.spec.env) == (workload.form == "command")
-        assert ("PERFGATE_WITNESS_EXECUTED" in one.spec.env) == (workload.form != "command")
-        assert (witnesses / "sitecustomize.py").is_file()
-    assert not witnesses.exists()
+        assert one.spec.env["PYTHONPATH"] == f"{imports}:/lib" if given else str(imports)
+        assert one.spec.env["PERFGATE_IMPORT_LOG"] == str(imports)
+        is_command = workload.form == "command"
+        assert ("PERFGATE_IMPORT_LOG_SIGTERM" in one.spec.env) == is_command
+        assert (imports / "sitecustomize.py").is_file()
+    assert not imports.exists()
 
 
 def test_a_run_bears_the_mark_of_its_gate_as_well(tmp_path: Path) -> None:

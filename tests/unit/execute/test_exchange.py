@@ -1,4 +1,4 @@
-"""What a worker is told, and what it tells."""
+"""What is ordered of a worker, and what it reports."""
 
 from __future__ import annotations
 
@@ -21,7 +21,6 @@ def test_the_order_names_what_the_worker_needs(tmp_path: Path) -> None:
         warmup=10,
         root=str(tmp_path),
         account=str(tmp_path / "account.json"),
-        witnesses=str(tmp_path / "witnesses"),
     )
 
 
@@ -37,7 +36,5 @@ def test_an_account_that_is_none_or_half_is_none(tmp_path: Path, text: str | Non
 
 def test_a_whole_account_is_read(tmp_path: Path) -> None:
     file = tmp_path / "account.json"
-    file.write_text(
-        json.dumps({"ending": "wrong steps", "message": "ü", "pid": 3}), encoding="utf-8"
-    )
-    assert read_account(file, Cleaner()) == Account(ending=Ending.WRONG_STEPS, message="ü", pid=3)
+    file.write_text(json.dumps({"ending": "wrong steps", "pid": 3}), encoding="utf-8")
+    assert read_account(file, Cleaner()) == Account(ending=Ending.WRONG_STEPS, pid=3)

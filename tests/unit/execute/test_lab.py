@@ -20,7 +20,7 @@ from perfgate.execute.lab import (
     steps_in_blocks,
 )
 from perfgate.execute.pair import ReferenceFailed, Side
-from perfgate.execute.proof import Witness
+from perfgate.execute.provenance import ImportLog
 from perfgate.execute.run import Measured
 from perfgate.execute.worktree import Worktree
 from perfgate.model.baseline import Baseline, Commit, code_digest
@@ -54,14 +54,14 @@ def measured(
     code: Mapping[str, str] = records.CODE,
     torch: str = "2.6.0",
     cores: float | None = None,
-    loaded: Mapping[str, str] | None = None,
+    loaded: tuple[str, ...] | None = None,
 ) -> Measured:
     account = Account(
         ending=Ending.FINISHED, pid=1, torch=torch, cuda="12.4", nvtx="0.2.11", cores=cores
     )
-    witnesses = () if loaded is None else (Witness(pid=1, prefixes=(), modules=loaded),)
+    logs = () if loaded is None else (ImportLog(pid=1, files=loaded),)
     run = records.run({Metric.STEP_MS: step_ms})
-    return Measured(run=run, account=account, code=code, witnesses=witnesses)
+    return Measured(run=run, account=account, code=code, import_logs=logs)
 
 
 class Prepared(Laboratory):
@@ -307,7 +307,7 @@ def test_a_command_that_was_blessed_with_other_words_than_its_commit_has(tmp_pat
 def test_the_sides_must_have_been_apart(tmp_path: Path, form: Form, *, is_shared: bool) -> None:
     of = Prepared(tmp_path)
     of.tree = checkout(tmp_path)
-    own, shared = {"ext": "/cache/here/ext.so"}, {"ext": "/cache/ext.so"}
+    own, shared = ("/cache/here/ext.so",), ("/cache/ext.so",)
     there, here = measured(loaded=shared if is_shared else own), measured(loaded=shared)
     of.left = [(there, here)] if form is Form.BLOCK else [there, here]
     lab = of.of()

@@ -17,7 +17,8 @@ from support.runs import account, bench_of, command, ended
 
 from perfgate.execute import run
 from perfgate.execute.captures import OfCapture
-from perfgate.execute.running import Measured, ReferenceFailed, Side, measure_pair
+from perfgate.execute.pair import ReferenceFailed, Side, measure_pair
+from perfgate.execute.run import Measured
 from perfgate.model.errors import (
     CaptureUnreadable,
     ConfigInvalid,
@@ -27,6 +28,7 @@ from perfgate.model.errors import (
     WorkloadFailed,
 )
 from perfgate.model.machine import Conditions
+from perfgate.model.note import Note, note
 from perfgate.model.order import RUN_COOKIE, Account, Bouts, Ending, Order
 from perfgate.model.reports import Reports
 from perfgate.model.workload import Workload
@@ -38,9 +40,7 @@ Tick = Callable[[], None]
 
 
 def finished(**more: object) -> Account:
-    return Account.model_validate(
-        {"ending": Ending.FINISHED, "pid": 7, "code": {"model.py": "a" * 64}, **more}
-    )
+    return Account.model_validate({"ending": Ending.FINISHED, "pid": 7, **more})
 
 
 @dataclass
@@ -124,11 +124,11 @@ def ends_well(_tick: Tick) -> Account:
 
 
 def raises(_tick: Tick) -> Account:
-    return account(Ending.RAISED, "ValueError: no data")
+    return account(Ending.RAISED, note("raised", what="ValueError: no data"))
 
 
 def is_abandoned(_tick: Tick) -> Account:
-    return account(Ending.ABANDONED, "the other side of the duet ended before its last step.")
+    return account(Ending.ABANDONED, note("other-side-ended"))
 
 
 def goes_on(tick: Tick) -> NoReturn:
@@ -243,12 +243,15 @@ def test_a_process_that_left_its_core_is_remarked_upon(
 def test_a_command_cannot_take_turns(stand: Stand) -> None:
     with pytest.raises(ConfigInvalid) as refused:
         stand.pair(command("python", "train.py"))
-    assert str(refused.value) == (
-        "train: it is a command, so it cannot take turns with another commit step by step. Only in the loop of a "
-        "decorated workload can perfgate wait between steps.\n"
-        "Run the two one after the other, or write the loop as a function under @workload."
-    )
+    assert refused.value.code == "command-in-blocks"
     assert list(stand.folder.iterdir()) == []
+
+
+def why_of(error: PerfgateError | ReferenceFailed) -> str:
+    """The code of what went wrong, on whichever side."""
+    failed = error.error if isinstance(error, ReferenceFailed) else error
+    why = failed.fields.get("why")
+    return why.code if isinstance(why, Note) else failed.code
 
 
 def failed_by(stand: Stand) -> PerfgateError | ReferenceFailed:
@@ -307,14 +310,14 @@ def test_a_candidate_that_was_left_alone_without_a_reason_says_so(
     stand.acts = {"reference": reference, "candidate": is_abandoned}
     error = failed_by(stand)
     assert isinstance(error, blamed)
-    assert str(error).startswith("mlp: the other side of the duet ended before its last step.\n")
+    assert why_of(error) == "other-side-ended"
 
 
 def test_a_reference_that_was_left_alone_without_a_reason_says_so(stand: Stand) -> None:
     stand.acts = {"reference": is_abandoned, "candidate": ends_well}
     error = failed_by(stand)
     assert isinstance(error, ReferenceFailed)
-    assert str(error).startswith("mlp: the other side of the duet ended before its last step.\n")
+    assert why_of(error) == "other-side-ended"
 
 
 @pytest.mark.parametrize("side", ["reference", "candidate"])
@@ -330,7 +333,7 @@ def test_a_folder_that_cannot_be_made_is_told_by_its_side(stand: Stand, side: Si
     (stand.folder / side).mkdir()
     error = failed_by(stand)
     assert isinstance(error, ReferenceFailed if side == "reference" else StoreFailed)
-    assert "the run's folder cannot be written (File exists)" in str(error)
+    assert why_of(error) == "run-folder-not-written"
     assert stand.specs == {}
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -11,8 +10,8 @@ from pathlib import Path
 import pytest
 from support.repository import Repository
 
+from perfgate.execute.places import PACKAGE
 from perfgate.execute.side_environment import (
-    PACKAGE,
     check_there,
     declared_there,
     environment_there,
@@ -31,7 +30,7 @@ from perfgate.system.process import run_process
 FUNCTION = Workload(
     id="mlp", source="workloads/mlp.py", nodeid="workloads/mlp.py::mlp", steps=4, warmup=1
 )
-WITNESSES = Path("/run/witnesses")
+IMPORTS = Path("/run/imports")
 
 
 def command(*words: str, cwd: str | None = None) -> Workload:
@@ -79,7 +78,7 @@ def test_the_pin_holds_the_running_perfgate_as_if_it_were_installed(
         "import perfgate.execute, importlib.metadata as m; print(perfgate.__path__[0]);"
         "print([e.value for e in m.distribution('perfgate').entry_points])"
     )
-    env = environment_there({}, tree, workload=FUNCTION, witnesses=tmp_path / "w")
+    env = environment_there({}, tree, workload=FUNCTION, imports=tmp_path / "w")
     done = subprocess.run(
         [sys.executable, "-P", "-S", "-c", code],
         cwd=tree.root,
@@ -95,38 +94,24 @@ def test_the_pin_holds_the_running_perfgate_as_if_it_were_installed(
     assert (tree.home / "worker" / "perfgate").resolve() == PACKAGE
 
 
-def test_a_full_disk_is_told(tree: Worktree, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(*_: object) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(shutil, "copyfile", fail)
-    with pytest.raises(WorktreeFailed) as caught:
-        pin(tree)
-    assert str(caught.value) == (
-        f"{tree.subject}: {tree.home} cannot be written: No space left on device. "
-        "What a run there needs lies beside the checkout.\nMake room or correct the permissions, and run again."
-    )
-
-
 def test_the_path_is_that_of_the_project_in_the_checkout(
     tree: Worktree, repository: Repository, tmp_path: Path
 ) -> None:
-    inherited = (
-        f"{repository.root}/lib:/opt/lib:relative:{repository.root}/.venv/lib/python3/site-packages"
-    )
+    inherited = f"{repository.root}/conf:{repository.root}/lib:/opt/lib:relative:{repository.root}/.venv/lib/python3/site-packages"
     given = {"PYTHONPATH": inherited, "PATH": "/bin", "KEPT": f"{repository.root}/data"}
-    told = environment_there(given, tree, workload=FUNCTION, witnesses=WITNESSES)
+    told = environment_there(given, tree, workload=FUNCTION, imports=IMPORTS)
     assert told["PYTHONPATH"].split(":") == [
         str(tree.home / "worker"),
         str(tree.root),
         str(tree.root / "src"),
-        str(tree.root / "lib"),
+        str(tree.root / "conf"),
+        f"{repository.root}/lib",
         "/opt/lib",
         "relative",
         f"{repository.root}/.venv/lib/python3/site-packages",
     ]
-    assert told["PERFGATE_WITNESS"] == "/run/witnesses"
-    assert (told["PATH"], told["KEPT"], "PERFGATE_WITNESS_SIGTERM" in told) == (
+    assert told["PERFGATE_IMPORT_LOG"] == "/run/imports"
+    assert (told["PATH"], told["KEPT"], "PERFGATE_IMPORT_LOG_SIGTERM" in told) == (
         "/bin",
         given["KEPT"],
         False,
@@ -148,7 +133,7 @@ def test_variables_that_a_command_declares_lead_into_the_checkout(
     }
     workload = command("python").model_copy(update={"env": declared})
     told = environment_there(
-        {**declared, "KEPT": f"{root}/conf"}, tree, workload=workload, witnesses=WITNESSES
+        {**declared, "KEPT": f"{root}/conf"}, tree, workload=workload, imports=IMPORTS
     )
     assert {name: told[name] for name in (*declared, "KEPT")} == {
         **declared,
@@ -157,23 +142,6 @@ def test_variables_that_a_command_declares_lead_into_the_checkout(
         "SEARCH": f"/opt:{tree.root}/conf:conf:{root}/younger",
         "KEPT": f"{root}/conf",
     }
-
-
-def test_a_command_gets_no_perfgate_but_its_own(tree: Worktree) -> None:
-    told = environment_there(
-        {"PYTHONPATH": ""}, tree, workload=command("python"), witnesses=WITNESSES
-    )
-    assert told["PYTHONPATH"].split(":") == [
-        str(tree.home / "witness"),
-        str(tree.root),
-        str(tree.root / "src"),
-    ]
-
-
-def test_a_process_of_a_command_may_end_by_a_signal(tree: Worktree) -> None:
-    """As a window by the clock does, and a server that its client takes down."""
-    told = environment_there({}, tree, workload=command("python"), witnesses=WITNESSES)
-    assert told["PERFGATE_WITNESS_SIGTERM"] == "1"
 
 
 def test_editable_installations_by_path_lead_into_the_checkout(
@@ -193,7 +161,7 @@ def test_editable_installations_by_path_lead_into_the_checkout(
     (site / "project.pth").write_text("\n".join(lines))
     (site / "broken.pth").write_bytes(b"\xff\n")
     told = environment_there(
-        {}, tree, workload=FUNCTION, witnesses=WITNESSES, site_packages=(site, tmp_path / "no")
+        {}, tree, workload=FUNCTION, imports=IMPORTS, site_packages=(site, tmp_path / "no")
     )
     assert told["PYTHONPATH"].split(":")[3:] == [str(tree.root / "workloads")]
 
@@ -216,9 +184,7 @@ def test_editable_installations_by_a_finder_lead_into_the_checkout(
     )
     (site / "__editable___y_1_0_finder.py").write_text("MAPPING = {broken}\n")
     (site / "__editable___z_1_0_finder.py").write_text("NAMESPACES = {}\n")
-    told = environment_there(
-        {}, tree, workload=FUNCTION, witnesses=WITNESSES, site_packages=(site,)
-    )
+    told = environment_there({}, tree, workload=FUNCTION, imports=IMPORTS, site_packages=(site,))
     assert told["PYTHONPATH"].split(":")[3:] == [str(tree.root / "code")]
 
 
@@ -234,7 +200,7 @@ def test_what_torch_compiles_as_it_runs_lies_beside_the_checkout(
         (FUNCTION, {"TORCH_EXTENSIONS_DIR": "/cache"}),
         (declared, {}),
     ):
-        told = environment_there(env, tree, workload=workload, witnesses=WITNESSES)
+        told = environment_there(env, tree, workload=workload, imports=IMPORTS)
         assert told["TORCH_EXTENSIONS_DIR"] == str(tree.home / "torch_extensions")
 
 
@@ -244,7 +210,7 @@ def test_an_interpreter_of_the_checkouts_own_comes_first_with_its_programs(tree:
     python = interpreter(tree, ".venv/bin/python")
     assert python == tree.root / ".venv" / "bin" / "python"
     told = environment_there(
-        {"PATH": "/bin"}, tree, workload=FUNCTION, witnesses=WITNESSES, python=python
+        {"PATH": "/bin"}, tree, workload=FUNCTION, imports=IMPORTS, python=python
     )
     assert told["PATH"] == f"{python.parent}:/bin"
 
@@ -252,11 +218,7 @@ def test_an_interpreter_of_the_checkouts_own_comes_first_with_its_programs(tree:
 def test_an_interpreter_that_is_not_there_is_told(tree: Worktree) -> None:
     with pytest.raises(WorktreeFailed) as caught:
         interpreter(tree, ".venv/bin/python")
-    assert str(caught.value) == (
-        f"{tree.subject}: there is no program .venv/bin/python in its checkout. "
-        "duet_python names the interpreter of its runs.\n"
-        'Let duet_setup make it, for example: duet_setup = ["uv", "sync"], duet_python = ".venv/bin/python".'
-    )
+    assert caught.value.code == "interpreter-missing-there"
 
 
 # The options of a worker's pytest
@@ -408,38 +370,33 @@ def test_a_command_is_what_the_commits_own_file_says(repository: Repository) -> 
 
 
 def test_a_command_whose_file_is_younger_did_not_exist(repository: Repository) -> None:
-    with pytest.raises(
-        RevisionMissing, match=r"did not exist at commit \w+: there is no workloads/slow\.yaml"
-    ):
+    with pytest.raises(RevisionMissing) as caught:
         declared(None, YAML, repository)
+    assert caught.value.fields["lacks"] == "workloads/slow.yaml"
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "told"),
+    ("before", "after", "setting"),
     [
-        ("steps: 12", "steps: 14", "steps was 12 there, and is 14"),
-        ("warmup: 2", "warmup: 3", "warmup was 2 there, and is 3"),
-        ("step: step", "step: batch", "step was step there, and is batch"),
-        ("warmup: 2", "warmup: 2\ncapture: all", "capture was cudaProfilerApi there, and is all"),
+        ("steps: 12", "steps: 14", "steps"),
+        ("warmup: 2", "warmup: 3", "warmup"),
+        ("step: step", "step: batch", "step"),
+        ("warmup: 2", "warmup: 2\ncapture: all", "capture"),
     ],
 )
 def test_a_command_that_is_measured_otherwise_at_the_commit_is_not_compared(
-    repository: Repository, before: str, after: str, told: str
+    repository: Repository, before: str, after: str, setting: str
 ) -> None:
     with pytest.raises(WorktreeFailed) as caught:
         declared(YAML, YAML.replace(before, after), repository)
-    sha = repository.git("rev-parse", "HEAD~1")[:12]
-    assert str(caught.value) == (
-        f"slow at commit {sha}: {told}. A script is compared by the same steps of the same capture.\n"
-        "Change how it is measured in a commit of its own, and compare with that."
-    )
+    assert caught.value.code == "measured-otherwise-there"
+    assert caught.value.fields["setting"] == setting
 
 
 def test_a_file_of_the_commit_that_cannot_be_read_is_told(repository: Repository) -> None:
-    with pytest.raises(
-        WorktreeFailed, match=r"its file cannot be used: workloads/slow\.yaml: unknown key 'stpes'"
-    ):
+    with pytest.raises(WorktreeFailed) as caught:
         declared(YAML + "stpes: 3\n", YAML, repository)
+    assert caught.value.code == "workload-file-unreadable-there"
 
 
 def test_a_function_and_a_command_that_no_commit_declares_are_left_as_they_are(
@@ -488,11 +445,11 @@ def test_a_script_in_a_submodule_is_not_the_commits_to_have(
     [
         (
             FUNCTION.model_copy(update={"source": "workloads/young.py"}),
-            "there is no workloads/young.py",
+            "workloads/young.py",
         ),
-        (command("python", "young.py"), "there is no young.py"),
-        (command("python", "train.py", "young.yaml"), "there is no young.yaml"),
-        (command("python", "x.py", cwd="younger"), "there is no folder younger"),
+        (command("python", "young.py"), "young.py"),
+        (command("python", "train.py", "young.yaml"), "young.yaml"),
+        (command("python", "x.py", cwd="younger"), "younger"),
     ],
 )
 def test_a_workload_that_the_commit_does_not_have_is_told(
@@ -500,8 +457,4 @@ def test_a_workload_that_the_commit_does_not_have_is_told(
 ) -> None:
     with pytest.raises(RevisionMissing) as caught:
         check_there(workload, tree, repository.env)
-    assert str(caught.value) == (
-        f"{workload.id}: the workload did not exist at {tree.subject}: {why}. A duet runs it at both commits.\n"
-        "Name a younger commit in --perfgate-against; where the baseline's is run again, bless one that was "
-        "measured at a commit that has it."
-    )
+    assert (caught.value.code, caught.value.fields["lacks"]) == ("workload-younger", why)

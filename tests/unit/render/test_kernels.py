@@ -102,7 +102,7 @@ def test_what_else_is_to_be_known_comes_first() -> None:
     lines = told(
         KernelProbe(moved=MOVED, before=A, now=B), remarks=("The code has changed.",)
     ).splitlines()
-    assert lines[3] == "  remark      The code has changed."
+    assert lines[3] == "  note        The code has changed."
 
 
 def test_no_kernel_that_moved_is_said() -> None:

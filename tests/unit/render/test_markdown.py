@@ -20,8 +20,8 @@ from perfgate.model.outcome import Outcome
 from perfgate.model.settings import Settings
 from perfgate.model.verdict import Verdict
 from perfgate.render.markdown import LONGEST, gate_markdown, name, prose
-from perfgate.render.page import inert_prose
 from perfgate.render.text import verdict_table
+from perfgate.words.escape import lines as inert_prose
 
 SLOW = (
     records.clock(
@@ -90,7 +90,7 @@ def test_what_must_be_known_of_what_passed_is_told_below_its_line() -> None:
     told = gate_markdown(gate(passed, unsure, opens=True))
     assert told.count("30 ranges are not counted") == 2
     assert "\n\n- `fine`: 30 ranges are not counted: lib:step \\#\n\n### `mlp`" in told
-    assert "\n**Remarks**\n\n- 30 ranges are not counted: lib:step \\#\n" in told
+    assert "\n**Notes**\n\n- 30 ranges are not counted: lib:step \\#\n" in told
 
 
 def test_an_open_gate_says_so_and_links_the_page() -> None:
@@ -121,7 +121,7 @@ def test_too_much_is_cut_and_counted() -> None:
     assert len(told) <= LONGEST + 100
     assert told.count("\n| `w") == 100
     assert "\nand 60 more, none of them worse.\n" in told
-    assert re.search(r"\n\d+ more workloads are too long to be told here\.\n\Z", told)
+    assert re.search(r"\n\d+ more workloads are too long to be shown here\.\n\Z", told)
 
 
 HOSTILE = [

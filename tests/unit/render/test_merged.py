@@ -233,7 +233,7 @@ def test_the_terminal_says_a_line_a_gate_then_a_line_a_workload_then_why() -> No
         "REGRESSED  mlp on NVIDIA H200            3 runs\n"
         "    step_ms rose 3 %.\n"
         "PASSED     mlp on NVIDIA H100 80GB HBM3  3 runs\n"
-        "remark      Without blessed runs, timelines and history on the page, for there is no page.json: a, b.\n"
+        "note        Without blessed runs, timelines and history on the page, for there is no page.json: a, b.\n"
         "b: pytest failed\n"
         "GATE SHUT: 1 REGRESSED, and 1 other reason above\n"
     )

@@ -13,10 +13,10 @@ from perfgate.render.page import (
     Page,
     cut,
     inert,
-    inert_prose,
     shortened,
     uncommanding,
 )
+from perfgate.words.escape import lines as inert_prose
 
 
 def page(width: int = 80) -> Page:

@@ -74,7 +74,7 @@ process 100 (rank 0): 30 steps, 370.2 ms
   unmeasured  nccl_ms, nccl_exposed_ms: no NCCL kernel in the capture
   nvtx_sum    the step's range lasts 1.020 ms on the CPU
   memory      host-to-device is 93.1 % of all memory operation time
-  remark      the GPU's clock was not sampled
+  note        the GPU's clock was not sampled
 
   metric     GPU 0
   ---------  -----
@@ -111,7 +111,7 @@ def test_window_without_steps_says_what_it_lacks() -> None:
         == """\
 x.nsys-rep: 1 process
   missing     kernels: the table CUPTI_ACTIVITY_KIND_KERNEL is not in the export
-  remark      nsys: CUDA profiling might not have been started correctly.
+  note        nsys: CUDA profiling might not have been started correctly.
 
 process 4242: the whole captured window, as one, 123.4 ms
   metric    in all  what it is

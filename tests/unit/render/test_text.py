@@ -9,7 +9,7 @@ from perfgate.model.metric import METRICS, Kind, Metric
 from perfgate.model.note import Severity, quoted
 from perfgate.model.outcome import OnInconclusive, OnNew, Outcome
 from perfgate.model.verdict import Dropped, Duet, MetricVerdict, Stage, Verdict
-from perfgate.render.text import render_verdicts, summary, told_dropped, verdict_table
+from perfgate.render.text import dropped_text, summary, verdict_table
 
 FILES = ".perfgate/results/nvidia-h200/mlp/20260302T120000.000000Z-abcdef"
 
@@ -166,9 +166,9 @@ mlp[64-True]: REGRESSED (3 runs against 10 blessed)
 
   where       syncs: cudaStreamSynchronize under "loss"
   where       gap_ms: the GPU sat idle under "loss": 0.01 -> 0.37 ms per step
-  set aside   candidate run 3: step_ms +9.1 % off its group's median
-  set aside   baseline run 1: gap_ms -3.1 pp of a step off its group's median
-  remark      GPU-0 met its power cap in 2 of 3 runs
+  dropped     candidate run 3: step_ms +9.1 % off its group's median
+  dropped     baseline run 1: gap_ms -3.1 pp of a step off its group's median
+  note        GPU-0 met its power cap in 2 of 3 runs
   next        Find it in the captures, or bless the loss if it is meant:
                 perfgate bless 'mlp[64-True]' --accept-regression --reason "..."
   files       .perfgate/results/nvidia-h200/mlp/20260302T120000.000000Z-abcdef
@@ -252,21 +252,10 @@ mlp: NOT_MEASURED (3 runs against 5 blessed)
   ---------  --------  -----  ------  ------------
   kernel_ms     9.100            1 %  NOT_MEASURED
   gap_ms               1.800    2 pp  new
-  remark      kernel_ms: no kernels in run 2
+  note        kernel_ms: no kernels in run 2
   new         syncs 1
 """
     )
-
-
-def test_several_verdicts_are_kept_apart_by_an_empty_line() -> None:
-    told = render_verdicts(
-        [records.verdict(name="a"), records.verdict(name="b")], width=80, colour=False
-    )
-    assert [line for line in told.splitlines() if line.startswith(("a:", "b:"))] == [
-        "a: PASSED (3 runs against 5 blessed)",
-        "b: PASSED (3 runs against 5 blessed)",
-    ]
-    assert "\n\nb: PASSED" in told
 
 
 @pytest.mark.parametrize("width", [80, 120, 200])
@@ -383,13 +372,13 @@ def test_command_is_never_wrapped() -> None:
 
 
 def test_dropped_runs_are_counted_from_1_in_the_unit_of_their_metric() -> None:
-    assert told_dropped(
+    assert dropped_text(
         Dropped(side="candidate", index=2, metric=Metric.STEP_MS, distance=0.091)
     ) == ("candidate run 3: step_ms +9.1 % off its group's median")
-    assert told_dropped(
+    assert dropped_text(
         Dropped(side="baseline", index=0, metric=Metric.GAP_MS, distance=-0.031)
     ) == ("baseline run 1: gap_ms -3.1 pp of a step off its group's median")
-    assert told_dropped(
+    assert dropped_text(
         Dropped(side="candidate", index=4, metric=Metric.STEP_MS, distance=79.7)
     ) == ("candidate run 5: step_ms x80.7 its group's median")
 
@@ -493,15 +482,15 @@ def test_what_must_be_known_of_a_verdict_is_told_also_where_it_is_passed() -> No
 REGRESSED  rnn  3 runs
     slower
 PASSED     mlp  3 runs
-    remark: 30 ranges match 'step' only after a colon, and are not counted:
-    \\x1b[2Jlib:step #
+    note: 30 ranges match 'step' only after a colon, and are not counted: \\x1b[2Jlib:step
+    #
 GATE SHUT: 1 REGRESSED of 2 workloads
 """
     )
     for verdict in (passed, regressed):
         told = verdict_table(verdict, width=200, colour=False)
         assert (
-            "\n  remark      30 ranges match 'step' only after a colon, and are not counted: "
+            "\n  note        30 ranges match 'step' only after a colon, and are not counted: "
             in told
         )
 

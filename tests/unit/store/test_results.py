@@ -158,7 +158,6 @@ def test_result_that_does_not_fit_is_named_with_its_place(store: Store, tmp_path
 def test_result_that_is_a_folder_cannot_be_read(store: Store, tmp_path: Path) -> None:
     folder = store.results.new_folder("mlp", SLUG, at=records.NOON)
     (folder / "result.json").mkdir()
-    told = (folder / "result.json").relative_to(tmp_path)
     with pytest.raises(ResultUnreadable) as caught:
         store.results.load(folder)
     assert caught.value.code == "result-not-readable"

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import os
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 from support.sides import Duet
@@ -49,15 +47,3 @@ def order(tmp_path: Path) -> Order:
     return Order(
         workload="mlp", steps=3, warmup=2, root=str(root), account=str(tmp_path / "account.json")
     )
-
-
-@pytest.fixture
-def load(monkeypatch: pytest.MonkeyPatch) -> Callable[[str, object], None]:
-    """Puts a module with this `__file__` among the loaded ones."""
-
-    def put(name: str, file: object) -> None:
-        module = ModuleType(name)
-        module.__dict__["__file__"] = file
-        monkeypatch.setitem(sys.modules, name, module)
-
-    return put

@@ -13,9 +13,9 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from support.sides import GONE, SOON_S, Duet, abandoned, account_of, loop, made, run_both
+from support.sides import GONE, SOON_S, Duet, abandoned, account_of, loop, run_both
 
-from perfgate.execute.worker import pinning, stay_near, steps, tell
+from perfgate.execute.worker import report, stay_near, steps
 from perfgate.execute.worker.endings import NotPinned
 from perfgate.execute.worker.pinning import Pinned
 from perfgate.execute.worker.steps import SETTLING_TURNS
@@ -48,14 +48,6 @@ def test_a_pinned_process_has_one_core_and_torch_as_many_threads(
     assert threads == [1]
     assert pinned.let_go()
     assert os.sched_getaffinity(0) == affinity
-
-
-def test_torch_that_is_not_there_yet_is_not_imported(
-    monkeypatch: pytest.MonkeyPatch, affinity: set[int]
-) -> None:
-    monkeypatch.delitem(sys.modules, "torch", raising=False)
-    Pinned(min(affinity))
-    assert "torch" not in sys.modules
 
 
 def test_threads_that_were_there_are_pinned_and_let_go_and_new_ones_inherit(
@@ -97,47 +89,6 @@ def test_children_and_their_children_are_pinned_and_let_go(affinity: set[int]) -
         child.communicate("\n")
 
 
-def test_a_thread_that_ends_meanwhile_is_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
-    where = {0: {1, 2}, 11: {1, 2}, 12: {1, 2}}
-
-    def affinity_of(thread: int) -> set[int]:
-        if thread == 10:
-            raise ProcessLookupError
-        return where[thread]
-
-    def move(thread: int, cores: set[int]) -> None:
-        if thread == 11:
-            raise ProcessLookupError
-        where[thread] = cores
-
-    monkeypatch.delitem(sys.modules, "torch", raising=False)
-    monkeypatch.setattr(pinning, "_threads", lambda: [10, 11, 12])
-    monkeypatch.setattr(os, "sched_getaffinity", affinity_of)
-    monkeypatch.setattr(os, "sched_setaffinity", move)
-    Pinned(2)
-    assert where == {0: {2}, 11: {1, 2}, 12: {2}}
-
-
-def test_a_thread_that_is_started_meanwhile_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    where = {0: {1, 2}, 10: {1, 2}}
-    looks: list[int] = []
-
-    def threads() -> list[int]:
-        looks.append(len(where))
-        found = [thread for thread in where if thread]
-        if len(looks) == 1:
-            where[11] = {1, 2}  # by 10, which is not there yet
-        return found
-
-    monkeypatch.delitem(sys.modules, "torch", raising=False)
-    monkeypatch.setattr(pinning, "_threads", threads)
-    monkeypatch.setattr(os, "sched_getaffinity", where.__getitem__)
-    monkeypatch.setattr(os, "sched_setaffinity", where.__setitem__)
-    Pinned(2)
-    assert where == {0: {2}, 10: {2}, 11: {2}}
-    assert len(looks) == 3
-
-
 def test_who_has_left_the_core_is_not_sent_back(affinity: set[int]) -> None:
     if len(affinity) == 1:
         pytest.skip("this process may run on one core only")
@@ -150,7 +101,7 @@ def test_who_has_left_the_core_is_not_sent_back(affinity: set[int]) -> None:
 def test_a_core_that_is_not_there_is_told() -> None:
     with pytest.raises(NotPinned) as refused:
         Pinned(1023)
-    assert str(refused.value) == "its process cannot be kept on core 1023 (Invalid argument)."
+    assert refused.value.why.fields["core"] == 1023
     assert refused.value.ending is Ending.NOT_PINNED
 
 
@@ -158,7 +109,7 @@ def test_a_platform_that_cannot_pin_is_told(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.delattr(os, "sched_setaffinity")
     with pytest.raises(NotPinned) as refused:
         Pinned(0)
-    assert str(refused.value) == "its process cannot be kept on core 0 (not on this platform)."
+    assert refused.value.why.code == "not-pinned"
 
 
 class NotedPin:
@@ -204,15 +155,6 @@ def test_only_the_last_turns_of_the_warm_up_and_the_steps_are_taken_on_the_core(
     assert a.kept_core == 3
 
 
-def test_without_a_core_nothing_is_pinned(
-    duet: Duet, beside: ThreadPoolExecutor, affinity: set[int]
-) -> None:
-    a, b = duet.steps("a"), duet.steps("b")
-    run_both(duet, beside, a, b)
-    assert os.sched_getaffinity(0) == affinity
-    assert a.kept_core is None
-
-
 def test_a_core_that_is_not_there_ends_the_loop_and_frees_the_other_side(
     duet: Duet, beside: ThreadPoolExecutor
 ) -> None:
@@ -236,16 +178,8 @@ def test_the_account_tells_the_core_that_was_kept(
     bouts = on_core(duet, "a", 3)
     a = duet.steps("a", bouts=bouts)
     run_both(duet, beside, a, duet.steps("b"))
-    tell(order.model_copy(update={"bouts": bouts}), a, Ending.FINISHED)
+    report(order.model_copy(update={"bouts": bouts}), a, Ending.FINISHED)
     assert account_of(order).core == (3 if stays else None)
-
-
-def test_the_account_of_a_run_alone_tells_no_core(
-    order: Order, calls: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delattr(os, "sched_getaffinity")
-    tell(order, made(calls), Ending.FINISHED)
-    assert account_of(order).core is None
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,8 @@
-"""A `sitecustomize` that lets each Python process of a run say, at its end, which files its modules came from.
+"""A `sitecustomize` by which each Python process of a run logs, at its end, the files that its code came from.
 
-A copy of it is found by the interpreters of a run, which may be older than perfgate's own and have nothing but their
-standard library; perfgate itself takes only names from here. It costs a run its start and end, and none of its steps:
-so no audit hook, which the interpreter calls for each id() and open() of a loop as well.
+A copy of it is found by the interpreters of a run, which may be older than perfgate's own and have nothing
+but their standard library; perfgate itself takes only names from here. It costs a run its start and end, and
+none of its steps: so no audit hook, which the interpreter calls for each id() and open() of a loop as well.
 """
 
 from __future__ import annotations
@@ -11,35 +11,34 @@ import atexit
 import os
 import sys
 
-FOLDER = "PERFGATE_WITNESS"
-"""The variable with the folder that accounts are written to; without it nothing happens."""
-WHOLE = "PERFGATE_WITNESS_WHOLE"
-"""Set where a process must not keep silent: then forks are asked as well, and files that are executed are noted.
-Without it a process says at its own end what it has loaded, and nothing else of it is touched."""
-EXECUTED = "PERFGATE_WITNESS_EXECUTED"
-"""Set where only that is asked beside the modules: files that are executed are noted."""
-ON_SIGTERM = "PERFGATE_WITNESS_SIGTERM"
+FOLDER = "PERFGATE_IMPORT_LOG"
+"""The variable with the folder that logs are written to; without it nothing happens."""
+ON_SIGTERM = "PERFGATE_IMPORT_LOG_SIGTERM"
 """Set where a process may be ended by a signal, so that there is no end of the interpreter's own."""
 
 
-def account(cwd: str, executed: list[str]) -> str:
-    """What this process has loaded and executed, as the text of a JSON object of strings."""
+def log(cwd: str, executed: list[str]) -> str:
+    """The files that this process has loaded or executed, as the text of a JSON object of strings."""
     import json  # noqa: PLC0415 - at the end: its absence before is part of what is measured
 
-    files = {}
+    files = set(executed)
     for name, module in list(sys.modules.items()):
         # Not getattr: it would wake up modules that import themselves lazily.
-        told = getattr(module, "__dict__", {})
-        file = told.get("__file__")
+        names = getattr(module, "__dict__", {})
+        file = names.get("__file__")
         if file is None and name == "__main__":
             # Python takes the name of its script away as soon as that has come to its end.
-            file = getattr(told.get("__loader__"), "path", None)
+            file = getattr(names.get("__loader__"), "path", None)
         if isinstance(file, str):
-            files[str(name)] = os.path.join(cwd, file)  # noqa: PTH118 - no pathlib: it imports half a library
-    prefixes = sorted({sys.prefix, sys.base_prefix, sys.exec_prefix})
-    paths = sorted({os.path.join(cwd, path) for path in executed})  # noqa: PTH118
-    told = {"pid": os.getpid(), "prefixes": prefixes, "modules": files, "executed": paths}
-    return json.dumps(dict(told, namespace=namespace()))
+            files.add(file)
+    return json.dumps(
+        {
+            "pid": os.getpid(),
+            "namespace": namespace(),
+            "prefixes": sorted({sys.prefix, sys.base_prefix, sys.exec_prefix}),
+            "files": sorted({os.path.join(cwd, file) for file in files if file}),  # noqa: PTH118
+        }
+    )
 
 
 def namespace() -> str:
@@ -67,7 +66,7 @@ def note_executed(noted: list[str]) -> None:
             noted.append(str(getattr(self, "path", "")))
             execute(self, module)
 
-        # Python leaves its own frames out of a traceback by this name: so that what a run prints stays what it was.
+        # Python leaves its own frames out of a traceback by this name: a run prints what it printed.
         code = exec_module.__code__.replace(co_filename="<frozen importlib._bootstrap_external>")
         exec_module.__code__ = code
         loader.exec_module = exec_module  # type: ignore[attr-defined]
@@ -81,72 +80,65 @@ def note_executed(noted: list[str]) -> None:
 
 
 def watch(folder: str) -> None:
-    """Write the account of this process into `folder` when it ends, on its own or by `os._exit`.
+    """Write the log of this process into `folder` when it ends, on its own or by `os._exit`.
 
-    Where all is asked, a process forked from it, a loader's worker for example, does so as well if it has loaded
-    anything by itself, also where SIGTERM ends it, as the end of a pool does.
+    A process forked from it, a loader's worker for example, does so as well if it has loaded anything by
+    itself, also where SIGTERM ends it, as the end of a pool does.
     """
     try:
         cwd = os.getcwd()  # noqa: PTH109
     except OSError:  # deleted: nothing is loaded from there
         cwd = os.sep
     pid, leave = os.getpid(), os._exit
-    loaded_before = set()  # type: set[str]
-    executed = []  # type: list[str]
-    executed_before = []  # type: list[str]
-    is_whole = bool(os.environ.get(WHOLE))
-    # One account a process, however often it is asked: SIGTERM may come while or after it leaves by itself.
+    executed: list[str] = []
+    before_fork: list[int] = []
+    # One log a process, however often it is asked: SIGTERM may come while or after it leaves by itself.
     token = os.urandom(4).hex()
 
     def write() -> None:
         try:
             os.makedirs(folder, exist_ok=True)  # noqa: PTH103
-            path = os.path.join(folder, "%d-%s" % (os.getpid(), token))  # noqa: PTH118, UP031
+            path = os.path.join(folder, f"{os.getpid()}-{token}")  # noqa: PTH118
             with open(path, "w", encoding="utf-8") as file:  # noqa: PTH123
-                file.write(account(cwd, executed))
-            os.rename(path, path + ".json")  # noqa: PTH104
+                file.write(log(cwd, executed))
+            os.rename(path, f"{path}.json")  # noqa: PTH104
         except Exception:  # noqa: BLE001, S110 - the run is the user's: it must not fail for this
             pass
 
-    def loaded_more() -> bool:
-        if os.getpid() == pid:
-            return True
-        return is_whole and (bool(set(sys.modules) - loaded_before) or executed != executed_before)
+    def write_if_any() -> None:
+        if os.getpid() == pid or [len(sys.modules), len(executed)] != before_fork:
+            write()
 
     def exit_at_once(status: int) -> None:
-        if loaded_more():
-            write()
+        write_if_any()
         leave(status)
-
-    def forked() -> None:
-        nonlocal token
-        token = os.urandom(4).hex()
-        loaded_before.update(sys.modules)
-        executed_before[:] = executed
-        # Not imported for this: whoever ends processes by signals has it.
-        signal = sys.modules.get("signal")
-        if signal is not None and signal.getsignal(signal.SIGTERM) == signal.SIG_DFL:
-            signal.signal(signal.SIGTERM, ended)
 
     def ended(number: int, _frame: object) -> None:
         import signal  # noqa: PLC0415
 
-        if loaded_more():
-            write()
+        write_if_any()
         signal.signal(number, signal.SIG_DFL)
         os.kill(os.getpid(), number)
 
-    if is_whole:
-        os.register_at_fork(after_in_child=forked)
-    if is_whole or os.environ.get(EXECUTED):
-        note_executed(executed)
+    def end_by_sigterm(signal: object) -> None:
+        if signal is not None and signal.getsignal(signal.SIGTERM) == signal.SIG_DFL:  # type: ignore[attr-defined]
+            signal.signal(signal.SIGTERM, ended)  # type: ignore[attr-defined]
+
+    def forked() -> None:
+        nonlocal token
+        token = os.urandom(4).hex()
+        before_fork[:] = [len(sys.modules), len(executed)]
+        # Not imported for this: whoever ends processes by signals has it.
+        end_by_sigterm(sys.modules.get("signal"))
+
+    os.register_at_fork(after_in_child=forked)
+    note_executed(executed)
     atexit.register(write)
     os._exit = exit_at_once  # type: ignore[assignment]  # typed as a function that does not return
     if os.environ.get(ON_SIGTERM):
         import signal  # noqa: PLC0415
 
-        if signal.getsignal(signal.SIGTERM) == signal.SIG_DFL:
-            signal.signal(signal.SIGTERM, ended)
+        end_by_sigterm(signal)
 
 
 def hand_over() -> None:
@@ -162,7 +154,7 @@ def hand_over() -> None:
 
     here = os.path.dirname(absolute(__file__))  # noqa: PTH120
     paths = [absolute(entry) for entry in sys.path]
-    # Only behind it: before it may be that of another gate, inside whose run this is, and which hands over to this one.
+    # Only behind it: before it may be that of another gate, inside whose run this is.
     behind = paths.index(here) + 1 if here in paths else 0
     others = [entry for entry in sys.path[behind:] if absolute(entry) != here]
     spec = PathFinder.find_spec("sitecustomize", others)

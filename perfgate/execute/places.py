@@ -1,0 +1,116 @@
+"""Where a file belongs: to the innermost of the environments and working trees around it. Asks git nothing.
+
+```
+/work/proj/                        a working tree                  train.py
+/work/proj/.venv/lib/...           an environment                  numpy
+/work/proj/.perfgate/worktrees/..  another working tree            train.py of another commit
+/opt/py/site-packages/             installed packages              torch
+~/.cache/torch_extensions/         nobody's                        kernels.so
+```
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Collection
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Final
+
+INSTALLED: Final = ("site-packages", "dist-packages")
+"""What folders of installed packages are called."""
+KEPT: Final = ".perfgate"
+"""What perfgate keeps in a project: nothing of it is code."""
+PACKAGE: Final = Path(__file__).resolve().parents[1]
+"""The perfgate that runs this gate, and must be the one inside its workers."""
+
+
+class Kind(StrEnum):
+    """What a folder is to the files in it."""
+
+    TREE = "working tree"
+    PACKAGES = "installed packages"
+    ENVIRONMENT = "environment"
+    NOBODYS = "nobody's"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """The folder that a file belongs to."""
+
+    kind: Kind
+    folder: Path
+
+
+class Places:
+    """Looks files up, and remembers their folders.
+
+    Args:
+        trees: the tops of the working trees that are compared, without links.
+        prefixes: where interpreters and their environments are, without links.
+    """
+
+    def __init__(self, *trees: Path, prefixes: Collection[Path] = ()) -> None:
+        self._trees = trees
+        # One that was made in a working tree's own top holds packages in its libraries alone.
+        self._environments = {
+            folder
+            for prefix in prefixes
+            for folder in (
+                (prefix / "lib", prefix / "lib64", prefix / "bin") if prefix in trees else (prefix,)
+            )
+        }
+        self._known: dict[Path, Place] = {}
+
+    def of(self, file: Path) -> Place:
+        """Where a file belongs, also behind links; one found among packages by a link is of these."""
+        place = self._place(Path(os.path.realpath(file)).parent)
+        return self._place(file.parent) if place.kind is Kind.NOBODYS else place
+
+    def _place(self, folder: Path) -> Place:
+        if folder not in self._known:
+            self._known[folder] = self._look(folder)
+        return self._known[folder]
+
+    def _look(self, folder: Path) -> Place:
+        if folder in self._trees:
+            return Place(Kind.TREE, folder)
+        if folder.is_relative_to(PACKAGE) or folder.name == KEPT:
+            return Place(Kind.NOBODYS, folder)
+        if folder in self._environments or is_environment(folder):
+            return Place(Kind.ENVIRONMENT, folder)
+        if folder.name in INSTALLED and not self._is_in_tree(folder):
+            return Place(Kind.PACKAGES, folder)
+        if (folder / ".git").exists() and not self._is_submodule(folder):
+            return Place(Kind.TREE, folder)
+        if folder.parent == folder:
+            return Place(Kind.NOBODYS, folder)
+        around = self._place(folder.parent)
+        # A home folder may be a repository; the caches in it are no code of that.
+        is_cache = folder.name.startswith(".") and around.folder not in self._trees
+        return Place(Kind.NOBODYS, folder) if is_cache and around.kind is Kind.TREE else around
+
+    def _is_in_tree(self, folder: Path) -> bool:
+        """Whether the working trees that are compared hold a folder, and no environment in them does."""
+        return folder.parent != folder and self._place(folder.parent) in (
+            Place(Kind.TREE, tree) for tree in self._trees
+        )
+
+    def _is_submodule(self, folder: Path) -> bool:
+        """Whether a working tree is part of one that is compared: its notes lie among that one's."""
+        note = folder / ".git"
+        return note.is_file() and "/modules/" in note.read_text("utf-8", "replace")
+
+
+def is_environment(folder: Path) -> bool:
+    """Whether a folder is a virtual environment, or one of conda."""
+    return (folder / "pyvenv.cfg").is_file() or (folder / "conda-meta").is_dir()
+
+
+def prefixes_here() -> set[Path]:
+    """Where this interpreter and its environment are."""
+    return {
+        Path(os.path.realpath(prefix)) for prefix in (sys.prefix, sys.base_prefix, sys.exec_prefix)
+    }

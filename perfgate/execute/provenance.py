@@ -1,0 +1,452 @@
+"""Which code a run was of, by the files that its processes logged: everything not shown is an error.
+
+Each file belongs to the innermost place around it (`places`), and counts like this:
+
+```
+the side's own working tree               its code
+the other side's working tree             the candidate: another copy, see below; the reference: unproven
+another working tree or clone of the      a copy of the file at the same place in the side's own: as good if
+repository                                equal, else the run was of other code
+packages installed from the project       copies of its files, likewise; compiled ones prove no reference
+anything else                             no code of the project
+```
+
+What took the steps must have left a log. A compiled module that both sides load from one file of nobody's,
+an extension cache, shows nothing of either.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import shlex
+import tomllib
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Final
+from urllib.parse import unquote, urlsplit
+
+from perfgate.execute.bench import Bench
+from perfgate.execute.import_log import namespace
+from perfgate.execute.places import KEPT, PACKAGE, Kind, Place, Places
+from perfgate.execute.worktree import Worktree
+from perfgate.model.baseline import ALL_TRACKED, code_files
+from perfgate.model.errors import CodeStale, CodeUnproven, RepositoryUnreadable, StoreFailed
+from perfgate.model.workload import Workload
+from perfgate.system import git
+
+COMPILED: Final = ".so"
+SHOWN: Final = 3
+"""Files that a message names."""
+_BY_CONTENT: Final = re.compile(
+    r"[0-9a-f]{32}|(?=[a-z]*[2-7])[a-z2-7]{50}|(?=[A-Z]*[2-7])[A-Z2-7]{50}"
+)
+"""A digest, as caches call what they build by its source: hexadecimal, or base 32 (Triton, Inductor)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ImportLog:
+    """What one Python process said at its end that it loaded."""
+
+    pid: int
+    prefixes: tuple[str, ...] = ()
+    """Where its interpreter and environment are."""
+    files: tuple[str, ...] = ()
+    """Of its modules, and what it executed by a path."""
+    namespace: str = ""
+    """What `pid` is of."""
+
+
+def read_import_logs(folder: Path) -> tuple[ImportLog, ...]:
+    """Read what the processes of a run left in a folder; half of a log is none."""
+    found = []
+    for file in sorted(file for file in folder.glob("*.json") if file.is_file()):
+        with suppress(OSError, ValueError, TypeError, KeyError):
+            log = json.loads(file.read_text(encoding="utf-8"))
+            found.append(
+                ImportLog(
+                    pid=int(log["pid"]),
+                    prefixes=tuple(log["prefixes"]),
+                    files=tuple(log["files"]),
+                    namespace=str(log["namespace"]),
+                )
+            )
+    return tuple(found)
+
+
+# One run
+
+
+def code_of_run(
+    bench: Bench, workload: Workload, logs: Sequence[ImportLog], *, started_at: float
+) -> dict[str, str]:
+    """SHA-256, by path from the root, of the project's files that a run was of.
+
+    A file that was written while it ran has a digest that no other run's has; one that git does not track and
+    that is younger than the gate is a run's work, and no code.
+
+    Raises:
+        CodeUnproven: the run was to be of a commit, which is not shown.
+        CodeStale: it was to be of what is in the project, and loaded a copy that differs.
+    """
+    side = _Side(bench, workload, logs)
+    files = side.own | side.copies()
+    if bench.tree is not None:
+        _hold_to_commit(bench.tree, workload, logs, files)
+    files |= set(_named(workload, side.root))
+    generated = {file for file in files if file.suffix == ".py"} & side.ignored(files)
+    digests: dict[str, str] = {}
+    for file in sorted(files - generated):
+        written_at = file.stat().st_mtime
+        if written_at > started_at and file in side.tracked:
+            changed = f"{file} {started_at}".encode()
+            digests[side.shown(file)] = hashlib.sha256(changed).hexdigest()
+        elif written_at <= bench.began_at or file in side.tracked:
+            digests[side.shown(file)] = _digest(file)
+    return digests
+
+
+def code_unlogged(
+    bench: Bench, workload: Workload, logs: Sequence[ImportLog], *, measured: Collection[int]
+) -> dict[str, str]:
+    """What to note of the code where a process that took steps left no log: a digest of all that git tracks.
+
+    Processes of another namespace, whose ids cannot be compared, are taken for logged in a checkout.
+
+    Args:
+        bench: of which side.
+        workload: what was run.
+        logs: what its processes said.
+        measured: ids of those that took the steps.
+
+    Raises:
+        CodeUnproven: the run was to be of a commit.
+    """
+    is_known = {log.namespace for log in logs} == {namespace()}
+    unlogged = set(measured) - {log.pid for log in logs} - {0} if is_known else set()
+    if bench.tree is not None:
+        if unlogged:
+            raise _unproven("no-import-log-of-steps", workload, bench.tree, pid=min(unlogged))
+        return {}
+    if is_known and measured and not unlogged:
+        return {}
+    return {ALL_TRACKED: _all_tracked(bench.root, bench.settings.baselines, env=bench.env)}
+
+
+def _hold_to_commit(
+    tree: Worktree, workload: Workload, logs: Sequence[ImportLog], files: Collection[Path]
+) -> None:
+    """Refuse a run in a checkout that did not load what it must have: the workload, or a command's scripts."""
+    if not logs:
+        raise _unproven("no-import-log", workload, tree)
+    if not files:
+        raise _unproven("nothing-of-commit-loaded", workload, tree)
+    base = tree.root / (workload.cwd or ".")
+    wanted = (
+        [tree.root / workload.source]
+        if workload.command is None
+        else [base / word for word in workload.command if word.endswith(".py")]
+    )
+    for file in (Path(os.path.realpath(file)) for file in wanted):
+        if file.is_file() and file.is_relative_to(tree.top) and file not in files:
+            path = os.path.relpath(file, tree.root)
+            raise _unproven("file-of-commit-not-loaded", workload, tree, file=path)
+
+
+class _Side:
+    """The files that a run loaded, told apart."""
+
+    def __init__(self, bench: Bench, workload: Workload, logs: Sequence[ImportLog]) -> None:
+        self._bench, self._workload = bench, workload
+        self.root = bench.root.resolve()
+        self._top = _top_of(self.root, bench.env) if bench.tree is None else bench.tree.top
+        self._trees = (self._top, *(() if bench.tree is None else (bench.tree.origin_top,)))
+        self._places = places_of(logs, *self._trees)
+        files = {Path(file) for log in logs for file in log.files}
+        self._files = {file: self._places.of(file) for file in files}
+        self._installed: dict[Path, frozenset[str]] = {}
+
+    @property
+    def own(self) -> set[Path]:
+        """Files of the side's own working tree, without links; of an archive the archive."""
+        real = {
+            Path(os.path.realpath(file))
+            for file, place in self._files.items()
+            if place == Place(Kind.TREE, self._top)
+        }
+        return {one for file in real if (one := _on_disk(file)) is not None}
+
+    def copies(self) -> set[Path]:
+        """The side's own files that it loaded equal copies of.
+
+        Raises:
+            CodeUnproven: of a commit, a copy differs, or is the other side's own file.
+            CodeStale: of the project, a copy differs.
+        """
+        found: set[Path] = set()
+        strays: list[tuple[Path, Path]] = []
+        for file, place in sorted(self._files.items()):
+            own = self._originals(file, place)
+            if own is None:
+                continue
+            same = next((one for one in own if _read(one) == _read(file)), None)
+            if place.folder in self._trees or same is None:
+                strays.append((file, own[0] if own else file))
+            else:
+                found.add(Path(os.path.realpath(same)))
+        if strays and self._bench.tree is not None:
+            raise _unproven(
+                "code-from-elsewhere",
+                self._workload,
+                self._bench.tree,
+                **_some([str(file) for file, _ in strays]),
+            )
+        if strays:
+            file, original = strays[0]
+            shown = os.path.relpath(original, self.root)
+            raise CodeStale("copy-differs", workload=self._workload.id, copy=file, file=shown)
+        return found
+
+    def _originals(self, file: Path, place: Place) -> list[Path] | None:
+        """The side's own files that one might be a copy of; None of what is no code of the project."""
+        real = Path(os.path.realpath(file))
+        if place.kind is Kind.TREE and place.folder != self._top:
+            if not self._is_of_repository(place.folder):
+                return None
+            own = self._top / real.relative_to(place.folder)
+            if own.is_file() or place.folder in self._trees:
+                return [own]
+            return None if file.suffix != COMPILED or self._bench.tree is None else []
+        if place.kind is not Kind.PACKAGES:
+            return None
+        inner = (file if file.is_relative_to(place.folder) else real).relative_to(place.folder)
+        if inner.as_posix() not in self._installed_in(place.folder):
+            return None
+        if file.suffix == COMPILED:
+            return None if self._bench.tree is None else []
+        parts = inner.parts
+        found = [one for one in self.tracked if one.parts[-len(parts) :] == parts]
+        return sorted(found, key=lambda one: len(one.parts)) or None
+
+    def _is_of_repository(self, top: Path) -> bool:
+        with suppress(RepositoryUnreadable):
+            return top in self._trees or git.is_same_repository(self._top, top, env=self._bench.env)
+        return False
+
+    @cached_property
+    def _names(self) -> frozenset[str]:
+        """What the project is installed as."""
+        with suppress(OSError, ValueError, AttributeError):
+            table = tomllib.loads((self.root / "pyproject.toml").read_text(encoding="utf-8"))
+            return frozenset({_normal(str(table.get("project", {}).get("name", "")))})
+        return frozenset()
+
+    def _installed_in(self, site: Path) -> frozenset[str]:
+        """The files that installing the project, of either side, has put into a folder, from there."""
+        if site not in self._installed:
+            self._installed[site] = frozenset(self._look_in(site))
+        return self._installed[site]
+
+    def _look_in(self, site: Path) -> Iterator[str]:
+        for info in site.glob("*.dist-info"):
+            origin = _origin_of(info)
+            is_ours = origin is not None and any(origin.is_relative_to(top) for top in self._trees)
+            if is_ours or (origin is None and _normal(info.name.partition("-")[0]) in self._names):
+                with suppress(OSError):
+                    record = (info / "RECORD").read_text("utf-8", "replace")
+                    yield from (line.rsplit(",", 2)[0].strip('"') for line in record.splitlines())
+
+    @cached_property
+    def tracked(self) -> frozenset[Path]:
+        """What git tracks in the side's working tree; where it does not say, all Python files there."""
+        return frozenset(_tracked(self._top, self._bench.env))
+
+    def ignored(self, files: Collection[Path]) -> set[Path]:
+        """Those of some files that git ignores; none where it does not say."""
+        with suppress(RepositoryUnreadable):
+            names = git.ignored(self.root, [str(file) for file in files], env=self._bench.env)
+            return {Path(name) for name in names}
+        return set()
+
+    def shown(self, file: Path) -> str:
+        """A file's path from the root."""
+        return Path(os.path.relpath(file, self.root)).as_posix()
+
+
+def places_of(logs: Sequence[ImportLog], *trees: Path) -> Places:
+    """Where files belong, by what some processes said of their environments."""
+    prefixes = {Path(os.path.realpath(prefix)) for log in logs for prefix in log.prefixes}
+    return Places(*trees, prefixes=prefixes)
+
+
+# Both sides
+
+
+def prove_apart(
+    workload: Workload,
+    tree: Worktree,
+    *,
+    reference: Sequence[ImportLog],
+    candidate: Sequence[ImportLog],
+    env: Mapping[str, str],
+) -> None:
+    """Hold what both sides of an A/B run loaded against each other.
+
+    Raises:
+        CodeUnproven: both loaded one compiled module of nobody's, or the candidate one that was built in the
+            project and that the checkout lacks: without it the reference may have taken another way.
+    """
+    places = places_of((*reference, *candidate), tree.top, tree.origin_top)
+    theirs, ours = (_compiled(logs) for logs in (reference, candidate))
+    shared = [
+        str(file)
+        for file in sorted(theirs & ours)
+        if places.of(file).kind is Kind.NOBODYS
+        and not any(_BY_CONTENT.search(part) for part in file.parts[-2:])
+    ]
+    if shared:
+        raise _unproven("compiled-code-shared", workload, tree, **_some(shared))
+    lacking = [
+        os.path.relpath(file, tree.origin)
+        for file in sorted(ours)
+        if places.of(file) == Place(Kind.TREE, tree.origin_top) and not _is_built_in(tree, file)
+    ]
+    if lacking:
+        tracked = _tracked(tree.origin_top, env)
+        lacking = [path for path in lacking if (tree.origin / path).resolve() not in tracked]
+    if lacking:
+        raise _unproven("compiled-code-lacking", workload, tree, **_some(lacking))
+
+
+def _compiled(logs: Sequence[ImportLog]) -> set[Path]:
+    files = (Path(file) for log in logs for file in log.files if file.endswith(COMPILED))
+    return {Path(os.path.realpath(file)) for file in files}
+
+
+def _is_built_in(tree: Worktree, file: Path) -> bool:
+    """Whether the checkout has a compiled module of that name too, perhaps of another Python."""
+    there = tree.top / file.relative_to(tree.origin_top)
+    return any(there.parent.glob(f"{file.name.partition('.')[0]}.*{COMPILED.lstrip('.')}"))
+
+
+# The same code again
+
+
+def code_now(paths: Mapping[str, str], root: Path, *, baselines: str) -> dict[str, str]:
+    """SHA-256 by path of the same files as they are now; a file that is gone is left out.
+
+    Args:
+        paths: of which files.
+        root: the project's root.
+        baselines: the folder of the baselines, from there, of which nothing is code.
+
+    Raises:
+        StoreFailed: one of them cannot be read.
+    """
+    found = {ALL_TRACKED: _all_tracked(root, baselines)} if ALL_TRACKED in paths else {}
+    try:
+        return found | {path: _digest(root / path) for path in paths if (root / path).is_file()}
+    except OSError as error:
+        raise StoreFailed("code-unreadable", file=error.filename, why=error.strerror) from error
+
+
+def is_as_blessed(bench: Bench, code: Mapping[str, str], blessed: Mapping[str, str]) -> bool:
+    """Whether a run in a checkout loaded what was blessed, as far as its commit holds it.
+
+    What no commit holds (a build's products, a version that was written) each side makes for itself.
+
+    Raises:
+        RepositoryUnreadable: git does not answer.
+    """
+    tracked = _tracked(_top_of(bench.root.resolve(), bench.env), bench.env)
+
+    def held(files: Mapping[str, str]) -> dict[str, str]:
+        return {
+            path: digest
+            for path, digest in files.items()
+            if (bench.root / path).resolve() in tracked
+        }
+
+    return held(code_files(code)) == held(blessed)
+
+
+# What is asked of files and git
+
+
+def _named(workload: Workload, root: Path) -> Iterator[Path]:
+    """The files of the project that a command or its variables name, also behind `--option=` or in a shell's line."""
+    base = root / (workload.cwd or ".")
+    for word in (*(workload.command or ()), *(workload.env.values() if workload.command else ())):
+        parts = {word}
+        with suppress(ValueError):
+            parts |= set(shlex.split(word))
+        for name in {end for part in parts for end in (part, part.partition("=")[2])}:
+            with suppress(OSError, ValueError):  # too long for a file's name, or with a zero in it
+                file = (base / name.removeprefix("@")).resolve()
+                is_kept = file.is_relative_to(root / KEPT) or file.is_relative_to(PACKAGE)
+                if file.is_file() and file.is_relative_to(root) and not is_kept:
+                    yield file
+
+
+def _top_of(root: Path, env: Mapping[str, str]) -> Path:
+    """The top of the repository around a root; the root itself outside one."""
+    with suppress(RepositoryUnreadable):
+        within = git.prefix(root, env=env)
+        return root.parents[len(within.parts) - 1] if within.parts else root
+    return root
+
+
+def _tracked(top: Path, env: Mapping[str, str]) -> set[Path]:
+    """What git tracks; where it does not say, all Python files."""
+    try:
+        return {(top / name).resolve() for name in git.tracked_files(top, env=env)}
+    except RepositoryUnreadable:
+        return set(top.rglob("*.py"))
+
+
+def _all_tracked(root: Path, baselines: str, env: Mapping[str, str] | None = None) -> str:
+    """A digest of all that git tracks as it is now, and empty where git does not say."""
+    with suppress(RepositoryUnreadable):
+        return git.content_digest(root, baselines=baselines, env=env)
+    return ""
+
+
+def _origin_of(info: Path) -> Path | None:
+    """The folder or archive of this machine that a distribution was installed from (PEP 610)."""
+    with suppress(OSError, ValueError, KeyError, TypeError):
+        url = urlsplit(json.loads((info / "direct_url.json").read_text(encoding="utf-8"))["url"])
+        return Path(os.path.realpath(unquote(url.path))) if url.scheme == "file" else None
+    return None
+
+
+def _normal(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def _on_disk(file: Path) -> Path | None:
+    """A file, the archive that it is in, or None."""
+    return next((one for one in (file, *file.parents) if one.is_file()), None)
+
+
+def _read(file: Path) -> bytes | None:
+    with suppress(OSError):
+        return file.read_bytes()
+    return None
+
+
+def _digest(file: Path) -> str:
+    return hashlib.sha256(file.read_bytes()).hexdigest()
+
+
+def _some(paths: Sequence[str]) -> dict[str, object]:
+    """The fields of a message on some files: how many, and the first."""
+    return {"files": len(paths), "paths": tuple(paths[:SHOWN])}
+
+
+def _unproven(code: str, workload: Workload, tree: Worktree, **fields: object) -> CodeUnproven:
+    return CodeUnproven(code, workload=workload.id, commit=tree.commit[:12], **fields)

@@ -1,0 +1,69 @@
+"""A worker's last word: how it ended, and with what."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from perfgate.execute.worker.marking import nvtx_version
+from perfgate.execute.worker.steps import MeasuredSteps
+from perfgate.model.note import Note
+from perfgate.model.order import Account, Ending, Order
+
+
+def report(
+    order: Order,
+    steps: MeasuredSteps,
+    ending: Ending,
+    *,
+    why: Note | None = None,
+    asides: Sequence[Note] = (),
+    exit_status: int | None = None,
+) -> None:
+    """Close what the loop left open, and write the worker's report where the order wants it.
+
+    Whatever the workload made of being abandoned, that is how it ended. A process that the workload forked, and
+    that comes to its end as the worker does, has nothing to report.
+    """
+    if not steps.is_here:
+        return
+    steps.close()
+    if steps.abandoned is not None:
+        ending, why = Ending.ABANDONED, steps.abandoned.why
+    torch = sys.modules.get("torch")
+    torch_version = getattr(torch, "__version__", None)
+    account = Account(
+        ending=ending,
+        why=why,
+        asides=tuple(asides),
+        exit_status=exit_status,
+        turns=steps.turns,
+        pid=os.getpid(),
+        torch=None if torch_version is None else str(torch_version),
+        cuda=getattr(getattr(torch, "version", None), "cuda", None),
+        nvtx=nvtx_version(),
+        marked_by=steps.marked_by,
+        captured_by=steps.captured_by,
+        core=steps.kept_core,
+        cores=steps.cores,
+    )
+    _write(Path(order.account), account)
+
+
+def report_failed(order: Order, steps: MeasuredSteps, why: Note) -> None:
+    """Add to the report of a workload that came to its end well what failed after that."""
+    file = Path(order.account)
+    if not steps.is_here or not file.exists():
+        return
+    account = Account.model_validate_json(file.read_text(encoding="utf-8"))
+    if account.ending is Ending.FINISHED:
+        _write(file, account.model_copy(update={"ending": Ending.FAILED, "why": why}))
+
+
+def _write(file: Path, account: Account) -> None:
+    """For this user alone: what a workload raises may quote what nobody else is to read."""
+    descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as opened:
+        opened.write(account.model_dump_json(indent=2))
