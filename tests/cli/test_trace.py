@@ -43,3 +43,9 @@ def test_of_kept_results_without_captures_it_is_empty_and_of_none_it_is_refused(
     assert here.perfgate("trace", "out.json", "loop").status == 0
     assert events(here.root / "out.json") == []
     assert here.perfgate("trace", "nowhere/out.json").status == 23
+
+
+def test_a_gate_writes_one_where_it_is_asked_to(here: Project) -> None:
+    here.measures(*records.runs())
+    assert here.pytest("--perfgate", "--perfgate-trace=out/trace.json").status == 1
+    assert events(here.root / "out" / "trace.json") == []
