@@ -33,6 +33,7 @@ COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
     "schema": ("looking", "schema"),
     "selftest": ("trying", "selftest"),
     "show": ("looking", "show"),
+    "trace": ("tracing", "trace"),
 }
 """By its name, the module of this folder that holds a command, and its name there: loaded when it is asked for."""
 LONGEST_HELP: Final = 160

@@ -82,6 +82,10 @@ OPTIONS = (
         {"metavar": "FILE", "help": "write a page with plots and timelines to FILE"},
     ),
     (
+        "--perfgate-trace",
+        {"metavar": "FILE", "help": "write typical steps to FILE as a trace for Perfetto"},
+    ),
+    (
         "--perfgate-page-data",
         {"metavar": "FILE", "help": "write what such a page is made of to FILE as JSON"},
     ),

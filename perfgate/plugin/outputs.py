@@ -25,6 +25,7 @@ from perfgate.plugin.refusals import usage_error
 from perfgate.render.html import page_html
 from perfgate.render.junit import gate_junit
 from perfgate.render.markdown import gate_markdown
+from perfgate.render.trace import steps_trace
 
 
 class Form(StrEnum):
@@ -33,6 +34,7 @@ class Form(StrEnum):
     JSON = "json"
     PAGE_DATA = "page-data"
     HTML = "html"
+    TRACE = "trace"
     JUNIT = "junit"
     """Of merged gates; pytest writes that of a single one."""
     MARKDOWN = "markdown"
@@ -43,6 +45,7 @@ HOLDS: Final[Mapping[Form, str]] = {
     Form.JSON: "perfgate's verdicts",
     Form.PAGE_DATA: "the data of perfgate's page",
     Form.HTML: "perfgate's page",
+    Form.TRACE: "a trace",
     Form.JUNIT: "a JUnit file",
 }
 """What a file may hold that is written over."""
@@ -81,7 +84,7 @@ SPOILT: Final = frozenset(
     }
 )
 """Suffixes of files that Markdown is not added to, if they hold anything."""
-_PAGES: Final = frozenset({Form.HTML, Form.PAGE_DATA})
+_PAGES: Final = frozenset({Form.HTML, Form.PAGE_DATA, Form.TRACE})
 LARGEST_REPLACED: Final = 256_000_000
 """Bytes of a file from which on it is not read to see whether it may be written over."""
 
@@ -223,11 +226,18 @@ def _text(form: Form, document: GateDocument, page: PageData | None) -> str:
             return gate_junit(document)
         case Form.MARKDOWN:
             return gate_markdown(document)
-        case Form.HTML | Form.PAGE_DATA:
+        case Form.HTML | Form.PAGE_DATA | Form.TRACE:
             assert page is not None
-            return page_html(page) if form is Form.HTML else page_data_text(page)
+            return _PAGE_TEXTS[form](page)
         case _:
             assert_never(form)
+
+
+_PAGE_TEXTS: Final[Mapping[Form, Callable[[PageData], str]]] = {
+    Form.HTML: page_html,
+    Form.PAGE_DATA: page_data_text,
+    Form.TRACE: steps_trace,
+}
 
 
 def _shut(closing: Closing, refused: PerfgateError) -> Closing:
@@ -272,6 +282,8 @@ def _may_be_replaced(form: Form, file: Path) -> bool:
             return not content.strip() or (
                 content.lstrip().startswith(b"<?xml") and b"<testsuite" in content[:4096]
             )
+        case Form.TRACE:
+            return not content or b'"traceEvents"' in content[:4096]
         case Form.JSON | Form.PAGE_DATA:
             return _is_json_of_ours_or_empty(content)
         case Form.MARKDOWN:

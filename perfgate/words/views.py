@@ -27,5 +27,14 @@ TEXT: Final[Mapping[str, Text]] = {
         "There are or were baselines of {known:list}",
         _BLESS,
     ),
+    "trace-nothing": Text(
+        "trace: no result is kept in this project",
+        "It shows what a gate has measured, or a capture",
+        "Measure first: pytest --perfgate",
+    ),
+    "trace-unwritten": Text(
+        "{file}: the trace cannot be written there ({reason})",
+        next_step="Give it a file that can be written.",
+    ),
 }
 """By code."""
