@@ -147,7 +147,7 @@ class Underway:
         made = [*self.runs, *self.blocks]
         conditions = run.conditions.complaints
         lost = processes_lost(made)
-        complaints = (*conditions, *run.complaints, *(() if lost is None else (lost,)))
+        complaints = (*conditions, *run.invalid, *(() if lost is None else (lost,)))
         if complaints:
             code = "run-unfit" if conditions else "run-invalid"
             notes = tuple(map(quoted, complaints))
@@ -197,13 +197,13 @@ class Underway:
     def checked(self, verdict: Verdict) -> Checked:
         """A verdict with all runs that were made for it, and what is to be known of them."""
         # Of INVALID ones the last is the one that does not count, and its remarks say why.
-        remarks = shared(self.own[-1:] if verdict.outcome is Outcome.INVALID else self.own)
+        notes = shared(self.own[-1:] if verdict.outcome is Outcome.INVALID else self.own)
         # Of a machine without a GPU nobody expects them.
         lacking = unjudged(verdict, self.own) if self.lab.machine.gpus else ()
         verdict = noting(
             verdict.model_copy(update={"ranks": told_ranks(self.own)}),
-            *(quoted(one, Severity.WARN) for one in caveats(remarks)),
-            *map(quoted, asides(remarks)),
+            *caveats(notes),
+            *asides(notes),
         )
         return Checked(
             verdict=noting(verdict, *lacking, *unblessed(verdict), *self._unread(verdict)),
