@@ -15,6 +15,7 @@ from perfgate.gate.expect import Expectation
 from perfgate.gate.worded import noting, verdict_of
 from perfgate.judge.evidence import Evidence
 from perfgate.judge.pairing import beside
+from perfgate.judge.spread import learn
 from perfgate.model.baseline import Baseline
 from perfgate.model.errors import RevisionMissing
 from perfgate.model.metric import Metric
@@ -184,6 +185,7 @@ class Underway:
             pairs=pairs,
             can_pair=frozenset(STAGES[form] for form in self.lab.forms),
             no_pairs=self.no_pairs,
+            spread={} if stored is None else learn(self.expected.others, of=stored),
             spent=self.spent,
         )
 
