@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.decision.populations import MORE, POPULATIONS, Change, Population, Values, World
-from perfgate.judge.compare import Flags, Floats
+from perfgate.judge.compare import NOTHING_LEARNT, Flags, Floats, Learnt, between_occasions
 from perfgate.judge.looks import DUET_PLAN, INTERLEAVED_PLAN, NOISY, SCREEN_PLAN, STORED_PLAN, Plan
-from perfgate.judge.outliers import keep, slow_runs
+from perfgate.judge.outliers import keep, keep_by_occasion, slow_runs
 from perfgate.judge.times import PART_OF_STEP, Look, TimeRule, in_basis, look_at
 from perfgate.model.metric import METRICS, Basis, Metric, budget_of
 from perfgate.model.record import Record
@@ -192,6 +192,26 @@ class How:
     metrics: Sequence[Metric] = TIMES
     budgets: Mapping[Metric, float] = field(default_factory=dict)
     """Over the defaults."""
+    learnt: Mapping[Metric, Learnt] = field(default_factory=dict)
+    """What the other workloads gated together say of the machine's occasions, of every gate."""
+
+
+def learnt_of(blessed: Values, scenario: Scenario) -> dict[Metric, Learnt]:
+    """Pool what a family's other workloads say, as `perfgate.judge.spread` does for one gate."""
+    runs, workloads = scenario.blessed_runs, scenario.workloads
+    if workloads == 1 or len(runs) == 1:
+        return {}
+    found: dict[Metric, Learnt] = {}
+    for metric in TIMES:
+        spec = METRICS[metric].clock
+        assert spec is not None  # of a time metric that is gated
+        x, _ = _in_basis(metric, blessed, blessed)
+        kept = keep_by_occasion(x, runs, prior_sd=spec.prior_sd, budget=spec.budget)
+        shown = between_occasions(x, kept, runs)[0].reshape(-1, workloads)
+        others = shown.sum(axis=-1, keepdims=True) - shown
+        free = len(runs) - 1
+        found[metric] = Learnt(squares=free * others.reshape(-1), df=free * (workloads - 1.0))
+    return found
 
 
 class Walk:
@@ -199,7 +219,11 @@ class Walk:
 
     def __init__(self, world: World, scenario: Scenario) -> None:
         self._world = world
-        self._how = How(occasion_runs=scenario.blessed_runs, shares=len(TIMES) * scenario.workloads)
+        self._how = How(
+            occasion_runs=scenario.blessed_runs,
+            shares=len(TIMES) * scenario.workloads,
+            learnt=learnt_of(world.blessed, scenario),
+        )
         self.outcome = np.full(world.gates, OPEN)
         self.processes = np.zeros(world.gates, dtype=np.int64)
 
@@ -231,7 +255,7 @@ class Walk:
         stored, alone = (
             _of(gates, side) for side in (self._world.blessed, self._world.alone(runs))
         )
-        return look(SCREEN_PLAN, stored, alone, self._how, is_last=True)
+        return look(SCREEN_PLAN, stored, alone, self._how, is_last=True, gates=gates)
 
     def _pair(self, plan: Plan, gates: Ints, *, screened: int) -> None:
         """Make an A/B run; one in blocks begins with a run of either side alone."""
@@ -285,6 +309,7 @@ def settle(
             alone=own,
             usual=usual,
             stored=then,
+            gates=None if plan.is_duet else live,
         )
         loses = np.any([one.loses for one in looks.values()], axis=0)
         outcome[live] = np.where(all_pass(looks), PASSED, np.where(loses, REGRESSED, OPEN))
@@ -302,8 +327,12 @@ def look(
     alone: Values | None = None,
     usual: Values | None = None,
     stored: Values | None = None,
+    gates: Ints | None = None,
 ) -> dict[Metric, Look]:
-    """Judge each time metric once, as `perfgate.judge.rows` does for one gate."""
+    """Judge each time metric once, as `perfgate.judge.rows` does for one gate.
+
+    `gates` are those of what was `learnt`, where stored runs are compared with.
+    """
     of_kernels = np.median(before[Metric.STEP_MS], axis=-1) / np.median(
         before[Metric.KERNEL_MS], axis=-1
     )
@@ -323,6 +352,7 @@ def look(
             if metric is Metric.KERNEL_MS
             else 0.0,
             occasion_runs=how.occasion_runs,
+            learnt=NOTHING_LEARNT if gates is None else _learnt(how, metric, gates),
             shares=how.shares,
             plan=plan,
         )
@@ -340,6 +370,11 @@ def look(
             rule, *sides, is_last=is_last, slow_before=slow, extreme_before=extreme
         )
     return found
+
+
+def _learnt(how: How, metric: Metric, gates: Ints) -> Learnt:
+    found = how.learnt.get(metric, NOTHING_LEARNT)
+    return found if found.df == 0 else replace(found, squares=np.asarray(found.squares)[gates])
 
 
 def _in_basis(metric: Metric, before: Values, after: Values) -> tuple[Floats, Floats]:

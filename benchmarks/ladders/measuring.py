@@ -50,6 +50,7 @@ from perfgate.model.errors import (
 )
 from perfgate.model.machine import Machine
 from perfgate.model.metric import Metric
+from perfgate.model.note import Severity, quoted
 from perfgate.model.pyproject import load_settings
 from perfgate.model.workload import Workload
 from perfgate.profilers.nsys.command import trace_options
@@ -457,7 +458,12 @@ class Nsys:
         run = compact(measured.run)
         if busy is not None:
             run = run.model_copy(
-                update={"complaints": (*run.complaints, f"before it started, {busy}")}
+                update={
+                    "notes": (
+                        *run.notes,
+                        quoted(f"before it started, {busy}", Severity.INVALID),
+                    )
+                }
             )
         account, machine = measured.account, bench.machine
         if account is not None:

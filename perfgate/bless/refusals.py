@@ -73,7 +73,7 @@ def refuse_uneven(result: Result) -> None:
     for metric in METRICS:
         having = sum(metric in run for run in runs)
         if 0 < having < len(runs):
-            reason = (why_absent(result.runs, metric) or "no reason is known").rstrip(".")
+            reason = why_absent(result.runs, metric) or "no reason is known"
             raise _unsound(
                 result,
                 note(

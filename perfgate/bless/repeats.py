@@ -115,7 +115,7 @@ def why_no_repeat(baseline: Baseline, result: Result) -> str | None:
         return (
             "of other code" if baseline.code is not None else "not shown to be of the blessed code"
         )
-    complaining = any(run.complaints or run.conditions.complaints for run in result.runs)
+    complaining = any(run.invalid or run.conditions.complaints for run in result.runs)
     if result.verdict.outcome is Outcome.INVALID or complaining:
         return f"that is {Outcome.INVALID}"
     blessed = {_counts(run.values) for run in baseline.runs}

@@ -187,7 +187,7 @@ def _measured(manifest: Manifest, recorded: RecordedRun, work: Path) -> Run:
         wall_s=recorded.wall_s,
         processes=processes,
         conditions=recorded.conditions,
-        complaints=contradictions(timeline, reports),
+        notes=contradictions(timeline, reports),
     )
 
 

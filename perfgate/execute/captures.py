@@ -13,6 +13,7 @@ from perfgate.metrics.warmup import FEWEST_STEPS
 from perfgate.model.errors import StepsNotFound
 from perfgate.model.machine import Machine
 from perfgate.model.metric import Metric
+from perfgate.model.note import Note
 from perfgate.model.reports import Reports
 from perfgate.model.sample import ProcessSample
 from perfgate.model.workload import Workload
@@ -20,6 +21,7 @@ from perfgate.profilers.nsys.export.timeline import read_timeline
 from perfgate.profilers.nsys.profile import Captured
 from perfgate.profilers.nsys.reports import run_reports
 from perfgate.profilers.nsys.tool import NsysTool
+from perfgate.words import say
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,7 +31,7 @@ class OfCapture:
     processes: tuple[ProcessSample, ...]
     missing: StepsNotFound | None
     """Why it shows no process with steps."""
-    complaints: tuple[str, ...]
+    complaints: tuple[Note, ...]
     reports: Reports
 
 
@@ -99,12 +101,7 @@ def processes_of(
     processes = with_ranks([process for one in captures for process in one.processes], ranks)
     if not processes:
         missing = next(one.missing for one in captures if one.missing is not None)
-        raise StepsNotFound(
-            subject=workload.id,
-            fact=missing.fact,
-            expectation=missing.expectation,
-            next_step=missing.next_step,
-        )
+        raise StepsNotFound(missing.code, **{**missing.fields, "source": workload.id})
     return processes
 
 
@@ -165,7 +162,7 @@ def _left_open(workload: Workload, process: ProcessSample) -> str:
 
 
 def _lie_inside(process: ProcessSample) -> bool:
-    return any("lie inside another one that does" in remark for remark in process.remarks)
+    return any(one.code == "ranges-nested" for one in process.notes)
 
 
 def gpu_unseen(machine: Machine, processes: Sequence[ProcessSample]) -> tuple[str, ...]:
@@ -173,4 +170,5 @@ def gpu_unseen(machine: Machine, processes: Sequence[ProcessSample]) -> tuple[st
     if not machine.gpus or any(Metric.GAP_MS in process.values for process in processes):
         return ()
     why = next((process.absent.get(Metric.KERNEL_MS) for process in processes), None)
-    return (f"no GPU operation was recorded in any step ({why or 'the workload launched none'})",)
+    words = "the workload launched none" if why is None else say.fact(why)
+    return (f"no GPU operation was recorded in any step ({words})",)

@@ -50,7 +50,7 @@ from perfgate.model.errors import (
 )
 from perfgate.model.machine import Machine
 from perfgate.model.metric import Metric
-from perfgate.model.note import Note
+from perfgate.model.note import Note, Severity, quoted
 from perfgate.model.order import Account
 from perfgate.model.sample import Form, Run
 from perfgate.model.settings import DuetForm, Settings
@@ -477,8 +477,8 @@ class FreshLab:
         run = made.run
         self._taken += 1
         if self._taken > 1 and made.code != self.code:
-            changed = (*run.complaints, "the workload's code changed meanwhile")
-            run = run.model_copy(update={"complaints": changed})
+            changed = quoted("the workload's code changed meanwhile", Severity.INVALID)
+            run = run.model_copy(update={"notes": (*run.notes, changed)})
         self.code, self._account, self.withheld = made.code, made.account, made.withheld
         self._import_logs = made.import_logs
         if self.environment is None:
@@ -649,5 +649,5 @@ def _with_busy(made: Measured, busy: str | None) -> Measured:
     """The run with a complaint of what kept the GPU busy before it, if anything did."""
     if busy is None:
         return made
-    complaints = (*made.run.complaints, f"before it started, {busy}")
-    return replace(made, run=made.run.model_copy(update={"complaints": complaints}))
+    notes = (*made.run.notes, quoted(f"before it started, {busy}", Severity.INVALID))
+    return replace(made, run=made.run.model_copy(update={"notes": notes}))

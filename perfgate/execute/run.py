@@ -56,6 +56,7 @@ from perfgate.execute.side_environment import check_there, declared_there, workl
 from perfgate.machine import RankWatch, Sampler
 from perfgate.model.errors import NsysCrashed, StepsNotFound, WorkloadFailed
 from perfgate.model.machine import Conditions
+from perfgate.model.note import Note, Severity, quoted
 from perfgate.model.order import RUN_COOKIE, Account, Bouts, Ending
 from perfgate.model.reports import Reports
 from perfgate.model.sample import Form, ProcessSample, Run
@@ -260,8 +261,7 @@ class Ordered:
             form=Form.ALONE if self.bouts is None else Form.BLOCK,
             begins=None if self.bouts is None else self.bouts.begins,
             folder=self.folder.name,
-            remarks=self._remarks(processes, account),
-            complaints=self._complaints(processes, captures),
+            notes=self._notes(processes, captures, account),
         )
         return Measured(
             run=run,
@@ -284,24 +284,26 @@ class Ordered:
             (tuning(ran.tuning[pid], places=places) for pid in measured if pid in ran.tuning), None
         )
 
-    def _remarks(
-        self, processes: tuple[ProcessSample, ...], account: Account | None
-    ) -> tuple[str, ...]:
-        return (
-            *dict.fromkeys(remark for process in processes for remark in process.remarks),
-            *_off_its_core(self.bouts, account),
-            *unshown_warmup(self.workload),
-        )
-
-    def _complaints(
-        self, processes: tuple[ProcessSample, ...], captures: list[OfCapture]
-    ) -> tuple[str, ...]:
-        return (
+    def _notes(
+        self,
+        processes: tuple[ProcessSample, ...],
+        captures: list[OfCapture],
+        account: Account | None,
+    ) -> tuple[Note, ...]:
+        invalid = (
             *steps_lost(self.workload, processes),
             *gpu_unseen(self.bench.machine, processes),
-            *dict.fromkeys(complaint for process in processes for complaint in process.complaints),
-            *(complaint for one in captures for complaint in one.complaints),
         )
+        warnings = (*_off_its_core(self.bouts, account), *unshown_warmup(self.workload))
+        of_processes = [one for process in processes for one in process.notes]
+        found = (
+            *(quoted(one, Severity.INVALID) for one in invalid),
+            *(one for one in of_processes if one.severity is Severity.INVALID),
+            *(one for capture in captures for one in capture.complaints),
+            *(one for one in of_processes if one.severity is not Severity.INVALID),
+            *(quoted(one, Severity.WARN) for one in warnings),
+        )
+        return tuple(one for place, one in enumerate(found) if one not in found[:place])
 
 
 def _off_its_core(bouts: Bouts | None, account: Account | None) -> tuple[str, ...]:

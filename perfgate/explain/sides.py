@@ -13,7 +13,7 @@ from perfgate.explain.ranks import label as process_label
 from perfgate.explain.traces import incomparable
 from perfgate.model.baseline import Result
 from perfgate.model.metric import METRICS, Basis, Kind, Metric
-from perfgate.model.note import note
+from perfgate.model.note import Note, Severity, note
 from perfgate.model.sample import ProcessSample, Run, why_absent
 from perfgate.model.side import Side
 from perfgate.model.verdict import Attribution, MetricVerdict, Verdict
@@ -59,20 +59,27 @@ def side_of_samples(
                 gpu.name for one in samples for gpu in one.devices if gpu.name is not None
             ),
             "missing": missing or {},
-            "complaints": complaints_of(samples),
+            "complaints": invalid_of(samples),
         }
     )
 
 
-def complaints_of(samples: Sequence[ProcessSample]) -> tuple[str, ...]:
-    """What a capture's processes complain of, each once; what only some of several complain of with their names."""
-    of_each: dict[str, list[str]] = {}
+def invalid_of(samples: Sequence[ProcessSample]) -> tuple[Note, ...]:
+    """What makes a capture no run, each once; what only some of several processes have with their names."""
+    of_each: list[tuple[Note, list[str]]] = []
     for sample in samples:
-        for complaint in sample.complaints:
-            of_each.setdefault(complaint, []).append(process_label(sample))
+        for one in sample.notes:
+            if one.severity is not Severity.INVALID:
+                continue
+            labels = next((its for other, its in of_each if other == one), None)
+            if labels is None:
+                of_each.append((one, labels := []))
+            labels.append(process_label(sample))
     return tuple(
-        complaint if len(labels) == len(samples) else f"{', '.join(labels)}: {complaint}"
-        for complaint, labels in of_each.items()
+        one
+        if len(labels) == len(samples)
+        else note("of-processes", one.severity, processes=tuple(labels), what=one)
+        for one, labels in of_each
     )
 
 

@@ -1,58 +1,48 @@
-"""Which remarks of the runs their verdict repeats, and how loudly: told apart by their words, which metrics choose."""
+"""Which notes of the runs their verdict repeats, and how loudly."""
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import Final
 
 from perfgate.judge.rows import why_unmeasured
 from perfgate.model.metric import COUNTS, GATED_CLOCKS, METRICS
-from perfgate.model.note import Note, Severity, note, quoted
+from perfgate.model.note import Note, Severity, Value, note
 from perfgate.model.sample import Run
 from perfgate.model.verdict import Verdict
 
-ROUTINE: Final = re.compile(
-    "the CPU runs ahead of the GPU: .*|no GPU operation was launched in the steps: step_ms is CPU time only",
-    re.DOTALL,
-)
-"""What is so in run after run of sound loops: told where a run is shown, and by no verdict."""
-COUNTED: Final = re.compile(
-    r".* and count (to the step before them|where they ran) \(.*\)"
-    r"|.* begin inside the step before them, which is measured until there \(.*\)"
-    "|a step takes .*, of which its range is .*: the rest lies between"
-    "|CUDA graphs were traced whole: .*"
-    "|start/end ranges may overlap others, and are not told of where ranges are pushed and popped: .*",
-    re.DOTALL,
-)
-"""What is in the numbers all the same: told beside a verdict's table, which PASSED ones do without."""
-_NUMBER: Final = re.compile(r"\d+(?:\.\d+)?(?:e[+-]?\d+)?")
 
-
-def shared(runs: Sequence[Run]) -> tuple[str, ...]:
-    """The remarks that most of the runs have, each once, with the numbers of the first run that has it."""
-    first: dict[str, str] = {}
+def shared(runs: Sequence[Run]) -> tuple[Note, ...]:
+    """The notes that most of the runs have, each once, with the numbers of the first run that has it."""
+    first: dict[str, Note] = {}
     holding: Counter[str] = Counter()
     for run in runs:
-        alike: dict[str, str] = {}
-        for remark in run.remarks:
-            alike.setdefault(_NUMBER.sub("#", remark), remark)
+        alike: dict[str, Note] = {}
+        for one in run.notes:
+            alike.setdefault(_likeness(one), one)
         holding.update(alike.keys())
         first = alike | first
-    return tuple(remark for likeness, remark in first.items() if 2 * holding[likeness] > len(runs))
+    return tuple(one for likeness, one in first.items() if 2 * holding[likeness] > len(runs))
 
 
-def caveats(remarks: Iterable[str]) -> tuple[str, ...]:
+def _likeness(one: Note) -> str:
+    """What two notes have in common that differ in numbers only."""
+    words = {name: one.fields[name] for name in one.fields if _is_text(one.fields[name])}
+    return f"{one.code} {words}"
+
+
+def _is_text(value: Value) -> bool:
+    return not isinstance(value, int | float)
+
+
+def caveats(notes: Iterable[Note]) -> tuple[Note, ...]:
     """Those without which a verdict is trusted too far: something of the runs is not in their numbers."""
-    return tuple(
-        one for one in remarks if not ROUTINE.fullmatch(one) and not COUNTED.fullmatch(one)
-    )
+    return tuple(one for one in notes if one.severity is Severity.WARN)
 
 
-def asides(remarks: Iterable[str]) -> tuple[str, ...]:
+def asides(notes: Iterable[Note]) -> tuple[Note, ...]:
     """Those that explain the numbers, of which nothing is missing."""
-    return tuple(one for one in remarks if COUNTED.fullmatch(one))
+    return tuple(one for one in notes if one.severity is Severity.INFO)
 
 
 def unjudged(verdict: Verdict, runs: Sequence[Run]) -> tuple[Note, ...]:
@@ -63,15 +53,18 @@ def unjudged(verdict: Verdict, runs: Sequence[Run]) -> tuple[Note, ...]:
     """
     if verdict.stage is None:
         return ()
-    lacking: dict[str, list[str]] = {}
+    lacking: list[tuple[Note, list[str]]] = []
     seen = {metric for run in runs for process in run.processes for metric in process.values}
     for metric in (*GATED_CLOCKS, *(count for count in COUNTS if count in seen)):
         row, why = verdict.of(metric), why_unmeasured(runs, metric)
         if why is not None and (row is None or row.now is row.baseline is None):
-            lacking.setdefault(why, []).append(metric)
+            metrics = next((its for other, its in lacking if other == why), None)
+            if metrics is None:
+                lacking.append((why, metrics := []))
+            metrics.append(metric)
     return tuple(
-        note("metrics-not-measured", Severity.WARN, metrics=tuple(metrics), why=quoted(why))
-        for why, metrics in lacking.items()
+        note("metrics-not-measured", Severity.WARN, metrics=tuple(metrics), why=why)
+        for why, metrics in lacking
     )
 
 

@@ -24,6 +24,8 @@ class Expectation(Record):
     workload: Workload
     machine: Machine
     baseline: Baseline | None = None
+    others: tuple[Baseline, ...] = ()
+    """Those of other workloads on this machine, which say how its occasions differ."""
     trouble: Note | None = None
     """Why a baseline that is there cannot be read."""
     elsewhere: tuple[str, ...] = ()
@@ -45,9 +47,15 @@ def expectation_of(
         workload=workload,
         machine=machine,
         baseline=baseline,
+        others=_of_this_machine(store, machine) if baseline is not None else (),
         elsewhere=tuple(map(_gpu_of, others)),
         misplaced=tuple(os.path.relpath(one.path, root) for one in others if _is_of(one, machine)),
     )
+
+
+def _of_this_machine(store: Store, machine: Machine) -> tuple[Baseline, ...]:
+    found = (listed.found for listed in store.baselines.listed(machine.slug))
+    return tuple(one for one in found if isinstance(one, Baseline))
 
 
 def _on_other_machines(store: Store, workload: str) -> Iterator[ListedBaseline]:

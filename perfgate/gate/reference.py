@@ -70,9 +70,8 @@ def check_reference(reference: Run, stored: Baseline | None, candidate: Run) -> 
     """
     if unfit := reference.conditions.complaints:
         raise Ended(Outcome.INVALID, note("reference-unfit", complaints=tuple(map(quoted, unfit))))
-    if reference.complaints:
-        found = (*reference.complaints, *caveats(reference.remarks))
-        complaints = tuple(map(quoted, found))
+    if reference.invalid:
+        complaints = (*reference.invalid, *caveats(reference.notes))
         raise SideUnavailable(note("reference-invalid", complaints=complaints))
     there, here = len(reference.processes), len(candidate.processes)
     if stored is not None:

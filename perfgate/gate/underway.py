@@ -15,6 +15,7 @@ from perfgate.gate.expect import Expectation
 from perfgate.gate.worded import noting, verdict_of
 from perfgate.judge.evidence import Evidence
 from perfgate.judge.pairing import beside
+from perfgate.judge.spread import learn
 from perfgate.model.baseline import Baseline
 from perfgate.model.errors import RevisionMissing
 from perfgate.model.metric import Metric
@@ -147,7 +148,7 @@ class Underway:
         made = [*self.runs, *self.blocks]
         conditions = run.conditions.complaints
         lost = processes_lost(made)
-        complaints = (*conditions, *run.complaints, *(() if lost is None else (lost,)))
+        complaints = (*conditions, *run.invalid, *(() if lost is None else (lost,)))
         if complaints:
             code = "run-unfit" if conditions else "run-invalid"
             notes = tuple(map(quoted, complaints))
@@ -184,6 +185,7 @@ class Underway:
             pairs=pairs,
             can_pair=frozenset(STAGES[form] for form in self.lab.forms),
             no_pairs=self.no_pairs,
+            spread={} if stored is None else learn(self.expected.others, of=stored),
             spent=self.spent,
         )
 
@@ -197,13 +199,13 @@ class Underway:
     def checked(self, verdict: Verdict) -> Checked:
         """A verdict with all runs that were made for it, and what is to be known of them."""
         # Of INVALID ones the last is the one that does not count, and its remarks say why.
-        remarks = shared(self.own[-1:] if verdict.outcome is Outcome.INVALID else self.own)
+        notes = shared(self.own[-1:] if verdict.outcome is Outcome.INVALID else self.own)
         # Of a machine without a GPU nobody expects them.
         lacking = unjudged(verdict, self.own) if self.lab.machine.gpus else ()
         verdict = noting(
             verdict.model_copy(update={"ranks": told_ranks(self.own)}),
-            *(quoted(one, Severity.WARN) for one in caveats(remarks)),
-            *map(quoted, asides(remarks)),
+            *caveats(notes),
+            *asides(notes),
         )
         return Checked(
             verdict=noting(verdict, *lacking, *unblessed(verdict), *self._unread(verdict)),

@@ -15,7 +15,7 @@ from scipy.special import nctdtrit, stdtrit
 from perfgate.judge.compare import FLOOR_SD, LARGEST, PRIOR_DF, Flags, Floats, middle
 from perfgate.judge.evidence import Other
 from perfgate.judge.looks import NOISY, PASS_CONFIDENCE, STORED_PLAN
-from perfgate.judge.outliers import keep
+from perfgate.judge.outliers import keep_by_occasion
 from perfgate.judge.rows import Terms, rule_of
 from perfgate.judge.times import TimeRule, in_basis
 from perfgate.model.baseline import Baseline
@@ -55,7 +55,7 @@ def holds(
     """
     spec = METRICS[metric].clock
     blessed = baseline.values(metric)
-    if spec is None or not blessed or (x := _values(baseline, metric, spec.basis)) is None:
+    if spec is None or not blessed or (x := blessed_x(baseline, metric, spec.basis)) is None:
         return None
     rule = rule_of(metric, spec, Other.blessed(baseline), terms)
     number = blessed_runs or len(blessed)
@@ -72,8 +72,8 @@ def holds(
     )
 
 
-def _values(baseline: Baseline, metric: Metric, basis: Basis) -> Floats | None:
-    """The blessed values as x; None where they cannot be compared."""
+def blessed_x(baseline: Baseline, metric: Metric, basis: Basis) -> Floats | None:
+    """Return the blessed values as x; None where they cannot be compared."""
     blessed, steps = baseline.values(metric), baseline.values(Metric.STEP_MS)
     of = blessed if basis is Basis.LOG else steps
     reference = middle(of) if of else 0.0
@@ -107,11 +107,8 @@ def _smallest(
 
 def _within(rule: TimeRule, x: Floats) -> tuple[float, float]:
     """The variance of kept runs within their occasions, no prior, and its degrees of freedom."""
-    ends = np.cumsum(rule.occasion_runs)[:-1]
-    own = [
-        group[flag]
-        for group, flag in zip(np.split(x, ends), np.split(_kept(rule, x), ends), strict=True)
-    ]
+    ends, kept = np.cumsum(rule.occasion_runs)[:-1], _kept(rule, x)
+    own = [group[flag] for group, flag in zip(np.split(x, ends), np.split(kept, ends), strict=True)]
     own = [group for group in own if len(group)]
     df = sum(len(group) - 1 for group in own)
     squares = sum(float(np.sum(np.square(group - np.mean(group)))) for group in own)
@@ -119,15 +116,12 @@ def _within(rule: TimeRule, x: Floats) -> tuple[float, float]:
 
 
 def _kept(rule: TimeRule, x: Floats) -> Flags:
-    """Which runs are no outliers of their occasion."""
-    groups = np.split(x, np.cumsum(rule.occasion_runs)[:-1])
-    away = np.concatenate([group - np.median(group) for group in groups])
-    return keep((away,), prior_sd=rule.prior_sd, budget=rule.limit).flags[0]
+    return keep_by_occasion(x, rule.occasion_runs, prior_sd=rule.prior_sd, budget=rule.limit)
 
 
 def differs_much(baseline: Baseline) -> bool:
     """Whether the step times of blessed runs have an SD beyond `NOISY`: an A/B run is then better made in blocks."""
-    x, spec = _values(baseline, Metric.STEP_MS, Basis.LOG), METRICS[Metric.STEP_MS].clock
+    x, spec = blessed_x(baseline, Metric.STEP_MS, Basis.LOG), METRICS[Metric.STEP_MS].clock
     if x is None or spec is None:
         return False
     rule = rule_of(Metric.STEP_MS, spec, Other.blessed(baseline), Terms())

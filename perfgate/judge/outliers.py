@@ -58,6 +58,15 @@ def keep(sides: Sequence[Floats], *, prior_sd: float, budget: Floats | float) ->
     )
 
 
+def keep_by_occasion(
+    x: Floats, occasion_runs: Sequence[int], *, prior_sd: float, budget: Floats | float
+) -> Flags:
+    """Mark the blessed runs to keep, each held against its own occasion."""
+    groups = np.split(x, np.cumsum(occasion_runs)[:-1], axis=-1)
+    away = [group - np.median(group, axis=-1, keepdims=True) for group in groups]
+    return keep((np.concatenate(away, axis=-1),), prior_sd=prior_sd, budget=budget).flags[0]
+
+
 def may_be_chance(
     fast: Floats, slow: Floats, kept: tuple[Flags, Flags], *, between: Floats
 ) -> Flags:

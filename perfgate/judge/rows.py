@@ -27,7 +27,7 @@ from perfgate.model.metric import (
     Metric,
     budget_of,
 )
-from perfgate.model.note import Note, note, quoted
+from perfgate.model.note import Note, note
 from perfgate.model.outcome import Outcome
 from perfgate.model.sample import NO_NCCL, Run, why_absent
 from perfgate.model.verdict import MetricVerdict, Stage
@@ -251,10 +251,10 @@ def _x_alone(rule: TimeRule, other: Other | None, terms: Terms) -> tuple[Floats,
 # What is not judged
 
 
-def why_unmeasured(runs: Sequence[Run], metric: Metric) -> str | None:
+def why_unmeasured(runs: Sequence[Run], metric: Metric) -> Note | None:
     """Why a metric is not judged that neither side has; None where there is nothing of it."""
     why = why_absent(runs, metric)
-    return None if why is None or why.startswith(NO_NCCL) else why
+    return None if why is None or why.code.startswith(NO_NCCL.code) else why
 
 
 def _value(run: Run, metric: Metric, blessed: Sequence[float]) -> float | None:
@@ -296,7 +296,7 @@ def _unjudged(
     reason = why_unmeasured(runs, metric)
     if not on_gpu or not spec.gated or reason is None:
         return None
-    why = note("measured-nowhere", why=quoted(reason))
+    why = note("measured-nowhere", why=reason)
     return MetricVerdict(metric=metric, outcome=None, note=why)
 
 
@@ -308,4 +308,4 @@ def _missing(metric: Metric, runs: Sequence[Run]) -> Note | None:
     number, of = len(without), len(runs)
     if why is None:
         return note("missing-in-runs", without=number, runs=of)
-    return note("missing-in-runs-because", without=number, runs=of, why=quoted(why))
+    return note("missing-in-runs-because", without=number, runs=of, why=why)

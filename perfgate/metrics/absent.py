@@ -1,8 +1,8 @@
-"""Why a metric cannot be told from a capture: it is absent then, with its reason, and never zero; judges no number."""
+"""Why a metric is not known of a capture: it is absent then, with its reason, and never zero; judges no number."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import numpy as np
@@ -10,77 +10,75 @@ import numpy as np
 from perfgate.metrics.devices import Devices
 from perfgate.metrics.process import Process
 from perfgate.metrics.tally import GRAPH_WORDS, NCCL_KERNEL, CopyWork, Table, Work
-from perfgate.metrics.windows import why_no_period
+from perfgate.metrics.windows import no_period
 from perfgate.model.arrays import distinct
 from perfgate.model.metric import CALLED, EXPOSED, METRICS, PERIODS, Metric
+from perfgate.model.note import Note, note
 from perfgate.model.sample import NO_NCCL
-from perfgate.model.timeline import CopyKind, Flags
-from perfgate.model.words import plural
-from perfgate.words import say
+from perfgate.model.timeline import CopyKind
 
 MOST_LOST: Final = 0.001
-"""Share of the steps' launches that may lack their kernel; of 27 951 launches in captures of an H200 none does."""
+"""Share of the steps' launches that may lack their kernel; of 27 951 launches in captures of an
+H200 none does."""
 MOST_STEPS_LACKING: Final = 0.25
 """Share of the steps that may lack calls: half of them would move the median of a count."""
 FEWEST_APART: Final = 0.5
 """Calls a step from which a capture without any copy lacks them: single ones may copy nothing."""
 MOST_OUTSIDE: Final = 0.25
-"""Share of a table's operations that may lack a call and have run outside the steps before the others mean nothing."""
+"""Share of a table's operations that may lack a call and have run outside the steps before the
+others mean nothing."""
+
+Absent = dict[Metric, Note]
 
 _FROM_OPERATIONS: Final = tuple(metric for metric in METRICS if metric not in (*CALLED, *PERIODS))
 _NCCL: Final = (Metric.NCCL_MS, Metric.NCCL_EXPOSED_MS)
 _FROM_KERNELS: Final = (Metric.KERNEL_MS, Metric.GAP_MS, Metric.NCCL_MS, *EXPOSED)
-_FROM_COPIES: Final = (
-    *(Metric.H2D_MS, *EXPOSED),
+_COPY_COUNTS: Final = (
     *(Metric.H2D_COPIES, Metric.H2D_BYTES, Metric.D2H_COPIES, Metric.PAGEABLE_COPIES),
 )
-_FROM_LAUNCHES: Final = {
+_BY_TABLE: Final[Mapping[Table, tuple[Metric, ...]]] = {
     Table.KERNELS: (),  # without these nothing is known of the steps
-    Table.COPIES: tuple(metric for metric in _FROM_COPIES if metric is not Metric.NCCL_EXPOSED_MS),
+    Table.COPIES: (Metric.H2D_MS, Metric.H2D_EXPOSED_MS, Metric.MEM_EXPOSED_MS, *_COPY_COUNTS),
     Table.MEMSETS: (Metric.MEM_EXPOSED_MS,),
 }
-"""What is not known where it is not known which step launched a table's operations; when they ran is."""
-_NO_OPERATIONS: Final = "the capture holds no GPU operations"
-_NO_CALLS: Final = "the capture holds no CUDA API calls"
+"""What is not known where it is not known which step launched a table's operations."""
 
 
-def why_absent(process: Process, devices: Devices) -> dict[Metric, str]:
-    """Each metric that cannot be told, and why; a reason that lies in the steps comes before those of the capture."""
-    absent: dict[Metric, str] = {}
+def why_absent(process: Process, devices: Devices) -> Absent:
+    """Each metric that is not known, and why; reasons of the steps come before the capture's."""
+    absent: Absent = {}
     if process.steps.whole:
-        absent = dict.fromkeys(PERIODS, "the captured window was measured as one, without steps")
+        absent = dict.fromkeys(PERIODS, note("window-as-one"))
     elif process.windows is None:
-        absent = dict.fromkeys((*PERIODS, Metric.GAP_MS), why_no_period(process.steps))
+        absent = dict.fromkeys((*PERIODS, Metric.GAP_MS), no_period(process.steps))
     elif not np.median(process.periods_ms):
-        absent[Metric.GAP_MS] = "the median period is 0 ms, of which no share is idle"
+        absent[Metric.GAP_MS] = note("period-is-zero")
     if why := why_unplaced(process):
         absent = dict.fromkeys((*PERIODS, *_FROM_OPERATIONS), why)
     else:
         for table, outside in unplaced(process).items():
-            absent |= dict.fromkeys(_FROM_LAUNCHES[table], _outside(outside, table.value))
+            why = note("launches-unknown", count=outside, what=table.value)
+            absent |= dict.fromkeys(_BY_TABLE[table], why)
     return _without_calls(process) | _without_operations(process, devices) | absent
 
 
-def why_unplaced(process: Process) -> str | None:
-    """Why nothing is known of the steps' operations: no call links them, or the kernels of them, to a step.
+def why_unplaced(process: Process) -> Note | None:
+    """Why nothing is known of the steps' operations: no call links the kernels to a step.
 
     Without its kernels, or anything else that it launched, it is not known when a step was complete.
     """
     lost = unplaced(process)
-    held = [
-        table
-        for table, launched in process.totals.launched_by_calls.items()
-        if launched[_since(process)].any()
-    ]
+    held = [table for table, (_, launched) in ran_outside(process).items() if launched]
     if Table.KERNELS not in lost and (not lost or len(lost) < len(held)):
         return None
-    return _outside(sum(lost.values()), "GPU operations")
+    return note("launches-unknown", count=sum(lost.values()), what="GPU operations")
 
 
 def unplaced(process: Process) -> dict[Table, int]:
-    """Operations that no call links to a step, and that ran outside of all; of each table in which they are too many.
+    """Operations that no call links to a step, and that ran outside of all, where they are too many.
 
-    A CPU that runs ahead has closed the steps by the time their work runs; only the calls tell then whose it is.
+    A CPU that runs ahead has closed the steps by the time their work runs; only the calls tell then
+    whose it is.
     """
     return {
         table: outside
@@ -90,14 +88,12 @@ def unplaced(process: Process) -> dict[Table, int]:
 
 
 def ran_outside(process: Process) -> dict[Table, tuple[int, int]]:
-    """Operations of each table that no call links to a step and that ran outside of all; of how many since the first.
-
-    They count nowhere.
-    """
-    steps, segments, totals = process.steps, process.segments, process.totals
-    if steps.whole:
+    """Operations of each table that no call links to a step and that ran outside of all; they count
+    nowhere. And of how many since the first step."""
+    segments, totals = process.segments, process.totals
+    if process.steps.whole:
         return {}
-    since = _since(process)
+    since = np.arange(len(segments.step)) >= np.argmax(segments.step >= 0)
     return {
         table: (
             int(lacking[since & (segments.step < 0)].sum()),
@@ -107,29 +103,14 @@ def ran_outside(process: Process) -> dict[Table, tuple[int, int]]:
     }
 
 
-def _since(process: Process) -> Flags:
-    """The segments from the first step on."""
-    return np.asarray(
-        np.arange(len(process.segments.step)) >= np.argmax(process.segments.step >= 0), np.bool_
-    )
-
-
-def _outside(count: int, what: str) -> str:
-    return (
-        f"{count} {what} ran outside the steps, and the capture does not say which step launched them: "
-        "it holds no API call with their correlation id"
-    )
-
-
-def untimed(process: Process) -> dict[Metric, str]:
-    """What cannot be told where none of the steps' kernels, or of their host-to-device copies, has a duration.
+def untimed(process: Process) -> Absent:
+    """What is not known where none of the steps' kernels, or of their copies, has a duration.
 
     CUPTI could not time such an operation. What it took is in the gaps, and a sum of it would be 0.
     """
     totals = process.totals
-    kernels: dict[Metric, list[Work]] = {Metric.KERNEL_MS: [], Metric.NCCL_MS: []}
-    for name, work in totals.kernels.items():
-        kernels[Metric.NCCL_MS if NCCL_KERNEL.match(name) else Metric.KERNEL_MS].append(work)
+    nccl = [work for name, work in totals.kernels.items() if NCCL_KERNEL.match(name)]
+    kernels = [work for name, work in totals.kernels.items() if not NCCL_KERNEL.match(name)]
     copies = [
         work
         for (kind, _), work in totals.copies.items()
@@ -137,113 +118,90 @@ def untimed(process: Process) -> dict[Metric, str]:
     ]
     others = [work for words, work in totals.memory.items() if "Host-to-Device" not in words]
     words = "kernels and CUDA graphs" if GRAPH_WORDS in totals.kernels else "kernels"
-    told: tuple[tuple[Sequence[Work | CopyWork], str, tuple[Metric, ...]], ...] = (
-        (kernels[Metric.KERNEL_MS], words, (Metric.KERNEL_MS, Metric.GAP_MS, *EXPOSED)),
-        (kernels[Metric.NCCL_MS], "NCCL kernels", (Metric.NCCL_MS, Metric.GAP_MS, *EXPOSED)),
+    found: tuple[tuple[Sequence[Work | CopyWork], str, tuple[Metric, ...]], ...] = (
+        (kernels, words, (Metric.KERNEL_MS, Metric.GAP_MS, *EXPOSED)),
+        (nccl, "NCCL kernels", (Metric.NCCL_MS, Metric.GAP_MS, *EXPOSED)),
         (copies, "host-to-device copies", (Metric.H2D_MS, Metric.H2D_EXPOSED_MS)),
         (others, "memsets and other copies", (Metric.MEM_EXPOSED_MS,)),
         ([*totals.kernels.values(), *totals.memory.values()], "GPU operations", (Metric.GAP_MS,)),
     )
-    absent: dict[Metric, str] = {}
-    for works, what, metrics in told:
+    absent: Absent = {}
+    for works, what, metrics in found:
         if works and not any(work.gpu_ns for work in works):
-            count = sum(work.count for work in works)
-            where = "" if process.steps.whole else " in the steps"
-            why = f"the capture does not say how long any of the {count} {what}{where} took"
+            why = note("durations-unknown", count=sum(work.count for work in works), what=what)
             absent = dict.fromkeys(metrics, why) | absent
     return absent
 
 
-def _without_operations(process: Process, devices: Devices) -> dict[Metric, str]:
-    """What the GPU's operations do not tell: all of them, some kind of them, their times, or their devices."""
-    totals, missing = process.totals, process.timeline.missing
+def _without_operations(process: Process, devices: Devices) -> Absent:
+    """What the GPU's operations do not tell: all of them, some kind, their times, or their devices."""
+    unknown_host = process.totals.unknown_host
     absent = untimed(process) | _uncopied(process) | _without_kernels(process, devices)
-    if merged := missing.get("devices"):
-        absent = dict.fromkeys((Metric.GAP_MS, *EXPOSED), say.fact(merged)) | absent
-    if totals.unknown_host and Metric.PAGEABLE_COPIES not in absent:
-        absent[Metric.PAGEABLE_COPIES] = (
-            f"of {totals.unknown_host} copies the capture does not say which memory they used"
-        )
+    if why := lacking(process, "devices"):
+        absent = dict.fromkeys((Metric.GAP_MS, *EXPOSED), why) | absent
+    if unknown_host:
+        absent.setdefault(Metric.PAGEABLE_COPIES, note("host-memory-unknown", copies=unknown_host))
     return absent
 
 
-def _without_kernels(process: Process, devices: Devices) -> dict[Metric, str]:
-    """What cannot be told where there is no operation, no kernel, or no kernel of NCCL's."""
+def lacking(process: Process, what: str) -> Note | None:
+    """Why the capture lacks something, where it is known that it does."""
+    return process.timeline.missing.get(what)
+
+
+def _without_kernels(process: Process, devices: Devices) -> Absent:
+    """What is not known where there is no operation, no kernel, or no kernel of NCCL's."""
     timeline, totals, pid = process.timeline, process.totals, process.pid
-    launched = int(totals.by_segment[Metric.LAUNCHES][process.segments.turn >= 0].sum())
     if not totals.devices:
+        why = lacking(process, "kernels") or note("nothing-on-a-gpu")
         if timeline.gpu_operations:
-            why = f"process {pid} launched no GPU operation{'' if process.steps.whole else ' in its steps'}"
-        else:
-            lacks = timeline.missing.get("kernels")
-            why = say.fact(lacks) if lacks else _NO_OPERATIONS
+            why = note("no-gpu-work", pid=pid)
         return dict.fromkeys(_FROM_OPERATIONS, why)
-    if launched and not totals.kernels:
-        held = len(timeline.kernels.start) + len(timeline.graphs.start)
-        none = "none of them" if held else "none"
-        why = f"process {pid} launched {plural(launched, 'kernel')}, the capture holds {none}"
+    launched = int(totals.by_segment[Metric.LAUNCHES][process.segments.turn >= 0].sum())
+    if not totals.kernels and (launched or 0 < totals.launched == totals.lost):
+        why = note("work-not-recorded", pid=pid, launched=launched or totals.launched)
         return dict.fromkeys(_FROM_KERNELS, why)
-    if totals.launched and totals.lost == totals.launched and not totals.kernels:
-        why = f"process {pid} launched {plural(totals.launched, 'CUDA graph')}, the capture holds none of their work"
-        return dict.fromkeys(_FROM_KERNELS, why)
-    if unnamed := timeline.missing.get("names of kernels"):
-        return dict.fromkeys(_NCCL, say.fact(unnamed))
+    if unnamed := lacking(process, "names of kernels"):
+        return dict.fromkeys(_NCCL, unnamed)
     if not devices.nccl.any():
-        in_graphs = (
-            " outside the CUDA graphs, which were traced whole"
-            if len(timeline.graphs.start)
-            else ""
-        )
-        return dict.fromkeys(_NCCL, f"{NO_NCCL}{in_graphs}")
+        whole = len(timeline.graphs.start)
+        return dict.fromkeys(_NCCL, note("no-nccl-outside-graphs") if whole else NO_NCCL)
     return {}
 
 
-def _uncopied(process: Process) -> dict[Metric, str]:
-    """What cannot be told where the steps ask for copies and the capture holds none at all."""
-    timeline, copying = process.timeline, process.totals.copying
-    if len(timeline.copies.start) or copying < FEWEST_APART * len(process.steps) or not copying:
+def _uncopied(process: Process) -> Absent:
+    """What is not known where the steps ask for copies and the capture holds none at all."""
+    held, calls = len(process.timeline.copies.start), process.totals.copying
+    if held or not calls or calls < FEWEST_APART * len(process.steps):
         return {}
-    lacks = timeline.missing.get("copies")
-    why = (
-        say.fact(lacks)
-        if lacks
-        else f"the steps make {copying} calls that copy, the capture holds no copy"
-    )
-    return dict.fromkeys((Metric.GAP_MS, *_FROM_COPIES), why)
+    why = lacking(process, "copies") or note("copies-not-recorded", calls=calls)
+    return dict.fromkeys((Metric.GAP_MS, Metric.H2D_MS, *EXPOSED, *_COPY_COUNTS), why)
 
 
-def _without_calls(process: Process) -> dict[Metric, str]:
-    """What the calls do not tell: all of them, the process's own, their names, or some that were lost."""
-    timeline = process.timeline
-    if not len(timeline.calls.start):
-        lacks = timeline.missing.get("calls")
-        why: str | None = say.fact(lacks) if lacks else _NO_CALLS
-    elif not process.totals.calls.any():
-        why = f"{_NO_CALLS} of process {process.pid}"
+def _without_calls(process: Process) -> Absent:
+    """What the calls do not tell: all of them, the process's own, their names, or some are lost."""
+    if not process.totals.calls.any():
+        of_none = not len(process.timeline.calls.start)
+        why = lacking(process, "calls") if of_none else None
+        why = why or note("no-calls", pid=process.pid)
     else:
-        lacks = timeline.missing.get("names of calls")
-        why = say.fact(lacks) if lacks else _calls_lost(process)
+        why = lacking(process, "names of calls") or _calls_lost(process)
     return dict.fromkeys(CALLED, why) if why else {}
 
 
-def _calls_lost(process: Process) -> str | None:
-    """Say that the capture lacks calls whose operations it holds, so that a median of counts may lack them; else None.
+def _calls_lost(process: Process) -> Note | None:
+    """Whether the capture lacks calls whose operations it holds, so that a count may lack them.
 
-    What was launched before the capture began and ran in its first steps has no call in it either: a quarter of the
-    steps is left out.
+    What was launched before the capture began and ran in its first steps has no call in it either:
+    a quarter of the steps is left out.
     """
     steps, segments, totals = process.steps, process.segments, process.totals
     if steps.whole:
         lost, held = int(totals.calls_lost.sum()), int(totals.operations.sum())
-        if lost <= MOST_LOST * held:
-            return None
-        return f"of {held} GPU operations {plural(lost, 'has', 'have')} no API call in the capture: it lacks calls"
-    later = segments.step >= len(steps) // 4
-    lacking = distinct(segments.step[later & (totals.calls_lost > 0)])
-    held = len(steps) - len(steps) // 4
-    if len(lacking) <= MOST_STEPS_LACKING * held:
-        return None
-    return (
-        f"in {len(lacking)} of the last {held} steps GPU operations ran that have no API call in the capture: it lacks "
-        "calls"
-    )
+        few, what = MOST_LOST * held, "operations"
+    else:
+        first = len(steps) // 4
+        later = (segments.step >= first) & (totals.calls_lost > 0)
+        lost, held = len(distinct(segments.step[later])), len(steps) - first
+        few, what = MOST_STEPS_LACKING * held, "steps"
+    return note("calls-lost", lacking=lost, held=held, what=what) if lost > few else None

@@ -118,7 +118,7 @@ class Segments:
         return found
 
 
-def cut(ranges: Ranges, names: RangeNames, steps: Steps) -> Segments:
+def cut(ranges: Ranges, steps: Steps) -> Segments:
     """Cut one process's time at its steps and at the ranges of the steps' threads.
 
     Push/pop ranges nest; of several open ones the latest opened is innermost (ranges of two NVTX domains need not
@@ -126,6 +126,7 @@ def cut(ranges: Ranges, names: RangeNames, steps: Steps) -> Segments:
     unless the thread holds no push/pop range besides steps. The step itself always counts. Unclosed ranges reach to
     the end. Nothing is ever in one of perfgate's `OWN_RANGES` between steps: they are left out wherever they lie.
     """
+    names = ranges.name
     eligible = ranges.process == steps.process
     for own_range in OWN_RANGES:
         eligible &= ~names.bear(own_range)

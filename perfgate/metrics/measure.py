@@ -9,15 +9,14 @@ from functools import reduce
 import numpy as np
 
 from perfgate.metrics.absent import unplaced, why_absent, why_unplaced
-from perfgate.metrics.complaints import complaints
+from perfgate.metrics.check import notes_of
 from perfgate.metrics.devices import Devices
 from perfgate.metrics.gaps import gaps_by_segment, time_by_segment
 from perfgate.metrics.intervals import Idle
 from perfgate.metrics.process import Process
 from perfgate.metrics.queued import Queued
-from perfgate.metrics.remarks import done_beside, remarks
 from perfgate.metrics.rows import copy_samples, kernel_samples, range_samples, sync_samples
-from perfgate.metrics.steps import Steps, find_steps, whole_windows
+from perfgate.metrics.steps import StepRule, Steps, find
 from perfgate.metrics.tally import MEMSET_WORDS, Table, Work
 from perfgate.metrics.values import bout_samples, device_values, exposed_by_segment, process_values
 from perfgate.model.metric import EXPOSED, METRICS, Metric
@@ -59,19 +58,13 @@ def measure(
         StepsNotFound: no process has a step left after warm-up.
         ConfigInvalid: `step` is no regular expression though `is_pattern` is set.
     """
-    names = timeline.ranges.name
-    if step is None:
-        found = whole_windows(timeline, names)
-    else:
-        found = find_steps(
-            timeline, names, step=step, is_pattern=is_pattern, warmup=warmup, steps=steps
-        )
+    found = find(timeline, StepRule.of(step, is_pattern=is_pattern, warmup=warmup, steps=steps))
     share = memory_share_h2d(timeline)
     # numpy lets go of the interpreter while it sorts: gaps and sums are found side by side.
     with ThreadPoolExecutor(max_workers=1) as pool:
         devices = Devices(timeline, pool, frozenset(one.process for one in found))
         samples = [
-            _measured(Process.of(timeline, names, one), found, devices, memory_share=share)
+            _measured(Process.of(timeline, one), found, devices, memory_share=share)
             for one in found
         ]
     return by_gpu(samples)
@@ -134,8 +127,10 @@ def _measured(
         device: device_values(process, devices, device, own) for device, own in exposed.items()
     }
     absent = why_absent(process, devices)
-    told = process_values(process, per_device)
-    values = {metric: told[metric] for metric in METRICS if metric in told and metric not in absent}
+    known = process_values(process, per_device)
+    values = {
+        metric: known[metric] for metric in METRICS if metric in known and metric not in absent
+    }
     idle = (
         {device: devices.idle(device) for device in process.in_use}
         if Metric.GAP_MS in values
@@ -181,8 +176,7 @@ def _measured(
         syncs=()
         if Metric.SYNCS in absent
         else sync_samples(totals.syncs, process.segments.labels, steps=count),
-        remarks=(*steps.remarks, *remarks(process, values), *done_beside(process, devices)),
-        complaints=(*steps.complaints, *complaints(process, found, devices, values)),
+        notes=notes_of(process, found, devices, values),
     )
 
 
@@ -230,14 +224,7 @@ def _attributable(
                 segments,
                 of_device,
                 windows,
-                Queued.of(
-                    process.timeline,
-                    segments,
-                    of_device,
-                    process.totals.begins,
-                    process.steps.process,
-                    device,
-                ),
+                Queued.of(process, of_device, device),
             )
             for device, of_device in idle.items()
         )

@@ -14,7 +14,6 @@ from perfgate.metrics.steps import Steps
 from perfgate.metrics.tally import Tally, tally
 from perfgate.metrics.windows import Windows, completions, counted_periods, end_periods
 from perfgate.model.arrays import distinct
-from perfgate.model.names import RangeNames
 from perfgate.model.timeline import Calls, Flags, Ints, Spans, Timeline
 
 STRAY: Final = 0.05
@@ -23,7 +22,7 @@ STRAY: Final = 0.05
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Process:
-    """What all metrics, reasons, complaints and remarks of one process are made of."""
+    """What all metrics, reasons and notes of one process are made of, and where its operations lie."""
 
     timeline: Timeline
     steps: Steps
@@ -39,9 +38,9 @@ class Process:
     """The devices whose idle time counts, in order."""
 
     @classmethod
-    def of(cls, timeline: Timeline, names: RangeNames, steps: Steps) -> Process:
+    def of(cls, timeline: Timeline, steps: Steps) -> Process:
         """Attribute what the process did to its steps, and add it up."""
-        segments = cut(timeline.ranges, names, steps)
+        segments = cut(timeline.ranges, steps)
         if len(segments.edges) > timeline.gpu_operations + len(timeline.calls.start):
             tables: tuple[Calls | Spans, ...] = (timeline.calls, *timeline.operations)
             began = [one.start[one.process == steps.process] for one in tables]

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from perfgate.metrics.attribution import Begins, Segments
 from perfgate.metrics.intervals import FOREVER, Idle
+from perfgate.metrics.process import Process
 from perfgate.model.timeline import (
     MANAGED_COPIES,
     Copies,
@@ -42,19 +42,11 @@ class Queued:
     """Of the launch, for each idle time that is flagged."""
 
     @classmethod
-    def of(
-        cls,
-        timeline: Timeline,
-        segments: Segments,
-        idle: Idle,
-        calls: Begins,
-        process: int,
-        device: int,
-    ) -> Queued:
+    def of(cls, process: Process, idle: Idle, device: int) -> Queued:
         """Look for the launch of what ends each idle time; both outermost ones have no end."""
         begins = idle.starts
         flags = np.zeros(len(begins), np.bool_)
-        starts, correlation, mine = _operations(timeline, process, device)
+        starts, correlation, mine = _operations(process.timeline, process.steps.process, device)
         if len(begins) < 3 or not len(starts):
             return cls(flags, np.empty(0, np.int32))
         segment: list[SmallInts] = []
@@ -63,9 +55,9 @@ class Queued:
             ends = begins[part] + np.diff(idle.before[part.start : part.stop + 1])
             row = np.minimum(np.searchsorted(starts, ends), len(starts) - 1)
             ids = np.where(mine[row] & (starts[row] == ends), correlation[row], 0)
-            launched = np.where(ids > 0, calls.of(ids), FOREVER)
+            launched = np.where(ids > 0, process.totals.begins.of(ids), FOREVER)
             flags[part] = launched < begins[part]
-            segment.append(segments.at(launched[flags[part]]))
+            segment.append(process.segments.at(launched[flags[part]]))
         return cls(flags, np.concatenate(segment))
 
     def place(self, idle: Idle, times: Ints, at: SmallInts) -> SmallInts:

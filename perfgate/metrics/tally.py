@@ -179,8 +179,7 @@ class Links:
     """Of each of `begins.times`, -1 for that of no call."""
 
     @classmethod
-    def of(cls, correlation: Ints, start: Ints, segments: Segments) -> Links:
-        begins = Begins.from_calls(correlation, start)
+    def of(cls, begins: Begins, segments: Segments) -> Links:
         segment = segments.at(begins.times)
         segment[-1] = -1
         return cls(begins, segment)
@@ -197,7 +196,8 @@ def tally(timeline: Timeline, process: int, segments: Segments) -> Tally:
     calls = timeline.calls
     call_rows = _rows(calls.process, process, alone=alone)
     call_segment = segments.at(calls.start[call_rows])
-    links = Links.of(calls.correlation[call_rows], calls.start[call_rows], segments)
+    begins = Begins.from_calls(calls.correlation[call_rows], calls.start[call_rows])
+    links = Links.of(begins, segments)
     total = Tally(
         by_segment={},
         operations=np.zeros(size, np.int64),
@@ -208,7 +208,7 @@ def tally(timeline: Timeline, process: int, segments: Segments) -> Tally:
         memory={},
         copies={},
         syncs={},
-        begins=links.begins,
+        begins=begins,
         calls=np.bincount(call_segment, minlength=size),
         calls_from_first=bool(
             len(call_segment) and segments.step[: int(call_segment.min()) + 1].max() < 1

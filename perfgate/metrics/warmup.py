@@ -1,4 +1,4 @@
-"""Whether the measured steps begin with what belongs in the warm-up: first-time work; it must not know the judge."""
+"""Whether the measured steps hold what belongs in the warm-up: first-time work; it must not know the judge."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from perfgate.metrics.calls import base_name
 from perfgate.metrics.intervals import sum_by
 from perfgate.metrics.process import Process
-from perfgate.metrics.steps import Steps
 from perfgate.model.metric import Metric
-from perfgate.model.timeline import Flags, Ints, Timeline
+from perfgate.model.note import Note, Severity, note
+from perfgate.model.timeline import Flags, Ints
 
 FEWEST_STEPS: Final = 8
 """Below this the later half of the window is too short to say what a step usually takes."""
@@ -54,171 +54,98 @@ SETUP_CALLS: Final = re.compile(
 _TAKES_MEMORY: Final = re.compile(r"cuda(?:Malloc|HostAlloc)|cuMem")
 
 
-def unsettled(process: Process) -> str | None:
-    """Say which steps hold first-time work, or None where none is shown to: first of those of the first half.
+_Times = NDArray[np.float64]
 
-    Such a step takes longer than every step of the later half, and either than `BEYOND` times their median, while the
-    process makes more setup calls in it than in any of those, or than `FAR_BEYOND` times, as all counted ones before
-    it, `AT_LEAST` in all and a quarter of the window or that many at most (never in an interleaved duet), where
-    `EXPLAINED` of what it takes longer is due neither to longer kernels nor to more of them: larger batches may come
-    first. Kernel time alone also shows a step of the first kind: an autotuner's kernels run beside others. Where a step
-    loads code, makes graphs or links more than any of the later half, lasts `FAR_BEYOND` times their median, and is no
-    larger batch either, one of `SPARED` of these may be as long.
 
-    A longer batch takes memory as well. So a step whose setup calls are more by those for memory alone counts only if
-    `EXPLAINED` of what it takes longer than the later median is the time of these calls, or due neither to longer
-    kernels nor to more of them (a launch that loads code); or if it runs more operations than every step of the later
-    half, and than `FAR_BEYOND` times their median (an autotuner's trials).
+def unsettled(process: Process) -> Note | None:
+    """The steps that hold first-time work, or None where none is shown to.
 
-    Where a window is short, first-time work may fill more than half of it: PyTorch compiles a function anew up to 8
-    times. So `AT_LEAST` steps before the last quarter that load code, make graphs or link, each with more such calls
-    than any step of that quarter, count as well, from `FAR_BEYOND` times its median on. And where none of all this is,
-    a compilation that comes late, as `_anywhere` finds it.
+    A slow step alone shows nothing: hosts stall, and larger batches may come first. It is slow with
+    calls that load code, take memory or make graphs, which the later steps do not make; or the
+    window begins with several that are far slower than all that follow. And what it takes longer is
+    neither longer kernels nor more of them.
     """
-    steps, totals = process.steps, process.totals
-    half = len(steps) // 2
-    counted = process.kept
-    period = np.where(counted, np.diff(process.done, prepend=0), 0).astype(np.float64)
-    later = period[half:][counted[half:]]
-    if steps.whole or len(steps) < FEWEST_STEPS or not len(later):
+    window = _Window.of(process)
+    if window is None:
         return None
-    kernel_ns = process.by_step(totals.by_segment[Metric.KERNEL_MS])
-    busy_ns = process.by_turn(
-        totals.by_segment[Metric.KERNEL_MS] + totals.by_segment[Metric.NCCL_MS]
-    )
-    operations = process.by_turn(totals.operations)
-    typical = float(np.median(later))
-    by_kernels = _beyond(
-        kernel_ns[:half].astype(np.float64), kernel_ns[half:].astype(np.float64), BEYOND
-    )
-    setup = _setup_calls(process.timeline, steps)
-    made, others = setup.made, setup.beside_memory
-    excess = period[:half] - typical
-    longer = busy_ns[:half] - float(np.median(busy_ns[half:]))
-    more = operations[:half] / max(float(np.median(operations[half:])), 1.0) - 1
-    unexplained = excess - np.maximum(longer, more * typical)
-    is_due = np.maximum(setup.lasted[:half], unexplained) >= EXPLAINED * excess
-    more_code = others[:half] > others[half:].max()
-    loading = more_code & _beyond(period[:half], later, FAR_BEYOND, sparing=True) & is_due
-    slow = _beyond(period[:half], later, BEYOND) | loading
-    suspects = slow | by_kernels
-    if not suspects.any():
-        return _scattered(process, period, kernel_ns, setup)
-    far = _beyond(period[:half], later, FAR_BEYOND) & (unexplained >= EXPLAINED * excess)
-    if not kernel_ns.any():
-        far &= period[:half] > typical + OUT_OF_TURN_NS
-    leading = np.logical_and.accumulate(far | ~counted[:half]) & counted[:half]
-    # In turns with another process, steps are slow or fast by the bout; and a change of pace outlasts a start.
-    leading &= (
-        AT_LEAST <= leading.sum() <= max(AT_LEAST, len(steps) // 4) and not steps.resumes.any()
-    )
-    with_calls = (made[:half] > made[half:].max()) & suspects
-    trials = _beyond(
-        operations[:half].astype(np.float64), operations[half:].astype(np.float64), FAR_BEYOND
-    )
-    with_calls &= (slow & is_due) | trials | more_code
-    with_calls |= loading
-    if not (with_calls | leading).any():
-        return _scattered(process, period, kernel_ns, setup)
-    told = setup.calls if with_calls.any() else {}
-    return _told(
-        np.flatnonzero(with_calls | leading),
-        period,
-        kernel_ns,
-        slow,
-        half,
-        told,
-        later="later half",
-    )
-
-
-def _scattered(
-    process: Process, period: NDArray[np.float64], kernel_ns: Ints, setup: _Setup
-) -> str | None:
-    """Say which steps load code where the first half shows none: most of the window, or a few anywhere in it."""
-    return _filled(process, period, kernel_ns, setup) or _anywhere(
-        process, period, kernel_ns, setup
-    )
-
-
-def _anywhere(
-    process: Process, period: NDArray[np.float64], kernel_ns: Ints, setup: _Setup
-) -> str | None:
-    """Say which steps load code and last `FAR_BEYOND` times the median of all, and take up `HARMFUL` of the window.
-
-    None where more than `MOST_LOADING` of all load code.
-
-    What a stall takes is no compilation because code is loaded as well: either these calls take the time, or it is
-    more than other processes take by their turns. And what the last quarter does again is the loop's own.
-    """
-    counted = process.kept
-    typical = float(np.median(period[counted]))
-    others = setup.beside_memory
-    excess = period - typical
-    longer = kernel_ns - float(np.median(kernel_ns))
-    compiling = (setup.lasted >= EXPLAINED * excess) | (
-        (excess - longer >= EXPLAINED * excess) & (excess > OUT_OF_TURN_NS)
-    )
-    slow = counted & (others > 0) & (period > FAR_BEYOND * typical) & compiling
-    last = len(period) - len(period) // 4
-    recurs = bool((others[:last] > 0).any() and (others[last:] > 0).any())
-    if recurs or (others > 0).sum() > MOST_LOADING * len(period):
-        return None
-    if excess[slow].sum() < HARMFUL * period[counted].sum() or not slow.any():
-        return None
-    return _told(
-        np.flatnonzero(slow), period, kernel_ns, slow, 0, setup.calls, later="median of all"
-    )
-
-
-def _filled(
-    process: Process, period: NDArray[np.float64], kernel_ns: Ints, setup: _Setup
-) -> str | None:
-    """Say which steps before the last quarter load code, if they are `AT_LEAST`."""
-    start = len(period) - len(period) // 4
-    counted = process.kept
-    later = period[start:][counted[start:]]
-    if not len(later):
-        return None
-    slow = _beyond(period[:start], later, FAR_BEYOND) & counted[:start]
-    slow &= setup.beside_memory[:start] > setup.beside_memory[start:].max()
-    if slow.sum() < AT_LEAST:
-        return None
-    return _told(
-        np.flatnonzero(slow), period, kernel_ns, slow, start, setup.calls, later="last quarter"
-    )
-
-
-def _beyond(
-    first: NDArray[np.float64], later: NDArray[np.float64], factor: float, *, sparing: bool = False
-) -> Flags:
-    """Which are longer than each of the later ones, and than so many times their median; but for `SPARED` of them."""
-    spared = len(later) // SPARED if sparing else 0
-    longest = float(np.sort(later)[len(later) - 1 - spared])
-    return np.asarray(first > max(longest, factor * float(np.median(later))), np.bool_)
+    return _at_the_start(window) or _filling(window) or _anywhere(window)
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Setup:
-    """The setup calls of each step, on whichever thread of the process."""
+class _Window:
+    """The measured steps, each by what it took and did; of shape (n,)."""
 
+    resumes: bool
+    """Whether the process waits for another one between some of them."""
+    counted: Flags
+    period: _Times
+    """ns, 0 where none counts."""
+    kernel_ns: Ints
+    busy_ns: Ints
+    """Of kernels, NCCL's too, launched between it and the next as well."""
+    operations: Ints
     calls: Mapping[int, Counter[str]]
-    """By name."""
-    lasted: Ints
-    """Their time, ns."""
+    """Setup calls by step and name, on whichever thread; those before it count to a step."""
+    calls_ns: Ints
     made: Ints
     """How many."""
-    beside_memory: Ints
+    loading: Ints
     """How many that do not take memory."""
 
+    @classmethod
+    def of(cls, process: Process) -> _Window | None:
+        """None where there are too few steps to say what one usually takes."""
+        steps, sums, counted = process.steps, process.totals.by_segment, process.kept
+        if steps.whole or len(steps) < FEWEST_STEPS or not counted[len(steps) // 2 :].any():
+            return None
+        step, name, lasted = _setup_calls(process)
+        calls: defaultdict[int, Counter[str]] = defaultdict(Counter)
+        for one, text in zip(step.tolist(), name, strict=True):
+            calls[one][text] += 1
+        loads = np.array([not _TAKES_MEMORY.match(text) for text in name], np.bool_)
+        return cls(
+            resumes=bool(steps.resumes.any()),
+            counted=counted,
+            period=np.where(counted, np.diff(process.done, prepend=0), 0).astype(np.float64),
+            kernel_ns=process.by_step(sums[Metric.KERNEL_MS]),
+            busy_ns=process.by_turn(sums[Metric.KERNEL_MS] + sums[Metric.NCCL_MS]),
+            operations=process.by_turn(process.totals.operations),
+            calls=calls,
+            calls_ns=sum_by(step, lasted, len(steps)),
+            made=np.bincount(step, minlength=len(steps)),
+            loading=np.bincount(step[loads], minlength=len(steps)),
+        )
 
-def _setup_calls(timeline: Timeline, steps: Steps) -> _Setup:
-    """Those begun in each step, or between it and the one before: both are in the period that its completion ends."""
-    found: defaultdict[int, Counter[str]] = defaultdict(Counter)
-    calls = timeline.calls
+    def __len__(self) -> int:
+        return len(self.period)
+
+    def note(self, which: Flags, slow: Flags, start: int, *, with_calls: bool = True) -> Note:
+        """What those steps took, next to those from `start` on."""
+        numbers = np.flatnonzero(which)
+        values = self.period if slow[numbers].any() else self.kernel_ns
+        usual = values[start:][values[start:] > 0]
+        calls = sum((self.calls.get(one, Counter()) for one in numbers.tolist()), Counter[str]())
+        named = tuple(f"{name} ({count})" for name, count in calls.most_common(3))
+        with_calls = with_calls and bool(named)
+        return note(
+            "first-time-calls" if with_calls else "first-time-work",
+            Severity.INVALID,
+            slow=len(numbers),
+            steps=len(self),
+            last=int(numbers[-1]) + 1,
+            longest_ms=float(values[numbers].max()) / 1e6,
+            usual_ms=float(np.median(usual)) / 1e6 if len(usual) else 0.0,
+            calls=named if with_calls else (),
+        )
+
+
+def _setup_calls(process: Process) -> tuple[Ints, list[str], Ints]:
+    """Step, name and length of those begun in each step, or between it and the one before: both are
+    in the period that its completion ends."""
+    steps, calls = process.steps, process.timeline.calls
     keys = {
         key: base
-        for key, name in timeline.names.items()
+        for key, name in process.timeline.names.items()
         if SETUP_CALLS.fullmatch(base := base_name(name))
     }
     rows = np.flatnonzero(np.isin(calls.name, list(keys)) & (calls.process == steps.process))
@@ -228,49 +155,93 @@ def _setup_calls(timeline: Timeline, steps: Steps) -> _Setup:
     # What is called while another process has its turn lengthens no period.
     nearest = np.minimum(index, len(steps) - 1)
     inside &= (begun >= steps.starts[nearest]) | ~steps.resumes[nearest]
-    for step, key in zip(index[inside].tolist(), calls.name[rows][inside].tolist(), strict=True):
-        found[step][keys[key]] += 1
-    takes_memory = np.isin(
-        calls.name[rows], [key for key, base in keys.items() if _TAKES_MEMORY.match(base)]
-    )
-    return _Setup(
-        calls=found,
-        lasted=sum_by(index[inside], (calls.end - calls.start)[rows][inside], len(steps)),
-        made=np.bincount(index[inside], minlength=len(steps)),
-        beside_memory=np.bincount(index[inside & ~takes_memory], minlength=len(steps)),
-    )
+    rows = rows[inside]
+    names = [keys[key] for key in calls.name[rows].tolist()]
+    return index[inside], names, (calls.end - calls.start)[rows]
 
 
-def _told(
-    which: Ints,
-    period: NDArray[np.float64],
-    kernel_ns: Ints,
-    slow: Flags,
-    start: int,
-    calls: Mapping[int, Counter[str]],
-    *,
-    later: str,
-) -> str:
-    """What those steps took, beside those from `start` on, which are called `later`."""
-    numbers = which.tolist()
-    of_period = bool(slow[which].any())
-    values, what = (period, "took") if of_period else (kernel_ns, "ran kernels for")
-    usually = values[start:][values[start:] > 0]
-    longest, usual = (
-        float(values[which].max()) / 1e6,
-        float(np.median(usually)) / 1e6 if len(usually) else 0.0,
-    )
-    named = ", ".join(str(number + 1) for number in numbers[:5]) + (
-        ", ..." if len(numbers) > 5 else ""
-    )
-    made = sum((calls[number] for number in numbers), Counter[str]()) if calls else Counter[str]()
-    evidence = ", ".join(
-        f"{name} {count} times" if count > 1 else f"{name} once"
-        for name, count in made.most_common(3)
-    )
-    return (
-        f"step{'s' if len(numbers) > 1 else ''} {named} of the measured {len(period)} {what} up to {longest:.4g} ms, "
-        f"the {later} {usual:.4g} ms"
-        + (f", and called {evidence}" if evidence else "")
-        + f": first-time work that belongs in the warm-up; raise warmup by at least {numbers[-1] + 1}"
-    )
+def _at_the_start(window: _Window) -> Note | None:
+    """Of the first half, held against the later one.
+
+    - Slow with more setup calls than any later step; those for memory alone count only if
+      `EXPLAINED` of the excess is these calls, or no work of the GPU, or if the step runs far more
+      operations than any later one (an autotuner's trials).
+    - Kernel time alone also shows such a step: an autotuner's kernels run beside others.
+    - The first steps, `AT_LEAST` and a quarter of the window at most, all `FAR_BEYOND`; never where
+      two processes take turns, since a change of pace outlasts a start.
+    """
+    half = len(window) // 2
+    period, counted = window.period[:half], window.counted[:half]
+    later = window.period[half:][window.counted[half:]]
+    typical = float(np.median(later))
+    excess = period - typical
+    longer = window.busy_ns[:half] - float(np.median(window.busy_ns[half:]))
+    operations = window.operations.astype(np.float64)
+    more = operations[:half] / max(float(np.median(operations[half:])), 1.0) - 1
+    unexplained = excess - np.maximum(longer, more * typical)
+    is_due = np.maximum(window.calls_ns[:half], unexplained) >= EXPLAINED * excess
+    more_code = window.loading[:half] > window.loading[half:].max()
+    loading = more_code & _beyond(period, later, FAR_BEYOND, sparing=True) & is_due
+    slow = _beyond(period, later, BEYOND) | loading
+    kernel_ns = window.kernel_ns.astype(np.float64)
+    suspects = slow | _beyond(kernel_ns[:half], kernel_ns[half:], BEYOND)
+    far = _beyond(period, later, FAR_BEYOND) & (unexplained >= EXPLAINED * excess)
+    if not kernel_ns.any():
+        far &= period > typical + OUT_OF_TURN_NS
+    leading = np.logical_and.accumulate(far | ~counted) & counted
+    most = max(AT_LEAST, len(window) // 4)
+    leading &= AT_LEAST <= leading.sum() <= most and not window.resumes
+    trials = _beyond(operations[:half], operations[half:], FAR_BEYOND)
+    with_calls = (window.made[:half] > window.made[half:].max()) & suspects
+    with_calls &= (slow & is_due) | trials | more_code
+    with_calls |= loading
+    which = with_calls | leading
+    if not suspects.any() or not which.any():
+        return None
+    return window.note(which, slow, half, with_calls=bool(with_calls.any()))
+
+
+def _filling(window: _Window) -> Note | None:
+    """`AT_LEAST` steps before the last quarter that load more code than any of that quarter.
+
+    Where a window is short, first-time work may fill more than half of it: PyTorch compiles a
+    function anew up to 8 times.
+    """
+    start = len(window) - len(window) // 4
+    later = window.period[start:][window.counted[start:]]
+    if not len(later):
+        return None
+    slow = _beyond(window.period[:start], later, FAR_BEYOND) & window.counted[:start]
+    slow &= window.loading[:start] > window.loading[start:].max()
+    return window.note(slow, slow, start) if slow.sum() >= AT_LEAST else None
+
+
+def _anywhere(window: _Window) -> Note | None:
+    """Steps that load code and last `FAR_BEYOND` the median, and take up `HARMFUL` of the window.
+
+    What a stall takes is no compilation because code is loaded as well: either these calls take the
+    time, or it is more than other processes take by their turns. And what the last quarter does
+    again, or more than `MOST_LOADING` of all do, is the loop's own.
+    """
+    period, loads = window.period, window.loading > 0
+    typical = float(np.median(period[window.counted]))
+    excess = period - typical
+    longer = window.kernel_ns - float(np.median(window.kernel_ns))
+    compiling = (excess - longer >= EXPLAINED * excess) & (excess > OUT_OF_TURN_NS)
+    compiling |= window.calls_ns >= EXPLAINED * excess
+    slow = window.counted & loads & (period > FAR_BEYOND * typical) & compiling
+    last = len(period) - len(period) // 4
+    recurs = bool(loads[:last].any() and loads[last:].any())
+    if recurs or loads.sum() > MOST_LOADING * len(period) or not slow.any():
+        return None
+    if excess[slow].sum() < HARMFUL * period[window.counted].sum():
+        return None
+    return window.note(slow, slow, 0)
+
+
+def _beyond(first: _Times, later: _Times, factor: float, *, sparing: bool = False) -> Flags:
+    """Which are longer than each of the later ones, but for `SPARED` of them, and than so many
+    times their median."""
+    spared = len(later) // SPARED if sparing else 0
+    longest = float(np.sort(later)[len(later) - 1 - spared])
+    return np.asarray(first > max(longest, factor * float(np.median(later))), np.bool_)

@@ -11,8 +11,8 @@ from perfgate.metrics.attribution import Segments
 from perfgate.metrics.intervals import Idle, max_by
 from perfgate.metrics.steps import Steps
 from perfgate.metrics.tally import Tally
+from perfgate.model.note import Note, note
 from perfgate.model.timeline import Flags, Ints
-from perfgate.model.words import plural
 
 MIN_STEPS = 3
 """Below this no period is left once the first is dropped."""
@@ -138,10 +138,6 @@ def counted_periods(done: Ints, kept: Flags) -> Flags:
     )
 
 
-def why_no_period(steps: Steps) -> str:
+def no_period(steps: Steps) -> Note:
     """Of steps of which none ends a period that counts."""
-    count, bouts = len(steps), 1 + int(steps.resumes.sum())
-    if count < MIN_STEPS:
-        return f"needs {MIN_STEPS} steps, the capture holds {count}"
-    held = f"{count} steps in {plural(bouts, 'bout')}"
-    return f"needs a period within a bout, other than the first: the capture holds {held}"
+    return note("no-period", steps=len(steps), blocks=1 + int(steps.resumes.sum()))

@@ -22,6 +22,7 @@ from perfgate.model.shard import Shard
 from perfgate.model.told import ToldGate, ToldRun
 from perfgate.model.verdict import Verdict
 from perfgate.model.workload import Workload
+from perfgate.words import say
 
 DOCUMENT_FORMAT: Final = 2
 """History: 1, the first; 2 adds the commit's tree, the form of each run, the environment and held budgets."""
@@ -36,16 +37,19 @@ class DocumentRun(ToldRun):
     def of(cls, run: Run) -> DocumentRun:
         """Take what is worth telling of a run."""
         values = run.measured()
-        reasons = {metric: run.why_absent(metric) for metric in Metric if metric not in values}
+        unmeasured = [metric for metric in Metric if metric not in values]
+        absent = {m: why for m in unmeasured if (why := run.why_absent(m)) is not None}
         return cls(
             started_at=run.started_at,
             wall_s=run.wall_s,
             form=run.form,
             values=values,
-            absent={metric: reason for metric, reason in reasons.items() if reason is not None},
+            absent={metric: say.fact(reason) for metric, reason in absent.items()},
             sm_clock_mhz=run.conditions.sm_clock_mhz,
-            complaints=(*run.conditions.complaints, *run.complaints),
-            remarks=run.remarks,
+            complaints=(*run.conditions.complaints, *map(say.fact, run.invalid)),
+            remarks=tuple(say.fact(one) for one in run.notes if one not in run.invalid),
+            notes=run.notes,
+            reasons=absent,
         )
 
 

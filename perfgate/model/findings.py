@@ -106,10 +106,6 @@ class ProcessFindings(Record):
     """How many there are; 0 where the captured window was taken as one."""
     rows: tuple[PlacedFinding, ...]
     """By rule, then by time, descending."""
-    outside: Mapping[RuleName, int] = {}
-    """Findings before, between and after the steps; of gaps those that begin in no period measured."""
-    remarks: tuple[str, ...] = ()
-    """What was found that is not so, and what could not be placed."""
 
 
 class Placing(Record):
@@ -117,8 +113,6 @@ class Placing(Record):
 
     processes: tuple[ProcessFindings, ...]
     """Those that have steps, in the order of `Timeline.processes`."""
-    elsewhere: Mapping[RuleName, int] = {}
-    """Findings of processes without steps."""
 
 
 class RuleChange(Record):

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import Union
+from typing import Annotated, Union
+
+from pydantic import BeforeValidator
 
 from perfgate.model.record import Record
 from perfgate.words.say import Coded
@@ -72,3 +74,9 @@ def _value(value: object) -> Value:
             return tuple(noted(item) for item in value)
         return tuple(str(item) for item in value)
     return str(value)
+
+
+NoteOrText = Annotated[
+    Note, BeforeValidator(lambda held: quoted(held) if isinstance(held, str) else held)
+]
+"""A note; of what was written before there were codes, its sentence as one."""

@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 from enum import StrEnum
-from typing import Literal
+from typing import Annotated, Any, Final, Literal
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field, model_validator
 
 from perfgate.model.machine import Conditions
 from perfgate.model.metric import METRICS, WAITS, Kind, Metric
+from perfgate.model.note import Note, NoteOrText, Severity, note, quoted
 from perfgate.model.record import Record
 from perfgate.model.words import gpu_title
+from perfgate.words import say
 
 OUTSIDE_RANGES = "(no range)"
 """The row of operations launched, and of idle time passed, under no NVTX range of the step's thread."""
@@ -24,10 +26,29 @@ OTHER_SYNCS = "(other calls)"
 """The rows that the smaller ones are folded into, so that all rows add up to the whole."""
 WHOLE_GRAPHS = "CUDA graph"
 """The row of the CUDA graphs that were traced whole: nsys has no word for them in its summaries."""
-NO_NCCL = "no NCCL kernels"
-"""Why NCCL's clocks are absent where it is known that they would be 0."""
+NO_NCCL: Final = note("no-nccl")
+"""Why NCCL's time metrics are absent where it is known that they would be 0."""
 MEMSETS = "CUDA memset"
 """The row of the memsets, in nsys's words."""
+
+
+def _reason(held: object) -> object:
+    """Recognise the one reason that is acted upon, as it was written before there were codes."""
+    return NO_NCCL if held == "no NCCL kernels" else held
+
+
+Reason = Annotated[NoteOrText, BeforeValidator(_reason)]
+"""Why a metric could not be measured."""
+
+
+def with_notes(held: Any) -> Any:  # noqa: ANN401 - whatever was read
+    """Take the texts that older files have in `complaints` and `remarks` as notes."""
+    if not isinstance(held, dict) or not {"complaints", "remarks"} & held.keys():
+        return held
+    new = {key: value for key, value in held.items() if key not in ("complaints", "remarks")}
+    invalid = [quoted(one, Severity.INVALID) for one in held.get("complaints", ())]
+    others = [quoted(one) for one in held.get("remarks", ())]
+    return {**new, "notes": (*invalid, *others, *held.get("notes", ()))}
 
 
 class RangeSample(Record):
@@ -152,7 +173,7 @@ class ProcessSample(Breakdown):
     """Ranges of the capture that are steps by their pattern, used or not; None without a pattern."""
     values: Mapping[Metric, float]
     """What could be measured. A metric that could not is absent here and in `absent`, never zero."""
-    absent: Mapping[Metric, str] = {}
+    absent: Mapping[Metric, Reason] = {}
     """Why a metric could not be measured."""
     window_ms: float
     """Length of the window that gaps were taken over."""
@@ -164,9 +185,10 @@ class ProcessSample(Breakdown):
     bouts: tuple[BoutSample, ...] = ()
     """Of an interleaved duet; none where the process was not made to wait."""
     devices: tuple[DeviceSample, ...] = ()
-    remarks: tuple[str, ...] = ()
-    complaints: tuple[str, ...] = ()
-    """What makes its run INVALID: first-time work at the window's start, steps that may be another's."""
+    notes: tuple[Note, ...] = ()
+    """INVALID ones first: first-time work at the window's start, steps that may be another's."""
+
+    _old = model_validator(mode="before")(with_notes)
 
     @property
     def gpus(self) -> int:
@@ -205,9 +227,26 @@ class Run(Record):
     """Of an interleaved duet: whether this side had the first bout; None of a run alone."""
     folder: str | None = None
     """Where the run's captures and logs lie, relative to the kept result."""
-    remarks: tuple[str, ...] = ()
-    complaints: tuple[str, ...] = ()
-    """What makes the run INVALID beside its conditions: steps lost, reports that contradict the capture."""
+    notes: tuple[Note, ...] = ()
+    """Those of its processes, each once, and those of the run itself: steps lost, reports that contradict the capture.
+    """
+
+    _old = model_validator(mode="before")(with_notes)
+
+    @property
+    def invalid(self) -> tuple[Note, ...]:
+        """What makes it INVALID beside its conditions."""
+        return tuple(one for one in self.notes if one.severity is Severity.INVALID)
+
+    @property
+    def complaints(self) -> tuple[str, ...]:
+        """The words of what makes it INVALID."""
+        return tuple(say.fact(one) for one in self.invalid)
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """The words of its other notes."""
+        return tuple(say.fact(one) for one in self.notes if one not in self.invalid)
 
     def value(self, metric: Metric) -> float | None:
         """The worst value over the run's processes; None if any of them could not measure it.
@@ -234,7 +273,7 @@ class Run(Record):
         """Every metric that all processes measured, in the table's order."""
         return {metric: value for metric in METRICS if (value := self.value(metric)) is not None}
 
-    def why_absent(self, metric: Metric) -> str | None:
+    def why_absent(self, metric: Metric) -> Note | None:
         """Why a metric is missing, from the first process that says so."""
         return next((p.absent[metric] for p in self.processes if metric in p.absent), None)
 
@@ -247,6 +286,6 @@ class Run(Record):
         }
 
 
-def why_absent(runs: Iterable[Run], metric: Metric) -> str | None:
+def why_absent(runs: Iterable[Run], metric: Metric) -> Note | None:
     """Why a metric is missing, from the first of several runs that says so."""
-    return next((told for run in runs if (told := run.why_absent(metric)) is not None), None)
+    return next((why for run in runs if (why := run.why_absent(metric)) is not None), None)

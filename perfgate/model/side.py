@@ -8,6 +8,7 @@ from statistics import median
 from perfgate.model.baseline import Baseline
 from perfgate.model.machine import Machine
 from perfgate.model.metric import METRICS, Metric
+from perfgate.model.note import NoteOrText
 from perfgate.model.record import Record
 from perfgate.model.sample import Breakdown
 
@@ -38,9 +39,9 @@ class Side(Record):
     """Of a capture: the models of the GPUs that its steps used, so far as it names them."""
     missing: Mapping[str, str] = {}
     """Of a capture: what it lacks and why, as `Timeline.missing` says."""
-    absent: Mapping[Metric, str] = {}
+    absent: Mapping[Metric, NoteOrText] = {}
     """Why a metric could not be measured, from the first process that says so; empty of a baseline."""
-    complaints: tuple[str, ...] = ()
+    complaints: tuple[NoteOrText, ...] = ()
     """Of a capture: why a gate would not count it as a run; each once."""
 
     @classmethod

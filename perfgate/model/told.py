@@ -11,6 +11,7 @@ from perfgate.model.loosening import Loosening
 from perfgate.model.machine import Machine
 from perfgate.model.merged import MergedGate
 from perfgate.model.metric import Metric
+from perfgate.model.note import Note
 from perfgate.model.record import Moment, Record
 from perfgate.model.sample import Form
 from perfgate.model.settings import Settings
@@ -29,6 +30,10 @@ class ToldRun(Record):
     complaints: tuple[str, ...] = ()
     """What makes the run INVALID."""
     remarks: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
+    """Both as codes with fields."""
+    reasons: Mapping[Metric, Note] = {}
+    """Of what is absent, likewise."""
 
 
 class ToldChoice(Record):

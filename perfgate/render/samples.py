@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from perfgate.model.metric import METRICS, PERIODS, Kind, Metric
+from perfgate.model.note import Note, Severity
 from perfgate.model.sample import UNNAMED, DeviceSample, KernelSample, ProcessSample, RangeSample
 from perfgate.render.page import Cell, Page, Row, columns
-from perfgate.words import numbers
+from perfgate.words import numbers, say
 from perfgate.words.escape import one_line
 from perfgate.words.names import plural
 
@@ -84,9 +85,11 @@ def _process(page: Page, sample: ProcessSample) -> None:
             f"host-to-device is {100 * sample.memory_share_h2d:.1f} % of all memory operation time"
         )
         page.prose(told, label="memory")
-    complaint_lines(page, sample.complaints)
-    for remark in sample.remarks:
-        page.prose(remark, label="note")
+    invalid = [one for one in sample.notes if one.severity is Severity.INVALID]
+    complaint_lines(page, invalid)
+    for one in sample.notes:
+        if one not in invalid:
+            page.prose(say.fact(one), label="note")
     _devices(page, sample.devices)
     ranges_table(page, sample.ranges, unit)
     kernels_table(page, sample.kernels, unit)
@@ -115,15 +118,15 @@ def missing_lines(page: Page, missing: Mapping[str, str]) -> None:
         page.prose(f"{', '.join(what)}: {why}", label="missing")
 
 
-def complaint_lines(page: Page, complaints: Sequence[str]) -> None:
+def complaint_lines(page: Page, notes: Sequence[Note]) -> None:
     """Write why a gate would not count a run like this."""
-    for complaint in complaints:
-        page.prose(f"{complaint}. A gate does not count such a run.", label="INVALID")
+    for one in notes:
+        page.prose(f"{say.fact(one)}. A gate does not count such a run.", label="INVALID")
 
 
-def absent_lines(page: Page, absent: Mapping[Metric, str]) -> None:
+def absent_lines(page: Page, absent: Mapping[Metric, Note]) -> None:
     """Write which metrics could not be measured, and why."""
-    reasons = {metric.value: absent[metric] for metric in METRICS if metric in absent}
+    reasons = {metric.value: say.fact(absent[metric]) for metric in METRICS if metric in absent}
     for reason, metrics in _by_reason(reasons).items():
         page.prose(f"{', '.join(metrics)}: {reason}", label="unmeasured")
 

@@ -30,7 +30,7 @@ TEXT: Final[Mapping[str, Text]] = {
     ),
     "bless-of-outcome": Text("the kept result is {outcome}: {reason:raw}"),
     "bless-metric-in-some-runs": Text(
-        "{metric} was measured in {having} of {runs:run|runs} ({reason:raw})"
+        "{metric} was measured in {having} of {runs:run|runs} ({reason})"
     ),
     "bless-stale": Text(
         "{workload}: {why}",

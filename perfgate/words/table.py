@@ -12,6 +12,7 @@ from perfgate.words import (
     github,
     judge,
     lab,
+    metrics,
     profilers,
     store,
     views,
@@ -34,6 +35,7 @@ _TABLES: Final = (
     github.TEXT,
     profilers.TEXT,
     execute.TEXT,
+    metrics.TEXT,
     views.TEXT,
 )
 

@@ -12,7 +12,7 @@ import pytest
 from perfgate.metrics.intervals import Idle
 from perfgate.metrics.measure import measure
 from perfgate.model.metric import Metric
-from perfgate.model.sample import ProcessSample
+from perfgate.model.sample import NO_NCCL, ProcessSample
 from perfgate.model.timeline import Timeline
 from perfgate.profilers.nsys.export.timeline import read_timeline
 
@@ -101,8 +101,8 @@ def test_every_metric_of_the_capture(by_step: ProcessSample) -> None:
         Metric.SYNCS: 1.0,
     }
     assert by_step.absent == {
-        Metric.NCCL_MS: "no NCCL kernels",
-        Metric.NCCL_EXPOSED_MS: "no NCCL kernels",
+        Metric.NCCL_MS: NO_NCCL,
+        Metric.NCCL_EXPOSED_MS: NO_NCCL,
     }
     assert (by_step.pid, by_step.steps, len(by_step.periods_ms), by_step.window_ms) == (
         548,
@@ -110,7 +110,7 @@ def test_every_metric_of_the_capture(by_step: ProcessSample) -> None:
         18,
         130.935241,
     )
-    assert by_step.remarks == ()
+    assert by_step.notes == ()
 
 
 def test_where_the_time_of_a_step_went(by_step: ProcessSample) -> None:

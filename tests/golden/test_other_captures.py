@@ -15,6 +15,7 @@ from support.exports import execute
 
 from perfgate.metrics.measure import measure
 from perfgate.model.metric import Metric
+from perfgate.model.note import Severity, note
 from perfgate.model.sample import ProcessSample
 from perfgate.profilers.nsys.export.timeline import read_timeline
 
@@ -75,9 +76,11 @@ GPU_CLOCK_BEHIND = tuple(
     "samples", [("two-gpus", r"Step \d+ Start", 20, *GPU_CLOCK_BEHIND)], indirect=True
 )
 def test_a_gpu_clock_that_is_a_second_behind_is_no_measurement(measured: ProcessSample) -> None:
-    (told,) = measured.complaints
-    assert told.startswith(
-        "of 200 GPU operations in the steps 200 begin before the call that launched them, by "
+    (found,) = measured.notes
+    assert (found.code, found.fields["operations"], found.fields["early"]) == (
+        "clocks-disagree",
+        200,
+        200,
     )
 
 
@@ -93,10 +96,7 @@ def test_copies_that_no_call_links_to_a_step_are_not_counted_as_none(
 ) -> None:
     assert measured.values[Metric.KERNEL_MS] == pytest.approx(0.344276533, rel=1e-8)
     assert measured.absent[Metric.H2D_COPIES] == measured.absent[Metric.H2D_MS]
-    assert measured.absent[Metric.H2D_MS] == (
-        "28 copies ran outside the steps, and the capture does not say which step launched them: it holds no API call "
-        "with their correlation id"
-    )
+    assert measured.absent[Metric.H2D_MS] == note("launches-unknown", count=28, what="copies")
 
 
 @pytest.mark.parametrize(
@@ -105,12 +105,7 @@ def test_copies_that_no_call_links_to_a_step_are_not_counted_as_none(
 def test_graphs_that_lack_a_third_of_their_kernels_are_no_measurement(
     measured: ProcessSample,
 ) -> None:
-    assert measured.complaints == (
-        (
-            "of 240 kernels in CUDA graphs in the steps the capture lacks 80: none of a graph's kernels is there each "
-            "time that the graph was launched, so the profiler lost some; run it again"
-        ),
-    )
+    assert measured.notes[0] == note("graph-kernels-lost", Severity.INVALID, kernels=240, lost=80)
 
 
 @pytest.mark.parametrize("samples", [("driver-only", r"step \d+", 12)], indirect=True)

@@ -257,7 +257,7 @@ def test_two_commits_take_turns_on_one_core_and_both_captures_hold_all_steps(
         assert [bout.number for bout in process.bouts] == [0, 1, 2]
         assert measured.run.begins == (side == begins)
         assert measured.run.complaints == ()
-        assert measured.run.remarks == process.remarks
+        assert measured.run.notes == process.notes
         assert measured.account is not None
         assert (measured.account.turns, measured.account.core) == (WARMUP + 10, CORE)
         kept = {

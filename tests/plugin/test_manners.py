@@ -28,6 +28,7 @@ from perfgate.machine import gpu_lock
 from perfgate.model.document import GateDocument, read_document
 from perfgate.model.errors import StoreFailed
 from perfgate.model.metric import Metric
+from perfgate.model.note import Severity, note, quoted
 from perfgate.model.outcome import Outcome
 from perfgate.model.pagedata import page_data_text, read_page_data
 from perfgate.plugin import outputs
@@ -72,11 +73,11 @@ def test_a_gate_that_opens_says_so_in_its_last_line(blessed: Project) -> None:
 
 
 def test_what_the_runs_did_not_count_is_told_of_what_passed(blessed: Project) -> None:
-    told = (
-        "the CPU runs ahead of the GPU: the step range lasts 5 ms, a step takes 12 ms",
-        "3 ranges are not counted",
+    notes = (
+        note("cpu-runs-ahead", Severity.ROUTINE, range_ms=5.0, step_ms=12.0),
+        quoted("3 ranges are not counted", Severity.WARN),
     )
-    blessed.measures(records.run().model_copy(update={"remarks": told}))
+    blessed.measures(records.run().model_copy(update={"notes": notes}))
     seen = blessed.gate()
     assert seen.status == 0
     assert (

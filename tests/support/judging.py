@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Any
 
 from perfgate.judge.evidence import Evidence
 from perfgate.judge.judge import judge
@@ -58,7 +59,7 @@ def blessed(
 def measured(
     columns: Columns,
     *,
-    absent: Mapping[Metric, str] | None = None,
+    absent: Mapping[Metric, Any] | None = None,
     sm_clock_mhz: float | None = None,
 ) -> list[Run]:
     """Build one run of one process for each entry of the columns."""

@@ -8,6 +8,7 @@ from support.timelines import Call, Op, Range, build
 
 from perfgate.metrics.measure import measure
 from perfgate.model.metric import Metric
+from perfgate.model.note import Severity
 from perfgate.model.sample import ProcessSample
 from perfgate.model.timeline import Timeline
 
@@ -81,3 +82,8 @@ def copied(
             Op(start=t * 100 + 40, end=t * 100 + 60, correlation=t + 1001) for t in range(calls)
         ],
     )
+
+
+def codes(sample: ProcessSample, severity: Severity | None = None) -> list[str]:
+    """The codes of a sample's notes, of one severity or all."""
+    return [one.code for one in sample.notes if severity in (None, one.severity)]

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from perfgate.model.baseline import Anchor, Baseline, BlessedRun, Blessing, Commit, Occasion, Result
 from perfgate.model.machine import Conditions, Gpu, GpuCondition, Machine
 from perfgate.model.metric import METRICS, Basis, Kind, Metric
-from perfgate.model.note import quoted
+from perfgate.model.note import Note, quoted
 from perfgate.model.outcome import Outcome
 from perfgate.model.sample import (
     Breakdown,
@@ -117,11 +118,11 @@ def process(
     pid: int = 4242,
     rank: int | None = None,
     steps: int = 30,
-    absent: Mapping[Metric, str] | None = None,
+    absent: Mapping[Metric, Any] | None = None,
     ranges: Sequence[RangeSample] = RANGES,
     kernels: Sequence[KernelSample] = KERNELS,
     devices: Sequence[DeviceSample] = (),
-    remarks: Sequence[str] = (),
+    remarks: Sequence[str | Note] = (),
 ) -> ProcessSample:
     """Build one process's sample; `values` replaces `VALUES` whole."""
     held = VALUES if values is None else values
@@ -137,7 +138,7 @@ def process(
         ranges=tuple(ranges),
         kernels=tuple(kernels),
         devices=tuple(devices),
-        remarks=tuple(remarks),
+        notes=tuple(map(quoted, remarks)),
     )
 
 
@@ -147,7 +148,7 @@ def run(
     at: datetime = NOON,
     throttled: Sequence[str] = (),
     neighbours: Sequence[str] = (),
-    absent: Mapping[Metric, str] | None = None,
+    absent: Mapping[Metric, Any] | None = None,
     processes: Sequence[ProcessSample] | None = None,
 ) -> Run:
     """Build one run of one process; `values` are laid over `VALUES`, metrics of `absent` are taken out."""

@@ -42,6 +42,7 @@ from perfgate.explain.pace import slow_start
 from perfgate.model.errors import GpuTaken, WorkloadFailed
 from perfgate.model.machine import Machine
 from perfgate.model.metric import Metric
+from perfgate.model.note import Severity, quoted
 from perfgate.model.outcome import Outcome
 from perfgate.model.reports import NvtxRow, Reports
 from perfgate.model.sample import KernelSample, ProcessSample, RangeSample, Run
@@ -109,7 +110,7 @@ def run_of(
         started_at=MOMENT + timedelta(minutes=number),
         wall_s=took_s,
         processes=(process,),
-        complaints=complaints,
+        notes=tuple(quoted(one, Severity.INVALID) for one in complaints),
     )
     tops = (TopRange(name=first, total_ms=9.0, count=30),) if first else ()
     return RecordedRun(run=made, machine=0, took_s=took_s, nvtx_sum=tops, code="c0de")

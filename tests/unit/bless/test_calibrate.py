@@ -28,6 +28,7 @@ from perfgate.model.baseline import Baseline, Commit, Result, Spread, code_diges
 from perfgate.model.errors import CalibrationRefused
 from perfgate.model.machine import Machine
 from perfgate.model.metric import METRICS, Metric
+from perfgate.model.note import Severity, quoted
 from perfgate.model.outcome import Outcome
 from perfgate.model.sample import Run
 from perfgate.words.numbers import short_percent
@@ -308,7 +309,11 @@ def unlike(*measured: Run, **options: object) -> Result:
         ),
         (unlike(records.run(throttled=["heat"])), "that is INVALID"),
         (
-            unlike(records.run().model_copy(update={"complaints": ("steps were lost",)})),
+            unlike(
+                records.run().model_copy(
+                    update={"notes": (quoted("steps were lost", Severity.INVALID),)}
+                )
+            ),
             "that is INVALID",
         ),
         (unlike(records.run(), records.run({Metric.SYNCS: 2})), "with other counts"),

@@ -18,6 +18,7 @@ from perfgate.execute.captures import (
 from perfgate.metrics.measure import measure
 from perfgate.model.machine import Machine
 from perfgate.model.metric import Metric
+from perfgate.model.note import Severity, note
 from perfgate.model.reports import MemTimeRow, Reports
 from perfgate.model.sample import DeviceSample
 from perfgate.model.timeline import CopyKind
@@ -34,8 +35,8 @@ def test_lost_steps_are_told_process_by_process() -> None:
 
 
 def test_of_steps_that_lie_in_one_another_the_likely_cause_is_told() -> None:
-    remark = "ranges that match lie inside another one that does, and are not counted (11)"
-    nested = records.process(pid=2, steps=1).model_copy(update={"remarks": (remark,)})
+    inside = note("ranges-nested", Severity.WARN, ranges=11)
+    nested = records.process(pid=2, steps=1).model_copy(update={"notes": (inside,)})
     assert steps_lost(records.workload(), (nested,)) == (
         (
             "steps were lost: process 2 shows 1 of 30 measured steps; a range that a step pushes and does not pop "
@@ -45,8 +46,8 @@ def test_of_steps_that_lie_in_one_another_the_likely_cause_is_told() -> None:
 
 
 def test_of_what_a_pattern_matches_within_another_match_no_push_is_blamed() -> None:
-    remark = "ranges that match lie inside another one that does, and are not counted (11)"
-    nested = records.process(pid=2, steps=1).model_copy(update={"remarks": (remark,)})
+    inside = note("ranges-nested", Severity.WARN, ranges=11)
+    nested = records.process(pid=2, steps=1).model_copy(update={"notes": (inside,)})
     (told,) = steps_lost(records.workload(nodeid=None), (nested,))
     assert told.endswith(
         " asks for 40 (warmup and steps): others that match lie inside these; match the outermost alone, and if tasks "

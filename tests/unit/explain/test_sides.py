@@ -7,43 +7,45 @@ from support import records
 
 from perfgate.explain.rules import why_blind
 from perfgate.explain.sides import (
-    complaints_of,
     differences,
+    invalid_of,
     made_up_of,
     side_of_result,
     side_of_samples,
 )
 from perfgate.model.metric import Metric
-from perfgate.model.sample import RangeSample
+from perfgate.model.note import Severity, note
+from perfgate.model.sample import NO_NCCL, RangeSample
 
-LOST = "of 20 kernel launches in the steps the capture lacks 2 kernels"
+LOST = note("work-lost", Severity.INVALID, launched=20, lost=2)
 
 
 def test_a_capture_says_what_it_lacks() -> None:
-    sample = records.process(absent={Metric.NCCL_MS: "no NCCL kernels"}).model_copy(
-        update={"complaints": (LOST,)}
+    sample = records.process(absent={Metric.NCCL_MS: NO_NCCL}).model_copy(
+        update={"notes": (LOST, note("cpu-only"))}
     )
     told = side_of_samples("x.sqlite", [sample], missing={"ranges": "none were recorded"})
     assert (told.missing, told.complaints) == ({"ranges": "none were recorded"}, (LOST,))
-    assert told.absent[Metric.NCCL_MS] == "no NCCL kernels"
+    assert told.absent[Metric.NCCL_MS] == NO_NCCL
     assert Metric.STEP_MS not in told.absent
 
 
 def test_a_result_says_what_its_captures_lack() -> None:
-    none = {Metric.KERNEL_MS: "the capture holds no GPU operations"}
+    none = {Metric.KERNEL_MS: note("nothing-on-a-gpu")}
     told = side_of_result("x", records.result(measured=[records.run(), records.run(absent=none)]))
     assert told.absent == none
     assert why_blind(told) == "lacks kernels"
 
 
-def test_what_all_processes_complain_of_is_told_once() -> None:
+def test_what_makes_all_processes_invalid_is_said_once() -> None:
     ranks = [
-        records.process().model_copy(update={"rank": rank, "complaints": (LOST,)})
-        for rank in (0, 1, 2)
+        records.process().model_copy(update={"rank": rank, "notes": (LOST,)}) for rank in (0, 1, 2)
     ]
-    assert complaints_of(ranks) == (LOST,)
-    assert complaints_of([ranks[0], ranks[1], records.process()]) == (f"rank 0, rank 1: {LOST}",)
-    assert complaints_of([]) == ()
+    assert invalid_of(ranks) == (LOST,)
+    assert invalid_of([ranks[0], ranks[1], records.process()]) == (
+        note("of-processes", Severity.INVALID, processes=("rank 0", "rank 1"), what=LOST),
+    )
+    assert invalid_of([]) == ()
 
 
 @pytest.mark.parametrize(

@@ -31,6 +31,7 @@ from perfgate.gate.expect import Expectation
 from perfgate.model.baseline import Baseline
 from perfgate.model.machine import Machine
 from perfgate.model.metric import Metric
+from perfgate.model.note import Severity, quoted
 from perfgate.model.outcome import Outcome
 from perfgate.model.policy import Policy
 from perfgate.model.sample import Run
@@ -224,7 +225,7 @@ def blessed_steps(*names: str) -> Baseline:
     ("there", "stage"),
     [
         pytest.param(
-            slower(0).model_copy(update={"complaints": ("steps were lost",)}),
+            slower(0).model_copy(update={"notes": (quoted("steps were lost", Severity.INVALID),)}),
             Stage.STORED,
             id="invalid",
         ),

@@ -40,7 +40,7 @@ from perfgate.model.errors import (
 )
 from perfgate.model.machine import Gpu, Machine
 from perfgate.model.metric import GATED_CLOCKS, Metric
-from perfgate.model.note import note
+from perfgate.model.note import Severity, note, quoted
 from perfgate.model.outcome import Outcome
 from perfgate.model.policy import Policy
 from perfgate.model.sample import Run
@@ -537,7 +537,7 @@ def test_any_other_error_is_a_bug_or_the_users_and_passes_through(bug: BaseExcep
 
 
 HOT = records.run(throttled=["thermal slowdown"])
-LOST = slower(0).model_copy(update={"complaints": ("steps were lost",)})
+LOST = slower(0).model_copy(update={"notes": (quoted("steps were lost", Severity.INVALID),)})
 TWO = records.run(processes=[records.process(), records.process(pid=2)])
 
 

@@ -23,7 +23,7 @@ from perfgate.judge.looks import (
 from perfgate.judge.rows import Terms
 from perfgate.model.baseline import BlessedRun, Occasion
 from perfgate.model.metric import Metric
-from perfgate.model.note import Severity, quoted
+from perfgate.model.note import Note, Severity, note, quoted
 from perfgate.model.outcome import Outcome
 from perfgate.model.sample import NO_NCCL, ProcessSample, Run
 from perfgate.model.verdict import MetricVerdict, Stage, Verdict
@@ -616,7 +616,7 @@ def test_between_looks_a_confirmed_rise_of_an_exact_count_ends_a_gate_and_leaves
 def test_nccls_clocks_are_zero_where_none_of_its_kernels_ran() -> None:
     before = blessed({M.STEP_MS: [10.0] * 5, M.NCCL_EXPOSED_MS: [1.0] * 5})
 
-    def outcome(why: str) -> Outcome | None:
+    def outcome(why: Note) -> Outcome | None:
         runs = measured({M.STEP_MS: [9.0] * 5})
         absent = {M.NCCL_EXPOSED_MS: why}
         told = [
@@ -635,7 +635,7 @@ def test_nccls_clocks_are_zero_where_none_of_its_kernels_ran() -> None:
 
     assert outcome(NO_NCCL) is Outcome.IMPROVED
     assert (
-        outcome(f"{NO_NCCL} outside the CUDA graphs, which were traced whole")
+        outcome(note("no-nccl-outside-graphs"))
         is Outcome.NOT_MEASURED
     )
 

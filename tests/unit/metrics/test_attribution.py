@@ -13,7 +13,7 @@ from support.timelines import Call, Op, Range, build, draw
 from perfgate.metrics.attribution import Begins, Launches, Segments, cut
 from perfgate.metrics.intervals import FOREVER
 from perfgate.metrics.measure import measure
-from perfgate.metrics.steps import find_steps, whole_windows
+from perfgate.metrics.steps import StepRule, find
 from perfgate.model.metric import Metric
 from perfgate.model.sample import OUTSIDE_RANGES
 from perfgate.model.timeline import Timeline
@@ -23,12 +23,8 @@ from perfgate.model.workload import START_RANGE
 def segments_of(
     timeline: Timeline, step: str | None = "step", *, is_pattern: bool = False
 ) -> Segments:
-    names = timeline.ranges.name
-    if step is None:
-        (steps,) = whole_windows(timeline, names)
-    else:
-        (steps,) = find_steps(timeline, names, step=step, is_pattern=is_pattern, steps=1000)
-    return cut(timeline.ranges, names, steps)
+    (steps,) = find(timeline, StepRule.of(step, is_pattern=is_pattern, warmup=0, steps=1000))
+    return cut(timeline.ranges, steps)
 
 
 def labels_at(segments: Segments, columns: list[int]) -> list[str]:
@@ -113,11 +109,6 @@ def test_start_end_ranges_count_only_where_there_is_no_other_range() -> None:
     assert labels_at(alone, [14]) == ["S"]
     beside = segments_of(draw("range     |---step-----|\nstartend    |---S---|\nrange        |A|"))
     assert labels_at(beside, [12, 13, 16]) == ["step", "A", "step"]
-
-
-def test_a_step_by_start_and_end_is_the_ranges_that_it_holds_parent() -> None:
-    segments = segments_of(draw("startend  |---step-----|\nrange        |--A--|"))
-    assert labels_at(segments, [10, 15, 20, 30]) == ["step", "A", "step", OUTSIDE_RANGES]
 
 
 def test_pytorchs_unique_suffixes_are_cut_off() -> None:
@@ -237,25 +228,6 @@ def test_names_of_one_step_that_hold_ids_or_amounts_are_grouped() -> None:
     assert segments.labels == (OUTSIDE_RANGES, "batch [#]", "forward #", "loss=#", "step")
 
 
-def test_steps_whose_numbers_begin_again_each_epoch_are_one_name() -> None:
-    segments = segments_of(
-        build(
-            ranges=[
-                *(Range(start=100 * n, end=100 * n + 90, name=f"Batch {n % 3}") for n in range(6)),
-                *(
-                    Range(start=100 * n, end=100 * n + 10, name=f"layer.{k}")
-                    for n in range(6)
-                    for k in range(2)
-                ),
-            ]
-        ),
-        r"Batch \d+",
-        is_pattern=True,
-    )
-    assert segments.labels == (OUTSIDE_RANGES, "Batch #", "layer.0", "layer.1")
-    assert segments.instances[1] == 6
-
-
 def test_perfgates_own_ranges_hide_no_start_end_ranges() -> None:
     alone = segments_of(
         build(
@@ -288,32 +260,11 @@ def test_a_range_within_another_of_its_name_is_open_no_longer_than_that() -> Non
     assert segments.cpu_ns[segments.labels.index("step")] == 3 * 90
 
 
-def test_ranges_of_a_name_between_steps_are_told_once_as_well() -> None:
-    between = [
-        Range(start=100 * n + at, end=100 * n + until, name="eval")
-        for n in (1, 2)
-        for at, until in ((60, 90), (70, 80))
-    ]
-    segments = segments_of(
-        build(ranges=[*(Range(start=100 * n, end=100 * n + 50) for n in range(1, 4)), *between])
-    )
-    assert segments.cpu_ns_between[segments.labels.index("eval")] == 2 * 30
-
-
 def test_a_window_groups_names_only_where_there_are_many() -> None:
     few = build(ranges=[Range(start=10 * n, end=10 * n + 5, name=f"layer.{n}") for n in range(40)])
     many = build(ranges=[Range(start=10 * n, end=10 * n + 5, name=f"Batch {n}") for n in range(41)])
     assert len(segments_of(few, None).labels) == 41
     assert segments_of(many, None).labels == (OUTSIDE_RANGES, "Batch #")
-
-
-def test_thousands_of_distinct_names_become_few() -> None:
-    inner = [
-        Range(start=30 * n + 1, end=30 * n + 20, name=f"aten::op{n % 50}, op_id = {n}")
-        for n in range(18_500)
-    ]
-    steps = [Range(start=n, end=n + 5_549) for n in range(0, 555_000, 5_550)]
-    assert len(segments_of(build(ranges=[*steps, *inner])).labels) == 52
 
 
 @given(
@@ -351,19 +302,6 @@ def test_a_correlation_id_leads_to_its_earliest_call(
     wanted = [one // scale for one in asked] + list(known)
     assert launches.of(np.array(wanted, np.int64)).tolist() == [
         min(known.get(one, [-1])) for one in wanted
-    ]
-
-
-def test_an_id_of_0_that_many_calls_have_stands_for_none() -> None:
-    segments = np.array([4, 5, 6, 7], np.int32)
-    asked = np.array([0, 1], np.int64)
-    assert Launches.from_calls(np.array([0, 0, 0, 1], np.int64), segments).of(asked).tolist() == [
-        -1,
-        7,
-    ]
-    assert Launches.from_calls(np.array([0, 0, 1, 1], np.int64), segments).of(asked).tolist() == [
-        4,
-        6,
     ]
 
 

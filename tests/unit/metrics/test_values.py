@@ -7,7 +7,8 @@ from support.measuring import GRAPH_MODE, NODE_MODE, of_range, only
 from support.timelines import Call, Op, Range, build, draw
 
 from perfgate.metrics.measure import measure
-from perfgate.model.metric import EXPOSED, Metric
+from perfgate.model.metric import CALLED, EXPOSED, Metric
+from perfgate.model.note import note
 from perfgate.model.sample import OUTSIDE_RANGES
 
 
@@ -235,7 +236,7 @@ def test_managed_memory_migrations_are_time_of_the_step_they_begin_in_and_no_cou
     assert sample.values[Metric.H2D_EXPOSED_MS] == 4.0
     assert sample.values[Metric.H2D_COPIES] == 0.0
     assert sample.values[Metric.H2D_BYTES] == 0.0
-    assert sample.remarks == ()
+    assert sample.notes == ()
 
 
 def test_a_cuda_graph_is_equally_busy_traced_whole_and_by_node() -> None:
@@ -317,10 +318,7 @@ def test_processes_that_share_a_device_expose_only_what_neither_hides() -> None:
     assert one.values[Metric.NCCL_MS] == 8.0
     assert one.values[Metric.NCCL_EXPOSED_MS] == two.values[Metric.NCCL_EXPOSED_MS] == 4.0
     assert one.values[Metric.GAP_MS] == two.values[Metric.GAP_MS]
-    assert two.absent == dict.fromkeys(
-        (Metric.LAUNCHES, Metric.GRAPH_LAUNCHES, Metric.SYNCS),
-        "the capture holds no CUDA API calls of process 2",
-    )
+    assert two.absent == dict.fromkeys(CALLED, note("no-calls", pid=2))
 
 
 def test_syncs_are_the_calls_that_wait_and_belong_to_the_step_that_holds_their_start() -> None:

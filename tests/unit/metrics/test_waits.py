@@ -8,10 +8,11 @@ import pytest
 from support.timelines import Range, build, draw
 
 from perfgate.metrics.measure import measure
-from perfgate.metrics.steps import find_steps
+from perfgate.metrics.steps import StepRule, find_steps
 from perfgate.model.errors import StepsNotFound
 from perfgate.model.metric import PERIODS, Metric
 from perfgate.model.names import RangeNames
+from perfgate.model.note import note
 from perfgate.model.sample import OUTSIDE_RANGES, ProcessSample
 from perfgate.model.timeline import Timeline
 from perfgate.model.workload import WAIT_RANGE
@@ -33,8 +34,7 @@ def only(timeline: Timeline, step: str | None = "step") -> ProcessSample:
 
 def resumes(picture: str) -> list[bool]:
     timeline = drawn(picture)
-    names = timeline.ranges.name
-    (found,) = find_steps(timeline, names, step="step", is_pattern=False, steps=1000)
+    (found,) = find_steps(timeline, StepRule(step="step", steps=1000))
     return [bool(one) for one in found.resumes]
 
 
@@ -135,33 +135,24 @@ def test_of_steps_that_wander_the_thread_of_the_one_that_resumes_waits() -> None
     """) == [False, False, True]
 
 
-def test_a_wait_between_the_first_two_steps_drops_what_is_dropped_anyway() -> None:
-    sample = only(drawn("range |step|      |wait| |step|  |step| |step|"))
-    assert sample.periods_ms == (8.0, 7.0)
-    assert sample.window_ms == 15.0
-
-
 @pytest.mark.parametrize(
-    ("picture", "bouts"),
+    ("picture", "held"),
     [
-        ("range |step| |step| |wait| |step|\nkernel |a|", "3 steps in 2 bouts"),
+        ("range |step| |step| |wait| |step|\nkernel |a|", (3, 2)),
         (
             "range |step| |wait| |step| |wait| |step| |wait| |step|\nkernel |a|",
-            "4 steps in 4 bouts",
+            (4, 4),
         ),
     ],
 )
-def test_bouts_too_short_for_a_period_leave_no_period_and_no_gap(picture: str, bouts: str) -> None:
+def test_blocks_too_short_for_a_period_leave_no_period_and_no_gap(
+    picture: str, held: tuple[int, int]
+) -> None:
     sample = only(drawn(picture))
-    why = f"needs a period within a bout, other than the first: the capture holds {bouts}"
+    why = note("no-period", steps=held[0], blocks=held[1])
     assert sample.absent[Metric.STEP_MS] == sample.absent[Metric.GAP_MS] == why
     assert (sample.periods_ms, sample.window_ms) == ((), 0.0)
     assert sample.values[Metric.KERNEL_MS] == 2.0 / sample.steps
-
-
-def test_two_steps_with_a_wait_between_them_are_too_few_as_any_two_are() -> None:
-    sample = only(drawn("range |step| |wait| |step|\nkernel |a|"))
-    assert sample.absent[Metric.STEP_MS] == "needs 3 steps, the capture holds 2"
 
 
 def test_a_synchronisation_at_the_end_of_a_bout_or_in_the_wait_is_in_no_step() -> None:
@@ -230,41 +221,6 @@ def test_a_range_around_the_loop_has_the_gaps_of_its_bouts_only() -> None:
     assert sample.values[Metric.GAP_MS] == 5.0
 
 
-def test_a_range_of_that_name_inside_a_step_is_transparent() -> None:
-    sample = only(
-        drawn("""
-        range   |---step---| |---step---| |---step---|
-        range     |-wait-|     |-wait-|     |-wait-|
-        launch      ^a           ^b           ^c
-        kernel      |-a-|        |-b-|        |-c-|
-        """)
-    )
-    assert [
-        (row.name, row.values[Metric.KERNEL_MS], row.values[Metric.LAUNCHES])
-        for row in sample.ranges
-    ] == [
-        ("step", 4.0, 1.0),
-        (OUTSIDE_RANGES, 0.0, 0.0),
-    ]
-    assert sample.periods_ms == (13.0,)
-
-
-def test_a_wait_never_closed_has_no_gap_of_its_own() -> None:
-    sample = only(
-        drawn("""
-        range            |-step-| |-step-|        |-step-|
-        launch            ^a       ^b              ^c
-        kernel            |-a-|    |-b-|           |-c-|
-        range unclosed                     |-----wait-----|
-        """)
-    )
-    assert sample.periods_ms == (16.0,)
-    assert {row.name: row.values[Metric.GAP_MS] for row in sample.ranges} == {
-        "step": 3.0,
-        OUTSIDE_RANGES: 9.0,
-    }
-
-
 def test_it_is_said_that_the_cpu_runs_ahead_though_long_waits_lie_between_the_bouts() -> None:
     # Half of the times between steps are waits of 20 ms; the GPU is 9 ms behind.
     sample = only(
@@ -276,9 +232,7 @@ def test_it_is_said_that_the_cpu_runs_ahead_though_long_waits_lie_between_the_bo
         """)
     )
     assert sample.periods_ms == (10.0, 10.0)
-    assert sample.remarks == (
-        "the CPU runs ahead of the GPU: the step range lasts 5 ms, a step takes 10 ms",
-    )
+    assert [one.code for one in sample.notes] == ["cpu-runs-ahead"]
 
 
 def test_each_process_of_a_capture_has_waits_of_its_own() -> None:

@@ -10,6 +10,7 @@ from support import records
 
 from perfgate.model.baseline import Baseline, Result
 from perfgate.model.metric import Metric
+from perfgate.model.note import Note, Severity, note, quoted
 from perfgate.model.outcome import OnInconclusive, OnNew, Outcome, opens_gate
 from perfgate.model.sample import NO_NCCL, Run
 from perfgate.model.settings import Settings
@@ -101,8 +102,35 @@ def test_a_metric_that_one_process_lacks_is_not_measured() -> None:
     run = two_ranks(10.0, None)
     assert run.value(Metric.STEP_MS) is None
     assert run.measured() == {}
-    assert run.why_absent(Metric.STEP_MS) == "lost by 1"
+    assert run.why_absent(Metric.STEP_MS) == quoted("lost by 1")
     assert run.why_absent(Metric.GAP_MS) is None
+
+
+def test_texts_of_before_there_were_codes_are_read_as_notes() -> None:
+    new = records.process({}, absent={Metric.NCCL_MS: NO_NCCL})
+    old = new.model_dump(mode="json", exclude={"notes"}) | {
+        "absent": {"nccl_ms": "no NCCL kernels", "step_ms": "lost"},
+        "complaints": ["first-time work"],
+        "remarks": ["it runs ahead"],
+    }
+    read = type(new).model_validate(old)
+    assert read.absent == {Metric.NCCL_MS: NO_NCCL, Metric.STEP_MS: quoted("lost")}
+    assert read.notes == (quoted("first-time work", Severity.INVALID), quoted("it runs ahead"))
+
+
+def test_notes_of_every_kind_of_field_are_read_as_they_were_written() -> None:
+    made = note(
+        "x",
+        Severity.WARN,
+        causes=(note("z"),),
+        of=note("y"),
+        text="a",
+        count=3,
+        ms=0.5,
+        names=("a", "b"),
+        is_so=True,
+    )
+    assert Note.model_validate_json(made.model_dump_json()) == made
 
 
 def test_a_run_without_processes_measured_nothing() -> None:

@@ -9,7 +9,15 @@ import pytest
 from perfgate.explain.sides import differences, made_up_of
 from perfgate.model.findings import PlacedFinding, RuleChange, RuleChanges, RuleName
 from perfgate.model.metric import PERIODS, Metric
-from perfgate.model.sample import Breakdown, CopySample, KernelSample, RangeSample, SyncSample
+from perfgate.model.note import quoted
+from perfgate.model.sample import (
+    NO_NCCL,
+    Breakdown,
+    CopySample,
+    KernelSample,
+    RangeSample,
+    SyncSample,
+)
 from perfgate.model.side import Side
 from perfgate.model.verdict import Attribution, Axis
 from perfgate.render.explanation import MOST_PARTS, explanation_text
@@ -166,8 +174,8 @@ def test_what_a_side_lacks_is_told_beneath_it_and_no_metric_of_it_is_gone() -> N
     a = AFTER.model_copy(
         update={
             "missing": {"calls": "they were not recorded", "ranges": "they were not recorded"},
-            "absent": {Metric.NCCL_MS: "no NCCL kernels", Metric.SYNCS: "they were not recorded"},
-            "complaints": ("of 20 kernel launches the capture lacks 2 kernels",),
+            "absent": {Metric.NCCL_MS: NO_NCCL, Metric.SYNCS: quoted("they were not recorded")},
+            "complaints": (quoted("of 20 kernel launches the capture lacks 2 kernels"),),
             "values": {Metric.STEP_MS: (14.2,), Metric.GAP_MS: (5.6,)},
         }
     )

@@ -6,6 +6,7 @@ import pytest
 from support import records
 
 from perfgate.model.metric import Metric
+from perfgate.model.note import Severity, quoted
 from perfgate.model.sample import DeviceSample, KernelSample, ProcessSample, RangeSample
 from perfgate.render.samples import sample_text
 
@@ -43,7 +44,7 @@ def window() -> ProcessSample:
 
 def test_what_makes_a_run_invalid_is_said_of_a_capture_as_well() -> None:
     sample = records.process().model_copy(
-        update={"complaints": ("of 12 kernel launches the capture lacks 4",)}
+        update={"notes": (quoted("of 12 kernel launches the capture lacks 4", Severity.INVALID),)}
     )
     text = sample_text([sample], source="mlp.sqlite", width=120, colour=False)
     told = "  INVALID     of 12 kernel launches the capture lacks 4. A gate does not count such a run.\n"

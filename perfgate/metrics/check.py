@@ -1,0 +1,289 @@
+"""What says that a process's steps are not those of a settled loop, or not all there; and what else
+is worth knowing of its numbers. It must not know the judge."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+import numpy as np
+
+from perfgate.metrics.absent import MOST_LOST, ran_outside, unplaced, untimed, why_unplaced
+from perfgate.metrics.devices import Devices, devices_of
+from perfgate.metrics.kinds import bare, kind_of
+from perfgate.metrics.process import STRAY, Process
+from perfgate.metrics.steps import Steps, listed_names
+from perfgate.metrics.tally import GRAPH_WORDS
+from perfgate.metrics.warmup import unsettled
+from perfgate.model.arrays import distinct
+from perfgate.model.metric import Metric
+from perfgate.model.note import Note, Severity, Value, note
+from perfgate.model.timeline import Timeline
+
+EMPTY_BELOW_MS: Final = 0.02
+"""A step without GPU work that is shorter holds nothing: marking it takes 0.001-0.006 ms (two
+cores, nsys 2024.2)."""
+FEW: Final = 2
+"""So many GPU operations may lack their times or their step, as long as they are no more than
+`MOST_OF_FEW` of all."""
+MOST_OF_FEW: Final = 0.005
+"""Half of kernel time's default budget."""
+MOST_BEFORE_CALL: Final = 0.01
+"""Share of the steps' operations that may begin before their calls; and of the steps' time."""
+MOST_COPIES_LOST: Final = 0.05
+"""Share of the steps' copying calls that may lack their copy: a call may copy nothing."""
+FEWEST_WORKING: Final = 3
+"""So many steps, and more than `STRAY` of all, must use a GPU before others that do not are steps
+that lack records."""
+FEWEST_BETWEEN: Final = 3
+"""So many such steps side by side between others: one or two batches may be skipped."""
+BY_CHANCE: Final = 0.001
+"""Of a loop that uses the GPU in bursts, a row of such steps that comes more rarely counts."""
+MOST_ELSEWHERE: Final = 0.01
+"""Share of the steps' time in which processes without steps may keep GPUs busy unmentioned: kernel
+time's default budget."""
+MOST_OVERTAKEN: Final = 0.45
+"""Share of the periods that work which outlasts the steps behind its own may have shortened: from
+half of them on, the median is one of those."""
+AHEAD_BELOW: Final = 0.8
+"""Where the step range's median is below this share of step_ms, the rest of the step is explained."""
+
+
+def notes_of(
+    process: Process, others: Sequence[Steps], devices: Devices, values: Mapping[Metric, float]
+) -> tuple[Note, ...]:
+    """All notes of a process, INVALID ones first.
+
+    Args:
+        process: the process that is measured.
+        others: the steps of all processes that have any; its own may be among them.
+        devices: of the capture.
+        values: the metrics that are known.
+    """
+    found = (
+        *process.steps.notes,
+        *_invalid(process, others, devices, values.get(Metric.STEP_MS)),
+        *_remarks(process, values.get(Metric.STEP_MS)),
+        *_busy_elsewhere(process, devices),
+    )
+    return tuple(sorted(found, key=lambda one: one.severity is not Severity.INVALID))
+
+
+def _bad(code: str, **fields: Value) -> Note:
+    return Note(code=code, severity=Severity.INVALID, fields=fields)
+
+
+def _invalid(
+    process: Process, others: Sequence[Steps], devices: Devices, step_ms: float | None
+) -> Iterator[Note]:
+    yield from _one_after_the_other(process.timeline, process.steps, others)
+    yield from _ranks_without_steps(process, devices)
+    if why_unplaced(process):
+        return
+    yield from _before_their_calls(process)
+    if (first := unsettled(process)) is not None:
+        yield first
+    yield from _lost(process)
+    yield from _without_records(process)
+    yield from _outside(process)
+    yield from _overtaken(process, step_ms)
+    if step_ms is not None and step_ms < EMPTY_BELOW_MS and not process.totals.devices:
+        yield _bad("steps-empty", step_ms=step_ms)
+
+
+def _one_after_the_other(timeline: Timeline, own: Steps, others: Sequence[Steps]) -> Iterator[Note]:
+    """The steps of another process come after its own.
+
+    Where each has GPUs of its own they may be of one job all the same, of replicas that began at
+    different times.
+    """
+    for other in () if own.whole else others:
+        if other.starts[0] < own.ends[-1]:
+            continue
+        mine, theirs = devices_of(timeline, own.process), devices_of(timeline, other.process)
+        apart = "devices" in timeline.missing or mine.isdisjoint(theirs)
+        if not (mine and theirs and apart):
+            pids = timeline.processes
+            yield _bad("processes-consecutive", first=pids[own.process], second=pids[other.process])
+            return
+
+
+def _ranks_without_steps(process: Process, devices: Devices) -> Iterator[Note]:
+    """Processes without steps run NCCL's kernels meanwhile: they are ranks of the same job."""
+    timeline, steps = process.timeline, process.steps
+    kernels = timeline.kernels
+    if steps.whole or len(timeline.processes) == len(devices.stepping):
+        return
+    during = devices.nccl & (kernels.end > steps.starts[0]) & (kernels.start < process.done[-1])
+    rows = during & ~np.isin(kernels.process, list(devices.stepping))
+    # Who runs none of NCCL's kernels has no part in what others do with them: a server, say.
+    if rows.any() and (during & (kernels.process == steps.process)).any():
+        pids = sorted(timeline.processes[one] for one in distinct(kernels.process[rows]).tolist())
+        yield _bad("ranks-without-steps", pids=tuple(map(str, pids)))
+
+
+def _busy_elsewhere(process: Process, devices: Devices) -> Iterator[Note]:
+    """Processes without steps keep GPUs busy: that is in no metric but as busy time.
+
+    On a GPU that the steps use, or on any where they use none (an engine that works for a client),
+    the run is not valid.
+    """
+    windows, used = process.windows, process.totals.devices
+    if windows is None or not windows.ns or "devices" in process.timeline.missing:
+        return
+    for device in devices.present:
+        if device in used and device not in process.in_use:
+            continue
+        busy, pids = devices.busy_by_stepless(device, windows) or (0.0, ())
+        if busy > MOST_ELSEWHERE:
+            is_bad = device in used or not used
+            yield note(
+                "work-without-steps" if is_bad else "gpu-used-by-others",
+                Severity.INVALID if is_bad else Severity.WARN,
+                pids=tuple(map(str, pids)),
+                gpu=process.gpu_title(device),
+                busy=busy,
+            )
+
+
+def _before_their_calls(process: Process) -> Iterator[Note]:
+    """GPU operations begin before the calls that launch them: one of two clocks is wrong."""
+    steps, totals = process.steps, process.totals
+    ahead = np.concatenate(totals.before_call)
+    held = int(totals.operations[process.segments.turn >= 0].sum())
+    time = float(ahead.sum(dtype=np.float64))
+    if len(ahead) > MOST_BEFORE_CALL * held or time > MOST_BEFORE_CALL * int(
+        steps.ends[-1] - steps.starts[0]
+    ):
+        yield _bad(
+            "clocks-disagree",
+            operations=held,
+            early=len(ahead),
+            median_ms=float(np.median(ahead)) / 1e6,
+        )
+
+
+def _lost(process: Process) -> Iterator[Note]:
+    """Launches lack their kernels, or copying calls their copies; or operations their times."""
+    totals = process.totals
+    if totals.lost > MOST_LOST * totals.launched:
+        yield _bad("work-lost", launched=totals.launched, lost=totals.lost)
+    if totals.nodes_lost > MOST_LOST * totals.nodes:
+        yield _bad("graph-kernels-lost", kernels=totals.nodes, lost=totals.nodes_lost)
+    held = len(process.timeline.copies.start)
+    if held and totals.copies_lost > MOST_COPIES_LOST * totals.copying:
+        yield _bad("copies-lost", calls=totals.copying, lost=totals.copies_lost)
+    operations = int(totals.operations.sum())
+    # Where none is timed, their metrics are absent.
+    if totals.without_times > _few(operations) and not untimed(process):
+        yield _bad("durations-lost", held=operations, lacking=totals.without_times)
+
+
+def _few(held: int) -> float:
+    return max(MOST_LOST * held, min(FEW, MOST_OF_FEW * held))
+
+
+def _without_records(process: Process) -> Iterator[Note]:
+    """Of some steps nothing but ranges was recorded, as in no loop's own rhythm.
+
+    What is not recorded is no idle time: another profiler has taken over, or records were lost.
+    Where other steps have no CUDA call either, a loop may use the GPU in bursts, and only a row of
+    them counts that hardly comes by chance.
+    """
+    steps, totals = process.steps, process.totals
+    if steps.whole or not totals.calls.any():
+        return
+    operations = process.by_turn(totals.operations)
+    working = np.flatnonzero(operations + process.by_turn(totals.calls))
+    # Of a loop that hardly uses a GPU, calls come and go with what it allocates.
+    if len(working) < max(FEWEST_WORKING, STRAY * len(steps)) or not np.median(operations[working]):
+        return
+    # Rows of steps without records: before the first that has some, between them, behind the last.
+    rows = np.diff(np.concatenate(([-1], working, [len(steps)]))) - 1
+    place = int(np.argmax(rows))
+    longest = int(rows[place])
+    if others := int(rows.sum()) - longest:
+        # Each in turn by the rule of succession, which knows their share from the other steps alone.
+        so_far = np.arange(longest)
+        chance = np.prod((others + 1 + so_far) / (others + len(working) + 2 + so_far))
+        counts = bool(len(rows) * chance <= BY_CHANCE)
+    else:
+        counts = longest >= (1 if place in (0, len(working)) else FEWEST_BETWEEN)
+    if counts:
+        first = int(working[place - 1]) + 2 if place else 1
+        yield _bad(
+            "steps-without-records",
+            first=first,
+            last=first + longest - 1,
+            steps=len(steps),
+            pid=process.pid,
+        )
+
+
+def _outside(process: Process) -> Iterator[Note]:
+    """Some operations count nowhere; where they are many, their metrics are absent."""
+    absent = unplaced(process)
+    # Where no call was recorded at all, the counts that are absent for it say so.
+    for table, (outside, held) in (
+        ran_outside(process).items() if process.totals.calls.any() else ()
+    ):
+        if outside > _few(held) and table not in absent:
+            yield _bad("operations-of-no-step", held=held, what=table.value, outside=outside)
+
+
+def _overtaken(process: Process, step_ms: float | None) -> Iterator[Note]:
+    """Steps are complete only when the work of earlier ones is."""
+    overtaken = np.append(False, process.done[1:] == process.done[:-1])
+    # The step behind those that an operation spans has a period that is too short as well.
+    spans = int((overtaken[1:] & ~overtaken[:-1]).sum())
+    count, steps = int(overtaken.sum()), len(overtaken)
+    if process.totals.devices and (count + spans > MOST_OVERTAKEN * steps or step_ms == 0):
+        yield _bad("steps-in-clumps", overtaken=count, steps=steps)
+
+
+def _remarks(process: Process, step_ms: float | None) -> Iterator[Note]:
+    """Where the rest of a step went, and what counts otherwise than one would think."""
+    steps, segments, totals = process.steps, process.segments, process.totals
+    yield from _next_to_the_range(process, step_ms)
+    if linkless := sum(int(lacking.sum()) for lacking in totals.without_call.values()):
+        yield note("counted-where-run", operations=linkless)
+    if earlier := totals.before_capture:
+        yield note("launched-before-capture", Severity.WARN, operations=earlier)
+    if timeless := totals.without_times:
+        yield note("operations-without-times", Severity.WARN, operations=timeless)
+    if (graphs := totals.kernels.get(GRAPH_WORDS)) is not None:
+        yield note("graphs-traced-whole", per_step=graphs.count / len(steps))
+    if names := _without_rows(process):
+        yield note("overlapping-ranges-left-out", names=listed_names(names))
+    between = (segments.step < 0) & (segments.turn >= 0)
+    if apart := int(totals.operations[between].sum()):
+        yield note("launched-between-steps", per_step=apart / len(steps))
+    if passing := sorted(device for device in totals.devices if device not in process.in_use):
+        gpus = tuple(process.gpu_title(device) for device in passing)
+        yield note("gpus-hardly-used", Severity.WARN, gpus=gpus)
+
+
+def _without_rows(process: Process) -> set[str]:
+    """Names of the start/end ranges that begin in the steps, on their threads, and have no row."""
+    ranges, steps = process.timeline.ranges, process.steps
+    here = (ranges.process == steps.process) & np.isin(ranges.thread, steps.threads)
+    here &= (ranges.start >= steps.starts[0]) & (ranges.start < steps.ends[-1]) & ~ranges.push_pop
+    here[steps.rows] = False
+    rows = set(process.segments.labels)
+    names = ranges.name.texts.taken(distinct(ranges.name.codes[here]))
+    return {name for name in bare(names).texts if not {name, kind_of(name)} & rows}
+
+
+def _next_to_the_range(process: Process, step_ms: float | None) -> Iterator[Note]:
+    """What a step is next to its range: the GPU's work behind it, or what lies between two."""
+    steps, range_ms = process.steps, process.nvtx_step_ms
+    if step_ms is None:
+        return
+    if not process.totals.devices:
+        yield note("cpu-only", Severity.ROUTINE)
+    elif range_ms is not None and range_ms < AHEAD_BELOW * step_ms:
+        behind = np.median(process.done - steps.ends)
+        if behind >= np.median((steps.starts[1:] - steps.ends[:-1])[~steps.resumes[1:]]):
+            yield note("cpu-runs-ahead", Severity.ROUTINE, range_ms=range_ms, step_ms=step_ms)
+        else:
+            yield note("rest-between-steps", range_ms=range_ms, step_ms=step_ms)
