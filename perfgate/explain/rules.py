@@ -8,13 +8,16 @@ from collections.abc import Sequence
 from perfgate.explain.traces import graphs_unlike
 from perfgate.model.findings import PlacedFinding, Placing, RuleChange, RuleChanges, RuleName
 from perfgate.model.metric import Metric
+from perfgate.model.note import Note, note
 from perfgate.model.side import Side
 
 
-def rule_changes(before: Placing | None, now: Placing, *, why_alone: str = "") -> RuleChanges:
+def rule_changes(
+    before: Placing | None, now: Placing, *, why_alone: Note | None = None
+) -> RuleChanges:
     """Put what was found now beside what was found before, by rule and range, the mean over the processes.
 
-    `why_alone` says, in a phrase, why there is nothing from before.
+    `why_alone` says why there is nothing from before.
     """
     then = {} if before is None else _by_place(before)
     rows = [
@@ -26,27 +29,29 @@ def rule_changes(before: Placing | None, now: Placing, *, why_alone: str = "") -
     return RuleChanges(rows=tuple(rows), compared=before is not None, why_alone=why_alone)
 
 
-def why_blind(side: Side) -> str:
-    """Say which of what the rules look at a side's capture lacks; empty where it lacks none of it."""
+def why_blind(side: Side) -> tuple[str, ...]:
+    """Return which of what the rules look at a side's capture lacks."""
     return _lacks(side, ("kernels", "calls"))
 
 
-def recorded_unlike(before: Side, now: Side) -> str:
-    """Say what one capture lacks and the other has, of what findings are told by; empty where they are alike."""
+def recorded_unlike(before: Side, now: Side) -> Note | None:
+    """Return what one capture lacks and the other has, of what findings are placed by."""
     if graphs_unlike(before.breakdown, now.breakdown):
-        return "not compared: CUDA graphs were traced unlike"
-    told = [_lacks(side, ("kernels", "calls", "ranges")) for side in (before, now)]
-    if told[0] == told[1]:
-        return ""
-    return "not compared: " + ", ".join(
-        f"{name} {why}" for name, why in zip("ab", told, strict=True) if why
-    )
+        return note("rules-graphs-unlike")
+    lacking = [_lacks(side, ("kernels", "calls", "ranges")) for side in (before, now)]
+    if lacking[0] == lacking[1]:
+        return None
+    sides = [
+        note("capture-lacks", side=name, kinds=kinds)
+        for name, kinds in zip("ab", lacking, strict=True)
+        if kinds
+    ]
+    return note("rules-recorded-unlike", sides=tuple(sides))
 
 
-def _lacks(side: Side, kinds: Sequence[str]) -> str:
+def _lacks(side: Side, kinds: Sequence[str]) -> tuple[str, ...]:
     is_lacking = {"kernels": Metric.KERNEL_MS in side.absent, **dict.fromkeys(side.missing, True)}
-    lacking = [kind for kind in kinds if is_lacking.get(kind)]
-    return f"lacks {' and '.join(lacking)}" if lacking else ""
+    return tuple(kind for kind in kinds if is_lacking.get(kind))
 
 
 def _by_place(placing: Placing) -> dict[tuple[RuleName, str], PlacedFinding]:

@@ -8,6 +8,7 @@ from typing import Self
 
 from pydantic import model_validator
 
+from perfgate.model.note import Note
 from perfgate.model.record import Record
 
 
@@ -132,10 +133,10 @@ class RuleChanges(Record):
     """By rule, then by time, descending."""
     compared: bool = False
     """Whether the other side was asked as well: what it has not is new then."""
-    why_alone: str = ""
-    """Why the other side was not asked, in a phrase; empty where it was, or where nothing more is known."""
-    why_not: str = ""
-    """Why the rules were not asked, in a phrase; empty where they were."""
+    why_alone: Note | None = None
+    """Why the other side was not asked; None where it was, or where nothing more is known."""
+    why_not: Note | None = None
+    """Why the rules were not asked; None where they were."""
 
     def is_new(self, row: RuleChange) -> bool:
         """Whether the other side was asked and has nothing of the kind there."""

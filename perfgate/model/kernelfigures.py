@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from perfgate.model.note import Note
 from perfgate.model.record import Record
 
 
@@ -52,9 +53,9 @@ class KernelProbe(Record):
     moved: MovedKernel
     before: LaunchFigures | None = None
     now: LaunchFigures | None = None
-    no_before: str = ""
-    """Why there are no figures of before, in a phrase; empty where there are."""
-    no_now: str = ""
+    no_before: Note | None = None
+    """Why there are no figures of before; None where there are."""
+    no_now: Note | None = None
 
 
 class KernelProbes(Record):
@@ -66,4 +67,4 @@ class KernelProbes(Record):
     """Which code: `0123456789ab`."""
     now: str
     probes: tuple[KernelProbe, ...]
-    remarks: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()

@@ -14,7 +14,7 @@ from perfgate.model.verdict import Attribution, Axis, MetricVerdict, Part, Verdi
 from perfgate.render.page import Cell, Page, Row, columns
 from perfgate.render.records import difference_table, side_lines, unlike_lines
 from perfgate.render.text import interval_text
-from perfgate.words import numbers
+from perfgate.words import numbers, say
 from perfgate.words.escape import one_line
 from perfgate.words.names import plural
 
@@ -104,7 +104,9 @@ def explanation_text(
 def _rules(page: Page, rules: RuleChanges) -> None:
     page.blank()
     if rules.why_not:
-        page.prose(f"nsys's expert rules were not applied: {rules.why_not}", label="rules")
+        page.prose(
+            f"nsys's expert rules were not applied: {say.fact(rules.why_not)}", label="rules"
+        )
         return
     if not rules.rows:
         page.prose("nsys's expert rules find nothing in b", label="rules")
@@ -132,7 +134,7 @@ def _rules(page: Page, rules: RuleChanges) -> None:
         )
     titles = columns("nsys's rule", "range*", ">a", ">b", ">a ms", ">b ms", "")
     page.table(titles, told)
-    alone = f"; {rules.why_alone}" if rules.why_alone else ""
+    alone = f"; {say.fact(rules.why_alone)}" if rules.why_alone else ""
     page.prose(f"findings per step, and their time{alone}", style="dim")
 
 

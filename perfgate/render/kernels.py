@@ -8,7 +8,7 @@ from typing import Final
 
 from perfgate.model.kernelfigures import KernelProbe, KernelProbes, LaunchFigures
 from perfgate.render.page import Cell, Page, Row, columns
-from perfgate.words import numbers
+from perfgate.words import numbers, say
 from perfgate.words.escape import one_line
 
 LONGEST: Final = 120
@@ -125,8 +125,8 @@ def kernels_text(
         "not that of a step in the gate.",
         style="dim",
     )
-    for remark in told.remarks:
-        page.prose(one_line(remark, longest=1000), label="note", style="yellow")
+    for note in told.notes:
+        page.prose(say.fact(note), label="note", style="yellow")
     for probe in told.probes:
         _kernel(page, probe, named, limited)
     return page.text
@@ -151,7 +151,7 @@ def _kernel(
         page.table(titles, list(_rows(a, b)))
     for label, why in (("a", probe.no_before), ("b", probe.no_now)):
         if why:
-            page.prose(f"no figures: {one_line(why, longest=400)}", label=label)
+            page.prose(f"no figures: {say.fact(why)}", label=label)
     for label, launch in (("a is", a), ("b is", b)):
         sentence = None if launch is None else limited(launch)
         if sentence is not None:

@@ -27,6 +27,7 @@ from perfgate.model.errors import (
 )
 from perfgate.model.findings import Placing, RuleChanges
 from perfgate.model.metric import Metric
+from perfgate.model.note import note, noted
 from perfgate.model.sample import Run
 from perfgate.model.side import Side
 from perfgate.model.timeline import Timeline
@@ -85,7 +86,9 @@ def opened(path: Path, find_tool: FindTool, held: ExitStack) -> tuple[Path, Time
         PerfgateError: no nsys is there to export it.
     """
     if not path.is_file():
-        raise CaptureUnreadable("capture-unopened", path=path, reason="no such file")
+        raise CaptureUnreadable(
+            "capture-is-folder" if path.is_dir() else "capture-missing", path=str(path)
+        )
     if path.suffix not in REPORTS:
         return path, read_timeline(path)
     # Before nsys is looked for: a pointer to a capture is none, with nsys or without.
@@ -126,12 +129,12 @@ def of_result(
     made = tuple(result.interleaved_runs or result.runs if runs is None else runs)
     if not made:
         raise ResultMissing(
-            subject=result.workload.id,
-            fact=f"the result in {os.path.relpath(kept.folder)} has no run: {result.verdict.outcome}, "
-            f"{result.verdict.reason.rstrip('.')}",
-            expectation="What is compared was measured",
-            next_step=f"Mend that and gate again, or name another of {os.path.relpath(kept.folder.parent)}: "
-            "perfgate explain A B",
+            "result-without-runs",
+            workload=result.workload.id,
+            folder=os.path.relpath(kept.folder),
+            outcome=result.verdict.outcome.value,
+            why=result.verdict.why,
+            folders=os.path.relpath(kept.folder.parent),
         )
     told = side_of_result(
         label or os.path.relpath(kept.folder), result.model_copy(update={"runs": made})
@@ -158,14 +161,9 @@ def compared_with(kept: KeptResult, store: Store) -> Subject:
     slug, name = result.machine.slug, result.workload.id
     baseline = store.baselines.load(slug, name)
     if baseline is None:
-        was = result.verdict.baseline_runs
-        raise BaselineMissing(
-            subject=name,
-            fact=f"the baseline on {slug} that its result was compared with is gone"
-            if was
-            else f"it has no baseline on {slug}, so its result was compared with nothing",
-            next_step='Name two things (perfgate explain A B), or bless one first: perfgate bless --reason "..."',
-        )
+        was = result.verdict.baseline_runs > 0
+        code = "compared-baseline-gone" if was else "compared-with-nothing"
+        raise BaselineMissing(code, workload=name, machine=slug)
     label = os.path.relpath(store.baselines.path(slug, name))
     if (since := blessed_since(baseline, result)) is not None:
         label += f", blessed {since:%Y-%m-%d %H:%M} UTC, after b was measured"
@@ -217,26 +215,24 @@ def rules_on(
     if asked is False:
         return None
     if now.capture is None:
-        return RuleChanges(why_not="the capture of b is not at hand")
+        return RuleChanges(why_not=note("rules-no-capture"))
     if asked is None and now.capture.export.stat().st_size > LARGEST_ASKED:
-        return RuleChanges(
-            why_not=f"the capture of b is larger than {LARGEST_ASKED / 1e6:.0f} MB; --rules asks them"
-        )
+        return RuleChanges(why_not=note("rules-too-large", limit_bytes=LARGEST_ASKED))
     try:
         tool = find_tool()
         placed = _placed(now.capture, tool)
         if (blind := why_blind(now.side)) and not any(process.rows for process in placed.processes):
-            return RuleChanges(why_not=f"the capture of b {blind}")
+            return RuleChanges(why_not=note("rules-blind", kinds=blind))
         if before.capture is None:
-            return rule_changes(None, placed, why_alone="a has no capture at hand")
+            return rule_changes(None, placed, why_alone=note("rules-alone"))
         # What a side did not record no rule can find there: that is not new on the other.
         if alone := recorded_unlike(before.side, now.side):
             return rule_changes(None, placed, why_alone=alone)
         return rule_changes(_placed(before.capture, tool), placed)
     except NsysNotFound:
-        return RuleChanges(why_not="no nsys is here; perfgate doctor says where it is looked for")
+        return RuleChanges(why_not=note("rules-no-nsys"))
     except PerfgateError as failed:
-        return RuleChanges(why_not=say.fact(failed).rstrip("."))
+        return RuleChanges(why_not=noted(failed))
 
 
 def _placed(capture: Capture, tool: NsysTool) -> Placing:

@@ -30,6 +30,7 @@ from perfgate.explain.names import brief, identity, unnumbered
 from perfgate.model.baseline import Baseline, Result, changed_code
 from perfgate.model.errors import CaptureUnreadable, NcuFailed, PerfgateError, StoreFailed
 from perfgate.model.kernelfigures import KernelProbe, KernelProbes, LaunchFigures, MovedKernel
+from perfgate.model.note import Note, note, noted
 from perfgate.model.order import Ending
 from perfgate.model.workload import CaptureMode, Workload
 from perfgate.profilers.nsys.symbols import kernel_symbols
@@ -40,7 +41,6 @@ from perfgate.views.ncu.command import OneLaunch, profile_command, read_command
 from perfgate.views.ncu.log import application_status, trouble
 from perfgate.views.ncu.reading import read_launches
 from perfgate.views.ncu.tool import NcuTool
-from perfgate.words import say
 
 MOST_KERNELS: Final = 3
 """How many are looked at unless told otherwise: each is a run of its own on either side."""
@@ -49,8 +49,8 @@ FEWEST_STEPS: Final = 2
 SHOWN_SHA: Final = 12
 TAIL_LINES: Final = 20
 READ_TIMEOUT_S: Final = 120.0
-NOT_SEEN: Final = "it was not launched in the steps that were looked at"
-NO_SYMBOL: Final = "no capture at hand tells its symbol"
+NOT_SEEN: Final = note("kernel-not-seen")
+NO_SYMBOL: Final = note("kernel-symbol-unknown")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,7 +82,7 @@ def probe(
         workload: as the project declares it now.
         of: what moved.
         most: how many kernels are looked at.
-        tell: told of each run before it is made, in a line.
+        tell: gets a line of each run before it is made.
 
     Raises:
         NcuFailed: ncu has no figures of a launch in the project.
@@ -93,10 +93,15 @@ def probe(
     folder = _emptied(bench.root / ".perfgate" / "ncu")
     commit, no_before = commit_before(of)
     made = _Probing(
-        tool=tool, workload=workload, symbols=symbols, folder=folder, tell=tell, planned=len(chosen)
+        tool=tool,
+        workload=workload,
+        symbols=symbols,
+        folder=folder,
+        tell=tell,
+        planned=len(chosen),
     )
     now = [made.launch(bench, number, moved, side="now") for number, moved in enumerate(chosen)]
-    before: Sequence[LaunchFigures | str] = [no_before] * len(chosen)
+    before: Sequence[LaunchFigures | Note] = [no_before or NOT_SEEN] * len(chosen)
     if commit is not None and chosen:
         before = made.before(bench, commit, chosen)
     probes = tuple(
@@ -104,8 +109,8 @@ def probe(
             moved=moved,
             before=was if isinstance(was, LaunchFigures) else None,
             now=found if isinstance(found, LaunchFigures) else None,
-            no_before=was if isinstance(was, str) else "",
-            no_now=found if isinstance(found, str) else "",
+            no_before=was if isinstance(was, Note) else None,
+            no_now=found if isinstance(found, Note) else None,
         )
         for moved, was, found in zip(chosen, before, now, strict=True)
     )
@@ -114,7 +119,7 @@ def probe(
         before=commit[:SHOWN_SHA] if commit is not None else "nothing",
         now="the project as it is",
         probes=probes,
-        remarks=tuple(_remarks(bench, workload, of, probes)),
+        notes=tuple(_notes(bench, workload, of, probes)),
     )
 
 
@@ -130,11 +135,12 @@ class _Probing:
 
     def before(
         self, bench: Bench, commit: str, chosen: Sequence[MovedKernel]
-    ) -> list[LaunchFigures | str]:
+    ) -> list[LaunchFigures | Note]:
         """Look at the launches of another commit; what fails there is a reason, not an end."""
         whys = [self._why_not(moved, moved.per_step_before) for moved in chosen]
-        if None not in whys:
-            return [why or "" for why in whys]
+        known: list[LaunchFigures | Note] = [why for why in whys if why is not None]
+        if len(known) == len(whys):
+            return known
         try:
             baselines = bench.settings.baselines
             commit = git.obtain(bench.root, commit, baselines=baselines, env=bench.env)
@@ -145,17 +151,17 @@ class _Probing:
                     self._launch_there(there, number, moved) for number, moved in enumerate(chosen)
                 ]
         except PerfgateError as failed:
-            return [_reason(failed)] * len(chosen)
+            return [noted(failed)] * len(chosen)
 
-    def _launch_there(self, there: Bench, number: int, moved: MovedKernel) -> LaunchFigures | str:
+    def _launch_there(self, there: Bench, number: int, moved: MovedKernel) -> LaunchFigures | Note:
         try:
             return self.launch(there, number, moved, side="before")
         except PerfgateError as failed:
-            return _reason(failed)
+            return noted(failed)
 
     def launch(
         self, bench: Bench, number: int, moved: MovedKernel, *, side: str
-    ) -> LaunchFigures | str:
+    ) -> LaunchFigures | Note:
         """One launch's figures, or why there are none, in a phrase.
 
         Raises:
@@ -207,20 +213,18 @@ class _Probing:
             return self._read(report, moved, symbol) if report.is_file() else NOT_SEEN
         except OSError as refused:
             raise NcuFailed(
-                subject=moved_as(moved),
-                fact=f"ncu could not be run: {refused.strerror or refused}",
-                next_step="See to that, then run it again.",
+                "ncu-not-run", kernel=moved_as(moved), reason=refused.strerror or str(refused)
             ) from refused
         finally:
             # It may hold what a capture holds.
             report.unlink(missing_ok=True)
 
-    def _why_not(self, moved: MovedKernel, per_step: float) -> str | None:
+    def _why_not(self, moved: MovedKernel, per_step: float) -> Note | None:
         if per_step <= 0:
-            return "it is not launched there"
+            return note("kernel-not-launched")
         return None if identity(moved.name) in self.symbols else NO_SYMBOL
 
-    def _read(self, report: Path, moved: MovedKernel, symbol: str) -> LaunchFigures | str:
+    def _read(self, report: Path, moved: MovedKernel, symbol: str) -> LaunchFigures | Note:
         printed = report.with_name("launch.csv")
         finished = run_process(
             read_command(self.tool, report),
@@ -233,13 +237,11 @@ class _Probing:
         if (failed := trouble(said, subject=moved_as(moved), where=str(printed))) is not None:
             raise failed
         if finished.returncode != 0:
-            how = (
-                "did not end" if finished.timed_out else f"ended with status {finished.returncode}"
-            )
             raise NcuFailed(
-                subject=moved_as(moved),
-                fact=f"reading ncu's report {how}",
-                next_step=f"See {printed}.",
+                "ncu-report-unread",
+                kernel=moved_as(moved),
+                status="none" if finished.timed_out else str(finished.returncode),
+                log=str(printed),
             )
         launches = read_launches(said, source=str(printed))
         if not launches:
@@ -248,10 +250,11 @@ class _Probing:
         first = min(launches, key=lambda launch: launch.device)
         if identity(first.kernel) != identity(symbol):
             raise NcuFailed(
-                subject=moved_as(moved),
-                fact=f"ncu has looked at another kernel, {first.kernel[:100]}",
-                expectation=f"It was asked for {symbol[:100]}",
-                next_step=f"See {printed}.",
+                "ncu-another-kernel",
+                kernel=moved_as(moved),
+                found=first.kernel,
+                asked=symbol,
+                log=str(printed),
             )
         return first
 
@@ -298,63 +301,39 @@ def _symbols(of: Candidates) -> dict[str, str]:
     return found
 
 
-def commit_before(of: Candidates) -> tuple[str | None, str]:
+def commit_before(of: Candidates) -> tuple[str | None, Note | None]:
     """The commit that b was compared with, or why there is none to run."""
     result = of.result
     if result.reference_runs:
         duet = result.verdict.duet
-        return (
-            (None, "the result does not say which commit ran beside it")
-            if duet is None
-            else (duet.commit, "")
-        )
+        return (None, note("commit-unsaid")) if duet is None else (duet.commit, None)
     if of.baseline is None:
-        return None, "there is no baseline"
+        return None, note("commit-no-baseline")
     clean = clean_commits(of.baseline)
-    commits = [
-        one.commit.sha
-        for one in of.baseline.occasions
-        if one.commit is not None and one.commit.sha in clean
-    ]
-    if commits:
-        return commits[-1], ""
-    noted = any(occasion.commit is not None for occasion in of.baseline.occasions)
-    return None, (
-        "the baseline was measured with uncommitted changes, which no commit holds"
-        if noted
-        else "the baseline does not say at which commit it was measured"
-    )
+    commits = [one.commit.sha for one in of.baseline.occasions if one.commit is not None]
+    if known := [sha for sha in commits if sha in clean]:
+        return known[-1], None
+    return None, note("commit-dirty" if commits else "commit-unknown")
 
 
-def _remarks(
+def _notes(
     bench: Bench, workload: Workload, of: Candidates, probes: Sequence[KernelProbe]
-) -> list[str]:
-    told: list[str] = []
-    if changed_code(
-        of.result.code,
-        code_now(of.result.code, bench.root, baselines=bench.settings.baselines),
-    ):
-        told.append("The project's code is not that of b any more: now is what it is today.")
-    if workload.digest() != of.result.workload.digest():
-        told.append(
-            "The workload's parameters are not those of b any more: now is with those of today."
-        )
-    if bench.machine.slug != of.result.machine.slug:
-        told.append(
-            f"b was measured on {of.result.machine.slug}: both sides here are of {bench.machine.slug}."
-        )
-    told += [
-        f"{moved_as(one.moved)}: its first launch is of another shape than before."
+) -> list[Note]:
+    code = code_now(of.result.code, bench.root, baselines=bench.settings.baselines)
+    here, there = bench.machine.slug, of.result.machine.slug
+    found = [
+        (note("probed-other-code"), bool(changed_code(of.result.code, code))),
+        (note("probed-other-parameters"), workload.digest() != of.result.workload.digest()),
+        (note("probed-elsewhere", there=there, here=here), here != there),
+    ]
+    shapes = [
+        note("probed-other-shape", kernel=moved_as(one.moved))
         for one in probes
         if one.before
         and one.now
         and (one.before.grid, one.before.block) != (one.now.grid, one.now.block)
     ]
-    return told
-
-
-def _reason(failed: PerfgateError) -> str:
-    return say.fact(failed).splitlines()[0]
+    return [*(one for one, holds in found if holds), *shapes]
 
 
 def _resolved(argv: Sequence[str], env: Mapping[str, str]) -> tuple[str, ...]:
@@ -371,9 +350,7 @@ def _emptied(folder: Path) -> Path:
         folder.mkdir(parents=True)
     except OSError as refused:
         raise StoreFailed(
-            subject=str(folder),
-            fact=f"it cannot be emptied ({refused.strerror or refused})",
-            next_step="Remove it, then run it again.",
+            "folder-not-emptied", folder=str(folder), reason=refused.strerror or str(refused)
         ) from refused
     return folder
 

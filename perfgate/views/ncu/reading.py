@@ -122,12 +122,11 @@ def read_launches(text: str, *, source: str) -> tuple[LaunchFigures, ...]:
     header = rows[0]
     missing = [name for name in COLUMNS if name not in header]
     if missing:
-        raise _unknown(
-            source,
-            f"its table lacks the column {missing[0]}; it begins with {', '.join(header)[:100]!r}",
+        raise LayoutUnknown(
+            "ncu-column-missing", path=source, column=missing[0], begins=", ".join(header)
         )
     if len(rows) < 2 or any(len(row) != len(header) for row in rows):
-        raise _unknown(source, "its table has no row of units, or rows of unequal length")
+        raise LayoutUnknown("ncu-rows-uneven", path=source)
     units = dict(zip(header, rows[1], strict=True))
     return tuple(_launch(dict(zip(header, row, strict=True)), units, source) for row in rows[2:])
 
@@ -135,11 +134,11 @@ def read_launches(text: str, *, source: str) -> tuple[LaunchFigures, ...]:
 def _launch(row: Mapping[str, str], units: Mapping[str, str], source: str) -> LaunchFigures:
     figures: dict[str, float | None] = {}
     for quantity in QUANTITIES:
-        figures[quantity.field] = told = _figure(quantity, row, units, source)
-        if quantity.is_required and told is None:
-            raise _unknown(source, f"it does not tell {' or '.join(quantity.metrics)}")
+        figures[quantity.field] = found = _figure(quantity, row, units, source)
+        if quantity.is_required and found is None:
+            raise LayoutUnknown("ncu-metric-missing", path=source, metrics=quantity.metrics)
     if not row[DEVICE].isdecimal():
-        raise _unknown(source, f"its column {DEVICE} holds {row[DEVICE]!r}")
+        raise LayoutUnknown("ncu-no-number", path=source, column=DEVICE, value=row[DEVICE])
     return LaunchFigures.model_validate(
         {
             "kernel": row[KERNEL],
@@ -160,22 +159,16 @@ def _figure(
             continue
         factor = quantity.units.get(units[metric])
         if factor is None:
-            known = ", ".join(repr(unit) for unit in quantity.units)
-            raise _unknown(
-                source, f"{metric} is in {units[metric]!r}, and perfgate knows it in {known}"
+            raise LayoutUnknown(
+                "ncu-unit-unknown",
+                path=source,
+                column=metric,
+                value=units[metric],
+                known=tuple(quantity.units),
             )
         if not _NUMBER.fullmatch(value) or not math.isfinite(
             number := float(value.replace(",", ""))
         ):
-            raise _unknown(source, f"{metric} is {value[:40]!r}, which is no number")
+            raise LayoutUnknown("ncu-no-number", path=source, column=metric, value=value)
         return number * factor
     return None
-
-
-def _unknown(source: str, fact: str) -> LayoutUnknown:
-    return LayoutUnknown(
-        subject=source,
-        fact=fact,
-        expectation="perfgate has read reports of ncu 2024.2",
-        next_step="Use another ncu through PERFGATE_NCU, and report this one.",
-    )

@@ -7,6 +7,7 @@ import pytest
 from perfgate.explain.rules import recorded_unlike, rule_changes, why_blind
 from perfgate.model.findings import PlacedFinding, Placing, ProcessFindings, RuleName
 from perfgate.model.metric import Metric
+from perfgate.model.note import note
 from perfgate.model.sample import WHOLE_GRAPHS, Breakdown, KernelSample, RangeSample
 from perfgate.model.side import Side
 
@@ -54,29 +55,25 @@ def lacking(*kinds: str) -> Side:
 
 
 @pytest.mark.parametrize(
-    ("before", "now", "told"),
+    ("before", "now", "lacks"),
     [
-        (lacking(), lacking(), ""),
-        (lacking("ranges"), lacking("ranges"), ""),
-        (lacking("names of kernels"), lacking(), ""),
-        (lacking("ranges"), lacking(), "not compared: a lacks ranges"),
-        (
-            lacking(),
-            lacking("kernels", "copies", "calls"),
-            "not compared: b lacks kernels and calls",
-        ),
-        (lacking("ranges"), lacking("calls"), "not compared: a lacks ranges, b lacks calls"),
-        (
-            Side(label="x", values={}, absent={Metric.KERNEL_MS: "none of them"}),
-            lacking(),
-            "not compared: a lacks kernels",
-        ),
+        (lacking(), lacking(), None),
+        (lacking("ranges"), lacking("ranges"), None),
+        (lacking("names of kernels"), lacking(), None),
+        (lacking("ranges"), lacking(), {"a": ("ranges",)}),
+        (lacking(), lacking("kernels", "copies", "calls"), {"b": ("kernels", "calls")}),
+        (lacking("ranges"), lacking("calls"), {"a": ("ranges",), "b": ("calls",)}),
     ],
 )
 def test_what_a_capture_did_not_record_is_not_new_in_the_other(
-    before: Side, now: Side, told: str
+    before: Side, now: Side, lacks: dict[str, tuple[str, ...]] | None
 ) -> None:
-    assert recorded_unlike(before, now) == told
+    found = recorded_unlike(before, now)
+    if lacks is None:
+        assert found is None
+    else:
+        sides = [note("capture-lacks", side=side, kinds=kinds) for side, kinds in lacks.items()]
+        assert found == note("rules-recorded-unlike", sides=tuple(sides))
 
 
 def test_graphs_traced_unlike_are_a_reason_too() -> None:
@@ -92,12 +89,12 @@ def test_graphs_traced_unlike_are_a_reason_too() -> None:
         )
         for name in (WHOLE_GRAPHS, "gemm")
     )
-    assert recorded_unlike(whole, by_node) == "not compared: CUDA graphs were traced unlike"
+    assert recorded_unlike(whole, by_node) == note("rules-graphs-unlike")
 
 
 def test_rules_that_find_nothing_to_look_at_are_not_said_to_find_nothing() -> None:
-    assert why_blind(lacking("calls")) == "lacks calls"
-    assert why_blind(lacking("ranges")) == ""
+    assert why_blind(lacking("calls")) == ("calls",)
+    assert why_blind(lacking("ranges")) == ()
 
 
 def test_of_several_processes_the_mean_is_told() -> None:

@@ -34,7 +34,7 @@ def test_a_result_says_what_its_captures_lack() -> None:
     none = {Metric.KERNEL_MS: note("nothing-on-a-gpu")}
     told = side_of_result("x", records.result(measured=[records.run(), records.run(absent=none)]))
     assert told.absent == none
-    assert why_blind(told) == "lacks kernels"
+    assert why_blind(told) == ("kernels",)
 
 
 def test_what_makes_all_processes_invalid_is_said_once() -> None:

@@ -9,7 +9,7 @@ import pytest
 from perfgate.explain.sides import differences, made_up_of
 from perfgate.model.findings import PlacedFinding, RuleChange, RuleChanges, RuleName
 from perfgate.model.metric import PERIODS, Metric
-from perfgate.model.note import quoted
+from perfgate.model.note import Note, note, quoted
 from perfgate.model.sample import (
     NO_NCCL,
     Breakdown,
@@ -207,7 +207,7 @@ b: after.sqlite
     )
 
 
-def found_by_rules(**why: str) -> str:
+def found_by_rules(**why: Note) -> str:
     """What is told of a finding of nsys's rules."""
     found = PlacedFinding(rule=RuleName.GPU_GAPS, range="load", count=1, ms=2.0, steps=20)
     changes = RuleChanges(rows=(RuleChange(rule=found.rule, range=found.range, now=found),), **why)
@@ -215,9 +215,9 @@ def found_by_rules(**why: str) -> str:
 
 
 def test_why_findings_are_told_alone_is_said() -> None:
-    told = found_by_rules(why_alone="not compared: a lacks calls")
+    told = found_by_rules(why_alone=note("rules-alone"))
     assert "  gpu_gaps     load   1  2.000\n" in told
-    assert "  findings per step, and their time; not compared: a lacks calls\n" in told
+    assert "  findings per step, and their time; a has no capture at hand\n" in told
     assert "  findings per step, and their time\n" in found_by_rules()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from perfgate.model.kernelfigures import KernelProbe, KernelProbes, LaunchFigures, MovedKernel
+from perfgate.model.note import Note, note
 from perfgate.render.kernels import kernels_text
 
 A = LaunchFigures(
@@ -36,13 +37,13 @@ MOVED = MovedKernel(
 )
 
 
-def told(*probes: KernelProbe, remarks: tuple[str, ...] = ()) -> str:
+def told(*probes: KernelProbe, notes: tuple[Note, ...] = ()) -> str:
     made = KernelProbes(
         tool="ncu 2025.3.1",
         before="0123456789ab",
         now="the project as it is",
         probes=probes,
-        remarks=remarks,
+        notes=notes,
     )
     return kernels_text(
         made,
@@ -82,27 +83,32 @@ Sobel  +0.5962 ms a step, each +1.87e+03 %
 
 
 def test_a_side_without_figures_says_why() -> None:
-    text = told(KernelProbe(moved=MOVED, now=B, no_before="it is not launched there"))
+    text = told(KernelProbe(moved=MOVED, now=B, no_before=note("kernel-not-launched")))
     lines = text.splitlines()
     assert "  duration, us        -        628.0" in lines
     assert "  a           no figures: it is not launched there" in lines
     assert "  b is        limited by something, 34" in lines
     assert not any(line.startswith("  a is") for line in lines)
     neither = told(
-        KernelProbe(moved=MOVED, no_before="gone", no_now="it was not launched")
+        KernelProbe(
+            moved=MOVED, no_before=note("quoted", text="gone"), no_now=note("kernel-not-seen")
+        )
     ).splitlines()
     assert neither[-3:] == [
         "Sobel  +0.5962 ms a step, each +1.87e+03 %",
         "  a           no figures: gone",
-        "  b           no figures: it was not launched",
+        "  b           no figures: it was not launched in the steps that were looked at",
     ]
 
 
 def test_what_else_is_to_be_known_comes_first() -> None:
     lines = told(
-        KernelProbe(moved=MOVED, before=A, now=B), remarks=("The code has changed.",)
+        KernelProbe(moved=MOVED, before=A, now=B), notes=(note("probed-other-code"),)
     ).splitlines()
-    assert lines[3] == "  note        The code has changed."
+    assert (
+        lines[3]
+        == "  note        The project's code is not that of b any more: now is what it is today"
+    )
 
 
 def test_no_kernel_that_moved_is_said() -> None:
@@ -115,5 +121,5 @@ def test_no_kernel_that_moved_is_said() -> None:
 def test_names_cannot_move_the_cursor() -> None:
     moved = MOVED.model_copy(update={"name": "evil\x1b[2J", "note": "no\rte"})
     assert "evil\\x1b[2J  +0.5962 ms a step, no\\rte" in told(
-        KernelProbe(moved=moved, now=B, no_before="x")
+        KernelProbe(moved=moved, now=B, no_before=note("quoted", text="x"))
     )

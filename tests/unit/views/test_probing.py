@@ -6,6 +6,7 @@ import pytest
 from support import records
 
 from perfgate.model.baseline import Baseline, Commit
+from perfgate.model.note import note
 from perfgate.model.side import Side
 from perfgate.model.verdict import Duet
 from perfgate.views.explain import Subject
@@ -51,7 +52,7 @@ def test_before_is_the_newest_commit_that_was_measured_unchanged() -> None:
     blessed = baseline(
         Commit(sha="a" * 40), Commit(sha="b" * 40), Commit(sha="c" * 40, dirty=True), None
     )
-    assert commit_before(candidates(blessed)) == ("b" * 40, "")
+    assert commit_before(candidates(blessed)) == ("b" * 40, None)
 
 
 def test_of_a_duet_before_is_the_commit_that_ran_beside_it() -> None:
@@ -64,19 +65,16 @@ def test_of_a_duet_before_is_the_commit_that_ran_beside_it() -> None:
         }
     )
     found = Candidates(a=SIDE, b=SIDE, result=compared, baseline=baseline(Commit(sha="a" * 40)))
-    assert commit_before(found) == ("d" * 40, "")
+    assert commit_before(found) == ("d" * 40, None)
 
 
 @pytest.mark.parametrize(
-    ("blessed", "why"),
+    ("blessed", "code"),
     [
-        (None, "there is no baseline"),
-        (
-            baseline(Commit(sha="a" * 40, dirty=True)),
-            "the baseline was measured with uncommitted changes, which no commit holds",
-        ),
-        (baseline(None), "the baseline does not say at which commit it was measured"),
+        (None, "commit-no-baseline"),
+        (baseline(Commit(sha="a" * 40, dirty=True)), "commit-dirty"),
+        (baseline(None), "commit-unknown"),
     ],
 )
-def test_without_such_a_commit_it_says_why(blessed: Baseline | None, why: str) -> None:
-    assert commit_before(candidates(blessed)) == (None, why)
+def test_without_such_a_commit_it_says_why(blessed: Baseline | None, code: str) -> None:
+    assert commit_before(candidates(blessed)) == (None, note(code))
