@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Final
 
 from perfgate.model.errors import PerfgateError
-from perfgate.words import say
 
 _VERSION: Final = re.compile(r"\bversion\s+(\d{4})\.(\d+)(?:\.(\d+))?(?:\.(\d+))?", re.IGNORECASE)
 
@@ -50,17 +49,16 @@ class Program:
     """What has to be known of a program to find it."""
 
     name: str
-    says: str
-    """What it prints before its version."""
+    product: str
+    package: str
+    """Debian's, which brings it."""
+    variable: str
+    """The environment variable that names it."""
     oldest: Version
     places: tuple[str, ...]
     """Where NVIDIA's and the distributions' packages put it, as globs."""
-    asked_by: tuple[str, ...]
-    """What the user can name it by, as error messages list it."""
     kept_variables: tuple[str, ...]
-    """All that it needs of the environment where it runs no workload: so secrets cannot reach its outputs."""
-    get_one: str
-    """What to do where there is none."""
+    """All of the environment that it needs without a workload: so secrets cannot reach its outputs."""
     not_found: type[PerfgateError]
     unsupported: type[PerfgateError]
 
@@ -74,22 +72,24 @@ class Program:
     ) -> Tool:
         """Find it: what the user named, then PATH, then the newest in the usual places.
 
-        What the user named is taken or is an error, never replaced by another. What was merely come upon is passed
-        over if it does not run or is too old.
+        What the user named is taken or is an error, never replaced by another. What was merely come
+        upon is passed over if it does not run or is too old.
 
         Args:
             named: what names it and what it says, the strongest first.
             env: the environment.
             places: globs, searched in their order.
-            timeout_s: how long it may take to tell its version, in seconds.
+            timeout_s: how long it may take to print its version, in seconds.
 
         Raises:
-            PerfgateError: `not_found`, nothing there, or what was named does not run; `unsupported`, what was named, or
-                all that was found, is too old or tells no version.
+            PerfgateError: `not_found`, nothing there, or what was named does not run;
+                `unsupported`, what was named, or all that was found, is too old or has no version.
         """
         for source, name in named:
             if name:
-                return self._checked(self._resolved(name, source, env), source, env, timeout_s)
+                on_path = None if "/" in name else shutil.which(name, path=env.get("PATH", ""))
+                path = Path(on_path or name).expanduser().absolute()
+                return self._checked(path, source, env, timeout_s)
         refused: list[PerfgateError] = []
         found: list[Tool] = []
         for source, path in self._candidates(env, places):
@@ -106,34 +106,21 @@ class Program:
         for refusal in refused:
             if isinstance(refusal, self.unsupported):
                 raise refusal
-        usual = ", ".join(dict.fromkeys("/".join(place.split("/")[:3]) for place in places))
-        looked = ", ".join((*self.asked_by, "PATH")) + (
-            f", NVIDIA's usual folders in {usual}" if usual else ""
-        )
-        also = f"; passed over: {'; '.join(say.fact(each) for each in refused)}" if refused else ""
-        raise self.not_found(
-            subject=self.name, fact=f"not found in {looked}{also}", next_step=self.get_one
-        )
+        if refused:
+            raise refused[0]
+        looked = [source for source, _ in named] + ["PATH"]
+        looked += dict.fromkeys("/".join(place.split("/")[:3]) for place in places)
+        raise self.not_found("program-not-found", looked=tuple(looked), **self._words)
 
-    def _resolved(self, named: str, source: str, env: Mapping[str, str]) -> Path:
-        """Turn what the user named into a path: a bare name is searched on PATH, anything else taken as it is."""
-        if "/" not in named:
-            on_path = shutil.which(named, path=env.get("PATH", ""))
-            if on_path is not None:
-                return Path(on_path)
-        path = Path(named).expanduser()
-        try:
-            fact = "" if path.is_file() else "is a folder" if path.is_dir() else "does not exist"
-        except OSError as refused:
-            fact = f"cannot be looked at ({refused.strerror or refused})"
-        if fact:
-            raise self.not_found(
-                subject=f"{self.name} {named} (from {source})",
-                fact=fact,
-                expectation=f"Expected the {self.name} program",
-                next_step=f"Correct {source}, or leave it out to search PATH and NVIDIA's usual folders.",
-            )
-        return path.absolute()
+    @property
+    def _words(self) -> dict[str, str]:
+        """What every refusal says."""
+        return {
+            "name": self.name,
+            "product": self.product,
+            "package": self.package,
+            "variable": self.variable,
+        }
 
     def _candidates(
         self, env: Mapping[str, str], places: Sequence[str]
@@ -151,9 +138,7 @@ class Program:
                     yield place, path
 
     def _checked(self, path: Path, source: str, env: Mapping[str, str], timeout_s: float) -> Tool:
-        subject = f"{self.name} {path} (from {source})"
         kept = {name: env[name] for name in self.kept_variables if name in env}
-        asked = f"`{self.name} --version`"
         try:
             answer = subprocess.run(
                 [path, "--version"],
@@ -165,30 +150,23 @@ class Program:
                 check=False,
                 start_new_session=True,
             )
-        except subprocess.TimeoutExpired:
-            fact = f"{asked} gave no answer within {timeout_s:g} s"
-        except OSError as error:
-            fact = f"does not run: {error.strerror or error}"
+        except (OSError, subprocess.TimeoutExpired) as error:
+            reason = getattr(error, "strerror", None) or str(error)
         else:
             text = answer.stdout.decode(errors="replace").strip()
             version = Version.parse(text)
-            if version is None and answer.returncode != 0:
-                said = text.splitlines()[-1] if text else "it said nothing"
-                fact = f"{asked} ended with status {answer.returncode}: {said}"
-            elif version is None:
-                raise self.unsupported(
-                    subject=subject,
-                    fact=f"{asked} tells no version: {text.splitlines()[0] if text else 'it said nothing'}",
-                    expectation=f"Expected '{self.says} {self.oldest.year}.{self.oldest.major}' or newer",
-                    next_step=self.get_one,
-                )
-            elif version < self.oldest:
-                raise self.unsupported(
-                    subject=subject,
-                    fact=f"is version {version}",
-                    expectation=f"perfgate knows {self.oldest.year}.{self.oldest.major} and newer",
-                    next_step=self.get_one,
-                )
-            else:
+            if version is not None and version >= self.oldest:
                 return Tool(path, version, kept)
-        raise self.not_found(subject=subject, fact=fact, next_step=self.get_one)
+            reason = text.splitlines()[-1] if text else f"exit status {answer.returncode}"
+            if version is not None or answer.returncode == 0:
+                raise self.unsupported(
+                    "program-unsupported",
+                    path=str(path),
+                    source=source,
+                    found=str(version) if version else reason,
+                    oldest=f"{self.oldest.year}.{self.oldest.major}",
+                    **self._words,
+                )
+        raise self.not_found(
+            "program-not-run", path=str(path), source=source, reason=reason, **self._words
+        )

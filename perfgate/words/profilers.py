@@ -194,4 +194,24 @@ _PRINTED: Final[Mapping[str, Text]] = {
 }
 """What nsys makes of captures: exports, reports and rules."""
 
-TEXT: Final[Mapping[str, Text]] = {**_EXPORTS, **_MISSING, **_RUNS, **_PRINTED}
+_GET_ONE: Final = (
+    "install {product} (package {package}, or https://developer.nvidia.com), then put {name} on "
+    "PATH, or name it by {variable}."
+)
+_PROGRAMS: Final[Mapping[str, Text]] = {
+    "program-not-found": Text(
+        "{name}: not found (looked in {looked:list})", next_step=f"To get it, {_GET_ONE}"
+    ),
+    "program-not-run": Text(
+        "{name} {path:quote} (from {source}): cannot be run ({reason:quote})",
+        next_step=f"Correct {{source}}, or {_GET_ONE}",
+    ),
+    "program-unsupported": Text(
+        "{name} {path:quote} (from {source}): is version {found}",
+        "perfgate knows {oldest} and newer",
+        f"Name another, or {_GET_ONE}",
+    ),
+}
+"""Where programs are looked for."""
+
+TEXT: Final[Mapping[str, Text]] = {**_PROGRAMS, **_EXPORTS, **_MISSING, **_RUNS, **_PRINTED}

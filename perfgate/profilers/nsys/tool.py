@@ -34,7 +34,9 @@ OLDEST: Final = Version(2022, 4)
 
 NSYS: Final = Program(
     name="nsys",
-    says="NVIDIA Nsight Systems version",
+    product="Nsight Systems",
+    package="nsight-systems-cli",
+    variable=VARIABLE,
     oldest=OLDEST,
     # Nsight Compute brings a copy of its own.
     places=(
@@ -53,10 +55,7 @@ NSYS: Final = Program(
         "/usr/local/NVIDIA-Nsight-Compute*/host/target-linux-*/nsys",
         "/opt/nvidia/hpc_sdk/Linux_*/*/compilers/bin/nsys",
     ),
-    asked_by=("--perfgate-nsys", VARIABLE),
     kept_variables=KEPT_VARIABLES,
-    get_one="Install Nsight Systems (package nsight-systems-cli, or https://developer.nvidia.com/nsight-systems), "
-    f"then put nsys on PATH, set {VARIABLE}, or pass --perfgate-nsys.",
     not_found=NsysNotFound,
     unsupported=NsysUnsupported,
 )

@@ -19,7 +19,9 @@ NcuTool = Tool
 
 NCU: Final = Program(
     name="ncu",
-    says="Version",
+    product="Nsight Compute",
+    package="nsight-compute",
+    variable=VARIABLE,
     # The first that has only the options used here; before, kernels were named by others.
     oldest=Version(2022, 1),
     places=(
@@ -31,7 +33,6 @@ NCU: Final = Program(
         "/usr/lib/nsight-compute/ncu",
         "/usr/lib/*/nsight-compute/target/*/ncu",
     ),
-    asked_by=(VARIABLE,),
     kept_variables=(
         "PATH",
         "HOME",
@@ -41,8 +42,6 @@ NCU: Final = Program(
         "TMPDIR",
         "XDG_CONFIG_HOME",
     ),
-    get_one="Install Nsight Compute (package nsight-compute, or https://developer.nvidia.com/nsight-compute), "
-    f"then put ncu on PATH, or set {VARIABLE}.",
     not_found=NcuNotFound,
     unsupported=NcuUnsupported,
 )

@@ -6,14 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from perfgate.model.errors import NsysNotFound, NsysUnsupported
+from perfgate.model.errors import NsysNotFound, NsysUnsupported, PerfgateError
 from perfgate.profilers.nsys.tool import NsysVersion, find_nsys
 
 NOWHERE: tuple[str, ...] = ()
-HOW_TO_GET_ONE = (
-    "Install Nsight Systems (package nsight-systems-cli, or https://developer.nvidia.com/nsight-systems), "
-    "then put nsys on PATH, set PERFGATE_NSYS, or pass --perfgate-nsys."
-)
 
 
 def nsys(path: Path, version: str) -> Path:
@@ -102,94 +98,46 @@ def test_an_old_one_on_path_is_passed_over_for_a_later_one_on_path(tmp_path: Pat
 
 
 def test_nothing_found_lists_where_it_looked(tmp_path: Path) -> None:
+    places = ["/no/such/*/nsys", "/none/here/*/nsys", "/no/such/bin/nsys"]
     with pytest.raises(NsysNotFound) as caught:
-        find_nsys(
-            None,
-            {"PATH": str(tmp_path)},
-            places=["/no/such/*/nsys", "/none/here/*/nsys", "/no/such/bin/nsys"],
-        )
-    assert str(caught.value) == (
-        "nsys: not found in --perfgate-nsys, PERFGATE_NSYS, PATH, NVIDIA's usual folders in /no/such, /none/here.\n"
-        f"{HOW_TO_GET_ONE}"
-    )
+        find_nsys(None, {"PATH": str(tmp_path)}, places=places)
+    assert caught.value.code == "program-not-found"
+    named = ("--perfgate-nsys", "PERFGATE_NSYS", "[tool.perfgate] nsys")
+    assert caught.value.fields["looked"] == (*named, "PATH", "/no/such", "/none/here")
 
 
-def test_nothing_usable_found_says_what_was_passed_over(tmp_path: Path) -> None:
-    broken = program(tmp_path / "nsys", "echo 'cannot find the target folder'; exit 1")
-    with pytest.raises(NsysNotFound) as caught:
-        find_nsys(None, {"PATH": str(tmp_path)}, places=NOWHERE)
-    assert str(caught.value) == (
-        "nsys: not found in --perfgate-nsys, PERFGATE_NSYS, PATH; passed over: "
-        f"nsys {broken} (from PATH): `nsys --version` ended with status 1: cannot find the target folder.\n"
-        f"{HOW_TO_GET_ONE}"
-    )
+@pytest.mark.parametrize(
+    ("body", "error", "code"),
+    [
+        ("echo 'cannot find the target folder'; exit 1", NsysNotFound, "program-not-run"),
+        ("exec sleep 60", NsysNotFound, "program-not-run"),
+        ("echo network simulator 3", NsysUnsupported, "program-unsupported"),
+        ("echo version 2021.3.3.2-b99c4d6", NsysUnsupported, "program-unsupported"),
+    ],
+)
+@pytest.mark.parametrize("is_named", [True, False])
+def test_one_that_is_of_no_use_is_an_error_if_there_is_no_other(
+    tmp_path: Path, body: str, error: type[PerfgateError], code: str, *, is_named: bool
+) -> None:
+    path = program(tmp_path / "nsys", body)
+    env = {"PATH": f"{'' if is_named else tmp_path}:/usr/bin:/bin"}
+    with pytest.raises(error) as caught:
+        find_nsys(str(path) if is_named else None, env, places=NOWHERE, timeout_s=0.5)
+    source = "--perfgate-nsys" if is_named else "PATH"
+    assert (caught.value.code, caught.value.fields["source"]) == (code, source)
 
 
-def test_only_old_ones_found_is_unsupported(tmp_path: Path) -> None:
-    old = nsys(tmp_path / "nsys", "2021.3.3.2-b99c4d6")
-    with pytest.raises(NsysUnsupported) as caught:
-        find_nsys(None, {"PATH": str(tmp_path)}, places=NOWHERE)
-    assert str(caught.value) == (
-        f"nsys {old} (from PATH): is version 2021.3.3. perfgate knows 2022.4 and newer.\n{HOW_TO_GET_ONE}"
-    )
-
-
-def test_a_named_nsys_that_is_not_there_is_an_error_whatever_is_on_path(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["/no/such/nsys", f"/{'a' * 300}", "/", "no-such-nsys"])
+def test_a_named_nsys_that_is_not_there_is_an_error_whatever_is_on_path(
+    tmp_path: Path, name: str
+) -> None:
     nsys(tmp_path / "nsys", "2024.2.3.38")
     with pytest.raises(NsysNotFound) as caught:
-        find_nsys("/no/such/nsys", {"PATH": str(tmp_path)}, places=NOWHERE)
-    assert str(caught.value) == (
-        "nsys /no/such/nsys (from --perfgate-nsys): does not exist. Expected the nsys program.\n"
-        "Correct --perfgate-nsys, or leave it out to search PATH and NVIDIA's usual folders."
-    )
-
-
-def test_a_named_nsys_that_no_file_can_be_called_is_an_error() -> None:
-    name = f"/{'a' * 300}"
-    with pytest.raises(NsysNotFound) as caught:
-        find_nsys(name, {}, places=NOWHERE)
-    assert str(caught.value) == (
-        f"nsys {name} (from --perfgate-nsys): cannot be looked at (File name too long). Expected the nsys program.\n"
-        "Correct --perfgate-nsys, or leave it out to search PATH and NVIDIA's usual folders."
-    )
-
-
-def test_a_named_folder_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(NsysNotFound) as caught:
-        find_nsys(None, {"PERFGATE_NSYS": str(tmp_path)}, places=NOWHERE)
-    assert str(caught.value) == (
-        f"nsys {tmp_path} (from PERFGATE_NSYS): is a folder. Expected the nsys program.\n"
-        "Correct PERFGATE_NSYS, or leave it out to search PATH and NVIDIA's usual folders."
-    )
-
-
-def test_a_named_nsys_that_cannot_be_executed_is_an_error(tmp_path: Path) -> None:
-    path = nsys(tmp_path / "nsys", "2024.2.3.38")
-    path.chmod(0o644)
-    with pytest.raises(NsysNotFound) as caught:
-        find_nsys(str(path), {}, places=NOWHERE)
-    assert str(caught.value) == (
-        f"nsys {path} (from --perfgate-nsys): does not run: Permission denied.\n{HOW_TO_GET_ONE}"
-    )
-
-
-def test_an_nsys_that_hangs_is_an_error_after_its_time(tmp_path: Path) -> None:
-    path = program(tmp_path / "nsys", "exec sleep 60")
-    with pytest.raises(NsysNotFound) as caught:
-        find_nsys(str(path), {"PATH": "/usr/bin:/bin"}, places=NOWHERE, timeout_s=0.5)
-    assert str(caught.value) == (
-        f"nsys {path} (from --perfgate-nsys): `nsys --version` gave no answer within 0.5 s.\n{HOW_TO_GET_ONE}"
-    )
-
-
-def test_an_nsys_that_tells_no_version_is_unsupported(tmp_path: Path) -> None:
-    path = program(tmp_path / "nsys", "echo network simulator 3")
-    with pytest.raises(NsysUnsupported) as caught:
-        find_nsys(str(path), {}, places=NOWHERE)
-    assert str(caught.value) == (
-        f"nsys {path} (from --perfgate-nsys): `nsys --version` tells no version: network simulator 3. "
-        f"Expected 'NVIDIA Nsight Systems version 2022.4' or newer.\n{HOW_TO_GET_ONE}"
-    )
+        find_nsys(name, {"PATH": str(tmp_path)}, places=NOWHERE)
+    assert caught.value.code == "program-not-run"
+    (tmp_path / "nsys").chmod(0o644)
+    with pytest.raises(NsysNotFound):
+        find_nsys(str(tmp_path / "nsys"), {}, places=NOWHERE)
 
 
 def test_the_tool_keeps_only_the_variables_it_needs(tmp_path: Path) -> None:

@@ -10,10 +10,6 @@ from perfgate.model.errors import NcuNotFound, NcuUnsupported
 from perfgate.views.ncu.tool import NcuVersion, find_ncu
 
 NOWHERE: tuple[str, ...] = ()
-HOW_TO_GET_ONE = (
-    "Install Nsight Compute (package nsight-compute, or https://developer.nvidia.com/nsight-compute), "
-    "then put ncu on PATH, or set PERFGATE_NCU."
-)
 
 
 def ncu(path: Path, version: str) -> Path:
@@ -51,12 +47,10 @@ def test_of_several_in_the_usual_folders_the_newest_is_taken(tmp_path: Path) -> 
     assert find_ncu({}, places=(f"{tmp_path}/*/ncu",)).version == NcuVersion(2025, 3, 1)
 
 
-def test_none_at_all_says_where_it_was_looked_for(tmp_path: Path) -> None:
+def test_none_at_all_says_where_it_was_looked_for() -> None:
     with pytest.raises(NcuNotFound) as refused:
         find_ncu({"PATH": ""}, places=("/nowhere/there/*/ncu",))
-    assert str(refused.value) == (
-        f"ncu: not found in PERFGATE_NCU, PATH, NVIDIA's usual folders in /nowhere/there.\n{HOW_TO_GET_ONE}"
-    )
+    assert refused.value.fields["looked"] == ("PERFGATE_NCU", "PATH", "/nowhere/there")
 
 
 def test_what_was_named_and_is_not_there_is_not_replaced(tmp_path: Path) -> None:
@@ -66,46 +60,31 @@ def test_what_was_named_and_is_not_there_is_not_replaced(tmp_path: Path) -> None
     }
     with pytest.raises(NcuNotFound) as refused:
         find_ncu(env, places=NOWHERE)
-    assert str(refused.value) == (
-        "ncu /nowhere/ncu (from PERFGATE_NCU): does not exist. Expected the ncu program.\n"
-        "Correct PERFGATE_NCU, or leave it out to search PATH and NVIDIA's usual folders."
-    )
+    assert refused.value.code == "program-not-run"
 
 
 @pytest.mark.parametrize(
-    ("body", "error", "says"),
+    ("body", "error"),
     [
-        (
-            "echo Version 2020.3.1",
-            NcuUnsupported,
-            "is version 2020.3.1. perfgate knows 2022.1 and newer",
-        ),
-        (
-            "echo hello",
-            NcuUnsupported,
-            "`ncu --version` tells no version: hello. Expected 'Version 2022.1' or newer",
-        ),
-        (
-            "echo no library; exit 127",
-            NcuNotFound,
-            "`ncu --version` ended with status 127: no library",
-        ),
-        ("sleep 20", NcuNotFound, "`ncu --version` gave no answer within 0.5 s"),
+        ("echo Version 2020.3.1", NcuUnsupported),
+        ("echo hello", NcuUnsupported),
+        ("echo no library; exit 127", NcuNotFound),
+        ("sleep 20", NcuNotFound),
     ],
 )
-def test_what_was_named_and_is_no_use_says_why(
-    tmp_path: Path, body: str, error: type[Exception], says: str
+def test_what_was_named_and_is_no_use_is_an_error(
+    tmp_path: Path, body: str, error: type[Exception]
 ) -> None:
-    named = program(tmp_path / "ncu", body)
-    with pytest.raises(error) as refused:
-        find_ncu(
-            {"PERFGATE_NCU": str(named), "PATH": "/usr/bin:/bin"}, places=NOWHERE, timeout_s=0.5
-        )
-    assert str(refused.value) == f"ncu {named} (from PERFGATE_NCU): {says}.\n{HOW_TO_GET_ONE}"
+    env = {"PERFGATE_NCU": str(program(tmp_path / "ncu", body)), "PATH": "/usr/bin:/bin"}
+    with pytest.raises(error):
+        find_ncu(env, places=NOWHERE, timeout_s=0.5)
 
 
 def test_where_all_that_was_found_is_too_old_that_is_said(tmp_path: Path) -> None:
     old = ncu(tmp_path / "ncu", "2019.5.0")
     with pytest.raises(NcuUnsupported) as refused:
         find_ncu({}, places=(str(old),))
-    assert str(refused.value).startswith(f"ncu {old} (from {old}): is version 2019.5.0.")
+    assert (refused.value.fields["found"], refused.value.fields["source"]) == (
+        "2019.5.0",
+        str(old),
+    )
