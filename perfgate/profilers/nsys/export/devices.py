@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -21,10 +20,8 @@ from perfgate.profilers.nsys.export.opening import Export
 STRAY: Final = 0.01
 """Share of a process's operations up to which what ran on a GPU is no use of it."""
 
-_Instance = tuple[int | None, str | None]
-"""nsys's GPU id and the uuid: MIG instances share the id."""
 _Use = tuple[int, int, int]
-"""A process by its index, its pid, and its own number of a GPU on which it ran anything."""
+"""A process by its index, its pid, and its own number of a GPU."""
 
 
 def settle_devices(
@@ -37,7 +34,7 @@ def settle_devices(
     """Put physical GPUs for the processes' own device numbers, in place.
 
     Args:
-        export: tells which GPU is which.
+        export: describes the GPUs.
         pids: of the processes, by their numbers.
         operations: tables whose rows are a use of a GPU; their processes are numbered for good.
         others: tables whose rows are none.
@@ -64,36 +61,35 @@ def settle_devices(
     return tuple(gpu for _, gpu in sorted(devices.gpus.items())), ordinals, mixed
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class _Devices:
     """The capture's physical GPUs, and what each process calls them."""
 
-    gpus: dict[int, CapturedGpu] = field(default_factory=dict)
-    by_cuda_number: dict[int, int] = field(default_factory=dict)
-    by_process: dict[tuple[int, int], int] = field(default_factory=dict)
+    gpus: Mapping[int, CapturedGpu]
+    by_cuda_number: Mapping[int, int]
+    by_process: Mapping[tuple[int, int], int]
     """(pid, the process's own number) -> device."""
 
     def physical(self, pid: int, own: int) -> int:
-        found = self.by_process.get((pid, own))
-        return self.by_cuda_number.get(own, own) if found is None else found
+        return self.by_process.get((pid, own), self.by_cuda_number.get(own, own))
 
     def ordinals(self, pids: Sequence[int]) -> dict[tuple[int, int], int]:
-        """What the export says of the GPUs that each process sees, by (process, device)."""
-        of_pid: dict[int, dict[int, int]] = {}
-        for (pid, own), device in self.by_process.items():
-            of_pid.setdefault(pid, {})[device] = own
-        every = {device: own for own, device in self.by_cuda_number.items()}
+        """The numbers of the GPUs that each process sees, by (process, device)."""
+        every = {own: device for own, device in self.by_cuda_number.items() if not self.by_process}
         return {
             (process, device): own
             for process, pid in enumerate(pids)
-            for device, own in of_pid.get(pid, every if not of_pid else {}).items()
+            for own, device in (
+                every
+                | {own: device for (one, own), device in self.by_process.items() if one == pid}
+            ).items()
         }
 
     def mixed(self, used: Iterable[_Use]) -> Note | None:
         """That it is not known which operations ran on the same GPU; None where it is.
 
-        Before 2025 an export has the processes' own numbers and nothing else: CUPTI's contexts have the same ones, and
-        of the environment there is only what nsys itself was started with, not what each process set.
+        Before 2025 an export has the processes' own numbers and nothing else: CUPTI's contexts have
+        the same ones, and of the environment only nsys's own is there, not what each process set.
         """
         on: dict[int, set[int]] = {}
         unknown: set[int] = set()
@@ -109,7 +105,7 @@ class _Devices:
 
 
 def _translate(columns: Columns, pids: Sequence[int], devices: _Devices) -> dict[_Use, int]:
-    """Put physical GPUs into one table; how many of its operations each process ran on each GPU."""
+    """Put physical GPUs into a table; how many of its rows each process has on each GPU."""
     if not columns:
         return {}
     process, device = columns["process"], columns["device"]
@@ -129,62 +125,47 @@ def _translate(columns: Columns, pids: Sequence[int], devices: _Devices) -> dict
 
 
 def _devices(export: Export) -> _Devices:
-    """GPUs are told apart by nsys's GPU id and, within one, by uuid."""
-    devices = _Devices()
-    for id_, name, uuid, bus, cuda_id in export.rows(
-        GPUS, ("id", "name", "uuid", "busLocation", "cuDevice")
-    ):
+    """GPUs differ by nsys's GPU id; instances of one share that, and differ by uuid."""
+    gpus: dict[int, CapturedGpu] = {}
+    by_cuda_number: dict[int, int] = {}
+    columns = ("id", "name", "uuid", "busLocation", "cuDevice")
+    for id_, name, uuid, bus, cuda_id in export.rows(GPUS, columns):
         number, cuda = _device(id_), _device(cuda_id)
         if number is not None:
-            devices.gpus[number] = CapturedGpu(
+            gpus[number] = CapturedGpu(
                 device=number, name=text_of(name), uuid=text_of(uuid), bus=text_of(bus)
             )
             if cuda is not None:
-                devices.by_cuda_number.setdefault(cuda, number)
-    of_uuid = {_bare(gpu.uuid): number for number, gpu in devices.gpus.items() if gpu.uuid}
-    instances: dict[_Instance, int] = {}
+                by_cuda_number.setdefault(cuda, number)
+    of_uuid = {_bare(gpu.uuid): number for number, gpu in gpus.items() if gpu.uuid}
+    instances: dict[tuple[int | None, str | None], int] = {}
+    by_process: dict[tuple[int, int], int] = {}
     rows = export.rows(CUDA_DEVICES, ("pid", "cudaId", "gpuId", "uuid"))
-    named = {*devices.gpus, *(number for row in rows if (number := _device(row[2])) is not None)}
-    for row in sorted(rows, key=repr):  # any order, as long as it is the same for equal captures
+    free = max([-1, *gpus, *(_device(row[2]) or 0 for row in rows)]) + 1
+    for row in sorted(rows, key=repr):  # any order, as long as equal captures have the same
         pid, own, gpu, uuid = whole_of(row[0]), _device(row[1]), _device(row[2]), text_of(row[3])
         if pid is None or own is None or (gpu is None and uuid is None):
             continue
-        instance = (of_uuid.get(_bare(uuid)) if gpu is None else gpu, uuid)
-        if instance not in instances:
-            instances[instance] = _number_of(instance, instances, devices, named)
-        devices.by_process[pid, own] = instances[instance]
-    return devices
-
-
-def _number_of(
-    instance: _Instance,
-    instances: Mapping[_Instance, int],
-    devices: _Devices,
-    named: AbstractSet[int],
-) -> int:
-    """The device number of an instance not met before: its GPU's, or one that no GPU has where another has that."""
-    gpu, uuid = instance
-    taken = {
-        number
-        for (other, its), number in instances.items()
-        if other == gpu and its and uuid and its != uuid
-    }
-    number = max([-1, *devices.gpus, *named]) + 1 if gpu is None or taken else gpu
-    host = devices.gpus.get(gpu) if gpu is not None else None
-    devices.gpus.setdefault(
-        number,
-        CapturedGpu(
-            device=number,
-            name=host.name if host else None,
-            uuid=uuid,
-            bus=host.bus if host else None,
-        ),
-    )
-    return number
+        gpu = of_uuid.get(_bare(uuid)) if gpu is None else gpu
+        if (gpu, uuid) not in instances:
+            is_taken = gpu is None or any(gpu == other and uuid for other, _ in instances)
+            number = free if is_taken or gpu is None else gpu
+            free += number == free
+            instances[gpu, uuid] = number
+            host = gpus.get(gpu) if gpu is not None else None
+            new = CapturedGpu(
+                device=number,
+                name=host.name if host else None,
+                uuid=uuid,
+                bus=host.bus if host else None,
+            )
+            gpus.setdefault(number, new)
+        by_process[pid, own] = instances[gpu, uuid]
+    return _Devices(gpus, by_cuda_number, by_process)
 
 
 def _device(value: object) -> int | None:
-    """What a column of a small table that numbers GPUs holds; None for what numbers none."""
+    """A number of a GPU in a small table; None for what numbers none."""
     number, (least, most) = whole_of(value), LIMITS["device"]
     return number if number is not None and least <= number <= most else None
 

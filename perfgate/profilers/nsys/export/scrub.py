@@ -10,12 +10,17 @@ from pathlib import Path
 
 from perfgate.model.errors import StoreFailed
 from perfgate.profilers.nsys.export.layout import (
+    CALLS,
     COPIES,
+    CUDA_DEVICES,
     DIAGNOSTICS,
     DOMAIN_EVENT,
     EVENT_RECORDS,
     GPUS,
+    GRAPHS,
+    KERNELS,
     LOSSES,
+    MEMSETS,
     METADATA,
     RANGE_EVENTS,
     RANGES,
@@ -38,7 +43,7 @@ class Kept:
     """Columns that are NULL in rows where this SQL is false."""
 
 
-_OPERATION = [
+_OPERATION = (
     "start",
     "end",
     "deviceId",
@@ -50,8 +55,8 @@ _OPERATION = [
     "graphNodeId",
     "graphId",
     "graphExecId",
-]
-_LAUNCH = [
+)
+_LAUNCH = (
     "launchType",
     "cacheConfig",
     "registersPerThread",
@@ -71,8 +76,8 @@ _LAUNCH = [
     "clusterX",
     "clusterY",
     "clusterZ",
-]
-_COPY = [
+)
+_COPY = (
     "bytes",
     "copyKind",
     "srcKind",
@@ -83,8 +88,8 @@ _COPY = [
     "dstContextId",
     "migrationCause",
     "copyCount",
-]
-_GPU = [
+)
+_GPU = (
     "vmId",
     "id",
     "isDiscrete",
@@ -96,7 +101,20 @@ _GPU = [
     "cuDevice",
     "computeMajor",
     "computeMinor",
-]
+)
+_CALL = ("start", "end", "globalTid", "correlationId", "nameId", "returnValue")
+_RANGE = (
+    "start",
+    "end",
+    "eventType",
+    "rangeId",
+    "category",
+    "color",
+    "globalTid",
+    "endGlobalTid",
+    "textId",
+    "domainId",
+)
 _NAMED_EVENTS = f"eventType IN ({', '.join(map(str, (*RANGE_EVENTS, DOMAIN_EVENT)))})"
 _VERSION_ROWS = (
     "name IN ('EXPORT_PRODUCT_NAME', 'EXPORT_PRODUCT_VERSION', 'EXPORT_PRODUCT_DATE', 'EXPORT_SCHEMA_VERSION', "
@@ -123,41 +141,22 @@ _WHOLE = {
 """SQL: which values of a column leave, by the kind it is declared as."""
 
 KEPT: Mapping[str, Kept] = {
-    "CUPTI_ACTIVITY_KIND_KERNEL": Kept(numbers=(*_OPERATION, *_NAMES, *_LAUNCH), names=_NAMES),
+    KERNELS.name: Kept(numbers=(*_OPERATION, *_NAMES, *_LAUNCH), names=_NAMES),
     COPIES.name: Kept(numbers=(*_OPERATION, *_COPY)),
-    "CUPTI_ACTIVITY_KIND_MEMSET": Kept(numbers=(*_OPERATION, "value", "bytes", "memKind")),
-    "CUPTI_ACTIVITY_KIND_GRAPH_TRACE": Kept(numbers=tuple(_OPERATION)),
+    MEMSETS.name: Kept(numbers=(*_OPERATION, "value", "bytes", "memKind")),
+    GRAPHS.name: Kept(numbers=_OPERATION),
     WAITS.name: Kept(numbers=(*_OPERATION, "syncType", "eventId", "eventSyncId")),
     EVENT_RECORDS.name: Kept(numbers=(*_OPERATION, "timestamp", "eventId", "eventSyncId")),
-    "CUPTI_ACTIVITY_KIND_RUNTIME": Kept(
-        numbers=(
-            "start",
-            "end",
-            "eventClass",
-            "globalTid",
-            "correlationId",
-            "nameId",
-            "returnValue",
-        ),
-        names=("nameId",),
-    ),
-    "PROFILER_OVERHEAD": Kept(
-        numbers=("start", "end", "globalTid", "nameId", "returnValue", "overheadType"),
-        names=("nameId",),
-    ),
+    CALLS.name: Kept(numbers=("eventClass", *_CALL), names=("nameId",)),
+    "PROFILER_OVERHEAD": Kept(numbers=("overheadType", *_CALL), names=("nameId",)),
     RANGES.name: Kept(
-        numbers=(
-            *("start", "end", "eventType", "rangeId", "category", "color"),
-            *("globalTid", "endGlobalTid", "textId", "domainId"),
-        ),
+        numbers=_RANGE,
         texts=("text",),
         names=("textId",),
         only_where={"text": _NAMED_EVENTS, "textId": _NAMED_EVENTS},
     ),
-    GPUS: Kept(numbers=tuple(_GPU), texts=("name", "uuid", "chipName", "busLocation")),
-    "TARGET_INFO_CUDA_DEVICE": Kept(
-        numbers=("gpuId", "cudaId", "pid", "numMultiprocessors"), texts=("uuid",)
-    ),
+    GPUS: Kept(numbers=_GPU, texts=("name", "uuid", "chipName", "busLocation")),
+    CUDA_DEVICES: Kept(numbers=("gpuId", "cudaId", "pid", "numMultiprocessors"), texts=("uuid",)),
     "ANALYSIS_DETAILS": Kept(numbers=("globalVid", "duration", "startTime", "stopTime")),
     DIAGNOSTICS: Kept(
         numbers=("timestamp", "timestampType", "source", "severity", "globalPid"),
