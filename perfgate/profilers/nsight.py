@@ -141,7 +141,7 @@ class Program:
         kept = {name: env[name] for name in self.kept_variables if name in env}
         try:
             answer = subprocess.run(
-                [path, "--version"],
+                [str(path), "--version"],
                 env={**kept, "LC_ALL": "C"},
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
