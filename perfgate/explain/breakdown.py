@@ -8,7 +8,7 @@ from typing import Final, Literal, TypeVar
 
 from perfgate.explain.names import key
 from perfgate.explain.ranks import label, stragglers
-from perfgate.model.metric import GATED_CLOCKS, Metric
+from perfgate.model.metric import Metric
 from perfgate.model.sample import (
     OTHER_KERNELS,
     OTHER_RANGES,
@@ -32,11 +32,6 @@ only be guessed how much of its time is new."""
 TIED: Final = 0.001
 """Ranks whose steps differ by a smaller share take as long: all-reduce keeps them in step, and which one is slower by
 a microsecond changes from run to run. On two H200s they differed by 0.03 per mille (golden `two-ranks`)."""
-FARTHEST: Final = 5.0
-"""A run is left out of a breakdown if some clock of it lies farther from the runs' median than so many times what runs
-usually do: as far as the judge's outliers."""
-LEAST_FARTHEST: Final = 0.02
-"""And by no less than this share of a step."""
 
 
 class ToldBreakdown(Breakdown):
@@ -63,47 +58,21 @@ def telling(run: Run) -> ProcessSample | None:
 
 
 def breakdown_of(runs: Sequence[Run]) -> Breakdown:
-    """The mean over the runs of what the telling process says; a row that a run lacks counts as none there.
+    """The median over the runs of each row of the telling process, as metrics are medians over runs.
 
-    It is the same process of all runs, if they have as many, and else each run's own. A range's value that some run
-    did not measure at all is left out. So are runs far from the others: values are medians, in which they are not.
+    A row that a run lacks counts as none there. It is the same process of all runs, if they have as many, and else each
+    run's own. A range's value that some run did not measure at all is left out.
     """
-    runs = _near(runs)
     several = {len(run.processes) for run in runs}
     if len(several) == 1 and min(several) > 1:
         each = tuple(
-            _mean([run.processes[place] for run in runs], is_of_several=True)
+            _middle([run.processes[place] for run in runs], is_of_several=True)
             for place in range(min(several))
         )
         place = _telling(runs)
         return each[place].model_copy(update={"each": each, "place": place})
     told = [process for run in runs if (process := telling(run)) is not None]
-    return _mean(told, is_of_several=max(several) > 1) if told else Breakdown()
-
-
-def _near(runs: Sequence[Run]) -> Sequence[Run]:
-    """The runs without those that are far from the others by any clock; a third of them at most is left out."""
-    measured = [run.measured() for run in runs]
-    clocks = [metric for metric in GATED_CLOCKS if all(metric in values for values in measured)]
-    step_ms = (
-        median(values[Metric.STEP_MS] for values in measured)
-        if runs and Metric.STEP_MS in clocks
-        else 0.0
-    )
-    if not step_ms:
-        return runs
-    usual = {metric: median(values[metric] for values in measured) for metric in clocks}
-    far = [
-        max(abs(values[metric] - usual[metric]) for metric in clocks) / step_ms
-        for values in measured
-    ]
-    farthest = max(FARTHEST * median(far), LEAST_FARTHEST)
-    most = sorted(far, reverse=True)[: len(runs) // 3]
-    return [
-        run
-        for run, distance in zip(runs, far, strict=True)
-        if distance <= farthest or distance not in most
-    ]
+    return _middle(told, is_of_several=max(several) > 1) if told else Breakdown()
 
 
 def _telling(runs: Sequence[Run]) -> int:
@@ -118,7 +87,7 @@ def _telling(runs: Sequence[Run]) -> int:
     return next(place for place in places if steps[place] >= (1 - TIED) * max(steps))
 
 
-def _mean(told: Sequence[ProcessSample], *, is_of_several: bool) -> ToldBreakdown:
+def _middle(told: Sequence[ProcessSample], *, is_of_several: bool) -> ToldBreakdown:
     labels, gpus = {label(process) for process in told}, {process.gpus for process in told}
     return ToldBreakdown(
         own=_medians(told) if is_of_several else {},
@@ -175,6 +144,9 @@ def _medians(told: Sequence[ProcessSample]) -> dict[Metric, float]:
     return {metric: median(process.values[metric] for process in told) for metric in throughout}
 
 
+_Over = Callable[[Sequence[float]], float]
+"""How the figures of several rows become one."""
+
 Row = TypeVar("Row", bound=RangeSample | KernelSample | CopySample | SyncSample)
 """A row of one of the tables of a breakdown."""
 
@@ -184,12 +156,16 @@ def _rows(
     named: Callable[[Row], tuple[str | None, ...]],
     added: Callable[..., Row],
 ) -> tuple[Row, ...]:
-    """The rows of several runs, those of one name added up and divided by the number of runs."""
+    """The rows of several runs, of each name the median of what they say."""
+
+    def over(values: Sequence[float]) -> float:
+        return median([*values, *[0.0] * (len(tables) - len(values))])
+
     alike: dict[tuple[str | None, ...], list[Row]] = {}
     for table in tables:
         for row in table:
             alike.setdefault(named(row), []).append(row)
-    return tuple(added(*name, rows, runs=len(tables)) for name, rows in alike.items())
+    return tuple(added(*name, rows, over=over) for name, rows in alike.items())
 
 
 def _renamed(row: KernelSample) -> KernelSample:
@@ -201,34 +177,34 @@ def _kernel(
     kind: Literal["kernel", "nccl", "memory"],
     rows: Sequence[KernelSample],
     *,
-    runs: int = 1,
+    over: _Over = sum,
 ) -> KernelSample:
     return KernelSample(
         name=name,
         kind=kind,
-        count=sum(row.count for row in rows) / runs,
-        gpu_ms=sum(row.gpu_ms for row in rows) / runs,
+        count=over([row.count for row in rows]),
+        gpu_ms=over([row.gpu_ms for row in rows]),
     )
 
 
 def _copy(
-    direction: str, host: str | None, rows: Sequence[CopySample], *, runs: int = 1
+    direction: str, host: str | None, rows: Sequence[CopySample], *, over: _Over = sum
 ) -> CopySample:
     return CopySample(
         direction=direction,
         host=host,
-        count=sum(row.count for row in rows) / runs,
-        bytes=sum(row.bytes for row in rows) / runs,
-        gpu_ms=sum(row.gpu_ms for row in rows) / runs,
+        count=over([row.count for row in rows]),
+        bytes=over([row.bytes for row in rows]),
+        gpu_ms=over([row.gpu_ms for row in rows]),
     )
 
 
-def _sync(call: str, under: str, rows: Sequence[SyncSample], *, runs: int = 1) -> SyncSample:
+def _sync(call: str, under: str, rows: Sequence[SyncSample], *, over: _Over = sum) -> SyncSample:
     return SyncSample(
         call=call,
         range=under,
-        count=sum(row.count for row in rows) / runs,
-        cpu_ms=sum(row.cpu_ms for row in rows) / runs,
+        count=over([row.count for row in rows]),
+        cpu_ms=over([row.cpu_ms for row in rows]),
     )
 
 
@@ -236,28 +212,26 @@ def _ranges(tables: Sequence[Sequence[RangeSample]]) -> tuple[RangeSample, ...]:
     measured = [{metric for row in table for metric in row.values} for table in tables]
     throughout = set.intersection(*measured)
 
-    def added(name: str, rows: Sequence[RangeSample], *, runs: int) -> RangeSample:
-        return _range(name, rows, [metric for metric in Metric if metric in throughout], runs=runs)
+    def added(name: str, rows: Sequence[RangeSample], *, over: _Over) -> RangeSample:
+        return _range(name, rows, [metric for metric in Metric if metric in throughout], over=over)
 
     return _rows(tables, lambda row: (row.name,), added)
 
 
 def _range(
-    name: str, rows: Sequence[RangeSample], metrics: Iterable[Metric], *, runs: int
+    name: str, rows: Sequence[RangeSample], metrics: Iterable[Metric], *, over: _Over
 ) -> RangeSample:
     return RangeSample(
         name=name,
-        count=sum(row.count for row in rows) / runs,
-        cpu_ms=sum(row.cpu_ms for row in rows) / runs,
-        values={
-            metric: sum(row.values.get(metric, 0.0) for row in rows) / runs for metric in metrics
-        },
+        count=over([row.count for row in rows]),
+        cpu_ms=over([row.cpu_ms for row in rows]),
+        values={metric: over([row.values.get(metric, 0.0) for row in rows]) for metric in metrics},
     )
 
 
 def _other_ranges(rest: Sequence[RangeSample]) -> RangeSample:
     metrics: Mapping[Metric, None] = dict.fromkeys(metric for row in rest for metric in row.values)
-    return _range(OTHER_RANGES, rest, metrics, runs=1)
+    return _range(OTHER_RANGES, rest, metrics, over=sum)
 
 
 def _cut(

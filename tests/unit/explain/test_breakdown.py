@@ -97,27 +97,10 @@ def spent(step_ms: float, *, data: float, gap: float = 0.0) -> Run:
     return records.run(processes=[records.process(values).model_copy(update={"ranges": ranges})])
 
 
-def test_a_run_far_from_the_others_is_no_part_of_what_they_are_made_of() -> None:
-    near = [
-        spent(11.0, data=3.0),
-        spent(11.1, data=3.2),
-        spent(11.05, data=3.1),
-        spent(10.95, data=2.9),
-    ]
-    by_step, by_gap = spent(15.0, data=7.0), spent(11.0, data=3.1, gap=1.5)
-    assert (
-        breakdown_of([*near, by_step])
-        == breakdown_of([near[0], by_step, *near[1:]])
-        == breakdown_of(near)
-    )
-    assert breakdown_of([*near, by_gap]) == breakdown_of(near)
-    assert breakdown_of([*near, by_step, by_gap]) == breakdown_of(near)
-
-
-def test_where_most_runs_are_far_from_one_another_all_count() -> None:
-    runs = [spent(11.0, data=3.0), spent(15.0, data=7.0), spent(11.0, data=3.1, gap=1.5)]
-    assert breakdown_of(runs).ranges[0].values[GAP] == 0.5
-    assert breakdown_of(runs[:2]).ranges[0].values[Metric.STEP_MS] == 5.0
+def test_a_run_far_from_the_others_moves_nothing_as_in_the_metrics() -> None:
+    near = [spent(11.0, data=3.0), spent(11.0, data=3.0), spent(11.0, data=3.0)]
+    far = spent(15.0, data=7.0, gap=1.5)
+    assert breakdown_of([*near, far]) == breakdown_of([far, *near]) == breakdown_of(near)
 
 
 def test_runs_that_differ_as_they_usually_do_all_count() -> None:
