@@ -8,6 +8,7 @@ check.py       one workload: the stages in their order, until one settles it
   ab.py        ... against another commit, in pairs or in blocks                  reference.py
   show.py      ... where nothing can be compared
 underway.py    what is known of a workload so far: runs, notes, what may be spent
+notes.py       what is said next to a verdict
 alike.py       whether two sides took the same steps, in the same processes
 conclude.py    the judge's verdict with what it does not know                     anchor.py
 forecast.py    what is to be spent, before it is                                  checkout.py

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from perfgate.gate.worded import because
+from perfgate.gate.notes import because
 from perfgate.judge.clock import clock_moved, clock_rise, longer_by_clock
 from perfgate.model.baseline import Baseline
 from perfgate.model.metric import PERIODS, Metric

@@ -12,8 +12,8 @@ from perfgate.explain.pace import slow_start, told_of_pace
 from perfgate.explain.sides import side_of_runs
 from perfgate.explain.where import where
 from perfgate.gate.anchor import crept, drift_unknown
+from perfgate.gate.notes import because, noting
 from perfgate.gate.underway import Checked, Underway
-from perfgate.gate.worded import because, noting
 from perfgate.judge.anchor import anchor_lost
 from perfgate.judge.reasons import shut_anyway
 from perfgate.model.advice import Advice

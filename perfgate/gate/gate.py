@@ -23,8 +23,8 @@ from perfgate.gate.expect import (
     refuse_other_machine,
 )
 from perfgate.gate.forecast import forecast
+from perfgate.gate.notes import not_measured, noting
 from perfgate.gate.underway import Checked
-from perfgate.gate.worded import not_measured, noting
 from perfgate.machine import gpu_lock
 from perfgate.model.baseline import Baseline, Result
 from perfgate.model.errors import BaselineUnreadable, GpuTaken, PerfgateError

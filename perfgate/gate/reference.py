@@ -10,12 +10,11 @@ from typing import Final
 
 from perfgate.explain.breakdown import breakdown_of
 from perfgate.gate.alike import launches_gone, other_processes, other_steps
-from perfgate.gate.caveats import caveats
 from perfgate.gate.expect import Expectation
 from perfgate.gate.underway import Differs, Ended, SideUnavailable
 from perfgate.model.baseline import STEP_VALUE, Baseline, BlessedRun, Blessing, Occasion
 from perfgate.model.metric import METRICS
-from perfgate.model.note import note, quoted
+from perfgate.model.note import Severity, note, quoted
 from perfgate.model.outcome import Outcome
 from perfgate.model.sample import Run
 
@@ -69,10 +68,11 @@ def check_reference(reference: Run, stored: Baseline | None, candidate: Run) -> 
         SideUnavailable: it is no measurement, or not of what was blessed.
     """
     if unfit := reference.conditions.complaints:
-        raise Ended(Outcome.INVALID, note("reference-unfit", complaints=tuple(map(quoted, unfit))))
+        raise Ended(Outcome.INVALID, note("reference-unfit", why=tuple(map(quoted, unfit))))
     if reference.invalid:
-        complaints = (*reference.invalid, *caveats(reference.notes))
-        raise SideUnavailable(note("reference-invalid", complaints=complaints))
+        loud = (one for one in reference.notes if one.severity is Severity.WARN)
+        why = (*reference.invalid, *loud)
+        raise SideUnavailable(note("reference-invalid", why=why))
     there, here = len(reference.processes), len(candidate.processes)
     if stored is not None:
         _check_blessed(reference, stored)

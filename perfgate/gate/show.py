@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from statistics import median
 
 from perfgate.gate.conclude import pace_of
+from perfgate.gate.notes import noting, verdict_of
 from perfgate.gate.reference import as_baseline
 from perfgate.gate.underway import Checked, Underway
-from perfgate.gate.worded import noting, verdict_of
 from perfgate.judge.hold import too_coarse
 from perfgate.model.baseline import FEWEST_RUNS, Baseline
 from perfgate.model.metric import METRICS

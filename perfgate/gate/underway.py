@@ -10,9 +10,8 @@ from typing import Final
 from perfgate.execute.lab import NOT_MEASURED_BY, SIDE_MISSING_BY, Lab, Pair
 from perfgate.explain.ranks import told_ranks
 from perfgate.gate.alike import processes_lost
-from perfgate.gate.caveats import asides, caveats, shared, unblessed, unjudged
 from perfgate.gate.expect import Expectation
-from perfgate.gate.worded import noting, verdict_of
+from perfgate.gate.notes import left_out, noting, shared, verdict_of
 from perfgate.judge.evidence import Evidence
 from perfgate.judge.pairing import beside
 from perfgate.judge.spread import learn
@@ -146,13 +145,12 @@ class Underway:
     def _take(self, run: Run, into: list[Run]) -> None:
         into.append(run)
         made = [*self.runs, *self.blocks]
-        conditions = run.conditions.complaints
+        unfit = tuple(map(quoted, run.conditions.complaints))
         lost = processes_lost(made)
-        complaints = (*conditions, *run.invalid, *(() if lost is None else (lost,)))
-        if complaints:
-            code = "run-unfit" if conditions else "run-invalid"
-            notes = tuple(map(quoted, complaints))
-            raise Ended(Outcome.INVALID, note(code, run=len(made), complaints=notes))
+        why = (*unfit, *run.invalid, *(() if lost is None else (lost,)))
+        if why:
+            code = "run-unfit" if unfit else "run-invalid"
+            raise Ended(Outcome.INVALID, note(code, run=len(made), why=why))
 
     def without_pairs(self) -> None:
         """Leave out what pairs have made that came to nothing: nothing else is judged by these."""
@@ -198,17 +196,12 @@ class Underway:
 
     def checked(self, verdict: Verdict) -> Checked:
         """A verdict with all runs that were made for it, and what is to be known of them."""
-        # Of INVALID ones the last is the one that does not count, and its remarks say why.
-        notes = shared(self.own[-1:] if verdict.outcome is Outcome.INVALID else self.own)
-        # Of a machine without a GPU nobody expects them.
-        lacking = unjudged(verdict, self.own) if self.lab.machine.gpus else ()
-        verdict = noting(
-            verdict.model_copy(update={"ranks": told_ranks(self.own)}),
-            *caveats(notes),
-            *asides(notes),
-        )
+        # Of INVALID ones the last is the one that does not count, and its notes say why.
+        of_runs = shared(self.own[-1:] if verdict.outcome is Outcome.INVALID else self.own)
+        out = left_out(verdict, self.own, has_gpu=bool(self.lab.machine.gpus))
+        verdict = verdict.model_copy(update={"ranks": told_ranks(self.own)})
         return Checked(
-            verdict=noting(verdict, *lacking, *unblessed(verdict), *self._unread(verdict)),
+            verdict=noting(verdict, *of_runs, *out, *self._unread(verdict)),
             runs=tuple(self.runs),
             reference_runs=tuple(self.references),
             interleaved_runs=tuple(self.blocks),

@@ -92,20 +92,20 @@ _ALIKE: Final[Mapping[str, Text]] = {
         "Gate again: the profiler may have lost records.",
     ),
     "run-unfit": Text(
-        "run {run} does not count: {complaints:list;}",
+        "run {run} does not count: {why:list;}",
         next_step="Free the GPU or let it cool, and run again.",
     ),
     "run-invalid": Text(
-        "run {run} does not count: {complaints:list;}",
+        "run {run} does not count: {why:list;}",
         next_step="Remove the cause, and run again.",
     ),
 }
 _SIDE: Final[Mapping[str, Text]] = {
     "reference-unfit": Text(
-        "a run of the other commit does not count: {complaints:list;}",
+        "a run of the other commit does not count: {why:list;}",
         next_step="Free the GPU or let it cool, and run again.",
     ),
-    "reference-invalid": Text("a run of the other commit does not count: {complaints:list;}"),
+    "reference-invalid": Text("a run of the other commit does not count: {why:list;}"),
     "sides-of-other-processes": Text(
         "steps of {there:process|processes} were found in the other commit, of {here} in the "
         "candidate"

@@ -1,0 +1,116 @@
+"""Which notes of its runs a verdict repeats, and what it says of what it left out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+from support import records
+from support.prepared import FULL, Made, gated, pairs, screen, slower
+
+from perfgate.gate.notes import shared
+from perfgate.model.baseline import Baseline, BlessedRun
+from perfgate.model.machine import Machine
+from perfgate.model.metric import METRICS, PERIODS, Metric
+from perfgate.model.note import Note, Severity, note
+from perfgate.model.outcome import Outcome
+from perfgate.model.sample import NO_NCCL, Run
+
+LOUD = note("quoted", Severity.WARN, text="not in the numbers")
+BESIDE = note("quoted", Severity.INFO, text="in the numbers all the same")
+ROUTINE = note("quoted", Severity.ROUTINE, text="so in every sound loop")
+
+
+def noting(*notes: Note) -> Run:
+    return records.run().model_copy(update={"notes": notes})
+
+
+@pytest.mark.parametrize(
+    ("runs", "repeated"),
+    [
+        ([noting(ROUTINE, LOUD, BESIDE)], [LOUD, BESIDE]),
+        ([noting(LOUD), noting()], []),
+        ([noting(LOUD), noting(), noting(LOUD)], [LOUD]),
+        ([], []),
+    ],
+)
+def test_what_most_runs_note_is_repeated_once(
+    runs: Sequence[Run], repeated: Sequence[Note]
+) -> None:
+    assert list(shared(runs)) == repeated
+
+
+def test_numbers_are_those_of_the_first_run() -> None:
+    runs = [noting(note("run-invalid", Severity.WARN, run=n, why=())) for n in (1, 2, 3)]
+    assert [one.fields["run"] for one in shared(runs)] == [1]
+
+
+def codes(verdict_of: Sequence[Made], baseline: Baseline | None, **more: Machine) -> list[str]:
+    verdict = gated(verdict_of, None, baseline, **more).verdict  # type: ignore[arg-type]
+    return [one.code for one in verdict.notes]
+
+
+@pytest.mark.parametrize("outcome", [Outcome.PASSED, Outcome.NO_BASELINE])
+def test_a_verdict_bears_the_notes_of_its_runs(outcome: Outcome) -> None:
+    baseline = records.baseline() if outcome is Outcome.PASSED else None
+    verdict = gated([noting(ROUTINE, BESIDE, LOUD)], None, baseline).verdict
+    assert verdict.outcome is outcome
+    assert [one for one in verdict.notes if one.code == "quoted"] == [BESIDE, LOUD]
+
+
+def without(*metrics: Metric, why: str | Note = "it is not known") -> Run:
+    left = {metric: value for metric, value in records.VALUES.items() if metric not in metrics}
+    return records.run(processes=(records.process(left, absent=dict.fromkeys(metrics, why)),))
+
+
+def blessed_as(run: Run, **more: object) -> Baseline:
+    baseline = records.baseline()
+    occasion = baseline.occasions[0].model_copy(update={"runs": (BlessedRun.of(run),) * 5})
+    return baseline.model_copy(update={"occasions": (occasion,), **more})
+
+
+LACKING = without(Metric.GAP_MS, Metric.H2D_MS)
+NO_GPU = records.machine().model_copy(update={"gpus": ()})
+CPU_ONLY = without(*(metric for metric in METRICS if metric not in PERIODS))
+
+
+@pytest.mark.parametrize(
+    ("now", "blessed", "machine", "said"),
+    [
+        pytest.param(LACKING, LACKING, None, ["metrics-not-measured"], id="neither side"),
+        pytest.param(records.run(), LACKING, None, ["metrics-not-blessed"], id="not blessed"),
+        pytest.param(
+            records.run(), without(Metric.NCCL_MS), None, [], id="what is shown only is not missed"
+        ),
+        pytest.param(CPU_ONLY, CPU_ONLY, None, ["metrics-not-measured"], id="no GPU was used"),
+        pytest.param(CPU_ONLY, CPU_ONLY, NO_GPU, [], id="nor is there one"),
+    ],
+)
+def test_what_was_not_judged_is_said_also_of_what_passed(
+    now: Run, blessed: Run, machine: Machine | None, said: list[str]
+) -> None:
+    baseline = blessed_as(blessed, **({} if machine is None else {"machine": machine}))
+    verdict = gated([now], None, baseline, on=machine).verdict
+    assert verdict.outcome is Outcome.PASSED
+    assert [one.code for one in verdict.notes] == said
+    assert all(one.severity is Severity.WARN for one in verdict.notes)
+
+
+def test_that_no_nccl_kernels_ran_is_nothing_to_say() -> None:
+    run = without(Metric.NCCL_MS, Metric.NCCL_EXPOSED_MS, why=NO_NCCL)
+    assert codes([run], blessed_as(run)) == []
+
+
+@pytest.mark.parametrize(
+    ("then", "now", "said"),
+    [
+        (1980, 1980, []),
+        (1980, 1755, ["straight-to-ab-run"]),
+    ],
+)
+def test_why_the_quick_check_did_not_count_is_said(
+    then: float, now: float, said: list[str]
+) -> None:
+    verdict = gated(screen(0, clock_mhz=now), pairs(0, 0), FULL).verdict
+    assert [one.code for one in verdict.notes if one.code == "straight-to-ab-run"] == said
+    assert slower(0).conditions.sm_clock_mhz == then
