@@ -52,11 +52,11 @@ def held_elsewhere(folder: Path, uuids: Sequence[str]) -> Iterator[subprocess.Po
             process.kill()
 
 
-def refuse_to_wait(told: str) -> None:
+def refuse_to_wait(told: object) -> None:
     raise AssertionError(told)
 
 
-def ignore(told: str) -> None:
+def ignore(told: object) -> None:
     pass
 
 
