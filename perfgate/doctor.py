@@ -21,11 +21,12 @@ from perfgate.model.machine import Gpu
 from perfgate.model.settings import GraphTrace, Settings
 from perfgate.model.timeline import Timeline
 from perfgate.model.workload import CaptureMode
+from perfgate.profilers import seam
 from perfgate.profilers.nsys.environment import withhold_secrets
-from perfgate.profilers.nsys.export.timeline import read_timeline
 from perfgate.profilers.nsys.failures import missing_libraries, packages_of
-from perfgate.profilers.nsys.profile import ProfileOutcome, ProfileSpec, profile
+from perfgate.profilers.nsys.profile import profile
 from perfgate.profilers.nsys.tool import NsysTool, find_nsys
+from perfgate.profilers.seam import ProfileOutcome, ProfileSpec
 from perfgate.system.git import require_commit
 from perfgate.system.temporary import PREFIX, remove_left_folders, underway
 from perfgate.words import say
@@ -216,7 +217,7 @@ def check_trial(
     python: str,
     gpu_expected: bool,
     capture: Profile = profile,
-    read: Read = read_timeline,
+    read: Read = seam.read,
 ) -> tuple[Finding, ...]:
     """Profile a program of one NVTX range and one copy to the GPU, and look for both in the capture."""
     remove_left_folders()

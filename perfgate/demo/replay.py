@@ -26,8 +26,8 @@ from perfgate.model.policy import Policy
 from perfgate.model.reports import ReportName
 from perfgate.model.sample import Form, Run
 from perfgate.model.verdict import Verdict
-from perfgate.profilers.nsys.export.timeline import read_timeline
 from perfgate.profilers.nsys.reports import read_reports
+from perfgate.profilers.seam import read
 from perfgate.render.page import NARROWEST
 from perfgate.render.records import bless_text
 from perfgate.render.text import verdict_table
@@ -173,7 +173,7 @@ class _Recorded:
 
 
 def _measured(manifest: Manifest, recorded: RecordedRun, work: Path) -> Run:
-    timeline = read_timeline(work / EXPORT)
+    timeline = read(work / EXPORT)
     texts = {
         name: (work / f"{name}.csv").read_text(encoding="utf-8")
         for name in ReportName

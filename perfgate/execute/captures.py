@@ -17,10 +17,9 @@ from perfgate.model.note import Note
 from perfgate.model.reports import Reports
 from perfgate.model.sample import ProcessSample
 from perfgate.model.workload import Workload
-from perfgate.profilers.nsys.export.timeline import read_timeline
-from perfgate.profilers.nsys.profile import Captured
 from perfgate.profilers.nsys.reports import run_reports
 from perfgate.profilers.nsys.tool import NsysTool
+from perfgate.profilers.seam import Captured, read
 from perfgate.words import say
 
 
@@ -55,7 +54,7 @@ def measure_capture(
         CaptureUnreadable: nsys left something that is no capture.
         LayoutUnknown: reports or export are of a form that perfgate does not know.
     """
-    timeline = read_timeline(captured.sqlite)
+    timeline = read(captured.sqlite)
     reports = run_reports(tool, captured.sqlite, reports_folder(raw, captured), on_tick=on_tick)
     missing: StepsNotFound | None = None
     processes: tuple[ProcessSample, ...] = ()

@@ -22,7 +22,7 @@ from perfgate.model.errors import (
 from perfgate.model.note import Note, note
 from perfgate.model.order import Account, Ending
 from perfgate.model.workload import CaptureWindow, Workload
-from perfgate.profilers.nsys.profile import ProfileOutcome
+from perfgate.profilers.seam import ProfileOutcome
 
 NOT_THERE: Final = re.compile(r"^ERROR: (?:not found|file or directory not found): ", re.MULTILINE)
 """What pytest prints where a file that it could import holds no such function or parameters."""

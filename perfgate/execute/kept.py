@@ -11,7 +11,7 @@ from typing import Final
 from perfgate.model.errors import StoreFailed
 from perfgate.model.secrets import Cleaner
 from perfgate.profilers.nsys.export.scrub import scrub
-from perfgate.profilers.nsys.profile import Captured
+from perfgate.profilers.seam import Captured
 
 LOG: Final = "workload.log"
 

@@ -17,7 +17,7 @@ from perfgate.model.secrets import Cleaner
 from perfgate.model.workload import CaptureMode, CaptureWindow, Workload
 from perfgate.profilers.nsys.environment import without_profiler
 from perfgate.profilers.nsys.output import signal_name
-from perfgate.profilers.nsys.profile import ProfileOutcome
+from perfgate.profilers.seam import ProfileOutcome
 
 
 @dataclass(frozen=True, kw_only=True)

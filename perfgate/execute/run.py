@@ -63,7 +63,8 @@ from perfgate.model.sample import Form, ProcessSample, Run
 from perfgate.model.secrets import Cleaner
 from perfgate.model.tuning import tuning
 from perfgate.model.workload import CaptureWindow, Workload
-from perfgate.profilers.nsys.profile import ProfileOutcome, ProfileSpec, profile
+from perfgate.profilers.nsys.profile import profile
+from perfgate.profilers.seam import ProfileOutcome, ProfileSpec
 from perfgate.system.temporary import underway
 
 TRIES: Final = 3

@@ -195,7 +195,7 @@ class Gate:
         return gpu_lock(
             machine.gpus,
             timeout_s=min(self.settings.lock_timeout_s, within_s),
-            on_wait=self._listener.say,
+            on_wait=self._say,
             workload=workload.id,
         )
 

@@ -8,20 +8,18 @@ import getpass
 import json
 import os
 import re
-import shlex
 import stat
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
 from perfgate.model.errors import GpuTaken, StoreFailed
 from perfgate.model.machine import Gpu
-from perfgate.model.spelling import inert
+from perfgate.model.note import Note, note
 
 VARIABLE: Final = "PERFGATE_LOCKS"
 """Environment variable that names another folder than /tmp, for gates that share a GPU and no /tmp: containers."""
@@ -43,33 +41,11 @@ def machine_folder() -> Path:
     """
     if named := os.environ.get(VARIABLE):
         if not Path(named).is_absolute():
-            raise StoreFailed(
-                subject=f"{VARIABLE}={named}",
-                fact="is no absolute path",
-                expectation="Gates that share a GPU take turns through one folder",
-                next_step="Name it from the root on, or leave the variable out: then it is /tmp.",
-            )
+            raise StoreFailed("locks-not-absolute", variable=VARIABLE, folder=named)
         return Path(named) / FOLDER
     shared = Path("/tmp")
     root = shared if shared.is_dir() and os.access(shared, os.W_OK) else Path(tempfile.gettempdir())
     return root / FOLDER
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Holder:
-    """Who holds a lock, as they wrote it into the lock file."""
-
-    pid: int
-    since: str
-    workload: str
-    user: str
-
-    def __str__(self) -> str:
-        """What another user wrote, as a message may quote it."""
-        what = f" for {inert(self.workload)}" if self.workload else ""
-        return (
-            f"process {inert(str(self.pid))} of {inert(self.user)}{what} since {inert(self.since)}"
-        )
 
 
 @contextmanager
@@ -77,7 +53,7 @@ def gpu_lock(
     gpus: Sequence[Gpu],
     *,
     timeout_s: float,
-    on_wait: Callable[[str], None],
+    on_wait: Callable[[Note], None],
     workload: str = "",
     folder: Path | None = None,
 ) -> Iterator[None]:
@@ -89,7 +65,7 @@ def gpu_lock(
     Args:
         gpus: the GPUs or MIG slices to hold.
         timeout_s: how long to wait, in seconds, for all of them together.
-        on_wait: called once, with a sentence without full stop, when another gate holds one of them.
+        on_wait: called once, when another gate holds one of them.
         workload: what is measured, for those who wait.
         folder: where the locks lie; by default `machine_folder()`.
 
@@ -99,19 +75,18 @@ def gpu_lock(
     """
     where = prepare_folder(machine_folder() if folder is None else folder)
     deadline = time.monotonic() + timeout_s
-    told = False
+    heard: list[Note] = []
 
-    def tell(message: str) -> None:
-        nonlocal told
-        if not told:
-            told = True
-            on_wait(message)
+    def wait(what: Note) -> None:
+        if not heard:
+            heard.append(what)
+            on_wait(what)
 
     with ExitStack() as held:
         for name in sorted({gpu.uuid for gpu in gpus}) or [NO_GPU]:
             descriptor = _open(where / f"{re.sub(r'[^A-Za-z0-9-]', '_', name)}.lock")
             held.callback(os.close, descriptor)
-            _take(descriptor, name, deadline=deadline, timeout_s=timeout_s, tell=tell)
+            _take(descriptor, name, deadline=deadline, timeout_s=timeout_s, wait=wait)
             held.callback(_write, descriptor, "")  # runs before the close that lets go
             _write(descriptor, _introduce(workload))
         yield
@@ -172,7 +147,7 @@ def _refuse_other_kinds(found: os.stat_result) -> None:
 
 
 def _take(
-    descriptor: int, name: str, *, deadline: float, timeout_s: float, tell: Callable[[str], None]
+    descriptor: int, name: str, *, deadline: float, timeout_s: float, wait: Callable[[Note], None]
 ) -> None:
     while True:
         try:
@@ -185,17 +160,10 @@ def _take(
             return
         holder = _read_holder(descriptor)
         left_s = deadline - time.monotonic()
-        subject = "the turn without a GPU" if name == NO_GPU else f"GPU {name}"
+        what = note("machine-without-gpu") if name == NO_GPU else note("gpu-itself", gpu=name)
         if left_s <= 0:
-            raise GpuTaken(
-                subject=subject,
-                fact=f"held by {holder or 'another gate'}, and not let go within {timeout_s:g} s",
-                expectation="Gates on one GPU take turns, since each would measure the other",
-                next_step="Wait for that gate to end, or raise lock_timeout_s in [tool.perfgate].",
-            )
-        tell(
-            f"{subject} is held by {holder or 'another gate'}; waiting up to {timeout_s:g} s for it"
-        )
+            raise GpuTaken("gpu-taken", what=what, holder=holder, limit_s=timeout_s)
+        wait(note("gpu-waited-for", what=what, holder=holder, limit_s=timeout_s))
         time.sleep(min(POLL_S, left_s))
 
 
@@ -219,30 +187,18 @@ def _write(descriptor: int, text: str) -> None:
         os.pwrite(descriptor, text.encode(), 0)
 
 
-def _read_holder(descriptor: int) -> Holder | None:
+def _read_holder(descriptor: int) -> Note:
+    """Who holds a lock, as they wrote it into the lock file."""
     try:
         found = json.loads(os.pread(descriptor, 4096, 0))
-        return Holder(
-            pid=int(found["pid"]),
-            since=str(found["since"]),
-            workload=str(found["workload"]),
-            user=str(found["user"]),
-        )
+        who = {name: str(found[name]) for name in ("pid", "user", "workload", "since")}
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
-        return None  # just taken and not yet written, or written by hand
+        return note("other-gate")  # just taken and not yet written, or written by hand
+    return Note(code="other-gate-of" if who["workload"] else "other-gate-here", fields=who)
 
 
 def _unusable(path: Path, error: OSError) -> StoreFailed:
-    command = f"rm -r {shlex.quote(str(path))}"
-    remove = (
-        f"Remove it as its owner or as root; the next gate makes it anew, open to all: {command}"
-    )
-    name_another = f"Name a folder in {VARIABLE} that can be written to, or leave the variable out: then it is /tmp."
-    return StoreFailed(
-        subject=str(path),
-        fact=f"cannot be used as a lock: {error.strerror or error}",
-        expectation="Gates take turns through it, so all who measure on this machine must be able to open it",
-        next_step=name_another
-        if os.environ.get(VARIABLE) and not os.path.lexists(path)
-        else remove,
-    )
+    is_named = bool(os.environ.get(VARIABLE)) and not os.path.lexists(path)
+    code = "lock-folder-unusable" if is_named else "lock-unusable"
+    why = error.strerror or str(error)
+    return StoreFailed(code, path=str(path), why=why, variable=VARIABLE)

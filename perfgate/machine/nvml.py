@@ -285,7 +285,7 @@ class Nvml:
                 pynvml.NVML_ERROR_FUNCTION_NOT_FOUND,
             }:
                 return False
-            raise _unreadable("tell the MIG mode", error) from error
+            raise _unreadable("the MIG mode", error) from error
 
     def _slices(self, board: Handle) -> tuple[Device, ...]:
         found: list[Device] = []
@@ -297,7 +297,7 @@ class Nvml:
             except pynvml.NVMLError as error:
                 if error.value in {pynvml.NVML_ERROR_NOT_FOUND, pynvml.NVML_ERROR_INVALID_ARGUMENT}:
                     continue  # a place for a slice that nobody has made
-                raise _unreadable(f"find MIG slice {index}", error) from error
+                raise _unreadable(f"MIG slice {index}", error) from error
             found.append(self._describe(handle, board=board, mig=True))
         return tuple(found)
 
@@ -327,7 +327,7 @@ def open_nvml(library: NvmlLibrary = NVML) -> Iterator[Nvml | NoDriver]:
         library.nvmlInit()
     except pynvml.NVMLError as error:
         if error.value not in ABSENT:
-            raise _unreadable("start", error) from error
+            raise _unreadable("its version", error) from error
         absence = NoDriver(str(error))
     if absence is not None:
         yield absence
@@ -343,13 +343,8 @@ def _demand(what: str, question: Callable[[], Value]) -> Value:
     try:
         return question()
     except pynvml.NVMLError as error:
-        raise _unreadable(f"tell {what}", error) from error
+        raise _unreadable(what, error) from error
 
 
 def _unreadable(what: str, error: Exception) -> MachineUnreadable:
-    return MachineUnreadable(
-        subject="NVIDIA driver",
-        fact=f"NVML cannot {what}: {str(error).rstrip('.')}",
-        expectation="perfgate measures only on a GPU that it can describe",
-        next_step="Run nvidia-smi: once it lists the GPU without an error, perfgate can read it too.",
-    )
+    return MachineUnreadable("nvml-failed", what=what, why=str(error).rstrip("."))

@@ -47,12 +47,7 @@ def _unchosen(boards: Sequence[Board]) -> tuple[Device, ...]:
     if any(board.mig_enabled for board in boards) and not all(
         board.mig_enabled for board in boards
     ):
-        raise MachineUnreadable(
-            subject=VARIABLE,
-            fact="it is not set, on a machine with whole GPUs beside GPUs in MIG mode",
-            expectation="Which of them CUDA offers then differs between drivers",
-            next_step=f"Set {VARIABLE} to the UUID of the GPU or MIG slice to measure on (nvidia-smi -L lists them).",
-        )
+        raise MachineUnreadable("gpus-beside-slices", variable=VARIABLE)
     return _opened(boards)
 
 
@@ -97,9 +92,10 @@ def _indexed(
     models = {board.whole.gpu.name for board in boards}
     if found and len(models) > 1 and env.get(ORDER) != "PCI_BUS_ID" and len(found) < len(boards):
         raise MachineUnreadable(
-            subject=f"{VARIABLE}={env[VARIABLE]}",
-            fact=f"it counts GPUs of different models ({', '.join(sorted(models))}) in CUDA's own order",
-            expectation="perfgate can tell which GPU is meant only by PCI order or by UUID",
-            next_step=f"Set {ORDER}=PCI_BUS_ID, or {VARIABLE} to a UUID (nvidia-smi -L lists them).",
+            "gpus-of-different-models",
+            variable=VARIABLE,
+            value=env[VARIABLE],
+            models=tuple(sorted(models)),
+            order=ORDER,
         )
     return [boards[index] for index in found]

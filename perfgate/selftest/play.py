@@ -215,7 +215,7 @@ class _Play:
         with gpu_lock(
             self.runner.machine.gpus,
             timeout_s=LOCK_TIMEOUT_S,
-            on_wait=self.say,
+            on_wait=lambda what: self.say(say.fact(what)),
             workload="selftest",
         ):
             if (ended := end_killed_gates()) is not None:

@@ -35,9 +35,9 @@ from perfgate.model.verdict import Verdict
 from perfgate.model.workload import Workload
 from perfgate.profilers.nsys.answers import export
 from perfgate.profilers.nsys.export.refusing import REPORTS, refuse_no_report
-from perfgate.profilers.nsys.export.timeline import read_timeline
 from perfgate.profilers.nsys.rules import run_rules
 from perfgate.profilers.nsys.tool import NsysTool
+from perfgate.profilers.seam import read
 from perfgate.store import KeptResult, Store
 from perfgate.system.temporary import temporary_folder
 from perfgate.words import say
@@ -90,11 +90,11 @@ def opened(path: Path, find_tool: FindTool, held: ExitStack) -> tuple[Path, Time
             "capture-is-folder" if path.is_dir() else "capture-missing", path=str(path)
         )
     if path.suffix not in REPORTS:
-        return path, read_timeline(path)
+        return path, read(path)
     # Before nsys is looked for: a pointer to a capture is none, with nsys or without.
     refuse_no_report(path)
     exported = export(find_tool(), path, held.enter_context(temporary_folder("export")))
-    return exported, replace(read_timeline(exported), source=path.name)
+    return exported, replace(read(exported), source=path.name)
 
 
 def of_capture(path: Path, *, step: str | None, find_tool: FindTool, held: ExitStack) -> Subject:
@@ -240,7 +240,7 @@ def _placed(capture: Capture, tool: NsysTool) -> Placing:
         findings = run_rules(tool, capture.export, Path(folder))
     return place(
         findings,
-        read_timeline(capture.export),
+        read(capture.export),
         step=capture.step,
         is_pattern=capture.is_pattern,
         warmup=capture.warmup,

@@ -28,7 +28,7 @@ from perfgate.model.secrets import Cleaner
 from perfgate.model.settings import Settings
 from perfgate.model.side import Side
 from perfgate.model.stepview import StepView
-from perfgate.profilers.nsys.export.timeline import read_timeline
+from perfgate.profilers.seam import read
 from perfgate.store import KeptResult, Store
 from perfgate.views.explain import Capture, baseline_results, blessed_since, typical_capture
 from perfgate.views.history import read_history
@@ -165,7 +165,7 @@ def _step(candidates: Sequence[tuple[KeptResult, Sequence[Run]]], shelf: Shelf) 
 
 def _drawn(capture: Capture, kept: KeptResult, shelf: Shelf) -> StepView:
     assert capture.step is not None
-    timeline = read_timeline(capture.export)
+    timeline = read(capture.export)
     shown = [
         one
         for run in kept.result.runs

@@ -13,8 +13,10 @@ from perfgate.words import (
     judge,
     lab,
     metrics,
+    machine,
     profilers,
     store,
+    system,
     views,
 )
 from perfgate.words.text import Text
@@ -36,6 +38,8 @@ _TABLES: Final = (
     profilers.TEXT,
     execute.TEXT,
     metrics.TEXT,
+    machine.TEXT,
+    system.TEXT,
     views.TEXT,
 )
 

@@ -13,9 +13,10 @@ from perfgate.metrics.reconcile import contradictions
 from perfgate.model.workload import CaptureMode
 from perfgate.profilers.nsys.environment import withhold_secrets
 from perfgate.profilers.nsys.export.timeline import read_timeline
-from perfgate.profilers.nsys.profile import ProfileSpec, profile
+from perfgate.profilers.nsys.profile import profile
 from perfgate.profilers.nsys.reports import run_reports
 from perfgate.profilers.nsys.tool import NsysTool
+from perfgate.profilers.seam import ProfileSpec
 
 pytestmark = pytest.mark.nsys
 

@@ -26,4 +26,4 @@ def refusal(root: Path, env: Env) -> str:
     assert git.read_commit(root, env=env) is None
     with pytest.raises(RepositoryUnreadable) as caught:
         git.require_commit(root, env=env)
-    return str(caught.value)
+    return caught.value.code

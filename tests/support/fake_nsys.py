@@ -11,8 +11,9 @@ from typing import NamedTuple
 import pytest
 
 from perfgate.model.workload import CaptureMode, CaptureWindow
-from perfgate.profilers.nsys.profile import ProfileOutcome, ProfileSpec, profile
+from perfgate.profilers.nsys.profile import profile
 from perfgate.profilers.nsys.tool import NsysTool, NsysVersion
+from perfgate.profilers.seam import ProfileOutcome, ProfileSpec
 
 RECENT = NsysVersion(2024, 2, 3)
 

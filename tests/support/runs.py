@@ -11,8 +11,8 @@ from perfgate.model.note import Note, note
 from perfgate.model.order import Account, Ending
 from perfgate.model.settings import Settings
 from perfgate.model.workload import Workload
-from perfgate.profilers.nsys.profile import Captured, ProfileOutcome
 from perfgate.profilers.nsys.tool import NsysTool, NsysVersion
+from perfgate.profilers.seam import Captured, ProfileOutcome
 
 LOG = Path(".perfgate/results/mlp/run-1/workload.log")
 CAPTURED = (Captured(rep=Path("c.nsys-rep"), sqlite=Path("c.sqlite")),)

@@ -25,8 +25,8 @@ from perfgate.model.note import Note, note
 from perfgate.model.settings import Settings
 from perfgate.model.timeline import Calls, Copies, Diagnostic, Kernels, Memsets, Ranges, Timeline
 from perfgate.profilers.nsys import failures
-from perfgate.profilers.nsys.profile import Captured, ProfileOutcome, ProfileSpec
 from perfgate.profilers.nsys.tool import NsysTool, NsysVersion
+from perfgate.profilers.seam import Captured, ProfileOutcome, ProfileSpec
 
 UUID = "GPU-11111111-aaaa-bbbb-cccc-000000000001"
 TOOL = NsysTool(Path("/opt/nsys/target-linux-x64/nsys"), NsysVersion(2024, 2, 3))

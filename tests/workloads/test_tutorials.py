@@ -24,8 +24,9 @@ from perfgate.model.timeline import Timeline
 from perfgate.model.workload import CaptureMode
 from perfgate.profilers.nsys.environment import withhold_secrets
 from perfgate.profilers.nsys.export.timeline import read_timeline
-from perfgate.profilers.nsys.profile import ProfileSpec, profile
+from perfgate.profilers.nsys.profile import profile
 from perfgate.profilers.nsys.tool import find_nsys
+from perfgate.profilers.seam import ProfileSpec
 from perfgate.store import KeptResult, Store
 
 pytestmark = [

@@ -23,13 +23,12 @@ from perfgate.profilers.nsys.export.opening import tables_of
 from perfgate.profilers.nsys.export.refusing import REPORTS, refuse_foreign, refuse_no_report
 from perfgate.profilers.nsys.output import PROGRESS
 from perfgate.profilers.nsys.tool import NsysTool
+from perfgate.profilers.seam import OnTick
 from perfgate.system.process import Finished, run_process
 
 TIMEOUT_S: Final = 900.0
 
 _EXPORT_ERROR: Final = re.compile(r"Exportation error: (.*)")
-
-OnTick = Callable[[], None] | None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -13,6 +12,7 @@ from perfgate.model.note import Note, Severity
 from perfgate.model.workload import CaptureMode, CaptureWindow
 from perfgate.profilers.nsys.output import signal_name
 from perfgate.profilers.nsys.tool import NsysTool
+from perfgate.profilers.seam import Ended
 from perfgate.system.process import Finished, run_process
 
 PACKAGES: Final[Mapping[str, str]] = {"libdw.so.1": "libdw1", "libelf.so.1": "libelf1"}
@@ -63,30 +63,14 @@ NOT_STARTED: Final = {"nsys-option-unknown", "nsys-window-illegal", "nsys-tmpdir
 """Failures before nsys came to start the workload."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Ended:
-    """How a run under nsys ended."""
-
-    finished: Finished
-    printed: str
-    """nsys's own lines."""
-    free_bytes: int
-    """The least that was free on its disk at any moment."""
-
-    @property
-    def disk_was_full(self) -> bool:
-        return self.free_bytes < FULL_BYTES
-
-    @property
-    def nsys_hung(self) -> bool:
-        """Whether nothing but nsys was left when the time was up."""
-        left = self.finished.left
-        return self.finished.timed_out and bool(left) and all(map(is_nsys, left))
-
-
 def is_nsys(name: str) -> bool:
     """Whether a process is nsys's own, by its name."""
     return name.startswith("nsys")
+
+
+def nsys_hung(finished: Finished) -> bool:
+    """Whether nothing but nsys was left when the time was up."""
+    return finished.timed_out and bool(finished.left) and all(map(is_nsys, finished.left))
 
 
 def why_no_capture(
@@ -95,7 +79,7 @@ def why_no_capture(
     """Why there is no capture in a run's folder, and whether another try may well succeed."""
     finished = ended.finished
     version = str(tool.version)
-    if ended.disk_was_full:
+    if ended.free_bytes < FULL_BYTES:
         return _note("nsys-disk-full"), False
     if finished.timed_out:
         return _note("capture-timed-out"), False

@@ -10,24 +10,43 @@ import os
 import re
 import shutil
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from perfgate.model.errors import CaptureUnreadable, StoreFailed
 from perfgate.model.note import Note, Severity, note
-from perfgate.model.secrets import Cleaner
 from perfgate.model.settings import GraphTrace
-from perfgate.model.workload import CaptureMode, CaptureWindow
-from perfgate.profilers.nsys.answers import OnTick, export, literal
-from perfgate.profilers.nsys.command import OUTPUT, profile_command, target_command
+from perfgate.model.workload import CaptureWindow
+from perfgate.profilers.nsys.answers import export, literal
+from perfgate.profilers.nsys.command import (
+    OUTPUT,
+    profile_command,
+    target_command,
+    trace_options,
+)
 from perfgate.profilers.nsys.environment import for_profile
 from perfgate.profilers.nsys.export.cleaning import clean_export
 from perfgate.profilers.nsys.export.refusing import refuse_foreign
-from perfgate.profilers.nsys.failures import NOT_STARTED, Ended, is_nsys, why_no_capture
+from perfgate.profilers.nsys.export.scrub import scrub
+from perfgate.profilers.nsys.failures import (
+    FULL_BYTES,
+    NOT_STARTED,
+    is_nsys,
+    nsys_hung,
+    why_no_capture,
+)
 from perfgate.profilers.nsys.output import Output, signal_name
 from perfgate.profilers.nsys.tool import NsysTool
+from perfgate.profilers.seam import (
+    Captured,
+    Command,
+    Ended,
+    OnTick,
+    ProfileOutcome,
+    ProfileSpec,
+)
 from perfgate.system.process import run_process
 
 LOG: Final = "nsys.log"
@@ -40,63 +59,30 @@ _NOT_IN_ENV_VAR: Final = frozenset(",\"'\\")
 """nsys splits `--env-var` at commas and knows quotes."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ProfileSpec:
-    """One run of a workload under nsys."""
+@dataclass(frozen=True, slots=True)
+class Nsys:
+    """Nsight Systems, as others know a profiler."""
 
-    argv: tuple[str, ...]
-    folder: Path
-    """Fresh: created if missing; holds no capture yet."""
-    cwd: Path
-    env: Mapping[str, str]
-    """Complete, secrets already withheld."""
-    timeout_s: float
-    capture: CaptureMode | CaptureWindow
+    tool: NsysTool
     graph_trace: GraphTrace = GraphTrace.GRAPH
-    cleaner: Cleaner = field(default_factory=Cleaner)
-    """Takes secrets out of what is printed, before it is kept."""
+    inside: str = "perfgate.execute.worker.marking"
 
+    @property
+    def key(self) -> Mapping[str, str]:
+        options = trace_options(graph_trace=self.graph_trace)
+        return {"nsys": str(self.tool.version), "options": " ".join(options)}
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Captured:
-    """One capture and its export, both checked to be there and readable."""
+    def why_not_to_start(self, spec: ProfileSpec) -> Note | None:
+        return why_not_to_start(spec)
 
-    rep: Path
-    sqlite: Path
+    def command(self, spec: ProfileSpec) -> AbstractContextManager[Command]:
+        return command(self.tool, spec)
 
+    def collect(self, spec: ProfileSpec, ended: Ended, *, on_tick: OnTick = None) -> ProfileOutcome:
+        return collect(self.tool, spec, ended, on_tick=on_tick)
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ProfileOutcome:
-    """What came of a run; a workload that failed may leave captures, one that did well none."""
-
-    captures: tuple[Captured, ...]
-    exit_status: int | None
-    """The workload's, as nsys passed it on; None where nsys never started it, was ended, or died
-    itself, and where the workload still ran when its window by the clock had been captured."""
-    signal: str | None
-    """Name of the signal that ended the workload, from an exit status of 128 + its number."""
-    timed_out: bool
-    wall_s: float
-    """From start to end of nsys, export and its own summaries included."""
-    tail: tuple[str, ...]
-    """The last lines of the workload's own output, without empty ones."""
-    log: Path
-    problem: Note | None
-    """Why there is no capture, or one less than there should be."""
-    disk_was_full: bool = False
-    """Whether next to nothing was free at some moment of the run."""
-    nsys_hung: bool = False
-    """Whether nothing but nsys was left when the time was up: what it profiled had ended."""
-    crashed: bool = False
-    """Whether nsys itself broke down and left no capture: another try may well succeed."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Command:
-    """What is to be started to profile a workload."""
-
-    argv: tuple[str, ...]
-    env: Mapping[str, str]
+    def keep(self, captured: Captured, target: Path) -> None:
+        scrub(captured.sqlite, target)
 
 
 def profile(
@@ -140,7 +126,7 @@ def profile(
             log=spec.folder / LOG,
             problem=problem,
         )
-    return collect(tool, spec, ended, tail=lines.tail, on_tick=on_tick)
+    return collect(tool, spec, ended, on_tick=on_tick)
 
 
 def collect(
@@ -148,7 +134,6 @@ def collect(
     spec: ProfileSpec,
     ended: Ended,
     *,
-    tail: tuple[str, ...] = (),
     on_tick: OnTick = None,
 ) -> ProfileOutcome:
     """Export the captures of a run that ended, or find out why there are none."""
@@ -157,7 +142,8 @@ def collect(
     problem: Note | None = None
     crashed = False
     # What is left of a run out of time or disk is a torso, however whole it looks.
-    is_torso = finished.timed_out or ended.disk_was_full
+    disk_was_full = ended.free_bytes < FULL_BYTES
+    is_torso = finished.timed_out or disk_was_full
     reps = [] if is_torso else sorted(spec.folder.glob("*.nsys-rep"), key=_natural)
     for rep in reps:
         try:
@@ -183,12 +169,12 @@ def collect(
         exit_status=status,
         signal=signal_name(status - 128) if status is not None and status > 128 else None,
         timed_out=finished.timed_out,
-        nsys_hung=ended.nsys_hung,
+        nsys_hung=nsys_hung(finished),
         wall_s=finished.wall_s,
-        tail=tail,
+        tail=ended.tail,
         log=spec.folder / LOG,
         problem=problem,
-        disk_was_full=ended.disk_was_full,
+        disk_was_full=disk_was_full,
         crashed=crashed,
     )
 
@@ -243,7 +229,7 @@ def _run(tool: NsysTool, spec: ProfileSpec, lines: Output, on_tick: OnTick) -> E
             on_tick=tick,
             clean=spec.cleaner.clean,
         )
-    return Ended(finished=finished, printed="\n".join(lines.own), free_bytes=free)
+    return Ended(finished=finished, printed="\n".join(lines.own), tail=lines.tail, free_bytes=free)
 
 
 def why_not_to_start(spec: ProfileSpec) -> Note | None:

@@ -10,10 +10,11 @@ from typing import Final
 from perfgate.model.errors import CaptureUnreadable, LayoutUnknown
 from perfgate.model.findings import RuleName
 from perfgate.model.reports import KernelRow, MemTimeRow, NvtxRow, ReportName, Reports
-from perfgate.profilers.nsys.answers import TIMEOUT_S, OnTick, answers
+from perfgate.profilers.nsys.answers import TIMEOUT_S, answers
 from perfgate.profilers.nsys.command import spellings, stats_command
 from perfgate.profilers.nsys.layouts import LAYOUTS, OPERATIONS, Column, Kind, Layout
 from perfgate.profilers.nsys.tool import NsysTool
+from perfgate.profilers.seam import OnTick
 
 Row = NvtxRow | MemTimeRow | KernelRow
 Fields = dict[str, float | int | str | None]

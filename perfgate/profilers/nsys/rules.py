@@ -6,10 +6,11 @@ from pathlib import Path
 from typing import Final
 
 from perfgate.model.findings import Finding, Findings, RuleName
-from perfgate.profilers.nsys.answers import TIMEOUT_S, OnTick, answers
+from perfgate.profilers.nsys.answers import TIMEOUT_S, answers
 from perfgate.profilers.nsys.command import analyze_command, spellings
 from perfgate.profilers.nsys.reports import parsed
 from perfgate.profilers.nsys.tool import NsysTool
+from perfgate.profilers.seam import OnTick
 
 MOST_ROWS: Final = 10_000
 """Findings read of one rule. nsys lists the longest first, and all of them if asked."""

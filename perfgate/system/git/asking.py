@@ -1,4 +1,4 @@
-"""How git is asked: the only file that runs it; what it refuses is told with the remedy."""
+"""How git is asked: the only file that runs it."""
 
 from __future__ import annotations
 
@@ -118,56 +118,32 @@ def run(
                 raise
         return subprocess.CompletedProcess(argv, process.returncode, out, err)
     except FileNotFoundError as error:
-        if not root.is_dir():
-            raise unreadable(
-                root, "there is no such folder", "Run perfgate inside the project."
-            ) from error
-        raise unreadable(root, "there is no git on the PATH", "Install git.") from error
+        code = "git-missing" if root.is_dir() else "git-folder-missing"
+        raise RepositoryUnreadable(code, root=str(root)) from error
     except subprocess.TimeoutExpired as error:
-        fact = f"git {question[0]} took longer than {limit_s:g} s"
-        raise unreadable(
-            root, fact, f"See what it waits for: git -C {root} {question[0]}"
+        raise RepositoryUnreadable(
+            "git-timed-out", root=str(root), verb=question[0], limit_s=limit_s
         ) from error
     except OSError as error:
-        raise unreadable(
-            root, f"git could not be started: {error.strerror}", "Install git."
+        raise RepositoryUnreadable(
+            "git-not-started", root=str(root), why=error.strerror or str(error)
         ) from error
 
 
 def refused(root: Path, verb: str, complaint: str, status: int) -> RepositoryUnreadable:
-    """What to say where git did not do what it was asked, by its complaint and exit status."""
+    """What to raise where git did not do what it was asked, by its complaint and exit status."""
     if "dubious ownership" in complaint or "safe.directory" in complaint:
         named = re.search(r"in repository at '(.*)'", complaint)
-        return unreadable(
-            root,
-            "git refuses it, since it belongs to another user",
-            f"If you trust it: git config --global --add safe.directory {root if named is None else named[1]}",
-        )
+        owned = str(root) if named is None else named[1]
+        return RepositoryUnreadable("repository-of-another-user", root=str(root), folder=owned)
     if "not a git repository" in complaint:
-        return unreadable(
-            root, "it is not in a git repository", "Run perfgate in a checkout of the project."
-        )
-    lines = (
-        Cleaner(os.environ).clean(complaint).strip().splitlines()
-    )  # it may quote a URL with a password
-    fact = (
-        f"git {verb} failed: {lines[0].rstrip('.')}"
-        if lines
-        else f"git {verb} exited with {status}"
-    )
-    return unreadable(root, fact, f"See what git says: git -C {root} {verb}")
+        return RepositoryUnreadable("no-repository", root=str(root))
+    # It may quote a URL with a password.
+    lines = Cleaner(os.environ).clean(complaint).strip().splitlines()
+    why = lines[0].rstrip(".") if lines else f"exit status {status}"
+    return RepositoryUnreadable("git-failed", root=str(root), verb=verb, why=why)
 
 
-def unreadable(root: Path, fact: str, next_step: str) -> RepositoryUnreadable:
-    """What to say where a repository does not tell what is asked."""
-    return RepositoryUnreadable(
-        subject=str(root),
-        fact=fact,
-        expectation="perfgate asks git which code it measures",
-        next_step=next_step,
-    )
-
-
-def printable(told: str) -> str:
+def printable(text: str) -> str:
     """Return what git printed as text that can be written anywhere."""
-    return os.fsencode(told).decode(errors="replace")
+    return os.fsencode(text).decode(errors="replace")

@@ -9,7 +9,8 @@ from collections.abc import Mapping
 from pathlib import Path, PurePath
 from typing import Final
 
-from perfgate.system.git.asking import ask, printable, run, unreadable
+from perfgate.model.errors import RepositoryUnreadable
+from perfgate.system.git.asking import ask, printable, run
 
 SUBMODULES: Final = "--ignore-submodules=none"
 """Whatever .gitmodules or the user's configuration says."""
@@ -71,7 +72,7 @@ def content_digest(root: Path, *, baselines: str, env: Mapping[str, str] | None 
             )
             blobs[name] = os.fsdecode(done.stdout).strip()
         else:
-            raise unreadable(root, f"what {printable(name)} holds cannot be told", "Commit it.")
+            raise RepositoryUnreadable("content-unknown", root=str(root), file=printable(name))
     return hashlib.sha256(json.dumps(sorted(blobs.items())).encode()).hexdigest()
 
 

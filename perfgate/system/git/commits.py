@@ -64,12 +64,7 @@ def require_commit(
             dirty = True
     sha = headers.get("branch.oid", "(initial)")
     if sha == "(initial)":
-        raise RepositoryUnreadable(
-            subject=str(root),
-            fact="the repository has no commit yet",
-            expectation="A measurement names the commit that it measured",
-            next_step="Commit the code, then run again.",
-        )
+        raise RepositoryUnreadable("no-commit-yet", root=str(root))
     dirty = dirty or bool(unwatched(root, env, *where))
     branch = headers.get("branch.head")
     tree = code_tree(root, sha, baselines=baselines, env=env)
@@ -193,18 +188,8 @@ def resolve(root: Path, revision: str, *, env: Mapping[str, str] | None = None) 
         done = run(root, env, "rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}")
         if done.returncode == 0:
             return os.fsdecode(done.stdout).strip()
-    named = SHA.fullmatch(revision) is None
-    raise RevisionMissing(
-        subject=f"commit {revision or repr(revision)}",
-        fact="it is not in this clone, which is shallow" if shallow else "it is not in this clone",
-        expectation="A commit has to be there to be run again",
-        next_step="In GitHub Actions set fetch-depth: 0 of checkout; elsewhere fetch the whole history: "
-        "git fetch --unshallow"
-        if shallow
-        else "Look for its name (git branch --all, git tag), or fetch it: git fetch --all --tags"
-        if named
-        else f"Fetch it (git fetch origin {revision}), or bless anew if the history was rewritten.",
-    )
+    code = "revision-not-in-shallow-clone" if shallow else "revision-not-in-clone"
+    raise RevisionMissing(code, revision=revision)
 
 
 def merge_base(root: Path, one: str, other: str, *, env: Mapping[str, str] | None = None) -> str:

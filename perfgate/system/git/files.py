@@ -6,7 +6,8 @@ import os
 from collections.abc import Collection, Mapping
 from pathlib import Path, PurePath
 
-from perfgate.system.git.asking import ask, refused, run, unreadable
+from perfgate.model.errors import RepositoryUnreadable
+from perfgate.system.git.asking import ask, refused, run
 
 
 def tracked_files(
@@ -33,11 +34,7 @@ def prefix(root: Path, *, env: Mapping[str, str] | None = None) -> PurePath:
         root, env, "rev-parse", "--is-inside-work-tree", "--show-prefix"
     ).partition("\n")
     if inside != "true":
-        raise unreadable(
-            root,
-            "it is in no checkout of its repository",
-            "Run perfgate in a checkout of the project.",
-        )
+        raise RepositoryUnreadable("not-in-checkout", root=str(root))
     return PurePath(told.removesuffix("\n"))
 
 

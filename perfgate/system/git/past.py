@@ -10,7 +10,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-from perfgate.system.git.asking import HISTORY_LIMIT_S, ask, printable, run, unreadable
+from perfgate.model.errors import RepositoryUnreadable
+from perfgate.system.git.asking import HISTORY_LIMIT_S, ask, printable, run
 
 LARGEST_BLOB: Final = 4 << 20
 """Bytes of a file's version that is still read; a baseline is a few KB."""
@@ -56,9 +57,7 @@ def cuts(root: Path, *, env: Mapping[str, str] | None = None) -> frozenset[str]:
     except FileNotFoundError:
         return frozenset()
     except (OSError, UnicodeDecodeError) as error:
-        raise unreadable(
-            root, f"{file} cannot be read", "Make it a file that this user may read."
-        ) from error
+        raise RepositoryUnreadable("git-file-unreadable", root=str(root), file=str(file)) from error
 
 
 def file_changes(

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from perfgate.model.errors import RepositoryUnreadable, RevisionMissing
-from perfgate.system.git.asking import ask, run
+from perfgate.system.git.asking import ask, printable, run
 from perfgate.system.git.commits import SHA, resolve
 from perfgate.system.git.trees import without_baselines
 
@@ -45,12 +45,7 @@ def obtain(
         RepositoryUnreadable: no git, no repository, or git refuses.
     """
     if SHA.fullmatch(sha) is None:
-        raise RevisionMissing(
-            subject=f"commit {sha!r}",
-            fact="it is no commit's SHA",
-            expectation="A record names the commit that was measured by 40 or 64 hex digits",
-            next_step="Bless anew.",
-        )
+        raise RevisionMissing("no-sha", sha=sha)
     try:
         return resolve(root, sha, env=env)
     except RevisionMissing as missing:
@@ -58,7 +53,9 @@ def obtain(
         if twin is not None:
             return twin
         failed = [
-            told for remote in _remotes(root, env) if (told := _fetched(root, remote, sha, env))
+            why
+            for remote in _remotes(root, env)
+            if (why := _fetched(root, remote, sha, env)) is not None
         ]
         try:
             return resolve(root, sha, env=env)
@@ -66,12 +63,7 @@ def obtain(
             pass
         if not failed:
             raise
-        raise RevisionMissing(
-            subject=missing.subject,
-            fact=f"{missing.fact}, and {failed[0]}",
-            expectation=missing.expectation,
-            next_step=missing.next_step,
-        ) from missing
+        raise RevisionMissing("revision-not-fetched", revision=sha, why=failed[0]) from missing
 
 
 def _with_tree(root: Path, tree: str, baselines: str, env: Mapping[str, str] | None) -> str | None:
@@ -89,8 +81,8 @@ def _remotes(root: Path, env: Mapping[str, str] | None) -> list[str]:
     )[:2]
 
 
-def _fetched(root: Path, remote: str, sha: str, env: Mapping[str, str] | None) -> str:
-    """Fetch a commit, and say in a phrase why that failed; empty where it did not."""
+def _fetched(root: Path, remote: str, sha: str, env: Mapping[str, str] | None) -> str | None:
+    """Fetch a commit, and return what git said where that failed."""
     shallow = ask(root, env, "rev-parse", "--is-shallow-repository").strip() == "true"
     words = ("fetch", "--quiet", "--no-tags", "--no-recurse-submodules", "--no-write-fetch-head")
     try:
@@ -108,8 +100,8 @@ def _fetched(root: Path, remote: str, sha: str, env: Mapping[str, str] | None) -
             alone=True,
         )
     except RepositoryUnreadable as error:
-        return f"{remote} did not give it: {error.fact}"
+        return error.fact
     if done.returncode == 0:
-        return ""
-    said = os.fsencode(os.fsdecode(done.stderr).strip().partition("\n")[0]).decode(errors="replace")
-    return f"{remote} did not give it ({said or f'git fetch exited with {done.returncode}'})"
+        return None
+    first = os.fsdecode(done.stderr).strip().partition("\n")[0]
+    return printable(first) or f"exit status {done.returncode}"

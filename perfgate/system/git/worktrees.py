@@ -24,8 +24,6 @@ def add_worktree(
     Raises:
         WorktreeFailed: git could not; what it left behind is `remove_worktree`'s to remove.
     """
-    subject = f"commit {commit[:12]}"
-    expectation = "It is checked out to be run beside the project"
     try:
         done = run(
             root,
@@ -39,13 +37,15 @@ def add_worktree(
             limit_s=CHECKOUT_LIMIT_S,
         )
     except RepositoryUnreadable as error:
-        raise WorktreeFailed(
-            subject=subject, fact=error.fact, expectation=expectation, next_step=error.next_step
-        ) from error
+        raise WorktreeFailed(error.code, **error.fields) from error
     if done.returncode != 0:
-        fact, next_step = _why_no_checkout(root, os.fsdecode(done.stderr), done.returncode)
+        lines = [line.strip() for line in os.fsdecode(done.stderr).splitlines() if line.strip()]
+        last = [line for line in lines if line.startswith(("fatal:", "error:"))] or lines
         raise WorktreeFailed(
-            subject=subject, fact=fact, expectation=expectation, next_step=next_step
+            "git-checkout-failed",
+            commit=commit[:12],
+            root=str(root),
+            why=last[0].rstrip(".") if last else f"exit status {done.returncode}",
         )
 
 
@@ -65,10 +65,10 @@ def remove_worktree(root: Path, folder: Path, *, env: Mapping[str, str] | None =
 
 def _forget(root: Path, folder: Path, env: Mapping[str, str] | None) -> None:
     """Remove what git has noted of one worktree; `git worktree prune` would forget those on unplugged disks as well."""
-    told = run(root, env, "rev-parse", "--git-common-dir")
-    if told.returncode != 0:
+    asked = run(root, env, "rev-parse", "--git-common-dir")
+    if asked.returncode != 0:
         return
-    noted = root / os.fsdecode(told.stdout).removesuffix("\n") / "worktrees"
+    noted = root / os.fsdecode(asked.stdout).removesuffix("\n") / "worktrees"
     for entry in noted.glob("*/gitdir"):
         with suppress(OSError):
             leads_to = entry.parent / entry.read_text(
@@ -76,50 +76,3 @@ def _forget(root: Path, folder: Path, env: Mapping[str, str] | None) -> None:
             ).removesuffix("\n")
             if os.path.realpath(leads_to) == os.path.realpath(folder / ".git"):
                 shutil.rmtree(entry.parent, ignore_errors=True)
-
-
-def _why_no_checkout(root: Path, complaint: str, status: int) -> tuple[str, str]:
-    """The cause and the next step, the surest sign first; git's last words where no sign is known."""
-    lines = [line.strip() for line in complaint.splitlines() if line.strip()]
-    for sign, fact, next_step in _CHECKOUT_CAUSES:
-        if any(sign in line for line in lines):
-            return fact, next_step
-    told = [line for line in lines if line.startswith(("fatal:", "error:"))] or lines
-    fact = (
-        f"git worktree failed: {told[0].rstrip('.')}"
-        if told
-        else f"git worktree exited with {status}"
-    )
-    return fact, f"See what git says: git -C {root} worktree add --detach FOLDER COMMIT"
-
-
-_CHECKOUT_CAUSES: Final = (
-    ("No space left on device", "the disk is full", "Free some space, then run again."),
-    ("Disk quota exceeded", "the disk quota is used up", "Free some space, then run again."),
-    (
-        "Read-only file system",
-        "the file system is read-only",
-        "Run where the repository can be written to.",
-    ),
-    (
-        "Permission denied",
-        "this user may not write there or to .git",
-        "Make both writable for this user.",
-    ),
-    (
-        "git-lfs: not found",
-        "its files need Git LFS, which is not installed",
-        "Install git-lfs, or fetch them before.",
-    ),
-    (
-        "smudge filter lfs failed",
-        "Git LFS could not fetch its files",
-        "Fetch them before (git lfs fetch origin COMMIT), or set GIT_LFS_SKIP_SMUDGE=1 and pull them in duet_setup.",
-    ),
-    (
-        "promisor remote",
-        "this clone is partial, and the files of that commit could not be fetched",
-        "Clone without --filter, or let git reach its remote.",
-    ),
-)
-"""What git prints, by sign: the fact and the next step."""

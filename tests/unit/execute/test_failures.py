@@ -18,7 +18,7 @@ from perfgate.model.errors import (
 from perfgate.model.note import Note, note
 from perfgate.model.order import Account, Ending
 from perfgate.model.workload import CaptureWindow, Workload
-from perfgate.profilers.nsys.profile import ProfileOutcome
+from perfgate.profilers.seam import ProfileOutcome
 
 RAISED = note("raised", what="ValueError: no data")
 COMMAND = command("python", "train.py")

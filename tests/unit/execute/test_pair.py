@@ -32,8 +32,8 @@ from perfgate.model.note import Note, note
 from perfgate.model.order import RUN_COOKIE, Account, Bouts, Ending, Order
 from perfgate.model.reports import Reports
 from perfgate.model.workload import Workload
-from perfgate.profilers.nsys.profile import Captured, ProfileOutcome, ProfileSpec
 from perfgate.profilers.nsys.tool import NsysTool
+from perfgate.profilers.seam import Captured, ProfileOutcome, ProfileSpec
 
 SOON_S = 10.0
 Tick = Callable[[], None]

@@ -60,20 +60,14 @@ def test_a_driver_that_fails_to_start_is_an_error() -> None:
     library = FakeNvml(init_error=pynvml.NVML_ERROR_LIB_RM_VERSION_MISMATCH)
     with pytest.raises(MachineUnreadable) as caught:
         read_machine({}, nsys=None, nsys_options=(), library=library)
-    assert str(caught.value) == (
-        "NVIDIA driver: NVML cannot start: RM has detected an NVML/RM version mismatch. "
-        "perfgate measures only on a GPU that it can describe.\n"
-        "Run nvidia-smi: once it lists the GPU without an error, perfgate can read it too."
-    )
+    assert caught.value.code == "nvml-failed"
 
 
 def test_a_lost_gpu_is_an_error_and_nvml_is_stopped() -> None:
     library = FakeNvml(
         [FakeGpu()], refuses={"nvmlDeviceGetHandleByIndex": pynvml.NVML_ERROR_GPU_IS_LOST}
     )
-    with pytest.raises(
-        MachineUnreadable, match=r"^NVIDIA driver: NVML cannot tell which is GPU 0: GPU is lost\."
-    ):
+    with pytest.raises(MachineUnreadable, match="GPU is lost"):
         read_machine({}, nsys=None, nsys_options=(), library=library)
     assert library.started == 0
 

@@ -77,11 +77,7 @@ def test_mig_mode_without_a_slice_offers_nothing() -> None:
 def test_whole_gpus_beside_slices_are_refused_unless_one_is_chosen() -> None:
     with pytest.raises(MachineUnreadable) as caught:
         visible((FakeGpu(uuid=A), SLICED), {})
-    assert str(caught.value) == (
-        "CUDA_VISIBLE_DEVICES: it is not set, on a machine with whole GPUs beside GPUs in MIG mode. "
-        "Which of them CUDA offers then differs between drivers.\n"
-        "Set CUDA_VISIBLE_DEVICES to the UUID of the GPU or MIG slice to measure on (nvidia-smi -L lists them)."
-    )
+    assert caught.value.code == "gpus-beside-slices"
     assert visible((FakeGpu(uuid=A), SLICED), {"CUDA_VISIBLE_DEVICES": A}) == [A]
     assert visible((FakeGpu(uuid=A), SLICED), {"CUDA_VISIBLE_DEVICES": S2}) == [S2]
 
@@ -89,11 +85,7 @@ def test_whole_gpus_beside_slices_are_refused_unless_one_is_chosen() -> None:
 def test_an_index_among_different_models_is_refused_unless_the_order_is_known() -> None:
     with pytest.raises(MachineUnreadable) as caught:
         visible(MIXED, {"CUDA_VISIBLE_DEVICES": "0"})
-    assert str(caught.value) == (
-        "CUDA_VISIBLE_DEVICES=0: it counts GPUs of different models (NVIDIA H200, NVIDIA T4) in CUDA's own order. "
-        "perfgate can tell which GPU is meant only by PCI order or by UUID.\n"
-        "Set CUDA_DEVICE_ORDER=PCI_BUS_ID, or CUDA_VISIBLE_DEVICES to a UUID (nvidia-smi -L lists them)."
-    )
+    assert caught.value.fields["models"] == ("NVIDIA H200", "NVIDIA T4")
     assert visible(MIXED, {"CUDA_VISIBLE_DEVICES": "0", "CUDA_DEVICE_ORDER": "PCI_BUS_ID"}) == [A]
     assert visible(MIXED, {"CUDA_VISIBLE_DEVICES": B}) == [B]
     assert visible(MIXED, {"CUDA_VISIBLE_DEVICES": "1,0"}) == [B, A]

@@ -7,17 +7,13 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from support import gates, records
-from support.gates import H100, found, gate, judged, placed
+from support.gates import gate, judged, placed
 
-from perfgate.bless.merge import merge
 from perfgate.model.document import GateDocument
 from perfgate.model.metric import Metric
-from perfgate.model.note import Severity, quoted
 from perfgate.model.outcome import Outcome
-from perfgate.render.annotations import LONGEST, command, gate_annotations
+from perfgate.render.annotations import LONGEST, gate_annotations
 
 ROOT = PurePosixPath()
 
@@ -76,21 +72,6 @@ def test_a_project_within_its_repository_has_its_folder_before_its_files() -> No
     assert line.properties["file"] == "services/train/workloads/loops.py"
 
 
-def test_what_explains_an_invalid_run_is_told_with_it() -> None:
-    verdict = records.verdict(
-        Outcome.INVALID, reason="run 1 does not count.", next_step="Run again."
-    )
-    verdict = verdict.model_copy(
-        update={"notes": (quoted("30 ranges are not counted", Severity.WARN),)}
-    )
-    (line,) = told(gate("", placed(verdict)))
-    assert line.message == "run 1 does not count.\n30 ranges are not counted\nRun again."
-
-
-def test_what_passes_is_not_told() -> None:
-    assert told(gate("", judged("mlp"), judged("lstm", Outcome.IMPROVED))) == []
-
-
 @pytest.mark.parametrize("outcome", [one for one in Outcome if one not in gates.PASSING])
 def test_every_other_outcome_is_an_error_where_it_shuts_the_gate_and_else_a_warning(
     outcome: Outcome,
@@ -99,22 +80,6 @@ def test_every_other_outcome_is_an_error_where_it_shuts_the_gate_and_else_a_warn
     (open_,) = told(gate("", judged("mlp", outcome, opens_gate=True)))
     assert (shut.name, open_.name) == ("error", "warning")
     assert shut.properties["title"] == open_.properties["title"] == f"mlp: {outcome}"
-
-
-def test_what_shuts_the_gate_besides_is_an_error_without_a_file() -> None:
-    gone = "relu: it has a baseline for this machine, and no such workload was collected"
-    first, second = told(gate("", judged("mlp", Outcome.REGRESSED), shut_by=[gone]))
-    assert first.properties["title"] == "mlp: REGRESSED"
-    assert second == Command("error", {"title": "perfgate: gate shut"}, gone)
-
-
-def test_a_merged_gate_names_its_machines() -> None:
-    both = [
-        found(gate("a", judged("mlp", Outcome.REGRESSED))),
-        found(gate("b", judged("mlp"), on=H100)),
-    ]
-    (line,) = told(merge(both, at=records.NOON))
-    assert line.properties["title"] == "mlp on NVIDIA H200: REGRESSED"
 
 
 def test_worst_come_first_and_what_is_not_shown_is_counted_last() -> None:
@@ -128,11 +93,6 @@ def test_worst_come_first_and_what_is_not_shown_is_counted_last() -> None:
         {"title": "perfgate"},
         "3 more errors and 1 more warning in the summary of this job.",
     )
-
-
-def test_ten_errors_are_all_shown_and_nothing_is_counted() -> None:
-    lines = told(gate("", *(judged(f"e{n}", Outcome.INVALID) for n in range(10))))
-    assert [line.name for line in lines] == ["error"] * 10
 
 
 @pytest.mark.parametrize(
@@ -193,14 +153,3 @@ def test_no_name_or_sentence_begins_a_command_or_a_property(text: str) -> None:
     assert [line.properties for line in more] == [{"title": "perfgate: gate shut"}]
     everything = "".join(gate_annotations(gate("", one, shut_by=[text]), prefix=ROOT))
     assert not re.search(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202e]", everything)
-
-
-@given(message=st.text(), title=st.text(), file=st.text())
-def test_any_text_comes_through_a_command_as_it_is(message: str, title: str, file: str) -> None:
-    line = command("warning", message, title=title, file=file, line=3)
-    assert "\n" not in line
-    assert "\r" not in line
-    given_ = {
-        key: value for key, value in (("file", file), ("line", "3"), ("title", title)) if value
-    }
-    assert read(line) == Command("warning", given_, message)

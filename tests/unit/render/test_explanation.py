@@ -8,18 +8,16 @@ import pytest
 
 from perfgate.explain.sides import differences, made_up_of
 from perfgate.model.findings import PlacedFinding, RuleChange, RuleChanges, RuleName
-from perfgate.model.metric import PERIODS, Metric
+from perfgate.model.metric import Metric
 from perfgate.model.note import Note, note, quoted
 from perfgate.model.sample import (
     NO_NCCL,
     Breakdown,
-    CopySample,
     KernelSample,
     RangeSample,
     SyncSample,
 )
 from perfgate.model.side import Side
-from perfgate.model.verdict import Attribution, Axis
 from perfgate.render.explanation import MOST_PARTS, explanation_text
 
 HOSTILE = "\x1b[2J[bold]\u202eevil<script>" + "x" * 9000
@@ -101,50 +99,6 @@ step_ms +4.200 ms
     )
 
 
-def test_of_a_step_what_is_no_such_copy_is_not_called_unaccounted_for() -> None:
-    def copying(ms: float) -> Breakdown:
-        return Breakdown(
-            copies=(CopySample(direction="Device-to-Device", count=1, bytes=8, gpu_ms=ms),)
-        )
-
-    told = text(
-        side("a", {Metric.STEP_MS: 10.0}, copying(0.1)),
-        side("b", {Metric.STEP_MS: 12.4}, copying(0.2)),
-    )
-    assert told.endswith(
-        """
-  by kind of copy                             a       b    b - a
-  -------------------------------------  ------  ------  -------
-  Device-to-Device                       0.1000  0.2000  +0.1000
-  (all else, copies to the GPU as well)                   +2.300
-"""
-    )
-
-
-@pytest.mark.behaviour
-@pytest.mark.parametrize("metric", PERIODS)
-def test_copies_are_never_all_of_a_step(metric: Metric) -> None:
-    told = Attribution(metric=metric, axis=Axis.COPY, change=2.4, parts=(), rest=2.4)
-    assert not told.tells_all
-
-
-@pytest.mark.behaviour
-def test_what_adding_up_loses_is_no_row() -> None:
-    a = side(
-        "a", {Metric.STEP_MS: 10.0, Metric.GAP_MS: 1.5}, Breakdown(ranges=ranges(load=1.0, log=0.5))
-    )
-    b = side(
-        "b",
-        {Metric.STEP_MS: 10.0, Metric.GAP_MS: 3.5000002},
-        Breakdown(ranges=ranges(load=3.0, log=0.50001)),
-    )
-    told = text(a, b)
-    assert "+2.000\n" in told
-    assert "log" not in told
-    assert "e-0" not in told
-    assert "log" in text(a, b, full=True)
-
-
 def test_many_parts_are_told_as_one_unless_asked_for() -> None:
     many = {f"r{n}": 0.1 * n for n in range(1, MOST_PARTS + 6)}
     whole = sum(many.values())
@@ -219,11 +173,3 @@ def test_why_findings_are_told_alone_is_said() -> None:
     assert "  gpu_gaps     load   1  2.000\n" in told
     assert "  findings per step, and their time; a has no capture at hand\n" in told
     assert "  findings per step, and their time\n" in found_by_rules()
-
-
-def test_two_that_share_nothing_say_so() -> None:
-    nothing = side("x", {}, Breakdown())
-    assert (
-        text(nothing, nothing).splitlines()[-1]
-        == "  Neither holds a metric that could be compared."
-    )

@@ -101,16 +101,6 @@ def test_a_side_without_figures_says_why() -> None:
     ]
 
 
-def test_what_else_is_to_be_known_comes_first() -> None:
-    lines = told(
-        KernelProbe(moved=MOVED, before=A, now=B), notes=(note("probed-other-code"),)
-    ).splitlines()
-    assert (
-        lines[3]
-        == "  note        The project's code is not that of b any more: now is what it is today"
-    )
-
-
 def test_no_kernel_that_moved_is_said() -> None:
     assert told() == (
         "kernels under ncu 2025.3.1: a is 0123456789ab, b is the project as it is\n"

@@ -15,12 +15,11 @@ from support import records
 from perfgate.model.advice import Advice, Topic
 from perfgate.model.document import DocumentWorkload, GateDocument
 from perfgate.model.metric import Metric
-from perfgate.model.note import Severity, quoted
+from perfgate.model.note import quoted
 from perfgate.model.outcome import Outcome
 from perfgate.model.settings import Settings
 from perfgate.model.verdict import Verdict
-from perfgate.render.markdown import LONGEST, gate_markdown, name, prose
-from perfgate.render.text import verdict_table
+from perfgate.render.markdown import LONGEST, gate_markdown, prose
 from perfgate.words.escape import lines as inert_prose
 
 SLOW = (
@@ -81,39 +80,6 @@ def test_a_shut_gate_is_told_worst_first_with_a_table_of_what_moved() -> None:
     assert "gap_ms +1.8 under get batch" in html.unescape(page)
     assert "get batch takes 6 ms. Workers help." in html.unescape(page)
     assert "### `fine`" not in told  # of what passed there is nothing more to say
-
-
-def test_what_must_be_known_of_what_passed_is_told_below_its_line() -> None:
-    known = {"notes": (quoted("30 ranges are not counted: lib:step #", Severity.WARN),)}
-    passed = records.verdict(name="fine").model_copy(update=known)
-    unsure = records.verdict(Outcome.INCONCLUSIVE, name="mlp").model_copy(update=known)
-    told = gate_markdown(gate(passed, unsure, opens=True))
-    assert told.count("30 ranges are not counted") == 2
-    assert "\n\n- `fine`: 30 ranges are not counted: lib:step \\#\n\n### `mlp`" in told
-    assert "\n**Notes**\n\n- 30 ranges are not counted: lib:step \\#\n" in told
-
-
-def test_an_open_gate_says_so_and_links_the_page() -> None:
-    told = gate_markdown(gate(records.verdict(), opens=True), page="https://example.org/page.html")
-    assert told.startswith("## perfgate: gate \u2705 open\n")
-    assert "[The page with plots and timelines](https://example.org/page.html)" in told
-
-
-def test_a_gate_without_workloads_says_why_it_is_shut() -> None:
-    told = gate_markdown(gate(shut_by=("files that cannot be collected, see above",)))
-    assert "- files that cannot be collected, see above" in told
-    assert "No workload was measured." in told
-
-
-def test_the_numbers_are_those_of_the_terminal() -> None:
-    verdict = regressed()
-    terminal = verdict_table(verdict, width=200, colour=False)
-    shown = html.unescape(re.sub(r"<[^>]+>", " ", rendered(gate_markdown(gate(verdict))))).replace(
-        "\u200b", ""
-    )
-    for number in ("12.34", "14.20", "+15.1 % [+14.7, +15.5]", "9.100", "2 %"):
-        assert number in terminal, number
-        assert number in shown, number
 
 
 def test_too_much_is_cut_and_counted() -> None:
@@ -179,10 +145,3 @@ def test_any_sentence_reads_as_it_is(text: str) -> None:
     plain = prose(text)
     assert "\n" not in plain
     assert shown.strip() == " ".join(" ".join(inert_prose(text)).split()).replace("\u200b", "")
-
-
-@given(st.text(max_size=200))
-def test_any_name_is_one_piece_of_code(text: str) -> None:
-    page = MarkdownIt("commonmark").enable("table").render(f"| a |\n|---|\n| {name(text)} |\n")
-    assert page.count("<td>") == 1
-    assert page.count("<code>") == 1

@@ -23,7 +23,7 @@ from perfgate.model.outcome import Outcome
 from perfgate.model.pagedata import page_data_text, read_page_data
 from perfgate.render.html import page_html
 from perfgate.render.junit import gate_junit, properties
-from perfgate.render.markdown import LONGEST, gate_markdown
+from perfgate.render.markdown import gate_markdown
 from perfgate.render.merged import merged_text
 from perfgate.render.text import change_cell
 
@@ -182,30 +182,6 @@ def test_terminal_markdown_json_page_and_junit_say_the_same(documents: list[Gate
     assert [told.outcomes, told.opens] == [by_junit(document).outcomes, by_junit(document).opens]
 
 
-def test_every_form_tells_each_number_of_a_loss_alike() -> None:
-    listed = [
-        found(gate("a", judged("mlp", Outcome.REGRESSED))),
-        found(gate("b", judged("mlp"), on=H100)),
-    ]
-    document = merge(listed, at=records.NOON)
-    step = document.workloads[0].verdict.of(Metric.STEP_MS)
-    assert step is not None
-    shown = [change_cell(step), "12.34", "12.76", "2 %"]
-    markdown = html.unescape(
-        re.sub(
-            r"<[^>]+>",
-            " ",
-            str(MarkdownIt("commonmark").enable("table").render(gate_markdown(document))),
-        )
-    ).replace("\u200b", "")
-    failure = ElementTree.fromstring(gate_junit(document)).find(".//failure")
-    assert failure is not None
-    for number in shown:
-        assert number in markdown, number
-        assert number in (failure.text or ""), number
-        assert number in html.unescape(page_html(merged_page(document, listed))), number
-
-
 def test_reasons_that_no_workload_tells_are_in_every_form() -> None:
     listed = [found(gate("a", judged("mlp"), shard=shard(1, 2, "mlp", "relu")))]
     document = merge(listed, expect=2, at=records.NOON)
@@ -218,25 +194,6 @@ def test_reasons_that_no_workload_tells_are_in_every_form() -> None:
     ):
         assert "shard 2/2 on NVIDIA H200 is missing" in form
         assert "2 gates were expected, and 1 gate found: a" in form
-
-
-def test_the_terminal_says_a_line_a_gate_then_a_line_a_workload_then_why() -> None:
-    first = placed(records.verdict(Outcome.REGRESSED, reason="step_ms rose 3 %."))
-    second = placed(records.verdict(reason="Within budget."))
-    listed = [found(gate("a", first)), found(gate("b", second, on=H100, shut_by=["pytest failed"]))]
-    assert merged_text(merge(listed, at=records.NOON), width=120, colour=False) == (
-        "gate  GPU                    workloads  state\n"
-        "----  ---------------------  ---------  -----\n"
-        "a     NVIDIA H200                    1  shut\n"
-        "b     NVIDIA H100 80GB HBM3          1  shut\n"
-        "\n"
-        "REGRESSED  mlp on NVIDIA H200            3 runs\n"
-        "    step_ms rose 3 %.\n"
-        "PASSED     mlp on NVIDIA H100 80GB HBM3  3 runs\n"
-        "note        Without blessed runs, timelines and history on the page, for there is no page.json: a, b.\n"
-        "b: pytest failed\n"
-        "GATE SHUT: 1 REGRESSED, and 1 other reason above\n"
-    )
 
 
 def test_hostile_labels_and_machines_stay_text_in_every_form() -> None:
@@ -267,20 +224,6 @@ def test_hostile_labels_and_machines_stay_text_in_every_form() -> None:
     assert all(name is not None and name.isprintable() for name in names)
 
 
-def test_a_comment_of_hostile_sentences_is_short_enough_for_github() -> None:
-    evil = "&`*_@#1 " * 200
-    workloads = [judged(f"{evil}{n}", Outcome.REGRESSED) for n in range(300)]
-    documents = [
-        gate(f"{evil}{n}", *workloads[n::60], shut_by=[f"{evil} {m}" for m in range(50)])
-        for n in range(60)
-    ]
-    told = gate_markdown(merge([found(one) for one in documents], at=records.NOON))
-    assert len(told) <= LONGEST + 200
-    assert re.search(r"^- and \d+ more$", told, re.MULTILINE)
-    assert re.search(r"^and \d+ more gates\.$", told, re.MULTILINE)
-    assert re.search(r"^and \d+ more, none of them worse\.$", told, re.MULTILINE)
-
-
 # JUnit
 
 
@@ -303,15 +246,6 @@ def test_junit_has_a_suite_a_gate_and_fails_what_keeps_it_shut() -> None:
     assert failure is not None
     assert (failure.get("message") or "").startswith("REGRESSED: gap_ms rose 3.4 pp")
     assert (failure.text or "").startswith("mlp: REGRESSED (3 pairs with main")
-
-
-def test_junit_of_a_gate_that_is_shut_by_something_else_fails_one_more_case() -> None:
-    document = merge([found(gate("a", judged("mlp")))], expect=2, at=records.NOON)
-    *_, last = ElementTree.fromstring(gate_junit(document)).iter("testsuite")
-    assert (last.get("name"), last.get("tests"), last.get("failures")) == ("perfgate", "1", "1")
-    failure = last.find("testcase/failure")
-    assert failure is not None
-    assert failure.get("message") == "GATE SHUT: 2 gates were expected, and 1 gate found: a"
 
 
 @pytest.mark.parametrize(

@@ -80,10 +80,6 @@ def test_percentages_have_two_digits_or_three(fraction: float, told: str) -> Non
     assert numbers.percent(fraction, signed=True) == told
 
 
-def test_percentages_can_go_without_a_sign() -> None:
-    assert numbers.percent(0.024) == "2.4 %"
-
-
 @pytest.mark.parametrize(
     ("told", "expected"),
     [
@@ -140,13 +136,3 @@ def test_any_change_of_a_count_is_seen(
 )
 def test_probabilities_are_never_0_or_1(p: float, told: str) -> None:
     assert numbers.probability(p) == told
-
-
-def test_budgets_are_told_in_the_unit_of_their_metric() -> None:
-    assert numbers.limit(0.02, Basis.LOG) == "2 %"
-    assert numbers.limit(0.0125, Basis.STEP) == "1.25 pp"
-
-
-def test_share_of_nothing_is_not_told() -> None:
-    assert numbers.share(1.389, 12.34) == "11.3 %"
-    assert numbers.share(1.389, 0) == ""

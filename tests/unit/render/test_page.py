@@ -16,7 +16,6 @@ from perfgate.render.page import (
     shortened,
     uncommanding,
 )
-from perfgate.words.escape import lines as inert_prose
 
 
 def page(width: int = 80) -> Page:
@@ -65,26 +64,11 @@ def test_wide_characters_take_two_cells() -> None:
     assert told.text == "  name  ms\n  ----  --\n  模型  1\n  mlp   2\n"
 
 
-def test_column_that_is_too_wide_for_the_page_takes_the_indent_first() -> None:
-    told = page(78)
-    told.table((Column(title="a"), Column(title="b")), [("x" * 70, "y" * 7)])
-    assert told.text.splitlines()[-1] == f"{'x' * 70} {'y' * 7}"
-
-
 @given(st.text(max_size=300), st.integers(min_value=10, max_value=120))
 def test_inert_text_is_printable_and_short(text: str, longest: int) -> None:
     told = inert(text, longest=longest)
     assert not {"\n", "\r", "\x1b", "\x07", "\u202e", "\u2028"} & set(told)
     assert cell_len(told) <= longest
-
-
-@given(st.text(max_size=300))
-def test_page_takes_any_text(text: str) -> None:
-    told = page()
-    told.prose(text, label="x")
-    told.line(inert(text))
-    told.table((Column(title="a", flexible=True),), [(inert(text),)])
-    assert "\x1b" not in told.text
 
 
 @pytest.mark.parametrize(
@@ -103,20 +87,6 @@ def test_end_of_a_sentence_is_left_out_at_a_space() -> None:
     assert cut("one two. three", 12) == "one two..."
     assert cut("one two", 12) == "one two"
     assert cut("x" * 20, 12) == "xxxxxxxxx..."
-
-
-def test_ends_of_a_very_long_name_are_told() -> None:
-    assert inert("a" * 5000 + "z" * 5000, longest=20) == "aaaaaaaaaaa...zzzzz"
-
-
-def test_control_characters_of_prose_are_spelled_out() -> None:
-    assert inert_prose("a\x1b[2J\x00b\u202ec") == ("a\\x1b[2J\\x00b\\u202ec",)
-
-
-@pytest.mark.parametrize("longest", [-40, -1, 0, 1, 2, 3])
-@pytest.mark.parametrize("text", ["a workload's name", "\u6a21" * 9])
-def test_a_name_without_any_room_is_shortened_all_the_same(text: str, longest: int) -> None:
-    assert shortened(text, longest) == "..."
 
 
 @pytest.mark.parametrize(

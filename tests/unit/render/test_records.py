@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import timedelta
 
-import pytest
 from support import records
 
 from perfgate.bless import bless as blessing
 from perfgate.explain.moved import moved_operations, moved_ranges
 from perfgate.explain.sides import differences, side_of_result, side_of_samples
-from perfgate.model.baseline import Anchor, Baseline, Blessing, Spread, code_digest
+from perfgate.model.baseline import Anchor, Baseline, Spread, code_digest
 from perfgate.model.metric import Metric
 from perfgate.model.note import note
-from perfgate.model.sample import DeviceSample
-from perfgate.model.side import Moved, Side
+from perfgate.model.side import Side
 from perfgate.render.records import (
     baseline_text,
     bless_text,
     comparison_text,
-    moment,
     occasion_text,
 )
 
@@ -134,30 +131,6 @@ mlp: new baseline on NVIDIA H200
 RUN_URL = "https://github.com/ada/loops/actions/runs/4711"
 
 
-@pytest.mark.behaviour
-def test_an_accepted_loss_is_not_called_the_best_step() -> None:
-    best = old().model_copy(update={"anchor": Anchor(step_ms=3.262, at=records.NOON)})
-    worse = new().model_copy(update={"anchor": Anchor(step_ms=5.53, at=records.NOON)})
-    (told,) = [
-        line
-        for line in bless_text(best, worse, (), width=200, colour=False).splitlines()
-        if "anchor" in line
-    ]
-    assert (told.count("3.262"), told.count("5.530")) == (1, 1)
-
-
-def test_a_blessing_from_ci_says_which_run_measured_it_and_where() -> None:
-    from_ci = new().blessing.model_copy(update={"run_url": RUN_URL, "runner": "h200-a"})
-    baseline = new().model_copy(update={"blessing": from_ci})
-    told = f"  reason      fused the loss\n  CI run      {RUN_URL} on h200-a\n"
-    assert told in bless_text(old(), baseline, (), width=100, colour=False)
-    assert told in baseline_text(baseline, width=100, colour=False)
-    elsewhere = baseline.model_copy(
-        update={"blessing": from_ci.model_copy(update={"run_url": None})}
-    )
-    assert "\n  CI run      on h200-a\n" in baseline_text(elsewhere, width=100, colour=False)
-
-
 def with_occasion() -> Baseline:
     """Build what one more occasion makes of the old one, whose first occasion has to make room."""
     at = records.NOON + timedelta(days=3)
@@ -184,63 +157,6 @@ def test_one_more_occasion_shows_what_it_changes() -> None:
     assert "  left out    2026-03-02 12:00 UTC: 3 runs, the oldest, to make room" in lines
     assert "  step_ms     12.36  12.40  +0.32 %" in lines
     assert "  runs        what it costs" in lines
-
-
-def test_an_added_occasion_is_shown_with_who_added_it() -> None:
-    assert (
-        f"  measured    2026-03-05 12:00 UTC: 28 runs at 0123456789ab, SM clock 1980 MHz; added by perfgate; {RUN_URL} "
-        "on h200-a: the weekly occasion\n"
-    ) in baseline_text(with_occasion(), width=400, colour=False)
-
-
-def test_hostile_provenance_is_inert() -> None:
-    hostile = Blessing(
-        by="a", at=records.NOON, reason="b", run_url="https://x\x1b[2J\ny", runner="[red]\x1b]0;r"
-    )
-    told = baseline_text(old().model_copy(update={"blessing": hostile}), width=100, colour=False)
-    assert "\x1b" not in told
-    assert "  CI run      https://x\\x1b[2J\\ny on [red]\\x1b]0;r\n" in told
-
-
-def test_blessing_over_an_unlike_baseline_says_what_is_unlike() -> None:
-    unlike = records.baseline(of=records.workload(steps=10), on=records.machine(nsys="2023.4.4"))
-    told = bless_text(unlike, new(), blessing.differences(unlike, new()), width=120, colour=False)
-    assert "  not alike   the old was captured by nsys 2023.4.4, the new by nsys 2024.2.3\n" in told
-    assert "  not alike   steps is 10 in the old, 30 in the new\n" in told
-    assert (
-        "  not alike   So the two were not held against one another: a loss between them is not seen, and the anchor "
-        "starts anew.\n"
-    ) in told
-
-
-def test_blessing_other_ranges_as_steps_says_which() -> None:
-    def stepping(baseline: Baseline, *names: str) -> Baseline:
-        (occasion, *others) = baseline.occasions
-        runs = tuple(run.model_copy(update={"step_names": names}) for run in occasion.runs)
-        assert not others
-        return baseline.model_copy(
-            update={"occasions": (occasion.model_copy(update={"runs": runs}),)}
-        )
-
-    before, after = (
-        stepping(records.baseline(), "turn #"),
-        stepping(records.baseline(), "half #", "turn #"),
-    )
-    told = bless_text(before, after, blessing.differences(before, after), width=120, colour=False)
-    assert "  not alike   the steps' ranges were turn #, are half #, turn #\n" in told
-    assert "  not alike   So the two were not held against one another: " in told
-    for same in (before, records.baseline()):
-        assert "not alike" not in bless_text(same, before, (), width=120, colour=False)
-
-
-def test_metric_that_comes_or_goes_is_told() -> None:
-    before = records.baseline([{Metric.NCCL_MS: 1.5}])
-    rows = blessing.differences(before, new())
-    lines = bless_text(before, new(), rows, width=80, colour=False).splitlines()
-    assert "  nccl_ms             1.500            gone" in lines
-    rows = blessing.differences(new(), before)
-    lines = bless_text(new(), before, rows, width=80, colour=False).splitlines()
-    assert "  nccl_ms                       1.500  new" in lines
 
 
 def test_comparison_shows_medians_and_what_moved() -> None:
@@ -293,23 +209,6 @@ b: after.sqlite (1 run)
     )
 
 
-def test_what_a_side_does_not_tell_apart_is_not_told_as_none_there() -> None:
-    a, b = (side_of_samples(f"{name}.sqlite", []) for name in "ab")
-    moved = (
-        Moved(name="small", a=None, b=0.464, change=0.004, note="not among a's largest"),
-        Moved(name="fresh", a=None, b=0.003, change=0.003),
-    )
-    told = comparison_text(a, b, (), width=80, colour=False, operations=moved)
-    assert told.endswith(
-        """
-  kernel, copy or memset, GPU ms     a       b    b - a
-  ------------------------------  ----  ------  -------  ---------------------
-  small                                 0.4640  +0.0040  not among a's largest
-  fresh                           none  0.0030  +0.0030
-"""
-    )
-
-
 def test_baseline_and_result_of_unlike_machines_are_compared_with_a_warning() -> None:
     a = Side.of_baseline(PATH, old())
     b = side_of_result(
@@ -322,26 +221,6 @@ def test_baseline_and_result_of_unlike_machines_are_compared_with_a_warning() ->
         f"  not alike   {PATH} is of NVIDIA H200, kept of 2 x NVIDIA H100",
         f"  not alike   {PATH} was captured by nsys 2024.2.3, kept by nsys 2025.1.1",
     ]
-
-
-def test_captures_of_other_gpus_are_compared_with_a_warning() -> None:
-    def of(name: str, *gpus: str | None) -> Side:
-        devices = tuple(DeviceSample(device=number, name=gpu) for number, gpu in enumerate(gpus))
-        return side_of_samples(name, [records.process().model_copy(update={"devices": devices})])
-
-    def told(a: Side, b: Side) -> list[str]:
-        lines = comparison_text(a, b, differences(a, b), width=120, colour=False).splitlines()
-        return [line for line in lines if "not alike" in line]
-
-    h200, both = of("a.sqlite", "NVIDIA H200"), of("b.sqlite", "Tesla T4", "NVIDIA H200")
-    assert told(h200, both) == [
-        "  not alike   a.sqlite is of NVIDIA H200, b.sqlite of NVIDIA H200 and Tesla T4"
-    ]
-    assert told(of("t4.sqlite", "Tesla T4"), Side.of_baseline(PATH, old())) == [
-        f"  not alike   t4.sqlite is of Tesla T4, {PATH} of NVIDIA H200"
-    ]
-    assert told(h200, of("c.sqlite", "NVIDIA H200", "NVIDIA H200")) == []
-    assert told(h200, of("d.sqlite", None)) == []
 
 
 def test_comparison_says_what_a_side_lacks_and_what_cannot_be_compared() -> None:
@@ -372,30 +251,9 @@ def test_comparison_says_what_a_side_lacks_and_what_cannot_be_compared() -> None
     )
 
 
-def test_comparison_of_nothing_says_so() -> None:
-    nothing = side_of_samples("x.sqlite", [])
-    assert comparison_text(nothing, nothing, (), width=80, colour=False) == (
-        "a: x.sqlite (0 runs)\nb: x.sqlite (0 runs)\n\n  Neither holds a metric that could be compared.\n"
-    )
-
-
-def test_metric_missing_in_a_run_or_process_is_not_compared() -> None:
-    lame = records.run(absent={Metric.KERNEL_MS: "no kernels"})
-    side = side_of_result("kept", records.result(measured=[records.run(), lame]))
-    assert Metric.KERNEL_MS not in side.medians()
-    assert side.medians()[Metric.STEP_MS] == 12.34
-    ranks = side_of_samples("x", [records.process(), records.process({Metric.STEP_MS: 13.0})])
-    assert ranks.medians() == {Metric.STEP_MS: 13.0}
-
-
 def test_hostile_text_in_a_baseline_is_inert() -> None:
     hostile = records.baseline(name="[red]\x1b[2J", reason="a\x1b[2J\n[bold]b")
     told = baseline_text(hostile, width=80, colour=False)
     assert "\x1b" not in told
     assert told.startswith("[red]\\x1b[2J on NVIDIA H200\n")
     assert "  reason      a\\x1b[2J\n              [bold]b\n" in told
-
-
-def test_a_moment_that_utc_has_no_name_for_is_told_as_it_is() -> None:
-    assert moment(datetime.fromisoformat("2026-03-02T05:00+02:00")) == "2026-03-02 03:00 UTC"
-    assert moment(datetime.fromisoformat("0001-01-01T00:00+14:00")) == "0001-01-01 00:00+14:00"

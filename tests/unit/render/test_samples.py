@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 from support import records
 
 from perfgate.model.metric import Metric
@@ -123,29 +122,6 @@ process 4242: the whole captured window, as one, 123.4 ms
     )
 
 
-def test_each_rank_has_its_own_part() -> None:
-    told = sample_text([rank(0), rank(1)], source="job.sqlite", width=80, colour=False)
-    heads = [line for line in told.splitlines() if line and not line.startswith(" ")]
-    assert heads == [
-        "job.sqlite: 2 processes",
-        "process 100 (rank 0): 30 steps, 370.2 ms",
-        "process 101 (rank 1): 30 steps, 370.2 ms",
-    ]
-
-
-def test_capture_without_processes_says_so() -> None:
-    assert sample_text([], source="x.sqlite", width=80, colour=False) == "x.sqlite: 0 processes\n"
-
-
-def test_five_gpus_are_told_in_two_tables() -> None:
-    devices = [DeviceSample(device=n, ordinal=n, values={Metric.GAP_MS: 1.0 + n}) for n in range(5)]
-    told = sample_text(
-        [records.process(devices=devices)], source="x.sqlite", width=80, colour=False
-    )
-    assert "  metric  GPU 0  GPU 1  GPU 2  GPU 3\n" in told
-    assert "  metric  GPU 4\n  ------  -----\n  gap_ms  5.000\n" in told
-
-
 def test_of_many_ranges_and_kernels_the_largest_are_shown() -> None:
     ranges = [RangeSample(name=f"Batch {n}", count=1 / 30, cpu_ms=n) for n in range(1000)]
     kernels = [KernelSample(name=f"kernel {n}", count=1, gpu_ms=n) for n in range(100)]
@@ -161,29 +137,6 @@ def test_of_many_ranges_and_kernels_the_largest_are_shown() -> None:
     assert "  and 90 more\n" in told
 
 
-@pytest.mark.behaviour
-@pytest.mark.parametrize("width", [80, 120, 200])
-@pytest.mark.parametrize("inner", [40, 400, 3000])
-def test_kernels_and_ranges_whose_names_differ_in_the_middle_read_unlike(
-    width: int, inner: int
-) -> None:
-    names = [
-        f"void cutlass::gemm<{'x' * inner}{kind}{'y' * inner}>(float*)"
-        for kind in ("64, 32", "64, 16", "8, 8")
-    ]
-    kernels = [KernelSample(name=name, count=1, gpu_ms=1.0) for name in names]
-    ranges = [RangeSample(name=name, count=1, cpu_ms=1.0, values={}) for name in names]
-    told = sample_text(
-        [records.process(kernels=kernels, ranges=ranges)],
-        source="a.sqlite",
-        width=width,
-        colour=False,
-    ).splitlines()
-    shown = [line.split("  ")[1] for line in told if "gemm" in line]
-    assert [len(set(shown[:3])), len(set(shown[3:]))] == [3, 3]
-    assert all(len(line) <= width for line in told)
-
-
 def test_hostile_range_and_kernel_names_are_inert() -> None:
     name = "[red]\x1b[2J\n" + "void at::native::" * 700
     ranges = [RangeSample(name=name, count=1, cpu_ms=1, values={Metric.KERNEL_MS: 1})]
@@ -194,19 +147,6 @@ def test_hostile_range_and_kernel_names_are_inert() -> None:
     assert all(line.isprintable() for line in told)
     assert max(len(line) for line in told[1:]) <= 80
     assert told[-1].startswith("  [red]\\x1b[2J\\nvoid at::native::")
-
-
-def test_range_that_does_not_run_ahead_is_not_said_to() -> None:
-    sample = records.process().model_copy(update={"nvtx_step_ms": 12.3})
-    told = sample_text([sample], source="x", width=80, colour=False)
-    assert "  nvtx_sum    the step's range lasts 12.30 ms on the CPU\n" in told
-
-
-def test_too_few_steps_for_a_window_tell_no_window() -> None:
-    few = records.process(steps=2).model_copy(update={"window_ms": 0.0})
-    assert "process 4242: 2 steps\n" in sample_text(
-        [few], source="a.sqlite", width=120, colour=False
-    )
 
 
 def test_what_is_missing_for_one_reason_is_told_once() -> None:

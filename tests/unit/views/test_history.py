@@ -11,7 +11,7 @@ import pytest
 from support import records
 from support.repository import Repository
 
-from perfgate.model.baseline import Anchor, Baseline, Blessing, Occasion, Spread
+from perfgate.model.baseline import Anchor, Baseline, Blessing, Spread
 from perfgate.model.errors import BaselineMissing, RepositoryUnreadable
 from perfgate.model.history import History, MachineHistory, VersionKind, points
 from perfgate.model.machine import Machine
@@ -20,7 +20,6 @@ from perfgate.store import baseline_text, file_name
 from perfgate.views.history import FoundHistory, read_history
 
 H200 = records.machine()
-L4 = records.machine("NVIDIA L4")
 
 
 class Scene(Repository):
@@ -96,10 +95,6 @@ def kinds(machine: MachineHistory) -> list[VersionKind]:
     return [version.kind for version in machine.versions]
 
 
-def faults(machine: MachineHistory) -> list[str]:
-    return [version.fault for version in machine.versions]
-
-
 BLESSED, RECREATED, RESTORED = VersionKind.BLESSED, VersionKind.RECREATED, VersionKind.RESTORED
 REWRITTEN, DELETED = VersionKind.REWRITTEN, VersionKind.DELETED
 EXTENDED = VersionKind.EXTENDED
@@ -150,19 +145,6 @@ def test_each_blessing_is_told_newest_last(scene: Scene) -> None:
     assert (last.path, last.merge, last.at_cut) == ("baselines/nvidia-h200/mlp.json", False, False)
     assert last.at is not None
     assert abs(last.at - datetime.now(UTC)) < timedelta(minutes=5)
-
-
-def test_the_document_names_what_is_checked_out(scene: Scene) -> None:
-    sha = scene.bless(12.0)
-    history = scene.history()
-    assert (history.commit, history.branch, history.shallow, history.trouble) == (
-        sha,
-        "main",
-        False,
-        "",
-    )
-    scene.git("checkout", "--quiet", "--detach")
-    assert scene.history().branch is None
 
 
 def test_changes_are_those_of_the_metric_that_is_asked_for(scene: Scene) -> None:
@@ -248,38 +230,6 @@ def test_an_added_occasion_is_told_with_who_added_it_and_no_point(scene: Scene) 
     assert kinds(scene.machine()) == [BLESSED, EXTENDED, RESTORED]
 
 
-def test_the_revert_of_an_occasion_that_left_out_another_is_none(scene: Scene) -> None:
-    made = scene.baseline(12.0)
-    (first,) = made.occasions
-
-    def later(days: int) -> Occasion:
-        added = Blessing(
-            by="perfgate", at=records.NOON + timedelta(days=days, hours=1), reason=f"day {days}"
-        )
-        return first.model_copy(
-            update={"measured_at": first.measured_at + timedelta(days=days), "added": added}
-        )
-
-    for occasions in ([first, later(1)], [first, later(1), later(2)], [first, later(2), later(3)]):
-        scene.put(made.model_copy(update={"occasions": tuple(occasions)}))
-        scene.commit()
-    assert kinds(scene.machine()) == [BLESSED, EXTENDED, EXTENDED]
-    scene.put(made.model_copy(update={"occasions": (first, later(1), later(2))}))
-    scene.commit()
-    assert kinds(scene.machine()) == [BLESSED, EXTENDED, EXTENDED, RESTORED]
-
-
-def test_other_runs_under_an_old_blessing_are_no_rewriting(scene: Scene) -> None:
-    made = scene.baseline(12.0)
-    scene.put(made)
-    scene.commit()
-    occasions = records.baseline([{Metric.STEP_MS: 11.0}] * 5).occasions
-    scene.put(made.model_copy(update={"occasions": occasions}))
-    scene.commit()
-    assert kinds(scene.machine()) == [BLESSED, RESTORED]
-    assert [point.value for point in points(scene.machine(), Metric.STEP_MS)] == [12.0, 11.0]
-
-
 def test_deletion_and_re_creation_are_told(scene: Scene) -> None:
     scene.bless(12.0)
     scene.git("rm", "--quiet", scene.path())
@@ -331,42 +281,10 @@ def test_an_uncommitted_baseline_is_the_last_point(scene: Scene) -> None:
     assert [v.commit is None for v in scene.machine().versions] == [False, True]
 
 
-def test_an_uncommitted_deletion_is_told(scene: Scene) -> None:
-    scene.bless(12.0)
-    (scene.root / scene.path()).unlink()
-    last = scene.machine().versions[-1]
-    assert (last.kind, last.commit, last.at) == (DELETED, None, None)
-
-
-def test_a_first_baseline_before_any_commit_is_a_history_of_one(tmp_path: Path) -> None:
-    scene = Scene.__new__(Scene)
-    Repository.__init__(scene, tmp_path / "fresh")
-    scene.baselines, scene.days = "baselines", 0
-    scene.put(scene.baseline(12.0))
-    assert [(v.kind, v.commit) for v in scene.machine().versions] == [(BLESSED, None)]
-    assert scene.history().commit is None
-
-
 # Machines
 
 
-def test_the_machine_with_the_newest_version_is_last(scene: Scene) -> None:
-    scene.env = {**scene.env, "GIT_AUTHOR_DATE": "2026-03-05T12:00:00Z"}
-    scene.bless(12.0)
-    scene.env = {**scene.env, "GIT_AUTHOR_DATE": "2026-03-04T12:00:00Z"}
-    scene.bless(50.0, on=L4)
-    assert [machine.slug for machine in scene.history().machines] == ["nvidia-l4", "nvidia-h200"]
-    scene.put(scene.baseline(51.0, on=L4))
-    assert [machine.slug for machine in scene.history().machines] == ["nvidia-h200", "nvidia-l4"]
-
-
 # Moves
-
-
-def move(scene: Scene, old: str, new: str, *, also: Mapping[str, str] | None = None) -> str:
-    (scene.root / new).parent.mkdir(parents=True, exist_ok=True)
-    scene.git("mv", old, new, cwd=scene.root)
-    return scene.commit(also)
 
 
 # Merges
@@ -406,25 +324,6 @@ def test_what_a_merge_dropped_is_named_and_not_in_the_line(scene: Scene) -> None
     assert machine.dropped == (feature,)
 
 
-def test_a_broken_merge_is_a_row_with_its_reason_and_both_sides_are_told(scene: Scene) -> None:
-    two_sides(scene)
-    with pytest.raises(Exception, match="returned non-zero exit status 1"):
-        scene.git("merge", "--no-edit", "feature")
-    assert "<<<<<<<" in (scene.root / scene.path()).read_text()
-    broken = scene.commit()
-    mended = scene.bless(12.5, "measured after the merge")
-    machine = scene.machine()
-    assert kinds(machine) == [BLESSED, BLESSED, BLESSED, UNREADABLE, BLESSED]
-    assert {*steps(machine)[1:3]} == {11.0, 13.0}
-    # Each is told against what its own branch had, not against the row above it.
-    assert [version.before for version in machine.versions[1:3]] == [12.0, 12.0]
-    row = machine.versions[3]
-    assert (row.commit, row.merge) == (broken, True)
-    assert row.fault.startswith("the file holds merge-conflict markers (line ")
-    assert machine.versions[4].commit == mended
-    assert machine.versions[4].change is not None
-
-
 # Versions that cannot be read
 
 
@@ -456,42 +355,6 @@ def test_a_version_that_is_no_baseline_is_a_row_with_its_reason(
     # The blessing after it is told against the last that could be read.
     assert machine.versions[2].change == pytest.approx(1 / 12)
     assert [point.joined for point in points(machine, Metric.STEP_MS)] == [False, False]
-
-
-def test_a_link_is_a_row(scene: Scene) -> None:
-    scene.bless(12.0)
-    path = scene.root / scene.path()
-    path.unlink()
-    path.symlink_to("nowhere.json")
-    scene.commit()
-    assert faults(scene.machine()) == ["", "it is a link or a submodule, not a file"]
-
-
-def test_a_baseline_taken_back_after_a_wreck_is_restored(scene: Scene) -> None:
-    scene.bless(12.0)
-    scene.commit({scene.path(): "{"})
-    scene.git("revert", "--no-edit", "HEAD")
-    assert kinds(scene.machine()) == [BLESSED, UNREADABLE, RESTORED]
-
-
-def test_a_lost_object_is_a_row(scene: Scene) -> None:
-    scene.bless(12.0)
-    blob = scene.git("rev-parse", f"HEAD:{scene.path()}")
-    scene.bless(13.0)
-    (scene.top / ".git" / "objects" / blob[:2] / blob[2:]).unlink()
-    machine = scene.machine()
-    assert faults(machine) == ["it is not in this clone", ""]
-    assert kinds(machine) == [UNREADABLE, BLESSED]
-
-
-def test_a_date_beyond_the_calendar_is_a_row(scene: Scene) -> None:
-    made = scene.baseline(12.0)
-    at = datetime.fromisoformat("0001-01-01T00:00:00+14:00")
-    scene.put(made.model_copy(update={"blessing": made.blessing.model_copy(update={"at": at})}))
-    scene.commit()
-    assert faults(scene.machine()) == [
-        "it was blessed at 0001-01-01T00:00:00+14:00, which is no date"
-    ]
 
 
 # Where there is less
@@ -593,48 +456,3 @@ def test_a_project_within_a_monorepo_is_found_wherever_its_baselines_lie(
     assert machine.versions[0].path == os.path.normpath(
         f"services/train/{baselines}/nvidia-h200/mlp.json"
     )
-
-
-def test_baselines_in_a_repository_of_their_own_have_its_history(tmp_path: Path) -> None:
-    kept = Scene(tmp_path / "kept", baselines=".")
-    kept.bless(12.0)
-    kept.bless(13.0)
-    project = Scene(tmp_path / "project")
-    (project.root / "baselines").symlink_to(kept.top)
-    assert steps(project.machine()) == [12.0, 13.0]
-
-
-def test_the_users_settings_of_git_log_do_not_matter(scene: Scene) -> None:
-    scene.bless(12.0)
-    scene.bless(12.5, on=L4)
-    told = [steps(machine) for machine in scene.history().machines]
-    for key, value in {
-        "log.follow": "true",
-        "log.showRoot": "false",
-        "log.showSignature": "true",
-        "log.date": "relative",
-        "log.diffMerges": "off",
-        "color.ui": "always",
-        "diff.renames": "copies",
-        "core.quotePath": "true",
-        "i18n.logOutputEncoding": "latin-1",
-        "format.pretty": "fuller",
-    }.items():
-        scene.git("config", key, value)
-    assert [steps(machine) for machine in scene.history().machines] == told == [[12.0], [12.5]]
-
-
-def test_a_series_starts_anew_where_things_cannot_be_compared(scene: Scene) -> None:
-    scene.put(scene.baseline(12.0, on=records.machine(nsys="2023.4.4")))
-    scene.commit()
-    scene.bless(12.5)
-    scene.put(scene.baseline(12.6, values={Metric.NCCL_MS: 1.0}))
-    scene.commit()
-    machine = scene.machine()
-    assert [(p.value, p.joined, p.by) for p in points(machine, Metric.STEP_MS)] == [
-        (12.0, False, "Ada <ada@example.org>"),
-        (12.5, False, "Ada <ada@example.org>"),
-        (12.6, True, "Ada <ada@example.org>"),
-    ]
-    assert [point.value for point in points(machine, Metric.NCCL_MS)] == [1.0]
-    assert points(machine, Metric.NCCL_EXPOSED_MS) == ()

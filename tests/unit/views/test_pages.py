@@ -12,7 +12,7 @@ from support import records
 
 from perfgate.explain.breakdown import breakdown_of, kept
 from perfgate.model.baseline import Result
-from perfgate.model.outcome import OnNew, Outcome
+from perfgate.model.outcome import Outcome
 from perfgate.model.pagedata import PageData, PageWorkload
 from perfgate.model.sample import Run
 from perfgate.model.secrets import Cleaner
@@ -117,22 +117,6 @@ def test_a_duet_is_shown_with_a_step_of_the_other_commit(shelf: Shelf) -> None:
     assert "reference-1" in told.baseline_step.source
 
 
-def test_kept_results_took_as_long_as_all_their_runs(shelf: Shelf) -> None:
-    alone, other, last = (
-        records.run(at=records.NOON + timedelta(minutes=minute)) for minute in (0, 1, 2)
-    )
-    kept = kept_result(
-        shelf, drawn=False, runs=(alone,), reference_runs=(other,), interleaved_runs=(last,)
-    )
-    document = document_of([kept], Settings(), shelf)
-    assert document.ended_at - document.started_at == timedelta(minutes=2, seconds=last.wall_s)
-    unmeasured = kept_result(
-        shelf, drawn=False, runs=(), verdict=records.verdict(Outcome.NOT_MEASURED, metrics=[])
-    )
-    document = document_of([unmeasured], Settings(), shelf)
-    assert document.ended_at == document.started_at
-
-
 def test_without_captures_or_a_baseline_the_page_is_without_them(shelf: Shelf) -> None:
     told = only(page(shelf, kept_result(shelf, drawn=False)))
     assert (told.candidate_step, told.baseline_step, told.baseline, told.environment) == (
@@ -157,16 +141,6 @@ def test_a_baseline_that_was_blessed_since_is_not_what_it_was_compared_with(shel
     assert told.candidate is not None
 
 
-def test_a_result_that_is_gone_leaves_what_the_document_says(shelf: Shelf) -> None:
-    one = kept_result(shelf)
-    document = document_of([one], Settings(), shelf)
-    (one.folder / "result.json").write_text("{")
-    told = only(page_of(document, shelf, Cleaner()))
-    assert told.candidate is not None
-    assert told.candidate_step is None
-    assert told.commands[0] == "pytest --perfgate -k mlp"
-
-
 def test_a_baseline_that_cannot_be_read_leaves_the_page_without_it(shelf: Shelf) -> None:
     one = kept_result(shelf)
     blessed(shelf, one.result)
@@ -182,11 +156,3 @@ def test_a_capture_that_is_none_is_not_drawn(shelf: Shelf) -> None:
     one = kept_result(shelf)
     (one.folder / "run-1" / "capture-0.sqlite").write_bytes(b"SQLite format 3\0" + b"x" * 100)
     assert only(page(shelf, one)).candidate_step is None
-
-
-def test_kept_results_open_the_gate_as_they_would_have(shelf: Shelf) -> None:
-    new = kept_result(shelf, drawn=False, verdict=records.verdict(Outcome.NO_BASELINE))
-    assert not document_of([new], Settings(), shelf).opens_gate
-    assert document_of([new], Settings(new=OnNew.ALLOW), shelf).opens_gate
-    document = document_of([new], Settings(), shelf)
-    assert (document.exit_status, document.started_at) == (1, records.NOON)

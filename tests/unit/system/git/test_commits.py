@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
@@ -19,11 +18,6 @@ def test_a_clean_checkout_is_its_commit_and_branch(root: Path, env: Env) -> None
     assert git.read_commit(root, env=env) == Commit(sha=sha, dirty=False, branch="main", tree=tree)
 
 
-def test_a_detached_head_has_no_branch(root: Path, env: Env) -> None:
-    run(root, env, "checkout", "--quiet", "--detach")
-    assert git.require_commit(root, env=env).branch is None
-
-
 def test_who_blesses_is_named_by_environment_configuration_or_login(root: Path, env: Env) -> None:
     assert git.author(root, env={**env, "PATH": "/nowhere"}) != ""
     run(root, env, "config", "user.name", "Ada Lovelace")
@@ -33,17 +27,10 @@ def test_who_blesses_is_named_by_environment_configuration_or_login(root: Path, 
     assert git.author(root, env={**env, "GIT_AUTHOR_NAME": "bot"}) == "bot <ada@example.org>"
 
 
-def test_who_blesses_without_any_configuration_is_the_login(
-    tmp_path: Path, env: Env, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("LOGNAME", "ada")
-    assert git.author(tmp_path, env=env) == "ada"
-
-
 def missing(root: Path, env: Env, revision: str) -> str:
     with pytest.raises(RevisionMissing) as caught:
         git.resolve(root, revision, env=env)
-    return str(caught.value)
+    return caught.value.code
 
 
 def test_a_revision_is_whatever_names_a_commit(root: Path, env: Env) -> None:
@@ -54,28 +41,9 @@ def test_a_revision_is_whatever_names_a_commit(root: Path, env: Env) -> None:
     assert {git.resolve(root / "workloads", name, env=env) for name in names} == {sha}
 
 
-@pytest.mark.parametrize(
-    ("revision", "subject"),
-    [
-        ("nonsense", "nonsense"),
-        ("0123456789" * 4, "0123456789" * 4),
-        ("--all", "--all"),
-        ("", "''"),
-        ("a\0b", "a\0b"),
-        ("HEAD^{tree}", "HEAD^{tree}"),
-    ],
-)
-def test_a_revision_that_names_no_commit_is_told(
-    root: Path, env: Env, revision: str, subject: str
-) -> None:
-    advice = (
-        f"Fetch it (git fetch origin {revision}), or bless anew if the history was rewritten."
-        if revision == "0123456789" * 4
-        else "Look for its name (git branch --all, git tag), or fetch it: git fetch --all --tags"
-    )
-    assert missing(root, env, revision) == (
-        f"commit {subject}: it is not in this clone. A commit has to be there to be run again.\n{advice}"
-    )
+@pytest.mark.parametrize("revision", ["nonsense", "0" * 40, "--all", "", "a\0b", "HEAD^{tree}"])
+def test_a_revision_that_names_no_commit_is_missing(root: Path, env: Env, revision: str) -> None:
+    assert missing(root, env, revision) == "revision-not-in-clone"
 
 
 def test_a_revision_that_a_shallow_clone_lacks_is_told_with_the_remedy(
@@ -84,10 +52,7 @@ def test_a_revision_that_a_shallow_clone_lacks_is_told_with_the_remedy(
     sha = run(root, env, "rev-parse", "HEAD")
     run(root, env, "commit", "--quiet", "--allow-empty", "-m", "second")
     run(root, env, "clone", "--quiet", "--depth=1", root.as_uri(), str(tmp_path / "shallow"))
-    assert missing(tmp_path / "shallow", env, sha) == (
-        f"commit {sha}: it is not in this clone, which is shallow. A commit has to be there to be run again.\n"
-        "In GitHub Actions set fetch-depth: 0 of checkout; elsewhere fetch the whole history: git fetch --unshallow"
-    )
+    assert missing(tmp_path / "shallow", env, sha) == "revision-not-in-shallow-clone"
     run(tmp_path / "shallow", env, "fetch", "--quiet", "--unshallow")
     assert git.resolve(tmp_path / "shallow", sha, env=env) == sha
 
@@ -97,14 +62,6 @@ def test_a_revision_outside_a_repository_is_the_repositorys_trouble(
 ) -> None:
     with pytest.raises(RepositoryUnreadable, match="it is not in a git repository"):
         git.resolve(tmp_path, "HEAD", env={**env, "GIT_CEILING_DIRECTORIES": str(tmp_path.parent)})
-
-
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a repository to another user")
-def test_a_revision_of_another_users_repository_names_the_remedy(root: Path, env: Env) -> None:
-    for path in (root, root / ".git"):
-        os.chown(path, 65534, 65534)
-    with pytest.raises(RepositoryUnreadable, match="it belongs to another user"):
-        git.resolve(root, "HEAD", env=env)
 
 
 def test_the_default_branch_is_the_one_that_origin_names(
@@ -176,7 +133,4 @@ def test_a_shallow_clone_gets_its_history_with_the_branch(
 def test_a_branch_that_is_not_there_cannot_be_fetched(clone: Path, env: Env) -> None:
     with pytest.raises(RepositoryUnreadable) as refused:
         git.fetch_branch(clone, "gone", env=env)
-    assert str(refused.value) == (
-        f"{clone}: git fetch failed: fatal: couldn't find remote ref refs/heads/gone. "
-        f"perfgate asks git which code it measures.\nSee what git says: git -C {clone} fetch"
-    )
+    assert (refused.value.code, refused.value.fields["verb"]) == ("git-failed", "fetch")

@@ -1,0 +1,58 @@
+"""What is said of the machine: GPUs that cannot be read or told apart, and gates that take turns on them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from perfgate.words.text import Text
+
+TEXT: Final[Mapping[str, Text]] = {
+    "nvml-failed": Text(
+        "the NVIDIA driver cannot be asked for {what}: {why:quote}",
+        "perfgate measures only on a GPU that it can describe",
+        "Run nvidia-smi: once it lists the GPU without an error, perfgate can read it too.",
+    ),
+    "gpus-beside-slices": Text(
+        "{variable} is not set, on a machine with whole GPUs next to GPUs in MIG mode",
+        "Which of them CUDA offers then differs between drivers",
+        "Set {variable} to the UUID of the GPU or MIG slice to measure on (nvidia-smi -L lists "
+        "them).",
+    ),
+    "gpus-of-different-models": Text(
+        "{variable}={value} counts GPUs of different models ({models:list}) in CUDA's own order",
+        "perfgate can tell which GPU is meant only by PCI order or by UUID",
+        "Set {order}=PCI_BUS_ID, or {variable} to a UUID (nvidia-smi -L lists them).",
+    ),
+    "gpu-taken": Text(
+        "{what} is held by {holder}, and was not let go within {limit_s:s}",
+        "Gates on one GPU take turns, since each would measure the other",
+        "Wait for that gate to end, or raise lock_timeout_s in [tool.perfgate].",
+    ),
+    "gpu-waited-for": Text("Waiting for {holder}, which holds {what}, for at most {limit_s:s}"),
+    "gpu-itself": Text("GPU {gpu}"),
+    "machine-without-gpu": Text("this machine"),
+    "other-gate": Text("another gate"),
+    "other-gate-here": Text("another perfgate (pid {pid} of {user}, since {since})"),
+    "other-gate-of": Text(
+        "another perfgate (pid {pid} of {user}, workload {workload}, since {since})"
+    ),
+    "locks-not-absolute": Text(
+        "{variable}={folder:quote} is no absolute path",
+        "Gates that share a GPU take turns through one folder",
+        "Name it from the root on, or leave the variable out: then it is /tmp.",
+    ),
+    "lock-unusable": Text(
+        "{path:quote} cannot be used as a lock: {why}",
+        "All who measure on this machine must be able to open it",
+        "Remove it as its owner or as root; the next gate makes it anew, open to all: "
+        "rm -r {path:sh}",
+    ),
+    "lock-folder-unusable": Text(
+        "{path:quote} cannot be used as a lock: {why}",
+        "All who measure on this machine must be able to open it",
+        "Name a folder in {variable} that can be written to, or leave the variable out: then it "
+        "is /tmp.",
+    ),
+}
+"""By code."""

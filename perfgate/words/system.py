@@ -1,0 +1,88 @@
+"""What is said of git: what it cannot tell, and which commits it does not have."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from perfgate.words.text import Text
+
+_ASKED: Final = "perfgate asks git which code it measures"
+
+TEXT: Final[Mapping[str, Text]] = {
+    "git-missing": Text("{root:quote}: there is no git on the PATH", _ASKED, "Install git."),
+    "git-folder-missing": Text(
+        "{root:quote}: there is no such folder", next_step="Run perfgate inside the project."
+    ),
+    "git-timed-out": Text(
+        "{root:quote}: git {verb} took longer than {limit_s:s}",
+        _ASKED,
+        "See what it waits for: git -C {root:sh} {verb}",
+    ),
+    "git-not-started": Text(
+        "{root:quote}: git could not be started ({why})", _ASKED, "Install git."
+    ),
+    "git-failed": Text(
+        "{root:quote}: git {verb} failed: {why:quote}",
+        _ASKED,
+        "See what git says: git -C {root:sh} {verb}",
+    ),
+    "git-file-unreadable": Text(
+        "{root:quote}: {file:quote} cannot be read",
+        _ASKED,
+        "Make it a file that this user may read.",
+    ),
+    "repository-of-another-user": Text(
+        "{root:quote}: git refuses it, since it belongs to another user",
+        _ASKED,
+        "If you trust it: git config --global --add safe.directory {folder:sh}",
+    ),
+    "no-repository": Text(
+        "{root:quote}: it is not in a git repository",
+        _ASKED,
+        "Run perfgate in a checkout of the project.",
+    ),
+    "not-in-checkout": Text(
+        "{root:quote}: it is in no checkout of its repository",
+        _ASKED,
+        "Run perfgate in a checkout of the project.",
+    ),
+    "no-commit-yet": Text(
+        "{root:quote}: the repository has no commit yet",
+        "A measurement names the commit that it measured",
+        "Commit the code, then run again.",
+    ),
+    "content-unknown": Text(
+        "{root:quote}: what {file:quote} holds is not known to git", _ASKED, "Commit it."
+    ),
+    "git-checkout-failed": Text(
+        "commit {commit} cannot be checked out: {why:quote}",
+        "It is checked out to be run next to the project",
+        "Make room or correct the permissions; fetch files of Git LFS before (or set "
+        "GIT_LFS_SKIP_SMUDGE=1 and pull them in duet_setup); clone without --filter. By hand: "
+        "git -C {root:sh} worktree add --detach FOLDER {commit}",
+    ),
+    "revision-not-in-clone": Text(
+        "commit {revision} is not in this clone",
+        "A commit has to be there to be run again",
+        "Look for its name (git branch --all, git tag) or fetch it (git fetch --all --tags); bless "
+        "anew if the history was rewritten.",
+    ),
+    "revision-not-in-shallow-clone": Text(
+        "commit {revision} is not in this clone, which is shallow",
+        "A commit has to be there to be run again",
+        "In GitHub Actions set fetch-depth: 0 of checkout; elsewhere fetch the whole history: "
+        "git fetch --unshallow",
+    ),
+    "revision-not-fetched": Text(
+        "commit {revision} is not in this clone, and no remote gave it ({why:quote})",
+        "A commit has to be there to be run again",
+        "Fetch it (git fetch origin {revision}), or bless anew if the history was rewritten.",
+    ),
+    "no-sha": Text(
+        "{sha:quote} is no commit's SHA",
+        "A record names the commit that was measured by 40 or 64 hex digits",
+        "Bless anew.",
+    ),
+}
+"""By code."""
