@@ -6,13 +6,10 @@ verdict as it was given on the machine, and the values of all runs behind it, in
 
 from __future__ import annotations
 
-import json
-import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from enum import StrEnum
-from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Final, Literal, Self
@@ -35,12 +32,10 @@ from benchmarks.decision.simulate import (
 )
 from perfgate.judge.looks import DUET_PLAN, INTERLEAVED_PLAN, SCREEN_PLAN
 from perfgate.metrics.windows import capped_mean
-from perfgate.model.baseline import Baseline, Result
-from perfgate.model.metric import GATED_CLOCKS, Metric
+from perfgate.model.metric import Metric
 from perfgate.model.outcome import Outcome
 from perfgate.model.record import Record
-from perfgate.model.sample import Run
-from perfgate.model.verdict import Stage, Verdict
+from perfgate.model.verdict import Stage
 
 if TYPE_CHECKING:
     from benchmarks.decision.peers import (
@@ -57,9 +52,6 @@ _SCREENED: Final[tuple[Metric, ...]] = tuple(
     metric for metric in TIMES if metric is not Metric.STEP_MS
 )
 _FEWEST_RUNS: Final = 3
-_DIGITS: Final = 6
-SPENT: Final = "spin"
-"""The range of the CPU-bound loop in which planted work is done."""
 Values = Mapping[Metric, float]
 
 
@@ -207,93 +199,6 @@ class Found(Record):
 def load(path: Path) -> Recording:
     """Read a recording; pydantic's ValidationError tells what is wrong with one."""
     return Recording.model_validate_json(path.read_text(encoding="utf-8"))
-
-
-def save(recording: Recording, path: Path) -> None:
-    """Write a recording compactly, a gate or a blessed run a line; the file is never seen half written."""
-    told = {"format": recording.format, **recording.model_dump(mode="json", exclude_defaults=True)}
-    text = json.dumps(told, separators=(",", ":"), ensure_ascii=False)
-    for start in ('{"name"', '{"occasion"', '{"slowdown"'):
-        text = text.replace(start, f"\n{start}")
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
-    beside.write_text(text + "\n", encoding="utf-8")
-    beside.replace(path)
-
-
-def blessings_of(baseline: Baseline) -> tuple[RecordedBlessing, ...]:
-    """The blessed runs of a baseline's file."""
-    return tuple(
-        RecordedBlessing(occasion=number, values=_rounded(run.values))
-        for number, occasion in enumerate(baseline.occasions)
-        for run in occasion.runs
-    )
-
-
-def gate_of(
-    result: Result,
-    *,
-    slowdown: float,
-    planted_ms: float = 0.0,
-    took_s: float = 0.0,
-    against: bool = False,
-    budgets: Mapping[Metric, float] | None = None,
-) -> RecordedGate:
-    """One gate, from its kept result.
-
-    Raises pydantic's ValidationError where runs that the verdict rests on are not among those kept.
-    """
-    verdict = result.verdict
-    return RecordedGate(
-        slowdown=slowdown,
-        planted_ms=_short(planted_ms),
-        planted_step=_planted_step(result) if planted_ms else None,
-        at=result.measured_at,
-        took_s=round(took_s, 1),
-        outcome=verdict.outcome,
-        stage=verdict.stage,
-        against=against,
-        budgets=budgets or {},
-        regressed=tuple(row.metric for row in verdict.metrics if row.outcome is Outcome.REGRESSED),
-        step_change=_step_change(verdict),
-        reference=tuple(map(_run_of, result.reference_runs)),
-        candidate=tuple(map(_run_of, result.runs)),
-        interleaved=tuple(map(_run_of, result.interleaved_runs)),
-        runs=len(result.reference_runs) + verdict.runs,
-    )
-
-
-def _planted_step(result: Result) -> float | None:
-    sides = (result.reference_runs, result.interleaved_runs or result.runs)
-    spent, steps = (
-        [[found for run in side if (found := value(run)) is not None] for side in sides]
-        for value in (_spent_ms, partial(Run.value, metric=Metric.STEP_MS))
-    )
-    if not all(spent) or not steps[0]:
-        return None
-    return _short((median(spent[1]) - median(spent[0])) / median(steps[0]))
-
-
-def _spent_ms(run: Run) -> float | None:
-    """What one step spends under the range `SPENT`, ms."""
-    found = [row.cpu_ms for process in run.processes for row in process.ranges if row.name == SPENT]
-    return found[0] if len(found) == 1 else None
-
-
-def _step_change(verdict: Verdict) -> float | None:
-    row = verdict.of(Metric.STEP_MS)
-    return None if row is None or row.change is None else _short(row.change)
-
-
-def _short(value: float) -> float:
-    return float(f"{value:.{_DIGITS}g}")
-
-
-def _run_of(run: Run) -> RecordedRun:
-    periods = run.processes[0].periods_ms if len(run.processes) == 1 else ()
-    return RecordedRun(
-        values=_rounded(run.measured()),
-        periods_us=tuple(round(1000 * period_ms) for period_ms in periods),
-    )
 
 
 def by_budgets(recording: Recording) -> Recording:
@@ -475,8 +380,3 @@ def _step_ms(run: RecordedRun) -> float:
     if not run.periods_us:
         return run.values[Metric.STEP_MS]
     return capped_mean(np.array(run.periods_us)) / 1000
-
-
-def _rounded(values: Values) -> dict[Metric, float]:
-    """The gated clocks, which is what any rule here looks at; six digits are far below the noise."""
-    return {metric: _short(values[metric]) for metric in GATED_CLOCKS if metric in values}

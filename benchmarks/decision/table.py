@@ -221,7 +221,7 @@ def _measured(measured: Measured) -> list[str]:
         "## Real gates",
         "",
         (
-            f"{machine}. Made by `python -m benchmarks.decision.collect`, a gate at a time as a user makes one; all "
+            f"{machine}. Made a gate at a time as a user makes one; all "
             f"that were begun are counted. `{THEN}` is what it said there, by earlier rules. `{AB_NOW}` judges the "
             "recorded pairs again, a step as the mean of its periods, each capped at 1.2 medians; where the pairs that "
             "were made then settle nothing, a gate of today would go on, and is INCONCLUSIVE here. Of interleaved "

@@ -13,8 +13,6 @@ from enum import StrEnum
 from statistics import median
 from typing import Final, assert_never
 
-from perfgate.gate.terms import Policy
-
 from benchmarks.ladders.lessons import LADDERS, NO_DIFFERENCE, Ladder, Lesson
 from benchmarks.ladders.recording import RecordedRun, RecordedRung, Recording
 from perfgate.explain.pace import told_of_pace

@@ -52,9 +52,9 @@ from perfgate.model.outcome import Outcome
 from perfgate.model.sample import Run
 from perfgate.model.settings import DuetForm, Settings
 from perfgate.model.verdict import FEWEST_TO_JUDGE, MetricVerdict
-from perfgate.model.words import listed, plural
 from perfgate.model.workload import Workload
 from perfgate.words import numbers
+from perfgate.words.names import listed, plural
 
 WANTED_RUNS: Final = 10
 WANTED_OCCASIONS: Final = 5

@@ -35,8 +35,8 @@ from perfgate.model.outcome import PASSING, OnLoosened, Outcome, opens_gate
 from perfgate.model.pagedata import PageData, PageWorkload, page_data, read_page_data
 from perfgate.model.record import TwinKeys, without_twins
 from perfgate.model.settings import Settings
-from perfgate.model.words import inflected, plural
-from perfgate.render.text import told_choice
+from perfgate.render.text import choice_text
+from perfgate.words.names import inflected, plural
 
 DOCUMENT_FILE: Final = "perfgate.json"
 PAGE_FILE: Final = "page.json"
@@ -682,7 +682,7 @@ def _remarks(found: Sequence[Found]) -> tuple[str, ...]:
     # Of shards, what one leaves out the others measure.
     chosen = [(one.name, one.document.choice) for one in found]
     remarks += [
-        f"{name}: {told_choice(by)}."
+        f"{name}: {choice_text(by)}."
         for name, by in chosen
         if by and by.by != ("--perfgate-shard",)
     ]

@@ -350,7 +350,10 @@ def _probed(here: Project, name: str, a: Subject, b: Subject, *, most: int, full
     baseline = here.store.baselines.load(kept.result.machine.slug, name)
     found = Candidates(a=a, b=b, result=kept.result, baseline=baseline)
     with gpu_lock(
-        machine.gpus, timeout_s=here.settings.lock_timeout_s, on_wait=lambda what: _say(say.fact(what)), workload=name
+        machine.gpus,
+        timeout_s=here.settings.lock_timeout_s,
+        on_wait=lambda what: _say(say.fact(what)),
+        workload=name,
     ):
         if (ended := end_killed_gates()) is not None:
             _say(say.fact(ended))

@@ -16,7 +16,7 @@ from perfgate.explain.waits import wait_for
 from perfgate.model.advice import Advice, Bound, Classified, Topic
 from perfgate.model.metric import EXPOSED, Metric
 from perfgate.model.sample import OTHER_RANGES, OTHER_SYNCS, OUTSIDE_RANGES, Breakdown, RangeSample
-from perfgate.model.words import inflected, listed
+from perfgate.words.names import inflected, listed
 
 WORTH: Final = 0.02
 """Share of the step from which a cause is worth an advice: step_ms's default budget."""

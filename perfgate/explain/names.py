@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from perfgate.model.sample import UNNAMED
-from perfgate.model.spelling import spelled
+from perfgate.words.escape import escape
 
 KEPT: Final = 100
 """Characters of a name that a baseline keeps, besides the digest."""
@@ -83,7 +83,7 @@ def _cut(told: str) -> str:
 
 def one_line(name: str) -> str:
     """A range's name within a sentence: what cannot be seen spelled out, the middle left out of a long one."""
-    told = spelled(name if len(name) <= 2 * BRIEF else name[:BRIEF] + name[-BRIEF:]) or UNNAMED
+    told = escape(name if len(name) <= 2 * BRIEF else name[:BRIEF] + name[-BRIEF:]) or UNNAMED
     return told if len(told) <= BRIEF else f"{told[: 2 * BRIEF // 3]}...{told[3 - BRIEF // 3 :]}"
 
 

@@ -9,7 +9,7 @@ from typing import Final
 
 from perfgate.model.numbers import milliseconds
 from perfgate.model.sample import Run
-from perfgate.model.words import plural
+from perfgate.words.names import plural
 
 FEWEST_RUNS: Final = 2
 """A host's mood changes the pace of one."""

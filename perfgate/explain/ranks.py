@@ -16,7 +16,7 @@ from typing import Final
 from perfgate.explain.names import one_line
 from perfgate.model.metric import Metric
 from perfgate.model.sample import OUTSIDE_RANGES, WHOLE_GRAPHS, ProcessSample, RangeSample, Run
-from perfgate.model.words import listed
+from perfgate.words.names import listed
 
 SHOWN: Final = (
     Metric.STEP_MS,

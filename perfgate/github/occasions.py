@@ -25,7 +25,6 @@ from perfgate.github.context import Context
 from perfgate.github.kept import Checkout, checkout, read_result, runner_of, twice_kept
 from perfgate.github.promote import Origin, commit_message
 from perfgate.github.summary import append_summary, shortened
-from perfgate.model import numbers
 from perfgate.model.baseline import Baseline, Occasion, Result
 from perfgate.model.errors import (
     ActionsContextMissing,
@@ -41,6 +40,7 @@ from perfgate.model.note import Note, note
 from perfgate.model.pyproject import load_settings
 from perfgate.render.markdown import name, prose
 from perfgate.store import RESULT_FILE, baseline_text
+from perfgate.words import numbers
 from perfgate.words.names import plural
 from perfgate.words.say import message
 
@@ -357,7 +357,7 @@ def _row(one: Extended) -> str:
     change = ""
     if before is not None and after is not None:
         ratio = METRICS[Metric.STEP_MS].change(before, after, step_ms=before)
-        change = "" if ratio is None else prose(numbers.change(ratio, Basis.LOG))
+        change = "" if ratio is None else prose(numbers.change(ratio, Basis.LOG.unit))
     cells = (
         name(one.new.workload),
         name(one.new.machine.gpu_name),

@@ -26,7 +26,6 @@ from perfgate.github.request import (
     wish_of,
 )
 from perfgate.github.summary import append_summary, shortened
-from perfgate.model import numbers
 from perfgate.model.baseline import FEWEST_RUNS, Baseline
 from perfgate.model.errors import BlessRefused, PerfgateError, ResultMissing
 from perfgate.model.metric import Metric
@@ -37,6 +36,7 @@ from perfgate.render.markdown import name, prose
 from perfgate.render.records import extent
 from perfgate.render.text import change_cell
 from perfgate.store import baseline_text, file_name
+from perfgate.words import numbers
 from perfgate.words.escape import one_line
 from perfgate.words.names import plural
 from perfgate.words.say import message

@@ -11,7 +11,7 @@ from perfgate.init import templates
 from perfgate.init.facts import Facts
 from perfgate.init.origin import asked_for
 from perfgate.init.plan import GPU, Kind, Planned, State
-from perfgate.model.words import inflected
+from perfgate.words.names import inflected
 
 _FURTHER = (
     "Another project of this repository has comments, blessing by comment and occasions: bless this one at a desk. "

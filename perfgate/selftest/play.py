@@ -26,12 +26,11 @@ from perfgate.model.outcome import Outcome
 from perfgate.model.verdict import Verdict
 from perfgate.profilers.nsys.tool import NsysTool
 from perfgate.pytest_door import gate_command, run_to_end
-from perfgate.render.page import inert_line
 from perfgate.render.selftest import SelftestRow, selftest_text
 from perfgate.render.text import verdict_table
 from perfgate.store import Store
 from perfgate.system.temporary import remove_left_folders, temporary_folder
-from perfgate.words import say
+from perfgate.words import escape, say
 
 WORKLOAD: Final = "loop"
 STEP_MS: Final = 3.0
@@ -325,7 +324,7 @@ class _Play:
                 verdict_table(verdict, width=self.width, colour=self.colour).removesuffix("\n")
             )
         else:
-            self.say("\n".join(f"  | {inert_line(line)}" for line in _tail(gated.log)))
+            self.say("\n".join(f"  | {escape.line(line)}" for line in _tail(gated.log)))
 
     def _env(self) -> dict[str, str]:
         """The environment of a gate: this one, without what was meant for another pytest."""

@@ -634,10 +634,7 @@ def test_nccls_clocks_are_zero_where_none_of_its_kernels_ran() -> None:
         return row.outcome
 
     assert outcome(NO_NCCL) is Outcome.IMPROVED
-    assert (
-        outcome(note("no-nccl-outside-graphs"))
-        is Outcome.NOT_MEASURED
-    )
+    assert outcome(note("no-nccl-outside-graphs")) is Outcome.NOT_MEASURED
 
 
 # -- Creep

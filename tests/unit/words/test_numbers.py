@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from perfgate.model import numbers
 from perfgate.model.metric import Basis, Metric
+from perfgate.words import numbers
 
 
 @pytest.mark.parametrize(
@@ -83,17 +83,17 @@ def test_percentages_have_two_digits_or_three(fraction: float, told: str) -> Non
 @pytest.mark.parametrize(
     ("told", "expected"),
     [
-        (numbers.change(0.0308, Basis.LOG, 0.0247, 0.0369), "+3.1 % [+2.5, +3.7]"),
-        (numbers.change(0.0003, Basis.STEP, -0.012, 0.0126), "+0.0 pp [-1.2, +1.3]"),
-        (numbers.change(0.0003, Basis.STEP, -0.0012, 0.0018), "+0.03 pp [-0.12, +0.18]"),
-        (numbers.change(0.013, Basis.STEP), "+1.3 pp"),
-        (numbers.change(0, Basis.LOG), "0 %"),
-        (numbers.change(0, Basis.STEP), "0 pp"),
-        (numbers.change(0, Basis.LOG, -0.001, 0.001), "+0.00 % [-0.10, +0.10]"),
-        (numbers.change(1.9, Basis.LOG, 1.7, 2.1), "+190 % [+170, +210]"),
-        (numbers.change(11.4, Basis.LOG, 10.9, 11.8), "x12.4 [x11.9, x12.8]"),
-        (numbers.change(11.4, Basis.LOG), "x12.4"),
-        (numbers.change(1234.5, Basis.STEP), "+1.2e+05 pp"),
+        (numbers.change(0.0308, Basis.LOG.unit, 0.0247, 0.0369), "+3.1 % [+2.5, +3.7]"),
+        (numbers.change(0.0003, Basis.STEP.unit, -0.012, 0.0126), "+0.0 pp [-1.2, +1.3]"),
+        (numbers.change(0.0003, Basis.STEP.unit, -0.0012, 0.0018), "+0.03 pp [-0.12, +0.18]"),
+        (numbers.change(0.013, Basis.STEP.unit), "+1.3 pp"),
+        (numbers.change(0, Basis.LOG.unit), "0 %"),
+        (numbers.change(0, Basis.STEP.unit), "0 pp"),
+        (numbers.change(0, Basis.LOG.unit, -0.001, 0.001), "+0.00 % [-0.10, +0.10]"),
+        (numbers.change(1.9, Basis.LOG.unit, 1.7, 2.1), "+190 % [+170, +210]"),
+        (numbers.change(11.4, Basis.LOG.unit, 10.9, 11.8), "x12.4 [x11.9, x12.8]"),
+        (numbers.change(11.4, Basis.LOG.unit), "x12.4"),
+        (numbers.change(1234.5, Basis.STEP.unit), "+1.2e+05 pp"),
     ],
 )
 def test_changes_and_their_intervals_share_their_digits(told: str, expected: str) -> None:
