@@ -85,10 +85,10 @@ def _by_forms(
             return by_pairs(underway, form, baseline, straight=straight)
         except SideUnavailable as none:
             last = none
-            if form is Form.BLOCK:
-                underway.note("no-blocks", why=none.why)
             if none.in_no_form:
                 break
+            if form is Form.BLOCK:
+                underway.note("no-blocks", why=none.why)
     assert last is not None  # there is a form, and it came to nothing
     remedy = last.why if last.has_remedy else None
     return by_stored(underway, baseline, no_pairs=last.why, remedy=remedy)

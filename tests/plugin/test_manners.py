@@ -213,10 +213,9 @@ def test_what_was_skipped_and_never_blessed_is_told_and_keeps_nothing_shut(
 
 def test_secrets_that_were_withheld_are_named(blessed: Project) -> None:
     blessed.measures(MORE_COPIES, withheld=("HF_TOKEN", "WANDB_API_KEY"))
-    assert (
-        "  note        Not passed to the workload, for their names or values look like secrets: HF_TOKEN, "
-        "WANDB_API_KEY. Name those it needs in pass_env.\n"
-    ) in blessed.gate().failures
+    told = blessed.gate().failures
+    assert "HF_TOKEN and WANDB_API_KEY" in told
+    assert "pass_env" in told
 
 
 def test_a_bug_of_perfgate_is_shown_as_one_and_opens_nothing(blessed: Project) -> None:
