@@ -22,13 +22,13 @@ from perfgate.bless.refusals import (
     selector,
 )
 from perfgate.bless.repeats import SAME_OCCASION, gated, once
+from perfgate.bless.speeds import plainly_differ
 from perfgate.explain.breakdown import breakdown_of, kept
 from perfgate.explain.pace import told_of_pace
 from perfgate.judge.evidence import Other
 from perfgate.judge.hold import COARSEST, holds, too_coarse
 from perfgate.judge.looks import DUET_PLAN, INTERLEAVED_PLAN, STORED_PLAN, Plan
 from perfgate.judge.rows import Terms, judge_rows
-from perfgate.judge.speeds import plainly_differ
 from perfgate.model.baseline import (
     FEWEST_RUNS,
     Anchor,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from statistics import median
 
+from perfgate.execute.pairing import beside
 from perfgate.gate.underway import Underway, step_times
 from perfgate.judge.anchor import beyond_anchor, creep
 from perfgate.judge.clock import longer_by_clock
-from perfgate.judge.pairing import beside
 from perfgate.judge.rows import Terms
 from perfgate.model.baseline import Baseline, with_held
 from perfgate.model.metric import Metric

@@ -8,12 +8,12 @@ from statistics import median
 from typing import Final
 
 from perfgate.execute.lab import NOT_MEASURED_BY, SIDE_MISSING_BY, Lab, Pair
+from perfgate.execute.pairing import beside
 from perfgate.explain.ranks import told_ranks
 from perfgate.gate.alike import processes_lost
 from perfgate.gate.expect import Expectation
 from perfgate.gate.notes import left_out, noting, shared, verdict_of
 from perfgate.judge.evidence import Evidence
-from perfgate.judge.pairing import beside
 from perfgate.judge.spread import learn
 from perfgate.model.baseline import Baseline
 from perfgate.model.errors import RevisionMissing

@@ -26,9 +26,9 @@ from perfgate.model.timeline import (
     MemoryKind,
     Ranges,
     SmallInts,
+    Spans,
     Timeline,
 )
-from perfgate.model.window import StreamSpans, WindowOps
 
 _Kind = Literal["range", "kernel", "nccl", "graph", "copy", "memset", "idle"]
 
@@ -172,7 +172,6 @@ class _Turns:
 def step_view(
     place: StepPlace,
     timeline: Timeline,
-    ops: WindowOps,
     *,
     label: str,
     most_bars: int = 2000,
@@ -198,15 +197,9 @@ def step_view(
       shorter than it, become one bar; the pixel is 1 / `PIXELS` of the view at first and grows until
       the bars fit, or each lane is one. So nothing that lasts a pixel, be it idle time, is merged.
 
-    Operations that CUPTI could not time are in no lane. `ops` must hold the whole of the step:
-    ValueError if not.
+    Operations that CUPTI could not time are in no lane.
     """
-    if ops.start_ns > place.start or ops.end_ns < place.end:
-        raise ValueError(
-            f"the step is from {place.start} to {place.end} ns, "
-            f"the operations are of {ops.start_ns} to {ops.end_ns} ns"
-        )
-    work, length = _Work(place, timeline, ops), place.end - place.start
+    work, length = _Work(place, timeline), place.end - place.start
     lines = [*work.cpu(), *work.gpus()]
     operations, pixel = sum(len(line.start) for line in lines), 0
     if operations > most_bars:
@@ -231,16 +224,16 @@ def step_view(
 class _Work:
     """What ran between a place's start and its end."""
 
-    def __init__(self, place: StepPlace, timeline: Timeline, ops: WindowOps) -> None:
+    def __init__(self, place: StepPlace, timeline: Timeline) -> None:
         """Find of each operation which step launched it."""
-        self._place, self._timeline, self._ops = place, timeline, ops
+        self._place, self._timeline = place, timeline
         self._turns = _Turns.of(place)
         calls = timeline.calls
         self._calls = np.flatnonzero(calls.process == place.process)
         self._call_turn = self._turns.at(calls.start[self._calls])
         self._launches = Launches.from_calls(calls.correlation[self._calls], self._call_turn)
 
-    def _turn_of(self, ops: StreamSpans, by_fault: Flags | None = None) -> SmallInts:
+    def _turn_of(self, ops: Spans, by_fault: Flags | None = None) -> SmallInts:
         turn = self._launches.of(ops.correlation)
         if by_fault is not None:
             turn = np.where(by_fault, np.int32(-1), turn)
@@ -301,8 +294,9 @@ class _Work:
         calls = self._timeline.calls
         rows = self._calls[self._call_turn == self._turns.own]
         rows = rows[calls.thread[rows] != own]
-        tables = (self._ops.kernels, self._ops.graphs, self._ops.copies, self._ops.memsets)
-        launched = [ops.correlation[ops.process == self._place.process] for ops in tables]
+        launched = [
+            ops.correlation[ops.process == self._place.process] for ops in self._timeline.operations
+        ]
         rows = rows[np.isin(calls.correlation[rows], np.concatenate(launched))]
         return [int(thread) for thread in distinct(calls.thread[rows])]
 
@@ -323,15 +317,15 @@ class _Work:
             if self._place.has_idle:
                 yield self._idle(device)
 
-    def _tables(self) -> Iterator[tuple[_Kind, StreamSpans, Flags, Callable[[int], str]]]:
-        ops = self._ops
+    def _tables(self) -> Iterator[tuple[_Kind, Spans, Flags, Callable[[int], str]]]:
+        ops = self._timeline
         keys = [key for key, text in ops.names.items() if NCCL_KERNEL.match(text)]
         nccl = np.isin(ops.kernels.name, keys)
         by_fault = np.isin(ops.copies.kind, MANAGED_COPIES)
 
         def named(
-            spans: StreamSpans, name: Callable[[int], str], by_fault: Flags | None = None
-        ) -> tuple[StreamSpans, Flags, Callable[[int], str]]:
+            spans: Spans, name: Callable[[int], str], by_fault: Flags | None = None
+        ) -> tuple[Spans, Flags, Callable[[int], str]]:
             turn = self._turn_of(spans, by_fault)
             inside = self._inside(spans.start, spans.end)
             return spans, inside, lambda row: name(row) + self._turns.mark(int(turn[row]))
@@ -346,7 +340,7 @@ class _Work:
         yield "memset", *named(ops.memsets, lambda row: _memset_words(ops, row))
 
     def _of_stream(
-        self, kind: _Kind, ops: StreamSpans, rows: Ints, name: Callable[[int], str], device: int
+        self, kind: _Kind, ops: Spans, rows: Ints, name: Callable[[int], str], device: int
     ) -> Iterator[_Line]:
         rows = rows[np.lexsort((ops.correlation[rows], ops.end[rows], ops.start[rows]))]
         start, end = self._clipped(ops.start[rows], ops.end[rows])
@@ -363,8 +357,7 @@ class _Work:
         return self._timeline.gpu_title(self._place.process, device)
 
     def _idle(self, device: int) -> _Line:
-        tables = (self._ops.kernels, self._ops.graphs, self._ops.copies, self._ops.memsets)
-        on = [(ops, ops.device == device) for ops in tables]
+        on = [(ops, ops.device == device) for ops in self._timeline.operations]
         idle = Idle.from_intervals(
             [ops.start[rows] for ops, rows in on], [ops.end[rows] for ops, rows in on]
         )
@@ -374,7 +367,7 @@ class _Work:
         return _Line(title, "idle", start[rows], end[rows], rows, lambda _: "idle")
 
 
-def _copy_words(ops: WindowOps, row: int) -> str:
+def _copy_words(ops: Timeline, row: int) -> str:
     copies, kind = ops.copies, int(ops.copies.kind[row])
     words = COPY_WORDS.get(kind, f"CUDA memcpy kind {kind}")
     ends = {CopyKind.H2D: copies.source, CopyKind.D2H: copies.target}
@@ -384,12 +377,12 @@ def _copy_words(ops: WindowOps, row: int) -> str:
     return f"{words}, {int(copies.bytes[row])} bytes"
 
 
-def _memset_words(ops: WindowOps, row: int) -> str:
+def _memset_words(ops: Timeline, row: int) -> str:
     size = int(ops.memsets.bytes[row])
     return f"{MEMSET_WORDS}, {size} bytes" if size else MEMSET_WORDS
 
 
-def _by_stream(ops: StreamSpans, rows: Ints) -> Iterator[tuple[int, int, Ints]]:
+def _by_stream(ops: Spans, rows: Ints) -> Iterator[tuple[int, int, Ints]]:
     """Process, stream and rows of each stream that has any."""
     for process in distinct(ops.process[rows]).tolist():
         own = rows[ops.process[rows] == process]

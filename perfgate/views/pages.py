@@ -14,7 +14,6 @@ from typing import Final
 from perfgate import __version__
 from perfgate.explain.breakdown import telling
 from perfgate.explain.sides import side_of_result, side_of_runs
-from perfgate.metrics.moment import operations_in
 from perfgate.metrics.stepview import step_view, typical_step
 from perfgate.model.baseline import Baseline
 from perfgate.model.document import DocumentRun, DocumentWorkload, GateDocument, declared_at
@@ -179,11 +178,9 @@ def _drawn(capture: Capture, kept: KeptResult, shelf: Shelf) -> StepView:
         steps=capture.steps,
         pid=shown[0].pid if shown else None,
     )
-    ops = operations_in(timeline, place.start, place.end)
     return step_view(
         place,
         timeline,
-        ops,
         label=f"{capture.export.parent.name}, step {place.index + 1} of {len(place.steps)}",
         source=os.path.relpath(capture.export, shelf.root),
     )

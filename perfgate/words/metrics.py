@@ -172,7 +172,7 @@ REMARKS: Final[Mapping[str, Text]] = {
         "step ranges begin inside the step before them, which is measured until there ({ranges})"
     ),
     "ranges-after-colon": Text(
-        "ranges match {step:quote} only after a colon, where others match with less cut off, and "
+        "ranges match '{step:quote}' only after a colon, where others match with less cut off, and "
         "are not counted ({ranges}): {names:list}"
     ),
     "one-thread-measured": Text(
@@ -188,7 +188,7 @@ REMARKS: Final[Mapping[str, Text]] = {
 
 NOT_FOUND: Final[Mapping[str, Text]] = {
     "step-not-a-pattern": Text(
-        "step {step:quote}: not a regular expression: {problem}",
+        "step '{step:quote}': not a regular expression: {problem}",
         next_step="Correct the pattern, or escape what is meant literally with a backslash.",
     ),
     "steps-all-of-others": Text(
@@ -211,7 +211,7 @@ NOT_FOUND: Final[Mapping[str, Text]] = {
         "nvtx.end_range.",
     ),
     "no-ranges": Text(
-        "{source}: the capture holds no NVTX range, so no step {step:quote}",
+        "{source}: the capture holds no NVTX range, so no step '{step:quote}'",
         "Each step is one NVTX range",
         "A process that is forked and does not exec is not recorded: take the steps in the first "
         "one, or spawn it. See that the loop draws a range around each step, that what starts its "
@@ -219,7 +219,7 @@ NOT_FOUND: Final[Mapping[str, Text]] = {
         "its NVTX: perfgate doctor",
     ),
     "no-own-ranges": Text(
-        "{source}: no NVTX range matches {step:quote}, and there is none but those that perfgate "
+        "{source}: no NVTX range matches '{step:quote}', and there is none but those that perfgate "
         "draws before the steps",
         "Each step is one NVTX range",
         "A process that ends by os._exit is gone before nsys has its last ranges: let it end by "
@@ -227,17 +227,17 @@ NOT_FOUND: Final[Mapping[str, Text]] = {
         "first one, or spawn it.",
     ),
     "steps-left-open": Text(
-        "{source}: no closed NVTX range matches {step:quote}: {ranges} were opened and not closed",
+        "{source}: no closed NVTX range matches '{step:quote}': {ranges} were opened and not closed",
         "Each push needs its pop: a range pushed in a step and not popped takes the step's own",
         "Use `with nvtx.annotate(...)` (of torch: torch.cuda.nvtx.range), which pops by itself.",
     ),
     "steps-misnamed": Text(
-        "{source}: no NVTX range matches {step:quote}",
+        "{source}: no NVTX range matches '{step:quote}'",
         "Perhaps you meant {likely:list}",
         "Give the name of the step's range, or a regular expression that matches all of it.",
     ),
     "steps-only-once": Text(
-        "{source}: no NVTX range matches {step:quote}",
+        "{source}: no NVTX range matches '{step:quote}'",
         "Perhaps you meant {likely:list}",
         "Give the name of the step's range, or a regular expression that matches all of it. A "
         "process that is forked and does not exec is not recorded: take the steps in the first "

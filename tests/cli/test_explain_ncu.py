@@ -262,10 +262,7 @@ def test_a_commit_on_which_it_does_not_run_leaves_now_and_the_reason(bed: Bed) -
     seen = bed.here.perfgate("explain", "loop", "--ncu", "--no-rules")
     assert seen.status == 0
     told = " ".join(" ".join(table(seen.out)).split())
-    assert (
-        "a no figures: loop: "
-        in told
-    ), told
+    assert "a no figures: loop: " in told, told
 
 
 def test_without_permission_for_the_counters_it_fails_with_nvidias_page(bed: Bed) -> None:

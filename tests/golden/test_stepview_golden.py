@@ -17,7 +17,6 @@ from typing import Any
 
 import pytest
 
-from perfgate.metrics.moment import operations_in
 from perfgate.metrics.stepview import StepPlace, step_view, typical_step
 from perfgate.model.stepview import StepView
 from perfgate.profilers.nsys.export.scrub import scrub
@@ -142,10 +141,7 @@ def seen(export: Path, name: str, pid: int | None, **options: int) -> tuple[Step
     timeline = read_timeline(export)
     pattern, _, steps = CAPTURES[name]
     place = typical_step(timeline, step=pattern, is_pattern=True, steps=steps, pid=pid)
-    ops = operations_in(timeline, place.start, place.end)
-    return place, step_view(
-        place, timeline, ops, label=name, source=f"kept/{name}.sqlite", **options
-    )
+    return place, step_view(place, timeline, label=name, source=f"kept/{name}.sqlite", **options)
 
 
 def lanes_of(view: StepView) -> dict[tuple[str, str], tuple[int, int]]:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import numpy as np
 import pytest
 from support import pages
 from support.timelines import Call, Op, Range, build
@@ -14,7 +13,6 @@ from support.timelines import Call, Op, Range, build
 from perfgate.metrics.stepview import step_view, typical_step
 from perfgate.model.pagedata import PageData
 from perfgate.model.stepview import StepView
-from perfgate.model.window import StreamCopies, StreamKernels, StreamMemsets, StreamSpans, WindowOps
 from perfgate.render.html import page_html
 
 if TYPE_CHECKING:
@@ -61,30 +59,7 @@ def far_ahead() -> StepView:
         kernels=kernels,
     )
     place = typical_step(timeline, step="step")
-    none = np.array([], np.int64)
-    empty: dict[str, Any] = {
-        "start": none, "end": none, "correlation": none, "stream": none,
-        "device": none.astype(np.int32), "process": none.astype(np.int32),
-    }  # fmt: skip
-    k = timeline.kernels
-    ops = WindowOps(
-        source="far ahead",
-        processes=timeline.processes,
-        start_ns=0,
-        end_ns=10**12,
-        kernels=StreamKernels(
-            start=k.start, end=k.end, device=k.device, process=k.process, correlation=k.correlation, name=k.name,
-            graph_node=np.zeros(len(k.start), np.bool_),
-            stream=np.full(len(k.start), 7, np.int64),
-        ),
-        copies=StreamCopies(
-            **empty, bytes=none, kind=none.astype(np.int8), source=none.astype(np.int8), target=none.astype(np.int8)
-        ),
-        memsets=StreamMemsets(**empty, bytes=none),
-        graphs=StreamSpans(**empty),
-        names=timeline.names,
-    )  # fmt: skip
-    return step_view(place, timeline, ops, label="step 6")
+    return step_view(place, timeline, label="step 6")
 
 
 @pytest.mark.parametrize("width", [390, 600, 800, 1280, 1920])

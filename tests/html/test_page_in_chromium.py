@@ -13,7 +13,6 @@ import pytest
 from support import gates, pages, records
 
 from perfgate.bless.merge import merge, merged_page
-from perfgate.metrics.moment import operations_in
 from perfgate.metrics.stepview import step_view, typical_step
 from perfgate.model.metric import Metric
 from perfgate.model.note import quoted
@@ -154,7 +153,6 @@ def test_step_of_a_recorded_capture_is_drawn_whole(tab: Tab, write: Write, tmp_p
     view = step_view(
         place,
         timeline,
-        operations_in(timeline, place.start, place.end),
         label="step 5",
         source="mlp.sqlite",
     )

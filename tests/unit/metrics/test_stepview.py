@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import itertools
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 import pytest
@@ -19,62 +18,19 @@ from perfgate.metrics.stepview import (
 )
 from perfgate.model.errors import StepsNotFound
 from perfgate.model.stepview import Bar, Lane, StepView
-from perfgate.model.timeline import Copies, Kernels, Spans, Timeline
-from perfgate.model.window import (
-    StreamCopies,
-    StreamKernels,
-    StreamMemsets,
-    StreamSpans,
-    WindowOps,
-)
+from perfgate.model.timeline import Timeline
 from perfgate.model.workload import WAIT_RANGE
 
 Told = tuple[str, str, list[tuple[float, float, str]]]
 MS = 1_000_000
-FOREVER = 2**61
 
 
-def ops_of(
-    timeline: Timeline,
-    *,
-    streams: Mapping[str, int] | None = None,
-    copies: int = 7,
-    memset_bytes: int = 64,
-) -> WindowOps:
-    """The whole capture as a window; kernels on the streams of their names, else on stream 7."""
-
-    def spans(table: Kernels | Copies | Spans, stream: Sequence[int]) -> dict[str, Any]:
-        columns = ("start", "end", "device", "process", "correlation")
-        return {name: getattr(table, name) for name in columns} | {
-            "stream": np.array(stream, np.int64)
-        }
-
-    t = timeline
-    of_kernels = [(streams or {}).get(t.names[name], 7) for name in t.kernels.name.tolist()]
-    return WindowOps(
-        source=t.source,
-        start_ns=-FOREVER,
-        end_ns=FOREVER,
-        processes=t.processes,
-        kernels=StreamKernels(
-            **spans(t.kernels, of_kernels),
-            name=t.kernels.name,
-            graph_node=t.kernels.graph_node >= 0,
-        ),
-        copies=StreamCopies(
-            **spans(t.copies, [copies] * len(t.copies.start)),
-            bytes=t.copies.bytes,
-            kind=t.copies.kind,
-            source=t.copies.source,
-            target=t.copies.target,
-        ),
-        memsets=StreamMemsets(
-            **spans(t.memsets, [7] * len(t.memsets.start)),
-            bytes=np.full(len(t.memsets.start), memset_bytes, np.int64),
-        ),
-        graphs=StreamSpans(**spans(t.graphs, [7] * len(t.graphs.start))),
-        names=t.names,
-    )
+def on_streams(timeline: Timeline, streams: Mapping[str, int]) -> Timeline:
+    """The same with kernels on the streams of their names, else on stream 7."""
+    kernels = timeline.kernels
+    of_kernels = [streams.get(timeline.names[name], 7) for name in kernels.name.tolist()]
+    moved = dataclasses.replace(kernels, stream=np.array(of_kernels, np.int32))
+    return dataclasses.replace(timeline, kernels=moved)
 
 
 def place_of(timeline: Timeline, index: int, *, step: str = "step") -> StepPlace:
@@ -89,9 +45,7 @@ def place_of(timeline: Timeline, index: int, *, step: str = "step") -> StepPlace
 def view_of(
     timeline: Timeline, index: int = 0, *, streams: Mapping[str, int] | None = None
 ) -> StepView:
-    return step_view(
-        place_of(timeline, index), timeline, ops_of(timeline, streams=streams), label="it"
-    )
+    return step_view(place_of(timeline, index), on_streams(timeline, streams or {}), label="it")
 
 
 def told(view: StepView, *kinds: str) -> list[Told]:
@@ -370,13 +324,13 @@ def test_without_kernels_that_were_launched_nothing_is_said_to_be_idle() -> None
     assert "copy" in {lane.kind for lane in view_of(launches).lanes}
 
 
-def crowd(kernels: Sequence[tuple[int, int]], length: int) -> tuple[StepPlace, Timeline, WindowOps]:
+def crowd(kernels: Sequence[tuple[int, int]], length: int) -> tuple[StepPlace, Timeline]:
     """One step with these kernels, named k0, k1, ... and launched in it."""
     timeline = build(
         ranges=[Range(start=0, end=length)],
         kernels=[Op(start=start, end=end, name=f"k{n}") for n, (start, end) in enumerate(kernels)],
     )
-    return place_of(timeline, 0), timeline, ops_of(timeline)
+    return place_of(timeline, 0), timeline
 
 
 def lane_of(view: StepView, kind: str) -> Lane:
@@ -389,10 +343,10 @@ def test_small_neighbours_that_begin_in_one_pixel_become_one_bar() -> None:
     small = [(10_000 + 100 * n, 10_000 + 100 * n + 30 + n) for n in range(8)]
     long = [(12_000, 13_000), (13_100, 14_200)]
     apart = [(15_900, 15_950), (16_010, 16_050)]
-    place, timeline, ops = crowd([*small, *long, *apart], PIXELS * 1000)
+    place, timeline = crowd([*small, *long, *apart], PIXELS * 1000)
     kernels = 12
     gaps = 13
-    view = step_view(place, timeline, ops, label="", most_bars=kernels + gaps)
+    view = step_view(place, timeline, label="", most_bars=kernels + gaps)
     assert view.pixel_us == 1
     assert lane_of(view, "kernel").bars == (
         Bar(start_us=10, length_us=0.737, name="k7", count=8, busy_us=0.268),
@@ -410,10 +364,10 @@ def test_small_neighbours_that_begin_in_one_pixel_become_one_bar() -> None:
 
 
 def test_the_pixel_grows_until_all_fits() -> None:
-    place, timeline, ops = crowd([(100 * n, 100 * n + 50) for n in range(20_000)], 2_000_000)
+    place, timeline = crowd([(100 * n, 100 * n + 50) for n in range(20_000)], 2_000_000)
     drawn, pixels = [], []
     for most in (5000, 2000, 200, 20):
-        view = step_view(place, timeline, ops, label="", most_bars=most)
+        view = step_view(place, timeline, label="", most_bars=most)
         assert view.operations == 40_001
         assert most / 3 <= view.drawn <= most
         drawn.append(view.drawn)

@@ -5,10 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from itertools import combinations_with_replacement
-from statistics import fmean
+from statistics import fmean, median
 from typing import Final
 
-from perfgate.judge.compare import middle
 from perfgate.model.metric import Metric
 from perfgate.model.sample import BoutSample, Run
 
@@ -87,7 +86,7 @@ def _middle(neighbours: list[tuple[BoutSample, BoutSample]], differ: _Differ) ->
     halves = [told / 2 for there, here in neighbours if (told := differ(there, here)) is not None]
     if len(halves) < FEWEST_NEIGHBOURS:
         return None
-    return middle([one + other for one, other in combinations_with_replacement(halves, 2)])
+    return median([one + other for one, other in combinations_with_replacement(halves, 2)])
 
 
 def _mean(neighbours: list[tuple[BoutSample, BoutSample]], differ: _Differ) -> float | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from perfgate.judge.speeds import plainly_differ
+from perfgate.bless.speeds import plainly_differ
 from perfgate.model.metric import METRICS, Metric
 
 STEP, GAP = METRICS[Metric.STEP_MS].clock, METRICS[Metric.GAP_MS].clock

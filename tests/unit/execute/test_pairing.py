@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.judging import MOMENT
 
-from perfgate.judge.pairing import FEWEST_NEIGHBOURS, beside
+from perfgate.execute.pairing import FEWEST_NEIGHBOURS, beside
 from perfgate.model.metric import Metric
 from perfgate.model.sample import BoutSample, ProcessSample, Run
 
