@@ -59,6 +59,8 @@ class ToldGate(Record):
     """What pytest exits with."""
     shut_by: tuple[str, ...] = ()
     """One sentence for each thing that keeps the gate shut."""
+    shut_codes: tuple[str, ...] = ()
+    """Their codes, in the same order; none where gates were merged."""
     machine: Machine | None = None
     """None where the gate ended before it was read, and where gates of several machines were merged."""
     commit: Commit | None = None

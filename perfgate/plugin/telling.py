@@ -121,6 +121,7 @@ class Telling:
             opens_gate=closing.opens,
             exit_status=exit_status,
             shut_by=closing.shut_by,
+            shut_codes=tuple(one.code for one in closing.notes),
             machine=gate.machine,
             commit=gate.checkout.commit,
             label=self.label,
