@@ -1,6 +1,7 @@
 """One capture as arrays: what the nsys room reads and the metrics room measures.
 
-All times are int64 nanoseconds on the capture's own clock; rows are in no order (nsys promises none).
+All times are int64 nanoseconds on the capture's own clock; rows are in no order (nsys promises
+none).
 """
 
 from __future__ import annotations
@@ -43,19 +44,23 @@ class CopyKind(IntEnum):
 
 
 MANAGED_COPIES: Final = (CopyKind.UVM_H2D, CopyKind.UVM_D2H, CopyKind.UVM_D2D)
-"""Of managed memory, which moves by page fault: no call launches it, whatever its correlation says."""
+"""Of managed memory, which moves by page fault: no call launches it, whatever its correlation
+says."""
 
 
 NO_CORRELATION: Final = -1
-"""The id of what the capture links to nothing. Other negative ids are unsigned ones that wrapped."""
+"""The id of what the capture links to nothing. Other negative ids are unsigned ones that
+wrapped."""
 NO_NODE: Final = -1
 """The graph node of what no CUDA graph ran, and of what ran in a graph that was traced whole."""
 NO_STREAM: Final = -1
-"""Stream of what runs on none, as a synchronisation of the whole device, or of which the capture does not say it."""
+"""Stream of what runs on none, as a synchronisation of the whole device, or of which the capture
+does not say it."""
 NO_EVENT: Final = -1
 """CUDA event of a wait for none, and number of a record that the capture does not number."""
 SHARE_AN_ID: Final = 2
-"""Calls that may have one id: a runtime call and the driver call in it. If more have 0, it stands for none."""
+"""Calls that may have one id: a runtime call and the driver call in it. If more have 0, it stands
+for none."""
 
 
 class MemoryKind(IntEnum):
@@ -181,7 +186,8 @@ class Ranges:
 
     start: Ints
     end: Ints
-    """Where a range was never closed: the last NVTX timestamp of the capture, and `closed` is False."""
+    """Where a range was never closed: the last NVTX timestamp of the capture, and `closed` is
+    False."""
     process: SmallInts
     thread: Ints
     """Of the push or start."""
@@ -206,7 +212,10 @@ class CapturedGpu:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Diagnostic:
-    """One message of nsys about its own capture. severity: 1 info, 2 warning, 3 error, 4 verbose."""
+    """One message of nsys about its own capture.
+
+    Severity: 1 info, 2 warning, 3 error, 4 verbose.
+    """
 
     severity: int
     text: str
@@ -219,7 +228,10 @@ def _empty(kind: type[_Record]) -> _Record:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Timeline:
-    """One capture. `processes` are operating system process ids (0: not said); arrays refer to them by index."""
+    """One capture. `processes` are operating system process ids (0: not said).
+
+    Arrays refer to them by index.
+    """
 
     source: str
     """File name, for messages."""
@@ -231,7 +243,8 @@ class Timeline:
     copies: Copies
     memsets: Memsets
     graphs: Spans
-    """CUDA graphs traced whole (`--cuda-graph-trace=graph`): one span a launch, their kernels unknown."""
+    """CUDA graphs traced whole (`--cuda-graph-trace=graph`): one span a launch, their kernels
+    unknown."""
     calls: Calls
     ranges: Ranges
     names: Mapping[int, str]
@@ -240,16 +253,18 @@ class Timeline:
     """What orders streams: one waits (`WaitKind.STREAM_FOR_EVENT`) for an event of another."""
     gpus: tuple[CapturedGpu, ...] = ()
     ordinals: Mapping[tuple[int, int], int] = field(default_factory=dict)
-    """The number by which CUDA knows a GPU in a process (as in `cuda:0`), by (process, device), where it is known."""
+    """The number by which CUDA knows a GPU in a process (as in `cuda:0`), by (process, device),
+    where it is known."""
     diagnostics: tuple[Diagnostic, ...] = ()
     missing: Mapping[str, Note] = field(default_factory=dict)
     """What the capture lacks (`kernels`, `calls`, `ranges`, ...) and why, as far as it can be told.
 
-    `devices`: which of the operations of several processes ran on the same GPU. `records`: some that nsys lost, in its
-    own words.
+    `devices`: which of the operations of several processes ran on the same GPU. `records`: some
+    that nsys lost, in its own words.
     """
     ranges_repeated: int = 0
-    """How many ranges more nsys's `nvtx_sum` counts: it counts one once for each thread that created its domain."""
+    """How many ranges more nsys's `nvtx_sum` counts: it counts one once for each thread that
+    created its domain."""
 
     def gpu_title(self, process: int, device: int) -> str:
         """What a process's GPU is called."""

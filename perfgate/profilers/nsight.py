@@ -1,4 +1,7 @@
-"""Finding a program of NVIDIA's Nsight family, and its version; knows nothing of what it is run for."""
+"""Finding a program of NVIDIA's Nsight family, and its version.
+
+Knows nothing of what it is run for.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,10 @@ _VERSION: Final = re.compile(r"\bversion\s+(\d{4})\.(\d+)(?:\.(\d+))?(?:\.(\d+))
 
 @dataclass(frozen=True, order=True, slots=True)
 class Version:
-    """A version of a Nsight program, ordered: 2024.2.3.38 is year 2024, major 2, minor 3, build 38."""
+    """A version of a Nsight program, ordered.
+
+    2024.2.3.38 is year 2024, major 2, minor 3, build 38.
+    """
 
     year: int
     major: int
@@ -41,7 +47,8 @@ class Tool:
     path: Path
     version: Version
     env: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
-    """The few variables (`Program.kept_variables`) that it reads captures and reports under; never the workload's."""
+    """The few variables (`Program.kept_variables`) that it reads captures and reports under; never
+    the workload's."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -58,7 +65,8 @@ class Program:
     places: tuple[str, ...]
     """Where NVIDIA's and the distributions' packages put it, as globs."""
     kept_variables: tuple[str, ...]
-    """All of the environment that it needs without a workload: so secrets cannot reach its outputs."""
+    """All of the environment that it needs without a workload: so secrets cannot reach its
+    outputs."""
     not_found: type[PerfgateError]
     unsupported: type[PerfgateError]
 

@@ -102,8 +102,9 @@ class ProfileOutcome:
 class Profiler(Protocol):
     """What brings captures about."""
 
-    inside: str
-    """The module by which a worker marks its ranges, starts and stops."""
+    @property
+    def inside(self) -> str:
+        """The module by which a worker marks its ranges, starts and stops."""
 
     @property
     def key(self) -> Mapping[str, str]:

@@ -1,4 +1,4 @@
-"""What is said about profilers: programs that are found or not, runs without a capture, and broken files."""
+"""What is said about profilers: programs not found, runs without a capture, broken files."""
 
 from __future__ import annotations
 
@@ -102,7 +102,8 @@ _RUNS: Final[Mapping[str, Text]] = {
     ),
     "workload-program-unrunnable": Text(
         "its program {program:quote} is no executable file, or none that says what runs it",
-        next_step="Correct the command, install the program, or begin a script with a line like #!/bin/sh.",
+        next_step="Correct the command, install the program, or begin a script with a line like "
+        "#!/bin/sh.",
     ),
     "disk-too-full": Text(
         "the disk is full: {free_bytes:size} are free in {folder:quote}, a capture needs "
@@ -149,8 +150,10 @@ _RUNS: Final[Mapping[str, Text]] = {
     "nsys-wrote-nothing": Text("nsys ended with status {status} and wrote no capture"),
     "ended-before-window": Text("the workload ended with status {status} before its capture began"),
     "profiler-not-started": Text(
-        "the capture never began: cudaProfilerStart() was not called, or the workload did not use CUDA",
-        next_step="Call torch.cuda.profiler.start() before the measured steps, or set `capture: all`.",
+        "the capture never began: cudaProfilerStart() was not called, or the workload did not use "
+        "CUDA",
+        next_step="Call torch.cuda.profiler.start() before the measured steps, or set "
+        "`capture: all`.",
     ),
     "window-not-reached": Text(
         "the workload ended before its capture window began, {delay_s:s} after the start",
@@ -167,13 +170,14 @@ _PRINTED: Final[Mapping[str, Text]] = {
     ),
     "nsys-printed-nothing": Text(
         "{path:quote}: nsys left no {name}, or not all of it ({said:quote})",
-        next_step="Run it by hand (a gate leaves this file with --perfgate-keep-captures):\n{command:raw}",
+        next_step="Run it by hand (a gate leaves this file with --perfgate-keep-captures):\n"
+        "{command:raw}",
     ),
     "columns-unknown": Text(
         "{source:quote}: has columns or units that perfgate does not know: {header:quote}",
         "perfgate reads {known:list;}",
-        "Let perfgate run nsys 2022.4 or newer itself. If it did, perfgate must learn this version: "
-        "please report it.",
+        "Let perfgate run nsys 2022.4 or newer itself. If it did, perfgate must learn this "
+        "version: please report it.",
     ),
     "operation-unknown": Text(
         "{source:quote}: names a memory operation that perfgate does not know: {operation}",

@@ -1,1 +1,1 @@
-"""The room of Nsight Systems: finds the tool, runs it and reads what it wrote; knows no metric, verdict or door."""
+"""Nsight Systems: finds it, runs it and reads what it wrote; knows no metric or verdict."""

@@ -108,12 +108,12 @@ def answers(
     with workshop(folder) as work, literal(work) as plain:
         (work / "capture.sqlite").symlink_to(sqlite.absolute())
         while wanted:
-            spelled = {name: spellings.pop(0) for name, spellings in wanted.items()}
+            asked_for = {name: spellings.pop(0) for name, spellings in wanted.items()}
             argv = command(
-                tuple(spelled.values()), str(plain / "capture.sqlite"), str(plain / "printed")
+                tuple(asked_for.values()), str(plain / "capture.sqlite"), str(plain / "printed")
             )
             lines, finished = run_quietly(tool, argv, work, timeout_s, on_tick)
-            for name, one in spelled.items():
+            for name, one in asked_for.items():
                 answer = _Answer(one.partition(":")[0], lines, finished, sqlite)
                 if answer.is_unknown is not None and wanted[name]:
                     continue
@@ -133,7 +133,7 @@ def _option(argv: Sequence[str], asked: str) -> str:
 class _Answer:
     """What nsys made of one report or rule: its part of what it printed, and its file."""
 
-    spelled: str
+    asked_for: str
     lines: Sequence[str]
     finished: Finished
     sqlite: Path
@@ -141,7 +141,7 @@ class _Answer:
     @property
     def is_unknown(self) -> str | None:
         """nsys's own words that it does not know it."""
-        unknown = f"'{self.spelled}' could not be found"
+        unknown = f"'{self.asked_for}' could not be found"
         return next((line.strip() for line in self.lines if unknown in line), None)
 
     @property
@@ -152,7 +152,7 @@ class _Answer:
         it. Up to 2024 nothing follows where a rule found nothing, not even the end of the line: the
         next rule goes on there.
         """
-        named = re.compile(rf"\] with \[(?:.*/)?{re.escape(self.spelled)}(?:\.py)?\]")
+        named = re.compile(rf"\] with \[(?:.*/)?{re.escape(self.asked_for)}(?:\.py)?\]")
         parts = "\n".join(self.lines).split("Processing [")[1:]
         return "".join(part for part in parts if named.search(part.partition("\n")[0]))
 
@@ -170,8 +170,8 @@ class _Answer:
 
     def file(self, work: Path) -> Path:
         """The CSV; the name of a rule's ends in its arguments, in nsys's spelling."""
-        exact = work / f"printed_{self.spelled}.csv"
-        return next(work.glob(f"printed_{self.spelled}_*=*.csv"), exact)
+        exact = work / f"printed_{self.asked_for}.csv"
+        return next(work.glob(f"printed_{self.asked_for}_*=*.csv"), exact)
 
     def printed(self, work: Path, by_hand: str) -> Printed:
         """The CSV's text, or why there is none.
@@ -196,13 +196,13 @@ class _Answer:
         raise CaptureUnreadable(
             "nsys-printed-nothing",
             path=str(self.sqlite),
-            name=self.spelled,
+            name=self.asked_for,
             said="it did not end in time" if self.finished.timed_out else error or self._last(),
             command=f"LC_ALL=C {by_hand}",
         )
 
     def _is_error(self, line: str) -> bool:
-        named = f"'{self.spelled}'" in line or f"'{self.spelled}.py'" in line
+        named = f"'{self.asked_for}'" in line or f"'{self.asked_for}.py'" in line
         return "ERROR" in line and (named or line in self.log)
 
     def _last(self) -> str:

@@ -1,4 +1,7 @@
-"""The command lines of nsys, as pure functions of what is wanted; runs nothing and reads no file."""
+"""The command lines of nsys, as pure functions of what is wanted.
+
+Runs nothing and reads no file.
+"""
 
 from __future__ import annotations
 
@@ -17,17 +20,18 @@ from perfgate.profilers.nsys.tool import NsysVersion
 OUTPUT: Final = "capture"
 """Base name of everything that `nsys profile` writes into its folder.
 
-No `%p` or `%q{...}` in it: one nsys writes one capture here, or `capture.1`, `capture.2`, ... of a repeated range,
-and each run has a folder of its own; nsys also expands the name of the SQLite file twice, so that a `%` goes astray.
+No `%p` or `%q{...}` in it: one nsys writes one capture here, or `capture.1`, `capture.2`, ... of a
+repeated range, and each run has a folder of its own; nsys also expands the name of the SQLite file
+twice, so that a `%` goes astray.
 """
 
 TARGET: Final = Path(__file__).with_name("target.py")
 """The program that nsys starts in the workload's place, and that becomes the workload."""
 
 NOT_LITERAL: Final = frozenset("%?#,")
-"""Characters in a path that nsys does not take literally: `%p` is expanded, `,` separates outputs, and its report
-scripts open the export as an unescaped URI, where `?`, `#` and `%41` cut or change the name (seen with 2024.2.3:
-every report SKIPPED, an empty file left beside)."""
+"""Characters in a path that nsys does not take literally: `%p` is expanded, `,` separates outputs,
+and its report scripts open the export as an unescaped URI, where `?`, `#` and `%41` cut or change
+the name (seen with 2024.2.3: every report SKIPPED, an empty file left beside)."""
 
 
 def trace_options(*, graph_trace: GraphTrace) -> tuple[str, ...]:
@@ -44,7 +48,7 @@ def profile_command(
     graph_trace: GraphTrace,
     workload_tmpdir: str | None = None,
 ) -> tuple[str, ...]:
-    """Return the command that runs `argv` under nsys and writes `output` with the suffixes `.nsys-rep`, `.sqlite`.
+    """Return the command that runs `argv` under nsys and writes `output` with its suffixes.
 
     Args:
         nsys: the program.
@@ -52,14 +56,14 @@ def profile_command(
         output: base path of the capture; must hold none of `NOT_LITERAL`.
         capture: what opens and closes the window.
         graph_trace: CUDA graphs as one span, or kernel by kernel.
-        workload_tmpdir: TMPDIR as the workload shall see it, where nsys itself runs under another one.
+        workload_tmpdir: TMPDIR for the workload, where nsys itself runs under another one.
     """
     return (
         str(nsys),
         "profile",
         "--stats=true",
         *trace_options(graph_trace=graph_trace),
-        # CPU sampling and context switches need privileges that CI machines withhold, and tell perfgate nothing.
+        # CPU sampling and context switches need privileges that CI machines withhold.
         "--sample=none",
         "--cpuctxsw=none",
         *_window_options(capture),
@@ -75,9 +79,12 @@ def profile_command(
 
 
 def target_command(argv: Sequence[str], *, umask: int) -> tuple[str, ...]:
-    """Return the command that sets right what nsys changes in what it starts, and then becomes `argv`.
+    """Return the command that undoes what nsys changes in what it starts, and becomes `argv`.
 
-    Nothing of the project or its environment may come before that, so neither folders of packages nor variables count.
+    And then becomes `argv`.
+
+    Nothing of the project or its environment may come before that, so neither folders of packages
+    nor variables count.
     """
     return (sys.executable, "-I", "-S", str(TARGET), f"{umask:03o}", *argv)
 
@@ -97,10 +104,10 @@ def export_command(nsys: Path, *, source: str, target: str) -> tuple[str, ...]:
 def stats_command(
     nsys: Path, reports: Sequence[str], *, source: str, output: str
 ) -> tuple[str, ...]:
-    """Return the command that prints reports of a SQLite file as `{output}_{report}.csv`, in ns and bytes.
+    """Return the command that prints reports of a SQLite file as `{output}_{report}.csv`.
 
-    `mem=B` because megabytes come with three decimals: 472 bytes print as 0.000. A version that does not know the
-    category ignores it; the unit is in the header, and read from there.
+    Times are in ns, sizes in bytes: megabytes come with three decimals, in which 472 bytes are
+    0.000. A version that does not know `mem=B` ignores it; the unit is read from the header.
     """
     return (
         str(nsys),

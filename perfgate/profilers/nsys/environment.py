@@ -1,4 +1,7 @@
-"""What of the environment reaches a workload and nsys itself; knows names and values, not what runs."""
+"""What of the environment reaches a workload and nsys itself.
+
+Knows names and values, not what runs.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,8 @@ PROFILER_VARIABLES: Final = frozenset(
         "NVTX_INJECTION64_PATH",
     }
 )
-"""What an nsys puts into its workload's environment: left there, the next nsys attaches to the agent of the first."""
+"""What an nsys puts into its workload's environment: left there, the next nsys attaches to the
+agent of the first."""
 
 _INJECTIONS = ("libToolsInjection", "libLinuxKeyboardInterceptor")
 
@@ -33,8 +37,8 @@ def withhold_secrets(
 ) -> tuple[dict[str, str], tuple[str, ...]]:
     """Split an environment into what a workload may see and the names withheld from it, sorted.
 
-    A capture holds every environment variable of its workload, and captures travel. So what looks like a secret, by
-    name or by value, is handed over only where `pass_env` names it.
+    A capture holds every environment variable of its workload, and captures travel. So what looks
+    like a secret, by name or by value, is handed over only where `pass_env` names it.
     """
     withheld = {
         name for name, value in env.items() if name not in pass_env and looks_secret(name, value)
@@ -69,8 +73,9 @@ def without_profiler(env: Mapping[str, str]) -> dict[str, str]:
 def for_profile(env: Mapping[str, str], *, tmpdir: str | None) -> dict[str, str]:
     """Return the environment of `nsys profile`, which hands it on to the workload.
 
-    The locale stays the user's: LC_ALL=C here would reach the workload and change what it measures (its encoding,
-    number formats, sort orders). perfgate reads no number and no localised word of what `nsys profile` prints.
+    The locale stays the user's: LC_ALL=C here would reach the workload and change what it measures
+    (its encoding, number formats, sort orders). perfgate reads no number and no localised word of
+    what `nsys profile` prints.
 
     Args:
         env: the workload's environment.
@@ -81,7 +86,9 @@ def for_profile(env: Mapping[str, str], *, tmpdir: str | None) -> dict[str, str]
 
 
 def for_reports(env: Mapping[str, str], *, tmpdir: str) -> dict[str, str]:
-    """Return the environment of `nsys export` and `nsys stats`, whose numbers and messages are read: LC_ALL=C.
+    """Return the environment of `nsys export` and `nsys stats`.
+
+    What they print is read, so it is LC_ALL=C.
 
     Under de_DE the CSVs hold `"167,772"` for 167.772 MB.
     """

@@ -1,4 +1,4 @@
-"""Why a run left no capture: one table of known failures by what nsys printed, and what else tells."""
+"""Why a run left no capture: one table of known failures by what nsys printed, and other signs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What nsys's CSVs look like by version, as data: columns, names and labels. No code decides here."""
+"""What nsys's CSVs look like by version, as data: columns, names and labels.
+
+No code decides here.
+"""
 
 from __future__ import annotations
 
@@ -169,4 +172,5 @@ OPERATIONS: Final[Mapping[str, str]] = {
         for direction in (old, new)
     },
 }
-"""What nsys writes for a memory operation (`HtoD` to 2022.4, `Host-to-Device` from 2023) -> newer words."""
+"""What nsys writes for a memory operation (`HtoD` to 2022.4, `Host-to-Device` from 2023) -> newer
+words."""

@@ -1,4 +1,7 @@
-"""What nsys prints while it profiles, apart from the workload's own lines; draws no conclusion from it."""
+"""What nsys prints while it profiles, apart from the workload's own lines.
+
+Draws no conclusion from it.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,8 @@ OWN_LINE: Final = re.compile(
     | The\ target\ application\ terminated\.
     | Waiting\ for\ termination\ of\ re-parented\ processes\.
     | SKIPPED:\ (No\ data\ available\.|.*does\ not\ contain\ .*)
-    | WARNING:\ (CUDA\ graph-level|Device-side\ CUDA|CPU\ (IP|context|sampling|backtrace)|Backtraces?\ )
+    | WARNING:\ (CUDA\ graph-level|Device-side\ CUDA|Backtraces?\ )
+    | WARNING:\ CPU\ (IP|context|sampling|backtrace)
     | Failed\ to\ create\ '
     | Substitution\ error\ in\ '
     | Importer\ error\ status:
@@ -48,16 +52,20 @@ OWN_LINE: Final = re.compile(
     """,
     re.VERBOSE,
 )
-"""How lines of nsys itself begin, 2022.4 to 2026; the indented lines after one are nsys's too, and a closing brace."""
+"""How lines of nsys itself begin, 2022.4 to 2026; the indented lines after one are nsys's too, and
+a closing brace."""
 
 PROGRESS: Final = re.compile(r"\[\d+/\d+\] \[[=\d% ]*\] \S*?\.(nsys-rep|sqlite|qdstrm)")
-"""A progress bar; nsys ends it with a carriage return only before the next, so output of the workload may follow."""
+"""A progress bar; nsys ends it with a carriage return only before the next, so output of the
+workload may follow."""
 
 
 TORCHRUN_FAILED: Final = re.compile(
-    r"(E\d{4} |ERROR:).*torch[./]distributed[./]elastic[./]multiprocessing[./]api.*failed \(exitcode: "
+    r"(E\d{4} |ERROR:).*torch[./]distributed[./]elastic[./]multiprocessing[./]api"
+    r".*failed \(exitcode: "
 )
-"""Where torchrun begins to report that a rank failed: its own traceback, and which was the first."""
+"""Where torchrun begins to report that a rank failed: its own traceback, and which was the
+first."""
 _ROOT_CAUSE: Final = re.compile(
     r"Root Cause \(first observed failure\):.*?\n\s*rank\s*: (\d+)", re.DOTALL
 )
@@ -78,7 +86,10 @@ class Output:
 
     @property
     def tail(self) -> tuple[str, ...]:
-        """The workload's last lines; where torchrun reports a failed rank, that rank's before it."""
+        """The workload's last lines.
+
+        Where torchrun reports a failed rank, that rank's before it.
+        """
         said = self._cleaner.lines(self.said)  # together: a secret may go over several
         failed = next(
             (place for place, line in enumerate(said) if TORCHRUN_FAILED.match(line)), len(said)
@@ -92,7 +103,10 @@ class Output:
         return tuple((its or said[:failed] or said)[-TAIL_LINES:])
 
     def take(self, line: str) -> None:
-        """Take the next line; the workload's go to `said` and `on_line`, nsys's to `own`, bars and blanks nowhere."""
+        """Take the next line; the workload's go to `said` and `on_line`, nsys's to `own`.
+
+        Progress bars and blank lines go nowhere.
+        """
         while (bar := PROGRESS.match(line)) is not None:
             line = line[bar.end() :]
             self._indented_is_own = False

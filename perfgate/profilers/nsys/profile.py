@@ -1,7 +1,7 @@
 """One workload under nsys: the command, the run, and the captures it left or why there are none.
 
-nsys's exit status proves nothing (another for a good capture, 0 for none), so what it wrote is looked
-at, and what it printed is read where nothing is there.
+nsys's exit status proves nothing (another for a good capture, 0 for none), so what it wrote is
+looked at, and what it printed is read where nothing is there.
 """
 
 from __future__ import annotations
@@ -94,9 +94,9 @@ def profile(
 ) -> ProfileOutcome:
     """Run a workload under nsys and return what came of it; `on_line` gets the workload's lines.
 
-    Never raises for a workload, an nsys or a disk that fails: see `ProfileOutcome.problem`. Whatever
-    the run started has ended on return, also on KeyboardInterrupt and what `on_line` or `on_tick`
-    raise; `on_tick` is called at least every 0.1 s.
+    Never raises for a workload, an nsys or a disk that fails: see `ProfileOutcome.problem`.
+    Whatever the run started has ended on return, also on KeyboardInterrupt and what `on_line` or
+    `on_tick` raise; `on_tick` is called at least every 0.1 s.
 
     Raises:
         ValueError: the folder holds captures already; they would be taken for this run's.
@@ -259,7 +259,10 @@ def why_not_to_start(spec: ProfileSpec) -> Note | None:
 
 
 def _program(spec: ProfileSpec) -> str | None:
-    """Find the workload's program as a shell would; nsys would look into the current folder first."""
+    """Find the workload's program as a shell would.
+
+    Nsys would look into the current folder first.
+    """
     named = spec.argv[0]
     if "/" in named:
         path = (spec.cwd / named).absolute()

@@ -8,7 +8,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Final
 
-from perfgate.model.errors import CaptureUnreadable
+from perfgate.profilers.nsys.export.refusing import damaged
 
 _TABLE: Final = "CUPTI_ACTIVITY_KIND_KERNEL"
 _NAMES: Final = ("demangledName", "shortName")
@@ -17,9 +17,12 @@ _SYMBOL: Final = "mangledName"
 
 
 def kernel_symbols(export: Path) -> Mapping[str, str]:
-    """The mangled name of each kernel, by the name that the timeline gives it; empty where the export holds none.
+    """The mangled name of each kernel, by the name that the timeline gives it.
 
-    Two kernels may read alike (`[lambda(float) (instance 1)]` of two files): the one that ran longer is told.
+    Empty where the export holds none.
+
+    Of two kernels that read alike (`[lambda(float) (instance 1)]` of two files), the one that ran
+    longer counts.
 
     Raises:
         CaptureUnreadable: it is no export.
@@ -33,15 +36,12 @@ def kernel_symbols(export: Path) -> Mapping[str, str]:
             if name is None or _SYMBOL not in columns:
                 return {}
             rows = connection.execute(
-                f"SELECT told.value, symbol.value FROM {_TABLE} AS kernel "
-                f"JOIN StringIds AS told ON told.id = kernel.{name} "
+                f"SELECT name.value, symbol.value FROM {_TABLE} AS kernel "
+                f"JOIN StringIds AS name ON name.id = kernel.{name} "
                 f"JOIN StringIds AS symbol ON symbol.id = kernel.{_SYMBOL} "
-                "GROUP BY told.value, symbol.value ORDER BY sum(kernel.end - kernel.start), symbol.value"
+                "GROUP BY name.value, symbol.value "
+                "ORDER BY sum(kernel.end - kernel.start), symbol.value"
             )
-            return {told: symbol for told, symbol in rows if told and symbol}
+            return {name: symbol for name, symbol in rows if name and symbol}
     except sqlite3.Error as broken:
-        raise CaptureUnreadable(
-            subject=str(export),
-            fact=f"its kernels cannot be read ({broken})",
-            next_step="Capture it again.",
-        ) from broken
+        raise damaged(export, broken) from broken

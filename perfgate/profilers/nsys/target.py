@@ -1,8 +1,11 @@
-"""Starts the workload under nsys as it would start without it, and becomes it; a program of its own, imports no house.
+"""Starts the workload under nsys as it would start without it, and becomes it.
 
-nsys 2024.2 starts what it profiles with umask 0, so that every user of the machine might write what a workload caches,
-and where LD_LIBRARY_PATH was empty, it puts an entry before its own that means the current folder. Its own variables
-and descriptors stay, for it works through them; signals, limits and priority it leaves as they were.
+A program of its own: it imports nothing of perfgate.
+
+nsys 2024.2 starts what it profiles with umask 0, so that every user of the machine might write what
+a workload caches, and where LD_LIBRARY_PATH was empty, it puts an entry before its own that means
+the current folder. Its own variables and descriptors stay, for it works through them; signals,
+limits and priority it leaves as they were.
 
     python -I -S target.py UMASK PROGRAM [ARGUMENT ...]
 """
@@ -16,7 +19,7 @@ def main() -> None:
     """Undo what nsys and this interpreter have changed, and become the program."""
     umask, program = sys.argv[1], sys.argv[2]
     os.umask(int(umask, 8))
-    with open("/proc/self/environ", "rb") as file:  # noqa: PTH123 - pathlib takes as long to load as all the rest
+    with open("/proc/self/environ", "rb") as file:  # noqa: PTH123 - pathlib loads long
         given = dict(entry.partition(b"=")[::2] for entry in file.read().split(b"\0"))
     if b"LC_CTYPE" not in given:
         os.environb.pop(b"LC_CTYPE", None)  # what Python sets where the locale is C

@@ -13,7 +13,8 @@ VARIABLE: Final = "PERFGATE_NSYS"
 SETTING: Final = "[tool.perfgate] nsys"
 
 VERSION_TIMEOUT_S: Final = 20.0
-"""`nsys --version` takes some 20 ms; a cold network file system is granted a thousand times that."""
+"""`nsys --version` takes some 20 ms; a cold network file system gets a thousand times
+that."""
 
 KEPT_VARIABLES: Final = (
     "PATH",
@@ -24,7 +25,8 @@ KEPT_VARIABLES: Final = (
     "XDG_CONFIG_HOME",
     "XDG_CACHE_HOME",
 )
-"""All that `nsys --version`, `export` and `stats` need of the environment: so secrets cannot reach their outputs."""
+"""All that `nsys --version`, `export` and `stats` need of the environment: so secrets cannot reach
+their outputs."""
 
 NsysVersion = Version
 NsysTool = Tool
@@ -69,11 +71,15 @@ def find_nsys(
     places: Sequence[str] = NSYS.places,
     timeout_s: float = VERSION_TIMEOUT_S,
 ) -> NsysTool:
-    """Find the nsys to run: option, `PERFGATE_NSYS`, the project's setting, PATH, the newest in NVIDIA's usual folders.
+    """Find the nsys to run: option, `PERFGATE_NSYS`, the project's setting, PATH.
+
+    After those, the newest in NVIDIA's usual folders.
 
     Raises:
-        NsysNotFound: nothing there, or what was named does not run; the message lists where it looked.
-        NsysUnsupported: what was named, or all that was found, is older than 2022.4 or tells no version.
+        NsysNotFound: nothing there, or what was named does not run; the message lists where it
+            looked.
+        NsysUnsupported: what was named, or all that was found, is older than 2022.4 or tells no
+            version.
     """
     named = (("--perfgate-nsys", option), (VARIABLE, env.get(VARIABLE)), (SETTING, setting))
     return NSYS.find(named, env, places=places, timeout_s=timeout_s)

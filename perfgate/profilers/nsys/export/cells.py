@@ -1,4 +1,7 @@
-"""What a cell of a small table holds, whatever was put into it: SQLite lets any column have any value."""
+"""What a cell of a small table holds, whatever was put into it.
+
+SQLite lets any column have any value.
+"""
 
 from __future__ import annotations
 

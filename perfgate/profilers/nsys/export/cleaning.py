@@ -1,4 +1,4 @@
-"""Takes secrets out of the names and texts of an export, in place, before anything is read of it."""
+"""Takes secrets out of the names and texts of an export, before anything is read of it."""
 
 from __future__ import annotations
 

@@ -17,7 +17,8 @@ Columns = dict[str, NDArray[Any]]
 """By field, as long as one another. Of a table without rows there is none."""
 
 FARTHEST_NS: Final = 2**61
-"""Times are ns since the capture's start or, normalised, since 1970: no further from 0 than 73 years."""
+"""Times are ns since the capture's start or, normalised, since 1970: no further from 0 than 73
+years."""
 LIMITS: Final[Mapping[str, tuple[int, int]]] = {
     "start": (-FARTHEST_NS, FARTHEST_NS),
     "end": (-FARTHEST_NS, FARTHEST_NS),

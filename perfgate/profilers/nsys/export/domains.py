@@ -1,4 +1,4 @@
-"""NVTX domains: who created them, what they are called, and which of their ranges nsys's report counts too often."""
+"""NVTX domains: who created them, their names, and whose ranges nsys's report counts too often."""
 
 from __future__ import annotations
 
@@ -26,7 +26,10 @@ class Created:
 
 
 def created_domains(export: Export, index: Mapping[int, int]) -> list[Created]:
-    """The domains that processes with events created, the first to be created first; `index` is by `globalPid`."""
+    """The domains that processes with events created, the first to be created first.
+
+    `index` is by `globalPid`.
+    """
     columns = ("domainId", "globalTid", "text", "textId")
     found: list[Created] = []
     for row in export.rows(
@@ -49,7 +52,10 @@ def created_domains(export: Export, index: Mapping[int, int]) -> list[Created]:
 
 
 def domain_names(strings: Strings, created: Sequence[Created]) -> dict[tuple[int, int], str]:
-    """Names of the NVTX domains by (domain id, process); the first creation that names one counts."""
+    """Names of the NVTX domains by (domain id, process).
+
+    The first creation that names one counts.
+    """
     registered = strings.named(
         np.array([one.text_id for one in created if one.text_id is not None], np.int64)
     )
@@ -63,7 +69,8 @@ def domain_names(strings: Strings, created: Sequence[Created]) -> dict[tuple[int
 def ranges_repeated(export: Export, created: Sequence[Created], index: Mapping[int, int]) -> int:
     """How many ranges nsys's `nvtx_sum` counts too many; `index` is by `globalPid`.
 
-    Its script keeps a row for each thread that created a domain, and joins them to the ranges by domain and process.
+    Its script keeps a row for each thread that created a domain, and joins them to the ranges by
+    domain and process.
     """
     threads: dict[tuple[int, int], set[int]] = {}
     for one in created:
@@ -73,7 +80,10 @@ def ranges_repeated(export: Export, created: Sequence[Created], index: Mapping[i
     for (number, process), its in threads.items():
         if len(its) > 1:
             pids = ", ".join(str(pid) for pid, one in index.items() if one == process)
-            of_domain = f"coalesce(domainId, 0) = {number} AND coalesce(globalTid, -1) & {~THREAD_MASK} IN ({pids})"
+            of_domain = (
+                f"coalesce(domainId, 0) = {number} "
+                f"AND coalesce(globalTid, -1) & {~THREAD_MASK} IN ({pids})"
+            )
             ((count,),) = export.query(
                 f'SELECT count(*) FROM "{RANGES.name}" WHERE {ranges} AND {of_domain}'
             )

@@ -1,4 +1,7 @@
-"""What perfgate reads of the tables of a SQLite export, as data: names, columns and numbers. No code decides here."""
+"""What perfgate reads of the tables of a SQLite export, as data: names, columns and numbers.
+
+No code decides here.
+"""
 
 from __future__ import annotations
 
@@ -18,8 +21,8 @@ from perfgate.model.timeline import (
 class ExportColumn:
     """One number read from a table of the SQLite export.
 
-    The first of `sources` that exists and is not NULL, else `default`; a column without a default must have a value
-    in every row. `flag` asks only whether there is one.
+    The first of `sources` that exists and is not NULL, else `default`; a column without a default
+    must have a value in every row. `flag` asks only whether there is one.
     """
 
     field: str
@@ -30,18 +33,23 @@ class ExportColumn:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ExportTable:
-    """One table of the SQLite export and what perfgate reads of it. nsys leaves out a table that would be empty."""
+    """One table of the SQLite export and what perfgate reads of it.
+
+    nsys leaves out a table that would be empty.
+    """
 
     name: str
     columns: tuple[ExportColumn, ...]
     only: tuple[int, ...] = ()
-    """Of the rows those that are read, by the values of their first column; all where it is empty."""
+    """Of the rows those that are read, by the values of their first column; all where it is
+    empty."""
 
 
 THREAD_MASK = 0xFFFFFF
 PROCESS_SHIFT = 24
 UNKNOWN_PROCESS = ~THREAD_MASK
-"""Stands for a NULL `globalPid`, and is what masking off the thread leaves of -1, a NULL `globalTid`."""
+"""Stands for a NULL `globalPid`, and is what masking off the thread leaves of -1, a NULL
+`globalTid`."""
 
 _START = ExportColumn(field="start", sources=("start",))
 _END = ExportColumn(field="end", sources=("end",))
@@ -100,7 +108,8 @@ START_END_EVENTS = (60, 71)
 DOMAIN_EVENT = 75
 MARK_EVENT = 34
 RANGE_EVENTS = (*PUSH_POP_EVENTS, *START_END_EVENTS)
-"""NVTX_EVENTS.eventType of push/pop and start/end ranges: live ones, and those imported from NVTX text files."""
+"""NVTX_EVENTS.eventType of push/pop and start/end ranges: live ones, and those imported from NVTX
+text files."""
 
 NO_TEXT = -(2**63)
 """The text id of a range whose text is its own."""
@@ -131,10 +140,11 @@ LOSSES = (
         "Please try updating the CUDA driver or use more recent profiler version."
     ),
 )
-"""What nsys says of GPU work or calls that it lost, as SQL's LIKE has it: read in nsys 2024.2's libToolsInjection64.so.
+"""What nsys says of GPU work or calls that it lost, as SQL's LIKE has it (read in nsys 2024.2).
 
-Not among them: what it says of good captures too (`Not all CUDA events might have been collected.`), and of work that
-still ran when the profiler stopped (`Number of incomplete CUPTI events dropped: ...`), which the last step lacks then.
+Not among them: what it says of good captures too (`Not all CUDA events might have been
+collected.`), and of work that still ran when the profiler stopped (`Number of incomplete CUPTI
+events dropped: ...`), which the last step lacks then.
 """
 GPUS = "TARGET_INFO_GPU"
 CUDA_DEVICES = "TARGET_INFO_CUDA_DEVICE"

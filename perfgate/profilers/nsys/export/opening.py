@@ -51,7 +51,10 @@ def read_only_uri(path: Path) -> str:
 
 @contextmanager
 def open_export(path: Path) -> Iterator[Export]:
-    """An export of nsys, opened read-only. Raises as `read_timeline` does, for SQLite's errors while it is open too."""
+    """An export of nsys, opened read-only.
+
+    Raises as `read_timeline` does, for SQLite's errors while it is open too.
+    """
     refuse_foreign(path)
     try:
         with (

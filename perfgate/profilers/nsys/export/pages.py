@@ -1,15 +1,16 @@
-"""Takes columns of a table out of the pages of a SQLite file, many rows at once; knows no table of nsys.
+"""Takes columns of a table out of the pages of a SQLite file, many rows at once.
 
-SQLite hands over one row at a time, which is most of what reading an export of millions of rows costs. Its file format
-(sqlite.org/fileformat2.html) is plain, and promised not to change: a table is a tree of pages, and each of its leaves
-holds some rows:
+SQLite hands over one row at a time, which is most of what reading an export of millions of rows
+costs. Its file format (sqlite.org/fileformat2.html) is plain, and promised not to change: a table
+is a tree of pages, and each of its leaves holds some rows:
 
 ```
 page    | D | rows | where each begins ...      free      ... | row | row | row |
 row     | bytes of its record | row id | record |
 record  | bytes of its head | kind of each value ... | value ... |
 ```
-A kind says how many bytes its value takes, so the kinds of the columns before it say where a value lies.
+A kind says how many bytes its value takes, so the kinds of the columns before it say where a value
+lies.
 """
 
 from __future__ import annotations
@@ -89,7 +90,10 @@ class Values:
         return found
 
     def texts(self) -> tuple[Ints, Ints] | None:
-        """Where each text begins in `held` and how long it is, of no bytes where there is none; None for numbers."""
+        """Where each text begins in `held` and how long it is, of no bytes where there is none.
+
+        None for numbers.
+        """
         if bool(((self.kinds > NULL) & (self.kinds < _BLOB)).any()):
             return None
         return self.begins, np.maximum(self.kinds.astype(np.int64) - _BLOB, 0) >> 1
@@ -112,7 +116,7 @@ class Rows:
         return found if fit else self._columns(places, short=True)[0]
 
     def _columns(self, places: Sequence[int], *, short: bool) -> tuple[dict[int, Values], bool]:
-        """And whether all rows are long enough, which may be asked of those that are looked at as if they were."""
+        """The columns, and whether all rows were long enough to be read so."""
         head, at = _varints(self.held, self.records)
         if int(head.min(initial=1)) < 1:
             raise Malformed(MALFORMED)
@@ -158,7 +162,7 @@ class Pages:
             raise Malformed("its texts are UTF-16, which no nsys writes")
 
     def parts(self, root: int) -> list[Ints]:
-        """The leaves of the table whose tree begins at this page, in order, in parts to be read by themselves."""
+        """The leaves of the table whose tree begins at this page, in parts, in order."""
         level = np.array([root], np.int64)
         for _ in range(_MOST_LEVELS):
             is_leaf = self._read(level[:1])[0] == _LEAF
@@ -251,7 +255,10 @@ class Pages:
 
 
 def _varints(held: _Bytes, at: Ints) -> tuple[Ints, Ints]:
-    """Numbers of one to nine bytes, of which all but the last have their highest bit set; and where what follows is."""
+    """Numbers of one to nine bytes, and where what follows is.
+
+    All bytes but the last have their highest bit set.
+    """
     byte = held.take(at, mode="clip")
     found, at = byte.astype(np.int64), at + 1
     goes_on = byte >= 128

@@ -18,7 +18,7 @@ UNKNOWN_PID = 0
 
 @dataclass(slots=True)
 class Processes:
-    """Numbers the capture's processes as threads come upon them, and at the end in the order of their ids."""
+    """Numbers processes as threads come upon them, and at the end in the order of their ids."""
 
     codes: dict[int, int] = field(default_factory=dict)
     lock: Lock = field(default_factory=Lock)
@@ -33,7 +33,10 @@ class Processes:
         return np.repeat(np.array(numbers, np.int32), np.diff(runs, append=len(keys)))
 
     def settle(self, tables: Iterable[Columns]) -> tuple[tuple[int, ...], dict[int, int]]:
-        """Number the processes of all tables for good, in place; their pids, and the number of each `globalPid`."""
+        """Number the processes of all tables for good, in place.
+
+        Returns their pids, and the number of each `globalPid`.
+        """
         known = sorted(key for key in self.codes if key != UNKNOWN_PROCESS)
         index = {key: number for number, key in enumerate(known)}
         pids = [(key >> PROCESS_SHIFT) & THREAD_MASK for key in known]

@@ -25,11 +25,12 @@ def ranges_of(
     domains: Mapping[tuple[int, int], str],
     index: Mapping[int, int],
 ) -> Ranges:
-    """The ranges; one that was never closed ends with the last moment at which any range begins or ends.
+    """The ranges; one that was never closed ends when the last of all begins or ends.
 
     Args:
         export: has the texts of the ranges.
-        columns: all rows of NVTX_EVENTS that are ranges, in their order. Those that no range has are let go of.
+        columns: all rows of NVTX_EVENTS that are ranges, in their order. Those that no range has
+            are dropped.
         strings: those of `text_id`.
         domains: names by (domain id, process).
         index: processes by `globalPid`.
@@ -66,10 +67,10 @@ def ranges_of(
 def _texts(
     stored: Stored, strings: Strings, domains: Mapping[tuple[int, int], str], pages: Ints
 ) -> Texts:
-    """`domain:text`, or `text` in the default domain and in one whose name the capture lacks: as nsys itself does.
+    """`domain:text`, as nsys itself does; `text` in the default domain and in a nameless one.
 
-    A registered string where there is one, else the range's own text, else nothing; in the order of the rows. Domains
-    are by (domain id, `globalPid`).
+    A registered string where there is one, else the range's own text, else nothing; in the order of
+    the rows. Domains are by (domain id, `globalPid`).
     """
     part = rows_of(
         stored.read(pages, ("eventType", "text", "textId", "domainId", "globalTid")), RANGES

@@ -1,4 +1,7 @@
-"""Refuses files that are no export of nsys, or of a layout that perfgate does not know; reads no row."""
+"""Refuses files that are no export of nsys, or of a layout that perfgate does not know.
+
+Reads no row.
+"""
 
 from __future__ import annotations
 
@@ -55,7 +58,7 @@ def without_column(path: Path, table: str, column: str, there: Sequence[str]) ->
 
 
 def refuse_foreign(path: Path) -> None:
-    """Raise for a file that is no whole SQLite database, by its first bytes, size and neighbours."""
+    """Raise for a file that is no whole SQLite database, or that is still being written."""
     head, size = _head(path)
     if not head.startswith(_SQLITE):
         kind = next((kind for begin, kind in _KINDS.items() if head.startswith(begin)), "unknown")
@@ -104,7 +107,7 @@ def _declared_size(head: bytes) -> int:
 
 
 def refuse_unknown(path: Path, tables: Collection[str], views: Iterable[str]) -> None:
-    """Raise for tables that are not those of an export, or of a version that perfgate does not know."""
+    """Raise for tables of no export, or of a version that perfgate does not know."""
     known = {STRINGS, *METADATA, *(table.name for table in EXPORT_TABLES)}
     if known.isdisjoint(tables):
         raise CaptureUnreadable(

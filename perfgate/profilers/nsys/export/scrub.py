@@ -1,4 +1,7 @@
-"""Copies an export without what it tells of people and machines: only what is listed here is copied."""
+"""Copies an export without what it tells of people and machines.
+
+Only what is listed here is copied.
+"""
 
 from __future__ import annotations
 
@@ -117,8 +120,9 @@ _RANGE = (
 )
 _NAMED_EVENTS = f"eventType IN ({', '.join(map(str, (*RANGE_EVENTS, DOMAIN_EVENT)))})"
 _VERSION_ROWS = (
-    "name IN ('EXPORT_PRODUCT_NAME', 'EXPORT_PRODUCT_VERSION', 'EXPORT_PRODUCT_DATE', 'EXPORT_SCHEMA_VERSION', "
-    "'EXPORT_SCHEMA_VERSION_MAJOR', 'EXPORT_SCHEMA_VERSION_MINOR', 'EXPORT_SCHEMA_VERSION_MICRO')"
+    "name IN ('EXPORT_PRODUCT_NAME', 'EXPORT_PRODUCT_VERSION', 'EXPORT_PRODUCT_DATE', "
+    "'EXPORT_SCHEMA_VERSION', 'EXPORT_SCHEMA_VERSION_MAJOR', 'EXPORT_SCHEMA_VERSION_MINOR', "
+    "'EXPORT_SCHEMA_VERSION_MICRO')"
 )
 _HARMLESS_DIAGNOSTICS = (
     "Number of CUDA events collected: %",
@@ -169,20 +173,21 @@ KEPT: Mapping[str, Kept] = {
     "ENUM_CUDA_MEMCPY_OPER": Kept(numbers=("id",), texts=("name", "label")),
     "ENUM_CUDA_MEM_KIND": Kept(numbers=("id",), texts=("name", "label")),
 }
-"""All that leaves. Everything `read_timeline` reads, and what nsys's own reports on kernels, memory, calls and ranges,
-`cuda_gpu_trace` and `gpu_gaps` read. Nothing of environment, command line, host, user, files or process output:
-and of StringIds, where nsys keeps those too, only the names that the rows above refer to."""
+"""All that leaves. Everything `read_timeline` reads, and what nsys's own reports on kernels,
+memory, calls and ranges, `cuda_gpu_trace` and `gpu_gaps` read. Nothing of environment, command
+line, host, user, files or process output: and of StringIds, where nsys keeps those too, only the
+names that the rows above refer to."""
 
 
 def scrub(source: Path, target: Path) -> None:
     """Write a copy of the export at `source` to `target` that may leave this machine.
 
-    The copy is a new database with the columns of `KEPT` only. A number column gives whole numbers only, and a text
-    with a NUL in it (as environment blocks have) does not leave at all. What remains is what the workload calls its
-    kernels and ranges. `source` is not changed.
+    The copy is a new database with the columns of `KEPT` only. A number column gives whole numbers
+    only, and a text with a NUL in it (as environment blocks have) does not leave at all. What
+    remains is what the workload calls its kernels and ranges. `source` is not changed.
 
-    Raises CaptureUnreadable as `read_timeline` does, and StoreFailed when `target` exists or cannot be written;
-    then nothing is left of it.
+    Raises CaptureUnreadable as `read_timeline` does, and StoreFailed when `target` exists or cannot
+    be written; then nothing is left of it.
     """
     if target.exists():
         raise StoreFailed("export-not-written", path=str(target), reason="there is a file already")
@@ -204,7 +209,7 @@ def scrub(source: Path, target: Path) -> None:
 def _copy(export: Export, copy: sqlite3.Connection) -> None:
     copy.execute("PRAGMA journal_mode = OFF")
     copy.execute("PRAGMA synchronous = OFF")
-    # SQLite leaves what was in its memory before in the unused parts of new pages: here, pages of the source
+    # SQLite leaves what was in its memory before in unused parts of new pages: here, the source's
     copy.execute("PRAGMA secure_delete = ON")
     copy.execute("ATTACH ? AS source", (read_only_uri(export.path),))
     copy.execute("BEGIN")
@@ -224,7 +229,8 @@ def _copy(export: Export, copy: sqlite3.Connection) -> None:
         if named:
             copy.execute(
                 f"INSERT INTO main.{STRINGS} SELECT id, value FROM source.{STRINGS} "
-                f"WHERE {_WHOLE['TEXT'].format(name='value')} AND id IN ({' UNION '.join(named)}) ORDER BY id"
+                f"WHERE {_WHOLE['TEXT'].format(name='value')} "
+                f"AND id IN ({' UNION '.join(named)}) ORDER BY id"
             )
     copy.execute("COMMIT")
 

@@ -1,4 +1,7 @@
-"""Reads columns of an export's tables, part by part, several parts at the same time; knows no meaning of them."""
+"""Reads columns of an export's tables, part by part, several parts at the same time.
+
+Knows no meaning of them.
+"""
 
 from __future__ import annotations
 
@@ -64,7 +67,10 @@ class Stored:
     def each(
         self, read: Callable[[Ints], _Found], readers: ThreadPoolExecutor
     ) -> Callable[[], Iterator[_Found]]:
-        """Begin to read all parts; what is called at last gives what was read of each, in their order."""
+        """Begin to read all parts.
+
+        The result, once called, gives what was read of each, in their order.
+        """
         begun = [readers.submit(read, part) for part in self.parts]
         return lambda: (part.result() for part in begun)
 
@@ -105,7 +111,10 @@ class Part:
         return found
 
     def texts(self, column: str) -> tuple[Ints, Ints]:
-        """Where each text begins in what is held, and how long it is. Raises CaptureUnreadable for numbers."""
+        """Where each text begins in what is held, and how long it is.
+
+        Raises CaptureUnreadable for numbers.
+        """
         found = self.values[column].texts()
         if found is None:
             raise impossible(self.table.export.path, self.table.name, column, "a number")
@@ -114,7 +123,10 @@ class Part:
 
 @contextmanager
 def reading() -> Iterator[ThreadPoolExecutor]:
-    """What reads several parts at the same time; what it has not begun when something is raised is never begun."""
+    """What reads several parts at the same time.
+
+    What it has not begun when something is raised is never begun.
+    """
     with ThreadPoolExecutor(_READERS, thread_name_prefix="perfgate-read") as readers:
         try:
             yield readers

@@ -1,4 +1,7 @@
-"""Reads the strings that an export's rows name by number: kernels, calls, registered names; knows no row."""
+"""Reads the strings that an export's rows name by number: kernels, calls, registered names.
+
+Knows no row.
+"""
 
 from __future__ import annotations
 

@@ -27,7 +27,9 @@ def read_tables(
     *,
     keep: Sequence[Keep | None] = (),
 ) -> list[Columns]:
-    """The rows of each table, or those of them that are to be kept; no columns where there are none.
+    """The rows of each table, or those of them that are to be kept.
+
+    No columns where there are none.
 
     The processes of all rows are numbered, also of those that are not kept.
     """

@@ -52,17 +52,21 @@ def read_timeline(path: Path) -> Timeline:
 
     The file is opened read-only and immutable: it is not changed, and no file is created beside it.
 
-    - A table that is absent is an empty one: nsys writes no empty tables. What that means is in `Timeline.missing`.
-    - A process is a `globalPid`, so equal pids of two machines stay two. Rows without one (NULL, or exports so old that
-      they have no such column) belong to the capture's only process, or to one with pid 0 where it has several or none.
-    - A device is a physical GPU. Processes count their own from 0 (CUDA_VISIBLE_DEVICES), so their numbers are
-      translated by TARGET_INFO_CUDA_DEVICE (in exports of 2025 and newer); else by TARGET_INFO_GPU's CUDA number; else
-      they are taken as they stand. Without that first table equal numbers of several processes are taken for the same
-      GPU, and `Timeline.missing` says so under `devices` unless there is but one.
+    - A table that is absent is an empty one: nsys writes no empty tables. What that means is in
+      `Timeline.missing`.
+    - A process is a `globalPid`, so equal pids of two machines stay two. Rows without one (NULL, or
+      exports so old that they have no such column) belong to the capture's only process, or to one
+      with pid 0 where it has several or none.
+    - A device is a physical GPU. Processes count their own from 0 (CUDA_VISIBLE_DEVICES), so their
+      numbers are translated by TARGET_INFO_CUDA_DEVICE (in exports of 2025 and newer); else by
+      TARGET_INFO_GPU's CUDA number; else they are taken as they stand. Without that first table
+      equal numbers of several processes are taken for the same GPU, and `Timeline.missing` says so
+      under `devices` unless there is but one.
     - A kernel or call whose name is not in StringIds is called `(name 123)`.
 
-    Raises CaptureUnreadable for what is no export, or a damaged one, and for values that no nsys writes (text in a
-    number column, an end before its start); LayoutUnknown for an export of nsys whose columns perfgate does not know.
+    Raises CaptureUnreadable for what is no export, or a damaged one, and for values that no nsys
+    writes (text in a number column, an end before its start); LayoutUnknown for an export of nsys
+    whose columns perfgate does not know.
     """
     with open_export(path) as export:
         return _timeline(export)
