@@ -53,7 +53,7 @@ def merge_gates(folders: tuple[Path, ...], *, expect: int | None, **files: Path 
     Each FOLDER holds the perfgate.json of a gate (pytest --perfgate-json), and the page.json of --perfgate-page-data
     where there is one, or folders that do.
     """
-    given = {form: file for form in Form if (file := files[form.replace("-", "_")]) is not None}
+    given = {form: file for form in Form if (file := files.get(form.replace("-", "_"))) is not None}
     outputs = Outputs(files=given, flag="--")
     refusal = _refusal(given, folders) or outputs.refusal()
     if refusal:

@@ -348,6 +348,7 @@ class Project:
         text = text.replace(os.environ.get(VARIABLE, "\0"), "/bin/nsys")
         text = text.replace(str(self.root), "/project")
         text = re.sub(r"process \d+ of \S+", "process 1 of ada", text)
+        text = re.sub(r"pid \d+ of [^\s,]+", "pid 1 of ada", text)
         text = re.sub(r"process \d+ shows", "process 1 shows", text)
         text = re.sub(
             r"step(?:_mean)?_ms( +\d\.\d\d\d)+(?=$|  \d+ runs?$)",
