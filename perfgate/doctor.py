@@ -246,9 +246,7 @@ def _no_capture(tool: NsysTool, outcome: ProfileOutcome) -> Coded:
     return note("trial-failed", reason=reason, nsys=str(tool.path))
 
 
-def _heard(
-    tool: NsysTool, printed: Mapping[str, str], timelines: Sequence[Timeline]
-) -> Finding:
+def _heard(tool: NsysTool, printed: Mapping[str, str], timelines: Sequence[Timeline]) -> Finding:
     version, nsys = printed.get("perfgate-nvtx", "absent"), str(tool.version)
     if version.startswith("absent"):
         return Finding(check="nvtx", ok=False, said=note("nvtx-absent", reason=version))
@@ -276,9 +274,7 @@ def _traced(
     return Finding(check="GPU trace", ok=ok, said=said)
 
 
-def check_torch(
-    place: Place, *, gpu_expected: bool, timeout_s: float = TORCH_TIMEOUT_S
-) -> Finding:
+def check_torch(place: Place, *, gpu_expected: bool, timeout_s: float = TORCH_TIMEOUT_S) -> Finding:
     """Import torch in a process of its own and ask it for CUDA."""
     python = place.python
     try:

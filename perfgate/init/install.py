@@ -17,7 +17,7 @@ from perfgate.words.say import fact
 
 OLDEST_PYTHON: Final = (3, 11)
 """That perfgate runs on."""
-NO_ORIGIN: Final = "# nobody knows where a runner gets perfgate from"
+NO_ORIGIN: Final = "# without a known origin"
 """By this line an install step that fails is known again."""
 
 _NEWEST_MINOR: Final = 30

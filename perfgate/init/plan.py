@@ -159,7 +159,8 @@ def _github(facts: Facts) -> Iterator[Planned]:
     for name in (templates.START, templates.GATE):
         gating |= gated_folders(_read(_checked(facts, github / "workflows" / name)) or "")
     ours = templates.verbatim(facts.folder.as_posix())
-    names, values = templates.WORKFLOWS, _values(facts)
+    names: tuple[str, ...] = templates.WORKFLOWS
+    values = _values(facts)
     project, is_anothers = None, False
     if gating and ours not in gating:  # the workflows of the first project are left to it
         names, project = templates.FURTHER, templates.slug(facts.folder.as_posix())

@@ -41,7 +41,7 @@ def check_text(facts: Facts, files: Sequence[Planned]) -> str:
     if lacking and facts.top is not None and facts.origin.url is None:
         lines += message(facts.origin.unknown).splitlines()
     found = note("scaffold-lacks", files=len(files), lacking=lacking)
-    lines.append(message(found if lacking else note("scaffold-complete")))
+    lines += message(found if lacking else note("scaffold-complete")).splitlines()
     return _printable(lines)
 
 

@@ -125,8 +125,6 @@ TEXT: Final[Mapping[str, Text]] = {
         "pytest is told to distribute its tests ({option}). A gate does not: it measures one "
         "workload after another"
     ),
-    "workflows-fail": Text(
-        "{faults:list;}", "", "Write them anew: perfgate init --force"
-    ),
+    "workflows-fail": Text("{faults:list;}", "", "Write them anew: perfgate init --force"),
     "workflows-install": Text("runners can install perfgate"),
 }
