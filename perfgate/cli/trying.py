@@ -44,12 +44,12 @@ def doctor() -> None:
     settings = load_settings(root, {})
     width, colour = screen()
     collected: Collected | None = None
-    orphans: list[str] | ConfigInvalid
+    orphans: list[str] | PerfgateError
     try:
         collected = collect(root) if (root / settings.workloads).is_dir() else Collected()
         orphans = _orphans(root, settings, collected)
-    except ConfigInvalid as uncollected:
-        orphans = uncollected
+    except (ConfigInvalid, BaselineUnreadable) as unknown:
+        orphans = unknown
     found = (
         *examine(Place(root=root, settings=settings, env=os.environ)),
         check_orphans(orphans),
@@ -97,8 +97,8 @@ def _orphans(root: Path, settings: Settings, collected: Collected) -> list[str]:
     """Files of baselines without a workload.
 
     Raises:
-        ConfigInvalid: not all workloads can be collected, so that nobody knows which are gone; or a baseline cannot be
-            read.
+        ConfigInvalid: not all workloads can be collected, so that nobody knows which are gone.
+        BaselineUnreadable: a baseline cannot be read.
     """
     known = {workload.id for workload in collected.workloads}
     listed = Store(root, settings.baselines).baselines.listed(at_home=True)
@@ -108,7 +108,7 @@ def _orphans(root: Path, settings: Settings, collected: Collected) -> list[str]:
         raise ConfigInvalid("baselines-perhaps-orphaned", count=len(orphans), skipped=skipped)
     broken = [one.found for one in listed if isinstance(one.found, BaselineUnreadable)]
     if broken and not orphans:
-        raise ConfigInvalid("baselines-unreadable", broken=tuple(broken))
+        raise broken[0]
     return orphans
 
 

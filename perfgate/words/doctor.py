@@ -118,9 +118,6 @@ TEXT: Final[Mapping[str, Text]] = {
         "",
         "Make ready what these files need, then run perfgate doctor again.",
     ),
-    "baselines-unreadable": Text(
-        "{broken:list;}", "", "Restore them from git, or bless anew: perfgate bless --reason REASON"
-    ),
     "distribution-ignored": Text(
         "pytest is told to distribute its tests ({option}). A gate does not: it measures one "
         "workload after another"
