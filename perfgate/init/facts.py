@@ -91,7 +91,7 @@ def find_facts(start: Path, tool: Tool, asked: Asked, *, env: Mapping[str, str])
     notes: list[Note] = []
     top, folder, branch = None, PurePosixPath("."), LAST_RESORT
     if asked.github and not around:
-        notes.append(note("no-repository"))
+        notes.append(note("nothing-for-github-yet"))
     elif asked.github:
         folder = PurePosixPath(git.prefix(root, env=env))
         top = root.parents[len(folder.parts) - 1] if folder.parts else root

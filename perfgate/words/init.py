@@ -12,7 +12,7 @@ _GIVEN: Final = "A git URL ends with @ and a whole commit, an archive's address 
 
 TEXT: Final[Mapping[str, Text]] = {
     # What a repository says of itself
-    "no-repository": Text(
+    "nothing-for-github-yet": Text(
         "This is no git repository, so there is nothing for GitHub yet",
         "",
         "For that: git init && perfgate init",

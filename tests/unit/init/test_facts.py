@@ -49,7 +49,7 @@ def test_without_a_repository_or_github_there_is_no_top_and_git_is_not_asked(
 ) -> None:
     found = find_facts(tmp_path, TOOL, Asked(), env={"PATH": ""})
     assert (found.root, found.top, found.boundary) == (tmp_path, None, tmp_path)
-    assert codes(found) == ["no-repository"]
+    assert codes(found) == ["nothing-for-github-yet"]
     (tmp_path / ".git").mkdir()
     (tmp_path / "sub").mkdir()
     (tmp_path / "sub" / "pyproject.toml").write_text(HATCH, encoding="utf-8")
