@@ -92,11 +92,11 @@ LINES: Final[Sequence[Line]] = (
         change=_relative,
     ),
 )
-"""What is told of a launch, in this order; a figure that neither side has is left out."""
+"""What is kernels of a launch, in this order; a figure that neither side has is left out."""
 
 
 def kernels_text(
-    told: KernelProbes,
+    kernels: KernelProbes,
     *,
     named: Callable[[str], str],
     limited: Callable[[LaunchFigures], str | None],
@@ -106,7 +106,7 @@ def kernels_text(
     """Return the tables of all kernels.
 
     Args:
-        told: what was looked at.
+        kernels: what was looked at.
         named: makes a kernel's name readable.
         limited: says what a launch is limited by, or None.
         width: cells of a line.
@@ -114,10 +114,10 @@ def kernels_text(
     """
     page = Page(width=width, colour=colour)
     page.line(
-        Cell(text=f"kernels under {told.tool}", style="bold"),
-        f": a is {told.before}, b is {told.now}",
+        Cell(text=f"kernels under {kernels.tool}", style="bold"),
+        f": a is {kernels.before}, b is {kernels.now}",
     )
-    if not told.probes:
+    if not kernels.probes:
         page.prose("No kernel's time per step has moved by 0.1 % of all kernel time.")
         return page.text
     page.prose(
@@ -125,9 +125,9 @@ def kernels_text(
         "not that of a step in the gate.",
         style="dim",
     )
-    for note in told.notes:
+    for note in kernels.notes:
         page.prose(say.fact(note), label="note", style="yellow")
-    for probe in told.probes:
+    for probe in kernels.probes:
         _kernel(page, probe, named, limited)
     return page.text
 
