@@ -113,25 +113,12 @@ def _rules(page: Page, rules: RuleChanges) -> None:
         return
     shown: list[Row] = []
     for row in rules.rows:
-        before = row.before
-        then = (
-            ("", "")
-            if before is None
-            else (numbers.count(before.count), numbers.milliseconds(before.ms))
-        )
+        sides = (row.before, row.now)
+        counts = ("" if one is None else numbers.count(one.count) for one in sides)
+        times = ("" if one is None else numbers.milliseconds(one.ms) for one in sides)
         new = "new" if rules.is_new(row) else ""
-        now = (numbers.count(row.now.count), numbers.milliseconds(row.now.ms))
-        shown.append(
-            (
-                row.rule.value,
-                one_line(row.range, longest=LONGEST),
-                then[0],
-                now[0],
-                then[1],
-                now[1],
-                new,
-            )
-        )
+        where = one_line(row.range, longest=LONGEST)
+        shown.append((row.rule.value, where, *counts, *times, new))
     titles = columns("nsys's rule", "range*", ">a", ">b", ">a ms", ">b ms", "")
     page.table(titles, shown)
     alone = f"; {say.fact(rules.why_alone)}" if rules.why_alone else ""
