@@ -18,6 +18,7 @@ from perfgate.machine.sampler import wait_until_idle
 from perfgate.machine.visible import VARIABLE, visible_devices
 from perfgate.model.errors import PerfgateError
 from perfgate.model.machine import Gpu
+from perfgate.model.note import note
 from perfgate.model.settings import GraphTrace, Settings
 from perfgate.model.timeline import Timeline
 from perfgate.model.workload import CaptureMode
@@ -29,7 +30,7 @@ from perfgate.profilers.nsys.tool import NsysTool, find_nsys
 from perfgate.profilers.seam import ProfileOutcome, ProfileSpec
 from perfgate.system.git import require_commit
 from perfgate.system.temporary import PREFIX, remove_left_folders, underway
-from perfgate.words import say
+from perfgate.words.say import Coded
 from perfgate.workload import workload_files
 
 FREE_BYTES: Final = 2 * 10**9
@@ -90,64 +91,53 @@ print(json.dumps({"torch": torch.__version__, "cuda": torch.version.cuda, "gpus"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Finding:
-    """One check. `ok` is None where it could not be made or decides nothing; `advice` is empty where nothing is to do.
-
-    `fact` and `advice` are sentences; `fact` without full stop.
-    """
+    """One check."""
 
     check: str
     ok: bool | None
-    fact: str
-    advice: str = ""
+    """None where it could not be made or decides nothing."""
+    said: Coded
+    """A note, or the error by which it failed."""
 
 
 Profile = Callable[[NsysTool, ProfileSpec], ProfileOutcome]
 Read = Callable[[Path], Timeline]
 
 
-def examine(
-    *,
-    root: Path,
-    settings: Settings,
-    env: Mapping[str, str],
-    kept: Path,
-    orphans: Sequence[str] | PerfgateError = (),
-    others: Sequence[Finding] = (),
-    locks: Path | None = None,
-    library: NvmlLibrary = NVML,
-    python: str = sys.executable,
-) -> tuple[Finding, ...]:
-    """Check all that a first run needs, in the order in which a run needs it. Takes some 10 s: it makes a capture.
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Place:
+    """What is examined."""
 
-    Args:
-        root: the project's root.
-        settings: the project's settings; `nsys`, `workloads` and `baselines` are looked at.
-        env: the environment that workloads will get.
-        kept: the folder of kept results; need not exist.
-        orphans: baselines whose workload is no longer there, as paths relative to the root; what keeps that from being
-            known, where something does.
-        others: what was found beside that, told last.
-        locks: the lock folder; by default this machine's.
-        library: NVML.
-        python: the interpreter that workloads run in.
-    """
-    gpu, gpus = check_gpu(env, library=library)
+    root: Path
+    """The project's."""
+    settings: Settings
+    env: Mapping[str, str]
+    """The environment that workloads will get."""
+    locks: Path | None = None
+    """The lock folder; by default this machine's."""
+    library: NvmlLibrary = NVML
+    python: str = sys.executable
+    """The interpreter that workloads run in."""
+
+
+def examine(place: Place) -> tuple[Finding, ...]:
+    """Check all that a first run needs, in the order in which a run needs it. Takes some 10 s: it makes a capture."""
+    gpu, gpus = check_gpu(place.env, library=place.library)
     found: list[Finding] = [gpu]
     if gpus:
-        found.append(check_idle(gpus, library=library))
-    nsys, tool = check_nsys(settings.nsys, env)
+        found.append(check_idle(gpus, library=place.library))
+    nsys, tool = check_nsys(place.settings.nsys, place.env)
     found.append(nsys)
     if tool is not None:
-        found += check_trial(
-            tool, env=env, pass_env=settings.pass_env, python=python, gpu_expected=bool(gpus)
-        )
-    found.append(check_torch(python, env=env, gpu_expected=bool(gpus), cwd=root))
-    found.append(check_disk(kept))
-    found.append(check_locks(locks))
-    found.append(check_repository(root, env=env, baselines=settings.baselines))
-    found.append(check_workloads(root, settings.workloads))
-    found.append(check_orphans(orphans))
-    return (*found, *others)
+        found += check_trial(tool, place, gpu_expected=bool(gpus))
+    return (
+        *found,
+        check_torch(place, gpu_expected=bool(gpus)),
+        check_disk(place.root / ".perfgate"),
+        check_locks(place.locks),
+        check_repository(place.root, env=place.env, baselines=place.settings.baselines),
+        check_workloads(place.root, place.settings.workloads),
+    )
 
 
 def check_gpu(
@@ -157,29 +147,19 @@ def check_gpu(
     try:
         with open_nvml(library) as nvml:
             if isinstance(nvml, NoDriver):
-                absent = Finding(
-                    check="GPU",
-                    ok=False,
-                    fact=f"no NVIDIA driver answers here ({nvml.reason})",
-                    advice="Run on a machine with an NVIDIA GPU and its driver (nvidia-smi must list it); in Docker, "
-                    "start the container with --gpus all. Without a GPU, `perfgate demo` still shows a verdict.",
-                )
-                return absent, ()
+                absent = note("gpu-no-driver", reason=nvml.reason)
+                return Finding(check="GPU", ok=False, said=absent), ()
             driver, cuda, boards = nvml.driver(), nvml.cuda(), nvml.boards()
             gpus = tuple(device.gpu for device in visible_devices(boards, env))
     except PerfgateError as error:
-        return _failed("GPU", error), ()
+        return Finding(check="GPU", ok=False, said=error), ()
     if not gpus:
-        said = f"{VARIABLE}={env[VARIABLE]!r}" if VARIABLE in env else "MIG mode without a slice"
-        hidden = Finding(
-            check="GPU",
-            ok=False,
-            fact=f"driver {driver} has {len(boards)} GPU(s), and CUDA will see none of them ({said})",
-            advice=f"Unset {VARIABLE}, or set it to an index or UUID that nvidia-smi -L lists.",
-        )
-        return hidden, ()
-    names = ", ".join(f"{gpu.name} ({gpu.uuid})" for gpu in gpus)
-    return Finding(check="GPU", ok=True, fact=f"{names}, driver {driver}, CUDA {cuda}"), gpus
+        why = f"{VARIABLE}={env[VARIABLE]!r}" if VARIABLE in env else "MIG mode without a slice"
+        hidden = note("gpu-hidden", driver=driver, boards=len(boards), why=why, variable=VARIABLE)
+        return Finding(check="GPU", ok=False, said=hidden), ()
+    names = tuple(f"{gpu.name} ({gpu.uuid})" for gpu in gpus)
+    there = note("gpu-there", gpus=names, driver=driver, cuda=str(cuda))
+    return Finding(check="GPU", ok=True, said=there), gpus
 
 
 def check_idle(
@@ -187,17 +167,11 @@ def check_idle(
 ) -> Finding:
     """Say whether somebody else uses the GPUs."""
     try:
-        complaint = wait_until_idle(gpus, patience_s, library=library)
+        busy = wait_until_idle(gpus, patience_s, library=library)
     except PerfgateError as error:
-        return _failed("GPU idle", error)
-    if complaint is None:
-        return Finding(check="GPU idle", ok=True, fact="no other process computes on it")
-    return Finding(
-        check="GPU idle",
-        ok=False,
-        fact=complaint,
-        advice="End that process or choose another GPU by CUDA_VISIBLE_DEVICES: runs on a shared GPU are INVALID.",
-    )
+        return Finding(check="GPU idle", ok=False, said=error)
+    said = note("gpu-idle") if busy is None else note("gpu-busy", reason=busy)
+    return Finding(check="GPU idle", ok=busy is None, said=said)
 
 
 def check_nsys(setting: str | None, env: Mapping[str, str]) -> tuple[Finding, NsysTool | None]:
@@ -205,28 +179,28 @@ def check_nsys(setting: str | None, env: Mapping[str, str]) -> tuple[Finding, Ns
     try:
         tool = find_nsys(None, env, setting=setting)
     except PerfgateError as error:
-        return _failed("nsys", error), None
-    return Finding(check="nsys", ok=True, fact=f"{tool.version} at {tool.path}"), tool
+        return Finding(check="nsys", ok=False, said=error), None
+    there = note("nsys-there", version=str(tool.version), path=str(tool.path))
+    return Finding(check="nsys", ok=True, said=there), tool
 
 
 def check_trial(
     tool: NsysTool,
+    place: Place,
     *,
-    env: Mapping[str, str],
-    pass_env: Sequence[str],
-    python: str,
     gpu_expected: bool,
     capture: Profile = profile,
     read: Read = seam.read,
 ) -> tuple[Finding, ...]:
     """Profile a program of one NVTX range and one copy to the GPU, and look for both in the capture."""
+    check = "trial capture"
     remove_left_folders()
     folder = Path(tempfile.mkdtemp(prefix=f"{PREFIX}doctor-"))
     program = folder / "trial.py"
     program.write_text(TRIAL_PROGRAM, encoding="utf-8")
-    kept, _ = withhold_secrets(env, tuple(pass_env))
+    kept, _ = withhold_secrets(place.env, place.settings.pass_env)
     spec = ProfileSpec(
-        argv=(python, str(program)),
+        argv=(place.python, str(program)),
         folder=folder / "capture",
         cwd=folder,
         env=kept,
@@ -239,29 +213,21 @@ def check_trial(
             outcome = capture(tool, spec)
             if outcome.problem is not None or not outcome.captures:
                 _keep_logs(folder)  # the problem may point into one
-                return (_no_capture(tool, outcome),)
+                return (Finding(check=check, ok=False, said=_no_capture(tool, outcome)),)
             timelines = [read(found.sqlite) for found in outcome.captures]
     except PerfgateError as error:
         _keep_logs(folder)
-        return (_failed("trial capture", error),)
+        return (Finding(check=check, ok=False, said=error),)
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise
     shutil.rmtree(folder, ignore_errors=True)
-    said = {
-        key: rest
-        for key, _, rest in (line.partition(": ") for line in outcome.tail)
-        if key.startswith("perfgate-")
-    }
-    captured = Finding(
-        check="trial capture",
-        ok=True,
-        fact=f"nsys wrote and exported one in {outcome.wall_s:.1f} s",
-    )
+    lines = (line.partition(": ") for line in outcome.tail)
+    printed = {key: rest for key, _, rest in lines if key.startswith("perfgate-")}
     return (
-        captured,
-        _hear(tool, said, timelines),
-        _see_gpu(tool, said, timelines, gpu_expected=gpu_expected),
+        Finding(check=check, ok=True, said=note("trial-done", wall_s=outcome.wall_s)),
+        _heard(tool, printed, timelines),
+        _traced(tool, printed, timelines, gpu_expected=gpu_expected),
     )
 
 
@@ -272,21 +238,50 @@ def _keep_logs(folder: Path) -> None:
             file.unlink(missing_ok=True)
 
 
-def check_torch(
-    python: str,
+def _no_capture(tool: NsysTool, outcome: ProfileOutcome) -> Coded:
+    packages = packages_of(missing_libraries(tool.path))
+    reason = outcome.problem or note("trial-left-nothing", wall_s=outcome.wall_s)
+    if packages:
+        return note("trial-lacks-library", reason=reason, packages=" ".join(packages))
+    return note("trial-failed", reason=reason, nsys=str(tool.path))
+
+
+def _heard(tool: NsysTool, printed: Mapping[str, str], timelines: Sequence[Timeline]) -> Finding:
+    version, nsys = printed.get("perfgate-nvtx", "absent"), str(tool.version)
+    if version.startswith("absent"):
+        return Finding(check="nvtx", ok=False, said=note("nvtx-absent", reason=version))
+    ok = any(TRIAL_RANGE in timeline.ranges.name.texts for timeline in timelines)
+    said = note("nvtx-heard" if ok else "nvtx-not-heard", nsys=nsys, nvtx=version)
+    return Finding(check="nvtx", ok=ok, said=said)
+
+
+def _traced(
+    tool: NsysTool,
+    printed: Mapping[str, str],
+    timelines: Sequence[Timeline],
     *,
-    env: Mapping[str, str],
     gpu_expected: bool,
-    cwd: Path,
-    timeout_s: float = TORCH_TIMEOUT_S,
 ) -> Finding:
+    copied = printed.get("perfgate-gpu", "nothing")
+    if any(timeline.gpu_operations for timeline in timelines):
+        said, ok = note("gpu-traced", nsys=str(tool.version)), True
+    elif not gpu_expected:
+        return Finding(check="GPU trace", ok=None, said=note("gpu-none-to-trace"))
+    elif copied != "copied":
+        said, ok = note("gpu-copy-failed", reason=copied), False
+    else:
+        said, ok = note("gpu-not-traced", nsys=str(tool.version)), False
+    return Finding(check="GPU trace", ok=ok, said=said)
+
+
+def check_torch(place: Place, *, gpu_expected: bool, timeout_s: float = TORCH_TIMEOUT_S) -> Finding:
     """Import torch in a process of its own and ask it for CUDA."""
-    check = "torch"
+    python = place.python
     try:
         done = subprocess.run(
             (python, "-c", TORCH_PROGRAM),
-            cwd=cwd,
-            env=dict(env),
+            cwd=place.root,
+            env=dict(place.env),
             stdin=subprocess.DEVNULL,
             capture_output=True,
             encoding="utf-8",
@@ -294,100 +289,62 @@ def check_torch(
             timeout=timeout_s,
             check=False,
         )
-    except subprocess.TimeoutExpired:
-        return Finding(
-            check=check,
-            ok=False,
-            fact=f"`import torch` took longer than {timeout_s:g} s",
-            advice=f'See where it hangs: {python} -X importtime -c "import torch"',
-        )
-    except OSError as error:
-        return Finding(
-            check=check,
-            ok=False,
-            fact=f"{python} could not be started: {error.strerror}",
-            advice="Install perfgate into the interpreter that your workloads use.",
-        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        failed = note("torch-fails", reason=str(error), python=python)
+        return Finding(check="torch", ok=False, said=failed)
     lines = done.stdout.strip().splitlines()
     if done.returncode != 0 or not lines:
-        complaint = (done.stderr.strip().splitlines() or [f"exit status {done.returncode}"])[-1]
-        if "No module named 'torch'" in complaint:
-            return Finding(
-                check=check,
-                ok=None,
-                fact=f"not installed for {python}",
-                advice="Workloads of Python functions need it: install the PyTorch build for your CUDA (pytorch.org). "
-                "Workloads that run a command do not.",
-            )
+        reason = (done.stderr.strip().splitlines() or [f"exit status {done.returncode}"])[-1]
+        if "No module named 'torch'" in reason:
+            return Finding(check="torch", ok=None, said=note("torch-absent", python=python))
+        failed = note("torch-fails", reason=reason, python=python)
+        return Finding(check="torch", ok=False, said=failed)
+    found = json.loads(lines[-1])
+    torch, gpus = str(found["torch"]), int(found["gpus"])
+    built = f"CUDA {found['cuda']}" if found["cuda"] else "the CPU"
+    if gpus:
+        said, ok = note("torch-sees", torch=torch, built=built, gpus=gpus), True
+    elif gpu_expected:
+        said, ok = note("torch-sees-none", torch=torch, built=built, python=python), False
+    else:
         return Finding(
-            check=check,
-            ok=False,
-            fact=f"`import torch` failed: {complaint}",
-            advice=f'Make this work first: {python} -c "import torch"',
+            check="torch", ok=None, said=note("torch-without-gpu", torch=torch, built=built)
         )
-    told = json.loads(lines[-1])
-    fact = (
-        f"torch {told['torch']}, built for {'CUDA ' + told['cuda'] if told['cuda'] else 'the CPU'}"
-    )
-    if told["gpus"]:
-        return Finding(check=check, ok=True, fact=f"{fact}, sees {told['gpus']} GPU(s)")
-    if not gpu_expected:
-        return Finding(check=check, ok=None, fact=f"{fact}, sees no GPU, as there is none")
-    needed = (
-        "a driver that is new enough for it"
-        if told["cuda"]
-        else "a build with CUDA (pytorch.org names the command)"
-    )
-    return Finding(
-        check=check,
-        ok=False,
-        fact=f"{fact}, sees no GPU although the driver has one",
-        advice=f"Install {needed}, then see: {python} -c \"import torch; torch.zeros(1, device='cuda')\"",
-    )
+    return Finding(check="torch", ok=ok, said=said)
 
 
 def check_disk(kept: Path) -> Finding:
     """Say whether captures can be written where results are kept, and will fit."""
     there = next(folder for folder in (kept, *kept.absolute().parents) if folder.is_dir())
-    try:
-        with tempfile.TemporaryFile(dir=there):
-            pass
-    except OSError as error:
-        return Finding(
-            check="disk",
-            ok=False,
-            fact=f"nothing can be kept in {kept}: {there} cannot be written ({error.strerror})",
-            advice="Make it writable for this user: a gate keeps its results and captures there.",
-        )
+    if (refused := _refusal(there)) is not None:
+        return Finding(check="disk", ok=False, said=refused)
     free = shutil.disk_usage(there).free
-    fact = f"{free / 1e9:.1f} GB free for {kept}"
     if free >= FREE_BYTES:
-        return Finding(check="disk", ok=True, fact=fact)
-    return Finding(
-        check="disk",
-        ok=False,
-        fact=fact,
-        advice=f"Free some: a gate may need {FREE_BYTES / 1e9:.0f} GB for its captures. Kept results of earlier gates "
-        f"may go: rm -r {kept}",
-    )
+        plenty = note("disk-free", free_bytes=free, folder=str(kept))
+        return Finding(check="disk", ok=True, said=plenty)
+    low = note("disk-low", free_bytes=free, folder=str(kept), wanted_bytes=FREE_BYTES)
+    return Finding(check="disk", ok=False, said=low)
+
+
+def _refusal(folder: Path) -> Coded | None:
+    """Why a folder takes no file; None where it does."""
+    try:
+        with tempfile.TemporaryFile(dir=folder):
+            return None
+    except OSError as error:
+        reason = error.strerror or str(error)
+        return note("folder-not-written", folder=str(folder), reason=reason)
 
 
 def check_locks(folder: Path | None = None) -> Finding:
     """Say whether gates can take turns in a folder, by default this machine's."""
     try:
         folder = prepare_folder(machine_folder() if folder is None else folder)
-        with tempfile.TemporaryFile(dir=folder):
-            pass
     except PerfgateError as error:
-        return _failed("locks", error)
-    except OSError as error:
-        return Finding(
-            check="locks",
-            ok=False,
-            fact=f"{folder} cannot be written: {error.strerror}",
-            advice=f"As its owner or as root: chmod 1777 {folder}",
-        )
-    return Finding(check="locks", ok=True, fact=f"gates take turns through {folder}")
+        return Finding(check="locks", ok=False, said=error)
+    refused = _refusal(folder)
+    there = note("locks-there", folder=str(folder))
+    return Finding(check="locks", ok=refused is None, said=refused or there)
 
 
 def check_repository(root: Path, *, env: Mapping[str, str], baselines: str) -> Finding:
@@ -395,162 +352,31 @@ def check_repository(root: Path, *, env: Mapping[str, str], baselines: str) -> F
     try:
         commit = require_commit(root, env=env, baselines=baselines)
     except PerfgateError as error:
-        return Finding(check="git", ok=None, fact=error.fact, advice=error.next_step)
-    return Finding(
-        check="git",
-        ok=True,
-        fact=f"commit {commit.sha[:12]}" + (", with changes" if commit.dirty else ""),
-    )
+        return Finding(check="git", ok=None, said=error)
+    code = "commit-changed" if commit.dirty else "commit-there"
+    return Finding(check="git", ok=True, said=note(code, commit=commit.sha[:12]))
 
 
 def check_workloads(root: Path, workloads: str) -> Finding:
     """Say whether there is anything to measure."""
-    folder = root / workloads
-    if count := sum(1 for _ in workload_files(folder)):
-        return Finding(check="workloads", ok=True, fact=f"{count} file(s) in {workloads}/")
-    return Finding(
-        check="workloads",
-        ok=False,
-        fact=f"{folder} holds no workload" if folder.is_dir() else f"there is no folder {folder}",
-        advice=f"Write one into {workloads}/ (perfgate init does), or set `workloads` in [tool.perfgate] to the folder "
-        "that holds yours.",
-    )
+    count = sum(1 for _ in workload_files(root / workloads))
+    there = note("workloads-there", count=count, folder=workloads)
+    none = note("workloads-none", folder=str(root / workloads))
+    return Finding(check="workloads", ok=count > 0, said=there if count else none)
 
 
 def check_orphans(orphans: Sequence[str] | PerfgateError) -> Finding:
     """Name the baselines that guard nothing any more; without knowing all workloads nobody knows which these are."""
     if isinstance(orphans, PerfgateError):
-        return Finding(check=orphans.subject, ok=False, fact=orphans.fact, advice=orphans.next_step)
-    if not orphans:
-        return Finding(check="baselines", ok=True, fact="each belongs to a workload")
-    named = " ".join(sorted(orphans))
-    return Finding(
-        check="baselines",
-        ok=False,
-        fact=f"{len(orphans)} without a workload: {named}",
-        advice=f"Bring the workload back under its name or, if it is gone for good: git rm {named}",
-    )
+        return Finding(check="baselines", ok=False, said=orphans)
+    owned = note("baselines-owned")
+    left = note("baselines-orphaned", count=len(orphans), paths=tuple(sorted(orphans)))
+    return Finding(check="baselines", ok=not orphans, said=left if orphans else owned)
 
 
-def check_distribution(told: str | None) -> tuple[Finding, ...]:
+def check_distribution(option: str | None) -> tuple[Finding, ...]:
     """Say that a standing option of pytest-xdist is none of a gate's."""
-    if told is None:
+    if option is None:
         return ()
-    fact = f"pytest is told to distribute its tests ({told}). A gate does not: it measures one workload after another"
-    return (Finding(check="pytest-xdist", ok=None, fact=fact),)
-
-
-def check_workflows(
-    faults: Sequence[str], *, written: bool, asked_for: str | None
-) -> tuple[Finding, ...]:
-    """Say whether runners can install perfgate.
-
-    Args:
-        faults: what is wrong with the install steps of the workflows, a clause each.
-        written: whether there are workflows.
-        asked_for: where no runner reaches what is installed here, how to name what it reaches.
-    """
-    check = "workflows"
-    if faults:
-        more = f" (and {len(faults) - 1} more)" if faults[1:] else ""
-        advice = asked_for or "Write them anew: perfgate init --force"
-        return (Finding(check=check, ok=False, fact=f"{faults[0]}{more}", advice=advice),)
-    if written:
-        return (Finding(check=check, ok=True, fact="runners can install perfgate"),)
-    return (
-        ()
-        if asked_for is None
-        else (Finding(check=check, ok=None, fact="none yet", advice=asked_for),)
-    )
-
-
-def _no_capture(tool: NsysTool, outcome: ProfileOutcome) -> Finding:
-    fact = (
-        say.fact(outcome.problem)
-        if outcome.problem
-        else f"nsys {tool.version} left no capture of a program that ran {outcome.wall_s:.1f} s"
-    )
-    fact = fact.rstrip(".")
-    packages = packages_of(missing_libraries(tool.path))
-    advice = (
-        f"Install {' '.join(packages)} (apt-get install), then run perfgate doctor again."
-        if packages
-        else ""
-    )
-    tail = f" The last lines were: {' | '.join(outcome.tail[-3:])}" if outcome.tail else ""
-    return Finding(
-        check="trial capture",
-        ok=False,
-        fact=fact,
-        advice=advice
-        or f"See what nsys says by itself: {tool.path} profile --trace=cuda,nvtx true.{tail}",
-    )
-
-
-def _hear(tool: NsysTool, said: Mapping[str, str], timelines: Sequence[Timeline]) -> Finding:
-    check = "nvtx"
-    version = said.get("perfgate-nvtx", "absent, and the trial program said nothing")
-    if version.startswith("absent"):
-        return Finding(
-            check=check,
-            ok=False,
-            fact=f"the nvtx package cannot be imported ({version.removeprefix('absent').strip(', ')})",
-            advice="Install it into the interpreter of your workloads: pip install nvtx",
-        )
-    if any(TRIAL_RANGE in timeline.ranges.name.texts for timeline in timelines):
-        return Finding(check=check, ok=True, fact=f"nsys {tool.version} hears nvtx {version}")
-    incompatible = next(
-        (
-            note.text
-            for timeline in timelines
-            for note in timeline.diagnostics
-            if "payload extension" in note.text
-        ),
-        "",
-    )
-    why = f" ({incompatible.rstrip('.')})" if incompatible else ""
-    return Finding(
-        check=check,
-        ok=False,
-        fact=f"nsys {tool.version} does not hear nvtx {version}: its range is not in the capture{why}",
-        advice='Install an older one (pip install "nvtx<0.2.12") or a newer nsys (2024.6 or later), or mark ranges by '
-        "torch.cuda.nvtx, which is heard by every nsys.",
-    )
-
-
-def _see_gpu(
-    tool: NsysTool, said: Mapping[str, str], timelines: Sequence[Timeline], *, gpu_expected: bool
-) -> Finding:
-    check = "GPU trace"
-    done = said.get("perfgate-gpu", "nothing")
-    operations = sum(timeline.gpu_operations for timeline in timelines)
-    if operations:
-        return Finding(check=check, ok=True, fact=f"nsys {tool.version} records the GPU's work")
-    if not gpu_expected:
-        return Finding(check=check, ok=None, fact="there is no GPU whose work could be recorded")
-    if done != "copied":
-        return Finding(
-            check=check,
-            ok=False,
-            fact=f"a copy to the GPU failed: {done}",
-            advice="Run nvidia-smi and look for an error; in Docker, start the container with --gpus all and with the "
-            "driver capability `compute` (NVIDIA_DRIVER_CAPABILITIES).",
-        )
-    notes = [
-        note.text
-        for timeline in timelines
-        for note in timeline.diagnostics
-        if note.severity in {2, 3}
-    ]
-    return Finding(
-        check=check,
-        ok=False,
-        fact=f"a copy to the GPU worked, and nsys {tool.version} recorded none"
-        + (f" ({notes[0].rstrip('.')})" if notes else ""),
-        advice="Only one profiler at a time can trace CUDA: end ncu, DCGM profiling or another nsys. Otherwise install "
-        "an nsys that is as new as the driver.",
-    )
-
-
-def _failed(check: str, error: PerfgateError) -> Finding:
-    return Finding(check=check, ok=False, fact=say.fact(error), advice=error.next_step)
+    ignored = note("distribution-ignored", option=option)
+    return (Finding(check="pytest-xdist", ok=None, said=ignored),)

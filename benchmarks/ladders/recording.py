@@ -22,6 +22,7 @@ from perfgate.model.record import Record
 from perfgate.model.reports import Reports
 from perfgate.model.sample import ProcessSample, Run
 from perfgate.model.workload import OWN_RANGES, STEP_RANGE, Workload
+from perfgate.words import say
 
 MOST_RANGES: Final = 12
 MOST_KERNELS: Final = 8
@@ -69,7 +70,7 @@ class RecordedRun(Record):
     @property
     def complaints(self) -> tuple[str, ...]:
         """What makes it no measurement."""
-        return (*self.run.conditions.complaints, *self.run.complaints)
+        return (*self.run.conditions.complaints, *map(say.fact, self.run.invalid))
 
 
 class Failure(Record):

@@ -13,9 +13,9 @@ import click
 
 from perfgate import __version__
 from perfgate.cli.common import printable
-from perfgate.init.facts import Tool, find_facts
+from perfgate.init.facts import Asked, Tool, find_facts
 from perfgate.init.plan import plan, plan_lock
-from perfgate.init.telling import check_text, init_text, is_up_to_date
+from perfgate.init.report import check_text, init_text
 from perfgate.init.writing import to_write, write
 from perfgate.model.errors import EXIT_OPEN, EXIT_SHUT
 
@@ -54,14 +54,8 @@ def init(
         raise click.UsageError(
             "--no-github leaves the workflows alone, of which --install-from and --renew-lock are."
         )
-    facts = find_facts(
-        Path.cwd(),
-        tool=this_perfgate(),
-        github=not no_github,
-        env=os.environ,
-        install_from=install_from,
-        renew=force or renew_lock,
-    )
+    asked = Asked(github=not no_github, install_from=install_from, renew=force or renew_lock)
+    facts = find_facts(Path.cwd(), this_perfgate(), asked, env=os.environ)
     if renew_lock:
         lock = plan_lock(facts, resolve=True, renew=True)
         writing = to_write((lock,), force=True)
@@ -71,7 +65,7 @@ def init(
     files = plan(facts, resolve=not check, renew=force)
     if check:
         click.echo(printable(check_text(facts, files)), nl=False)
-        sys.exit(EXIT_OPEN if all(map(is_up_to_date, files)) else EXIT_SHUT)
+        sys.exit(EXIT_OPEN if all(file.is_up_to_date for file in files) else EXIT_SHUT)
     writing = to_write(files, force=force)
     write(writing)
     click.echo(printable(init_text(facts, files, writing)), nl=False)

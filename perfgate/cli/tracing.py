@@ -17,6 +17,7 @@ from perfgate.plugin.outputs import replaced
 from perfgate.render.trace import capture_trace, steps_trace
 from perfgate.views.explain import opened
 from perfgate.views.pages import Shelf, document_of, page_of
+from perfgate.words.numbers import size
 
 CAPTURES = (".nsys-rep", ".qdrep", ".sqlite")
 
@@ -43,9 +44,7 @@ def trace(out: Path, words: tuple[str, ...]) -> None:
         except OSError as refused:
             reason = refused.strerror or str(refused)
             raise StoreFailed("trace-unwritten", file=str(out), reason=reason) from refused
-    click.echo(
-        printable(f"{out}: {out.stat().st_size / 1e6:.1f} MB; open it in https://ui.perfetto.dev")
-    )
+    click.echo(printable(f"{out}: {size(out.stat().st_size)}; open it in https://ui.perfetto.dev"))
 
 
 def _of_results(workloads: tuple[str, ...]) -> str:

@@ -13,11 +13,10 @@ from perfgate.cli.arguments import PATH
 from perfgate.cli.common import printable, screen
 from perfgate.cli.starting import this_perfgate
 from perfgate.demo.replay import play
-from perfgate.doctor import Finding, check_distribution, check_workflows, examine
+from perfgate.doctor import Finding, Place, check_distribution, check_orphans, examine
 from perfgate.execute.addopts import addopts_of, distribution_of
-from perfgate.init.facts import find_facts
-from perfgate.init.origin import asked_for
-from perfgate.init.plan import installing_faults
+from perfgate.init.facts import Asked, find_facts
+from perfgate.init.installing import installing_faults
 from perfgate.machine import read_machine
 from perfgate.model.errors import (
     EXIT_OPEN,
@@ -26,6 +25,7 @@ from perfgate.model.errors import (
     ConfigInvalid,
     PerfgateError,
 )
+from perfgate.model.note import note
 from perfgate.model.pyproject import find_root, load_settings
 from perfgate.model.settings import Settings
 from perfgate.plugin.listing import Collected, collect
@@ -44,23 +44,21 @@ def doctor() -> None:
     settings = load_settings(root, {})
     width, colour = screen()
     collected: Collected | None = None
-    orphans: list[str] | ConfigInvalid
+    orphans: list[str] | PerfgateError
     try:
         collected = collect(root) if (root / settings.workloads).is_dir() else Collected()
         orphans = _orphans(root, settings, collected)
-    except ConfigInvalid as uncollected:
-        orphans = uncollected
-    findings = examine(
-        root=root,
-        settings=settings,
-        env=os.environ,
-        kept=root / ".perfgate",
-        orphans=orphans,
-        others=(*_distribution(collected), *_workflows(root)),
+    except (ConfigInvalid, BaselineUnreadable) as unknown:
+        orphans = unknown
+    found = (
+        *examine(Place(root=root, settings=settings, env=os.environ)),
+        check_orphans(orphans),
+        *_distribution(collected),
+        *_workflows(root),
     )
-    told = [(f.check, f.ok, f.fact, f.advice) for f in findings]
-    click.echo(printable(findings_text(told, width=width, colour=colour)), nl=False)
-    sys.exit(EXIT_SHUT if any(ok is False for _, ok, _, _ in told) else EXIT_OPEN)
+    rows = [(one.check, one.ok, say.fact(one.said), say.next_step(one.said)) for one in found]
+    click.echo(printable(findings_text(rows, width=width, colour=colour)), nl=False)
+    sys.exit(EXIT_SHUT if any(one.ok is False for one in found) else EXIT_OPEN)
 
 
 def _distribution(collected: Collected | None) -> tuple[Finding, ...]:
@@ -81,42 +79,36 @@ def _workflows(root: Path) -> tuple[Finding, ...]:
         return ()
     try:
         faults = installing_faults(top)
-        facts = find_facts(root, tool=this_perfgate(), github=True, env=os.environ)
+        facts = find_facts(root, this_perfgate(), Asked(), env=os.environ)
     except PerfgateError as unknown:
-        return (Finding(check="workflows", ok=None, fact=unknown.fact, advice=unknown.next_step),)
-    unknown_origin = facts.origin.url is None
-    return check_workflows(
-        faults or (),
-        written=faults is not None,
-        asked_for=asked_for(facts.origin.why_not) if unknown_origin else None,
-    )
+        return (Finding(check="workflows", ok=None, said=unknown),)
+    if faults:
+        is_unknown = facts.origin.url is None
+        why = facts.origin.unknown if is_unknown else note("workflows-fail", faults=faults)
+        return (Finding(check="workflows", ok=False, said=why),)
+    if faults is not None:
+        return (Finding(check="workflows", ok=True, said=note("workflows-install")),)
+    if facts.origin.url is None:
+        return (Finding(check="workflows", ok=None, said=facts.origin.unknown),)
+    return ()
 
 
 def _orphans(root: Path, settings: Settings, collected: Collected) -> list[str]:
     """Files of baselines without a workload.
 
     Raises:
-        ConfigInvalid: not all workloads can be collected, so that nobody knows which are gone; or a baseline cannot be
-            read.
+        ConfigInvalid: not all workloads can be collected, so that nobody knows which are gone.
+        BaselineUnreadable: a baseline cannot be read.
     """
     known = {workload.id for workload in collected.workloads}
     listed = Store(root, settings.baselines).baselines.listed(at_home=True)
     orphans = sorted(os.path.relpath(one.path, root) for one in listed if one.workload not in known)
     if orphans and collected.skipped_files:
-        skipped = ", ".join(f"{file} ({why})" for file, why in collected.skipped_files.items())
-        raise ConfigInvalid(
-            subject="baselines",
-            fact=f"{len(orphans)} without a workload, which may be in what was skipped: {skipped}",
-            next_step="Make ready what these files need, then run perfgate doctor again.",
-        )
+        skipped = tuple(f"{file} ({why})" for file, why in collected.skipped_files.items())
+        raise ConfigInvalid("baselines-perhaps-orphaned", count=len(orphans), skipped=skipped)
     broken = [one.found for one in listed if isinstance(one.found, BaselineUnreadable)]
     if broken and not orphans:
-        more = f" (and {len(broken) - 1} more)" if broken[1:] else ""
-        raise ConfigInvalid(
-            subject="baselines",
-            fact=f"{say.fact(broken[0])}{more}",
-            next_step=broken[0].next_step,
-        )
+        raise broken[0]
     return orphans
 
 

@@ -1,1 +1,1 @@
-"""The hall of `perfgate init`: reads what a repository says of itself, and plans, checks and writes its first files."""
+"""`perfgate init`: reads what a repository says of itself, and copies, compares and shows its first files."""

@@ -2,29 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Final
 
 from perfgate.init import install, lock, table
-from perfgate.init.origin import (
-    EXAMPLE,
-    OPTION,
-    Origin,
-    asked_for,
-    checked_origin,
-    command,
-    folder_of,
-    origin_of,
-)
+from perfgate.init.origin import Origin, checked_origin, command, folder_of, origin_of
 from perfgate.model.errors import ConfigInvalid, RepositoryUnreadable
+from perfgate.model.note import Note, note
 from perfgate.model.pyproject import find_root, load_settings
 from perfgate.model.settings import Settings
 from perfgate.system import git
 
 PYPROJECT: Final = "pyproject.toml"
-NO_REPOSITORY: Final = "This is no git repository, so there is nothing for GitHub yet. For that: git init && perfgate init"
 LAST_RESORT: Final = "main"
 """The branch where HEAD is detached and no other is known."""
 
@@ -56,7 +47,6 @@ class Facts:
     """Where the root lies in the repository, `.` at its top."""
     pyproject: str | None
     """The text of pyproject.toml, its line ends as they are; None where there is none."""
-    has_table: bool
     settings: Settings
     branch: str
     python: str
@@ -68,29 +58,26 @@ class Facts:
     """Where a runner gets perfgate from."""
     lock: lock.Wanted
     """What the lock file is to be of."""
-    remarks: tuple[str, ...]
+    notes: tuple[Note, ...]
+    """What the user should know."""
     version: str
 
 
-def find_facts(
-    start: Path,
-    *,
-    tool: Tool,
-    github: bool,
-    env: Mapping[str, str] | None = None,
-    install_from: str | None = None,
-    renew: bool = False,
-) -> Facts:
-    """Find out about the project around a folder; without `github`, git is not asked.
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Asked:
+    """What `perfgate init` was asked for."""
 
-    Args:
-        start: that folder.
-        tool: the perfgate at work.
-        github: whether there is to be anything for GitHub.
-        env: the environment in which git is asked.
-        install_from: where a runner gets perfgate from, as somebody says; else what is known of its installation,
-            else what the lock file says that was said before.
-        renew: whether the lock file is to be of the Python that runs, whatever it is of now.
+    github: bool = True
+    """Whether there is to be anything for GitHub; else git is not asked."""
+    install_from: str | None = None
+    """Where a runner gets perfgate from, as somebody says; else what is known of its installation, else what the lock
+    file says that was said before."""
+    renew: bool = False
+    """Whether the lock file is to be of the Python that runs, whatever it is of now."""
+
+
+def find_facts(start: Path, tool: Tool, asked: Asked, *, env: Mapping[str, str]) -> Facts:
+    """Find out about the project around a folder.
 
     Raises:
         ConfigInvalid: a pyproject.toml that is no TOML, settings that are not accepted, or an `install_from` that no
@@ -99,113 +86,78 @@ def find_facts(
     """
     root = find_root(start)
     text = _text_of(root / PYPROJECT)
-    document = {} if text is None else table.parsed(text)
-    settings = load_settings(root, {})
-    repository = next(
-        (folder for folder in (root, *root.parents) if (folder / ".git").exists()), None
-    )
-    remarks: list[str] = []
+    document = table.parsed(text or "")
+    around = [folder for folder in (root, *root.parents) if (folder / ".git").exists()]
+    notes: list[Note] = []
     top, folder, branch = None, PurePosixPath("."), LAST_RESORT
-    if github and repository is None:
-        remarks.append(NO_REPOSITORY)
-    elif github:
+    if asked.github and not around:
+        notes.append(note("nothing-for-github-yet"))
+    elif asked.github:
         folder = PurePosixPath(git.prefix(root, env=env))
         top = root.parents[len(folder.parts) - 1] if folder.parts else root
         found = git.default_branch(root, env=env)
         branch = found or LAST_RESORT
-        if found is None:
-            remarks.append(
-                f"No branch is known here: the workflows name {LAST_RESORT}, correct that."
-            )
-    words, of_project = install.install_words(root, document)
-    torch, of_torch = install.torch_words(root, words, document)
-    words += torch
-    python = install.python_version(root, document, running=tool.python)
+        notes += [] if found else [note("branch-not-known", branch=LAST_RESORT)]
+    words, of_project = install.project_words(root, document)
+    python, of_python = install.python_version(root, document, running=tool.python)
     head = None if top is None else lock.head_of(_text_of(top / ".github" / lock.NAME) or "")
-    origin = _origin(tool, install_from, head)
-    wanted = lock.Wanted(
-        python=install.shown(max(tool.python, install.OLDEST_PYTHON))
-        if head is None or renew
-        else head.python,
-        requirements=lock.requirements_of(tool.requires),
-        origin=origin.url,
-    )
+    origin = _origin(tool, asked, head)
     if top is not None:
-        remarks += [*of_project, *of_torch, *origin.remarks, *python.remarks]
-        if origin.url is None:
-            remarks += [
-                f"{asked_for(origin.why_not)}",
-                *_suggestion(folder_of(tool.direct_url), env),
-            ]
+        notes += [*of_project, *of_python]
+        notes += origin.notes if origin.url else [origin.unknown, *_suggestion(tool, env)]
     if not tool.has_torch:
-        remarks.append(
-            "There is no torch here, which the example needs: install the CUDA build for your driver."
-        )
+        notes.append(note("torch-not-here"))
+    newest = install.shown(max(tool.python, install.OLDEST_PYTHON))
     return Facts(
         root=root,
         top=top,
-        boundary=top or repository or root,
+        boundary=top or next(iter(around), root),
         folder=folder,
         pyproject=text,
-        has_table=table.has_table(document),
-        settings=settings,
+        settings=load_settings(root, {}),
         branch=branch,
-        python=python.value,
-        install=install.script(*words, *install.perfgate_words(origin.url))
-        if origin.url is not None
-        else install.failing_script(origin.why_not),
-        install_perfgate=install.locked_script(origin.url)
-        if origin.url is not None
-        else install.failing_script(origin.why_not),
+        python=python,
+        install=install.project_script(words, origin),
+        install_perfgate=install.locked_script(origin),
         origin=origin,
-        lock=wanted,
-        remarks=tuple(remarks),
+        lock=lock.Wanted(
+            python=newest if head is None or asked.renew else head.python,
+            requirements=lock.requirements_of(tool.requires),
+            origin=origin.url,
+        ),
+        notes=tuple(notes),
         version=tool.version,
     )
 
 
-def _origin(tool: Tool, install_from: str | None, head: lock.Head | None) -> Origin:
-    if install_from is not None:
-        said = checked_origin(install_from)
-        if said.url is None:
-            raise ConfigInvalid(
-                subject=OPTION,
-                fact=said.why_not,
-                expectation=f"A git URL at a commit, such as {EXAMPLE}, or https://HOST/NAME.whl#sha256=HASH",
-                next_step="Name the address of a perfgate that a runner reaches.",
-            )
-        return said
+def _origin(tool: Tool, asked: Asked, head: lock.Head | None) -> Origin:
+    if asked.install_from is not None:
+        given = checked_origin(asked.install_from)
+        if given.url is None:
+            raise ConfigInvalid("install-from-odd", why=given.notes[0])
+        return given
     found = origin_of(tool.direct_url)
-    if (
-        found.url is None
-        and head is not None
-        and head.origin is not None
-        and head.version == tool.version
-    ):
-        before = checked_origin(head.origin)
+    if found.url is None and head is not None and head.version == tool.version:
+        before = checked_origin(head.origin or "")
         return found if before.url is None else before
     return found
 
 
-def _suggestion(folder: Path | None, env: Mapping[str, str] | None) -> tuple[str, ...]:
+def _suggestion(tool: Tool, env: Mapping[str, str]) -> Iterator[Note]:
     """What may be said instead of a folder of this machine: its commit, where that is in a remote."""
-    if folder is None:
-        return ()
+    folder = folder_of(tool.direct_url)
     try:
-        at = git.read_pushed(folder, env=env)
+        at = None if folder is None else git.read_pushed(folder, env=env)
     except RepositoryUnreadable:
-        return ()
+        return
     if at is None:
-        return ()
+        return
     below = "" if at.prefix == "." else f"#subdirectory={at.prefix}"
     named = checked_origin(f"git+{at.url}@{at.sha}{below}")
-    if named.url is None:
-        return ()
-    if at.not_there:
-        return (
-            f"It was installed from {folder}, of which {at.not_there}: push what is installed, then name that.",
-        )
-    return (f"It was installed from {folder}. If that is still this commit: {command(named.url)}",)
+    if named.url is not None and at.not_there:
+        yield note("origin-not-pushed", folder=str(folder), what=at.not_there)
+    elif named.url is not None:
+        yield note("origin-suggested", folder=str(folder), command=command(named.url))
 
 
 def _text_of(file: Path) -> str | None:
@@ -214,9 +166,4 @@ def _text_of(file: Path) -> str | None:
     except FileNotFoundError:
         return None
     except (OSError, UnicodeDecodeError) as error:
-        why = error.strerror if isinstance(error, OSError) else str(error)
-        raise ConfigInvalid(
-            subject=file.name,
-            fact=f"it cannot be read ({why})",
-            next_step="Make it a readable UTF-8 file.",
-        ) from error
+        raise ConfigInvalid("project-file-unreadable", file=file.name, reason=str(error)) from error

@@ -35,7 +35,6 @@ _FOR: Final = re.compile(
 _ORIGIN: Final = re.compile(rf"^{re.escape(_FROM)}(\S+)\r?$", re.MULTILINE)
 _LOCKED: Final = re.compile(r"[A-Za-z0-9][\w.-]*==[\w.!+-]+(?:\s+--hash=sha256:[0-9a-f]{64})+")
 _OPTIONS: Final = ("--only-binary :all:", "--require-hashes")
-_AGAIN: Final = "Resolve it anew: perfgate init --renew-lock"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -67,9 +66,8 @@ def requirements_of(declared: Sequence[str]) -> tuple[str, ...]:
             one = Requirement(text)
         except InvalidRequirement:
             continue
-        if one.marker is None or any(
-            one.marker.evaluate({"extra": extra}) for extra in ("", "github")
-        ):
+        extras = ("", "github")
+        if one.marker is None or any(one.marker.evaluate({"extra": extra}) for extra in extras):
             one.marker = None
             needed.add(str(one))
     return tuple(sorted(needed, key=str.casefold))
@@ -90,14 +88,12 @@ def is_current(text: str, wanted: Wanted) -> bool:
     return made is not None and made[0] == _head(wanted).partition("\n")[0]
 
 
-def faults(text: str) -> tuple[str, ...]:
-    """Return what is wrong with the lines of a lock file, a clause each."""
+def locks(text: str) -> bool:
+    """Whether every line of a lock file is a version with its hash."""
     joined = re.sub(r"\\\r?\n", " ", text)
     lines = [line.partition(" #")[0].strip() for line in joined.splitlines()]
     held = [line for line in lines if line and not line.startswith("#")]
-    loose = [line for line in held if line not in _OPTIONS and not _LOCKED.fullmatch(line)]
-    told = [f"a line that is no version with its hash: {line[:80]}. {_AGAIN}" for line in loose]
-    return tuple(told if held else ("it locks nothing. " + _AGAIN,))
+    return bool(held) and all(line in _OPTIONS or _LOCKED.fullmatch(line) for line in held)
 
 
 def locked(wanted: Wanted, *, version: str) -> str:
@@ -124,41 +120,27 @@ def _resolved(wanted: Wanted) -> Iterator[str]:
             found = json.loads(report.read_text(encoding="utf-8"))["install"]
             lines = [_line(one) for one in found]
         except (OSError, ValueError, KeyError, TypeError) as error:
-            raise _refused("pip's report cannot be read") from error
+            raise ScaffoldRefused("lock-not-resolved", reason=str(error)) from error
     yield from sorted(lines, key=str.casefold)
 
 
-def _ask_pip(wanted: Wanted, report: Path) -> None:
+def pip_command(wanted: Wanted, report: Path) -> list[str]:
+    """Return the command by which pip says, in a report, what it would install on GitHub's runners."""
     platforms = [f"manylinux_2_{minor}_x86_64" for minor in _GLIBCS]
-    command = [
-        *(
-            sys.executable,
-            "-I",
-            "-m",
-            "pip",
-            "install",
-            "--quiet",
-            "--no-input",
-            "--disable-pip-version-check",
-        ),
-        *(
-            "--retries",
-            "1",
-            "--dry-run",
-            "--ignore-installed",
-            f"--report={report}",
-            f"--target={report.parent}",
-        ),
-        *("--only-binary=:all:", "--implementation=cp", f"--python-version={wanted.python}"),
-        *(
-            f"--platform={platform}"
-            for platform in (*platforms, "manylinux2014_x86_64", "linux_x86_64")
-        ),
+    return [
+        *(sys.executable, "-I", "-m", "pip", "install", "--quiet", "--no-input"),
+        *("--disable-pip-version-check", "--retries", "1", "--dry-run", "--ignore-installed"),
+        *(f"--report={report}", f"--target={report.parent}", "--only-binary=:all:"),
+        *("--implementation=cp", f"--python-version={wanted.python}"),
+        *(f"--platform={one}" for one in (*platforms, "manylinux2014_x86_64", "linux_x86_64")),
         *wanted.requirements,
     ]
+
+
+def _ask_pip(wanted: Wanted, report: Path) -> None:
     try:
         done = subprocess.run(
-            command,
+            pip_command(wanted, report),
             cwd=report.parent,
             stdin=subprocess.DEVNULL,
             capture_output=True,
@@ -167,16 +149,12 @@ def _ask_pip(wanted: Wanted, report: Path) -> None:
             timeout=TIME_LIMIT_S,
             check=False,
         )
-    except subprocess.TimeoutExpired as error:
-        raise _refused(f"pip took longer than {TIME_LIMIT_S:g} s") from error
-    except OSError as error:
-        raise _refused(f"pip cannot be started ({error.strerror})") from error
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise ScaffoldRefused("lock-not-resolved", reason=str(error)) from error
     if done.returncode != 0:
-        errors = [
-            line for line in done.stderr.splitlines() if line.startswith("ERROR")
-        ] or done.stderr.splitlines()
-        why = errors[-1].removeprefix("ERROR: ") if errors else f"exit status {done.returncode}"
-        raise _refused(f"pip did not find what perfgate needs ({why.rstrip('.')})")
+        printed = done.stderr.splitlines() or [f"exit status {done.returncode}"]
+        errors = [line for line in printed if line.startswith("ERROR")] or printed
+        raise ScaffoldRefused("lock-not-resolved", reason=errors[-1])
 
 
 def _line(one: Mapping[str, Mapping[str, Mapping[str, Mapping[str, str]]]]) -> str:
@@ -184,15 +162,5 @@ def _line(one: Mapping[str, Mapping[str, Mapping[str, Mapping[str, str]]]]) -> s
     sha256 = one["download_info"].get("archive_info", {}).get("hashes", {}).get("sha256", "")
     line = f"{name}=={version} --hash=sha256:{sha256}"
     if not _LOCKED.fullmatch(line):
-        raise _refused(f"the index says no hash of {name} {version}")
+        raise ValueError(f"the index says no hash of {name} {version}")
     return line
-
-
-def _refused(fact: str) -> ScaffoldRefused:
-    return ScaffoldRefused(
-        subject=f".github/{NAME}",
-        fact=fact,
-        expectation="Jobs that hold a token which may write install only what is locked by its hash, and the hashes "
-        "come from an index, by pip 22.2 or newer. Nothing was written",
-        next_step="Run it where pip reaches an index. Without the workflows, it needs none: perfgate init --no-github",
-    )

@@ -9,22 +9,21 @@ from enum import StrEnum
 from pathlib import Path, PurePosixPath
 from typing import Final
 
-from packaging.version import InvalidVersion, Version
-
 from perfgate.init import lock as locking
 from perfgate.init import table, templates
 from perfgate.init.facts import PYPROJECT, Facts
-from perfgate.init.lacking import gated_folders, installing, lacking
+from perfgate.init.installing import faults_of, gated_folders
 from perfgate.model.errors import ScaffoldRefused
+from perfgate.model.note import Note, note
 from perfgate.workload import holds_workloads, workload_files
 
 GPU: Final = "gpu"
 """The label of the runners that gates run on, beside `self-hosted`: the first of the workflows' matrix."""
 LARGEST_BYTES: Final = 1 << 20
 """Of a file that is still compared; a workflow has some kilobytes."""
-
-
-_NOTHING: Final = "Nothing was written."
+_IN_PYTHON: Final = ("perfgate", "workload(")
+_IN_YAML: Final = ("command:",)
+"""What every file of workloads says somewhere."""
 
 
 class Kind(StrEnum):
@@ -43,10 +42,8 @@ class State(StrEnum):
 
     MISSING = "missing"
     SAME = "up to date"
-    OLDER = "older"
-    """As an older perfgate wrote it."""
-    NEWER = "newer"
-    """As a newer perfgate wrote it."""
+    OLDER = "of another perfgate"
+    """As another version of perfgate wrote it."""
     OTHER = "of other settings"
     """As this perfgate wrote it when something else was found in the repository."""
     ANOTHERS = "of another project"
@@ -68,14 +65,22 @@ class Planned:
     there: str | None
     """The whole file as it is, None where there is none."""
     state: State
-    lacks: tuple[str, ...]
-    """What an older or edited file lacks, a sentence each."""
-    writer: str
-    """The version of the perfgate that wrote what is there; empty where that is not known."""
+    faults: tuple[Note, ...] = ()
+    """What is wrong with how it installs perfgate."""
+
+    @property
+    def differs(self) -> bool:
+        """Whether it is GitHub's, and another than perfgate init means."""
+        return self.kind is Kind.GITHUB and self.state in {State.OLDER, State.OTHER, State.EDITED}
+
+    @property
+    def is_up_to_date(self) -> bool:
+        """Whether nothing has to be done about it, as far as perfgate can tell: what was edited may be as good."""
+        return self.state not in {State.MISSING, State.OLDER} and not self.faults
 
 
 def plan(facts: Facts, *, resolve: bool = True, renew: bool = False) -> tuple[Planned, ...]:
-    """Compare the scaffold with the project, in the order in which it is told.
+    """Compare the scaffold with the project, in the order in which it is shown.
 
     Args:
         facts: the project.
@@ -89,12 +94,18 @@ def plan(facts: Facts, *, resolve: bool = True, renew: bool = False) -> tuple[Pl
     """
     github = tuple(_github(facts))
     gates_this = any(file.state is not State.ANOTHERS for file in github)
-    lock = (
-        [plan_lock(facts, resolve=resolve, renew=renew)]
-        if gates_this and facts.origin.url is not None
-        else []
+    wants_lock = gates_this and facts.origin.url is not None
+    lock = [plan_lock(facts, resolve=resolve, renew=renew)] if wants_lock else []
+    text = table.with_table(facts.pyproject or "")
+    settings = Planned(
+        path=_shown(facts, facts.root / PYPROJECT),
+        target=_checked(facts, facts.root / PYPROJECT),
+        kind=Kind.SETTINGS,
+        text=text,
+        there=facts.pyproject,
+        state=State.SAME if text == facts.pyproject else State.MISSING,
     )
-    return (_settings(facts), *_workloads(facts), *github, *lock)
+    return (settings, _workload(facts), *github, *lock)
 
 
 def plan_lock(facts: Facts, *, resolve: bool, renew: bool) -> Planned:
@@ -104,65 +115,40 @@ def plan_lock(facts: Facts, *, resolve: bool, renew: bool) -> Planned:
         ScaffoldRefused: there is no repository; its place must not be written to; or it cannot be made.
     """
     if facts.top is None:
-        raise ScaffoldRefused(
-            subject=f".github/{locking.NAME}",
-            fact="this is no git repository",
-            expectation=f"The lock file is for its workflows. {_NOTHING}",
-            next_step="Run it in the repository.",
-        )
+        raise ScaffoldRefused("lock-without-repository")
     target = facts.top / ".github" / locking.NAME
-    _check_place(facts, target)
-    there = _read(target)
-    seal = None if there is None else templates.seal_of(there)
+    planned = _planned(facts, target, kind=Kind.LOCK, text="")
+    there = planned.there
     is_current = there is not None and locking.is_current(there, facts.lock)
-    if there is None:
-        state = State.MISSING
-    elif seal is None or not seal.intact:
-        state = State.EDITED
-    else:
-        state = State.SAME if is_current else State.OTHER
+    state = State.SAME if is_current and planned.state is not State.EDITED else planned.state
+    state = State.OTHER if state is State.OLDER else state
     text = there or ""
     if resolve and (renew or state in {State.MISSING, State.OTHER}):
         text = locking.locked(facts.lock, version=facts.version)
         if there is not None:
             state = State.SAME if templates.same(text, there) else State.OTHER
-    planned = _of(facts, target, kind=Kind.LOCK, text=text, there=there, state=state)
-    lacks = () if there is None else locking.faults(there)
-    if there is not None and not is_current:
-        lacks = (
-            *lacks,
-            "it is not of what this perfgate needs. Resolve it anew: perfgate init --renew-lock",
-        )
-    return replace(planned, lacks=lacks)
+    is_fine = there is None or (is_current and locking.locks(there))
+    faults = () if is_fine else (note("lock-not-current"),)
+    return replace(planned, text=text, state=state, faults=faults)
 
 
-def installing_faults(top: Path) -> tuple[str, ...] | None:
-    """Return what is wrong with how the workflows below a repository's top install perfgate; None without any."""
-    files = sorted((top / ".github" / "workflows").glob("perfgate*.yml"))
-    there = {
-        file.name: text for file in files if file.is_file() and (text := _read(file)) is not None
-    }
-    faults = [f"{name}, {fault}" for name, text in there.items() for fault in installing(text)]
-    return tuple(faults) if there else None
-
-
-def _settings(facts: Facts) -> Planned:
-    there = facts.pyproject
-    text = there if there is not None and facts.has_table else table.with_table(there or "")
-    state = State.SAME if text == there else State.MISSING
-    return _planned(facts, facts.root / PYPROJECT, kind=Kind.SETTINGS, text=text, state=state)
-
-
-def _workloads(facts: Facts) -> Iterator[Planned]:
+def _workload(facts: Facts) -> Planned:
     """The example, unless there is a workload already."""
     folder = facts.root / facts.settings.workloads
-    if (held := _first_workload(folder)) is not None:
-        yield _of(facts, held, kind=Kind.WORKLOAD, text="", there="", state=State.SAME)
-        return
+    held = next(filter(_is_workload, workload_files(folder)), None)
+    if held is not None:
+        return Planned(
+            path=_shown(facts, held),
+            target=held,
+            kind=Kind.WORKLOAD,
+            text="",
+            there="",
+            state=State.SAME,
+        )
     target = Path(os.path.normpath(folder / "example.py"))
     text = templates.sealed(templates.EXAMPLE.read_text(encoding="utf-8"), version=facts.version)
-    state = State.EDITED if os.path.lexists(target) else State.MISSING
-    yield _planned(facts, target, kind=Kind.WORKLOAD, text=text, state=state)
+    planned = _planned(facts, target, kind=Kind.WORKLOAD, text=text)
+    return planned if planned.there is None else replace(planned, state=State.EDITED)
 
 
 def _github(facts: Facts) -> Iterator[Planned]:
@@ -171,31 +157,27 @@ def _github(facts: Facts) -> Iterator[Planned]:
     github = facts.top / ".github"
     gating: set[str] = set()
     for name in (templates.START, templates.GATE):
-        file = github / "workflows" / name
-        _check_place(facts, file)
-        gating |= gated_folders(_read(file) or "")
+        gating |= gated_folders(_read(_checked(facts, github / "workflows" / name)) or "")
     ours = templates.verbatim(facts.folder.as_posix())
-    action = github / "actions" / "perfgate" / templates.ACTION
-    project, state, values = None, None, _values(facts)
+    names: tuple[str, ...] = templates.WORKFLOWS
+    values = _values(facts)
+    project, is_anothers = None, False
     if gating and ours not in gating:  # the workflows of the first project are left to it
-        project = templates.slug(facts.folder.as_posix())
+        names, project = templates.FURTHER, templates.slug(facts.folder.as_posix())
         values["measured"] = ours
         gate = github / "workflows" / templates.file_of(templates.GATE, project)
-        _check_place(facts, gate)
-        state = State.ANOTHERS if gated_folders(_read(gate) or "") - {ours} else None
-    for name in templates.WORKFLOWS if project is None else templates.FURTHER:
+        is_anothers = bool(gated_folders(_read(_checked(facts, gate)) or "") - {ours})
+    for name in (*names, templates.ACTION):
         text, target = templates.template(name), github / "workflows" / name
-        if project is not None:
-            text, target = (
-                templates.of_project(text, project),
-                target.with_name(templates.file_of(name, project)),
-            )
+        if name == templates.ACTION:
+            target = github / "actions" / "perfgate" / name
+        elif project is not None:
+            text = templates.of_project(text, project)
+            target = target.with_name(templates.file_of(name, project))
         text = templates.sealed(templates.filled(text, values), version=facts.version)
-        yield _planned(facts, target, kind=Kind.GITHUB, text=text, state=state)
-    text = templates.sealed(
-        templates.filled(templates.template(templates.ACTION), values), version=facts.version
-    )
-    yield _planned(facts, action, kind=Kind.GITHUB, text=text, state=None)
+        planned = _planned(facts, target, kind=Kind.GITHUB, text=text)
+        left = is_anothers and name != templates.ACTION
+        yield replace(planned, state=State.ANOTHERS) if left else planned
 
 
 def _values(facts: Facts) -> dict[str, str | Sequence[str]]:
@@ -213,98 +195,59 @@ def _values(facts: Facts) -> dict[str, str | Sequence[str]]:
     }
 
 
-def _planned(facts: Facts, target: Path, *, kind: Kind, text: str, state: State | None) -> Planned:
-    """Look at one place; without a state, what is there decides."""
-    _check_place(facts, target)
-    there = _read(target)
-    state = state or _state(there, text, version=facts.version)
-    return _of(facts, target, kind=kind, text=text, there=there, state=state)
-
-
-def _state(there: str | None, text: str, *, version: str) -> State:
-    if there is None:
-        return State.MISSING
-    if templates.same(there, text):
-        return State.SAME
-    seal = templates.seal_of(there)
-    if seal is None or not seal.intact:
-        return State.EDITED
-    if seal.version == version:
-        return State.OTHER
-    return State.NEWER if _is_newer(seal.version, version) else State.OLDER
-
-
-def _is_newer(version: str, than: str) -> bool:
-    """Whether a version comes after another; one that is none was written by no perfgate."""
-    try:
-        return Version(version) > Version(than)
-    except InvalidVersion:
-        return False
-
-
-def _of(
-    facts: Facts, target: Path, *, kind: Kind, text: str, there: str | None, state: State
-) -> Planned:
+def _planned(facts: Facts, target: Path, *, kind: Kind, text: str) -> Planned:
+    """Compare one place with what is meant for it."""
+    there = _read(_checked(facts, target))
     seal = None if there is None else templates.seal_of(there)
+    if there is None:
+        state = State.MISSING
+    elif templates.same(there, text):
+        state = State.SAME
+    elif seal is None or not seal.intact:
+        state = State.EDITED
+    else:
+        state = State.OTHER if seal.version == facts.version else State.OLDER
+    is_workflow = kind is Kind.GITHUB and there is not None
     return Planned(
-        path=PurePosixPath(os.path.relpath(target, facts.boundary)),
+        path=_shown(facts, target),
         target=target,
         kind=kind,
         text=text,
         there=there,
         state=state,
-        lacks=lacking(there) if kind is Kind.GITHUB and there is not None else (),
-        writer="" if seal is None else seal.version,
+        faults=faults_of(there) if is_workflow and there is not None else (),
     )
 
 
-def _check_place(facts: Facts, target: Path) -> None:
-    """Refuse a place behind a link that leads out, or below or at what is of the wrong sort.
+def _shown(facts: Facts, target: Path) -> PurePosixPath:
+    return PurePosixPath(os.path.relpath(target, facts.boundary))
+
+
+def _checked(facts: Facts, target: Path) -> Path:
+    """Return a place that is not behind a link that leads out, nor below or at what is of the wrong sort.
 
     Raises:
         ScaffoldRefused: names what is in the way.
     """
-    below = f"Files are written only below {facts.boundary}"
-    if not target.is_relative_to(facts.boundary):
-        raise ScaffoldRefused(
-            subject=str(target),
-            fact="it lies outside",
-            expectation=below,
-            next_step=f"Name a folder in the project: workloads of [tool.perfgate]. {_NOTHING}",
-        )
-    boundary = facts.boundary.resolve()
-    for place in (*reversed(target.parents), target):
-        if not place.is_relative_to(facts.boundary) or place == facts.boundary:
+    within = [one for one in (*reversed(target.parents), target) if one != facts.boundary]
+    for place in within if target.is_relative_to(facts.boundary) else [target]:
+        if place in facts.boundary.parents:
             continue
-        shown = os.path.relpath(place, facts.boundary)
-        if not _leads_below(place, boundary):
-            raise ScaffoldRefused(
-                subject=shown,
-                fact="it is a link that leads out of the project, or nowhere",
-                expectation=below,
-                next_step=f"Replace the link by a file or folder of its own, then run again. {_NOTHING}",
-            )
+        is_below = _leads_below(place, facts.boundary)
         fits = place.is_file() if place == target else place.is_dir()
-        if place.exists() and not fits:
-            what, wanted = (
-                ("no file", "A file")
-                if place == target
-                else ("no folder", f"A folder, for {target.name},")
-            )
-            raise ScaffoldRefused(
-                subject=shown,
-                fact=f"it is {what}",
-                expectation=f"{wanted} belongs there",
-                next_step=f"Move it away, then run again. {_NOTHING}",
-            )
+        if not is_below or (place.exists() and not fits):
+            shown = os.path.relpath(place, facts.boundary)
+            raise ScaffoldRefused("place-not-written-to", path=shown, top=str(facts.boundary))
+    return target
 
 
 def _leads_below(place: Path, boundary: Path) -> bool:
     """Whether a path, its links followed, lies below a folder; a link that leads nowhere does not."""
     try:
-        return place.resolve().is_relative_to(boundary) and (
-            place.exists() or not place.is_symlink()
+        is_below = place.is_relative_to(boundary) and place.resolve().is_relative_to(
+            boundary.resolve()
         )
+        return is_below and (place.exists() or not place.is_symlink())
     except (OSError, RuntimeError):  # a link that leads to itself
         return False
 
@@ -314,42 +257,22 @@ def _read(file: Path) -> str | None:
     try:
         with file.open("rb") as opened:
             raw = opened.read(LARGEST_BYTES + 1)
+        if len(raw) > LARGEST_BYTES:
+            raise OSError(f"it has more than {LARGEST_BYTES} bytes")
     except FileNotFoundError:
         return None
     except OSError as error:
         raise ScaffoldRefused(
-            subject=str(file),
-            fact=f"it cannot be read ({error.strerror})",
-            expectation="What is there is compared before anything is written",
-            next_step=f"Make it readable for this user, then run again. {_NOTHING}",
+            "place-not-read", path=str(file), reason=error.strerror or str(error)
         ) from error
-    if len(raw) > LARGEST_BYTES:
-        raise ScaffoldRefused(
-            subject=str(file),
-            fact=f"it has more than {LARGEST_BYTES:,} bytes",
-            expectation="What is there is compared before anything is written",
-            next_step=f"Move it away, then run again. {_NOTHING}",
-        )
     return raw.decode(errors="replace")
 
 
-def _first_workload(folder: Path) -> Path | None:
-    """A file below a folder that holds a workload, by its text: it is not run."""
-    for file in workload_files(folder):
-        text = _head(file)
-        if all(mark in text for mark in (_IN_PYTHON if holds_workloads(file) else _IN_YAML)):
-            return file
-    return None
-
-
-_IN_PYTHON: Final = ("perfgate", "workload(")
-_IN_YAML: Final = ("command:",)
-"""What every file of workloads says somewhere."""
-
-
-def _head(file: Path) -> str:
+def _is_workload(file: Path) -> bool:
+    """Whether a file holds a workload, by its text: it is not run."""
     try:
         with file.open("rb") as opened:
-            return opened.read(LARGEST_BYTES).decode(errors="replace")
+            text = opened.read(LARGEST_BYTES).decode(errors="replace")
     except OSError:
-        return ""
+        return False
+    return all(mark in text for mark in (_IN_PYTHON if holds_workloads(file) else _IN_YAML))

@@ -24,51 +24,34 @@ def parsed(text: str) -> Mapping[str, object]:
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as broken:
-        raise ConfigInvalid(
-            subject="pyproject.toml",
-            fact=f"it cannot be read as TOML ({' '.join(str(broken).split())})",
-            next_step="Correct the file.",
-        ) from broken
-
-
-def has_table(document: Mapping[str, object]) -> bool:
-    """Whether a pyproject.toml has settings of perfgate, be they empty."""
-    tool = document.get("tool")
-    return isinstance(tool, dict) and "perfgate" in tool
+        raise ConfigInvalid("pyproject-no-toml", reason=str(broken)) from broken
 
 
 def with_table(text: str) -> str:
-    """Return a pyproject.toml, maybe empty, with `[tool.perfgate]` at its end, in its own line ends.
+    """Return a pyproject.toml, maybe empty, with `[tool.perfgate]` at its end, in its own line ends, if it has none.
 
     Raises:
         ConfigInvalid: the table cannot be appended, since `tool` is written inline or is no table.
     """
     before = parsed(text)
-    refused = ""
+    tool = before.get("tool")
+    if isinstance(tool, dict) and "perfgate" in tool:
+        return text
     line_end = "\r\n" if "\r\n" in text else "\n"
     gap = "" if not text.strip() else line_end if text.endswith("\n") else 2 * line_end
     made = text + gap + _TABLE.replace("\n", line_end)
     try:
-        if _others(tomllib.loads(made)) != _others(before):
-            refused = "it would change another table"
-    except tomllib.TOMLDecodeError as broken:
-        refused = " ".join(str(broken).split())
-    if refused:
-        raise ConfigInvalid(
-            subject="pyproject.toml",
-            fact=f"[tool.perfgate] cannot be appended ({refused})",
-            expectation="Settings of tools are tables of their own: [tool.NAME]",
-            next_step="Write [tool.perfgate] by hand, with workloads and baselines.",
-        )
+        alike = _others(tomllib.loads(made)) == _others(before)
+    except tomllib.TOMLDecodeError:
+        alike = False
+    if not alike:
+        raise ConfigInvalid("table-not-appended")
     return made
 
 
 def _others(document: Mapping[str, object]) -> str:
     """All but perfgate's table, as text: TOML knows nan, which equals nothing."""
     tool = document.get("tool", {})
-    tools = (
-        {name: held for name, held in tool.items() if name != "perfgate"}
-        if isinstance(tool, dict)
-        else tool
-    )
-    return repr(({name: held for name, held in document.items() if name != "tool"}, tools))
+    if isinstance(tool, dict):
+        tool = {name: held for name, held in tool.items() if name != "perfgate"}
+    return repr({**document, "tool": tool})

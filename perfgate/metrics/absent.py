@@ -77,7 +77,7 @@ def why_unplaced(process: Process) -> Note | None:
 def unplaced(process: Process) -> dict[Table, int]:
     """Operations that no call links to a step, and that ran outside of all, where they are too many.
 
-    A CPU that runs ahead has closed the steps by the time their work runs; only the calls tell then
+    A CPU that runs ahead has closed the steps by the time their work runs; only the calls show then
     whose it is.
     """
     return {
@@ -134,7 +134,7 @@ def untimed(process: Process) -> Absent:
 
 
 def _without_operations(process: Process, devices: Devices) -> Absent:
-    """What the GPU's operations do not tell: all of them, some kind, their times, or their devices."""
+    """What the GPU's operations do not show: all of them, some kind, their times, or their devices."""
     unknown_host = process.totals.unknown_host
     absent = untimed(process) | _uncopied(process) | _without_kernels(process, devices)
     if why := lacking(process, "devices"):
@@ -179,7 +179,7 @@ def _uncopied(process: Process) -> Absent:
 
 
 def _without_calls(process: Process) -> Absent:
-    """What the calls do not tell: all of them, the process's own, their names, or some are lost."""
+    """What the calls do not show: all of them, the process's own, their names, or some are lost."""
     if not process.totals.calls.any():
         of_none = not len(process.timeline.calls.start)
         why = lacking(process, "calls") if of_none else None

@@ -17,7 +17,7 @@ from perfgate.model.timeline import NO_CORRELATION, SHARE_AN_ID, Flags, Ints, Ra
 from perfgate.model.workload import OWN_RANGES
 
 MANY_NAMES = 40
-"""Above this many range names, names seen once are grouped even where steps cannot tell an index from a name."""
+"""Above this many range names, names seen once are grouped even where steps do not show an index apart from a name."""
 _AT_ONCE = 1 << 16
 """Ranges, or stretches of time, that are looked at together: bounds what they take in other forms."""
 _LEAST_LEVEL = 16
@@ -217,8 +217,8 @@ def _in_and_between(ranges: Ranges, steps: Steps, rows: SmallInts) -> tuple[Flag
 def _edges(times: Sequence[Ints]) -> Ints:
     """All of several sets of times in order, each once; most are in the largest set, which is in order itself."""
     most = max(times, key=len)
-    beside = [one[~_among(one, most)] if len(most) else one for one in times if one is not most]
-    others = distinct(np.concatenate([*beside, np.empty(0, np.int64)]))
+    smaller = [one[~_among(one, most)] if len(most) else one for one in times if one is not most]
+    others = distinct(np.concatenate([*smaller, np.empty(0, np.int64)]))
     if not len(others):
         return most
     return np.insert(most, np.searchsorted(most, others), others)
@@ -506,16 +506,16 @@ def _group(
         grouped = (
             alike & (np.bincount(found.codes[alike], minlength=len(found.texts)) > 1)[found.codes]
         )
-    told = {code: cut_off.texts[code] for code in np.flatnonzero(~grouped).tolist()}
+    alone = {code: cut_off.texts[code] for code in np.flatnonzero(~grouped).tolist()}
     shared = (
         {code: found.texts[code] for code in distinct(found.codes[grouped]).tolist()}
         if grouped.any()
         else {}
     )
-    labels = (OUTSIDE_RANGES, *sorted({*told.values(), *shared.values()} - {OUTSIDE_RANGES}))
+    labels = (OUTSIDE_RANGES, *sorted({*alone.values(), *shared.values()} - {OUTSIDE_RANGES}))
     index_of = {label: index for index, label in enumerate(labels)}
     of_bare, of_kind = np.zeros(count, np.int32), np.zeros(len(found.texts), np.int32)
-    of_bare[list(told)] = [index_of[text] for text in told.values()]
+    of_bare[list(alone)] = [index_of[text] for text in alone.values()]
     of_kind[list(shared)] = [index_of[text] for text in shared.values()]
     if shared:
         of_bare[grouped] = of_kind[found.codes[grouped]]

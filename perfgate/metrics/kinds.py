@@ -53,10 +53,10 @@ def pieces(texts: Texts) -> RangeNames:
     return _by_counters(texts, lambda text: repr(NUMBER.split(text)))
 
 
-def _by_counters(texts: Texts, told: Callable[[str], str]) -> RangeNames:
-    """What is told of each name; of those that differ only in a `_COUNTER` it is asked once."""
+def _by_counters(texts: Texts, made: Callable[[str], str]) -> RangeNames:
+    """What is made of each name; of those that differ only in a `_COUNTER` it is made once."""
     alike = RangeNames.joined(Texts.split(_COUNTER.sub(b"0", piece)) for piece in texts.pieces())
-    found = RangeNames.of(map(told, alike.texts))
+    found = RangeNames.of(map(made, alike.texts))
     return RangeNames(
         found.texts, found.codes[alike.codes] if len(alike) else np.empty(0, np.int32)
     )

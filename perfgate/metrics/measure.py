@@ -36,16 +36,17 @@ def measure(
 
     Times are ms and counts are plain, all per step; of a whole window they are totals and `ProcessSample.steps` is 0.
 
-    - A step is complete when its range has ended and the last GPU operation launched in it has, but not before the
-      step before it. `step_ms` is the median period between completions, the first period dropped.
-    - In an interleaved duet the process waits between some steps: a period across a wait is dropped, too, and
-      `ProcessSample.bouts` has the periods and gaps between two waits.
+    - A step is complete when its range has ended and the last GPU operation launched in it has, but
+      not before the step before it. `step_ms` is the mean period between completions, each capped at
+      1.2 medians, the first period dropped.
+    - In an interleaved A/B run the process waits between some steps: a period across a wait is
+      dropped, too, and `ProcessSample.bouts` has the periods and gaps between two waits.
     - `gap_ms` is over the windows from each completion that opens a row of periods kept to the one that closes it: the
       share of them in which no operation of any process ran on a device, in the mean of the devices the steps used,
       times `step_ms`. So it is in the same step as that, also where single periods are longer than the others.
     - What nothing hides, `h2d_exposed_ms` and the like, is the mean of these devices as well: each of them waits for as
       long as a step may. The work itself, `kernel_ms`, `nccl_ms` and `h2d_ms`, is their sum.
-    - Clocks but `step_ms` are means over the steps, so that a slip every n-th step shows; counts are medians over them.
+    - Times but `step_ms` are means over the steps, so that a slip every n-th step shows; counts are medians over them.
       What is launched between two steps, by a loader in the loop's header or an evaluation, counts to the one before,
       but is no part of its completion.
     - Managed memory's host-to-device migrations are in `h2d_ms` and `h2d_exposed_ms` but not in the counts, which

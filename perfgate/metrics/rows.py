@@ -33,7 +33,7 @@ def range_samples(
 ) -> tuple[RangeSample, ...]:
     """One row a range name, by time, descending; the values of all rows add up to the whole.
 
-    `by_segment` holds for each metric its sums by segment (ns for clocks) and what they are divided by: steps, or
+    `by_segment` holds for each metric its sums by segment (ns of times) and what they are divided by: steps, or
     periods. Rows after the TOP_RANGES by time on GPU, idle and CPU are folded into one. `count` and `cpu_ms` are of
     ranges begun in steps, per step, and between two of them, per pair of steps: what lies before the first is not known
     to be of the loop. Nested ranges count in their own row and in their parents' `cpu_ms`, so this does not add up.

@@ -172,7 +172,7 @@ class Tally:
 
 @dataclass(frozen=True, slots=True)
 class Links:
-    """What the calls of a process tell of the operations that have their ids."""
+    """Where the calls of a process launched the operations that have their ids."""
 
     begins: Begins
     segment: SmallInts

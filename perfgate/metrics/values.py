@@ -66,13 +66,13 @@ def exposed_by_segment(process: Process, devices: Devices, device: int) -> dict[
 def device_values(
     process: Process, devices: Devices, device: int, exposed: Mapping[Metric, Ints]
 ) -> dict[Metric, float]:
-    """One device's clocks; `exposed` is its `exposed_by_segment`."""
-    clocks = (
+    """One device's time metrics; `exposed` is its `exposed_by_segment`."""
+    sums_ns = (
         dict.fromkeys((Metric.KERNEL_MS, Metric.NCCL_MS, Metric.H2D_MS), 0)
         | process.totals.devices[device].ns
     )
-    clocks |= {metric: int(sums.sum()) for metric, sums in exposed.items()}
-    values = {metric: ns / 1e6 / len(process.steps) for metric, ns in clocks.items()}
+    sums_ns |= {metric: int(sums.sum()) for metric, sums in exposed.items()}
+    values = {metric: ns / 1e6 / len(process.steps) for metric, ns in sums_ns.items()}
     if process.windows is not None and device in process.in_use:
         values[Metric.GAP_MS] = (
             process.windows.idle_ns(devices.idle(device)) / 1e6 / process.windows.steps

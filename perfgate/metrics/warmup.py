@@ -166,7 +166,7 @@ def _at_the_start(window: _Window) -> Note | None:
     - Slow with more setup calls than any later step; those for memory alone count only if
       `EXPLAINED` of the excess is these calls, or no work of the GPU, or if the step runs far more
       operations than any later one (an autotuner's trials).
-    - Kernel time alone also shows such a step: an autotuner's kernels run beside others.
+    - Kernel time alone also shows such a step: an autotuner's kernels run next to others.
     - The first steps, `AT_LEAST` and a quarter of the window at most, all `FAR_BEYOND`; never where
       two processes take turns, since a change of pace outlasts a start.
     """

@@ -14,7 +14,6 @@ from perfgate.model.metric import METRICS, WAITS, Kind, Metric
 from perfgate.model.note import Note, NoteOrText, Severity, note, quoted
 from perfgate.model.record import Record
 from perfgate.model.words import gpu_title
-from perfgate.words import say
 
 OUTSIDE_RANGES = "(no range)"
 """The row of operations launched, and of idle time passed, under no NVTX range of the step's thread."""
@@ -237,16 +236,6 @@ class Run(Record):
     def invalid(self) -> tuple[Note, ...]:
         """What makes it INVALID beside its conditions."""
         return tuple(one for one in self.notes if one.severity is Severity.INVALID)
-
-    @property
-    def complaints(self) -> tuple[str, ...]:
-        """The words of what makes it INVALID."""
-        return tuple(say.fact(one) for one in self.invalid)
-
-    @property
-    def remarks(self) -> tuple[str, ...]:
-        """The words of its other notes."""
-        return tuple(say.fact(one) for one in self.notes if one not in self.invalid)
 
     def value(self, metric: Metric) -> float | None:
         """The worst value over the run's processes; None if any of them could not measure it.

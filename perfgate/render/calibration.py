@@ -102,8 +102,8 @@ def calibration_text(
                 label="budget",
                 style="yellow",
             )
-    for remark in remarks:
-        page.prose(remark, label="note")
+    for note in remarks:
+        page.prose(note, label="note")
     if path is not None:
         page.file(path)
     return page.text

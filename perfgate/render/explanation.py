@@ -19,7 +19,7 @@ from perfgate.words.escape import one_line
 from perfgate.words.names import plural
 
 MOST_PARTS: Final = 10
-"""Rows of a table; smaller parts are told as one."""
+"""Rows of a table; smaller parts share one."""
 LEAST_SHARE: Final = 0.01
 """Of the largest part: what is less gets no row of its own."""
 LONGEST: Final = 120
@@ -77,8 +77,8 @@ def explanation_text(
         page.prose("Neither holds a metric that could be compared.")
     if verdict is not None and any(row.low is not None for row in rows):
         page.prose(f"as the gate judged them. {interval_text(verdict)}", style="dim")
-    for told in ranks:
-        page.prose(told, label="ranks")
+    for text in ranks:
+        page.prose(text, label="ranks")
     if classified is not None:
         page.prose(f"{classified.bound}: {classified.evidence}", label="b is")
     for found in advice:
@@ -111,29 +111,16 @@ def _rules(page: Page, rules: RuleChanges) -> None:
     if not rules.rows:
         page.prose("nsys's expert rules find nothing in b", label="rules")
         return
-    told: list[Row] = []
+    shown: list[Row] = []
     for row in rules.rows:
-        before = row.before
-        then = (
-            ("", "")
-            if before is None
-            else (numbers.count(before.count), numbers.milliseconds(before.ms))
-        )
+        sides = (row.before, row.now)
+        counts = ("" if one is None else numbers.count(one.count) for one in sides)
+        times = ("" if one is None else numbers.milliseconds(one.ms) for one in sides)
         new = "new" if rules.is_new(row) else ""
-        now = (numbers.count(row.now.count), numbers.milliseconds(row.now.ms))
-        told.append(
-            (
-                row.rule.value,
-                one_line(row.range, longest=LONGEST),
-                then[0],
-                now[0],
-                then[1],
-                now[1],
-                new,
-            )
-        )
+        where = one_line(row.range, longest=LONGEST)
+        shown.append((row.rule.value, where, *counts, *times, new))
     titles = columns("nsys's rule", "range*", ">a", ">b", ">a ms", ">b ms", "")
-    page.table(titles, told)
+    page.table(titles, shown)
     alone = f"; {say.fact(rules.why_alone)}" if rules.why_alone else ""
     page.prose(f"findings per step, and their time{alone}", style="dim")
 

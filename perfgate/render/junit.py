@@ -83,8 +83,8 @@ def gate_junit(document: GateDocument) -> str:
         case = ElementTree.Element(
             "testcase", {"classname": "perfgate", "name": GATE_CASE, "time": "0"}
         )
-        told = others or ("it is shut, and does not say why",)
-        _fail(case, f"GATE SHUT: {told[0]}", "\n".join(told))
+        reasons = others or ("it is shut, and does not say why",)
+        _fail(case, f"GATE SHUT: {reasons[0]}", "\n".join(reasons))
         _suite(root, "perfgate", [case], document)
     ElementTree.indent(root)
     return f'<?xml version="1.0" encoding="utf-8"?>\n{ElementTree.tostring(root, encoding="unicode")}\n'
@@ -122,16 +122,16 @@ def _case(name: str, one: DocumentWorkload) -> ElementTree.Element:
     for key, value in properties(one.verdict):
         ElementTree.SubElement(pairs, "property", {"name": key, "value": _xml(value)})
     if not one.opens_gate:
-        told = verdict_table(one.verdict, width=TABLE_WIDTH, colour=False, files=one.files)
-        _fail(case, f"{one.verdict.outcome}: {_line(one.verdict.reason)}", told)
+        text = verdict_table(one.verdict, width=TABLE_WIDTH, colour=False, files=one.files)
+        _fail(case, f"{one.verdict.outcome}: {_line(one.verdict.reason)}", text)
     return case
 
 
-def _fail(case: ElementTree.Element, message: str, told: str) -> None:
+def _fail(case: ElementTree.Element, message: str, text: str) -> None:
     failure = ElementTree.SubElement(
         case, "failure", {"message": _xml(one_line(message, longest=1000))}
     )
-    failure.text = _xml(told)
+    failure.text = _xml(text)
 
 
 def _xml(text: str) -> str:

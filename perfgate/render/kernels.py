@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Final
+from collections.abc import Callable
+from typing import Final, NamedTuple
 
 from perfgate.model.kernelfigures import KernelProbe, KernelProbes, LaunchFigures
 from perfgate.render.page import Cell, Page, Row, columns
@@ -15,12 +14,12 @@ LONGEST: Final = 120
 NONE: Final = "-"
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Line:
+class Line(NamedTuple):
     """One figure's row."""
 
     title: str
-    value: Callable[[LaunchFigures], float | None]
+    field: str
+    """Of `LaunchFigures`."""
     write: Callable[[float], str]
     change: Callable[[float, float], str]
 
@@ -44,59 +43,22 @@ def _percent(value: float) -> str:
     return f"{value:.1f} %"
 
 
-LINES: Final[Sequence[Line]] = (
-    Line(
-        title="duration, us",
-        value=lambda one: one.duration_us,
-        write=numbers.milliseconds,
-        change=_relative,
-    ),
-    Line(
-        title="compute throughput",
-        value=lambda one: one.compute_percent,
-        write=_percent,
-        change=_points,
-    ),
-    Line(
-        title="memory throughput",
-        value=lambda one: one.memory_percent,
-        write=_percent,
-        change=_points,
-    ),
-    Line(
-        title="  of that, DRAM", value=lambda one: one.dram_percent, write=_percent, change=_points
-    ),
-    Line(
-        title="achieved occupancy",
-        value=lambda one: one.occupancy_percent,
-        write=_percent,
-        change=_points,
-    ),
-    Line(
-        title="  possible",
-        value=lambda one: one.occupancy_limit_percent,
-        write=_percent,
-        change=_points,
-    ),
-    Line(
-        title="registers a thread",
-        value=lambda one: one.registers,
-        write=numbers.count,
-        change=_more,
-    ),
-    Line(title="waves of blocks", value=lambda one: one.waves, write=numbers.count, change=_more),
-    Line(
-        title="SM clock, MHz",
-        value=lambda one: one.sm_clock_mhz,
-        write="{:.0f}".format,
-        change=_relative,
-    ),
+LINES: Final = (
+    Line("duration, us", "duration_us", numbers.milliseconds, _relative),
+    Line("compute throughput", "compute_percent", _percent, _points),
+    Line("memory throughput", "memory_percent", _percent, _points),
+    Line("  of that, DRAM", "dram_percent", _percent, _points),
+    Line("achieved occupancy", "occupancy_percent", _percent, _points),
+    Line("  possible", "occupancy_limit_percent", _percent, _points),
+    Line("registers a thread", "registers", numbers.count, _more),
+    Line("waves of blocks", "waves", numbers.count, _more),
+    Line("SM clock, MHz", "sm_clock_mhz", "{:.0f}".format, _relative),
 )
-"""What is told of a launch, in this order; a figure that neither side has is left out."""
+"""What is kernels of a launch, in this order; a figure that neither side has is left out."""
 
 
 def kernels_text(
-    told: KernelProbes,
+    kernels: KernelProbes,
     *,
     named: Callable[[str], str],
     limited: Callable[[LaunchFigures], str | None],
@@ -106,7 +68,7 @@ def kernels_text(
     """Return the tables of all kernels.
 
     Args:
-        told: what was looked at.
+        kernels: what was looked at.
         named: makes a kernel's name readable.
         limited: says what a launch is limited by, or None.
         width: cells of a line.
@@ -114,10 +76,10 @@ def kernels_text(
     """
     page = Page(width=width, colour=colour)
     page.line(
-        Cell(text=f"kernels under {told.tool}", style="bold"),
-        f": a is {told.before}, b is {told.now}",
+        Cell(text=f"kernels under {kernels.tool}", style="bold"),
+        f": a is {kernels.before}, b is {kernels.now}",
     )
-    if not told.probes:
+    if not kernels.probes:
         page.prose("No kernel's time per step has moved by 0.1 % of all kernel time.")
         return page.text
     page.prose(
@@ -125,9 +87,9 @@ def kernels_text(
         "not that of a step in the gate.",
         style="dim",
     )
-    for note in told.notes:
+    for note in kernels.notes:
         page.prose(say.fact(note), label="note", style="yellow")
-    for probe in told.probes:
+    for probe in kernels.probes:
         _kernel(page, probe, named, limited)
     return page.text
 
@@ -161,21 +123,12 @@ def _kernel(
 def _rows(a: LaunchFigures | None, b: LaunchFigures | None) -> list[Row]:
     rows: list[Row] = []
     for line in LINES:
-        was, now = (None if side is None else line.value(side) for side in (a, b))
-        if was is None and now is None:
-            continue
-        change = "" if was is None or now is None else line.change(was, now)
-        rows.append(
-            (line.title, *(NONE if one is None else line.write(one) for one in (was, now)), change)
-        )
-    shapes = (
-        (title, *(NONE if side is None else one_line(get(side)) for side in (a, b)), "")
-        for title, get in SHAPES
-    )
-    return [*rows, *shapes]
-
-
-SHAPES: Final[Sequence[tuple[str, Callable[[LaunchFigures], str]]]] = (
-    ("grid", lambda one: one.grid),
-    ("block", lambda one: one.block),
-)
+        was, now = (None if side is None else getattr(side, line.field) for side in (a, b))
+        if was is not None or now is not None:
+            values = (NONE if one is None else line.write(one) for one in (was, now))
+            change = "" if was is None or now is None else line.change(was, now)
+            rows.append((line.title, *values, change))
+    for shape in ("grid", "block"):
+        sides = (NONE if side is None else one_line(getattr(side, shape)) for side in (a, b))
+        rows.append((shape, *sides, ""))
+    return rows

@@ -43,13 +43,13 @@ def baseline_text(
         f"{moment(blessing.at)} by {one_line(blessing.by)}{_at(blessing.commit)}", label="blessed"
     )
     page.prose(blessing.reason, label="reason")
-    if told := ci_run(blessing):
-        page.prose(told, label="CI run")
+    if text := ci_run(blessing):
+        page.prose(text, label="CI run")
     for occasion in baseline.occasions:
-        told = f"{moment(occasion.measured_at)}: {plural(len(occasion.runs), 'run')}{_at(occasion.commit)}"
+        text = f"{moment(occasion.measured_at)}: {plural(len(occasion.runs), 'run')}{_at(occasion.commit)}"
         clocks = [run.sm_clock_mhz for run in occasion.runs if run.sm_clock_mhz is not None]
-        told += f", SM clock {median(clocks):.0f} MHz" if clocks else ""
-        page.prose(f"{told}{_added(occasion)}", label="measured")
+        text += f", SM clock {median(clocks):.0f} MHz" if clocks else ""
+        page.prose(f"{text}{_added(occasion)}", label="measured")
     if baseline.anchor is not None:
         best = f"{numbers.milliseconds(baseline.anchor.step_ms)} ms"
         page.prose(
@@ -59,7 +59,10 @@ def baseline_text(
     if holds:
         page.prose(holds, label="holds")
     page.prose(
-        ", ".join(f"{name} {one_line(value)}" for name, value in _facts(baseline.machine)),
+        ", ".join(
+            f"{name} {one_line(value or 'unknown')}"
+            for name, value in machine_facts(baseline.machine)
+        ),
         label="machine",
     )
     parameters = (
@@ -72,9 +75,9 @@ def baseline_text(
             numbers.change(sd, basis.unit).removeprefix("+")
             for sd in (spread.run_sd, spread.occasion_sd)
         )
-        told = "SD {} between runs, {} between occasions".format(*sds)
+        text = "SD {} between runs, {} between occasions".format(*sds)
         page.prose(
-            f"{metric}: {told}, from {plural(spread.runs, 'run')}, {moment(spread.at)}",
+            f"{metric}: {text}, from {plural(spread.runs, 'run')}, {moment(spread.at)}",
             label="calibration",
         )
     if path is not None:
@@ -84,10 +87,10 @@ def baseline_text(
     for metric in METRICS:
         values = baseline.values(metric)
         if values:
-            told_values = (
+            shown_values = (
                 numbers.value(metric, value) for value in (median(values), min(values), max(values))
             )
-            rows.append((metric.value, *told_values, METRICS[metric].meaning))
+            rows.append((metric.value, *shown_values, METRICS[metric].meaning))
     titles = columns("metric", ">median", ">lowest", ">highest", "what it is~")
     page.table(titles, rows)
     ranges_table(page, baseline.breakdown.ranges, "per step")
@@ -113,9 +116,9 @@ def comparison_text(
     measured; `warnings` are what else makes the two unlike.
     """
     page = Page(width=width, colour=colour)
-    for side, told, is_capture in (("a", a, captures[0]), ("b", b, captures[1])):
-        runs = 1 if is_capture else max((len(values) for values in told.values.values()), default=0)
-        side_lines(page, side, told, f" ({plural(runs, 'run')})")
+    for title, side, is_capture in (("a", a, captures[0]), ("b", b, captures[1])):
+        runs = 1 if is_capture else max((len(values) for values in side.values.values()), default=0)
+        side_lines(page, title, side, f" ({plural(runs, 'run')})")
     unlike_lines(page, a, b, warnings)
     page.blank()
     if rows:
@@ -146,8 +149,8 @@ def bless_text(
         f": {what} on {one_line(new.machine.gpu_name)}",
     )
     page.prose(new.blessing.reason, label="reason")
-    if told := ci_run(new.blessing):
-        page.prose(told, label="CI run")
+    if text := ci_run(new.blessing):
+        page.prose(text, label="CI run")
     if old is not None:
         before = (
             f"{moment(old.blessing.at)} by {one_line(old.blessing.by)}{_at(old.blessing.commit)}"
@@ -207,8 +210,8 @@ def occasion_text(
     for added in (occasion.added for occasion in new.occasions if occasion not in old.occasions):
         if added is not None:
             page.prose(added.reason, label="reason")
-            if told := ci_run(added):
-                page.prose(told, label="CI run")
+            if text := ci_run(added):
+                page.prose(text, label="CI run")
     before = f"{moment(old.blessing.at)} by {one_line(old.blessing.by)}{_at(old.blessing.commit)}"
     page.prose(f"to what was blessed {before}: {old.blessing.reason}", label="added")
     page.prose(f"before {extent(old)}, after {extent(new)}", label="holds")
@@ -240,7 +243,7 @@ def ci_run(blessing: Blessing) -> str:
 
 
 def moment(at: datetime) -> str:
-    """Write a moment in UTC to the minute; at the ends of the calendar, where UTC has none, as it was told."""
+    """Write a moment in UTC to the minute; at the ends of the calendar, where UTC has none, as it is."""
     try:
         return at.astimezone(UTC).strftime("%Y-%m-%d %H:%M UTC")
     except OverflowError:
@@ -251,25 +254,25 @@ def _told_anchor(old: Baseline | None, new: Baseline, best_ms: float) -> str:
     if old is not None and old.anchor is not None and old.anchor.step_ms < best_ms:
         then = numbers.milliseconds(old.anchor.step_ms)
         return f"starts anew at {numbers.milliseconds(best_ms)} ms, this one: the best step before was {then} ms"
-    told = f"best step ever blessed here {numbers.milliseconds(best_ms)} ms"
+    text = f"best step ever blessed here {numbers.milliseconds(best_ms)} ms"
     now = median(new.values(Metric.STEP_MS) or [best_ms])
     slower = now / best_ms - 1
     return (
-        f"{told}; this one is {numbers.percent(slower)} slower"
+        f"{text}; this one is {numbers.percent(slower)} slower"
         if slower >= 0.00005
-        else f"{told}: this one"
+        else f"{text}: this one"
     )
 
 
 def difference_table(page: Page, rows: Sequence[MetricVerdict], *, titles: tuple[str, str]) -> None:
     """Write values before and after, and the change in each metric's own basis."""
-    told: list[Row] = []
+    cells: list[Row] = []
     for row in rows:
         before, after = (
             "" if amount is None else numbers.value(row.metric, amount)
             for amount in (row.baseline, row.now)
         )
-        told.append(
+        cells.append(
             (
                 row.metric.value,
                 before,
@@ -277,8 +280,8 @@ def difference_table(page: Page, rows: Sequence[MetricVerdict], *, titles: tuple
                 row.reason or change_cell(row) or _one_sided(row, titles),
             )
         )
-        told += share_rows(rows, row.metric, blanks=1)
-    page.table(columns("metric", *(f">{title}" for title in titles), "change"), told)
+        cells += share_rows(rows, row.metric, blanks=1)
+    page.table(columns("metric", *(f">{title}" for title in titles), "change"), cells)
     if any(row.basis is Basis.STEP and row.change is not None for row in rows):
         page.prose(f"pp: percentage points of the step {_of(titles[0])}", style="dim")
 
@@ -339,8 +342,8 @@ def unlike(a: Side, b: Side) -> list[str]:
         if nsys[0] != nsys[1]:
             found.append(f"{a.label} was captured by nsys {nsys[0]}, {b.label} by nsys {nsys[1]}")
         if a.machine.nsys_options != b.machine.nsys_options:
-            told = [" ".join(machine.nsys_options) or "none" for machine in gpus]
-            found.append(f"{options} of {a.label}: {told[0]}; of {b.label}: {told[1]}")
+            both = [" ".join(machine.nsys_options) or "none" for machine in gpus]
+            found.append(f"{options} of {a.label}: {both[0]}; of {b.label}: {both[1]}")
     elif (models := a.gpu_models()) and (others := b.gpu_models()) and models != others:
         found.append(
             f"{a.label} is of {listed(sorted(models))}, {b.label} of {listed(sorted(others))}"
@@ -355,17 +358,21 @@ def unlike(a: Side, b: Side) -> list[str]:
     return found
 
 
-def _facts(machine: Machine) -> list[tuple[str, str]]:
-    told = [
+def machine_facts(machine: Machine) -> list[tuple[str, str | None]]:
+    """Return what is known of a machine, by name; None where it is not known."""
+    return [
+        ("GPU", machine.gpu_name),
         ("driver", machine.driver),
         ("CUDA", machine.cuda),
         ("torch", machine.torch),
         ("nsys", machine.nsys),
+        ("nsys options", " ".join(machine.nsys_options) or None),
+        ("nvtx", machine.nvtx),
+        ("Python", machine.python),
+        ("CPU", machine.cpu),
+        ("CPUs", None if machine.cpu_count is None else str(machine.cpu_count)),
+        *(("UUID", gpu.uuid) for gpu in machine.gpus),
     ]
-    told += [("nvtx", machine.nvtx), ("Python", machine.python), ("CPU", machine.cpu)]
-    told.append(("nsys options", " ".join(machine.nsys_options) or None))
-    told += [("GPU", gpu.uuid) for gpu in machine.gpus]
-    return [(name, "unknown" if value is None else value) for name, value in told]
 
 
 def _added(occasion: Occasion) -> str:

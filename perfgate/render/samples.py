@@ -50,8 +50,8 @@ def sample_text(
         remarks: what else there is to say, such as nsys's own diagnostics.
     """
     page = Page(width=width, colour=colour)
-    told = plural(len(samples), "process", "processes")
-    page.line(Cell(text=one_line(source, longest=1000), style="bold"), f": {told}")
+    text = plural(len(samples), "process", "processes")
+    page.line(Cell(text=one_line(source, longest=1000), style="bold"), f": {text}")
     missing_lines(page, missing or {})
     for remark in remarks:
         page.prose(remark, label="note")
@@ -77,14 +77,14 @@ def _process(page: Page, sample: ProcessSample) -> None:
     _values(page, sample, unit)
     absent_lines(page, sample.absent)
     if sample.nvtx_step_ms is not None:
-        # Why that may be less than the step is told in the remarks, which know where the rest went.
-        told = f"the step's range lasts {numbers.milliseconds(sample.nvtx_step_ms)} ms on the CPU"
-        page.prose(told, label="nvtx_sum")
+        # Why that may be less than the step is said by the notes, which know where the rest went.
+        text = f"the step's range lasts {numbers.milliseconds(sample.nvtx_step_ms)} ms on the CPU"
+        page.prose(text, label="nvtx_sum")
     if sample.memory_share_h2d is not None:
-        told = (
+        text = (
             f"host-to-device is {100 * sample.memory_share_h2d:.1f} % of all memory operation time"
         )
-        page.prose(told, label="memory")
+        page.prose(text, label="memory")
     invalid = [one for one in sample.notes if one.severity is Severity.INVALID]
     complaint_lines(page, invalid)
     for one in sample.notes:
@@ -132,7 +132,7 @@ def absent_lines(page: Page, absent: Mapping[Metric, Note]) -> None:
 
 
 def _by_reason(reasons: Mapping[str, str]) -> Mapping[str, Sequence[str]]:
-    """What shares a reason, so that each is told once."""
+    """What shares a reason, so that each is shown once."""
     shared: dict[str, list[str]] = {}
     for what, why in reasons.items():
         shared.setdefault(why, []).append(what)

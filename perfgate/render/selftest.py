@@ -41,14 +41,14 @@ def selftest_text(rows: Sequence[SelftestRow], *, width: int, colour: bool, cpu:
             else "The gate works on this runner"
         )
         seconds = sum(row.wall_s or 0.0 for row in rows)
-        told = (
+        text = (
             f"{what}: {len(rows)} of {len(rows)} gates came out as they must, in {seconds:.0f} s."
         )
-        page.prose(told, indent=0, style="green")
+        page.prose(text, indent=0, style="green")
     else:
         rest = f", {not_run} were not run" if not_run else ""
-        told = f"The gate does not work on this runner: {failed} of {len(rows)} gates came out otherwise{rest}."
-        page.prose(told, indent=0, style="bold red")
+        text = f"The gate does not work on this runner: {failed} of {len(rows)} gates came out otherwise{rest}."
+        page.prose(text, indent=0, style="bold red")
     return page.text
 
 

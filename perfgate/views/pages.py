@@ -43,7 +43,7 @@ FACTS: Final[Mapping[str, str]] = {
     "python": "Python",
     "cpu": "CPU",
 }
-"""What is told of a machine where it differs, besides its GPUs and nsys's options."""
+"""What is shown of a machine where it differs, besides its GPUs and nsys's options."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,7 +62,7 @@ def page_of(document: GateDocument, shelf: Shelf, cleaner: Cleaner) -> PageData:
     Baselines and git's history are older than what is known of secrets, so the whole is cleaned.
     """
     data = page_data(document)
-    enriched = tuple(_enriched(told, document, shelf) for told in data.workloads)
+    enriched = tuple(_enriched(shown, document, shelf) for shown in data.workloads)
     return cleaner.record(data.model_copy(update={"workloads": enriched}))
 
 
@@ -76,7 +76,7 @@ def document_of(kept: Sequence[KeptResult], settings: Settings, shelf: Shelf) ->
         for run in (*r.runs, *r.reference_runs, *r.interleaved_runs)
     ]
     ended = max((began, *(run.started_at + timedelta(seconds=run.wall_s) for run in runs)))
-    opens = all(told.opens_gate for told in workloads)
+    opens = all(shown.opens_gate for shown in workloads)
     newest = max(kept, key=lambda one: one.result.measured_at)
     return GateDocument(
         perfgate=__version__,
@@ -109,13 +109,13 @@ def _document_workload(kept: KeptResult, settings: Settings, shelf: Shelf) -> Do
     )
 
 
-def _enriched(told: PageWorkload, document: GateDocument, shelf: Shelf) -> PageWorkload:
-    name, machine = told.verdict.workload, document.machine
+def _enriched(shown: PageWorkload, document: GateDocument, shelf: Shelf) -> PageWorkload:
+    name, machine = shown.verdict.workload, document.machine
     update: dict[str, object] = {"commands": _commands(name, None)}
     kept: KeptResult | None = None
-    if told.files is not None:
+    if shown.files is not None:
         with suppress(PerfgateError):
-            folder = shelf.root / told.files
+            folder = shelf.root / shown.files
             kept = KeptResult(folder=folder, result=shelf.store.results.load(folder))
             machine = kept.result.machine
     baseline: Baseline | None = None
@@ -148,7 +148,7 @@ def _enriched(told: PageWorkload, document: GateDocument, shelf: Shelf) -> PageW
             "baseline_step": _step(before, shelf),
             "commands": _commands(name, result.workload.nodeid),
         }
-    return told.model_copy(update=update)
+    return shown.model_copy(update=update)
 
 
 def _step(candidates: Sequence[tuple[KeptResult, Sequence[Run]]], shelf: Shelf) -> StepView | None:
@@ -199,7 +199,7 @@ def _facts(machine: Machine) -> dict[str, str | None]:
     return {
         "GPUs": machine.gpu_name,
         "GPU UUIDs": ", ".join(gpu.uuid for gpu in machine.gpus),
-        **{told: getattr(machine, field) for field, told in FACTS.items()},
+        **{shown: getattr(machine, field) for field, shown in FACTS.items()},
         "nsys options": " ".join(machine.nsys_options),
     }
 

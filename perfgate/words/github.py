@@ -12,7 +12,7 @@ _AGAIN: Final = "Run the job again; https://www.githubstatus.com/ tells of failu
 _MISSING: Final = "See perfgate's workflows for how a job of GitHub Actions calls it."
 _CORRECT: Final = "Correct it in the workflow."
 _START: Final = "Start the workflow again."
-_DESK: Final = "Bless at a desk: perfgate bless."
+_DESK: Final = "Bless at a desk, by `perfgate bless`."
 _UPLOADS: Final = "See what the gate's job has uploaded."
 _GIVE: Final = "Give it to the job, in its workflow: permissions: {{{needs}}}"
 

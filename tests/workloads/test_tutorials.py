@@ -103,7 +103,7 @@ class Gated:
     def processes(self, name: str) -> tuple[ProcessSample, ...]:
         """The processes of a workload's one run, about which there must be no complaint."""
         [run] = self.kept[name].result.runs
-        assert run.complaints == ()
+        assert run.invalid == ()
         return run.processes
 
     def log(self, name: str) -> str:

@@ -18,7 +18,6 @@ from markupsafe import Markup
 
 from perfgate.model.document import reasons_besides
 from perfgate.model.loosening import Loosening
-from perfgate.model.machine import Machine
 from perfgate.model.merged import shown_names
 from perfgate.model.metric import METRICS
 from perfgate.model.outcome import PASSING, WORST_FIRST
@@ -27,7 +26,7 @@ from perfgate.model.settings import Settings
 from perfgate.model.stepview import Lane, StepView
 from perfgate.render.html.workload import Placed, identities, placed, signed
 from perfgate.render.loosening import counts_text
-from perfgate.render.records import moment
+from perfgate.render.records import machine_facts, moment
 from perfgate.render.text import anchor_text, choice_text, summary, why_shut
 from perfgate.words import numbers
 from perfgate.words.escape import lines, one_line
@@ -192,7 +191,7 @@ def _environment() -> Environment:
         line=lambda text: one_line(str(text), longest=LONGEST_LINE),
         lines=lines,
         copyable=_is_copyable,
-        facts=_facts,
+        facts=machine_facts,
         moment=moment,
         creep=anchor_text,
         ms=numbers.milliseconds,
@@ -212,22 +211,6 @@ def _name(text: str) -> Markup:
 def _is_copyable(command: str) -> bool:
     """Whether nothing in a command is invisible, whoever put it there."""
     return len(command) <= 10 * LONGEST and one_line(command, longest=20 * LONGEST) == command
-
-
-def _facts(machine: Machine) -> list[tuple[str, str | None]]:
-    return [
-        ("GPU", machine.gpu_name),
-        ("driver", machine.driver),
-        ("CUDA", machine.cuda),
-        ("torch", machine.torch),
-        ("nsys", machine.nsys),
-        ("nsys options", " ".join(machine.nsys_options) or None),
-        ("nvtx", machine.nvtx),
-        ("Python", machine.python),
-        ("CPU", machine.cpu),
-        ("CPUs", None if machine.cpu_count is None else str(machine.cpu_count)),
-        *(("UUID", gpu.uuid) for gpu in machine.gpus),
-    ]
 
 
 def _drawn(view: StepView) -> str:

@@ -340,29 +340,29 @@ def _alternatives(
         f"{row.metric} {change_cell(row)}, budget {budget_cell(row)}, {row.outcome or 'shown only'}"
         for row in figures.drawn_rows(workload.verdict)
     ]
-    told = {"intervals": f"Changes against budgets. {'; '.join(rows)}."}
+    texts = {"intervals": f"Changes against budgets. {'; '.join(rows)}."}
     if metrics:
         medians = [
             f"{row[1]} {row[2]}"
             for row in _runs(workload, metrics[:1], 0)
             if row[0] == metrics[0].value and row[2]
         ]
-        told["runs"] = f"Medians of {metrics[0]}: {', '.join(medians)}. The table has each run."
+        texts["runs"] = f"Medians of {metrics[0]}: {', '.join(medians)}. The table has each run."
     if views:
         steps = [
             f"{side}: {one_line(view.label)}, {numbers.milliseconds(view.length_us / 1000)} ms"
             for side, view in views.items()
         ]
-        told["timeline"] = f"{'; '.join(steps)}. The table of lanes has their sums."
+        texts["timeline"] = f"{'; '.join(steps)}. The table of lanes has their sums."
     if workload.history:
         ends = [
             f"{numbers.milliseconds(point.value)} ms ({moment(point.at)})"
             for point in (workload.history[0], workload.history[-1])
         ]
-        told["history"] = (
+        texts["history"] = (
             f"From {ends[0]} to {ends[1]} in {plural(len(workload.history), 'blessing')}."
         )
-    return told
+    return texts
 
 
 def identities(names: Sequence[str]) -> list[str]:

@@ -35,6 +35,7 @@ from perfgate.model.errors import (
 )
 from perfgate.model.machine import Machine
 from perfgate.model.metric import Metric
+from perfgate.model.note import Severity, quoted
 from perfgate.model.order import Account, Ending
 from perfgate.model.sample import Form
 from perfgate.model.settings import Settings
@@ -139,7 +140,7 @@ def test_runs_are_numbered_on_and_code_that_changes_between_them_is_a_complaint(
     of = Prepared(tmp_path)
     of.left = [measured(), CRASHED, CRASHED, measured(), measured(code=OTHER)]
     lab = of.of()
-    assert [bool(run.complaints) for run in (*lab.runs(2), *lab.runs(1))] == [False, False, True]
+    assert [bool(run.invalid) for run in (*lab.runs(2), *lab.runs(1))] == [False, False, True]
     assert of.made == [
         "project: run-1",
         "project: run-2",
@@ -201,9 +202,9 @@ def test_a_gpu_that_was_busy_before_a_pair_makes_both_runs_invalid(tmp_path: Pat
     of.left = [(measured(), measured())]
     (pair,) = of.of().pairs(Form.BLOCK, 1)
     assert (
-        pair.reference.complaints
-        == pair.candidate.complaints
-        == ("before it started, GPU GPU-0 is busy",)
+        pair.reference.invalid
+        == pair.candidate.invalid
+        == (quoted("before it started, GPU GPU-0 is busy", Severity.INVALID),)
     )
 
 
@@ -230,7 +231,7 @@ def test_another_commit_that_does_not_run(
         list(lab.pairs(form, 1))
     assert caught.value.code == ("side-does-not-run" if kind is WorkloadFailed else "uncoded")
     # What is measured then is no change of code.
-    assert [run.complaints for run in lab.runs(1)] == [()]
+    assert [run.invalid for run in lab.runs(1)] == [()]
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,7 @@ from perfgate.model.errors import (
     WorkloadFailed,
 )
 from perfgate.model.machine import Conditions
-from perfgate.model.note import Note, note
+from perfgate.model.note import Note, Severity, note
 from perfgate.model.order import RUN_COOKIE, Account, Bouts, Ending, Order
 from perfgate.model.reports import Reports
 from perfgate.model.workload import Workload
@@ -200,10 +200,9 @@ def test_a_pair_takes_the_steps_it_is_told_and_twice_the_time(stand: Stand) -> N
     assert {
         order.bouts.patience_s for order in stand.orders.values() if order.bouts is not None
     } == {50.0}
-    assert reference.run.complaints == ()
-    assert candidate.run.complaints == (
-        "steps were lost: process 4242 shows 19 of 20 measured steps",
-    )
+    assert reference.run.invalid == ()
+    (lost,) = candidate.run.invalid
+    assert "19 of 20" in str(lost.fields["text"])
 
 
 def test_the_sides_of_a_pair_are_no_neighbours_to_each_other(stand: Stand) -> None:
@@ -229,15 +228,14 @@ def test_a_pair_is_measured_each_in_its_own_folder_and_leaves_no_fifo(stand: Sta
         ]
 
 
-@pytest.mark.parametrize(
-    ("core", "remarks"), [(3, ()), (None, ("its process left core 3, where the duet had put it",))]
-)
+@pytest.mark.parametrize(("core", "is_noted"), [(3, False), (None, True)])
 def test_a_process_that_left_its_core_is_remarked_upon(
-    stand: Stand, core: int | None, remarks: tuple[str, ...]
+    stand: Stand, core: int | None, *, is_noted: bool
 ) -> None:
     stand.acts["candidate"] = lambda _: finished(core=core)
     reference, candidate = stand.pair()
-    assert (reference.run.remarks, candidate.run.remarks) == ((), remarks)
+    assert reference.run.notes == ()
+    assert [one.severity for one in candidate.run.notes] == [Severity.WARN] * is_noted
 
 
 def test_a_command_cannot_take_turns(stand: Stand) -> None:

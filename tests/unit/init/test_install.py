@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from perfgate.init import install
+from perfgate.init.origin import Origin
 
 
 def touch(root: Path, *names: str) -> None:
@@ -16,50 +17,29 @@ def touch(root: Path, *names: str) -> None:
         (root / name).write_text("", encoding="utf-8")
 
 
+HATCH = {"project": {"dependencies": ["torch"]}, "build-system": {"build-backend": "hatchling"}}
+
+
 @pytest.mark.parametrize(
-    ("files", "pyproject", "words", "remarks"),
+    ("files", "pyproject", "words", "codes"),
     [
-        (
-            (),
-            {"project": {}, "build-system": {"build-backend": "hatchling.build"}},
-            ("-e", "."),
-            (),
-        ),
-        ((), {"build-system": {"build-backend": "flit_core.buildapi"}}, ("-e", "."), ()),
-        (("requirements.txt",), {}, ("-r", "requirements.txt"), ()),
-        (("requirements-gpu.txt",), {}, ("-r", "requirements-gpu.txt"), ()),
-        (
-            ("requirements.txt", "requirements-dev.txt"),
-            {},
-            ("-r", "requirements.txt"),
-            ("The workflows do not install requirements-dev.txt: add what the workloads need.",),
-        ),
+        ((), HATCH, ("-e", "."), []),
+        ((), {"build-system": {"build-backend": "flit_core.buildapi"}}, ("-e", "."), []),
+        (("requirements.txt",), {}, ("-r", "requirements.txt", "torch"), ["torch-not-named"]),
+        (("requirements-gpu.txt",), HATCH, ("-r", "requirements-gpu.txt", "-e", "."), []),
         (
             ("requirements-a.txt", "requirements-b.txt", "uv.lock"),
-            {"project": {}, "build-system": {"build-backend": "hatchling.build"}},
+            HATCH,
             ("-e", "."),
-            (
-                "The workflows do not install requirements-a.txt, requirements-b.txt: add what the workloads need.",
-                "The workflows install with pip, which does not read uv.lock: versions may differ from yours.",
-            ),
+            ["files-not-installed"],
         ),
         (
             ("environment.yml",),
             {},
-            (),
-            (
-                "environment.yml is not used: the workflows install with pip. Add what it brings and pip does not.",
-                "No file says how the project is installed: add that to the install step of perfgate-gate.yml.",
-            ),
+            ("torch",),
+            ["files-not-installed", "installation-unknown", "torch-not-named"],
         ),
-        (
-            ("setup.py",),
-            {},
-            ("-e", "."),
-            (
-                "Ignore *.egg-info/ in .gitignore: what an installation leaves makes a measured commit dirty.",
-            ),
-        ),
+        (("setup.py",), {}, ("-e", "."), ["egg-info-not-ignored"]),
     ],
 )
 def test_what_pip_installs_is_what_the_files_say(
@@ -67,18 +47,17 @@ def test_what_pip_installs_is_what_the_files_say(
     files: tuple[str, ...],
     pyproject: dict[str, object],
     words: tuple[str, ...],
-    remarks: tuple[str, ...],
+    codes: list[str],
 ) -> None:
     touch(tmp_path, *files)
-    assert install.install_words(tmp_path, pyproject) == (words, remarks)
+    found, notes = install.project_words(tmp_path, pyproject)
+    assert (found, [one.code for one in notes]) == (words, codes)
 
 
-def test_a_setuptools_project_that_ignores_egg_info_gets_no_remark(tmp_path: Path) -> None:
+def test_a_setuptools_project_that_ignores_egg_info_gets_no_note(tmp_path: Path) -> None:
     (tmp_path / ".gitignore").write_text("*.egg-info/\n", encoding="utf-8")
-    assert install.install_words(tmp_path, {"build-system": {"requires": ["setuptools"]}}) == (
-        ("-e", "."),
-        (),
-    )
+    made = {"build-system": {"requires": ["setuptools"]}}
+    assert install.project_words(tmp_path, made) == (("-e", "."), [])
 
 
 @pytest.mark.parametrize(
@@ -102,9 +81,7 @@ def test_the_running_python_is_taken_where_the_project_takes_it(
     tmp_path: Path, asked: str | None, running: tuple[int, int], chosen: str
 ) -> None:
     pyproject = {} if asked is None else {"project": {"requires-python": asked}}
-    assert install.python_version(tmp_path, pyproject, running=running) == install.Found(
-        value=chosen
-    )
+    assert install.python_version(tmp_path, pyproject, running=running) == (chosen, [])
 
 
 @pytest.mark.parametrize(
@@ -119,28 +96,25 @@ def test_the_running_python_is_taken_where_the_project_takes_it(
 )
 def test_a_pinned_python_comes_first(tmp_path: Path, pinned: str, chosen: str) -> None:
     (tmp_path / ".python-version").write_text(pinned, encoding="utf-8")
-    assert install.python_version(tmp_path, {}, running=(3, 14)) == install.Found(value=chosen)
+    assert install.python_version(tmp_path, {}, running=(3, 14)) == (chosen, [])
 
 
-def test_a_python_too_old_for_perfgate_is_told(tmp_path: Path) -> None:
-    asked = install.python_version(
-        tmp_path, {"project": {"requires-python": "<3.11"}}, running=(3, 12)
-    )
+def test_a_python_too_old_for_perfgate_is_said(tmp_path: Path) -> None:
+    asked = {"project": {"requires-python": "<3.11"}}
+    python, (of_project,) = install.python_version(tmp_path, asked, running=(3, 12))
     (tmp_path / ".python-version").write_text("3.10", encoding="utf-8")
-    pinned = install.python_version(tmp_path, {}, running=(3, 12))
-    assert (asked.value, pinned.value) == ("3.11", "3.11")
-    assert asked.remarks == ("requires-python is '<3.11', but perfgate needs 3.11 or newer.",)
-    assert pinned.remarks == (".python-version says 3.10, but perfgate needs 3.11 or newer.",)
+    pinned, (of_pin,) = install.python_version(tmp_path, {}, running=(3, 12))
+    assert (python, pinned) == ("3.11", "3.11")
+    assert (of_project.fields["asked"], of_pin.fields["asked"]) == ("<3.11", "3.10")
 
 
 def test_names_of_files_are_no_part_of_the_shells_language() -> None:
-    script = install.script("-r", "requirements-$(touch x);'\".txt")
+    words = ("-r", "requirements-$(touch x);'\".txt")
+    script = install.project_script(words, Origin(url="URL"))
     first, second = script.splitlines()
     assert first == 'python -m venv "$RUNNER_TEMP/venv"'
-    assert shlex.split(second) == [
-        *("$RUNNER_TEMP/venv/bin/pip", "install", "-q"),
-        *("-r", "requirements-$(touch x);'\".txt"),
-    ]
+    pip = ["$RUNNER_TEMP/venv/bin/pip", "install", "-q"]
+    assert shlex.split(second) == [*pip, *words, "perfgate[github] @ URL"]
 
 
 @pytest.mark.parametrize(
@@ -170,24 +144,12 @@ def test_names_of_files_are_no_part_of_the_shells_language() -> None:
         ({"requirements.txt": "torch-geometric\n"}, {}, False),
         ({"requirements.txt": "-r others.txt\n"}, {}, True),
     ],
-    ids=[
-        "nothing",
-        "none",
-        "others",
-        "named",
-        "extra",
-        "dynamic",
-        "setup",
-        "file",
-        "other file",
-        "file of files",
-    ],
+    ids=str,
 )
 def test_torch_is_installed_where_the_project_does_not_name_it(
     tmp_path: Path, files: Mapping[str, str], pyproject: Mapping[str, object], named: bool
 ) -> None:
     for name, text in files.items():
         (tmp_path / name).write_text(text, encoding="utf-8")
-    words, _ = install.install_words(tmp_path, pyproject)
-    beside, remarks = install.torch_words(tmp_path, words, pyproject)
-    assert (beside, len(remarks)) == (((), 0) if named else (("torch",), 1))
+    words, _ = install.project_words(tmp_path, pyproject)
+    assert (words[-1] != "torch") is named

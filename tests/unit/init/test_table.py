@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import tomllib
 
 import pytest
@@ -43,35 +42,23 @@ def test_it_says_the_defaults() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["tool = {x = {y = 1}}\n", "tool = 3\n", "[[tool]]\nx = 1\n[[tool]]\n"]
+    ("text", "code"),
+    [
+        ("tool = {x = {y = 1}}\n", "table-not-appended"),
+        ("tool = 3\n", "table-not-appended"),
+        ("[[tool]]\nx = 1\n[[tool]]\n", "table-not-appended"),
+        ("[project\n", "pyproject-no-toml"),
+    ],
 )
-def test_where_it_cannot_be_appended_the_user_is_told(text: str) -> None:
+def test_where_it_cannot_be_appended_that_is_an_error(text: str, code: str) -> None:
     with pytest.raises(ConfigInvalid) as refused:
         table.with_table(text)
-    why = re.sub(
-        r"appended \(.+\)\.", "appended (WHY).", str(refused.value)
-    )  # tomllib's words, by Python's version
-    assert why == (
-        "pyproject.toml: [tool.perfgate] cannot be appended (WHY). "
-        "Settings of tools are tables of their own: [tool.NAME].\n"
-        "Write [tool.perfgate] by hand, with workloads and baselines."
-    )
+    assert refused.value.code == code
 
 
-def test_a_broken_file_is_told_in_tomllibs_words() -> None:
-    with pytest.raises(ConfigInvalid) as refused:
-        table.with_table("[project\n")
-    assert str(refused.value) == (
-        "pyproject.toml: it cannot be read as TOML (Expected ']' at the end of a table declaration "
-        "(at line 1, column 9)).\nCorrect the file."
-    )
-
-
-@pytest.mark.parametrize(
-    ("text", "there"), [("", False), ("[tool.perfgate]\n", True), ("[tool]\nx = 1\n", False)]
-)
-def test_an_empty_table_is_one(text: str, there: bool) -> None:
-    assert table.has_table(table.parsed(text)) is there
+def test_a_table_that_is_there_stays_as_it_is() -> None:
+    text = "[tool.perfgate]\r\nruns = 5 # mine\n"
+    assert table.with_table(text) == text
 
 
 @given(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 from support import records
+from syrupy.assertion import SnapshotAssertion
 
 from perfgate.bless import bless as blessing
 from perfgate.explain.moved import moved_operations, moved_ranges
@@ -50,46 +51,8 @@ def new() -> Baseline:
     )
 
 
-def test_baseline_at_80_columns() -> None:
-    assert (
-        baseline_text(old(), width=80, colour=False, path=PATH)
-        == """\
-mlp on NVIDIA H200
-  blessed     2026-03-02 12:05 UTC by Ada <ada@example.org> at 0123456789ab
-  reason      first baseline
-  measured    2026-03-02 12:00 UTC: 3 runs at 0123456789ab, SM clock 1980 MHz
-  measured    2026-03-02 13:00 UTC: 2 runs at 0123456789ab, SM clock 1980 MHz
-  anchor      best step ever 11.90 ms, 2026-03-02 12:00 UTC at 0123456789ab
-  machine     driver 550.54.15, CUDA 12.4, torch 2.6.0, nsys 2024.2.3, nvtx
-              0.2.11, Python 3.11.7, CPU AMD EPYC 9654, nsys options
-              --trace=cuda,nvtx --cuda-graph-trace=graph, GPU GPU-0
-  parameters  capture cudaProfilerApi, step step, steps 30, warmup 10
-  calibration step_ms: SD 0.40 % between runs, 0.31 % between occasions, from 20
-              runs, 2026-03-02 12:00 UTC
-  file        baselines/nvidia-h200/mlp.json
-
-  metric            median   lowest  highest what it is
-  --------------- -------- -------- -------- -----------------------------------
-  step_ms            12.36    12.31    12.40 mean period between step...
-  kernel_ms          9.100    9.100    9.100 kernel time, NCCL's kernels apart
-  gap_ms             1.851    1.851    1.851 time in which a GPU ran no...
-  h2d_ms             1.389    1.389    1.389 host-to-device copy time
-  h2d_exposed_ms    0.0421   0.0421   0.0421 host-to-device copy time during...
-  launches              46       46       46 kernel launches, runtime and...
-  graph_launches         0        0        0 CUDA graph launches
-  h2d_copies             2        2        2 host-to-device copies
-  h2d_bytes       38.54 MB 38.54 MB 38.54 MB bytes copied host to device
-  d2h_copies             1        1        1 device-to-host copies
-  pageable_copies        0        0        0 copies whose host side is...
-  syncs                  1        1        1 calls that make the CPU wait...
-
-  range      per step  CPU ms  kernel ms  gap ms  h2d ms  launches  syncs
-  ---------  --------  ------  ---------  ------  ------  --------  -----
-  backward          1   2.110      6.080  0.3100                31
-  forward           1   1.204      3.020                        15
-  data_load         1  0.6100              1.541   1.389                1
-"""
-    )
+def test_baseline_at_80_columns(snapshot: SnapshotAssertion) -> None:
+    assert baseline_text(old(), width=80, colour=False, path=PATH) == snapshot
 
 
 def test_blessing_shows_what_changes() -> None:

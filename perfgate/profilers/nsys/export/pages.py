@@ -77,6 +77,8 @@ class Values:
             return None
         if least == most and most in (NULL, _ZERO, _ONE):
             return constant(np.int64(most == _ONE), len(kinds))
+        if least == most == 1:
+            return self.held.take(self.begins).view(np.int8).astype(np.int64)
         words = np.ndarray(
             shape=(len(self.held) - 7,), dtype=">i8", buffer=self.held.data, strides=(1,)
         )
