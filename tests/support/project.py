@@ -31,6 +31,7 @@ from perfgate.model.baseline import Baseline, Result
 from perfgate.model.errors import NsysNotFound
 from perfgate.model.machine import Machine
 from perfgate.model.metric import Metric
+from perfgate.model.note import Note
 from perfgate.model.order import Account, Ending
 from perfgate.model.sample import Run
 from perfgate.model.settings import GraphTrace
@@ -127,7 +128,7 @@ class Prepared(Laboratory):
         )
         return tool, machine
 
-    def busy(self) -> str | None:
+    def busy(self) -> Note | None:
         gpus = self.bench.machine.gpus
         return wait_until_idle(gpus, self.idle_patience_s, library=self.nvml)
 
