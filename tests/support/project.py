@@ -348,7 +348,7 @@ class Project:
         """Make times and folders of a text the same on every machine."""
         text = text.replace(os.environ.get(VARIABLE, "\0"), "/bin/nsys")
         text = text.replace(str(self.root), "/project")
-        text = re.sub(r"process \d+ of \S+", "process 1 of ada", text)
+        text = re.sub(r"pid \d+ of \w+", "pid 1 of ada", text)
         text = re.sub(r"process \d+ shows", "process 1 shows", text)
         text = re.sub(
             r"step(?:_mean)?_ms( +\d\.\d\d\d)+(?=$|  \d+ runs?$)",
