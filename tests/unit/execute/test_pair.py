@@ -28,7 +28,7 @@ from perfgate.model.errors import (
     WorkloadFailed,
 )
 from perfgate.model.machine import Conditions
-from perfgate.model.note import Note, Severity, note
+from perfgate.model.note import Note, note
 from perfgate.model.order import RUN_COOKIE, Account, Bouts, Ending, Order
 from perfgate.model.reports import Reports
 from perfgate.model.workload import Workload
