@@ -50,7 +50,7 @@ from perfgate.model.errors import (
 )
 from perfgate.model.machine import Machine
 from perfgate.model.metric import Metric
-from perfgate.model.note import Severity, quoted
+from perfgate.model.note import Severity, note
 from perfgate.model.pyproject import load_settings
 from perfgate.model.workload import Workload
 from perfgate.profilers.nsys.command import trace_options
@@ -461,7 +461,7 @@ class Nsys:
                 update={
                     "notes": (
                         *run.notes,
-                        quoted(f"before it started, {busy}", Severity.INVALID),
+                        note("busy-before", Severity.INVALID, why=busy),
                     )
                 }
             )

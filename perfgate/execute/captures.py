@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,14 +13,13 @@ from perfgate.metrics.warmup import FEWEST_STEPS
 from perfgate.model.errors import StepsNotFound
 from perfgate.model.machine import Machine
 from perfgate.model.metric import Metric
-from perfgate.model.note import Note
+from perfgate.model.note import Note, Severity, note
 from perfgate.model.reports import Reports
 from perfgate.model.sample import ProcessSample
 from perfgate.model.workload import Workload
 from perfgate.profilers.nsys.reports import run_reports
 from perfgate.profilers.nsys.tool import NsysTool
 from perfgate.profilers.seam import Captured, read
-from perfgate.words import say
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,59 +114,42 @@ def with_ranks(
     return tuple(sorted(ranked, key=lambda process: ranks[process.pid]))
 
 
-def unshown_warmup(workload: Workload) -> tuple[str, ...]:
-    """Say of a window that is too short for it that nothing shows whether first-time work reaches into it."""
-    if workload.steps >= FEWEST_STEPS:
-        return ()
-    needs = f"that takes {FEWEST_STEPS} measured steps or more, and {workload.steps} were asked for"
-    return (f"whether the warm-up was long enough is not shown: {needs}",)
+def notes_of(
+    workload: Workload, machine: Machine, processes: Sequence[ProcessSample]
+) -> tuple[Note, ...]:
+    """What is wrong with the steps that a run's captures show, and what they cannot show."""
+    lost = [_lost(workload, one) for one in processes if one.steps != workload.steps]
+    return (*lost, *_gpu_unseen(machine, processes), *_unshown_warmup(workload))
 
 
-def steps_lost(workload: Workload, processes: Sequence[ProcessSample]) -> tuple[str, ...]:
-    """Complain of each process that shows another number of steps than were to be measured."""
-    return tuple(
-        f"steps were lost: process {process.pid} shows {process.steps} of {workload.steps} measured steps"
-        f"{_after_warmup(workload, process)}{_left_open(workload, process)}"
-        for process in processes
-        if process.steps != workload.steps
+def _lost(workload: Workload, process: ProcessSample) -> Note:
+    """A process that shows another number of steps than were to be measured, with the likely cause."""
+    nested = any(one.code == "ranges-nested" for one in process.notes)
+    if workload.command is None:
+        code = "steps-lost-by-push" if nested else "steps-lost"
+    elif process.steps > workload.steps:
+        code = "steps-more"
+    else:
+        code = "steps-lost-nested" if nested else "steps-lost-of-command"
+    return note(
+        code,
+        Severity.INVALID,
+        pid=process.pid,
+        found=process.steps,
+        steps=workload.steps,
+        warmup=workload.warmup,
+        file=workload.source,
     )
 
 
-def _after_warmup(workload: Workload, process: ProcessSample) -> str:
-    """Of a command, which may have fewer steps than its file asks for: what its capture holds, and what is to be."""
-    if not workload.skips_warmup:
-        return ""
-    held, wanted = (workload.warmup + steps for steps in (process.steps, workload.steps))
-    why = ""
-    if held < wanted and _lie_inside(process):
-        why = (
-            ": others that match lie inside these; match the outermost alone, and if tasks take turns on a thread "
-            "(asyncio), where push and pop of one close the other's ranges, draw them with nvtx.start_range and "
-            "nvtx.end_range"
-        )
-    elif held < wanted:
-        why = (
-            ": the script takes fewer, leaves by os._exit before nsys has written its last, or has a launcher that "
-            "does not wait for it"
-        )
-    return f"; its capture holds {held}, and {workload.source} asks for {wanted} (warmup and steps){why}"
-
-
-def _left_open(workload: Workload, process: ProcessSample) -> str:
-    """Of perfgate's own steps that lie in one another: the cause. What a pattern matches may lie so by itself."""
-    if workload.command is not None or not _lie_inside(process):
-        return ""
-    return "; a range that a step pushes and does not pop takes the pop of the step's own: each push needs its pop"
-
-
-def _lie_inside(process: ProcessSample) -> bool:
-    return any(one.code == "ranges-nested" for one in process.notes)
-
-
-def gpu_unseen(machine: Machine, processes: Sequence[ProcessSample]) -> tuple[str, ...]:
+def _gpu_unseen(machine: Machine, processes: Sequence[ProcessSample]) -> Iterator[Note]:
     """On a machine with a GPU, a capture without GPU operations shows nothing about it."""
-    if not machine.gpus or any(Metric.GAP_MS in process.values for process in processes):
-        return ()
-    why = next((process.absent.get(Metric.KERNEL_MS) for process in processes), None)
-    words = "the workload launched none" if why is None else say.fact(why)
-    return (f"no GPU operation was recorded in any step ({words})",)
+    if machine.gpus and not any(Metric.GAP_MS in process.values for process in processes):
+        why = next((process.absent.get(Metric.KERNEL_MS) for process in processes), None)
+        yield note("gpu-unseen", Severity.INVALID, why=why or note("launched-nothing"))
+
+
+def _unshown_warmup(workload: Workload) -> Iterator[Note]:
+    """Of a window that is too short to show whether first-time work reaches into it."""
+    if workload.steps < FEWEST_STEPS:
+        yield note("warmup-unshown", Severity.WARN, fewest=FEWEST_STEPS, steps=workload.steps)

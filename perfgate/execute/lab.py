@@ -50,7 +50,7 @@ from perfgate.model.errors import (
 )
 from perfgate.model.machine import Machine
 from perfgate.model.metric import Metric
-from perfgate.model.note import Note, Severity, quoted
+from perfgate.model.note import Note, Severity, note
 from perfgate.model.order import Account
 from perfgate.model.sample import Form, Run
 from perfgate.model.settings import DuetForm, Settings
@@ -236,8 +236,8 @@ class Laboratory:
         options = trace_options(graph_trace=settings.cuda_graph_trace)
         return tool, read_machine(env, nsys=str(tool.version), nsys_options=options)
 
-    def busy(self) -> str | None:
-        """Wait for an idle GPU, and say what keeps it busy if it does not become so."""
+    def busy(self) -> Note | None:
+        """Wait for an idle GPU, and note what keeps it busy if it does not become so."""
         return wait_until_idle(self.bench.machine.gpus, IDLE_PATIENCE_S)
 
     def make(self, bench: Bench, workload: Workload, folder: Path) -> Measured:
@@ -477,7 +477,7 @@ class FreshLab:
         run = made.run
         self._taken += 1
         if self._taken > 1 and made.code != self.code:
-            changed = quoted("the workload's code changed meanwhile", Severity.INVALID)
+            changed = note("code-changed", Severity.INVALID)
             run = run.model_copy(update={"notes": (*run.notes, changed)})
         self.code, self._account, self.withheld = made.code, made.account, made.withheld
         self._import_logs = made.import_logs
@@ -645,9 +645,9 @@ def steps_in_blocks(step_ms: float | None) -> int:
     return BLOCK_STEPS * min(max(blocks, 3), MOST_BLOCKS)
 
 
-def _with_busy(made: Measured, busy: str | None) -> Measured:
+def _with_busy(made: Measured, busy: Note | None) -> Measured:
     """The run with a complaint of what kept the GPU busy before it, if anything did."""
     if busy is None:
         return made
-    notes = (*made.run.notes, quoted(f"before it started, {busy}", Severity.INVALID))
+    notes = (*made.run.notes, note("busy-before", Severity.INVALID, why=busy))
     return replace(made, run=made.run.model_copy(update={"notes": notes}))

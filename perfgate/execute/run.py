@@ -14,11 +14,9 @@ from uuid import uuid4
 from perfgate.execute.bench import Bench
 from perfgate.execute.captures import (
     OfCapture,
-    gpu_unseen,
     measure_capture,
+    notes_of,
     processes_of,
-    steps_lost,
-    unshown_warmup,
 )
 from perfgate.execute.command import capture_window, worker_command
 from perfgate.execute.environment import (
@@ -56,7 +54,7 @@ from perfgate.execute.side_environment import check_there, declared_there, workl
 from perfgate.machine import RankWatch, Sampler
 from perfgate.model.errors import NsysCrashed, StepsNotFound, WorkloadFailed
 from perfgate.model.machine import Conditions
-from perfgate.model.note import Note, Severity, quoted
+from perfgate.model.note import Note, Severity, note
 from perfgate.model.order import RUN_COOKIE, Account, Bouts, Ending
 from perfgate.model.reports import Reports
 from perfgate.model.sample import Form, ProcessSample, Run
@@ -291,27 +289,22 @@ class Ordered:
         captures: list[OfCapture],
         account: Account | None,
     ) -> tuple[Note, ...]:
-        invalid = (
-            *steps_lost(self.workload, processes),
-            *gpu_unseen(self.bench.machine, processes),
-        )
-        warnings = (*_off_its_core(self.bouts, account), *unshown_warmup(self.workload))
-        of_processes = [one for process in processes for one in process.notes]
+        """All that is known beside the numbers, each once, what makes the run INVALID first."""
         found = (
-            *(quoted(one, Severity.INVALID) for one in invalid),
-            *(one for one in of_processes if one.severity is Severity.INVALID),
+            *notes_of(self.workload, self.bench.machine, processes),
             *(one for capture in captures for one in capture.complaints),
-            *(one for one in of_processes if one.severity is not Severity.INVALID),
-            *(quoted(one, Severity.WARN) for one in warnings),
+            *(one for process in processes for one in process.notes),
+            *_off_its_core(self.bouts, account),
         )
-        return tuple(one for place, one in enumerate(found) if one not in found[:place])
+        once = [one for place, one in enumerate(found) if one not in found[:place]]
+        return tuple(sorted(once, key=lambda one: one.severity is not Severity.INVALID))
 
 
-def _off_its_core(bouts: Bouts | None, account: Account | None) -> tuple[str, ...]:
+def _off_its_core(bouts: Bouts | None, account: Account | None) -> Iterator[Note]:
     """Whether the workload went away from its core: its times are as good as any, only less steady."""
-    if bouts is None or bouts.core is None or account is None or account.core == bouts.core:
-        return ()
-    return (f"its process left core {bouts.core}, where the duet had put it",)
+    core = None if bouts is None else bouts.core
+    if core is not None and account is not None and account.core != core:
+        yield note("core-left", Severity.WARN, core=core)
 
 
 @contextmanager

@@ -39,12 +39,12 @@ from perfgate.model.note import Note, Severity, note
 from perfgate.model.order import RUN_COOKIE
 from perfgate.model.secrets import Cleaner
 from perfgate.pytest_door import gate_command, run_to_end
-from perfgate.render.annotations import Kind, command, gate_annotations
+from perfgate.render.annotations import gate_annotations
 from perfgate.render.markdown import loosening_markdown, prose
-from perfgate.render.page import uncommanding
 from perfgate.store import RESULT_FILE, file_name
 from perfgate.system import git
 from perfgate.system.process import adopting, end_marked
+from perfgate.words.escape import CommandKind, without_commands, workflow_command
 from perfgate.words.say import Coded, message
 
 KEPT: Final = ".perfgate"
@@ -69,7 +69,7 @@ WRITTEN: Final[Mapping[str, str]] = {
 Say = Callable[[str], None]
 """Takes lines for the job's log."""
 
-KINDS: Final[Mapping[Severity, Kind]] = {Severity.INVALID: "error", Severity.WARN: "warning"}
+KINDS: Final[Mapping[Severity, CommandKind]] = {Severity.INVALID: "error", Severity.WARN: "warning"}
 
 
 def said(coded: Coded) -> str:
@@ -77,8 +77,8 @@ def said(coded: Coded) -> str:
     severity = coded.severity if isinstance(coded, Note) else Severity.INVALID
     kind = KINDS.get(severity)
     if kind is None:
-        return uncommanding(message(coded))
-    return command(kind, message(coded), title="perfgate")
+        return without_commands(message(coded))
+    return workflow_command(kind, message(coded), title="perfgate")
 
 
 class JobOutcome(StrEnum):

@@ -29,6 +29,7 @@ from perfgate.machine.nvml import (
 from perfgate.machine.processes import LiveProcesses, ProcessTable
 from perfgate.model.errors import MachineUnreadable
 from perfgate.model.machine import Conditions, Gpu, GpuCondition
+from perfgate.model.note import Note, note
 
 INTERVAL_S = 0.1
 IDLE_PERCENT = 5
@@ -169,13 +170,13 @@ def wait_until_idle(
     processes: ProcessTable | None = None,
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
-) -> str | None:
+) -> Note | None:
     """Wait for the GPUs to have no compute process but this one, and next to no load.
 
     Utilisation is the driver's average over up to a second, so the last run's load fades only after it has ended.
 
     Returns:
-        None once all are idle; else what keeps one busy after `patience_s` seconds, as a sentence without full stop.
+        None once all are idle; else what keeps one busy after `patience_s` seconds.
 
     Raises:
         MachineUnreadable: the driver fails, or no longer knows one of the GPUs.
@@ -185,31 +186,26 @@ def wait_until_idle(
     table = processes or LiveProcesses("")
     with open_nvml(library) as nvml:
         if isinstance(nvml, NoDriver):
-            return f"GPU {gpus[0].uuid} is gone: {nvml.reason}"
+            return note("gpu-gone", gpu=gpus[0].uuid, why=nvml.reason)
         devices = [nvml.device(gpu) for gpu in gpus]
         deadline = clock() + patience_s
         while True:
-            complaints = [
-                told
-                for device in devices
-                if (told := _what_keeps_busy(device, nvml.read(device), table))
-            ]
-            if not complaints:
-                return None
+            found = [_what_keeps_busy(device, nvml.read(device), table) for device in devices]
+            busy = next((one for one in found if one is not None), None)
             left_s = deadline - clock()
-            if left_s <= 0:
-                return complaints[0]
+            if busy is None or left_s <= 0:
+                return busy
             sleep(min(INTERVAL_S, left_s))
 
 
-def _what_keeps_busy(device: Device, reading: Reading, table: ProcessTable) -> str | None:
+def _what_keeps_busy(device: Device, reading: Reading, table: ProcessTable) -> Note | None:
     watch = NeighbourWatch(table)
     for _ in range(2):  # a number that means nothing here counts when it stays
         watch.see_before(reading.processes or ())
     if others := watch.neighbours():
-        return f"GPU {device.gpu.uuid} is in use by {', '.join(others)}"
+        return note("gpu-in-use", gpu=device.gpu.uuid, by=others)
     if (reading.utilisation_percent or 0) > IDLE_PERCENT:
-        return f"GPU {device.gpu.uuid} is busy: {reading.utilisation_percent} % utilised before the run"
+        return note("gpu-utilised", gpu=device.gpu.uuid, percent=reading.utilisation_percent)
     return None
 
 

@@ -13,7 +13,6 @@ from typing import Final
 from perfgate.model.document import DocumentWorkload, GateDocument, other_reasons
 from perfgate.model.merged import shown_names
 from perfgate.model.outcome import PASSING, WORST_FIRST
-from perfgate.words.escape import CommandKind as Kind
 from perfgate.words.escape import lines, one_line, workflow_command
 from perfgate.words.names import listed, plural
 
@@ -82,7 +81,3 @@ def _rest(errors: Sequence[str], warnings: Sequence[str]) -> tuple[str, ...]:
     more = [plural(count, noun) for noun, count in left.items() if count > 0]
     text = f"{listed(more)} in the summary of this job."
     return (workflow_command("notice", text, title="perfgate"),) if more else ()
-
-
-__all__ = ["Kind", "command", "gate_annotations"]
-command = workflow_command

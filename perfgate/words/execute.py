@@ -204,6 +204,39 @@ _LOOP: Final[Mapping[str, Text]] = {
 }
 """How the loop of a decorated workload ended before its last step."""
 
+_RUNS: Final[Mapping[str, Text]] = {
+    "steps-lost": Text("steps were lost: process {pid} shows {found} of {steps} measured steps"),
+    "steps-lost-by-push": Text(
+        "steps were lost: process {pid} shows {found} of {steps} measured steps; a range that a "
+        "step pushes and does not pop takes the pop of the step's own: each push needs its pop"
+    ),
+    "steps-lost-nested": Text(
+        "steps were lost: process {pid} shows {found} of {steps} measured steps after {warmup} of "
+        "warm-up, as {file:quote} asks: others that match lie inside these; match the outermost "
+        "alone, and if tasks take turns on a thread (asyncio), draw the ranges with "
+        "nvtx.start_range and nvtx.end_range"
+    ),
+    "steps-lost-of-command": Text(
+        "steps were lost: process {pid} shows {found} of {steps} measured steps after {warmup} of "
+        "warm-up, as {file:quote} asks: the script takes fewer, leaves by os._exit before nsys has "
+        "written its last, or has a launcher that does not wait for it"
+    ),
+    "steps-more": Text(
+        "process {pid} shows {found} measured steps after {warmup} of warm-up, and {file:quote} "
+        "asks for {steps}"
+    ),
+    "gpu-unseen": Text("no GPU operation was recorded in any step ({why})"),
+    "launched-nothing": Text("the workload launched none"),
+    "warmup-unshown": Text(
+        "whether the warm-up was long enough is not shown: that takes {fewest} measured steps or "
+        "more, and {steps} were asked for"
+    ),
+    "core-left": Text("its process left core {core}, where the A/B run had put it"),
+    "code-changed": Text("the workload's code changed meanwhile"),
+    "busy-before": Text("before it started, {why}"),
+}
+"""What a run that was measured shows of itself."""
+
 _CHECKOUTS: Final[Mapping[str, Text]] = {
     "commit-without-root": Text(
         "commit {commit} has no folder {folder:quote}, where the project's root is today",
@@ -258,5 +291,5 @@ _CHECKOUTS: Final[Mapping[str, Text]] = {
 }
 """Another commit, checked out to be run."""
 
-TEXT: Final[Mapping[str, Text]] = {**_CODE, **_FAILURES, **_WHY, **_LOOP, **_CHECKOUTS}
+TEXT: Final[Mapping[str, Text]] = {**_CODE, **_FAILURES, **_WHY, **_LOOP, **_RUNS, **_CHECKOUTS}
 """By code."""

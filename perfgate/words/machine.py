@@ -30,6 +30,9 @@ TEXT: Final[Mapping[str, Text]] = {
         "Wait for that gate to end, or raise lock_timeout_s in [tool.perfgate].",
     ),
     "gpu-waited-for": Text("Waiting for {holder}, which holds {what}, for at most {limit_s:s}"),
+    "gpu-gone": Text("GPU {gpu} is gone: {why}"),
+    "gpu-in-use": Text("GPU {gpu} is in use by {by:list}"),
+    "gpu-utilised": Text("GPU {gpu} is busy: {percent} % utilised before the run"),
     "gpu-itself": Text("GPU {gpu}"),
     "machine-without-gpu": Text("this machine"),
     "other-gate": Text("another gate"),
@@ -38,18 +41,18 @@ TEXT: Final[Mapping[str, Text]] = {
         "another perfgate (pid {pid} of {user}, workload {workload}, since {since})"
     ),
     "locks-not-absolute": Text(
-        "{variable}={folder:quote} is no absolute path",
+        "{variable}={folder:quote}: is no absolute path",
         "Gates that share a GPU take turns through one folder",
         "Name it from the root on, or leave the variable out: then it is /tmp.",
     ),
     "lock-unusable": Text(
-        "{path:quote} cannot be used as a lock: {why}",
+        "{path:quote}: cannot be used as a lock: {why}",
         "All who measure on this machine must be able to open it",
         "Remove it as its owner or as root; the next gate makes it anew, open to all: "
         "rm -r {path:sh}",
     ),
     "lock-folder-unusable": Text(
-        "{path:quote} cannot be used as a lock: {why}",
+        "{path:quote}: cannot be used as a lock: {why}",
         "All who measure on this machine must be able to open it",
         "Name a folder in {variable} that can be written to, or leave the variable out: then it "
         "is /tmp.",

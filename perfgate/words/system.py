@@ -56,26 +56,26 @@ TEXT: Final[Mapping[str, Text]] = {
         "{root:quote}: what {file:quote} holds is not known to git", _ASKED, "Commit it."
     ),
     "git-checkout-failed": Text(
-        "commit {commit} cannot be checked out: {why:quote}",
+        "commit {commit}: it cannot be checked out: {why:quote}",
         "It is checked out to be run next to the project",
         "Make room or correct the permissions; fetch files of Git LFS before (or set "
         "GIT_LFS_SKIP_SMUDGE=1 and pull them in duet_setup); clone without --filter. By hand: "
         "git -C {root:sh} worktree add --detach FOLDER {commit}",
     ),
     "revision-not-in-clone": Text(
-        "commit {revision} is not in this clone",
+        "commit {revision}: it is not in this clone",
         "A commit has to be there to be run again",
         "Look for its name (git branch --all, git tag) or fetch it (git fetch --all --tags); bless "
         "anew if the history was rewritten.",
     ),
     "revision-not-in-shallow-clone": Text(
-        "commit {revision} is not in this clone, which is shallow",
+        "commit {revision}: it is not in this clone, which is shallow",
         "A commit has to be there to be run again",
         "In GitHub Actions set fetch-depth: 0 of checkout; elsewhere fetch the whole history: "
         "git fetch --unshallow",
     ),
     "revision-not-fetched": Text(
-        "commit {revision} is not in this clone, and no remote gave it ({why:quote})",
+        "commit {revision}: it is not in this clone, and no remote gave it ({why:quote})",
         "A commit has to be there to be run again",
         "Fetch it (git fetch origin {revision}), or bless anew if the history was rewritten.",
     ),

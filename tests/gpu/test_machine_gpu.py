@@ -162,8 +162,8 @@ def test_a_stranger_that_is_there_already_is_complained_about_before_and_named_a
         with Sampler([gpu], run_id="a-run") as sampler:
             time.sleep(0.5)
     assert complaint is not None
-    assert complaint.startswith(f"GPU {gpu.uuid} is in use by ")
-    assert f"({pid})" in complaint
+    assert (complaint.code, complaint.fields["gpu"]) == ("gpu-in-use", gpu.uuid)
+    assert f"({pid})" in str(complaint.fields["by"])
     assert [told.endswith(f" ({pid})") for told in sampler.conditions().gpus[0].neighbours] == [
         True
     ]

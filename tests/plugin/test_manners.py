@@ -650,10 +650,7 @@ def test_a_second_gate_says_whom_it_waits_for_and_takes_its_turn(blessed: Projec
         blessed.patch.setattr("perfgate.machine.lock.time", clock)
         seen = blessed.gate()
     assert seen.status == 0
-    assert (
-        "GPU GPU-11111111-aaaa-bbbb-cccc-000000000001 is held by process 1 of ada for resnet18 since THEN; "
-        "waiting up to 3600 s for it\n"
-    ) in seen.out
+    assert "Waiting for another perfgate (pid 1 of ada, workload resnet18, since THEN)" in seen.out
 
 
 # Real processes

@@ -31,6 +31,7 @@ from perfgate.model.baseline import Baseline, Result
 from perfgate.model.errors import NsysNotFound
 from perfgate.model.machine import Machine
 from perfgate.model.metric import Metric
+from perfgate.model.note import Note
 from perfgate.model.order import Account, Ending
 from perfgate.model.sample import Run
 from perfgate.model.settings import GraphTrace
@@ -127,7 +128,7 @@ class Prepared(Laboratory):
         )
         return tool, machine
 
-    def busy(self) -> str | None:
+    def busy(self) -> Note | None:
         gpus = self.bench.machine.gpus
         return wait_until_idle(gpus, self.idle_patience_s, library=self.nvml)
 
@@ -347,8 +348,7 @@ class Project:
         """Make times and folders of a text the same on every machine."""
         text = text.replace(os.environ.get(VARIABLE, "\0"), "/bin/nsys")
         text = text.replace(str(self.root), "/project")
-        text = re.sub(r"process \d+ of \S+", "process 1 of ada", text)
-        text = re.sub(r"pid \d+ of [^\s,]+", "pid 1 of ada", text)
+        text = re.sub(r"pid \d+ of \w+", "pid 1 of ada", text)
         text = re.sub(r"process \d+ shows", "process 1 shows", text)
         text = re.sub(
             r"step(?:_mean)?_ms( +\d\.\d\d\d)+(?=$|  \d+ runs?$)",

@@ -14,7 +14,7 @@ from perfgate.model.errors import EXIT_OPEN, EXIT_SHUT
 from perfgate.model.note import Severity, note
 from perfgate.model.pyproject import find_root
 from perfgate.model.workflows import APPROVAL, ARTIFACT
-from perfgate.render.page import uncommanding
+from perfgate.words.escape import without_commands
 from perfgate.words.say import Coded, message
 
 # ruff: noqa: PLC0415 - each command loads what it needs
@@ -146,4 +146,4 @@ def occasions(folder: Path) -> None:
 
 
 def _print(coded: Coded) -> None:
-    click.echo(printable(uncommanding(message(coded))))
+    click.echo(printable(without_commands(message(coded))))

@@ -9,98 +9,68 @@ from support import records
 from support.timelines import Op, Range, build
 
 from perfgate.execute.captures import (
-    gpu_unseen,
+    notes_of,
     share_of_h2d,
-    steps_lost,
-    unshown_warmup,
     with_ranks,
 )
 from perfgate.metrics.measure import measure
 from perfgate.model.machine import Machine
 from perfgate.model.metric import Metric
-from perfgate.model.note import Severity, note
+from perfgate.model.note import Note, Severity, note
 from perfgate.model.reports import MemTimeRow, Reports
-from perfgate.model.sample import DeviceSample
+from perfgate.model.sample import DeviceSample, ProcessSample
 from perfgate.model.timeline import CopyKind
+from perfgate.model.workload import Workload
 
 # What makes a run INVALID
 
 
-def test_lost_steps_are_told_process_by_process() -> None:
-    whole, half = records.process(pid=1, steps=30), records.process(pid=2, steps=28)
-    assert steps_lost(records.workload(), (whole,)) == ()
-    assert steps_lost(records.workload(), (whole, half)) == (
-        "steps were lost: process 2 shows 28 of 30 measured steps",
-    )
+INSIDE = note("ranges-nested", Severity.WARN, ranges=11)
+COMMAND = records.workload(nodeid=None)
 
 
-def test_of_steps_that_lie_in_one_another_the_likely_cause_is_told() -> None:
-    inside = note("ranges-nested", Severity.WARN, ranges=11)
-    nested = records.process(pid=2, steps=1).model_copy(update={"notes": (inside,)})
-    assert steps_lost(records.workload(), (nested,)) == (
-        (
-            "steps were lost: process 2 shows 1 of 30 measured steps; a range that a step pushes and does not pop "
-            "takes the pop of the step's own: each push needs its pop"
-        ),
-    )
+@pytest.mark.parametrize(
+    ("workload", "steps", "notes", "code"),
+    [
+        (records.workload(), 28, (), "steps-lost"),
+        (records.workload(), 1, (INSIDE,), "steps-lost-by-push"),
+        (COMMAND, 10, (), "steps-lost-of-command"),
+        (COMMAND, 1, (INSIDE,), "steps-lost-nested"),
+        (COMMAND, 31, (INSIDE,), "steps-more"),
+    ],
+)
+def test_lost_steps_are_noted_with_the_likely_cause(
+    workload: Workload, steps: int, notes: tuple[Note, ...], code: str
+) -> None:
+    whole = records.process(pid=1, steps=30)
+    other = records.process(pid=2, steps=steps).model_copy(update={"notes": notes})
+    (lost,) = notes_of(workload, Machine(), (whole, other))
+    assert (lost.code, lost.severity) == (code, Severity.INVALID)
+    assert (lost.fields["pid"], lost.fields["found"], lost.fields["steps"]) == (2, steps, 30)
 
 
-def test_of_what_a_pattern_matches_within_another_match_no_push_is_blamed() -> None:
-    inside = note("ranges-nested", Severity.WARN, ranges=11)
-    nested = records.process(pid=2, steps=1).model_copy(update={"notes": (inside,)})
-    (told,) = steps_lost(records.workload(nodeid=None), (nested,))
-    assert told.endswith(
-        " asks for 40 (warmup and steps): others that match lie inside these; match the outermost alone, and if tasks "
-        "take turns on a thread (asyncio), where push and pop of one close the other's ranges, draw them with "
-        "nvtx.start_range and nvtx.end_range"
-    )
-    (enough,) = steps_lost(
-        records.workload(nodeid=None, steps=1), (nested.model_copy(update={"steps": 2}),)
-    )
-    assert enough.endswith("(warmup and steps)")
+def test_of_a_window_too_short_to_show_it_it_is_noted_that_the_warmup_may_not_suffice() -> None:
+    found = [
+        [one.code for one in notes_of(records.workload(steps=steps), Machine(), ())]
+        for steps in (8, 7)
+    ]
+    assert found == [[], ["warmup-unshown"]]
 
 
-def test_of_a_command_with_fewer_steps_than_its_file_asks_for_it_is_told_how_many_there_are() -> (
-    None
-):
-    asked = records.workload(nodeid=None, steps=30).model_copy(update={"warmup": 10})
-    assert steps_lost(asked, (records.process(pid=2, steps=10),)) == (
-        (
-            "steps were lost: process 2 shows 10 of 30 measured steps; its capture holds 20, and workloads/mlp.py asks "
-            "for 40 (warmup and steps): the script takes fewer, leaves by os._exit before nsys has written its last, "
-            "or has a launcher that does not wait for it"
-        ),
-    )
-    (more,) = steps_lost(asked, (records.process(pid=2, steps=31),))
-    assert more.endswith(
-        "its capture holds 41, and workloads/mlp.py asks for 40 (warmup and steps)"
-    )
-
-
-def test_of_a_window_too_short_to_show_it_it_is_said_that_the_warmup_may_not_suffice() -> None:
-    assert unshown_warmup(records.workload(steps=8)) == ()
-    assert unshown_warmup(records.workload(steps=7)) == (
-        "whether the warm-up was long enough is not shown: that takes 8 measured steps or more, and 7 were asked for",
-    )
-
-
-def test_a_gpu_that_did_nothing_is_told_with_the_reason_of_the_capture() -> None:
+def test_a_gpu_that_did_nothing_is_noted_with_the_reason_of_the_capture() -> None:
     seen = records.process()
-    unseen = records.process(
-        {Metric.STEP_MS: 1.0},
-        absent={Metric.KERNEL_MS: "the capture has no table of kernels"},
-        ranges=(),
-    )
+    absent = note("quoted", text="the capture has no table of kernels")
+    unseen = records.process({Metric.STEP_MS: 1.0}, absent={Metric.KERNEL_MS: absent}, ranges=())
     plain = records.process({Metric.STEP_MS: 1.0}, ranges=())
+
+    def why(machine: Machine, *processes: ProcessSample) -> list[object]:
+        notes = notes_of(records.workload(), machine, processes)
+        return [one.fields["why"] for one in notes if one.code == "gpu-unseen"]
+
     gpu = records.machine()
-    assert gpu_unseen(gpu, (seen, unseen)) == ()
-    assert gpu_unseen(Machine(), (unseen,)) == ()
-    assert gpu_unseen(gpu, (unseen,)) == (
-        "no GPU operation was recorded in any step (the capture has no table of kernels)",
-    )
-    assert gpu_unseen(gpu, (plain,)) == (
-        "no GPU operation was recorded in any step (the workload launched none)",
-    )
+    assert why(gpu, seen, unseen) == why(Machine(), unseen) == []
+    assert why(gpu, unseen) == [absent]
+    assert why(gpu, plain) == [note("launched-nothing")]
 
 
 # What nsys says of the copies

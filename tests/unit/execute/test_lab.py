@@ -35,7 +35,7 @@ from perfgate.model.errors import (
 )
 from perfgate.model.machine import Machine
 from perfgate.model.metric import Metric
-from perfgate.model.note import Severity, quoted
+from perfgate.model.note import Note, note
 from perfgate.model.order import Account, Ending
 from perfgate.model.sample import Form
 from perfgate.model.settings import Settings
@@ -81,14 +81,14 @@ class Prepared(Laboratory):
         self.folder = folder
         self.left: list[Measured | tuple[Measured, Measured] | BaseException] = []
         self.made: list[str] = []
-        self.waiting: str | None = None
+        self.waiting: Note | None = None
         self.tree: Worktree | None = None
         self.baseline = baseline
 
     def look(self) -> tuple[NsysTool, Machine]:
         return NsysTool(path=Path("nsys"), version=NsysVersion(2024, 2, 3), env={}), Machine()
 
-    def busy(self) -> str | None:
+    def busy(self) -> Note | None:
         return self.waiting
 
     def found(self, against: Against) -> str:
@@ -198,14 +198,11 @@ def test_a_side_takes_whole_blocks_for_about_five_seconds(
 
 def test_a_gpu_that_was_busy_before_a_pair_makes_both_runs_invalid(tmp_path: Path) -> None:
     of = Prepared(tmp_path)
-    of.waiting = "GPU GPU-0 is busy"
+    of.waiting = note("gpu-utilised", gpu="GPU-0", percent=50)
     of.left = [(measured(), measured())]
     (pair,) = of.of().pairs(Form.BLOCK, 1)
-    assert (
-        pair.reference.invalid
-        == pair.candidate.invalid
-        == (quoted("before it started, GPU GPU-0 is busy", Severity.INVALID),)
-    )
+    for run in (pair.reference, pair.candidate):
+        assert [one.fields["why"] for one in run.invalid] == [of.waiting]
 
 
 def error(kind: type[PerfgateError]) -> PerfgateError:

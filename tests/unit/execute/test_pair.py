@@ -28,7 +28,7 @@ from perfgate.model.errors import (
     WorkloadFailed,
 )
 from perfgate.model.machine import Conditions
-from perfgate.model.note import Note, Severity, note
+from perfgate.model.note import Note, note
 from perfgate.model.order import RUN_COOKIE, Account, Bouts, Ending, Order
 from perfgate.model.reports import Reports
 from perfgate.model.workload import Workload
@@ -228,14 +228,14 @@ def test_a_pair_is_measured_each_in_its_own_folder_and_leaves_no_fifo(stand: Sta
         ]
 
 
-@pytest.mark.parametrize(("core", "is_noted"), [(3, False), (None, True)])
+@pytest.mark.parametrize(("core", "codes"), [(3, []), (None, ["core-left"])])
 def test_a_process_that_left_its_core_is_remarked_upon(
-    stand: Stand, core: int | None, *, is_noted: bool
+    stand: Stand, core: int | None, codes: list[str]
 ) -> None:
     stand.acts["candidate"] = lambda _: finished(core=core)
     reference, candidate = stand.pair()
-    assert reference.run.notes == ()
-    assert [one.severity for one in candidate.run.notes] == [Severity.WARN] * is_noted
+    assert [one.code for one in reference.run.notes] == []
+    assert [one.code for one in candidate.run.notes] == codes
 
 
 def test_a_command_cannot_take_turns(stand: Stand) -> None:

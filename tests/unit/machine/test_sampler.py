@@ -13,6 +13,7 @@ from support.fake_nvml import Fails, FakeGpu, FakeNvml
 from perfgate.machine import Sampler, wait_until_idle
 from perfgate.machine.processes import Owner
 from perfgate.model.machine import Conditions, Gpu, GpuCondition
+from perfgate.model.note import Note, note
 
 UUID = "GPU-11111111-aaaa-bbbb-cccc-000000000001"
 H200 = Gpu(name="NVIDIA H200", uuid=UUID)
@@ -332,12 +333,12 @@ def test_the_last_runs_load_may_fade() -> None:
 @pytest.mark.parametrize(
     ("gpu", "complaint"),
     [
-        (state(pids=(), utilisation=87), f"GPU {UUID} is busy: 87 % utilised before the run"),
-        (state(pids=(STRANGER,), utilisation=0), f"GPU {UUID} is in use by ollama (51)"),
-        (state(pids=(90210,), utilisation=0), f"GPU {UUID} is in use by python (90210)"),
+        (state(pids=(), utilisation=87), note("gpu-utilised", gpu=UUID, percent=87)),
+        (state(pids=(STRANGER,), utilisation=0), note("gpu-in-use", gpu=UUID, by=("ollama (51)",))),
+        (state(pids=(90210,), utilisation=0), note("gpu-in-use", gpu=UUID, by=("python (90210)",))),
     ],
 )
-def test_a_gpu_that_stays_busy_is_complained_about(gpu: FakeGpu, complaint: str) -> None:
+def test_a_gpu_that_stays_busy_is_complained_about(gpu: FakeGpu, complaint: Note) -> None:
     clock, sleep = patience()
     told = wait_until_idle(
         [H200], 1.0, library=FakeNvml([gpu]), processes=Table(), clock=clock, sleep=sleep
@@ -348,8 +349,6 @@ def test_a_gpu_that_stays_busy_is_complained_about(gpu: FakeGpu, complaint: str)
 
 def test_without_a_driver_a_gpu_that_was_there_is_gone() -> None:
     library = FakeNvml(init_error=pynvml.NVML_ERROR_LIBRARY_NOT_FOUND)
-    assert (
-        wait_until_idle([H200], 1.0, library=library)
-        == f"GPU {UUID} is gone: NVML Shared Library Not Found"
-    )
+    gone = wait_until_idle([H200], 1.0, library=library)
+    assert gone == note("gpu-gone", gpu=UUID, why="NVML Shared Library Not Found")
     assert wait_until_idle([], 1.0, library=library) is None

@@ -1,0 +1,54 @@
+"""Against the best step ever blessed, and at another SM clock."""
+
+from __future__ import annotations
+
+import pytest
+from support.judging import blessed, measured
+
+from perfgate.judge.anchor import anchor_lost, beyond_anchor, creep
+from perfgate.judge.clock import clock_moved, clock_rise, longer_by_clock
+from perfgate.judge.rows import Terms
+from perfgate.model.baseline import BlessedRun
+from perfgate.model.metric import Metric
+from perfgate.words import say
+
+STEPS = {Metric.STEP_MS: [10.0] * 5}
+
+
+def test_how_far_above_the_anchor_is_said_from_its_budget_on() -> None:
+    drifted, best = blessed(STEPS, anchor_ms=9.0), blessed(STEPS, anchor_ms=10.0)
+    assert beyond_anchor(drifted, [10.8] * 2, anchor_budget=0.05) == pytest.approx(0.2)
+    assert beyond_anchor(drifted, [9.3] * 2, anchor_budget=0.05) is None
+    assert beyond_anchor(best, [20.0] * 2, anchor_budget=0.05) is None
+
+
+def test_what_small_losses_added_up_to_is_said_with_the_path() -> None:
+    found = creep(blessed(STEPS, anchor_ms=9.0), [11.0] * 5, Terms(), anchor_budget=0.05)
+    assert found is not None
+    why = anchor_lost(found, "matmul", runs=5)
+    assert (why.code, why.fields["budget"], why.fields["now"]) == ("anchor-lost", 0.05, 11.0)
+    assert "9.000 ms (2026-03-01)" in say.sentences(why)
+
+
+def test_without_a_better_step_there_is_no_anchor_to_lose() -> None:
+    assert creep(blessed(STEPS), [11.0] * 5, Terms(), anchor_budget=0.05) is None
+    assert creep(blessed(STEPS, anchor_ms=10.0), [11.0] * 5, Terms(), anchor_budget=0.05) is None
+
+
+@pytest.mark.parametrize(
+    ("then", "now", "moved", "rise", "longer"),
+    [
+        (2000.0, 2100.0, True, 0.05, 0.0),
+        (2100.0, 2000.0, True, 0.0, 0.05),
+        (2000.0, 2001.0, False, 0.0005, 0.0),
+        (None, 2000.0, False, 0.0, 0.0),
+    ],
+)
+def test_another_sm_clock_makes_kernels_longer_or_hides_a_loss(
+    then: float | None, now: float, moved: bool, rise: float, longer: float
+) -> None:
+    before = [BlessedRun(values={}, sm_clock_mhz=then)]
+    runs = measured({Metric.STEP_MS: [10.0]}, sm_clock_mhz=now)
+    assert (clock_moved(before, runs) is not None) is moved
+    assert clock_rise(before, runs) == pytest.approx(rise)
+    assert longer_by_clock(before, runs) == pytest.approx(longer)
