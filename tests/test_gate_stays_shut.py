@@ -954,12 +954,6 @@ CASES = (
         status=4,
     ),
     Case(
-        name="--perfgate-json to a file of something else",
-        arrange=blessed,
-        arguments=("--perfgate-json=workloads/loops.py",),
-        status=4,
-    ),
-    Case(
         name="--perfgate-json when the disk is full",
         arrange=unwritable_document,
         arguments=("--perfgate-json=verdicts.json",),

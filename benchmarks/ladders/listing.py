@@ -25,8 +25,9 @@ class Listener:
 
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """Take the expected workloads of the gate."""
-        expected = importlib.import_module("perfgate.plugin.gate_side").EXPECTED
-        found = session.config.stash.get(expected, ())
+        key = importlib.import_module("perfgate.plugin.state").STATE
+        state = session.config.stash.get(key, None)
+        found = () if state is None else state.expected or ()
         self.told = json.dumps([workload.model_dump(mode="json") for workload in found])
 
 

@@ -1,4 +1,4 @@
-"""The shell's door: translates words into calls, prints what comes back, and exits with the error's code."""
+"""The command line: translates words into calls, prints what comes back, exits by the error's code."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from typing import Any, Final
 import click
 
 from perfgate import __version__
-from perfgate.model.errors import PerfgateError
+from perfgate.model.errors import PerfgateError, StoreFailed
 from perfgate.pytest_door import ending_as_on_ctrl_c
 
 COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
     "bless": ("promoting", "bless"),
     "calibrate": ("repeating", "calibrate"),
-    "compare": ("looking", "compare"),
+    "compare": ("comparing", "compare"),
     "demo": ("trying", "demo"),
     "doctor": ("trying", "doctor"),
-    "explain": ("looking", "explain"),
+    "explain": ("comparing", "explain"),
     "github": ("github", "github"),
     "history": ("looking", "history"),
     "init": ("starting", "init"),
@@ -42,7 +42,7 @@ EXIT_UNPRINTED: Final = 1
 """What it exits with where nobody can have read what it found."""
 
 
-class Door(click.Group):
+class Commands(click.Group):
     """Loads a command's module, and all that it needs, only for that command."""
 
     def __init__(
@@ -75,15 +75,15 @@ class Door(click.Group):
         with formatter.section("Commands"):
             formatter.write_dl(
                 [
-                    (name, told.get_short_help_str(LONGEST_HELP))
-                    for name, told in commands
-                    if told and not told.hidden
+                    (name, command.get_short_help_str(LONGEST_HELP))
+                    for name, command in commands
+                    if command and not command.hidden
                 ]
             )
 
 
 @click.group(
-    cls=Door,
+    cls=Commands,
     package=__name__,
     commands=COMMANDS,
     context_settings={"help_option_names": ["--help", "-h"], "max_content_width": 100},
@@ -114,7 +114,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         _leave_unprinted()
         why = refused.strerror or str(refused)
         with contextlib.suppress(OSError):
-            click.echo(f"perfgate: what it prints cannot be written ({why})", err=True)
+            click.echo(str(StoreFailed("unprinted", reason=why)), err=True)
         sys.exit(EXIT_UNPRINTED)
 
 

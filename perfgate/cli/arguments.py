@@ -10,25 +10,31 @@ from typing import Final, Literal
 import click
 from click import Context, Parameter
 
+from perfgate.model.note import Note, Value
+from perfgate.words import say
+
 KEPT: Final = ":kept"
 """Behind a workload's name: its newest kept result."""
 
 
+def bad(code: str, /, **fields: Value) -> click.BadParameter:
+    """Return the error of a word that is not accepted."""
+    return click.BadParameter(say.message(Note(code=code, fields=fields)))
+
+
 def workload_name(word: str) -> str:
-    """A workload's id as it was typed.
+    """Return a workload's id as it was typed.
 
     Raises:
         click.BadParameter: it is empty.
     """
     if not word:
-        raise click.BadParameter(
-            "it is empty, and every workload has a name. See what there is: perfgate show"
-        )
+        raise bad("name-empty")
     return word
 
 
 def subject_name(word: str) -> str:
-    """What is to be compared, as it was typed: a path, a workload's id, or that with `:kept` behind it.
+    """Return what is to be compared, as it was typed: a path, an id, or that with `:kept`.
 
     Raises:
         click.BadParameter: it is empty, or names no workload.
@@ -41,7 +47,10 @@ class FilePath(click.Path):
     """A path of a file or folder, whether or not that is there."""
 
     def convert(
-        self, value: str | os.PathLike[str], param: Parameter | None, ctx: Context | None
+        self,
+        value: str | os.PathLike[str],
+        param: Parameter | None,  # noqa: ARG002 - click gives it
+        ctx: Context | None,  # noqa: ARG002 - click gives it
     ) -> Path:
         """Refuse what no file is called, and what this user cannot even look for."""
         path = Path(value)
@@ -49,9 +58,10 @@ class FilePath(click.Path):
             os.lstat(value)
         except (FileNotFoundError, NotADirectoryError):
             if not os.fspath(value):
-                self.fail("it is empty, and every file has a name.", param, ctx)
+                raise bad("path-empty") from None
         except OSError as refused:
-            self.fail(f"{path} cannot be looked at ({refused.strerror or refused}).", param, ctx)
+            reason = refused.strerror or str(refused)
+            raise bad("path-unseen", path=str(path), reason=reason) from None
         return path
 
 
@@ -67,7 +77,10 @@ class Held(click.ParamType[float | Literal["auto"]]):
     name = "held"
 
     def convert(
-        self, value: str | float, param: click.Parameter | None, ctx: click.Context | None
+        self,
+        value: str | float,
+        param: click.Parameter | None,  # noqa: ARG002 - click gives it
+        ctx: click.Context | None,  # noqa: ARG002 - click gives it
     ) -> float | Literal["auto"]:
         if isinstance(value, float):
             return value
@@ -78,9 +91,7 @@ class Held(click.ParamType[float | Literal["auto"]]):
         except ValueError:
             fraction = math.nan
         if not 0 < fraction < 1:
-            self.fail(
-                f"{value!r} is no budget: expected auto, or a percentage as in 8%.", param, ctx
-            )
+            raise bad("hold-invalid", value=value)
         return fraction
 
 

@@ -5,22 +5,23 @@ from __future__ import annotations
 import json
 import os
 import re
-import shlex
 import shutil
 import sys
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+import click
+
 from perfgate.model.baseline import Baseline, Result
-from perfgate.model.errors import (
-    ResultMissing,
-)
+from perfgate.model.errors import ConfigInvalid, ResultMissing
 from perfgate.model.pyproject import find_root, load_settings
 from perfgate.model.secrets import Cleaner
 from perfgate.model.settings import Settings
 from perfgate.model.spelling import is_invisible
+from perfgate.model.workload import Workload
 from perfgate.profilers.nsys.tool import NsysTool, find_nsys
 from perfgate.store import KeptResult, Store, near_names
 
@@ -58,20 +59,19 @@ def screen() -> tuple[int, bool]:
 
 
 def latest(store: Store, workload: str) -> KeptResult:
+    """Return the newest kept result of a workload.
+
+    Raises:
+        ResultMissing: none is kept.
+    """
     latest = store.results.latest(workload)
     if latest is None:
         kept = store.results.workloads()
-        near = near_names(workload, kept)
-        raise ResultMissing(
-            subject=workload,
-            fact="no result of it is kept",
-            expectation=f"Perhaps you meant {' or '.join(near)}"
-            if near
-            else f"Kept are: {', '.join(kept) or 'none'}",
-            next_step=f"Name it so: {shlex.quote(near[0])}"
-            if near
-            else "Measure it first: pytest --perfgate",
-        )
+        if near := near_names(workload, kept):
+            raise ResultMissing("result-misspelt", subject=workload, nearest=tuple(near))
+        if kept:
+            raise ResultMissing("result-unknown", subject=workload, known=tuple(kept))
+        raise ResultMissing("results-none")
     return latest
 
 
@@ -113,7 +113,32 @@ def _encoding() -> str:
     return getattr(sys.stdout, "encoding", None) or "ascii"
 
 
+def print_text(text: str) -> None:
+    """Print a text as it can be shown."""
+    click.echo(printable(text), nl=False)
+
+
+def print_json(text: str) -> None:
+    """Print JSON as it can be shown."""
+    click.echo(printable_json(text), nl=False)
+
+
+def workload_of(name: str, workloads: Sequence[Workload]) -> Workload:
+    """Return the workload of a name.
+
+    Raises:
+        ConfigInvalid: there is none.
+    """
+    by_id = {workload.id: workload for workload in workloads}
+    if name in by_id:
+        return by_id[name]
+    if by_id:
+        raise ConfigInvalid("workload-unknown", subject=name, known=tuple(sorted(by_id)))
+    raise ConfigInvalid("workload-unknown-and-none", subject=name)
+
+
 def find_tool() -> NsysTool:
+    """Find the nsys of this project."""
     return find_nsys(None, os.environ, setting=load_settings(find_root(Path.cwd()), {}).nsys)
 
 

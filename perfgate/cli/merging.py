@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from tempfile import TemporaryFile
 
 import click
 
@@ -17,7 +15,7 @@ from perfgate.cli.arguments import PATH
 from perfgate.cli.common import printable, screen
 from perfgate.gate import Closing
 from perfgate.model.document import GateDocument
-from perfgate.model.errors import EXIT_SHUT
+from perfgate.model.errors import EXIT_SHUT, ConfigInvalid
 from perfgate.model.note import Severity, quoted
 from perfgate.model.secrets import Cleaner
 from perfgate.plugin.outputs import Form, Outputs
@@ -54,10 +52,14 @@ def merge_gates(folders: tuple[Path, ...], *, expect: int | None, **files: Path 
     where there is one, or folders that do.
     """
     given = {form: file for form in Form if (file := files.get(form.replace("-", "_"))) is not None}
-    outputs = Outputs(files=given, flag="--")
-    refusal = _refusal(given, folders) or outputs.refusal()
-    if refusal:
-        raise click.UsageError(refusal)
+    outputs = Outputs(files=given, prefix="--")
+    try:
+        for form, file in given.items():
+            if is_read(file, folders):
+                raise ConfigInvalid("output-would-be-read", option=f"--{form}", file=str(file))
+        outputs.refuse()
+    except ConfigInvalid as refused:
+        raise click.UsageError(str(refused)) from None
     found, unread = find_gates(folders)
     cleaner = Cleaner(os.environ)  # what wrote a gate's files may have known of no secrets
     merged = cleaner.record(merge(found, unread=unread, expect=expect, at=datetime.now(UTC)))
@@ -74,30 +76,6 @@ def merge_gates(folders: tuple[Path, ...], *, expect: int | None, **files: Path 
     click.echo(printable(uncommanding(told)), nl=False)
     if not closing.opens:
         sys.exit(EXIT_SHUT)
-
-
-def _refusal(files: Mapping[Form, Path], folders: Sequence[Path]) -> str:
-    """Why these files are not written, to be told before anything is read; empty where nothing is known of that."""
-    for form, file in files.items():
-        why = _why_not_writable(file)
-        if why:
-            return f"--{form}: {file} cannot be written ({why}). Give it a file in a folder that can be written to."
-        if is_read(file, folders):
-            return f"--{form}: {file} would be read as a gate's, now or the next time. Give it a file elsewhere."
-    return ""
-
-
-def _why_not_writable(file: Path) -> str:
-    """What the system says to it; a folder may allow writing and take no file all the same, as /proc does."""
-    try:
-        if file.is_dir():
-            return "it is a folder"
-        if not file.exists():
-            with TemporaryFile(dir=next(parent for parent in file.parents if parent.exists())):
-                pass
-    except OSError as refused:
-        return refused.strerror or str(refused)
-    return ""
 
 
 def _closed(merged: GateDocument, closing: Closing) -> GateDocument:

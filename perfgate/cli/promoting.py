@@ -14,7 +14,7 @@ import click
 from perfgate.bless import bless as blessing
 from perfgate.cli.arguments import HELD, workload_name
 from perfgate.cli.common import Project, cleaned, latest, printable, project, screen
-from perfgate.cli.complaint import complaint
+from perfgate.cli.complaint import complaint, usage
 from perfgate.execute.provenance import code_now
 from perfgate.model.baseline import Baseline, Result, changed_code
 from perfgate.model.errors import (
@@ -26,12 +26,13 @@ from perfgate.model.errors import (
     ResultUnreadable,
 )
 from perfgate.model.metric import Metric
+from perfgate.model.note import Note, note
 from perfgate.model.settings import DuetForm
 from perfgate.plugin.listing import collected_workloads
-from perfgate.render.page import inert, inert_line
 from perfgate.render.records import bless_text, occasion_text
 from perfgate.store import Store
 from perfgate.system import git
+from perfgate.words import say
 
 
 @click.command()
@@ -61,23 +62,14 @@ def bless(
 ) -> None:
     """Make the kept result of each WORKLOAD (default: of all) its baseline. Never measures."""
     if occasion and accept_regression:
-        raise click.UsageError(
-            "--occasion adds repeats of what is blessed: leave --accept-regression out."
-        )
+        raise usage("options-contradict", option="--occasion", other="--accept-regression")
     here = project()
     width, colour = screen()
     reason = cleaned(reason)
     gone = _Gone(here)
     names = tuple(dict.fromkeys(workloads)) or _still_there(here.store, gone)
     if not names:
-        raise ResultMissing(
-            subject="bless",
-            fact="no result that could be blessed is kept in this project"
-            if here.store.results.workloads()
-            else "no result is kept in this project",
-            expectation="It makes a baseline of what a gate has measured",
-            next_step="Measure first: pytest --perfgate",
-        )
+        raise ResultMissing("results-none")
     by, commit = git.author(here.root), git.read_commit(here.root, baselines=here.baselines)
     in_ci = os.environ.get("CI", "").lower() in {"1", "true", "yes"}
 
@@ -87,13 +79,7 @@ def bless(
     def plan(name: str) -> tuple[Baseline | None, Baseline]:
         results = _blessable(here.store, name)
         if (why := gone.why(results[0])) is not None:
-            raise BlessRefused(
-                subject=name,
-                fact=f"the workload is gone: {why}",
-                expectation="A baseline is of a workload that a gate can measure",
-                next_step="See which there are (pytest --perfgate --collect-only -q) and measure what it has become: "
-                "pytest --perfgate",
-            )
+            raise BlessRefused("workload-gone", subject=name, why=why)
         budgets[name] = {**here.settings.budgets, **results[0].workload.budgets}
         old = here.store.baselines.load(results[0].machine.slug, name)
         at = datetime.now(UTC)
@@ -154,7 +140,7 @@ def bless(
             )
         )
         click.echo(printable(told), nl=False)
-    click.echo("Commit the baselines in a commit of their own.")
+    click.echo(say.message(note("baseline-commit")))
 
 
 def _branch_without(result: Result, here: Project) -> str | None:
@@ -172,11 +158,11 @@ class _Gone:
     def __init__(self, here: Project) -> None:
         self._here = here
 
-    def why(self, result: Result) -> str | None:
-        """Say in a phrase why there is no such workload any more; None where there is one, or nobody knows."""
+    def why(self, result: Result) -> Note | None:
+        """Return why there is no such workload any more; None where there is one, or nobody knows."""
         workload, root = result.workload, self._here.root
         if not (root / workload.source).is_file():
-            return f"there is no {workload.source}"
+            return note("source-gone", source=workload.source)
         is_collected = (root / workload.source).is_relative_to(root / self._here.settings.workloads)
         if (
             not is_collected
@@ -186,7 +172,9 @@ class _Gone:
             or self._ids is None
         ):
             return None
-        return None if workload.id in self._ids else f"{workload.source} holds no {workload.id}"
+        if workload.id in self._ids:
+            return None
+        return note("source-without", source=workload.source, workload=workload.id)
 
     @cached_property
     def _ids(self) -> frozenset[str] | None:
@@ -203,9 +191,8 @@ def _still_there(store: Store, gone: _Gone) -> tuple[str, ...]:
     for name in store.results.workloads():
         with suppress(ResultUnreadable):  # to be told as a refusal
             if (why := gone.why(latest(store, name).result)) is not None:
-                click.echo(
-                    printable(f"{inert(name)}: left out, the workload is gone: {inert_line(why)}")
-                )
+                left_out = note("left-out-gone", workload=name, why=why)
+                click.echo(printable(say.fact(left_out)))
                 continue
         names.append(name)
     return tuple(names)
@@ -227,11 +214,8 @@ def _all_or_nothing(
     if refusals and len(names) > 1:
         for refusal in refusals[:-1]:
             click.echo(complaint(refusal), err=True)
-        others = f", although {', '.join(map(inert, able))} could be" if able else ""
-        told = "Name what is to be blessed." if able else ""
-        click.echo(
-            f"Nothing is blessed{others}: all at once are, or none. {told}".rstrip(), err=True
-        )
+        none = note("blessed-none-although", able=tuple(able)) if able else note("blessed-none")
+        click.echo(printable(say.message(none)), err=True)
     if refusals:
         raise refusals[-1]
     return planned

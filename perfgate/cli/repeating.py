@@ -15,8 +15,8 @@ from perfgate.bless import bless as blessing
 from perfgate.bless import calibrate as calibration
 from perfgate.bless.repeats import clean_commits
 from perfgate.cli.arguments import HELD, workload_name
-from perfgate.cli.common import Project, kept_results, printable, project, screen
-from perfgate.cli.complaint import complaint
+from perfgate.cli.common import Project, kept_results, printable, project, screen, workload_of
+from perfgate.cli.complaint import complaint, usage
 from perfgate.execute.provenance import code_now
 from perfgate.judge.looks import STORED_PLAN
 from perfgate.machine import read_machine
@@ -24,11 +24,11 @@ from perfgate.model.baseline import Baseline
 from perfgate.model.errors import (
     BaselineMissing,
     CalibrationRefused,
-    ConfigInvalid,
     NsysNotFound,
     PerfgateError,
 )
 from perfgate.model.machine import Machine
+from perfgate.model.note import note
 from perfgate.model.settings import DuetForm
 from perfgate.model.workload import Workload
 from perfgate.plugin.listing import collected_workloads
@@ -37,6 +37,7 @@ from perfgate.profilers.nsys.tool import find_nsys
 from perfgate.pytest_door import gate_command, run_to_end
 from perfgate.render.calibration import CalibrationHead, SpreadRow, calibration_text
 from perfgate.system import git
+from perfgate.words import say
 
 REPEATS = 5
 """Runs that `calibrate` measures of a workload: enough to tell the SD between runs, in about a minute."""
@@ -79,7 +80,7 @@ def calibrate(
     small a slowdown the gate can see. Run it again at other times of day: 5 occasions are wanted.
     """
     if kept and runs is not None:
-        raise click.UsageError("--kept measures nothing: leave --runs out.")
+        raise usage("options-contradict", option="--kept", other="--runs")
     here = project()
     machine = _this_machine(here)
     targets = _targets(here, workloads, machine.slug)
@@ -94,29 +95,23 @@ def calibrate(
         click.echo(complaint(refusal), err=True)
     if refusals:
         raise refusals[-1]
-    click.echo("Commit the baselines in a commit of their own.")
+    click.echo(say.message(note("baseline-commit")))
 
 
 def _targets(here: Project, names: Sequence[str], slug: str) -> list[Target]:
     """The named workloads with their baselines on this machine; without names, all that have one."""
-    known = {workload.id: workload for workload in collected_workloads(here.root)}
+    workloads = collected_workloads(here.root)
+    chosen = [workload_of(name, workloads) for name in dict.fromkeys(names)]
     targets: list[Target] = []
-    for name in dict.fromkeys(names) or known:
-        if name not in known:
-            raise ConfigInvalid(
-                subject=name,
-                fact="there is no such workload",
-                expectation=f"There are: {', '.join(sorted(known)) or 'none'}",
-                next_step="See them all: pytest --perfgate --collect-only -q",
-            )
-        baseline = here.store.baselines.load(slug, name)
+    for workload in chosen or workloads:
+        baseline = here.store.baselines.load(slug, workload.id)
         if baseline is not None:
-            calibration.refuse_parameters(baseline, known[name])
-            targets.append(Target(workload=known[name], baseline=baseline))
-        elif names:
-            raise _nothing_blessed(name, slug)
+            calibration.refuse_parameters(baseline, workload)
+            targets.append(Target(workload=workload, baseline=baseline))
+        elif chosen:
+            raise BaselineMissing("baseline-not-here", subject=workload.id, machine=slug)
     if not targets:
-        raise _nothing_blessed(here.baselines, slug)
+        raise BaselineMissing("baseline-not-here", subject=here.baselines, machine=slug)
     return targets
 
 
@@ -128,15 +123,6 @@ def _this_machine(here: Project) -> Machine:
     except NsysNotFound:
         nsys = None
     return read_machine(os.environ, nsys=nsys, nsys_options=options)
-
-
-def _nothing_blessed(subject: str, slug: str) -> BaselineMissing:
-    return BaselineMissing(
-        subject=subject,
-        fact=f"there is no baseline of this machine ({slug})",
-        expectation="It is of a baseline that the SDs are told, and there that they are kept",
-        next_step='Make one: pytest --perfgate; perfgate bless --reason "..."',
-    )
 
 
 def _measure_again(
@@ -163,12 +149,7 @@ def _measure_again(
         gate_command(sys.executable, *options, root=here.root), cwd=here.root, env=os.environ
     )
     if status not in MEASURED:
-        raise CalibrationRefused(
-            subject="calibrate",
-            fact=f"the gate that was to measure the repeats ended with exit status {status}",
-            expectation="The baselines are as they were",
-            next_step="See what pytest says above.",
-        )
+        raise CalibrationRefused("gate-unfinished", exit_status=status)
     return started_at
 
 

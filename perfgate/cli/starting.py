@@ -13,6 +13,7 @@ import click
 
 from perfgate import __version__
 from perfgate.cli.common import printable
+from perfgate.cli.complaint import usage
 from perfgate.init.facts import Asked, Tool, find_facts
 from perfgate.init.plan import plan, plan_lock
 from perfgate.init.report import check_text, init_text
@@ -47,13 +48,11 @@ def init(
     What is there is never overwritten without --force: the difference is shown.
     """
     if check and (force or renew_lock):
-        raise click.UsageError(
-            f"--check writes nothing, so it does not go with --{'force' if force else 'renew-lock'}."
-        )
+        other = "--force" if force else "--renew-lock"
+        raise usage("options-contradict", option="--check", other=other)
     if no_github and (install_from is not None or renew_lock):
-        raise click.UsageError(
-            "--no-github leaves the workflows alone, of which --install-from and --renew-lock are."
-        )
+        other = "--renew-lock" if renew_lock else "--install-from"
+        raise usage("options-contradict", option="--no-github", other=other)
     asked = Asked(github=not no_github, install_from=install_from, renew=force or renew_lock)
     facts = find_facts(Path.cwd(), this_perfgate(), asked, env=os.environ)
     if renew_lock:

@@ -138,15 +138,9 @@ def selftest(*, nsys: str | None, keep: Path | None, cpu: bool) -> None:
     """
     machine = read_machine(os.environ, nsys=None, nsys_options=())
     if not machine.gpus and not cpu:
-        click.echo(NO_SELFTEST)
+        click.echo(say.message(note("selftest-without-gpu")))
         sys.exit(EXIT_SHUT)
     tool = find_nsys(nsys, os.environ, setting=load_settings(find_root(Path.cwd()), {}).nsys)
     runner = Runner(machine=machine, nsys=tool, python=sys.executable, env=os.environ)
     width, colour = screen()
     sys.exit(play_selftest(runner, _say, width=width, colour=colour, keep=keep, cpu=cpu))
-
-
-NO_SELFTEST = """\
-This machine has no GPU that a workload would see, so nothing can be shown of a gate on it.
-Run on a machine with one (perfgate doctor says what is missing), or try only the path: perfgate selftest --cpu\
-"""

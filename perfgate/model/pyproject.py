@@ -1,44 +1,36 @@
-"""Where the project's settings come from: pyproject.toml and options, merged once and checked. Reads no environment."""
+"""Where the project's settings come from: pyproject.toml and options, merged once and checked."""
 
 from __future__ import annotations
 
 import difflib
 import json
-import reprlib
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path, PurePath
 from typing import Final
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ValidationError
 
 from perfgate.model.errors import ConfigInvalid
-from perfgate.model.metric import METRICS, NO_LONGER_GATED, Budget, Metric
+from perfgate.model.metric import NO_LONGER_GATED, Metric
+from perfgate.model.note import Note, Severity, note
+from perfgate.model.options import OPTIONS
 from perfgate.model.settings import Settings
+from perfgate.model.values import (
+    check_budgets,
+    check_keys,
+    checked_budgets,
+    first_of,
+    fraction_of,
+    wrong,
+)
 
 TABLE: Final = "[tool.perfgate]"
+_PLACE: Final = f"pyproject.toml {TABLE}"
 MISSPELT: Final = 0.85
-"""From this likeness on (`difflib`), the name of another table is ours with a slip: a letter less, more or changed."""
-BUDGET: Final = "--perfgate-budget"
-_BUDGET: Final = TypeAdapter[float](Budget)
-_WITH_BUDGET: Final = tuple(metric for metric, spec in METRICS.items() if spec.gated)
+"""From this likeness on (`difflib`), the name of another table is ours, misspelt."""
 NOT_FOR_BASELINES: Final = frozenset({".git", ".perfgate"})
 """Folders of the project's root that are others' own, and in no commit."""
-
-_IN_OUR_WORDS: Final = (
-    ("Input should", "It should"),
-    ("an object", "a mapping"),
-    ("a valid dictionary", "a mapping"),
-    ("a valid array", "a list"),
-    ("a valid tuple", "a list"),
-    ("a valid string", "text"),
-    ("a valid integer", "a whole number"),
-    ("a valid number", "a number"),
-    ("a valid boolean", "true or false"),
-    ("greater than or equal to", "at least"),
-    ("less than or equal to", "at most"),
-)
-"""What pydantic says, whose words differ by where a value came from, and what a user is told."""
 
 
 def find_root(start: Path) -> Path:
@@ -127,244 +119,117 @@ def _is_repository(folder: Path) -> bool:
 
 
 def load_settings(root: Path, options: Mapping[str, object]) -> Settings:
-    """Merge the defaults, `[tool.perfgate]` of the root's pyproject.toml, and options that are not None.
+    """Merge the defaults, `[tool.perfgate]` of the root's pyproject.toml, and options.
 
-    The option `budgets` is a list of texts as `step_ms=0.03`, and replaces the budgets of these metrics alone.
+    Options are by the setting's name; those that are None were not given. `budgets` is a list of
+    texts as `step_ms=0.03`, and replaces the budgets of these metrics alone.
 
     Raises:
         ConfigInvalid: the file is no TOML, or holds a key or value that perfgate does not know.
     """
-    file = root / "pyproject.toml"
-    told = _table(file) if file.is_file() else {}
+    written = _written(root / "pyproject.toml")
     given = {name: value for name, value in options.items() if value is not None}
-    check_keys(told, known=Settings.model_fields, subject=f"{file.name} {TABLE}")
-    check_metrics(told.get("budgets"), subject=f"{file.name} {TABLE} budgets")
-    try:
-        # TOML knows numbers from text, so runs = "3" and runs = true are mistakes there; options are text.
-        written = Settings.model_validate_json(json.dumps(told, default=str), strict=True)
-    except ValidationError as invalid:
-        first = invalid.errors()[0]
-        where = ".".join(str(part) for part in first["loc"])
-        raise invalid_value(first, subject=f"{file.name} {TABLE} {where}") from None
-    told_budgets = budgets_of_options(given.pop("budgets", ()))
-    if told_budgets:
-        given["budgets"] = {**written.budgets, **told_budgets}
+    budgets = budgets_of_options(given.pop("budgets", ()))
+    if budgets:
+        given["budgets"] = {**written.budgets, **budgets}
     try:
         settings = Settings.model_validate({**dict(written), **given})
     except ValidationError as invalid:
-        first = invalid.errors()[0]
-        name = str(first["loc"][0]).removesuffix("_s").replace("_", "-")
-        raise invalid_value(first, subject=f"--perfgate-{name}") from None
-    check_budgets(written.budgets, subject=f"{file.name} {TABLE} budgets")
-    _check_folders(written, subject=f"{file.name} {TABLE}")
+        raise _of_option(invalid) from None
     if settings.max_runs < settings.runs:
-        raise ConfigInvalid(
-            subject="runs",
-            fact=f"the first look takes {settings.runs} runs, but no more than {settings.max_runs} are allowed",
-            expectation="max_runs must be at least runs",
-            next_step="Raise max_runs (--perfgate-max-runs) or lower runs (--perfgate-runs).",
-        )
+        raise ConfigInvalid("runs-contradict", runs=settings.runs, max_runs=settings.max_runs)
     return settings
 
 
-def _check_folders(written: Settings, *, subject: str) -> None:
-    """Refuse folders in which nothing would be found, or whose changes git could not be asked to pass over.
+def _of_option(invalid: ValidationError) -> ConfigInvalid:
+    error = first_of(invalid, place="")
+    setting = str(error.fields["place"]).partition(".")[0]
+    option = next(option.option for option in OPTIONS if option.setting == setting)
+    return ConfigInvalid(error.code, **{**error.fields, "place": option})
+
+
+def _written(file: Path) -> Settings:
+    """Return what a file sets, checked whether or not options replace it."""
+    table = _table(file) if file.is_file() else {}
+    check_keys(table, known=Settings.model_fields, place=_PLACE)
+    check_budgets(table.get("budgets"), place=f"{_PLACE} budgets")
+    try:
+        # TOML knows numbers from text: runs = "3" and runs = true are mistakes there.
+        written = Settings.model_validate_json(json.dumps(table, default=str), strict=True)
+    except ValidationError as invalid:
+        raise first_of(invalid, place=f"{_PLACE} ") from None
+    check_budgets(written.budgets, place=f"{_PLACE} budgets")
+    _check_paths(written)
+    return written
+
+
+def _check_paths(written: Settings) -> None:
+    """Refuse folders in which nothing would be found, or whose changes git could not leave out.
 
     Raises:
         ConfigInvalid: names the first of them.
     """
+    for name in ("workloads", "baselines", "nsys", "duet_python", "duet_setup"):
+        value = getattr(written, name) or ()
+        if any("\0" in text for text in ((value,) if isinstance(value, str) else value)):
+            raise wrong(f"{_PLACE} {name}", value, "expects-no-nul")
     workloads, baselines = PurePath(written.workloads), PurePath(written.baselines)
-    texts = {
-        name: getattr(written, name)
-        for name in ("workloads", "baselines", "nsys", "duet_python", "duet_setup")
-    }
-    for name, value in texts.items():
-        if any("\0" in text for text in ((value,) if isinstance(value, str) else value or ())):
-            raise ConfigInvalid(
-                subject=f"{subject} {name}",
-                fact="it holds a NUL, which no path or word can",
-                next_step="Remove it.",
-            )
     if ".." in workloads.parts:
-        raise ConfigInvalid(
-            subject=f"{subject} workloads",
-            fact=f"the value is {_shown(written.workloads)}",
-            expectation="It should be a folder, without '..' on the way to it",
-            next_step="Correct it.",
-        )
-    elsewhere = ".." in baselines.parts or baselines.is_absolute()
-    others = (
-        not baselines.parts
+        raise wrong(f"{_PLACE} workloads", written.workloads, "expects-folder-within")
+    if (
+        ".." in baselines.parts
+        or baselines.is_absolute()
+        or not baselines.parts
         or baselines.parts[0] in NOT_FOR_BASELINES
         or workloads.is_relative_to(baselines)
-    )
-    if elsewhere or others:
-        raise ConfigInvalid(
-            subject=f"{subject} baselines",
-            fact=f"the value is {_shown(written.baselines)}",
-            expectation="It should be a folder of its own in the project: what changes there is not taken for code",
-            next_step='Correct it, for example: baselines = "baselines"',
-        )
+    ):
+        raise wrong(f"{_PLACE} baselines", written.baselines, "expects-own-folder")
 
 
-def budgets_of_options(told: object) -> dict[Metric, float]:
-    """Budgets by metric, of texts as `step_ms=0.03`.
+def budgets_of_options(given: object) -> dict[Metric, float]:
+    """Return budgets by metric, of texts as `step_ms=0.03`.
 
     Raises:
         ConfigInvalid: one is of another form, of no metric, or no budget that this one can have.
     """
+    place = next(option.option for option in OPTIONS if option.setting == "budgets")
     found: dict[str, float] = {}
-    for text in told if isinstance(told, Sequence) else ():
+    for text in given if isinstance(given, Sequence) else ():
         metric, _, fraction = str(text).partition("=")
-        try:
-            found[metric.strip()] = _BUDGET.validate_python(fraction.strip())
-        except ValueError:
-            raise ConfigInvalid(
-                subject=BUDGET,
-                fact=f"the value is {_shown(text)}",
-                expectation="Expected a metric and a fraction, such as step_ms=0.03 or step_ms=3%",
-                next_step="Correct it.",
-            ) from None
-    check_metrics(found, subject=BUDGET)
-    budgets: dict[Metric, float] = {Metric(metric): fraction for metric, fraction in found.items()}
-    check_budgets(budgets, subject=BUDGET)
-    return budgets
+        found[metric.strip()] = fraction_of(fraction, place=place, whole=str(text))
+    return checked_budgets(found, place=place)
 
 
-def check_keys(told: Mapping[str, object], *, known: Mapping[str, object], subject: str) -> None:
-    """Refuse keys that nobody reads.
-
-    Raises:
-        ConfigInvalid: names the first unknown key, and the one that was perhaps meant.
-    """
-    for key in told:
-        if key not in known:
-            raise ConfigInvalid(
-                subject=subject,
-                fact=f"unknown key {key!r}",
-                expectation=f"Known are {', '.join(sorted(known))}",
-                next_step=_perhaps(key, known),
-            )
-
-
-def check_metrics(budgets: object, *, subject: str) -> None:
-    """Refuse budgets of what is no metric; what is no mapping at all is left to the record.
-
-    Raises:
-        ConfigInvalid: names the first unknown metric, and the one that was perhaps meant.
-    """
-    for name in budgets if isinstance(budgets, Mapping) else ():
-        if name not in METRICS:
-            raise ConfigInvalid(
-                subject=subject,
-                fact=f"unknown metric {name!r}",
-                expectation=f"Metrics with a budget are {', '.join(_WITH_BUDGET)}",
-                next_step=_perhaps(name, _WITH_BUDGET),
-            )
-
-
-def check_budgets(budgets: Mapping[Metric, float], *, subject: str) -> None:
-    """Refuse budgets of metrics that are not gated by one, and budgets that are no fractions.
-
-    Raises:
-        ConfigInvalid: names the metric.
-    """
-    for metric, budget in budgets.items():
-        if metric not in (*_WITH_BUDGET, *NO_LONGER_GATED):
-            raise ConfigInvalid(
-                subject=f"{subject} {metric}",
-                fact="this metric has no budget: it is shown only",
-                expectation=f"Metrics with a budget are {', '.join(_WITH_BUDGET)}",
-                next_step="Remove it.",
-            )
-        if not 0 < budget < 1:
-            raise ConfigInvalid(
-                subject=f"{subject} {metric}",
-                fact=f"the budget is {budget:g}",
-                expectation="Expected a fraction above 0 and below 1: 0.02 is 2 %",
-                next_step="Write the budget as a fraction.",
-            )
-
-
-def without_effect(settings: Settings) -> tuple[str, ...]:
-    """What is set as in older projects, and has no effect any more, as sentences."""
-    told = [
-        f"the budget of {metric} in {TABLE} has no effect any more: it is a part of step_ms, and shown only. Remove it."
+def without_effect(settings: Settings) -> tuple[Note, ...]:
+    """Return what is set as in older projects, and has no effect any more."""
+    found = [
+        note("setting-budget-without-effect", Severity.WARN, metric=metric)
         for metric in NO_LONGER_GATED
         if metric in settings.budgets
     ]
     if settings.trace_osrt:
-        told.append(
-            f"trace_osrt in {TABLE} has no effect any more: perfgate showed nothing of what it recorded. Remove it; a "
-            "baseline that was blessed with it must be measured and blessed again."
-        )
-    return tuple(told)
-
-
-def invalid_value(error: Mapping[str, object], *, subject: str) -> ConfigInvalid:
-    """One of pydantic's complaints as a ConfigInvalid."""
-    if error.get("type") == "missing":
-        return ConfigInvalid(
-            subject=subject,
-            fact="it is not there",
-            expectation="It has no default",
-            next_step="Add it.",
-        )
-    said, _, _ = str(error.get("msg", "")).partition(", unable to parse")
-    for pydantics, ours in _IN_OUR_WORDS:
-        said = said.replace(pydantics, ours)
-    return ConfigInvalid(
-        subject=subject,
-        fact=f"the value is {_shown(error.get('input'))}",
-        expectation="It should not be empty"
-        if error.get("type") in {"too_short", "string_too_short"}
-        else said,
-        next_step="Correct it.",
-    )
-
-
-def _perhaps(word: str, known: Iterable[str]) -> str:
-    near = difflib.get_close_matches(word, [str(one) for one in known], n=1)
-    return f"Perhaps you meant {near[0]!r}." if near else "Remove it."
-
-
-def _shown(value: object) -> str:
-    """Show a refused value: enough to find it, however large or deep it is."""
-    short = reprlib.Repr()
-    short.maxstring = short.maxother = 80
-    short.maxlevel = 2
-    return short.repr(value)
-
-
-def _refuse_misspelt(file: Path, tool: Mapping[str, object]) -> None:
-    """Refuse a table whose name is nearly ours: what it asks for, `inconclusive = "fail"` say, would have no effect."""
-    if meant := difflib.get_close_matches("perfgate", tool, n=1, cutoff=MISSPELT):
-        raise ConfigInvalid(
-            subject=f"{file.name} [tool.{meant[0]}]",
-            fact="no tool of this name is known to perfgate",
-            expectation=f"Perhaps you meant {TABLE}",
-            next_step=f"Write {TABLE}, or give a table of another tool beside an empty {TABLE}.",
-        )
+        found.append(note("trace-without-effect", Severity.WARN))
+    return tuple(found)
 
 
 def _table(file: Path) -> dict[str, object]:
     try:
         document = tomllib.loads(file.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as broken:
-        raise ConfigInvalid(
-            subject=str(file.name),
-            fact=f"it cannot be read as TOML ({' '.join(str(broken).split())})",
-            next_step="Correct the file.",
-        ) from broken
+        problem = " ".join(str(broken).split())
+        raise ConfigInvalid("toml-unreadable", file=file.name, problem=problem) from broken
     tool = document.get("tool", {})
-    if isinstance(tool, dict) and "perfgate" not in tool:
-        _refuse_misspelt(file, tool)
-    table = tool.get("perfgate", {}) if isinstance(tool, dict) else {}
+    if not isinstance(tool, dict):
+        return {}
+    if "perfgate" not in tool:
+        _refuse_misspelt(tool)
+    table = tool.get("perfgate", {})
     if not isinstance(table, dict):
-        raise ConfigInvalid(
-            subject=f"{file.name} {TABLE}",
-            fact=f"it is a {type(table).__name__}",
-            expectation="Expected a table",
-            next_step="Write [tool.perfgate] and keys below it.",
-        )
+        raise ConfigInvalid("table-invalid", type=type(table).__name__)
     return table
+
+
+def _refuse_misspelt(tools: Iterable[str]) -> None:
+    """Refuse a table whose name is nearly ours: what it asks for would have no effect."""
+    if meant := difflib.get_close_matches("perfgate", tools, n=1, cutoff=MISSPELT):
+        raise ConfigInvalid("table-misspelt", table=meant[0])

@@ -11,17 +11,19 @@ import re
 import shlex
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Final
 
 import yaml
-from pydantic import Field, ValidationError
+from pydantic import Field
 
 from perfgate.model.errors import ConfigInvalid, PerfgateError
 from perfgate.model.metric import Budget, Metric
-from perfgate.model.pyproject import check_budgets, check_keys, check_metrics, invalid_value
+from perfgate.model.note import Note, note
 from perfgate.model.record import Record
 from perfgate.model.settings import Settings
+from perfgate.model.values import check_budgets, check_keys, validated, wrong
 from perfgate.model.workload import CaptureMode, CaptureWindow, Workload
+from perfgate.words import say
 
 MOST_VALUES: Final = 20_000
 """In one file: aliases may make more of some lines than anybody would walk through."""
@@ -33,8 +35,6 @@ LONGEST_S: Final = 86_400
 _PATH: Final = re.compile(r"[\w./+-]+")
 """What may be a path within a word of a command, which may be a shell's own command."""
 _MODULE: Final = re.compile(r"(?:^| )-m ([\w.]+)")
-
-Validated = TypeVar("Validated", bound=Record)
 
 
 class CommandFile(Record):
@@ -56,16 +56,16 @@ def read_workload_file(file: Path, *, root: Path, settings: Settings) -> Workloa
     """Read one YAML workload; its id is the file's stem.
 
     Raises:
-        ConfigInvalid: the file is no YAML mapping, or holds a key or value that perfgate does not know.
+        ConfigInvalid: the file is no YAML mapping, or holds a key or value that is not accepted.
     """
     source = file.relative_to(root).as_posix() if file.is_relative_to(root) else str(file)
-    told = _mapping(file, source)
-    check_keys(told, known=CommandFile.model_fields, subject=source)
-    check_metrics(told.get("budgets"), subject=f"{source} budgets")
-    _check_forms(told, source)
-    declared = _validated(CommandFile, told, subject=f"{source} ")
+    given = _mapping(file, source)
+    check_keys(given, known=CommandFile.model_fields, place=source)
+    _check_forms(given, source)
+    check_budgets(given.get("budgets"), place=f"{source} budgets")
+    declared = validated(CommandFile, given, place=f"{source} ")
     _check_values(declared, source, root)
-    check_budgets(declared.budgets, subject=f"{source} budgets")
+    check_budgets(declared.budgets, place=f"{source} budgets")
     return Workload(
         id=file.stem,
         source=source,
@@ -103,10 +103,10 @@ def is_script(file: Path, scripts: Collection[str], *, root: Path) -> bool:
 
 def _scripts(file: Path, root: Path) -> Iterator[str]:
     try:
-        told = _mapping(file, str(file))
-    except PerfgateError:  # told where it is collected
+        given = _mapping(file, str(file))
+    except PerfgateError:  # given where it is collected
         return
-    command, cwd = told.get("command"), told.get("cwd")
+    command, cwd = given.get("command"), given.get("cwd")
     words = [word for word in command if isinstance(word, str)] if isinstance(command, list) else []
     modules = [module.replace(".", "/") for module in _MODULE.findall(" ".join(words))]
     named = [one for word in words for one in {word, *_PATH.findall(word)} if one.endswith(".py")]
@@ -121,55 +121,26 @@ def _scripts(file: Path, root: Path) -> Iterator[str]:
         yield from found or [posixpath.normpath(name).lstrip("./")]
 
 
-def _validated(record: type[Validated], told: Mapping[str, object], *, subject: str) -> Validated:
-    try:
-        return record.model_validate(told)
-    except ValidationError as invalid:
-        first = invalid.errors()[0]
-        where = ".".join(str(part) for part in first["loc"])
-        raise invalid_value(first, subject=f"{subject}{where}") from None
-
-
-def _check_forms(told: Mapping[str, object], source: str) -> None:
+def _check_forms(given: Mapping[str, object], source: str) -> None:
     """Refuse what pydantic would refuse in words that do not help."""
-    command, capture = told.get("command"), told.get("capture")
-    if isinstance(command, str) and not any(_words(command)):
-        raise ConfigInvalid(
-            subject=f"{source} command",
-            fact="it is empty",
-            expectation="Expected a list of words",
-            next_step='Write what it runs, for example: command: ["python", "train.py"]',
-        )
+    command, capture = given.get("command"), given.get("capture")
     if isinstance(command, str):
-        raise ConfigInvalid(
-            subject=f"{source} command",
-            fact=f"it is the text {command!r}",
-            expectation="Expected a list of words: no shell is involved",
-            next_step=f"Write command: {json.dumps(_words(command))}",
-        )
+        words = _words(command) or ["python", "train.py"]
+        raise wrong(f"{source} command", command, "expects-words", words=json.dumps(words))
     if isinstance(capture, Mapping):
-        check_keys(capture, known=CaptureWindow.model_fields, subject=f"{source} capture")
-        _check_window(_validated(CaptureWindow, capture, subject=f"{source} capture."), source)
+        check_keys(capture, known=CaptureWindow.model_fields, place=f"{source} capture")
+        _check_window(validated(CaptureWindow, capture, place=f"{source} capture."), source)
     elif capture is not None and capture not in list(CaptureMode):
-        raise ConfigInvalid(
-            subject=f"{source} capture",
-            fact=f"the value is {capture!r}",
-            expectation=f"It should be {', '.join(CaptureMode)}, or delay and duration in seconds",
-            next_step="Correct it, for example: capture: {delay: 10, duration: 10}",
-        )
+        raise wrong(f"{source} capture", capture, "expects-capture")
 
 
 def _check_window(window: CaptureWindow, source: str) -> None:
-    """Refuse times that nsys would round, to none and so to the whole run, or take for 0 because they are too long."""
+    """Refuse times that nsys would round, or take for 0 because they are too long."""
     for key, seconds in window.model_dump().items():
         if not math.isclose(seconds, round(seconds, 1), abs_tol=1e-9) or seconds > LONGEST_S:
-            least = 0 if key == "delay" else 0.1
-            raise ConfigInvalid(
-                subject=f"{source} capture.{key}",
-                fact=f"it is {seconds:g} s",
-                expectation=f"nsys takes tenths of a second, and perfgate from {least:g} s to a day ({LONGEST_S} s)",
-                next_step="Write a multiple of 0.1 within that, for example: capture: {delay: 10, duration: 2.5}",
-            )
+            least = 0.0 if key == "delay" else 0.1
+            place = f"{source} capture.{key}"
+            raise wrong(place, seconds, "expects-tenths", least=least, most=LONGEST_S)
 
 
 def _words(command: str) -> list[str]:
@@ -184,41 +155,21 @@ def _check_values(declared: CommandFile, source: str, root: Path) -> None:
     try:
         re.compile(declared.step)
     except (re.error, OverflowError, RecursionError) as broken:
-        raise ConfigInvalid(
-            subject=f"{source} step",
-            fact=f"{declared.step!r} is no regular expression ({broken})",
-            next_step="Escape what is meant literally with a backslash.",
-        ) from broken
+        problem = str(broken)
+        raise wrong(f"{source} step", declared.step, "expects-pattern", problem=problem) from broken
     for key, words in (
         ("command", declared.command),
-        ("env", [*declared.env, *declared.env.values()]),
+        ("env", (*declared.env, *declared.env.values())),
     ):
         if any("\0" in word for word in words):
-            raise ConfigInvalid(
-                subject=f"{source} {key}",
-                fact="it holds a NUL, which no program can be handed",
-                next_step="Remove it.",
-            )
+            raise wrong(f"{source} {key}", words, "expects-no-nul")
     if not declared.command[0]:
-        raise ConfigInvalid(
-            subject=f"{source} command",
-            fact="its first word is empty",
-            next_step="Write the program's name there.",
-        )
+        raise wrong(f"{source} command", declared.command, "expects-some")
     for name in declared.env:
         if not name or "=" in name:
-            raise ConfigInvalid(
-                subject=f"{source} env",
-                fact=f"{name!r} cannot be a variable's name",
-                next_step="Correct it.",
-            )
+            raise wrong(f"{source} env", name, "expects-variable")
     if declared.cwd is not None and not (root / declared.cwd).is_dir():
-        raise ConfigInvalid(
-            subject=f"{source} cwd",
-            fact=f"there is no folder {declared.cwd}",
-            expectation="It is relative to the project's root",
-            next_step="Correct it, or leave it out to run in the root.",
-        )
+        raise wrong(f"{source} cwd", declared.cwd, "expects-existing-folder")
 
 
 class _Loader(yaml.BaseLoader):
@@ -244,15 +195,15 @@ class _Loader(yaml.BaseLoader):
         known: set[str] = set()
         for key, _ in node.value:
             if not isinstance(key, yaml.ScalarNode):
-                raise yaml.constructor.ConstructorError(
-                    None, None, "a key is no text", key.start_mark
-                )
+                raise _refusal(note("yaml-key-no-text"), key)
             if key.value in known:
-                raise yaml.constructor.ConstructorError(
-                    None, None, f"the key {key.value!r} is there twice", key.start_mark
-                )
+                raise _refusal(note("yaml-key-twice", key=key.value), key)
             known.add(key.value)
         return super().construct_mapping(node, deep=deep)
+
+
+def _refusal(why: Note, node: yaml.Node) -> yaml.constructor.ConstructorError:
+    return yaml.constructor.ConstructorError(None, None, say.fact(why), node.start_mark)
 
 
 def _values(node: yaml.Node, known: dict[int, int]) -> int:
@@ -267,8 +218,7 @@ def _values(node: yaml.Node, known: dict[int, int]) -> int:
         inner = itertools.chain.from_iterable(held) if isinstance(node, yaml.MappingNode) else held
         known[id(node)] = 1 + sum(_values(one, known) for one in inner)
     if known[id(node)] >= MOST_VALUES:
-        fact = f"it holds itself, or more than {MOST_VALUES} values, by its aliases"
-        raise yaml.constructor.ConstructorError(None, None, fact, node.start_mark)
+        raise _refusal(note("yaml-too-large", most=MOST_VALUES), node)
     return known[id(node)]
 
 
@@ -277,41 +227,27 @@ def _mapping(file: Path, source: str) -> dict[str, object]:
         size = file.stat().st_size
         if size > LARGEST_BYTES:
             raise ConfigInvalid(
-                subject=source,
-                fact=f"it has {size} bytes",
-                expectation=f"A workload file has at most {LARGEST_BYTES}",
-                next_step="Keep other files out of the folder of workloads.",
+                "workload-file-large", file=source, bytes=size, most_bytes=LARGEST_BYTES
             )
-        told = yaml.load(file.read_text(encoding="utf-8-sig"), Loader=_Loader)
+        given = yaml.load(file.read_text(encoding="utf-8-sig"), Loader=_Loader)
+    except yaml.MarkedYAMLError as broken:
+        raise _at(broken, source) from broken
     except (yaml.YAMLError, UnicodeDecodeError, OSError, RecursionError) as broken:
-        raise ConfigInvalid(
-            subject=source,
-            fact=f"it cannot be read as YAML ({_why(broken)})",
-            next_step=_mend(broken),
-        ) from broken
-    if not isinstance(told, dict):
-        kind = "a list" if isinstance(told, list) else "text"
-        raise ConfigInvalid(
-            subject=source,
-            fact=f"it holds {kind if told else 'nothing'}",
-            expectation="Expected a mapping with the keys command, step and steps",
-            next_step="See the README for a YAML workload.",
-        )
-    return told
+        problem = broken.strerror if isinstance(broken, OSError) else None
+        problem = problem or " ".join(str(broken).split())
+        raise ConfigInvalid("workload-file-unreadable", file=source, problem=problem) from broken
+    if not isinstance(given, dict):
+        raise ConfigInvalid("workload-file-empty", file=source)
+    return given
 
 
-def _mend(broken: Exception) -> str:
-    problem = (broken.problem if isinstance(broken, yaml.MarkedYAMLError) else None) or ""
-    if "unknown escape character" in problem:
-        return r"""In double quotes a backslash is written twice ("Batch \\d+"), in single quotes once ('Batch \d+')."""
-    return "Indent with spaces." if r"'\t'" in problem else "Correct the file."
-
-
-def _why(broken: Exception) -> str:
-    """Tell an error in one line, with the line it is on."""
-    if isinstance(broken, yaml.MarkedYAMLError) and broken.problem_mark is not None:
-        mark = broken.problem_mark
-        return f"line {mark.line + 1}, column {mark.column + 1}: {broken.problem}"
-    if isinstance(broken, OSError):
-        return broken.strerror or str(broken)
-    return " ".join(str(broken).split())
+def _at(broken: yaml.MarkedYAMLError, source: str) -> ConfigInvalid:
+    if broken.problem_mark is None:
+        return ConfigInvalid("workload-file-unreadable", file=source, problem=str(broken))
+    return ConfigInvalid(
+        "workload-file-at",
+        file=source,
+        line=broken.problem_mark.line + 1,
+        column=broken.problem_mark.column + 1,
+        problem=str(broken.problem),
+    )

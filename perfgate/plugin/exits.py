@@ -10,6 +10,9 @@ from functools import cache
 
 import pytest
 
+from perfgate.model.note import note
+from perfgate.words import say
+
 
 class _Held:
     """What `os._exit` is in the process of a gate; in those forked from it, it is as it was."""
@@ -22,12 +25,12 @@ class _Held:
 
     def __call__(self, status: int) -> None:
         if os.getpid() == self._pid and status == 0:
-            told = self.status()
-            if told is None:
+            shown = self.status()
+            if shown is None:
                 caller = traceback.extract_stack(limit=2)[0]
                 with contextlib.suppress(OSError):
                     os.write(self._stderr, _words(f"{caller.filename}:{caller.lineno}").encode())
-            status = int(pytest.ExitCode.TESTS_FAILED) if told is None else told
+            status = int(pytest.ExitCode.TESTS_FAILED) if shown is None else shown
         self._leave(status)
 
 
@@ -48,8 +51,4 @@ def _stderr() -> int:
 
 
 def _words(place: str) -> str:
-    return (
-        f"\nGATE SHUT: os._exit(0) at {place} ended pytest before its verdict, so nothing was shown. "
-        "That is no success.\n"
-        "Call it where only the workload's own process comes by, or gate the script by a workload file.\n"
-    )
+    return f"\n{say.message(note('exited-before-verdict', place=place))}\n"

@@ -18,6 +18,7 @@ import pytest
 
 from perfgate.execute.addopts import addopts_in_force, starting_options
 from perfgate.execute.places import Kind, Place, Places, prefixes_here
+from perfgate.model.errors import ConfigInvalid
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,11 +108,8 @@ def restore_process(config: pytest.Config) -> None:
         if now != early.niceness:
             os.setpriority(os.PRIO_PROCESS, 0, early.niceness)
     except OSError:
-        raise pytest.UsageError(
-            f"--perfgate: loading a conftest or a workload's file changed the niceness of this process from "
-            f"{early.niceness} to {now}, and the runs of both sides would inherit it.\n"
-            "Change it within the workload's function."
-        ) from None
+        error = ConfigInvalid("niceness-changed", before=early.niceness, now=now)
+        raise pytest.UsageError(str(error)) from None
 
 
 def _of_own_plugins(config: pytest.Config, words: Sequence[str]) -> set[str]:

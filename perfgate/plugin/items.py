@@ -1,4 +1,4 @@
-"""The pytest items of a gate: one a workload, of which each runs its processes, is judged, and passes or fails."""
+"""The pytest items of a gate: one a workload, which runs its processes, is judged, and passes or fails."""
 
 from __future__ import annotations
 
@@ -13,16 +13,15 @@ import pytest
 from pydantic import ValidationError
 
 from perfgate.model.errors import ConfigInvalid, PerfgateError
-from perfgate.model.metric import Metric
-from perfgate.model.pyproject import check_budgets, invalid_value
 from perfgate.model.secrets import Cleaner
+from perfgate.model.values import checked_budgets, first_of
 from perfgate.model.verdict import Verdict
 from perfgate.model.workload import Workload
 from perfgate.model.workload_file import read_workload_file
 from perfgate.plugin.collect import WorkloadModule, without_watch
 from perfgate.plugin.handed_on import compared_options
 from perfgate.plugin.parameters import parameters_of
-from perfgate.plugin.telling import GATE, TELLING
+from perfgate.plugin.state import STATE
 from perfgate.render.page import inert_message, uncommanding
 from perfgate.workload import MARK, declaration_of
 
@@ -46,11 +45,11 @@ class _Gated(pytest.Item):
 
     def runtest(self) -> None:
         """Measure, judge, and fail if the outcome keeps the gate shut."""
-        gate = self.config.stash[GATE]
+        state = self.config.stash[STATE]
         without_watch(self.config)
-        verdict = gate.check(self.workload)
-        self.user_properties += self.config.stash[TELLING].properties(verdict)
-        if not gate.opens(verdict):
+        verdict = state.gate.check(self.workload)
+        self.user_properties += state.display.properties(verdict)
+        if not state.gate.opens(verdict):
             raise GateShut(verdict)
 
     def repr_failure(
@@ -60,7 +59,7 @@ class _Gated(pytest.Item):
     ) -> str | TerminalRepr:
         """Show a shut gate as its table, and nothing of how it came about."""
         if isinstance(excinfo.value, GateShut):
-            return Lines(self.config.stash[TELLING].table(excinfo.value.verdict))
+            return Lines(self.config.stash[STATE].display.table(excinfo.value.verdict))
         # Without the style: pytest.Function chooses its own, and takes none.
         return super().repr_failure(excinfo)
 
@@ -70,7 +69,7 @@ class _Gated(pytest.Item):
 
 
 class Lines(str):
-    """Text that pytest writes line by line: in one piece, it escapes line ends with what the terminal cannot show."""
+    """Text that pytest writes line by line: in one piece, it would escape the line ends."""
 
     __slots__ = ()
 
@@ -98,18 +97,18 @@ class GatedModule(WorkloadModule):
         """Turn each workload of the module into an item that is measured."""
         try:
             refuse_uncollectable(self.obj, source=self._source)
+            return [
+                self._gated(item) for item in super().collect() if isinstance(item, pytest.Function)
+            ]
         except SystemExit as left:
-            called = f"sys.exit({'' if left.code is None else repr(left.code)})"
-            told = (
-                f"{self._source}: {called} ended it as it was imported, as a file of workloads is before anything is "
-                'measured. Put what it runs under if __name__ == "__main__":, or keep it in another folder.'
-            )
-            raise self.CollectError(inert_message(told)) from None
+            status = "" if left.code is None else repr(left.code)
+            error = ConfigInvalid("workload-left", source=self._source, status=status)
+            raise self.CollectError(inert_message(str(error))) from None
+        except ValidationError as invalid:
+            error = first_of(invalid, place=f"{self._source}: @workload: ")
+            raise self.CollectError(inert_message(str(error))) from None
         except PerfgateError as invalid:
             raise self.CollectError(inert_message(str(invalid))) from None
-        return [
-            self._gated(item) for item in super().collect() if isinstance(item, pytest.Function)
-        ]
 
     def _gated(self, function: pytest.Function) -> WorkloadItem:
         item: WorkloadItem = WorkloadItem.from_parent(
@@ -125,9 +124,10 @@ class GatedModule(WorkloadModule):
 
     @property
     def _source(self) -> str:
+        root = self.config.rootpath
         return (
-            self.path.relative_to(self.config.rootpath).as_posix()
-            if _below(self)
+            self.path.relative_to(root).as_posix()
+            if self.path.is_relative_to(root)
             else str(self.path)
         )
 
@@ -138,39 +138,27 @@ class GatedModule(WorkloadModule):
 
     def _workload(self, function: pytest.Function) -> Workload:
         declared = declaration_of(function.obj)
-        if declared is None:
-            raise AssertionError(f"{function.name} was collected and is no workload")
-        source = self._source
-        subject = f"{source}: @workload of {function.name}"
-        try:
-            refuse_no_parameters(function, source=source)
-            cleaner = self.config.stash[GATE].cleaner.knowing({}, declared.pass_env)
-            refuse_secret_id(function, cleaner, source=source)
-            parameters = parameters_of(function, cleaner)
-            workload = Workload(
-                id=function.name,
-                source=source,
-                line=self._line(function),
-                nodeid=function.nodeid,
-                steps=declared.steps,
-                warmup=declared.warmup,
-                parameters=parameters.told,
-                untold=parameters.untold,
-                options=compared_options(self.config),
-                timeout_s=declared.timeout_s or self.config.stash[GATE].settings.timeout_s,
-                budgets={Metric(metric): budget for metric, budget in declared.budgets.items()},
-                pass_env=declared.pass_env,
-            )
-            check_budgets(workload.budgets, subject=f"{subject}: budgets")
-        except ValidationError as invalid:
-            told = str(invalid_value(invalid.errors()[0], subject=subject))
-            raise self.CollectError(inert_message(told)) from None
-        except ValueError as unknown:
-            told = f"{subject}: budgets: {unknown}. Known are {', '.join(Metric)}."
-            raise self.CollectError(inert_message(told)) from None
-        except PerfgateError as invalid:
-            raise self.CollectError(inert_message(str(invalid))) from None
-        return workload
+        assert declared is not None
+        gate, source = self.config.stash[STATE].gate, self._source
+        refuse_no_parameters(function, source=source)
+        cleaner = gate.cleaner.knowing({}, declared.pass_env)
+        refuse_secret_id(function, cleaner, source=source)
+        parameters = parameters_of(function, cleaner, source=source)
+        place = f"{source}: @workload of {function.name}: budgets"
+        return Workload(
+            id=function.name,
+            source=source,
+            line=self._line(function),
+            nodeid=function.nodeid,
+            steps=declared.steps,
+            warmup=declared.warmup,
+            parameters=parameters.texts,
+            untold=parameters.by_id,
+            options=compared_options(self.config),
+            timeout_s=declared.timeout_s or gate.settings.timeout_s,
+            budgets=checked_budgets(declared.budgets, place=place),
+            pass_env=declared.pass_env,
+        )
 
 
 class ScriptFile(pytest.File):
@@ -186,11 +174,9 @@ class CommandCollector(pytest.File):
 
     def collect(self) -> Iterable[pytest.Item]:
         """Read the file."""
-        gate = self.config.stash[GATE]
+        settings = self.config.stash[STATE].gate.settings
         try:
-            workload = read_workload_file(
-                self.path, root=self.config.rootpath, settings=gate.settings
-            )
+            workload = read_workload_file(self.path, root=self.config.rootpath, settings=settings)
         except PerfgateError as invalid:
             raise self.CollectError(inert_message(str(invalid))) from None
         item: CommandItem = CommandItem.from_parent(self, name=workload.id)
@@ -198,12 +184,8 @@ class CommandCollector(pytest.File):
         return [item]
 
 
-def _below(collector: pytest.Collector) -> bool:
-    return collector.path.is_relative_to(collector.config.rootpath)
-
-
 def refuse_uncollectable(module: ModuleType, *, source: str) -> None:
-    """Refuse a module that marks as `@workload` what no item can be made of: it would be left out silently.
+    """Refuse a module that marks as `@workload` what no item can be made of.
 
     Raises:
         ConfigInvalid: names the first of them.
@@ -212,23 +194,15 @@ def refuse_uncollectable(module: ModuleType, *, source: str) -> None:
     for name, held in vars(module).items():
         if inspect.isclass(held):
             for method in _marked_in(held, besides=collected):
-                raise ConfigInvalid(
-                    subject=f"{source}: @workload on {name}.{method}",
-                    fact="it is in a class",
-                    expectation="Workloads are plain functions, and this one would not be measured",
-                    next_step="Move it out of the class.",
-                )
+                workload = f"{name}.{method}"
+                raise ConfigInvalid("workload-in-class", source=source, workload=workload)
         elif not inspect.isfunction(held) and _bears_mark(held):
-            raise ConfigInvalid(
-                subject=f"{source}: @workload on {name}",
-                fact=f"a decorator above it has made a {type(held).__name__} of it",
-                expectation="Workloads are plain functions, and this one would not be measured",
-                next_step="Leave that decorator out, or put it on what the workload calls.",
-            )
+            kind = type(held).__name__
+            raise ConfigInvalid("workload-decorated", source=source, workload=name, type=kind)
 
 
 def _marked_in(outer: type, *, besides: Collection[int]) -> Iterator[str]:
-    """The names of what is marked in a class, and in the classes that are declared in it."""
+    """Name what is marked in a class, and in the classes that are declared in it."""
     for name, held in vars(outer).items():
         if inspect.isclass(held) and held.__qualname__.startswith(f"{outer.__qualname__}."):
             yield from (f"{name}.{inner}" for inner in _marked_in(held, besides=besides))
@@ -239,39 +213,32 @@ def _marked_in(outer: type, *, besides: Collection[int]) -> Iterator[str]:
 
 
 def _bears_mark(held: object) -> bool:
-    """Whether an object took over a workload's attributes; asked past the object's own attribute access."""
+    """Whether an object took over a workload's attributes; asked past its own attribute access."""
     with suppress(AttributeError, TypeError):
         return MARK in object.__getattribute__(held, "__dict__")
     return False
 
 
 def refuse_secret_id(function: pytest.Function, cleaner: Cleaner, *, source: str) -> None:
-    """Refuse a workload that is named by a secret: its name is that of its baseline, and is published.
+    """Refuse a workload that is named by a secret: its name is that of its baseline.
 
     Raises:
         ConfigInvalid: says what to do.
     """
     if (cleaned := cleaner.clean(function.name)) != function.name:
-        raise ConfigInvalid(
-            subject=f"{source}: @workload on {function.originalname}",
-            fact=f"its name holds a secret: {cleaned}",
-            expectation="Names of workloads stand in baselines and verdicts, which are published",
-            next_step="Give the parameter a name: pytest.param(..., id=NAME)",
-        )
+        name = function.originalname
+        raise ConfigInvalid("workload-id-secret", source=source, workload=name, name=cleaned)
 
 
 def refuse_no_parameters(function: pytest.Function, *, source: str) -> None:
-    """Refuse a function that is parametrised with nothing: pytest makes one item of it, and skips that.
+    """Refuse a function that is parametrised with nothing: pytest skips the one item of it.
 
     Raises:
         ConfigInvalid: names the arguments without values.
     """
     callspec = getattr(function, "callspec", None)
     params = {} if callspec is None else callspec.params
-    if empty := [name for name, value in params.items() if type(value).__name__ == "NotSetType"]:
-        raise ConfigInvalid(
-            subject=f"{source}: @workload on {function.originalname}",
-            fact=f"it is parametrised with no values for {' and '.join(empty)}",
-            expectation="Nothing of it would be measured",
-            next_step="Give it at least one value, or remove it.",
-        )
+    empty = tuple(name for name, value in params.items() if type(value).__name__ == "NotSetType")
+    if empty:
+        name = function.originalname
+        raise ConfigInvalid("parameters-empty", source=source, workload=name, parameters=empty)

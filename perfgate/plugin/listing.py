@@ -15,8 +15,9 @@ from _pytest.skipping import evaluate_skip_marks
 
 from perfgate.model.errors import ConfigInvalid
 from perfgate.model.workload import Declared, Workload
-from perfgate.plugin.gate_side import EXPECTED, SKIPPED_FILES, worker_options
 from perfgate.plugin.items import CommandItem, WorkloadItem
+from perfgate.plugin.start import worker_options
+from perfgate.plugin.state import STATE
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,12 +42,11 @@ class _Listener:
 
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """Take the expected workloads of the gate."""
-        expected = session.config.stash.get(EXPECTED, ())
-        skipped = session.config.stash.get(SKIPPED_FILES, {})
+        state = session.config.stash.get(STATE, None)
         self.collected = Collected(
-            workloads=expected,
+            workloads=() if state is None else state.expected or (),
             worker_options=worker_options(session.config),
-            skipped_files=skipped,
+            skipped_files={} if state is None else state.skipped_files,
             configuration=session.config.inipath,
         )
 
@@ -136,11 +136,7 @@ def _collect(root: Path, listener: object, options: Sequence[str] = ()) -> None:
 
 
 def _uncollected(why: str) -> ConfigInvalid:
-    return ConfigInvalid(
-        subject="workloads",
-        fact=f"they cannot be collected ({why})",
-        next_step="See what pytest says: pytest --perfgate --collect-only",
-    )
+    return ConfigInvalid("collection-failed", reason=why)
 
 
 def _last_words(said: str) -> str:

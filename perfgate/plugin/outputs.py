@@ -1,8 +1,8 @@
-"""The files that a gate is asked to write beside its terminal: refused before it measures where they have no place."""
+"""The files that a gate is asked to write, refused before it measures where they have no place."""
 
 from __future__ import annotations
 
-import json
+import errno
 import os
 import secrets
 import stat
@@ -11,6 +11,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
+from tempfile import TemporaryFile
 from types import MappingProxyType
 from typing import Final, Literal, Self, TextIO, assert_never
 
@@ -18,10 +19,10 @@ import pytest
 
 from perfgate.gate import Closing
 from perfgate.model.document import GateDocument, document_text
-from perfgate.model.errors import PerfgateError, StoreFailed
+from perfgate.model.errors import ConfigInvalid, PerfgateError, StoreFailed
 from perfgate.model.note import Severity, noted
 from perfgate.model.pagedata import PageData, page_data_text
-from perfgate.plugin.refusals import usage_error
+from perfgate.plugin.refusals import refused, usage_error
 from perfgate.render.html import page_html
 from perfgate.render.junit import gate_junit
 from perfgate.render.markdown import gate_markdown
@@ -41,52 +42,7 @@ class Form(StrEnum):
     """Appended: it may be the summary of a CI job, to which others add as well."""
 
 
-HOLDS: Final[Mapping[Form, str]] = {
-    Form.JSON: "perfgate's verdicts",
-    Form.PAGE_DATA: "the data of perfgate's page",
-    Form.HTML: "perfgate's page",
-    Form.TRACE: "a trace",
-    Form.JUNIT: "a JUnit file",
-}
-"""What a file may hold that is written over."""
-SPOILT: Final = frozenset(
-    {
-        *(
-            ".py",
-            ".pyi",
-            ".ipynb",
-            ".sh",
-            ".c",
-            ".cc",
-            ".cpp",
-            ".cu",
-            ".cuh",
-            ".h",
-            ".hpp",
-            ".rs",
-            ".js",
-            ".ts",
-        ),
-        *(
-            ".json",
-            ".jsonl",
-            ".toml",
-            ".yaml",
-            ".yml",
-            ".ini",
-            ".cfg",
-            ".xml",
-            ".html",
-            ".htm",
-            ".css",
-            ".csv",
-        ),
-    }
-)
-"""Suffixes of files that Markdown is not added to, if they hold anything."""
 _PAGES: Final = frozenset({Form.HTML, Form.PAGE_DATA, Form.TRACE})
-LARGEST_REPLACED: Final = 256_000_000
-"""Bytes of a file from which on it is not read to see whether it may be written over."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,7 +50,7 @@ class Outputs:
     """Where the document goes, by its form."""
 
     files: Mapping[Form, Path]
-    flag: str
+    prefix: str
     """What the options begin with."""
 
     @classmethod
@@ -102,56 +58,42 @@ class Outputs:
         """Read the options.
 
         Raises:
-            pytest.UsageError: a file cannot be written there, or holds what would be lost.
+            pytest.UsageError: a file cannot be written there.
         """
-        given = {
-            form: config.getoption(f"perfgate_{form.replace('-', '_')}")
-            for form in Form
-            if form is not Form.JUNIT
-        }
-        if nameless := [form for form, file in given.items() if file == ""]:
-            raise usage_error(
-                f"--perfgate-{nameless[0]}: it names no file, as where a variable is empty. Give it one, or leave it "
-                "out."
-            )
+        forms = [form for form in Form if form is not Form.JUNIT]
+        given = {form: config.getoption(f"perfgate_{form.replace('-', '_')}") for form in forms}
+        for form, file in given.items():
+            if file == "":
+                raise usage_error("output-unnamed", option=f"--perfgate-{form}")
         folder = config.invocation_params.dir
-        found = cls(
-            files={form: folder / file for form, file in given.items() if file}, flag="--perfgate-"
-        )
+        files: dict[Form, Path] = {form: folder / file for form, file in given.items() if file}
+        found = cls(files=files, prefix="--perfgate-")
         junit = config.getoption("xmlpath", None)
-        refusal = found.refusal(
-            pytests={} if not junit else {folder / junit: "pytest's --junit-xml"}
-        )
-        if refusal:
-            raise usage_error(refusal)
+        try:
+            found.refuse({} if not junit else {folder / junit: "--junit-xml"})
+        except PerfgateError as error:
+            raise refused(error) from None
         return found
 
-    def refusal(self, pytests: Mapping[Path, str] = MappingProxyType({})) -> str:
-        """Why these files are not written, to be told before hours of measuring; empty where they can be.
+    def refuse(self, others: Mapping[Path, str] = MappingProxyType({})) -> None:
+        """Refuse files that cannot be written, before hours of measuring.
 
-        `pytests` are files that others write, with what they are called.
+        Args:
+            others: files that others write, with the options that name them.
+
+        Raises:
+            ConfigInvalid: names the option.
         """
+        taken = {Path(os.path.realpath(file)): option for file, option in others.items()}
         for form, file in self.files.items():
-            if not _can_be_written(file):
-                return f"{self.flag}{form}: {file} cannot be written. Give it a file in a folder that can be written to."
-        for form, file in self.files.items():
-            if form in HOLDS and file.is_file() and not _may_be_replaced(form, file):
-                return (
-                    f"{self.flag}{form}: {file} holds something else than {HOLDS[form]}, and would be lost. "
-                    "Give it a new file, or delete that one."
+            option = f"{self.prefix}{form}"
+            if reason := _why_not_writable(file):
+                raise ConfigInvalid(
+                    "output-unwritable", option=option, file=str(file), reason=reason
                 )
-        appended = self.files.get(Form.MARKDOWN)
-        if appended is not None and _would_be_spoilt(appended):
-            return (
-                f"{self.flag}{Form.MARKDOWN}: {appended} holds something else than Markdown, and would be spoilt by "
-                "what is appended. Give it another file."
-            )
-        taken = {Path(os.path.realpath(file)): name for file, name in pytests.items()}
-        for form, file in self.files.items():
-            other = taken.setdefault(Path(os.path.realpath(file)), f"{self.flag}{form}")
-            if other != f"{self.flag}{form}" and (file.is_file() or not file.exists()):
-                return f"{self.flag}{form}: {file} is that of {other} as well. Give each a file of its own."
-        return ""
+            other = taken.setdefault(Path(os.path.realpath(file)), option)
+            if other != option and (file.is_file() or not file.exists()):
+                raise ConfigInvalid("output-shared", option=option, file=str(file), other=other)
 
     def write(
         self,
@@ -159,63 +101,71 @@ class Outputs:
         closing: Closing,
         gathered: Callable[[GateDocument], PageData],
     ) -> Closing:
-        """Write what was asked for, and return the closing: a file that cannot be written keeps the gate shut.
+        """Write what was asked for: a file that cannot be written keeps the gate shut.
 
-        What is written says so as well: files are written again, and the Markdown, which cannot be, comes last.
+        What is written says so as well: all is written again, until all that can be written says
+        what the closing has become. Markdown cannot be written again, and comes last.
 
         Args:
             documented: the gate as it is with a closing.
             closing: what the gate has come to.
             gathered: what the page shows of it.
         """
-        replaced: dict[Form, Path] = {
-            form: file for form, file in self.files.items() if form is not Form.MARKDOWN
-        }
-        closing = self._written(replaced, documented, closing, gathered)
-        appended = self.files.get(Form.MARKDOWN)
-        if appended is not None:
+        left = dict(self.files)
+        markdown = left.pop(Form.MARKDOWN, None)
+        closing = self._written(left, documented, closing, gathered)
+        if markdown is not None:
             try:
-                self._write(Form.MARKDOWN, appended, gate_markdown(documented(closing)), mode="a")
-            except StoreFailed as refused:
-                left = {
-                    form: file for form, file in replaced.items() if not _is_refused(file, closing)
-                }
-                closing = self._written(left, documented, _shut(closing, refused), gathered)
+                self._write(Form.MARKDOWN, markdown, gate_markdown(documented(closing)), mode="a")
+            except StoreFailed as error:
+                closing = self._written(left, documented, _shut(closing, error), gathered)
         return closing
 
     def _written(
         self,
-        files: Mapping[Form, Path],
+        left: dict[Form, Path],
         documented: Callable[[Closing], GateDocument],
         closing: Closing,
         gathered: Callable[[GateDocument], PageData],
     ) -> Closing:
-        """Write files until all that can be written say what the closing has become."""
-        document = documented(closing)
+        """Write files; those that cannot be written are taken out of `left`."""
+        while True:
+            failure = self._first_refused(left, documented(closing), gathered)
+            if failure is None:
+                return closing
+            forms, error = failure
+            for form in forms:
+                left.pop(form, None)
+            closing = _shut(closing, error)
+
+    def _first_refused(
+        self,
+        files: Mapping[Form, Path],
+        document: GateDocument,
+        gathered: Callable[[GateDocument], PageData],
+    ) -> tuple[frozenset[Form], PerfgateError] | None:
         try:
             page = gathered(document) if files.keys() & _PAGES else None
-        except PerfgateError as refused:
-            others = {name: one for name, one in files.items() if name not in _PAGES}
-            return self._written(others, documented, _shut(closing, refused), gathered)
+        except PerfgateError as error:
+            return _PAGES, error
         for form, file in files.items():
             try:
                 self._write(form, file, _text(form, document, page), mode="w")
-            except StoreFailed as refused:
-                others = {name: one for name, one in files.items() if name is not form}
-                return self._written(others, documented, _shut(closing, refused), gathered)
-        return closing
+            except StoreFailed as error:
+                return frozenset({form}), error
+        return None
 
     def _write(self, form: Form, file: Path, text: str, *, mode: Literal["w", "a"]) -> None:
         try:
             file.parent.mkdir(parents=True, exist_ok=True)
             with opened(file, mode) as target:
                 target.write(text)
-        except OSError as refused:
+        except OSError as error:
+            reason = error.strerror or str(error)
+            option = f"{self.prefix}{form}"
             raise StoreFailed(
-                subject=str(file),
-                fact=f"the verdicts cannot be written there ({refused.strerror or refused})",
-                next_step=f"Give {self.flag}{form} a file that can be written.",
-            ) from refused
+                "output-refused", file=str(file), reason=reason, option=option
+            ) from error
 
 
 def _text(form: Form, document: GateDocument, page: PageData | None) -> str:
@@ -240,80 +190,38 @@ _PAGE_TEXTS: Final[Mapping[Form, Callable[[PageData], str]]] = {
 }
 
 
-def _shut(closing: Closing, refused: PerfgateError) -> Closing:
-    return closing.but(noted(refused, Severity.INVALID))
+def _shut(closing: Closing, error: PerfgateError) -> Closing:
+    return closing.but(noted(error, Severity.INVALID))
 
 
-def _is_refused(file: Path, closing: Closing) -> bool:
-    """Whether it is told already that this file cannot be written."""
-    return any(sentence.startswith(f"{file}: ") for sentence in closing.shut_by)
-
-
-def _can_be_written(file: Path) -> bool:
-    folder = next(parent for parent in file.parents if parent.exists())
-    taken = file.exists() and not os.access(file, os.W_OK)
-    return not (file.is_dir() or taken or not folder.is_dir() or not os.access(folder, os.W_OK))
-
-
-def _would_be_spoilt(file: Path) -> bool:
-    """Whether a file holds what is something else by its name, such as code, or a baseline."""
+def _why_not_writable(file: Path) -> str:
+    """Return what the system says to writing there; empty where nothing stands against it."""
     try:
-        return (
-            file.resolve().suffix.lower() in SPOILT and file.is_file() and file.stat().st_size > 0
-        )
-    except OSError:
-        return False  # that it cannot be written is told by itself
+        if not _is_there(file):
+            with TemporaryFile(dir=next(parent for parent in file.parents if parent.exists())):
+                return ""
+        if file.is_dir():
+            return os.strerror(errno.EISDIR)
+        return "" if os.access(file, os.W_OK) else os.strerror(errno.EACCES)
+    except OSError as refused:
+        return refused.strerror or str(refused)
 
 
-def _may_be_replaced(form: Form, file: Path) -> bool:
-    """Whether a file's content is nothing to be sorry for: one that was written in this form before, or nothing."""
+def _is_there(file: Path) -> bool:
     try:
-        content = (
-            file.read_bytes()
-            if file.stat().st_size <= LARGEST_REPLACED
-            else b"too large to be ours"
-        )
-    except OSError:
+        file.stat()
+    except (FileNotFoundError, NotADirectoryError):
         return False
-    match form:
-        case Form.HTML:
-            return is_page_or_empty(content)
-        case Form.JUNIT:
-            return not content.strip() or (
-                content.lstrip().startswith(b"<?xml") and b"<testsuite" in content[:4096]
-            )
-        case Form.TRACE:
-            return not content or b'"traceEvents"' in content[:4096]
-        case Form.JSON | Form.PAGE_DATA:
-            return _is_json_of_ours_or_empty(content)
-        case Form.MARKDOWN:
-            return True
-        case _:
-            assert_never(form)
-
-
-def is_page_or_empty(content: bytes) -> bool:
-    """Whether a file's content is nothing to be sorry for: an older page, or nothing."""
-    return not content or (
-        content.lstrip().lower().startswith(b"<!doctype html") and b"perfgate" in content[:4096]
-    )
-
-
-def _is_json_of_ours_or_empty(content: bytes) -> bool:
-    """Whether a file's content is nothing to be sorry for: a document or page data of any version, or nothing."""
-    try:
-        held = json.loads(content or b'{"perfgate": ""}')
-    except (ValueError, RecursionError):
-        return False
-    return isinstance(held, dict) and "perfgate" in held
+    return True
 
 
 @contextmanager
 def opened(file: Path, mode: Literal["w", "a"]) -> Iterator[TextIO]:
     """Open a file to write text: all of it is there in the end, or nothing of it.
 
-    What is replaced goes first: an older one is not left to be taken for this gate's, and its room may be needed. What
-    is no plain file of this user's alone, such as a device, a pipe or a link, is written as it is.
+    What is replaced goes first: an older one is not left to be taken for this gate's, and its room
+    may be needed. What is no plain file of this user's alone, such as a device, a pipe or a link,
+    is written as it is.
     """
     there = _status(file)
     if mode == "a":
@@ -329,7 +237,7 @@ def opened(file: Path, mode: Literal["w", "a"]) -> Iterator[TextIO]:
 
 @contextmanager
 def replaced(file: Path) -> Iterator[TextIO]:
-    """Open a file to write text in place of what is there, which stays until all of the new one is written.
+    """Open a file to write text; what is there stays until all of the new one is written.
 
     What is no plain file of this user's alone is written as it is.
     """
@@ -364,7 +272,7 @@ def _is_removed(file: Path) -> bool:
 
 @contextmanager
 def _beside(file: Path, there: os.stat_result | None) -> Iterator[TextIO]:
-    """Write beside a file's place, then put it there; with the mode of the one that was there."""
+    """Write next to a file's place, then put it there; with the mode of the one that was there."""
     temporary = file.with_name(f".perfgate-{secrets.token_hex(6)}.tmp")
     try:
         with temporary.open("x", encoding="utf-8") as target:

@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import pytest
 
+from perfgate.model.errors import ConfigInvalid, PerfgateError
 from perfgate.render.page import inert_message
 
 
-def usage_error(text: str) -> pytest.UsageError:
-    """The error by which pytest does not start."""
-    return pytest.UsageError(inert_message(text))
+def usage_error(code: str, /, **fields: object) -> pytest.UsageError:
+    """Make the error by which pytest does not start."""
+    return refused(ConfigInvalid(code, **fields))
+
+
+def refused(error: PerfgateError) -> pytest.UsageError:
+    """Make the error by which pytest does not start of one of our own."""
+    return pytest.UsageError(inert_message(str(error)))

@@ -1,4 +1,4 @@
-"""What a person typed for this gate. Some options count where they were typed, and not where they only stand.
+"""What a person typed for this gate: some options count only where they were typed.
 
 In `addopts` and PYTEST_ADDOPTS they are meant for a project's tests: a gate that heeded them there would leave
 workloads out, could not measure, or would be held to less than `[tool.perfgate]` says. What a conftest sets counts as
@@ -11,6 +11,9 @@ from argparse import Namespace
 from typing import Final
 
 import pytest
+
+from perfgate.model.options import OPTIONS
+from perfgate.plugin.refusals import usage_error
 
 SELECTING: Final = {
     "keyword": "-k",
@@ -52,27 +55,13 @@ HINDERING: Final = {
     "cov_source": "--cov",
 }
 """Options of pytest and of its plugins with which a gate could not measure, or not alone on the machine."""
+ALONE: Final = ("numprocesses", "tx", "forked")
+"""Those of them that are refused: gates on one GPU would measure one another, or be lost in forks."""
 SETTING: Final = {
-    name: f"--{name.replace('_', '-')}"
-    for name in (
-        *(
-            "perfgate_runs",
-            "perfgate_max_runs",
-            "perfgate_time_budget",
-            "perfgate_budget",
-            "perfgate_timeout",
-        ),
-        *(
-            "perfgate_new",
-            "perfgate_inconclusive",
-            "perfgate_machine",
-            "perfgate_against",
-            "perfgate_base",
-        ),
-        *("perfgate_nsys", "perfgate_keep_captures"),
-    )
+    "perfgate_base": "--perfgate-base",
+    **{option.dest: option.option for option in OPTIONS if option.is_flag and option.typed},
 }
-"""Options that say what a gate is held to: what is to stand is in `[tool.perfgate]`, where a change of it is seen."""
+"""Options that say what a gate is held to: `[tool.perfgate]` is where a change of that is seen."""
 WHERE_TYPED: Final = {**SELECTING, **LOOKING, **ASKING, **HINDERING, **SETTING}
 
 TYPED = pytest.StashKey[Namespace]()
@@ -94,18 +83,20 @@ def heed_what_was_typed(config: pytest.Config) -> None:
     """Give each option of `WHERE_TYPED` the value that was typed, now that all options are declared.
 
     Raises:
-        pytest.UsageError: pytest was told to show its help, which nobody typed.
+        pytest.UsageError: pytest was told to show its help, which nobody typed; or it was asked for
+            what no gate can be run with.
     """
     if config.stash[TYPED].help:
         return
     if config.option.help:  # pytest read no further
-        raise pytest.UsageError(
-            "--perfgate: --help stands in addopts or PYTEST_ADDOPTS, so nothing would be measured.\nTake it out there."
-        )
+        raise usage_error("help-not-typed")
     words: tuple[str, ...] = config.stash[_WORDS]
     typed = config.stash[TYPED] = config._parser.parse(words)
     typed.setuponly |= typed.setupplan  # as pytest has it
     config.stash[STANDING] = _heed(config.option, config.stash[TYPED])
+    for name in ("looponfail", *(() if typed.collectonly else ALONE)):
+        if getattr(typed, name, None):
+            raise usage_error("option-not-in-a-gate", option=HINDERING[name])
 
 
 def heed_again(config: pytest.Config) -> None:

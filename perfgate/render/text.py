@@ -98,8 +98,9 @@ def dropped_text(dropped: Dropped) -> str:
     """Say which run was dropped as an outlier and why; runs are counted from 1."""
     basis = METRICS[dropped.metric].basis
     distance = numbers.change(dropped.distance, basis.unit)
-    # Of many times the median the distance is a factor.
-    off = "" if distance.startswith("x") else " of a step off" if basis is Basis.STEP else " off"
+    off = " of a step off" if basis is Basis.STEP else " off"
+    if basis is Basis.LOG and dropped.distance >= numbers.FACTORS_FROM:
+        off = ""  # it is shown as a factor
     what = "pair" if dropped.side == "pair" else f"{dropped.side} run"
     return f"{what} {dropped.index + 1}: {dropped.metric} {distance}{off} its group's median"
 

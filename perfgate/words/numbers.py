@@ -8,6 +8,9 @@ _BYTES: Final = ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
 _HUGE: Final = 1e7
 """From here a time in ms is a mistake of somebody's, and is written with an exponent."""
 
+FACTORS_FROM: Final = 10.0
+"""A relative change from which on it is shown as a factor: `x12.4`."""
+
 
 def milliseconds(ms: float) -> str:
     """Write a time in ms with four significant digits: `0.0831`, `8.312`, `83.12`, `1,234`."""
@@ -98,7 +101,7 @@ def change(fraction: float, unit: str, low: float | None = None, high: float | N
     ends = [] if low is None or high is None else [low, high]
     if fraction == 0 and not ends:
         return f"0 {unit}"
-    if unit == "%" and fraction >= 10:
+    if unit == "%" and fraction >= FACTORS_FROM:
         interval = f" [x{1 + ends[0]:.3g}, x{1 + ends[1]:.3g}]" if ends else ""
         return f"x{1 + fraction:.3g}{interval}"
     decimals = decimals_of(max((fraction, *ends), key=abs))

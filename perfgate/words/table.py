@@ -7,6 +7,7 @@ from typing import Final
 
 from perfgate.words import (
     bless,
+    cli,
     doctor,
     execute,
     gate,
@@ -16,6 +17,8 @@ from perfgate.words import (
     lab,
     machine,
     metrics,
+    model,
+    plugin,
     profilers,
     store,
     system,
@@ -32,9 +35,12 @@ _UNCODED: Final[Mapping[str, Text]] = {
 _TABLES: Final = (
     _UNCODED,
     bless.TEXT,
+    cli.TEXT,
     gate.TEXT,
     judge.TEXT,
     lab.TEXT,
+    model.TEXT,
+    plugin.TEXT,
     store.TEXT,
     doctor.TEXT,
     github.TEXT,

@@ -11,9 +11,9 @@ from perfgate.cli import COMMANDS
 from perfgate.model import errors
 from perfgate.model.errors import EXIT_OPEN, EXIT_SHUT, EXIT_USAGE, PerfgateError
 from perfgate.model.metric import METRICS
+from perfgate.model.options import OPTIONS, reference
 from perfgate.model.outcome import Outcome
 from perfgate.model.settings import Settings
-from perfgate.plugin import OPTIONS
 
 TOP = Path(__file__).parents[2]
 PAGES = (
@@ -54,45 +54,22 @@ def test_every_metric_is_explained() -> None:
     assert [metric for metric in METRICS if f"`{metric}`" not in NUMBERS] == []
 
 
-def test_the_settings_shown_are_the_defaults() -> None:
-    told = section("Settings", REFERENCE)
+def test_the_reference_shows_the_table_of_options() -> None:
+    assert reference() in REFERENCE
+
+
+def test_the_table_of_options_is_that_of_the_settings() -> None:
     defaults = Settings().model_dump(mode="json")
-    shown = dict(re.findall(r'^(\w+) = ("[^"]*"|[\w.\[\]]+)', told, re.MULTILINE))
-    shown.pop("step_ms")
-    assert {name: value.strip('"') for name, value in shown.items()} == {
-        name: str(value).lower()
-        if isinstance(value, bool)
-        else f"{value:g}"
-        if isinstance(value, float)
-        else str(value)
-        for name, value in defaults.items()
-        if name != "budgets" and value is not None
-    }
-    unset = [name for name, value in defaults.items() if value is None]
-    assert [
-        name for name in unset if f"# {name}: " not in told and f"the setting `{name}`" not in told
-    ] == []
+    made = {one.setting: one.default for one in OPTIONS if one.setting is not None}
+    assert made.keys() == defaults.keys()
+    defaults["budgets"] = None
+    assert {name: list(value) if value == () else value for name, value in made.items()} == defaults
 
 
-def test_every_option_is_named() -> None:
-    told = set(re.findall(r"--perfgate(?:-\w+)+", section("Options of a gate", REFERENCE)))
-    assert told == {*(flag for flag, _ in OPTIONS), "--perfgate-keep-captures"}
-
-
-def test_the_defaults_that_the_options_tell_are_those_of_the_settings() -> None:
-    helps = {
-        flag.removeprefix("--perfgate-").replace("-", "_"): str(words["help"])
-        for flag, words in OPTIONS
-    }
-    told = {
-        name: found[1]
-        for name, text in helps.items()
-        if (found := re.search(r"\(default: (\w+)[,)]", text))
-    }
-    defaults = Settings().model_dump(mode="json")
-    defaults["timeout"] = f"{defaults['timeout_s']:g}"
-    assert told == {name: str(defaults[name]) for name in told}
-    assert {"runs", "max_runs", "inconclusive"} <= told.keys()
+def test_the_inputs_of_the_action_are_those_of_the_table() -> None:
+    action = (TOP / ".github/actions/perfgate/action.yml").read_text(encoding="utf-8")
+    inputs = set(re.findall(r"^  ([a-z-]+):$", action.partition("outputs:")[0], re.MULTILINE))
+    assert {one.action_input for one in OPTIONS if one.action_input is not None} <= inputs
 
 
 def test_every_command_is_named() -> None:

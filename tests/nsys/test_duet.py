@@ -310,7 +310,7 @@ def test_a_workload_younger_than_the_commit_is_told_from_one_that_fails(
     [("python", "-I", "train.py"), ("python", "-E", "train.py"), ("sh", "-c", "exit 0")],
     ids=["isolated", "without environment", "no Python"],
 )
-def test_a_command_without_a_witness_is_unproven(
+def test_a_command_without_an_import_log_is_unproven(
     bench: Bench, repository: Repository, tmp_path: Path, words: tuple[str, ...]
 ) -> None:
     alone = SCRIPT.replace("from proj import core\n", "").replace("core.WORD", "1")
@@ -343,7 +343,7 @@ if __name__ == "__main__":
 
 
 @pytest.mark.parametrize("repository", ["flat"], indirect=True)
-def test_a_child_that_takes_the_steps_is_a_witness_of_its_own(
+def test_a_child_that_takes_the_steps_leaves_a_log_of_its_own(
     bench: Bench, repository: Repository, tmp_path: Path
 ) -> None:
     repository.commit({"train.py": SPAWNS, "body.py": SCRIPT})
@@ -353,7 +353,7 @@ def test_a_child_that_takes_the_steps_is_a_witness_of_its_own(
 
 
 @pytest.mark.parametrize("repository", ["flat"], indirect=True)
-def test_every_process_of_a_run_is_a_witness(
+def test_every_process_of_a_run_leaves_a_log(
     bench: Bench, repository: Repository, tmp_path: Path
 ) -> None:
     stray = tmp_path / "project" / "proj"
@@ -370,7 +370,7 @@ subprocess.run([sys.executable, "-c", code], cwd="/", check=True)
 
 
 @pytest.mark.parametrize("repository", ["flat"], indirect=True)
-def test_a_script_that_is_ended_with_its_window_is_still_a_witness(
+def test_a_script_that_is_ended_with_its_window_still_leaves_a_log(
     bench: Bench, repository: Repository, tmp_path: Path
 ) -> None:
     repository.commit(

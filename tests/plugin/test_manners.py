@@ -207,7 +207,8 @@ def test_what_was_skipped_and_never_blessed_is_told_and_keeps_nothing_shut(
         "skipped: workloads/zoo.py (no data)\nskipped: mute (unconditional skip)\nskipped: never (needs two GPUs)\n"
         "skipped: unrun ([NOTRUN] slow)\n"
         f"{PASSED}"
-        "Among 4 workloads, clocks share the 1 % of false alarms that a gate may give (Holm).\nGATE OPEN: 1 PASSED\n"
+        "Among 4 workloads, times share the 1 % of false alarms that a gate may give (Holm).\n"
+        "GATE OPEN: 1 PASSED\n"
     )
 
 
@@ -304,16 +305,6 @@ def test_the_json_document_is_written_from_where_pytest_was_started(blessed: Pro
     assert (blessed.root / "sub" / "gate.json").is_file()
 
 
-def test_the_json_document_replaces_an_older_one_and_nothing_else(blessed: Project) -> None:
-    first = blessed.gate("--perfgate-json=verdicts.json")
-    again = blessed.gate("--perfgate-json=verdicts.json")
-    loops = blessed.root / "workloads" / "loops.py"
-    before = loops.read_text("utf-8")
-    refused = blessed.gate(f"--perfgate-json={loops}")
-    assert (first.status, again.status, refused.status) == (0, 0, 4)
-    assert loops.read_text("utf-8") == before
-
-
 def test_the_markdown_is_appended_to_what_others_wrote(blessed: Project) -> None:
     summary = blessed.write("summary.md", "# The job\n")
     blessed.measures(MORE_COPIES)
@@ -323,16 +314,6 @@ def test_the_markdown_is_appended_to_what_others_wrote(blessed: Project) -> None
     assert "| `loop` | \u274c REGRESSED | 12.34 |" in told
     blessed.gate("--perfgate-markdown=summary.md")
     assert summary.read_text("utf-8").startswith(told)
-
-
-def test_a_markdown_file_without_a_place_is_refused_before_anything_is_measured(
-    blessed: Project,
-) -> None:
-    made = blessed.measures(MORE_COPIES)
-    seen = blessed.gate("--perfgate-markdown=workloads")
-    assert seen.status == 4
-    assert "--perfgate-markdown: /project/workloads cannot be written." in seen.err
-    assert made == []
 
 
 def test_the_document_says_where_a_workload_stands_and_at_which_commit(blessed: Project) -> None:
@@ -397,55 +378,24 @@ def test_the_pages_data_is_that_of_the_page_and_of_the_document(blessed: Project
 
 
 @pytest.mark.parametrize(
-    ("arguments", "says"),
+    ("arguments", "code"),
     [
-        (
-            ["--perfgate-page-data=workloads"],
-            "--perfgate-page-data: /project/workloads cannot be written.",
-        ),
-        (
-            ["--perfgate-json="],
-            "--perfgate-json: it names no file, as where a variable is empty. Give it one, or leave",
-        ),
-        (
-            ["--perfgate-markdown=workloads/loops.py"],
-            (
-                "--perfgate-markdown: /project/workloads/loops.py holds something else than Markdown, and would be "
-                "spoilt by what is appended. Give it another file.\n"
-            ),
-        ),
-        (
-            ["--perfgate-page-data=pyproject.toml"],
-            (
-                "--perfgate-page-data: /project/pyproject.toml holds something else than the data of perfgate's page, "
-                "and would be lost. Give it a new file, or delete that one.\n"
-            ),
-        ),
+        (["--perfgate-markdown=workloads"], "output-unwritable"),
+        (["--perfgate-json="], "output-unnamed"),
+        (["--perfgate-page-data=pyproject.toml/a.json"], "output-unwritable"),
         (
             ["--perfgate-json=a.json", "--perfgate-page-data=workloads/../a.json"],
-            (
-                "--perfgate-page-data: /project/workloads/../a.json is that of --perfgate-json as well. Give each a "
-                "file of its own.\n"
-            ),
+            "output-shared",
         ),
-        (
-            ["--junit-xml=a.json", "--perfgate-page-data=a.json"],
-            (
-                "--perfgate-page-data: /project/a.json is that of pytest's --junit-xml as well. Give each a file of "
-                "its own.\n"
-            ),
-        ),
+        (["--junit-xml=a.json", "--perfgate-page-data=a.json"], "output-shared"),
     ],
 )
-def test_page_data_without_a_place_of_its_own_is_refused_before_anything_is_measured(
-    blessed: Project, arguments: list[str], says: str
+def test_a_file_without_a_place_of_its_own_is_refused_before_anything_is_measured(
+    blessed: Project, arguments: list[str], code: str
 ) -> None:
     made = blessed.measures(MORE_COPIES)
-    before = (blessed.root / "pyproject.toml").read_text("utf-8")
     seen = blessed.gate(*arguments)
-    assert (seen.status, made) == (4, [])
-    assert says in seen.err
-    assert (blessed.root / "pyproject.toml").read_text("utf-8") == before
+    assert (seen.status, made, seen.codes) == (4, [], {code})
 
 
 @pytest.mark.parametrize("full", ["gate.html", "gate.md", "page.json"])
@@ -508,7 +458,7 @@ def test_what_the_page_lacks_shuts_the_gate_in_the_other_files(blessed: Project)
         raise StoreFailed(subject="a.json", fact="it is gone", next_step="Bring it back.")
 
     asked = outputs.Outputs(
-        files={outputs.Form.JSON: file, outputs.Form.HTML: page}, flag="--perfgate-"
+        files={outputs.Form.JSON: file, outputs.Form.HTML: page}, prefix="--perfgate-"
     )
     closing = asked.write(documented, Closing(opens=True), gathered)
     assert (closing.opens, closing.shut_by) == (False, ("a.json: it is gone. Bring it back.",))
@@ -600,40 +550,19 @@ def pytest_load_initial_conftests(early_config):
 
 
 @pytest.mark.parametrize(
-    "options", [("-n", "auto"), ("-n", "2"), ("--tx=2*popen", "--dist=load")], ids=str
+    "options",
+    [("-n", "auto"), ("-n", "2"), ("--tx=2*popen", "--dist=load"), ("-f",), ("--forked",)],
+    ids=str,
 )
-def test_xdist_that_is_typed_is_a_usage_error_with_its_way_out(
+def test_what_would_run_workloads_together_or_again_is_a_usage_error(
     blessed: Project, options: tuple[str, ...]
 ) -> None:
-    seen = blessed.gate(*options)
-    assert seen.complaint == (
-        "ERROR: --perfgate: pytest-xdist was asked to run workloads side by side. They would measure one another.\n"
-        "Leave -n out, or pass -n 0.\n"
-    )
-    assert seen.status == 4
-
-
-def test_forks_are_a_usage_error_with_their_way_out(blessed: Project) -> None:
     blessed.write(
         "conftest.py",
         "def pytest_addoption(parser):\n    parser.addoption('--forked', action='store_true')\n",
     )
-    seen = blessed.gate("--forked")
-    assert seen.complaint == (
-        "ERROR: --perfgate: pytest-forked was asked to run each workload in a process of its own, with which its "
-        "verdict would be lost.\nLeave --forked out: a gate starts a fresh process for each run anyway.\n"
-    )
-    assert seen.status == 4
-
-
-@pytest.mark.parametrize("option", ["-f", "--looponfail"])
-def test_looponfail_is_a_usage_error_before_it_loops(blessed: Project, option: str) -> None:
-    seen = blessed.gate(option)
-    assert seen.complaint == (
-        "ERROR: --perfgate: pytest-xdist was asked to run again whatever fails until it passes (-f). A gate gives one "
-        "verdict.\nLeave -f out.\n"
-    )
-    assert seen.status == 4
+    seen = blessed.gate(*options)
+    assert (seen.status, seen.codes) == (4, {"option-not-in-a-gate"})
 
 
 def test_n_0_turns_xdist_off(blessed: Project) -> None:
@@ -755,10 +684,7 @@ def test_a_warmup_that_is_too_short_is_invalid_and_a_longer_one_is_not(project: 
     assert seen.status == 1
     assert "loop: INVALID (1 run)" in seen.failures
     told = " ".join(seen.failures.split())
-    slow = re.search(
-        r"run 1 does not count: steps 3, 4, 5(?:, 6)? of the measured 16 took up to ([0-9.]+) ms",
-        told,
-    )
+    slow = re.search(r"of the measured 16, [a-z ]+ \d+, took up to ([0-9.,]+) ms", told)
     assert slow is not None
     assert float(slow[1]) >= 200
     assert "that belongs in the warm-up; raise warmup by at least " in told
@@ -781,10 +707,7 @@ def test_a_file_given_with_a_space_does_not_choose_the_project(
         blessed.patch.setenv("PYTEST_ADDOPTS", f"--perfgate-markdown {summary}")
         seen = blessed.run("--perfgate")
     assert seen.status == 4
-    assert (
-        f"ERROR: --perfgate-markdown {summary}: pytest took {summary} for a test file, looked for the project from "
-        f"there, and found {other} instead of /project.\nJoin option and value: --perfgate-markdown={summary}\n"
-    ) in seen.err
+    assert f"--perfgate-markdown={summary}" in seen.err
 
 
 def test_a_file_of_the_project_may_be_given_with_a_space(blessed: Project) -> None:

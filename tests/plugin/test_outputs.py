@@ -47,7 +47,7 @@ def closed(document: GateDocument, closing: Closing) -> GateDocument:
 def written(
     files: Mapping[Form, Path], document: GateDocument = GATE, closing: Closing = OPEN
 ) -> Closing:
-    return Outputs(files=files, flag="--perfgate-").write(
+    return Outputs(files=files, prefix="--perfgate-").write(
         partial(closed, document), closing, page_data
     )
 

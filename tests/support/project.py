@@ -14,7 +14,9 @@ import subprocess
 import sys
 import textwrap
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -40,6 +42,7 @@ from perfgate.profilers.nsys.command import trace_options
 from perfgate.profilers.nsys.environment import withhold_secrets
 from perfgate.profilers.nsys.tool import VARIABLE, NsysTool, find_nsys
 from perfgate.store import Store
+from perfgate.words import say
 
 LOOP = """\
 import time
@@ -76,6 +79,8 @@ class Seen:
     status: int
     out: str
     err: str
+    codes: AbstractSet[str] = frozenset()
+    """Of the notes and errors that were worded meanwhile in this process."""
 
     @property
     def failures(self) -> str:
@@ -150,8 +155,14 @@ class Project:
         self._nvml = FakeNvml()
         self.lab: type[Prepared] = type("Lab", (Prepared,), {"nvml": self._nvml})
         """The laboratory of this project's gates, once a machine or runs are put in."""
+        self._codes: set[str] = set()
+        monkeypatch.setattr(say, "fact", partial(self._worded, say.fact))
         (self.root / "workloads").mkdir()
         self.write("pyproject.toml", '[project]\nname = "scratch"\nversion = "1"\n')
+
+    def _worded(self, fact: Callable[[say.Coded], str], said: say.Coded) -> str:
+        self._codes.add(said.code)
+        return fact(said)
 
     # What is in it
 
@@ -288,6 +299,7 @@ class Project:
     def pytest(self, *arguments: str | Path, columns: int = WIDE) -> Seen:
         """Run pytest here, in this process."""
         self.patch.setenv("COLUMNS", str(columns))
+        self._codes.clear()
         done = self._pytester.runpytest_inprocess("-p", "no:cacheprovider", *map(str, arguments))
         return self._seen(
             int(done.ret), "\n".join(done.outlines) + "\n", "\n".join(done.errlines) + "\n"
@@ -296,6 +308,7 @@ class Project:
     def perfgate(self, *arguments: str | Path, columns: int = 100) -> Seen:
         """Run `perfgate` here, in this process."""
         self.patch.setenv("COLUMNS", str(columns))
+        self._codes.clear()
         capture = pytest.MonkeyPatch()
         out, err = self.root / ".out", self.root / ".err"
         try:
@@ -342,7 +355,8 @@ class Project:
         return self._seen(process.returncode, out, err)
 
     def _seen(self, status: int, out: str, err: str) -> Seen:
-        return Seen(status=status, out=self.alike(out), err=self.alike(err))
+        codes = frozenset(self._codes)
+        return Seen(status=status, out=self.alike(out), err=self.alike(err), codes=codes)
 
     def alike(self, text: str) -> str:
         """Make times and folders of a text the same on every machine."""

@@ -67,7 +67,8 @@ DOORS = frozenset({"cli", "plugin", "__main__"})
 MODULES_MAY_IMPORT: Mapping[str, frozenset[str]] = {
     "perfgate": frozenset({"perfgate.workload"}),
     "perfgate.workload": frozenset(),
-    "perfgate.plugin": frozenset({"perfgate.workload"}),
+    "perfgate.model.options": frozenset(),
+    "perfgate.plugin": frozenset({"perfgate.model.options", "perfgate.workload"}),
     "perfgate.plugin.collect": frozenset({"perfgate.workload"}),
     "perfgate.plugin.worker_side": frozenset(
         {
@@ -292,14 +293,15 @@ def test_what_runs_in_the_profiled_process_brings_nothing_heavy_but_its_records(
     )
 
 
-def test_a_pytest_without_a_gate_loads_two_small_modules(tmp_path: Path) -> None:
+def test_a_pytest_without_a_gate_loads_three_small_modules(tmp_path: Path) -> None:
     (tmp_path / "test_it.py").write_text(
         "import sys\n\n"
         "def test_what_is_loaded(request):\n"
         "    assert request.config.getoption('perfgate') is False\n"
         f"    assert {LOADED} == []\n"
         "    own = sorted(name for name in sys.modules if name.split('.')[0] == 'perfgate')\n"
-        "    assert own == ['perfgate', 'perfgate.plugin', 'perfgate.workload']\n",
+        "    assert own == ['perfgate', 'perfgate.model', 'perfgate.model.options', "
+        "'perfgate.plugin', 'perfgate.workload']\n",
         encoding="utf-8",
     )
     # The entry point of the installed package; other plugins may load what they like.

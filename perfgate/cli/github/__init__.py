@@ -7,7 +7,7 @@ from typing import Final
 
 import click
 
-from perfgate.cli import Door
+from perfgate.cli import Commands
 
 COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
     "admit": ("commands", "admit"),
@@ -21,6 +21,6 @@ COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
 }
 
 
-@click.group(cls=Door, package=__name__, commands=COMMANDS)
+@click.group(cls=Commands, package=__name__, commands=COMMANDS)
 def github() -> None:
     """Commands for GitHub Actions: the composite action and its workflows call them."""

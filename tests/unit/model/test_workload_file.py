@@ -8,16 +8,12 @@ from pathlib import Path
 import pytest
 
 from perfgate.model.errors import ConfigInvalid
-from perfgate.model.metric import METRICS, Metric
+from perfgate.model.metric import Metric
 from perfgate.model.settings import Settings
 from perfgate.model.workload import CaptureMode, CaptureWindow, Workload
 from perfgate.model.workload_file import LARGEST_BYTES, is_script, read_workload_file, scripts_of
 
 LEAST = 'command: [python, train.py, "4", "64"]\nstep: "Batch \\\\d+"\nsteps: 30\n'
-METRICS_WITH_BUDGET = (
-    f"Metrics with a budget are {', '.join(m for m, spec in METRICS.items() if spec.gated)}."
-)
-KEYS = "Known are budgets, capture, command, cwd, env, pass_env, step, steps, timeout_s, warmup."
 
 
 def read(root: Path, text: str | bytes, *, name: str = "train.yaml") -> Workload:
@@ -118,148 +114,49 @@ def test_a_file_outside_the_root_is_named_by_its_whole_path(tmp_path: Path) -> N
     assert (workload.id, workload.source) == ("other", str(file))
 
 
-UNREADABLE = {
-    "nothing": (
-        "",
-        (
-            "workloads/train.yaml: it holds nothing. Expected a mapping with the keys command, step and steps.\n"
-            "See the README for a YAML workload."
-        ),
-    ),
-    "only a comment": (
-        "# later\n",
-        (
-            "workloads/train.yaml: it holds nothing. Expected a mapping with the keys command, step and steps.\n"
-            "See the README for a YAML workload."
-        ),
-    ),
-    "a list": (
-        "- command\n",
-        (
-            "workloads/train.yaml: it holds a list. Expected a mapping with the keys command, step and steps.\n"
-            "See the README for a YAML workload."
-        ),
-    ),
-    "text": (
-        "python train.py\n",
-        (
-            "workloads/train.yaml: it holds text. Expected a mapping with the keys command, step and steps.\n"
-            "See the README for a YAML workload."
-        ),
-    ),
-    "a tab": (
-        LEAST + "env:\n\tA: 1\n",
-        (
-            "workloads/train.yaml: it cannot be read as YAML "
-            "(line 5, column 1: found character '\\t' that cannot start any token).\nIndent with spaces."
-        ),
-    ),
-    "a regular expression in double quotes": (
-        'command: [python, train.py]\nstep: "Batch \\d+"\nsteps: 30\n',
-        (
-            "workloads/train.yaml: it cannot be read as YAML (line 2, column 15: found unknown escape character 'd').\n"
-            "In double quotes a backslash is written twice (\"Batch \\\\d+\"), in single quotes once ('Batch \\d+')."
-        ),
-    ),
-    "a key twice": (
-        LEAST + "steps: 40\n",
-        (
-            "workloads/train.yaml: it cannot be read as YAML (line 4, column 1: the key 'steps' is there twice).\n"
-            "Correct the file."
-        ),
-    ),
-    "a variable twice": (
-        LEAST + "env:\n  A: 1\n  A: 2\n",
-        (
-            "workloads/train.yaml: it cannot be read as YAML (line 6, column 3: the key 'A' is there twice).\n"
-            "Correct the file."
-        ),
-    ),
-    "a list as key": (
-        LEAST + "? [a]\n: b\n",
-        "workloads/train.yaml: it cannot be read as YAML (line 4, column 3: a key is no text).\nCorrect the file.",
-    ),
-    "an unknown anchor": (
-        LEAST + "env: *common\n",
-        (
-            "workloads/train.yaml: it cannot be read as YAML (line 4, column 6: found undefined alias 'common').\n"
-            "Correct the file."
-        ),
-    ),
-    "an anchor within itself": (
-        "command: &a [*a]\nstep: s\nsteps: 30\n",
-        (
-            "workloads/train.yaml: it cannot be read as YAML "
-            "(line 1, column 10: it holds itself, or more than 20000 values, by its aliases).\nCorrect the file."
-        ),
-    ),
-    "two documents": (
-        LEAST + "---\n" + LEAST,
-        (
-            "workloads/train.yaml: it cannot be read as YAML (line 4, column 1: but found another document).\n"
-            "Correct the file."
-        ),
-    ),
-    "a bracket left open": (
-        "command: [python\nstep: s\n",
-        (
-            "workloads/train.yaml: it cannot be read as YAML "
-            "(line 2, column 5: expected ',' or ']', but got ':').\nCorrect the file."
-        ),
-    ),
-    "Latin-1": (
-        LEAST.encode() + b"cwd: caf\xe9\n",
-        (
-            "workloads/train.yaml: it cannot be read as YAML ('utf-8' codec can't decode byte 0xe9 in position 76: "
-            "invalid continuation byte).\nCorrect the file."
-        ),
-    ),
-}
-
-
-@pytest.mark.parametrize(("text", "message"), UNREADABLE.values(), ids=UNREADABLE)
-def test_what_is_no_workload_file_is_refused(
-    tmp_path: Path, text: str | bytes, message: str
-) -> None:
+def refusal(folder: Path, text: str | bytes) -> ConfigInvalid:
     with pytest.raises(ConfigInvalid) as invalid:
-        read(tmp_path, text)
-    assert str(invalid.value) == message
+        read(folder, text)
+    return invalid.value
 
 
-def test_a_huge_file_is_refused_unread(tmp_path: Path) -> None:
-    with pytest.raises(ConfigInvalid) as invalid:
-        read(tmp_path, "a" * (LARGEST_BYTES + 1))
-    assert str(invalid.value) == (
-        "workloads/train.yaml: it has 65537 bytes. A workload file has at most 65536.\n"
-        "Keep other files out of the folder of workloads."
-    )
-
-
-def test_a_file_of_nothing_but_brackets_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(
-        ConfigInvalid,
-        match=r"^workloads/train\.yaml: it cannot be read as YAML \(maximum recursion",
-    ):
-        read(tmp_path, "[" * 3000)
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("", "workload-file-empty"),
+        ("# later\n", "workload-file-empty"),
+        ("- command\n", "workload-file-empty"),
+        ("python train.py\n", "workload-file-empty"),
+        (f"{LEAST}env:\n\tA: 1\n", "workload-file-at"),
+        ('command: [python]\nstep: "Batch \\d+"\nsteps: 30\n', "workload-file-at"),
+        (f"{LEAST}steps: 40\n", "workload-file-at"),
+        (f"{LEAST}env:\n  A: 1\n  A: 2\n", "workload-file-at"),
+        (f"{LEAST}? [a]\n: b\n", "workload-file-at"),
+        (f"{LEAST}env: *common\n", "workload-file-at"),
+        ("command: &a [*a]\nstep: s\nsteps: 30\n", "workload-file-at"),
+        (f"{LEAST}---\n{LEAST}", "workload-file-at"),
+        ("command: [python\nstep: s\n", "workload-file-at"),
+        (LEAST.encode() + b"cwd: caf\xe9\n", "workload-file-unreadable"),
+        ("[" * 3000, "workload-file-unreadable"),
+        ("a" * (LARGEST_BYTES + 1), "workload-file-large"),
+    ],
+)
+def test_what_is_no_workload_file_is_refused(tmp_path: Path, text: str | bytes, code: str) -> None:
+    assert refusal(tmp_path, text).code == code
 
 
 def test_a_file_that_is_gone_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigInvalid) as invalid:
         read_workload_file(tmp_path / "gone.yaml", root=tmp_path, settings=Settings())
-    assert str(invalid.value) == (
-        "gone.yaml: it cannot be read as YAML (No such file or directory).\nCorrect the file."
-    )
+    assert invalid.value.code == "workload-file-unreadable"
 
 
 def test_anchors_that_multiply_are_refused_in_few_words(tmp_path: Path) -> None:
     bomb = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
         f"a{n + 1}: &a{n + 1} [{', '.join([f'*a{n}'] * 10)}]\n" for n in range(12)
     )
-    with pytest.raises(ConfigInvalid) as invalid:
-        read(tmp_path, f"env:\n  {bomb.replace(chr(10), chr(10) + '  ')}\n{LEAST}")
-    assert str(invalid.value).endswith(
-        "more than 20000 values, by its aliases).\nCorrect the file."
-    )
+    text = f"env:\n  {bomb.replace(chr(10), chr(10) + '  ')}\n{LEAST}"
+    assert len(str(refusal(tmp_path, text))) < 500
 
 
 WRONG: dict[str, list[str]] = {
@@ -289,17 +186,9 @@ WRONG: dict[str, list[str]] = {
     ("key", "line"), [(key, line) for key, lines in WRONG.items() for line in lines]
 )
 def test_a_wrong_line_is_refused(tmp_path: Path, key: str, line: str) -> None:
-    with pytest.raises(ConfigInvalid) as invalid:
-        read(tmp_path, f"{LEAST}{line}\n")
-    assert str(invalid.value).startswith(f"workloads/train.yaml {key}".rstrip() + ": ")
-
-
-def test_a_refusal_tells_what_is_known_and_what_was_perhaps_meant(tmp_path: Path) -> None:
-    with pytest.raises(ConfigInvalid) as invalid:
-        read(tmp_path, f"{LEAST}warmupp: 3\n")
-    assert str(invalid.value) == (
-        f"workloads/train.yaml: unknown key 'warmupp'. {KEYS}\nPerhaps you meant 'warmup'."
-    )
+    place = f"workloads/train.yaml {key}".rstrip()
+    error = refusal(tmp_path, f"{LEAST}{line}\n")
+    assert f"{error.fields['place']} {error.fields.get('metric', '')}".rstrip() == place
 
 
 REPLACED = (
@@ -316,11 +205,17 @@ REPLACED = (
 )
 
 
+def replaced(line: str) -> str:
+    key = line.partition(":")[0]
+    return "\n".join(
+        [*(kept for kept in LEAST.splitlines() if not kept.startswith(f"{key}:")), line]
+    )
+
+
 @pytest.mark.parametrize("line", REPLACED)
 def test_a_wrong_value_of_what_must_be_there_is_refused(tmp_path: Path, line: str) -> None:
-    assert refused_in_place(tmp_path, line).startswith(
-        f"workloads/train.yaml {line.partition(':')[0]}"
-    )
+    place = str(refusal(tmp_path, replaced(line)).fields["place"])
+    assert place.startswith(f"workloads/train.yaml {line.partition(':')[0]}")
 
 
 @pytest.mark.parametrize(
@@ -331,25 +226,16 @@ def test_a_wrong_value_of_what_must_be_there_is_refused(tmp_path: Path, line: st
     ],
 )
 def test_a_command_as_text_is_refused_with_its_words(tmp_path: Path, line: str, words: str) -> None:
-    assert refused_in_place(tmp_path, line).endswith(f"Write command: {words}")
-
-
-def refused_in_place(folder: Path, line: str) -> str:
-    key = line.partition(":")[0]
-    others = [kept for kept in LEAST.splitlines() if not kept.startswith(f"{key}:")]
-    with pytest.raises(ConfigInvalid) as invalid:
-        read(folder, "\n".join([*others, line]))
-    return str(invalid.value)
+    assert words in str(refusal(tmp_path, replaced(line)))
 
 
 @pytest.mark.parametrize("absent", ["command", "step", "steps"])
 def test_what_must_be_there_is_asked_for(tmp_path: Path, absent: str) -> None:
     others = itertools.filterfalse(lambda line: line.startswith(f"{absent}:"), LEAST.splitlines())
-    with pytest.raises(ConfigInvalid) as invalid:
-        read(tmp_path, "\n".join(others))
-    assert (
-        str(invalid.value)
-        == f"workloads/train.yaml {absent}: it is not there. It has no default.\nAdd it."
+    error = refusal(tmp_path, "\n".join(others))
+    assert (error.code, error.fields["place"]) == (
+        "value-missing",
+        f"workloads/train.yaml {absent}",
     )
 
 

@@ -1,4 +1,4 @@
-"""What pytest's terminal and files are told of a gate: tables, the summary, and the document of everything found."""
+"""What pytest's terminal and files show of a gate: tables, the summary, and the document."""
 
 from __future__ import annotations
 
@@ -8,8 +8,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-
-import pytest
 
 from perfgate import __version__
 from perfgate.gate import Closing
@@ -22,21 +20,20 @@ from perfgate.model.document import (
     declared_at,
 )
 from perfgate.model.loosening import Loosening
+from perfgate.model.note import note
 from perfgate.model.outcome import Outcome
 from perfgate.model.told import ToldChoice
 from perfgate.model.verdict import Verdict
 from perfgate.render.junit import properties
 from perfgate.render.page import Page
-from perfgate.render.text import summary, verdict_table, why_shut
+from perfgate.render.text import summary, told_choice, verdict_table, why_shut
 from perfgate.views.pages import Shelf
-
-GATE = pytest.StashKey[Gate]()
-"""The gate of this invocation, in `config.stash`."""
+from perfgate.words import say
 
 
 @dataclass(frozen=True, kw_only=True)
-class Telling:
-    """How a gate is told."""
+class Display:
+    """How a gate is shown."""
 
     gate: Gate
     label: str = ""
@@ -55,37 +52,40 @@ class Telling:
         )
 
     def table(self, verdict: Verdict) -> str:
-        """One workload's verdict as a table."""
+        """Return one workload's verdict as a table."""
         files = self._relative(self.gate.folder(verdict.workload))
         return verdict_table(verdict, width=self.width, colour=self.colour, files=files)
 
     def properties(self, verdict: Verdict) -> list[tuple[str, object]]:
-        """One workload's verdict as JUnit properties."""
+        """Return one workload's verdict as JUnit properties."""
         return [(name, value) for name, value in properties(verdict)]
 
     def summary(
-        self, closing: Closing, *, hidden: Sequence[str] = (), why: str = "", chosen: str = ""
+        self,
+        closing: Closing,
+        *,
+        hidden: Sequence[str] = (),
+        ended: str = "",
+        choice: ToldChoice | None = None,
     ) -> str:
-        """The terminal summary: tables that nothing above has shown, a line a workload, and what else shuts the gate.
+        """Return tables that nothing above has shown, a line a workload, and what else shuts it.
 
-        `hidden` are workloads whose failure pytest does not show; `why` comes before all other reasons; `chosen` says
-        which part of the workloads this is.
+        `hidden` are workloads whose failure pytest does not show; `ended` says why pytest ended
+        early, and comes before all other reasons; `choice` is the part of the workloads this is.
         """
         gate, verdicts = self.gate, self.gate.verdicts
         tables = [
             self.table(verdict)
             for name, verdict in verdicts.items()
-            if name in hidden
-            or (gate.opens(verdict) and (self.verbose or verdict.outcome is not Outcome.PASSED))
+            if name in hidden or self._is_shown_though_open(verdict)
         ]
         judged = {f"{name}: {verdict.outcome}" for name, verdict in verdicts.items()}
-        missing = [] if why else [line for line in closing.shut_by if line not in judged]
+        missing = [] if ended else [line for line in closing.shut_by if line not in judged]
         shutting = Counter(
             verdict.outcome for verdict in verdicts.values() if not gate.opens(verdict)
         )
-        alone = len(missing) == 1 and not shutting
-        why = why or why_shut(shutting, missing, place="above")
-        closed = summary(
+        why = ended or why_shut(shutting, missing, place="above")
+        lines = summary(
             list(verdicts.values()),
             opens=closing.opens,
             width=self.width,
@@ -96,13 +96,16 @@ class Telling:
         ).splitlines()
         page = Page(width=self.width, colour=self.colour)
         if gate.sharing > 1 and any(verdict.stage is not None for verdict in verdicts.values()):
-            among = f"Among {gate.sharing} workloads, clocks share the 1 % of false alarms that a gate may give (Holm)."
-            page.prose(among, indent=0)
-        if chosen:
-            page.prose(chosen, indent=0)
-        for line in () if alone else missing:
-            page.prose(line, indent=0)
-        return "\n".join([*tables, *closed[:-1], *page.text.splitlines(), closed[-1]])
+            page.prose(say.message(note("error-shared", workloads=gate.sharing)), indent=0)
+        if choice is not None and not ended:
+            page.prose(told_choice(choice), indent=0)
+        if len(missing) > 1 or shutting:
+            for line in missing:
+                page.prose(line, indent=0)
+        return "\n".join([*tables, *lines[:-1], *page.text.splitlines(), lines[-1]])
+
+    def _is_shown_though_open(self, verdict: Verdict) -> bool:
+        return self.gate.opens(verdict) and (self.verbose or verdict.outcome is not Outcome.PASSED)
 
     def document(
         self,
@@ -112,7 +115,7 @@ class Telling:
         shard: DocumentShard | None = None,
         choice: ToldChoice | None = None,
     ) -> GateDocument:
-        """Everything found."""
+        """Return everything found."""
         gate = self.gate
         document = GateDocument(
             perfgate=__version__,
@@ -153,7 +156,3 @@ class Telling:
 
     def _relative(self, path: Path | None) -> str | None:
         return None if path is None else os.path.relpath(path, self.gate.root)
-
-
-TELLING = pytest.StashKey[Telling]()
-"""How it is told, likewise."""

@@ -1,0 +1,171 @@
+"""Every option of a gate, once: pytest's flags, `[tool.perfgate]`, the action's inputs and the reference.
+
+Standard library only: each pytest that has perfgate installed loads it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+Default = str | float | tuple[str, ...] | None
+
+
+class Option(NamedTuple):
+    """One thing that a user can set, wherever that is."""
+
+    name: str
+    """In snake case: that of the flag."""
+    help: str
+    metavar: str | None = None
+    """None of a switch, and of what has no flag."""
+    setting: str | None = None
+    """The key in `[tool.perfgate]`; None where it cannot be set there."""
+    default: Default = None
+    """Of the setting; None where it has none."""
+    action_input: str | None = None
+    """The input of the GitHub action; None where it has none."""
+    is_flag: bool = True
+    repeated: bool = False
+    """Whether the flag may be given several times."""
+    typed: bool = True
+    """Whether the flag counts only where it is typed, and not in `addopts`."""
+
+    @property
+    def option(self) -> str:
+        """The flag: `--perfgate-max-runs`."""
+        return f"--perfgate-{self.name.replace('_', '-')}"
+
+    @property
+    def dest(self) -> str:
+        """Where pytest keeps its value."""
+        return f"perfgate_{self.name}"
+
+    @property
+    def summary(self) -> str:
+        """What it does, with its default."""
+        if self.default is None or self.default == ():
+            return self.help
+        return f"{self.help} (default: {str(self.default).lower()})"
+
+
+def _setting(name: str, text: str, default: Default = None) -> Option:
+    return Option(name, text, setting=name, default=default, is_flag=False)
+
+
+def _file(name: str, text: str) -> Option:
+    return Option(name, f"{text} to FILE", "FILE", typed=False)
+
+
+OPTIONS: Final = (
+    _setting("workloads", "folder of the workloads", "workloads"),
+    _setting("baselines", "folder of the baselines", "baselines"),
+    Option(
+        "runs", "runs of the first look; nothing passes by fewer than 5", "N", "runs", 3, "runs"
+    ),
+    Option(
+        "max_runs",
+        "runs of a workload after which it is INCONCLUSIVE, both sides of an A/B run counted",
+        "N",
+        "max_runs",
+        29,
+        "max-runs",
+    ),
+    Option(
+        "time_budget",
+        "time that the whole gate has: a workload it comes to later is NOT_MEASURED",
+        "SECONDS",
+        "time_budget_s",
+        action_input="time-budget",
+    ),
+    Option(
+        "against",
+        "compare with another commit in an A/B run, instead of with the baselines",
+        "REV",
+        action_input="against",
+    ),
+    _setting("duet", "how an A/B run is made: auto, alternate, interleave or off", "auto"),
+    _setting("duet_setup", "command, word by word, that makes a checkout ready to run", ()),
+    _setting("duet_python", "the interpreter of a checkout's runs, relative to its root"),
+    _setting("anchor_budget", "what step_ms may lose against the best step ever blessed", 0.05),
+    Option(
+        "budget",
+        "what a metric may lose at most, such as step_ms=0.03",
+        "METRIC=FRACTION",
+        "budgets",
+        action_input="budgets",
+        repeated=True,
+    ),
+    Option("timeout", "time limit of one run, in seconds", "SECONDS", "timeout_s", 600.0),
+    Option("new", "what a workload without a baseline does", "fail|allow", "new", "fail", "new"),
+    Option(
+        "inconclusive",
+        "what an INCONCLUSIVE workload does",
+        "warn|fail",
+        "inconclusive",
+        "fail",
+        "inconclusive",
+    ),
+    _setting(
+        "loosened",
+        "what a pull request that loosens its own gate does in GitHub Actions: fail or warn",
+        "fail",
+    ),
+    Option("shard", "gate the I-th of N parts of the workloads", "I/N", action_input="shard"),
+    Option(
+        "label",
+        "what to call this gate among others that it is merged with",
+        "TEXT",
+        typed=False,
+    ),
+    Option(
+        "machine",
+        "what this machine must be, or the gate is shut: nvidia-h200-x2, no-gpu",
+        "SLUG",
+        "machine",
+        action_input="machine",
+    ),
+    Option("nsys", "the nsys program (default: search for it)", "PATH", "nsys", None, "nsys"),
+    _setting(
+        "cuda_graph_trace", "a CUDA graph as one span (graph) or kernel by kernel (node)", "graph"
+    ),
+    _setting("trace_osrt", "has no effect any more", default=False),
+    _setting("pass_env", "variables handed to workloads although they look like secrets", ()),
+    _setting(
+        "lock_timeout_s", "how long to wait for another gate on the same GPU, in seconds", 3600.0
+    ),
+    _file("json", "write verdicts and measurements as JSON"),
+    _file("html", "write a page with plots and timelines"),
+    _file("page_data", "write what such a page is made of as JSON"),
+    _file("trace", "write typical steps as a trace for Perfetto"),
+    _file("markdown", "append verdicts as Markdown, such as $GITHUB_STEP_SUMMARY,"),
+    Option("keep_captures", "keep nsys's own files too; they hold the workload's environment"),
+)
+
+ENVIRONMENT: Final[Mapping[str, str]] = {
+    "PERFGATE_NSYS": "the nsys program, after `--perfgate-nsys` and before the setting `nsys`",
+    "PERFGATE_NCU": "the ncu program of `perfgate explain --ncu`",
+    "PERFGATE_LOCKS": "the folder of the locks by which gates on one GPU take turns",
+}
+"""Variables that are read, and what they name."""
+
+
+def reference() -> str:
+    """Return the table of options, and that of variables, as the page of reference shows them."""
+    rows = [
+        "| `[tool.perfgate]` | `pytest --perfgate` with | action | what it is |",
+        "|---|---|---|---|",
+        *(_row(option) for option in OPTIONS),
+        "",
+        "| variable | what it names |",
+        "|---|---|",
+        *(f"| `{name}` | {text} |" for name, text in ENVIRONMENT.items()),
+    ]
+    return "\n".join(rows) + "\n"
+
+
+def _row(option: Option) -> str:
+    flag = f"{option.option}{f'={option.metavar}' if option.metavar else ''}"
+    cells = (option.setting, flag if option.is_flag else None, option.action_input)
+    shown = ("" if cell is None else f"`{cell}`".replace("|", r"\|") for cell in cells)
+    return f"| {' | '.join(shown)} | {option.summary} |"

@@ -1,0 +1,138 @@
+"""What the commands say: what they cannot find, and what does not go together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from perfgate.words.text import Text
+
+_BLESS: Final = 'Make one: pytest --perfgate; perfgate bless --reason "..."'
+_TAKEN: Final = "It takes a baseline's file, a kept result, a capture, WORKLOAD or WORKLOAD:kept"
+_LIST: Final = "See them all: pytest --perfgate --collect-only -q"
+_MEASURE: Final = "Measure first: pytest --perfgate"
+
+TEXT: Final[Mapping[str, Text]] = {
+    # Nothing of that name
+    "baselines-none": Text("{subject:quote}: there is no baseline", "", _BLESS),
+    "baseline-unknown": Text(
+        "{subject:quote}: there is no baseline", "There are baselines of {known:list}", _BLESS
+    ),
+    "baseline-not-here": Text(
+        "{subject:quote}: there is no baseline of this machine ({machine})",
+        "What is calibrated is a baseline",
+        _BLESS,
+    ),
+    "results-none": Text("no result that could be used is kept in this project", "", _MEASURE),
+    "result-unknown": Text(
+        "{subject:quote}: no result of it is kept", "Kept are {known:list}", _MEASURE
+    ),
+    "result-misspelt": Text(
+        "{subject:quote}: no result of it is kept",
+        "Perhaps you meant {nearest:list}",
+        "Give its name as it is: {nearest:list}",
+    ),
+    "workload-unknown": Text(
+        "{subject:quote}: there is no such workload", "There are {known:list}", _LIST
+    ),
+    "workload-unknown-and-none": Text("{subject:quote}: there is no such workload", "", _LIST),
+    "subject-missing": Text(
+        "{subject:quote}: there is neither such a file nor such a workload with a baseline",
+        _TAKEN,
+        "See what there is: perfgate show",
+    ),
+    "subject-without-result": Text(
+        "{subject:quote}: there is no result.json in this folder",
+        _TAKEN,
+        "See what there is: perfgate show",
+    ),
+    "subject-foreign": Text(
+        "{subject:quote}: this is nothing that can be compared",
+        _TAKEN,
+        "Check the path; of what a gate has measured last, name a workload: WORKLOAD:kept",
+    ),
+    "subject-unreadable": Text(
+        "{subject:quote}: this file cannot be read ({reason})", _TAKEN, "Check the path."
+    ),
+    "subject-several": Text(
+        "{subject:quote}: it has {count} baselines",
+        "One of them can be compared",
+        "Name its file: {files:list}",
+    ),
+    "capture-file-missing": Text(
+        "{subject:quote}: there is no such file",
+        "It takes a .nsys-rep, .qdrep or .sqlite file",
+        "Check the path.",
+    ),
+    "capture-not-plain": Text(
+        "{subject:quote}: this is no plain file",
+        "It takes a .nsys-rep, .qdrep or .sqlite file",
+        "Check the path.",
+    ),
+    "capture-without-step": Text(
+        "{subject:quote}: without --step, a capture is measured as one window",
+        "The other side is per step",
+        "Name the range of its steps: --step REGEX (of perfgate's own captures: --step step)",
+    ),
+    "gpu-missing": Text(
+        "{subject:quote}: no NVIDIA GPU is here",
+        "ncu looks at kernels while they run",
+        "Run it where the gate runs, with .perfgate/ at hand.",
+    ),
+    # Refused
+    "page-unwritten": Text(
+        "{subject:quote}: the page cannot be written there ({reason})",
+        "A page of this user's that was there before is unchanged",
+        "Give it a file that can be written.",
+    ),
+    "page-named-as-workload": Text(
+        "{subject:quote} is a workload", "", "Name the file first: perfgate page {subject}.html"
+    ),
+    "workload-gone": Text(
+        "{subject:quote}: the workload is gone: {why}",
+        "A baseline is of a workload that a gate can measure",
+        "See which there are (pytest --perfgate --collect-only -q) and measure what it has become: "
+        "pytest --perfgate",
+    ),
+    "source-gone": Text("there is no {source:quote}"),
+    "source-without": Text("{source:quote} holds no {workload:quote}"),
+    "left-out-gone": Text("{workload}: left out, the workload is gone: {why}"),
+    "blessed-none": Text("Nothing is blessed: all at once are, or none"),
+    "blessed-none-although": Text(
+        "Nothing is blessed, although {able:list} could be: all at once are, or none",
+        "",
+        "Name what is to be blessed.",
+    ),
+    "gate-unfinished": Text(
+        "calibrate: the gate that was to measure the repeats ended with exit status {exit_status}",
+        "The baselines are as they were",
+        "See what pytest says above.",
+    ),
+    "baseline-commit": Text("Commit the baselines in a commit of their own"),
+    "unprinted": Text("perfgate: what it prints cannot be written ({reason})"),
+    "selftest-without-gpu": Text(
+        "This machine has no GPU that a workload would see, so nothing can be shown of a gate on it",
+        "",
+        "Run on a machine with one (perfgate doctor says what is missing), or try only the path: "
+        "perfgate selftest --cpu",
+    ),
+    # Words of a command that do not go together
+    "name-empty": Text(
+        "it is empty, and every workload has a name", "", "See what there is: perfgate show"
+    ),
+    "path-empty": Text("it is empty, and every file has a name"),
+    "path-unseen": Text("{path:quote} cannot be looked at ({reason})"),
+    "hold-invalid": Text("'{value}' is no budget: expected auto, or a percentage as in 8%"),
+    "options-contradict": Text("{option} and {other} do not go together", "", "Leave one out."),
+    "option-idle": Text(
+        "{option} has no effect without {needed}", "", "Give {needed} as well, or leave it out."
+    ),
+    "explain-subjects": Text(
+        "It takes a workload, or two things to compare, and this is {words:list}"
+    ),
+    "output-would-be-read": Text(
+        "{option}: {file:quote} would be read as a gate's, now or the next time",
+        "",
+        "Give it a file elsewhere.",
+    ),
+}
