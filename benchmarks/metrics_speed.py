@@ -1,4 +1,4 @@
-"""How long a capture of millions of GPU operations takes from file to metrics, beside nsys's reports on the same file.
+"""How long a capture of millions of GPU operations takes from file to metrics, next to nsys's reports on the same file.
 
 Makes synthetic exports in a temporary folder (layout and tables of the recorded H200 capture; kernels on two streams,
 5 % copies, one API call an operation, 1000 steps of four ranges), measures each in fresh processes, and prints one
@@ -150,11 +150,11 @@ def _fill(
     def rows() -> Iterator[Sequence[object]]:
         for first in range(0, size, CHUNK):
             count = min(CHUNK, size - first)
-            told = [columns.get(name, value) for name, value in zip(names, like, strict=True)]
+            of_rows = [columns.get(name, value) for name, value in zip(names, like, strict=True)]
             yield from zip(
                 *(
                     c[first : first + count].tolist() if isinstance(c, np.ndarray) else [c] * count
-                    for c in told
+                    for c in of_rows
                 ),
                 strict=True,
             )

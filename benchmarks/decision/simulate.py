@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from benchmarks.decision.populations import MORE, POPULATIONS, Change, Population, Values, World
 from perfgate.judge.compare import NOTHING_LEARNT, Flags, Floats, Learnt, between_occasions
 from perfgate.judge.looks import DUET_PLAN, INTERLEAVED_PLAN, NOISY, SCREEN_PLAN, STORED_PLAN, Plan
-from perfgate.judge.outliers import keep, keep_by_occasion, slow_runs
+from perfgate.judge.outliers import keep, slow_runs
 from perfgate.judge.times import PART_OF_STEP, Look, TimeRule, in_basis, look_at
 from perfgate.model.metric import METRICS, Basis, Metric, budget_of
 from perfgate.model.record import Record
@@ -206,7 +206,7 @@ def learnt_of(blessed: Values, scenario: Scenario) -> dict[Metric, Learnt]:
         spec = METRICS[metric].clock
         assert spec is not None  # of a time metric that is gated
         x, _ = _in_basis(metric, blessed, blessed)
-        kept = keep_by_occasion(x, runs, prior_sd=spec.prior_sd, budget=spec.budget)
+        kept = keep((x,), prior_sd=spec.prior_sd, budget=spec.budget).flags[0]
         shown = between_occasions(x, kept, runs)[0].reshape(-1, workloads)
         others = shown.sum(axis=-1, keepdims=True) - shown
         free = len(runs) - 1

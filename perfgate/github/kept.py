@@ -109,7 +109,7 @@ def checkout(root: Path, baselines: str, head_sha: str, *, env: Mapping[str, str
 
     Raises:
         BlessRefused: another commit is checked out, something was changed, or the baselines lie elsewhere.
-        RepositoryUnreadable: git cannot tell.
+        RepositoryUnreadable: git does not answer.
     """
     parts = PurePosixPath(baselines).parts
     if (

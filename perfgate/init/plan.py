@@ -75,7 +75,7 @@ class Planned:
 
     @property
     def is_up_to_date(self) -> bool:
-        """Whether nothing has to be done about it, as far as perfgate can tell: what was edited may be as good."""
+        """Whether nothing has to be done about it, as far as is known: what was edited may be as good."""
         return self.state not in {State.MISSING, State.OLDER} and not self.faults
 
 

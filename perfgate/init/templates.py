@@ -120,8 +120,8 @@ def _plain(text: str) -> str:
 
 def _dumped(value: str | Sequence[str], place: re.Match[str]) -> str:
     """A value as YAML behind its key, of which the lines of a text of several are indented deeper."""
-    told = value if isinstance(value, str) else list(value)
-    dumped = yaml.dump({0: told}, Dumper=_Dumper, allow_unicode=True, width=2**31)
+    held = value if isinstance(value, str) else list(value)
+    dumped = yaml.dump({0: held}, Dumper=_Dumper, allow_unicode=True, width=2**31)
     first, *rest = dumped.removeprefix("0: ").removesuffix("\n").split("\n")
     indent = " " * len(place["before"])
     return "\n".join((first, *(indent + line if line else "" for line in rest)))

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from perfgate.judge.compare import Learnt, between_occasions, middle
 from perfgate.judge.evidence import Other
 from perfgate.judge.hold import blessed_x
-from perfgate.judge.outliers import keep_by_occasion
+from perfgate.judge.outliers import keep
 from perfgate.judge.rows import Terms, rule_of
 from perfgate.model.baseline import Baseline
 from perfgate.model.metric import GATED_CLOCKS, METRICS, Metric
@@ -44,6 +44,6 @@ def _learnt(baseline: Baseline, metric: Metric) -> Learnt | None:
     if free < 1 or spec is None or x is None:
         return None
     rule = rule_of(metric, spec, Other.blessed(baseline), Terms())
-    kept = keep_by_occasion(x, rule.occasion_runs, prior_sd=rule.prior_sd, budget=rule.limit)
+    kept = keep((x,), prior_sd=rule.prior_sd, budget=rule.limit).flags[0]
     shown, _ = between_occasions(x, kept, rule.occasion_runs)
     return Learnt(squares=free * float(shown), df=float(free))

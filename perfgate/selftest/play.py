@@ -59,7 +59,7 @@ class Plant:
     """One gate of the selftest: what is planted, and what must catch it."""
 
     slip: str
-    told: str
+    what: str
     caught_by: tuple[Metric, ...] = ()
     """Each of them must have REGRESSED; none: the gate must have PASSED."""
 
@@ -70,15 +70,15 @@ class Plant:
 
 
 ON_GPU: Final = (
-    Plant(slip="", told="nothing"),
-    Plant(slip="sleep", told="3 % more GPU time", caught_by=(Metric.KERNEL_MS,)),
-    Plant(slip="copy", told="one more H2D copy", caught_by=(Metric.H2D_COPIES,)),
-    Plant(slip="sync", told="one more sync", caught_by=(Metric.SYNCS,)),
-    Plant(slip="stall", told="2 ms host stall", caught_by=(Metric.STEP_MS, Metric.GAP_MS)),
+    Plant(slip="", what="nothing"),
+    Plant(slip="sleep", what="3 % more GPU time", caught_by=(Metric.KERNEL_MS,)),
+    Plant(slip="copy", what="one more H2D copy", caught_by=(Metric.H2D_COPIES,)),
+    Plant(slip="sync", what="one more sync", caught_by=(Metric.SYNCS,)),
+    Plant(slip="stall", what="2 ms host stall", caught_by=(Metric.STEP_MS, Metric.GAP_MS)),
 )
 ON_CPU: Final = (
-    Plant(slip="", told="nothing"),
-    Plant(slip="stall", told="20 ms host stall", caught_by=(Metric.STEP_MS,)),
+    Plant(slip="", what="nothing"),
+    Plant(slip="stall", what="20 ms host stall", caught_by=(Metric.STEP_MS,)),
 )
 
 
@@ -147,10 +147,9 @@ def _folder(held: ExitStack, keep: Path | None) -> Path:
         keep.mkdir(parents=True)
     except OSError as refused:
         raise StoreFailed(
-            subject=str(keep),
-            fact=f"the selftest's folder cannot be made ({refused.strerror or refused})",
-            expectation="A folder that is not there yet",
-            next_step="Give --keep another name.",
+            "selftest-folder-not-made",
+            folder=str(keep),
+            reason=refused.strerror or str(refused),
         ) from refused
     return keep.resolve()
 
@@ -175,7 +174,7 @@ class _Play:
         return ON_CPU if self.cpu else ON_GPU
 
     def all(self) -> bool:
-        """Play it, tell the table, and return whether all came out as it must."""
+        """Play it, show the table, and return whether all came out as it must."""
         gpu, driver = self.runner.machine.gpu_name, self.runner.machine.driver
         where = "without a GPU" if self.cpu else f"on {gpu}, driver {driver}"
         span = "half a minute" if self.cpu else "4 minutes"
@@ -192,11 +191,11 @@ class _Play:
                 self._plant(plant, number)
         else:
             self.rows += [
-                SelftestRow(planted=plant.told, expected=plant.expected, outcome="not run")
+                SelftestRow(planted=plant.what, expected=plant.expected, outcome="not run")
                 for plant in self.plants
             ]
-        told = selftest_text(self.rows, width=self.width, colour=self.colour, cpu=self.cpu)
-        self.say(told.removesuffix("\n"))
+        table = selftest_text(self.rows, width=self.width, colour=self.colour, cpu=self.cpu)
+        self.say(table.removesuffix("\n"))
         return all(row.ok for row in self.rows)
 
     def _prepare(self) -> None:
@@ -222,10 +221,8 @@ class _Play:
             status = self.runner.run(command, cwd=self.folder, env=self._env(), log=log)
         if status != 0 or not found.is_file():
             raise WorkloadFailed(
-                subject="selftest",
-                fact=f"this GPU cannot be measured: {(_tail(log) or [f'exit status {status}'])[-1].rstrip('.')}",
-                expectation="The selftest's loop needs a torch that sees the GPU",
-                next_step="See what is missing: perfgate doctor",
+                "selftest-gpu-not-measured",
+                reason=(_tail(log) or [f"exit status {status}"])[-1],
             )
         probed = json.loads(found.read_text(encoding="utf-8"))
         sums = min(max(round(STEP_MS / probed["sum_ms"]), 1), MOST_SUMS)
@@ -241,7 +238,7 @@ class _Play:
             and verdict is not None
             and verdict.outcome is Outcome.NO_BASELINE
         )
-        self._row(Plant(slip="", told="the baseline"), Outcome.NO_BASELINE, gated, ok=ok)
+        self._row(Plant(slip="", what="the baseline"), Outcome.NO_BASELINE, gated, ok=ok)
         if not ok:
             return None
         store = Store(self.folder / "project", "baselines")
@@ -262,7 +259,7 @@ class _Play:
 
     def _plant(self, plant: Plant, number: int) -> None:
         gated = self._gate(
-            number, plant.slip, f"{plant.told} planted", name=plant.slip or "nothing"
+            number, plant.slip, f"{plant.what} planted", name=plant.slip or "nothing"
         )
         lost = _lost(gated.verdict)
         outcome = None if gated.verdict is None else gated.verdict.outcome
@@ -274,9 +271,9 @@ class _Play:
             ok = (gated.status, outcome) == (EXIT_OPEN, Outcome.PASSED)
         self._row(plant, plant.expected, gated, ok=ok)
 
-    def _gate(self, number: int, slip: str, told: str, *, name: str) -> _Gated:
+    def _gate(self, number: int, slip: str, what: str, *, name: str) -> _Gated:
         """Run one gate; its output goes to a log."""
-        self.say(f"{number} of {len(self.plants) + 1}  a gate with {told} ...")
+        self.say(f"{number} of {len(self.plants) + 1}  a gate with {what} ...")
         log, document = self.folder / f"{number}-{name}.log", self.folder / f"{number}-{name}.json"
         project = self.folder / "project"
         options = (
@@ -308,7 +305,7 @@ class _Play:
         lost = sorted(_lost(verdict), key=lambda metric: metric not in plant.caught_by)
         self.rows.append(
             SelftestRow(
-                planted=plant.told,
+                planted=plant.what,
                 expected=expected,
                 outcome=verdict.outcome if verdict is not None else f"exit {gated.status}",
                 named=", ".join(lost),

@@ -119,7 +119,7 @@ TEXT: Final[Mapping[str, Text]] = {
         "Make ready what these files need, then run perfgate doctor again.",
     ),
     "distribution-ignored": Text(
-        "pytest is told to distribute its tests ({option}). A gate does not: it measures one "
+        "pytest distributes its tests here ({option}). A gate does not: it measures one "
         "workload after another"
     ),
     "workflows-fail": Text("{faults:list;}", "", "Write them anew: perfgate init --force"),

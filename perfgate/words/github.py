@@ -8,7 +8,7 @@ from typing import Final
 from perfgate.words.text import Text
 
 _ASKED_AGAIN: Final = "It was asked again where that can do no harm"
-_AGAIN: Final = "Run the job again; https://www.githubstatus.com/ tells of failures."
+_AGAIN: Final = "Run the job again; https://www.githubstatus.com/ lists failures."
 _MISSING: Final = "See perfgate's workflows for how a job of GitHub Actions calls it."
 _CORRECT: Final = "Correct it in the workflow."
 _START: Final = "Start the workflow again."

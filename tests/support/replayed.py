@@ -23,6 +23,7 @@ from perfgate.execute.provenance import code_now
 from perfgate.execute.run import Measured
 from perfgate.gate import gate
 from perfgate.model.machine import Machine
+from perfgate.model.reports import ReportName
 from perfgate.model.workload import Workload
 from perfgate.profilers.nsys.tool import NsysTool, NsysVersion
 from perfgate.system.process import run_process
@@ -82,8 +83,8 @@ def _replayed(of: Bench, workload: Workload, folder: Path, number: int) -> Measu
     # As the runner leaves a run behind, with the files that hold the job's environment.
     reports = folder / "capture-0-reports"
     reports.mkdir()
-    for report in work.glob("*.csv"):
-        shutil.copy(report, reports)
+    for report in ReportName:
+        shutil.copy(work / f"{report}.csv", reports)
     shutil.copy(work / EXPORT, folder / "capture-0.sqlite")
     for name in ("nsys/capture-0.nsys-rep", "nsys/capture-0.sqlite", "workload.log", "order.json"):
         (folder / name).write_text(SECRET, encoding="utf-8")
