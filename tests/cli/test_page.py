@@ -39,7 +39,7 @@ def test_what_cannot_be_shown_or_written_is_said(
 ) -> None:
     here.keep(records.result(of=here.declared()))
     seen = here.perfgate("page", *arguments)
-    assert (seen.codes, seen.status) == ({code}, status)
+    assert (code in seen.codes, seen.status) == (True, status)
 
 
 def test_a_workload_in_place_of_the_file_is_no_file(
