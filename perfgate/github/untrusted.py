@@ -34,8 +34,8 @@ def read_untrusted(content: bytes, head_sha: str, *, artifact: str) -> GateDocum
     if DOCUMENT not in members:
         raise ArtifactUnreadable("artifact-without-document", artifact=artifact, file=DOCUMENT)
     try:
-        # Strict: as the schema has it, a number is no text, and a text no number. Its depth is limited, too.
-        document = GateDocument.model_validate_json(members[DOCUMENT], strict=True)
+        # Not strict, since readers of older records stand before the fields. Its depth is limited.
+        document = GateDocument.model_validate_json(members[DOCUMENT])
     except ValidationError as error:
         raise ArtifactUnreadable(
             "document-malformed", file=DOCUMENT, reason=first_fault(error)
