@@ -331,18 +331,11 @@ def test_a_broken_baseline_is_left_as_it_is(calibrated: Project) -> None:
     assert file.read_bytes() == spoilt
 
 
-@pytest.mark.parametrize(
-    ("arguments", "says"),
-    [
-        (("--kept", "--runs", "3"), "--kept measures nothing: leave --runs out."),
-        (("--runs", "11"), "Invalid value for '--runs': 11 is not in the range 1<=x<=10."),
-    ],
-)
+@pytest.mark.parametrize("arguments", [("--kept", "--runs", "3"), ("--runs", "11")])
 def test_what_makes_no_sense_is_a_usage_error(
-    calibrated: Project, arguments: Sequence[str], says: str
+    calibrated: Project, arguments: Sequence[str]
 ) -> None:
-    told, status = refused(calibrated, *arguments)
-    assert (told.splitlines()[-1], status) == (f"Error: {says}", 2)
+    assert refused(calibrated, *arguments)[1] == 2
 
 
 # With a real nsys

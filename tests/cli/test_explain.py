@@ -178,45 +178,18 @@ def test_what_a_capture_without_ranges_lacks_is_not_new_to_nsys_rules(
 
 
 @pytest.mark.parametrize(
-    ("words", "says", "status"),
-    [
-        (
-            ["loop"],
-            "perfgate: loop: no result of it is kept. Kept are: none.\nMeasure it first: pytest --perfgate\n",
-            20,
-        ),
-        (
-            ["loop", "nothing"],
-            (
-                "perfgate: loop: there is neither such a file nor such a workload with a baseline. It takes a "
-                "baseline's file, a kept result, a capture, WORKLOAD or WORKLOAD:kept.\n"
-                "See what there is: perfgate show\n"
-            ),
-            18,
-        ),
-    ],
+    ("words", "code", "status"),
+    [(["loop"], "results-none", 20), (["loop", "nothing"], "subject-missing", 18)],
 )
-def test_what_is_not_there_is_said(here: Project, words: list[str], says: str, status: int) -> None:
+def test_what_is_not_there_is_said(here: Project, words: list[str], code: str, status: int) -> None:
     seen = here.perfgate("explain", *words)
-    assert (seen.out, seen.err, seen.status) == ("", says, status)
+    assert (seen.out, seen.codes, seen.status) == ("", {code}, status)
 
 
-@pytest.mark.parametrize(
-    ("words", "says"),
-    [
-        (
-            ["a.sqlite"],
-            "Error: a.sqlite is one capture: name another one before it, to compare it with.",
-        ),
-        (["a", "b", "c"], "Error: It takes a workload, or two things to compare; these are 3."),
-        ([], "Error: Missing argument 'WORKLOAD | A B'."),
-    ],
-)
-def test_a_wrong_number_of_things_is_a_usage_error(
-    here: Project, words: list[str], says: str
-) -> None:
+@pytest.mark.parametrize("words", [["a.sqlite"], ["a", "b", "c"], []])
+def test_a_wrong_number_of_things_is_a_usage_error(here: Project, words: list[str]) -> None:
     seen = here.perfgate("explain", *words)
-    assert (seen.err.splitlines()[-1], seen.status) == (says, 2)
+    assert (seen.out, seen.status) == ("", 2)
 
 
 def test_a_result_without_a_baseline_says_what_to_do(
