@@ -25,7 +25,7 @@ from perfgate.model.outcome import Outcome
 from perfgate.model.policy import Policy
 from perfgate.model.sample import RangeSample, Run
 from perfgate.model.verdict import MetricVerdict, Stage, Verdict
-from perfgate.model.words import listed, plural
+from perfgate.words.names import listed, plural
 
 STEP_BUDGET: Final = clock.budget if (clock := METRICS[Metric.STEP_MS].clock) is not None else 0.0
 """A published gain above this, perfgate's budget of a step, must be found as one."""

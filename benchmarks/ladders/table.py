@@ -13,11 +13,11 @@ from benchmarks.ladders.lessons import LADDERS, SCALED, Ladder, Lesson, Unit
 from benchmarks.ladders.recording import RecordedRung, Recording
 from benchmarks.ladders.shares import shares_of
 from perfgate.model.metric import Metric
-from perfgate.model.numbers import count, milliseconds
 from perfgate.model.outcome import Outcome
 from perfgate.model.sample import OUTSIDE_RANGES
 from perfgate.model.verdict import Verdict
-from perfgate.model.words import listed
+from perfgate.words.names import listed
+from perfgate.words.numbers import count, milliseconds
 
 PICTURE: Final = "ladders.svg"
 COUNTS: Final = (

@@ -20,10 +20,10 @@ from perfgate.model.errors import ConfigInvalid, ResultMissing
 from perfgate.model.pyproject import find_root, load_settings
 from perfgate.model.secrets import Cleaner
 from perfgate.model.settings import Settings
-from perfgate.model.spelling import is_invisible
 from perfgate.model.workload import Workload
 from perfgate.profilers.nsys.tool import NsysTool, find_nsys
 from perfgate.store import KeptResult, Store, near_names
+from perfgate.words.escape import is_invisible
 
 _PERHAPS_ESCAPED: Final = re.compile(r"[^\n -~]")
 """All but what JSON's own lines are made of."""

@@ -50,7 +50,6 @@ from perfgate.profilers.nsys.command import trace_options
 from perfgate.profilers.nsys.export.refusing import REPORTS
 from perfgate.render.explanation import explanation_text
 from perfgate.render.kernels import kernels_text
-from perfgate.render.page import inert_line
 from perfgate.render.records import comparison_text
 from perfgate.store import KeptResult, Kind, Store, kind_of
 from perfgate.views.explain import (
@@ -63,7 +62,7 @@ from perfgate.views.explain import (
 )
 from perfgate.views.ncu.tool import find_ncu
 from perfgate.views.probing import MOST_KERNELS, Candidates, probe
-from perfgate.words import say
+from perfgate.words import escape, say
 
 SQLITE: Final = b"SQLite format 3\0"
 """How an export begins."""
@@ -237,7 +236,7 @@ def _probed(here: Project, name: str, a: Subject, b: Subject, *, most: int, full
 
 
 def _say(line: str) -> None:
-    click.echo(f"perfgate: {printable(inert_line(line))}", err=True)
+    click.echo(f"perfgate: {printable(escape.line(line))}", err=True)
 
 
 def _is_capture(word: str) -> bool:

@@ -9,8 +9,8 @@ import click
 from perfgate.cli.common import cleaned
 from perfgate.model.errors import PerfgateError
 from perfgate.model.note import Note, Value
-from perfgate.render.page import Page, inert_line
-from perfgate.words import say
+from perfgate.render.page import Page
+from perfgate.words import escape, say
 
 QUOTED: Final = "  | "
 """Before a line that is quoted."""
@@ -31,7 +31,7 @@ def complaint(error: PerfgateError, *, width: int | None = None) -> str:
         *(_advice(line) for line in _lines(say.next_step(error))),
     ]
     # The older form of GitHub's commands is found anywhere in a line.
-    safe = [inert_line(line.replace("##[", "##\\x5b")) for line in lines if line]
+    safe = [escape.line(line.replace("##[", "##\\x5b")) for line in lines if line]
     if width is not None:
         page = Page(width=width, colour=False)
         safe = [part for line in safe for part in page.wrapped(line, width)]

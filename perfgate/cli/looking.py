@@ -25,25 +25,24 @@ from perfgate.cli.common import (
 from perfgate.cli.comparing import refuse_unlike_capture
 from perfgate.cli.complaint import usage
 from perfgate.metrics.measure import measure
-from perfgate.model import numbers
 from perfgate.model.baseline import Baseline
 from perfgate.model.document import SCHEMA_FILE
 from perfgate.model.errors import BaselineMissing, BaselineUnreadable, ResultMissing, StoreFailed
 from perfgate.model.metric import Metric
 from perfgate.model.secrets import Cleaner
-from perfgate.model.words import plural
 from perfgate.plugin.outputs import replaced
 from perfgate.render.history import BLOCKS, history_json, history_text
 from perfgate.render.html import page_html
 from perfgate.render.measurement import measurement_text
-from perfgate.render.page import Column, Page, Row, inert
+from perfgate.render.page import Column, Page, Row
 from perfgate.render.records import baseline_text
 from perfgate.render.samples import sample_text
 from perfgate.store import ListedBaseline
 from perfgate.views.explain import opened
 from perfgate.views.history import read_history
 from perfgate.views.pages import Shelf, document_of, page_of
-from perfgate.words import say
+from perfgate.words import escape, numbers, say
+from perfgate.words.names import plural
 
 
 @click.command()
@@ -91,11 +90,23 @@ def _list(listed: Sequence[ListedBaseline], *, width: int, colour: bool) -> str:
         if isinstance(one.found, Baseline):
             steps = one.found.values(Metric.STEP_MS)
             step = numbers.value(Metric.STEP_MS, median(steps)) if steps else "none"
-            day, why = f"{one.found.blessing.at:%Y-%m-%d}", inert(one.found.blessing.reason)
-            rows.append((one.slug, inert(one.workload), step, str(len(one.found.runs)), day, why))
+            day, why = (
+                f"{one.found.blessing.at:%Y-%m-%d}",
+                escape.one_line(one.found.blessing.reason),
+            )
+            rows.append(
+                (one.slug, escape.one_line(one.workload), step, str(len(one.found.runs)), day, why)
+            )
         else:
             rows.append(
-                (one.slug, inert(one.workload), "", "", "", f"unreadable: {one.found.fact}")
+                (
+                    one.slug,
+                    escape.one_line(one.workload),
+                    "",
+                    "",
+                    "",
+                    f"unreadable: {one.found.fact}",
+                )
             )
     page.table(LIST, rows, indent=0)
     return page.text

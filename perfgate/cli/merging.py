@@ -20,7 +20,7 @@ from perfgate.model.note import Severity, quoted
 from perfgate.model.secrets import Cleaner
 from perfgate.plugin.outputs import Form, Outputs
 from perfgate.render.merged import merged_text
-from perfgate.render.page import uncommanding
+from perfgate.words import escape
 
 FILE = click.Path(path_type=Path)
 """To write to; what is wrong with it is told with its form."""
@@ -73,7 +73,7 @@ def merge_gates(folders: tuple[Path, ...], *, expect: int | None, **files: Path 
     width, colour = screen()
     told = merged_text(_closed(merged, closing), width=width, colour=colour)
     # What documents tell may be a stranger's, and this a job's log.
-    click.echo(printable(uncommanding(told)), nl=False)
+    click.echo(printable(escape.without_commands(told)), nl=False)
     if not closing.opens:
         sys.exit(EXIT_SHUT)
 

@@ -8,10 +8,10 @@ from typing import Final
 from perfgate.model.baseline import FEWEST_RUNS
 from perfgate.model.metric import METRICS, PERIODS, Kind
 from perfgate.model.note import Note, note
-from perfgate.model.numbers import unit_of, value
 from perfgate.model.outcome import Outcome
 from perfgate.model.sample import OTHER_RANGES, OUTSIDE_RANGES, UNNAMED
 from perfgate.model.verdict import Axis, MetricVerdict, Part, Verdict
+from perfgate.words.numbers import value
 
 NO_RANGE: Final = frozenset({"", OUTSIDE_RANGES, OTHER_RANGES, UNNAMED})
 _LONGEST_NAME = 60
@@ -87,7 +87,7 @@ def _moved(row: MetricVerdict) -> Note:
     return note(
         "moved",
         change=row.change,
-        unit=unit_of(row.basis),
+        unit=row.basis.unit,
         metric=row.metric,
         before=row.baseline or 0.0,
         now=row.now or 0.0,

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from statistics import median
 from typing import Final
 
-from perfgate.model.numbers import milliseconds
 from perfgate.model.sample import Run
 from perfgate.words.names import plural
+from perfgate.words.numbers import milliseconds
 
 FEWEST_RUNS: Final = 2
 """A host's mood changes the pace of one."""

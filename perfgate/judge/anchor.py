@@ -17,7 +17,6 @@ from perfgate.judge.rows import Terms, rule_of
 from perfgate.model.baseline import Baseline, Milestone
 from perfgate.model.metric import METRICS, Basis, Metric
 from perfgate.model.note import Note, note
-from perfgate.model.numbers import unit_of
 from perfgate.model.verdict import FEWEST_TO_JUDGE, Blessed, Creep
 
 _CONFIDENCE = 0.995
@@ -105,7 +104,7 @@ def anchor_lost(found: Creep, workload: str, *, runs: int) -> Note:
         change=found.change,
         low=found.low,
         high=found.high,
-        unit=unit_of(Basis.LOG),
+        unit=Basis.LOG.unit,
         budget=found.budget,
         path=tuple(map(_point, found.path)),
         now=found.now,

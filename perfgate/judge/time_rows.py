@@ -15,7 +15,6 @@ from perfgate.judge.outliers import Slow
 from perfgate.judge.times import Look, TimeRule, in_basis, look_at
 from perfgate.model.metric import Basis
 from perfgate.model.note import Note, note, quoted
-from perfgate.model.numbers import unit_of
 from perfgate.model.outcome import Outcome
 from perfgate.model.verdict import Dropped, MetricVerdict
 
@@ -125,7 +124,7 @@ def _change(row: MetricVerdict, basis: Basis) -> Note:
         low=row.low,
         high=row.high,
         budget=row.budget,
-        unit=unit_of(basis),
+        unit=basis.unit,
     )
 
 

@@ -13,11 +13,10 @@ from perfgate.model.note import Note, Severity, Value, note, quoted
 from perfgate.model.workflows import APPROVAL
 from perfgate.plugin.state import State
 from perfgate.plugin.typed import ASKING, LOOKING, TYPED
-from perfgate.render.loosening import told_loosening
-from perfgate.render.page import uncommanding
+from perfgate.render.loosening import loosening_text
 from perfgate.render.text import skipped_text
 from perfgate.views.pages import page_of
-from perfgate.words import say
+from perfgate.words import escape, say
 
 COMPLETE = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.NO_TESTS_COLLECTED)
 """Exit statuses of a pytest that came to its end."""
@@ -67,7 +66,7 @@ def _with_base(closing: Closing, state: State) -> Closing:
         return closing
     shut: list[Note] = []
     if base.loosening.shuts:
-        loosened = told_loosening(base.loosening, label=APPROVAL)
+        loosened = loosening_text(base.loosening, label=APPROVAL)
         shut.append(quoted(loosened, Severity.INVALID))
     if machine is not None and (state.shard is None or state.shard.index == 1):
         known = {*state.gate.verdicts, *state.elsewhere, *_named(closing)}
@@ -140,7 +139,7 @@ def show(state: State, reporter: pytest.TerminalReporter, exit_status: int) -> N
         choice=state.part,
     )
     for line in text.splitlines():
-        reporter.write_line(uncommanding(line))
+        reporter.write_line(escape.without_commands(line))
 
 
 def status_of_success(config: pytest.Config, state: State | None) -> int:

@@ -26,7 +26,7 @@ from perfgate.model.told import ToldChoice
 from perfgate.model.verdict import Verdict
 from perfgate.render.junit import properties
 from perfgate.render.page import Page
-from perfgate.render.text import summary, told_choice, verdict_table, why_shut
+from perfgate.render.text import choice_text, summary, verdict_table, why_shut
 from perfgate.views.pages import Shelf
 from perfgate.words import say
 
@@ -98,7 +98,7 @@ class Display:
         if gate.sharing > 1 and any(verdict.stage is not None for verdict in verdicts.values()):
             page.prose(say.message(note("error-shared", workloads=gate.sharing)), indent=0)
         if choice is not None and not ended:
-            page.prose(told_choice(choice), indent=0)
+            page.prose(choice_text(choice), indent=0)
         if len(missing) > 1 or shutting:
             for line in missing:
                 page.prose(line, indent=0)

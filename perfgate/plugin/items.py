@@ -22,7 +22,7 @@ from perfgate.plugin.collect import WorkloadModule, without_watch
 from perfgate.plugin.handed_on import compared_options
 from perfgate.plugin.parameters import parameters_of
 from perfgate.plugin.state import STATE
-from perfgate.render.page import inert_message, uncommanding
+from perfgate.words import escape
 from perfgate.workload import MARK, declaration_of
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ class Lines(str):
     def toterminal(self, out: TerminalWriter) -> None:
         """Write it."""
         for line in self.split("\n"):
-            out.line(uncommanding(line))
+            out.line(escape.without_commands(line))
 
 
 class WorkloadItem(_Gated, pytest.Function):
@@ -103,12 +103,12 @@ class GatedModule(WorkloadModule):
         except SystemExit as left:
             status = "" if left.code is None else repr(left.code)
             error = ConfigInvalid("workload-left", source=self._source, status=status)
-            raise self.CollectError(inert_message(str(error))) from None
+            raise self.CollectError(escape.message(str(error))) from None
         except ValidationError as invalid:
             error = first_of(invalid, place=f"{self._source}: @workload: ")
-            raise self.CollectError(inert_message(str(error))) from None
+            raise self.CollectError(escape.message(str(error))) from None
         except PerfgateError as invalid:
-            raise self.CollectError(inert_message(str(invalid))) from None
+            raise self.CollectError(escape.message(str(invalid))) from None
 
     def _gated(self, function: pytest.Function) -> WorkloadItem:
         item: WorkloadItem = WorkloadItem.from_parent(
@@ -178,7 +178,7 @@ class CommandCollector(pytest.File):
         try:
             workload = read_workload_file(self.path, root=self.config.rootpath, settings=settings)
         except PerfgateError as invalid:
-            raise self.CollectError(inert_message(str(invalid))) from None
+            raise self.CollectError(escape.message(str(invalid))) from None
         item: CommandItem = CommandItem.from_parent(self, name=workload.id)
         item.workload = workload
         return [item]

@@ -10,13 +10,12 @@ from typing import Protocol, TextIO
 from rich.console import Console
 from rich.text import Text
 
-from perfgate.model import numbers
 from perfgate.model.errors import NsysCrashed
 from perfgate.model.metric import Metric
 from perfgate.model.note import Note
 from perfgate.model.sample import Run
-from perfgate.render.page import NARROWEST, inert, inert_line, inert_message
-from perfgate.words import say
+from perfgate.render.page import NARROWEST
+from perfgate.words import escape, numbers, say
 
 SHOWN = (Metric.STEP_MS, Metric.KERNEL_MS, Metric.GAP_MS)
 
@@ -78,16 +77,16 @@ class Progress:
 
     def say(self, line: str) -> None:
         """Write one line, whatever it quotes."""
-        self._write(inert_line(line))
+        self._write(escape.line(line))
 
     def _write(self, text: str) -> None:
         with self._suspend():
-            self._console.print(inert_message(text), markup=False)
+            self._console.print(escape.message(text), markup=False)
 
     def plan(self, stages: Sequence[Note]) -> None:
         """Show what is to be spent, wrapped at the width."""
         for stage in stages:
-            text = inert_line(say.in_one_line(stage))
+            text = escape.line(say.in_one_line(stage))
             told = textwrap.fill(
                 f"{self._shown}: {text}",
                 max(self._console.width, NARROWEST),
@@ -99,4 +98,4 @@ class Progress:
 
     @property
     def _shown(self) -> str:
-        return f"  {inert(self._workload)}"
+        return f"  {escape.one_line(self._workload)}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from perfgate.model.errors import ConfigInvalid, PerfgateError
-from perfgate.render.page import inert_message
+from perfgate.words import escape
 
 
 def usage_error(code: str, /, **fields: object) -> pytest.UsageError:
@@ -15,4 +15,4 @@ def usage_error(code: str, /, **fields: object) -> pytest.UsageError:
 
 def refused(error: PerfgateError) -> pytest.UsageError:
     """Make the error by which pytest does not start of one of our own."""
-    return pytest.UsageError(inert_message(str(error)))
+    return pytest.UsageError(escape.message(str(error)))

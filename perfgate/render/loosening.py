@@ -35,6 +35,3 @@ def counts_text(loosening: Loosening) -> str:
         f"{plural(len(loosening.differences), 'difference')} to the gate of {loosening.base}, "
         f"of which {loosens or 'none'} may loosen it{state}"
     )
-
-
-told_loosening = loosening_text

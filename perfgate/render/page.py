@@ -18,25 +18,7 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
-from perfgate.words.escape import line as inert_line
 from perfgate.words.escape import lines, one_line
-from perfgate.words.escape import message as inert_message
-from perfgate.words.escape import one_line as inert
-from perfgate.words.escape import without_commands as uncommanding
-
-__all__ = [
-    "NARROWEST",
-    "Cell",
-    "Column",
-    "Page",
-    "Row",
-    "cut",
-    "inert",
-    "inert_line",
-    "inert_message",
-    "shortened",
-    "uncommanding",
-]
 
 NARROWEST: Final = 78
 """No table is narrower; a smaller terminal wraps it."""

@@ -418,6 +418,3 @@ def skipped_text(skipped: Mapping[str, str], *, width: int) -> str:
         reason = f" ({one_line(why)})" if why else ""
         page.prose(f"skipped: {one_line(name)}{reason}", indent=0)
     return page.text
-
-
-told_choice = choice_text

@@ -12,10 +12,10 @@ from perfgate.render.page import (
     Column,
     Page,
     cut,
-    inert,
     shortened,
-    uncommanding,
 )
+from perfgate.words.escape import one_line as inert
+from perfgate.words.escape import without_commands as uncommanding
 
 
 def page(width: int = 80) -> Page:
