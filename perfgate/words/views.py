@@ -21,7 +21,7 @@ _ANOTHER_NCU: Final = (
 _HISTORIES: Final[Mapping[str, Text]] = {
     "history-shallow": Text(
         "{workload}: this clone, which is shallow, has no baseline of it",
-        next_step="Fetch the whole history: git fetch --unshallow, or fetch-depth: 0 in GitHub Actions.",
+        next_step="In GitHub Actions set fetch-depth: 0; elsewhere fetch the whole history: git fetch --unshallow",
     ),
     "history-near": Text(
         "{workload}: it never had a baseline here",

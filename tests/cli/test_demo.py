@@ -55,7 +55,7 @@ def test_what_the_pages_quote_of_the_demo_is_what_it_prints(page: str) -> None:
     said: list[str] = []
     play(said.append, width=120, colour=False)
     printed = " ".join("\n".join(said).split())
-    blocks = (ROOT / ".github" / "docs" / page).read_text().split("```")[1::2]
+    blocks = (ROOT / "docs" / page).read_text().split("```")[1::2]
     (quoted,) = (block for block in blocks if block.startswith("\nmlp: "))
     lines = [" ".join(line.split()) for line in quoted.splitlines() if line.strip("- ")]
     assert [line for line in lines if line not in printed] == []
