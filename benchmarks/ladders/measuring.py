@@ -56,6 +56,7 @@ from perfgate.model.workload import Workload
 from perfgate.profilers.nsys.command import trace_options
 from perfgate.profilers.nsys.tool import find_nsys
 from perfgate.system import git
+from perfgate.words.say import fact
 
 LISTING: Final = Path(__file__).with_name("listing.py")
 VARIABLE: Final = "LADDER"
@@ -431,7 +432,7 @@ class Nsys:
         held = gpu_lock(
             bench.machine.gpus,
             timeout_s=patience_s,
-            on_wait=self.say,
+            on_wait=lambda waits: self.say(fact(waits)),
             workload=workload.id,
             folder=self.locks,
         )

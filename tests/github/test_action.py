@@ -389,7 +389,12 @@ def test_a_cancelled_gate_ends_all_that_it_started_and_frees_the_gpu(
     ]
     assert "gate \u274c shut" in machine.told
     gpus = replayed.MANIFEST_READ.machine.gpus
-    with gpu_lock(gpus, timeout_s=0.1, on_wait=pytest.fail, folder=tmp_path / "perfgate-locks"):
+    with gpu_lock(
+        gpus,
+        timeout_s=0.1,
+        on_wait=lambda waits: pytest.fail(waits.code),
+        folder=tmp_path / "perfgate-locks",
+    ):
         pass
     artifacts = published(machine, done, "cancelled")
     assert artifacts["perfgate"] == FOUR
@@ -454,7 +459,7 @@ def test_what_a_killed_gate_has_left_is_ended_by_the_last_step(
     with gpu_lock(
         replayed.MANIFEST_READ.machine.gpus,
         timeout_s=0.1,
-        on_wait=pytest.fail,
+        on_wait=lambda waits: pytest.fail(waits.code),
         folder=tmp_path / "perfgate-locks",
     ):
         pass

@@ -15,11 +15,13 @@ from pathlib import Path
 
 import pytest
 
-from perfgate.doctor import check_gpu, check_nsys, check_trial
+from perfgate.doctor import Place, check_gpu, check_nsys, check_trial
 from perfgate.machine import Sampler, read_machine, wait_until_idle
 from perfgate.model.errors import MachineUnreadable
 from perfgate.model.machine import Gpu
 from perfgate.model.order import RUN_COOKIE
+from perfgate.model.settings import Settings
+from perfgate.words.say import fact
 
 pytestmark = pytest.mark.gpu
 
@@ -174,9 +176,8 @@ def test_the_doctor_sees_the_gpu_and_its_trace(gpu: Gpu) -> None:
     assert (found.ok, gpu in gpus) == (True, True)
     said, tool = check_nsys(None, os.environ)
     if tool is None:
-        pytest.skip(f"no nsys: {said.fact}")
-    findings = check_trial(
-        tool, env=os.environ, pass_env=(), python=sys.executable, gpu_expected=True
-    )
+        pytest.skip(f"no nsys: {fact(said.said)}")
+    place = Place(root=Path.cwd(), settings=Settings(), env=os.environ)
+    findings = check_trial(tool, place, gpu_expected=True)
     print(findings)  # noqa: T201
     assert {finding.check: finding.ok for finding in findings}["GPU trace"] is True

@@ -19,6 +19,7 @@ from benchmarks.unchanged.__main__ import (
 )
 from perfgate.model.document import DocumentRun, DocumentWorkload, GateDocument
 from perfgate.model.metric import Metric
+from perfgate.model.note import quoted
 from perfgate.model.outcome import Outcome
 from perfgate.model.settings import Settings
 from perfgate.model.verdict import MetricVerdict, Stage, Verdict
@@ -42,7 +43,12 @@ def document(outcome: Outcome = Outcome.PASSED) -> GateDocument:
         ),
     )
     verdict = Verdict(
-        workload="mlp", outcome=outcome, reason="why.", metrics=rows, runs=3, stage=Stage.SCREEN
+        workload="mlp",
+        outcome=outcome,
+        why=quoted("why."),
+        metrics=rows,
+        runs=3,
+        stage=Stage.SCREEN,
     )
     run = DocumentRun(started_at=NOW, wall_s=9.0, values={Metric.STEP_MS: 3.0})
     return GateDocument(

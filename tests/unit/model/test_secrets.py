@@ -9,6 +9,7 @@ import urllib.parse
 
 import pytest
 
+from perfgate.model.note import quoted
 from perfgate.model.outcome import Outcome
 from perfgate.model.secrets import Cleaner
 from perfgate.model.verdict import Verdict
@@ -91,11 +92,15 @@ def test_what_any_text_holds_stays(name: str, value: str, text: str) -> None:
 
 def test_a_record_is_cleaned_all_through_and_its_outcome_stays() -> None:
     verdict = Verdict(
-        workload="mlp", outcome=Outcome.REGRESSED, reason=f"no {TOKEN}", remarks=(TOKEN, "plain")
+        workload="mlp",
+        outcome=Outcome.REGRESSED,
+        why=quoted(f"no {TOKEN}"),
+        notes=(quoted(TOKEN), quoted("plain")),
     )
     cleaned = Cleaner({"MY_TOKEN": TOKEN, "A_PASSWORD": "REGRESSED"}).record(verdict)
-    assert (cleaned.outcome, cleaned.reason) == (Outcome.REGRESSED, "no [hidden: MY_TOKEN]")
-    assert cleaned.remarks == ("[hidden: MY_TOKEN]", "plain")
+    assert cleaned.outcome is Outcome.REGRESSED
+    assert cleaned.why == quoted("no [hidden: MY_TOKEN]")
+    assert cleaned.notes == (quoted("[hidden: MY_TOKEN]"), quoted("plain"))
 
 
 @pytest.mark.parametrize(

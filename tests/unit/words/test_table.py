@@ -67,6 +67,8 @@ def _literals(code: ast.expr) -> Iterator[str]:
             yield text
         case ast.IfExp(body=one, orelse=other):
             yield from (*_literals(one), *_literals(other))
+        case _:
+            pass
 
 
 def named_fields(text: Text) -> frozenset[str]:
@@ -77,7 +79,7 @@ def named_fields(text: Text) -> frozenset[str]:
             if name is not None:
                 found |= {
                     name,
-                    *([spec.split("of ")[1]] if "of " in (spec or "") else []),
+                    *([spec.split("of ")[1]] if spec and "of " in spec else []),
                 }
     return frozenset(found)
 
