@@ -140,16 +140,20 @@ def document_text(document: GateDocument, *, largest: int = LARGEST_DOCUMENT) ->
             f"there are {len(document.workloads):,} workloads",
             f"A document holds {MOST_WORKLOADS:,}",
         )
-    for runs in (None, *FEWER_RUNS):
+    for runs, longest in SMALLER:
         kept = document if runs is None else _with_runs(document, runs)
-        text = json.dumps(_cut(kept.model_dump(mode="json")), indent=2, ensure_ascii=False) + "\n"
+        content = _cut(kept.model_dump(mode="json"), longest)
+        text = json.dumps(content, indent=2, ensure_ascii=False) + "\n"
         if len(text.encode()) <= largest:
             return text
     raise _too_large("it is too large", f"A document has {largest:,} bytes at most")
 
 
-FEWER_RUNS: Final = (10, 3, 1)
-"""Of each workload, one after the other, until a document is small enough."""
+SMALLER: Final = (
+    *((runs, LONGEST_TEXT) for runs in (None, 10, 3, 1)),
+    (1, LONGEST_TEXT // 8),
+)
+"""Runs of each workload and characters of a text, one after the other, until a document is small enough."""
 _CUT: Final = " [...] "
 
 
@@ -162,15 +166,18 @@ def _with_runs(document: GateDocument, most: int) -> GateDocument:
     return document.model_copy(update={"workloads": tuple(fewer)})
 
 
-def _cut(held: object) -> object:
+def _cut(held: object, longest: int) -> object:
     match held:
         case str():
-            half = (LONGEST_TEXT - len(_CUT)) // 2
-            return held if len(held) <= LONGEST_TEXT else f"{held[:half]}{_CUT}{held[-half:]}"
+            half = (longest - len(_CUT)) // 2
+            return held if len(held) <= longest else f"{held[:half]}{_CUT}{held[-half:]}"
         case list():
-            return [_cut(one) for one in held[:MOST_ENTRIES]]
+            return [_cut(one, longest) for one in held[:MOST_ENTRIES]]
         case dict():
-            return {_cut(key): _cut(one) for key, one in list(held.items())[:MOST_ENTRIES]}
+            return {
+                _cut(key, longest): _cut(one, longest)
+                for key, one in list(held.items())[:MOST_ENTRIES]
+            }
         case _:
             return held
 
