@@ -31,7 +31,7 @@ from perfgate.gate.expect import Expectation
 from perfgate.model.baseline import Baseline
 from perfgate.model.machine import Machine
 from perfgate.model.metric import Metric
-from perfgate.model.note import Severity, quoted
+from perfgate.model.note import Severity, note, quoted
 from perfgate.model.outcome import Outcome
 from perfgate.model.policy import Policy
 from perfgate.model.sample import Run
@@ -247,6 +247,18 @@ def test_a_run_of_the_other_commit_that_is_not_what_was_blessed(
     assert (verdict.outcome is Outcome.INVALID) is (stage is None)
 
 
+def test_a_commit_that_takes_other_steps_than_when_it_was_blessed_is_not_the_other_side() -> None:
+    made = [stepping(slower(2.5, n), "turn #") for n in range(10)]
+    other = Pairs([stepping(slower(0), "half #")], made)
+    verdict = gated(made, other, blessed_steps("turn #")).verdict
+    assert (verdict.outcome, verdict.stage) == (Outcome.INCONCLUSIVE, Stage.STORED)
+    (why,) = [one.fields["why"] for one in verdict.notes if one.code == "no-ab-run"]
+    assert why == note(
+        "side-differs-from-blessed",
+        differs=note("other-step-names", before=("turn #",), now=("half #",)),
+    )
+
+
 @pytest.mark.parametrize("references", [[WITHOUT, slower(0)], [slower(0), WITHOUT]])
 def test_a_metric_that_some_runs_of_the_other_commit_lack_is_not_left_out(
     references: list[Made],
@@ -279,6 +291,22 @@ def test_other_steps_than_the_other_commits_are_no_comparison(
     against = baseline is None
     checked = gated([NOW], other, baseline, on=None if against else UPDATED, against=against)
     assert came(checked) == (INCOMPARABLE, None, runs, references)
+
+
+@pytest.mark.parametrize(
+    ("baseline", "references"),
+    [
+        pytest.param(blessed_steps("turn #"), 1, id="what was blessed tells at once"),
+        pytest.param(FULL, 2, id="of an old baseline two runs of its commit do"),
+    ],
+)
+def test_a_candidate_that_takes_other_steps_in_pairs_alone_is_no_comparison(
+    baseline: Baseline, references: int
+) -> None:
+    turn, half = stepping(slower(0), "turn #"), stepping(slower(0), "half #")
+    checked = gated([turn], Pairs([turn], [half]), baseline, on=UPDATED)
+    assert came(checked) == (INCOMPARABLE, None, 5, references)
+    assert checked.verdict.why.code == "steps-differ"
 
 
 def test_names_that_hold_ids_are_no_other_steps() -> None:

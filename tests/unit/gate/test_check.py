@@ -269,6 +269,33 @@ def test_another_torch_is_judged_by_what_was_blessed() -> None:
     assert own.verdict.stage is DUET
 
 
+@pytest.mark.parametrize(
+    ("machine", "policy", "said"),
+    [
+        ({}, Policy(), []),
+        ({"torch": "2.99.0"}, Policy(), [("torch", "2.6.0", "2.99.0")]),
+        ({"cuda": "13.0"}, Policy(), [("CUDA", "12.4", "13.0")]),
+        ({"torch": None}, Policy(), []),
+        ({"torch": "2.99.0"}, Policy(own_packages=True), []),
+    ],
+)
+def test_pairs_with_packages_that_are_newer_than_the_baseline_do_not_show_what_these_cost(
+    machine: dict[str, str | None], policy: Policy, said: list[tuple[str, str, str]]
+) -> None:
+    on = UPDATED.model_copy(update=machine)
+    checked = gated([slower(0)], pairs(0, 0), on=on, policy=policy)
+    assert came(checked) == (PASSED, DUET, 4, 3)
+    unseen = [one for one in checked.verdict.notes if one.code == "cost-of-packages-unseen"]
+    assert unseen == [
+        note(
+            "cost-of-packages-unseen",
+            Severity.WARN,
+            change=note("other-version", name=name, then=then, now=now),
+        )
+        for name, then, now in said
+    ]
+
+
 # Blocks, where runs differ too much
 
 

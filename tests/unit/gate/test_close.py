@@ -10,9 +10,10 @@ from support import records
 from support.prepared import FULL, expect, gated, noisy_baseline, screen
 
 from perfgate.execute.lab import Invocation
-from perfgate.gate.close import close, missing, step_down_times
+from perfgate.gate.close import close, missing, sharing_after, step_down_times
 from perfgate.gate.forecast import forecast
 from perfgate.gate.gate import Gate
+from perfgate.gate.notes import not_measured
 from perfgate.model.baseline import Baseline
 from perfgate.model.metric import Metric
 from perfgate.model.note import note
@@ -83,6 +84,17 @@ def test_an_outcome_opens_the_gate_only_as_the_policy_says(
     assert close(["a"], verdicts(a=outcome), policy).opens is (outcome in allowed)
 
 
+def test_a_workload_that_never_came_to_its_first_run_shuts_and_says_why() -> None:
+    late = note("too-late", budget_s=60.0)
+    verdict = not_measured("a", late)
+    assert (verdict.why, verdict.runs, verdict.metrics) == (late, 0, ())
+    lenient = Policy(on_inconclusive=OnInconclusive.WARN, on_new=OnNew.ALLOW)
+    closing = close(["a"], {"a": verdict}, lenient)
+    assert (closing.opens, closing.exit_status) == (False, 1)
+    (shut,) = closing.notes
+    assert shut.fields == {"workload": "a", "outcome": Outcome.NOT_MEASURED}
+
+
 # Many workloads share the error
 
 
@@ -111,6 +123,28 @@ def test_a_loss_missed_for_sharing_shows_once_the_others_are_known() -> None:
     assert (name, changed.outcome) == ("b", Outcome.REGRESSED)
     assert [row.outcome for row in changed.metrics] == [Outcome.REGRESSED]
     assert step_down_times(both, workloads=3) == {}
+
+
+@pytest.mark.parametrize(
+    ("judged", "sharing"),
+    [
+        pytest.param([], 4, id="the first"),
+        pytest.param([(None, 4)], 4, id="no loss"),
+        pytest.param([(0.26, 4)], 4, id="a loss that is not shown"),
+        pytest.param([(0.25, 4)], 3, id="a loss that just is"),
+        pytest.param([(0.25, 4), (0.33, 3)], 2, id="the next at its own level"),
+        pytest.param([(0.26, 4), (0.25, 4)], 3, id="one of two"),
+        pytest.param([(0.01, 4)] * 4, 1, id="all"),
+    ],
+)
+def test_those_that_have_lost_leave_their_share_of_the_error_to_the_next(
+    judged: list[tuple[float | None, int]], sharing: int
+) -> None:
+    before = {
+        str(number): records.verdict().model_copy(update={"loss_level": level, "workloads": among})
+        for number, (level, among) in enumerate(judged)
+    }
+    assert sharing_after(before, workloads=4) == sharing
 
 
 @pytest.mark.parametrize("is_kept", [True, False])

@@ -6,14 +6,16 @@ from collections.abc import Sequence
 
 import pytest
 from support import records
-from support.prepared import FULL, Made, gated, pairs, screen, slower
+from support.prepared import FULL, Made, PreparedLab, expect, gated, pairs, screen, slower
 
+from perfgate.gate.check import check
 from perfgate.gate.notes import shared
 from perfgate.model.baseline import Baseline, BlessedRun
 from perfgate.model.machine import Machine
 from perfgate.model.metric import METRICS, PERIODS, Metric
 from perfgate.model.note import Note, Severity, note
 from perfgate.model.outcome import Outcome
+from perfgate.model.policy import Policy
 from perfgate.model.sample import NO_NCCL, Run
 
 LOUD = note("quoted", Severity.WARN, text="not in the numbers")
@@ -114,3 +116,67 @@ def test_why_the_quick_check_did_not_count_is_said(
     verdict = gated(screen(0, clock_mhz=now), pairs(0, 0), FULL).verdict
     assert [one.code for one in verdict.notes if one.code == "straight-to-ab-run"] == said
     assert slower(0).conditions.sm_clock_mhz == then
+
+
+# What its runs, its baseline and its parameters leave unknown
+
+
+def of_periods(*periods: float) -> Run:
+    process = records.process().model_copy(update={"periods_ms": periods})
+    return records.run(processes=[process])
+
+
+STARTING, CHANGING = of_periods(300.0, *[10.0] * 17), of_periods(*[8.0] * 12, *[5.0] * 30)
+
+
+@pytest.mark.parametrize("baseline", [None, records.baseline()])
+@pytest.mark.parametrize(
+    ("run", "begins", "severity"),
+    [
+        pytest.param(STARTING, "The first measured steps take longer", Severity.WARN, id="start"),
+        pytest.param(CHANGING, "The pace changes", Severity.INFO, id="change"),
+    ],
+)
+def test_a_pace_that_is_not_one_is_said_and_a_slow_start_is_a_warning(
+    run: Run, begins: str, severity: Severity, baseline: Baseline | None
+) -> None:
+    verdict = gated([run], None, baseline).verdict
+    assert verdict.outcome is (Outcome.NO_BASELINE if baseline is None else Outcome.PASSED)
+    (told,) = verdict.notes
+    assert (told.code, told.severity) == ("quoted", severity)
+    assert str(told.fields["text"]).startswith(begins)
+
+
+@pytest.mark.parametrize(
+    ("steps_ms", "budget", "losses"),
+    [
+        pytest.param((10, 10.6, 9.7, 10.3, 10.1), 0.02, [0.728], id="far apart"),
+        pytest.param((10, 10.6, 9.7, 10.3, 10.1), 1.0, [], id="within a wide budget"),
+        pytest.param((12.34, 12.31, 12.36, 12.33, 12.35), 0.02, [], id="alike"),
+    ],
+)
+def test_runs_that_could_not_hold_a_loss_are_said_before_they_are_blessed(
+    steps_ms: Sequence[float], budget: float, losses: list[float]
+) -> None:
+    policy = Policy(budgets={Metric.STEP_MS: budget})
+    verdict = gated(records.runs(*steps_ms), None, None, policy=policy).verdict
+    assert (verdict.outcome, verdict.runs) == (Outcome.NO_BASELINE, 5)
+    assert [one.code for one in verdict.notes] == ["runs-too-coarse"] * len(losses)
+    assert [one.fields["loss"] for one in verdict.notes] == pytest.approx(losses, abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("baseline", "outcome", "said"),
+    [
+        (FULL, Outcome.PASSED, [note("parameters-unread", Severity.WARN, parameters=("model",))]),
+        (None, Outcome.NO_BASELINE, []),
+    ],
+)
+def test_parameters_that_no_text_tells_are_said_where_something_was_compared(
+    baseline: Baseline | None, outcome: Outcome, said: list[Note]
+) -> None:
+    expected = expect(baseline)
+    workload = expected.workload.model_copy(update={"untold": ("model",)})
+    lab = PreparedLab(made=screen(0), by_form={}, machine=expected.machine)
+    verdict = check(expected.model_copy(update={"workload": workload}), lab, Policy()).verdict
+    assert (verdict.outcome, list(verdict.notes)) == (outcome, said)
