@@ -1,10 +1,13 @@
-"""How long a capture of millions of GPU operations takes from file to metrics, next to nsys's reports on the same file.
+"""How long a capture of millions of GPU operations takes from file to metrics, next to nsys's
+reports on the same file.
 
-Makes synthetic exports in a temporary folder (layout and tables of the recorded H200 capture; kernels on two streams,
-5 % copies, one API call an operation, 1000 steps of four ranges), measures each in fresh processes, and prints one
-table of this run's times and ratios. Needs no GPU; without an nsys its columns stay empty.
+Makes synthetic exports in a temporary folder (layout and tables of the recorded H200 capture;
+kernels on two streams, 5 % copies, one API call an operation, 1000 steps of four ranges), measures
+each in fresh processes, and prints one table of this run's times and ratios. Needs no GPU; without
+an nsys its columns stay empty.
 
-    python benchmarks/metrics_speed.py [--operations 5250000] [--repeats 5] [--nsys PATH] [--keep FOLDER]
+    python benchmarks/metrics_speed.py [--operations 5250000] [--repeats 5] [--nsys PATH] [--keep
+    FOLDER]
 """
 
 from __future__ import annotations
@@ -38,7 +41,8 @@ CHUNK = 100_000
 LIMIT_S, LIMIT_MB, TIMES_FASTER = 4.0, 1500.0, 10.0
 """What is asked for 5 million operations on two cores, and against nsys's two reports together."""
 LINEAR_WITHIN = 1.3
-"""Time per operation may differ by this factor between a quarter of the operations and all of them."""
+"""Time per operation may differ by this factor between a quarter of the operations and all of them.
+"""
 Column = NDArray[np.int64] | int | str
 
 
@@ -183,7 +187,8 @@ def time_here(export: Path) -> dict[str, float]:
 
 
 def time_fresh(export: Path, repeats: int) -> dict[str, float]:
-    """The fastest of several fresh processes, which nothing else slowed down, and how long the slowest took."""
+    """The fastest of several fresh processes, which nothing else slowed down, and how long the
+    slowest took."""
     runs: list[dict[str, float]] = []
     for _ in range(repeats):
         argv = [sys.executable, __file__, "--here", str(export)]
@@ -198,7 +203,8 @@ def time_fresh(export: Path, repeats: int) -> dict[str, float]:
 
 
 def time_nsys(nsys: Path, export: Path, folder: Path) -> dict[str, float]:
-    """Seconds of nsys's kernel summary and gap search. Its exit status proves nothing: the outputs are looked at."""
+    """Seconds of nsys's kernel summary and gap search. Its exit status proves nothing: the outputs
+    are looked at."""
     taken: dict[str, float] = {}
     for verb, report in (("stats", "cuda_gpu_kern_sum"), ("analyze", "gpu_gaps")):
         base = folder / f"nsys_{verb}"

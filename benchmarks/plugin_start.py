@@ -1,4 +1,5 @@
-"""What the unused plugin adds to a pytest start, by pairs of starts with and without it. Knows nothing of GPUs.
+"""What the unused plugin adds to a pytest start, by pairs of starts with and without it. Knows
+nothing of GPUs.
 
     python benchmarks/plugin_start.py [PAIRS]
 
@@ -60,7 +61,8 @@ def differences_ms(project: Path, pairs: int) -> list[tuple[float, float]]:
 
 
 def interval_of_median(values: list[float], coverage: float = COVERAGE) -> tuple[float, float]:
-    """The order statistics that hold the median with at least `coverage`, whatever the distribution (sign test)."""
+    """The order statistics that hold the median with at least `coverage`, whatever the distribution
+    (sign test)."""
     ordered, n = sorted(values), len(values)
     outside, rank = 0.0, 0
     while rank < n // 2 and outside + 2 * comb(n, rank) / 2**n <= 1 - coverage:

@@ -1,8 +1,9 @@
 """Records the captures of `perfgate demo` on the GPU of this machine, by the real gate.
 
 Usage: python benchmarks/record_demo.py TARGET
-Runs `pytest --perfgate` on workloads/small_loops.py three times (baseline, unchanged, with the slips pageable and
-item), and packs the kept exports, which hold no environment, and nsys's summaries into TARGET.
+Runs `pytest --perfgate` on workloads/small_loops.py three times (baseline, unchanged, with the
+slips pageable and item), and packs the kept exports, which hold no environment, and nsys's
+summaries into TARGET.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Draws docs/red-gate.png, the picture of a red gate: what `perfgate demo` prints of its recorded captures.
+"""Draws docs/red-gate.png, the picture of a red gate: what `perfgate demo` prints of its recorded
+captures.
 
 python -m benchmarks.red_gate_picture        # needs Chromium
 """

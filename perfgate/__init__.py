@@ -1,4 +1,5 @@
-"""perfgate makes a GPU workload's speed a test that can fail. What a workload author imports is here, and is light."""
+"""perfgate makes a GPU workload's speed a test that can fail. What a workload author imports is
+here, and is light."""
 
 from perfgate.workload import Steps, workload
 

@@ -1,4 +1,5 @@
-"""What a first run needs, checked one by one: each finding is measured here and now; it prints and repairs nothing."""
+"""What a first run needs, checked one by one: each finding is measured here and now; it prints and
+repairs nothing."""
 
 from __future__ import annotations
 
@@ -34,7 +35,8 @@ from perfgate.words.say import Coded
 from perfgate.workload import workload_files
 
 FREE_BYTES: Final = 2 * 10**9
-"""What a gate of several runs may need at once: captures and their exports are tens to hundreds of MB each."""
+"""What a gate of several runs may need at once: captures and their exports are tens to hundreds of
+MB each."""
 TRIAL_TIMEOUT_S: Final = 120.0
 TORCH_TIMEOUT_S: Final = 120.0
 IDLE_PATIENCE_S: Final = 3.0
@@ -81,7 +83,8 @@ else:
 print("perfgate-gpu:", use_gpu() or "copied")
 sys.stdout.flush()
 """
-"""One NVTX range by the nvtx package and one copy to the GPU by the driver's own API: torch would take seconds."""
+"""One NVTX range by the nvtx package and one copy to the GPU by the driver's own API: torch would
+take seconds."""
 
 TORCH_PROGRAM: Final = """\
 import json, torch
@@ -121,7 +124,8 @@ class Place:
 
 
 def examine(place: Place) -> tuple[Finding, ...]:
-    """Check all that a first run needs, in the order in which a run needs it. Takes some 10 s: it makes a capture."""
+    """Check all that a first run needs, in the order in which a run needs it. Takes some 10 s: it
+    makes a capture."""
     gpu, gpus = check_gpu(place.env, library=place.library)
     found: list[Finding] = [gpu]
     if gpus:
@@ -192,7 +196,8 @@ def check_trial(
     capture: Profile = profile,
     read: Read = seam.read,
 ) -> tuple[Finding, ...]:
-    """Profile a program of one NVTX range and one copy to the GPU, and look for both in the capture."""
+    """Profile a program of one NVTX range and one copy to the GPU, and look for both in the
+    capture."""
     check = "trial capture"
     remove_left_folders()
     folder = Path(tempfile.mkdtemp(prefix=f"{PREFIX}doctor-"))
@@ -366,7 +371,8 @@ def check_workloads(root: Path, workloads: str) -> Finding:
 
 
 def check_orphans(orphans: Sequence[str] | PerfgateError) -> Finding:
-    """Name the baselines that guard nothing any more; without knowing all workloads nobody knows which these are."""
+    """Name the baselines that guard nothing any more; without knowing all workloads nobody knows
+    which these are."""
     if isinstance(orphans, PerfgateError):
         return Finding(check="baselines", ok=False, said=orphans)
     owned = note("baselines-owned")

@@ -1,4 +1,5 @@
-"""The pytest door as a process of its own: builds its command, runs it to its end, and ends it with us."""
+"""The pytest door as a process of its own: builds its command, runs it to its end, and ends it with
+us."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ PATIENCE_S: Final = 30.0
 
 
 def gate_command(python: str, *options: str, root: Path) -> tuple[str, ...]:
-    """Return the command of a gate on the project at `root`; `options` are pytest's, workloads among them.
+    """Return the command of a gate on the project at `root`; `options` are pytest's, workloads
+    among them.
 
     It names the plugin, which `addopts` or the environment may have switched off.
     """
@@ -28,8 +30,8 @@ def run_to_end(
 ) -> int:
     """Run a command and return its exit status, below zero where a signal ended it.
 
-    Its output goes to `log`, or where ours goes. It gets a process group of its own, so that Ctrl-C reaches it once,
-    from here: two in a row would interrupt its clearing up.
+    Its output goes to `log`, or where ours goes. It gets a process group of its own, so that Ctrl-C
+    reaches it once, from here: two in a row would interrupt its clearing up.
 
     Raises:
         OSError: the command cannot be started, or the log cannot be written.
@@ -54,7 +56,8 @@ def run_to_end(
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """End a gate: it takes SIGTERM for Ctrl-C and clears up, but for one that hangs, or a user who will not wait."""
+    """End a gate: it takes SIGTERM for Ctrl-C and clears up, but for one that hangs, or a user who
+    will not wait."""
     try:
         process.terminate()
         process.wait(timeout=PATIENCE_S)

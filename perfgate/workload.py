@@ -1,4 +1,5 @@
-"""What a workload author writes: the `@workload` mark, the `steps` that drive a loop, and the files that hold them.
+"""What a workload author writes: the `@workload` mark, the `steps` that drive a loop, and the files
+that hold them.
 
 Light by design: importing this file imports neither torch nor nvtx, numpy nor pydantic.
 """
@@ -36,9 +37,10 @@ class Declaration:
 class Steps(Protocol):
     """The measured loop: iterate over it once, to the end, doing one step of work a turn.
 
-    Yields 0, 1, 2, ...: first the warm-up turns, then the measured ones. Each measured turn is one NVTX range
-    ``step``; the GPU is synchronised before the first and after the last of them, and never in between, but for an
-    interleaved duet, which takes more steps and waits after every few of them while the other side takes its own.
+    Yields 0, 1, 2, ...: first the warm-up turns, then the measured ones. Each measured turn is one
+    NVTX range ``step``; the GPU is synchronised before the first and after the last of them, and
+    never in between, but for an interleaved duet, which takes more steps and waits after every few
+    of them while the other side takes its own.
     """
 
     def __iter__(self) -> Iterator[int]:
@@ -60,19 +62,22 @@ def workload(
     budgets: Mapping[str, float] | None = None,
     pass_env: Sequence[str] = (),
 ) -> Callable[[Function], Function]:
-    """Declare a function to be a perfgate workload; pytest's marks, fixtures and parameters work as on any test.
+    """Declare a function to be a perfgate workload; pytest's marks, fixtures and parameters work as
+    on any test.
 
     The function takes the fixture ``steps`` (see `Steps`) and runs its loop over it.
 
     Args:
-        steps: measured turns; at least 3, since periods are taken between completions and the first is dropped.
+        steps: measured turns; at least 3, since periods are taken between completions and the first
+            is dropped.
         warmup: turns before the capture starts.
         timeout_s: seconds that one run may take; by default the project's.
         budgets: what a metric may lose, as fractions by metric name: ``{"step_ms": 0.05}``.
         pass_env: environment variables to hand over although their names look like secrets.
 
     Raises:
-        TypeError: the mark is used without parentheses, on something that takes no ``steps``, or on a second function
+        TypeError: the mark is used without parentheses, on something that takes no ``steps``, or on
+        a second function
             of one name.
         ValueError: `steps`, `warmup` or `timeout_s` is too small.
     """
@@ -145,7 +150,8 @@ def holds_command(file_path: Path) -> bool:
 
 
 def workload_files(folder: Path) -> Iterator[Path]:
-    """The files below a folder that hold workloads by their names, folder by folder; none where there is no folder."""
+    """The files below a folder that hold workloads by their names, folder by folder; none where
+    there is no folder."""
     for parent, folders, files in os.walk(folder):
         entered = (
             name
@@ -171,7 +177,8 @@ def _not_run_through(function: Callable[..., object]) -> str | None:
 
 
 def _replaced_by(function: Callable[..., object]) -> int | None:
-    """The line of another workload of the function's file that is known by its name alone, which it takes now."""
+    """The line of another workload of the function's file that is known by its name alone, which it
+    takes now."""
     written = inspect.unwrap(function)
     if not inspect.isfunction(written):
         return None

@@ -15,16 +15,17 @@ pytest_plugins = ["pytester", "support.again", "support.project"]
 
 UNIT = Path(__file__).parent / "unit"
 
-# How fast examples are drawn says how busy the machine is: files run side by side. A run draws what the last one drew,
-# so that a failure is of the change that it is seen at; `pytest --hypothesis-profile=search` draws others.
+# How fast examples are drawn says how busy the machine is: files run side by side. A run draws what
+# the last one drew, so that a failure is of the change that it is seen at; `pytest
+# --hypothesis-profile=search` draws others.
 settings.register_profile("search", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile(
     "perfgate", settings.get_profile("search"), derandomize=True, database=None
 )
 settings.load_profile("perfgate")
 
-# A shell starts what it leaves in the background deaf to Ctrl-C, and nohup to SIGHUP, and all that it starts in turn:
-# tests send them.
+# A shell starts what it leaves in the background deaf to Ctrl-C, and nohup to SIGHUP, and all that
+# it starts in turn: tests send them.
 for _number, _usual in (
     (signal.SIGINT, signal.default_int_handler),
     (signal.SIGHUP, signal.SIG_DFL),
@@ -32,7 +33,8 @@ for _number, _usual in (
     if signal.getsignal(_number) is signal.SIG_IGN:
         signal.signal(_number, _usual)
 
-# A file that is written twice within a second, at the same length, would be loaded from the bytecode of the first.
+# A file that is written twice within a second, at the same length, would be loaded from the
+# bytecode of the first.
 sys.dont_write_bytecode = True
 os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
 
@@ -45,7 +47,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def _locks_of_its_own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Gates of tests that run side by side do not wait for one another: none of their times is compared."""
+    """Gates of tests that run side by side do not wait for one another: none of their times is
+    compared."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PERFGATE_LOCKS", str(tmp_path_factory.getbasetemp()))
         yield

@@ -1,7 +1,9 @@
-"""The gate stays shut: a row a case, each with its exit status and outcomes; what the user reads is in a snapshot.
+"""The gate stays shut: a row a case, each with its exit status and outcomes; what the user reads is
+in a snapshot.
 
-Nothing known is not a pass. Where a case needs a GPU that no test machine has, the machine and the runs are put in at
-the border; where it needs a workload that misbehaves, the workload is a real one under a real nsys.
+Nothing known is not a pass. Where a case needs a GPU that no test machine has, the machine and the
+runs are put in at the border; where it needs a workload that misbehaves, the workload is a real one
+under a real nsys.
 """
 
 from __future__ import annotations
@@ -51,7 +53,8 @@ def run(
 
 
 SLOWER = run({Metric.H2D_COPIES: 3})
-"""One copy a step more than any baseline here has: a count, so that one run shows it and a second confirms it."""
+"""One copy a step more than any baseline here has: a count, so that one run shows it and a second
+confirms it."""
 
 ALL_IS_WELL = """\
 @pytest.hookimpl(wrapper=True)
@@ -202,7 +205,8 @@ def beside_one_that_needs(project: Project, package: str) -> None:
 
 
 def beside_two_of_which_one_needs(project: Project, package: str) -> None:
-    """Two good workloads for two shards, and the file of a third that skips itself without a package."""
+    """Two good workloads for two shards, and the file of a third that skips itself without a
+    package."""
     beside_one_that_needs(project, package=package)
     project.bless(project.baseline(metrics=SMALL, name="relu"))
     project.workload(LOOP.replace("def loop", "def relu"), file="relu.py")

@@ -1,12 +1,13 @@
-"""The evidence behind the decision rule, by one command: simulated gates, and real ones kept as numbers.
+"""The evidence behind the decision rule, by one command: simulated gates, and real ones kept as
+numbers.
 
     python -m benchmarks.decision [simulate | measured | all | render] [--quick] [--out FOLDER]
 
-`simulate` draws workloads and gates them, `measured` judges the gates in h200.json; each replaces its own part of
-results.json. RESULTS.md and power.svg are then written anew from it, which is all that `render` does.
-Needs no GPU, but `pip install -e '.[bench]'`; it took 12 minutes of two busy cores. `--quick` prints
-the goals' table of a fifth of the gates, without peers, and writes nothing: for trying what a rule is good for.
-Exits 1 where the simulation misses a goal.
+`simulate` draws workloads and gates them, `measured` judges the gates in h200.json; each replaces
+its own part of results.json. RESULTS.md and power.svg are then written anew from it, which is all
+that `render` does. Needs no GPU, but `pip install -e '.[bench]'`; it took 12 minutes of two busy
+cores. `--quick` prints the goals' table of a fifth of the gates, without peers, and writes nothing:
+for trying what a rule is good for. Exits 1 where the simulation misses a goal.
 """
 
 from __future__ import annotations

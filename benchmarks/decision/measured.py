@@ -1,7 +1,9 @@
-"""Real gates of real loops, kept as a file of plain numbers, and what each rule said of them; knows no simulation.
+"""Real gates of real loops, kept as a file of plain numbers, and what each rule said of them; knows
+no simulation.
 
-`h200.json` (a `Recording`) holds, for each loop, the blessed runs and every gate: the slowdown that was planted, the
-verdict as it was given on the machine, and the values of all runs behind it, in the order in which they were made.
+`h200.json` (a `Recording`) holds, for each loop, the blessed runs and every gate: the slowdown that
+was planted, the verdict as it was given on the machine, and the values of all runs behind it, in
+the order in which they were made.
 """
 
 from __future__ import annotations
@@ -46,7 +48,8 @@ THEN: Final = "perfgate, as it was then"
 AB_NOW: Final = "perfgate now, A/B run by all times"
 """Judged again from the recorded pairs, of which there are no more than were made then."""
 SCREEN_NOW: Final = "perfgate now, screen by kernels, idle time and copies"
-"""Judged again from the runs that were made alone; blessed runs hold no periods, so nothing of their steps."""
+"""Judged again from the runs that were made alone; blessed runs hold no periods, so nothing of
+their steps."""
 OWN: Final = (THEN, AB_NOW, SCREEN_NOW)
 _SCREENED: Final[tuple[Metric, ...]] = tuple(
     metric for metric in TIMES if metric is not Metric.STEP_MS
@@ -85,8 +88,8 @@ class RecordedGate(Record):
     planted_ms: float = Field(default=0.0, ge=0)
     """The same in ms, as it was meant to come out."""
     planted_step: float | None = None
-    """What it came to by the loop's own range around it: candidate less reference, as a fraction of its step; None
-    where the work has no such range."""
+    """What it came to by the loop's own range around it: candidate less reference, as a fraction of
+    its step; None where the work has no such range."""
     at: datetime | None = None
     """When it began."""
     took_s: float = Field(default=0.0, ge=0)
@@ -103,11 +106,13 @@ class RecordedGate(Record):
     reference: tuple[RecordedRun, ...] = ()
     """Of a duet: the runs of the baseline's commit."""
     candidate: tuple[RecordedRun, ...] = ()
-    """All runs of the candidate that may be compared with stored ones: the screen's first, then the duet's."""
+    """All runs of the candidate that may be compared with stored ones: the screen's first, then the
+    duet's."""
     interleaved: tuple[RecordedRun, ...] = ()
     """The candidate's runs in an interleaved duet, as many as there are of the reference."""
     runs: int = Field(ge=1)
-    """Processes started, but for the one of the other side that an interleaved duet with a commit runs alone."""
+    """Processes started, but for the one of the other side that an interleaved duet with a commit
+    runs alone."""
 
     @model_validator(mode="after")
     def _adds_up(self) -> Self:
@@ -137,7 +142,8 @@ class RecordedLoop(Record):
     name: str
     kind: Kind
     machine: Mapping[str, str] = {}
-    """Facts about where this part was measured; what all parts share is also told of the whole file."""
+    """Facts about where this part was measured; what all parts share is also told of the whole
+    file."""
     baseline: tuple[RecordedBlessing, ...] = Field(min_length=1)
     gates: tuple[RecordedGate, ...] = ()
     spoilt: tuple[Spoilt, ...] = ()
@@ -149,7 +155,8 @@ class Recording(Record):
     format: Literal[1] = 1
     """History: 1, the first."""
     machine: Mapping[str, str]
-    """Facts about where it was measured, by name: GPU, driver, CUDA, torch, nsys, perfgate's commit."""
+    """Facts about where it was measured, by name: GPU, driver, CUDA, torch, nsys, perfgate's
+    commit."""
     remarks: tuple[str, ...] = ()
     loops: tuple[RecordedLoop, ...] = Field(min_length=1)
 
@@ -170,15 +177,16 @@ class Told(Record):
     """Mean of a gate."""
     step_change: float | None = None
     kernel_change: float | None = None
-    """Median over the gates of what its two sides differ by: as perfgate estimated it where that was recorded, else the
-    pairs of an interleaved duet, the medians of an alternate one's sides, or those of the blessed runs and the
-    candidate's."""
+    """Median over the gates of what its two sides differ by: as perfgate estimated it where that
+    was recorded, else the pairs of an interleaved duet, the medians of an alternate one's sides, or
+    those of the blessed runs and the candidate's."""
     planted_step: float | None = None
     """Median over the gates of what the planted work came to, where that was recorded."""
 
 
 class Found(Record):
-    """What one rule said of all gates of one loop at one slowdown; of a screen, what is open leads to an A/B run."""
+    """What one rule said of all gates of one loop at one slowdown; of a screen, what is open leads
+    to an A/B run."""
 
     loop: str
     kind: Kind
@@ -228,12 +236,14 @@ def by_budgets(recording: Recording) -> Recording:
 
 
 def judge_recording(recording: Recording, peers: Sequence[Peer]) -> list[Found]:
-    """Count, by loop and slowdown, what perfgate said there and then, what it says now, and what each peer says.
+    """Count, by loop and slowdown, what perfgate said there and then, what it says now, and what
+    each peer says.
 
-    A loop that is there several times, each with its own baseline, is one loop here; gates with other budgets than the
-    default ones are of a loop of their own (`by_budgets`). A peer has the blessed runs and the candidate's that may be
-    compared with them. Where there were interleaved pairs it has both sides of these, the same runs that perfgate had,
-    as two groups that know nothing of pairs.
+    A loop that is there several times, each with its own baseline, is one loop here; gates with
+    other budgets than the default ones are of a loop of their own (`by_budgets`). A peer has the
+    blessed runs and the candidate's that may be compared with them. Where there were interleaved
+    pairs it has both sides of these, the same runs that perfgate had, as two groups that know
+    nothing of pairs.
     """
     recording = by_budgets(recording)
     order = list(dict.fromkeys(loop.name for loop in recording.loops))
@@ -313,7 +323,8 @@ def _change_of(part: RecordedLoop, gate: RecordedGate, metric: Metric) -> float 
 
 
 def samples_of(loop: RecordedLoop, gate: RecordedGate) -> tuple[list[float], list[float], int]:
-    """The step times in ms that a peer has of a gate, before and after, and how many runs the gate made for them."""
+    """The step times in ms that a peer has of a gate, before and after, and how many runs the gate
+    made for them."""
     then = [run.values for run in (gate.reference if gate.interleaved else loop.baseline)]
     now = [run.values for run in gate.interleaved or gate.candidate]
     before, after = (
@@ -370,7 +381,8 @@ def _alone(gate: RecordedGate) -> Sequence[RecordedRun]:
 
 
 def _values(runs: Sequence[RecordedRun], metric: Metric) -> NDArray[np.float64]:
-    """Of one gate, as an array of many; the value of a step is made of its periods where they are there."""
+    """Of one gate, as an array of many; the value of a step is made of its periods where they are
+    there."""
     return np.array(
         [[_step_ms(run) if metric is Metric.STEP_MS else run.values[metric] for run in runs]]
     )

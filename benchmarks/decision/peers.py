@@ -1,7 +1,8 @@
-"""The peers' own code, given the step times of runs: pytest-benchmark, asv, and two textbook tests through SciPy.
+"""The peers' own code, given the step times of runs: pytest-benchmark, asv, and two textbook tests
+through SciPy.
 
-Nothing is reimplemented here; only the values are handed over as the tool would have them. A run (one process) is one
-round of pytest-benchmark and one sample of asv.
+Nothing is reimplemented here; only the values are handed over as the tool would have them. A run
+(one process) is one round of pytest-benchmark and one sample of asv.
 """
 
 from __future__ import annotations
@@ -40,7 +41,8 @@ class Peer:
     name: str
     slower: Rule
     alongside: bool = False
-    """Whether the baseline's commit is run again beside the candidate, and stored runs are left alone."""
+    """Whether the baseline's commit is run again beside the candidate, and stored runs are left
+    alone."""
 
 
 def _pytest_benchmark(option: str) -> Rule:
@@ -59,7 +61,8 @@ def _pytest_benchmark(option: str) -> Rule:
 
 
 def _asv(factor: float, *, record_samples: bool) -> Rule:
-    """What `asv continuous --factor FACTOR` calls worse; it keeps no samples unless told to record them."""
+    """What `asv continuous --factor FACTOR` calls worse; it keeps no samples unless told to record
+    them."""
 
     def slower(before: Sequence[float], after: Sequence[float]) -> bool:
         sides = [[value / 1000 for value in values] for values in (before, after)]
@@ -101,7 +104,8 @@ PEERS: Final = (
 
 
 def judge(population: Population, change: Change, *, gates: int) -> list[PeerCell]:
-    """Judge the step times of simulated gates: 5 blessed runs and 10 of the candidate, or fresh ones of both."""
+    """Judge the step times of simulated gates: 5 blessed runs and 10 of the candidate, or fresh
+    ones of both."""
     world = World(population=population, gates=gates, change=change)
     stored = world.blessed, world.alone(MOST_ALONE)
     fresh = world.pairs(after=0, in_blocks=False)
@@ -127,7 +131,8 @@ def judge(population: Population, change: Change, *, gates: int) -> list[PeerCel
 
 
 def simulate(*, gates: int, processes: int = 2) -> list[PeerCell]:
-    """Judge what the goals ask of perfgate, and what is drawn: every population, unchanged and slower."""
+    """Judge what the goals ask of perfgate, and what is drawn: every population, unchanged and
+    slower."""
     drawn = [population for population in (*POPULATIONS, *MORE) if population.name in DRAWN]
     tasks = {
         (change, population.name): population

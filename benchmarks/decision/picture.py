@@ -52,7 +52,8 @@ _STYLE: Final = {
 
 
 def svg(simulated: Simulated) -> str:
-    """Draw the share of gates called slower over the loss, a panel a loop; the same numbers give the same text."""
+    """Draw the share of gates called slower over the loss, a panel a loop; the same numbers give
+    the same text."""
     shares: dict[tuple[str, str], dict[str, float]] = {}
     for cell in simulated.cells:
         if (cell.gate, cell.baseline, cell.workloads) == (Gate.AB_RUN, "5x1", 1):

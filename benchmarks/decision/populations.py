@@ -1,7 +1,8 @@
 """Simulated workloads: what their runs take, in ms; knows no rule that judges them.
 
-A step is the sum of its parts, and noise lies in the parts, so step, kernels, idle time and copies move together. Each
-number of a population is a fraction of a step. What a mode, an outlier or a slow process adds is idle time.
+A step is the sum of its parts, and noise lies in the parts, so step, kernels, idle time and copies
+move together. Each number of a population is a fraction of a step. What a mode, an outlier or a
+slow process adds is idle time.
 """
 
 from __future__ import annotations
@@ -25,12 +26,14 @@ OUTLIER_LOSS: Final = (0.05, 0.50)
 SLOW_MODE_SHARE: Final = (0.2, 0.8)
 SLOW_PROCESS_LOSS: Final = 0.4
 OWN_OF_A_BLOCK: Final = {"kernel": 0.0028, "idle": 0.006, "copy": 0.0028}
-"""SD of what one side of a pair of blocks has for itself: of kernel time, and of a step twice: 0.7 % of it in all."""
+"""SD of what one side of a pair of blocks has for itself: of kernel time, and of a step twice: 0.7
+% of it in all."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Profile:
-    """The parts of a step in ms, and how its noise is shared by kernels, idle time and copies: squares add to 1."""
+    """The parts of a step in ms, and how its noise is shared by kernels, idle time and copies:
+    squares add to 1."""
 
     step: float
     kernel: float
@@ -134,7 +137,8 @@ class World:
     change: Change = field(default_factory=Change)
 
     def __post_init__(self) -> None:
-        """Draw all noise, in an order that does not depend on the change: only that differs between changes."""
+        """Draw all noise, in an order that does not depend on the change: only that differs between
+        changes."""
         population, gates = self.population, self.gates
         rng = self._rng = np.random.default_rng(
             [SEED, *population.name.encode(), len(self.blessed_runs)]
@@ -164,8 +168,8 @@ class World:
         return self._gated(np.arange(runs), is_candidate=True)
 
     def pairs(self, *, after: int, in_blocks: bool) -> tuple[Values, Values]:
-        """Twelve pairs after so many processes, baseline's commit and candidate: ABBA, or in blocks, which share all
-        but what each side has for itself."""
+        """Twelve pairs after so many processes, baseline's commit and candidate: ABBA, or in
+        blocks, which share all but what each side has for itself."""
         place = np.arange(_PAIRS)
         if in_blocks:
             there = here = after + 2 * place

@@ -62,6 +62,7 @@ def as_json(results: Results) -> str:
 
 
 def interval(times: int, of: int) -> tuple[float, float]:
-    """Return the interval of a share that covers it at least `COVERAGE` of the time (Clopper and Pearson)."""
+    """Return the interval of a share that covers it at least `COVERAGE` of the time (Clopper and
+    Pearson)."""
     found = binomtest(times, of).proportion_ci(COVERAGE, method="exact")
     return float(found.low), float(found.high)

@@ -1,4 +1,5 @@
-"""Walks simulated gates through the stages by the very functions that judge real ones, many gates at once."""
+"""Walks simulated gates through the stages by the very functions that judge real ones, many gates
+at once."""
 
 from __future__ import annotations
 
@@ -286,9 +287,11 @@ def settle(
     alone: Values | None = None,
     stored: Values | None = None,
 ) -> tuple[Ints, Ints]:
-    """Look at ever more runs, or pairs, until each gate is settled or has no more; return outcomes and runs.
+    """Look at ever more runs, or pairs, until each gate is settled or has no more; return outcomes
+    and runs.
 
-    Slow runs among those that the candidate made `alone` before count beside the other side's, in blocks the `stored`.
+    Slow runs among those that the candidate made `alone` before count beside the other side's, in
+    blocks the `stored`.
     """
     gates, made = next(iter(after.values())).shape
     outcome, spent, live = np.full(gates, OPEN), np.zeros(gates, dtype=np.int64), np.arange(gates)

@@ -1,13 +1,15 @@
-"""Runs every rung of the tutorials' optimisation ladders on this machine, and judges each against the one before.
+"""Runs every rung of the tutorials' optimisation ladders on this machine, and judges each against
+the one before.
 
     python -m benchmarks.ladders run OUT.json --seconds 540
     python -m benchmarks.ladders table OUT.json
 
-`run` measures each rung of workloads/ several times, in fresh processes under nsys, and saves after each run: run the
-same command again, and it goes on where it was. On a machine with several GPUs, start one `run` a GPU, each with its
-own CUDA_VISIBLE_DEVICES, cores (taskset), loops and file, and `merge` the files: what OUT.json holds stays in it, but
-for loops (`--replace`) or rungs (`--replace-rungs`) that are taken from the last file that has them. `table` writes
-RESULTS.md and ladders.svg, next to the published numbers.
+`run` measures each rung of workloads/ several times, in fresh processes under nsys, and saves after
+each run: run the same command again, and it goes on where it was. On a machine with several GPUs,
+start one `run` a GPU, each with its own CUDA_VISIBLE_DEVICES, cores (taskset), loops and file, and
+`merge` the files: what OUT.json holds stays in it, but for loops (`--replace`) or rungs
+(`--replace-rungs`) that are taken from the last file that has them. `table` writes RESULTS.md and
+ladders.svg, next to the published numbers.
 """
 
 from __future__ import annotations

@@ -1,7 +1,9 @@
-"""Judges each rung against the one before, both ways, by perfgate's own judge, and holds that against the lesson.
+"""Judges each rung against the one before, both ways, by perfgate's own judge, and holds that
+against the lesson.
 
-A step up the ladder is judged as a duet whose other side is the rung before: both were measured in turns, on the same
-occasions. The step back is the same with the sides exchanged. Nothing is measured or written here.
+A step up the ladder is judged as a duet whose other side is the rung before: both were measured in
+turns, on the same occasions. The step back is the same with the sides exchanged. Nothing is
+measured or written here.
 """
 
 from __future__ import annotations
@@ -38,7 +40,8 @@ class Finding(StrEnum):
 
     AS_TAUGHT = "as taught"
     AT_A_PRICE = "as taught, at a price"
-    """What is named gets better, and something else worse, so that a gate calls the step REGRESSED."""
+    """What is named gets better, and something else worse, so that a gate calls the step REGRESSED.
+    """
     NOT_SETTLED = "not settled"
     """Nothing speaks against the lesson, and these runs do not show it."""
     DIFFERS = "differs"
@@ -63,7 +66,8 @@ class Step:
     published: float | None = None
     """The same, as published."""
     where: Mapping[Metric, Mapping[str, float]] = field(default_factory=dict)
-    """How much each NVTX range added to the named metrics on the way up, per step, what fell most first."""
+    """How much each NVTX range added to the named metrics on the way up, per step, what fell most
+    first."""
 
     def counts(self) -> tuple[str, ...]:
         """How counts changed on the way up, those that fell first, as `syncs 5 -> 0`."""
@@ -85,7 +89,8 @@ def speed(rung: RecordedRung) -> float | None:
 
 
 def ordered_rungs(recording: Recording, loop: str) -> list[RecordedRung]:
-    """A loop's recorded rungs in the ladder's order, without one by the number of GPUs that they are named after."""
+    """A loop's recorded rungs in the ladder's order, without one by the number of GPUs that they
+    are named after."""
     ladder = LADDERS.get(loop)
     names = [] if ladder is None else [rung.name for rung in ladder.rungs]
 
@@ -117,7 +122,8 @@ def judge_loop(recording: Recording, loop: str) -> tuple[Step, ...]:
 
 
 def _last_measured(recording: Recording, loop: str, name: str, before: str) -> str:
-    """The rung that one is judged against: the one before, or where that has no run, the nearest below that has one.
+    """The rung that one is judged against: the one before, or where that has no run, the nearest
+    below that has one.
 
     Not where the lesson is that nothing changes: it says so of those two only.
     """
@@ -186,7 +192,8 @@ def _met(
 ) -> tuple[RecordedRung | None, RecordedRung | None]:
     """Their runs on GPUs that both ran on, if a duet can be looked at with them; all, if not.
 
-    What another host launches slower, or another GPU computes slower, is no part of what a rung adds.
+    What another host launches slower, or another GPU computes slower, is no part of what a rung
+    adds.
     """
     if now is None or before is None:
         return now, before
@@ -202,7 +209,8 @@ def _on(rung: RecordedRung, machines: Container[int]) -> RecordedRung:
 
 
 def verdict_of(reference: RecordedRung, candidate: RecordedRung) -> Verdict:
-    """Judge a rung's runs against those of another, which are blessed for it as the other side of a duet is."""
+    """Judge a rung's runs against those of another, which are blessed for it as the other side of a
+    duet is."""
     runs = _runs(candidate)
     pairs = tuple(zip(_runs(reference), runs, strict=False))
     policy = Policy(max_runs=2 * len(pairs), budgets=candidate.workload.budgets)
@@ -372,7 +380,8 @@ def _is_open(metric: Metric, up: Verdict, down: Verdict) -> bool:
 
 
 def _fell_by_chance(row: MetricVerdict | None) -> bool:
-    """Whether a count that varies fell, and too few runs tell it from chance: a gate has no other word for it."""
+    """Whether a count that varies fell, and too few runs tell it from chance: a gate has no other
+    word for it."""
     if row is None or row.outcome is not Outcome.PASSED or row.exact is not False:
         return False
     return (row.now or 0.0) < (row.baseline or 0.0)
@@ -398,7 +407,8 @@ def _not_there(lesson: Lesson, before: RecordedRung, now: RecordedRung) -> list[
 
 
 def _changes(metric: Metric, before: RecordedRung, now: RecordedRung) -> dict[str, float]:
-    """What each range added to a metric, that which fell most first; ranges that held none of it are left out."""
+    """What each range added to a metric, that which fell most first; ranges that held none of it
+    are left out."""
     changes: defaultdict[str, float] = defaultdict(float)
     for sign, rung in ((-1.0, before), (1.0, now)):
         for sample in _ranges(rung):

@@ -1,6 +1,8 @@
-"""What the tutorials publish and teach of each ladder, as data; it measures nothing and knows no result of ours.
+"""What the tutorials publish and teach of each ladder, as data; it measures nothing and knows no
+result of ours.
 
-A ladder is one training loop in several states, its rungs: each holds one more optimisation than the one before it.
+A ladder is one training loop in several states, its rungs: each holds one more optimisation than
+the one before it.
 """
 
 from __future__ import annotations
@@ -23,7 +25,8 @@ class Unit(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Lesson:
-    """What must move from the rung before to this one; a lesson without metrics is that nothing does."""
+    """What must move from the rung before to this one; a lesson without metrics is that nothing
+    does."""
 
     every: tuple[Metric, ...] = ()
     """Each of these gets better."""
@@ -34,7 +37,8 @@ class Lesson:
     at_least: float | None = None
     """So many times as fast."""
     top_range: tuple[str, int] | None = None
-    """A range that is among the first so many of nvtx_sum, the step's own apart, on the rung before."""
+    """A range that is among the first so many of nvtx_sum, the step's own apart, on the rung
+    before."""
 
     @property
     def metrics(self) -> tuple[Metric, ...]:
@@ -91,7 +95,8 @@ FASTER_KERNELS: Final = Lesson(every=(Metric.KERNEL_MS,))
 FEWER_OR_FASTER: Final = Lesson(either=(Metric.LAUNCHES, Metric.KERNEL_MS))
 """Kernels fused."""
 GRAPHS_OR_FASTER: Final = Lesson(either=(Metric.LAUNCHES, Metric.GAP_MS, Metric.KERNEL_MS))
-"""Kernels run by CUDA graphs, so that the GPU waits for no launch: nsys records one span with what is idle in it."""
+"""Kernels run by CUDA graphs, so that the GPU waits for no launch: nsys records one span with what
+is idle in it."""
 NOTHING_FETCHED: Final = Lesson(every=(Metric.SYNCS, Metric.D2H_COPIES))
 NO_DIFFERENCE: Final = Lesson()
 DATA_LOAD_FIRST: Final = ("data_load", 2)
@@ -118,7 +123,8 @@ RESNET18_INPUT: Final = Ladder(
         Rung(name="overlap", published=6.44, lesson=Lesson(every=(Metric.STEP_MS,))),
         Rung(name="prefetcher", published=6.44, lesson=NO_DIFFERENCE),
         Rung(name="kept", against="overlap"),
-        # The prefetcher once more, where no loader that is just as fast as the GPU hides whether it makes a difference.
+        # The prefetcher once more, where no loader that is just as fast as the GPU hides whether it
+        # makes a difference.
         Rung(name="steady", lesson=NO_DIFFERENCE),
     ),
 )
@@ -135,7 +141,8 @@ RESNET50_CIFAR: Final = Ladder(
         Rung(name="compile", published=1290, lesson=FEWER_OR_FASTER),
         Rung(name="max_autotune", published=1393, lesson=GRAPHS_OR_FASTER),
         Rung(name="grad_scaler", published=2486, lesson=FASTER_KERNELS),
-        # The kernels are as fast in either format; the scaler fetches each step whether a gradient overflowed.
+        # The kernels are as fast in either format; the scaler fetches each step whether a gradient
+        # overflowed.
         Rung(name="autocast", published=3026, lesson=NOTHING_FETCHED),
         Rung(name="channels_last", published=3178, lesson=FASTER_KERNELS),
         Rung(name="steady"),
@@ -176,7 +183,8 @@ DATA_LOAD_LAB: Final = Ladder(
 LADDERS: Final[Mapping[str, Ladder]] = MappingProxyType(
     {ladder.loop: ladder for ladder in (RESNET18_INPUT, RESNET50_CIFAR, DATA_LOAD_LAB)}
 )
-"""By loop. What is not here can be measured as well; it is then shown, and judged against nothing that was taught."""
+"""By loop. What is not here can be measured as well; it is then shown, and judged against nothing
+that was taught."""
 SCALED: Final[Mapping[str, str]] = MappingProxyType(
     {
         "resnet50_ddp": "DistributedDataParallel ResNet-50, 192 images of 3x224x224 over all ranks, one rank a GPU: a "

@@ -1,9 +1,10 @@
-"""Prints the workloads of some files of a project as JSON; a process of its own, since collecting imports them.
+"""Prints the workloads of some files of a project as JSON; a process of its own, since collecting
+imports them.
 
     python -P listing.py ROOT FILE...
 
-Exits 1, with the reason on stderr, where they cannot be collected. It imports nothing of perfgate: pytest warns of a
-plugin that was imported before it, and a project may turn warnings into errors.
+Exits 1, with the reason on stderr, where they cannot be collected. It imports nothing of perfgate:
+pytest warns of a plugin that was imported before it, and a project may turn warnings into errors.
 """
 
 from __future__ import annotations

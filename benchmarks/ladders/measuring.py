@@ -123,7 +123,8 @@ class Measure(Protocol):
 
 
 def chosen_rungs(loop: str, rungs: Sequence[str]) -> tuple[str, ...] | None:
-    """Which rungs of a loop to show: those named, in the ladder's order; None stands for all that need no naming."""
+    """Which rungs of a loop to show: those named, in the ladder's order; None stands for all that
+    need no naming."""
     if not rungs:
         return None
     ladder = LADDERS.get(loop)
@@ -159,7 +160,8 @@ def collect(
     """Find the rungs of the loops in a project, in the ladders' order.
 
     Raises:
-        Unusable: a loop has no file there, the files cannot be collected, or none of the rungs is in them.
+        Unusable: a loop has no file there, the files cannot be collected, or none of the rungs is
+        in them.
     """
     refuse_unknown(loops, rungs)
     groups: dict[str, list[str]] = {}
@@ -191,7 +193,8 @@ def collect(
 
 
 def rung_of(workload: Workload, machine: Machine) -> str:
-    """A workload's rung: what stands in its brackets, or on how many GPUs it runs where nothing does."""
+    """A workload's rung: what stands in its brackets, or on how many GPUs it runs where nothing
+    does."""
     _, bracket, inner = workload.id.partition("[")
     if bracket:
         return inner.removesuffix("]")
@@ -255,7 +258,8 @@ def next_turn(
     runs: int,
     left_out: Collection[tuple[str, str]],
 ) -> Collected | None:
-    """Return the rung of one loop that is to be run next; None where each has its runs, or is left out."""
+    """Return the rung of one loop that is to be run next; None where each has its runs, or is left
+    out."""
     for number in range(runs):
         in_order = rungs if number % 2 == 0 else rungs[::-1]
         for one in in_order:
@@ -265,7 +269,8 @@ def next_turn(
 
 
 def expected_s(recording: Recording, one: Collected) -> float:
-    """How long a run of a rung will take: as its last, or as the longest of its loop or of all so far; 0 at first.
+    """How long a run of a rung will take: as its last, or as the longest of its loop or of all so
+    far; 0 at first.
 
     Its first may have taken longer, where compilers keep what they made.
     """
@@ -300,8 +305,8 @@ class Turns:
         """Make runs until each rung has enough of them, or the time is over; loop after loop.
 
         Raises:
-            PerfgateError: what is no rung's own fault: no nsys, a GPU that another gate holds, a full disk.
-            Unusable: a rung's recorded runs are of other parameters.
+            PerfgateError: what is no rung's own fault: no nsys, a GPU that another gate holds, a
+            full disk. Unusable: a rung's recorded runs are of other parameters.
         """
         for one in self.rungs:
             former = self.recording.of(*one.key)
@@ -385,7 +390,8 @@ class Turns:
 
 
 def _reason(failed: PerfgateError, *, subject: str) -> str:
-    """What an error says, in a line, without its advice; of a command's exit status also its last line of output."""
+    """What an error says, in a line, without its advice; of a command's exit status also its last
+    line of output."""
     fact, _, more = str(failed).removeprefix(f"{subject}: ").partition("\n")
     said = [
         line.strip().removeprefix("| ") for line in more.splitlines() if line.startswith("  | ")
@@ -506,7 +512,8 @@ def bench_of(project: Path, env: Mapping[str, str]) -> Bench:
 
 
 def commit_of(project: Path) -> str | None:
-    """The commit that the project stands at, with a plus where it has changes; None outside a repository."""
+    """The commit that the project stands at, with a plus where it has changes; None outside a
+    repository."""
     commit = git.read_commit(project)
     return None if commit is None else f"{commit.sha[:12]}{'+' if commit.dirty else ''}"
 

@@ -1,4 +1,5 @@
-"""Draws how much faster each rung is than the first of its loop, and what its GPU did of a step; measures nothing."""
+"""Draws how much faster each rung is than the first of its loop, and what its GPU did of a step;
+measures nothing."""
 
 from __future__ import annotations
 
@@ -14,7 +15,8 @@ from benchmarks.ladders.speedups import Bar, bars_of
 
 OURS: Final = "#0072b2"
 PUBLISHED: Final = "#e69f00"
-"""Colours of Okabe and Ito, which most colour-blind readers tell apart; the published bars are hatched besides."""
+"""Colours of Okabe and Ito, which most colour-blind readers tell apart; the published bars are
+hatched besides."""
 COMPUTING, COPYING, IDLE = OURS, "#cc79a7", "#dddddd"
 _HEIGHT: Final = 0.38
 _STYLE: Final = {
@@ -32,10 +34,11 @@ _STYLE: Final = {
 
 
 def svg(recording: Recording) -> str | None:
-    """Draw a row of panels a loop, on white, which dark pages show as well; None where there is nothing to compare.
+    """Draw a row of panels a loop, on white, which dark pages show as well; None where there is
+    nothing to compare.
 
-    On the left a pair of bars a rung, ours and the published: a bar ends at the median, and a line spans the runs. On
-    the right what the GPU did of a step, of loops in which one was measured.
+    On the left a pair of bars a rung, ours and the published: a bar ends at the median, and a line
+    spans the runs. On the right what the GPU did of a step, of loops in which one was measured.
     """
     panels = bars_of(recording)
     if not panels:

@@ -1,4 +1,5 @@
-"""The runs of all rungs as one file of plain numbers: reads, writes and joins such files; measures and judges nothing.
+"""The runs of all rungs as one file of plain numbers: reads, writes and joins such files; measures
+and judges nothing.
 
 A run is kept as perfgate's own record of it, cut to what a table, a judgement and a "where" need.
 """
@@ -177,14 +178,17 @@ def save(recording: Recording, path: Path) -> None:
 
 
 def merge(recordings: Sequence[Recording], *, replace: Replace | None = None) -> Recording:
-    """Return one recording of several; runs that several hold are taken once, and the rest in order of time.
+    """Return one recording of several; runs that several hold are taken once, and the rest in order
+    of time.
 
-    With `replace`, all of a loop comes from the last recording that has a run of it: runs of one ladder that were not
-    made in turns, or are of code that was changed since, are then in no one table. Or all of a rung does: for rungs
-    that are compared with each other alone, and were measured anew together.
+    With `replace`, all of a loop comes from the last recording that has a run of it: runs of one
+    ladder that were not made in turns, or are of code that was changed since, are then in no one
+    table. Or all of a rung does: for rungs that are compared with each other alone, and were
+    measured anew together.
 
     Raises:
-        Unusable: the parts are of different workloads under one name, or of full-sized and small loops.
+        Unusable: the parts are of different workloads under one name, or of full-sized and small
+        loops.
     """
     if len({one.small for one in recordings}) > 1:
         raise Unusable(
@@ -337,7 +341,8 @@ def _compact_process(process: ProcessSample) -> ProcessSample:
 
 
 def top_ranges(reports: Sequence[Reports]) -> tuple[TopRange, ...]:
-    """Return the largest ranges of nvtx_sum over all captures of a run, but perfgate's own, which hold the others."""
+    """Return the largest ranges of nvtx_sum over all captures of a run, but perfgate's own, which
+    hold the others."""
     totals: defaultdict[str, int] = defaultdict(int)
     counts: defaultdict[str, int] = defaultdict(int)
     for row in (row for one in reports for row in one.nvtx_sum):

@@ -1,4 +1,5 @@
-"""What the GPU did of a rung's step: computed, copied with nothing to hide it, or idled; judges nothing."""
+"""What the GPU did of a rung's step: computed, copied with nothing to hide it, or idled; judges
+nothing."""
 
 from __future__ import annotations
 

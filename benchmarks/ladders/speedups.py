@@ -1,4 +1,5 @@
-"""How much faster each rung is than the first of its loop, and what its GPU did: the numbers behind the picture."""
+"""How much faster each rung is than the first of its loop, and what its GPU did: the numbers behind
+the picture."""
 
 from __future__ import annotations
 
@@ -29,7 +30,8 @@ class Bar:
 
 
 def bars_of(recording: Recording) -> dict[str, tuple[Bar, ...]]:
-    """Return the bars of each loop that has at least two rungs with a step time, in the ladders' order."""
+    """Return the bars of each loop that has at least two rungs with a step time, in the ladders'
+    order."""
     bars = {loop: _bars(recording, loop) for loop in ordered_loops(recording)}
     return {loop: found for loop, found in bars.items() if len(found) > 1}
 

@@ -30,7 +30,8 @@ COUNTS: Final = (
 )
 MOST_RANGES: Final = 3
 OTHERWISE: Final = 0.1
-"""A gain that differs from the published one by a larger share of it is told with what the GPU did."""
+"""A gain that differs from the published one by a larger share of it is told with what the GPU did.
+"""
 LEAST_SHARE: Final = 0.05
 """Of the largest change: a range of less is not named."""
 RARE: Final = (Metric.GRAPH_LAUNCHES,)
@@ -215,7 +216,8 @@ def _apart(recording: Recording, rungs: Sequence[RecordedRung]) -> Iterator[str]
 
 
 def _host(recording: Recording, machine: int) -> int:
-    """The first machine that has a GPU of this one: of a host, one process may see more GPUs than another."""
+    """The first machine that has a GPU of this one: of a host, one process may see more GPUs than
+    another."""
     gpus = {gpu.uuid for gpu in recording.machines[machine].gpus}
     shared = (gpus & {gpu.uuid for gpu in one.gpus} for one in recording.machines)
     return next((number for number, common in enumerate(shared) if common), machine)
@@ -275,7 +277,8 @@ def _remarked(steps: Sequence[Step]) -> Iterator[str]:
 
 
 def _unlike_published(recording: Recording, loop: str, steps: Sequence[Step]) -> Iterator[str]:
-    """Where a rung gains more or less than published, a line each, with what the profile shows of it."""
+    """Where a rung gains more or less than published, a line each, with what the profile shows of
+    it."""
     told: list[str] = []
     for step in steps:
         sides = [recording.of(loop, name) for name in (step.before, step.rung)]

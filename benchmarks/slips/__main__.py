@@ -1,12 +1,13 @@
-"""What the gate made of the planted slips of workloads/slips.py, and what its explanations say first, as a table.
+"""What the gate made of the planted slips of workloads/slips.py, and what its explanations say
+first, as a table.
 
     SLIPS_TABLE=slips.json python -m pytest tests/gpu/test_slips_gpu.py     # on a GPU, with nsys
     python -m benchmarks.slips record RECORD.json.xz slips.json ...
     python -m benchmarks.slips table RECORD.json.xz ...
 
-`record` puts the gates of slips into a record, in place of older ones of the same slip: the verdict's rows, and what
-both sides are made of as a baseline keeps it. `table` explains them as perfgate does now, and writes RESULTS.md, a
-part for each record.
+`record` puts the gates of slips into a record, in place of older ones of the same slip: the
+verdict's rows, and what both sides are made of as a baseline keeps it. `table` explains them as
+perfgate does now, and writes RESULTS.md, a part for each record.
 """
 
 from __future__ import annotations

@@ -1,15 +1,17 @@
-"""Gates of this project's own workloads, with nothing changed, one after another, and what came of each as a table.
+"""Gates of this project's own workloads, with nothing changed, one after another, and what came of
+each as a table.
 
     python -m benchmarks.unchanged run RECORD.json --gates 3 --seconds 1900
     python -m benchmarks.unchanged table RECORD.json [RECORD.json ...]
 
-`run` makes whole gates as a user makes them (`pytest --perfgate`), against the committed baselines, until the record
-holds so many of this commit on this machine or no further one would end in time; run the same command again to go on.
-A gate that is begun is recorded, also if it is killed. A record of some workloads alone is begun with `--only`. Where
-commands may not last as long as a gate, start it in the background (`setsid nohup ... &`) and look at the record.
-It exits 2 before the first gate where none could tell: the checkout has changes, or no baseline is of this GPU.
-`--shards` makes each gate as a CI with several GPUs does: a shard of the workloads on each, and `perfgate merge`.
-`table` writes RESULTS.md, a part for each record.
+`run` makes whole gates as a user makes them (`pytest --perfgate`), against the committed baselines,
+until the record holds so many of this commit on this machine or no further one would end in time;
+run the same command again to go on. A gate that is begun is recorded, also if it is killed. A
+record of some workloads alone is begun with `--only`. Where commands may not last as long as a
+gate, start it in the background (`setsid nohup ... &`) and look at the record. It exits 2 before
+the first gate where none could tell: the checkout has changes, or no baseline is of this GPU.
+`--shards` makes each gate as a CI with several GPUs does: a shard of the workloads on each, and
+`perfgate merge`. `table` writes RESULTS.md, a part for each record.
 """
 
 from __future__ import annotations
@@ -46,8 +48,8 @@ from perfgate.system.git import changes, ignored, read_commit
 HERE: Final = Path(__file__).resolve().parent
 ROOT: Final = HERE.parents[1]
 GUESSED_S: Final = 600.0
-"""What a gate of all workloads is taken to last before one was made: on another GPU than the baselines', where each of
-seven takes three pairs, of 11 to 17 s a run on an H200."""
+"""What a gate of all workloads is taken to last before one was made: on another GPU than the
+baselines', where each of seven takes three pairs, of 11 to 17 s a run on an H200."""
 LEAST_SHARDS: Final = 2
 DONE, MISSING = 0, 1
 _DIGITS: Final = 4
@@ -164,7 +166,8 @@ def gate(root: Path, only: Sequence[str] = ()) -> Ended:
 
 
 def gate_in_shards(root: Path, gpus: Sequence[str], only: Sequence[str] = ()) -> Ended:
-    """Make one gate of as many shards as there are GPUs, all at once, each with its part of the cores.
+    """Make one gate of as many shards as there are GPUs, all at once, each with its part of the
+    cores.
 
     The exit status is that of `perfgate merge`, which makes one gate of them.
     """
@@ -203,7 +206,8 @@ def gate_in_shards(root: Path, gpus: Sequence[str], only: Sequence[str] = ()) ->
 def _shard(
     root: Path, gpu: str, command: Sequence[str], cores: frozenset[int]
 ) -> subprocess.Popen[bytes]:
-    """Start a shard's gate, which sees one GPU and inherits the cores that this process may use meanwhile."""
+    """Start a shard's gate, which sees one GPU and inherits the cores that this process may use
+    meanwhile."""
     allowed = os.sched_getaffinity(0)
     os.sched_setaffinity(0, cores)
     try:
@@ -244,7 +248,8 @@ class Series:
     clock: Callable[[], float] = time.monotonic
 
     def own(self) -> list[UnchangedGate]:
-        """The recorded gates of this commit, this machine and these workloads that came to their end."""
+        """The recorded gates of this commit, this machine and these workloads that came to their
+        end."""
         this = (self.machine, self.commit, self.only, self.shards)
         return [
             one
@@ -292,7 +297,8 @@ class Series:
 
 
 def why_none(root: Path, machine: Machine, commit: Commit | None, baselines: str) -> str | None:
-    """Say why gates of this project on this machine could tell nothing of its commit; None if they can."""
+    """Say why gates of this project on this machine could tell nothing of its commit; None if they
+    can."""
     if commit is not None and commit.dirty:
         changed = changes(root, baselines=baselines)
         return f"it has changes that no commit holds ({', '.join(changed[:_NAMED])}); commit or ignore them"
@@ -307,7 +313,8 @@ def why_none(root: Path, machine: Machine, commit: Commit | None, baselines: str
 
 
 def markdown(recordings: Sequence[Recording]) -> str:
-    """A part for each record: a line a gate, how many PASSED in a row, and a row for each workload in each gate."""
+    """A part for each record: a line a gate, how many PASSED in a row, and a row for each workload
+    in each gate."""
     lines = [
         "# Gates of unchanged code",
         "",

@@ -1,4 +1,5 @@
-"""Whether kept results may become a baseline, and which: pure, it measures nothing and touches no disk."""
+"""Whether kept results may become a baseline, and which: pure, it measures nothing and touches no
+disk."""
 
 from __future__ import annotations
 
@@ -60,7 +61,8 @@ WANTED_RUNS: Final = 10
 WANTED_OCCASIONS: Final = 5
 """What blessing wants; it accepts FEWEST_RUNS over 1 occasion, and says what that costs."""
 MOST_RUNS: Final = 30
-"""Runs in a baseline: beyond them the occasion term rules, and the file would no longer be a few KB."""
+"""Runs in a baseline: beyond them the occasion term rules, and the file would no longer be a few
+KB."""
 MOST_MILESTONES: Final = 20
 """Blessings in the path from the anchor; of a longer one the latest."""
 
@@ -90,19 +92,21 @@ def bless(
 ) -> Baseline:
     """Return the baseline that kept results make.
 
-    The first result is the one that is blessed. Of the others, those of the same code, workload and machine that may be
-    blessed as well are joined to it, each measurement once, newest first, up to 30 runs; runs of results within 15
-    minutes of one another are one occasion.
+    The first result is the one that is blessed. Of the others, those of the same code, workload and
+    machine that may be blessed as well are joined to it, each measurement once, newest first, up to
+    30 runs; runs of results within 15 minutes of one another are one occasion.
 
     Args:
         results: kept results of one workload, newest first; at least one.
-        baseline: what is blessed for this workload and machine now. Where it is of other parameters or another nsys,
+        baseline: what is blessed for this workload and machine now. Where it is of other parameters
+            or another nsys,
             blessing is how it is replaced, and there is no loss to refuse.
         reason: why this is to be the baseline.
         by: who blesses.
         at: when, aware.
         commit: where the repository stands now.
-        code_now: SHA-256 by path of the files as they are now; only the paths of `Result.code` are looked up.
+        code_now: SHA-256 by path of the files as they are now; only the paths of `Result.code` are
+            looked up.
         budgets: the project's and the workload's, as fractions, for what no gate has judged.
         accept_regression: bless a loss beyond budget; the best ever blessed is then forgotten.
         in_ci: whether this runs in CI, where nobody reads what is blessed.
@@ -113,7 +117,8 @@ def bless(
         pairs: whether the project's settings let a gate run the baseline's commit again.
         blocks: whether they let it do so in blocks.
         insist: bless also what a gate could hardly compare with.
-        hold: where a gate cannot hold a budget, write this one, as a fraction, or what it can hold (`auto`).
+        hold: where a gate cannot hold a budget, write this one, as a fraction, or what it can hold
+            (`auto`).
 
     Raises:
         BlessRefused: with the one thing to do about it.
@@ -171,7 +176,8 @@ def bless(
 
 
 def last_plan(workload: Workload, baseline: Baseline, *, pairs: bool, blocks: bool) -> Plan:
-    """Return the looks that a gate of this baseline ends with, by what the settings and the baseline allow."""
+    """Return the looks that a gate of this baseline ends with, by what the settings and the
+    baseline allow."""
     if not pairs or why_no_duet(baseline):
         return STORED_PLAN
     return (
@@ -184,7 +190,8 @@ def last_plan(workload: Workload, baseline: Baseline, *, pairs: bool, blocks: bo
 def wider_budgets(
     baseline: Baseline, budgets: Mapping[Metric, float], plan: Plan, *, hold: float | None = None
 ) -> dict[Metric, float]:
-    """Return the budgets, as fractions, of time metrics that a gate cannot hold to theirs: what it can hold, or `hold`.
+    """Return the budgets, as fractions, of time metrics that a gate cannot hold to theirs: what it
+    can hold, or `hold`.
 
     What it can hold is rounded up to a tenth of a per cent, and is 100 % at most.
     """
@@ -203,7 +210,8 @@ def wider_budgets(
 def not_held(
     baseline: Baseline, workload: Workload, budgets: Mapping[Metric, float], settings: Settings
 ) -> tuple[str, ...]:
-    """Say which budgets a gate cannot hold with what it may measure, and what to do; nothing where it holds all."""
+    """Say which budgets a gate cannot hold with what it may measure, and what to do; nothing where
+    it holds all."""
     plan = last_plan(
         workload,
         baseline,
@@ -259,12 +267,15 @@ def add_occasion(
     run_url: str | None = None,
     runner: str | None = None,
 ) -> Baseline:
-    """Return the baseline with the first result as one more occasion; of more than 30 runs the oldest occasions go.
+    """Return the baseline with the first result as one more occasion; of more than 30 runs the
+    oldest occasions go.
 
-    Nothing else in it changes: who blessed it and why, its anchor, its calibration, what it was made of.
+    Nothing else in it changes: who blessed it and why, its anchor, its calibration, what it was
+    made of.
 
     Args:
-        results: kept results of one workload, newest first; at least one. The others only say how long occasions
+        results: kept results of one workload, newest first; at least one. The others only say how
+            long occasions
             that are in the baseline lasted.
         baseline: what is blessed for this workload and machine now.
         reason: why it is added.
@@ -277,7 +288,8 @@ def add_occasion(
         runner: where that ran.
 
     Raises:
-        BlessRefused: it is no unchanged repeat of what is blessed, was lost against it, or is of no other occasion.
+        BlessRefused: it is no unchanged repeat of what is blessed, was lost against it, or is of no
+        other occasion.
     """
     newest = results[0]
     refuse_formally(newest, reason=reason, in_ci=in_ci, allow_ci=allow_ci)
@@ -319,12 +331,14 @@ def add_occasion(
 
 
 def _within(source: str) -> str | None:
-    """A file by its path in the project; None of one that lies elsewhere, whose path is this machine's alone."""
+    """A file by its path in the project; None of one that lies elsewhere, whose path is this
+    machine's alone."""
     return None if PurePath(source).is_absolute() else source
 
 
 def why_not_alike(baseline: Baseline, result: Result) -> tuple[str, ...]:
-    """Name what forbids to compare a result with a baseline; empty where the new one is measured against the old."""
+    """Name what forbids to compare a result with a baseline; empty where the new one is measured
+    against the old."""
     found = list(baseline.machine.differences_that_forbid_comparison(result.machine))
     if baseline.step_value != result.step_value:
         found.append("step_ms was another value of the periods")
@@ -358,7 +372,8 @@ def worth_knowing(
 ) -> tuple[str, ...]:
     """Say in sentences what to know of a baseline beside its numbers.
 
-    `newest` is the last result that it is of, `not_on` the default branch where that does not hold its commit.
+    `newest` is the last result that it is of, `not_on` the default branch where that does not hold
+    its commit.
     """
     pace = told_of_pace(newest.runs)
     told = (
@@ -382,7 +397,8 @@ def allows_pairs(settings: Settings) -> bool:
 
 
 def why_no_duet(baseline: Baseline, *, uncommitted: Sequence[str] = ()) -> str:
-    """Say in a sentence why its code cannot, or may not, be run again beside a candidate; empty where it can.
+    """Say in a sentence why its code cannot, or may not, be run again beside a candidate; empty
+    where it can.
 
     `uncommitted` are the first paths that no commit holds, as far as they are known.
     """
@@ -396,7 +412,8 @@ def why_no_duet(baseline: Baseline, *, uncommitted: Sequence[str] = ()) -> str:
 
 
 def differences(old: Baseline | None, new: Baseline) -> tuple[MetricVerdict, ...]:
-    """Return what blessing changes: medians over the runs of both, metric by metric, without a judgement."""
+    """Return what blessing changes: medians over the runs of both, metric by metric, without a
+    judgement."""
     before = {} if old is None else _medians(old)
     after = _medians(new)
     rows: list[MetricVerdict] = []
@@ -465,7 +482,8 @@ def _refuse_loss(
     *,
     runs: Sequence[Run],
 ) -> None:
-    """Refuse a loss against what is blessed now, which may be another baseline than the result was judged by.
+    """Refuse a loss against what is blessed now, which may be another baseline than the result was
+    judged by.
 
     `runs` are those of the new one.
     """
@@ -496,7 +514,8 @@ def _refuse_loss(
 def _refuse_coarse(
     result: Result, new: Baseline, budgets: Mapping[Metric, float], *, pairs: bool
 ) -> None:
-    """Refuse runs that differ so much that a gate could show nothing by them, where it can make no others."""
+    """Refuse runs that differ so much that a gate could show nothing by them, where it can make no
+    others."""
     smallest = too_coarse(new, budgets)
     no_pairs = why_no_duet(new, uncommitted=result.uncommitted) or (
         "" if pairs else "The settings leave no A/B run."
@@ -525,7 +544,8 @@ def _budget(result: Result, metric: Metric, budgets: Mapping[Metric, float]) -> 
 def _joined(
     results: Sequence[Result], budgets: Mapping[Metric, float], *, accept_regression: bool
 ) -> list[Result]:
-    """Return the newest result and those that may be joined to it, newest first, up to the most runs of a baseline."""
+    """Return the newest result and those that may be joined to it, newest first, up to the most
+    runs of a baseline."""
     newest = results[0]
     joined, runs = [newest], len(newest.runs)
     fitting = [
@@ -544,9 +564,11 @@ def _joined(
 def _joins(
     result: Result, newest: Result, budgets: Mapping[Metric, float], *, accept_regression: bool
 ) -> bool:
-    """Whether a result is a further measurement of the same thing: code, workload, and machine down to the driver.
+    """Whether a result is a further measurement of the same thing: code, workload, and machine down
+    to the driver.
 
-    Nobody knows all that makes a loop's speed (data, settings, packages), so it must be of the same speed as well.
+    Nobody knows all that makes a loop's speed (data, settings, packages), so it must be of the same
+    speed as well.
     """
     if (result.code, result.machine, result.workload.id) != (
         newest.code,
@@ -563,7 +585,8 @@ def _joins(
         run.measured().keys() != newest.runs[0].measured().keys() for run in result.runs
     ):
         return False
-    # Other counts mean other work, whatever the code says; joined, no count would be exact any more.
+    # Other counts mean other work, whatever the code says; joined, no count would be exact any
+    # more.
     if not {_counts(run) for run in result.runs} <= {_counts(run) for run in newest.runs}:
         return False
     if newest.verdict.outcome in (
@@ -624,7 +647,8 @@ def _medians(baseline: Baseline) -> dict[Metric, float]:
 def _anchor(
     old: Baseline | None, new: Baseline, *, commit: Commit | None, accepted: bool
 ) -> Anchor | None:
-    """Return the best step time ever blessed, with the path from there; an accepted loss starts anew."""
+    """Return the best step time ever blessed, with the path from there; an accepted loss starts
+    anew."""
     now = _medians(new).get(Metric.STEP_MS)
     if not now:
         return None if old is None else old.anchor

@@ -1,6 +1,8 @@
-"""How much a workload's clocks differ when nothing changed: SDs from unchanged repeats. Pure: measures, writes nothing.
+"""How much a workload's clocks differ when nothing changed: SDs from unchanged repeats. Pure:
+measures, writes nothing.
 
-A model of nested errors, `x = mean + occasion + run`: runs of one occasion share its error, and are drawn about it::
+A model of nested errors, `x = mean + occasion + run`: runs of one occasion share its error, and are
+drawn about it::
 
     occasion 1     x x  x x x      |
     occasion 2          x x x  x x      run_sd: within the rows
@@ -45,7 +47,8 @@ from perfgate.model.workload import Workload
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Components:
-    """Variance within occasions and between them, from groups of unequal size; degrees of freedom may be 0."""
+    """Variance within occasions and between them, from groups of unequal size; degrees of freedom
+    may be 0."""
 
     within: float
     """Mean square within occasions; 0 where no occasion has two runs."""
@@ -57,7 +60,8 @@ class Components:
     """Searle's n0: their mean, a little less where they are unequal."""
 
     def occasion_variance(self, *, run_variance: float) -> float:
-        """Return what the occasions' means vary by beyond `run_variance`, never below 0; 0 of one occasion."""
+        """Return what the occasions' means vary by beyond `run_variance`, never below 0; 0 of one
+        occasion."""
         return (
             max(0.0, self.between - run_variance) / self.runs_per_occasion
             if self.between_df
@@ -66,11 +70,13 @@ class Components:
 
 
 def components(occasions: Sequence[Floats]) -> Components:
-    """Split the variance of runs by occasion: one-way random-effects ANOVA, method of moments, unequal group sizes.
+    """Split the variance of runs by occasion: one-way random-effects ANOVA, method of moments,
+    unequal group sizes.
 
     Searle, Casella and McCulloch, Variance Components (1992), 3.6: with N runs in a groups of n_i,
-    MSW = SSW / (N - a), MSB = sum n_i (mean_i - mean)^2 / (a - 1), n0 = (N - sum n_i^2 / N) / (a - 1), and the variance
-    between groups is (MSB - MSW) / n0. At least one occasion; each has at least one run.
+    MSW = SSW / (N - a), MSB = sum n_i (mean_i - mean)^2 / (a - 1), n0 = (N - sum n_i^2 / N) / (a -
+    1), and the variance between groups is (MSB - MSW) / n0. At least one occasion; each has at
+    least one run.
     """
     # Sorted, so that the order in which runs and occasions come changes no bit.
     ordered = sorted(
@@ -96,15 +102,18 @@ def components(occasions: Sequence[Floats]) -> Components:
 
 
 def moderated(variance: float, df: float, *, prior_sd: float, prior_df: float = PRIOR_DF) -> float:
-    """Return an SD from a variance of so many degrees of freedom and a prior SD: s^2 = (d0 s0^2 + d s^2) / (d0 + d).
+    """Return an SD from a variance of so many degrees of freedom and a prior SD: s^2 = (d0 s0^2 + d
+    s^2) / (d0 + d).
 
-    Smyth, Linear models and empirical Bayes methods (2004), 3: what few runs say is drawn towards what is usual.
+    Smyth, Linear models and empirical Bayes methods (2004), 3: what few runs say is drawn towards
+    what is usual.
     """
     return math.sqrt((prior_df * prior_sd * prior_sd + df * variance) / (prior_df + df))
 
 
 def spreads(occasions: Sequence[Floats], default: ClockSpec) -> tuple[float, float]:
-    """Return the SD between runs (never below the judge's floor) and between occasions, both in the clock's basis.
+    """Return the SD between runs (never below the judge's floor) and between occasions, both in the
+    clock's basis.
 
     Of one occasion the second is the default: nothing is known of it.
     """
@@ -129,7 +138,8 @@ class ClockCalibration:
     smallest: float
     """The loss, a fraction in the metric's basis, that stored runs can hold."""
     in_the_end: float
-    """The same of all that a gate may measure: an A/B run's pairs where there are any, else the stored looks."""
+    """The same of all that a gate may measure: an A/B run's pairs where there are any, else the
+    stored looks."""
     set_aside: tuple[float, ...] = ()
     """Outliers, by their distance from the median of their occasion, as fractions in the basis."""
 
@@ -153,11 +163,13 @@ def calibrate(
     duet: bool = False,
     unreadable: int = 0,
 ) -> Calibration:
-    """Return the baseline with the SDs of its clocks, from all unchanged repeats; nothing else in it changes.
+    """Return the baseline with the SDs of its clocks, from all unchanged repeats; nothing else in
+    it changes.
 
     Args:
         baseline: what is blessed; its own runs are repeats.
-        results: kept results of the workload, in any order; those that are no repeats are left out, and counted.
+        results: kept results of the workload, in any order; those that are no repeats are left out,
+            and counted.
         at: when this is done, aware.
         budgets: fractions, over the defaults.
         duet: whether a gate may run the baseline's commit again beside the candidate.
@@ -223,7 +235,8 @@ def calibrate(
 def _spread(
     spec: ClockSpec, x: Sequence[Floats], *, budget: float, at: datetime
 ) -> tuple[Spread, tuple[float, ...]]:
-    """Return the SDs of one clock, and what was set aside: fractions, from the median of their occasion."""
+    """Return the SDs of one clock, and what was set aside: fractions, from the median of their
+    occasion."""
     in_basis = math.log1p(budget) if spec.basis is Basis.LOG else budget
     kept = keep(x, prior_sd=spec.prior_sd, budget=in_basis).flags
     occasions = [runs[flags] for runs, flags in zip(x, kept, strict=True)]
@@ -246,7 +259,8 @@ def _spread(
 def _in_basis(
     values: Sequence[Sequence[float]], basis: Basis, *, step_ms: float
 ) -> list[Floats] | None:
-    """Return each occasion's runs in the clock's basis; None where zeros or the size of the numbers leave none."""
+    """Return each occasion's runs in the clock's basis; None where zeros or the size of the numbers
+    leave none."""
     if basis is Basis.LOG and any(value <= 0 for runs in values for value in runs):
         return None
     reference = (
@@ -332,7 +346,8 @@ def refuse_changed(
     commit: Commit | None,
     machine: Machine,
 ) -> None:
-    """Refuse, before minutes are spent on it, to measure what cannot be a repeat of what is blessed.
+    """Refuse, before minutes are spent on it, to measure what cannot be a repeat of what is
+    blessed.
 
     Args:
         baseline: what is blessed.
@@ -343,7 +358,8 @@ def refuse_changed(
         machine: what this one is, with the versions that are installed.
 
     Raises:
-        CalibrationRefused: the parameters have changed, the code or the machine, or there is nothing to calibrate.
+        CalibrationRefused: the parameters have changed, the code or the machine, or there is
+        nothing to calibrate.
     """
     refuse_parameters(baseline, workload)
     if not gated(baseline):

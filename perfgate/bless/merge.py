@@ -1,7 +1,8 @@
-"""Makes one verdict of several gates: shards of a project's workloads, kinds of GPU, or both; judges no workload.
+"""Makes one verdict of several gates: shards of a project's workloads, kinds of GPU, or both;
+judges no workload.
 
-What it reads may come from jobs that ran a stranger's code: it is validated, limited in size, and never trusted to be
-open because it says so.
+What it reads may come from jobs that ran a stranger's code: it is validated, limited in size, and
+never trusted to be open because it says so.
 """
 
 from __future__ import annotations
@@ -47,7 +48,8 @@ MOST_GATES: Final = 256
 MOST_SHOWN: Final = 200
 """Characters of where a file is not of the format; a stranger may have named the fields."""
 MOST_DEEP: Final = 4
-"""Folders below a named one in which gates that are not looked for are noticed, such as `.perfgate/github` of a job."""
+"""Folders below a named one in which gates that are not looked for are noticed, such as
+`.perfgate/github` of a job."""
 SHOWN_SHA: Final = 12
 SHOWN_SHARDS: Final = 5
 SHOWN_DEEP: Final = 5
@@ -62,7 +64,8 @@ class Found:
     folder: str
     """As it was named."""
     name: str
-    """What the gate is called: its label, or else where it was found; of several that bear one label, both."""
+    """What the gate is called: its label, or else where it was found; of several that bear one
+    label, both."""
     document: GateDocument
     page: PageData | None = None
     """None where there is no `page.json` beside the document, and where that is left out."""
@@ -71,7 +74,8 @@ class Found:
 
 
 def find_gates(folders: Sequence[Path]) -> tuple[tuple[Found, ...], tuple[str, ...]]:
-    """Read the gates in these folders and the folders in them, and say of which folders none can be read.
+    """Read the gates in these folders and the folders in them, and say of which folders none can be
+    read.
 
     Deeper ones are not read; that there are some is said as well, down to `MOST_DEEP` folders.
 
@@ -134,7 +138,8 @@ def _too_deep(folders: Sequence[Path], looked: Container[str]) -> Iterator[str]:
 
 
 def _below(folder: Path) -> Iterator[Path]:
-    """Folders in the folders of one, without following links; those that cannot be listed have none."""
+    """Folders in the folders of one, without following links; those that cannot be listed have
+    none."""
     for where, inner, _ in os.walk(folder):
         place = Path(where)
         depth = len(place.relative_to(folder).parts)
@@ -146,7 +151,8 @@ def _below(folder: Path) -> Iterator[Path]:
 def is_read(file: Path, folders: Sequence[Path]) -> bool:
     """Whether merging these folders reads this file, or would the next time if it were written now."""
     named = [Path(os.path.realpath(folder)) for folder in folders]
-    # As it is called, in a folder as it is called, and what that leads to: the one would be found, the other be lost.
+    # As it is called, in a folder as it is called, and what that leads to: the one would be found,
+    # the other be lost.
     whole = Path(os.path.normpath(file.absolute()))
     called = Path(os.path.realpath(whole.parent)) / whole.name
     inner = Path(os.path.realpath(whole.parent.parent)) / whole.parent.name / whole.name
@@ -244,7 +250,8 @@ def _page_in(folder: Path, document: GateDocument) -> PageData | None:
 
 
 def _is_page_of(page: PageData, document: GateDocument) -> bool:
-    """Whether both tell the same of the same gate, so that the merged page and the merged verdict cannot differ."""
+    """Whether both tell the same of the same gate, so that the merged page and the merged verdict
+    cannot differ."""
     told = ("started_at", "opens_gate", "exit_status", "shut_by", "machine", "loosening")
     return all(getattr(page, name) == getattr(document, name) for name in told) and [
         (one.verdict, one.opens_gate) for one in page.workloads
@@ -301,10 +308,11 @@ def merge(
 ) -> GateDocument:
     """Make one document of several gates' documents.
 
-    It opens only if every gate does, by its word and by its workloads' outcomes, and what it tells of them agrees with
-    that; all that were expected are there, each once and of one commit; all that was found could be read; of shards
-    none is missing, all divided the same workloads, and each judged its part; no workload was judged twice for one
-    machine; and each gate judged one at all.
+    It opens only if every gate does, by its word and by its workloads' outcomes, and what it tells
+    of them agrees with that; all that were expected are there, each once and of one commit; all
+    that was found could be read; of shards none is missing, all divided the same workloads, and
+    each judged its part; no workload was judged twice for one machine; and each gate judged one at
+    all.
 
     Args:
         found: the gates, in the order in which they are told.
@@ -359,7 +367,8 @@ def merge(
 
 
 def _loosening(documents: Sequence[GateDocument]) -> Loosening | None:
-    """What any of the gates found to differ from its base branch's; approved only where it was of all."""
+    """What any of the gates found to differ from its base branch's; approved only where it was of
+    all."""
     told = [document.loosening for document in documents if document.loosening is not None]
     if not told:
         return None
@@ -374,7 +383,8 @@ def _loosening(documents: Sequence[GateDocument]) -> Loosening | None:
 
 
 def merged_page(document: GateDocument, found: Sequence[Found]) -> PageData:
-    """The page of a document that was merged of these gates: what each knew, or else what its document tells."""
+    """The page of a document that was merged of these gates: what each knew, or else what its
+    document tells."""
     told = page_data(document)
     workloads = tuple(
         _shown(page, one)
@@ -420,7 +430,8 @@ def _opens(gate: Found) -> bool:
 
 
 def _contradictions(gate: Found) -> Iterator[str]:
-    """What a gate tells of its workloads that does not go with outcomes that open it, or with its being loosened."""
+    """What a gate tells of its workloads that does not go with outcomes that open it, or with its
+    being loosened."""
     loosening = gate.document.loosening
     if loosening is not None and loosening.shuts and gate.document.opens_gate:
         yield f"{gate.folder}/{DOCUMENT_FILE} says that it is open, and that it was loosened without approval"
@@ -511,13 +522,16 @@ def _common_commit(documents: Sequence[GateDocument]) -> Commit | None:
 
 
 def _torn_shards(found: Sequence[Found]) -> Iterator[str]:
-    """Of each machine and each number of shards those that no gate was, and what some of them divided and others not.
+    """Of each machine and each number of shards those that no gate was, and what some of them
+    divided and others not.
 
-    Each shard divides what it collected itself. Where two collected differently, a workload may be of neither: shard 1
-    of a, b, c, d leaves d to shard 2, and shard 2 of a, b, c has b alone. Shards of one machine that divided the same
-    workloads are one gate's; there may be several such gates, of the parts of a project.
+    Each shard divides what it collected itself. Where two collected differently, a workload may be
+    of neither: shard 1 of a, b, c, d leaves d to shard 2, and shard 2 of a, b, c has b alone.
+    Shards of one machine that divided the same workloads are one gate's; there may be several such
+    gates, of the parts of a project.
 
-    A gate that does not say its machine, or what it divided, may be any that is missing; it is shut by that itself.
+    A gate that does not say its machine, or what it divided, may be any that is missing; it is shut
+    by that itself.
     """
     there: defaultdict[tuple[str, int], list[tuple[Found, DocumentShard]]] = defaultdict(list)
     anywhere: defaultdict[int, set[int]] = defaultdict(set)
@@ -563,7 +577,8 @@ def _torn_shards(found: Sequence[Found]) -> Iterator[str]:
 def _divided_differently(
     gates: Mapping[frozenset[str], Sequence[Found]], which: str, *, complete: bool
 ) -> str:
-    """Say what some gates collected and others did not, by what each divided; of all shards also what that lost."""
+    """Say what some gates collected and others did not, by what each divided; of all shards also
+    what that lost."""
     union = frozenset[str]().union(*gates)
     lost = sorted(
         union - {name for members in gates.values() for one in members for name in _told_by(one)}
@@ -602,7 +617,8 @@ def _first_of(told: Sequence[str], *, between: str = ", ") -> str:
 
 
 def _untold_of_shards(found: Sequence[Found]) -> Iterator[str]:
-    """Shards that do not say what they divided, and those that say they are open without all of their part.
+    """Shards that do not say what they divided, and those that say they are open without all of
+    their part.
 
     One that is shut and judged nothing may have ended before it collected.
     """

@@ -1,4 +1,5 @@
-"""Why a kept result may not become a baseline, or an occasion of one: each refusal names the one thing to do."""
+"""Why a kept result may not become a baseline, or an occasion of one: each refusal names the one
+thing to do."""
 
 from __future__ import annotations
 
@@ -96,7 +97,8 @@ def refuse_judged_loss(result: Result) -> None:
 
 
 def refuse_no_repeat(baseline: Baseline, result: Result) -> None:
-    """Refuse what is not the blessed measurement once more, or went so badly that somebody has to look first."""
+    """Refuse what is not the blessed measurement once more, or went so badly that somebody has to
+    look first."""
     workload, verdict = result.workload.id, result.verdict
     why = why_no_repeat(baseline, result)
     if why is not None:

@@ -1,4 +1,5 @@
-"""Which kept results are unchanged repeats of what is blessed, and of which occasion: pure, it judges no speed."""
+"""Which kept results are unchanged repeats of what is blessed, and of which occasion: pure, it
+judges no speed."""
 
 from __future__ import annotations
 
@@ -14,8 +15,8 @@ from perfgate.model.metric import COUNTS, GATED_CLOCKS, Metric
 from perfgate.model.outcome import Outcome
 
 SAME_OCCASION: Final = timedelta(minutes=15)
-"""Results closer than this share one thermal state: a GPU's temperature settles within minutes, and the drift between
-occasions that `tau` stands for (room, clocks, neighbours) shows over hours."""
+"""Results closer than this share one thermal state: a GPU's temperature settles within minutes, and
+the drift between occasions that `tau` stands for (room, clocks, neighbours) shows over hours."""
 
 Values = Mapping[Metric, float]
 
@@ -25,7 +26,8 @@ _DIGITS: Final = 6
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Repeats:
-    """Runs of what is blessed, by occasion, oldest first: the baseline's own and those of kept results."""
+    """Runs of what is blessed, by occasion, oldest first: the baseline's own and those of kept
+    results."""
 
     occasions: tuple[tuple[Values, ...], ...]
     first: datetime
@@ -47,8 +49,8 @@ class Repeats:
 def repeats(baseline: Baseline, results: Sequence[Result]) -> Repeats:
     """Collect the unchanged repeats of a baseline from itself and from kept results, in any order.
 
-    A result that was blessed into the baseline counts once, with the baseline; one whose folder was copied, once.
-    Results within 15 minutes of one another are one occasion, as in blessing.
+    A result that was blessed into the baseline counts once, with the baseline; one whose folder was
+    copied, once. Results within 15 minutes of one another are one occasion, as in blessing.
     """
     found: list[tuple[datetime, tuple[Values, ...]]] = [
         (occasion.measured_at, tuple(run.values for run in occasion.runs))
@@ -131,7 +133,8 @@ def is_in(baseline: Baseline, result: Result) -> bool:
 
 
 def near_occasion(baseline: Baseline, result: Result, kept: Sequence[Result]) -> datetime | None:
-    """Return when the nearest measurement in the baseline began that shares its occasion with a result, if one does.
+    """Return when the nearest measurement in the baseline began that shares its occasion with a
+    result, if one does.
 
     Args:
         baseline: what is blessed.
@@ -145,14 +148,16 @@ def near_occasion(baseline: Baseline, result: Result, kept: Sequence[Result]) ->
 
 
 def of_blessed_code(baseline: Baseline, result: Result) -> bool:
-    """Whether a result ran the code that is blessed: the same files, or for want of their digest a clean commit."""
+    """Whether a result ran the code that is blessed: the same files, or for want of their digest a
+    clean commit."""
     if baseline.code is not None:
         return code_digest(result.code) == baseline.code
     return result.commit is not None and is_blessed_commit(baseline, result.commit)
 
 
 def is_blessed_commit(baseline: Baseline, commit: Commit) -> bool:
-    """Whether a commit without changes is one that the baseline was measured at, or has the same files."""
+    """Whether a commit without changes is one that the baseline was measured at, or has the same
+    files."""
     trees = {
         one.commit.tree
         for one in baseline.occasions
@@ -184,7 +189,8 @@ def _unclaimed(baseline: Baseline) -> list[Counter[tuple[object, ...]]]:
 def _claimed(
     baseline: Baseline, result: Result, unclaimed: Sequence[Counter[tuple[object, ...]]]
 ) -> bool:
-    """Whether a result's runs are in the baseline already, by time and values; they are then taken off `unclaimed`."""
+    """Whether a result's runs are in the baseline already, by time and values; they are then taken
+    off `unclaimed`."""
     begun = [
         n
         for n, occasion in enumerate(baseline.occasions)
@@ -213,9 +219,11 @@ def _counts(values: Values) -> tuple[tuple[Metric, float], ...]:
 
 
 def known_to_differ(blessed: Machine, here: Machine) -> tuple[str, ...]:
-    """Name what is known of a machine, before anything runs on it, to be other than what was blessed.
+    """Name what is known of a machine, before anything runs on it, to be other than what was
+    blessed.
 
-    Of packages only the release is known then, and of those that a workload does not load nothing is noted.
+    Of packages only the release is known then, and of those that a workload does not load nothing
+    is noted.
     """
 
     def release(version: str | None) -> str:

@@ -19,9 +19,11 @@ _BUDGETS: Final = 2
 def plainly_differ(
     spec: ClockSpec, one: Sequence[float], other: Sequence[float], *, step_ms: float, budget: float
 ) -> bool:
-    """Whether a time metric lies further apart than chance and another occasion account for, and than two budgets.
+    """Whether a time metric lies further apart than chance and another occasion account for, and
+    than two budgets.
 
-    As against a baseline of one occasion, by the default SDs: what is calibrated may be of another speed.
+    As against a baseline of one occasion, by the default SDs: what is calibrated may be of another
+    speed.
 
     Args:
         spec: the metric's.

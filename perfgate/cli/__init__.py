@@ -35,7 +35,8 @@ COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
     "show": ("looking", "show"),
     "trace": ("tracing", "trace"),
 }
-"""By its name, the module of this folder that holds a command, and its name there: loaded when it is asked for."""
+"""By its name, the module of this folder that holds a command, and its name there: loaded when it
+is asked for."""
 LONGEST_HELP: Final = 160
 """Characters of the sentence by which `--help` tells what a command does."""
 EXIT_UNPRINTED: Final = 1
@@ -52,7 +53,8 @@ class Commands(click.Group):
         commands: Mapping[str, tuple[str, str]],
         **options: Any,  # noqa: ANN401 - click's own
     ) -> None:
-        """Take the package of the modules, and by the name of each command its module and its name in there."""
+        """Take the package of the modules, and by the name of each command its module and its name
+        in there."""
         super().__init__(**options)
         self._package, self._commands = package, commands
 
@@ -70,7 +72,8 @@ class Commands(click.Group):
         return found
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write what each command does, wrapped: click cuts off what does not fit into the rest of a line."""
+        """Write what each command does, wrapped: click cuts off what does not fit into the rest of
+        a line."""
         commands = [(name, self.get_command(ctx, name)) for name in self._commands]
         with formatter.section("Commands"):
             formatter.write_dl(

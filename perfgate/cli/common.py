@@ -76,7 +76,8 @@ def latest(store: Store, workload: str) -> KeptResult:
 
 
 def kept_results(store: Store, baseline: Baseline) -> tuple[list[Result], int]:
-    """What is kept of a baseline's workload on its machine, newest first, and how much of it cannot be read."""
+    """What is kept of a baseline's workload on its machine, newest first, and how much of it cannot
+    be read."""
     listed = store.results.listed(baseline.workload, baseline.machine.slug)
     found = [one.found for one in listed if isinstance(one.found, Result)]
     return found, len(listed) - len(found)

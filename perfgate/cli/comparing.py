@@ -75,8 +75,9 @@ SQLITE: Final = b"SQLite format 3\0"
 def compare(a: str, b: str, *, step: str | None) -> None:
     """Show how B differs from A, without judging.
 
-    Each is a baseline file, a kept result (file or folder), a capture (.nsys-rep, .qdrep or .sqlite), or the name of a
-    workload: its baseline, or with `:kept` behind it, its newest kept result.
+    Each is a baseline file, a kept result (file or folder), a capture (.nsys-rep, .qdrep or
+    .sqlite), or the name of a workload: its baseline, or with `:kept` behind it, its newest kept
+    result.
     """
     _refuse_idle_step((a, b), step)
     width, colour = screen()
@@ -133,8 +134,8 @@ def explain(
 ) -> None:
     """Say what moved and where, by NVTX range, kernel, copy and call.
 
-    Of WORKLOAD, in its newest kept result against what that was compared with; or in B against A, each of which is
-    what `perfgate compare` takes, also captures that perfgate did not make.
+    Of WORKLOAD, in its newest kept result against what that was compared with; or in B against A,
+    each of which is what `perfgate compare` takes, also captures that perfgate did not make.
     """
     if ncu and (len(words) != 1 or _is_capture(words[0])):
         raise usage("option-idle", option="--ncu", needed="one workload")
@@ -194,13 +195,15 @@ def _refuse_idle_step(words: Sequence[str], step: str | None) -> None:
 
 
 def _leave_unless_compared(rows: Sequence[MetricVerdict]) -> None:
-    """Exit as a shut gate does where no metric could be compared: a script would take that for no difference."""
+    """Exit as a shut gate does where no metric could be compared: a script would take that for no
+    difference."""
     if not any(row.baseline is not None and row.now is not None and not row.reason for row in rows):
         sys.exit(EXIT_SHUT)
 
 
 def _probed(here: Project, name: str, a: Subject, b: Subject, *, most: int, full: bool) -> str:
-    """Run the workload again under ncu, on the GPU and alone there, and return what is told of its kernels."""
+    """Run the workload again under ncu, on the GPU and alone there, and return what is told of its
+    kernels."""
     tool = find_ncu(os.environ)
     kept = latest(here.store, name)
     nsys, collected = find_tool(), collect(here.root)

@@ -1,4 +1,5 @@
-"""An error as a command prints it: whatever it quotes moves no cursor, hides no text and commands no CI."""
+"""An error as a command prints it: whatever it quotes moves no cursor, hides no text and commands
+no CI."""
 
 from __future__ import annotations
 

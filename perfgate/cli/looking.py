@@ -175,7 +175,8 @@ def inspect(capture: Path, *, step: str | None, warmup: int, as_json: bool) -> N
 @click.argument("out", type=PATH)
 @click.argument("workloads", nargs=-1, type=workload_name)
 def page(out: Path, workloads: tuple[str, ...]) -> None:
-    """Write a page with plots and timelines of each WORKLOAD's newest kept result (default: of all)."""
+    """Write a page with plots and timelines of each WORKLOAD's newest kept result (default: of
+    all)."""
     here = project()
     kept_names = here.store.results.workloads()
     if str(out) in kept_names:

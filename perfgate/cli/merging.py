@@ -48,8 +48,8 @@ FILE = click.Path(path_type=Path)
 def merge_gates(folders: tuple[Path, ...], *, expect: int | None, **files: Path | None) -> None:
     """Make one verdict of gates that were measured apart.
 
-    Each FOLDER holds the perfgate.json of a gate (pytest --perfgate-json), and the page.json of --perfgate-page-data
-    where there is one, or folders that do.
+    Each FOLDER holds the perfgate.json of a gate (pytest --perfgate-json), and the page.json of
+    --perfgate-page-data where there is one, or folders that do.
     """
     given = {form: file for form in Form if (file := files.get(form.replace("-", "_"))) is not None}
     outputs = Outputs(files=given, prefix="--")

@@ -153,7 +153,8 @@ def _branch_without(result: Result, here: Project) -> str | None:
 
 
 class _Gone:
-    """Tells workloads that were renamed or deleted since they were measured from those that are there."""
+    """Tells workloads that were renamed or deleted since they were measured from those that are
+    there."""
 
     def __init__(self, here: Project) -> None:
         self._here = here
@@ -178,7 +179,8 @@ class _Gone:
 
     @cached_property
     def _ids(self) -> frozenset[str] | None:
-        """All workloads of the project; None where they cannot be collected, which the next gate will tell."""
+        """All workloads of the project; None where they cannot be collected, which the next gate
+        will tell."""
         try:
             return frozenset(workload.id for workload in collected_workloads(self._here.root))
         except ConfigInvalid:
@@ -201,7 +203,8 @@ def _still_there(store: Store, gone: _Gone) -> tuple[str, ...]:
 def _all_or_nothing(
     names: Sequence[str], plan: Callable[[str], tuple[Baseline | None, Baseline]]
 ) -> list[tuple[Baseline | None, Baseline]]:
-    """Plan every blessing before the first is written; of several, each that is refused is told, and that none is."""
+    """Plan every blessing before the first is written; of several, each that is refused is told,
+    and that none is."""
     planned: list[tuple[Baseline | None, Baseline]] = []
     refusals: list[PerfgateError] = []
     able: list[str] = []

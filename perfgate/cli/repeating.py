@@ -40,7 +40,8 @@ from perfgate.system import git
 from perfgate.words import say
 
 REPEATS = 5
-"""Runs that `calibrate` measures of a workload: enough to tell the SD between runs, in about a minute."""
+"""Runs that `calibrate` measures of a workload: enough to tell the SD between runs, in about a
+minute."""
 MEASURED = (0, 1)
 """Exit statuses of a pytest that has judged workloads: the gate is open, or shut."""
 
@@ -76,8 +77,9 @@ def calibrate(
 ) -> None:
     """Measure how far unchanged repeats of each WORKLOAD (default: of all) differ.
 
-    Writes the SDs between runs and between occasions into its baseline, by which the gate then judges, and says how
-    small a slowdown the gate can see. Run it again at other times of day: 5 occasions are wanted.
+    Writes the SDs between runs and between occasions into its baseline, by which the gate then
+    judges, and says how small a slowdown the gate can see. Run it again at other times of day: 5
+    occasions are wanted.
     """
     if kept and runs is not None:
         raise usage("options-contradict", option="--kept", other="--runs")

@@ -1,4 +1,5 @@
-"""`perfgate init`: a repository's first files, and whether those that are there are still what it would write."""
+"""`perfgate init`: a repository's first files, and whether those that are there are still what it
+would write."""
 
 from __future__ import annotations
 

@@ -28,8 +28,8 @@ CAPTURES = (".nsys-rep", ".qdrep", ".sqlite")
 def trace(out: Path, words: tuple[str, ...]) -> None:
     """Write a trace of each WORKLOAD's typical steps (default: of all), or of a whole CAPTURE.
 
-    It opens in https://ui.perfetto.dev and in chrome://tracing. Of a workload it has one step of the
-    baseline and one of the newest kept result, both from 0 on.
+    It opens in https://ui.perfetto.dev and in chrome://tracing. Of a workload it has one step of
+    the baseline and one of the newest kept result, both from 0 on.
     """
     with ExitStack() as held:
         is_capture = len(words) == 1 and words[0].endswith(CAPTURES) and Path(words[0]).is_file()

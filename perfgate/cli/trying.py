@@ -133,8 +133,8 @@ def demo(keep: Path | None) -> None:
 def selftest(*, nsys: str | None, keep: Path | None, cpu: bool) -> None:
     """Try the gate on this runner: an unchanged loop must pass, planted slips must fail.
 
-    Each slip must be caught by the metric that is there for it. Takes some 4 minutes on a GPU. Works in a project of
-    its own, and writes nothing into this one.
+    Each slip must be caught by the metric that is there for it. Takes some 4 minutes on a GPU.
+    Works in a project of its own, and writes nothing into this one.
     """
     machine = read_machine(os.environ, nsys=None, nsys_options=())
     if not machine.gpus and not cpu:

@@ -1,4 +1,5 @@
-"""What the demo's captures are: which workload, on which machine, in which state; the captures lie beside it."""
+"""What the demo's captures are: which workload, on which machine, in which state; the captures lie
+beside it."""
 
 from __future__ import annotations
 

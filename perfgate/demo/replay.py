@@ -1,4 +1,5 @@
-"""Replays a gate on the recorded captures: the real reading, measuring, judging, blessing and rendering."""
+"""Replays a gate on the recorded captures: the real reading, measuring, judging, blessing and
+rendering."""
 
 from __future__ import annotations
 
@@ -38,7 +39,8 @@ CODE = {"workload": "recorded"}
 
 
 def play(say: Callable[[str], None], *, width: int, colour: bool, keep: Path | None = None) -> int:
-    """Play the demo, and return its exit status: 0 only if the unchanged gate passed and the slip was caught.
+    """Play the demo, and return its exit status: 0 only if the unchanged gate passed and the slip
+    was caught.
 
     Args:
         say: takes each piece of text.

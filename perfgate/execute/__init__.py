@@ -1,4 +1,5 @@
-"""Runs: of the project or of another commit, alone or in pairs. It measures what ran, and judges nothing.
+"""Runs: of the project or of another commit, alone or in pairs. It measures what ran, and judges
+nothing.
 
 ```
 lab.py          where a gate's runs come from          bench.py        what they share, also of another commit

@@ -18,7 +18,8 @@ from iniconfig import IniConfig, ParseError
 
 INI = "--override-ini="
 FLAGS, VALUED = "hlqsvxVdf", "ckmnoprW"
-"""Short options of pytest and pytest-xdist, which may stand together in one word: `-qra`, `-xk loop`."""
+"""Short options of pytest and pytest-xdist, which may stand together in one word: `-qra`, `-xk
+loop`."""
 
 
 def addopts_of(path: Path | None) -> list[str]:
@@ -48,7 +49,8 @@ def settings_of(path: Path) -> Mapping[str, Any]:
 
 
 def configuration_in(folder: Path) -> Path | None:
-    """The file in a folder by which pytest is configured there: the first, in pytest's order, that is for it.
+    """The file in a folder by which pytest is configured there: the first, in pytest's order, that
+    is for it.
 
     Raises:
         OSError: one cannot be read.
@@ -62,7 +64,8 @@ def configuration_in(folder: Path) -> Path | None:
 
 
 def addopts_in_force(overrides: Sequence[str], path: Path | None) -> list[str]:
-    """`addopts` by the ini values that were given, each `name=value`, or else by a configuration file."""
+    """`addopts` by the ini values that were given, each `name=value`, or else by a configuration
+    file."""
     given = [
         value for name, _, value in (one.partition("=") for one in overrides) if name == "addopts"
     ]
@@ -70,9 +73,11 @@ def addopts_in_force(overrides: Sequence[str], path: Path | None) -> list[str]:
 
 
 def starting_options(words: Sequence[str], *, folder: Path) -> tuple[str, ...]:
-    """Return the options among some words that say which files, plugins and ini values pytest begins with.
+    """Return the options among some words that say which files, plugins and ini values pytest
+    begins with.
 
-    They come back in one spelling each, a `--confcutdir` as an absolute path; `folder` is what it is relative to.
+    They come back in one spelling each, a `--confcutdir` as an absolute path; `folder` is what it
+    is relative to.
     """
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
     parser.add_argument("-p", action="append", default=[], dest="plugins")
@@ -96,7 +101,8 @@ def starting_options(words: Sequence[str], *, folder: Path) -> tuple[str, ...]:
 
 
 def distribution_of(words: Sequence[str]) -> str | None:
-    """Return the last of some words by which pytest-xdist distributes tests, with its value; None where none does."""
+    """Return the last of some words by which pytest-xdist distributes tests, with its value; None
+    where none does."""
     told = None
     for word, value in pairwise([*words, ""]):
         if found := _DISTRIBUTES.fullmatch(word):
@@ -109,7 +115,8 @@ _DISTRIBUTES = re.compile(r"(?P<option>-n|--numprocesses)=?(?P<joined>(?<==).*|(
 
 
 def _is_known(word: str) -> bool:
-    """Whether a word is none of short options, or one in which argparse knows each letter before a value."""
+    """Whether a word is none of short options, or one in which argparse knows each letter before a
+    value."""
     if not word.startswith("-") or word.startswith("--"):
         return True
     letter = word[1:].lstrip(FLAGS)[:1]
@@ -117,9 +124,11 @@ def _is_known(word: str) -> bool:
 
 
 def starting_options_of(options: Sequence[str]) -> tuple[str, ...]:
-    """Return what the `addopts` say that a pytest with these options would read, of what it begins with.
+    """Return what the `addopts` say that a pytest with these options would read, of what it begins
+    with.
 
-    One that the options override, with an option or a value, is that; else it is that of the file they name.
+    One that the options override, with an option or a value, is that; else it is that of the file
+    they name.
     """
     ini = next((Path(path) for word, path in pairwise(options) if word == "-c"), None)
     overrides = [word.removeprefix(INI) for word in options if word.startswith(INI)]

@@ -1,4 +1,5 @@
-"""What a run needs beside its workload: a bench, of the project or of another commit that is checked out beside it."""
+"""What a run needs beside its workload: a bench, of the project or of another commit that is
+checked out beside it."""
 
 from __future__ import annotations
 
@@ -32,7 +33,8 @@ class Bench:
     python: str
     """The interpreter of the workers."""
     pytest_options: tuple[str, ...] = ()
-    """What the pytest inside a worker must share with the one around the gate: configuration file, plugins."""
+    """What the pytest inside a worker must share with the one around the gate: configuration file,
+    plugins."""
     keep_captures: bool = False
     tree: Worktree | None = None
     """The checkout of another commit that the runs are of; `root` lies in it then."""
@@ -41,7 +43,8 @@ class Bench:
 
     @cached_property
     def cleaner(self) -> Cleaner:
-        """Takes secrets out of what its runs print and write; also those that a conftest put into this process."""
+        """Takes secrets out of what its runs print and write; also those that a conftest put into
+        this process."""
         return Cleaner({**os.environ, **self.env}, self.settings.pass_env)
 
 
@@ -53,7 +56,8 @@ def at_commit(
     on_line: Callable[[str], None] | None = None,
     time_left_s: float = math.inf,
 ) -> Iterator[Bench]:
-    """Lend a bench whose runs are of another commit, checked out below `.perfgate` for as long as the block lasts.
+    """Lend a bench whose runs are of another commit, checked out below `.perfgate` for as long as
+    the block lasts.
 
     `on_line` gets what `duet_setup` prints, which may take as long as `time_left_s`.
 
@@ -79,7 +83,8 @@ def in_worktree(bench: Bench, tree: Worktree) -> Bench:
     """Return the bench whose runs are of a checkout's commit.
 
     Raises:
-        WorktreeFailed: the checkout lacks the interpreter that `duet_python` names, or the disk is full.
+        WorktreeFailed: the checkout lacks the interpreter that `duet_python` names, or the disk is
+        full.
     """
     pin(tree)
     python = bench.settings.duet_python

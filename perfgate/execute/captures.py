@@ -1,4 +1,5 @@
-"""What the captures of one run show: samples by process, what nsys's own reports say, and what is wrong with them."""
+"""What the captures of one run show: samples by process, what nsys's own reports say, and what is
+wrong with them."""
 
 from __future__ import annotations
 
@@ -91,7 +92,8 @@ def share_of_h2d(reports: Reports) -> float | None:
 def processes_of(
     workload: Workload, captures: Sequence[OfCapture], ranks: Mapping[int, int]
 ) -> tuple[ProcessSample, ...]:
-    """The processes that took steps, of all captures of a run, by their `ranks` where these are known.
+    """The processes that took steps, of all captures of a run, by their `ranks` where these are
+    known.
 
     Raises:
         StepsNotFound: there is none.
@@ -106,7 +108,8 @@ def processes_of(
 def with_ranks(
     processes: Sequence[ProcessSample], ranks: Mapping[int, int]
 ) -> tuple[ProcessSample, ...]:
-    """The processes with their ranks, in that order; `by_gpu` where not each of several has one of its own."""
+    """The processes with their ranks, in that order; `by_gpu` where not each of several has one of
+    its own."""
     known = {ranks[process.pid] for process in processes if process.pid in ranks}
     if len(processes) < 2 or len(known) < len(processes):
         return by_gpu(processes)

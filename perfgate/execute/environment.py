@@ -20,18 +20,21 @@ UNWANTED_IN_WORKERS = (
     *("PYTEST_ADDOPTS", "PYTEST_CURRENT_TEST", "PYTEST_XDIST_WORKER"),
     *("COVERAGE_PROCESS_CONFIG", "COVERAGE_PROCESS_START"),
 )
-"""Variables of the pytest around a gate that would change the pytest inside a worker, or have coverage slow it down."""
+"""Variables of the pytest around a gate that would change the pytest inside a worker, or have
+coverage slow it down."""
 
 ONE_THREAD: Final[Mapping[str, str]] = {"OMP_NUM_THREADS": "1"}
-"""For the sides of a pair that share a core, where the user has set nothing: they go there when all is loaded, and what
-counts its threads at its start (torch, MKL and OpenBLAS, by this variable) must not count the cores of before."""
+"""For the sides of a pair that share a core, where the user has set nothing: they go there when all
+is loaded, and what counts its threads at its start (torch, MKL and OpenBLAS, by this variable) must
+not count the cores of before."""
 
 
 def as_activated(bench: Bench, workload: Workload) -> Mapping[str, str]:
-    """The bench's and the workload's variables; a command finds what the gate's environment holds, also `python`.
+    """The bench's and the workload's variables; a command finds what the gate's environment holds,
+    also `python`.
 
-    So does one that was started as `.venv/bin/pytest`, without the environment being activated. A PATH of the
-    workload's own is left as it is.
+    So does one that was started as `.venv/bin/pytest`, without the environment being activated. A
+    PATH of the workload's own is left as it is.
     """
     given = {**bench.env, **workload.env}
     if workload.form == "command" and "PATH" not in workload.env:
@@ -42,7 +45,8 @@ def as_activated(bench: Bench, workload: Workload) -> Mapping[str, str]:
 
 
 def in_project(workload: Workload, given: Mapping[str, str], imports: Path) -> dict[str, str]:
-    """The environment of a run in the project, in which its Python processes log at their end what they loaded.
+    """The environment of a run in the project, in which its Python processes log at their end what
+    they loaded.
 
     A command may be several processes, and a launcher may end them by a signal: each is to log it.
     """

@@ -61,7 +61,8 @@ def make_folder(folder: Path, order: Order) -> None:
 
 
 def read_account(file: Path, cleaner: Cleaner) -> Account | None:
-    """Read what the worker has reported by now, and clean the file; None where that is nothing, or half of it."""
+    """Read what the worker has reported by now, and clean the file; None where that is nothing, or
+    half of it."""
     if not file.is_file():
         return None  # a pipe in its place would be read for ever
     try:

@@ -1,4 +1,5 @@
-"""Why a run came to nothing: one table from how it ended to what is raised. Words are made elsewhere."""
+"""Why a run came to nothing: one table from how it ended to what is raised. Words are made
+elsewhere."""
 
 from __future__ import annotations
 
@@ -58,7 +59,8 @@ def note_withheld(names: Sequence[str]) -> Note:
 
 
 def refuse_missing(ended: Ended, tree: Worktree) -> None:
-    """Tell a function or parameters that are younger than the commit from a workload that fails there.
+    """Tell a function or parameters that are younger than the commit from a workload that fails
+    there.
 
     Raises:
         RevisionMissing: the commit does not have the workload.
@@ -75,9 +77,9 @@ def refuse_failed(ended: Ended) -> None:
     """Refuse a workload that did not end well.
 
     Raises:
-        WorkloadFailed: it raised, exited, was killed, skipped itself or took the wrong number of steps.
-        WorkloadTimedOut: it did not end in time.
-        CaptureFailed: it did not, as the disk was full.
+        WorkloadFailed: it raised, exited, was killed, skipped itself or took the wrong number of
+        steps. WorkloadTimedOut: it did not end in time. CaptureFailed: it did not, as the disk was
+        full.
     """
     failure = _out_of_time(ended) if ended.outcome.timed_out else None
     if failure is None and (why := _why(ended)) is not None:
@@ -127,7 +129,8 @@ def without_steps(
 ) -> StepsNotFound:
     """The same refusal of a command with what it said: it may have left before its first step.
 
-    Its exit status is 0 by then, or unknown: one that still ran when its window had been captured was ended.
+    Its exit status is 0 by then, or unknown: one that still ran when its window had been captured
+    was ended.
     """
     status = ended.outcome.exit_status
     if window is not None and status is None:

@@ -1,8 +1,10 @@
-"""A `sitecustomize` by which each Python process of a run logs, at its end, the files that its code came from.
+"""A `sitecustomize` by which each Python process of a run logs, at its end, the files that its code
+came from.
 
-A copy of it is found by the interpreters of a run, which may be older than perfgate's own and have nothing
-but their standard library; perfgate itself takes only names from here. It costs a run its start and end, and
-none of its steps: so no audit hook, which the interpreter calls for each id() and open() of a loop as well.
+A copy of it is found by the interpreters of a run, which may be older than perfgate's own and have
+nothing but their standard library; perfgate itself takes only names from here. It costs a run its
+start and end, and none of its steps: so no audit hook, which the interpreter calls for each id()
+and open() of a loop as well.
 """
 
 from __future__ import annotations
@@ -14,7 +16,8 @@ import sys
 FOLDER = "PERFGATE_IMPORT_LOG"
 """The variable with the folder that logs are written to; without it nothing happens."""
 ON_SIGTERM = "PERFGATE_IMPORT_LOG_SIGTERM"
-"""Set where a process may be ended by a signal, so that there is no end of the interpreter's own."""
+"""Set where a process may be ended by a signal, so that there is no end of the interpreter's own.
+"""
 
 
 def log(cwd: str, executed: list[str]) -> str:
@@ -50,7 +53,8 @@ def namespace() -> str:
 
 
 def note_executed(noted: list[str]) -> None:
-    """Note from now on each file that is executed as a module, also under no name, or opened by `runpy`."""
+    """Note from now on each file that is executed as a module, also under no name, or opened by
+    `runpy`."""
     import io  # noqa: PLC0415
 
     opened = io.open_code
@@ -66,7 +70,8 @@ def note_executed(noted: list[str]) -> None:
             noted.append(str(getattr(self, "path", "")))
             execute(self, module)
 
-        # Python leaves its own frames out of a traceback by this name: a run prints what it printed.
+        # Python leaves its own frames out of a traceback by this name: a run prints what it
+        # printed.
         code = exec_module.__code__.replace(co_filename="<frozen importlib._bootstrap_external>")
         exec_module.__code__ = code
         loader.exec_module = exec_module  # type: ignore[attr-defined]
@@ -82,8 +87,8 @@ def note_executed(noted: list[str]) -> None:
 def watch(folder: str) -> None:
     """Write the log of this process into `folder` when it ends, on its own or by `os._exit`.
 
-    A process forked from it, a loader's worker for example, does so as well if it has loaded anything by
-    itself, also where SIGTERM ends it, as the end of a pool does.
+    A process forked from it, a loader's worker for example, does so as well if it has loaded
+    anything by itself, also where SIGTERM ends it, as the end of a pool does.
     """
     try:
         cwd = os.getcwd()  # noqa: PTH109
@@ -92,7 +97,8 @@ def watch(folder: str) -> None:
     pid, leave = os.getpid(), os._exit
     executed: list[str] = []
     before_fork: list[int] = []
-    # One log a process, however often it is asked: SIGTERM may come while or after it leaves by itself.
+    # One log a process, however often it is asked: SIGTERM may come while or after it leaves by
+    # itself.
     token = os.urandom(4).hex()
 
     def write() -> None:

@@ -1,4 +1,5 @@
-"""What is kept of a run in its folder, of all that nsys wrote: the log, scrubbed exports and nsys's summaries."""
+"""What is kept of a run in its folder, of all that nsys wrote: the log, scrubbed exports and nsys's
+summaries."""
 
 from __future__ import annotations
 
@@ -17,7 +18,8 @@ LOG: Final = "workload.log"
 
 
 def keep_log(log: Path, folder: Path, cleaner: Cleaner) -> Path:
-    """Move what the workload printed into the run's folder, cleaned; where that is refused, it stays where it is."""
+    """Move what the workload printed into the run's folder, cleaned; where that is refused, it
+    stays where it is."""
     kept = folder / LOG
     with suppress(OSError):
         clean_log(log, cleaner)

@@ -1,11 +1,12 @@
-"""Where runs come from: fresh ones of this machine here, recorded or prepared ones by the same protocol.
+"""Where runs come from: fresh ones of this machine here, recorded or prepared ones by the same
+protocol.
 
 ```
 Laboratory      of one gate: the machine, nsys, commits that are checked out
   lab(...)      of one workload: runs of the candidate, pairs of another commit and the candidate
 ```
-Recorded and prepared runs come from a `Laboratory` that overrides `look`, `busy`, `make` and `make_pair`, or from a
-`Lab` of their own.
+Recorded and prepared runs come from a `Laboratory` that overrides `look`, `busy`, `make` and
+`make_pair`, or from a `Lab` of their own.
 """
 
 from __future__ import annotations
@@ -81,7 +82,8 @@ SIDE_MISSING_BY: Final = (CodeUnproven, RepositoryUnreadable, RevisionMissing, W
 SHOWN_SHA: Final = 12
 """Digits of a commit that are shown."""
 IDLE_PATIENCE_S: Final = 10.0
-"""How long a GPU may take to become idle before a run: the driver's load figures fade within a second."""
+"""How long a GPU may take to become idle before a run: the driver's load figures fade within a
+second."""
 BLOCK_STEPS: Final = 10
 MOST_BLOCKS: Final = 45
 BLOCKS_S: Final = 4.5
@@ -390,7 +392,8 @@ class FreshLab:
         self.code: Mapping[str, str] = {}
         self.withheld: tuple[str, ...] = ()
         self.environment: Mapping[str, str] | None = None
-        """Variables that may change how fast the candidate is, of the first run that showed them."""
+        """Variables that may change how fast the candidate is, of the first run that showed them.
+        """
 
     @property
     def machine(self) -> Machine:
@@ -509,7 +512,8 @@ class FreshLab:
     # Both sides
 
     def _in_turn(self, index: int, title: str, form: Form) -> tuple[Pair, Measured]:
-        """One run after the other: the candidate first in every second pair, so that drift hits both."""
+        """One run after the other: the candidate first in every second pair, so that drift hits
+        both."""
         folder = "reference-alone" if form is Form.ALONE else f"reference-{index + 1}"
         if index % 2:
             candidate = self._candidate(f"{title}, candidate", form)
@@ -559,7 +563,8 @@ class FreshLab:
         return self._step_ms or (median(blessed) if blessed else None)
 
     def _in_more_turns(self, failed: PerfgateError, steps: int) -> PerfgateError:
-        """A workload's failure in blocks, with what may be behind it: data for as many turns as are declared."""
+        """A workload's failure in blocks, with what may be behind it: data for as many turns as are
+        declared."""
         if not isinstance(failed, WorkloadFailed) or steps <= self._workload.steps:
             return failed
         turns, alone = (self._workload.warmup + number for number in (steps, self._workload.steps))
@@ -585,7 +590,8 @@ class FreshLab:
         )
 
     def _refuse_other_command(self) -> None:
-        """Hold a command as the commit declares it to the one that was blessed: its code may be the same.
+        """Hold a command as the commit declares it to the one that was blessed: its code may be the
+        same.
 
         Raises:
             CodeUnproven: its file there was blessed with uncommitted changes.
@@ -623,7 +629,8 @@ class FreshLab:
             return True
         if blessed.code_files:
             return is_as_blessed(self._other.bench, code, blessed.code_files)
-        # Older baselines of a command noted another set of files; that its commit was clean is known.
+        # Older baselines of a command noted another set of files; that its commit was clean is
+        # known.
         return self._workload.form == "command"
 
     def _hold_apart(self, there: Measured) -> None:

@@ -1,7 +1,9 @@
-"""What a gate that was killed has left, found and taken away by the next: processes, and files that hold too much.
+"""What a gate that was killed has left, found and taken away by the next: processes, and files that
+hold too much.
 
-A gate's processes bear its own in their environment (`process.py`), so that they are found wherever they went. A run's
-folder holds a file, locked for as long as the run lasts: where nobody holds the lock, nobody will clear up.
+A gate's processes bear its own in their environment (`process.py`), so that they are found wherever
+they went. A run's folder holds a file, locked for as long as the run lasts: where nobody holds the
+lock, nobody will clear up.
 """
 
 from __future__ import annotations
@@ -40,7 +42,8 @@ def end_killed_gates() -> Note | None:
 
 
 def remove_killed_runs(results: Path, cleaner: Cleaner) -> Note | None:
-    """Remove what runs of killed gates have left below the kept results, but for their logs; how many these were.
+    """Remove what runs of killed gates have left below the kept results, but for their logs; how
+    many these were.
 
     And whole temporary folders, with what a killed selftest or doctor had captured there.
     """
@@ -50,14 +53,16 @@ def remove_killed_runs(results: Path, cleaner: Cleaner) -> Note | None:
 
 
 def clear(folder: Path) -> None:
-    """Remove from a run's folder what holds every variable of its environment, or is of no use any more."""
+    """Remove from a run's folder what holds every variable of its environment, or is of no use any
+    more."""
     (folder / FIFO).unlink(missing_ok=True)
     shutil.rmtree(folder / RAW, ignore_errors=True)
     shutil.rmtree(folder / IMPORTS, ignore_errors=True)
 
 
 def _runs_underway(results: Path) -> Iterator[Path]:
-    """Folders of runs with a mark; a gate that came to its end has left its result, and no such run below it.
+    """Folders of runs with a mark; a gate that came to its end has left its result, and no such run
+    below it.
 
     Those under Nsight Compute lie beside the results.
     """

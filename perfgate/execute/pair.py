@@ -1,4 +1,5 @@
-"""A pair: both sides of a duet at the same time, step by step in turns; whichever fails first ends the other."""
+"""A pair: both sides of a duet at the same time, step by step in turns; whichever fails first ends
+the other."""
 
 from __future__ import annotations
 
@@ -24,7 +25,8 @@ Side = Literal["reference", "candidate"]
 
 
 class ReferenceFailed(Exception):
-    """The reference's side of a pair came to nothing, by an `error` that `measure_run` would have raised for it."""
+    """The reference's side of a pair came to nothing, by an `error` that `measure_run` would have
+    raised for it."""
 
     def __init__(self, error: PerfgateError) -> None:
         self.error = error
@@ -42,14 +44,17 @@ def measure_pair(
     steps: int,
     core: int | None,
 ) -> tuple[Measured, Measured]:
-    """Run a decorated workload once on either bench, both at the same time and step by step in turns.
+    """Run a decorated workload once on either bench, both at the same time and step by step in
+    turns.
 
-    Either process waits while the other takes its next `bout_steps` steps, so that what slows the machine slows both.
+    Either process waits while the other takes its next `bout_steps` steps, so that what slows the
+    machine slows both.
 
     Args:
         reference: the bench of another commit.
         candidate: that of the project.
-        workload: what to run. Either side may take twice its time limit, for it waits for the other.
+        workload: what to run. Either side may take twice its time limit, for it waits for the
+            other.
         folders: of the reference's run, and of the candidate's.
         begins: which side takes the first turn.
         bout_steps: measured steps of one turn, at least 2.
@@ -60,7 +65,8 @@ def measure_pair(
         ConfigInvalid: the workload is a command, which nobody can stop between its steps.
         NsysCrashed: nsys itself broke down, on either side.
         ReferenceFailed: the reference came to nothing in another way.
-        PerfgateError: the candidate did, by what `measure_run` raises. Whichever side fails first ends the other.
+        PerfgateError: the candidate did, by what `measure_run` raises. Whichever side fails first
+        ends the other.
     """
     if workload.form == "command":
         raise ConfigInvalid("command-in-blocks", workload=workload.id)
@@ -100,7 +106,8 @@ def measure_pair(
 
 T = TypeVar("T")
 Ticking = Callable[..., T]
-"""Does one side's part of a pair, and calls its keyword argument `on_tick` at least every 0.1 s meanwhile."""
+"""Does one side's part of a pair, and calls its keyword argument `on_tick` at least every 0.1 s
+meanwhile."""
 
 
 class _CalledOff(Exception):
@@ -110,7 +117,8 @@ class _CalledOff(Exception):
 def _both(reference: Ticking[T], candidate: Ticking[T]) -> tuple[T, T]:
     """Do both at once, and as soon as one fails, or Ctrl-C comes, call the other off.
 
-    The candidate's part is done in this thread, where a KeyboardInterrupt arrives if it is the main one.
+    The candidate's part is done in this thread, where a KeyboardInterrupt arrives if it is the main
+    one.
 
     Raises:
         ReferenceFailed: by the first failure, if that was the reference's.

@@ -1,4 +1,5 @@
-"""What the two runs of an interleaved pair differ by, from bout to bout; knows no budget and no other pair."""
+"""What the two runs of an interleaved pair differ by, from bout to bout; knows no budget and no
+other pair."""
 
 from __future__ import annotations
 
@@ -17,24 +18,27 @@ _FARTHEST_LOG: Final = 700.0
 """exp() of more than this is no double."""
 
 _Differ = Callable[[BoutSample, BoutSample], float | None]
-"""What a bout of the candidate differs by from one of the reference; None where that has no meaning."""
+"""What a bout of the candidate differs by from one of the reference; None where that has no
+meaning."""
 
 
 def beside(reference: Run, run: Run) -> Run:
-    """The candidate's run of a pair, with its steps and idle time as if both sides had met the same moods.
+    """The candidate's run of a pair, with its steps and idle time as if both sides had met the same
+    moods.
 
-    Each bout is compared with the other side's just before it and just after it. The middle of these differences
-    (ratios of `step_ms`, ms of `gap_ms`) is put on top of what the reference's run took: the median of the means of any
-    two of them, each with itself too (Hodges and Lehmann 1963). Of `step_mean_ms`, which is to show what falls in few
-    bouts, it is their mean.
+    Each bout is compared with the other side's just before it and just after it. The middle of
+    these differences (ratios of `step_ms`, ms of `gap_ms`) is put on top of what the reference's
+    run took: the median of the means of any two of them, each with itself too (Hodges and Lehmann
+    1963). Of `step_mean_ms`, which is to show what falls in few bouts, it is their mean.
 
     ```
     begins      |-0-|     |-1-|     |-2-|          neighbours: 0 and 0, 0 and 1, 1 and 1, 1 and 2, 2 and 2
     the other        |-0-|     |-1-|     |-2-|
     ```
 
-    A mood that changes between two bouts spoils the neighbours there, and no others; the medians of both runs it can
-    leave in different moods. Measured on a host whose cores had two speeds: `benchmarks/host-noise`.
+    A mood that changes between two bouts spoils the neighbours there, and no others; the medians of
+    both runs it can leave in different moods. Measured on a host whose cores had two speeds:
+    `benchmarks/host-noise`.
 
     Whatever else was measured stays as it is, as does all of it where bouts are missing or too few.
     """
@@ -63,7 +67,8 @@ def beside(reference: Run, run: Run) -> Run:
 
 
 def _in_order(reference: Run, run: Run) -> list[tuple[BoutSample, BoutSample]]:
-    """Neighbouring bouts, the reference's first; none unless both runs are of one process and took turns."""
+    """Neighbouring bouts, the reference's first; none unless both runs are of one process and took
+    turns."""
     if (
         len(reference.processes) != 1
         or len(run.processes) != 1

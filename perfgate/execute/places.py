@@ -1,4 +1,5 @@
-"""Where a file belongs: to the innermost of the environments and working trees around it. Asks git nothing.
+"""Where a file belongs: to the innermost of the environments and working trees around it. Asks git
+nothing.
 
 ```
 /work/proj/                        a working tree                  train.py
@@ -93,7 +94,8 @@ class Places:
         return Place(Kind.NOBODYS, folder) if is_cache and around.kind is Kind.TREE else around
 
     def _is_in_tree(self, folder: Path) -> bool:
-        """Whether the working trees that are compared hold a folder, and no environment in them does."""
+        """Whether the working trees that are compared hold a folder, and no environment in them
+        does."""
         return folder.parent != folder and self._place(folder.parent) in (
             Place(Kind.TREE, tree) for tree in self._trees
         )

@@ -1,4 +1,5 @@
-"""A run that another tool than nsys starts: of the same command, environment and folder as a measured one."""
+"""A run that another tool than nsys starts: of the same command, environment and folder as a
+measured one."""
 
 from __future__ import annotations
 
@@ -22,7 +23,8 @@ from perfgate.profilers.seam import ProfileOutcome
 
 @dataclass(frozen=True, kw_only=True)
 class Prepared:
-    """One run for another tool than nsys to start: the same command, environment and folder as a measured one's."""
+    """One run for another tool than nsys to start: the same command, environment and folder as a
+    measured one's."""
 
     argv: tuple[str, ...]
     cwd: Path
@@ -50,14 +52,15 @@ class Prepared:
     ) -> None:
         """Refuse a run that did not end well, or is not of its commit or of what is in the project.
 
-        `exit_status` is the workload's own, below zero where a signal ended it, and None where it is not known.
+        `exit_status` is the workload's own, below zero where a signal ended it, and None where it
+        is not known.
 
         Raises:
-            WorkloadFailed: it raised, exited, was killed, skipped itself or took the wrong number of steps.
-            WorkloadTimedOut: it did not end in time.
-            RevisionMissing: the commit that the bench is of did not have the workload yet.
-            CodeUnproven: it is not shown that the run was of that commit's code.
-            CodeStale: it loaded a copy of the project's code that is not what is in the project.
+            WorkloadFailed: it raised, exited, was killed, skipped itself or took the wrong number
+            of steps. WorkloadTimedOut: it did not end in time. RevisionMissing: the commit that the
+            bench is of did not have the workload yet. CodeUnproven: it is not shown that the run
+            was of that commit's code. CodeStale: it loaded a copy of the project's code that is not
+            what is in the project.
         """
         killed = exit_status is not None and exit_status < 0
         outcome = ProfileOutcome(
@@ -76,7 +79,8 @@ class Prepared:
 
 @contextmanager
 def prepared(bench: Bench, workload: Workload, folder: Path) -> Iterator[Prepared]:
-    """Make the folder of a run that another tool than nsys is to start; nothing of it can be judged or blessed.
+    """Make the folder of a run that another tool than nsys is to start; nothing of it can be judged
+    or blessed.
 
     Raises:
         RevisionMissing: the commit that the bench is of does not have the workload.

@@ -1,4 +1,5 @@
-"""Which code a run was of, by the files that its processes logged: everything not shown is an error.
+"""Which code a run was of, by the files that its processes logged: everything not shown is an
+error.
 
 Each file belongs to the innermost place around it (`places`), and counts like this:
 
@@ -11,8 +12,8 @@ packages installed from the project       copies of its files, likewise; compile
 anything else                             no code of the project
 ```
 
-What took the steps must have left a log. A compiled module that both sides load from one file of nobody's,
-an extension cache, shows nothing of either.
+What took the steps must have left a log. A compiled module that both sides load from one file of
+nobody's, an extension cache, shows nothing of either.
 """
 
 from __future__ import annotations
@@ -46,7 +47,8 @@ SHOWN: Final = 3
 _BY_CONTENT: Final = re.compile(
     r"[0-9a-f]{32}|(?=[a-z]*[2-7])[a-z2-7]{50}|(?=[A-Z]*[2-7])[A-Z2-7]{50}"
 )
-"""A digest, as caches call what they build by its source: hexadecimal, or base 32 (Triton, Inductor)."""
+"""A digest, as caches call what they build by its source: hexadecimal, or base 32 (Triton,
+Inductor)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,8 +89,8 @@ def code_of_run(
 ) -> dict[str, str]:
     """SHA-256, by path from the root, of the project's files that a run was of.
 
-    A file that was written while it ran has a digest that no other run's has; one that git does not track and
-    that is younger than the gate is a run's work, and no code.
+    A file that was written while it ran has a digest that no other run's has; one that git does not
+    track and that is younger than the gate is a run's work, and no code.
 
     Raises:
         CodeUnproven: the run was to be of a commit, which is not shown.
@@ -114,9 +116,11 @@ def code_of_run(
 def code_unlogged(
     bench: Bench, workload: Workload, logs: Sequence[ImportLog], *, measured: Collection[int]
 ) -> dict[str, str]:
-    """What to note of the code where a process that took steps left no log: a digest of all that git tracks.
+    """What to note of the code where a process that took steps left no log: a digest of all that
+    git tracks.
 
-    Processes of another namespace, whose ids cannot be compared, are taken for logged in a checkout.
+    Processes of another namespace, whose ids cannot be compared, are taken for logged in a
+    checkout.
 
     Args:
         bench: of which side.
@@ -141,7 +145,8 @@ def code_unlogged(
 def _hold_to_commit(
     tree: Worktree, workload: Workload, logs: Sequence[ImportLog], files: Collection[Path]
 ) -> None:
-    """Refuse a run in a checkout that did not load what it must have: the workload, or a command's scripts."""
+    """Refuse a run in a checkout that did not load what it must have: the workload, or a command's
+    scripts."""
     if not logs:
         raise _unproven("no-import-log", workload, tree)
     if not files:
@@ -263,7 +268,8 @@ class _Side:
 
     @cached_property
     def tracked(self) -> frozenset[Path]:
-        """What git tracks in the side's working tree; where it does not say, all Python files there."""
+        """What git tracks in the side's working tree; where it does not say, all Python files
+        there."""
         return frozenset(_tracked(self._top, self._bench.env))
 
     def ignored(self, files: Collection[Path]) -> set[Path]:
@@ -298,8 +304,10 @@ def prove_apart(
     """Hold what both sides of an A/B run loaded against each other.
 
     Raises:
-        CodeUnproven: both loaded one compiled module of nobody's, or the candidate one that was built in the
-            project and that the checkout lacks: without it the reference may have taken another way.
+        CodeUnproven: both loaded one compiled module of nobody's, or the candidate one that was
+        built in the
+            project and that the checkout lacks: without it the reference may have taken another
+            way.
     """
     places = places_of((*reference, *candidate), tree.top, tree.origin_top)
     theirs, ours = (_compiled(logs) for logs in (reference, candidate))
@@ -358,7 +366,8 @@ def code_now(paths: Mapping[str, str], root: Path, *, baselines: str) -> dict[st
 def is_as_blessed(bench: Bench, code: Mapping[str, str], blessed: Mapping[str, str]) -> bool:
     """Whether a run in a checkout loaded what was blessed, as far as its commit holds it.
 
-    What no commit holds (a build's products, a version that was written) each side makes for itself.
+    What no commit holds (a build's products, a version that was written) each side makes for
+    itself.
 
     Raises:
         RepositoryUnreadable: git does not answer.
@@ -379,7 +388,8 @@ def is_as_blessed(bench: Bench, code: Mapping[str, str], blessed: Mapping[str, s
 
 
 def _named(workload: Workload, root: Path) -> Iterator[Path]:
-    """The files of the project that a command or its variables name, also behind `--option=` or in a shell's line."""
+    """The files of the project that a command or its variables name, also behind `--option=` or in
+    a shell's line."""
     base = root / (workload.cwd or ".")
     for word in (*(workload.command or ()), *(workload.env.values() if workload.command else ())):
         parts = {word}

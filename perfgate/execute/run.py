@@ -1,4 +1,5 @@
-"""One run of one workload, from the command to its sample: order, profile, read, measure, scrub. Judges nothing."""
+"""One run of one workload, from the command to its sample: order, profile, read, measure, scrub.
+Judges nothing."""
 
 from __future__ import annotations
 
@@ -89,7 +90,8 @@ class Measured:
     import_logs: tuple[ImportLog, ...] = ()
     """What its processes loaded."""
     environment: Mapping[str, str] | None = None
-    """Variables of its processes that may change how fast they are, at their start; None where they were not seen."""
+    """Variables of its processes that may change how fast they are, at their start; None where they
+    were not seen."""
 
 
 def measure_run(
@@ -99,21 +101,19 @@ def measure_run(
 ) -> Measured:
     """Run the workload once under nsys, in `folder`, and measure what it did.
 
-    Leaves a scrubbed export of each capture and the log in `folder`; nsys's own files only under `keep_captures`.
+    Leaves a scrubbed export of each capture and the log in `folder`; nsys's own files only under
+    `keep_captures`.
 
     Raises:
-        WorkloadFailed: it raised, exited, was killed, skipped itself or took the wrong number of steps.
-        WorkloadTimedOut: it did not end in time.
-        CaptureFailed: it ended well, and nsys left no capture.
-        NsysCrashed: nsys itself broke down.
-        CaptureUnreadable: nsys left something that is no capture.
-        LayoutUnknown: nsys's reports or export are of a form that perfgate does not know.
-        StepsNotFound: no capture of the run holds a step.
-        StoreFailed: the disk did not take the run.
-        RevisionMissing: the commit that the bench is of did not have the workload yet.
-        WorktreeFailed: that commit declares it in a way that cannot be compared.
-        CodeUnproven: it is not shown that the run was of that commit's code.
-        CodeStale: it is of no commit, and loaded a copy of the project's code that is not what is in the project.
+        WorkloadFailed: it raised, exited, was killed, skipped itself or took the wrong number of
+        steps. WorkloadTimedOut: it did not end in time. CaptureFailed: it ended well, and nsys left
+        no capture. NsysCrashed: nsys itself broke down. CaptureUnreadable: nsys left something that
+        is no capture. LayoutUnknown: nsys's reports or export are of a form that perfgate does not
+        know. StepsNotFound: no capture of the run holds a step. StoreFailed: the disk did not take
+        the run. RevisionMissing: the commit that the bench is of did not have the workload yet.
+        WorktreeFailed: that commit declares it in a way that cannot be compared. CodeUnproven: it
+        is not shown that the run was of that commit's code. CodeStale: it is of no commit, and
+        loaded a copy of the project's code that is not what is in the project.
     """
     run_id = uuid4().hex
     with ordered(bench, workload, folder, run_id=run_id) as one:
@@ -123,12 +123,14 @@ def measure_run(
 
 
 def conditions_of(bench: Bench, sampler: Sampler) -> Conditions:
-    """What the machine went through while it was sampled; of one without a GPU there is nothing to say."""
+    """What the machine went through while it was sampled; of one without a GPU there is nothing to
+    say."""
     return sampler.conditions() if bench.machine.gpus else Conditions()
 
 
 class Abandoned(Exception):
-    """The other side of the pair ended first: it has not failed yet, as far as is known here, but will."""
+    """The other side of the pair ended first: it has not failed yet, as far as is known here, but
+    will."""
 
     def __init__(self, error: WorkloadFailed) -> None:
         self.error = error
@@ -146,7 +148,8 @@ class Ran:
     ranks: Mapping[int, int]
     """Ranks by process id, as far as the processes' environments say."""
     tuning: Mapping[int, Mapping[str, str]]
-    """What of their environments may change how fast they are, by process id; of a decorated workload none."""
+    """What of their environments may change how fast they are, by process id; of a decorated
+    workload none."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -177,7 +180,8 @@ class Ordered:
         return read_import_logs(self.folder / IMPORTS)
 
     def run(self, *, on_tick: Callable[[], None] | None = None) -> Ran:
-        """Profile it, and refuse what did not end well, or is not of its commit or of what is in the project.
+        """Profile it, and refuse what did not end well, or is not of its commit or of what is in
+        the project.
 
         Raises:
             Abandoned: the other side of the duet is to blame.
@@ -233,7 +237,8 @@ class Ordered:
         """Read its captures, and keep of them what may leave the machine.
 
         Raises:
-            CodeUnproven: it was to be of a commit, which is not shown of the process that took its steps.
+            CodeUnproven: it was to be of a commit, which is not shown of the process that took its
+            steps.
         """
         bench, workload, raw = self.bench, self.workload, self.spec.folder
         outcome, account = ran.ended.outcome, ran.ended.account
@@ -273,7 +278,8 @@ class Ordered:
         )
 
     def _environment(self, ran: Ran, measured: Sequence[int]) -> Mapping[str, str] | None:
-        """Of a command what the first of the measured processes was started with, which may have set it itself."""
+        """Of a command what the first of the measured processes was started with, which may have
+        set it itself."""
         if self.bouts is not None and self.bouts.core is not None:
             return None  # both sides were given what they share a core with
         places = (str(self.bench.root.absolute()), str(self.folder.absolute()))
@@ -374,7 +380,8 @@ def outlasting_crashes(
     """Make a run or a pair, and if nsys itself breaks down, make it again, `TRIES` times in all.
 
     Args:
-        make: makes it, in the folder that its argument returns for the intended one: itself, then fresh ones beside.
+        make: makes it, in the folder that its argument returns for the intended one: itself, then
+            fresh ones beside.
         on_crash: hears of each crash after which it is made again.
 
     Raises:

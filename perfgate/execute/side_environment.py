@@ -1,4 +1,5 @@
-"""How a run of the project becomes the same run in a checkout: its words, options and variables; runs none of it."""
+"""How a run of the project becomes the same run in a checkout: its words, options and variables;
+runs none of it."""
 
 from __future__ import annotations
 
@@ -29,8 +30,9 @@ from perfgate.model.workload_file import read_workload_file
 from perfgate.system import git
 
 TORCH_EXTENSIONS: Final = "TORCH_EXTENSIONS_DIR"
-"""Where torch builds what `torch.utils.cpp_extension.load` is given, by a name of the caller's: of two commits at once,
-either would load what the other has built last. A checkout's goes with it: a gate builds it once for that side."""
+"""Where torch builds what `torch.utils.cpp_extension.load` is given, by a name of the caller's: of
+two commits at once, either would load what the other has built last. A checkout's goes with it: a
+gate builds it once for that side."""
 
 
 def pin(tree: Worktree) -> None:
@@ -83,10 +85,12 @@ def interpreter(tree: Worktree, python: str) -> Path:
 
 
 def declared_there(workload: Workload, tree: Worktree, settings: Settings) -> Workload:
-    """A command with the words, folder and variables that the commit's own file gives it; a function as it is.
+    """A command with the words, folder and variables that the commit's own file gives it; a
+    function as it is.
 
-    What is run is of there, how it is measured of the project. Of a decorated workload perfgate tells both sides how
-    many steps to take; a script takes as many as its own words say, so there the two files must agree.
+    What is run is of there, how it is measured of the project. Of a decorated workload perfgate
+    tells both sides how many steps to take; a script takes as many as its own words say, so there
+    the two files must agree.
 
     Raises:
         RevisionMissing: the commit does not have the file.
@@ -152,10 +156,11 @@ def missing_there(workload: Workload, tree: Worktree, lacks: str) -> RevisionMis
 
 
 def workload_there(workload: Workload, tree: Worktree) -> Workload:
-    """A workload with the project's absolute paths, also behind `--option=`, as those of the checkout.
+    """A workload with the project's absolute paths, also behind `--option=`, as those of the
+    checkout.
 
-    What the commit does not hold (data, results, a virtual environment's programs) stays where it is; the program, if
-    it is a path, is then taken from the project.
+    What the commit does not hold (data, results, a virtual environment's programs) stays where it
+    is; the program, if it is a path, is then taken from the project.
     """
     if workload.command is None:
         return workload
@@ -179,7 +184,8 @@ def _word_there(word: str, tree: Worktree) -> str:
 
 
 def _path_there(path: str, tree: Worktree) -> str:
-    """An absolute path of the project as that of the checkout, where that has it; anything else as it is."""
+    """An absolute path of the project as that of the checkout, where that has it; anything else as
+    it is."""
     if path.startswith("/"):
         with suppress(OSError, ValueError):
             there = tree.counterpart(Path(path))
@@ -189,10 +195,12 @@ def _path_there(path: str, tree: Worktree) -> str:
 
 
 def options_there(options: Sequence[str], tree: Worktree) -> tuple[str, ...]:
-    """The options of a worker's pytest with configuration and root of the checkout, and nothing from above it.
+    """The options of a worker's pytest with configuration and root of the checkout, and nothing
+    from above it.
 
-    A configuration file that the commit does not have is an empty one. The project's absolute paths, those of options
-    that a conftest declares and of ini values, are the checkout's, as a command's are.
+    A configuration file that the commit does not have is an empty one. The project's absolute
+    paths, those of options that a conftest declares and of ini values, are the checkout's, as a
+    command's are.
     """
     kept: list[str] = []
     ini = confined = None
@@ -233,8 +241,8 @@ def environment_there(
 ) -> dict[str, str]:
     """The environment of a run in the checkout: what Python finds in the project, it finds there.
 
-    The variables that the workload itself declares lead there too, where they are absolute paths of the project. What
-    torch compiles as it runs lies beside the checkout, whatever was said of that.
+    The variables that the workload itself declares lead there too, where they are absolute paths of
+    the project. What torch compiles as it runs lies beside the checkout, whatever was said of that.
 
     Args:
         env: that of the same run in the project.
@@ -242,7 +250,8 @@ def environment_there(
         workload: what is run.
         imports: folder for the logs of `import_log`.
         python: the checkout's own interpreter, if it has one; programs beside it come first then.
-        site_packages: where editable installations of the project in the interpreter's environment are looked for.
+        site_packages: where editable installations of the project in the interpreter's environment
+            are looked for.
     """
     inherited = env.get("PYTHONPATH", "").split(os.pathsep) if env.get("PYTHONPATH") else []
     folders = [
@@ -272,11 +281,13 @@ def environment_there(
 
 
 _FINDER_MAPPING: Final = re.compile(r"^MAPPING\b[^=\n]*=\s*(\{.*\})\s*$", re.MULTILINE)
-"""Packages and their folders in the finder that setuptools installs for a layout of one's own (its editable_wheel)."""
+"""Packages and their folders in the finder that setuptools installs for a layout of one's own (its
+editable_wheel)."""
 
 
 def _editable(site_packages: Iterable[Path], tree: Worktree) -> list[Path]:
-    """Folders of the checkout whose counterparts are on the path by `.pth` files, or hold what a finder maps."""
+    """Folders of the checkout whose counterparts are on the path by `.pth` files, or hold what a
+    finder maps."""
     found = []
     folders = tuple(site_packages)
     for file in sorted(

@@ -1,4 +1,5 @@
-"""A commit checked out beside the project for the length of a `with` block; knows nothing of what is run there.
+"""A commit checked out beside the project for the length of a `with` block; knows nothing of what
+is run there.
 
 ```
 <folder>/.lock                        held while worktrees are made and abandoned ones removed
@@ -28,7 +29,8 @@ from perfgate.model.note import Note, note
 from perfgate.system import git
 
 ROOT: Final = "PERFGATE_ROOT"
-"""Tells the setup where the project itself is: data and caches that no commit holds can be linked from there."""
+"""Tells the setup where the project itself is: data and caches that no commit holds can be linked
+from there."""
 COMMIT: Final = "PERFGATE_COMMIT"
 SETUP_TIMEOUT_S: Final = 1800.0
 TAIL_LINES: Final = 20
@@ -52,7 +54,8 @@ class Ended(Protocol):
 
 
 class RunProcess(Protocol):
-    """Runs a program to its end with everything that it starts; raises OSError where it cannot be started."""
+    """Runs a program to its end with everything that it starts; raises OSError where it cannot be
+    started."""
 
     def __call__(
         self,
@@ -92,7 +95,8 @@ class Worktree:
         return self.commit[:SHOWN_SHA]
 
     def counterpart(self, path: Path) -> Path | None:
-        """The same place in the checkout; None of what is not the project's: elsewhere, or in an environment."""
+        """The same place in the checkout; None of what is not the project's: elsewhere, or in an
+        environment."""
         real = Path(os.path.realpath(path))
         if not real.is_relative_to(self.origin_top) or real.is_relative_to(self.home):
             return None
@@ -120,13 +124,16 @@ def worktree(
     Args:
         root: the project's root.
         revision: the commit.
-        folder: where worktrees lie; it belongs to perfgate, and git ignores it with the folder around it.
+        folder: where worktrees lie; it belongs to perfgate, and git ignores it with the folder
+            around it.
         env: the environment of git and `setup`.
         run: runs `setup`.
-        setup: a command, word by word, that is run in the checkout's root. It finds the project's root in
+        setup: a command, word by word, that is run in the checkout's root. It finds the project's
+            root in
             `PERFGATE_ROOT` and the commit in `PERFGATE_COMMIT`.
         on_line: gets the lines that `setup` prints.
-        time_left_s: of the gate's time budget, s; `setup` may take as long, and `SETUP_TIMEOUT_S` at most.
+        time_left_s: of the gate's time budget, s; `setup` may take as long, and `SETUP_TIMEOUT_S`
+            at most.
 
     Raises:
         RevisionMissing: the clone does not have the commit.
@@ -219,7 +226,8 @@ def _is_pointer(file: Path) -> bool:
 
 
 def remove_abandoned(root: Path, folder: Path, *, env: Mapping[str, str]) -> tuple[str, ...]:
-    """Remove the worktrees below `folder` that no living gate holds, and return the names of those that were there.
+    """Remove the worktrees below `folder` that no living gate holds, and return the names of those
+    that were there.
 
     Raises:
         OSError: the folder cannot be listed or locked.
@@ -321,7 +329,8 @@ def _remove_abandoned(root: Path, folder: Path, env: Mapping[str, str]) -> None:
 
 
 def _remove(root: Path, home: Path, env: Mapping[str, str]) -> None:
-    """Remove a worktree, git's entry of it, and its lock; what cannot be removed is left to the next gate."""
+    """Remove a worktree, git's entry of it, and its lock; what cannot be removed is left to the
+    next gate."""
     if home.exists():
         top = home / "checkout"
         # Before git's own removal, which stops at the first file that it cannot delete.

@@ -1,1 +1,2 @@
-"""Says where a verdict's metrics moved: ranges in, sentences out; decides nothing and knows no other room."""
+"""Says where a verdict's metrics moved: ranges in, sentences out; decides nothing and knows no
+other room."""

@@ -1,4 +1,5 @@
-"""What a loop is bound by and what usually helps: only what its figures show, and nothing where they show nothing."""
+"""What a loop is bound by and what usually helps: only what its figures show, and nothing where
+they show nothing."""
 
 from __future__ import annotations
 
@@ -21,9 +22,11 @@ from perfgate.words.names import inflected, listed
 WORTH: Final = 0.02
 """Share of the step from which a cause is worth an advice: step_ms's default budget."""
 BOUND: Final = 0.2
-"""Share of the step from which it is bound by what is not compute; below, its GPU computes for four fifths of it."""
+"""Share of the step from which it is bound by what is not compute; below, its GPU computes for four
+fifths of it."""
 NAMED: Final = 0.1
-"""Share of the idle time from which a range that it lies under is worth its name, if there are any such."""
+"""Share of the idle time from which a range that it lies under is worth its name, if there are any
+such."""
 MOST_NAMED: Final = 3
 MOSTLY: Final = 0.5
 """Share of the idle time from which the ranges that it lies under are its cause."""
@@ -32,9 +35,11 @@ NOTHING_HIDES: Final = 0.95
 FEW_LAUNCHES: Final = 0.01
 """Share of all launches up to which a range launches next to nothing."""
 LAUNCHING_MS: Final = 0.05
-"""Idle GPU per launch up to which the CPU may be launching meanwhile: on an H200's host a launch takes 12-21 us."""
+"""Idle GPU per launch up to which the CPU may be launching meanwhile: on an H200's host a launch
+takes 12-21 us."""
 OVERFULL: Final = 1.9
-"""Work and idle time of so many steps are of more than one GPU: of two they are two steps at least."""
+"""Work and idle time of so many steps are of more than one GPU: of two they are two steps at least.
+"""
 
 _DATA: Final = ("data", "load", "batch", "input", "fetch", "prefetch", "next")
 _KEEPING: Final = ("save", "saving", "write", "writing", "dump", "checkpoint", "ckpt")
@@ -63,11 +68,13 @@ class _Process:
     values: Values
     breakdown: Breakdown
     gpus: int
-    """Over which its work is a sum, and its waiting a mean; 0 if they are several, and it is not known how many."""
+    """Over which its work is a sum, and its waiting a mean; 0 if they are several, and it is not
+    known how many."""
 
     @classmethod
     def of(cls, values: Values, breakdown: Breakdown) -> _Process:
-        """Of several processes each of `values` is the worst of theirs: the breakdown's own are taken instead."""
+        """Of several processes each of `values` is the worst of theirs: the breakdown's own are
+        taken instead."""
         if isinstance(breakdown, ToldBreakdown):
             own, known = breakdown.own or values, breakdown.gpus
         else:
@@ -115,11 +122,12 @@ class _Process:
 def classify(values: Values, breakdown: Breakdown) -> Classified | None:
     """Say what a step's time mostly goes to; None where the figures do not say.
 
-    A step is idle GPU (`gap_ms`), what nothing hides of copies to the GPU, of NCCL's kernels, and of other copies and
-    memsets, and the rest, which is compute where most of it is kernels. The largest of all but the rest names it from
-    `BOUND` on; idle time only if it lies mostly under ranges that launch next to nothing (input), or under those that
-    launch and leave the GPU idle for no longer than that takes (launch): where it idles for longer, the CPU does
-    something else. Of several processes it is told of the one that the breakdown is of, of several GPUs their mean;
+    A step is idle GPU (`gap_ms`), what nothing hides of copies to the GPU, of NCCL's kernels, and
+    of other copies and memsets, and the rest, which is compute where most of it is kernels. The
+    largest of all but the rest names it from `BOUND` on; idle time only if it lies mostly under
+    ranges that launch next to nothing (input), or under those that launch and leave the GPU idle
+    for no longer than that takes (launch): where it idles for longer, the CPU does something else.
+    Of several processes it is told of the one that the breakdown is of, of several GPUs their mean;
     where sums over them are not known to be of how many, nothing is said.
     """
     return _classified(_Process.of(values, breakdown))
@@ -137,7 +145,8 @@ def _classified(one: _Process) -> Classified | None:
     computed = max(step - gap - copied - nccl - other, 0.0)
     over = "" if one.gpus == 1 else f"on average over {one.gpus} GPUs, "
     if largest < BOUND * step:
-        # Of a baseline without `mem_exposed_ms` the rest may as well be copies to the host and memsets.
+        # Of a baseline without `mem_exposed_ms` the rest may as well be copies to the host and
+        # memsets.
         if computed <= 0 or one.work_on_each(Metric.KERNEL_MS) < MOSTLY * computed:
             return None
         told = f"{one.each} computes for {_percent(computed, step)} of the step and idles for {_percent(gap, step)}"
@@ -180,7 +189,8 @@ def _idle(one: _Process, gap: float) -> Classified | None:
 
 
 def _mostly_under(loading: Sequence[RangeSample], whole: float) -> str:
-    """Name the ranges that matter of those that launch next to nothing, with their share of the idle time."""
+    """Name the ranges that matter of those that launch next to nothing, with their share of the
+    idle time."""
     rows = sorted(loading, key=_gap, reverse=True)
     rows = [row for row in rows if _gap(row) >= NAMED * whole] or rows
     told = [one_line(row.name) for row in rows[:MOST_NAMED]]
@@ -272,8 +282,8 @@ def _on_idle_time(one: _Process) -> Iterator[Advice]:
     match found.bound:
         case Bound.INPUT:
             loading = max(_loading(one), key=_gap)
-            # Only where the GPU waits for as long as the loading takes is it the loading that it waits for. A range
-            # that was open before the steps takes an unknown time.
+            # Only where the GPU waits for as long as the loading takes is it the loading that it
+            # waits for. A range that was open before the steps takes an unknown time.
             waits = min(_gap(loading), loading.cpu_ms)
             if waits >= MOSTLY * loading.cpu_ms > 0:
                 yield Advice(
@@ -298,7 +308,8 @@ def _on_idle_time(one: _Process) -> Iterator[Advice]:
 
 
 def _makes_data(row: RangeSample) -> bool:
-    """Whether its name, or a copy to the GPU under it, hints that it makes data; not if named for keeping some."""
+    """Whether its name, or a copy to the GPU under it, hints that it makes data; not if named for
+    keeping some."""
     words = [word.lower() for word in _WORD.findall(row.name)]
     if any(word in _LOGGING or word.startswith(_KEEPING) for word in words):
         return False
@@ -314,7 +325,8 @@ def _loading(one: _Process) -> list[RangeSample]:
 
 
 def _added_up(values: Values, breakdown: Breakdown) -> Values:
-    """What the ranges add up to, where they say; where not, what nothing hides of copies is at most all of them."""
+    """What the ranges add up to, where they say; where not, what nothing hides of copies is at most
+    all of them."""
     attributed = (
         Metric.KERNEL_MS,
         Metric.GAP_MS,
@@ -373,9 +385,11 @@ def _most_of(breakdown: Breakdown, metric: Metric) -> str:
 
 
 def _of_pageable(breakdown: Breakdown, spent: float, *, has_others: bool) -> str:
-    """The range that is known to hold most of the time of pageable copies to the GPU; empty where none is.
+    """The range that is known to hold most of the time of pageable copies to the GPU; empty where
+    none is.
 
-    A range says how long all of its copies to the GPU take, and how many of all of its copies are pageable.
+    A range says how long all of its copies to the GPU take, and how many of all of its copies are
+    pageable.
     """
     if not has_others:
         return _most_of(breakdown, Metric.H2D_MS)
@@ -426,7 +440,8 @@ def _percent(part: float, whole: float) -> str:
 
 
 def _plain(value: float, digits: int) -> str:
-    """Write a number that is not below 0 with so many digits that count, and all that stand before the point."""
+    """Write a number that is not below 0 with so many digits that count, and all that stand before
+    the point."""
     decimals = 0 if value <= 0 else min(max(digits - 1 - math.floor(math.log10(value)), 0), 9)
     text = f"{value:.{decimals}f}"
     return text.rstrip("0").rstrip(".") if decimals else text

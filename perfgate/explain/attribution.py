@@ -1,4 +1,5 @@
-"""Takes apart what moved, by range, kernel, kind of copy and call; it adds nothing of its own and judges nothing."""
+"""Takes apart what moved, by range, kernel, kind of copy and call; it adds nothing of its own and
+judges nothing."""
 
 from __future__ import annotations
 
@@ -78,11 +79,13 @@ class _Sides:
     complete: bool = True
     """Whether the baseline's rows are known to be all there were."""
     most: tuple[float, float] = (math.inf, math.inf)
-    """What a name that a side does not tell has there at most: such are no larger than those that it tells."""
+    """What a name that a side does not tell has there at most: such are no larger than those that
+    it tells."""
 
 
 def judged_to_move(row: MetricVerdict) -> bool:
-    """Whether a metric is REGRESSED or IMPROVED, or INCONCLUSIVE with a change of more than half its budget."""
+    """Whether a metric is REGRESSED or IMPROVED, or INCONCLUSIVE with a change of more than half
+    its budget."""
     if row.outcome is Outcome.INCONCLUSIVE:
         return row.change is not None and row.budget is not None and row.change > row.budget / 2
     return row.outcome in (Outcome.REGRESSED, Outcome.IMPROVED)
@@ -96,13 +99,15 @@ def attributions(
     moved: Callable[[MetricVerdict], bool] = judged_to_move,
     named: Callable[[str], str] = short,
 ) -> tuple[Attribution, ...]:
-    """Take apart what `moved`: per metric one attribution an axis that both sides tell of, by range first.
+    """Take apart what `moved`: per metric one attribution an axis that both sides tell of, by range
+    first.
 
-    The metrics that say most come first: losses before gains, counts before clocks, which follow from them, of clocks
-    what changed most, and the step, in which all of it shows, last, unless it holds what no other shows. A step is no
-    range's own: kernel time, idle time and copies that nothing hides, which are, stand for it; and of steps that use no
-    GPU the ranges' own time on the CPU. Kernels bear the names that `named` makes of theirs. Of several processes each
-    metric is told of the one that `told_pair` chooses.
+    The metrics that say most come first: losses before gains, counts before clocks, which follow
+    from them, of clocks what changed most, and the step, in which all of it shows, last, unless it
+    holds what no other shows. A step is no range's own: kernel time, idle time and copies that
+    nothing hides, which are, stand for it; and of steps that use no GPU the ranges' own time on the
+    CPU. Kernels bear the names that `named` makes of theirs. Of several processes each metric is
+    told of the one that `told_pair` chooses.
     """
     found: list[Attribution] = []
     of_metric = {row.metric: row for row in rows}
@@ -116,7 +121,8 @@ def attributions(
 
 
 def _of_process(attribution: Attribution, before: Breakdown, now: Breakdown) -> Attribution:
-    """What is told of one of several processes, with what that process itself changed by, and not the worst of each."""
+    """What is told of one of several processes, with what that process itself changed by, and not
+    the worst of each."""
     sides = [
         side.own.get(attribution.metric)
         for side in (before, now)
@@ -137,7 +143,8 @@ def taken_apart(
     rows: Mapping[Metric, MetricVerdict],
     named: Callable[[str], str] = str,
 ) -> list[Attribution]:
-    """Take apart one metric that moved, between one process and itself; `rows` are those of all metrics."""
+    """Take apart one metric that moved, between one process and itself; `rows` are those of all
+    metrics."""
     of_cpu = any(Metric.STEP_MS in sample.values for sample in now.ranges)
     sources = _PARTS_OF_STEP if row.metric in PERIODS and not of_cpu else (row.metric,)
     gpus, in_step = _gpus(now), row.metric in PERIODS
@@ -307,11 +314,12 @@ def _by_kernel(
 
 
 def _launched(side: Breakdown) -> dict[str, KernelSample] | None:
-    """A side's kernels, NCCL's as well, with what the CPU launched of each; None where that is not known.
+    """A side's kernels, NCCL's as well, with what the CPU launched of each; None where that is not
+    known.
 
-    The launch of a CUDA graph is one, and none of a kernel: `launches` counts neither it nor the kernels in the graph.
-    Traced node by node these are among all others of their names, and only where the CPU launches none but graphs is
-    it known which they are.
+    The launch of a CUDA graph is one, and none of a kernel: `launches` counts neither it nor the
+    kernels in the graph. Traced node by node these are among all others of their names, and only
+    where the CPU launches none but graphs is it known which they are.
     """
     rows = [row for row in side.kernels if row.kind != "memory" and row.name != WHOLE_GRAPHS]
     if is_all_in_graphs(side):
@@ -320,7 +328,8 @@ def _launched(side: Breakdown) -> dict[str, KernelSample] | None:
 
 
 def _of_kernel(note: str, before: KernelSample | None, now: KernelSample | None) -> str:
-    """What changed about a kernel: whether it was there, how often a step it ran, and for how long each time."""
+    """What changed about a kernel: whether it was there, how often a step it ran, and for how long
+    each time."""
     told = [note] if note else []
     if now is not None and before is not None and bool(now.count) != bool(before.count):
         return IN_GRAPHS.format(when="before" if now.count else "now")
@@ -395,8 +404,9 @@ def _by_call(metric: Metric, before: Breakdown, now: Breakdown) -> list[Part]:
 def _parts(metric: Metric, sides: _Sides) -> list[Part]:
     """The change of every name; all of them add up to the difference of the sides' sums.
 
-    A name that one side does not tell may be among its others. Of such a name only that is told which it cannot have
-    had there, and the rest as a change of the others: nothing is blamed for staying as it was.
+    A name that one side does not tell may be among its others. Of such a name only that is told
+    which it cannot have had there, and the rest as a change of the others: nothing is blamed for
+    staying as it was.
     """
     before, now, other = sides.before, sides.now, sides.other
     came = untold_gains(before, now, other, most=sides.most[0])

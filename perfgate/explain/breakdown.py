@@ -1,4 +1,5 @@
-"""What several runs say of where time and counts go, put into one, and cut down to what a baseline keeps."""
+"""What several runs say of where time and counts go, put into one, and cut down to what a baseline
+keeps."""
 
 from __future__ import annotations
 
@@ -23,34 +24,41 @@ from perfgate.model.sample import (
 )
 
 MOST_KEPT: Final = 12
-"""Calls in a baseline, besides the row for all others: enough to say where, few enough for a diff."""
+"""Calls in a baseline, besides the row for all others: enough to say where, few enough for a diff.
+"""
 MOST_RANGES_KEPT: Final = 40
-"""The same of ranges: all that a run tells apart. What grew among those that are not told has no name."""
+"""The same of ranges: all that a run tells apart. What grew among those that are not told has no
+name."""
 MOST_KERNELS_KEPT: Final = 40
-"""The same of kernels: loops that were recorded on an H200 run some 35 of them, and of one that is not told it can
-only be guessed how much of its time is new."""
+"""The same of kernels: loops that were recorded on an H200 run some 35 of them, and of one that is
+not told it can only be guessed how much of its time is new."""
 TIED: Final = 0.001
-"""Ranks whose steps differ by a smaller share take as long: all-reduce keeps them in step, and which one is slower by
-a microsecond changes from run to run. On two H200s they differed by 0.03 per mille (golden `two-ranks`)."""
+"""Ranks whose steps differ by a smaller share take as long: all-reduce keeps them in step, and
+which one is slower by a microsecond changes from run to run. On two H200s they differed by 0.03 per
+mille (golden `two-ranks`)."""
 
 
 class ToldBreakdown(Breakdown):
-    """A breakdown of runs that are at hand, with what is known of the process of each that it is of; never kept."""
+    """A breakdown of runs that are at hand, with what is known of the process of each that it is
+    of; never kept."""
 
     own: Mapping[Metric, float] = {}
-    """Of several processes: this one's values, the median over the runs. Of one alone a run's values are its own."""
+    """Of several processes: this one's values, the median over the runs. Of one alone a run's
+    values are its own."""
     of: str = ""
     """Which of several processes it is of; empty of one alone."""
     gpus: int = 0
     """How many GPUs its steps used; 0 where that is not known, or differs from run to run."""
     each: tuple[ToldBreakdown, ...] = ()
-    """Of several processes, those of all, in the order of their ranks; none where runs have not as many of them."""
+    """Of several processes, those of all, in the order of their ranks; none where runs have not as
+    many of them."""
     place: int = 0
     """Which of `each` it is."""
 
 
 def telling(run: Run) -> ProcessSample | None:
-    """The process of a run that tells most: the one that the others wait for, else the slowest; None without any.
+    """The process of a run that tells most: the one that the others wait for, else the slowest;
+    None without any.
 
     Of those that are as slow, the first: the one of the lowest rank.
     """
@@ -58,10 +66,11 @@ def telling(run: Run) -> ProcessSample | None:
 
 
 def breakdown_of(runs: Sequence[Run]) -> Breakdown:
-    """The median over the runs of each row of the telling process, as metrics are medians over runs.
+    """The median over the runs of each row of the telling process, as metrics are medians over
+    runs.
 
-    A row that a run lacks counts as none there. It is the same process of all runs, if they have as many, and else each
-    run's own. A range's value that some run did not measure at all is left out.
+    A row that a run lacks counts as none there. It is the same process of all runs, if they have as
+    many, and else each run's own. A range's value that some run did not measure at all is left out.
     """
     several = {len(run.processes) for run in runs}
     if len(several) == 1 and min(several) > 1:
@@ -105,7 +114,8 @@ def _middle(told: Sequence[ProcessSample], *, is_of_several: bool) -> ToldBreakd
 
 
 def kept(whole: Breakdown) -> Breakdown:
-    """What a baseline keeps: the largest rows, the others as one, so that sums stay the same; kernels by their key."""
+    """What a baseline keeps: the largest rows, the others as one, so that sums stay the same;
+    kernels by their key."""
     kernels = [
         row if row.name == OTHER_KERNELS else _renamed(row)
         for row in whole.kernels

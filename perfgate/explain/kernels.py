@@ -1,4 +1,5 @@
-"""Which kernels moved most, and what one launch of a kernel is limited by: only where its figures say so."""
+"""Which kernels moved most, and what one launch of a kernel is limited by: only where its figures
+say so."""
 
 from __future__ import annotations
 
@@ -17,9 +18,11 @@ from perfgate.model.side import Side
 from perfgate.model.verdict import Axis, Part
 
 MOVED: Final = 0.001
-"""Share of all kernel time per step from which a kernel's change is worth a look: what runs differ by."""
+"""Share of all kernel time per step from which a kernel's change is worth a look: what runs differ
+by."""
 BUSY: Final = 60.0
-"""Per cent of its peak from which NVIDIA's own rule calls a unit busy; below it on all units, a kernel mostly waits."""
+"""Per cent of its peak from which NVIDIA's own rule calls a unit busy; below it on all units, a
+kernel mostly waits."""
 CLOSE: Final = 10.0
 """Percentage points within which compute and memory are as busy as each other."""
 
@@ -27,7 +30,8 @@ CLOSE: Final = 10.0
 def moved_kernels(a: Side, b: Side, *, most: int) -> tuple[MovedKernel, ...]:
     """The kernels whose time per step differs most between a and b, the largest difference first.
 
-    NCCL's are not among them: they spin while they wait, and what they wait for is no launch of theirs.
+    NCCL's are not among them: they spin while they wait, and what they wait for is no launch of
+    theirs.
     """
     of_kernels = [row for row in differences(a, b) if row.metric is Metric.KERNEL_MS]
     own_a, own_b = a.breakdown, b.breakdown
@@ -49,7 +53,8 @@ def moved_kernels(a: Side, b: Side, *, most: int) -> tuple[MovedKernel, ...]:
 def _moved(part: Part, before: Mapping[str, float], now: Mapping[str, float]) -> MovedKernel:
     per_step_now = now.get(identity(part.name), 0.0)
     is_new, is_gone = part.note.startswith(NEW), part.note.startswith(GONE)
-    # What the baseline does not tell apart may have been there: as often as now, for all that is known.
+    # What the baseline does not tell apart may have been there: as often as now, for all that is
+    # known.
     per_step_before = before.get(identity(part.name), 0.0 if is_new else per_step_now)
     return MovedKernel(
         name=part.name,
@@ -69,9 +74,11 @@ def _launches(side: Breakdown) -> dict[str, float]:
 
 
 def limited_by(launch: LaunchFigures) -> str | None:
-    """What keeps a launch from being faster, in a sentence without full stop; None where its figures do not say.
+    """What keeps a launch from being faster, in a sentence without full stop; None where its
+    figures do not say.
 
-    NVIDIA's own rule: from 60 % of a peak on, that unit is what a kernel works at; below, latency is.
+    NVIDIA's own rule: from 60 % of a peak on, that unit is what a kernel works at; below, latency
+    is.
     """
     compute, memory = launch.compute_percent, launch.memory_percent
     if compute is None or memory is None:

@@ -1,4 +1,5 @@
-"""How the times of two captures differ by range, kernel, copy and memset, whatever was judged of them."""
+"""How the times of two captures differ by range, kernel, copy and memset, whatever was judged of
+them."""
 
 from __future__ import annotations
 
@@ -22,7 +23,8 @@ from perfgate.model.side import Moved
 
 
 def moved_ranges(a: Breakdown, b: Breakdown) -> tuple[Moved, ...]:
-    """How the ranges' time on the CPU differs, the largest difference first; nothing where a side tells of none."""
+    """How the ranges' time on the CPU differs, the largest difference first; nothing where a side
+    tells of none."""
     a, b = same_process(a, b)
     if has_ranges(a) != has_ranges(b):
         return ()
@@ -35,9 +37,11 @@ def moved_ranges(a: Breakdown, b: Breakdown) -> tuple[Moved, ...]:
 
 
 def moved_operations(a: Breakdown, b: Breakdown) -> tuple[Moved, ...]:
-    """How the time on the GPU differs of kernels, copies and memsets; kernels by what `kernels_of` makes one.
+    """How the time on the GPU differs of kernels, copies and memsets; kernels by what `kernels_of`
+    makes one.
 
-    Nothing is told of what one side did not record or time, nor of any where whole graphs on one side alone hide them.
+    Nothing is told of what one side did not record or time, nor of any where whole graphs on one
+    side alone hide them.
     """
     a, b = same_process(a, b)
     if graphs_unlike(a, b):
@@ -80,7 +84,8 @@ def moved_operations(a: Breakdown, b: Breakdown) -> tuple[Moved, ...]:
 
 
 def _has_timed(row: KernelSample, side: Breakdown) -> bool:
-    """Whether a side tells how long such an operation took: what it did not measure its ranges do not have."""
+    """Whether a side tells how long such an operation took: what it did not measure its ranges do
+    not have."""
     metric = Metric.H2D_MS if row.kind == "memory" else Metric.KERNEL_MS
     return not side.ranges or any(metric in of.values for of in side.ranges)
 
@@ -97,7 +102,8 @@ def _operation(row: KernelSample) -> str:
 def _moved(
     a: Mapping[str, float], b: Mapping[str, float], other: str, *, most: tuple[float, float]
 ) -> tuple[Moved, ...]:
-    """What differs of every name; `most` is what one that a side does not tell had there at most, of both sides."""
+    """What differs of every name; `most` is what one that a side does not tell had there at most,
+    of both sides."""
     came, went = untold_gains(a, b, other, most=most[0]), untold_gains(b, a, other, most=most[1])
     found = [
         Moved(

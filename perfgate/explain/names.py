@@ -1,4 +1,5 @@
-"""Names of kernels and ranges that people can read, without what says nothing; it must not know any metric."""
+"""Names of kernels and ranges that people can read, without what says nothing; it must not know any
+metric."""
 
 from __future__ import annotations
 
@@ -32,7 +33,8 @@ _LAMBDA: Final = re.compile(
     r"\((?P<of>[^()<>]*)\)(?:::\[lambda\([^()]*\) \(instance \d+\)\](?:::operator \(\)\(\) const)?)*"
     r"::\[lambda\((?P<own>[^()]*)\) \(instance \d+\)\]"
 )
-"""A function's parameters, and the lambdas in it down to the one that is meant; of these, only its own are telling."""
+"""A function's parameters, and the lambdas in it down to the one that is meant; of these, only its
+own are telling."""
 _WRAPPER: Final = re.compile(
     r"(?P<of>(?:\w+_)?elementwise_kernel(?:_\w+)?|multi_tensor_apply_kernel|reduce_kernel)<(?P<held>.+)>"
 )
@@ -44,19 +46,22 @@ _SAYS_NOTHING: Final = re.compile(
 )
 """Arguments of such a kernel: how elements are found, read and written."""
 _GENERATED: Final = re.compile(r"\A(?P<of>triton_[a-z]+_fused\w*?)(?:_\d+)+\Z")
-"""What torch.compile names a kernel that it generates: the operations in it, and a running number."""
+"""What torch.compile names a kernel that it generates: the operations in it, and a running number.
+"""
 _SPACES: Final = re.compile(r"\s+")
 _KEY: Final = re.compile(rf" #[0-9a-f]{{{DIGEST}}}\Z")
 
 
 def short(name: str) -> str:
-    """The name without return type, namespaces and parameters; any name that is no C++ name stays as it is.
+    """The name without return type, namespaces and parameters; any name that is no C++ name stays
+    as it is.
 
     Of a key it is the name that is left of it.
 
-    `void at::native::fill<4, at::native::Fill<float>>(int, float*)` becomes `fill<4, Fill<float>>`; of lambdas in a
-    function, the parameters of the innermost stay: `copy(Iterator &)::[lambda(float) (instance 1)]` is `copy[float]`.
-    Of torch's elementwise kernels what they run comes first: `copy[float] in vectorized_elementwise_kernel<4>`.
+    `void at::native::fill<4, at::native::Fill<float>>(int, float*)` becomes `fill<4, Fill<float>>`;
+    of lambdas in a function, the parameters of the innermost stay: `copy(Iterator
+    &)::[lambda(float) (instance 1)]` is `copy[float]`. Of torch's elementwise kernels what they run
+    comes first: `copy[float] in vectorized_elementwise_kernel<4>`.
     """
     told = _without_parameters(_SPACES.sub(" ", _KEY.sub("", name.strip())))
     for noise in (_QUALIFIER, _RETURNED, _CAST):
@@ -65,14 +70,16 @@ def short(name: str) -> str:
 
 
 def brief(name: str) -> str:
-    """The short name, cut off where it is longer than a sentence bears, with the digest that tells it from another."""
+    """The short name, cut off where it is longer than a sentence bears, with the digest that tells
+    it from another."""
     told, digest = short(name), found[0] if (found := _KEY.search(name)) else ""
     room = BRIEF - len(digest)
     return (told if len(told) <= room else f"{told[: room - 3]}...") + digest
 
 
 def apart(shown: Mapping[str, str]) -> dict[str, str]:
-    """What names are shown as, by their identity: to those that read alike, also once cut, it is appended."""
+    """What names are shown as, by their identity: to those that read alike, also once cut, it is
+    appended."""
     alike = Counter(_cut(told) for told in shown.values())
     return {one: f"{told} #{one}" if alike[_cut(told)] > 1 else told for one, told in shown.items()}
 
@@ -82,15 +89,18 @@ def _cut(told: str) -> str:
 
 
 def one_line(name: str) -> str:
-    """A range's name within a sentence: what cannot be seen spelled out, the middle left out of a long one."""
+    """A range's name within a sentence: what cannot be seen spelled out, the middle left out of a
+    long one."""
     told = escape(name if len(name) <= 2 * BRIEF else name[:BRIEF] + name[-BRIEF:]) or UNNAMED
     return told if len(told) <= BRIEF else f"{told[: 2 * BRIEF // 3]}...{told[3 - BRIEF // 3 :]}"
 
 
 def unnumbered(name: str) -> str:
-    """The name without the running number of torch.compile's kernels, `triton_poi_fused_add_2`; others as they are.
+    """The name without the running number of torch.compile's kernels, `triton_poi_fused_add_2`;
+    others as they are.
 
-    Of an otherwise unchanged kernel the number is another one as soon as the graph before it changes.
+    Of an otherwise unchanged kernel the number is another one as soon as the graph before it
+    changes.
     """
     found = _GENERATED.match(name)
     return found["of"] if found else name
@@ -108,8 +118,8 @@ def identity(name: str) -> str:
 def key(name: str) -> str:
     """What a baseline keeps of a name: readable, and another one for every other name.
 
-    A name that reads in full and is short stays as it is, and so does a key; to others the start of their SHA-256 is
-    appended.
+    A name that reads in full and is short stays as it is, and so does a key; to others the start of
+    their SHA-256 is appended.
     """
     if _KEY.search(name):
         return name
@@ -121,7 +131,8 @@ def key(name: str) -> str:
 
 
 def _unwrapped(told: str) -> str:
-    """The function that a kernel of torch's runs over all elements, before the kernel; other names as they are."""
+    """The function that a kernel of torch's runs over all elements, before the kernel; other names
+    as they are."""
     if (found := _WRAPPER.fullmatch(told)) is None:
         return told
     held = _arguments(found["held"])
@@ -155,7 +166,8 @@ def _of_lambda(found: re.Match[str]) -> str:
 
 
 def _without_parameters(name: str) -> str:
-    """Cut off the parameter list at a name's end, if its parentheses match; what stands in angle brackets stays."""
+    """Cut off the parameter list at a name's end, if its parentheses match; what stands in angle
+    brackets stays."""
     if not name.endswith(")"):
         return name
     depth = 0

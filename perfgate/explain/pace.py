@@ -1,4 +1,5 @@
-"""Whether a loop's pace changes for good within its measured steps, or is slow at first; it decides nothing."""
+"""Whether a loop's pace changes for good within its measured steps, or is slow at first; it decides
+nothing."""
 
 from __future__ import annotations
 
@@ -31,9 +32,11 @@ _DROPPED: Final = 2
 
 
 def told_of_pace(runs: Sequence[Run]) -> str | None:
-    """Say how the pace of the measured steps is not one pace, as a sentence without full stop; None where it is one.
+    """Say how the pace of the measured steps is not one pace, as a sentence without full stop; None
+    where it is one.
 
-    A slow start that is too short to be a pace may be taken for part of one, whose median then tells nothing of it.
+    A slow start that is too short to be a pace may be taken for part of one, whose median then
+    tells nothing of it.
     """
     if any(last < SHORTEST + _DROPPED for _, _, last in _starts(runs)):
         return slow_start(runs)
@@ -43,8 +46,9 @@ def told_of_pace(runs: Sequence[Run]) -> str | None:
 def slow_start(runs: Sequence[Run]) -> str | None:
     """Say that the first measured steps of every run are far slower than all others; None if not.
 
-    One step alone is slow by chance, also the first: of 8024 windows of a launch-bound loop 1.6 to 2.3 % began with one
-    of more than 1.25 times the median, and longer than all of the later half (`benchmarks/host-noise`). Not in every run.
+    One step alone is slow by chance, also the first: of 8024 windows of a launch-bound loop 1.6 to
+    2.3 % began with one of more than 1.25 times the median, and longer than all of the later half
+    (`benchmarks/host-noise`). Not in every run.
     """
     found = _starts(runs)
     if not found:
@@ -66,7 +70,8 @@ def _starts(runs: Sequence[Run]) -> list[tuple[float, float, int]]:
 
 
 def _start(run: Run) -> tuple[float, float, int] | None:
-    """The longest step of a slow start and the median of the others, in ms, and the last slow step; None without."""
+    """The longest step of a slow start and the median of the others, in ms, and the last slow step;
+    None without."""
     periods = run.processes[0].periods_ms if run.processes else ()
     if len(periods) < 2 * SHORTEST:
         return None
@@ -80,10 +85,11 @@ def _start(run: Run) -> tuple[float, float, int] | None:
 
 
 def pace_changed(runs: Sequence[Run]) -> str | None:
-    """Say that most runs change their pace within the measured steps, as a sentence without full stop; None if not.
+    """Say that most runs change their pace within the measured steps, as a sentence without full
+    stop; None if not.
 
-    A GPU that meets its power cap a second after the first heavy step does so, and a cache that grows full. Runs of an
-    interleaved duet are not looked at: its turns have paces of their own.
+    A GPU that meets its power cap a second after the first heavy step does so, and a cache that
+    grows full. Runs of an interleaved duet are not looked at: its turns have paces of their own.
     """
     found = [
         (told, _is_capped(run))
@@ -108,7 +114,8 @@ def _is_capped(run: Run) -> bool:
 
 
 def _change(run: Run) -> tuple[int, float, float, int] | None:
-    """The first measured step of the second pace, both paces in ms, and how many steps there are; None without one."""
+    """The first measured step of the second pace, both paces in ms, and how many steps there are;
+    None without one."""
     if not run.processes:
         return None
     process = run.processes[0]

@@ -1,4 +1,5 @@
-"""Of several processes, which one a metric's change is told of: the same on both sides; it takes nothing apart."""
+"""Of several processes, which one a metric's change is told of: the same on both sides; it takes
+nothing apart."""
 
 from __future__ import annotations
 
@@ -12,9 +13,11 @@ from perfgate.model.sample import Breakdown
 from perfgate.model.verdict import Attribution, MetricVerdict
 
 MUCH_BETTER: Final = 0.5
-"""Share of the change by which another process has to explain it better than the likeliest one, to be told instead."""
+"""Share of the change by which another process has to explain it better than the likeliest one, to
+be told instead."""
 UNTOLD: Final = 2.0
-"""What is told of no part weighs so much more than what moves to and fro: of nothing moved, nothing is explained."""
+"""What is told of no part weighs so much more than what moves to and fro: of nothing moved, nothing
+is explained."""
 
 Pair = tuple[Breakdown, Breakdown]
 
@@ -27,10 +30,10 @@ def told_pair(
 ) -> Pair:
     """The two sides of the process that a metric's change is told of.
 
-    A value is the worst of the ranks: what the rank that is worst now has gained, or the one that was worst before has
-    lost, is all of the change at least. Ranks that wait for one another have the step in common, and a baseline tells
-    one process and not which: of these the process is told that explains the change best, the likeliest if several
-    explain it about as well.
+    A value is the worst of the ranks: what the rank that is worst now has gained, or the one that
+    was worst before has lost, is all of the change at least. Ranks that wait for one another have
+    the step in common, and a baseline tells one process and not which: of these the process is told
+    that explains the change best, the likeliest if several explain it about as well.
     """
     pairs = _pairs(row, before, now)
     if len(pairs) == 1:
@@ -79,9 +82,9 @@ def _likeliest(
 ) -> list[int]:
     """The places of a side's processes: those first whose value is the one that was judged.
 
-    Of counts, and of time that holds waiting, this may be another than the highest. Of equal values the one that
-    changed most goes first, then that of the lowest rank. Of the step, which ranks have in common, the one that tells
-    most goes first.
+    Of counts, and of time that holds waiting, this may be another than the highest. Of equal values
+    the one that changed most goes first, then that of the lowest rank. Of the step, which ranks
+    have in common, the one that tells most goes first.
     """
     each = _each(side)
     if metric in PERIODS:
@@ -99,7 +102,8 @@ def _likeliest(
 
 
 def _unexplained(found: Sequence[Attribution], change: float) -> float:
-    """How far a process is from explaining a change: what its parts leave of it, and how much moved to and fro."""
+    """How far a process is from explaining a change: what its parts leave of it, and how much moved
+    to and fro."""
     told = [
         UNTOLD * abs(one.rest) + sum(abs(part.change) for part in one.parts)
         for one in found

@@ -1,9 +1,10 @@
 """How far the ranks of a job lie apart, and for which of them the others wait; it judges nothing.
 
-All-reduce makes every rank as slow as the slowest, so that step times tell nothing. NCCL's kernels spin while they
-wait: the rank whose kernels take the least time in them is the one that comes last. What that costs the others is the
-time in which their GPUs run nothing else: one late start is waited for in each bucket of gradients, most of it behind
-kernels. Of ranks that do not run the same NCCL kernels the least time says nothing.
+All-reduce makes every rank as slow as the slowest, so that step times tell nothing. NCCL's kernels
+spin while they wait: the rank whose kernels take the least time in them is the one that comes last.
+What that costs the others is the time in which their GPUs run nothing else: one late start is
+waited for in each bucket of gradients, most of it behind kernels. Of ranks that do not run the same
+NCCL kernels the least time says nothing.
 """
 
 from __future__ import annotations
@@ -30,19 +31,22 @@ SHOWN: Final = (
 APART: Final = 0.05
 """Ranks lie apart, and wait for one another, from this share of the step on.
 
-On two H200s an unhindered DistributedDataParallel loop was apart by 0.3 % (`two-ranks-h200-nsys2025.3` among the golden
-captures: 0.3089 and 0.3531 ms in NCCL kernels that nothing hid, of a step of 13.69 ms).
+On two H200s an unhindered DistributedDataParallel loop was apart by 0.3 %
+(`two-ranks-h200-nsys2025.3` among the golden captures: 0.3089 and 0.3531 ms in NCCL kernels that
+nothing hid, of a step of 13.69 ms).
 """
 MOST_OF_IT: Final = 0.2
 """What a straggler does more than the others is its reason from this share of their wait on."""
 MOST_TOLD: Final = 3
-"""Of ranks that are late, or differ from the others in what they do on the CPU, no more are told."""
+"""Of ranks that are late, or differ from the others in what they do on the CPU, no more are told.
+"""
 MOST_LATE: Final = 0.5
 """Share of the ranks up to which those that come last are late: of more, the others are early."""
 AS_MANY: Final = 0.05
 """Ranks run the same NCCL kernels if those of each name are as many on each, but for this share."""
 _AS_MUCH: Final = 0.8
-"""A range within another that is longer is longer by about as much: by this share of it at least."""
+"""A range within another that is longer is longer by about as much: by this share of it at least.
+"""
 _REASONS: Final[Mapping[Metric, str]] = {
     Metric.GAP_MS: "{whose} GPU idles {more} a step more than {theirs}",
     Metric.KERNEL_MS: "{whose} kernels take {more} a step more than {theirs}",
@@ -61,14 +65,16 @@ class Straggler:
     others: tuple[int, ...]
     """The places of those that wait."""
     waited_ms: float
-    """What these have more of NCCL's kernels during which nothing else ran, per step: the median of them."""
+    """What these have more of NCCL's kernels during which nothing else ran, per step: the median of
+    them."""
     cause: Metric | None
     """Of which it has most more than they."""
     cause_ms: float = 0.0
 
 
 def told_ranks(runs: Sequence[Run]) -> tuple[str, ...]:
-    """Say of several processes with steps how far they lie apart and which is waited for; nothing of one."""
+    """Say of several processes with steps how far they lie apart and which is waited for; nothing
+    of one."""
     if not _of_several(runs):
         return ()
     if found := stragglers(runs):
@@ -79,7 +85,8 @@ def told_ranks(runs: Sequence[Run]) -> tuple[str, ...]:
 
 
 def stragglers(runs: Sequence[Run]) -> tuple[Straggler, ...]:
-    """The processes for which others wait by at least `APART` of the step, by medians over the runs.
+    """The processes for which others wait by at least `APART` of the step, by medians over the
+    runs.
 
     ```
     rank 0   |--kernels--|~~~~waits~~~~|     exposed by most: it waits
@@ -118,7 +125,8 @@ def _straggler(
 
 
 def _apart(runs: Sequence[Run]) -> tuple[list[float], float] | None:
-    """How long each rank's GPU runs NCCL's kernels alone, and `APART` of the step; None where they differ by less."""
+    """How long each rank's GPU runs NCCL's kernels alone, and `APART` of the step; None where they
+    differ by less."""
     exposed, step = _medians(runs, Metric.NCCL_EXPOSED_MS), _medians(runs, Metric.STEP_MS)
     if exposed is None or step is None:
         return None
@@ -127,7 +135,8 @@ def _apart(runs: Sequence[Run]) -> tuple[list[float], float] | None:
 
 
 def _why_untold(runs: Sequence[Run]) -> str:
-    """Why the ranks' time in NCCL's kernels does not say which of them is late; empty where it does."""
+    """Why the ranks' time in NCCL's kernels does not say which of them is late; empty where it
+    does."""
     if any(
         row.name == WHOLE_GRAPHS
         for run in runs
@@ -206,7 +215,8 @@ def _spread(runs: Sequence[Run]) -> str:
         return (
             f"{took}, and each value is the worst of theirs, of NCCL the least: {', '.join(told)}"
         )
-    # The worst of each run and then the median is more than the worst median, where it is not the same rank each time.
+    # The worst of each run and then the median is more than the worst median, where it is not the
+    # same rank each time.
     worst = "and a run's value is the worst of theirs, of NCCL the least"
     return f"{took}, {worst}. Each by its median over the runs: {', '.join(told)}"
 
@@ -234,7 +244,8 @@ def _waited_for(runs: Sequence[Run], found: Sequence[Straggler]) -> str:
 
 
 def _reason(runs: Sequence[Run], found: Straggler, whose: str, theirs: str) -> str:
-    """What a straggler does more than those that wait for it, and where; empty where nothing that was measured does."""
+    """What a straggler does more than those that wait for it, and where; empty where nothing that
+    was measured does."""
     if found.cause is None:
         return ""
     told = _REASONS[found.cause].format(whose=whose, more=f"{found.cause_ms:.4g} ms", theirs=theirs)
@@ -251,10 +262,11 @@ def _reason(runs: Sequence[Run], found: Straggler, whose: str, theirs: str) -> s
 
 
 def _unlike(runs: Sequence[Run]) -> str:
-    """What ranks without a GPU do for longer than the others, by `APART` of the step; empty where none does.
+    """What ranks without a GPU do for longer than the others, by `APART` of the step; empty where
+    none does.
 
-    Nothing tells here which of them waits: one that is late takes longer under its own range, the others under that in
-    which they wait for it.
+    Nothing tells here which of them waits: one that is late takes longer under its own range, the
+    others under that in which they wait for it.
     """
     of_each = _by_place(runs, Metric.STEP_MS)
     step = max(_medians(runs, Metric.STEP_MS) or [0.0])
@@ -277,7 +289,8 @@ def _unlike(runs: Sequence[Run]) -> str:
 
 
 def _by_place(runs: Sequence[Run], metric: Metric | None) -> list[dict[str, float]]:
-    """What each process has of a metric under each range, the median over the runs; without one, time on the CPU."""
+    """What each process has of a metric under each range, the median over the runs; without one,
+    time on the CPU."""
     return [
         _median_by_range([_by_range(run.processes[place].ranges, metric) for run in runs])
         for place in _places(runs)
@@ -303,11 +316,12 @@ def _under(name: str) -> str:
 
 
 def _longer_on_host(runs: Sequence[Run], found: Straggler) -> list[tuple[str, float]]:
-    """The ranges that take the straggler's host longer than the others' by `APART` of the step, in ms a step.
+    """The ranges that take the straggler's host longer than the others' by `APART` of the step, in
+    ms a step.
 
-    Idle time does not tell it: a host that is late stays late, so that its GPU waits under every range that follows,
-    while on the other GPUs NCCL's kernels fill that time. Of ranges that are longer by about as much, which may lie
-    one within the other, the innermost is told.
+    Idle time does not tell it: a host that is late stays late, so that its GPU waits under every
+    range that follows, while on the other GPUs NCCL's kernels fill that time. Of ranges that are
+    longer by about as much, which may lie one within the other, the innermost is told.
     """
     of_each = _by_place(runs, None)
     own, more = of_each[found.place], _more_than_others(of_each, found)

@@ -15,7 +15,8 @@ from perfgate.model.side import Side
 def rule_changes(
     before: Placing | None, now: Placing, *, why_alone: Note | None = None
 ) -> RuleChanges:
-    """Put what was found now beside what was found before, by rule and range, the mean over the processes.
+    """Put what was found now beside what was found before, by rule and range, the mean over the
+    processes.
 
     `why_alone` says why there is nothing from before.
     """

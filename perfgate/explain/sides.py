@@ -1,4 +1,5 @@
-"""What is compared without judging, and how it differs: medians and what their differences are made of."""
+"""What is compared without judging, and how it differs: medians and what their differences are made
+of."""
 
 from __future__ import annotations
 
@@ -19,7 +20,8 @@ from perfgate.model.side import Side
 from perfgate.model.verdict import Attribution, MetricVerdict, Verdict
 
 WORTH_TELLING: Final = 0.001
-"""A clock that changed by less is taken to be the same, as a fraction in its basis: runs differ by as much.
+"""A clock that changed by less is taken to be the same, as a fraction in its basis: runs differ by
+as much.
 
 Without a step to be a share of, as a fraction of the larger value.
 """
@@ -51,7 +53,8 @@ def side_of_result(label: str, result: Result) -> Side:
 def side_of_samples(
     label: str, samples: Sequence[ProcessSample], *, missing: Mapping[str, str] | None = None
 ) -> Side:
-    """Take one capture: the worst value of its processes, and what the most telling of them is made of."""
+    """Take one capture: the worst value of its processes, and what the most telling of them is made
+    of."""
     run = Run(started_at=datetime.now(UTC), wall_s=0.0, processes=tuple(samples))
     return side_of_runs(label, [run]).model_copy(
         update={
@@ -65,7 +68,8 @@ def side_of_samples(
 
 
 def invalid_of(samples: Sequence[ProcessSample]) -> tuple[Note, ...]:
-    """What makes a capture no run, each once; what only some of several processes have with their names."""
+    """What makes a capture no run, each once; what only some of several processes have with their
+    names."""
     of_each: list[tuple[Note, list[str]]] = []
     for sample in samples:
         for one in sample.notes:
@@ -84,9 +88,11 @@ def invalid_of(samples: Sequence[ProcessSample]) -> tuple[Note, ...]:
 
 
 def differences(a: Side, b: Side) -> tuple[MetricVerdict, ...]:
-    """How b's medians differ from a's, a row a metric that either has, in the metrics' order; judged by nobody.
+    """How b's medians differ from a's, a row a metric that either has, in the metrics' order;
+    judged by nobody.
 
-    A row that has a `reason` differs for the way in which the two were traced, for all that is known.
+    A row that has a `reason` differs for the way in which the two were traced, for all that is
+    known.
     """
     before, after = a.medians(), b.medians()
     unlike = incomparable(a, b)
@@ -108,7 +114,8 @@ def differences(a: Side, b: Side) -> tuple[MetricVerdict, ...]:
 
 
 def as_judged(rows: Sequence[MetricVerdict], verdict: Verdict) -> tuple[MetricVerdict, ...]:
-    """The rows with a gate's own values, changes and intervals: it may have compared otherwise than by medians."""
+    """The rows with a gate's own values, changes and intervals: it may have compared otherwise than
+    by medians."""
     judged = {
         row.metric: row
         for row in verdict.metrics
@@ -125,7 +132,8 @@ def as_judged(rows: Sequence[MetricVerdict], verdict: Verdict) -> tuple[MetricVe
 def made_up_of(
     a: Side, b: Side, rows: Sequence[MetricVerdict], *, full: bool = False
 ) -> tuple[Attribution, ...]:
-    """What the differences are made of that are worth telling: of any count, and of clocks from `WORTH_TELLING` on.
+    """What the differences are made of that are worth telling: of any count, and of clocks from
+    `WORTH_TELLING` on.
 
     With `full`, kernels bear their whole names.
     """

@@ -1,4 +1,5 @@
-"""How two sides were traced, as they show it, and what that keeps from being compared; takes nothing apart."""
+"""How two sides were traced, as they show it, and what that keeps from being compared; takes
+nothing apart."""
 
 from __future__ import annotations
 
@@ -12,7 +13,8 @@ from perfgate.model.side import Side
 NOTHING: Final = 1e-9
 """What is per step and up to this is none: sums of floats."""
 FEWEST_NODES: Final = 0.5
-"""Kernels a graph from which those that nothing launched one by one are taken for its nodes; lost ones are fewer."""
+"""Kernels a graph from which those that nothing launched one by one are taken for its nodes; lost
+ones are fewer."""
 HIDDEN: Final = frozenset(
     {
         *(
@@ -29,10 +31,11 @@ HIDDEN: Final = frozenset(
 
 
 def graph_trace(side: Breakdown) -> GraphTrace | None:
-    """How a side's CUDA graphs were traced; None where it launched none, or where nothing is seen of them.
+    """How a side's CUDA graphs were traced; None where it launched none, or where nothing is seen
+    of them.
 
-    nsys records a graph as one span (`--cuda-graph-trace=graph`), or each kernel in it (`node`). The kernels of a step
-    are then more than were launched one by one, by those in the graphs.
+    nsys records a graph as one span (`--cuda-graph-trace=graph`), or each kernel in it (`node`).
+    The kernels of a step are then more than were launched one by one, by those in the graphs.
     """
     if any(row.name == WHOLE_GRAPHS and row.kind == "kernel" for row in side.kernels):
         return GraphTrace.GRAPH
@@ -54,7 +57,8 @@ def graphs_unlike(a: Breakdown, b: Breakdown) -> bool:
 
 
 def has_calls(side: Breakdown) -> bool:
-    """Whether a side's CUDA calls were recorded: without, what the GPU ran counts under the range in which it ran."""
+    """Whether a side's CUDA calls were recorded: without, what the GPU ran counts under the range
+    in which it ran."""
     return not side.ranges or any(Metric.LAUNCHES in row.values for row in side.ranges)
 
 
@@ -73,7 +77,8 @@ def _alone_in_whole_graphs(a: Breakdown, b: Breakdown) -> Literal["a", "b"] | No
 
 
 def _perhaps_in_graphs(a: Side, b: Side) -> frozenset[Metric]:
-    """What whole graphs may hold of one side's, where it has less of it than the other, which ran no graphs."""
+    """What whole graphs may hold of one side's, where it has less of it than the other, which ran
+    no graphs."""
     alone = _alone_in_whole_graphs(a.breakdown, b.breakdown)
     if alone is None:
         return frozenset()
@@ -113,7 +118,8 @@ def told_unlike(a: Side, b: Side) -> tuple[str, ...]:
 
 
 def _has_kernels(side: Side) -> bool:
-    """Whether it is known when a side's kernels ran; of a side without any values nothing is known to be lacking."""
+    """Whether it is known when a side's kernels ran; of a side without any values nothing is known
+    to be lacking."""
     return not side.values.get(Metric.STEP_MS) or bool(side.values.get(Metric.KERNEL_MS))
 
 

@@ -1,4 +1,5 @@
-"""What a breakdown tells by name, and what it may hide: it keeps the largest rows, and the sum of all others."""
+"""What a breakdown tells by name, and what it may hide: it keeps the largest rows, and the sum of
+all others."""
 
 from __future__ import annotations
 
@@ -17,12 +18,14 @@ from perfgate.model.sample import (
 
 
 def has_ranges(side: Breakdown) -> bool:
-    """Whether NVTX ranges were recorded: of a capture without, all that is in a window lies outside of any."""
+    """Whether NVTX ranges were recorded: of a capture without, all that is in a window lies outside
+    of any."""
     return any(row.name != OUTSIDE_RANGES for row in side.ranges)
 
 
 def smallest_range(side: Breakdown) -> float:
-    """The ms, on the CPU and the GPU, of the smallest range that a side tells: the others are no larger in any way."""
+    """The ms, on the CPU and the GPU, of the smallest range that a side tells: the others are no
+    larger in any way."""
     return min((row.added_ms for row in side.ranges if row.name != OTHER_RANGES), default=math.inf)
 
 
@@ -36,13 +39,15 @@ def smallest_kernel(kernels: Mapping[str, KernelSample]) -> float:
 def kernels_of(side: Breakdown) -> dict[str, KernelSample]:
     """A side's kernels by what their names and their keys, which a baseline's bear, have in common.
 
-    Those that torch.compile made of the same operations are one: which is which, their numbers do not tell.
+    Those that torch.compile made of the same operations are one: which is which, their numbers do
+    not tell.
     """
     return by_identity(row for row in side.kernels if row.kind == "kernel")
 
 
 def by_identity(rows: Iterable[KernelSample]) -> dict[str, KernelSample]:
-    """Add up, a step, the rows whose names differ by their numbers alone; the others stay the others."""
+    """Add up, a step, the rows whose names differ by their numbers alone; the others stay the
+    others."""
     found: dict[str, KernelSample] = {}
     for row in rows:
         name = row.name if row.name == OTHER_KERNELS else identity(row.name)
@@ -68,7 +73,8 @@ def summed(pairs: Iterable[tuple[str, float]]) -> dict[str, float]:
 def untold_gains(
     before: Mapping[str, float], now: Mapping[str, float], other: str, *, most: float
 ) -> dict[str, float]:
-    """The names that before does not tell, each with what it has now beyond all that it may have had there.
+    """The names that before does not tell, each with what it has now beyond all that it may have
+    had there.
 
     That is no more than what all others had there, nor than `most`.
     """

@@ -1,4 +1,5 @@
-"""What the CPU waits for in a call, by the call's name and the copies under its range; knows no metric's change."""
+"""What the CPU waits for in a call, by the call's name and the copies under its range; knows no
+metric's change."""
 
 from __future__ import annotations
 
@@ -38,11 +39,13 @@ class Wait(Enum):
 _TO_GPU: Final = re.compile(r"Hto[DA]|To(?:Symbol|Array)")
 _FROM_GPU: Final = re.compile(r"[DA]toH|From(?:Symbol|Array)")
 _FOR_WORK: Final = re.compile(r"cu(?:da)?(?:Device|Thread|Ctx|Event)Synchronize")
-"""Calls that say what they wait for. cudaStreamSynchronize does not: torch copies by cudaMemcpyAsync, then waits."""
+"""Calls that say what they wait for. cudaStreamSynchronize does not: torch copies by
+cudaMemcpyAsync, then waits."""
 
 
 def wait_for(row: SyncSample, breakdown: Breakdown) -> Wait:
-    """Say what a call waits for: what its name says, else the copies that are launched under the same range."""
+    """Say what a call waits for: what its name says, else the copies that are launched under the
+    same range."""
     if _FOR_WORK.match(row.call):
         return Wait.WORK
     if _FROM_GPU.search(row.call):

@@ -25,11 +25,13 @@ MORE_THAN_IT: Final = 1.1
 
 
 def where(attributions: Sequence[Attribution]) -> Mapping[Metric, str]:
-    """Say of each metric by how much it moved and what made it up: `+1: +1 under loss_log; by call: ...`.
+    """Say of each metric by how much it moved and what made it up: `+1: +1 under loss_log; by call:
+    ...`.
 
-    At most three parts of an axis are named that moved the way the whole did; where ranges are more than the whole,
-    the largest that moved the other way as well; and what no range accounts for, where that is more than the whole. A
-    metric without such a part has no entry, but for a step that takes longer.
+    At most three parts of an axis are named that moved the way the whole did; where ranges are more
+    than the whole, the largest that moved the other way as well; and what no range accounts for,
+    where that is more than the whole. A metric without such a part has no entry, but for a step
+    that takes longer.
     """
     told: dict[Metric, str] = {}
     for metric in dict.fromkeys(one.metric for one in attributions):
@@ -49,9 +51,11 @@ def where(attributions: Sequence[Attribution]) -> Mapping[Metric, str]:
 
 
 def largest(attribution: Attribution) -> list[Part]:
-    """The parts worth naming, the largest first: those that went the whole's way by a fair share of it.
+    """The parts worth naming, the largest first: those that went the whole's way by a fair share of
+    it.
 
-    Behind them, of ranges, the one that went the other way by most, where they are more than the whole.
+    Behind them, of ranges, the one that went the other way by most, where they are more than the
+    whole.
     """
     sign = math.copysign(1.0, attribution.change)
     least = max(LEAST_SHARE * abs(attribution.change), 1e-9)
@@ -89,7 +93,8 @@ def _named(part: Part, axis: Axis) -> str:
 
 
 def _number(value: float) -> str:
-    """Write a signed number per step with three digits that count: `+1`, `+3.9`, `-0.012`, `+1572864`."""
+    """Write a signed number per step with three digits that count: `+1`, `+3.9`, `-0.012`,
+    `+1572864`."""
     size = abs(value)
     if not 1e-3 <= size < 1e15:
         return f"{value:+.3g}"

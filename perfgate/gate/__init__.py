@@ -1,4 +1,5 @@
-"""The gate: what is expected, how each workload is checked, what the whole comes to. It prints nothing.
+"""The gate: what is expected, how each workload is checked, what the whole comes to. It prints
+nothing.
 
 ```
 gate.py        one invocation: expect, check each workload, keep what was found, close

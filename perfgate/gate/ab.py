@@ -1,4 +1,5 @@
-"""Against another commit: pairs of it and the candidate, one after the other or in blocks, until it is settled."""
+"""Against another commit: pairs of it and the candidate, one after the other or in blocks, until it
+is settled."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Whether two sides took the same steps, in as many processes, and launched anything. A note where they did not."""
+"""Whether two sides took the same steps, in as many processes, and launched anything. A note where
+they did not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What another SM clock than at the blessing leaves open: stored times are not what they would be now."""
+"""What another SM clock than at the blessing leaves open: stored times are not what they would be
+now."""
 
 from __future__ import annotations
 

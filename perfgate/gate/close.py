@@ -1,4 +1,5 @@
-"""What a whole invocation comes to: every expected workload has a verdict that opens the gate, or it is shut."""
+"""What a whole invocation comes to: every expected workload has a verdict that opens the gate, or
+it is shut."""
 
 from __future__ import annotations
 

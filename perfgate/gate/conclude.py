@@ -1,4 +1,5 @@
-"""The judge's verdict with what it does not know: where it happened, how far it has come, what else differs."""
+"""The judge's verdict with what it does not know: where it happened, how far it has come, what else
+differs."""
 
 from __future__ import annotations
 
@@ -133,7 +134,8 @@ def other_packages(underway: Underway, baseline: Baseline) -> Note | None:
 
 
 def _unseen_by_pairs(underway: Underway, stored: Baseline, reference: Baseline) -> Iterator[Note]:
-    """What an A/B run does not show: newer packages, and that both sides are slower than when blessed."""
+    """What an A/B run does not show: newer packages, and that both sides are slower than when
+    blessed."""
     if (other := other_packages(underway, stored)) is not None:
         yield note("cost-of-packages-unseen", Severity.WARN, change=other)
     then, now = stored.values(Metric.STEP_MS), reference.values(Metric.STEP_MS)

@@ -1,4 +1,5 @@
-"""What the baselines of a machine let expect: of each workload, and of those that no workload bears any more."""
+"""What the baselines of a machine let expect: of each workload, and of those that no workload bears
+any more."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""One gate of a project, from what is expected to what it comes to: its workloads, runs, and what is kept."""
+"""One gate of a project, from what is expected to what it comes to: its workloads, runs, and what
+is kept."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Verdicts that rest on no judgement, and what is said next to others: of their runs, of what they leave out."""
+"""Verdicts that rest on no judgement, and what is said next to others: of their runs, of what they
+leave out."""
 
 from __future__ import annotations
 

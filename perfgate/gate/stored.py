@@ -1,4 +1,5 @@
-"""Against stored runs: looks at more and more runs of the candidate, until a plan of looks is settled."""
+"""Against stored runs: looks at more and more runs of the candidate, until a plan of looks is
+settled."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The gate of one workload while it goes on: runs so far, what is known of them, what may still be spent."""
+"""The gate of one workload while it goes on: runs so far, what is known of them, what may still be
+spent."""
 
 from __future__ import annotations
 
@@ -42,7 +43,8 @@ class Checked(Record):
     interleaved_runs: tuple[Run, ...] = ()
     """The candidate's in blocks: of more steps, on one CPU core."""
     environment: Mapping[str, str] | None = None
-    """Variables of its processes that may change how fast they are; None where they were not seen."""
+    """Variables of its processes that may change how fast they are; None where they were not seen.
+    """
 
 
 class Ended(Exception):
@@ -125,7 +127,8 @@ class Underway:
 
         Raises:
             Ended: the candidate's run came to nothing, or does not count.
-            SideUnavailable: the other commit's did, or the candidate's in a way that it may not alone.
+            SideUnavailable: the other commit's did, or the candidate's in a way that it may not
+            alone.
         """
         try:
             for pair in self.lab.pairs(form, number):

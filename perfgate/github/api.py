@@ -1,4 +1,5 @@
-"""GitHub's REST API by PyGithub's own objects: how long it is waited for, how it fails, and what it never learns.
+"""GitHub's REST API by PyGithub's own objects: how long it is waited for, how it fails, and what it
+never learns.
 
 Names, branches and texts in its answers may be a stranger's: they are data.
 """
@@ -78,8 +79,8 @@ PATIENCE: Final = Patience()
 def connect(context: Context, *, patience: Patience | None = None) -> Repository:
     """Return the repository of a job; asks nothing yet.
 
-    All that is asked through it raises GitHubRefused where GitHub says no, and GitHubUnreachable where it does not
-    answer, also not when asked again.
+    All that is asked through it raises GitHubRefused where GitHub says no, and GitHubUnreachable
+    where it does not answer, also not when asked again.
 
     Raises:
         ActionsContextMissing: the repository, the API's address or the token is missing.
@@ -112,8 +113,9 @@ def connect(context: Context, *, patience: Patience | None = None) -> Repository
 class _Retry(GithubRetry):
     """Repeats what failed for the moment.
 
-    A rate limit is known before anything was done, so any request may be repeated after it. After another failure of
-    GitHub's only those of `allowed_methods` are: the request may have been carried out.
+    A rate limit is known before anything was done, so any request may be repeated after it. After
+    another failure of GitHub's only those of `allowed_methods` are: the request may have been
+    carried out.
     """
 
     def is_retry(
@@ -167,7 +169,8 @@ class _Requester(Requester):
 _FAILURES: Final = (
     *(GithubException, requests.RequestException, RuntimeError, ValueError, AssertionError),
 )
-"""What PyGithub raises: its own, those of the connection, and those of a redirection or an answer that is no JSON."""
+"""What PyGithub raises: its own, those of the connection, and those of a redirection or an answer
+that is no JSON."""
 
 
 def _failure(verb: str, url: str, error: Exception) -> PerfgateError:
@@ -271,7 +274,8 @@ def files_of(repository: Repository, sha: str) -> Mapping[str, str]:
 
 
 def commit(repository: Repository, *, onto: str, files: Mapping[str, str], message: str) -> str:
-    """Make a commit in which these files are what is given, that no branch is at yet; return its SHA."""
+    """Make a commit in which these files are what is given, that no branch is at yet; return its
+    SHA."""
     parent = repository.get_git_commit(onto)
     entries = [
         InputGitTreeElement(path, "100644", "blob", content=content)
@@ -308,6 +312,7 @@ def head_of(repository: Repository, branch: str) -> str | None:
 
 
 def _ref(repository: Repository, branch: str) -> GitRef | None:
-    # One that begins with this name is in this list too, but it is an answer where the exact one is missing.
+    # One that begins with this name is in this list too, but it is an answer where the exact one is
+    # missing.
     refs: Sequence[GitRef] = list(repository.get_git_matching_refs(f"heads/{branch}"))
     return next((ref for ref in refs if ref.ref == f"refs/heads/{branch}"), None)

@@ -1,7 +1,8 @@
-"""A maintainer's approval by label: of the one commit that the label's own event names, once that has been there.
+"""A maintainer's approval by label: of the one commit that the label's own event names, once that
+has been there.
 
-Whoever labels has read what the page showed. A commit that came within minutes of the label may be one that nobody has
-read, and every later one is.
+Whoever labels has read what the page showed. A commit that came within minutes of the label may be
+one that nobody has read, and every later one is.
 """
 
 from __future__ import annotations
@@ -69,7 +70,8 @@ class LabelEvent(Payload):
 
     @property
     def pushed_just_before(self) -> bool:
-        """Whether anything was pushed to the head's repository within minutes of this event, or after it."""
+        """Whether anything was pushed to the head's repository within minutes of this event, or
+        after it."""
         pull = self.pull_request
         pushed = None if pull.head.repo is None else pull.head.repo.pushed_at
         return (
@@ -82,18 +84,20 @@ class LabelEvent(Payload):
 def admit(context: Context) -> Note:
     """Return why the job may run on a self-hosted runner, by its event alone.
 
-    It is asked before the job, of what no pull request can edit: the workflow of a pull request is the pull request's
-    own, and so is every `if` in it. What a runner asks for itself (ACTIONS_RUNNER_HOOK_JOB_STARTED) is not.
+    It is asked before the job, of what no pull request can edit: the workflow of a pull request is
+    the pull request's own, and so is every `if` in it. What a runner asks for itself
+    (ACTIONS_RUNNER_HOOK_JOB_STARTED) is not.
 
     Raises:
-        JobNotAdmitted: it is a fork's that nobody has approved, or of an event that is not known to be harmless.
-        ActionsContextMissing: it is no job, or its event is not as GitHub sends it.
+        JobNotAdmitted: it is a fork's that nobody has approved, or of an event that is not known to
+        be harmless. ActionsContextMissing: it is no job, or its event is not as GitHub sends it.
     """
     kind, ours = context.event_name, context.repository
     if kind in OWN_EVENTS:
         return note("admitted-event", event=kind, repository=ours)
     if kind != "pull_request":
-        # Among them pull_request_review and its like, by which a fork's workflow can be started as well.
+        # Among them pull_request_review and its like, by which a fork's workflow can be started as
+        # well.
         known = ("pull_request", *sorted(OWN_EVENTS))
         raise JobNotAdmitted("event-not-admitted", event=kind, known=known)
     event = context.event_as(LabelEvent)
@@ -175,8 +179,8 @@ def file_of(run: WorkflowRun) -> str:
 def _why_not(repository: Repository, pull: PullRequest, sha: str, *, at: datetime) -> Note | None:
     """Why a label of this moment does not approve a commit; None where it does.
 
-    GitHub starts a run for each push to a pull request, at its own time: a commit that is pushed once more, after
-    another one, has a new one.
+    GitHub starts a run for each push to a pull request, at its own time: a commit that is pushed
+    once more, after another one, has a new one.
     """
     if pull.head.sha != sha:
         return note("head-moved-on", commit=pull.head.sha)
@@ -187,7 +191,8 @@ def _why_not(repository: Repository, pull: PullRequest, sha: str, *, at: datetim
         and run.head_branch == pull.head.ref
         and name_of(run.head_repository) == name_of(pull.head.repo)
     ]
-    # The first of any workflow, and every push of it: what a label of any kind starts later is neither.
+    # The first of any workflow, and every push of it: what a label of any kind starts later is
+    # neither.
     first = sorted(run.created_at for run in runs if file_of(run) != APPROVED)[:1]
     seen = [*first, *(run.created_at for run in runs if file_of(run) == GATE)]
     if not seen:

@@ -1,7 +1,8 @@
-"""Reads the zip file of an artifact that a stranger may have packed, in memory; writes nothing and trusts no name.
+"""Reads the zip file of an artifact that a stranger may have packed, in memory; writes nothing and
+trusts no name.
 
-An artifact with one member that no upload makes (a link, a way out of its folder, the same name twice) is refused as a
-whole.
+An artifact with one member that no upload makes (a link, a way out of its folder, the same name
+twice) is refused as a whole.
 """
 
 from __future__ import annotations
@@ -52,7 +53,8 @@ class Limits(Record):
 def unpacked(
     content: bytes, wanted: Callable[[str], bool], *, artifact: str, limits: Limits
 ) -> Mapping[str, bytes]:
-    """Return the wanted members by their path: POSIX, relative, without `..`, in order; none is no error.
+    """Return the wanted members by their path: POSIX, relative, without `..`, in order; none is no
+    error.
 
     Args:
         content: the zip file.
@@ -134,7 +136,8 @@ def _read(
             raise ArtifactUnreadable("artifact-too-large", artifact=artifact, limit_bytes=most)
         left -= info.file_size
         with archive.open(info) as stream:
-            # No more is unpacked than the directory says: of what was packed longer the checksum fails.
+            # No more is unpacked than the directory says: of what was packed longer the checksum
+            # fails.
             yield path, stream.read(info.file_size + 1)
 
 

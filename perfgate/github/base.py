@@ -1,7 +1,8 @@
-"""The branch that a change is for, and the change: how each decides about the gate, read side by side.
+"""The branch that a change is for, and the change: how each decides about the gate, read side by
+side.
 
-The base is the commit at which the change left its branch, checked out beside the project. What the change may do to
-its gate, the branch says as it is now.
+The base is the commit at which the change left its branch, checked out beside the project. What the
+change may do to its gate, the branch says as it is now.
 """
 
 from __future__ import annotations
@@ -57,14 +58,15 @@ class Change:
     branch: str
     """Of the remote `origin`, whose newest state is fetched."""
     since: str | None = None
-    """The commit that the change is on, where it is not to be found from the branch: a merge queue puts one change on
-    another. Of a clone that lacks it, the branch must do."""
+    """The commit that the change is on, where it is not to be found from the branch: a merge queue
+    puts one change on another. Of a clone that lacks it, the branch must do."""
     approved: bool
     """Whether a maintainer has approved what is checked out."""
 
 
 def compare(change: Change, *, folder: Path, wants: Wants, say: Callable[[Note], None]) -> Base:
-    """Say how the gate of what is checked out differs from a branch's, and which workloads that branch expects.
+    """Say how the gate of what is checked out differs from a branch's, and which workloads that
+    branch expects.
 
     What cannot be found out counts as a difference that loosens the gate.
 
@@ -78,7 +80,8 @@ def compare(change: Change, *, folder: Path, wants: Wants, say: Callable[[Note],
     try:
         git.fetch_branch(root, change.branch, env=env)
     except PerfgateError as refused:
-        # A private repository, whose checkout has left no token behind: what was checked out must do.
+        # A private repository, whose checkout has left no token behind: what was checked out must
+        # do.
         say(note("branch-not-fetched", branch=change.branch, reason=refused.fact))
     tip = f"refs/remotes/origin/{change.branch}"
     loosening = Loosening(base=change.branch, approved=change.approved)
@@ -255,7 +258,8 @@ class _Project:
 
 
 def _conftests(root: Path, workloads: str) -> Iterator[tuple[str, str]]:
-    """The hooks in every conftest that a workload is collected with, each by its name, and the rest of the file."""
+    """The hooks in every conftest that a workload is collected with, each by its name, and the rest
+    of the file."""
     folder = root / workloads
     above = {one / "conftest.py" for one in (folder, *folder.parents) if one.is_relative_to(root)}
     for file in sorted(above | set(folder.rglob("conftest.py"))):

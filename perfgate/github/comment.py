@@ -1,7 +1,8 @@
 """The comment on a pull request: what its gate found, or that the run left nothing to be trusted.
 
-The run's artifact comes from the code of the pull request, which may be a stranger's. It is read as data and shown as
-text; which pull request, run and commit it belongs to is taken from GitHub's event alone.
+The run's artifact comes from the code of the pull request, which may be a stranger's. It is read as
+data and shown as text; which pull request, run and commit it belongs to is taken from GitHub's
+event alone.
 """
 
 from __future__ import annotations
@@ -41,7 +42,8 @@ _MARKER: Final = re.compile(
     r"commit=([0-9a-f]{40,64}) result=(yes|no|not-run) -->"
 )
 _NOT_RUN: Final = "action_required"
-"""The conclusion of a run of which no job ran, because GitHub's own settings ask for an approval."""
+"""The conclusion of a run of which no job ran, because GitHub's own settings ask for an approval.
+"""
 
 
 _NOTHING: Final = note("run-left-nothing")
@@ -83,13 +85,15 @@ class Mark:
         )
 
     def is_kept_from(self, other: Mark) -> str | None:
-        """The code of why a comment with this mark gives no way to the other run's; None where it does."""
+        """The code of why a comment with this mark gives no way to the other run's; None where it
+        does."""
         of_this_commit = other.left is Left.NOT_RUN and other.commit == self.commit
         if (other.run, other.attempt) < (self.run, self.attempt) and not (
             self.left is Left.NOT_RUN and other.commit == self.commit
         ):
             return "comment-newer"
-        # Of a fork's commit that was approved, reopening starts another run that waits: it takes nothing away.
+        # Of a fork's commit that was approved, reopening starts another run that waits: it takes
+        # nothing away.
         return "comment-kept" if of_this_commit else None
 
 
@@ -116,9 +120,10 @@ def comment(
 ) -> tuple[Note, ...]:
     """Write what the run of a `workflow_run` event found into the comment of its pull request.
 
-    One comment a pull request, known by its mark and its author; the oldest such is edited. None where no open pull
-    request has the run's commit as its head: a push to a branch, or a head that has moved on. None of a run that was
-    skipped, either: a label of another kind started it, and there is nothing to say.
+    One comment a pull request, known by its mark and its author; the oldest such is edited. None
+    where no open pull request has the run's commit as its head: a push to a branch, or a head that
+    has moved on. None of a run that was skipped, either: a label of another kind started it, and
+    there is nothing to say.
 
     Raises:
         ActionsContextMissing: the event is another.
@@ -151,7 +156,8 @@ def _finished_run(repository: Repository, context: Context) -> WorkflowRun:
 
 
 def _pull_requests(repository: Repository, run: WorkflowRun) -> list[PullRequest]:
-    """Whose head is the run's commit. The event's own list is empty for forks, and the artifact's word is none."""
+    """Whose head is the run's commit. The event's own list is empty for forks, and the artifact's
+    word is none."""
     whose = name_of(run.head_repository)
     if not whose or not run.head_branch:
         return []
@@ -252,7 +258,8 @@ def body_of(
     found: Found,
     head: Sequence[str],
 ) -> list[str]:
-    """The comment as lines of Markdown: all addresses are made of what GitHub says, all else is only text.
+    """The comment as lines of Markdown: all addresses are made of what GitHub says, all else is
+    only text.
 
     `head` are lines that stand above the rest, each paragraph with its empty line.
     """
@@ -287,7 +294,8 @@ def body_of(
 
 
 def _touched_markdown(found: Touched) -> list[str]:
-    """A paragraph on what judges the pull request and is changed by it; nothing where that is nothing."""
+    """A paragraph on what judges the pull request and is changed by it; nothing where that is
+    nothing."""
     lines = []
     if found.paths:
         counts = ", ".join(f"{kind} ({count})" for kind, count in found.counts.items())

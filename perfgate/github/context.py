@@ -1,7 +1,7 @@
 """What GitHub Actions says to a job by its environment and the event's file; asks GitHub nothing.
 
-Each value is checked when it is asked for: a command needs only those that it uses. Much of an event is a stranger's
-text (branches, titles, comments): it is data, for whoever asks to check.
+Each value is checked when it is asked for: a command needs only those that it uses. Much of an
+event is a stranger's text (branches, titles, comments): it is data, for whoever asks to check.
 """
 
 from __future__ import annotations
@@ -50,7 +50,8 @@ PayloadT = TypeVar("PayloadT", bound=Payload)
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Context:
-    """The job's surroundings. Every property raises ActionsContextMissing where its value is missing or malformed."""
+    """The job's surroundings. Every property raises ActionsContextMissing where its value is
+    missing or malformed."""
 
     values: Mapping[str, str] = field(repr=False)
     """The token is among them, so it is not shown."""

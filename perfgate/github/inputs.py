@@ -88,7 +88,8 @@ class Inputs:
 
     @property
     def options(self) -> tuple[str, ...]:
-        """pytest's options of a gate with these inputs. No input can become another option than its own."""
+        """pytest's options of a gate with these inputs. No input can become another option than its
+        own."""
         return (
             *(
                 f"--perfgate-{option}={self.given[name]}"

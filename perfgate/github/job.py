@@ -1,4 +1,5 @@
-"""A gate as a step of a job of GitHub Actions: its files, what it says to the runner, and its exit status.
+"""A gate as a step of a job of GitHub Actions: its files, what it says to the runner, and its exit
+status.
 
 Files lie where the action's other steps find them::
 
@@ -56,7 +57,8 @@ WIDTH: Final = "120"
 NOT_FOR_WORKLOADS: Final = frozenset(
     {"GITHUB_ENV", "GITHUB_OUTPUT", "GITHUB_PATH", "GITHUB_STATE", "GITHUB_STEP_SUMMARY"}
 )
-"""By these files a step speaks to the runner and to later steps. What is measured has nothing to say to them."""
+"""By these files a step speaks to the runner and to later steps. What is measured has nothing to
+say to them."""
 JSON, PAGE = "perfgate.json", "perfgate.html"
 WRITTEN: Final[Mapping[str, str]] = {
     JSON: "--perfgate-json",
@@ -147,7 +149,8 @@ def output_text(name: str, value: str) -> str:
 
 
 def run(job: Job, say: Say) -> int:
-    """Run the gate, write its files and outputs, say what the runner is to show, and return the exit status.
+    """Run the gate, write its files and outputs, say what the runner is to show, and return the
+    exit status.
 
     That is pytest's own; never 0 where the gate is not known to be open.
 
@@ -165,7 +168,8 @@ def run(job: Job, say: Say) -> int:
             say(said(error))
         job.output(outcome=JobOutcome.NONE)
         raise
-    # What workloads print is not for the runner: without this, a line that begins with :: would be a command to it.
+    # What workloads print is not for the runner: without this, a line that begins with :: would be
+    # a command to it.
     token = secrets.token_hex(16)
     say(f"::stop-commands::{token}")
     with adopting() as end_adopted:
@@ -311,10 +315,11 @@ def _keep(job: Job, document: GateDocument, *, captures: bool) -> None:
 
 
 def is_scrubbed(file: PurePath) -> bool:
-    """Whether a file of a run, by its path in the workload's folder, is one that may leave the machine.
+    """Whether a file of a run, by its path in the workload's folder, is one that may leave the
+    machine.
 
-    Exports that were scrubbed, and nsys's summaries. Not a .nsys-rep, which holds the job's environment, not what nsys
-    wrote before it was scrubbed, and not a log, which may hold anything.
+    Exports that were scrubbed, and nsys's summaries. Not a .nsys-rep, which holds the job's
+    environment, not what nsys wrote before it was scrubbed, and not a log, which may hold anything.
     """
     if "nsys" in file.parts[:-1]:
         return False
@@ -355,7 +360,8 @@ def _base(job: Job, inputs: Inputs, say: Say) -> Base | None:
 
 
 def _is_approved(job: Job) -> bool:
-    """Whether a maintainer has approved what is checked out: by its label, or by letting it into the merge queue."""
+    """Whether a maintainer has approved what is checked out: by its label, or by letting it into
+    the merge queue."""
     context = Context.from_env(job.env)
     with contextlib.suppress(PerfgateError):
         if context.event_name == "merge_group":
@@ -366,9 +372,11 @@ def _is_approved(job: Job) -> bool:
 
 
 def base_branch(env: Mapping[str, str]) -> tuple[str | None, str | None]:
-    """The branch that a pull request or a merge queue is for, else the default one; None where none is known.
+    """The branch that a pull request or a merge queue is for, else the default one; None where none
+    is known.
 
-    And of a merge queue the commit that it has put the change on: the branch with all that waits before it.
+    And of a merge queue the commit that it has put the change on: the branch with all that waits
+    before it.
     """
     named: object = env.get("GITHUB_BASE_REF")
     since: object = None

@@ -1,4 +1,5 @@
-"""What the gate of one commit has kept, and that commit beside it: both are data, which is read and never run."""
+"""What the gate of one commit has kept, and that commit beside it: both are data, which is read and
+never run."""
 
 from __future__ import annotations
 
@@ -43,7 +44,8 @@ MOST_ARTIFACTS: Final = 50
 """Of one run, how many are read at most."""
 
 _FINISHED: Final = frozenset({"success", "failure"})
-"""How a run concludes that came to a verdict; others were cancelled, or skipped for want of an approval."""
+"""How a run concludes that came to a verdict; others were cancelled, or skipped for want of an
+approval."""
 _RESULT: Final = re.compile(r"results/([^/]+)/([^/]+)/\d{8}T\d{6}\.\d{6}Z-[0-9a-f]{6}/result\.json")
 
 
@@ -79,7 +81,8 @@ class Checkout:
         return (self.prefix / inside).as_posix()
 
     def code_now(self, paths: Mapping[str, str]) -> dict[str, str]:
-        """Return the SHA-256 of the files at paths that a stranger names: of those of the repository, and no other."""
+        """Return the SHA-256 of the files at paths that a stranger names: of those of the
+        repository, and no other."""
         root = self.root.resolve()
         top = root.parents[len(self.prefix.parts) - 1] if self.prefix.parts else root
         found: dict[str, str] = {}
@@ -103,13 +106,14 @@ def checkout(root: Path, baselines: str, head_sha: str, *, env: Mapping[str, str
 
     Args:
         root: the project's root.
-        baselines: the folder of the baselines, as the commit's own settings say; a stranger may have written them.
+        baselines: the folder of the baselines, as the commit's own settings say; a stranger may
+            have written them.
         head_sha: the commit.
         env: the environment, for git.
 
     Raises:
-        BlessRefused: another commit is checked out, something was changed, or the baselines lie elsewhere.
-        RepositoryUnreadable: git does not answer.
+        BlessRefused: another commit is checked out, something was changed, or the baselines lie
+        elsewhere. RepositoryUnreadable: git does not answer.
     """
     parts = PurePosixPath(baselines).parts
     if (
@@ -138,27 +142,31 @@ def checkout(root: Path, baselines: str, head_sha: str, *, env: Mapping[str, str
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Kept:
-    """What the newest finished gate of a commit has kept, and with it other measurements of the same commit."""
+    """What the newest finished gate of a commit has kept, and with it other measurements of the
+    same commit."""
 
     run: WorkflowRun
     results: Mapping[tuple[str, str], Sequence[Result]]
-    """By machine and workload: that gate's own result, then older ones of the same commit, newest first."""
+    """By machine and workload: that gate's own result, then older ones of the same commit, newest
+    first."""
 
 
 def kept_by_gate(repository: Repository, branch: Branch, *, asked_at: datetime | None) -> Kept:
     """Download what the gate of a branch's head commit has kept.
 
-    Older gates of the very same commit are asked only where runs are wanting. A fork can hold the commit too, and its
-    pull request starts runs of its own: they are a stranger's, and are not looked at.
+    Older gates of the very same commit are asked only where runs are wanting. A fork can hold the
+    commit too, and its pull request starts runs of its own: they are a stranger's, and are not
+    looked at.
 
     Args:
         repository: whom to ask.
         branch: the branch and its head commit.
-        asked_at: when a comment asked; a commit whose first gate began later is not what was looked at.
+        asked_at: when a comment asked; a commit whose first gate began later is not what was looked
+            at.
 
     Raises:
-        BlessRefused: the commit came after the comment; or a result is of another commit, or there twice.
-        ResultMissing: no gate of this commit came to an end and kept something.
+        BlessRefused: the commit came after the comment; or a result is of another commit, or there
+        twice. ResultMissing: no gate of this commit came to an end and kept something.
         ResultUnreadable, ArtifactUnreadable: what it kept cannot be read.
     """
     commit = branch.head_sha[:12]

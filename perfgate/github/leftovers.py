@@ -1,4 +1,5 @@
-"""What a runner is left with: what a gate has left is ended and removed, and the workspace is looked at."""
+"""What a runner is left with: what a gate has left is ended and removed, and the workspace is
+looked at."""
 
 from __future__ import annotations
 
@@ -19,11 +20,13 @@ MOST_NAMES: Final = 5
 
 
 def clean(job: Job, *, before: bool) -> list[Note]:
-    """End what a gate has left running, remove what it has checked out and kept, and look at the workspace.
+    """End what a gate has left running, remove what it has checked out and kept, and look at the
+    workspace.
 
     Args:
         job: the step; `mark` says which processes, and the name of the gate is a part of it.
-        before: whether a gate is yet to come. What lies under `.perfgate` is then none of this job's to publish.
+        before: whether a gate is yet to come. What lies under `.perfgate` is then none of this
+            job's to publish.
 
     Raises:
         ConfigInvalid: it is no job of GitHub Actions: results that somebody keeps would be lost.

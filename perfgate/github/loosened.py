@@ -1,4 +1,5 @@
-"""What a change may not touch unseen: all that decides about a project's gate, as facts of which each is compared.
+"""What a change may not touch unseen: all that decides about a project's gate, as facts of which
+each is compared.
 
 Whatever cannot be said to make the gate stricter counts as loosening it.
 """
@@ -192,7 +193,8 @@ def _ruled(name: str, value: object) -> Fact:
 
 
 def _budgets(what: str, budgets: Mapping[Metric, float]) -> Iterator[tuple[str, Fact]]:
-    """Budgets as they count: one that is not set is the metric's own, and a count without one is exact."""
+    """Budgets as they count: one that is not set is the metric's own, and a count without one is
+    exact."""
     for metric, spec in METRICS.items():
         default = None if spec.clock is None else spec.clock.budget
         if spec.kind is Kind.COUNT:
@@ -208,7 +210,8 @@ def pytest_facts(options: Mapping[str, object]) -> Iterator[tuple[str, Fact]]:
 
 
 def code_facts(files: Mapping[str, str]) -> Iterator[tuple[str, Fact]]:
-    """Code that decides about the gate, by what it is called: hooks, the rest of a conftest, workflows."""
+    """Code that decides about the gate, by what it is called: hooks, the rest of a conftest,
+    workflows."""
     for name, text in files.items():
         yield name, Fact(value=text, shown=plural(len(text.splitlines()), "line"))
 
@@ -278,7 +281,8 @@ def _spreads(what: str, baseline: Baseline) -> Iterator[tuple[str, Fact]]:
 
 
 def _commits(baseline: Baseline) -> Fact:
-    """The commits of the runs. What was measured anew was so at another one, and its values say what that does."""
+    """The commits of the runs. What was measured anew was so at another one, and its values say
+    what that does."""
     shas = sorted({one.commit.sha for one in baseline.occasions if one.commit is not None})
     values = baseline.values(Metric.STEP_MS)
 

@@ -1,7 +1,8 @@
-"""The scheduled gate's occasions: each unchanged repeat is added to its baseline, by one pull request.
+"""The scheduled gate's occasions: each unchanged repeat is added to its baseline, by one pull
+request.
 
-The pull request's branch is perfgate's own: each gate makes it anew on the base branch, with the occasions that it held
-and were not merged yet.
+The pull request's branch is perfgate's own: each gate makes it anew on the base branch, with the
+occasions that it held and were not merged yet.
 """
 
 from __future__ import annotations
@@ -93,9 +94,9 @@ def propose(root: Path, folder: Path, env: Mapping[str, str], say: Callable[[Not
 
     Raises:
         ActionsContextMissing: it was not started by a schedule or by hand.
-        ResultMissing, ResultUnreadable, BlessRefused: what was kept is not of this commit, or not whole.
-        BranchMoved: somebody else has moved the branch meanwhile.
-        GitHubRefused: the token, or the repository's settings, do not allow it.
+        ResultMissing, ResultUnreadable, BlessRefused: what was kept is not of this commit, or not
+        whole. BranchMoved: somebody else has moved the branch meanwhile. GitHubRefused: the token,
+        or the repository's settings, do not allow it.
     """
     context = Context.from_env(env)
     if context.event_name not in EVENTS:
@@ -186,7 +187,8 @@ def find(
     Args:
         results: what the gate has kept.
         here: the base branch, as it was measured.
-        earlier: by path, baselines of the open pull request that hold occasions which were not merged yet.
+        earlier: by path, baselines of the open pull request that hold occasions which were not
+            merged yet.
         origin: the gate's run.
         at: now, aware.
     """
@@ -231,9 +233,11 @@ def _listed(here: Checkout) -> dict[str, Baseline]:
 
 
 def not_merged(repository: Repository, pull: PullRequest, here: Checkout) -> dict[str, Baseline]:
-    """Return by path the baselines of the base branch with the occasions that an open pull request adds to them.
+    """Return by path the baselines of the base branch with the occasions that an open pull request
+    adds to them.
 
-    What else its branch holds is not looked at, and what it lacks of the base branch's occasions is not lost.
+    What else its branch holds is not looked at, and what it lacks of the base branch's occasions is
+    not lost.
     """
     there = api.files_of(repository, pull.head.sha)
     found: dict[str, Baseline] = {}
@@ -255,10 +259,12 @@ def not_merged(repository: Repository, pull: PullRequest, here: Checkout) -> dic
 
 
 def with_added(base: Baseline, more: Baseline) -> Baseline | None:
-    """Return a baseline with the occasions that another one has added to it, each once, oldest first.
+    """Return a baseline with the occasions that another one has added to it, each once, oldest
+    first.
 
-    It loses none of its own by what the other lacks, only the oldest where they would be more than a baseline holds.
-    None where the other adds none, differs in anything else, or would leave none of its own.
+    It loses none of its own by what the other lacks, only the oldest where they would be more than
+    a baseline holds. None where the other adds none, differs in anything else, or would leave none
+    of its own.
     """
     if more.model_copy(update={"occasions": base.occasions}) != base:
         return None

@@ -1,4 +1,5 @@
-"""Blessing from CI: the kept results of a commit's own gate become baselines on its branch, and nothing is measured."""
+"""Blessing from CI: the kept results of a commit's own gate become baselines on its branch, and
+nothing is measured."""
 
 from __future__ import annotations
 
@@ -76,7 +77,8 @@ class Promotion:
 
 
 def bless(root: Path, env: Mapping[str, str], say: Callable[[Note | PerfgateError], None]) -> None:
-    """Commit what the gate of a branch's head commit has kept as its baselines, as the job's event asks.
+    """Commit what the gate of a branch's head commit has kept as its baselines, as the job's event
+    asks.
 
     Args:
         root: of the project in the head commit, which is only read.
@@ -163,11 +165,13 @@ class Origin:
 def plan(
     kept: Kept, wish: Wish, here: Checkout, settings: Settings, origin: Origin
 ) -> tuple[Planned, ...]:
-    """Return the baselines that are to be committed: by the rules of `perfgate bless`, all of them or none.
+    """Return the baselines that are to be committed: by the rules of `perfgate bless`, all of them
+    or none.
 
     Raises:
         ResultMissing: the gate has kept nothing of the workload.
-        BlessRefused: of one or several workloads; the message is that of the first, and names the others.
+        BlessRefused: of one or several workloads; the message is that of the first, and names the
+        others.
     """
     wanted = {
         key: results for key, results in kept.results.items() if wish.workload in (None, key[1])
@@ -232,9 +236,11 @@ def commit_baselines(
 
 
 def commit_message(baselines: Sequence[Baseline], reason: str, origin: Origin) -> str:
-    """Return a commit's message: what was blessed, the reason in quotation marks, and where it comes from as trailers.
+    """Return a commit's message: what was blessed, the reason in quotation marks, and where it
+    comes from as trailers.
 
-    Nothing in it mentions anyone, closes an issue, or keeps a workflow from starting; the reason is no trailer.
+    Nothing in it mentions anyone, closes an issue, or keeps a workflow from starting; the reason is
+    no trailer.
     """
     names = list(dict.fromkeys(file_name(one.workload) for one in baselines))
     subject = f"bless: {', '.join(names)}"

@@ -1,4 +1,5 @@
-"""Who asks for a blessing from CI, in which words and on which branch: GitHub's event, and what GitHub says of both."""
+"""Who asks for a blessing from CI, in which words and on which branch: GitHub's event, and what
+GitHub says of both."""
 
 from __future__ import annotations
 
@@ -137,8 +138,8 @@ def wish_of(request: Request, env: Mapping[str, str]) -> Wish:
 def read_comment(body: str) -> Wish:
     """Return what the first line of a comment asks for: `/perfgate bless WORKLOAD REASON...`.
 
-    A workload whose name holds spaces stands in backquotes; `--accept-regression` may stand anywhere behind the
-    command.
+    A workload whose name holds spaces stands in backquotes; `--accept-regression` may stand
+    anywhere behind the command.
 
     Raises:
         BlessRefused: it is anything else.

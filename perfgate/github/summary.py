@@ -11,7 +11,8 @@ from perfgate.render.markdown import LONGEST
 
 
 def append_summary(env: Mapping[str, str], markdown: str) -> None:
-    """Append to the summary of a job, without the secrets of its environment; outside a job there is none.
+    """Append to the summary of a job, without the secrets of its environment; outside a job there
+    is none.
 
     Raises:
         StoreFailed: the file does not take it.

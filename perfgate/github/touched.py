@@ -1,4 +1,5 @@
-"""Which of the files that a pull request changes belong to what judges it: baselines, workloads, hooks, settings."""
+"""Which of the files that a pull request changes belong to what judges it: baselines, workloads,
+hooks, settings."""
 
 from __future__ import annotations
 
@@ -31,7 +32,8 @@ _SETTINGS: Final = frozenset(
 _USUAL: Final = Settings()
 
 Folders = Mapping[tuple[str, ...], str]
-"""Folders that judge, as parts of their paths in small letters, wherever they lie: each with what it holds."""
+"""Folders that judge, as parts of their paths in small letters, wherever they lie: each with what
+it holds."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -50,7 +52,8 @@ class Touched:
 
 
 def touched(repository: Repository, pull: PullRequest, head_sha: str) -> Touched:
-    """Return what of a commit judges it. What GitHub does not say is not known, and no reason to fail."""
+    """Return what of a commit judges it. What GitHub does not say is not known, and no reason to
+    fail."""
     try:
         files = list(pull.get_files())
         now = repository.get_pull(pull.number).head.sha
@@ -73,7 +76,8 @@ def touched(repository: Repository, pull: PullRequest, head_sha: str) -> Touched
 
 
 def folders_of(projects: Iterable[bytes]) -> Folders:
-    """The folders of workloads and baselines by what each pyproject.toml of a repository sets; else the usual ones."""
+    """The folders of workloads and baselines by what each pyproject.toml of a repository sets; else
+    the usual ones."""
     found: dict[tuple[str, ...], str] = {}
     for content in projects:
         try:
@@ -94,7 +98,8 @@ def _folders(workloads: str, baselines: str) -> dict[tuple[str, ...], str]:
 def kind_of(path: str, folders: Folders) -> str | None:
     """To which part of what judges a pull request a path belongs.
 
-    Whatever its case, for where files have none; and a folder's own name counts, since a link may take its place.
+    Whatever its case, for where files have none; and a folder's own name counts, since a link may
+    take its place.
     """
     parts = tuple(path.casefold().split("/"))
     if parts[-1] in _SETTINGS:

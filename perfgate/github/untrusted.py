@@ -27,7 +27,8 @@ def read_untrusted(content: bytes, head_sha: str, *, artifact: str) -> GateDocum
     """Return the document in an artifact's zip file, of this very commit.
 
     Raises:
-        ArtifactUnreadable: it is unsafe, is not what the published schema says, contradicts itself, or is of
+        ArtifactUnreadable: it is unsafe, is not what the published schema says, contradicts itself,
+        or is of
             another commit.
     """
     members = unpacked(content, lambda path: path == DOCUMENT, artifact=artifact, limits=LIMITS)

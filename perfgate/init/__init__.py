@@ -1,1 +1,2 @@
-"""`perfgate init`: reads what a repository says of itself, and copies, compares and shows its first files."""
+"""`perfgate init`: reads what a repository says of itself, and copies, compares and shows its first
+files."""

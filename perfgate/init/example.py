@@ -1,4 +1,5 @@
-"""A first workload, to see a gate work: a training step of one small layer. Write yours beside it, then delete it."""
+"""A first workload, to see a gate work: a training step of one small layer. Write yours beside it,
+then delete it."""
 
 import nvtx
 import torch

@@ -1,4 +1,5 @@
-"""What a repository says of itself, so that `perfgate init` need not ask. Reads; changes and runs nothing of it."""
+"""What a repository says of itself, so that `perfgate init` need not ask. Reads; changes and runs
+nothing of it."""
 
 from __future__ import annotations
 
@@ -31,7 +32,8 @@ class Tool:
     """The interpreter's version."""
     has_torch: bool
     requires: tuple[str, ...] = ()
-    """What its metadata says that it needs; empty where it is run from its folder, not installed."""
+    """What its metadata says that it needs; empty where it is run from its folder, not installed.
+    """
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -70,8 +72,8 @@ class Asked:
     github: bool = True
     """Whether there is to be anything for GitHub; else git is not asked."""
     install_from: str | None = None
-    """Where a runner gets perfgate from, as somebody says; else what is known of its installation, else what the lock
-    file says that was said before."""
+    """Where a runner gets perfgate from, as somebody says; else what is known of its installation,
+    else what the lock file says that was said before."""
     renew: bool = False
     """Whether the lock file is to be of the Python that runs, whatever it is of now."""
 
@@ -80,7 +82,8 @@ def find_facts(start: Path, tool: Tool, asked: Asked, *, env: Mapping[str, str])
     """Find out about the project around a folder.
 
     Raises:
-        ConfigInvalid: a pyproject.toml that is no TOML, settings that are not accepted, or an `install_from` that no
+        ConfigInvalid: a pyproject.toml that is no TOML, settings that are not accepted, or an
+        `install_from` that no
             runner reaches.
         RepositoryUnreadable: there is a repository, but git cannot say what is asked of it.
     """

@@ -1,4 +1,5 @@
-"""How a project, and perfgate itself, are installed on a runner, as far as files say it. Runs nothing."""
+"""How a project, and perfgate itself, are installed on a runner, as far as files say it. Runs
+nothing."""
 
 from __future__ import annotations
 
@@ -30,7 +31,8 @@ _PIP: Final = '"$RUNNER_TEMP/venv/bin/pip"'
 def project_words(
     root: Path, pyproject: Mapping[str, object]
 ) -> tuple[tuple[str, ...], list[Note]]:
-    """Return what pip is given to install of the project at `root`, word by word, and what to know of it."""
+    """Return what pip is given to install of the project at `root`, word by word, and what to know
+    of it."""
     words: list[str] = []
     others = sorted(path.name for path in root.glob("requirements-*.txt") if path.is_file())
     if (root / "requirements.txt").is_file():
@@ -69,7 +71,8 @@ def _names_torch(root: Path, words: Sequence[str], pyproject: Mapping[str, objec
 
 
 def project_script(words: Sequence[str], origin: Origin) -> str:
-    """Return the shell's lines that install a project and perfgate into an environment in a temporary folder."""
+    """Return the shell's lines that install a project and perfgate into an environment in a
+    temporary folder."""
     if origin.url is None:
         return _failing(origin)
     whole = shlex.join((*words, f"perfgate[github] @ {origin.url}"))
@@ -77,7 +80,8 @@ def project_script(words: Sequence[str], origin: Origin) -> str:
 
 
 def locked_script(origin: Origin) -> str:
-    """Return the shell's lines that install perfgate alone: what it needs by the lock file, itself by its address."""
+    """Return the shell's lines that install perfgate alone: what it needs by the lock file, itself
+    by its address."""
     if origin.url is None:
         return _failing(origin)
     return (
@@ -94,7 +98,8 @@ def _failing(origin: Origin) -> str:
 def python_version(
     root: Path, pyproject: Mapping[str, object], *, running: tuple[int, int]
 ) -> tuple[str, list[Note]]:
-    """Return the Python for the runners, as `3.12`: the pinned one, else the running one if the project takes it."""
+    """Return the Python for the runners, as `3.12`: the pinned one, else the running one if the
+    project takes it."""
     project = pyproject.get("project")
     asked = project.get("requires-python") if isinstance(project, dict) else None
     pinned = _pinned(root / ".python-version")

@@ -20,7 +20,8 @@ _INSTALLER: Final = re.compile(r"(?:.*/)?(?:pip[\d.x]*|tool)")
 
 
 def installing_faults(top: Path) -> tuple[Note, ...] | None:
-    """Return what is wrong with how the workflows below a repository's top install perfgate; None without any."""
+    """Return what is wrong with how the workflows below a repository's top install perfgate; None
+    without any."""
     files = sorted((top / ".github" / "workflows").glob("perfgate*.yml"))
     texts = [file.read_text("utf-8", errors="replace") for file in files if file.is_file()]
     return tuple(fault for text in texts for fault in faults_of(text)) if texts else None
@@ -43,7 +44,8 @@ def faults_of(text: str) -> tuple[Note, ...]:
 
 
 def gated_folders(text: str) -> frozenset[str]:
-    """Return the projects that a workflow gates: what the action's working-directory is, `.` by default."""
+    """Return the projects that a workflow gates: what the action's working-directory is, `.` by
+    default."""
     try:
         jobs = _jobs(_document(text)).values()
     except (yaml.YAMLError, RecursionError):
@@ -89,14 +91,16 @@ def _pip_installs(script: str) -> Iterator[Sequence[str]]:
 
 
 def _is_by_name(word: str) -> bool:
-    """Whether a word asks an index: no option, no path, and no address that holds a commit or a hash."""
+    """Whether a word asks an index: no option, no path, and no address that holds a commit or a
+    hash."""
     if word.startswith(("-", ".", "/", "$")):
         return False
     return not re.search(r"@[0-9a-f]{40}|sha256=[0-9a-f]{64}", word)
 
 
 def _document(text: str) -> Mapping[str, object]:
-    # Every scalar as text: `on` is no truth value here, and `false` may be written with quotes or without.
+    # Every scalar as text: `on` is no truth value here, and `false` may be written with quotes or
+    # without.
     return _mapping(yaml.load(text, Loader=yaml.BaseLoader))
 
 

@@ -59,7 +59,8 @@ class Head:
 
 
 def requirements_of(declared: Sequence[str]) -> tuple[str, ...]:
-    """Return what perfgate needs with its extra github, of what its metadata declares, and what builds it."""
+    """Return what perfgate needs with its extra github, of what its metadata declares, and what
+    builds it."""
     needed = set(BUILD)
     for text in declared:
         try:

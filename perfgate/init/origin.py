@@ -1,6 +1,8 @@
-"""Where a runner gets perfgate from: a git URL at a commit, or an archive at its hash; never by name from an index.
+"""Where a runner gets perfgate from: a git URL at a commit, or an archive at its hash; never by
+name from an index.
 
-Nobody is known to own the name `perfgate` in an index, so that a stranger's package could stand under it.
+Nobody is known to own the name `perfgate` in an index, so that a stranger's package could stand
+under it.
 """
 
 from __future__ import annotations
@@ -39,7 +41,8 @@ class Origin:
 
 
 def origin_of(direct_url: str | None) -> Origin:
-    """Return where this perfgate was installed from, by PEP 610's direct_url.json; None is an index's."""
+    """Return where this perfgate was installed from, by PEP 610's direct_url.json; None is an
+    index's."""
     if direct_url is None:
         return _none("origin-by-name")
     try:
@@ -68,7 +71,8 @@ def folder_of(direct_url: str | None) -> Path | None:
 
 
 def checked_origin(text: str) -> Origin:
-    """Return the origin that a text names, or why it is none that a runner can reach and that stays what it is."""
+    """Return the origin that a text names, or why it is none that a runner can reach and that stays
+    what it is."""
     address = _NAMED.sub("", text.strip(), count=1)
     is_git = address.startswith("git+")
     try:

@@ -1,4 +1,5 @@
-"""The files of a scaffold beside what is there: which are missing, the same, older, edited. Writes nothing."""
+"""The files of a scaffold beside what is there: which are missing, the same, older, edited. Writes
+nothing."""
 
 from __future__ import annotations
 
@@ -18,7 +19,8 @@ from perfgate.model.note import Note, note
 from perfgate.workload import holds_workloads, workload_files
 
 GPU: Final = "gpu"
-"""The label of the runners that gates run on, beside `self-hosted`: the first of the workflows' matrix."""
+"""The label of the runners that gates run on, beside `self-hosted`: the first of the workflows'
+matrix."""
 LARGEST_BYTES: Final = 1 << 20
 """Of a file that is still compared; a workflow has some kilobytes."""
 _IN_PYTHON: Final = ("perfgate", "workload(")
@@ -57,7 +59,8 @@ class Planned:
     """One file of the scaffold."""
 
     path: PurePosixPath
-    """From the boundary: the repository's top, or the project's root where there is no repository."""
+    """From the boundary: the repository's top, or the project's root where there is no repository.
+    """
     target: Path
     kind: Kind
     text: str
@@ -75,7 +78,8 @@ class Planned:
 
     @property
     def is_up_to_date(self) -> bool:
-        """Whether nothing has to be done about it, as far as is known: what was edited may be as good."""
+        """Whether nothing has to be done about it, as far as is known: what was edited may be as
+        good."""
         return self.state not in {State.MISSING, State.OLDER} and not self.faults
 
 
@@ -88,7 +92,8 @@ def plan(facts: Facts, *, resolve: bool = True, renew: bool = False) -> tuple[Pl
         renew: whether it is asked for one that is neither.
 
     Raises:
-        ScaffoldRefused: a file, or a folder of it, must not be written to or cannot be read; or the lock file cannot
+        ScaffoldRefused: a file, or a folder of it, must not be written to or cannot be read; or the
+        lock file cannot
             be made.
         ConfigInvalid: pyproject.toml takes no table.
     """
@@ -112,7 +117,8 @@ def plan_lock(facts: Facts, *, resolve: bool, renew: bool) -> Planned:
     """Compare the lock file with what it is to be of.
 
     Raises:
-        ScaffoldRefused: there is no repository; its place must not be written to; or it cannot be made.
+        ScaffoldRefused: there is no repository; its place must not be written to; or it cannot be
+        made.
     """
     if facts.top is None:
         raise ScaffoldRefused("lock-without-repository")
@@ -181,7 +187,8 @@ def _github(facts: Facts) -> Iterator[Planned]:
 
 
 def _values(facts: Facts) -> dict[str, str | Sequence[str]]:
-    """What goes into the templates' places. GitHub evaluates expressions in all of them but the branches."""
+    """What goes into the templates' places. GitHub evaluates expressions in all of them but the
+    branches."""
     return {
         "branches": [templates.branch_pattern(facts.branch)],
         "gpus": [GPU],
@@ -224,7 +231,8 @@ def _shown(facts: Facts, target: Path) -> PurePosixPath:
 
 
 def _checked(facts: Facts, target: Path) -> Path:
-    """Return a place that is not behind a link that leads out, nor below or at what is of the wrong sort.
+    """Return a place that is not behind a link that leads out, nor below or at what is of the wrong
+    sort.
 
     Raises:
         ScaffoldRefused: names what is in the way.
@@ -253,7 +261,8 @@ def _leads_below(place: Path, boundary: Path) -> bool:
 
 
 def _read(file: Path) -> str | None:
-    """A file's text, its line ends as they are; what is no UTF-8 is replaced, and never written back."""
+    """A file's text, its line ends as they are; what is no UTF-8 is replaced, and never written
+    back."""
     try:
         with file.open("rb") as opened:
             raw = opened.read(LARGEST_BYTES + 1)

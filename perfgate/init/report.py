@@ -1,4 +1,5 @@
-"""What `perfgate init` shows of each file, of differences, and of what comes next. Returns, never prints."""
+"""What `perfgate init` shows of each file, of differences, and of what comes next. Returns, never
+prints."""
 
 from __future__ import annotations
 
@@ -86,5 +87,6 @@ def _next_steps(facts: Facts, check: str) -> Iterator[str]:
 
 
 def _printable(lines: Sequence[str]) -> str:
-    """Lines as a text, without what would steer a terminal: names of files and branches are anybody's."""
+    """Lines as a text, without what would steer a terminal: names of files and branches are
+    anybody's."""
     return "".join(escape(line.replace("\t", "    ")) + "\n" for line in lines)

@@ -1,4 +1,5 @@
-"""`[tool.perfgate]` in a pyproject.toml, appended as text: what else is in the file stays as it is, byte by byte."""
+"""`[tool.perfgate]` in a pyproject.toml, appended as text: what else is in the file stays as it is,
+byte by byte."""
 
 from __future__ import annotations
 
@@ -28,7 +29,8 @@ def parsed(text: str) -> Mapping[str, object]:
 
 
 def with_table(text: str) -> str:
-    """Return a pyproject.toml, maybe empty, with `[tool.perfgate]` at its end, in its own line ends, if it has none.
+    """Return a pyproject.toml, maybe empty, with `[tool.perfgate]` at its end, in its own line
+    ends, if it has none.
 
     Raises:
         ConfigInvalid: the table cannot be appended, since `tool` is written inline or is no table.

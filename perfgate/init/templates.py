@@ -1,4 +1,5 @@
-"""Template files of the scaffold: places filled through YAML, and a first line that seals what was written."""
+"""Template files of the scaffold: places filled through YAML, and a first line that seals what was
+written."""
 
 from __future__ import annotations
 
@@ -22,7 +23,8 @@ WORKFLOWS: Final = (
 )
 ACTION: Final = "action.yml"
 FURTHER: Final = (START, GATE, "perfgate-approved.yml")
-"""The workflows of a further project of a repository: comments, blessing and occasions are the first one's."""
+"""The workflows of a further project of a repository: comments, blessing and occasions are the
+first one's."""
 
 _PLACE: Final = re.compile(r"(?P<before>[ ]*(?:- )?)(?P<key>[\w-]+: |- )__(?P<name>[a-z_]+)__")
 """A place: the whole value of a key or of an item, alone in its line."""
@@ -56,7 +58,8 @@ def file_of(name: str, project: str) -> str:
 
 
 def of_project(text: str, project: str) -> str:
-    """Return a workflow under names of a further project: its own, its check's, its files', its groups' but for GPUs.
+    """Return a workflow under names of a further project: its own, its check's, its files', its
+    groups' but for GPUs.
 
     Artifacts are a run's own, and their names may stay.
     """
@@ -67,7 +70,8 @@ def of_project(text: str, project: str) -> str:
 
 
 def filled(text: str, values: Mapping[str, str | Sequence[str]]) -> str:
-    """Put values into the places of a template: a value becomes that text, or that list, whatever is in it."""
+    """Put values into the places of a template: a value becomes that text, or that list, whatever
+    is in it."""
     return "\n".join(
         line
         if (place := _PLACE.fullmatch(line)) is None
@@ -128,7 +132,8 @@ def _dumped(value: str | Sequence[str], place: re.Match[str]) -> str:
 
 
 class _Dumper(yaml.SafeDumper):
-    """Writes a text in quotes, or as a block if it is a script: nobody then takes `on` or `1e3` for no text."""
+    """Writes a text in quotes, or as a block if it is a script: nobody then takes `on` or `1e3` for
+    no text."""
 
     def represent_text(self, text: str) -> yaml.ScalarNode:
         """Choose the style of a text."""

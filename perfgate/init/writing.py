@@ -12,8 +12,8 @@ from perfgate.model.errors import ScaffoldRefused, StoreFailed
 
 
 def to_write(files: Sequence[Planned], *, force: bool) -> tuple[Planned, ...]:
-    """Return the files that are to be written: the missing ones, a lock file that is not current and,
-    forced, what is GitHub's and differs."""
+    """Return the files that are to be written: the missing ones, a lock file that is not current
+    and, forced, what is GitHub's and differs."""
     return tuple(
         file
         for file in files

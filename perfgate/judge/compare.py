@@ -20,7 +20,8 @@ Flags = NDArray[np.bool_]
 PRIOR_DF = 2.0
 """What a prior SD weighs, in degrees of freedom: d0."""
 FLOOR_SD = 0.0005
-"""No run-to-run SD is believed to be below 0.05 %: it keeps three equal runs from looking certain."""
+"""No run-to-run SD is believed to be below 0.05 %: it keeps three equal runs from looking certain.
+"""
 LARGEST = 1e150
 """Values must stay below this, so that squares stay finite."""
 _LEAST_DF, _MOST_DF = 1e-3, 1e9
@@ -29,7 +30,8 @@ _LEAST_DF, _MOST_DF = 1e-3, 1e9
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Comparison:
-    """Candidate minus baseline, and what is known of its uncertainty; an array of one number a gate each."""
+    """Candidate minus baseline, and what is known of its uncertainty; an array of one number a gate
+    each."""
 
     estimate: Floats
     standard_error: Floats
@@ -126,8 +128,8 @@ def in_ab_run(before: Side, after: Side) -> Comparison:
 def with_stored(before: Side, after: Side, *, prior_sd: float, occasions: Occasions) -> Comparison:
     """Compare with stored runs, to pass: v = (d0 s0^2 + SS)/(d0 + n - 2) (Smyth 2004).
 
-    SE^2 = v (1/nb + 1/nc) + tau^2 (1 + 1/S), tau taken as known. Degrees of freedom by Satterthwaite
-    (1946), infinite for tau.
+    SE^2 = v (1/nb + 1/nc) + tau^2 (1 + 1/S), tau taken as known. Degrees of freedom by
+    Satterthwaite (1946), infinite for tau.
     """
     own = PRIOR_DF + before.runs + after.runs - 2
     variance = _floored((PRIOR_DF * prior_sd**2 + before.squares + after.squares) / own)
@@ -139,7 +141,8 @@ def with_stored(before: Side, after: Side, *, prior_sd: float, occasions: Occasi
 def beyond_stored(before: Side, after: Side, *, occasions: Occasions) -> Comparison:
     """Compare with stored runs, to fail: each side's own v without a prior (Welch 1947).
 
-    tau as well as it is known. Degrees of freedom by Satterthwaite (1946), of tau those of `Occasions`.
+    tau as well as it is known. Degrees of freedom by Satterthwaite (1946), of tau those of
+    `Occasions`.
     """
     parts = [
         (_floored(side.squares / np.maximum(side.runs - 1, 1)) / side.runs, side.runs - 1)
@@ -190,7 +193,8 @@ def occasions_of(
 
 
 def between_occasions(values: Floats, kept: Flags, runs: Sequence[int]) -> tuple[Floats, Floats]:
-    """Return tau_hat^2 = (MSB - MSW)/n0, at least 0, and MSW: variances between and within occasions.
+    """Return tau_hat^2 = (MSB - MSW)/n0, at least 0, and MSW: variances between and within
+    occasions.
 
     By the method of moments for groups of unequal size (Searle, Casella and McCulloch 1992, 3.6).
     `values` are blessed ones, occasion after occasion, `runs` how many each has; of them the `kept`

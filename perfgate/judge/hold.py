@@ -1,4 +1,5 @@
-"""What a gate can hold on a machine: the smallest loss that an unchanged candidate is shown to be below.
+"""What a gate can hold on a machine: the smallest loss that an unchanged candidate is shown to be
+below.
 
 Knows no run that is still to come. Formulas, with all others: `docs/how-it-decides.md`.
 """
@@ -37,10 +38,12 @@ def holds(
     blessed_runs: int | None = None,
     occasions: int | None = None,
 ) -> float | None:
-    """Return the loss of a time metric that a gate can hold, a fraction in its basis, at least its budget.
+    """Return the loss of a time metric that a gate can hold, a fraction in its basis, at least its
+    budget.
 
-    max(D, SE q): SE that of the last look, q the 97.5 % quantile of the noncentral t with the degrees of freedom of
-    the baseline's own variance (within occasions, no prior) and noncentrality t(0.975, df of the last look).
+    max(D, SE q): SE that of the last look, q the 97.5 % quantile of the noncentral t with the
+    degrees of freedom of the baseline's own variance (within occasions, no prior) and noncentrality
+    t(0.975, df of the last look).
 
     Args:
         baseline: what its runs differ by is taken for what runs will differ by.
@@ -120,7 +123,8 @@ def _kept(rule: TimeRule, x: Floats) -> Flags:
 
 
 def differs_much(baseline: Baseline) -> bool:
-    """Whether the step times of blessed runs have an SD beyond `NOISY`: an A/B run is then better made in blocks."""
+    """Whether the step times of blessed runs have an SD beyond `NOISY`: an A/B run is then better
+    made in blocks."""
     x, spec = blessed_x(baseline, Metric.STEP_MS, Basis.LOG), METRICS[Metric.STEP_MS].clock
     if x is None or spec is None:
         return False

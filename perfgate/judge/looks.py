@@ -91,7 +91,8 @@ SCREEN_PLAN: Final = Plan(stage=Stage.SCREEN, looks=(3, 5), fails=False)
 STORED_PLAN: Final = Plan(stage=Stage.STORED, looks=(5, 8, 10), slow_chance=0.3)
 """Against the stored baseline alone, where its commit cannot be run."""
 DUET_PLAN: Final = Plan(stage=Stage.DUET, looks=(3, 5, 8, 12), slow_chance=0.1)
-"""Against fresh runs of the baseline's commit, made alternately with the candidate's; runs are pairs."""
+"""Against fresh runs of the baseline's commit, made alternately with the candidate's; runs are
+pairs."""
 INTERLEAVED_PLAN: Final = Plan(stage=Stage.INTERLEAVED, looks=(3, 5, 8, 12), slow_chance=0.1)
 """In blocks of processes that are alive at once, where runs differ by more than `NOISY`."""
 NOISY: Final = 0.01

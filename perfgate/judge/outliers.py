@@ -1,7 +1,8 @@
-"""Outliers, chance mixes of two modes, and slow runs: what lies too far from its own side's median; knows no metric.
+"""Outliers, chance mixes of two modes, and slow runs: what lies too far from its own side's median;
+knows no metric.
 
-As in `compare`: one gate, values of shape (runs,), or many, shape (gates, runs). Formulas and their sources, with all
-others: `docs/how-it-decides.md`.
+As in `compare`: one gate, values of shape (runs,), or many, shape (gates, runs). Formulas and their
+sources, with all others: `docs/how-it-decides.md`.
 """
 
 from __future__ import annotations
@@ -39,11 +40,12 @@ class Kept:
 
 
 def keep(sides: Sequence[Floats], *, prior_sd: float, budget: Floats | float) -> Kept:
-    """Mark the runs to keep: those within r <= max(5 scale, 2 D), r = |x - median of their own side|.
+    """Mark the runs to keep: those within r <= max(5 scale, 2 D), r = |x - median of their own
+    side|.
 
-    scale^2 = (d0 s0^2 + nu s_mad^2)/(d0 + nu), s_mad = 1.4826 median(r) N/(N - 0.9 G) (Hampel 1974, with the correction
-    for few values of Croux and Rousseeuw 1992), nu = 0.4 max(N - G, 1); N runs of G sides. A side that lies beyond as a
-    whole, half here and half there, is kept as it is.
+    scale^2 = (d0 s0^2 + nu s_mad^2)/(d0 + nu), s_mad = 1.4826 median(r) N/(N - 0.9 G) (Hampel 1974,
+    with the correction for few values of Croux and Rousseeuw 1992), nu = 0.4 max(N - G, 1); N runs
+    of G sides. A side that lies beyond as a whole, half here and half there, is kept as it is.
     """
     away = [np.abs(side - np.median(side, axis=-1, keepdims=True)) for side in sides]
     runs, groups = sum(side.shape[-1] for side in sides), len(sides)
@@ -72,8 +74,8 @@ def may_be_chance(
 ) -> Flags:
     """Whether `slow` may only have met the slower of two modes more often than `fast`, by chance.
 
-    Where extreme runs lie on the other side's side of `between`, the middle of both means: Fisher's exact test of how
-    many runs keep to their own side, one-sided.
+    Where extreme runs lie on the other side's side of `between`, the middle of both means: Fisher's
+    exact test of how many runs keep to their own side, one-sided.
     """
     mid = between[..., None]
     strayed = np.sum(~kept[0] & (fast > mid), axis=-1)
@@ -105,7 +107,8 @@ class Slow:
         )
 
     def hides_nothing(self, *, chance: float | None) -> Flags:
-        """Whether there is none, or, at a `chance`, the other side has as many but for that (Fisher's exact test)."""
+        """Whether there is none, or, at a `chance`, the other side has as many but for that
+        (Fisher's exact test)."""
         none = np.asarray(self.candidate == 0)
         if chance is None:
             return none
@@ -138,7 +141,8 @@ def slow_pairs(differences: Floats, threshold: Floats) -> Slow:
 
 
 def as_many_by_chance(there: Counts, *, of: int, all_such: Counts, runs: int) -> Floats:
-    """How probable it is that a group of `of` among all `runs` has `there` or more of `all_such` (hypergeometric)."""
+    """How probable it is that a group of `of` among all `runs` has `there` or more of `all_such`
+    (hypergeometric)."""
     there, all_such = np.broadcast_arrays(np.asarray(there), np.asarray(all_such))
     number = np.arange(of + 1)
     such, others = all_such[..., None], runs - all_such[..., None]

@@ -46,7 +46,8 @@ class Terms:
     """Of one side."""
     plan: Plan = STORED_PLAN
     alone: Sequence[Run] = ()
-    """In an A/B run: the candidate's that were made alone before it, whose slow ones still count."""
+    """In an A/B run: the candidate's that were made alone before it, whose slow ones still count.
+    """
     workloads: int = 1
     """Workloads judged together, which share alpha (Holm)."""
     stored: Other | None = None
@@ -217,7 +218,8 @@ def _least_loss(metric: Metric, other: Other, terms: Terms) -> float:
 
 
 def _alone(rule: TimeRule, other: Other, terms: Terms) -> tuple[Slow | None, bool]:
-    """Say which runs that the candidate made alone before an A/B run are slow, and if any is extreme.
+    """Say which runs that the candidate made alone before an A/B run are slow, and if any is
+    extreme.
 
     Slow next to what the other commit takes today: the machine may have become slower. In blocks a
     step takes another time than alone, and the blessed runs are what there is. Extreme is one of

@@ -1,4 +1,5 @@
-"""What this machine is and how it feels: GPUs, clocks, throttling, neighbours, turns; it knows no workload."""
+"""What this machine is and how it feels: GPUs, clocks, throttling, neighbours, turns; it knows no
+workload."""
 
 from perfgate.machine.identity import installed_version, read_machine
 from perfgate.machine.lock import gpu_lock, machine_folder

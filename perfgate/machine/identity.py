@@ -1,4 +1,5 @@
-"""What this machine is, as the record that decides comparability; it imports neither torch nor nvtx."""
+"""What this machine is, as the record that decides comparability; it imports neither torch nor
+nvtx."""
 
 from __future__ import annotations
 
@@ -25,12 +26,13 @@ def read_machine(
 ) -> Machine:
     """Describe this machine as a workload with the environment `env` will see it.
 
-    No driver means no GPUs. `cuda` is the newest CUDA the driver offers; `torch` and `nvtx` are the versions installed
-    for this interpreter, read from their metadata, which a workload of another interpreter may not share. `cpu_count`
-    is how many CPUs this process may run on.
+    No driver means no GPUs. `cuda` is the newest CUDA the driver offers; `torch` and `nvtx` are the
+    versions installed for this interpreter, read from their metadata, which a workload of another
+    interpreter may not share. `cpu_count` is how many CPUs this process may run on.
 
     Raises:
-        MachineUnreadable: the driver is there and fails, or CUDA_VISIBLE_DEVICES does not say which GPU is meant.
+        MachineUnreadable: the driver is there and fails, or CUDA_VISIBLE_DEVICES does not say which
+        GPU is meant.
     """
     driver: str | None = None
     cuda: str | None = None
@@ -54,7 +56,8 @@ def read_machine(
 
 
 def installed_version(package: str) -> str | None:
-    """Return a package's version by its metadata, without importing it; None if it is not installed."""
+    """Return a package's version by its metadata, without importing it; None if it is not
+    installed."""
     try:
         return version(package)
     except PackageNotFoundError:
@@ -62,7 +65,8 @@ def installed_version(package: str) -> str | None:
 
 
 def read_cpu_model(cpuinfo: Path = CPUINFO) -> str | None:
-    """Return the CPU's model name; where Linux gives none (Arm), the architecture; None if neither is known."""
+    """Return the CPU's model name; where Linux gives none (Arm), the architecture; None if neither
+    is known."""
     try:
         lines = cpuinfo.read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:

@@ -1,4 +1,5 @@
-"""Gates on one GPU take turns: a file lock a GPU, shared by all users of the machine; it knows no NVML."""
+"""Gates on one GPU take turns: a file lock a GPU, shared by all users of the machine; it knows no
+NVML."""
 
 from __future__ import annotations
 
@@ -22,7 +23,8 @@ from perfgate.model.machine import Gpu
 from perfgate.model.note import Note, note
 
 VARIABLE: Final = "PERFGATE_LOCKS"
-"""Environment variable that names another folder than /tmp, for gates that share a GPU and no /tmp: containers."""
+"""Environment variable that names another folder than /tmp, for gates that share a GPU and no /tmp:
+containers."""
 FOLDER: Final = "perfgate-locks"
 POLL_S: Final = 0.2
 NO_GPU: Final = "no-gpu"
@@ -33,8 +35,8 @@ SHARED_FILE: Final = 0o666
 def machine_folder() -> Path:
     """Return where this machine's locks lie: in the folder that `PERFGATE_LOCKS` names, or in /tmp.
 
-    `/tmp` rather than TMPDIR where there is one: batch systems give every job a TMPDIR of its own, and two gates that
-    look into different folders do not take turns.
+    `/tmp` rather than TMPDIR where there is one: batch systems give every job a TMPDIR of its own,
+    and two gates that look into different folders do not take turns.
 
     Raises:
         StoreFailed: `PERFGATE_LOCKS` is no absolute path, and would be another folder for each.
@@ -59,8 +61,8 @@ def gpu_lock(
 ) -> Iterator[None]:
     """Hold the GPUs for the `with` block; gates without a GPU take turns on one lock of their own.
 
-    Locks are taken in the order of UUIDs, so that two gates cannot wait for each other, and fall with the process that
-    holds them, however it ends. One process cannot take a lock twice.
+    Locks are taken in the order of UUIDs, so that two gates cannot wait for each other, and fall
+    with the process that holds them, however it ends. One process cannot take a lock twice.
 
     Args:
         gpus: the GPUs or MIG slices to hold.
@@ -109,10 +111,11 @@ def prepare_folder(folder: Path) -> Path:
 def _open(path: Path) -> int:
     """Open a lock file, another user's too.
 
-    First without O_CREAT: in a sticky folder, Linux refuses O_CREAT on another user's file even if it is there
-    (fs.protected_regular). A file that may only be read can still be locked.
+    First without O_CREAT: in a sticky folder, Linux refuses O_CREAT on another user's file even if
+    it is there (fs.protected_regular). A file that may only be read can still be locked.
     """
-    # A pipe whose other end nobody has open would be waited for without end, and a terminal become this process's.
+    # A pipe whose other end nobody has open would be waited for without end, and a terminal become
+    # this process's.
     flags = os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
     try:
         with suppress(FileNotFoundError):
@@ -181,7 +184,8 @@ def _introduce(workload: str) -> str:
 
 
 def _write(descriptor: int, text: str) -> None:
-    # Only a courtesy to those who wait: a file of another user, or a full disk, must not cost the turn.
+    # Only a courtesy to those who wait: a file of another user, or a full disk, must not cost the
+    # turn.
     with suppress(OSError):
         os.ftruncate(descriptor, 0)
         os.pwrite(descriptor, text.encode(), 0)

@@ -1,4 +1,5 @@
-"""Who else was on one GPU during a run; pure bookkeeping over process ids, so that a container cannot mislead it.
+"""Who else was on one GPU during a run; pure bookkeeping over process ids, so that a container
+cannot mislead it.
 
 before the run   |  during the run
 pid 11 ----------------------------->   neighbour: none of ours runs yet
@@ -20,12 +21,14 @@ SERVANTS = frozenset({"nvidia-cuda-mps-server", "nvidia-cuda-mps-control"})
 
 
 class NeighbourWatch:
-    """Collects the process ids NVML lists on one GPU, sample by sample, and names the neighbours among them.
+    """Collects the process ids NVML lists on one GPU, sample by sample, and names the neighbours
+    among them.
 
-    An id that exists nowhere here is either a process that has just ended, or one of another id namespace. It counts
-    only from its second sample on. Where the driver numbers one of our own processes as we do, there is but one
-    namespace that matters, and such an id is a neighbour. Where it never does, we sit in a container and these ids may
-    be our own processes: only as many as exceed our processes with an open GPU are neighbours.
+    An id that exists nowhere here is either a process that has just ended, or one of another id
+    namespace. It counts only from its second sample on. Where the driver numbers one of our own
+    processes as we do, there is but one namespace that matters, and such an id is a neighbour.
+    Where it never does, we sit in a container and these ids may be our own processes: only as many
+    as exceed our processes with an open GPU are neighbours.
     """
 
     def __init__(self, processes: ProcessTable, *, own_pid: int | None = None) -> None:

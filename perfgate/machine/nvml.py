@@ -1,4 +1,5 @@
-"""The one home of NVML: handles, versions and sensors as plain values; it knows nothing of runs or verdicts."""
+"""The one home of NVML: handles, versions and sensors as plain values; it knows nothing of runs or
+verdicts."""
 
 # ruff: noqa: N802 (the names are NVML's)
 
@@ -69,7 +70,8 @@ CLOCK_EVENT_FUNCTIONS: Final = (
     "nvmlDeviceGetCurrentClocksEventReasons",
     "nvmlDeviceGetCurrentClocksThrottleReasons",
 )
-"""One question under two names: drivers before 535 know only the second, packages after CUDA 13 only the first."""
+"""One question under two names: drivers before 535 know only the second, packages after CUDA 13
+only the first."""
 
 
 class Gravity(StrEnum):
@@ -112,7 +114,8 @@ ABSENT: Final = frozenset(
         pynvml.NVML_ERROR_GPU_NOT_FOUND,
     }
 )
-"""Answers of nvmlInit that mean: no GPU for us here. Any other one means a driver that is there and fails."""
+"""Answers of nvmlInit that mean: no GPU for us here. Any other one means a driver that is there and
+fails."""
 
 
 class Sensor(StrEnum):
@@ -128,7 +131,8 @@ class Sensor(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Reading:
-    """All sensors of one GPU at one moment; what the driver refused is None, and `refused` says why."""
+    """All sensors of one GPU at one moment; what the driver refused is None, and `refused` says
+    why."""
 
     sm_clock_mhz: int | None = None
     clock_events: int | None = None
@@ -209,7 +213,8 @@ class Nvml:
             return None
 
     def read(self, device: Device) -> Reading:
-        """Read every sensor once. Never raises: what the driver refuses is None, with its words in `refused`."""
+        """Read every sensor once. Never raises: what the driver refuses is None, with its words in
+        `refused`."""
         library, board = self._library, device.board
         refused: dict[Sensor, str] = {}
 
@@ -228,7 +233,8 @@ class Nvml:
             clock_events=ask(Sensor.CLOCK_EVENTS, lambda: self._clock_events(board)),
             temperature_c=ask(Sensor.TEMPERATURE, lambda: self._temperature(board)),
             power_w=None if milliwatts is None else milliwatts / 1000,
-            # Asked of the slice, not of its GPU: a neighbour slice's load is none of ours. MIG refuses it.
+            # Asked of the slice, not of its GPU: a neighbour slice's load is none of ours. MIG
+            # refuses it.
             utilisation_percent=ask(
                 Sensor.UTILISATION, lambda: library.nvmlDeviceGetUtilizationRates(device.handle).gpu
             ),
@@ -246,7 +252,8 @@ class Nvml:
         return self._first_known(CLOCK_EVENT_FUNCTIONS, board)
 
     def _temperature(self, board: Handle) -> int:
-        # The first is deprecated and will go with CUDA 14; the second is unknown to drivers before 565.
+        # The first is deprecated and will go with CUDA 14; the second is unknown to drivers before
+        # 565.
         names = ("nvmlDeviceGetTemperature", "nvmlDeviceGetTemperatureV")
         return self._first_known(names, board, pynvml.NVML_TEMPERATURE_GPU)
 

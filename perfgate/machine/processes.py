@@ -1,4 +1,5 @@
-"""Whose process a process id is: this run's, someone else's, or nobody's that can be seen from here.
+"""Whose process a process id is: this run's, someone else's, or nobody's that can be seen from
+here.
 
 NVML numbers processes as the driver does, which inside a container may be the host's numbering.
 """
@@ -21,7 +22,8 @@ GPU_FILES: Final = ("/dev/nvidia", "/dev/dxg")
 
 
 RANK_VARIABLES: Final = ("RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID")
-"""Where torchrun, Open MPI, PMIx, MPICH and Slurm tell a process its rank, the launcher nearest to it first."""
+"""Where torchrun, Open MPI, PMIx, MPICH and Slurm tell a process its rank, the launcher nearest to
+it first."""
 LOOK_S: Final = 0.5
 """How often a run's processes are looked at for their ranks."""
 
@@ -32,7 +34,8 @@ class Owner(StrEnum):
     OURS = "ours"
     FOREIGN = "foreign"
     UNKNOWN = "unknown"
-    """No process here has this number, or the one that has it does not use a GPU: the number is another namespace's."""
+    """No process here has this number, or the one that has it does not use a GPU: the number is
+    another namespace's."""
 
 
 class ProcessTable(Protocol):
@@ -52,7 +55,8 @@ class ProcessTable(Protocol):
 
 
 class LiveProcesses:
-    """The processes of this machine. Ours are those with the run's cookie, and this process with its descendants."""
+    """The processes of this machine. Ours are those with the run's cookie, and this process with
+    its descendants."""
 
     def __init__(self, run_id: str) -> None:
         self._run_id = run_id
@@ -150,7 +154,8 @@ class RankWatch:
             if self._run_id not in told.get(RUN_COOKIE, "").split(":"):
                 self._foreign.add(pid)
                 continue
-            # Read anew each time: a launcher's child bears its parent's environment until it becomes another program.
+            # Read anew each time: a launcher's child bears its parent's environment until it
+            # becomes another program.
             self.tuning[pid] = tuning(told)
             rank = next(
                 (told[name] for name in RANK_VARIABLES if told.get(name, "").isdecimal()), None

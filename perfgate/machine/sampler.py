@@ -1,4 +1,5 @@
-"""How the GPUs felt during one run, sampled in a thread; it judges nothing, and a failing sensor becomes a remark."""
+"""How the GPUs felt during one run, sampled in a thread; it judges nothing, and a failing sensor
+becomes a remark."""
 
 from __future__ import annotations
 
@@ -62,10 +63,12 @@ class _Watched:
 
 
 class Sampler:
-    """Samples GPUs while the `with` block runs; enter it before the first process of the run starts.
+    """Samples GPUs while the `with` block runs; enter it before the first process of the run
+    starts.
 
-    What is listed on a GPU on entry is a neighbour, so let `wait_until_idle` see the last run's processes gone first.
-    One thread asks every `interval_s` seconds. Sampling never fails a run: what could not be read is a remark.
+    What is listed on a GPU on entry is a neighbour, so let `wait_until_idle` see the last run's
+    processes gone first. One thread asks every `interval_s` seconds. Sampling never fails a run:
+    what could not be read is a remark.
     """
 
     def __init__(
@@ -130,9 +133,10 @@ class Sampler:
     def conditions(self) -> Conditions:
         """Say how each GPU felt, after the `with` block.
 
-        Samples count while one of our processes is on the GPU; where the driver never lists one (containers), all do.
-        `sm_clock_mhz` and `power_w` are medians over the samples in which the GPU worked, `temperature_c` is the
-        highest. `throttled` and `remarks` take every counted sample in which the GPU was not idle.
+        Samples count while one of our processes is on the GPU; where the driver never lists one
+        (containers), all do. `sm_clock_mhz` and `power_w` are medians over the samples in which the
+        GPU worked, `temperature_c` is the highest. `throttled` and `remarks` take every counted
+        sample in which the GPU was not idle.
         """
         if self._loop is not None:
             self._loop.result()
@@ -173,7 +177,8 @@ def wait_until_idle(
 ) -> Note | None:
     """Wait for the GPUs to have no compute process but this one, and next to no load.
 
-    Utilisation is the driver's average over up to a second, so the last run's load fades only after it has ended.
+    Utilisation is the driver's average over up to a second, so the last run's load fades only after
+    it has ended.
 
     Returns:
         None once all are idle; else what keeps one busy after `patience_s` seconds.
@@ -247,8 +252,9 @@ def _working(
 ) -> Sequence[Reading]:
     """Return the samples that tell the clock of the work, the best kind there is.
 
-    Utilisation lags by up to a second and misses a short burst, so without any the clock itself must tell: an open
-    context raises it far above idle (345 against 1980 MHz on an H200), and half the highest clock lies in between.
+    Utilisation lags by up to a second and misses a short burst, so without any the clock itself
+    must tell: an open context raises it far above idle (345 against 1980 MHz on an H200), and half
+    the highest clock lies in between.
     """
     loaded = [reading for reading in awake if (reading.utilisation_percent or 0) > 0]
     if loaded:
@@ -267,7 +273,8 @@ def _is_raised(reading: Reading, max_clock_mhz: int | None) -> bool:
 
 
 def _events(awake: Sequence[Reading]) -> list[tuple[Gravity, str]]:
-    """Return each clock event met, with the number of samples it was met in, in the order of their bits."""
+    """Return each clock event met, with the number of samples it was met in, in the order of their
+    bits."""
     asked = [reading.clock_events for reading in awake if reading.clock_events is not None]
     known = sum(event.bit for event in CLOCK_EVENTS)
     told: list[tuple[Gravity, str]] = [

@@ -4,10 +4,12 @@ The rules, as far as NVIDIA documents them and PyTorch relies on them:
 
 - unset: every GPU. Empty, `-1` or `NoDevFiles`: none.
 - a list of indices, of `GPU-` UUIDs (a unique beginning is enough), or of `MIG-` names; the first entry that names
-  nothing ends the list, an entry that comes twice empties it, and the first entry decides which of the three it is.
+  nothing ends the list, an entry that comes twice empties it, and the first entry decides which of
+  the three it is.
 - CUDA offers a process at most one MIG slice.
 - Indices follow CUDA_DEVICE_ORDER. NVML lists by PCI bus; CUDA by default puts the fastest first. Among equal models
-  both are the same order. Among different ones only the driver knows CUDA's, so that case is refused.
+  both are the same order. Among different ones only the driver knows CUDA's, so that case is
+  refused.
 """
 
 from __future__ import annotations
@@ -26,7 +28,8 @@ def visible_devices(boards: Sequence[Board], env: Mapping[str, str]) -> tuple[De
     """Return the GPUs and MIG slices that CUDA offers, in CUDA's order.
 
     Raises:
-        MachineUnreadable: an index among different models, or whole GPUs beside MIG slices with nothing chosen.
+        MachineUnreadable: an index among different models, or whole GPUs beside MIG slices with
+        nothing chosen.
     """
     chosen = env.get(VARIABLE)
     if chosen is None:

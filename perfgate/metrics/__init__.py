@@ -1,1 +1,2 @@
-"""The metrics room: one capture's timeline in, samples per process out; it must not know nsys, files or baselines."""
+"""The metrics room: one capture's timeline in, samples per process out; it must not know nsys,
+files or baselines."""

@@ -1,4 +1,5 @@
-"""Why a metric is not known of a capture: it is absent then, with its reason, and never zero; judges no number."""
+"""Why a metric is not known of a capture: it is absent then, with its reason, and never zero;
+judges no number."""
 
 from __future__ import annotations
 
@@ -65,7 +66,8 @@ def why_absent(process: Process, devices: Devices) -> Absent:
 def why_unplaced(process: Process) -> Note | None:
     """Why nothing is known of the steps' operations: no call links the kernels to a step.
 
-    Without its kernels, or anything else that it launched, it is not known when a step was complete.
+    Without its kernels, or anything else that it launched, it is not known when a step was
+    complete.
     """
     lost = unplaced(process)
     held = [table for table, (_, launched) in ran_outside(process).items() if launched]
@@ -75,7 +77,8 @@ def why_unplaced(process: Process) -> Note | None:
 
 
 def unplaced(process: Process) -> dict[Table, int]:
-    """Operations that no call links to a step, and that ran outside of all, where they are too many.
+    """Operations that no call links to a step, and that ran outside of all, where they are too
+    many.
 
     A CPU that runs ahead has closed the steps by the time their work runs; only the calls show then
     whose it is.

@@ -1,4 +1,5 @@
-"""From moments of launch to steps and innermost ranges, by cutting time into segments; it must not know any metric."""
+"""From moments of launch to steps and innermost ranges, by cutting time into segments; it must not
+know any metric."""
 
 from __future__ import annotations
 
@@ -17,13 +18,17 @@ from perfgate.model.timeline import NO_CORRELATION, SHARE_AN_ID, Flags, Ints, Ra
 from perfgate.model.workload import OWN_RANGES
 
 MANY_NAMES = 40
-"""Above this many range names, names seen once are grouped even where steps do not show an index apart from a name."""
+"""Above this many range names, names seen once are grouped even where steps do not show an index
+apart from a name."""
 _AT_ONCE = 1 << 16
-"""Ranges, or stretches of time, that are looked at together: bounds what they take in other forms."""
+"""Ranges, or stretches of time, that are looked at together: bounds what they take in other forms.
+"""
 _LEAST_LEVEL = 16
-"""Of so many ranges that hold others one at least must hold none that do, for all such ranges to be taken off."""
+"""Of so many ranges that hold others one at least must hold none that do, for all such ranges to be
+taken off."""
 _SPARSE = 4
-"""A table by correlation id may be this many times longer than its rows; beyond that they are searched for."""
+"""A table by correlation id may be this many times longer than its rows; beyond that they are
+searched for."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -43,13 +48,16 @@ class Segments:
     """
 
     edges: Ints
-    """Stretch i of time is [edges[i - 1], edges[i]), shape (m,); the first and last of the m + 1 have no outer end."""
+    """Stretch i of time is [edges[i - 1], edges[i]), shape (m,); the first and last of the m + 1
+    have no outer end."""
     segment: SmallInts
-    """Of each stretch, shape (m + 1,). Stretches of one label between two edges of steps are one segment."""
+    """Of each stretch, shape (m + 1,). Stretches of one label between two edges of steps are one
+    segment."""
     step: SmallInts
     """Index of the step, -1 between, before and after steps; shape (n,), by segment."""
     turn: SmallInts
-    """Index of the step that began last, until the next one or a wait; -1 before the first and behind the last."""
+    """Index of the step that began last, until the next one or a wait; -1 before the first and
+    behind the last."""
     label: SmallInts
     """Index into `labels`, shape (n,)."""
     labels: tuple[str, ...]
@@ -59,7 +67,8 @@ class Segments:
     cpu_ns: Ints
     """Their time between push and pop, children included, by label."""
     instances_between: Ints
-    """Ranges begun after a measured step and before the next one, by label: the usual place of a loader's."""
+    """Ranges begun after a measured step and before the next one, by label: the usual place of a
+    loader's."""
     cpu_ns_between: Ints
     """Their time until the last step ends, children included, by label."""
 
@@ -73,10 +82,12 @@ class Segments:
         return self.segment[np.searchsorted(self.edges, times, side="right")]
 
     def joined_but(self, times: Sequence[Ints]) -> Segments:
-        """The same with those as one that hold none of these moments, by label and by whether they are in steps.
+        """The same with those as one that hold none of these moments, by label and by whether they
+        are in steps.
 
-        Nothing was launched in them: only the time that passes under a label is asked of them, and no longer in which
-        step. They come last; those of the first two steps, and what comes before, stay as they are.
+        Nothing was launched in them: only the time that passes under a label is asked of them, and
+        no longer in which step. They come last; those of the first two steps, and what comes
+        before, stay as they are.
         """
         kept = (self.step == 0) | (self.step == 1) | (self.turn == 0) | (self.turn == 1)
         kept[0] = True
@@ -121,10 +132,11 @@ class Segments:
 def cut(ranges: Ranges, steps: Steps) -> Segments:
     """Cut one process's time at its steps and at the ranges of the steps' threads.
 
-    Push/pop ranges nest; of several open ones the latest opened is innermost (ranges of two NVTX domains need not
-    nest). Start/end ranges may overlap anything and say nothing about what runs "inside" them, so they are left out,
-    unless the thread holds no push/pop range besides steps. The step itself always counts. Unclosed ranges reach to
-    the end. Nothing is ever in one of perfgate's `OWN_RANGES` between steps: they are left out wherever they lie.
+    Push/pop ranges nest; of several open ones the latest opened is innermost (ranges of two NVTX
+    domains need not nest). Start/end ranges may overlap anything and say nothing about what runs
+    "inside" them, so they are left out, unless the thread holds no push/pop range besides steps.
+    The step itself always counts. Unclosed ranges reach to the end. Nothing is ever in one of
+    perfgate's `OWN_RANGES` between steps: they are left out wherever they lie.
     """
     names = ranges.name
     eligible = ranges.process == steps.process
@@ -185,7 +197,8 @@ def cut(ranges: Ranges, steps: Steps) -> Segments:
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """Some ranges of a thread that follow one another, and those begun before them that had not ended."""
+    """Some ranges of a thread that follow one another, and those begun before them that had not
+    ended."""
 
     rows: SmallInts
     new: Flags
@@ -215,7 +228,8 @@ def _in_and_between(ranges: Ranges, steps: Steps, rows: SmallInts) -> tuple[Flag
 
 
 def _edges(times: Sequence[Ints]) -> Ints:
-    """All of several sets of times in order, each once; most are in the largest set, which is in order itself."""
+    """All of several sets of times in order, each once; most are in the largest set, which is in
+    order itself."""
     most = max(times, key=len)
     smaller = [one[~_among(one, most)] if len(most) else one for one in times if one is not most]
     others = distinct(np.concatenate([*smaller, np.empty(0, np.int64)]))
@@ -244,7 +258,8 @@ def _segmented(
         new = np.append(
             (int(step[0]), int(turn[0])) != last, (step[1:] != step[:-1]) | (turn[1:] != turn[:-1])
         )
-        # Of one phase, what has one label is one segment, also if the phase began in the part before.
+        # Of one phase, what has one label is one segment, also if the phase began in the part
+        # before.
         key = np.cumsum(new) * labels + label
         each, row, code = np.unique(key, return_index=True, return_inverse=True)
         earlier = np.array(
@@ -303,7 +318,8 @@ def _time_open(labels: SmallInts, begun: Ints, ended: Ints, size: int) -> Ints:
 
 @dataclass(frozen=True, slots=True)
 class Launches:
-    """Where the call with a correlation id began, as a segment: a table by id, or sorted ids where those are sparse."""
+    """Where the call with a correlation id began, as a segment: a table by id, or sorted ids where
+    those are sparse."""
 
     lowest: int
     table: SmallInts
@@ -376,7 +392,8 @@ def _step_at(steps: Steps, times: Ints) -> SmallInts:
 
 def _turn_at(steps: Steps, times: Ints) -> SmallInts:
     index = np.searchsorted(steps.starts, times, side="right") - 1
-    # What follows the last step is not known to be the loop's, and before a wait the worker itself synchronises.
+    # What follows the last step is not known to be the loop's, and before a wait the worker itself
+    # synchronises.
     until = np.where(
         np.append(steps.resumes[1:], True), steps.ends, np.append(steps.starts[1:], steps.ends[-1:])
     )
@@ -395,15 +412,17 @@ def _rows(
     starts = ranges.start[rows]
     if (starts[1:] > starts[:-1]).all():
         return rows
-    # Outer before inner; of two with the same span the step is outer, then names decide, so that row order never does.
+    # Outer before inner; of two with the same span the step is outer, then names decide, so that
+    # row order never does.
     return rows[np.lexsort((names.codes[rows], ~is_step, -ranges.end[rows], starts))]
 
 
 def _innermost(starts: Ints, ends: Ints, labels: SmallInts) -> tuple[Ints, SmallInts]:
-    """Times at which the innermost open range changes, in order, and its label from then on (0: none).
+    """Times at which the innermost open range changes, in order, and its label from then on (0:
+    none).
 
-    The ranges come outer before inner. Where one ends that is innermost, the next is the last begun before it that
-    ends later.
+    The ranges come outer before inner. Where one ends that is innermost, the next is the last begun
+    before it that ends later.
     """
     if not (ends > starts).all():
         some = ends > starts
@@ -411,7 +430,8 @@ def _innermost(starts: Ints, ends: Ints, labels: SmallInts) -> tuple[Ints, Small
     around, seen = _around(starts, ends)
     ended = np.flatnonzero(seen).astype(np.int32)
     ended = ended[np.argsort(ends[ended], kind="stable")]
-    # Of several that begin at once the last is innermost; where one begins, that another ends does not show.
+    # Of several that begin at once the last is innermost; where one begins, that another ends does
+    # not show.
     begun = np.flatnonzero(np.append(starts[1:] != starts[:-1], True)[: len(starts)]).astype(
         np.int32
     )
@@ -434,9 +454,11 @@ def _among(values: Ints, those: Ints) -> Flags:
 
 
 def _around(starts: Ints, ends: Ints) -> tuple[SmallInts, Flags]:
-    """Of each range the last one before it that ends later (-1: none), and whether none begun later is open at its end.
+    """Of each range the last one before it that ends later (-1: none), and whether none begun later
+    is open at its end.
 
-    Ranges that hold no other are taken off level by level; what then has no such ranges is gone through one by one.
+    Ranges that hold no other are taken off level by level; what then has no such ranges is gone
+    through one by one.
     """
     around, seen = np.full(len(starts), -1, np.int32), np.ones(len(starts), np.bool_)
     rest = np.arange(len(starts), dtype=np.int32)
@@ -481,10 +503,11 @@ def _group(
 ) -> tuple[tuple[str, ...], SmallInts]:
     """Labels, and the label of every name code: unique names become one row.
 
-    PyTorch's `, seq = 4, op_id = 7` is cut off. Names seen in one step only that differ in numbers only (`Batch 1`,
-    `Batch 2`) become `Batch #`; names that come back every step (`layer.0`, `layer.1`) stay. Names `of_steps` that
-    differ in numbers only always become one: those of the next epoch may be the same again. Where fewer than two steps
-    can tell these apart, names seen once are grouped only if there are more than MANY_NAMES.
+    PyTorch's `, seq = 4, op_id = 7` is cut off. Names seen in one step only that differ in numbers
+    only (`Batch 1`, `Batch 2`) become `Batch #`; names that come back every step (`layer.0`,
+    `layer.1`) stay. Names `of_steps` that differ in numbers only always become one: those of the
+    next epoch may be the same again. Where fewer than two steps can tell these apart, names seen
+    once are grouped only if there are more than MANY_NAMES.
     """
     used = np.flatnonzero(np.bincount(codes, minlength=len(names.texts)))
     own = names.texts if len(used) == len(names.texts) else names.texts.taken(used)

@@ -1,4 +1,5 @@
-"""Which CUDA API calls launch kernels, launch graphs or wait: names as data; it must not know steps or ranges."""
+"""Which CUDA API calls launch kernels, launch graphs or wait: names as data; it must not know steps
+or ranges."""
 
 from __future__ import annotations
 
@@ -36,8 +37,8 @@ RUNTIME_CALLS: Mapping[str, CallClass] = {
     "cudaMemcpy2DToArray": CallClass.SYNC,
     "cudaMemcpy2DFromArray": CallClass.SYNC,
 }
-"""The runtime API, but for what launches a kernel. A copy that is not asynchronous waits for what came before it, and
-for its own end.
+"""The runtime API, but for what launches a kernel. A copy that is not asynchronous waits for what
+came before it, and for its own end.
 
 Not here on purpose: cudaStreamWaitEvent, cudaStreamQuery, cudaEventQuery.
 """
@@ -60,11 +61,13 @@ DRIVER_CALLS: Mapping[str, CallClass] = {
 
 _SUFFIX = re.compile(r"(?:_v\d+|_ptsz|_ptds)+$")
 _LAUNCH = re.compile(r"_*cu(?P<runtime>da)?Launch(?!HostFunc)")
-"""Calls that launch a kernel, of toolkits to come as well: `<<<>>>` compiles to `__cudaLaunchKernel` since CUDA 13."""
+"""Calls that launch a kernel, of toolkits to come as well: `<<<>>>` compiles to
+`__cudaLaunchKernel` since CUDA 13."""
 
 
 def base_name(name: str) -> str:
-    """A call's name without version and stream suffixes: `cudaLaunchKernel` of `cudaLaunchKernel_ptsz_v7000`."""
+    """A call's name without version and stream suffixes: `cudaLaunchKernel` of
+    `cudaLaunchKernel_ptsz_v7000`."""
     return _SUFFIX.sub("", name)
 
 
@@ -83,7 +86,8 @@ def of_driver(name: str) -> bool:
 
 
 def nested_in(inner: tuple[Ints, Ints, Ints], outer: tuple[Ints, Ints, Ints]) -> Flags:
-    """Which of the inner calls lie within one of the outer calls of the same thread; each a (start, end, thread).
+    """Which of the inner calls lie within one of the outer calls of the same thread; each a (start,
+    end, thread).
 
     A runtime call that is traced together with the driver call it makes is one launch, not two:
     ```

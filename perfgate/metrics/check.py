@@ -46,7 +46,8 @@ MOST_OVERTAKEN: Final = 0.45
 """Share of the periods that work which outlasts the steps behind its own may have shortened: from
 half of them on, the median is one of those."""
 AHEAD_BELOW: Final = 0.8
-"""Where the step range's median is below this share of step_ms, the rest of the step is explained."""
+"""Where the step range's median is below this share of step_ms, the rest of the step is explained.
+"""
 
 
 def notes_of(
@@ -203,7 +204,8 @@ def _without_records(process: Process) -> Iterator[Note]:
     place = int(np.argmax(rows))
     longest = int(rows[place])
     if others := int(rows.sum()) - longest:
-        # Each in turn by the rule of succession, which knows their share from the other steps alone.
+        # Each in turn by the rule of succession, which knows their share from the other steps
+        # alone.
         so_far = np.arange(longest)
         chance = np.prod((others + 1 + so_far) / (others + len(working) + 2 + so_far))
         counts = bool(len(rows) * chance <= BY_CHANCE)

@@ -1,4 +1,5 @@
-"""Which devices a process used, and when each of them was idle; it must not know when the steps were."""
+"""Which devices a process used, and when each of them was idle; it must not know when the steps
+were."""
 
 from __future__ import annotations
 
@@ -24,10 +25,12 @@ def devices_of(timeline: Timeline, process: int) -> frozenset[int]:
 
 
 class Devices:
-    """When each device was idle, over all processes and streams; found once for all processes that share it."""
+    """When each device was idle, over all processes and streams; found once for all processes that
+    share it."""
 
     def __init__(self, timeline: Timeline, pool: Executor, stepping: frozenset[int]) -> None:
-        """Start on what every capture with copies needs; `stepping` are the processes that have steps."""
+        """Start on what every capture with copies needs; `stepping` are the processes that have
+        steps."""
         self._timeline = timeline
         self._stepping = stepping
         t = timeline
@@ -61,7 +64,8 @@ class Devices:
         return self._all[device].result()
 
     def idle_of_kernels(self, device: int) -> Idle:
-        """Times without a kernel, NCCL's included, or a whole graph; only where the capture copies or sets memory."""
+        """Times without a kernel, NCCL's included, or a whole graph; only where the capture copies
+        or sets memory."""
         return self._kernels[device].result()
 
     def idle_but_nccl(self, device: int) -> Idle:
@@ -73,7 +77,8 @@ class Devices:
     def busy_by_stepless(
         self, device: int, windows: Windows
     ) -> tuple[float, tuple[int, ...]] | None:
-        """Share of the windows in which processes without steps ran something, and their pids; None if they did not."""
+        """Share of the windows in which processes without steps ran something, and their pids; None
+        if they did not."""
         t = self._timeline
         if len(t.processes) == len(self._stepping):
             return None

@@ -1,4 +1,5 @@
-"""To which moments of a process its time, or the idle time of a device, belongs; it must not know what they cost."""
+"""To which moments of a process its time, or the idle time of a device, belongs; it must not know
+what they cost."""
 
 from __future__ import annotations
 
@@ -12,7 +13,8 @@ from perfgate.model.timeline import Ints
 
 
 def gaps_by_segment(segments: Segments, idle: Idle, windows: Windows, queued: Queued) -> Ints:
-    """A device's idle ns in the windows: under the launch of what was queued already, else where the CPU was."""
+    """A device's idle ns in the windows: under the launch of what was queued already, else where
+    the CPU was."""
     own = idle.only(~queued.flags)
     by_time = segments.passed(
         lambda times: windows.until(times, own), windows.starts[:1], windows.ends[-1:]
@@ -23,5 +25,6 @@ def gaps_by_segment(segments: Segments, idle: Idle, windows: Windows, queued: Qu
 
 
 def time_by_segment(segments: Segments, windows: Windows) -> Ints:
-    """The ns of each segment that lie in the windows: what the innermost ranges of steps without a GPU took."""
+    """The ns of each segment that lie in the windows: what the innermost ranges of steps without a
+    GPU took."""
     return segments.passed(windows.passed, windows.starts[:1], windows.ends[-1:])

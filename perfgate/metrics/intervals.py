@@ -1,4 +1,5 @@
-"""Unions and gaps of intervals over millions of operations; it must not know what the intervals are."""
+"""Unions and gaps of intervals over millions of operations; it must not know what the intervals
+are."""
 
 from __future__ import annotations
 
@@ -10,13 +11,15 @@ import numpy as np
 from perfgate.model.timeline import Flags, Ints, SmallInts
 
 FOREVER = 2**61
-"""Before and after everything, ns: far outside any capture, small enough that sums stay within 64 bits."""
+"""Before and after everything, ns: far outside any capture, small enough that sums stay within 64
+bits."""
 
 
 def sorted_edges(starts: Sequence[Ints], ends: Sequence[Ints]) -> tuple[Ints, Ints]:
     """All starts and all ends of several sets of intervals, each sorted on its own.
 
-    The stable sort is merge-like: captures are nearly in order of time, which makes it linear there.
+    The stable sort is merge-like: captures are nearly in order of time, which makes it linear
+    there.
     """
     begun, ended = (np.concatenate([*parts, np.empty(0, np.int64)]) for parts in (starts, ends))
     begun.sort(kind="stable")
@@ -27,8 +30,8 @@ def sorted_edges(starts: Sequence[Ints], ends: Sequence[Ints]) -> tuple[Ints, In
 def merged(starts: Ints, ends: Ints) -> tuple[Ints, Ints]:
     """The union of intervals as disjoint intervals in order of time; touching ones become one.
 
-    Takes starts and ends sorted independently: between `ends[j]` and `starts[j + 1]` nothing runs when the next
-    start is later, because by then as many intervals have ended as have begun.
+    Takes starts and ends sorted independently: between `ends[j]` and `starts[j + 1]` nothing runs
+    when the next start is later, because by then as many intervals have ended as have begun.
     ```
     |---a---|
        |--b--|         |-c-|      starts a b c     ends a b c
@@ -45,7 +48,8 @@ def merged(starts: Ints, ends: Ints) -> tuple[Ints, Ints]:
 class Idle:
     """The times in which none of a set of intervals runs, from `-FOREVER` to `FOREVER`, in order.
 
-    A point in time is half open, as everywhere: an interval [start, end) runs at `start` and not at `end`.
+    A point in time is half open, as everywhere: an interval [start, end) runs at `start` and not at
+    `end`.
     """
 
     starts: Ints
@@ -55,7 +59,8 @@ class Idle:
 
     @classmethod
     def from_intervals(cls, starts: Sequence[Ints], ends: Sequence[Ints]) -> Idle:
-        """The complement of the union of several sets of intervals, in any order; linear if these are nearly sorted."""
+        """The complement of the union of several sets of intervals, in any order; linear if these
+        are nearly sorted."""
         begun, ended = sorted_edges(starts, ends)
         if not len(begun):
             return cls(np.array([-FOREVER]), np.array([0, 2 * FOREVER]))
@@ -82,10 +87,11 @@ class Idle:
         return np.asarray(self.before[index] + passed, np.int64)
 
     def overlap_by(self, keys: Ints | SmallInts, starts: Ints, ends: Ints, size: int) -> Ints:
-        """Idle ns within the union of the given intervals, which need no order, by their keys 0..size-1.
+        """Idle ns within the union of the given intervals, which need no order, by their keys
+        0..size-1.
 
-        All sums add up to the idle time of the union: what several intervals share is of the one that begins first, of
-        those that begin at once of the lowest key.
+        All sums add up to the idle time of the union: what several intervals share is of the one
+        that begins first, of those that begin at once of the lowest key.
         ```
         |---a---|
            |----b----|
@@ -105,12 +111,14 @@ class Idle:
         return Idle(self.starts[chosen], np.concatenate(([0], np.cumsum(lengths))))
 
     def gaps(self) -> tuple[Ints, Ints]:
-        """The idle times between the first and the last interval: what `nsys analyze gpu_gaps` looks for."""
+        """The idle times between the first and the last interval: what `nsys analyze gpu_gaps`
+        looks for."""
         return self.starts[1:-1], (self.starts + np.diff(self.before))[1:-1]
 
 
 def sum_by(keys: Ints | SmallInts, values: Ints, size: int) -> Ints:
-    """Exact sums of int64 values by key 0..size-1. Adds up runs of equal keys first: captures come in long ones."""
+    """Exact sums of int64 values by key 0..size-1. Adds up runs of equal keys first: captures come
+    in long ones."""
     sums = np.zeros(size, np.int64)
     if len(keys):
         runs = np.concatenate(([0], np.flatnonzero(keys[1:] != keys[:-1]) + 1))
@@ -119,7 +127,8 @@ def sum_by(keys: Ints | SmallInts, values: Ints, size: int) -> Ints:
 
 
 def max_by(keys: Ints | SmallInts, values: Ints, size: int) -> Ints:
-    """The largest value by key 0..size-1, `-FOREVER` where a key has none: a capture's times may be negative."""
+    """The largest value by key 0..size-1, `-FOREVER` where a key has none: a capture's times may be
+    negative."""
     largest = np.full(size, -FOREVER, np.int64)
     if len(keys):
         runs = np.concatenate(([0], np.flatnonzero(keys[1:] != keys[:-1]) + 1))

@@ -1,4 +1,5 @@
-"""What range names are without what is said of a single one: numbers, ids, sizes; it must not know any step."""
+"""What range names are without what is said of a single one: numbers, ids, sizes; it must not know
+any step."""
 
 from __future__ import annotations
 
@@ -22,7 +23,8 @@ _LIST = re.compile(r"#(?:\s*,\s*#)+")
 _SUFFIX = re.compile(TORCH_SUFFIX.pattern.replace(r".*\Z", r"[^\xff]*").encode("latin-1"))
 """The same in a buffer of texts."""
 _COUNTER = re.compile(rb"(?<![0-9A-Za-z.+\-\x80-\xfe])[0-9]+(?![0-9A-Za-z.+\-\x80-\xfe])")
-"""A whole number that stands alone: whatever it is, and however many digits it has, the name's kind is the same."""
+"""A whole number that stands alone: whatever it is, and however many digits it has, the name's kind
+is the same."""
 
 
 def template(text: str) -> str:
@@ -31,7 +33,8 @@ def template(text: str) -> str:
 
 
 def kind_of(text: str) -> str:
-    """A name without what is said of the single step: numbers, ids, lists of them, what PyTorch appends."""
+    """A name without what is said of the single step: numbers, ids, lists of them, what PyTorch
+    appends."""
     bare_text = TORCH_SUFFIX.sub("", text)
     return _LIST.sub("#", template(_AMOUNT.sub("#", _ID.sub("#", bare_text))))
 
@@ -49,7 +52,8 @@ def kinds(texts: Texts) -> RangeNames:
 
 
 def pieces(texts: Texts) -> RangeNames:
-    """What stands around the numbers of names, as Python writes a list of it: each once, and which each text has."""
+    """What stands around the numbers of names, as Python writes a list of it: each once, and which
+    each text has."""
     return _by_counters(texts, lambda text: repr(NUMBER.split(text)))
 
 

@@ -1,4 +1,5 @@
-"""One capture measured: its steps found, each process added up, every metric derived; it must not know the judge."""
+"""One capture measured: its steps found, each process added up, every metric derived; it must not
+know the judge."""
 
 from __future__ import annotations
 
@@ -32,9 +33,11 @@ def measure(
     warmup: int = 0,
     steps: int | None = None,
 ) -> tuple[ProcessSample, ...]:
-    """Every metric of each process that has steps, `by_gpu`; with `step` None, of each process's window as one.
+    """Every metric of each process that has steps, `by_gpu`; with `step` None, of each process's
+    window as one.
 
-    Times are ms and counts are plain, all per step; of a whole window they are totals and `ProcessSample.steps` is 0.
+    Times are ms and counts are plain, all per step; of a whole window they are totals and
+    `ProcessSample.steps` is 0.
 
     - A step is complete when its range has ended and the last GPU operation launched in it has, but
       not before the step before it. `step_ms` is the mean period between completions, each capped at
@@ -42,18 +45,19 @@ def measure(
     - In an interleaved A/B run the process waits between some steps: a period across a wait is
       dropped, too, and `ProcessSample.bouts` has the periods and gaps between two waits.
     - `gap_ms` is over the windows from each completion that opens a row of periods kept to the one that closes it: the
-      share of them in which no operation of any process ran on a device, in the mean of the devices the steps used,
-      times `step_ms`. So it is in the same step as that, also where single periods are longer than the others.
+      share of them in which no operation of any process ran on a device, in the mean of the devices
+      the steps used, times `step_ms`. So it is in the same step as that, also where single periods
+      are longer than the others.
     - What nothing hides, `h2d_exposed_ms` and the like, is the mean of these devices as well: each of them waits for as
       long as a step may. The work itself, `kernel_ms`, `nccl_ms` and `h2d_ms`, is their sum.
     - Times but `step_ms` are means over the steps, so that a slip every n-th step shows; counts are medians over them.
-      What is launched between two steps, by a loader in the loop's header or an evaluation, counts to the one before,
-      but is no part of its completion.
+      What is launched between two steps, by a loader in the loop's header or an evaluation, counts
+      to the one before, but is no part of its completion.
     - Managed memory's host-to-device migrations are in `h2d_ms` and `h2d_exposed_ms` but not in the counts, which
       are to be exact: page faults are not.
 
-    Fewer than `steps` steps: all there are, and `ProcessSample.steps` says how many. `step` is a range's name or, with
-    `is_pattern`, a regular expression; see `find_steps` for what a step is.
+    Fewer than `steps` steps: all there are, and `ProcessSample.steps` says how many. `step` is a
+    range's name or, with `is_pattern`, a regular expression; see `find_steps` for what a step is.
 
     Raises:
         StepsNotFound: no process has a step left after warm-up.
@@ -74,7 +78,8 @@ def measure(
 def by_gpu(processes: Sequence[ProcessSample]) -> tuple[ProcessSample, ...]:
     """Processes in the order of their GPUs, where each has one of its own; else as they are.
 
-    Of ranks whose numbers are not known the GPU says which is which from run to run; process ids do not.
+    Of ranks whose numbers are not known the GPU says which is which from run to run; process ids do
+    not.
     """
     processes = _with_plain_titles(processes)
     used = {process.devices[0].device for process in processes if len(process.devices) == 1}
@@ -106,9 +111,11 @@ def _with_plain_titles(processes: Sequence[ProcessSample]) -> Sequence[ProcessSa
 
 
 def memory_share_h2d(timeline: Timeline) -> float | None:
-    """Host-to-device's share of all copy and memset time of the capture, 0-1; None where there is neither.
+    """Host-to-device's share of all copy and memset time of the capture, 0-1; None where there is
+    neither.
 
-    As `cuda_gpu_mem_time_sum` prints it: to 0.1 %, and managed memory's migrations have a row of their own.
+    As `cuda_gpu_mem_time_sum` prints it: to 0.1 %, and managed memory's migrations have a row of
+    their own.
     """
     length = timeline.copies.end - timeline.copies.start
     total = int(length.sum()) + int((timeline.memsets.end - timeline.memsets.start).sum())
@@ -182,7 +189,8 @@ def _measured(
 
 
 def _memory(process: Process) -> dict[str, Work]:
-    """What copies and memsets did in the steps, without those of which it is not known which step launched them."""
+    """What copies and memsets did in the steps, without those of which it is not known which step
+    launched them."""
     lost = unplaced(process)
     return {
         words: work
@@ -199,10 +207,10 @@ def _attributable(
 ) -> dict[Metric, tuple[Ints, float]]:
     """Per metric that was measured: its sums by segment, of turns only; and the divisor.
 
-    `idle` is of each device whose gaps count; none where these were not measured. `exposed` is of each device used.
-    The step itself is taken apart only where no device is: its ranges' time on the CPU is all it is made of then. It
-    is that of the steps of about median length, of which what only some longer ones do is no part; of the mean step,
-    that of all.
+    `idle` is of each device whose gaps count; none where these were not measured. `exposed` is of
+    each device used. The step itself is taken apart only where no device is: its ranges' time on
+    the CPU is all it is made of then. It is that of the steps of about median length, of which what
+    only some longer ones do is no part; of the mean step, that of all.
     """
     segments, windows = process.segments, process.windows
     inside = segments.turn >= 0

@@ -1,4 +1,5 @@
-"""Which kernels of CUDA graphs, traced node by node, a capture lost; it must not know what the graphs are for."""
+"""Which kernels of CUDA graphs, traced node by node, a capture lost; it must not know what the
+graphs are for."""
 
 from __future__ import annotations
 
@@ -16,9 +17,9 @@ def lost_nodes(launch: Ints, node: Ints) -> tuple[int, int]:
         launch: the correlation id of each kernel in a graph.
         node: the node that it was.
 
-    Launches that have a node in common are of one graph. What a graph runs may differ from launch to launch (branches,
-    nodes switched off), but not all of it: what decides on a branch runs each time. So only graphs none of whose nodes
-    is in all of their launches count, and count whole.
+    Launches that have a node in common are of one graph. What a graph runs may differ from launch
+    to launch (branches, nodes switched off), but not all of it: what decides on a branch runs each
+    time. So only graphs none of whose nodes is in all of their launches count, and count whole.
 
     ```
     launch    1      2      3            1      2      3
@@ -45,9 +46,11 @@ def lost_nodes(launch: Ints, node: Ints) -> tuple[int, int]:
 
 
 def _unlike(launch: Ints, node: Ints) -> tuple[Ints, Ints, Ints]:
-    """Of launches that ran the same nodes one alone: its rows, which launch each is of, and how many there were of it.
+    """Of launches that ran the same nodes one alone: its rows, which launch each is of, and how
+    many there were of it.
 
-    A graph is launched in every step, and sorting all that it ran takes longer than all else that is measured.
+    A graph is launched in every step, and sorting all that it ran takes longer than all else that
+    is measured.
     """
     begins = np.concatenate(([0], np.flatnonzero(launch[1:] != launch[:-1]) + 1))
     # A sum of well mixed numbers (splitmix64) tells sets of them apart, in any order.
@@ -66,7 +69,8 @@ def _unlike(launch: Ints, node: Ints) -> tuple[Ints, Ints, Ints]:
 
 
 def _graphs(of_launch: Ints, of_node: Ints, launches: int, nodes: int) -> tuple[Ints, Ints]:
-    """The graph of each launch and of each node: the lowest of the nodes that are linked by common launches."""
+    """The graph of each launch and of each node: the lowest of the nodes that are linked by common
+    launches."""
     graph = np.arange(nodes)
     while True:
         lowest = np.full(launches, nodes)

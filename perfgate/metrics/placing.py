@@ -1,4 +1,5 @@
-"""Where in the steps the findings of nsys's rules lie, by step and innermost range; it must not know how nsys finds."""
+"""Where in the steps the findings of nsys's rules lie, by step and innermost range; it must not
+know how nsys finds."""
 
 from __future__ import annotations
 
@@ -44,7 +45,8 @@ def place(
     warmup: int = 0,
     steps: int | None = None,
 ) -> Placing:
-    """Put each finding into the step and the innermost range that it lies in, of each process that has steps.
+    """Put each finding into the step and the innermost range that it lies in, of each process that
+    has steps.
 
     ```
     step           |-------------0-------------|      |-------------1-------------|
@@ -60,8 +62,8 @@ def place(
       if that had been queued before it began (`Queued`), as in `gap_ms`. Of several devices their
       time is added up, where `gap_ms` is the mean.
 
-    What nsys says is checked against the capture: what it does not hold does not count, and a gap in
-    which something ran after all (a CUDA graph traced whole, another process) is only as long as
+    What nsys says is checked against the capture: what it does not hold does not count, and a gap
+    in which something ran after all (a CUDA graph traced whole, another process) is only as long as
     what is left of it. Where a rule was cut, this is of what was read.
 
     `step`, `is_pattern`, `warmup` and `steps` are those of `measure`.
@@ -249,7 +251,8 @@ def _device_of(process: Process, own: int, gaps: Ints) -> int | None:
 
 
 def _idle(timeline: Timeline, device: int, starts: Ints, ends: Ints) -> Idle:
-    """Times within these gaps in which nothing ran on the device: what is not in a gap is taken as busy."""
+    """Times within these gaps in which nothing ran on the device: what is not in a gap is taken as
+    busy."""
     here = [(ops, ops.device == device) for ops in timeline.operations]
     first, last = merged(*sorted_edges([starts], [ends]))
     between = np.append(-FOREVER, last), np.append(first, FOREVER)

@@ -1,4 +1,5 @@
-"""One process of a capture, ready to be measured: its steps, what was added up in them, and when they were complete."""
+"""One process of a capture, ready to be measured: its steps, what was added up in them, and when
+they were complete."""
 
 from __future__ import annotations
 
@@ -110,7 +111,8 @@ class Process:
 def _in_steady_use(steps: Steps, segments: Segments, totals: Tally) -> tuple[int, ...]:
     """The devices that more than `STRAY` of the steps use, in order, or all.
 
-    One operation a window on another device, an allocation or a metric's sum, does not make all of its time idle.
+    One operation a window on another device, an allocation or a metric's sum, does not make all of
+    its time idle.
     """
     used = {}
     for device in sorted(totals.devices):

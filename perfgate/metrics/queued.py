@@ -1,4 +1,5 @@
-"""Idle times of a GPU that the CPU is not to blame for: what ends them had been launched before they began."""
+"""Idle times of a GPU that the CPU is not to blame for: what ends them had been launched before
+they began."""
 
 from __future__ import annotations
 
@@ -32,8 +33,8 @@ class Queued:
     kernel      |--a--|     |--b--|         |--c--|
     idle               |-q-|       |--------|          q: under the range that launched b
     ```
-    There the GPU waits for another stream, for a copy, or for itself; what the CPU does meanwhile has no part in it.
-    Where the operation was launched later, the GPU waits for what the CPU does.
+    There the GPU waits for another stream, for a copy, or for itself; what the CPU does meanwhile
+    has no part in it. Where the operation was launched later, the GPU waits for what the CPU does.
     """
 
     flags: Flags
@@ -61,7 +62,8 @@ class Queued:
         return cls(flags, np.concatenate(segment))
 
     def place(self, idle: Idle, times: Ints, at: SmallInts) -> SmallInts:
-        """The segments `at` of moments at which idle times begin, with those of the launches where it was queued."""
+        """The segments `at` of moments at which idle times begin, with those of the launches where
+        it was queued."""
         row = np.minimum(np.searchsorted(idle.starts, times), len(self.flags) - 1)
         if not len(self.segment):
             return at
@@ -79,12 +81,14 @@ def _operations(timeline: Timeline, process: int, device: int) -> tuple[Ints, In
     order = np.argsort(starts, kind="stable")
     begun = starts[order]
     if bool((begun[1:] == begun[:-1]).any()):
-        # Of those that start at once the process's own comes first, by its id: the order of rows changes nothing.
+        # Of those that start at once the process's own comes first, by its id: the order of rows
+        # changes nothing.
         order = np.lexsort((correlation, ~mine, starts))
     return begun, correlation[order], mine[order]
 
 
 def _launched_by(ops: Kernels | Copies | Spans) -> Ints:
-    """The correlation ids, 0 for what moves managed memory: no call launches that, whichever has its id."""
+    """The correlation ids, 0 for what moves managed memory: no call launches that, whichever has
+    its id."""
     alone = np.isin(ops.kind, MANAGED_COPIES) if isinstance(ops, Copies) else np.False_
     return np.where(alone, 0, ops.correlation) if alone.any() else ops.correlation

@@ -1,4 +1,5 @@
-"""The tables of a sample: ranges, kernels, copies, calls, the small folded; it must not know how they were measured."""
+"""The tables of a sample: ranges, kernels, copies, calls, the small folded; it must not know how
+they were measured."""
 
 from __future__ import annotations
 
@@ -24,7 +25,8 @@ from perfgate.model.timeline import Ints, MemoryKind
 
 TOP_RANGES = TOP_SYNCS = 40
 TOP_KERNELS = 100
-"""An eager loop with an unfused optimizer ran 41 of them on an H200; one that is folded away seems to be gone."""
+"""An eager loop with an unfused optimizer ran 41 of them on an H200; one that is folded away seems
+to be gone."""
 _TIMES = (Metric.KERNEL_MS, Metric.NCCL_MS, Metric.H2D_MS, Metric.MEM_EXPOSED_MS, Metric.GAP_MS)
 
 
@@ -33,10 +35,11 @@ def range_samples(
 ) -> tuple[RangeSample, ...]:
     """One row a range name, by time, descending; the values of all rows add up to the whole.
 
-    `by_segment` holds for each metric its sums by segment (ns of times) and what they are divided by: steps, or
-    periods. Rows after the TOP_RANGES by time on GPU, idle and CPU are folded into one. `count` and `cpu_ms` are of
-    ranges begun in steps, per step, and between two of them, per pair of steps: what lies before the first is not known
-    to be of the loop. Nested ranges count in their own row and in their parents' `cpu_ms`, so this does not add up.
+    `by_segment` holds for each metric its sums by segment (ns of times) and what they are divided
+    by: steps, or periods. Rows after the TOP_RANGES by time on GPU, idle and CPU are folded into
+    one. `count` and `cpu_ms` are of ranges begun in steps, per step, and between two of them, per
+    pair of steps: what lies before the first is not known to be of the loop. Nested ranges count in
+    their own row and in their parents' `cpu_ms`, so this does not add up.
     """
     size = len(segments.labels)
     values: dict[Metric, np.ndarray[tuple[int], np.dtype[np.float64]]] = {}
@@ -79,7 +82,8 @@ def range_samples(
 def kernel_samples(
     kernels: Mapping[str, Work], memory: Mapping[str, Work], *, steps: int
 ) -> tuple[KernelSample, ...]:
-    """The TOP_KERNELS and one row for the rest, with graphs, NCCL's and every kind of copy and memset; by time."""
+    """The TOP_KERNELS and one row for the rest, with graphs, NCCL's and every kind of copy and
+    memset; by time."""
     graphs = {name: work for name, work in kernels.items() if name == GRAPH_WORDS}
     nccl = {name: work for name, work in kernels.items() if NCCL_KERNEL.match(name)}
     others = (item for item in kernels.items() if item[0] not in nccl and item[0] not in graphs)

@@ -89,8 +89,8 @@ class StepRule:
     """Which ranges are steps, and which of those are measured."""
 
     step: str
-    """A range's name; or, of a pattern, a regular expression that matches all of it, with or without
-    what stands before a colon (a domain)."""
+    """A range's name; or, of a pattern, a regular expression that matches all of it, with or
+    without what stands before a colon (a domain)."""
     is_pattern: bool = False
     warmup: int = 0
     steps: int | None = None
@@ -105,7 +105,8 @@ class StepRule:
         return cls(step=step, is_pattern=is_pattern, warmup=warmup, steps=steps)
 
     def cuts(self, texts: Texts) -> SmallInts:
-        """How many parts that end in a colon are cut off each name for it to match; -1: it does not.
+        """How many parts that end in a colon are cut off each name for it to match; -1: it does
+        not.
 
         Raises:
             ConfigInvalid: it is no regular expression.
@@ -145,22 +146,23 @@ def find(timeline: Timeline, rule: StepRule | None) -> tuple[Steps, ...]:
 def find_steps(timeline: Timeline, rule: StepRule) -> tuple[Steps, ...]:
     """The steps of every process that has any, by process index.
 
-    Of nested matches on one thread the outermost is the step; one that the next begins inside of, as
-    start/end ranges of work in flight do, ends there. Where several threads of a process hold steps
-    at the same time, those of the thread with most steps are taken; that another holds half as many
-    makes the run INVALID. The first `warmup` are skipped, at most `steps` are used after them.
+    Of nested matches on one thread the outermost is the step; one that the next begins inside of,
+    as start/end ranges of work in flight do, ends there. Where several threads of a process hold
+    steps at the same time, those of the thread with most steps are taken; that another holds half
+    as many makes the run INVALID. The first `warmup` are skipped, at most `steps` are used after
+    them.
 
     A project may mark steps of its own by the name that perfgate gives to those of a decorated
-    workload. Where the capture holds the `START_RANGE`, only what follows it on its thread is taken.
-    Where it does not, more of them than the declared `steps` are INVALID; a pattern is the user's
-    own, and takes the first of them.
+    workload. Where the capture holds the `START_RANGE`, only what follows it on its thread is
+    taken. Where it does not, more of them than the declared `steps` are INVALID; a pattern is the
+    user's own, and takes the first of them.
 
-    In an interleaved A/B run a process waits between some of its steps, inside a closed `WAIT_RANGE`
-    on the thread of the step that follows.
+    In an interleaved A/B run a process waits between some of its steps, inside a closed
+    `WAIT_RANGE` on the thread of the step that follows.
 
     nsys gives a range that the end of the capture cut the last NVTX timestamp, and marks it in no
-    way. With a declared number of steps the worker stops the capture after the last, so the last one
-    is taken as it is; without, see `_without_cut_last`.
+    way. With a declared number of steps the worker stops the capture after the last, so the last
+    one is taken as it is; without, see `_without_cut_last`.
 
     Raises:
         StepsNotFound: no process has a step left after warm-up.

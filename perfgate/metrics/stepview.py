@@ -1,4 +1,5 @@
-"""One typical step of a capture as lanes of bars, merged until they can be drawn; it must not know who draws them."""
+"""One typical step of a capture as lanes of bars, merged until they can be drawn; it must not know
+who draws them."""
 
 from __future__ import annotations
 
@@ -48,7 +49,8 @@ _SUFFIXES: Final[Mapping[_Kind, str]] = {
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StepPlace:
-    """Where in a capture the step lies that stands for all of one process. Times are ns on the capture's clock."""
+    """Where in a capture the step lies that stands for all of one process. Times are ns on the
+    capture's clock."""
 
     process: int
     """Index into `Timeline.processes`."""
@@ -60,8 +62,8 @@ class StepPlace:
     """Where the step before it is complete, so that from here to its end is what it takes; where no
     period counts, its range begins here. The CPU runs ahead: its range may lie before."""
     end: int
-    """Where it is complete: its range and the last operation launched in it have ended, and the step
-    before it."""
+    """Where it is complete: its range and the last operation launched in it have ended, and the
+    step before it."""
     period_ns: int | None
     """From the completion of the step before it to its own; None where no period counts."""
     steps: Steps
@@ -125,12 +127,14 @@ def _typical(process: Process) -> tuple[bool, float, StepPlace]:
     return has_period, median, place
 
 
-# --- lanes -------------------------------------------------------------------------------------------------------
+# --- lanes
+# -------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class _Line:
-    """What one lane shows, before anything is merged: disjoint, in order; ns since the place's start."""
+    """What one lane shows, before anything is merged: disjoint, in order; ns since the place's
+    start."""
 
     title: str
     kind: _Kind
@@ -143,7 +147,8 @@ class _Line:
 
 @dataclass(frozen=True, slots=True)
 class _Turns:
-    """Which step a moment of the process lies in: 2 i + 1 in step i, even numbers outside the steps."""
+    """Which step a moment of the process lies in: 2 i + 1 in step i, even numbers outside the
+    steps."""
 
     edges: Ints
     own: int
@@ -177,7 +182,8 @@ def step_view(
     most_bars: int = 2000,
     source: str = "",
 ) -> StepView:
-    """The place from its start to its end, in about `most_bars` bars; what overlaps it is cut off at both.
+    """The place from its start to its end, in about `most_bars` bars; what overlaps it is cut off
+    at both.
 
     ```
     CPU      --step--| |---step----         what is of other steps says so in its name
@@ -194,8 +200,9 @@ def step_view(
     - An operation is of the step that launched it; without a call, or as moved managed memory, of
       that in which it ran.
     - With more than `most_bars` bars, neighbours of one lane that begin within one pixel, each
-      shorter than it, become one bar; the pixel is 1 / `PIXELS` of the view at first and grows until
-      the bars fit, or each lane is one. So nothing that lasts a pixel, be it idle time, is merged.
+      shorter than it, become one bar; the pixel is 1 / `PIXELS` of the view at first and grows
+      until the bars fit, or each lane is one. So nothing that lasts a pixel, be it idle time, is
+      merged.
 
     Operations that CUPTI could not time are in no lane.
     """
@@ -416,7 +423,8 @@ def _levels(start: Ints, end: Ints, *, nested: bool) -> SmallInts:
     return np.array(found, np.int32)
 
 
-# --- bars --------------------------------------------------------------------------------------------------------
+# --- bars
+# --------------------------------------------------------------------------------------------------------
 
 
 def _first_of_bars(line: _Line, pixel: int) -> Flags:

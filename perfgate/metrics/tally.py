@@ -1,4 +1,5 @@
-"""One process's operations and calls added up by segment, device and name; it must not know what becomes of them."""
+"""One process's operations and calls added up by segment, device and name; it must not know what
+becomes of them."""
 
 from __future__ import annotations
 
@@ -31,8 +32,8 @@ from perfgate.model.timeline import (
 )
 
 NCCL_KERNEL = re.compile(r"(?:void )?nccl\w*Kernel")
-"""How NCCL names its kernels: ncclAllReduceRingLLKernel_sum_f32 (to 2.8), ncclKernel_... (to 2.18), ncclDevKernel_...,
-ncclSymDevKernel_... (2.27), ncclSymkDevKernel_... (2.28 on)."""
+"""How NCCL names its kernels: ncclAllReduceRingLLKernel_sum_f32 (to 2.8), ncclKernel_... (to 2.18),
+ncclDevKernel_..., ncclSymDevKernel_... (2.27), ncclSymkDevKernel_... (2.28 on)."""
 
 COPY_WORDS: Mapping[int, str] = {
     CopyKind.UNKNOWN: "CUDA memcpy Unknown",
@@ -55,7 +56,8 @@ _RECORDS = re.compile(r"cu(?:da)?StreamBeginCapture")
 _KEYS = 1_000_000
 """Name keys may exceed the number of rows by this much before they are renumbered."""
 CLOCKS_APART_NS = 50_000
-"""An operation may begin this much before its call: two clocks are made one. On an H200 it is 10 us behind at least."""
+"""An operation may begin this much before its call: two clocks are made one. On an H200 it is 10 us
+behind at least."""
 Operations = Kernels | Copies | Spans
 
 
@@ -94,7 +96,8 @@ class SyncWork:
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """Operations in turns, by the segments that launched them, with their times; each of shape (n,)."""
+    """Operations in turns, by the segments that launched them, with their times; each of shape
+    (n,)."""
 
     segment: SmallInts
     start: Ints
@@ -107,7 +110,8 @@ class DeviceTally:
 
     ns: dict[Metric, int] = field(default_factory=dict)
     may_hide: dict[Metric, list[Placed]] = field(default_factory=dict)
-    """By the metric of what nothing hides of them: copies to the device, NCCL's kernels, other copies and memsets."""
+    """By the metric of what nothing hides of them: copies to the device, NCCL's kernels, other
+    copies and memsets."""
 
 
 @dataclass(kw_only=True, slots=True)
@@ -128,7 +132,8 @@ class Tally:
     memory: dict[str, Work]
     """Copies and memsets launched in turns, in nsys's words."""
     copies: dict[tuple[int, int | None], CopyWork]
-    """Copies launched in turns, by `CopyKind` and by the host's `MemoryKind`, None where neither end is the host."""
+    """Copies launched in turns, by `CopyKind` and by the host's `MemoryKind`, None where neither
+    end is the host."""
     syncs: dict[tuple[str, int], SyncWork]
     """Synchronising calls in turns, by base name and label."""
     begins: Begins
@@ -136,36 +141,43 @@ class Tally:
     calls: Ints
     """API calls of the process by segment, in steps or not."""
     calls_from_first: bool
-    """Whether it has calls from the first step on: an id below all of theirs is then of one before the capture."""
+    """Whether it has calls from the first step on: an id below all of theirs is then of one before
+    the capture."""
     launched_by_calls: dict[Table, Ints]
-    """Operations by segment that a call is to have launched: all but those that move managed memory."""
+    """Operations by segment that a call is to have launched: all but those that move managed
+    memory."""
     without_call: dict[Table, Ints]
-    """Those of them that were attributed by their own start, because no call has their correlation id.
+    """Those of them that were attributed by their own start, because no call has their correlation
+    id.
 
-    Not those that were launched before the capture: a queue that was full when it began runs on in its first steps, of
-    which it is no part.
+    Not those that were launched before the capture: a queue that was full when it began runs on in
+    its first steps, of which it is no part.
     """
     before_capture: int
     """Operations that were launched before the capture."""
     calls_lost: Ints
-    """Those without a call that have the id of one, so that it was made and the capture lacks it; device-side launches
-    too."""
+    """Those without a call that have the id of one, so that it was made and the capture lacks it;
+    device-side launches too."""
     without_times: int
     """Operations that begin and end at 0: CUPTI could not time them."""
     before_call: list[Ints]
-    """How long before its call each of them began that did so by more than `CLOCKS_APART_NS`; ns, by table."""
+    """How long before its call each of them began that did so by more than `CLOCKS_APART_NS`; ns,
+    by table."""
     unknown_host: int
-    """Copies between host and device in turns of which the capture does not say where the host's end lies."""
+    """Copies between host and device in turns of which the capture does not say where the host's
+    end lies."""
     launched: int
     """Launches of kernels and of CUDA graphs in turns whose work the capture should hold."""
     lost: int
     """And those of them of which it holds nothing."""
     nodes: int
-    """Kernels that launches of one graph, traced node by node, should hold in turns; of graphs that lack any."""
+    """Kernels that launches of one graph, traced node by node, should hold in turns; of graphs that
+    lack any."""
     nodes_lost: int
     """And those of them that the capture lacks."""
     copying: int
-    """Calls in turns that copy, of a name of which the capture holds any copy, or holds none at all."""
+    """Calls in turns that copy, of a name of which the capture holds any copy, or holds none at
+    all."""
     copies_lost: int
     """Copies of theirs that it should hold and does not."""
 
@@ -258,7 +270,8 @@ def tally(timeline: Timeline, process: int, segments: Segments) -> Tally:
             for ops in (timeline.graphs, timeline.memsets)
         ),
     )
-    # Where a capture holds other processes' kernels alone, this one's are lost; where it holds none, none were traced.
+    # Where a capture holds other processes' kernels alone, this one's are lost; where it holds
+    # none, none were traced.
     lost = 0
     if len(timeline.kernels.start):
         lost += _look_for_lost(total, launching[Metric.LAUNCHES], kernels)
@@ -269,7 +282,8 @@ def tally(timeline: Timeline, process: int, segments: Segments) -> Tally:
 
 
 def _texts(key: SmallInts, names: Mapping[int, str]) -> tuple[SmallInts, list[str]]:
-    """Keys into a list of the names in use ("" where a key is not): the keys themselves, renumbered where sparse."""
+    """Keys into a list of the names in use ("" where a key is not): the keys themselves, renumbered
+    where sparse."""
     highest = int(key.max(initial=-1))
     if int(key.min(initial=0)) < 0 or highest > len(key) + _KEYS:
         used, renumbered = np.unique(key, return_inverse=True)
@@ -289,8 +303,8 @@ def _rows(of: SmallInts, process: int, *, alone: bool) -> slice | Ints:
 def _run_at_once(key: SmallInts, texts: Sequence[str], turn: SmallInts) -> Flags:
     """Which calls are in turns, and start what runs then.
 
-    What is launched while a CUDA graph is being recorded runs later, with the graph: turns that record one are left
-    out.
+    What is launched while a CUDA graph is being recorded runs later, with the graph: turns that
+    record one are left out.
     """
     recording = np.array([bool(_RECORDS.match(text)) for text in texts], np.bool_)
     at_once: Flags = turn >= 0
@@ -306,7 +320,8 @@ def _count_calls(
     names: tuple[SmallInts, list[str]],
     at_once: Flags,
 ) -> dict[Metric, Ints]:
-    """Count by segment, and return the ids of the launches that are to have something on the GPU each."""
+    """Count by segment, and return the ids of the launches that are to have something on the GPU
+    each."""
     launching: dict[Metric, Ints] = {}
     calls, size = timeline.calls, len(segments.step)
     key, texts = names
@@ -351,10 +366,11 @@ def _look_for_lost_copies(
 ) -> None:
     """Count the calls that copy, by name, id and turn, and the copies that the last turns lack.
 
-    Some calls never leave a copy (of no bytes, by a kernel): those of a name that has none are not asked after, unless
-    the capture holds no copy of the process at all. Others leave one in some turns and none in others. A profiler that
-    stopped too early lacks the last copies: from some turn on fewer are held than usual, and more calls lack theirs. A
-    lost buffer of records, in between, lacks kernels as well.
+    Some calls never leave a copy (of no bytes, by a kernel): those of a name that has none are not
+    asked after, unless the capture holds no copy of the process at all. Others leave one in some
+    turns and none in others. A profiler that stopped too early lacks the last copies: from some
+    turn on fewer are held than usual, and more calls lack theirs. A lost buffer of records, in
+    between, lacks kernels as well.
 
     ```
     held     2 2 1 2 2 2 0 0
@@ -410,7 +426,8 @@ def _attribute(
     *,
     moved_alone: Flags | None = None,
 ) -> tuple[SmallInts, Flags]:
-    """The segment of each operation and whether that lies in a turn; adds to what all operations have in common."""
+    """The segment of each operation and whether that lies in a turn; adds to what all operations
+    have in common."""
     size = len(segments.step)
     place = links.begins.place.of(ops.correlation[rows])
     segment = links.segment[place]
@@ -586,7 +603,8 @@ def _add_copies(
 
 
 def _by_device(device: SmallInts, in_turn: Flags, length: Ints) -> dict[int, int]:
-    """Total ns of the operations in steps, by the devices that have any; zero-length ones count as any."""
+    """Total ns of the operations in steps, by the devices that have any; zero-length ones count as
+    any."""
     if not in_turn.any():
         return {}
     if not in_turn.all():

@@ -1,4 +1,5 @@
-"""The numbers of the metrics, of one process and of each of its devices; whether they mean anything it cannot know."""
+"""The numbers of the metrics, of one process and of each of its devices; whether they mean anything
+it cannot know."""
 
 from __future__ import annotations
 
@@ -39,7 +40,8 @@ def process_values(
 
 
 def exposed_by_segment(process: Process, devices: Devices, device: int) -> dict[Metric, Ints]:
-    """What lies in the idle time of what it could have overlapped with, ns on one device, by segment of launch."""
+    """What lies in the idle time of what it could have overlapped with, ns on one device, by
+    segment of launch."""
     size = len(process.segments.step)
     found: dict[Metric, Ints] = {}
     for metric in EXPOSED:
@@ -81,7 +83,8 @@ def device_values(
 
 
 def bout_samples(process: Process, idle: Sequence[Idle]) -> tuple[BoutSample, ...]:
-    """What lies between two waits, where there are any; `idle` is of each device that the steps used."""
+    """What lies between two waits, where there are any; `idle` is of each device that the steps
+    used."""
     done, resumes = process.done, process.steps.resumes
     if not resumes.any():
         return ()

@@ -1,4 +1,5 @@
-"""Whether the measured steps hold what belongs in the warm-up: first-time work; it must not know the judge."""
+"""Whether the measured steps hold what belongs in the warm-up: first-time work; it must not know
+the judge."""
 
 from __future__ import annotations
 
@@ -25,9 +26,9 @@ BEYOND: Final = 1.25
 FAR_BEYOND: Final = 2.0
 """Steps without any count from this on, if the window begins with at least `AT_LEAST` of them.
 
-Of the launch-bound loop of `benchmarks/host-noise`, whose pace changes by itself on an H200's host, none of the 8024 windows
-of 20, 30, 50 or 100 steps of one process and block begins so; 1.6 to 2.3 % begin with a step beyond `BEYOND` and beyond
-all of the later half.
+Of the launch-bound loop of `benchmarks/host-noise`, whose pace changes by itself on an H200's host,
+none of the 8024 windows of 20, 30, 50 or 100 steps of one process and block begins so; 1.6 to 2.3 %
+begin with a step beyond `BEYOND` and beyond all of the later half.
 """
 OUT_OF_TURN_NS: Final = 50_000_000
 """Without kernels, such a step counts from so much above the later steps' median on.
@@ -35,22 +36,26 @@ OUT_OF_TURN_NS: Final = 50_000_000
 Other processes that want the CPU take its turns, many times as long as such a step.
 """
 EXPLAINED: Final = 0.25
-"""Share of what a step takes longer that must be its setup calls, or no work of the GPU, for these calls to count."""
+"""Share of what a step takes longer that must be its setup calls, or no work of the GPU, for these
+calls to count."""
 AT_LEAST: Final = 3
 """A slow step or two come by chance on a busy host, and now and then they come first."""
 SPARED: Final = 8
-"""Of so many later steps one may be longer than a step that loads code: an evaluation, a checkpoint, a stall."""
+"""Of so many later steps one may be longer than a step that loads code: an evaluation, a
+checkpoint, a stall."""
 MOST_LOADING: Final = 0.25
 """Share of the steps that load code up to which that is no part of a step's own work."""
 HARMFUL: Final = 0.02
-"""Share of the measured time that first-time work in the later half must take up: the budget of a step."""
+"""Share of the measured time that first-time work in the later half must take up: the budget of a
+step."""
 
 SETUP_CALLS: Final = re.compile(
     r"cu(?:da)?(?:Module|Library)Load\w*"
     r"|cuda(?:Malloc|HostAlloc|GraphInstantiate)(?!\w*Async)\w*"
     r"|cu(?:MemAlloc|MemHostAlloc|MemCreate|GraphInstantiate|LinkComplete)(?!\w*Async)\w*"
 )
-"""Calls that load code, take memory or make a graph: compiling, autotuning and the growth of a cache end in them."""
+"""Calls that load code, take memory or make a graph: compiling, autotuning and the growth of a
+cache end in them."""
 _TAKES_MEMORY: Final = re.compile(r"cuda(?:Malloc|HostAlloc)|cuMem")
 
 

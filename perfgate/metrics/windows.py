@@ -1,4 +1,5 @@
-"""When steps were complete, and over which times periods and gaps are taken; it must not know the metrics."""
+"""When steps were complete, and over which times periods and gaps are taken; it must not know the
+metrics."""
 
 from __future__ import annotations
 
@@ -19,8 +20,8 @@ MIN_STEPS = 3
 LONGEST_COUNTED: Final = 1.2
 """Medians of the periods beyond which a period counts as that long and no longer.
 
-With 1 % of stalls in 50 steps the mean then has an SD of 0.43 % (capped at three medians 2.7, the median 0.35), and
-+6 % in a third of the steps reads +2.0 (in the median +0.7).
+With 1 % of stalls in 50 steps the mean then has an SD of 0.43 % (capped at three medians 2.7, the
+median 0.35), and +6 % in a third of the steps reads +2.0 (in the median +0.7).
 """
 
 
@@ -40,7 +41,8 @@ class Windows:
     ends: Ints
     periods: int
     steps: float
-    """Their length in steps of `step_ms`: more than they hold where some are longer than is counted."""
+    """Their length in steps of `step_ms`: more than they hold where some are longer than is
+    counted."""
 
     @classmethod
     def of_whole(cls, steps: Steps) -> Windows:
@@ -51,7 +53,8 @@ class Windows:
 
     @classmethod
     def of_periods(cls, done: Ints, kept: Flags) -> Windows | None:
-        """Periods kept, by the step that ends each, joined where they follow one another; None if there is none."""
+        """Periods kept, by the step that ends each, joined where they follow one another; None if
+        there is none."""
         if not kept.any():
             return None
         opens = np.flatnonzero(kept[1:] & ~kept[:-1])
@@ -115,7 +118,8 @@ def last_ends(steps: Steps, segments: Segments, totals: Tally) -> Ints:
 def end_periods(steps: Steps) -> Flags:
     """Which steps end a period that counts: not the first one, and none across a wait.
 
-    Nor the last one where most steps are measured until the next begins, as work in flight is: none cuts it short.
+    Nor the last one where most steps are measured until the next begins, as work in flight is: none
+    cuts it short.
     """
     kept = ~steps.resumes
     kept[:2] = False
@@ -126,7 +130,8 @@ def end_periods(steps: Steps) -> Flags:
 
 
 def capped_mean(periods: Ints) -> float:
-    """Return the mean of periods, each counted up to `LONGEST_COUNTED` medians; 0 where most take no time."""
+    """Return the mean of periods, each counted up to `LONGEST_COUNTED` medians; 0 where most take
+    no time."""
     return float(np.mean(np.minimum(periods, LONGEST_COUNTED * np.median(periods))))
 
 

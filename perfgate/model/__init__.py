@@ -1,1 +1,2 @@
-"""The foundation: frozen records, closed choices and common words, which import nothing else of perfgate."""
+"""The foundation: frozen records, closed choices and common words, which import nothing else of
+perfgate."""

@@ -11,11 +11,13 @@ from numpy.typing import NDArray
 _Scalar = TypeVar("_Scalar", bound=np.generic)
 _Whole = TypeVar("_Whole", bound=np.signedinteger[Any])
 _SPREAD: Final = 4
-"""Numbers that lie this many times as far apart as there are of them are sorted; others are counted."""
+"""Numbers that lie this many times as far apart as there are of them are sorted; others are
+counted."""
 
 
 def distinct(values: NDArray[_Whole]) -> NDArray[_Whole]:
-    """The numbers that occur, each once, in order: numpy's own way is ten times slower on a million that differ."""
+    """The numbers that occur, each once, in order: numpy's own way is ten times slower on a million
+    that differ."""
     if not len(values):
         return values[:0].copy()
     if is_constant(values):

@@ -18,8 +18,9 @@ from perfgate.model.verdict import Verdict
 from perfgate.model.workload import Workload
 
 BASELINE_FORMAT: Final = 2
-"""History: 1, the first; 2 adds the commit's tree, the files that its code is of, GPUs and environment by occasion, the
-form and steps of each run, held budgets, and what `step_ms` is the value of."""
+"""History: 1, the first; 2 adds the commit's tree, the files that its code is of, GPUs and
+environment by occasion, the form and steps of each run, held budgets, and what `step_ms` is the
+value of."""
 RESULT_FORMAT: Final = 2
 """History: 1, the first; 2 adds the commit's tree, the form of each run and the environment."""
 
@@ -30,8 +31,9 @@ LONGEST_STEP_NAMES: Final = 2000
 
 
 ALL_TRACKED: Final = "."
-"""What stands in a run's code where a process that took steps did not say what it loaded (a program that is not Python,
-`python -I`): a digest of all that git tracks, and none, an empty text, where there is no git. Any change may matter."""
+"""What stands in a run's code where a process that took steps did not say what it loaded (a program
+that is not Python, `python -I`): a digest of all that git tracks, and none, an empty text, where
+there is no git. Any change may matter."""
 CODE_DIGITS: Final = 16
 """Hex digits of a file's SHA-256 that a baseline keeps."""
 
@@ -57,7 +59,8 @@ class Commit(Record):
     dirty: bool = False
     branch: str | None = None
     tree: ObjectName | None = None
-    """The SHA of its files as a whole, without the baselines, which a squash keeps; None where it was not noted."""
+    """The SHA of its files as a whole, without the baselines, which a squash keeps; None where it
+    was not noted."""
 
 
 class BlessedRun(Record):
@@ -68,11 +71,14 @@ class BlessedRun(Record):
     processes: int | None = Field(default=None, ge=1)
     """Processes that took steps; None where it was not noted."""
     counts: Mapping[Metric, tuple[float, ...]] = {}
-    """Of several processes, each one's counts, the highest first; `values` has the highest alone."""
+    """Of several processes, each one's counts, the highest first; `values` has the highest alone.
+    """
     step_names: tuple[str, ...] = ()
-    """Names of the ranges that were its steps, numbers replaced, sorted; empty where they were not noted."""
+    """Names of the ranges that were its steps, numbers replaced, sorted; empty where they were not
+    noted."""
     step_ranges: int | None = Field(default=None, ge=0)
-    """Ranges of all its processes that are steps by their pattern, used or not; None where it was not noted."""
+    """Ranges of all its processes that are steps by their pattern, used or not; None where it was
+    not noted."""
     form: Form | None = None
     """None where it was not noted."""
     steps: int | None = Field(default=None, ge=0)
@@ -110,7 +116,8 @@ def _step_ranges(run: Run) -> int | None:
 
 
 def common_step_names(runs: Iterable[BlessedRun]) -> tuple[str, ...]:
-    """What were the steps in every one of some runs; empty where they differ in that, or where one does not tell.
+    """What were the steps in every one of some runs; empty where they differ in that, or where one
+    does not tell.
 
     Names that differ from run to run are data, and say nothing of what is a step.
     """
@@ -119,9 +126,11 @@ def common_step_names(runs: Iterable[BlessedRun]) -> tuple[str, ...]:
 
 
 def common_step_ranges(runs: Iterable[BlessedRun]) -> int | None:
-    """How many ranges were steps by their pattern in every one of some runs; None where they differ in that.
+    """How many ranges were steps by their pattern in every one of some runs; None where they differ
+    in that.
 
-    Runs that do not tell are left out. A loop that ends by time, or by its loss, draws another number in each.
+    Runs that do not tell are left out. A loop that ends by time, or by its loss, draws another
+    number in each.
     """
     found = {run.step_ranges for run in runs if run.step_ranges is not None}
     return found.pop() if len(found) == 1 else None
@@ -149,9 +158,11 @@ class Occasion(Record):
     gpus: tuple[str, ...] = ()
     """UUIDs of the GPUs that it was measured on; none where they were not noted."""
     environment: Mapping[str, str] | None = None
-    """Environment variables of its processes that may change how fast they are; None where they were not noted."""
+    """Environment variables of its processes that may change how fast they are; None where they
+    were not noted."""
     added: Blessing | None = None
-    """Who added it to the baseline that was there, when and why; None of what was blessed as a whole."""
+    """Who added it to the baseline that was there, when and why; None of what was blessed as a
+    whole."""
 
 
 class Milestone(Record):
@@ -173,17 +184,20 @@ class Anchor(Record):
     occasions: int = Field(default=1, ge=1)
     """Runs and occasions that it is the median of."""
     path: tuple[Milestone, ...] = ()
-    """What was blessed since, oldest first, the present baseline last; none where that is the anchor itself."""
+    """What was blessed since, oldest first, the present baseline last; none where that is the
+    anchor itself."""
 
 
 class Spread(Record):
-    """Run-to-run SD and occasion SD of one clock, in its basis, as `perfgate calibrate` measured them."""
+    """Run-to-run SD and occasion SD of one clock, in its basis, as `perfgate calibrate` measured
+    them."""
 
     run_sd: float = Field(ge=0)
     occasion_sd: float = Field(ge=0)
     runs: int = Field(ge=2)
     occasions: int = Field(default=1, ge=1)
-    """Over how many occasions the runs were spread; with one, `occasion_sd` is the default that nobody measured."""
+    """Over how many occasions the runs were spread; with one, `occasion_sd` is the default that
+    nobody measured."""
     at: datetime
 
 
@@ -195,22 +209,27 @@ class Baseline(Record):
     digest: str
     parameters: Mapping[str, str]
     has_options: bool = False
-    """Whether `parameters` has the options of a conftest that were given; else nobody noted them."""
+    """Whether `parameters` has the options of a conftest that were given; else nobody noted them.
+    """
     machine: Machine
     occasions: tuple[Occasion, ...] = Field(min_length=1)
     blessing: Blessing
     code: str | None = None
     """`code_digest` of what the blessed runs loaded; None where it was not noted."""
     code_files: Mapping[str, str] = {}
-    """The first digits of the SHA-256 of each of these files, by path; empty where they were not noted."""
+    """The first digits of the SHA-256 of each of these files, by path; empty where they were not
+    noted."""
     source: str | None = None
-    """The file that declared the workload, POSIX, relative to the project's root; None where that was not noted."""
+    """The file that declared the workload, POSIX, relative to the project's root; None where that
+    was not noted."""
     anchor: Anchor | None = None
     breakdown: Breakdown = Breakdown()
-    """What the blessed runs were made of, the smaller rows as one, so that a verdict can say where."""
+    """What the blessed runs were made of, the smaller rows as one, so that a verdict can say where.
+    """
     calibration: Mapping[Metric, Spread] = {}
     held: Mapping[Metric, float] = {}
-    """Budgets, as fractions, that a person let `perfgate bless` write because this machine holds no smaller ones."""
+    """Budgets, as fractions, that a person let `perfgate bless` write because this machine holds no
+    smaller ones."""
     step_value: StepValue = STEP_VALUE
     """What `step_ms` of its runs is: in files of format 1 the median period."""
 
@@ -222,7 +241,8 @@ class Baseline(Record):
         return tuple(run for occasion in self.occasions for run in occasion.runs)
 
     def as_noted(self, workload: Workload) -> Workload:
-        """A workload with what this baseline can be held against: without options where it has none noted."""
+        """A workload with what this baseline can be held against: without options where it has none
+        noted."""
         return workload if self.has_options else workload.model_copy(update={"options": None})
 
     def values(self, metric: Metric) -> tuple[float, ...]:
@@ -234,7 +254,8 @@ class Baseline(Record):
 
 
 class Result(Record):
-    """What one gate measured of one workload, kept under `.perfgate/` until it is blessed or forgotten."""
+    """What one gate measured of one workload, kept under `.perfgate/` until it is blessed or
+    forgotten."""
 
     format: Format2 = RESULT_FORMAT
     workload: Workload
@@ -246,7 +267,8 @@ class Result(Record):
     step_value: StepValue = STEP_VALUE
     """What `step_ms` of its runs is: in files of format 1 the median period."""
     code: Mapping[str, str]
-    """SHA-256 by path (POSIX, relative to the root) of the project's files that the workload loaded.
+    """SHA-256 by path (POSIX, relative to the root) of the project's files that the workload
+    loaded.
 
     `ALL_TRACKED` may be among them.
     """
@@ -254,9 +276,11 @@ class Result(Record):
     reference_runs: tuple[Run, ...] = ()
     """Of a duet: the runs of the commit that the candidate was compared with."""
     environment: Mapping[str, str] | None = None
-    """Environment variables of the workload's processes that may change how fast they are; None if not noted."""
+    """Environment variables of the workload's processes that may change how fast they are; None if
+    not noted."""
     interleaved_runs: tuple[Run, ...] = ()
-    """The candidate's of an interleaved duet, which are no repeats of `runs`: of more steps, on one CPU core."""
+    """The candidate's of an interleaved duet, which are no repeats of `runs`: of more steps, on one
+    CPU core."""
     verdict: Verdict
 
     _of_format_1 = model_validator(mode="before")(_with_step_value)
@@ -272,7 +296,8 @@ def with_held(budgets: Mapping[Metric, float], baseline: Baseline | None) -> dic
 
 
 def code_digest(code: Mapping[str, str]) -> str | None:
-    """Return the SHA-256, 16 hex digits, of which files a run loaded and what was in them; None where nobody knows."""
+    """Return the SHA-256, 16 hex digits, of which files a run loaded and what was in them; None
+    where nobody knows."""
     if not code or not all(code.values()):
         return None
     return hashlib.sha256(json.dumps(dict(sorted(code.items()))).encode()).hexdigest()[:16]
@@ -284,7 +309,8 @@ def code_files(code: Mapping[str, str]) -> dict[str, str]:
 
 
 def changed_code(then: Mapping[str, str], now: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the paths, as messages name them, of what is not as it was then; `then` may hold first digits only."""
+    """Return the paths, as messages name them, of what is not as it was then; `then` may hold first
+    digits only."""
     changed = (path for path, digest in then.items() if now.get(path, "-")[: len(digest)] != digest)
     return tuple(
         "a file that git tracks" if path == ALL_TRACKED else path for path in sorted(changed)

@@ -1,4 +1,5 @@
-"""One gate as a JSON document, for `--perfgate-json FILE` and for whatever reads it: returns text, writes no file."""
+"""One gate as a JSON document, for `--perfgate-json FILE` and for whatever reads it: returns text,
+writes no file."""
 
 from __future__ import annotations
 
@@ -25,7 +26,8 @@ from perfgate.model.workload import Workload
 from perfgate.words import say
 
 DOCUMENT_FORMAT: Final = 2
-"""History: 1, the first; 2 adds the commit's tree, the form of each run, the environment and held budgets."""
+"""History: 1, the first; 2 adds the commit's tree, the form of each run, the environment and held
+budgets."""
 
 
 class DocumentRun(ToldRun):
@@ -64,7 +66,8 @@ class DocumentWorkload(Record):
     interleaved_runs: tuple[DocumentRun, ...] = ()
     """The candidate's of an interleaved duet."""
     environment: Mapping[str, str] | None = None
-    """Environment variables of its processes that may change how fast they are; None where they were not noted."""
+    """Environment variables of its processes that may change how fast they are; None where they
+    were not noted."""
     held: Mapping[Metric, float] = {}
     """Budgets, as fractions, that its baseline holds in place of smaller ones."""
     baseline: str | None = None
@@ -72,7 +75,8 @@ class DocumentWorkload(Record):
     files: str | None = None
     """Where the result and its captures are kept, relative to the project's root."""
     source: str | None = None
-    """The file that declares the workload, POSIX, relative to the project's root; None where it lies elsewhere."""
+    """The file that declares the workload, POSIX, relative to the project's root; None where it
+    lies elsewhere."""
     line: int | None = Field(default=None, ge=1)
     """Of `source`, from 1."""
     machine: Machine | None = None
@@ -82,10 +86,12 @@ class DocumentWorkload(Record):
 
 
 class DocumentShard(Shard):
-    """Which part of the workloads a gate measured, and of which: each shard divides what it has collected itself."""
+    """Which part of the workloads a gate measured, and of which: each shard divides what it has
+    collected itself."""
 
     workloads: tuple[str, ...] | None = None
-    """By id and sorted, all that the shards divided among them; None of an older perfgate, which did not say."""
+    """By id and sorted, all that the shards divided among them; None of an older perfgate, which
+    did not say."""
     skipped: tuple[str, ...] = ()
     """Those of its own part that a mark or condition skipped: nothing else is told of them."""
 
@@ -100,7 +106,8 @@ class GateDocument(ToldGate):
 
 
 def declared_at(workload: Workload) -> tuple[str | None, int | None]:
-    """Where a workload is declared: `DocumentWorkload.source` and `line`. A command's file begins with it."""
+    """Where a workload is declared: `DocumentWorkload.source` and `line`. A command's file begins
+    with it."""
     path = PurePosixPath(workload.source)
     if path.is_absolute() or ".." in path.parts or PureWindowsPath(workload.source).drive:
         return None, None
@@ -128,9 +135,11 @@ def reasons_besides(shut_by: Sequence[str], workloads: Sequence[Placed]) -> tupl
 
 
 def document_text(document: GateDocument, *, largest: int = LARGEST_DOCUMENT) -> str:
-    """Return the document as JSON, in the order of its fields, ending in a newline; within what a reader takes.
+    """Return the document as JSON, in the order of its fields, ending in a newline; within what a
+    reader takes.
 
-    Of long texts the middle is left out, of long lists the end, and of many runs all but the first of each workload.
+    Of long texts the middle is left out, of long lists the end, and of many runs all but the first
+    of each workload.
 
     Raises:
         StoreFailed: there are more workloads than a document holds.
@@ -153,7 +162,8 @@ SMALLER: Final = (
     *((runs, LONGEST_TEXT) for runs in (None, 10, 3, 1)),
     (1, LONGEST_TEXT // 8),
 )
-"""Runs of each workload and characters of a text, one after the other, until a document is small enough."""
+"""Runs of each workload and characters of a text, one after the other, until a document is small
+enough."""
 _CUT: Final = " [...] "
 
 
@@ -205,7 +215,8 @@ SCHEMA_FILE: Final = Path(__file__).with_name("gate.schema.json")
 
 
 def document_schema() -> dict[str, object]:
-    """The JSON Schema of the document as the records have it now; `SCHEMA_FILE` holds it as it is published."""
+    """The JSON Schema of the document as the records have it now; `SCHEMA_FILE` holds it as it is
+    published."""
     told = GateDocument.model_json_schema(mode="serialization")
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",

@@ -17,8 +17,9 @@ EXIT_USAGE = 2
 class PerfgateError(Exception):
     """A failure, as a code and its fields: `raise BaselineMissing("baseline-missing", path=path)`.
 
-    `str(error)` is the whole message that `words` makes of them: `fact. expectation.` and, on a line of its own, the
-    next step. A class of its own is for those that somebody catches, and for an exit status of its own.
+    `str(error)` is the whole message that `words` makes of them: `fact. expectation.` and, on a
+    line of its own, the next step. A class of its own is for those that somebody catches, and for
+    an exit status of its own.
     """
 
     exit_code: ClassVar[int]
@@ -158,7 +159,8 @@ class MachineUnreadable(PerfgateError):
 
 
 class RevisionMissing(PerfgateError):
-    """A commit that is not in this clone: a shallow clone, a rewritten history, a name that says nothing to git."""
+    """A commit that is not in this clone: a shallow clone, a rewritten history, a name that says
+    nothing to git."""
 
     exit_code = 28
 
@@ -218,13 +220,15 @@ class BranchMoved(PerfgateError):
 
 
 class ArtifactUnreadable(PerfgateError):
-    """An artifact that is not read: too large, not a zip file, with members that are not safe, or broken."""
+    """An artifact that is not read: too large, not a zip file, with members that are not safe, or
+    broken."""
 
     exit_code = 38
 
 
 class DocumentUnreadable(PerfgateError):
-    """A gate's document, or its page's data, that is broken, too large, of another format or of another gate."""
+    """A gate's document, or its page's data, that is broken, too large, of another format or of
+    another gate."""
 
     exit_code = 39
 
@@ -242,7 +246,8 @@ class NcuUnsupported(PerfgateError):
 
 
 class NcuFailed(PerfgateError):
-    """ncu ran, or should have, and has no figures: a permission, a GPU that it does not know, a fault of its own."""
+    """ncu ran, or should have, and has no figures: a permission, a GPU that it does not know, a
+    fault of its own."""
 
     exit_code = 42
 
@@ -254,7 +259,8 @@ class ScaffoldRefused(PerfgateError):
 
 
 class JobNotAdmitted(PerfgateError):
-    """A job that this runner does not take: of a fork without approval, or of an event that it does not know."""
+    """A job that this runner does not take: of a fork without approval, or of an event that it does
+    not know."""
 
     exit_code = 44
 

@@ -15,25 +15,30 @@ from perfgate.model.record import Record
 class RuleName(StrEnum):
     """The expert rules that perfgate lets nsys apply, by their newest names.
 
-    Those that ask for calls know the runtime API only: a program of the driver API is not found out by them.
+    Those that ask for calls know the runtime API only: a program of the driver API is not found out
+    by them.
     """
 
     CUDA_MEMCPY_ASYNC = "cuda_memcpy_async"
     """Asynchronous copies from or to pageable memory, which the CPU waits for."""
     CUDA_MEMCPY_SYNC = "cuda_memcpy_sync"
-    """Copies by calls that wait, but for those within a device and host-to-device ones of up to 64 000 bytes."""
+    """Copies by calls that wait, but for those within a device and host-to-device ones of up to 64
+    000 bytes."""
     CUDA_MEMSET_SYNC = "cuda_memset_sync"
     """Memsets of pinned or managed memory by calls that wait."""
     CUDA_API_SYNC = "cuda_api_sync"
     """cudaDeviceSynchronize and cudaStreamSynchronize."""
     GPU_GAPS = "gpu_gaps"
-    """Times in which one process ran no kernel, copy or memset on a device, between its first and its last there.
+    """Times in which one process ran no kernel, copy or memset on a device, between its first and
+    its last there.
 
-    nsys does not count what ran in a CUDA graph traced whole, nor what other processes ran on that device.
+    nsys does not count what ran in a CUDA graph traced whole, nor what other processes ran on that
+    device.
     """
     GPU_TIME_UTIL = "gpu_time_util"
-    """Thirtieths of a process's time on a device, joined where they follow one another, that were in use by less than
-    half. Operations that run at the same time add up; what `GPU_GAPS` does not count, this does not either."""
+    """Thirtieths of a process's time on a device, joined where they follow one another, that were
+    in use by less than half. Operations that run at the same time add up; what `GPU_GAPS` does not
+    count, this does not either."""
 
 
 class Finding(Record):
@@ -50,7 +55,8 @@ class Finding(Record):
     api: str | None = None
     """The call's name with nsys's version suffix, as in `Timeline.names`: `cudaMemcpyAsync_v3020`.
 
-    nsys looks for it by the correlation id alone: in a capture of several processes it may be a call of another.
+    nsys looks for it by the correlation id alone: in a capture of several processes it may be a
+    call of another.
     """
     bytes: int | None = None
     source: str | None = None
@@ -64,9 +70,11 @@ class Findings(Record):
     """What the rules found in one capture. Each rule has been applied, or is skipped with a reason."""
 
     rows: Mapping[RuleName, tuple[Finding, ...]]
-    """In nsys's order, the longest (of `GPU_TIME_UTIL` the least used) first; empty where a rule found nothing."""
+    """In nsys's order, the longest (of `GPU_TIME_UTIL` the least used) first; empty where a rule
+    found nothing."""
     skipped: Mapping[RuleName, str]
-    """Rules that nsys did not apply, with its own reason: mostly that the capture lacks what they look at."""
+    """Rules that nsys did not apply, with its own reason: mostly that the capture lacks what they
+    look at."""
     cut: Mapping[RuleName, int] = {}
     """Rules that found more than was read, and how many rows were: the first."""
 
@@ -92,15 +100,17 @@ class PlacedFinding(Record):
     count: float
     """Findings per step; of gaps those that begin there, per period."""
     ms: float
-    """Their time per step: on the GPU for copies and memsets, in the call for calls. Of gaps the time that passed
-    there, per period, and only that in which nothing at all ran on the device: so `gap_ms` is taken."""
+    """Their time per step: on the GPU for copies and memsets, in the call for calls. Of gaps the
+    time that passed there, per period, and only that in which nothing at all ran on the device: so
+    `gap_ms` is taken."""
     bytes: float = 0.0
     steps: int
     """In how many of the steps there was one."""
 
 
 class ProcessFindings(Record):
-    """The findings of one process, placed; none of `GPU_TIME_UTIL`, whose stretches hold many ranges."""
+    """The findings of one process, placed; none of `GPU_TIME_UTIL`, whose stretches hold many
+    ranges."""
 
     pid: int
     steps: int
@@ -117,12 +127,14 @@ class Placing(Record):
 
 
 class RuleChange(Record):
-    """What one rule finds under one range, per step of a process, beside what it found on the other side."""
+    """What one rule finds under one range, per step of a process, beside what it found on the other
+    side."""
 
     rule: RuleName
     range: str
     before: PlacedFinding | None = None
-    """None where it found nothing there, or the other side was not asked: see `RuleChanges.compared`."""
+    """None where it found nothing there, or the other side was not asked: see
+    `RuleChanges.compared`."""
     now: PlacedFinding
 
 

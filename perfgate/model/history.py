@@ -1,4 +1,5 @@
-"""The baselines of one workload through git's history, as they are told: rows, notes and the series to draw."""
+"""The baselines of one workload through git's history, as they are told: rows, notes and the series
+to draw."""
 
 from __future__ import annotations
 
@@ -24,7 +25,8 @@ class VersionKind(StrEnum):
     RESTORED = "restored"
     """An earlier blessing is the baseline again: a revert, or a deletion taken back."""
     EXTENDED = "extended"
-    """The blessing is that of the version before, with more occasions: those of `perfgate bless --occasion`."""
+    """The blessing is that of the version before, with more occasions: those of `perfgate bless
+    --occasion`."""
     REWRITTEN = "rewritten"
     """The blessing is that of the version before: a calibration."""
     DELETED = "deleted"
@@ -57,11 +59,11 @@ class Version(Record):
     anchor_ms: float | None = None
     """The best step ever blessed, as the baseline itself says."""
     before: float | None = None
-    """The history's metric in the version before, where both have it; in a history that is not one line, the version
-    that the commit's first parent had."""
+    """The history's metric in the version before, where both have it; in a history that is not one
+    line, the version that the commit's first parent had."""
     change: float | None = None
-    """The gain against that, a fraction: of that version's step for clocks judged so, of `before` for all else; None
-    where that has no meaning."""
+    """The gain against that, a fraction: of that version's step for clocks judged so, of `before`
+    for all else; None where that has no meaning."""
     first: float | None = None
     """The metric in the first version that has it, on all later ones."""
     since_first: float | None = None
@@ -79,7 +81,8 @@ class Version(Record):
 
     @property
     def is_point(self) -> bool:
-        """Whether it is a point of a series: a baseline that came into force, or one that is not committed."""
+        """Whether it is a point of a series: a baseline that came into force, or one that is not
+        committed."""
         match self.kind:
             case VersionKind.BLESSED | VersionKind.RECREATED | VersionKind.RESTORED:
                 return True
@@ -99,7 +102,8 @@ class MachineHistory(Record):
     """Where the baseline lies or would lie, relative to the project's root."""
     versions: tuple[Version, ...]
     dropped: tuple[str, ...] = ()
-    """Commits of blessings on branches whose version a merge dropped: they never came into force here."""
+    """Commits of blessings on branches whose version a merge dropped: they never came into force
+    here."""
 
 
 class History(Record):
@@ -131,14 +135,16 @@ class Point(Record):
     commit: str | None
     """The commit that brought it; None of what is not committed."""
     joined: bool
-    """Whether a line may lead here from the point before: nothing was deleted or unreadable between, and it is
-    comparable."""
+    """Whether a line may lead here from the point before: nothing was deleted or unreadable
+    between, and it is comparable."""
 
 
 def points(machine: MachineHistory, metric: Metric) -> tuple[Point, ...]:
-    """Return one metric on one machine as a series to draw, oldest first; versions without the metric are left out.
+    """Return one metric on one machine as a series to draw, oldest first; versions without the
+    metric are left out.
 
-    The order is that of git's history, in which the times of blessing need not rise: a revert brings an old one back.
+    The order is that of git's history, in which the times of blessing need not rise: a revert
+    brings an old one back.
     """
     found: list[Point] = []
     joined = False

@@ -1,4 +1,5 @@
-"""What Nsight Compute says of single launches of kernels, and two sides of them beside each other; judged by nobody."""
+"""What Nsight Compute says of single launches of kernels, and two sides of them beside each other;
+judged by nobody."""
 
 from __future__ import annotations
 

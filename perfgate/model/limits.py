@@ -1,4 +1,5 @@
-"""How large what perfgate writes may be: its writers keep to that, so that its readers refuse only what others made."""
+"""How large what perfgate writes may be: its writers keep to that, so that its readers refuse only
+what others made."""
 
 from __future__ import annotations
 

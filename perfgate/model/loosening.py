@@ -1,4 +1,5 @@
-"""What a change does to its own gate: every setting, declaration and baseline value that differs from the base's."""
+"""What a change does to its own gate: every setting, declaration and baseline value that differs
+from the base's."""
 
 from __future__ import annotations
 
@@ -59,4 +60,5 @@ class Base(Record):
 
     loosening: Loosening
     expected: Mapping[str, tuple[str, ...]] = {}
-    """By machine, the workloads that the base has baselines of there, less those whose removal was approved."""
+    """By machine, the workloads that the base has baselines of there, less those whose removal was
+    approved."""

@@ -37,14 +37,16 @@ class Machine(Record):
 
     @property
     def gpu_name(self) -> str:
-        """The GPUs in one phrase: `NVIDIA H200`, `2 x NVIDIA H200`, `2 x NVIDIA H200 + NVIDIA T4`, `no GPU`."""
+        """The GPUs in one phrase: `NVIDIA H200`, `2 x NVIDIA H200`, `2 x NVIDIA H200 + NVIDIA T4`,
+        `no GPU`."""
         return _phrase(gpu.name for gpu in self.gpus) or "no GPU"
 
     @property
     def slug(self) -> str:
         """The folder of this machine's baselines: `nvidia-h200`, `nvidia-h200-x2`, `no-gpu`.
 
-        GPUs of several models, as many of each, are `nvidia-h200-nvidia-t4-x2`; else `nvidia-h200-x2-nvidia-t4-x1`.
+        GPUs of several models, as many of each, are `nvidia-h200-nvidia-t4-x2`; else
+        `nvidia-h200-x2-nvidia-t4-x1`.
         """
         counted = Counter(gpu.name for gpu in self.gpus)
         if not counted:
@@ -77,11 +79,15 @@ class Machine(Record):
         return f"{self.cpu or 'an unknown CPU'} ({count})"
 
     def differences_that_forbid_comparison(self, other: Machine) -> tuple[str, ...]:
-        """Name what makes times of `self` (the baseline's machine) and `other` incomparable; empty if nothing does.
+        """Name what makes times of `self` (the baseline's machine) and `other` incomparable; empty
+        if nothing does.
 
-        GPU models and how many of each, MIG, the nsys version and its trace options: what tracing adds to a step
-        is another share for each, so only like is compared with like. Without a GPU, what a step takes is the CPU's
-        time: then its model and how many there are as well, and one that is unknown is no known one.
+        GPU models and how many of each, MIG, the nsys version and its trace options: what tracing
+            adds to a step
+        is another share for each, so only like is compared with like. Without a GPU, what a step
+            takes is the CPU's
+        time: then its model and how many there are as well, and one that is unknown is no known
+            one.
         """
         found: list[str] = []
         if self.gpu_name != other.gpu_name:

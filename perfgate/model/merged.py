@@ -1,4 +1,5 @@
-"""What a document or a page that was merged of several gates tells of each, and how it names their workloads."""
+"""What a document or a page that was merged of several gates tells of each, and how it names their
+workloads."""
 
 from __future__ import annotations
 
@@ -45,8 +46,8 @@ class Placed(Protocol):
 def shown_names(workloads: Sequence[Placed]) -> tuple[str, ...]:
     """What each workload is called beside the others, in their order.
 
-    That is its own name; where they are of several machines its GPU with it, and where that does not tell them apart
-    the gate that it came from.
+    That is its own name; where they are of several machines its GPU with it, and where that does
+    not tell them apart the gate that it came from.
     """
     slugs = {one.machine.slug for one in workloads if one.machine is not None}
     placed = [

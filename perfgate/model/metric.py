@@ -1,4 +1,5 @@
-"""The metrics of a run: names, units, how each is judged, and the defaults (budget, prior, occasion)."""
+"""The metrics of a run: names, units, how each is judged, and the defaults (budget, prior,
+occasion)."""
 
 from __future__ import annotations
 
@@ -97,13 +98,15 @@ class MetricSpec(Record):
 
     @property
     def basis(self) -> Basis:
-        """What a change of a time metric is told in: of waiting, a share of the step, also where it is shown only."""
+        """What a change of a time metric is told in: of waiting, a share of the step, also where it
+        is shown only."""
         if self.clock is not None:
             return self.clock.basis
         return Basis.STEP if self.metric in EXPOSED else Basis.LOG
 
     def change(self, before: float, after: float, *, step_ms: float | None) -> float | None:
-        """Return a gain as a fraction: of `step_ms` for clocks judged as shares of a step, of `before` for all else.
+        """Return a gain as a fraction: of `step_ms` for clocks judged as shares of a step, of
+        `before` for all else.
 
         None where that has no meaning: `before` or `step_ms` is zero or unknown.
         """
@@ -117,7 +120,8 @@ _OF_STEPS = ClockSpec(
     basis=Basis.LOG, budget=0.02, prior_sd=0.005, occasion_sd=0.005, block_sd=0.007
 )
 _IDLE = ClockSpec(basis=Basis.STEP, budget=0.02, prior_sd=0.005, occasion_sd=0.005, block_sd=0.007)
-"""Idle time carries the noise of the step: in launch-bound loops it is the step but for its kernels."""
+"""Idle time carries the noise of the step: in launch-bound loops it is the step but for its
+kernels."""
 _MOVED = ClockSpec(basis=Basis.STEP, budget=0.01, prior_sd=0.003, occasion_sd=0.002, block_sd=0.003)
 
 _ROWS = (
@@ -211,7 +215,8 @@ METRICS: Mapping[Metric, MetricSpec] = MappingProxyType({row.metric: row for row
 PERIODS: tuple[Metric, ...] = (Metric.STEP_MS, Metric.STEP_MEAN_MS)
 """What a step takes, in the median and in the mean; all others are a part of it or a count."""
 WAITS: frozenset[Metric] = frozenset({Metric.NCCL_MS, Metric.NCCL_EXPOSED_MS})
-"""Clocks that hold the waiting for other processes: NCCL's kernels spin until all ranks are there."""
+"""Clocks that hold the waiting for other processes: NCCL's kernels spin until all ranks are there.
+"""
 EXPOSED: tuple[Metric, ...] = (Metric.H2D_EXPOSED_MS, Metric.NCCL_EXPOSED_MS, Metric.MEM_EXPOSED_MS)
 """Clocks of what lies in the idle time of all that it could have overlapped with."""
 GATED_CLOCKS: tuple[Metric, ...] = tuple(m for m, s in METRICS.items() if s.clock is not None)
@@ -227,6 +232,7 @@ CALLED: tuple[Metric, ...] = (Metric.LAUNCHES, Metric.GRAPH_LAUNCHES, Metric.SYN
 
 
 def budget_of(metric: Metric, given: Mapping[Metric, float]) -> float | None:
-    """What a clock may lose, a fraction in its basis: as given, else by default; None of what has no budget."""
+    """What a clock may lose, a fraction in its basis: as given, else by default; None of what has
+    no budget."""
     clock = METRICS[metric].clock
     return given.get(metric, clock.budget if clock else None)

@@ -1,4 +1,5 @@
-"""The names of a capture's NVTX ranges, of which there may be a million: each once, as UTF-8 in one buffer."""
+"""The names of a capture's NVTX ranges, of which there may be a million: each once, as UTF-8 in one
+buffer."""
 
 from __future__ import annotations
 
@@ -14,7 +15,8 @@ APART: Final = b"\xff"
 AT_ONCE: Final = 1 << 16
 """Texts that are handled together: bounds what they take in other forms."""
 _SORTED: Final = 1 << 16
-"""Up to so many names are in order of text; more of them in that of the first range that bears each."""
+"""Up to so many names are in order of text; more of them in that of the first range that bears
+each."""
 _FIRST, _SECOND = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9)
 """Odd numbers that spread what is multiplied by them over all 64 bits (Knuth 6.4; SplitMix64)."""
 _Int64 = NDArray[np.int64]
@@ -22,7 +24,8 @@ _Int64 = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Texts(Sequence[str]):
-    """Texts by number. Looking one up decodes it; going through all of them does so in large pieces."""
+    """Texts by number. Looking one up decodes it; going through all of them does so in large
+    pieces."""
 
     buffer: bytes | bytearray
     starts: _Int64
@@ -36,7 +39,8 @@ class Texts(Sequence[str]):
 
     @classmethod
     def gathered(cls, held: NDArray[np.uint8], begins: _Int64, lengths: _Int64) -> Texts:
-        """Texts that lie somewhere in `held` in pieces, shape (n, pieces); what is no UTF-8 is replaced."""
+        """Texts that lie somewhere in `held` in pieces, shape (n, pieces); what is no UTF-8 is
+        replaced."""
         held = np.append(held, np.uint8(APART[0]))
         begins = np.column_stack((begins, np.full(len(begins), len(held) - 1)))
         lengths = np.column_stack((lengths, np.ones(len(lengths), np.int64)))
@@ -110,7 +114,8 @@ class Texts(Sequence[str]):
             yield bytes(self.buffer[int(self.starts[first]) : int(self.starts[last])])
 
     def hashed(self) -> NDArray[np.uint64]:
-        """A number of 64 bits for each, the same in every process: texts that differ share one hardly ever."""
+        """A number of 64 bits for each, the same in every process: texts that differ share one
+        hardly ever."""
         lengths = np.diff(self.starts) - 1
         padded = np.frombuffer(self.buffer + bytes(8), np.uint8)
         words: NDArray[np.uint64] = np.ndarray(

@@ -1,4 +1,5 @@
-"""What a person should know, as data: a code with fields. Its words are made at the end, in `words`."""
+"""What a person should know, as data: a code with fields. Its words are made at the end, in
+`words`."""
 
 from __future__ import annotations
 
@@ -12,7 +13,8 @@ from perfgate.model.record import Record
 from perfgate.words.say import Coded
 
 Value = Union[bool, int, float, str, "Note", tuple[str, ...], tuple["Note", ...], None]
-"""What a field of a note may be: JSON's plain values, other notes as phrases, and lists of either."""
+"""What a field of a note may be: JSON's plain values, other notes as phrases, and lists of either.
+"""
 
 
 class Severity(StrEnum):
@@ -31,7 +33,8 @@ class Severity(StrEnum):
 class Note(Record):
     """What a person should know: nobody reads its text, since it has none.
 
-    `code` is a key of the table in `words`; `fields` are what its text is filled with, in the units of their names.
+    `code` is a key of the table in `words`; `fields` are what its text is filled with, in the units
+    of their names.
     """
 
     code: str
@@ -54,7 +57,8 @@ def note(
 
 
 def quoted(text: str | Note, severity: Severity = Severity.INFO) -> Note:
-    """Return what was said elsewhere as a note: of a note itself, of a text the note that quotes it."""
+    """Return what was said elsewhere as a note: of a note itself, of a text the note that quotes
+    it."""
     return text if isinstance(text, Note) else note("quoted", severity, text=text)
 
 

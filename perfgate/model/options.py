@@ -1,4 +1,5 @@
-"""Every option of a gate, once: pytest's flags, `[tool.perfgate]`, the action's inputs and the reference.
+"""Every option of a gate, once: pytest's flags, `[tool.perfgate]`, the action's inputs and the
+reference.
 
 Standard library only: each pytest that has perfgate installed loads it.
 """

@@ -1,4 +1,5 @@
-"""What the gate orders of a worker, and what the worker tells of itself: two small files in a run's folder."""
+"""What the gate orders of a worker, and what the worker tells of itself: two small files in a run's
+folder."""
 
 from __future__ import annotations
 
@@ -13,13 +14,15 @@ from perfgate.model.record import Record
 RUN_COOKIE: Final = "PERFGATE_RUN"
 """Environment variable that marks every process of a run, also those that leave its process group.
 
-nsys leaves agents behind (`nsys --start-agent`, the importer) in groups and sessions of their own. The value is one
-id a nesting level, joined by colons: a run inside a run is found by the cookies of both.
+nsys leaves agents behind (`nsys --start-agent`, the importer) in groups and sessions of their own.
+The value is one id a nesting level, joined by colons: a run inside a run is found by the cookies of
+both.
 """
 
 
 class Bouts(Record):
-    """How one side of an interleaved duet takes its steps: some at a time, the other side waiting meanwhile.
+    """How one side of an interleaved duet takes its steps: some at a time, the other side waiting
+    meanwhile.
 
     Each side has a FIFO: it reads its own to wait, and writes to the other's to hand over.
     """
@@ -33,7 +36,8 @@ class Bouts(Record):
     core: int | None = Field(default=None, ge=0)
     """The one core that the process is to take its steps on; None leaves it where it may run."""
     patience_s: float = Field(gt=0)
-    """How long to wait for one turn: less than a run may take, so that it is the side that hangs which is out of time.
+    """How long to wait for one turn: less than a run may take, so that it is the side that hangs
+    which is out of time.
     """
 
 
@@ -57,7 +61,8 @@ class Ending(StrEnum):
     FINISHED = "finished"
     RAISED = "raised"
     FAILED = "failed"
-    """Its loop came to its end; what came with it or after it failed: a subtest, a fixture's teardown."""
+    """Its loop came to its end; what came with it or after it failed: a subtest, a fixture's
+    teardown."""
     EXITED = "exited"
     SKIPPED = "skipped"
     WRONG_STEPS = "wrong steps"
@@ -66,7 +71,8 @@ class Ending(StrEnum):
     NOT_PINNED = "not pinned"
     """It may not run on the one core that it was ordered to."""
     ABANDONED = "abandoned"
-    """The other side of an interleaved duet ended, or kept the turn: the fault is to be looked for there."""
+    """The other side of an interleaved duet ended, or kept the turn: the fault is to be looked for
+    there."""
 
 
 class Account(Record):
@@ -90,4 +96,5 @@ class Account(Record):
     core: int | None = None
     """The one core that it was ordered to, if it still kept to that after its last step."""
     cores: float | None = None
-    """CPU cores that it and its children kept busy, on average over the measured steps; not measured in turns."""
+    """CPU cores that it and its children kept busy, on average over the measured steps; not
+    measured in turns."""

@@ -1,4 +1,5 @@
-"""What the HTML page of a gate is made of: the gate, and beside each verdict what was measured and one step drawn."""
+"""What the HTML page of a gate is made of: the gate, and beside each verdict what was measured and
+one step drawn."""
 
 from __future__ import annotations
 
@@ -30,7 +31,8 @@ class Difference(Record):
 
 
 class PageWorkload(Record):
-    """One workload: its verdict, and whatever is known beside it; what is not known is left out of the page."""
+    """One workload: its verdict, and whatever is known beside it; what is not known is left out of
+    the page."""
 
     verdict: Verdict
     opens_gate: bool
@@ -120,8 +122,8 @@ def _without_values(runs: Sequence[DocumentRun]) -> tuple[ToldRun, ...]:
 def page_data_text(data: PageData, *, most_bytes: int = MOST_DATA_BYTES) -> str:
     """Return what a page is made of as JSON on one line; what is as it is by default is left out.
 
-    Steps are left out until it is no larger than `most_bytes`, those of passing workloads first, and the page says so.
-    What is left then is told however large it is.
+    Steps are left out until it is no larger than `most_bytes`, those of passing workloads first,
+    and the page says so. What is left then is told however large it is.
     """
     text = _dumped(data)
     excess = len(text.encode()) - most_bytes

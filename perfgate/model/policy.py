@@ -48,7 +48,8 @@ class Policy(Record):
         budgets_given: Collection[Metric] = (),
         workloads: int = 1,
     ) -> Policy:
-        """The policy for one workload; `runs_given` tells a user's own number of runs from the default.
+        """The policy for one workload; `runs_given` tells a user's own number of runs from the
+        default.
 
         The workload's own budgets win over those of the settings, and over both those
         `budgets_given` by an option.

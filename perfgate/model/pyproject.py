@@ -36,8 +36,9 @@ NOT_FOR_BASELINES: Final = frozenset({".git", ".perfgate"})
 def find_root(start: Path) -> Path:
     """The project's root: pytest's own, since a gate under pytest keeps its results there.
 
-    That is the nearest folder upwards that configures pytest, else the nearest with a pyproject.toml, else with a
-    setup.py. Where pytest would then take `start`, the nearest repository comes first.
+    That is the nearest folder upwards that configures pytest, else the nearest with a
+    pyproject.toml, else with a setup.py. Where pytest would then take `start`, the nearest
+    repository comes first.
     """
     start = start.resolve()
     for is_root in (_configures_pytest, _has_pyproject, _has_setup, _is_repository):
@@ -48,10 +49,11 @@ def find_root(start: Path) -> Path:
 
 
 def project_around(root: Path) -> Path | None:
-    """The nearest project that a root lies in without being one itself; None of a root that is, or lies in none.
+    """The nearest project that a root lies in without being one itself; None of a root that is, or
+    lies in none.
 
-    A project has `[tool.perfgate]` or workloads; to have others in it, the one around has `[tool.perfgate]` or
-    baselines as well.
+    A project has `[tool.perfgate]` or workloads; to have others in it, the one around has
+    `[tool.perfgate]` or baselines as well.
     """
     default = Settings()
     if _has_table(root) or (root / default.workloads).is_dir():
@@ -65,7 +67,8 @@ def project_around(root: Path) -> Path | None:
 
 
 def project_within(root: Path, start: Path) -> Path | None:
-    """The nearest folder at or above `start`, and below a root, with `[tool.perfgate]`; None where there is none."""
+    """The nearest folder at or above `start`, and below a root, with `[tool.perfgate]`; None where
+    there is none."""
     if root not in start.parents:
         return None
     below = (folder for folder in (start, *start.parents) if root in folder.parents)

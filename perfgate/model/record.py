@@ -1,4 +1,5 @@
-"""The base of every record: frozen, keyword-only, closed, of one value a key; this file knows no concrete record."""
+"""The base of every record: frozen, keyword-only, closed, of one value a key; this file knows no
+concrete record."""
 
 from __future__ import annotations
 
@@ -36,7 +37,8 @@ LONGEST_KEY: Final = 200
 
 
 class TwinKeys(ValueError):
-    """One key twice in a JSON object: which of the two values holds, each reader would decide for itself."""
+    """One key twice in a JSON object: which of the two values holds, each reader would decide for
+    itself."""
 
 
 def without_twins(pairs: Sequence[tuple[str, object]]) -> dict[str, object]:

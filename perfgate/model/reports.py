@@ -45,13 +45,15 @@ class MemTimeRow(TimeRow):
 
 
 class KernelRow(TimeRow):
-    """One kernel of `cuda_gpu_kern_sum`; nsys 2022.4 has a row for each of its grid and block sizes."""
+    """One kernel of `cuda_gpu_kern_sum`; nsys 2022.4 has a row for each of its grid and block
+    sizes."""
 
     name: str
 
 
 class Reports(Record):
-    """The three summaries of one capture; an empty tuple where `skipped` says that nsys had no such data."""
+    """The three summaries of one capture; an empty tuple where `skipped` says that nsys had no such
+    data."""
 
     nvtx_sum: tuple[NvtxRow, ...] = ()
     cuda_gpu_mem_time_sum: tuple[MemTimeRow, ...] = ()

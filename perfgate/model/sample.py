@@ -16,7 +16,8 @@ from perfgate.model.record import Record
 from perfgate.model.words import gpu_title
 
 OUTSIDE_RANGES = "(no range)"
-"""The row of operations launched, and of idle time passed, under no NVTX range of the step's thread."""
+"""The row of operations launched, and of idle time passed, under no NVTX range of the step's
+thread."""
 UNNAMED = "(a range without a name)"
 """How a range with an empty name is shown."""
 OTHER_RANGES = "(other ranges)"
@@ -51,7 +52,8 @@ def with_notes(held: Any) -> Any:  # noqa: ANN401 - whatever was read
 
 
 class RangeSample(Record):
-    """What happened, per step, under one NVTX range name: innermost, so that rows add up to the step."""
+    """What happened, per step, under one NVTX range name: innermost, so that rows add up to the
+    step."""
 
     name: str
     count: float
@@ -59,8 +61,8 @@ class RangeSample(Record):
     cpu_ms: float
     """Time between push and pop, children included."""
     values: Mapping[Metric, float] = {}
-    """All that were measured, step_ms only of steps that use no GPU, where it is the range's own time on the CPU in
-    those of about median length, as step_mean_ms is in all.
+    """All that were measured, step_ms only of steps that use no GPU, where it is the range's own
+    time on the CPU in those of about median length, as step_mean_ms is in all.
 
     In older baselines without that, and without what nothing hides: it is unknown there.
     """
@@ -103,7 +105,8 @@ class CopySample(Record):
     direction: str
     """In nsys's words: `Host-to-Device`."""
     host: str | None = None
-    """The memory at the host's end: `pageable`, `pinned`, `managed`, `unknown`; None where neither end is the host."""
+    """The memory at the host's end: `pageable`, `pinned`, `managed`, `unknown`; None where neither
+    end is the host."""
     count: float
     bytes: float
     gpu_ms: float
@@ -120,7 +123,8 @@ class SyncSample(Record):
 
 
 class Breakdown(Record):
-    """What the metrics of one process, or of the same process of several runs, are made of; all per step."""
+    """What the metrics of one process, or of the same process of several runs, are made of; all per
+    step."""
 
     ranges: tuple[RangeSample, ...] = ()
     kernels: tuple[KernelSample, ...] = ()
@@ -134,7 +138,8 @@ class DeviceSample(Record):
     device: int
     """nsys's number of it."""
     ordinal: int | None = None
-    """CUDA's number of it in the process, as in `cuda:0`; None where that would not tell it from another process's."""
+    """CUDA's number of it in the process, as in `cuda:0`; None where that would not tell it from
+    another process's."""
     uuid: str | None = None
     bus: str | None = None
     name: str | None = None
@@ -165,21 +170,27 @@ class ProcessSample(Breakdown):
     pid: int
     rank: int | None = None
     steps: int = Field(ge=0)
-    """Steps found in the capture and used; 0 where the whole captured window was measured as one."""
+    """Steps found in the capture and used; 0 where the whole captured window was measured as one.
+    """
     step_names: Mapping[str, float] = {}
-    """What share of the steps bears each name, 0-1, numbers as `#`; none where a whole window was measured."""
+    """What share of the steps bears each name, 0-1, numbers as `#`; none where a whole window was
+    measured."""
     step_ranges: int | None = Field(default=None, ge=0)
-    """Ranges of the capture that are steps by their pattern, used or not; None without a pattern."""
+    """Ranges of the capture that are steps by their pattern, used or not; None without a pattern.
+    """
     values: Mapping[Metric, float]
-    """What could be measured. A metric that could not is absent here and in `absent`, never zero."""
+    """What could be measured. A metric that could not is absent here and in `absent`, never zero.
+    """
     absent: Mapping[Metric, Reason] = {}
     """Why a metric could not be measured."""
     window_ms: float
     """Length of the window that gaps were taken over."""
     nvtx_step_ms: float | None = None
-    """Median CPU duration of the step range, as `nvtx_sum` has it; below step_ms where the CPU runs ahead."""
+    """Median CPU duration of the step range, as `nvtx_sum` has it; below step_ms where the CPU runs
+    ahead."""
     memory_share_h2d: float | None = None
-    """Host-to-device's share of all memory operation time, 0-1, as `cuda_gpu_mem_time_sum` prints it."""
+    """Host-to-device's share of all memory operation time, 0-1, as `cuda_gpu_mem_time_sum` prints
+    it."""
     periods_ms: tuple[float, ...] = ()
     bouts: tuple[BoutSample, ...] = ()
     """Of an interleaved duet; none where the process was not made to wait."""
@@ -191,7 +202,8 @@ class ProcessSample(Breakdown):
 
     @property
     def gpus(self) -> int:
-        """Over how many GPUs its waiting is a mean: those whose idle time counts, or all where that was not told."""
+        """Over how many GPUs its waiting is a mean: those whose idle time counts, or all where that
+        was not told."""
         return sum(Metric.GAP_MS in device.values for device in self.devices) or len(self.devices)
 
     @property
@@ -227,7 +239,8 @@ class Run(Record):
     folder: str | None = None
     """Where the run's captures and logs lie, relative to the kept result."""
     notes: tuple[Note, ...] = ()
-    """Those of its processes, each once, and those of the run itself: steps lost, reports that contradict the capture.
+    """Those of its processes, each once, and those of the run itself: steps lost, reports that
+    contradict the capture.
     """
 
     _old = model_validator(mode="before")(with_notes)
@@ -240,8 +253,9 @@ class Run(Record):
     def value(self, metric: Metric) -> float | None:
         """The worst value over the run's processes; None if any of them could not measure it.
 
-        Of time that holds waiting for other processes it is the least: the one that comes last waits for none. One
-        that never waits, because it runs no NCCL kernels where others do, does not tell.
+        Of time that holds waiting for other processes it is the least: the one that comes last
+        waits for none. One that never waits, because it runs no NCCL kernels where others do, does
+        not tell.
         """
         waiting = [process for process in self.processes if process.may_wait]
         processes = (waiting or self.processes) if metric in WAITS else self.processes

@@ -1,4 +1,5 @@
-"""What secrets look like, and the one place that takes them out of text; knows names and values, not who speaks."""
+"""What secrets look like, and the one place that takes them out of text; knows names and values,
+not who speaks."""
 
 from __future__ import annotations
 
@@ -69,8 +70,8 @@ SECRET_WORDS: Final = frozenset({"CREDS", "DSN", "JWT", "PASS", "PAT", "PWD", "W
 DOUBTFUL_WORDS: Final = frozenset(
     {"AUTH", "BEARER", "COOKIE", "COOKIES", "KEY", "KEYS", "OAUTH", "PRIVATE", "TOKEN", "TOKENS"}
 )
-"""Words of secrets, but of settings too (MAX_TOKENS=4096): not withheld where the value is a number or a switch.
-TOKENIZERS, KEYBOARD, MONKEY, AUTHOR and XAUTHORITY are other words."""
+"""Words of secrets, but of settings too (MAX_TOKENS=4096): not withheld where the value is a number
+or a switch. TOKENIZERS, KEYBOARD, MONKEY, AUTHOR and XAUTHORITY are other words."""
 
 OTHER_WORDS: Final = frozenset({"TIKTOKEN"})
 """Words that end as a secret's do, and are none."""
@@ -102,7 +103,8 @@ _BASE64URL = "[A-Za-z0-9_-]"
 
 
 def _run(of: str, least: int) -> str:
-    """So many characters of a token, also where lines end within it: what goes on must look like a token's part."""
+    """So many characters of a token, also where lines end within it: what goes on must look like a
+    token's part."""
     around = f"[{re.escape(_AROUND_LINES)}]{{0,200}}"
     goes_on = rf"(?={of}{{0,4096}}[0-9])(?={of}{{0,4096}}[A-Za-z])"
     return rf"(?:(?:{around}\n(?:E )?{around}{goes_on})?{of}){{{least},}}"
@@ -191,8 +193,8 @@ PATTERNS: Final = tuple(
 )
 """What secrets look like, whatever their variable is called. Of a group, it is the secret.
 
-Each comes with what is in lower case in every text that it matches: only such a text is searched. Each takes a time
-that grows as the text does, whatever is in it.
+Each comes with what is in lower case in every text that it matches: only such a text is searched.
+Each takes a time that grows as the text does, whatever is in it.
 """
 
 SHORTEST: Final = 6
@@ -250,10 +252,12 @@ def _named_secret(name: str) -> bool:
 
 
 class _Finder:
-    """Says which of many short byte strings are in a text, in about the same time however many there are."""
+    """Says which of many short byte strings are in a text, in about the same time however many
+    there are."""
 
     def __init__(self, keys: Collection[bytes], *, width: int) -> None:
-        """Take what to look for, and how many bytes of it begin none of the others in most texts: 3 to 6."""
+        """Take what to look for, and how many bytes of it begin none of the others in most texts: 3
+        to 6."""
         self._width = width
         self._by_start: dict[bytes, list[bytes]] = {}
         for key in keys:
@@ -328,14 +332,15 @@ T = TypeVar("T")
 class Cleaner:
     """Takes out of texts the values of variables, and what looks like a secret by itself.
 
-    A value is found as it is, as Python, JSON, a URL, base64 or hexadecimal digits write it, over the ends of lines,
-    and cut where the text says so or ends.
+    A value is found as it is, as Python, JSON, a URL, base64 or hexadecimal digits write it, over
+    the ends of lines, and cut where the text says so or ends.
     """
 
     def __init__(
         self, env: Mapping[str, str] | None = None, pass_env: Collection[str] = ()
     ) -> None:
-        """Take the variables that may be secrets: those that look so, and those that `pass_env` names."""
+        """Take the variables that may be secrets: those that look so, and those that `pass_env`
+        names."""
         self._env, self._pass_env = dict(env or {}), frozenset(pass_env)
         secrets = {
             name: value
@@ -437,7 +442,8 @@ def _texts(told: object) -> Iterator[str]:
 
 
 def _pieces(name: str, value: str) -> Iterator[str]:
-    """A value and those of its parts that are secrets by themselves, as far as they are worth looking for."""
+    """A value and those of its parts that are secrets by themselves, as far as they are worth
+    looking for."""
     with suppress(ValueError, OSError):  # a NUL, or too long for a path
         if Path(value).exists():
             return
@@ -524,7 +530,8 @@ def _forms(name: str, value: str) -> Iterator[_Form]:
 
 
 def _flat(text: str) -> bytes:
-    """The text without anything that wrapping and colours may put into it, or that stands where lines end."""
+    """The text without anything that wrapping and colours may put into it, or that stands where
+    lines end."""
     if "\x1b" in text:
         text = _ANSI.sub("", text)
     return text.replace("\nE ", "\n").encode(errors="surrogatepass").translate(None, _AROUND_BYTES)
@@ -562,7 +569,8 @@ def _places(text: str, form: str, *, is_word: bool) -> Iterator[tuple[int, int]]
 
 
 def _cut_places(text: str, value: str) -> Iterator[tuple[int, int]]:
-    """Where a text holds the beginning of a value without its end, or its end without its beginning."""
+    """Where a text holds the beginning of a value without its end, or its end without its
+    beginning."""
     seed = max(SHORTEST, min(12, len(value) // 2))
     start = text.find(value[:seed])
     while start >= 0:
@@ -595,7 +603,8 @@ def _common(text: str, value: str) -> int:
 
 
 def _squeeze(text: str) -> tuple[str, list[int], list[int]]:
-    """The text on one line, without what wrapping and colours put into it: where its parts were, and are now."""
+    """The text on one line, without what wrapping and colours put into it: where its parts were,
+    and are now."""
     parts: list[str] = []
     starts: list[int] = []
     lengths: list[int] = []

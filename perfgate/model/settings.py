@@ -41,27 +41,33 @@ class Settings(Record):
     runs: int = Field(default=3, ge=1, le=10)
     """Runs of the first look; nothing passes by fewer than 5."""
     max_runs: int = Field(default=29, ge=1, le=100)
-    """Runs of one workload in one gate, a duet's baseline runs included: 5 and 12 pairs by default."""
+    """Runs of one workload in one gate, a duet's baseline runs included: 5 and 12 pairs by default.
+    """
     time_budget_s: float | None = Field(default=None, gt=0)
     """Seconds that a whole gate may take; what does not fit is INCONCLUSIVE or NOT_MEASURED."""
     duet: DuetForm = DuetForm.AUTO
-    """How the baseline's commit is run again beside the candidate where stored values do not settle a gate."""
+    """How the baseline's commit is run again beside the candidate where stored values do not settle
+    a gate."""
     duet_setup: tuple[str, ...] = ()
-    """A command, word by word, that makes a fresh checkout of the project ready to run; run in its root."""
+    """A command, word by word, that makes a fresh checkout of the project ready to run; run in its
+    root."""
     duet_python: str | None = Field(default=None, min_length=1)
     """The interpreter of a checkout's runs, relative to its root; by default the gate's own."""
     anchor_budget: float = Field(default=0.05, gt=0, lt=1)
-    """What step_ms may lose against the best ever blessed, as a fraction: where many small losses end."""
+    """What step_ms may lose against the best ever blessed, as a fraction: where many small losses
+    end."""
     timeout_s: float = Field(default=600.0, gt=0)
     """Time limit of one run where the workload sets none."""
     inconclusive: OnInconclusive = OnInconclusive.FAIL
     new: OnNew = OnNew.FAIL
     loosened: OnLoosened = OnLoosened.FAIL
-    """What a change that loosens its own gate does to it in GitHub Actions; read from the branch that it is for."""
+    """What a change that loosens its own gate does to it in GitHub Actions; read from the branch
+    that it is for."""
     budgets: Mapping[Metric, Budget] = {}
     """Budgets of the project, as fractions."""
     machine: str | None = Field(default=None, min_length=1)
-    """The machine that a gate must run on, as the folder of its baselines is called: `nvidia-h200-x2`, `no-gpu`."""
+    """The machine that a gate must run on, as the folder of its baselines is called:
+    `nvidia-h200-x2`, `no-gpu`."""
     nsys: str | None = Field(default=None, min_length=1)
     """The nsys program, where it is not to be searched for."""
     trace_osrt: bool = False

@@ -1,4 +1,5 @@
-"""One part of a project's workloads, of several that are measured apart: which it is, and what falls to it."""
+"""One part of a project's workloads, of several that are measured apart: which it is, and what
+falls to it."""
 
 from __future__ import annotations
 
@@ -26,5 +27,6 @@ class Shard(Record):
         return f"{self.index}/{self.of}"
 
     def part(self, workloads: Collection[str]) -> frozenset[str]:
-        """What of these falls to it: by turns in the order of their ids, so that each is of one shard only."""
+        """What of these falls to it: by turns in the order of their ids, so that each is of one
+        shard only."""
         return frozenset(sorted(workloads)[self.index - 1 :: self.of])

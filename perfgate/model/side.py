@@ -27,7 +27,8 @@ class Moved(Record):
 
 
 class Side(Record):
-    """One of two things to be compared: its values run by run, what they are made of, and where they come from."""
+    """One of two things to be compared: its values run by run, what they are made of, and where
+    they come from."""
 
     label: str
     values: Mapping[Metric, tuple[float, ...]]
@@ -40,7 +41,8 @@ class Side(Record):
     missing: Mapping[str, str] = {}
     """Of a capture: what it lacks and why, as `Timeline.missing` says."""
     absent: Mapping[Metric, NoteOrText] = {}
-    """Why a metric could not be measured, from the first process that says so; empty of a baseline."""
+    """Why a metric could not be measured, from the first process that says so; empty of a baseline.
+    """
     complaints: tuple[NoteOrText, ...] = ()
     """Of a capture: why a gate would not count it as a run; each once."""
 

@@ -10,7 +10,8 @@ from perfgate.model.record import Record
 
 
 class Bar(Record):
-    """One range, GPU operation or idle time; or several neighbours, too small to be drawn apart, as one."""
+    """One range, GPU operation or idle time; or several neighbours, too small to be drawn apart, as
+    one."""
 
     start_us: float
     length_us: float = Field(ge=0)
@@ -32,18 +33,21 @@ class Lane(Record):
 
 
 class StepView(Record):
-    """The ranges of one step's thread, outermost first, if any lie here; then each GPU's streams and idle time."""
+    """The ranges of one step's thread, outermost first, if any lie here; then each GPU's streams
+    and idle time."""
 
     label: str
     """Which it is: `run 2, step 14 of 30`."""
     length_us: float
-    """From the completion of the step before it to its own; where no period counts, from its range's begin."""
+    """From the completion of the step before it to its own; where no period counts, from its
+    range's begin."""
     lanes: tuple[Lane, ...]
     operations: int
     """Ranges, GPU operations and idle times there were."""
     drawn: int
     """Bars that stand for them."""
     pixel_us: float = 0
-    """Neighbours that begin within this and are each shorter than it are one bar; 0 where none were merged."""
+    """Neighbours that begin within this and are each shorter than it are one bar; 0 where none were
+    merged."""
     source: str = ""
     """The capture's file, relative to the project."""

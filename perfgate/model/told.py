@@ -62,7 +62,8 @@ class ToldGate(Record):
     shut_codes: tuple[str, ...] = ()
     """Their codes, in the same order; none where gates were merged."""
     machine: Machine | None = None
-    """None where the gate ended before it was read, and where gates of several machines were merged."""
+    """None where the gate ended before it was read, and where gates of several machines were
+    merged."""
     commit: Commit | None = None
     """What was checked out; None where git did not say."""
     label: str = ""

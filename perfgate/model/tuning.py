@@ -22,8 +22,8 @@ _OF_PLACE: Final = re.compile(
 def tuning(env: Mapping[str, str], *, places: Iterable[str] = ()) -> dict[str, str]:
     """The variables of an environment that may change how fast what it is given to is.
 
-    Left out is what differs from run to run or from machine to machine without that: GPUs chosen, folders, ids, paths
-    under temporary folders and under `places`. Never a secret.
+    Left out is what differs from run to run or from machine to machine without that: GPUs chosen,
+    folders, ids, paths under temporary folders and under `places`. Never a secret.
     """
     temporary = [tempfile.gettempdir(), "/tmp", "/var/tmp", "/dev/shm"]
     temporary += [env[name] for name in ("TMPDIR", "TEMP", "RUNNER_TEMP") if env.get(name)]
@@ -41,7 +41,8 @@ def tuning(env: Mapping[str, str], *, places: Iterable[str] = ()) -> dict[str, s
 def differing(
     then: Iterable[Mapping[str, str] | None], now: Mapping[str, str] | None
 ) -> str | None:
-    """Name the variables that were set in another way each time before; None where none was, or that is not known.
+    """Name the variables that were set in another way each time before; None where none was, or
+    that is not known.
 
     The newest of `then` comes last.
     """

@@ -37,14 +37,16 @@ class Stage(StrEnum):
     DUET = "duet"
     """Fresh runs of the baseline's commit, made alternately with the candidate's."""
     INTERLEAVED = "interleaved"
-    """Processes of the baseline's commit and of the candidate that take turns of a few steps, pair by pair."""
+    """Processes of the baseline's commit and of the candidate that take turns of a few steps, pair
+    by pair."""
 
 
 class MetricVerdict(Record):
     """One metric of one workload, judged.
 
-    `change`, `low`, `high`, `budget` and `smallest` are fractions in `basis`: relative, or of the baseline's step.
-    Counts have neither interval nor p-value; their change is relative to the baseline, None where that was zero.
+    `change`, `low`, `high`, `budget` and `smallest` are fractions in `basis`: relative, or of the
+    baseline's step. Counts have neither interval nor p-value; their change is relative to the
+    baseline, None where that was zero.
     """
 
     metric: Metric
@@ -56,7 +58,8 @@ class MetricVerdict(Record):
     change: float | None = None
     low: float | None = None
     high: float | None = None
-    """Ends of what decides: a loss is shown where `low` is above 0, and a pass where `high` is below the budget.
+    """Ends of what decides: a loss is shown where `low` is above 0, and a pass where `high` is
+    below the budget.
 
     `low` is the bound at `Verdict.loss_alpha`, `high` that at 97.5 %, both one-sided.
     """
@@ -73,7 +76,8 @@ class MetricVerdict(Record):
     smallest: float | None = None
     """The smallest change that these runs could have shown as a loss."""
     estimate: float | None = None
-    """What decides where that is not `change`: of a whole step, or at the SM clock of the blessing."""
+    """What decides where that is not `change`: of a whole step, or at the SM clock of the blessing.
+    """
     exact: bool | None = None
     """Of a count: whether it was the same in every baseline run."""
     note: Note | None = None
@@ -94,7 +98,8 @@ class MetricVerdict(Record):
     def budgets_lost(self) -> float:
         """How many budgets the loss is estimated at; infinite where nothing says how large it is.
 
-        Of what is neither open nor held to a budget, 0. A count has no budget: one that is open rose in every run.
+        Of what is neither open nor held to a budget, 0. A count has no budget: one that is open
+        rose in every run.
         """
         if self.outcome is not Outcome.INCONCLUSIVE and (
             self.outcome is not None or self.budget is None
@@ -120,7 +125,8 @@ class Axis(StrEnum):
 
 
 class Part(Record):
-    """What one range, kernel, kind of copy or call added to a metric, per step and in the metric's unit."""
+    """What one range, kernel, kind of copy or call added to a metric, per step and in the metric's
+    unit."""
 
     name: str
     before: float | None
@@ -139,7 +145,8 @@ class Attribution(Record):
     metric: Metric
     axis: Axis
     change: float
-    """`now - baseline` of the metric's row, or of the process that is told, per step and in its unit."""
+    """`now - baseline` of the metric's row, or of the process that is told, per step and in its
+    unit."""
     parts: tuple[Part, ...]
     """Those that changed, the largest first; with `rest` they add up to `change`."""
     rest: float
@@ -149,12 +156,14 @@ class Attribution(Record):
 
     @property
     def tells_all(self) -> bool:
-        """Whether its axis is meant to tell all of the metric: of a step, copies tell only what no range does."""
+        """Whether its axis is meant to tell all of the metric: of a step, copies tell only what no
+        range does."""
         return not (self.metric in PERIODS and self.axis is Axis.COPY)
 
 
 class Dropped(Record):
-    """A run set aside as a gross outlier, for the metric and by the distance that did it; its other metrics stay in."""
+    """A run set aside as a gross outlier, for the metric and by the distance that did it; its other
+    metrics stay in."""
 
     side: str
     """`baseline`, `candidate` or `pair`."""
@@ -180,7 +189,8 @@ class Creep(Record):
     change: float
     low: float
     high: float
-    """Ends of what decides: one-sided bounds at 99.5 %; the loss is shown where `low` is above the budget."""
+    """Ends of what decides: one-sided bounds at 99.5 %; the loss is shown where `low` is above the
+    budget."""
     budget: float
     shown: bool
     """Whether the loss is shown to be there and is beyond budget."""
@@ -220,13 +230,16 @@ class Verdict(Record):
     """None where nothing was compared."""
     duet: Duet | None = None
     workloads: int = Field(default=1, ge=1)
-    """Among how many workloads of this gate the error was shared when this one was judged (Holm)."""
+    """Among how many workloads of this gate the error was shared when this one was judged (Holm).
+    """
     loss_level: float | None = None
-    """Of the clearest loss among the clocks: p over what it may be in a gate of one workload; None without a loss."""
+    """Of the clearest loss among the clocks: p over what it may be in a gate of one workload; None
+    without a loss."""
     loss_by: Metric | None = None
     """The clock that has it."""
     loss_alpha: float | None = None
-    """What a clock's p-value may be at most to show a loss: it sets `low` of each row. None where nothing is shown."""
+    """What a clock's p-value may be at most to show a loss: it sets `low` of each row. None where
+    nothing is shown."""
     creep: Creep | None = None
     dropped: tuple[Dropped, ...] = ()
     where: Mapping[Metric, str] = {}
@@ -238,9 +251,11 @@ class Verdict(Record):
     advice: tuple[Advice, ...] = ()
     """Where it is not PASSED: what usually helps against what the baseline did not suffer from."""
     ranks: tuple[str, ...] = ()
-    """Of a job of several processes: how far they lie apart, and for which of them the others wait."""
+    """Of a job of several processes: how far they lie apart, and for which of them the others wait.
+    """
     notes: tuple[Note, ...] = ()
-    """WARN is what must be known to trust it, also where it is PASSED: what was not counted, what it cannot find."""
+    """WARN is what must be known to trust it, also where it is PASSED: what was not counted, what
+    it cannot find."""
     more: int = Field(default=0, ge=0)
     """Further runs, or pairs, that the judge wants before it settles this."""
     noisy: bool = False
@@ -304,7 +319,8 @@ class Verdict(Record):
 
     @property
     def beyond(self) -> tuple[MetricVerdict, ...]:
-        """The rows of an INCONCLUSIVE verdict whose loss is estimated at `MOST_BUDGETS` or more, the largest first."""
+        """The rows of an INCONCLUSIVE verdict whose loss is estimated at `MOST_BUDGETS` or more,
+        the largest first."""
         if self.outcome is not Outcome.INCONCLUSIVE:
             return ()
         rows = [row for row in self.metrics if row.budgets_lost > MOST_BUDGETS * (1 - 1e-9)]
@@ -319,7 +335,8 @@ class Verdict(Record):
     def opens(
         self, *, on_inconclusive: OnInconclusive = OnInconclusive.FAIL, on_new: OnNew = OnNew.FAIL
     ) -> bool:
-        """Whether it lets the build pass: by its outcome and the settings, and no open loss is too large for them."""
+        """Whether it lets the build pass: by its outcome and the settings, and no open loss is too
+        large for them."""
         may = opens_gate(self.outcome, on_inconclusive=on_inconclusive, on_new=on_new)
         return may and not self.too_few_runs and not self.beyond
 

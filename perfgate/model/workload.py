@@ -1,4 +1,5 @@
-"""What a workload is once it is collected: the record that the gate, the worker and the store agree on."""
+"""What a workload is once it is collected: the record that the gate, the worker and the store agree
+on."""
 
 from __future__ import annotations
 
@@ -19,10 +20,11 @@ STEP_RANGE = "step"
 WARMUP_RANGE = "perfgate warm-up"
 """The NVTX range of one warm-up turn; never matched as a step."""
 START_RANGE = "perfgate start"
-"""The empty NVTX range before the first measured turn: what follows it on its thread, by the step's name, is perfgate's
-own."""
+"""The empty NVTX range before the first measured turn: what follows it on its thread, by the step's
+name, is perfgate's own."""
 WAIT_RANGE = "perfgate wait"
-"""The NVTX range, between two measured steps, in which one side of a duet waits while the other takes its turn."""
+"""The NVTX range, between two measured steps, in which one side of a duet waits while the other
+takes its turn."""
 OWN_RANGES = (START_RANGE, WARMUP_RANGE, WAIT_RANGE)
 """What perfgate draws around the steps; none of it is ever a step."""
 
@@ -45,7 +47,8 @@ class Workload(Record):
     """One workload with its parameters resolved: one pytest item, one baseline."""
 
     id: str = Field(min_length=1, max_length=LONGEST_ID)
-    """`function[parameters]` of a decorated function, the file's stem of a YAML workload. Unique in a project."""
+    """`function[parameters]` of a decorated function, the file's stem of a YAML workload. Unique in
+    a project."""
     source: str
     """The file that declares it, POSIX, relative to the project's root."""
     line: int | None = None
@@ -55,12 +58,14 @@ class Workload(Record):
     steps: int = Field(ge=1)
     warmup: int = Field(ge=0)
     step: str = STEP_RANGE
-    """A decorated workload's range name, or a command's regular expression over range names (`re.fullmatch`)."""
+    """A decorated workload's range name, or a command's regular expression over range names
+    (`re.fullmatch`)."""
     parameters: Mapping[str, str] = {}
     untold: tuple[str, ...] = ()
     """Parameters of which only their type and id are compared: no text tells what they hold."""
     options: Mapping[str, str] | None = None
-    """Options that a conftest declares and that were given, by name; None where that was not noted."""
+    """Options that a conftest declares and that were given, by name; None where that was not noted.
+    """
     capture: CaptureMode | CaptureWindow = CaptureMode.CUDA_PROFILER_API
     timeout_s: float = Field(default=600.0, gt=0)
     budgets: Mapping[Metric, Budget] = {}
@@ -76,7 +81,8 @@ class Workload(Record):
 
     @property
     def skips_warmup(self) -> bool:
-        """Whether warm-up steps bear the step's own name in the capture, so that the first `warmup` are dropped."""
+        """Whether warm-up steps bear the step's own name in the capture, so that the first `warmup`
+        are dropped."""
         return self.command is not None
 
     def comparable_parameters(self) -> dict[str, str]:

@@ -28,7 +28,8 @@ from perfgate.words import say
 MOST_VALUES: Final = 20_000
 """In one file: aliases may make more of some lines than anybody would walk through."""
 LARGEST_BYTES: Final = 65_536
-"""A workload is some ten lines; whatever is larger is another file, which the parser would chew on for minutes."""
+"""A workload is some ten lines; whatever is larger is another file, which the parser would chew on
+for minutes."""
 LONGEST_S: Final = 86_400
 """Of a window by the clock and of the time before it; nsys 2024.2 refuses 50 days."""
 
@@ -83,17 +84,19 @@ def read_workload_file(file: Path, *, root: Path, settings: Settings) -> Workloa
 
 
 def scripts_of(files: Iterable[Path], *, root: Path) -> frozenset[str]:
-    """The Python files that the commands of YAML workloads run: by path, or as a module behind `-m`.
+    """The Python files that the commands of YAML workloads run: by path, or as a module behind
+    `-m`.
 
-    Absolute paths of those that are there from the project's root or the command's `cwd`; others as they are named, who
-    knows from where. They are run, and not imported: nobody has guarded what they do. A file that cannot be read names
-    none.
+    Absolute paths of those that are there from the project's root or the command's `cwd`; others as
+    they are named, who knows from where. They are run, and not imported: nobody has guarded what
+    they do. A file that cannot be read names none.
     """
     return frozenset(script for file in files for script in _scripts(file, root))
 
 
 def is_script(file: Path, scripts: Collection[str], *, root: Path) -> bool:
-    """Whether one of them is a file of the project's, or may be: by its path from wherever the command stands then."""
+    """Whether one of them is a file of the project's, or may be: by its path from wherever the
+    command stands then."""
     path = f"/{file.relative_to(root).as_posix()}" if file.is_relative_to(root) else file.as_posix()
     named = (f"/{script}" for script in scripts if not script.startswith("/"))
     return os.path.realpath(file) in scripts or any(
@@ -175,8 +178,9 @@ def _check_values(declared: CommandFile, source: str, root: Path) -> None:
 class _Loader(yaml.BaseLoader):
     """Reads every scalar as the text that is written, and refuses a key that is there twice.
 
-    The record says which texts are numbers. So `[train.py, 010, 1.10, yes]` hands over just these words, which YAML
-    would have made 8, 1.1 and True; and of two keys YAML would silently have taken the last.
+    The record says which texts are numbers. So `[train.py, 010, 1.10, yes]` hands over just these
+    words, which YAML would have made 8, 1.1 and True; and of two keys YAML would silently have
+    taken the last.
     """
 
     def get_single_node(self) -> yaml.Node | None:

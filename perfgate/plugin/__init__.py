@@ -1,4 +1,5 @@
-"""The pytest plugin: options, and the choice between gate and worker. A run without `--perfgate` loads no more."""
+"""The pytest plugin: options, and the choice between gate and worker. A run without `--perfgate`
+loads no more."""
 
 from __future__ import annotations
 

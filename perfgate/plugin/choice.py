@@ -1,4 +1,5 @@
-"""Which workloads a person chose on this command line: asked of what was collected, and of baselines without it."""
+"""Which workloads a person chose on this command line: asked of what was collected, and of
+baselines without it."""
 
 from __future__ import annotations
 
@@ -18,7 +19,8 @@ from perfgate.plugin.typed import SELECTING, TYPED
 
 @dataclass(frozen=True, kw_only=True)
 class Choice:
-    """What was typed to choose workloads, asked of those that were collected and of baselines without a workload."""
+    """What was typed to choose workloads, asked of those that were collected and of baselines
+    without a workload."""
 
     typed: Namespace
     here: Path
@@ -73,7 +75,8 @@ class Choice:
 
     @property
     def _places(self) -> list[tuple[Path, str]] | None:
-        """The typed paths, each with what follows its `::`; None where the folder of all workloads is among them."""
+        """The typed paths, each with what follows its `::`; None where the folder of all workloads
+        is among them."""
         split = [word.partition("::") for word in self.words]
         places = [((self.here / path).resolve(), name) for path, _, name in split]
         whole = any(not name and self.workloads.is_relative_to(path) for path, name in places)
@@ -90,9 +93,11 @@ class Choice:
         return left[at:]
 
     def may_cover(self, workload: str, source: str | None) -> bool:
-        """Whether a workload that was not collected may be one of the chosen, by its id and its file.
+        """Whether a workload that was not collected may be one of the chosen, by its id and its
+        file.
 
-        Its marks are not known, so no `-m` excludes it; where files were typed, one of an unknown file is not meant.
+        Its marks are not known, so no `-m` excludes it; where files were typed, one of an unknown
+        file is not meant.
         """
         return all(self._answers(workload, source))
 
@@ -132,7 +137,8 @@ class _Names:
 
 
 class _AsTyped:
-    """A pytest configuration to pytest's own hooks, with the options as they were typed: a conftest may set others."""
+    """A pytest configuration to pytest's own hooks, with the options as they were typed: a conftest
+    may set others."""
 
     def __init__(self, config: pytest.Config, typed: Namespace) -> None:
         self._config = config

@@ -1,4 +1,5 @@
-"""What pytest, a conftest or a collected file writes while a gate runs, without secrets; knows neither of them."""
+"""What pytest, a conftest or a collected file writes while a gate runs, without secrets; knows
+neither of them."""
 
 from __future__ import annotations
 
@@ -11,7 +12,8 @@ from perfgate.model.secrets import Cleaner
 
 
 class CleanedStream:
-    """A stream without secrets: also of warnings, which are no one's report, and of what is printed under `-s`."""
+    """A stream without secrets: also of warnings, which are no one's report, and of what is printed
+    under `-s`."""
 
     def __init__(self, stream: TextIO, clean: Callable[[str], str]) -> None:
         self._stream, self._clean = stream, clean
@@ -29,7 +31,8 @@ class CleanedStream:
 
 
 def clean_standard_streams() -> None:
-    """Clean what is written to this process's standard streams from now on. pytest's capture gets what is written."""
+    """Clean what is written to this process's standard streams from now on. pytest's capture gets
+    what is written."""
     clean = Cleaner(os.environ).clean
     for name in ("stdout", "stderr"):
         if (stream := getattr(sys, name)) is not None:

@@ -1,4 +1,5 @@
-"""Collection: which files hold workloads, and how their functions become pytest items. Decides nothing about speed."""
+"""Collection: which files hold workloads, and how their functions become pytest items. Decides
+nothing about speed."""
 
 from __future__ import annotations
 
@@ -15,17 +16,20 @@ from perfgate.workload import declaration_of, holds_workloads
 
 
 class WorkloadModule(pytest.Module):
-    """A Python file of workloads: only functions marked `@workload` are collected, whatever their names."""
+    """A Python file of workloads: only functions marked `@workload` are collected, whatever their
+    names."""
 
     def istestfunction(self, obj: object, name: str) -> bool:  # noqa: ARG002 - the signature is pytest's
-        """Whether an object is a workload, and declared in this file rather than imported from a sister file."""
+        """Whether an object is a workload, and declared in this file rather than imported from a
+        sister file."""
         if declaration_of(obj) is None or not inspect.isfunction(obj):
             return False
         declared = inspect.unwrap(obj)
         declared_in = Path(declared.__code__.co_filename)
         if declared_in == self.path or not declared_in.is_relative_to(self.path.parent):
             return True
-        # A sister that makes workloads, or is collected from nowhere, does not show them under their names.
+        # A sister that makes workloads, or is collected from nowhere, does not show them under
+        # their names.
         sister = sys.modules.get(declared.__module__)
         shown_there = sister is not None and any(held is obj for held in vars(sister).values())
         return not (shown_there and holds_workloads(declared_in))
@@ -40,7 +44,8 @@ class WorkloadModule(pytest.Module):
 
 
 def may_declare(file: Path) -> bool:
-    """Whether a file may declare workloads: it names perfgate's, or decorates a function that takes steps.
+    """Whether a file may declare workloads: it names perfgate's, or decorates a function that takes
+    steps.
 
     A file that cannot be read may as well.
     """
@@ -60,14 +65,16 @@ def may_declare(file: Path) -> bool:
 
 
 def spared_by_timeouts(item: pytest.Item) -> None:
-    """Exempt an item from pytest-timeout: a gate is several runs, each with a time limit of its own."""
+    """Exempt an item from pytest-timeout: a gate is several runs, each with a time limit of its
+    own."""
     if item.config.pluginmanager.hasplugin("timeout"):
         # In front, or a workload's own mark would win.
         item.add_marker(pytest.mark.timeout(0), append=False)
 
 
 def without_watch(config: pytest.Config) -> None:
-    """Call off what pytest's faulthandler would dump, or end the gate with, after `faulthandler_timeout`."""
+    """Call off what pytest's faulthandler would dump, or end the gate with, after
+    `faulthandler_timeout`."""
     if (
         config.pluginmanager.hasplugin("faulthandler")
         and float(config.getini("faulthandler_timeout") or 0.0) > 0

@@ -1,4 +1,5 @@
-"""Lets no `os._exit(0)` in the process of a gate pass for success: neither a hook nor a `finally` follows it."""
+"""Lets no `os._exit(0)` in the process of a gate pass for success: neither a hook nor a `finally`
+follows it."""
 
 from __future__ import annotations
 
@@ -35,7 +36,8 @@ class _Held:
 
 
 def hold_exits(status: Callable[[], int | None]) -> None:
-    """Have `os._exit(0)` leave this process with `status()`, and with 1 and a sentence where that is still None."""
+    """Have `os._exit(0)` leave this process with `status()`, and with 1 and a sentence where that
+    is still None."""
     held = os._exit if isinstance(os._exit, _Held) else _Held(os._exit)
     held.status = status
     os._exit = held  # type: ignore[assignment]  # typed as a function that does not return

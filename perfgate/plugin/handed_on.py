@@ -1,8 +1,10 @@
-"""What a worker is told: of the command line and the ini file what the project's own options rest on, its environment.
+"""What a worker is told: of the command line and the ini file what the project's own options rest
+on, its environment.
 
-The options of pytest and of installed plugins say how a gate is run, told or repeated, and stay with it; those that a
-conftest or a plugin of the project declares are the workload's. A gate hands on what it was given; what `addopts` in
-the configuration file says each worker reads there, since that of another commit may say something else.
+The options of pytest and of installed plugins say how a gate is run, told or repeated, and stay
+with it; those that a conftest or a plugin of the project declares are the workload's. A gate hands
+on what it was given; what `addopts` in the configuration file says each worker reads there, since
+that of another commit may say something else.
 """
 
 from __future__ import annotations
@@ -23,16 +25,20 @@ from perfgate.model.errors import ConfigInvalid
 
 @dataclass(frozen=True, kw_only=True)
 class Early:
-    """The words of the command line and of PYTEST_ADDOPTS as they were before any conftest was loaded."""
+    """The words of the command line and of PYTEST_ADDOPTS as they were before any conftest was
+    loaded."""
 
     words: tuple[str, ...]
     own: frozenset[str]
-    """Options among them, or in `addopts`, that nobody had declared by then, or a plugin of the project had."""
+    """Options among them, or in `addopts`, that nobody had declared by then, or a plugin of the
+    project had."""
     environment: Mapping[str, str]
-    """As it was then: a conftest sets what it sets in each worker anew, and another commit has one of its own."""
+    """As it was then: a conftest sets what it sets in each worker anew, and another commit has one
+    of its own."""
     cores: frozenset[int]
     niceness: int
-    """Likewise: the process's own, which its children inherit; no cores where the system does not tell."""
+    """Likewise: the process's own, which its children inherit; no cores where the system does not
+    tell."""
 
 
 EARLY = pytest.StashKey[Early]()
@@ -47,7 +53,8 @@ NOT_IN_WORKERS = frozenset(
 
 
 def note_early(config: pytest.Config, parser: pytest.Parser, words: Sequence[str]) -> None:
-    """Note which options a conftest must know, or a plugin of the project knows. The words of `addopts` come first."""
+    """Note which options a conftest must know, or a plugin of the project knows. The words of
+    `addopts` come first."""
     given = words[len(config.getini("addopts")) :]
     config.stash[EARLY] = Early(
         words=tuple(given),
@@ -59,9 +66,11 @@ def note_early(config: pytest.Config, parser: pytest.Parser, words: Sequence[str
 
 
 def prepend_addopts(config: pytest.Config, parser: pytest.Parser, words: list[str]) -> None:
-    """In a worker, whose words begin with an option: put before them what `addopts` says of the project's own options.
+    """In a worker, whose words begin with an option: put before them what `addopts` says of the
+    project's own options.
 
-    The worker's pytest itself is told of no `addopts`. One that the user overrides is that of both sides.
+    The worker's pytest itself is told of no `addopts`. One that the user overrides is that of both
+    sides.
     """
     *overrides, _ = config.known_args_namespace.override_ini  # the last is the worker's own
     said = addopts_in_force(overrides, config.inipath)
@@ -82,18 +91,21 @@ def _own_among(
 
 
 def environment_before(config: pytest.Config) -> Mapping[str, str]:
-    """The environment that pytest was started in, before a conftest or a plugin's hook could change it."""
+    """The environment that pytest was started in, before a conftest or a plugin's hook could change
+    it."""
     early = config.stash.get(EARLY, None)
     return dict(os.environ) if early is None else early.environment
 
 
 def _cores() -> frozenset[int]:
-    """Where this process may run; empty where that is not Linux, so that a gate comes to say what it lacks there."""
+    """Where this process may run; empty where that is not Linux, so that a gate comes to say what
+    it lacks there."""
     return frozenset(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else frozenset()
 
 
 def restore_process(config: pytest.Config) -> None:
-    """Undo what loading conftests and workloads did to this process, or the runs of another commit would inherit it.
+    """Undo what loading conftests and workloads did to this process, or the runs of another commit
+    would inherit it.
 
     Raises:
         pytest.UsageError: it gave up priority that only root can take back.
@@ -113,7 +125,8 @@ def restore_process(config: pytest.Config) -> None:
 
 
 def _of_own_plugins(config: pytest.Config, words: Sequence[str]) -> set[str]:
-    """The options among the words that plugins declare which were named (`-p`) and lie in the project."""
+    """The options among the words that plugins declare which were named (`-p`) and lie in the
+    project."""
     manager = config.pluginmanager
     named = [manager.get_plugin(name) for name in config.known_args_namespace.plugins]
     root = config.rootpath.resolve()
@@ -153,7 +166,8 @@ def _is_number(word: str) -> bool:
 
 
 def own_options(config: pytest.Config) -> list[str]:
-    """The given words of options that a conftest or a plugin of the project declares, each with its values."""
+    """The given words of options that a conftest or a plugin of the project declares, each with its
+    values."""
     early = config.stash.get(EARLY, None)
     return (
         []
@@ -163,10 +177,11 @@ def own_options(config: pytest.Config) -> list[str]:
 
 
 def compared_options(config: pytest.Config) -> dict[str, str]:
-    """The options that `own_options` and `addopts` give, each with its value, or the digest of what may be a secret.
+    """The options that `own_options` and `addopts` give, each with its value, or the digest of what
+    may be a secret.
 
-    Where files lie on this machine is no part of what is measured: an option whose value is an absolute path is left
-    out.
+    Where files lie on this machine is no part of what is measured: an option whose value is an
+    absolute path is left out.
     """
     early = config.stash.get(EARLY, None)
     names = sorted({word.partition("=")[0] for word in (() if early is None else early.own)})
@@ -191,7 +206,8 @@ def _without_secrets(value: str) -> str:
 def _with_values(
     words: Iterable[str], own: frozenset[str], files: Iterable[object] = ()
 ) -> list[str]:
-    """Some options, each with what follows it: its values, unless pytest took them for files in the end."""
+    """Some options, each with what follows it: its values, unless pytest took them for files in the
+    end."""
     left = [str(file) for file in files]
     handed: list[str] = []
     follows = False
@@ -209,7 +225,8 @@ def _with_values(
 
 
 def given_starting_options(config: pytest.Config) -> tuple[str, ...]:
-    """What was given of files, plugins and ini values to begin with; what `addopts` says of them each side reads."""
+    """What was given of files, plugins and ini values to begin with; what `addopts` says of them
+    each side reads."""
     early = config.stash.get(EARLY, None)
     words = config.invocation_params.args if early is None else early.words
     return starting_options([str(word) for word in words], folder=config.invocation_params.dir)

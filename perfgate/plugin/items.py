@@ -1,4 +1,5 @@
-"""The pytest items of a gate: one a workload, which runs its processes, is judged, and passes or fails."""
+"""The pytest items of a gate: one a workload, which runs its processes, is judged, and passes or
+fails."""
 
 from __future__ import annotations
 
@@ -162,7 +163,8 @@ class GatedModule(WorkloadModule):
 
 
 class ScriptFile(pytest.File):
-    """A Python file that a YAML workload runs: collected, so that it may be named, and never imported."""
+    """A Python file that a YAML workload runs: collected, so that it may be named, and never
+    imported."""
 
     def collect(self) -> Iterable[pytest.Item]:
         """Return nothing: its workload is that of the YAML file."""

@@ -112,7 +112,8 @@ def collect(root: Path) -> Collected:
 
 def _collect(root: Path, listener: object, options: Sequence[str] = ()) -> None:
     said = io.StringIO()
-    # As `python -m pytest` does, by which alone a project may be gated; behind all that `pytest` itself would find.
+    # As `python -m pytest` does, by which alone a project may be gated; behind all that `pytest`
+    # itself would find.
     if str(root) not in sys.path:
         sys.path.append(str(root))
     with redirect_stdout(said), redirect_stderr(said), tempfile.TemporaryDirectory() as cache:
@@ -125,7 +126,8 @@ def _collect(root: Path, listener: object, options: Sequence[str] = ()) -> None:
             f"--rootdir={root}",
         ]
         arguments += options
-        # This process has imported perfgate before pytest could, which a project may have made an error.
+        # This process has imported perfgate before pytest could, which a project may have made an
+        # error.
         arguments += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]
         try:
             status = pytest.main(arguments, plugins=[listener])

@@ -1,4 +1,5 @@
-"""What pytest prints of a refusal, which may quote the project's files or options: nothing in it steers a terminal."""
+"""What pytest prints of a refusal, which may quote the project's files or options: nothing in it
+steers a terminal."""
 
 from __future__ import annotations
 

@@ -114,7 +114,8 @@ def _choose_arguments(config: pytest.Config, choice: Choice, workloads: Path) ->
     if choice.words:
         config.args = list(choice.words)
     elif workloads.is_dir():
-        # Relative: pytest takes a bracket in a word for parameters, and a folder's name may have one.
+        # Relative: pytest takes a bracket in a word for parameters, and a folder's name may have
+        # one.
         config.args = [os.path.relpath(workloads, start)]
     elif root in start.parents:
         raise usage_error(

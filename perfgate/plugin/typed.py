@@ -1,8 +1,8 @@
 """What a person typed for this gate: some options count only where they were typed.
 
-In `addopts` and PYTEST_ADDOPTS they are meant for a project's tests: a gate that heeded them there would leave
-workloads out, could not measure, or would be held to less than `[tool.perfgate]` says. What a conftest sets counts as
-little.
+In `addopts` and PYTEST_ADDOPTS they are meant for a project's tests: a gate that heeded them there
+would leave workloads out, could not measure, or would be held to less than `[tool.perfgate]` says.
+What a conftest sets counts as little.
 """
 
 from __future__ import annotations
@@ -54,9 +54,11 @@ HINDERING: Final = {
     "forked": "--forked",
     "cov_source": "--cov",
 }
-"""Options of pytest and of its plugins with which a gate could not measure, or not alone on the machine."""
+"""Options of pytest and of its plugins with which a gate could not measure, or not alone on the
+machine."""
 ALONE: Final = ("numprocesses", "tx", "forked")
-"""Those of them that are refused: gates on one GPU would measure one another, or be lost in forks."""
+"""Those of them that are refused: gates on one GPU would measure one another, or be lost in forks.
+"""
 SETTING: Final = {
     "perfgate_base": "--perfgate-base",
     **{option.dest: option.option for option in OPTIONS if option.is_flag and option.typed},
@@ -72,7 +74,8 @@ _WORDS = pytest.StashKey[tuple[str, ...]]()
 
 
 def note_words(config: pytest.Config, parser: pytest.Parser) -> None:
-    """Note what was typed before a conftest could change it, and keep plugins that begin here from the rest."""
+    """Note what was typed before a conftest could change it, and keep plugins that begin here from
+    the rest."""
     words = tuple(map(str, config.invocation_params.args))
     config.stash[_WORDS] = words
     config.stash[TYPED] = parser.parse_known_args(words)
@@ -80,7 +83,8 @@ def note_words(config: pytest.Config, parser: pytest.Parser) -> None:
 
 
 def heed_what_was_typed(config: pytest.Config) -> None:
-    """Give each option of `WHERE_TYPED` the value that was typed, now that all options are declared.
+    """Give each option of `WHERE_TYPED` the value that was typed, now that all options are
+    declared.
 
     Raises:
         pytest.UsageError: pytest was told to show its help, which nobody typed; or it was asked for

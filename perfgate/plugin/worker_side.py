@@ -1,4 +1,5 @@
-"""The pytest of a worker, inside `nsys profile`: runs one workload with real steps and writes its report."""
+"""The pytest of a worker, inside `nsys profile`: runs one workload with real steps and writes its
+report."""
 
 from __future__ import annotations
 
@@ -102,7 +103,8 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, o
 
 @contextmanager
 def _noting_threads(raised: list[str]) -> Iterator[None]:
-    """Note what threads raise, as text: an exception that is held would hold the loop that it left open."""
+    """Note what threads raise, as text: an exception that is held would hold the loop that it left
+    open."""
     before = threading.excepthook
 
     def note(seen: threading.ExceptHookArgs) -> None:
@@ -155,7 +157,8 @@ def _writable(text: str) -> str:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_report_teststatus() -> Generator[None, object, tuple[str, str, str]]:
-    """Print no letter, nor a subtest's: what a workload printed is to be the last that its log shows."""
+    """Print no letter, nor a subtest's: what a workload printed is to be the last that its log
+    shows."""
     yield
     return "", "", ""
 

@@ -1,1 +1,2 @@
-"""Documents and records as text, Markdown, HTML, JUnit and annotations; returns what others print or write."""
+"""Documents and records as text, Markdown, HTML, JUnit and annotations; returns what others print
+or write."""

@@ -1,4 +1,5 @@
-"""What moved and where, as text for `perfgate explain`: every part of every change, and what is left over."""
+"""What moved and where, as text for `perfgate explain`: every part of every change, and what is
+left over."""
 
 from __future__ import annotations
 
@@ -49,7 +50,8 @@ def explanation_text(
     warnings: Sequence[str] = (),
     full: bool = False,
 ) -> str:
-    """Return how b differs from a, and what each difference is made of; with `full`, every part and whole names.
+    """Return how b differs from a, and what each difference is made of; with `full`, every part and
+    whole names.
 
     Args:
         a: what it is compared with.

@@ -21,7 +21,8 @@ BLOCKS: Final = "▁▂▃▄▅▆▇█"
 DIGITS: Final = "12345678"
 """The same heights where the terminal's encoding has no blocks."""
 SMALLEST_SPAN: Final = 0.05
-"""What the heights of a time span at least, of the highest value: noise must not look like a cliff."""
+"""What the heights of a time span at least, of the highest value: noise must not look like a cliff.
+"""
 _GONE: Final = {VersionKind.DELETED: ".", VersionKind.UNREADABLE: "?"}
 _WITHOUT: Final = "-"
 _PROMINENT: Final = (Metric.STEP_MS, Metric.KERNEL_MS)
@@ -47,7 +48,8 @@ _MEANINGS: Final = {
 
 
 def history_text(history: History, *, width: int, colour: bool, blocks: bool) -> str:
-    """Return the baselines of a workload, newest last, in a table a machine; `blocks` draw the series."""
+    """Return the baselines of a workload, newest last, in a table a machine; `blocks` draw the
+    series."""
     page = Page(width=width, colour=colour)
     for number, machine in enumerate(history.machines):
         if number:

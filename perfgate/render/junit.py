@@ -1,4 +1,5 @@
-"""Verdicts as JUnit: properties, the pairs of pytest's `user_properties`, and a file of merged gates.
+"""Verdicts as JUnit: properties, the pairs of pytest's `user_properties`, and a file of merged
+gates.
 
 Text for machines: of numbers nothing is rounded.
 """
@@ -24,10 +25,11 @@ _NOT_IN_XML: Final = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U
 
 
 def properties(verdict: Verdict) -> list[tuple[str, str]]:
-    """Return outcome, reason and runs, then of each metric its outcome, values, change, interval, budget and p.
+    """Return outcome, reason and runs, then of each metric its outcome, values, change, interval,
+    budget and p.
 
-    Names are `perfgate.outcome`, `perfgate.step_ms.now` and so on; times in ms, changes as fractions; what is not known
-    is left out.
+    Names are `perfgate.outcome`, `perfgate.step_ms.now` and so on; times in ms, changes as
+    fractions; what is not known is left out.
     """
     pairs = [
         ("outcome", verdict.outcome.value),
@@ -66,9 +68,11 @@ def _line(text: str) -> str:
 
 
 def gate_junit(document: GateDocument) -> str:
-    """Return a JUnit file: a suite a gate that was merged, a case a workload, and one for what else shuts the gate.
+    """Return a JUnit file: a suite a gate that was merged, a case a workload, and one for what else
+    shuts the gate.
 
-    A case fails where its workload keeps the gate shut, with the workload's table; its properties are `properties`.
+    A case fails where its workload keeps the gate shut, with the workload's table; its properties
+    are `properties`.
     """
     named = list(zip(shown_names(document.workloads), document.workloads, strict=True))
     gates = [gate.label for gate in document.gates] or [document.label]

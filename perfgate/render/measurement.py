@@ -17,7 +17,8 @@ MEASUREMENT_FORMAT: Final = 1
 def measurement_text(
     samples: Sequence[ProcessSample], *, source: str, missing: Mapping[str, str]
 ) -> str:
-    """Return the measurement of one capture as JSON, ending in a newline; `missing` is what it lacks, and why."""
+    """Return the measurement of one capture as JSON, ending in a newline; `missing` is what it
+    lacks, and why."""
     measured = {
         "format": MEASUREMENT_FORMAT,
         "source": source,

@@ -14,7 +14,8 @@ COLUMNS = columns("gate*", "GPU*", ">workloads", "state")
 
 
 def merged_text(document: GateDocument, *, width: int, colour: bool) -> str:
-    """Return a line a gate and a line a workload, what else is to be known, and last whether the gate is open."""
+    """Return a line a gate and a line a workload, what else is to be known, and last whether the
+    gate is open."""
     page = Page(width=width, colour=colour)
     if document.gates:
         page.table(COLUMNS, [_gate(gate) for gate in document.gates], indent=0)

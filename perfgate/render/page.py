@@ -71,7 +71,8 @@ def columns(*titles: str) -> tuple[Column, ...]:
 
 
 def shortened(text: str, longest: int) -> str:
-    """Leave out the middle of a text that is longer than so many cells: both ends of a C++ name tell something."""
+    """Leave out the middle of a text that is longer than so many cells: both ends of a C++ name
+    tell something."""
     if cell_len(text) <= longest:
         return text
     head, tail = _start(text, (longest - 3) * 2 // 3), _start(text[::-1], (longest - 3) // 3)[::-1]
@@ -94,7 +95,8 @@ def _with_digest(name: str, longest: int) -> str:
 
 
 def cut(text: str, longest: int) -> str:
-    """Leave out the end of a sentence that is longer than so many cells, at a space where there is one."""
+    """Leave out the end of a sentence that is longer than so many cells, at a space where there is
+    one."""
     if cell_len(text) <= longest:
         return text
     start = _start(text, longest - 3)
@@ -165,7 +167,8 @@ class Page:
         )
 
     def wrapped(self, line: str, room: int) -> list[str]:
-        """Return one line wrapped at so many cells; a number stays with its unit, a command on a line of its own."""
+        """Return one line wrapped at so many cells; a number stays with its unit, a command on a
+        line of its own."""
         if cell_len(line) <= room:
             return [line.replace(HELD, " ")]
         sentence, *command = _COMMAND.split(line, maxsplit=1)
@@ -179,7 +182,8 @@ class Page:
         return sum(widths) + 2 * (len(widths) - 1) + indent <= self.width
 
     def table(self, columns: Sequence[Column], rows: Sequence[Row], *, indent: int = 2) -> None:
-        """Write a table under a ruled head; columns without content are left out, flexible ones shortened to fit."""
+        """Write a table under a ruled head; columns without content are left out, flexible ones
+        shortened to fit."""
         natural = _widths(columns, rows)
         shown = [n for n, width in enumerate(natural) if width]
         gap = 2 if sum(natural) + 2 * (len(shown) - 1) + indent <= self.width else 1
@@ -232,7 +236,8 @@ def _widths(columns: Sequence[Column], rows: Sequence[Row]) -> list[int]:
 
 def _fitted(columns: Sequence[Column], natural: Sequence[int], *, room: int) -> list[int]:
     widths = list(natural)
-    # Prose gives way before names do: its beginning tells something, a name whose middle is missing may tell nothing.
+    # Prose gives way before names do: its beginning tells something, a name whose middle is missing
+    # may tell nothing.
     for n in sorted(range(len(columns)), key=lambda n: not columns[n].prose):
         excess = sum(widths) - room
         if columns[n].flexible and widths[n] and excess > 0:

@@ -1,4 +1,5 @@
-"""What is on disk as text, for `perfgate show`, `compare` and `bless`: values and differences, no judgement."""
+"""What is on disk as text, for `perfgate show`, `compare` and `bless`: values and differences, no
+judgement."""
 
 from __future__ import annotations
 
@@ -32,7 +33,8 @@ MOST_MOVED: Final = 8
 def baseline_text(
     baseline: Baseline, *, width: int, colour: bool, holds: str = "", path: str | None = None
 ) -> str:
-    """Return all that a baseline says: who blessed it and why, where it was measured, what it holds, its values."""
+    """Return all that a baseline says: who blessed it and why, where it was measured, what it
+    holds, its values."""
     page = Page(width=width, colour=colour)
     blessing = baseline.blessing
     page.line(
@@ -110,10 +112,11 @@ def comparison_text(
     operations: Sequence[Moved] = (),
     warnings: Sequence[str] = (),
 ) -> str:
-    """Return how two measurements differ: `rows` of medians, then what moved most of ranges and of what the GPU ran.
+    """Return how two measurements differ: `rows` of medians, then what moved most of ranges and of
+    what the GPU ran.
 
-    No judgement. `captures` says of each whether it is one capture, which is one run even where no metric could be
-    measured; `warnings` are what else makes the two unlike.
+    No judgement. `captures` says of each whether it is one capture, which is one run even where no
+    metric could be measured; `warnings` are what else makes the two unlike.
     """
     page = Page(width=width, colour=colour)
     for title, side, is_capture in (("a", a, captures[0]), ("b", b, captures[1])):
@@ -141,7 +144,8 @@ def bless_text(
     remarks: Sequence[str] = (),
     path: str | None = None,
 ) -> str:
-    """Return what a blessing changes. `rows` are its differences, `costs` what its number of runs costs."""
+    """Return what a blessing changes. `rows` are its differences, `costs` what its number of runs
+    costs."""
     page = Page(width=width, colour=colour)
     what = "first baseline" if old is None else "new baseline"
     page.line(
@@ -201,7 +205,8 @@ def occasion_text(
     costs: str = "",
     path: str | None = None,
 ) -> str:
-    """Return what one more occasion changes. `rows` are the differences, `costs` what the number of runs costs."""
+    """Return what one more occasion changes. `rows` are the differences, `costs` what the number of
+    runs costs."""
     page = Page(width=width, colour=colour)
     page.line(
         Cell(text=one_line(new.workload), style="bold"),
@@ -235,7 +240,8 @@ def extent(baseline: Baseline) -> str:
 
 
 def ci_run(blessing: Blessing) -> str:
-    """Write which CI run measured what was blessed, and where; empty of what was measured at a desk."""
+    """Write which CI run measured what was blessed, and where; empty of what was measured at a
+    desk."""
     runner = "" if blessing.runner is None else f"on {one_line(blessing.runner)}"
     return " ".join(
         word for word in (one_line(blessing.run_url or "", longest=1000), runner) if word
@@ -243,7 +249,8 @@ def ci_run(blessing: Blessing) -> str:
 
 
 def moment(at: datetime) -> str:
-    """Write a moment in UTC to the minute; at the ends of the calendar, where UTC has none, as it is."""
+    """Write a moment in UTC to the minute; at the ends of the calendar, where UTC has none, as it
+    is."""
     try:
         return at.astimezone(UTC).strftime("%Y-%m-%d %H:%M UTC")
     except OverflowError:
@@ -301,7 +308,8 @@ def unlike_lines(page: Page, a: Side, b: Side, warnings: Sequence[str]) -> None:
 
 
 def _one_sided(row: MetricVerdict, titles: tuple[str, str]) -> str:
-    """What is said of a metric that one of two lacks; of any two it is not known that there was none."""
+    """What is said of a metric that one of two lacks; of any two it is not known that there was
+    none."""
     is_blessing = titles != ("a", "b")
     if row.now is None:
         return "gone" if is_blessing else "not measured in b"
@@ -315,7 +323,8 @@ def _of(title: str) -> str:
 
 
 def _moved(page: Page, title: str, moved: Sequence[Moved]) -> None:
-    """Write those that moved most; what a side has none of, and what it only does not tell apart, are two things."""
+    """Write those that moved most; what a side has none of, and what it only does not tell apart,
+    are two things."""
     if not moved:
         return
     rows: list[Row] = []

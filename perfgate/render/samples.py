@@ -1,4 +1,5 @@
-"""What was measured of captures as text, for `perfgate inspect`: every metric, by process, GPU, range and kernel."""
+"""What was measured of captures as text, for `perfgate inspect`: every metric, by process, GPU,
+range and kernel."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What `perfgate selftest` found, as text: one row a gate, and whether the gate works on this runner."""
+"""What `perfgate selftest` found, as text: one row a gate, and whether the gate works on this
+runner."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The loop of `perfgate selftest --cpu`: it sleeps, and shows only that the path from nsys to a verdict works."""
+"""The loop of `perfgate selftest --cpu`: it sleeps, and shows only that the path from nsys to a
+verdict works."""
 
 import os
 import time

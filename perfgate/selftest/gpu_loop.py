@@ -1,4 +1,5 @@
-"""The GPU loop of `perfgate selftest`, with slips to plant: copied into a project of its own, never imported here."""
+"""The GPU loop of `perfgate selftest`, with slips to plant: copied into a project of its own, never
+imported here."""
 
 import os
 import time
@@ -10,8 +11,8 @@ from perfgate import Steps, workload
 
 SLIP = os.environ.get("PERFGATE_SELFTEST_SLIP", "")
 SUMS = int(os.environ.get("PERFGATE_SELFTEST_SUMS", "16"))
-"""Sums of large vectors a step, as many as make about 3 ms on this GPU: memory sets their pace, which neither the power
-cap nor the SM clock changes."""
+"""Sums of large vectors a step, as many as make about 3 ms on this GPU: memory sets their pace,
+which neither the power cap nor the SM clock changes."""
 CYCLES = int(os.environ.get("PERFGATE_SELFTEST_CYCLES", "0"))
 """Clock cycles of the planted sleep kernel."""
 NEXT_TO_NO_CYCLES = 100

@@ -1,4 +1,5 @@
-"""Plays the selftest: the real pytest door, in a project of its own, on what is planted; touches no other project."""
+"""Plays the selftest: the real pytest door, in a project of its own, on what is planted; touches no
+other project."""
 
 from __future__ import annotations
 

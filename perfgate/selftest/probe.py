@@ -1,4 +1,5 @@
-"""Measures this GPU for the selftest, in a process of its own: `python -m perfgate.selftest.probe FILE`."""
+"""Measures this GPU for the selftest, in a process of its own: `python -m perfgate.selftest.probe
+FILE`."""
 
 from __future__ import annotations
 
@@ -20,7 +21,8 @@ CYCLES: Final = 20_000_000
 
 
 def measured() -> dict[str, float]:
-    """Return the time of one of the loop's sums, and the clock cycles of 1 ms, both while the GPU works."""
+    """Return the time of one of the loop's sums, and the clock cycles of 1 ms, both while the GPU
+    works."""
     left, right, total = (torch.ones(NUMBERS, device="cuda") for _ in range(3))
 
     def add() -> None:

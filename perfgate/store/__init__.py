@@ -1,6 +1,8 @@
-"""Baselines and kept results on disk: whole, sealed, never silently overwritten; knows nothing of how they are judged.
+"""Baselines and kept results on disk: whole, sealed, never silently overwritten; knows nothing of
+how they are judged.
 
-Baselines are files of record and belong in git; kept results are candidates for one and never leave the machine::
+Baselines are files of record and belong in git; kept results are candidates for one and never leave
+the machine::
 
     baselines/<machine slug>/<workload>.json
     .perfgate/.gitignore                                     everything below is ignored

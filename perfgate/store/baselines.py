@@ -1,4 +1,5 @@
-"""The folder of the baselines: files of record, read with their errors and never silently overwritten."""
+"""The folder of the baselines: files of record, read with their errors and never silently
+overwritten."""
 
 from __future__ import annotations
 
@@ -23,13 +24,15 @@ class ListedBaseline:
 
     slug: str
     workload: str
-    """The workload's id; the file's name where the file cannot say it and the name was too long to hold it."""
+    """The workload's id; the file's name where the file cannot say it and the name was too long to
+    hold it."""
     path: Path
     found: Baseline | BaselineUnreadable
 
     @property
     def source(self) -> str | None:
-        """The file that declared the workload, from the project's root; None where that is not known."""
+        """The file that declared the workload, from the project's root; None where that is not
+        known."""
         return self.found.source if isinstance(self.found, Baseline) else None
 
 
@@ -48,17 +51,20 @@ class Baselines:
     def load(self, slug: str, workload: str) -> Baseline | None:
         """Return a workload's baseline on a machine, None where there is none.
 
-        Whether the machine inside is that of the folder is for the judge to say, who names what differs.
+        Whether the machine inside is that of the folder is for the judge to say, who names what
+        differs.
 
         Raises:
-            BaselineUnreadable: there is a file, and it is not the whole, unchanged baseline of this workload.
+            BaselineUnreadable: there is a file, and it is not the whole, unchanged baseline of this
+            workload.
         """
         path = self.path(slug, workload)
         baseline = self._read(path, workload)
         return None if baseline is None else self._own(path, baseline)
 
     def read(self, path: Path) -> Baseline:
-        """Return the baseline in any file, under whatever name: one of another branch or project, to be looked at.
+        """Return the baseline in any file, under whatever name: one of another branch or project,
+        to be looked at.
 
         Raises:
             BaselineMissing: there is no such file.
@@ -74,24 +80,29 @@ class Baselines:
 
         Raises:
             BaselineMissing: there is no such file.
-            BaselineUnreadable: the file is not a whole, unchanged baseline, or is that of another workload.
+            BaselineUnreadable: the file is not a whole, unchanged baseline, or is that of another
+            workload.
         """
         return self._own(path, self.read(path))
 
     def parse(self, content: bytes, path: Path) -> Baseline:
-        """Return the baseline in what such a file once held; `path` is what messages call it, and tells the workload.
+        """Return the baseline in what such a file once held; `path` is what messages call it, and
+        tells the workload.
 
         Raises:
-            BaselineUnreadable: it is not a whole, unchanged baseline, or is that of another workload.
+            BaselineUnreadable: it is not a whole, unchanged baseline, or is that of another
+            workload.
         """
         return self._own(path, opened(content, told=self._disk.told(path), workload=None))
 
     def listed(
         self, slug: str | None = None, *, at_home: bool = False
     ) -> tuple[ListedBaseline, ...]:
-        """Return every baseline of one machine or of all, by folder and name, the unreadable ones with their error.
+        """Return every baseline of one machine or of all, by folder and name, the unreadable ones
+        with their error.
 
-        Where they are to be `at_home`, so are those in the folder of another machine than they were measured on.
+        Where they are to be `at_home`, so are those in the folder of another machine than they were
+        measured on.
 
         Raises:
             BaselineUnreadable: a folder cannot be listed.
@@ -127,7 +138,8 @@ class Baselines:
             replacing: the baseline that was loaded from there before, None where there was none.
 
         Raises:
-            StoreFailed: the disk did not take it, the file there is no longer `replacing`, or is a link. Nothing has
+            StoreFailed: the disk did not take it, the file there is no longer `replacing`, or is a
+            link. Nothing has
                 changed.
             BaselineUnreadable: the file that would be replaced is broken; it is left as it is.
         """
@@ -152,7 +164,8 @@ class Baselines:
                 self._disk.remove_torn(folder)
 
     def ready_for(self, baseline: Baseline) -> Path:
-        """Return where a baseline is written, with its folder made; to be asked of several before one is.
+        """Return where a baseline is written, with its folder made; to be asked of several before
+        one is.
 
         Raises:
             StoreFailed: the file there is a link, or the folder cannot be made or written.

@@ -60,7 +60,8 @@ class Disk:
 
     @contextmanager
     def alone_in(self, folder: Path) -> Iterator[None]:
-        """Keep other perfgates out of a folder between the comparison with the old file and its replacement.
+        """Keep other perfgates out of a folder between the comparison with the old file and its
+        replacement.
 
         Raises:
             StoreFailed: there is no such folder, or none that this user may open.
@@ -70,7 +71,8 @@ class Disk:
         except OSError as error:
             raise self.failed(folder, error) from error
         try:
-            # Some network file systems lock no folders; the comparison still holds, only less tightly.
+            # Some network file systems lock no folders; the comparison still holds, only less
+            # tightly.
             with suppress(OSError):
                 fcntl.flock(handle, fcntl.LOCK_EX)
             yield
@@ -103,7 +105,8 @@ class Disk:
         _sync_folder(path.parent)
 
     def remove_torn(self, folder: Path) -> None:
-        """Remove what was left half written in a folder that is written to by `alone_in` only, if nobody writes now."""
+        """Remove what was left half written in a folder that is written to by `alone_in` only, if
+        nobody writes now."""
         with suppress(OSError):
             handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
             try:
@@ -120,7 +123,8 @@ class Disk:
 
 
 def kind_of(path: Path) -> Kind:
-    """What is at a path, or where it leads to; nothing where that cannot be looked for, as of too long a name."""
+    """What is at a path, or where it leads to; nothing where that cannot be looked for, as of too
+    long a name."""
     try:
         mode = path.stat().st_mode
     except OSError:

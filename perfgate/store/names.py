@@ -16,10 +16,11 @@ NEAR_NAMES: Final = 3
 
 
 def file_name(name: str) -> str:
-    """Return a workload's id as a file name without suffix: `mlp[4-64]`, `a%2Fb`; undone by `workload_of`.
+    """Return a workload's id as a file name without suffix: `mlp[4-64]`, `a%2Fb`; undone by
+    `workload_of`.
 
-    Letters, digits and `- _ . = , [ ]` stay, anything else (and a leading dot) is percent-encoded as UTF-8. A name of
-    more than 200 bytes is cut and ends in `~` and 16 hex digits of its SHA-256.
+    Letters, digits and `- _ . = , [ ]` stay, anything else (and a leading dot) is percent-encoded
+    as UTF-8. A name of more than 200 bytes is cut and ends in `~` and 16 hex digits of its SHA-256.
 
     Raises:
         ValueError: the id is empty.
@@ -37,13 +38,15 @@ def file_name(name: str) -> str:
 
 
 def near_names(workload: str, known: Sequence[str]) -> list[str]:
-    """Return the known ids that one may have meant, three at most: those of its parameters, else those like it."""
+    """Return the known ids that one may have meant, three at most: those of its parameters, else
+    those like it."""
     of_it = [name for name in known if name.startswith(f"{workload}[")]
     return of_it[:NEAR_NAMES] or difflib.get_close_matches(workload, known, n=NEAR_NAMES)
 
 
 def workload_of(encoded: str) -> str | None:
-    """Return the id that `file_name` made a name of, None where it was cut; of a name that it never made, the name."""
+    """Return the id that `file_name` made a name of, None where it was cut; of a name that it never
+    made, the name."""
     try:
         return None if "~" in encoded else unquote(encoded, errors="surrogatepass")
     except UnicodeDecodeError:

@@ -1,4 +1,5 @@
-"""Kept results: each gate's runs with their captures, candidates for a baseline, of which the oldest are forgotten."""
+"""Kept results: each gate's runs with their captures, candidates for a baseline, of which the
+oldest are forgotten."""
 
 from __future__ import annotations
 
@@ -22,11 +23,14 @@ from perfgate.store.names import file_name, workload_of
 from perfgate.store.strict_json import first_complaint, format_of, json_complaint, parsed
 
 KEPT_RESULTS: Final = 20
-"""Kept results per workload and machine: four for each of the five occasions that a good baseline wants."""
+"""Kept results per workload and machine: four for each of the five occasions that a good baseline
+wants."""
 KEPT_CAPTURES: Final = 2
-"""Of these, how many keep their captures (tens of MB a run): the latest and the one it is compared with."""
+"""Of these, how many keep their captures (tens of MB a run): the latest and the one it is compared
+with."""
 ABANDONED: Final = timedelta(hours=24)
-"""Age from which a folder without a result is what an interrupted gate left, not one that is being filled."""
+"""Age from which a folder without a result is what an interrupted gate left, not one that is being
+filled."""
 RESULT_FILE: Final = "result.json"
 _CLOCKS_APART: Final = timedelta(hours=1)
 """By how much the clocks of machines that share a folder may differ."""
@@ -62,7 +66,8 @@ class Results:
         """Where they lie, by machine and workload."""
 
     def new_folder(self, workload: str, slug: str, *, at: datetime) -> Path:
-        """Make and return a fresh folder for one gate's captures and its result; `at` is aware and becomes its name.
+        """Make and return a fresh folder for one gate's captures and its result; `at` is aware and
+        becomes its name.
 
         Raises:
             StoreFailed: the disk did not take it.
@@ -81,10 +86,12 @@ class Results:
         return folder
 
     def save(self, result: Result, folder: Path) -> Path:
-        """Write a result into the folder that `new_folder` made for it, then forget old ones; return its path.
+        """Write a result into the folder that `new_folder` made for it, then forget old ones;
+        return its path.
 
-        Of a workload on a machine, 20 results stay, and the captures of the latest 2. Folders that an interrupted gate
-        left without a result go after a day. The new result and its captures always stay.
+        Of a workload on a machine, 20 results stay, and the captures of the latest 2. Folders that
+        an interrupted gate left without a result go after a day. The new result and its captures
+        always stay.
 
         Raises:
             StoreFailed: the disk did not take it.
@@ -95,7 +102,8 @@ class Results:
         return path
 
     def save_verdict(self, verdict: Verdict, folder: Path) -> None:
-        """Write another verdict into the result in a folder: what its gate came to know once all were judged.
+        """Write another verdict into the result in a folder: what its gate came to know once all
+        were judged.
 
         Raises:
             StoreFailed: the disk did not take it.
@@ -151,7 +159,8 @@ class Results:
             raise ResultUnreadable("result-broken", path=named, why=why) from error
 
     def listed(self, workload: str, slug: str | None = None) -> tuple[ListedResult, ...]:
-        """Return a workload's kept results on one machine or on all, newest first, the unreadable with their error."""
+        """Return a workload's kept results on one machine or on all, newest first, the unreadable
+        with their error."""
         return tuple(self._listed(folder) for folder in self._folders_of(workload, slug))
 
     def latest(self, workload: str, slug: str | None = None) -> KeptResult | None:
@@ -240,7 +249,8 @@ def _may_hold_result(folder: Path) -> bool:
 
 
 def _forget_old(newest: Path, *, now: datetime) -> None:
-    """Delete what is beyond the limits beside a result just saved; what cannot be deleted is no reason to fail."""
+    """Delete what is beyond the limits beside a result just saved; what cannot be deleted is no
+    reason to fail."""
     with suppress(ResultUnreadable):
         _forget(newest, now=now)
 

@@ -1,4 +1,5 @@
-"""A baseline as a file: tidy, sorted, sealed, and opened only whole and unchanged; where it lies it does not know."""
+"""A baseline as a file: tidy, sorted, sealed, and opened only whole and unchanged; where it lies it
+does not know."""
 
 from __future__ import annotations
 
@@ -25,15 +26,18 @@ from perfgate.store.strict_json import (
 SEAL: Final = "seal"
 """The key of the file, not of the record, that holds the SHA-256 of everything else in it."""
 DIGITS: Final = 6
-"""Significant digits of a time: a millionth of it, where the finest SD that is ever assumed is 0.05 %."""
+"""Significant digits of a time: a millionth of it, where the finest SD that is ever assumed is 0.05
+%."""
 _CONFLICT = re.compile(rb"^(?:<<<<<<<|>>>>>>>)(?: |$)", re.MULTILINE)
 _LFS_POINTER = b"version https://git-lfs.github.com/spec/"
 
 
 def seal_of(content: Mapping[str, object]) -> str:
-    """Return the SHA-256 of a baseline's content (its file's JSON without the seal): blind to layout and key order.
+    """Return the SHA-256 of a baseline's content (its file's JSON without the seal): blind to
+    layout and key order.
 
-    A guard against accidents and well-meant edits. It is no signature: who can write the file can seal it.
+    A guard against accidents and well-meant edits. It is no signature: who can write the file can
+    seal it.
     """
     canonical = json.dumps(
         content, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False
@@ -44,8 +48,8 @@ def seal_of(content: Mapping[str, object]) -> str:
 def baseline_content(baseline: Baseline) -> dict[str, object]:
     """Return what a baseline's file holds, without the seal.
 
-    Times are rounded to 6 significant digits; counts are not, since they are compared exactly and one byte in
-    38 million is a change. Whole numbers are written without a fraction.
+    Times are rounded to 6 significant digits; counts are not, since they are compared exactly and
+    one byte in 38 million is a change. Whole numbers are written without a fraction.
     """
     content = _tidied(baseline.model_dump(mode="json"), exact=False)
     assert isinstance(content, dict)
@@ -68,7 +72,8 @@ def _tidied(value: object, *, exact: bool) -> object:
 
 
 def baseline_text(baseline: Baseline) -> str:
-    """Return a baseline's file: sealed JSON with sorted keys, two spaces of indent and a final newline."""
+    """Return a baseline's file: sealed JSON with sorted keys, two spaces of indent and a final
+    newline."""
     content = baseline_content(baseline)
     return (
         json.dumps(content | {SEAL: seal_of(content)}, sort_keys=True, indent=2, allow_nan=False)
@@ -88,7 +93,8 @@ def _seal(baseline: Baseline | None) -> str | None:
 def opened(raw: bytes, *, told: str, workload: str | None) -> Baseline:
     """Return the baseline in a file's bytes.
 
-    `told` and `workload` are what messages call the file and its workload, None where that is not known.
+    `told` and `workload` are what messages call the file and its workload, None where that is not
+    known.
 
     Raises:
         BaselineUnreadable: it is not a whole, unchanged baseline.

@@ -1,4 +1,5 @@
-"""Running one program to its end, with everything that it starts; knows nothing of what the program is."""
+"""Running one program to its end, with everything that it starts; knows nothing of what the program
+is."""
 
 from __future__ import annotations
 
@@ -31,7 +32,8 @@ LONGEST_LINE: Final = 1 << 16
 
 HEAD_BYTES: Final = 2_000_000
 TAIL_BYTES: Final = 2_000_000
-"""Of what a program prints, how much of its beginning is kept in its log, and at least how much of its end."""
+"""Of what a program prints, how much of its beginning is kept in its log, and at least how much of
+its end."""
 
 _SET_CHILD_SUBREAPER: Final = 36
 """Of Linux's prctl: a process whose parent ends becomes this one's child, not that of init."""
@@ -39,7 +41,8 @@ _GET_CHILD_SUBREAPER: Final = 37
 _POLL_S: Final = 0.1
 _SWEEPS: Final = 5
 _LINE_END: Final = re.compile(rb"\r\n|\n|\r(?!\Z)")
-"""A carriage return at the end of what has been read may be half of a line end; it waits for the next byte."""
+"""A carriage return at the end of what has been read may be half of a line end; it waits for the
+next byte."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -47,11 +50,13 @@ class Finished:
     """How a program ended."""
 
     returncode: int | None
-    """Exit status; minus the signal's number where a signal ended it; None where it was ended for its time limit."""
+    """Exit status; minus the signal's number where a signal ended it; None where it was ended for
+    its time limit."""
     timed_out: bool
     wall_s: float
     left: tuple[str, ...]
-    """Names of the processes that still ran when the program had ended or its time was up, and were ended."""
+    """Names of the processes that still ran when the program had ended or its time was up, and were
+    ended."""
 
 
 def run_process(
@@ -65,18 +70,22 @@ def run_process(
     on_tick: Callable[[], None] | None = None,
     clean: Callable[[str], str] = str,
 ) -> Finished:
-    """Run a program in a session of its own until it ends or its time is up; afterwards nothing of it runs.
+    """Run a program in a session of its own until it ends or its time is up; afterwards nothing of
+    it runs.
 
-    But for what has left its session and cleared its environment, by which its processes are known. The mark there says
-    which process started them, so that what it leaves behind when it is killed is found by `end_abandoned`.
+    But for what has left its session and cleared its environment, by which its processes are known.
+    The mark there says which process started them, so that what it leaves behind when it is killed
+    is found by `end_abandoned`.
 
-    Its stdout and stderr become one stream of lines, ended by newline or carriage return (progress bars), undecodable
-    bytes replaced; `clean` gets those that come together, and what it leaves goes to `on_line` and, but for the middle
-    of very much, to `log`. Its stdin is empty. `on_tick` is called at least every 0.1 s while it runs.
+    Its stdout and stderr become one stream of lines, ended by newline or carriage return (progress
+    bars), undecodable bytes replaced; `clean` gets those that come together, and what it leaves
+    goes to `on_line` and, but for the middle of very much, to `log`. Its stdin is empty. `on_tick`
+    is called at least every 0.1 s while it runs.
 
     Raises:
         OSError: the program cannot be started, or the log cannot be written.
-        KeyboardInterrupt: and whatever `on_line` raises, after everything that was started has been ended.
+        KeyboardInterrupt: and whatever `on_line` raises, after everything that was started has been
+        ended.
     """
     mark = f"{uuid.uuid4().hex}-{_owner(os.getpid())}"
     inherited = env.get(RUN_COOKIE)
@@ -104,7 +113,8 @@ def run_process(
             wall_s = time.monotonic() - started
             _pass_on(cleaning.rest(), record, on_line)
         finally:
-            # Ctrl-C may fall between the start of the program and its being known here: the cookie finds it anyway.
+            # Ctrl-C may fall between the start of the program and its being known here: the cookie
+            # finds it anyway.
             try:
                 left = _end(process, mark)
             finally:
@@ -139,7 +149,8 @@ class _Cleaning:
         return self._cleaned(done)
 
     def _cut(self) -> int:
-        """Where the lines can be parted so that cleaning each part by itself is cleaning the whole; 0 if nowhere."""
+        """Where the lines can be parted so that cleaning each part by itself is cleaning the whole;
+        0 if nowhere."""
         held = self._held
         for cut in range(len(held) - WRAPPED_LINES, max(0, len(held) - 4 * WRAPPED_LINES), -1):
             before, after = held[max(0, cut - WRAPPED_LINES) : cut], held[cut:]
@@ -152,7 +163,8 @@ class _Cleaning:
 
 
 class _Log:
-    """Lines in a file of at most some 6 MB: the first and the last ones, and between them how much was left out."""
+    """Lines in a file of at most some 6 MB: the first and the last ones, and between them how much
+    was left out."""
 
     def __init__(self, file: BinaryIO) -> None:
         """Take an empty file that is open for reading too."""
@@ -195,7 +207,8 @@ class _OutOfTime(Exception):
 
 
 def processes_of(mark: str, *, session: int | None = None) -> list[psutil.Process]:
-    """Find the living processes that bear a cookie or belong to a session; those of other users are not ours."""
+    """Find the living processes that bear a cookie or belong to a session; those of other users are
+    not ours."""
     found = []
     for process in psutil.process_iter():
         if process.pid == os.getpid():
@@ -218,15 +231,18 @@ def end_marked(mark: str) -> tuple[str, ...]:
 
 
 def end_abandoned() -> tuple[str, ...]:
-    """End what `run_process` has left running, in whichever project, where its own process was killed; name it."""
+    """End what `run_process` has left running, in whichever project, where its own process was
+    killed; name it."""
     return _sweep(None, abandoned)
 
 
 def abandoned() -> list[psutil.Process]:
-    """Find this user's living processes that were started by a `run_process` whose own process is gone.
+    """Find this user's living processes that were started by a `run_process` whose own process is
+    gone.
 
-    With their descendants and what shares a session with them: those bear no mark where they cleared their environment.
-    What bears the mark of a living process is its own affair, and what is of another process namespace cannot be known.
+    With their descendants and what shares a session with them: those bear no mark where they
+    cleared their environment. What bears the mark of a living process is its own affair, and what
+    is of another process namespace cannot be known.
     """
     inherited = os.environ.get(RUN_COOKIE, "").split(":")
     found: dict[int, psutil.Process] = {}
@@ -283,7 +299,8 @@ _OWNED: Final = re.compile(r"[0-9a-f]{32}-(?P<owner>(?P<pid>\d+)-\d+-\d+-\d+)")
 
 
 def _is_orphaned(mark: str) -> bool:
-    """Whether the process that a mark is of is gone; not known of another user's or another process namespace's."""
+    """Whether the process that a mark is of is gone; not known of another user's or another process
+    namespace's."""
     told = _OWNED.fullmatch(mark)
     if told is None or told["owner"].split("-")[2:] != _owner(os.getpid()).split("-")[2:]:
         return False
@@ -291,7 +308,8 @@ def _is_orphaned(mark: str) -> bool:
 
 
 def _owner(pid: int) -> str:
-    """A process as no other was or will be until the machine starts anew: id, start, process namespace, user.
+    """A process as no other was or will be until the machine starts anew: id, start, process
+    namespace, user.
 
     Only the id where there is no such process, or it has ended and is still to be reaped.
     """
@@ -316,10 +334,12 @@ def _session(pid: int) -> int | None:
 
 @contextlib.contextmanager
 def adopting() -> Iterator[Callable[[], tuple[str, ...]]]:
-    """Keep hold of whatever is started within, also of what leaves its session and clears its environment.
+    """Keep hold of whatever is started within, also of what leaves its session and clears its
+    environment.
 
-    What loses its parent becomes a child of this process (Linux only). Yields what ends all descendants that were not
-    there before and names them. A process of another user cannot be ended, and one that ended this process was free.
+    What loses its parent becomes a child of this process (Linux only). Yields what ends all
+    descendants that were not there before and names them. A process of another user cannot be
+    ended, and one that ended this process was free.
     """
     ourselves = psutil.Process()
     before = set(ourselves.children(recursive=True))
@@ -342,7 +362,8 @@ def adopting() -> Iterator[Callable[[], tuple[str, ...]]]:
 
 
 def _subreaper(*, on: bool) -> bool:
-    """Take orphans in, or leave them to init; return what held before. Nothing happens where there is no prctl."""
+    """Take orphans in, or leave them to init; return what held before. Nothing happens where there
+    is no prctl."""
     prctl = getattr(ctypes.CDLL(None, use_errno=True), "prctl", None)
     if prctl is None:
         return False
@@ -361,7 +382,8 @@ def _lines(
     """Yield the output, the lines that come together at a time, until the program has ended.
 
     Raises:
-        _OutOfTime: the deadline came first. The pipe is closed then, at which the program may end by itself; that is
+        _OutOfTime: the deadline came first. The pipe is closed then, at which the program may end
+        by itself; that is
             no end in time.
     """
     stream = process.stdout
@@ -410,7 +432,8 @@ def _end(process: subprocess.Popen[bytes] | None, mark: str) -> tuple[str, ...]:
 def _sweep(
     process: subprocess.Popen[bytes] | None, find: Callable[[], list[psutil.Process]]
 ) -> tuple[str, ...]:
-    """End what is found: SIGTERM, then SIGKILL; another Ctrl-C skips to SIGKILL, and is raised when all has ended."""
+    """End what is found: SIGTERM, then SIGKILL; another Ctrl-C skips to SIGKILL, and is raised when
+    all has ended."""
     left: list[str] = []
     with _holding_signals_back() as in_a_hurry:
         # Repeated, because a process may start another between being found and being ended.
@@ -432,7 +455,8 @@ def _sweep(
 
 @contextlib.contextmanager
 def _holding_signals_back() -> Iterator[Callable[[], bool]]:
-    """Let no signal that ends a gate cut its clearing up short; the first that came is raised afterwards.
+    """Let no signal that ends a gate cut its clearing up short; the first that came is raised
+    afterwards.
 
     Yields what tells whether one came. In other threads than the main one no signal arrives anyway.
     """
@@ -466,7 +490,8 @@ def _signal_all(
     timeout_s: float,
     give_up: Callable[[], bool] = lambda: False,
 ) -> list[psutil.Process]:
-    """Signal processes, wait for them, and return those that still live; a zombie does not, whoever has to reap it."""
+    """Signal processes, wait for them, and return those that still live; a zombie does not, whoever
+    has to reap it."""
     for stray in strays:
         with contextlib.suppress(psutil.Error, OSError):
             stray.send_signal(number)

@@ -1,6 +1,8 @@
-"""Folders that hold too much to be left behind: marked while somebody sees to them, and else removed by the next.
+"""Folders that hold too much to be left behind: marked while somebody sees to them, and else
+removed by the next.
 
-The mark is a file, locked for as long as its process lives: where nobody holds the lock, nobody will clear up.
+The mark is a file, locked for as long as its process lives: where nobody holds the lock, nobody
+will clear up.
 """
 
 from __future__ import annotations
@@ -39,7 +41,8 @@ def underway(folder: Path) -> Iterator[None]:
 
 @contextmanager
 def left(folder: Path) -> Iterator[bool]:
-    """Say whether a marked folder is left by a killed process; it is nobody else's while this lasts."""
+    """Say whether a marked folder is left by a killed process; it is nobody else's while this
+    lasts."""
     try:
         descriptor = os.open(folder / UNDERWAY, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError:
@@ -58,7 +61,8 @@ def left(folder: Path) -> Iterator[bool]:
 
 @contextmanager
 def temporary_folder(kind: str) -> Iterator[Path]:
-    """Give a folder that is removed at the end, or by the next gate or command where this process is killed."""
+    """Give a folder that is removed at the end, or by the next gate or command where this process
+    is killed."""
     folder = Path(tempfile.mkdtemp(prefix=f"{PREFIX}{kind}-")).resolve()
     try:
         with underway(folder):
@@ -68,7 +72,8 @@ def temporary_folder(kind: str) -> Iterator[Path]:
 
 
 def remove_left_folders() -> int:
-    """Remove the temporary folders that killed processes of this user have left, and say how many these were."""
+    """Remove the temporary folders that killed processes of this user have left, and say how many
+    these were."""
     removed = 0
     for mark in Path(tempfile.gettempdir()).glob(f"{PREFIX}*/{UNDERWAY}"):
         folder = mark.parent

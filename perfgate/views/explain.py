@@ -1,4 +1,5 @@
-"""What `perfgate explain` puts together: two sides, the captures behind them, and what nsys's rules find in these."""
+"""What `perfgate explain` puts together: two sides, the captures behind them, and what nsys's rules
+find in these."""
 
 from __future__ import annotations
 
@@ -174,7 +175,8 @@ def compared_with(kept: KeptResult, store: Store) -> Subject:
 
 
 def judged_against(kept: KeptResult, store: Store) -> Verdict | None:
-    """What the gate said of a kept result against what `compared_with` returns; None where that was something else."""
+    """What the gate said of a kept result against what `compared_with` returns; None where that was
+    something else."""
     verdict = kept.result.verdict
     if verdict.stage is None:
         return None
@@ -187,14 +189,16 @@ def judged_against(kept: KeptResult, store: Store) -> Verdict | None:
 
 
 def blessed_since(baseline: Baseline, result: Result) -> datetime | None:
-    """When a baseline was blessed, or got an occasion, after a result was measured, which it was not compared with."""
+    """When a baseline was blessed, or got an occasion, after a result was measured, which it was
+    not compared with."""
     added = [occasion.added.at for occasion in baseline.occasions if occasion.added is not None]
     latest = max([baseline.blessing.at, *added])
     return latest if latest > result.measured_at else None
 
 
 def baseline_results(store: Store, result: Result, baseline: Baseline) -> list[KeptResult]:
-    """The kept results on the same machine that the workload's baseline was blessed from, newest first."""
+    """The kept results on the same machine that the workload's baseline was blessed from, newest
+    first."""
     occasions = {occasion.measured_at for occasion in baseline.occasions}
     listed = store.results.listed(result.workload.id, result.machine.slug)
     found = [
@@ -210,7 +214,8 @@ def rules_on(
 ) -> RuleChanges | None:
     """Let nsys apply its expert rules to the captures that are at hand; never fails.
 
-    `asked` None leaves out captures that are larger than `LARGEST_ASKED`, False all of them: None is returned then.
+    `asked` None leaves out captures that are larger than `LARGEST_ASKED`, False all of them: None
+    is returned then.
     """
     if asked is False:
         return None

@@ -1,4 +1,5 @@
-"""Gathers what the HTML page of a gate shows from what was kept: runs, a step of each side, history; judges nothing."""
+"""Gathers what the HTML page of a gate shows from what was kept: runs, a step of each side,
+history; judges nothing."""
 
 from __future__ import annotations
 
@@ -33,7 +34,8 @@ from perfgate.views.explain import Capture, baseline_results, blessed_since, typ
 from perfgate.views.history import read_history
 
 LARGEST_DRAWN: Final = 400_000_000
-"""Bytes of an export from which on no step of it is drawn: reading it takes seconds and a gigabyte."""
+"""Bytes of an export from which on no step of it is drawn: reading it takes seconds and a gigabyte.
+"""
 FACTS: Final[Mapping[str, str]] = {
     "driver": "driver",
     "cuda": "CUDA",
@@ -57,7 +59,8 @@ class Shelf:
 
 
 def page_of(document: GateDocument, shelf: Shelf, cleaner: Cleaner) -> PageData:
-    """The page of a gate: the document, and whatever is kept beside it; what cannot be read is left out.
+    """The page of a gate: the document, and whatever is kept beside it; what cannot be read is left
+    out.
 
     Baselines and git's history are older than what is known of secrets, so the whole is cleaned.
     """
@@ -67,7 +70,8 @@ def page_of(document: GateDocument, shelf: Shelf, cleaner: Cleaner) -> PageData:
 
 
 def document_of(kept: Sequence[KeptResult], settings: Settings, shelf: Shelf) -> GateDocument:
-    """Kept results as the document of one gate, such as it would be if they had been measured together."""
+    """Kept results as the document of one gate, such as it would be if they had been measured
+    together."""
     workloads = tuple(_document_workload(one, settings, shelf) for one in kept)
     began = min(one.result.measured_at for one in kept)
     runs = [

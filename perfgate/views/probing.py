@@ -1,11 +1,12 @@
-"""What `perfgate explain --ncu` does: looks at one launch of each kernel that moved, now and before, with ncu.
+"""What `perfgate explain --ncu` does: looks at one launch of each kernel that moved, now and
+before, with ncu.
 
 ```
 now      project, as it is            one run a kernel, under ncu in place of nsys
 before   the compared commit          the same, in a checkout beside the project; nothing where there is none
 ```
-A run is of the same command and environment as a measured one, but of fewer steps. Nothing of it is judged, kept or
-blessed.
+A run is of the same command and environment as a measured one, but of fewer steps. Nothing of it is
+judged, kept or blessed.
 """
 
 from __future__ import annotations
@@ -265,13 +266,15 @@ def moved_as(moved: MovedKernel) -> str:
 
 
 def _asked_for(symbol: str) -> str:
-    """What ncu is given for a kernel's name: one that torch.compile made may have another number on the other side."""
+    """What ncu is given for a kernel's name: one that torch.compile made may have another number on
+    the other side."""
     of = unnumbered(symbol)
     return symbol if of == symbol else f"regex:^{re.escape(of)}(_[0-9]+)+$"
 
 
 def of_few_steps(workload: Workload, per_step: float) -> Workload:
-    """The workload with as few measured steps as surely launch a kernel; a command takes what it takes.
+    """The workload with as few measured steps as surely launch a kernel; a command takes what it
+    takes.
 
     The warm-up stays: compiling and autotuning choose the kernels in it.
     """

@@ -69,7 +69,8 @@ def lines(text: str, *, longest: int = LONGEST_PROSE) -> tuple[str, ...]:
 
 
 def line(text: str) -> str:
-    """Escape a line of a message, which may quote anything; its middle is left out where it is long."""
+    """Escape a line of a message, which may quote anything; its middle is left out where it is
+    long."""
     return one_line(text.expandtabs(4), longest=LONGEST_PROSE)
 
 

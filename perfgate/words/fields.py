@@ -15,7 +15,8 @@ r"""How a field of a note or an error is shown: the format behind its name in a 
 {x:change of unit}  +3.1 % [+2.8, +3.4], with the fields `low` and `high` if there are such; `unit` names the field
 {budget:limit of unit}  2 %, 1 pp
 ```
-A field that is None is shown as nothing; a text with such a field is a text too many: give it a code of its own.
+A field that is None is shown as nothing; a text with such a field is a text too many: give it a
+code of its own.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""What is said of the other side of an A/B run: which commit it is, whether it runs, whether it is what was blessed."""
+"""What is said of the other side of an A/B run: which commit it is, whether it runs, whether it is
+what was blessed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What is said of the machine: GPUs that cannot be read or told apart, and gates that take turns on them."""
+"""What is said of the machine: GPUs that cannot be read or told apart, and gates that take turns on
+them."""
 
 from __future__ import annotations
 

@@ -69,7 +69,8 @@ def in_one_line(said: Coded) -> str:
 
 
 def is_sayable(said: Coded) -> bool:
-    """Whether its code is known, with the fields of its text: of what another perfgate wrote, or somebody forged."""
+    """Whether its code is known, with the fields of its text: of what another perfgate wrote, or
+    somebody forged."""
     try:
         message(said)
     except (LookupError, TypeError, ValueError, AttributeError):

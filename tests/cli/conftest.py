@@ -29,7 +29,8 @@ def capture(project: Project) -> Path:
 
 @pytest.fixture
 def graphs(project: Project) -> tuple[str, str]:
-    """Recorded captures of one loop with a CUDA graph, in the project: traced whole, and node by node."""
+    """Recorded captures of one loop with a CUDA graph, in the project: traced whole, and node by
+    node."""
     for mode in ("graph", "node"):
         packed = GOLDEN / f"graph-by-{mode}-h200-nsys2025.3.sqlite.xz"
         (project.root / f"{mode}.sqlite").write_bytes(lzma.decompress(packed.read_bytes()))

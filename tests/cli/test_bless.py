@@ -1,4 +1,5 @@
-"""`perfgate bless`: what was measured becomes the baseline, with a reason, or a sentence says why not."""
+"""`perfgate bless`: what was measured becomes the baseline, with a reason, or a sentence says why
+not."""
 
 from __future__ import annotations
 

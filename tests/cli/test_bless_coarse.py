@@ -1,4 +1,5 @@
-"""What no gate could compare with is no baseline, unless somebody insists: runs that differ far too much."""
+"""What no gate could compare with is no baseline, unless somebody insists: runs that differ far too
+much."""
 
 from __future__ import annotations
 

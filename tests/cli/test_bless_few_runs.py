@@ -1,4 +1,5 @@
-"""A gate that a count ended after two runs: the commands that bless names make of it what can be blessed."""
+"""A gate that a count ended after two runs: the commands that bless names make of it what can be
+blessed."""
 
 from __future__ import annotations
 

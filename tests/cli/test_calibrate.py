@@ -1,4 +1,5 @@
-"""`perfgate calibrate`: how much a workload differs from itself goes into its baseline, or a sentence says why not."""
+"""`perfgate calibrate`: how much a workload differs from itself goes into its baseline, or a
+sentence says why not."""
 
 from __future__ import annotations
 

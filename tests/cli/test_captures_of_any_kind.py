@@ -1,4 +1,5 @@
-"""What `inspect` and `compare` say of captures: many ranges, nested ones, GPUs by CUDA's number, older suffixes."""
+"""What `inspect` and `compare` say of captures: many ranges, nested ones, GPUs by CUDA's number,
+older suffixes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What is printed of an error: its words as they are, and nothing of what it quotes that a terminal or a CI obeys."""
+"""What is printed of an error: its words as they are, and nothing of what it quotes that a terminal
+or a CI obeys."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What `perfgate doctor` says of a runner that could not install perfgate, and of standing options of pytest-xdist."""
+"""What `perfgate doctor` says of a runner that could not install perfgate, and of standing options
+of pytest-xdist."""
 
 from __future__ import annotations
 

@@ -28,7 +28,8 @@ def process(
     gap_ms: float = 1.541,
     extra: KernelSample | None = None,
 ) -> ProcessSample:
-    """Like those of the baseline, but for what is told; the ranges account for the gap that they have."""
+    """Like those of the baseline, but for what is told; the ranges account for the gap that they
+    have."""
     ranges = [
         RangeSample(
             name="data_load",
@@ -275,7 +276,8 @@ def test_without_nsys_or_a_capture_it_is_said_why_no_rule_was_applied(
 def test_what_nsys_itself_finds_is_told_with_its_range(project: Project, capture: Path) -> None:
     seen = project.perfgate("explain", "mlp.sqlite", "mlp.sqlite", "--step", "step")
     words = [line.split() for line in seen.out.splitlines()]
-    # One pageable copy a step under h2d, which is a call that waits as well, as the capture's own rows say.
+    # One pageable copy a step under h2d, which is a call that waits as well, as the capture's own
+    # rows say.
     assert ["cuda_memcpy_async", "h2d", "1", "1", "0.4203", "0.4203"] in words
     assert [row[:4] for row in words if row[:2] == ["cuda_api_sync", "h2d"]] == [
         ["cuda_api_sync", "h2d", "1", "1"]

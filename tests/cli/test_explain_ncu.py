@@ -1,7 +1,8 @@
-"""`perfgate explain --ncu`, with a stand-in for ncu that notes its words, runs the workload, and prints a table.
+"""`perfgate explain --ncu`, with a stand-in for ncu that notes its words, runs the workload, and
+prints a table.
 
-The workload's own processes are real, and so is the checkout of the compared commit. That a real ncu does as the
-stand-in does is for tests/gpu to show.
+The workload's own processes are real, and so is the checkout of the compared commit. That a real
+ncu does as the stand-in does is for tests/gpu to show.
 """
 
 from __future__ import annotations
@@ -86,7 +87,8 @@ class Asked:
 
 @dataclass(frozen=True, kw_only=True)
 class Bed:
-    """A project with a kept result whose GEMM takes longer than in its baseline, and a stand-in for ncu."""
+    """A project with a kept result whose GEMM takes longer than in its baseline, and a stand-in for
+    ncu."""
 
     here: Project
     sha: str

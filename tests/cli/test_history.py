@@ -1,4 +1,5 @@
-"""`perfgate history`: what a user sees of a project in git, from wherever in it, and where there is none."""
+"""`perfgate history`: what a user sees of a project in git, from wherever in it, and where there is
+none."""
 
 from __future__ import annotations
 
@@ -68,7 +69,8 @@ class Blessed:
         self.commit(f"bless: {reason}")
 
     def alike(self, text: str) -> str:
-        """Make commits the same on every day: each is its number in the history, as often as it is long."""
+        """Make commits the same on every day: each is its number in the history, as often as it is
+        long."""
         shas = self.git("rev-list", "--reverse", "HEAD").splitlines()
         for number, sha in enumerate(shas):
             for length in (40, 12, 8):

@@ -1,4 +1,5 @@
-"""Where runners get perfgate from, and what jobs with write tokens install: as `perfgate init` writes it."""
+"""Where runners get perfgate from, and what jobs with write tokens install: as `perfgate init`
+writes it."""
 
 from __future__ import annotations
 
@@ -29,7 +30,8 @@ NEEDS = ("click>=8.1", "numpy>=1.26", 'PyGithub>=2.6; extra == "github"', 'ruff;
 
 
 class Installed:
-    """A perfgate whose metadata says how it was installed, in a repository; pip has a folder of wheels for an index."""
+    """A perfgate whose metadata says how it was installed, in a repository; pip has a folder of
+    wheels for an index."""
 
     def __init__(self, project: Project, folder: Path) -> None:
         self.project = project

@@ -1,4 +1,5 @@
-"""`perfgate show`, `compare` and `inspect`: what is there, as it is, and a sentence where there is nothing."""
+"""`perfgate show`, `compare` and `inspect`: what is there, as it is, and a sentence where there is
+nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""`perfgate merge`: real gates of shards, one after the other in one project, and what comes of them together."""
+"""`perfgate merge`: real gates of shards, one after the other in one project, and what comes of
+them together."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What the README and the pages behind it say of commands, settings and exit codes, held against the real ones."""
+"""What the README and the pages behind it say of commands, settings and exit codes, held against
+the real ones."""
 
 from __future__ import annotations
 

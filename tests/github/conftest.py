@@ -1,4 +1,5 @@
-"""What the tests of the action and the workflows share: a repository that was gated and blessed once, to copy."""
+"""What the tests of the action and the workflows share: a repository that was gated and blessed
+once, to copy."""
 
 from __future__ import annotations
 
@@ -40,7 +41,8 @@ for name in ("python", "perfgate", "pip", "pytest", "ruff", "mypy"):
     (programs / name).write_text(f"#!/bin/sh\\n{{does}}\\n")
     (programs / name).chmod(0o755)
 """
-"""A `python3` that makes environments with this one's perfgate in them; what else is run there is noted, in a file."""
+"""A `python3` that makes environments with this one's perfgate in them; what else is run there is
+noted, in a file."""
 
 
 def replaying(what: str, folder: Path) -> dict[str, str]:
@@ -77,7 +79,8 @@ def blessed(repository: Repository, folder: Path) -> None:
 def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A repository whose workload was measured on an H200 and blessed.
 
-    The branch `unblessed` is the commit before that, and `two` has a second workload, blessed as well.
+    The branch `unblessed` is the commit before that, and `two` has a second workload, blessed as
+    well.
     """
     folder = tmp_path_factory.mktemp("template")
     repository = Repository(folder / "engine")

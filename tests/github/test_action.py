@@ -1,4 +1,5 @@
-"""The composite action's steps, taken from its file and run as a runner runs them, on recorded captures."""
+"""The composite action's steps, taken from its file and run as a runner runs them, on recorded
+captures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What a label approves: the commit of its own event, once that has been the head for a while, and no other."""
+"""What a label approves: the commit of its own event, once that has been the head for a while, and
+no other."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""`perfgate github bless` and `occasions` as their workflows run them: by event and environment, in a checkout."""
+"""`perfgate github bless` and `occasions` as their workflows run them: by event and environment, in
+a checkout."""
 
 from __future__ import annotations
 
@@ -232,7 +233,8 @@ def test_what_is_not_there_is_asked_for_by_name(job: Job, monkeypatch: pytest.Mo
 
 
 def test_nothing_of_the_branch_is_run_by_the_whole_command(job: Job, tmp_path: Path) -> None:
-    """As the workflow starts it: the installed script, in the folder of a branch that would like to be run."""
+    """As the workflow starts it: the installed script, in the folder of a branch that would like to
+    be run."""
     witness = tmp_path / "ran"
     run_it = f"import pathlib; pathlib.Path({str(witness)!r}).touch()\n"
     modules = (

@@ -1,4 +1,5 @@
-"""What perfgate writes, perfgate reads: the largest document that a gate can write reaches the comment."""
+"""What perfgate writes, perfgate reads: the largest document that a gate can write reaches the
+comment."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""A pull request that loosens its own gate: told in summary, document and page, and shut until it is approved."""
+"""A pull request that loosens its own gate: told in summary, document and page, and shut until it
+is approved."""
 
 from __future__ import annotations
 
@@ -88,7 +89,8 @@ def directions(machine: Machine) -> dict[str, Direction]:
 
 @pytest.fixture(scope="module")
 def loosened(runner_in: Runner, tmp_path_factory: pytest.TempPathFactory) -> tuple[Machine, str]:
-    """A runner with a pull request that asks for one run and passes a larger loss; its workloads are unchanged."""
+    """A runner with a pull request that asks for one run and passes a larger loss; its workloads
+    are unchanged."""
     machine = runner_in(tmp_path_factory.mktemp("loosened"), "unchanged")
     sha = commit(
         machine,

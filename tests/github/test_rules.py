@@ -1,4 +1,5 @@
-"""The action and the workflows of this repository: valid, without findings, and safe on self-hosted runners."""
+"""The action and the workflows of this repository: valid, without findings, and safe on self-hosted
+runners."""
 
 from __future__ import annotations
 
@@ -294,7 +295,8 @@ BREAKS: Sequence[tuple[str, str, str, str]] = (
         "its first step is not to see that a gate ran",
     ),
 )
-"""Of each: a workflow, what is written there, what is written instead, and the rule that this breaks."""
+"""Of each: a workflow, what is written there, what is written instead, and the rule that this
+breaks."""
 
 
 @pytest.mark.parametrize(("file", "old", "new", "fault"), BREAKS)
@@ -309,7 +311,8 @@ def test_a_rule_that_is_broken_is_found(
 
 
 def test_a_push_and_an_approval_replace_one_another_and_a_label_of_others_ends_no_gate() -> None:
-    """GitHub asks the group of a run before it asks whether any of its jobs runs, but that of a job after it."""
+    """GitHub asks the group of a run before it asks whether any of its jobs runs, but that of a job
+    after it."""
     started, approved = load(WORKFLOWS / "perfgate.yml"), load(WORKFLOWS / "perfgate-approved.yml")
     group = started["concurrency"]["group"]
     assert filled(group, {"github": pull_request()}) == "perfgate-7"

@@ -1,4 +1,5 @@
-"""A merge queue gets its verdict, and a change of documents alone gets it without a GPU: by the written workflows."""
+"""A merge queue gets its verdict, and a change of documents alone gets it without a GPU: by the
+written workflows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The workflows' steps, taken from their files and run as a runner runs them: from a gate to a blessed pull request.
+"""The workflows' steps, taken from their files and run as a runner runs them: from a gate to a
+blessed pull request.
 
 The gates replay recorded captures, and GitHub is a server on this machine.
 """
@@ -70,7 +71,8 @@ def installed(machine: Machine, workflow: str, name: str) -> list[str]:
 def gated(
     machine: Machine, workflow: str, *, inputs: Mapping[str, str] | None = None, **matrix: object
 ) -> tuple[Done, dict[str, dict[str, bytes]]]:
-    """Run the gate of a workflow by its action; return what came of it, and the artifacts: files by their path.
+    """Run the gate of a workflow by its action; return what came of it, and the artifacts: files by
+    their path.
 
     Of the inputs are those that somebody gave who started the workflow by hand.
     """
@@ -116,7 +118,8 @@ def passed(machine: Machine, inputs: Mapping[str, str]) -> dict[str, str]:
 
 
 def packed(paths: list[Path]) -> dict[str, bytes]:
-    """What upload-artifact would pack: below the one folder, or below what the files have in common."""
+    """What upload-artifact would pack: below the one folder, or below what the files have in
+    common."""
     top = (
         paths[0]
         if len(paths) == 1 and paths[0].is_dir()
@@ -163,7 +166,8 @@ Gates = Callable[..., Ended]
 
 @pytest.fixture(scope="module")
 def gates(runner_in: Runner, tmp_path_factory: pytest.TempPathFactory) -> Gates:
-    """Runs the gate of a pull request's workflow on a runner of its own, each that is asked for once."""
+    """Runs the gate of a pull request's workflow on a runner of its own, each that is asked for
+    once."""
 
     @cache
     def run(what: str, *, branch: str = "main", shard: int = 1, shards: int = 1) -> Ended:
@@ -254,7 +258,8 @@ def test_without_any_gate_there_is_no_verdict_to_be_open(runner: Runner) -> None
 
 
 def judged(machine: Machine, *, result: str, gates: str) -> tuple[str, str, list[str]]:
-    """Run the verdict's job after gates; return how it ended, its log, and the artifacts that it published."""
+    """Run the verdict's job after gates; return how it ended, its log, and the artifacts that it
+    published."""
     known = contexts(
         machine, needs={"gate": {"result": result, "outputs": {"gates": gates}}}, steps={}
     )
@@ -510,7 +515,8 @@ def test_a_scheduled_gate_adds_its_occasion_by_pull_request(
 
 
 def later(artifacts: Mapping[str, Mapping[str, bytes]]) -> dict[str, dict[str, bytes]]:
-    """The kept results as if they had been measured hours after the baseline, which was made a moment ago."""
+    """The kept results as if they had been measured hours after the baseline, which was made a
+    moment ago."""
     at = (datetime.now(UTC) + timedelta(hours=2)).isoformat()
 
     def moved(path: str, content: bytes) -> bytes:

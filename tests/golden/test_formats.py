@@ -1,4 +1,5 @@
-"""Files that perfgate wrote at format 1, of a real gate without a GPU, and what becomes of them at format 2."""
+"""Files that perfgate wrote at format 1, of a real gate without a GPU, and what becomes of them at
+format 2."""
 
 from __future__ import annotations
 

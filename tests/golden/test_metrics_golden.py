@@ -1,4 +1,5 @@
-"""A capture recorded on an H200, measured: exact numbers, and agreement with nsys's own reports on the same capture."""
+"""A capture recorded on an H200, measured: exact numbers, and agreement with nsys's own reports on
+the same capture."""
 
 from __future__ import annotations
 
@@ -43,7 +44,8 @@ GPU_GAPS = (
 )
 """Duration and start, ns: all rows of `nsys analyze -r gpu_gaps:gap=1:rows=-1`, nsys 2024.2.3."""
 GPU_TIME_UTIL = (16_388_003, 133_877_156, 63.6)
-"""Start, duration (ns) and in-use (%): the only row of `nsys analyze -r gpu_time_util:threshold=90`."""
+"""Start, duration (ns) and in-use (%): the only row of `nsys analyze -r
+gpu_time_util:threshold=90`."""
 
 STEP_MS = 130.935241 / 18
 """Of 18 periods none is longer than 1.2 medians."""
@@ -90,7 +92,8 @@ def test_every_metric_of_the_capture(by_step: ProcessSample) -> None:
         Metric.GAP_MS: pytest.approx(STEP_MS * 46.064089 / 130.935241),
         Metric.H2D_MS: pytest.approx(0.42030375),
         Metric.H2D_EXPOSED_MS: pytest.approx(0.42030375),
-        # 180 memsets (185793 ns) and 20 copies within the GPU (69536 ns), none of them beside a kernel.
+        # 180 memsets (185793 ns) and 20 copies within the GPU (69536 ns), none of them beside a
+        # kernel.
         Metric.MEM_EXPOSED_MS: pytest.approx((0.185793 + 0.069536) / 20),
         Metric.LAUNCHES: 46.0,
         Metric.GRAPH_LAUNCHES: 0.0,

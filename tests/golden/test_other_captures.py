@@ -1,8 +1,8 @@
 """Captures that are not of an eager PyTorch loop, with numbers worked out from their rows by hand.
 
-A plain loop over the rows, in SQL and without perfgate, gave the expected numbers: a step is complete when its range
-and the last operation launched in it have ended; gaps are what no operation covers between the second completion and
-the last.
+A plain loop over the rows, in SQL and without perfgate, gave the expected numbers: a step is
+complete when its range and the last operation launched in it have ended; gaps are what no operation
+covers between the second completion and the last.
 """
 
 from __future__ import annotations
@@ -41,7 +41,8 @@ def measured(samples: tuple[ProcessSample, ...]) -> ProcessSample:
 
 
 def idle_ms(sample: ProcessSample, gap_ms: float) -> float:
-    """Idle time of the whole window, of which `gap_ms` is the share that falls to a step of median length."""
+    """Idle time of the whole window, of which `gap_ms` is the share that falls to a step of median
+    length."""
     return gap_ms / sample.values[Metric.STEP_MS] * sample.window_ms
 
 

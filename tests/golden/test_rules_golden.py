@@ -1,4 +1,5 @@
-"""nsys's expert rules as real versions wrote them, and where they lie in the steps of the captures they are of."""
+"""nsys's expert rules as real versions wrote them, and where they lie in the steps of the captures
+they are of."""
 
 from __future__ import annotations
 
@@ -22,7 +23,8 @@ VERSIONS = ("2022.4.2", "2023.4.4", "2024.2.3")
 
 
 def recorded_rows(folder: Path, rule: RuleName) -> tuple[Finding, ...]:
-    """One rule's rows, under the name that this version gave it; a rule without a file found nothing."""
+    """One rule's rows, under the name that this version gave it; a rule without a file found
+    nothing."""
     file = folder / f"{OLD_NAMES[rule] if folder.name.endswith('2022.4.2') else rule}.csv"
     return (
         parse_rule(file.read_bytes().decode(), rule=rule, source=file.name)
@@ -57,7 +59,8 @@ def rows_of(placing: Placing, rule: RuleName) -> list[PlacedFinding]:
     return [row for row in process.rows if row.rule is rule]
 
 
-# --- the CSVs --------------------------------------------------------------------------------------------------------
+# --- the CSVs
+# --------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -126,7 +129,8 @@ def test_the_columns_of_another_rule_are_not_known(recorded: Path) -> None:
         parse_rule(text, rule=RuleName.CUDA_API_SYNC, source="gpu_gaps.csv")
 
 
-# --- their places ----------------------------------------------------------------------------------------------------
+# --- their places
+# ----------------------------------------------------------------------------------------------------
 
 
 def test_the_findings_of_an_eager_loop_by_range(recorded: Path, tmp_path: Path) -> None:
@@ -165,7 +169,8 @@ def test_all_gaps_of_a_capture_make_gap_ms_range_by_range(recorded: Path, tmp_pa
     )
     assert {row.range: row.ms for row in rows} == pytest.approx(gaps_of(sample))
     assert [(row.range, round(row.count * 18), row.steps) for row in rows] == [
-        # One gap before each of what a range launches, and what the GPU waits for the CPU in the others.
+        # One gap before each of what a range launches, and what the GPU waits for the CPU in the
+        # others.
         ("data_load", 18, 18),
         ("h2d", 18, 18),
         ("forward", 180, 18),
@@ -194,7 +199,8 @@ def test_a_graph_traced_whole_is_no_gap_though_nsys_says_so(recorded: Path, tmp_
     found = findings_of(recorded, "graph-by-graph-2024.2.3")
     (sample,) = measure(timeline, step=r"Batch \d+", is_pattern=True, steps=30)
     placing = place(found, timeline, step=r"Batch \d+", is_pattern=True, steps=30)
-    # The last replay is followed by no operation that nsys counts: its 2784 ns of idle time are in no gap.
+    # The last replay is followed by no operation that nsys counts: its 2784 ns of idle time are in
+    # no gap.
     gaps = sum(row.ms for row in rows_of(placing, RuleName.GPU_GAPS))
     share = (sample.values[Metric.GAP_MS] - gaps) / sample.values[Metric.STEP_MS]
     assert share * sample.window_ms == pytest.approx(2784e-6)

@@ -1,4 +1,5 @@
-"""Of slips that were planted and gated on GPUs, the first line of the explanation names the true culprit."""
+"""Of slips that were planted and gated on GPUs, the first line of the explanation names the true
+culprit."""
 
 from __future__ import annotations
 

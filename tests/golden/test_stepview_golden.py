@@ -1,4 +1,5 @@
-"""The typical step of recorded captures: place, lanes, counts and sums are those that plain SQL finds in the export.
+"""The typical step of recorded captures: place, lanes, counts and sums are those that plain SQL
+finds in the export.
 
 Nothing of perfgate is asked for the expected numbers: times are clipped and added up by SQLite.
 """
@@ -30,7 +31,8 @@ CAPTURES = {
     "two-gpus-h200-nsys2025.3": (r"Step \d+ Start", "Step % Start", 20),
     "two-ranks-h200-nsys2025.3": (r"step \d+", "step %", 20),
 }
-"""By capture: its steps as a regular expression and for SQL's LIKE, and how many each process has."""
+"""By capture: its steps as a regular expression and for SQL's LIKE, and how many each process has.
+"""
 
 OPERATIONS = {
     "CUPTI_ACTIVITY_KIND_KERNEL": "CASE WHEN s.value LIKE 'nccl%Kernel%' THEN 'nccl' ELSE 'kernel' END",
@@ -58,7 +60,8 @@ class Plain:
             name
             for (name,) in self.db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
         }
-        # A process's own number of a GPU is the physical one where only one process is, or the export says otherwise.
+        # A process's own number of a GPU is the physical one where only one process is, or the
+        # export says otherwise.
         gpu = (
             f"coalesce((SELECT gpuId FROM TARGET_INFO_CUDA_DEVICE WHERE pid = {PID.format('o.globalPid')} "
             "AND cudaId = o.deviceId), o.deviceId)"
@@ -226,7 +229,8 @@ def test_ranges_are_those_of_sql_by_how_many_hold_them(
         place, view = seen(export, name, pid)
         first, ends, own, _ = plain.steps(pid)[place.index]
         window = {"begin": place.start, "done": place.end, "first": first, "ends": ends, "pid": pid}
-        # Of those that overlap the view, but do not hold the step, how many others of them hold each.
+        # Of those that overlap the view, but do not hold the step, how many others of them hold
+        # each.
         rows = plain.ask(
             "WITH near AS (SELECT rowid AS n, * FROM spans WHERE pid = :pid AND start < :done AND end > :begin "
             "AND (tid != :own OR NOT (start < :first AND end > :ends))), "

@@ -1,5 +1,5 @@
-"""Duets on a real GPU with a real nsys: 1 % more GPU time is shown by alternate runs, a fifth more host work by
-interleaved ones, and unchanged code passes against its commit in both.
+"""Duets on a real GPU with a real nsys: 1 % more GPU time is shown by alternate runs, a fifth more
+host work by interleaved ones, and unchanged code passes against its commit in both.
 
 About eight minutes on an H200.
 """
@@ -75,7 +75,8 @@ def committed(root: Path, settings: str = "") -> Path:
 def spins_per_ms() -> float:
     """How many turns of an empty loop this CPU takes in a ms: the best of all cores.
 
-    A core may have two speeds, each for a second or more, and which one it has when a gate is made nobody knows before.
+    A core may have two speeds, each for a second or more, and which one it has when a gate is made
+    nobody knows before.
     """
     turns, tries = 200_000, 5
     allowed = os.sched_getaffinity(0)
@@ -197,8 +198,9 @@ def test_a_fifth_more_host_work_is_shown_in_turns(launching: Path, unchanged: Ga
         file.write_text(LAUNCHES)
     check_interleaved(launching, slower)
     assert slower.ended == (1, "REGRESSED")
-    # Host work leaves the GPU idle for longer, and launches and copies what it did. Where pairs show a loss of the mean
-    # step, the gate ends, and what the host makes of single turns may leave the median one open.
+    # Host work leaves the GPU idle for longer, and launches and copies what it did. Where pairs
+    # show a loss of the mean step, the gate ends, and what the host makes of single turns may leave
+    # the median one open.
     steps = {"step_ms", "step_mean_ms"}
     assert slower.regressed & steps
     assert slower.regressed <= {*steps, "gap_ms"}

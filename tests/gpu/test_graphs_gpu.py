@@ -1,4 +1,5 @@
-"""CUDA graphs on a real GPU with a real nsys: in place of launches they are no loss, and hide none of the step.
+"""CUDA graphs on a real GPU with a real nsys: in place of launches they are no loss, and hide none
+of the step.
 
 Some thirty runs; on an H200 with a slow host each took 14 to 23 s.
 """

@@ -1,4 +1,5 @@
-"""The machine room on a real GPU: it knows the card, sees its clock at work, and tells our processes from others."""
+"""The machine room on a real GPU: it knows the card, sees its clock at work, and tells our
+processes from others."""
 
 from __future__ import annotations
 
@@ -68,9 +69,11 @@ def env_of(run_id: str, gpu: Gpu) -> dict[str, str]:
 
 @contextmanager
 def loop_of_nobody(run_id: str, gpu: Gpu) -> Iterator[int]:
-    """Run the loop in a session of its own, its parent gone: as nsys may leave a workload, or a stranger may run.
+    """Run the loop in a session of its own, its parent gone: as nsys may leave a workload, or a
+    stranger may run.
 
-    The parent is gone before the loop is on the GPU: from then on, descent would make it one of ours.
+    The parent is gone before the loop is on the GPU: from then on, descent would make it one of
+    ours.
     """
     with tempfile.TemporaryDirectory() as folder:
         said = Path(folder) / "said"

@@ -1,4 +1,5 @@
-"""`perfgate explain --ncu` with a real ncu: one kernel that got twice as much to do, and one that is new.
+"""`perfgate explain --ncu` with a real ncu: one kernel that got twice as much to do, and one that
+is new.
 
 About two minutes on an H200. Skipped where ncu is missing, or may not read the GPU's counters.
 """

@@ -1,4 +1,5 @@
-"""Several ranks on real GPUs: the spread is told, and a planted straggler is named; needs two GPUs of one host.
+"""Several ranks on real GPUs: the spread is told, and a planted straggler is named; needs two GPUs
+of one host.
 
 About two minutes on two H200s.
 """
@@ -38,8 +39,8 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def gated(project: Path, *, stalled: bool) -> Gate:
     """Gate both ranks, with a stall of rank 1's host in each step or without."""
-    # Unhindered with so many images that the GPUs set the pace: else one host is late by itself, and said to be: by
-    # 14 % of a step of 64 images on a virtual machine, by 7 % of one of 160.
+    # Unhindered with so many images that the GPUs set the pace: else one host is late by itself,
+    # and said to be: by 14 % of a step of 64 images on a virtual machine, by 7 % of one of 160.
     more = f", --stall-rank=1, --stall-ms={STALL_MS:g}" if stalled else ", --batch=320"
     (project / "workloads" / "ddp.yaml").write_text(YAML.format(ranks=RANKS, more=more))
     return gate(

@@ -1,4 +1,5 @@
-"""`perfgate selftest` and `perfgate calibrate` on a real GPU with a real nsys. About five minutes on an H200."""
+"""`perfgate selftest` and `perfgate calibrate` on a real GPU with a real nsys. About five minutes
+on an H200."""
 
 from __future__ import annotations
 

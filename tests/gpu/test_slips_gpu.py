@@ -1,8 +1,10 @@
-"""Every slip of `workloads/slips.py` on a real GPU: its metrics catch it, and no metric is blamed without cause.
+"""Every slip of `workloads/slips.py` on a real GPU: its metrics catch it, and no metric is blamed
+without cause.
 
-Each loop is blessed once and gated clean; then each of its slips is gated. That is 6 runs a loop and 3 a gate or more,
-of about 10 s on an H200: `-k eager` takes one loop with its 13 slips, some 8 minutes, `-k eager-item` one slip. A line
-is printed for each gate, and a table at the end, which SLIPS_TABLE=FILE also writes as JSON after each gate.
+Each loop is blessed once and gated clean; then each of its slips is gated. That is 6 runs a loop
+and 3 a gate or more, of about 10 s on an H200: `-k eager` takes one loop with its 13 slips, some 8
+minutes, `-k eager-item` one slip. A line is printed for each gate, and a table at the end, which
+SLIPS_TABLE=FILE also writes as JSON after each gate.
 """
 
 from __future__ import annotations
@@ -31,9 +33,11 @@ from perfgate.store import Store
 WORKLOADS: Final = Path(__file__).parents[2] / "workloads"
 BLESSED_RUNS: Final = 6
 RUNS: Final = 3
-"""Asked for by number, so that a gate does not stop at the first risen count: clocks are then judged as well."""
+"""Asked for by number, so that a gate does not stop at the first risen count: clocks are then
+judged as well."""
 SLEPT: Final = (0.6, 1.4)
-"""Share of a planted sleep by which kernel_ms must have risen: of 1 %, a repeat within 0.1 % is a tenth."""
+"""Share of a planted sleep by which kernel_ms must have risen: of 1 %, a repeat within 0.1 % is a
+tenth."""
 SETTINGS: Final = """\
 [tool.perfgate]
 duet = "off"  # both of its sides would have the slip
@@ -186,7 +190,8 @@ class Scratch:
             shutil.copy(WORKLOADS / name, root / "workloads")
 
     def blessed(self, loop: str) -> Gated:
-        """The gate from which the loop's baseline was blessed; made once, and if it failed not again."""
+        """The gate from which the loop's baseline was blessed; made once, and if it failed not
+        again."""
         if loop not in self._baselines:
             self._baselines[loop] = None
             gated = self._gate(loop, slips.NONE, runs=BLESSED_RUNS, is_first=True)
@@ -211,7 +216,8 @@ class Scratch:
 
     @cached_property
     def cycles_per_ms(self) -> float:
-        """Clock cycles of this GPU at work, as `perfgate selftest` probes them: a sleep kernel timed by CUDA events."""
+        """Clock cycles of this GPU at work, as `perfgate selftest` probes them: a sleep kernel
+        timed by CUDA events."""
         found = self.root / "probe.json"
         command = [sys.executable, "-m", "perfgate.selftest.probe", str(found)]
         subprocess.run(command, cwd=self.root, check=True, timeout=120)
@@ -278,7 +284,8 @@ class Scratch:
 
     @staticmethod
     def _values(gated: Gated) -> str:
-        """What the clean loop measured: the median of its runs, and for clocks half the way from least to most."""
+        """What the clean loop measured: the median of its runs, and for clocks half the way from
+        least to most."""
         told = []
         for metric in gated.runs[0]["values"] if gated.runs else ():
             values = [run["values"].get(metric, float("nan")) for run in gated.runs]

@@ -1,4 +1,5 @@
-"""First-time work on a real GPU: a warm-up that is too short for it is INVALID, and one that is long enough is not.
+"""First-time work on a real GPU: a warm-up that is too short for it is INVALID, and one that is
+long enough is not.
 
 About one minute on an H200.
 """

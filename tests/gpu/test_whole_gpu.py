@@ -1,5 +1,6 @@
-"""The step as a whole on a real GPU with a real nsys: a lost overlap every third step is a loss that the mean shows
-alone, and idle time that faster kernels leave in a loop whose pace the CPU sets is none.
+"""The step as a whole on a real GPU with a real nsys: a lost overlap every third step is a loss
+that the mean shows alone, and idle time that faster kernels leave in a loop whose pace the CPU sets
+is none.
 
 About two minutes on an H100.
 """
@@ -47,7 +48,8 @@ def side_by_side(steps):
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A project with a blessed baseline of the loop; what the environment plants would be in both sides of a duet."""
+    """A project with a blessed baseline of the loop; what the environment plants would be in both
+    sides of a duet."""
     needs_a_gate()
     root = tmp_path_factory.mktemp("whole")
     (root / "workloads").mkdir()

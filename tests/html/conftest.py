@@ -76,7 +76,8 @@ def _address(process: subprocess.Popen[bytes], port: Path, log: Path) -> str:
 
 @pytest.fixture
 def tab(browser: Browser) -> Iterator[Tab]:
-    """An empty page; whatever a test did with it, it asked the network for nothing and complained of nothing."""
+    """An empty page; whatever a test did with it, it asked the network for nothing and complained
+    of nothing."""
     opened = browser.tab()
     yield opened
     opened.assert_quiet()

@@ -1,4 +1,5 @@
-"""The page in a real browser: drawn, moved, sorted and read, with nothing asked of the network and no complaint."""
+"""The page in a real browser: drawn, moved, sorted and read, with nothing asked of the network and
+no complaint."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Another commit run beside the project under a real nsys: which code ran, and what is said where it did not."""
+"""Another commit run beside the project under a real nsys: which code ran, and what is said where
+it did not."""
 
 from __future__ import annotations
 
@@ -412,7 +413,8 @@ sys.meta_path.insert(0, Finder())
 def test_a_project_that_is_installed_is_measured_at_its_commit_or_not_at_all(
     nsys_tool: NsysTool, tmp_path: Path, layout: str, installed: str
 ) -> None:
-    """A finder's hook wins over every path; a copy loses, but where the package lies in a folder nobody knows of."""
+    """A finder's hook wins over every path; a copy loses, but where the package lies in a folder
+    nobody knows of."""
     repository = Repository(tmp_path / "project")
     repository.commit({**PROJECT, f"{layout}/__init__.py": "", f"{layout}/core.py": OLD})
     repository.commit({f"{layout}/core.py": NEW})

@@ -1,4 +1,5 @@
-"""A newcomer's whole way: init, a first gate, bless, a second gate, on a real nsys and without a GPU."""
+"""A newcomer's whole way: init, a first gate, bless, a second gate, on a real nsys and without a
+GPU."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Two commits run at once under a real nsys, in turns: whose steps ran when, and what is said where one side fails."""
+"""Two commits run at once under a real nsys, in turns: whose steps ran when, and what is said where
+one side fails."""
 
 from __future__ import annotations
 
@@ -112,7 +113,8 @@ class Stage:
     folder: Path
 
     def commit(self, word: str, *, before: str = "pass", work: str = "pass") -> None:
-        """Commit a version that says a word, and does something besides, before the loop or in its steps."""
+        """Commit a version that says a word, and does something besides, before the loop or in its
+        steps."""
         package = {"proj/__init__.py": "", "proj/core.py": core_of(word, before=before, work=work)}
         ini = (
             '[project]\nname = "proj"\nversion = "1"\n[tool.pytest.ini_options]\naddopts = "-ra"\n'
@@ -218,7 +220,8 @@ def stage(nsys_tool: NsysTool, tmp_path: Path) -> Stage:
 
 
 def order_of(first: list[list[int]], second: list[list[int]]) -> list[str]:
-    """Whose spans came when, as `name x number` for each row of the same side's; overlaps are an error."""
+    """Whose spans came when, as `name x number` for each row of the same side's; overlaps are an
+    error."""
     spans = sorted(
         [(began, ended, "a") for _, began, ended in first] + [(b, e, "b") for _, b, e in second]
     )

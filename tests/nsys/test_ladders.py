@@ -134,7 +134,8 @@ def test_a_rung_that_fails_is_told_and_kept_apart(
 def test_a_run_that_takes_longer_than_it_may_leaves_its_rung_out_and_no_other(
     project: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    # The first of all runs that the project is asked for makes a bytecode cache and imports cold: give the others time.
+    # The first of all runs that the project is asked for makes a bytecode cache and imports cold:
+    # give the others time.
     lab = LAB.replace('raise RuntimeError("CUDA out of memory")', "time.sleep(600)")
     (project / "workloads" / "data_load_lab.py").write_text(lab, encoding="utf-8")
     assert run(project, "--runs", "1", "--rung", "gpu", "workers", "--run-timeout", "15") == 1

@@ -1,4 +1,5 @@
-"""Loops under a real nsys whose project calls ranges of its own `step`: only perfgate's are measured."""
+"""Loops under a real nsys whose project calls ranges of its own `step`: only perfgate's are
+measured."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""A real nsys applying its rules to recorded captures: that it can be asked as perfgate asks, and what it leaves."""
+"""A real nsys applying its rules to recorded captures: that it can be asked as perfgate asks, and
+what it leaves."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Real runs under a real nsys: what it does on each of these is not documented, and differs by version."""
+"""Real runs under a real nsys: what it does on each of these is not documented, and differs by
+version."""
 
 from __future__ import annotations
 
@@ -91,7 +92,8 @@ def code_of(outcome: ProfileOutcome) -> str | None:
 
 
 def left_running(outcome: ProfileOutcome) -> list[str]:
-    """Name the processes that still bear the run's cookie, which the workload printed as its last line."""
+    """Name the processes that still bear the run's cookie, which the workload printed as its last
+    line."""
     assert len(outcome.tail[-1]) >= 32
     return [process.name() for process in processes_of(outcome.tail[-1])]
 

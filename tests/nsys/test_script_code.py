@@ -1,4 +1,5 @@
-"""What is the code of a workload, from gate to baseline: unrelated commits leave its repeats repeats, others do not."""
+"""What is the code of a workload, from gate to baseline: unrelated commits leave its repeats
+repeats, others do not."""
 
 from __future__ import annotations
 
@@ -126,7 +127,8 @@ def gated(project: Project, name: str, *, runs: int = 1) -> Mapping[str, str]:
 
 
 def add(project: Project, name: str) -> tuple[Seen, int]:
-    """Gate the workload, and add what that measured; return what was seen, and the occasions that there are then.
+    """Gate the workload, and add what that measured; return what was seen, and the occasions that
+    there are then.
 
     The times of a busy CPU do not matter here: the result is taken as one that passed.
     """

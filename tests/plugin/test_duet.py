@@ -1,4 +1,5 @@
-"""A gate at its door with another commit at hand: real checkouts, runs of our own making, and what a user sees."""
+"""A gate at its door with another commit at hand: real checkouts, runs of our own making, and what
+a user sees."""
 
 from __future__ import annotations
 
@@ -51,7 +52,8 @@ def repository(project: Project) -> Project:
 
 @pytest.fixture
 def ran(repository: Project) -> Callable[..., list[Path]]:
-    """Put runs in place of measured ones: of the candidate, and of the checkout; tells where each was to run."""
+    """Put runs in place of measured ones: of the candidate, and of the checkout; tells where each
+    was to run."""
 
     def put(*, reference: float, candidate: float, interrupt_at: int | None = None) -> list[Path]:
         asked: list[Path] = []
@@ -103,7 +105,8 @@ def blessed(
 
 
 def left(project: Project) -> tuple[list[str], str]:
-    """What is left of checkouts: below `.perfgate/worktrees`, and in git's own list beside the repository."""
+    """What is left of checkouts: below `.perfgate/worktrees`, and in git's own list beside the
+    repository."""
     folder = project.root / ".perfgate" / "worktrees"
     listed = git(project.root, "worktree", "list").splitlines()
     names = sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []

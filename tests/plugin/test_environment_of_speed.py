@@ -1,4 +1,5 @@
-"""Which environment variables of a workload are kept, and named where they are not those of its baseline."""
+"""Which environment variables of a workload are kept, and named where they are not those of its
+baseline."""
 
 from __future__ import annotations
 

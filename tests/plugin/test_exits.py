@@ -1,4 +1,5 @@
-"""`os._exit(0)` in the process of a gate: no success before its verdict, and afterwards what the gate has come to."""
+"""`os._exit(0)` in the process of a gate: no success before its verdict, and afterwards what the
+gate has come to."""
 
 from __future__ import annotations
 

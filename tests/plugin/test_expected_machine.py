@@ -1,4 +1,5 @@
-"""What a machine is expected to be is not read from what may have broken: lost GPUs keep the gate shut."""
+"""What a machine is expected to be is not read from what may have broken: lost GPUs keep the gate
+shut."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Whatever others have written into a lock or a file: what a gate prints of it steers no terminal and no CI."""
+"""Whatever others have written into a lock or a file: what a gate prints of it steers no terminal
+and no CI."""
 
 from __future__ import annotations
 

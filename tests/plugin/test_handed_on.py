@@ -1,4 +1,5 @@
-"""Options that a project's conftest declares reach the worker, in whatever way they are given; pytest's own do not."""
+"""Options that a project's conftest declares reach the worker, in whatever way they are given;
+pytest's own do not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""A gate whose pytest is killed clears nothing up: the next one does, and spares what a living one has running."""
+"""A gate whose pytest is killed clears nothing up: the next one does, and spares what a living one
+has running."""
 
 from __future__ import annotations
 
@@ -64,7 +65,8 @@ def is_alive(pid: int) -> bool:
 
 @pytest.fixture
 def killed(project: Project, real_nsys: Sequence[str]) -> Iterator[list[int]]:
-    """A gate that was killed while its workload ran; the processes that are left, nsys's own among them."""
+    """A gate that was killed while its workload ran; the processes that are left, nsys's own among
+    them."""
     project.workload(BUSY)
     with project.start("--perfgate", stdout=subprocess.DEVNULL) as gate:
         until((project.root / "pids").exists)
@@ -129,7 +131,8 @@ def test_a_gate_spares_what_a_living_gate_of_this_user_has_running(
 def test_what_only_looks_like_a_killed_gates_is_spared(
     project: Project, real_nsys: Sequence[str], tmp_path: Path
 ) -> None:
-    """Marks of processes that never were, of another machine, or of this very test's own surroundings."""
+    """Marks of processes that never were, of another machine, or of this very test's own
+    surroundings."""
     sleep = [sys.executable, "-c", "import time; time.sleep(600)"]
     marks = ["some-job-1", "0" * 32, f"{'0' * 32}-4194304-1-1-{os.getuid()}", ""]
     started = [subprocess.Popen(sleep, env={**os.environ, "PERFGATE_RUN": mark}) for mark in marks]

@@ -1,4 +1,5 @@
-"""A loss that is not shown, and may be large, keeps the gate shut: whatever `inconclusive` says, and whoever asks."""
+"""A loss that is not shown, and may be large, keeps the gate shut: whatever `inconclusive` says,
+and whoever asks."""
 
 from __future__ import annotations
 

@@ -523,7 +523,8 @@ def test_nor_do_they_in_the_environment_or_for_a_plugin_that_forks(blessed: Proj
 
 @pytest.mark.behaviour
 def test_coverage_of_a_projects_tests_neither_begins_nor_fails_in_a_gate(blessed: Project) -> None:
-    """As pytest-cov does: it begins where conftests are loaded, and fails a session that covers too little."""
+    """As pytest-cov does: it begins where conftests are loaded, and fails a session that covers too
+    little."""
     blessed.write(
         "likecov.py",
         """

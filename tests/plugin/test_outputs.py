@@ -1,4 +1,5 @@
-"""The files of a gate: each whole or not there, whatever the disk takes, and each that is refused told once."""
+"""The files of a gate: each whole or not there, whatever the disk takes, and each that is refused
+told once."""
 
 from __future__ import annotations
 

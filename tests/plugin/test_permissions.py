@@ -1,4 +1,5 @@
-"""Who may read and write what a gate and its workloads leave: as the umask of whoever started it has it."""
+"""Who may read and write what a gate and its workloads leave: as the umask of whoever started it
+has it."""
 
 from __future__ import annotations
 

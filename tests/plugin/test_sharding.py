@@ -1,4 +1,5 @@
-"""Shards of a project's workloads: each measured by one gate, none by two, and what is gone missed by one."""
+"""Shards of a project's workloads: each measured by one gate, none by two, and what is gone missed
+by one."""
 
 from __future__ import annotations
 

@@ -13,7 +13,8 @@ from support.project import Project
 pytestmark = pytest.mark.nsys
 
 TRIES = 3
-"""On a CPU that other tests keep busy, the first steps may take longer by chance; then a run does not count."""
+"""On a CPU that other tests keep busy, the first steps may take longer by chance; then a run does
+not count."""
 WORKLOADS = Path(__file__).parents[2] / "workloads"
 
 

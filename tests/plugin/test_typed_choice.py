@@ -1,4 +1,5 @@
-"""What leaves workloads out of a gate: what a person types on its command line, and nothing that stands elsewhere."""
+"""What leaves workloads out of a gate: what a person types on its command line, and nothing that
+stands elsewhere."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""A workload file in which aliases stand for more than anybody reads is refused at once, and nothing else is lost."""
+"""A workload file in which aliases stand for more than anybody reads is refused at once, and
+nothing else is lost."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""GitHub Actions without GitHub: expressions, the events that start workflows, and a runner of `run:` steps.
+"""GitHub Actions without GitHub: expressions, the events that start workflows, and a runner of
+`run:` steps.
 
-A step runs as the runner runs it: its script in a file, by `bash --noprofile --norc -eo pipefail`, in an environment of
-its own, with the files by which it speaks to the runner.
+A step runs as the runner runs it: its script in a file, by `bash --noprofile --norc -eo pipefail`,
+in an environment of its own, with the files by which it speaks to the runner.
 """
 
 from __future__ import annotations
@@ -60,12 +61,13 @@ Value = str | int | bool | list[Any] | dict[str, Any] | None
 
 @dataclass
 class Expression:
-    """One expression of GitHub Actions: what is needed of its grammar, and an error for anything else."""
+    """One expression of GitHub Actions: what is needed of its grammar, and an error for anything
+    else."""
 
     text: str
     known: Mapping[str, Any]
-    """Contexts: `github`, `inputs`, `steps`, ... A name that is missing in one of them is null, as with GitHub; a
-    context that is missing is an error."""
+    """Contexts: `github`, `inputs`, `steps`, ... A name that is missing in one of them is null, as
+    with GitHub; a context that is missing is an error."""
     state: str = "success"
     """Of the steps before it: `success`, `failure` or `cancelled`."""
     tokens: list[tuple[str, str]] = field(default_factory=list)
@@ -217,7 +219,8 @@ class Done:
 
     @property
     def commands(self) -> list[str]:
-        """The commands that the runner takes from the log: what lies between stop-commands and its token is none."""
+        """The commands that the runner takes from the log: what lies between stop-commands and its
+        token is none."""
         token, found = None, []
         for line in self.log.splitlines():
             if token is not None:
@@ -231,7 +234,8 @@ class Done:
 
 
 class Machine:
-    """A runner: a workspace with a repository, a folder for temporary files, and the files of its steps."""
+    """A runner: a workspace with a repository, a folder for temporary files, and the files of its
+    steps."""
 
     def __init__(self, folder: Path, workspace: Path, **env: str) -> None:
         self.workspace = workspace
@@ -277,7 +281,8 @@ class Machine:
         Args:
             step: the step as the file has it.
             known: the contexts of its expressions.
-            interrupt: send the step's process a signal as soon as this says yes, as the runner does at a cancellation.
+            interrupt: send the step's process a signal as soon as this says yes, as the runner does
+                at a cancellation.
             number: that signal.
             timeout_s: a step that takes longer is an error.
             env: more of the environment.

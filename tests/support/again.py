@@ -1,8 +1,9 @@
-"""Runs a test on a real nsys again where nsys itself broke down in it, and says so; fails as ever where it did not.
+"""Runs a test on a real nsys again where nsys itself broke down in it, and says so; fails as ever
+where it did not.
 
-On a busy machine nsys 2024.2 loses its agent now and then, whatever perfgate does. A gate tries such a run again, and
-tells that; a test that compares words or counts runs then sees others. So only a failure whose own report or captured
-output shows the breakdown is tried again.
+On a busy machine nsys 2024.2 loses its agent now and then, whatever perfgate does. A gate tries
+such a run again, and tells that; a test that compares words or counts runs then sees others. So
+only a failure whose own report or captured output shows the breakdown is tried again.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Breakdowns of loops that launch their kernels one by one, and of loops that launch them as CUDA graphs."""
+"""Breakdowns of loops that launch their kernels one by one, and of loops that launch them as CUDA
+graphs."""
 
 from __future__ import annotations
 
@@ -21,7 +22,8 @@ def kernels(**times: tuple[float, float]) -> Breakdown:
 def launching(
     names: Mapping[str, float], *, launches: float, graphs: float = 0.0, under: str = "step"
 ) -> Breakdown:
-    """Kernels by name and number per step, of a loop that launches so many one by one, and so many graphs."""
+    """Kernels by name and number per step, of a loop that launches so many one by one, and so many
+    graphs."""
     rows = tuple(
         KernelSample(name=name, count=count, gpu_ms=0.1 * count) for name, count in names.items()
     )

@@ -1,4 +1,5 @@
-"""A headless Chromium, driven by the DevTools protocol: what a page shows, asks for and complains of."""
+"""A headless Chromium, driven by the DevTools protocol: what a page shows, asks for and complains
+of."""
 
 from __future__ import annotations
 
@@ -135,7 +136,8 @@ class Tab:
         self.send("Input.dispatchMouseEvent", type=what, x=x, y=y, **more)
 
     def size(self, width: int, height: int, *, phone: bool = False) -> None:
-        """Give the window a size in CSS pixels; a phone has two device pixels to each and a finger for a mouse."""
+        """Give the window a size in CSS pixels; a phone has two device pixels to each and a finger
+        for a mouse."""
         self.send(
             "Emulation.setDeviceMetricsOverride",
             width=width,
@@ -162,7 +164,8 @@ class Tab:
         assert self.asked_for() <= self._opened
 
     def asked_for(self) -> set[str]:
-        """Return the addresses asked for, without fragments; what an address itself holds is asked of nobody."""
+        """Return the addresses asked for, without fragments; what an address itself holds is asked
+        of nobody."""
         return {one.partition("#")[0] for one in self.requests if not one.startswith("data:")}
 
 

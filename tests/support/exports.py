@@ -8,8 +8,9 @@
         Row("DIAGNOSTIC_EVENT", severity=2, text="Not all CUDA events might have been collected."),
     )
 
-Like nsys, it writes only tables that have rows; names go to StringIds. Times are ns, `process` is a pid, `thread` a
-thread id. `Row` adds a row to any other table, whose columns are those of its rows. `execute` spoils what was written.
+Like nsys, it writes only tables that have rows; names go to StringIds. Times are ns, `process` is a
+pid, `thread` a thread id. `Row` adds a row to any other table, whose columns are those of its rows.
+`execute` spoils what was written.
 """
 
 from __future__ import annotations
@@ -54,11 +55,13 @@ SCHEMA: Mapping[str, str] = {
     "StringIds": "id INTEGER NOT NULL PRIMARY KEY, value TEXT NOT NULL",
     "META_DATA_EXPORT": "name TEXT NOT NULL, value TEXT",
 }
-"""The columns, as nsys declares them, of the tables that have row classes here; those perfgate reads and a few more."""
+"""The columns, as nsys declares them, of the tables that have row classes here; those perfgate
+reads and a few more."""
 
 
 def global_pid(process: int | None, *, host: int = 1) -> int | None:
-    """A process as nsys numbers it: host in the high bits, then 24 bits of pid, then 24 bits of thread."""
+    """A process as nsys numbers it: host in the high bits, then 24 bits of pid, then 24 bits of
+    thread."""
     return None if process is None else (host << 48) + (process << 24)
 
 
@@ -112,7 +115,8 @@ class Kernel:
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """A memory copy: kind 1 host to device, 2 back, 8 within; ends 0 pageable, 1 pinned, 2 device, None unsaid."""
+    """A memory copy: kind 1 host to device, 2 back, 8 within; ends 0 pageable, 1 pinned, 2 device,
+    None unsaid."""
 
     start: int
     end: int
@@ -217,7 +221,8 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """An NVTX range; never closed where `end` is None, with its text in StringIds where `registered`."""
+    """An NVTX range; never closed where `end` is None, with its text in StringIds where
+    `registered`."""
 
     text: str | None
     start: int

@@ -1,4 +1,5 @@
-"""A pynvml made of plain data: GPUs whose sensors are set by a test, errors as the real package raises them."""
+"""A pynvml made of plain data: GPUs whose sensors are set by a test, errors as the real package
+raises them."""
 
 # ruff: noqa: N802 (the names are NVML's)
 

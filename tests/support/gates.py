@@ -1,4 +1,5 @@
-"""Builders of gates that are merged: documents of shards and of machines, with the page's data beside them."""
+"""Builders of gates that are merged: documents of shards and of machines, with the page's data
+beside them."""
 
 from __future__ import annotations
 

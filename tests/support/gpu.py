@@ -1,4 +1,5 @@
-"""Gates on a real GPU, each made as a user makes it: whether one can be made here, and what came of it."""
+"""Gates on a real GPU, each made as a user makes it: whether one can be made here, and what came of
+it."""
 
 from __future__ import annotations
 
@@ -67,7 +68,8 @@ class Gate:
 
 
 def gate(project: Path, *options: str, timeout_s: float = 900, **environment: str) -> Gate:
-    """Gate the only workload that the options choose, and show what a user sees, which is worth reading in the log."""
+    """Gate the only workload that the options choose, and show what a user sees, which is worth
+    reading in the log."""
     document = project / ".perfgate" / "out.json"
     document.unlink(missing_ok=True)
     command = [

@@ -13,7 +13,8 @@ WORKLOADS = Path(__file__).parents[2] / "workloads"
 
 
 def load_file(path: Path, name: str, patch: pytest.MonkeyPatch) -> ModuleType:
-    """Import a workload's file anew, under a name of the test's own: it is not importable by its own."""
+    """Import a workload's file anew, under a name of the test's own: it is not importable by its
+    own."""
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None
     assert spec.loader is not None

@@ -1,4 +1,5 @@
-"""Samples of drawn timelines, for tests of the metrics room, and pictures that several of them measure."""
+"""Samples of drawn timelines, for tests of the metrics room, and pictures that several of them
+measure."""
 
 from __future__ import annotations
 
@@ -55,7 +56,8 @@ def copied(
 ) -> Timeline:
     """Steps with one copying call each, of which the capture holds the copies of the first ones.
 
-    In each step so many calls more are `empty`: they leave no copy. The step `recording` records a CUDA graph.
+    In each step so many calls more are `empty`: they leave no copy. The step `recording` records a
+    CUDA graph.
     """
     spare = [
         (t * 100 + 10 + 2 * n, 2001 + 100 * t + n)

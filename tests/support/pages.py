@@ -1,4 +1,5 @@
-"""Builders of pages for tests: a gate with every outcome, and one as large as a page is meant to bear."""
+"""Builders of pages for tests: a gate with every outcome, and one as large as a page is meant to
+bear."""
 
 from __future__ import annotations
 
@@ -67,7 +68,8 @@ def side(label: str, step_ms: Sequence[float]) -> Side:
 
 @cache
 def step(label: str, *, bars: int = 40, seed: int = 1, length_us: float = 12_000.0) -> StepView:
-    """Build one step of about so many bars on six lanes; what is busy and idle fills the whole length."""
+    """Build one step of about so many bars on six lanes; what is busy and idle fills the whole
+    length."""
     dice = random.Random(seed)
     each = max((bars - 4) // 4, 1)
 

@@ -1,4 +1,5 @@
-"""Gates without a machine: prepared runs of a candidate and of another commit, and what comes of them."""
+"""Gates without a machine: prepared runs of a candidate and of another commit, and what comes of
+them."""
 
 from __future__ import annotations
 
@@ -24,7 +25,8 @@ SHA = "0123456789abcdef0123456789abcdef01234567"
 WOBBLE = (0.0, 0.02, -0.02, 0.01, -0.01)
 """Per cent by which runs differ, so that no side is all alike."""
 NOISY = (0.0, 6.0, -5.0, 3.0, -7.0, 4.0, -2.0, 5.0, -4.0, 1.0, 6.0, -6.0)
-"""Per cent by which runs of a launch-bound loop differ; both sides of an interleaved pair share it."""
+"""Per cent by which runs of a launch-bound loop differ; both sides of an interleaved pair share it.
+"""
 COPIED = (1000, 1010, 990, 1005, 995)
 """Bytes that runs of a loop copy whose copies vary."""
 FULL = records.baseline(

@@ -1,7 +1,8 @@
-"""Scratch projects with workloads, gates run in them, and what a user sees of those, with times and folders made alike.
+"""Scratch projects with workloads, gates run in them, and what a user sees of those, with times and
+folders made alike.
 
-`project` is the fixture. A gate runs in this process, so that a machine or runs can be put in its place at the border;
-the workloads' own processes are real ones.
+`project` is the fixture. A gate runs in this process, so that a machine or runs can be put in its
+place at the border; the workloads' own processes are real ones.
 """
 
 from __future__ import annotations
@@ -56,7 +57,8 @@ def loop(steps):
 """The smallest workload that nsys can see: its steps' NVTX ranges, and no GPU."""
 
 WIDE = 900
-"""Columns at which perfgate wraps nothing, so that the length of a temporary folder's name does not show."""
+"""Columns at which perfgate wraps nothing, so that the length of a temporary folder's name does not
+show."""
 PAGE = 110
 """Columns at which what a user sees is wrapped here, once folders are made alike."""
 
@@ -195,7 +197,8 @@ class Project:
         return folder
 
     def repeat(self, name: str = "loop", *, runs: int = 5) -> None:
-        """Take the one run of the result that was kept last for as many as a baseline needs: real ones take long."""
+        """Take the one run of the result that was kept last for as many as a baseline needs: real
+        ones take long."""
         kept = self.store.results.latest(name)
         assert kept is not None
         (run,) = kept.result.runs
@@ -220,7 +223,8 @@ class Project:
         return program
 
     def gpus(self, *gpus: FakeGpu) -> Machine:
-        """Put GPUs into the machine, one H200 unless told, and an nsys that answers; return the machine."""
+        """Put GPUs into the machine, one H200 unless told, and an nsys that answers; return the
+        machine."""
         self._nvml = self.lab.nvml = FakeNvml(gpus=gpus or (FakeGpu(utilisation=0),))
         self.patch.setattr(gate, "Laboratory", self.lab)
         self.patch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
@@ -240,9 +244,11 @@ class Project:
         code: Sequence[Mapping[str, str]] = (records.CODE,),
         withheld: tuple[str, ...] = (),
     ) -> list[str]:
-        """Put runs in place of measured ones, in this order and then the last for ever; return who was measured.
+        """Put runs in place of measured ones, in this order and then the last for ever; return who
+        was measured.
 
-        `code` is what each of them has loaded, the last again for ever; `withheld` what was not passed to them.
+        `code` is what each of them has loaded, the last again for ever; `withheld` what was not
+        passed to them.
         """
         left, codes = list(outcomes), list(code)
         asked: list[str] = []
@@ -276,7 +282,8 @@ class Project:
         on: Machine | None = None,
         metrics: Collection[Metric] = tuple(Metric),
     ) -> Baseline:
-        """A baseline of five runs of a workload like `LOOP`, on this machine unless told, with these metrics."""
+        """A baseline of five runs of a workload like `LOOP`, on this machine unless told, with
+        these metrics."""
         made = records.baseline(of=self.declared(name, steps=steps), on=on or self.machine)
         kept = [
             {metric: value for metric, value in run.values.items() if metric in metrics}
@@ -419,7 +426,8 @@ def project(
 
 @pytest.fixture(scope="session")
 def real_nsys() -> Sequence[str]:
-    """Version of the nsys that perfgate would find here; skips the test where there is none and none was promised."""
+    """Version of the nsys that perfgate would find here; skips the test where there is none and
+    none was promised."""
     try:
         return str(find_nsys(None, os.environ).version).split(".")
     except NsysNotFound as error:

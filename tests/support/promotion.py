@@ -1,4 +1,5 @@
-"""A project on a branch, in a real repository here and on a GitHub of this machine, and what its gates have kept."""
+"""A project on a branch, in a real repository here and on a GitHub of this machine, and what its
+gates have kept."""
 
 from __future__ import annotations
 

@@ -151,7 +151,8 @@ def run(
     absent: Mapping[Metric, Any] | None = None,
     processes: Sequence[ProcessSample] | None = None,
 ) -> Run:
-    """Build one run of one process; `values` are laid over `VALUES`, metrics of `absent` are taken out."""
+    """Build one run of one process; `values` are laid over `VALUES`, metrics of `absent` are taken
+    out."""
     held = {m: v for m, v in {**VALUES, **(values or {})}.items() if m not in (absent or {})}
     gpu = GpuCondition(
         uuid="GPU-0",
@@ -186,7 +187,8 @@ def baseline(
     anchor: Anchor | None = None,
     ranges: Sequence[RangeSample] = RANGES,
 ) -> Baseline:
-    """Build a baseline of these occasions, each a list of values laid over `VALUES`; one of five runs unless told."""
+    """Build a baseline of these occasions, each a list of values laid over `VALUES`; one of five
+    runs unless told."""
     measured = occasions or ([{Metric.STEP_MS: ms} for ms in (12.34, 12.31, 12.36, 12.33, 12.35)],)
     what = of or workload(name)
     return Baseline(
@@ -225,7 +227,8 @@ def clock(
     smallest: float | None = None,
     reason: str = "",
 ) -> MetricVerdict:
-    """Build a clock's row with the default budget; its interval reaches `around` to both sides of the change."""
+    """Build a clock's row with the default budget; its interval reaches `around` to both sides of
+    the change."""
     spec = METRICS[metric].clock
     known = change is not None and around is not None
     return MetricVerdict(

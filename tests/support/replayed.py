@@ -1,7 +1,9 @@
-"""A pytest plugin that puts the demo's recorded captures in place of measured ones: `-p support.replayed`.
+"""A pytest plugin that puts the demo's recorded captures in place of measured ones: `-p
+support.replayed`.
 
-The machine, nsys and the runs are those of an NVIDIA H200; reading, measuring, judging and keeping are the gate's own.
-`PERFGATE_REPLAY` says what is replayed: the name of a recording, or `hang` for a run that does not end by itself.
+The machine, nsys and the runs are those of an NVIDIA H200; reading, measuring, judging and keeping
+are the gate's own. `PERFGATE_REPLAY` says what is replayed: the name of a recording, or `hang` for
+a run that does not end by itself.
 """
 
 from __future__ import annotations
@@ -42,7 +44,8 @@ subprocess.Popen([sys.executable, "-c", "import time; time.sleep(300)"], start_n
 open({HANGING!r}, "w").close()
 time.sleep(300)
 """
-"""A workload that does not hear Ctrl-C, and has started a process in a session of its own, as nsys does."""
+"""A workload that does not hear Ctrl-C, and has started a process in a session of its own, as nsys
+does."""
 
 MANIFEST_READ = Manifest.model_validate_json((CAPTURES / MANIFEST).read_text(encoding="utf-8"))
 

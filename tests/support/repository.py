@@ -60,7 +60,8 @@ class Repository:
 
     @property
     def left(self) -> list[str]:
-        """What is left of worktrees: folders and locks, and git's entries but for the repository itself."""
+        """What is left of worktrees: folders and locks, and git's entries but for the repository
+        itself."""
         entries = [
             line.split(" ", 1)[1]
             for line in self.git("worktree", "list", "--porcelain").splitlines()

@@ -87,7 +87,8 @@ class Dispatch:
 
 
 def zipped(members: Mapping[str, bytes | str]) -> bytes:
-    """A zip file as upload-artifact makes it, the same bytes whenever it is made: tests are named by them."""
+    """A zip file as upload-artifact makes it, the same bytes whenever it is made: tests are named
+    by them."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, content in members.items():
@@ -333,7 +334,8 @@ class GitHub(AbstractContextManager["GitHub"]):
         created_at: datetime = NOON,
         fork: str | None = None,
     ) -> int:
-        """Add a run of a workflow and return its id; `fork`: of which its branch is, as `owner/name`."""
+        """Add a run of a workflow and return its id; `fork`: of which its branch is, as
+        `owner/name`."""
         made = self._next() if run_id is None else run_id
         self.runs.append(
             {

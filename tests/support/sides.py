@@ -1,4 +1,5 @@
-"""Steps of a worker on a stand-in for torch or nvtx that notes every call, alone and as the two sides of a duet."""
+"""Steps of a worker on a stand-in for torch or nvtx that notes every call, alone and as the two
+sides of a duet."""
 
 from __future__ import annotations
 

@@ -27,7 +27,8 @@ def written(store: Store, content: str | bytes) -> Path:
 
 
 def edited(change: Callable[[dict[str, object]], object], *, sealed: bool) -> str:
-    """Return a baseline's file with a change, sealed anew as perfgate would or left with its old seal."""
+    """Return a baseline's file with a change, sealed anew as perfgate would or left with its old
+    seal."""
     content: dict[str, object] = json.loads(baseline_text(records.baseline()))
     seal = content.pop("seal")
     change(content)

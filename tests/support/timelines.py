@@ -1,4 +1,5 @@
-"""Timelines for tests, from ASCII pictures and plain rows; it must not know what the metrics room makes of them."""
+"""Timelines for tests, from ASCII pictures and plain rows; it must not know what the metrics room
+makes of them."""
 
 from __future__ import annotations
 
@@ -176,19 +177,22 @@ _MARK = re.compile(r"\^([^\s^|]+)")
 
 
 def draw(picture: str, *, missing: Mapping[str, str] | None = None) -> Timeline:
-    r"""A timeline from a picture, one lane a line, one column a millisecond; a bar's name stands between its ends.
+    r"""A timeline from a picture, one lane a line, one column a millisecond; a bar's name stands
+    between its ends.
 
     ```
     range     |------step------|   |------step------|
     launch        ^a   ^b              ^c
     kernel          |--a--||-b-|         |---c---|
     ```
-    A lane is a kind and qualifiers, then the picture from its first `|` or `^` on. Kinds: `range` (push/pop) and
-    `startend`; `launch` (a mark is the moment of the call that launches the operations of that name, with the API
-    function that fits them); `call` (bars named by API function); and the operations `kernel`, `nccl` (a kernel with
-    NCCL's prefix), `graph` (traced whole), `node` (a kernel inside a graph), `memset`, `h2d`, `d2h` and `uvm` (managed
-    memory, host to device). Qualifiers: `gpuN`, `threadN`, `pidN`, `pageable`, `unknown` (a copy's host end),
-    `unclosed`. Bars may share an end: `|-a-|-b-|`; blanks between ends are no bar. Copies move 1000 bytes a column.
+    A lane is a kind and qualifiers, then the picture from its first `|` or `^` on. Kinds: `range`
+    (push/pop) and `startend`; `launch` (a mark is the moment of the call that launches the
+    operations of that name, with the API function that fits them); `call` (bars named by API
+    function); and the operations `kernel`, `nccl` (a kernel with NCCL's prefix), `graph` (traced
+    whole), `node` (a kernel inside a graph), `memset`, `h2d`, `d2h` and `uvm` (managed memory, host
+    to device). Qualifiers: `gpuN`, `threadN`, `pidN`, `pageable`, `unknown` (a copy's host end),
+    `unclosed`. Bars may share an end: `|-a-|-b-|`; blanks between ends are no bar. Copies move 1000
+    bytes a column.
     """
     bars: list[tuple[str, set[str], int, int, str]] = []
     marks: list[tuple[set[str], int, str]] = []

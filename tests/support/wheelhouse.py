@@ -1,4 +1,5 @@
-"""A folder of wheels that pip takes for an index: nothing in them but their names and what they need."""
+"""A folder of wheels that pip takes for an index: nothing in them but their names and what they
+need."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""What makes workflows safe on self-hosted runners, as rules that a folder of workflows and actions keeps or breaks.
+"""What makes workflows safe on self-hosted runners, as rules that a folder of workflows and actions
+keeps or breaks.
 
-Rules are held against what the files mean, not how they are written: conditions are evaluated for the events that there
-are.
+Rules are held against what the files mean, not how they are written: conditions are evaluated for
+the events that there are.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ RESULTS = ("success", "failure", "cancelled", "skipped")
 
 
 def broken(folder: Path) -> list[str]:
-    """Every rule that a file below a folder breaks: workflows, and actions by their name `action.yml`."""
+    """Every rule that a file below a folder breaks: workflows, and actions by their name
+    `action.yml`."""
     files = sorted(file for file in folder.rglob("*.yml") if file.is_file())
     assert files, f"no workflow in {folder}"
     told = []
@@ -108,7 +110,8 @@ def _of_concurrency(
 def _jobs_in(
     document: Yaml, workflows: Mapping[str, Yaml]
 ) -> Iterator[tuple[str, Yaml | None, Yaml]]:
-    """The jobs of a workflow, through those that it calls: the name of the check, the calling job, the job."""
+    """The jobs of a workflow, through those that it calls: the name of the check, the calling job,
+    the job."""
     for name, job in document["jobs"].items():
         shown = str(job.get("name", name))
         uses = str(job.get("uses", ""))
@@ -126,7 +129,8 @@ def _types(told: Mapping[str, Any] | None) -> Sequence[str]:
 
 
 def _of_pull_requests(workflows: Mapping[str, Yaml]) -> Iterator[str]:
-    """What all workflows together do for an event of a pull request: it is gated once, or never, and has a verdict."""
+    """What all workflows together do for an event of a pull request: it is gated once, or never,
+    and has a verdict."""
     gates = {
         name: document
         for name, document in workflows.items()
@@ -316,7 +320,8 @@ PULL_REQUESTS: Sequence[tuple[str, Mapping[str, Any], bool]] = (
         False,
     ),
 )
-"""Events, as a sentence and as the context `github`, and whether a gate runs on a GPU runner for them."""
+"""Events, as a sentence and as the context `github`, and whether a gate runs on a GPU runner for
+them."""
 
 
 def _of_writing_job(
@@ -370,7 +375,8 @@ def _is_other(step: Yaml, events: Mapping[str, Any]) -> bool:
     if not str(step.get("uses", "")).startswith("actions/checkout@"):
         return False
     ref = step.get("with", {}).get("ref")
-    # Without a ref it is the commit of the event: of a schedule or workflow_run that of the default branch.
+    # Without a ref it is the commit of the event: of a schedule or workflow_run that of the default
+    # branch.
     return ref != TRUSTED_BRANCH and not (
         ref is None and set(events) <= {"schedule", "workflow_run", "workflow_dispatch"}
     )

@@ -1,4 +1,5 @@
-"""Unit tests start no process: but for the few files whose subject is one, asking for one is an error."""
+"""Unit tests start no process: but for the few files whose subject is one, asking for one is an
+error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Commands in messages are there to be copied: each ends its line, or stands in backticks, parentheses or quotes."""
+"""Commands in messages are there to be copied: each ends its line, or stands in backticks,
+parentheses or quotes."""
 
 from __future__ import annotations
 

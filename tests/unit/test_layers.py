@@ -1,4 +1,5 @@
-"""The house of DESIGN, held to the imports that are written: who may import whom, and where outward packages live."""
+"""The house of DESIGN, held to the imports that are written: who may import whom, and where outward
+packages live."""
 
 from __future__ import annotations
 
@@ -105,7 +106,8 @@ HOMES: Mapping[str, frozenset[str]] = {
     "torch": frozenset({"execute", "selftest", "init"}),
     "yaml": frozenset({"model", "init"}),
 }
-"""Outward packages, and the parts of the house that may touch them. One that is not here has no home yet."""
+"""Outward packages, and the parts of the house that may touch them. One that is not here has no
+home yet."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -203,7 +205,8 @@ def test_every_home_is_lived_in() -> None:
         (imported.split(".")[0], module.part) for module in modules() for imported in module.imports
     }
     given = {(package, part) for package, parts in HOMES.items() for part in parts}
-    # The worker takes torch from sys.modules and imports nvtx by name: neither is written as an import.
+    # The worker takes torch from sys.modules and imports nvtx by name: neither is written as an
+    # import.
     assert given - used == {("torch", "execute"), ("nvtx", "execute")}
 
 

@@ -1,4 +1,5 @@
-"""The committed baselines are of the workloads of now: else a gate on their GPU would be INCOMPARABLE, unseen here."""
+"""The committed baselines are of the workloads of now: else a gate on their GPU would be
+INCOMPARABLE, unseen here."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The tutorial workloads as plain functions: which rungs are collected, and that all of a ladder train alike."""
+"""The tutorial workloads as plain functions: which rungs are collected, and that all of a ladder
+train alike."""
 
 from __future__ import annotations
 
@@ -33,7 +34,8 @@ Load = Callable[..., ModuleType]
 
 @pytest.fixture
 def one_thread() -> Iterator[None]:
-    """Give the tiny networks one thread, so that they do not wait for the loaders' processes at every operation."""
+    """Give the tiny networks one thread, so that they do not wait for the loaders' processes at
+    every operation."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     yield

@@ -1,4 +1,5 @@
-"""The planted slips without a GPU: their table, what each does that a CPU can do as well, and when they are gated."""
+"""The planted slips without a GPU: their table, what each does that a CPU can do as well, and when
+they are gated."""
 
 from __future__ import annotations
 
@@ -87,7 +88,8 @@ class Turns(Sequence[int]):
 
 @pytest.fixture(scope="module")
 def loaded() -> Iterator[ModuleType]:
-    """The loops, on the CPU though there be a GPU, so that what is tested here is the same everywhere."""
+    """The loops, on the CPU though there be a GPU, so that what is tested here is the same
+    everywhere."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(importlib.import_module("torch.cuda"), "is_available", lambda: False)
         yield load_slips("slips_of_tests", patch)
@@ -396,7 +398,8 @@ def test_no_hundredth_iteration_is_measured_in_which_the_reducer_waits(loaded: M
 def with_slips(project: Project, loaded: ModuleType) -> Project:
     """A project with the slips beside another workload, and no slip chosen.
 
-    Its gates run in this process, which `loaded` has given torch: what they import first is forgotten after them.
+    Its gates run in this process, which `loaded` has given torch: what they import first is
+    forgotten after them.
     """
     for name in ("slips.py", "conftest.py"):
         shutil.copy(WORKLOADS / name, project.root / "workloads")
@@ -433,7 +436,8 @@ def gated(project: Project, *nodes: str) -> dict[str, Any]:
 
 
 def measured_steps(project: Project, loop: str) -> int:
-    """Steps of the only process of the only run that was kept last; a busy machine may have made it INVALID."""
+    """Steps of the only process of the only run that was kept last; a busy machine may have made it
+    INVALID."""
     kept = project.store.results.latest(loop)
     assert kept is not None
     ((process,),) = (run.processes for run in kept.result.runs)

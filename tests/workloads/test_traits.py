@@ -1,4 +1,5 @@
-"""What each rung of a ladder does that the one before it does not, as far as a machine without a GPU can tell."""
+"""What each rung of a ladder does that the one before it does not, as far as a machine without a
+GPU can tell."""
 
 from __future__ import annotations
 
@@ -161,7 +162,8 @@ def told_call(call: Callable[..., Any], name: str, seen: Seen) -> Callable[..., 
 IN_TURN = ["compute"] * STEPS
 OVERLAPPED = ["copied", *["hand_over", "compute", "copied"] * STEPS]
 PREFETCHED = ["copied", *["hand_over", "copied", "compute"] * STEPS]
-"""The next batch is copied while the one before it is computed: it is begun before the loop's own launches."""
+"""The next batch is copied while the one before it is computed: it is begun before the loop's own
+launches."""
 
 
 @pytest.mark.parametrize(

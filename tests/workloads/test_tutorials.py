@@ -1,4 +1,5 @@
-"""The tutorial workloads at their CPU sizes under a real nsys: steps and ranges of every loop, rung and script."""
+"""The tutorial workloads at their CPU sizes under a real nsys: steps and ranges of every loop, rung
+and script."""
 
 from __future__ import annotations
 
@@ -88,7 +89,8 @@ for file in map(Path, sys.argv[1:]):
         torch._dynamo.reset()
         getattr(module, file.stem)(Steps(f"{file.stem}[{rung}]"), rung)
 """
-"""All rungs in one process, each with steps under its own name: a process of its own for each takes minutes."""
+"""All rungs in one process, each with steps under its own name: a process of its own for each takes
+minutes."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,7 +120,8 @@ class Gated:
 
 
 def environment() -> dict[str, str]:
-    """Without a GPU, with the interpreter that runs the tests as `python`, and with no threads beside the loaders."""
+    """Without a GPU, with the interpreter that runs the tests as `python`, and with no threads
+    beside the loaders."""
     kept, _ = withhold_secrets(os.environ, ())
     for name in ("CI", "GITHUB_ACTIONS", "LADDER", "PYTEST_ADDOPTS", "PERFGATE_SMALL"):
         kept.pop(name, None)
@@ -143,7 +146,8 @@ def changed(file: str, words: Mapping[str, str]) -> str:
 
 @pytest.fixture(scope="module")
 def gated(real_nsys: object, tmp_path_factory: pytest.TempPathFactory) -> Gated:
-    """A gate over copies of all tutorial workloads; of the job of ranks one with a straggler, and one without peers."""
+    """A gate over copies of all tutorial workloads; of the job of ranks one with a straggler, and
+    one without peers."""
     root = tmp_path_factory.mktemp("project")
     (root / "pyproject.toml").write_text('[project]\nname = "scratch"\nversion = "1"\n')
     workloads = root / "workloads"

@@ -1,4 +1,5 @@
-"""The commands of `perfgate github`. What asks GitHub loads PyGithub, which is an extra, and so only in its command."""
+"""The commands of `perfgate github`. What asks GitHub loads PyGithub, which is an extra, and so
+only in its command."""
 
 from __future__ import annotations
 
@@ -24,8 +25,8 @@ from perfgate.words.say import Coded, message
 def admit() -> None:
     """Refuse a job of a fork that nobody has approved, whatever its workflow says.
 
-    For the runner itself, in the script that ACTIONS_RUNNER_HOOK_JOB_STARTED names. Keep the script, and this perfgate,
-    where the jobs' user cannot write.
+    For the runner itself, in the script that ACTIONS_RUNNER_HOOK_JOB_STARTED names. Keep the
+    script, and this perfgate, where the jobs' user cannot write.
     """
     from perfgate.github import approval
     from perfgate.github.context import Context
@@ -37,8 +38,8 @@ def admit() -> None:
 def approval() -> None:
     """Say which commit the label perfgate-approved approves, or why it approves none.
 
-    For a job before the gate, on GitHub's own runner: it asks when GitHub first saw the commit that the label's event
-    names as the head of the pull request.
+    For a job before the gate, on GitHub's own runner: it asks when GitHub first saw the commit that
+    the label's event names as the head of the pull request.
     """
     from perfgate.github.api import connect
     from perfgate.github.approval import approve
@@ -62,8 +63,9 @@ def approval() -> None:
 def comment(artifact: str, author: str) -> None:
     """Comment on the pull request of a finished run; one comment, edited in place.
 
-    For a workflow of its own, started by workflow_run: it has a token that may write, and runs no code of the pull
-    request. A run whose commit is the head of no open pull request is nothing to comment on.
+    For a workflow of its own, started by workflow_run: it has a token that may write, and runs no
+    code of the pull request. A run whose commit is the head of no open pull request is nothing to
+    comment on.
     """
     from perfgate.github.api import connect
     from perfgate.github.comment import comment as comment_on
@@ -80,7 +82,8 @@ def comment(artifact: str, author: str) -> None:
 @click.argument("out", type=PATH)
 @click.argument("options", nargs=-1)
 def declared(root: Path, out: Path, options: tuple[str, ...]) -> None:
-    """Collect the workloads of the project at ROOT with pytest's OPTIONS, and write their declarations to OUT."""
+    """Collect the workloads of the project at ROOT with pytest's OPTIONS, and write their
+    declarations to OUT."""
     from perfgate.model.workload import Declared
     from perfgate.plugin.listing import declared as declared_in
 
@@ -125,8 +128,9 @@ def clean(*, before: bool) -> None:
 def github_bless() -> None:
     """Commit what the gate of a branch's head commit has kept as its baselines. Never measures.
 
-    Asked for by workflow_dispatch (PERFGATE_INPUT_WORKLOAD, PERFGATE_INPUT_REASON, PERFGATE_INPUT_ACCEPT_REGRESSION) or
-    by a maintainer's comment: /perfgate bless WORKLOAD REASON... The head commit is checked out, and only read.
+    Asked for by workflow_dispatch (PERFGATE_INPUT_WORKLOAD, PERFGATE_INPUT_REASON,
+    PERFGATE_INPUT_ACCEPT_REGRESSION) or by a maintainer's comment: /perfgate bless WORKLOAD
+    REASON... The head commit is checked out, and only read.
     """
     from perfgate.github.promote import bless
 
@@ -138,7 +142,8 @@ def github_bless() -> None:
 def occasions(folder: Path) -> None:
     """Add what this run's gate has kept to the baselines, as occasions, by one pull request.
 
-    FOLDER holds the downloaded artifacts kept-... of this very run, which is one of the base branch.
+    FOLDER holds the downloaded artifacts kept-... of this very run, which is one of the base
+    branch.
     """
     from perfgate.github.occasions import propose
 

@@ -1,6 +1,8 @@
-"""What runs inside `nsys profile`: the steps of a decorated workload, and the report of how it ended.
+"""What runs inside `nsys profile`: the steps of a decorated workload, and the report of how it
+ended.
 
-With `workload.py` the only code that touches torch or nvtx. It knows nothing of baselines or verdicts.
+With `workload.py` the only code that touches torch or nvtx. It knows nothing of baselines or
+verdicts.
 
 ```
 steps.py      the loop, turn by turn               reporting.py how it ended

@@ -21,12 +21,14 @@ class Busy:
         """CPU cores kept busy since then, on average."""
         used_ns = time.process_time_ns() - self._own_ns
         used_ns += max(_children_ns() - self._children_ns, 0)
-        # Last, or what the children do while they are looked for would count, and its time would not.
+        # Last, or what the children do while they are looked for would count, and its time would
+        # not.
         return used_ns / max(time.perf_counter_ns() - self._began_ns, 1)
 
 
 def _children_ns() -> int:
-    """CPU time so far of all that this process has started: what has ended, and what /proc tells of the others."""
+    """CPU time so far of all that this process has started: what has ended, and what /proc tells of
+    the others."""
     ended = resource.getrusage(resource.RUSAGE_CHILDREN)
     used_ns = int((ended.ru_utime + ended.ru_stime) * 1e9)
     for child in family() - {os.getpid()}:

@@ -1,4 +1,5 @@
-"""What opens and closes the capture around the measured steps: the CUDA profiler API, where there is one."""
+"""What opens and closes the capture around the measured steps: the CUDA profiler API, where there
+is one."""
 
 from __future__ import annotations
 
@@ -44,7 +45,8 @@ def _nothing() -> None:
 
 
 def _synchronise_torch(torch: ModuleType) -> None:
-    # torch.cuda.synchronize creates a context on a device that has none: minutes of start-up on an 8-GPU host.
+    # torch.cuda.synchronize creates a context on a device that has none: minutes of start-up on an
+    # 8-GPU host.
     has_context = getattr(torch._C, "_cuda_hasPrimaryContext", lambda _device: True)
     for device in range(torch.cuda.device_count()):
         if has_context(device):

@@ -28,9 +28,9 @@ class StepsMisused(StepsEnded):
 class StepsStrayed(StepsMisused, TypeError):
     """The steps are in another process, or on their way there.
 
-    It says the same whatever carried it here: torch makes it anew with the traceback of a DataLoader's worker
-    before its text. A TypeError as well, for that is what code expects that asks of anything whether it can be
-    pickled.
+    It says the same whatever carried it here: torch makes it anew with the traceback of a
+    DataLoader's worker before its text. A TypeError as well, for that is what code expects that
+    asks of anything whether it can be pickled.
     """
 
     def __init__(self, *_carried: object) -> None:

@@ -61,8 +61,10 @@ def choose_marker(*, torch: ModuleType | None, nvtx: ModuleType | None, profiled
     """Pick what draws the step ranges.
 
     Raises:
-        Unmarked: only the nvtx package is there, and it does not speak to the nsys around this process: since 0.2.12 it
-            asks for an NVTX extension that nsys up to 2024.2 refuses, and then silently draws nothing.
+        Unmarked: only the nvtx package is there, and it does not speak to the nsys around this
+        process: since 0.2.12 it
+            asks for an NVTX extension that nsys up to 2024.2 refuses, and then silently draws
+            nothing.
     """
     if torch is not None and torch.cuda.is_available():
         return TorchMarker(torch)

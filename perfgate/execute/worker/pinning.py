@@ -1,4 +1,5 @@
-"""Where a worker runs: on the one core of an interleaved duet, and from its start on near that core's memory."""
+"""Where a worker runs: on the one core of an interleaved duet, and from its start on near that
+core's memory."""
 
 from __future__ import annotations
 
@@ -14,11 +15,13 @@ from perfgate.execute.worker.endings import NotPinned
 
 MEMORY_NODES: Final = Path("/sys/devices/system/node")
 _SWEEPS: Final = 3
-"""How often threads are looked for that are not on the core yet: one that is not there itself may start another."""
+"""How often threads are looked for that are not on the core yet: one that is not there itself may
+start another."""
 
 
 class Pinned:
-    """This process and its children on one core, with all threads that they have and are yet to start.
+    """This process and its children on one core, with all threads that they have and are yet to
+    start.
 
     Raises:
         NotPinned: the platform refuses.
@@ -37,24 +40,27 @@ class Pinned:
         for _ in range(_SWEEPS):
             if not _move({core}, lambda cores: cores != {core}):
                 break
-        # More threads than cores would spin where they wait for each other. Torch that is imported later counts by
-        # OMP_NUM_THREADS, as it did before.
+        # More threads than cores would spin where they wait for each other. Torch that is imported
+        # later counts by OMP_NUM_THREADS, as it did before.
         set_num_threads = getattr(sys.modules.get("torch"), "set_num_threads", None)
         if set_num_threads is not None:
             set_num_threads(1)
 
     def let_go(self) -> bool:
-        """Let all that is still there run where it might before; whether this thread was still there."""
+        """Let all that is still there run where it might before; whether this thread was still
+        there."""
         stayed = os.sched_getaffinity(0) == {self.core}
         _move(self._before, lambda cores: cores == {self.core})
         return stayed
 
 
 def stay_near(core: int, *, nodes: Path = MEMORY_NODES) -> None:
-    """Keep this thread, and all that it is yet to start, to those of its CPUs that share their memory with the core.
+    """Keep this thread, and all that it is yet to start, to those of its CPUs that share their
+    memory with the core.
 
-    Memory lies where it was first written. A process that starts beside another node's memory and is then sent to the
-    core would have its own far away, and the other side of the duet perhaps not.
+    Memory lies where it was first written. A process that starts beside another node's memory and
+    is then sent to the core would have its own far away, and the other side of the duet perhaps
+    not.
     """
     with contextlib.suppress(AttributeError, OSError, ValueError):
         here = os.sched_getaffinity(0)
@@ -71,7 +77,8 @@ def _cpus(listed: str) -> set[int]:
 
 
 def _move(cores: set[int], wanted: Callable[[set[int]], bool]) -> int:
-    """Let those threads run on `cores` of which, by where they may run, it is wanted; how many were.
+    """Let those threads run on `cores` of which, by where they may run, it is wanted; how many
+    were.
 
     Threads that end meanwhile, or belong to a child of another user, are passed over.
     """

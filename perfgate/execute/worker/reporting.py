@@ -24,8 +24,8 @@ def report(
 ) -> None:
     """Close what the loop left open, and write the worker's report where the order wants it.
 
-    Whatever the workload made of being abandoned, that is how it ended. A process that the workload forked, and
-    that comes to its end as the worker does, has nothing to report.
+    Whatever the workload made of being abandoned, that is how it ended. A process that the workload
+    forked, and that comes to its end as the worker does, has nothing to report.
     """
     if not steps.is_here:
         return

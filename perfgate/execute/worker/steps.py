@@ -1,4 +1,5 @@
-"""The loop of a workload in its worker: each turn marked, the measured ones captured, and what became of them."""
+"""The loop of a workload in its worker: each turn marked, the measured ones captured, and what
+became of them."""
 
 from __future__ import annotations
 
@@ -21,20 +22,22 @@ from perfgate.model.order import Bouts
 from perfgate.model.workload import START_RANGE, STEP_RANGE, WAIT_RANGE, WARMUP_RANGE
 
 SETTLING_TURNS: Final = 5
-"""Warm-up turns that are taken on the one core of an interleaved duet (as many as where its spread was measured,
-`benchmarks/host-noise`). What comes before needs all cores: imports, compiling, and the other side's start beside it."""
+"""Warm-up turns that are taken on the one core of an interleaved duet (as many as where its spread
+was measured, `benchmarks/host-noise`). What comes before needs all cores: imports, compiling, and
+the other side's start beside it."""
 
 
 class MeasuredSteps:
-    """The `steps` of a workload in its worker: warm-up turns, then the measured ones inside the capture.
+    """The `steps` of a workload in its worker: warm-up turns, then the measured ones inside the
+    capture.
 
     ```
     warm-up   |w|w|w|   sync, start   |step|step|step|   sync, stop
     capture                         |------------------|
     ```
 
-    With `bouts`, in turns with another process, which works only where this one waits, and from the last turns of the
-    warm-up on one core, if it names one:
+    With `bouts`, in turns with another process, which works only where this one waits, and from the
+    last turns of the warm-up on one core, if it names one:
     ```
     warm-up   |w|w|w|   sync, wait, start   |step|step|   sync, wait   |step|step|   sync, wait, stop
     one core      |----------------------------------------------------------------------|
@@ -55,7 +58,8 @@ class MeasuredSteps:
         self._warmup = warmup
         self._profiled = profiled
         self._bout_steps = steps if bouts is None else bouts.steps
-        # Now, not at the first turn: the other side is to see it if this one does not come that far.
+        # Now, not at the first turn: the other side is to see it if this one does not come that
+        # far.
         self._turns = None if bouts is None else Turns(bouts)
         self._core = None if bouts is None else bouts.core
         self._find_torch = find_torch or (lambda: sys.modules.get("torch"))
@@ -72,7 +76,8 @@ class MeasuredSteps:
         self.marked_by: str | None = None
         self.captured_by: str | None = None
         self.cores: float | None = None
-        """CPU cores kept busy over the measured steps, on average; None in turns with another process."""
+        """CPU cores kept busy over the measured steps, on average; None in turns with another
+        process."""
         self.kept_core: int | None = None
         """The core that it was ordered to, if it was still there after its last step."""
 
@@ -84,17 +89,18 @@ class MeasuredSteps:
         """Start the loop.
 
         Raises:
-            StepsMisused: the loop was started before, or in a process that the workload forked (StepsStrayed).
-            Unmarked: no step can be marked; at the first turn.
-            NotPinned: it may not run on its one core; at a turn of the warm-up, or the first after it.
-            Abandoned: the other side of the duet is gone; at any turn.
+            StepsMisused: the loop was started before, or in a process that the workload forked
+            (StepsStrayed). Unmarked: no step can be marked; at the first turn. NotPinned: it may
+            not run on its one core; at a turn of the warm-up, or the first after it. Abandoned: the
+            other side of the duet is gone; at any turn.
         """
         self._refuse_strayed()
         if self._started:
             raise StepsMisused("steps-twice", turns=self.turns, declared=len(self))
         self._started = True
         loop = self._loop()
-        # Held weakly: a loop that is left drops its iterator, which then closes the range and the capture at once.
+        # Held weakly: a loop that is left drops its iterator, which then closes the range and the
+        # capture at once.
         self._running = weakref.ref(loop)
         return loop
 
@@ -116,11 +122,13 @@ class MeasuredSteps:
 
     @property
     def is_here(self) -> bool:
-        """Whether this is the process that they are measured in, and none that the workload forked from it."""
+        """Whether this is the process that they are measured in, and none that the workload forked
+        from it."""
         return os.getpid() == self._pid
 
     def close(self) -> None:
-        """Close the open range and the capture of a loop that was left while something still holds its iterator.
+        """Close the open range and the capture of a loop that was left while something still holds
+        its iterator.
 
         A loop that never began hands its turns over as well.
         """
@@ -139,7 +147,8 @@ class MeasuredSteps:
 
     @property
     def abandoned(self) -> Abandoned | None:
-        """Why the other side of the duet is not to be waited for any more, whatever the workload made of that."""
+        """Why the other side of the duet is not to be waited for any more, whatever the workload
+        made of that."""
         return None if self._turns is None else self._turns.abandoned
 
     def _loop(self) -> Generator[int]:
@@ -178,7 +187,8 @@ class MeasuredSteps:
                 if self._turns is not None:
                     self._turns.end()
                 if pinned is not None:
-                    # Neither has a step to take any more: what both still have to do they need not do on one core.
+                    # Neither has a step to take any more: what both still have to do they need not
+                    # do on one core.
                     self.kept_core = pinned.core if pinned.let_go() else None
             finally:
                 capture.stop()
@@ -218,9 +228,9 @@ class MeasuredSteps:
         if self.abandoned is not None:
             raise self.abandoned
         if self.turns == len(self):
-            # zip(data, steps) with data for exactly all turns, and zip(steps, data) with data for one turn
-            # less, look the same from here, and so does one call of next() a turn. In the second the last step
-            # is empty, so none counts.
+            # zip(data, steps) with data for exactly all turns, and zip(steps, data) with data for
+            # one turn less, look the same from here, and so does one call of next() a turn. In the
+            # second the last step is empty, so none counts.
             raise StepsMisused("steps-last-not-ended", declared=len(self))
         if self.turns:
             raise StepsMisused(

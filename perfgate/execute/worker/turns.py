@@ -1,4 +1,5 @@
-"""How the two processes of an interleaved duet take turns, so that only one of them works at any time."""
+"""How the two processes of an interleaved duet take turns, so that only one of them works at any
+time."""
 
 from __future__ import annotations
 
@@ -19,14 +20,16 @@ class Turns:
     the other   |.......|warm-up|...........|start, bout|....|bout|stop
     ```
 
-    Whoever has taken all its steps waits for the other to have done so too: the end of a process is work as well.
+    Whoever has taken all its steps waits for the other to have done so too: the end of a process is
+    work as well.
     """
 
     _TURN: Final = b"t"
     _DONE: Final = b"d"
     """The rest is the other side's, without a turn any more."""
     _LEFT: Final = b"l"
-    """The loop was left before its end. A process that is killed says nothing, and is known by the end of the file."""
+    """The loop was left before its end. A process that is killed says nothing, and is known by the
+    end of the file."""
     _LONGEST_MS: Final = 2**31 - 1
     """What poll can count to."""
 
@@ -34,7 +37,8 @@ class Turns:
         self._begins = bouts.begins
         self._patience_s = bouts.patience_s
         self._own: int | None = os.open(bouts.own, os.O_RDONLY | os.O_NONBLOCK)
-        # Also for reading: that waits for nobody, and what is written before the other side is there is kept for it.
+        # Also for reading: that waits for nobody, and what is written before the other side is
+        # there is kept for it.
         self._other = os.open(bouts.other, os.O_RDWR | os.O_NONBLOCK)
         self._poll = select.poll()
         self._poll.register(self._own, select.POLLIN)
@@ -43,7 +47,8 @@ class Turns:
         self.abandoned: Abandoned | None = None
         """Why no turn is to be expected any more."""
         close = weakref.WeakMethod(self._close)
-        # A loader's process that outlives this one would keep the file open; and what it does is no handing over.
+        # A loader's process that outlives this one would keep the file open; and what it does is no
+        # handing over.
         os.register_at_fork(after_in_child=lambda: (bound := close()) and bound())
 
     def begin(self) -> None:
@@ -56,7 +61,8 @@ class Turns:
             self._wait()
 
     def hand_over(self) -> None:
-        """Give the turn away and wait for the next; at once where the other side needs none any more.
+        """Give the turn away and wait for the next; at once where the other side needs none any
+        more.
 
         Raises:
             Abandoned: it does not come.
@@ -66,7 +72,8 @@ class Turns:
             self._wait()
 
     def end(self) -> None:
-        """Hand over for good, and keep still until the other side is through as well; how it ends is its own affair."""
+        """Hand over for good, and keep still until the other side is through as well; how it ends
+        is its own affair."""
         if self._own is not None:
             self._say(self._DONE)
             while not self.is_alone and self._hear() == self._TURN:
@@ -92,7 +99,8 @@ class Turns:
             raise self.abandoned
 
     def _hear(self) -> bytes | None:
-        """What the other side says next, nothing where it is gone; None if it keeps silent for too long."""
+        """What the other side says next, nothing where it is gone; None if it keeps silent for too
+        long."""
         if self._own is None or not self._poll.poll(min(self._patience_s * 1000, self._LONGEST_MS)):
             return None
         return os.read(self._own, 1)

@@ -1,4 +1,5 @@
-"""The HTML page of a gate: one file that asks the network for nothing; returns text, writes no file."""
+"""The HTML page of a gate: one file that asks the network for nothing; returns text, writes no
+file."""
 
 from perfgate.render.html.page import MOST_BYTES, page_html
 

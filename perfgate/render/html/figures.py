@@ -1,6 +1,7 @@
 """The page's figures, as Plotly reads them: dictionaries of traces and layout; knows no HTML.
 
-A colour is the name of a variable of the page's style, `var(--kernel)`: the page puts in what the theme has.
+A colour is the name of a variable of the page's style, `var(--kernel)`: the page puts in what the
+theme has.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ from perfgate.words import numbers
 from perfgate.words.escape import one_line
 
 Figure = dict[str, Any]
-"""`data` and `layout` of a Plotly figure; `choices`: names of which each trace's `meta` belongs to one."""
+"""`data` and `layout` of a Plotly figure; `choices`: names of which each trace's `meta` belongs to
+one."""
 
 LONGEST: Final = 240
 """Characters of a name that is shown under the pointer."""
@@ -122,7 +124,8 @@ def sides(workload: PageWorkload) -> tuple[tuple[str, Side], ...]:
 
 
 def shown_metrics(workload: PageWorkload) -> tuple[Metric, ...]:
-    """Return the metrics whose runs are drawn: what moved first, then times, then counts that differ."""
+    """Return the metrics whose runs are drawn: what moved first, then times, then counts that
+    differ."""
     rows = {row.metric: row for row in workload.verdict.metrics}
 
     def values(metric: Metric) -> list[float]:
@@ -142,7 +145,8 @@ def shown_metrics(workload: PageWorkload) -> tuple[Metric, ...]:
 
 
 def runs(workload: PageWorkload) -> Figure:
-    """Return the values run by run, a side a line; dropped runs are crosses and no part of the median."""
+    """Return the values run by run, a side a line; dropped runs are crosses and no part of the
+    median."""
     metrics = shown_metrics(workload)
     symbols = {"baseline": "circle-open", "other commit": "square-open", "candidate": "diamond"}
     traces: list[dict[str, Any]] = []
@@ -198,7 +202,8 @@ def dropped_runs(called: str, metric: Metric, workload: PageWorkload) -> set[int
 
 
 def history(points: Sequence[Point]) -> Figure:
-    """Return what was blessed, in the order of git's history; a line leads where two can be compared."""
+    """Return what was blessed, in the order of git's history; a line leads where two can be
+    compared."""
     at = list(range(len(points)))
     x: list[int | None] = []
     y: list[float | None] = []
@@ -264,7 +269,8 @@ def timeline(views: Mapping[str, StepView]) -> Figure:
 
 
 def _lane(lane: Lane, line: int, factor: float) -> dict[str, Any]:
-    """Return the bars of a lane. Neighbours differ in opacity, as a line between them would hide short ones."""
+    """Return the bars of a lane. Neighbours differ in opacity, as a line between them would hide
+    short ones."""
     colour = f"var(--{lane.kind})"
     pattern = {
         "shape": _PATTERNS.get(lane.kind, ""),

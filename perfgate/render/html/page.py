@@ -1,4 +1,5 @@
-"""The page of a gate: one file by Jinja2's templates, with a policy that lets nothing else run or load."""
+"""The page of a gate: one file by Jinja2's templates, with a policy that lets nothing else run or
+load."""
 
 from __future__ import annotations
 
@@ -44,7 +45,8 @@ _US_PER_MS: Final = 1000.0
 
 @dataclass(frozen=True, kw_only=True)
 class Shipped:
-    """What every page holds: Plotly, deflated because it is half of a page, and our script and style."""
+    """What every page holds: Plotly, deflated because it is half of a page, and our script and
+    style."""
 
     style: Markup
     script: Markup
@@ -87,8 +89,8 @@ def _hash(text: str) -> str:
 def page_html(data: PageData, *, most_bytes: int = MOST_BYTES) -> str:
     """Return a gate as one HTML file that asks the network for nothing.
 
-    Timelines are left out until it is no larger than `most_bytes`, those of passing workloads first, and the page says
-    so. Everything else is in it, however large.
+    Timelines are left out until it is no larger than `most_bytes`, those of passing workloads
+    first, and the page says so. Everything else is in it, however large.
     """
     ordered = sorted(data.workloads, key=lambda one: WORST_FIRST.index(one.verdict.outcome))
     names = shown_names(ordered)

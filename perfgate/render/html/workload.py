@@ -248,7 +248,8 @@ def signed(metric: Metric, change: float) -> str:
 
 
 def _parts(workload: PageWorkload) -> Rows:
-    """Return tables of what a step of the candidate is made of; a cell with a number is sorted by it."""
+    """Return tables of what a step of the candidate is made of; a cell with a number is sorted by
+    it."""
     side, was = workload.candidate, workload.other or workload.baseline
     if side is None:
         return []

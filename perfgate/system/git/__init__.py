@@ -1,7 +1,8 @@
 """What git says of the measured code and its history, and other commits checked out.
 
-It changes nothing of the user's: what it writes is worktrees of perfgate's own, which it also removes, commits of
-baselines that the remote still has, without a name, and in CI the remote's branch that baselines are compared with.
+It changes nothing of the user's: what it writes is worktrees of perfgate's own, which it also
+removes, commits of baselines that the remote still has, without a name, and in CI the remote's
+branch that baselines are compared with.
 """
 
 from __future__ import annotations

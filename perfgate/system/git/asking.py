@@ -29,8 +29,8 @@ ABOUT_ANOTHER_REPOSITORY: Final = frozenset(
         "GIT_WORK_TREE",
     }
 )
-"""What git sets for its hooks: a gate started from one must ask about `root`. GIT_CONFIG_* stays: CI passes
-safe.directory by it."""
+"""What git sets for its hooks: a gate started from one must ask about `root`. GIT_CONFIG_* stays:
+CI passes safe.directory by it."""
 _PATHS_AS_WRITTEN: Final = {
     f"GIT_{kind}_PATHSPECS": "0" for kind in ("LITERAL", "GLOB", "NOGLOB", "ICASE")
 }
@@ -56,7 +56,8 @@ def ask(
     settings: tuple[str, ...] = (),
     limit_s: float | None = None,
 ) -> str:
-    """Run one git command in `root` and return what it printed; undecodable bytes come as surrogates.
+    """Run one git command in `root` and return what it printed; undecodable bytes come as
+    surrogates.
 
     Raises:
         RepositoryUnreadable: no git, it takes too long, or it refuses.
@@ -76,9 +77,11 @@ def run(
     given: bytes = b"",
     alone: bool = False,
 ) -> subprocess.CompletedProcess[bytes]:
-    """Run one git command in `root` to its end, good or bad; `settings` come before the repository's own.
+    """Run one git command in `root` to its end, good or bad; `settings` come before the
+    repository's own.
 
-    `alone` is for one that speaks to a remote: it has no terminal to ask for a password, and no other way to ask.
+    `alone` is for one that speaks to a remote: it has no terminal to ask for a password, and no
+    other way to ask.
 
     Raises:
         RepositoryUnreadable: no git, or it takes too long.

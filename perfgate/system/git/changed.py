@@ -15,13 +15,15 @@ from perfgate.system.git.asking import ask, printable, run
 SUBMODULES: Final = "--ignore-submodules=none"
 """Whatever .gitmodules or the user's configuration says."""
 LOOK_YOURSELF: Final = ("core.fsmonitor=false",)
-"""A watcher is a program of the user's, or of whoever had the checkout before: its word is not taken for the files'."""
+"""A watcher is a program of the user's, or of whoever had the checkout before: its word is not
+taken for the files'."""
 
 
 def changes(
     root: Path, *, env: Mapping[str, str] | None = None, baselines: str | None = None
 ) -> tuple[str, ...]:
-    """Return the paths from the top whose files are not as HEAD has them, or that are neither tracked nor ignored.
+    """Return the paths from the top whose files are not as HEAD has them, or that are neither
+    tracked nor ignored.
 
     Also of files that git was told not to look at; but for what `require_commit` passes over.
 
@@ -46,12 +48,14 @@ def changes(
 
 
 def content_digest(root: Path, *, baselines: str, env: Mapping[str, str] | None = None) -> str:
-    """Return a digest of all that git tracks in the repository, as the files are now; the baselines do not count.
+    """Return a digest of all that git tracks in the repository, as the files are now; the baselines
+    do not count.
 
     It is the same before and after a commit of the same files.
 
     Raises:
-        RepositoryUnreadable: no git, no repository, git refuses, or a file's content cannot be told: of a submodule
+        RepositoryUnreadable: no git, no repository, git refuses, or a file's content cannot be
+        told: of a submodule
             with changes, a link that was replaced.
     """
     where = where_it_counts(baselines)
@@ -79,12 +83,14 @@ def content_digest(root: Path, *, baselines: str, env: Mapping[str, str] | None 
 def changed_since(
     root: Path, revision: str, path: str, *, env: Mapping[str, str] | None = None
 ) -> Mapping[str, bool]:
-    """Return the files at or below a path from the top that HEAD has changed since it left a revision's history.
+    """Return the files at or below a path from the top that HEAD has changed since it left a
+    revision's history.
 
     By their path from the top, whether HEAD has a file there.
 
     Raises:
-        RepositoryUnreadable: no git, no repository, no such revision, no common commit, or git refuses.
+        RepositoryUnreadable: no git, no repository, no such revision, no common commit, or git
+        refuses.
     """
     words = (
         "diff",
@@ -100,7 +106,8 @@ def changed_since(
 
 
 def differs_from_head(root: Path, path: str, *, env: Mapping[str, str] | None = None) -> bool:
-    """Whether the file at a path from the repository's top is not as HEAD has it: changed, new, ignored or deleted.
+    """Whether the file at a path from the repository's top is not as HEAD has it: changed, new,
+    ignored or deleted.
 
     Raises:
         RepositoryUnreadable: no git, no repository, or git refuses.
@@ -110,7 +117,8 @@ def differs_from_head(root: Path, path: str, *, env: Mapping[str, str] | None = 
 
 
 def where_it_counts(baselines: str | None) -> tuple[str, ...]:
-    """Where a change counts: in the whole repository, but not in the folder of the baselines and in Python's own."""
+    """Where a change counts: in the whole repository, but not in the folder of the baselines and in
+    Python's own."""
     folder = PurePath(".." if baselines is None else baselines)
     inside = (
         not folder.is_absolute() and ".." not in folder.parts
@@ -120,9 +128,11 @@ def where_it_counts(baselines: str | None) -> tuple[str, ...]:
 
 
 def unwatched(root: Path, env: Mapping[str, str] | None, *where: str) -> tuple[str, ...]:
-    """Return the changed files, from the top, that `git status` passes over: assume-unchanged or skip-worktree is set.
+    """Return the changed files, from the top, that `git status` passes over: assume-unchanged or
+    skip-worktree is set.
 
-    One that is not there is a change only of the former: the latter is how a sparse checkout leaves files out.
+    One that is not there is a change only of the former: the latter is how a sparse checkout leaves
+    files out.
     """
     told = ask(
         root, env, "ls-files", "-v", "-s", "-z", "--full-name", *where, settings=LOOK_YOURSELF

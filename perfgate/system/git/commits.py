@@ -22,8 +22,8 @@ def read_commit(
 ) -> Commit | None:
     """Return the commit checked out at `root`, where knowing it is welcome but not needed.
 
-    None outside a repository, without git, before the first commit, or where git refuses to tell (see
-    `require_commit`, whose definition of `dirty` holds here too).
+    None outside a repository, without git, before the first commit, or where git refuses to tell
+    (see `require_commit`, whose definition of `dirty` holds here too).
     """
     try:
         return require_commit(root, env=env, baselines=baselines)
@@ -36,12 +36,14 @@ def require_commit(
 ) -> Commit:
     """Return the commit checked out at `root`.
 
-    `dirty` means that what was measured is not what the commit holds: any change to a tracked file of the whole
-    repository, or any file neither tracked nor ignored. Files in the folder `baselines` (relative to `root`) do not
-    count, since blessing writes them after the measurement, nor does what Python keeps in a `__pycache__`.
+    `dirty` means that what was measured is not what the commit holds: any change to a tracked file
+    of the whole repository, or any file neither tracked nor ignored. Files in the folder
+    `baselines` (relative to `root`) do not count, since blessing writes them after the measurement,
+    nor does what Python keeps in a `__pycache__`.
 
     Raises:
-        RepositoryUnreadable: no git, no repository, no commit, or git refuses (another owner's repository).
+        RepositoryUnreadable: no git, no repository, no commit, or git refuses (another owner's
+        repository).
     """
     where = where_it_counts(baselines)
     question = (
@@ -76,7 +78,8 @@ def require_commit(
 def checked_out(
     root: Path, *, env: Mapping[str, str] | None = None
 ) -> tuple[str | None, str | None]:
-    """Return the SHA that HEAD names, None before the first commit, and the branch, None where HEAD is detached.
+    """Return the SHA that HEAD names, None before the first commit, and the branch, None where HEAD
+    is detached.
 
     Raises:
         RepositoryUnreadable: no git, no repository, or git refuses.
@@ -103,7 +106,8 @@ class Pushed:
 
 
 def read_pushed(root: Path, *, env: Mapping[str, str] | None = None) -> Pushed | None:
-    """Return where the commit of a folder is to be had, by what was last fetched or pushed; None without a remote.
+    """Return where the commit of a folder is to be had, by what was last fetched or pushed; None
+    without a remote.
 
     Raises:
         RepositoryUnreadable: no git, no repository, or git refuses.
@@ -144,7 +148,8 @@ _SCP: Final = re.compile(r"([\w.-]+@[\w.-]+):([^/].*)")
 
 
 def author(root: Path, *, env: Mapping[str, str] | None = None) -> str:
-    """Say who is at work, as `Name <email>`: git's environment, git's configuration, or the login name."""
+    """Say who is at work, as `Name <email>`: git's environment, git's configuration, or the login
+    name."""
     environment = os.environ if env is None else env
     name = environment.get("GIT_AUTHOR_NAME") or _configured(root, env, "user.name")
     email = environment.get("GIT_AUTHOR_EMAIL") or _configured(root, env, "user.email")
@@ -196,7 +201,8 @@ def merge_base(root: Path, one: str, other: str, *, env: Mapping[str, str] | Non
     """Return the SHA of the commit from which two revisions went apart.
 
     Raises:
-        RepositoryUnreadable: no git, no repository, no such revision, no common commit, or git refuses.
+        RepositoryUnreadable: no git, no repository, no such revision, no common commit, or git
+        refuses.
     """
     return ask(root, env, "merge-base", "--end-of-options", one, other).strip()
 
@@ -204,7 +210,8 @@ def merge_base(root: Path, one: str, other: str, *, env: Mapping[str, str] | Non
 def read_at(
     root: Path, revision: str, path: str, *, env: Mapping[str, str] | None = None
 ) -> bytes | None:
-    """Return what a revision has in the file at a path from the repository's top; None where it has no such file.
+    """Return what a revision has in the file at a path from the repository's top; None where it has
+    no such file.
 
     Raises:
         RepositoryUnreadable: no git, or it takes too long.
@@ -214,7 +221,8 @@ def read_at(
 
 
 def default_branch(root: Path, *, env: Mapping[str, str] | None = None) -> str | None:
-    """Return the branch that others branch from: origin's HEAD, else main or master, else the current one, if any.
+    """Return the branch that others branch from: origin's HEAD, else main or master, else the
+    current one, if any.
 
     Raises:
         RepositoryUnreadable: no git, no repository, or git refuses.
@@ -236,7 +244,8 @@ def default_branch(root: Path, *, env: Mapping[str, str] | None = None) -> str |
 def default_branch_without(
     root: Path, sha: str, *, env: Mapping[str, str] | None = None
 ) -> str | None:
-    """Return the default branch where it does not hold a commit, here or at origin; None where it does, or is unknown.
+    """Return the default branch where it does not hold a commit, here or at origin; None where it
+    does, or is unknown.
 
     Raises:
         RepositoryUnreadable: no git, no repository, or git refuses.
@@ -253,13 +262,15 @@ def default_branch_without(
 
 
 def fetch_branch(root: Path, branch: str, *, env: Mapping[str, str] | None = None) -> None:
-    """Fetch a branch of the remote `origin` with its whole history, as `refs/remotes/origin/<branch>`.
+    """Fetch a branch of the remote `origin` with its whole history, as
+    `refs/remotes/origin/<branch>`.
 
-    All its files come with it: a clone without them (`--filter=blob:none`) would ask the remote again whenever a commit
-    is checked out, in a job that has no token any more.
+    All its files come with it: a clone without them (`--filter=blob:none`) would ask the remote
+    again whenever a commit is checked out, in a job that has no token any more.
 
     Raises:
-        RepositoryUnreadable: no git, no repository, no such remote or branch, or the remote refuses.
+        RepositoryUnreadable: no git, no repository, no such remote or branch, or the remote
+        refuses.
     """
     shallow = ask(root, env, "rev-parse", "--is-shallow-repository").strip() == "true"
     words = (

@@ -15,7 +15,8 @@ def tracked_files(
 ) -> tuple[str, ...]:
     """Return the tracked files under `root` that are there, as sorted POSIX paths relative to it.
 
-    Those of submodules, of any depth, are among them. With `patterns` only files that fit one of these.
+    Those of submodules, of any depth, are among them. With `patterns` only files that fit one of
+    these.
 
     Raises:
         RepositoryUnreadable: no git, no repository, or git refuses.
@@ -28,7 +29,8 @@ def prefix(root: Path, *, env: Mapping[str, str] | None = None) -> PurePath:
     """Return where `root` lies in its repository: `.` at the top, `services/train` in a monorepo.
 
     Raises:
-        RepositoryUnreadable: no git, no repository, no checkout of one (a bare repository), or git refuses.
+        RepositoryUnreadable: no git, no repository, no checkout of one (a bare repository), or git
+        refuses.
     """
     inside, _, told = ask(
         root, env, "rev-parse", "--is-inside-work-tree", "--show-prefix"
@@ -39,7 +41,8 @@ def prefix(root: Path, *, env: Mapping[str, str] | None = None) -> PurePath:
 
 
 def is_same_repository(one: Path, other: Path, *, env: Mapping[str, str] | None = None) -> bool:
-    """Whether two folders lie in working trees or clones of one repository: of clones, by their first commits.
+    """Whether two folders lie in working trees or clones of one repository: of clones, by their
+    first commits.
 
     Raises:
         RepositoryUnreadable: no git, no repository, no commit, or git refuses.
@@ -73,7 +76,8 @@ def is_tracked(root: Path, path: Path, *, env: Mapping[str, str] | None = None) 
 def ignored(
     root: Path, paths: Collection[str], *, env: Mapping[str, str] | None = None
 ) -> set[str]:
-    """Return those of some paths, relative to `root` or absolute, that git ignores; what it tracks is none of them.
+    """Return those of some paths, relative to `root` or absolute, that git ignores; what it tracks
+    is none of them.
 
     Raises:
         RepositoryUnreadable: no git, no repository, or git refuses.

@@ -68,10 +68,12 @@ def file_changes(
     dropped: bool = False,
     env: Mapping[str, str] | None = None,
 ) -> tuple[FileChange, ...]:
-    """Return the commits that led to what `revision` has at a path from the repository's top, newest first.
+    """Return the commits that led to what `revision` has at a path from the repository's top,
+    newest first.
 
-    Of a merge that took one side's file, that side. A merge that made a file of its own is one of the commits, and
-    both sides are. With `dropped`, both sides of every merge: also what a merge dropped. No rename is followed.
+    Of a merge that took one side's file, that side. A merge that made a file of its own is one of
+    the commits, and both sides are. With `dropped`, both sides of every merge: also what a merge
+    dropped. No rename is followed.
 
     Raises:
         RepositoryUnreadable: no git, no repository, no such revision, or git refuses.
@@ -88,7 +90,8 @@ def file_changes(
 
 
 def files_ever(root: Path, folder: str, *, env: Mapping[str, str] | None = None) -> set[str]:
-    """Return every path, from the repository's top, that was ever in a folder, in the history of HEAD.
+    """Return every path, from the repository's top, that was ever in a folder, in the history of
+    HEAD.
 
     Raises:
         RepositoryUnreadable: no git, no repository, no commit, or git refuses.
@@ -104,7 +107,8 @@ def read_blobs(
     env: Mapping[str, str] | None = None,
     largest: int = LARGEST_BLOB,
 ) -> Mapping[str, Blob]:
-    """Return what blobs hold, each of them with its content or why it cannot be read: too large, or not there.
+    """Return what blobs hold, each of them with its content or why it cannot be read: too large, or
+    not there.
 
     Raises:
         RepositoryUnreadable: no git, or it takes too long.
@@ -137,7 +141,8 @@ def read_blobs(
 
 
 def _history(root: Path, env: Mapping[str, str] | None, *words: str) -> str:
-    """Ask for the raw changes of commits, newest first, whatever the user's configuration of `git log` is."""
+    """Ask for the raw changes of commits, newest first, whatever the user's configuration of `git
+    log` is."""
     settings = ("log.follow=false", "log.showRoot=true", "log.showSignature=false")
     fields = f"{_COMMIT}%x00%H%x00%P%x00%aI%x00%aN <%aE>%x00%s"
     form = (
@@ -161,7 +166,8 @@ _FIELDS: Final = 5
 
 
 def _changes(told: str) -> Iterator[FileChange]:
-    """Read what `_history` asked for: of each commit its fields, then of each file `:modes blobs status` and path.
+    """Read what `_history` asked for: of each commit its fields, then of each file `:modes blobs
+    status` and path.
 
     A merge has one colon, mode and blob for each parent.
     """

@@ -1,4 +1,5 @@
-"""The tree of a commit as it would be without the baselines, which blessing changes: by it a squash is known again."""
+"""The tree of a commit as it would be without the baselines, which blessing changes: by it a squash
+is known again."""
 
 from __future__ import annotations
 
@@ -12,7 +13,8 @@ from perfgate.system.git.files import prefix
 
 
 def code_tree(root: Path, sha: str, *, baselines: str, env: Mapping[str, str] | None = None) -> str:
-    """Return the SHA of a commit's tree as it would be without the folder of the baselines, which blessing changes.
+    """Return the SHA of a commit's tree as it would be without the folder of the baselines, which
+    blessing changes.
 
     Raises:
         RepositoryUnreadable: no git, no repository, no such commit, or git refuses.
@@ -22,7 +24,8 @@ def code_tree(root: Path, sha: str, *, baselines: str, env: Mapping[str, str] | 
 
 
 def _inside(root: Path, baselines: str, env: Mapping[str, str] | None) -> tuple[str, ...]:
-    """Where the baselines lie, from the top of the repository; nothing where they are not in the project."""
+    """Where the baselines lie, from the top of the repository; nothing where they are not in the
+    project."""
     folder = PurePath(os.path.normpath(baselines))
     if folder.is_absolute() or not folder.parts or ".." in folder.parts:
         return ()
@@ -32,7 +35,8 @@ def _inside(root: Path, baselines: str, env: Mapping[str, str] | None) -> tuple[
 def without_baselines(
     root: Path, trees: Sequence[str], baselines: str, *, env: Mapping[str, str] | None = None
 ) -> Mapping[str, str]:
-    """Return the SHA of each tree as it would be without that folder, by its own; of one that cannot be read, nothing.
+    """Return the SHA of each tree as it would be without that folder, by its own; of one that
+    cannot be read, nothing.
 
     Raises:
         RepositoryUnreadable: no git, no repository, or git refuses.
@@ -85,7 +89,8 @@ def _entries(content: bytes, width: int) -> Iterator[tuple[bytes, bytes, bytes]]
 
 
 def _read_trees(told: bytes) -> Iterator[bytes | None]:
-    """What `git cat-file --batch` answered, one after the other; None for what is no tree, or not there."""
+    """What `git cat-file --batch` answered, one after the other; None for what is no tree, or not
+    there."""
     while told:
         head, _, rest = told.partition(b"\n")
         *_, kind, last = head.split(b" ")

@@ -50,7 +50,8 @@ def add_worktree(
 
 
 def remove_worktree(root: Path, folder: Path, *, env: Mapping[str, str] | None = None) -> None:
-    """Make git forget a worktree, and remove what is left of its folder; what fails is left to the next time.
+    """Make git forget a worktree, and remove what is left of its folder; what fails is left to the
+    next time.
 
     Raises:
         RepositoryUnreadable: no git, or it takes too long.
@@ -64,7 +65,8 @@ def remove_worktree(root: Path, folder: Path, *, env: Mapping[str, str] | None =
 
 
 def _forget(root: Path, folder: Path, env: Mapping[str, str] | None) -> None:
-    """Remove what git has noted of one worktree; `git worktree prune` would forget those on unplugged disks as well."""
+    """Remove what git has noted of one worktree; `git worktree prune` would forget those on
+    unplugged disks as well."""
     asked = run(root, env, "rev-parse", "--git-common-dir")
     if asked.returncode != 0:
         return

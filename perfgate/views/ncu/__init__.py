@@ -1,1 +1,2 @@
-"""The one room that knows Nsight Compute: find it, build its commands, read what it says and measures."""
+"""The one room that knows Nsight Compute: find it, build its commands, read what it says and
+measures."""

@@ -19,13 +19,15 @@ class OneLaunch:
     """Which launch of which kernel is looked at."""
 
     kernel: str
-    """The mangled name: the same in nsys and ncu, whatever either makes of it for people, and matched exactly.
+    """The mangled name: the same in nsys and ncu, whatever either makes of it for people, and
+    matched exactly.
 
     Or `regex:` and an expression, for which all kernels that it matches are one."""
     skip: int = 0
     """Launches of this kernel to pass over first."""
     from_start: bool = False
-    """Whether they are counted from the start of the process, and not from `cudaProfilerStart` on."""
+    """Whether they are counted from the start of the process, and not from `cudaProfilerStart` on.
+    """
 
 
 def profile_command(
@@ -33,10 +35,11 @@ def profile_command(
 ) -> tuple[str, ...]:
     """Profile one launch of what `argv` runs.
 
-    Clocks stay as they are: ncu would lock them to their base, which perfgate never does, for it changes what others
-    on the machine measure, is left behind where ncu is killed, and shows a kernel at another clock than the gate saw.
-    Caches are emptied before each replay (ncu's default, said here because the figures rest on it): what ran before
-    the kernel then does not tell in them, so two sides can be compared.
+    Clocks stay as they are: ncu would lock them to their base, which perfgate never does, for it
+    changes what others on the machine measure, is left behind where ncu is killed, and shows a
+    kernel at another clock than the gate saw. Caches are emptied before each replay (ncu's default,
+    said here because the figures rest on it): what ran before the kernel then does not tell in
+    them, so two sides can be compared.
     """
     return (
         str(tool.path),

@@ -1,4 +1,5 @@
-"""What ncu says while it profiles, in its own log: why it has no figures, and what to do about that."""
+"""What ncu says while it profiles, in its own log: why it has no figures, and what to do about
+that."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The CSV of `ncu --page raw` as figures: which columns there are, in which units; it must not know where they lead.
+"""The CSV of `ncu --page raw` as figures: which columns there are, in which units; it must not know
+where they lead.
 
 ```
 "ID","Process ID",...,"Kernel Name",...,"Block Size","Grid Size","Device","CC","gpu__time_duration.sum",...

@@ -255,7 +255,8 @@ def with_peers(patch: pytest.MonkeyPatch, folder: Path) -> None:
         "pytest_benchmark", reason="the peers are not installed here: pip install -e '.[bench]'"
     )
     with patch.context() as without:
-        # Where nobody has drawn before, matplotlib would ask `fc-list` for the fonts: it has some of its own.
+        # Where nobody has drawn before, matplotlib would ask `fc-list` for the fonts: it has some
+        # of its own.
         without.setenv("MPLCONFIGDIR", str(folder))
         without.setattr("subprocess.check_output", lambda *_, **__: b"")
         pytest.importorskip(
@@ -297,7 +298,8 @@ def test_the_peers_judge_both_loops_by_their_own_code_and_the_text_tells_it(
         ]
     (now,) = (line for line in cpu.splitlines() if line.startswith(f"| **{AB_NOW}** "))
     assert [cell.split(" of ")[0].strip() for cell in now.split("|")[2:4]] == ["0", "20"]
-    # Where moods differ by 4 %, 3 % is hidden from whoever does not know which runs belong together.
+    # Where moods differ by 4 %, 3 % is hidden from whoever does not know which runs belong
+    # together.
     (welch,) = (line for line in cpu.splitlines() if line.startswith("| Welch 1 % "))
     found = int(welch.split("|")[3].split(" of ")[0])
     assert found < 10

@@ -1,4 +1,5 @@
-"""The simulation behind the decision rule: what it draws, what its gates come to, and what they are held to."""
+"""The simulation behind the decision rule: what it draws, what its gates come to, and what they are
+held to."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Gates of unchanged code in a row: how many are made, what is kept of each, what is shown; none is made here."""
+"""Gates of unchanged code in a row: how many are made, what is kept of each, what is shown; none is
+made here."""
 
 from __future__ import annotations
 

@@ -304,7 +304,8 @@ def test_unlike_or_unsound_results_are_not_joined(other: Result) -> None:
 
 @pytest.mark.parametrize("outcome", [Outcome.IMPROVED, Outcome.REGRESSED])
 def test_what_is_blessed_already_is_not_joined_to_what_takes_its_place(outcome: Outcome) -> None:
-    """The files are the same, and the speed nearly so: what was changed lies in data, or in a package."""
+    """The files are the same, and the speed nearly so: what was changed lies in data, or in a
+    package."""
     old = records.result(Outcome.NO_BASELINE)
     new = records.result(
         outcome, at=LATER, measured=[records.run({Metric.STEP_MS: 12.2}) for _ in range(5)]

@@ -1,4 +1,5 @@
-"""SDs from unchanged repeats: the statistics by hand-computed examples, which runs count, and what is refused."""
+"""SDs from unchanged repeats: the statistics by hand-computed examples, which runs count, and what
+is refused."""
 
 from __future__ import annotations
 
@@ -56,7 +57,8 @@ def test_unequal_groups_by_hand() -> None:
 
 
 def test_the_looms_of_a_textbook() -> None:
-    """Montgomery, Design and Analysis of Experiments: fabric from four looms, 1.90 within them and 6.96 between."""
+    """Montgomery, Design and Analysis of Experiments: fabric from four looms, 1.90 within them and
+    6.96 between."""
     found = components(
         floats([98, 97, 99, 96], [91, 90, 93, 92], [96, 95, 97, 95], [95, 96, 99, 98])
     )
@@ -261,7 +263,8 @@ def test_a_result_whose_folder_was_copied_is_one_repeat() -> None:
 def test_results_joined_into_one_occasion_are_each_known_again() -> None:
     steps = (12.30, 12.32, 12.34)
     results = [later(0, *steps), later(0.2, *steps), later(0.4, *steps), later(0.6, *steps)]
-    # Blessed were the first two; the third and fourth, of the same values, are new, and within the occasion's chain.
+    # Blessed were the first two; the third and fourth, of the same values, are new, and within the
+    # occasion's chain.
     assert sizes(blessed((*steps, *steps)), *results) == [12]
     assert repeats(blessed((*steps, *steps)), results).results == 2
 
@@ -415,7 +418,8 @@ def test_a_budget_is_held_against_what_runs_and_a_duet_can_show() -> None:
 
 
 def test_of_one_occasion_in_moods_it_sees_as_little_as_the_gate() -> None:
-    """Where runs differ by more than the budget, occasions differ rather more, and nobody has measured by how much."""
+    """Where runs differ by more than the budget, occasions differ rather more, and nobody has
+    measured by how much."""
     baseline = blessed([12.34 * (1 + wobble) for wobble in (-0.06, -0.03, 0.0, 0.03, 0.06)])
     (clock, *_) = calibrate(baseline, [], at=LATER).clocks
     assert clock.spread.run_sd == pytest.approx(0.039, abs=0.001)

@@ -1,4 +1,5 @@
-"""What the captures of a run show: whose steps they are, what nsys's own reports say, and what is wrong with them."""
+"""What the captures of a run show: whose steps they are, what nsys's own reports say, and what is
+wrong with them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Runs and pairs of one workload: who begins, what each is held to, who is to blame; without nsys and git."""
+"""Runs and pairs of one workload: who begins, what each is held to, who is to blame; without nsys
+and git."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Two runs at once: their turns, what becomes of one when the other fails, and which of them is to blame."""
+"""Two runs at once: their turns, what becomes of one when the other fails, and which of them is to
+blame."""
 
 from __future__ import annotations
 

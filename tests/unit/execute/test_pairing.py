@@ -25,7 +25,8 @@ def side(
     gaps: bool = True,
     values: dict[Metric, float] | None = None,
 ) -> Run:
-    """A run of these bouts, ms a step; None is one without a period. All but `KERNEL_MS` of a step is idle."""
+    """A run of these bouts, ms a step; None is one without a period. All but `KERNEL_MS` of a step
+    is idle."""
     bouts = tuple(
         BoutSample(number=number, step_ms=step, gap_ms=step - KERNEL_MS if gaps else None)
         for number, step in enumerate(steps)
@@ -40,7 +41,8 @@ def side(
 
 
 def moody(moods: Sequence[float], *, slower: float = 0.0, begins: bool = True) -> tuple[Run, Run]:
-    """A pair of 1 ms steps, the candidate's so much slower, in moods that each last for one bout of one side."""
+    """A pair of 1 ms steps, the candidate's so much slower, in moods that each last for one bout of
+    one side."""
     first, second = [1 * mood for mood in moods[0::2]], [1 * mood for mood in moods[1::2]]
     reference, candidate = (first, second) if begins else (second, first)
     return side(reference, begins=begins), side(
@@ -83,7 +85,8 @@ def test_a_steady_drift_makes_neither_side_slower(begins: bool) -> None:
 def test_moods_that_last_change_nothing(
     spells: list[float], slower: float, jump: float, begins: bool
 ) -> None:
-    """Each mood lasts for four bouts: three of its four neighbours are told alike, the fourth is a change of mood."""
+    """Each mood lasts for four bouts: three of its four neighbours are told alike, the fourth is a
+    change of mood."""
     moods = [mood * (1 + jump) for mood in spells for _ in range(4)]
     reference, candidate = moody(moods, slower=slower - 1, begins=begins)
     told = beside(reference, candidate).value(Metric.STEP_MS)

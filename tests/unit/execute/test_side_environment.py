@@ -147,7 +147,8 @@ def test_variables_that_a_command_declares_lead_into_the_checkout(
 def test_editable_installations_by_path_lead_into_the_checkout(
     tree: Worktree, repository: Repository, tmp_path: Path
 ) -> None:
-    """A `.pth` of a neighbour in a monorepo, say; a finder's hook is none, and what the commit lacks is left out."""
+    """A `.pth` of a neighbour in a monorepo, say; a finder's hook is none, and what the commit
+    lacks is left out."""
     site = tmp_path / "site-packages"
     site.mkdir()
     lines = [
@@ -169,7 +170,8 @@ def test_editable_installations_by_path_lead_into_the_checkout(
 def test_editable_installations_by_a_finder_lead_into_the_checkout(
     tree: Worktree, repository: Repository, tmp_path: Path
 ) -> None:
-    """As setuptools makes one for `package-dir`; a package in a folder of another name cannot be found by a path."""
+    """As setuptools makes one for `package-dir`; a package in a folder of another name cannot be
+    found by a path."""
     site = tmp_path / "site-packages"
     site.mkdir()
     (tree.root / "code" / "decode").mkdir(parents=True)

@@ -1,4 +1,5 @@
-"""Commits checked out beside a real repository: where they lie, what they come with, and that they always go."""
+"""Commits checked out beside a real repository: where they lie, what they come with, and that they
+always go."""
 
 from __future__ import annotations
 

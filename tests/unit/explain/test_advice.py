@@ -1,4 +1,5 @@
-"""What a loop is bound by and what usually helps: told where the figures show it, and not where they do not."""
+"""What a loop is bound by and what usually helps: told where the figures show it, and not where
+they do not."""
 
 from __future__ import annotations
 
@@ -157,7 +158,8 @@ def test_a_gpu_that_idles_between_launches_is_launch_bound() -> None:
 def is_launch_bound(
     gap: float, launches: float, *, name: str = "forward", graphs: float = 0.0
 ) -> bool:
-    """Whether a loop of 10 ms whose GPU idles for `gap` ms under its one range is called launch-bound."""
+    """Whether a loop of 10 ms whose GPU idles for `gap` ms under its one range is called
+    launch-bound."""
     values = {
         **STEP,
         M.KERNEL_MS: 10 - gap,
@@ -179,7 +181,8 @@ def test_a_gpu_that_idles_for_longer_than_launching_takes_is_not_launch_bound() 
 
 
 def test_where_the_gpu_idles_in_a_range_that_does_more_than_launch_it_is_not_launch_bound() -> None:
-    # 20 us of all idle time a launch, but 1.4 ms a launch where most of it lies: the CPU augments there.
+    # 20 us of all idle time a launch, but 1.4 ms a launch where most of it lies: the CPU augments
+    # there.
     values = {**STEP, M.KERNEL_MS: 2.0, M.GAP_MS: 7.5, M.LAUNCHES: 375.0}
     breakdown = of(under("augment", gap=7.0, launches=5), under("forward", gap=0.5, launches=370))
     assert classify(values, breakdown) is None

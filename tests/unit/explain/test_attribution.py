@@ -1,4 +1,5 @@
-"""How a change is made up: by range, kernel, kind of copy and call; what is told adds up to the whole."""
+"""How a change is made up: by range, kernel, kind of copy and call; what is told adds up to the
+whole."""
 
 from __future__ import annotations
 
@@ -128,7 +129,8 @@ def test_other_copies_and_memsets_are_told_by_kind(metric: Metric) -> None:
 
 
 def test_of_several_gpus_work_is_part_of_a_step_in_the_mean() -> None:
-    """Four GPUs, each of which computes for 0.4 ms longer, and copies to the host for 0.5 ms longer."""
+    """Four GPUs, each of which computes for 0.4 ms longer, and copies to the host for 0.5 ms
+    longer."""
     rows = {
         M.STEP_MS: (10.0, 10.9),
         M.KERNEL_MS: (32.0, 33.6),

@@ -189,7 +189,8 @@ def test_of_several_processes_it_says_which_one_it_is_of_and_what_that_measured(
 
 
 def test_a_gpu_whose_idle_time_does_not_count_is_none_of_those_that_waiting_is_a_mean_of() -> None:
-    """One operation in a window on another GPU: its devices are two, and waiting is that of the first alone."""
+    """One operation in a window on another GPU: its devices are two, and waiting is that of the
+    first alone."""
     devices = [DeviceSample(device=0, values={GAP: 6.0}), DeviceSample(device=1)]
     found = breakdown_of([records.run(processes=[records.process(devices=devices)])])
     assert isinstance(found, ToldBreakdown)

@@ -1,4 +1,5 @@
-"""How the times of two captures differ: all that the GPU ran, and the ranges; nothing of what one side hides."""
+"""How the times of two captures differ: all that the GPU ran, and the ranges; nothing of what one
+side hides."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""A change of pace within the measured steps: told where most runs have it, and with the step that it begins at."""
+"""A change of pace within the measured steps: told where most runs have it, and with the step that
+it begins at."""
 
 from __future__ import annotations
 
@@ -71,7 +72,8 @@ POWER_CAPPED = (
         21.73,
     ),
 )
-"""Periods of ResNet-50 with 512 images on an H200, ms: the GPU met its power cap in the 60th turn."""
+"""Periods of ResNet-50 with 512 images on an H200, ms: the GPU met its power cap in the 60th turn.
+"""
 CAP = "SW power cap in 14 of 528 samples"
 
 

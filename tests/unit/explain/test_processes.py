@@ -1,4 +1,5 @@
-"""Of several processes, which one a change is told of: the one that is judged, and the same on both sides."""
+"""Of several processes, which one a change is told of: the one that is judged, and the same on both
+sides."""
 
 from __future__ import annotations
 
@@ -71,7 +72,8 @@ def told(a: Side, b: Side, metric: Metric) -> str | None:
 
 
 def own_kernels(slower: int, more: Sequence[float] = (0.0, 0.0)) -> list[ProcessSample]:
-    """Two ranks of which each runs a kernel of its own, in a range of its own; one is slower by a microsecond."""
+    """Two ranks of which each runs a kernel of its own, in a range of its own; one is slower by a
+    microsecond."""
     return [
         rank(
             number,
@@ -132,7 +134,8 @@ def test_a_rank_that_had_less_of_a_count_is_told_where_it_is_judged() -> None:
     def ranks(*syncs: float) -> list[ProcessSample]:
         return [rank(n, {f"log {n}": {M.SYNCS: count}}) for n, count in enumerate(syncs)]
 
-    # The highest is 2 before and now: the judge has held the second, which rose, against the second.
+    # The highest is 2 before and now: the judge has held the second, which rose, against the
+    # second.
     row = MetricVerdict(metric=M.SYNCS, outcome=Outcome.REGRESSED, baseline=0.0, now=2.0)
     made_up = attributions(side(*ranks(2, 0)).breakdown, side(*ranks(2, 2)).breakdown, [row])
     assert where(made_up) == {M.SYNCS: "+2: +2 under log 1"}

@@ -79,8 +79,8 @@ def on_host(process: ProcessSample, cpu_ms: Mapping[str, float]) -> ProcessSampl
 def test_the_range_that_takes_a_late_host_longer_is_named_though_its_gpu_idles_more_under_another() -> (
     None
 ):
-    # As recorded on two H200s, with 5 ms of sleep under "get batch" on rank 1; its host is late for all that follows.
-    # Of NCCL nothing hides what kernels and idle time leave of the step.
+    # As recorded on two H200s, with 5 ms of sleep under "get batch" on rank 1; its host is late for
+    # all that follows. Of NCCL nothing hides what kernels and idle time leave of the step.
     idle = {"epoch 0": 0.01, "step #": 0.0, "get batch": 0.0, "forward": 0.14, "backward": 0.54}
     first = on_host(
         rank(
@@ -117,7 +117,8 @@ def test_of_ranges_that_are_longer_by_about_as_much_the_innermost_is_named() -> 
 
 
 def test_all_ranges_that_take_a_late_host_much_longer_are_told_by_their_medians() -> None:
-    # As seen on two H100s, whose second host was slower by itself: more under "forward" than was planted elsewhere.
+    # As seen on two H100s, whose second host was slower by itself: more under "forward" than was
+    # planted elsewhere.
     idle = {"get batch": {GAP: 0.1}, "forward": {GAP: 0.2}, "optimizer": {GAP: 0.1}}
     usual = {"get batch": 0.1, "forward": 10.0, "optimizer": 3.0}
     runs = [
@@ -196,7 +197,8 @@ def test_where_most_are_late_none_is() -> None:
 
 
 def test_a_wait_that_kernels_hide_costs_nobody_anything() -> None:
-    # Ten buckets of gradients wait for the same 0.3 ms each, behind kernels of the backward pass; the last one shows.
+    # Ten buckets of gradients wait for the same 0.3 ms each, behind kernels of the backward pass;
+    # the last one shows.
     hidden = run(
         rank(0, {STEP: 8.3, NCCL: 4.0, EXPOSED: 0.5}), rank(1, {STEP: 8.3, NCCL: 1.0, EXPOSED: 0.2})
     )

@@ -1,4 +1,5 @@
-"""How two sides were traced: seen in what they hold, and told with what it keeps from being compared."""
+"""How two sides were traced: seen in what they hold, and told with what it keeps from being
+compared."""
 
 from __future__ import annotations
 

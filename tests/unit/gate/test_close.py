@@ -1,4 +1,5 @@
-"""What a whole invocation comes to, before and after: its plan, its closing, and Holm over its workloads."""
+"""What a whole invocation comes to, before and after: its plan, its closing, and Holm over its
+workloads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Zip files that a stranger packed: what an upload makes is read, anything else is refused as a whole."""
+"""Zip files that a stranger packed: what an upload makes is read, anything else is refused as a
+whole."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The comment on a pull request: of the right run, once, and nothing but text of what a stranger uploaded."""
+"""The comment on a pull request: of the right run, once, and nothing but text of what a stranger
+uploaded."""
 
 from __future__ import annotations
 
@@ -74,7 +75,8 @@ def event(
     conclusion: str = "success",
     workflow: str = "perfgate.yml",
 ) -> dict[str, Any]:
-    """The event of a finished run, as far as it matters; its list of pull requests is empty, as for forks."""
+    """The event of a finished run, as far as it matters; its list of pull requests is empty, as for
+    forks."""
     owner = {"login": "" if head is None else head.partition("/")[0]}
     return {
         "action": "completed",

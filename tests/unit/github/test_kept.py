@@ -1,4 +1,5 @@
-"""What the gate of a commit has kept: whose it must be, what is refused, and that the commit beside it is only read."""
+"""What the gate of a commit has kept: whose it must be, what is refused, and that the commit beside
+it is only read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The scheduled gate's occasions: what is added, what is not, and the one pull request that proposes it."""
+"""The scheduled gate's occasions: what is added, what is not, and the one pull request that
+proposes it."""
 
 from __future__ import annotations
 

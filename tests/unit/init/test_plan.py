@@ -1,4 +1,5 @@
-"""The scaffold beside what is there: states of files, places that are refused, and writing all or nothing."""
+"""The scaffold beside what is there: states of files, places that are refused, and writing all or
+nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Templates: what is put into them is read back as it was meant, and their seals tell edits from what was written."""
+"""Templates: what is put into them is read back as it was meant, and their seals tell edits from
+what was written."""
 
 from __future__ import annotations
 

@@ -104,7 +104,8 @@ def test_runs_that_differ_by_more_than_a_percent_are_better_compared_in_blocks(
 
 @pytest.mark.parametrize("plan", [STORED_PLAN, DUET_PLAN])
 def test_an_unchanged_candidate_is_below_what_is_held(plan: Plan) -> None:
-    """Held at 97.5 %: of 200 drawn loops at most 12 lie beyond, by the pairs or runs of the last look."""
+    """Held at 97.5 %: of 200 drawn loops at most 12 lie beyond, by the pairs or runs of the last
+    look."""
     rng, beyond = np.random.default_rng(5), 0
     for _ in range(200):
         x, now, other = (

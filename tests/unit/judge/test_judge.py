@@ -259,7 +259,8 @@ def test_a_budget_that_is_none_is_refused(budget: float) -> None:
 
 
 def test_kernels_may_lose_a_tenth_of_what_the_step_may_of_the_step() -> None:
-    """In a step of 10 ms 0.5 ms of kernels may lose 0.02 ms, 4 %; where they are 8 ms it is their own 1 %."""
+    """In a step of 10 ms 0.5 ms of kernels may lose 0.02 ms, 4 %; where they are 8 ms it is their
+    own 1 %."""
 
     def row(kernel_ms: float) -> float | None:
         before = blessed({M.STEP_MS: [10.0] * 5, M.KERNEL_MS: [kernel_ms] * 5})

@@ -1,4 +1,5 @@
-"""How often the stored-only looks cry wolf, and how often they find a loss, on a seeded quiet population.
+"""How often the stored-only looks cry wolf, and how often they find a loss, on a seeded quiet
+population.
 
 The populations in full belong to the simulation (`benchmarks/decision`); this is its smoke alarm.
 """
@@ -20,7 +21,8 @@ OCCASION_SD = 0.002
 def quiet_runs(
     rng: np.random.Generator, runs: int, *, slowdown: float = 0.0
 ) -> dict[Metric, list[float]]:
-    """One occasion: five clocks, 10 ms steps, run-to-run SD 0.3 % of a step (kernel time a fifth of that)."""
+    """One occasion: five clocks, 10 ms steps, run-to-run SD 0.3 % of a step (kernel time a fifth of
+    that)."""
     mood = rng.normal(0.0, OCCASION_SD)
     factor = (1 + slowdown) * np.exp(mood + rng.normal(0.0, RUN_SD, runs))
     return {
@@ -33,7 +35,8 @@ def quiet_runs(
 
 
 def gate(rng: np.random.Generator, *, slowdown: float) -> tuple[Outcome, int]:
-    """One gate from start to end: ten blessed runs over five occasions, then as many runs as the judge wants."""
+    """One gate from start to end: ten blessed runs over five occasions, then as many runs as the
+    judge wants."""
     occasions = [quiet_runs(rng, 2) for _ in range(5)]
     before: Columns = {
         m: [occasions[o][m][run] for run in range(2) for o in range(5)] for m in occasions[0]

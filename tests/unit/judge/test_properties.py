@@ -129,7 +129,8 @@ def _without_indices(verdict: Verdict) -> object:
 def test_scaling_all_times_changes_nothing(
     before: Columns, now: Columns, plan: Plan, factor: float
 ) -> None:
-    # Powers of two, so that no rounding is in play: what is tested is the rule, not the floating point.
+    # Powers of two, so that no rounding is in play: what is tested is the rule, not the floating
+    # point.
     def scaled(columns: Columns) -> Columns:
         return {
             metric: [None if value is None else value * factor for value in values]
@@ -182,7 +183,8 @@ def test_moods_that_the_sides_of_each_pair_share_change_nothing(
 def test_a_shift_of_the_occasion_that_both_sides_of_a_duet_share_changes_nothing(
     before: Columns, now: Columns, shift: float
 ) -> None:
-    """Times change by a factor, and idle time, which is told as a share of the other side's step, by the same one."""
+    """Times change by a factor, and idle time, which is told as a share of the other side's step,
+    by the same one."""
 
     def shifted(columns: Columns) -> Columns:
         return {

@@ -1,4 +1,5 @@
-"""Who counts as a neighbour, with and without a container between the driver's process ids and ours.
+"""Who counts as a neighbour, with and without a container between the driver's process ids and
+ours.
 
 Gate is 1, our workload 40, a stranger 51; 900 and up exist nowhere here.
 """
@@ -143,7 +144,8 @@ def start(
 
 
 def reparented(strangers: list[subprocess.Popen[str]], cookie: str | None) -> Iterator[int]:
-    """Start a process whose parent ends at once, so that it descends from us no more; yields its id."""
+    """Start a process whose parent ends at once, so that it descends from us no more; yields its
+    id."""
     program = (
         "import subprocess, sys; "
         f"child = subprocess.Popen([sys.executable, '-c', {SLEEP!r}], stdout=subprocess.PIPE, start_new_session=True);"

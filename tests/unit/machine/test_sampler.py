@@ -1,4 +1,5 @@
-"""What the sampler makes of a GPU's sensors: clocks, throttling, neighbours, and what could not be read."""
+"""What the sampler makes of a GPU's sensors: clocks, throttling, neighbours, and what could not be
+read."""
 
 from __future__ import annotations
 
@@ -35,7 +36,8 @@ class Table:
 
 
 class Script(FakeNvml):
-    """A library whose GPU is set anew for each sample: the first state is seen before the run, the last one stays."""
+    """A library whose GPU is set anew for each sample: the first state is seen before the run, the
+    last one stays."""
 
     def __init__(self, *states: FakeGpu) -> None:
         super().__init__([FakeGpu()])

@@ -1,4 +1,5 @@
-"""Time cut into segments: innermost ranges, their grouping, and the way from a correlation id to a segment."""
+"""Time cut into segments: innermost ranges, their grouping, and the way from a correlation id to a
+segment."""
 
 from __future__ import annotations
 

@@ -27,7 +27,8 @@ def fields(sample: ProcessSample, code: str) -> dict[str, Value]:
 
 @pytest.mark.parametrize("lost", [0, 1, 4])
 def test_a_capture_that_lacks_the_last_kernels_is_no_measurement(lost: int) -> None:
-    # Where the CPU runs ahead, steps without their kernels are complete with their range: too early.
+    # Where the CPU runs ahead, steps without their kernels are complete with their range: too
+    # early.
     whole = draw("""
         range   |step||step||step||step||step|
         launch   ^a    ^b    ^c    ^d    ^e

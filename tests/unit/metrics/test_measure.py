@@ -171,7 +171,8 @@ def test_steps_without_a_gpu_are_made_of_their_ranges_own_time() -> None:
 
 
 def test_what_only_some_far_longer_steps_do_is_no_part_of_a_step() -> None:
-    # Nine steps of 5 and one of 25, in which 20 are spent under "validate": it counts as 6, of which 1 is nobody's.
+    # Nine steps of 5 and one of 25, in which 20 are spent under "validate": it counts as 6, of
+    # which 1 is nobody's.
     def own(train: int, validate: int) -> dict[str, float]:
         ranges, begin = [], 0
         for k in range(31):

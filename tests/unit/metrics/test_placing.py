@@ -195,7 +195,8 @@ def test_a_gap_is_counted_where_it_begins_and_its_time_is_that_of_the_ranges_it_
         "step": theirs["step"] - 1 / 2
     }
     assert sum(row.ms for row in process.rows) == (30 - 8 - 1) / 2
-    # e and g end in A's last column; f ends with B, where the step's own time begins; h is followed by none.
+    # e and g end in A's last column; f ends with B, where the step's own time begins; h is followed
+    # by none.
     assert {name: (row.count, row.steps) for name, row in found.items()} == {
         "A": (1.0, 2),
         "B": (0.0, 0),
@@ -216,7 +217,8 @@ kernel pid7        |o|     |-p-|                                     |q|
     assert [one.duration_ns for one in found] == [19_000_000, 18_000_000]
     (sample,) = measure(timeline, step="step", steps=3)
     (process,) = place(findings(*found), timeline, step="step", steps=3).processes
-    # One period, from 59 to 82: idle before c, and without a finding, because nothing follows c, before q and after.
+    # One period, from 59 to 82: idle before c, and without a finding, because nothing follows c,
+    # before q and after.
     assert sum(row.ms for row in process.rows) == 3.0
     assert sample.values[Metric.GAP_MS] == 3.0 + 3.0 + 11.0
 
@@ -232,8 +234,8 @@ kernel gpu1        |-b--|       |-d--|       |-f--|       |-h--|
     found = of_gaps(timeline, own={0: 1, 1: 0})
     assert {one.device for one in found} == {0, 1}
     process = placed(found, timeline)
-    # Two periods, from 37 to 63: 3 + 8 ms on the first GPU and 8 + 8 on the second. After g the first has nothing more
-    # to do for 6 ms: nsys does not call that a gap.
+    # Two periods, from 37 to 63: 3 + 8 ms on the first GPU and 8 + 8 on the second. After g the
+    # first has nothing more to do for 6 ms: nsys does not call that a gap.
     assert sum(row.ms for row in process.rows) == (3 + 8 + 8 + 8) / 2
     assert sample.values[Metric.GAP_MS] == (3 + 8 + 8 + 8 + 6) / 2 / 2
 
@@ -270,7 +272,8 @@ range                             |--wait--|
 def test_all_gaps_are_gap_ms_range_by_range(
     ops: list[tuple[int, int, int]], inner: list[tuple[int, int]]
 ) -> None:
-    """Operations one after another, each launched at any time in four steps; the last of all ends after the steps."""
+    """Operations one after another, each launched at any time in four steps; the last of all ends
+    after the steps."""
     kernels, calls, at = [], [], -1
     for index, (before, length, launched) in enumerate([(0, 1, 0), *ops, (0, 1000, 399)]):
         kernels.append(Op(start=at + before, end=at + before + length, correlation=index + 1))

@@ -1,4 +1,5 @@
-"""All metrics of random small captures: against a tick-by-tick reference, and under changes that change nothing."""
+"""All metrics of random small captures: against a tick-by-tick reference, and under changes that
+change nothing."""
 
 from __future__ import annotations
 
@@ -68,7 +69,8 @@ def captures(draw: st.DrawFn) -> Capture:
         middle = draw(st.integers(1, INSIDE - 2))
         inner.append(Range(start=step.start + 1, end=step.start + middle, name="front"))
         inner.append(Range(start=step.start + middle, end=step.end - 1, name="back"))
-    # A thread makes one call at a time: two at once would be a driver call within a runtime call, and count once.
+    # A thread makes one call at a time: two at once would be a driver call within a runtime call,
+    # and count once.
     work = draw(
         st.lists(launched(count), min_size=1, max_size=14, unique_by=(correlation_of, moment_of))
     )
@@ -351,7 +353,8 @@ def test_a_pause_of_any_length_changes_nothing_but_that_its_period_is_gone(
 ) -> None:
     _, steps, inner, work = capture
     before = [index for index in before if index < len(steps)]
-    # What is launched between two steps counts to the first, unless there is a pause: then the worker synchronises.
+    # What is launched between two steps counts to the first, unless there is a pause: then the
+    # worker synchronises.
     idle = [(steps[index - 1].end, steps[index].start) for index in before]
     work = [
         one

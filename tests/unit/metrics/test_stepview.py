@@ -34,7 +34,8 @@ def on_streams(timeline: Timeline, streams: Mapping[str, int]) -> Timeline:
 
 
 def place_of(timeline: Timeline, index: int, *, step: str = "step") -> StepPlace:
-    """The place of one step, whichever is the typical one: the first ones are taken for warm-up or cut off."""
+    """The place of one step, whichever is the typical one: the first ones are taken for warm-up or
+    cut off."""
     found = typical_step(timeline, step=step, warmup=index, steps=1)
     whole = typical_step(timeline, step=step)
     return dataclasses.replace(
@@ -49,7 +50,8 @@ def view_of(
 
 
 def told(view: StepView, *kinds: str) -> list[Told]:
-    """Title, kind and bars of each lane (begin and end in ms, name), of these kinds if any are named."""
+    """Title, kind and bars of each lane (begin and end in ms, name), of these kinds if any are
+    named."""
     return [
         (
             lane.title,
@@ -65,7 +67,8 @@ def told(view: StepView, *kinds: str) -> list[Told]:
 
 
 def loop(*periods: int, pid: int = 100, waits: Sequence[int] = ()) -> list[Range]:
-    """Steps of 10 ns that end these periods apart, the first at 10; before those of `waits` lies a wait."""
+    """Steps of 10 ns that end these periods apart, the first at 10; before those of `waits` lies a
+    wait."""
     ends = list(itertools.accumulate(periods, initial=10))
     steps = [Range(start=end - 10, end=end, pid=pid) for end in ends]
     return steps + [

@@ -159,7 +159,8 @@ def test_two_copies_at_once_are_exposed_once() -> None:
 
 
 def test_what_nothing_hides_is_of_the_ranges_that_launched_it() -> None:
-    # Of h's 10 ms three lie under k and n, of n's 8 one under h; s and d share one of the 8 that they take together.
+    # Of h's 10 ms three lie under k and n, of n's 8 one under h; s and d share one of the 8 that
+    # they take together.
     sample = only(
         draw("""
         range   |---------step---------|  |---------step---------|  |---------step---------|

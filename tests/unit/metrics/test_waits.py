@@ -1,4 +1,5 @@
-"""Interleaved duets: what passes while a process waits between its steps is in no metric; one column is 1 ms."""
+"""Interleaved duets: what passes while a process waits between its steps is in no metric; one
+column is 1 ms."""
 
 from __future__ import annotations
 
@@ -174,7 +175,8 @@ def test_a_synchronisation_at_the_end_of_a_bout_or_in_the_wait_is_in_no_step() -
 def test_work_that_ends_after_the_bouts_last_step_and_before_the_wait_is_in_the_bouts_window() -> (
     None
 ):
-    # Completions 24, 35, 52 | 73, 84: c is waited for after its step, within the window that it closes.
+    # Completions 24, 35, 52 | 73, 84: c is waited for after its step, within the window that it
+    # closes.
     sample = only(
         drawn("""
         range  |--step--| |--step--| |--step--|                 |--step--| |--step--|
@@ -263,7 +265,8 @@ def test_waits_after_the_declared_number_of_steps_change_nothing() -> None:
 
 
 def test_a_whole_window_is_without_its_waits() -> None:
-    # From 27 to 61: the waits take 4 ms of it, and 7 where two overlap. Of the 23 left, 2 of a's, b and c are busy.
+    # From 27 to 61: the waits take 4 ms of it, and 7 where two overlap. Of the 23 left, 2 of a's, b
+    # and c are busy.
     timeline = drawn("""
         range      |-------wait|
         range           |-----------------outer----------------|

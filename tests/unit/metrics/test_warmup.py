@@ -1,4 +1,5 @@
-"""First-time work in the measured steps: found where it is shown, not where a step is slow by chance."""
+"""First-time work in the measured steps: found where it is shown, not where a step is slow by
+chance."""
 
 from __future__ import annotations
 
@@ -26,9 +27,11 @@ def loop(
     calls: Mapping[int, Sequence[str]] | None = None,
     thread: int = 1,
 ) -> Timeline:
-    """A process whose steps take `lengths` ms, each with kernels as long as told (or 2 ms) and API calls by name.
+    """A process whose steps take `lengths` ms, each with kernels as long as told (or 2 ms) and API
+    calls by name.
 
-    Kernels are one a step, or as many as there are `trials`; calls last so many ns, and one begins 20 ns after another.
+    Kernels are one a step, or as many as there are `trials`; calls last so many ns, and one begins
+    20 ns after another.
     """
     ranges, ops, made = [], [], []
     at = 0

@@ -10,7 +10,8 @@ from perfgate.model.metric import Metric
 
 
 def test_a_step_is_complete_when_its_range_and_its_last_gpu_operation_have_ended() -> None:
-    # Completions at the ends of a (col 20), of b (34) and of the third range (42), whose kernel is done before it.
+    # Completions at the ends of a (col 20), of b (34) and of the third range (42), whose kernel is
+    # done before it.
     sample = only(
         draw("""
 range     |-step-|  |-step-|   |---step--|
@@ -63,7 +64,8 @@ def test_a_step_is_not_complete_before_the_step_before_it() -> None:
 
 
 def test_a_window_is_what_steps_make_of_their_first_kept_completion_to_their_last() -> None:
-    # window_ms is the sum of the kept periods, and gap_ms the idle share of it, of a step of median length.
+    # window_ms is the sum of the kept periods, and gap_ms the idle share of it, of a step of median
+    # length.
     sample = only(
         draw("""
         range   |---step---|  |---step---|     |---step---|   |---step---|

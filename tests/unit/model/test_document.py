@@ -139,7 +139,8 @@ def published() -> dict[str, Any]:
 
 
 def fields(schema: dict[str, Any]) -> dict[str, set[str]]:
-    """What each record holds, and what each choice offers; how pydantic words the rest differs by its version."""
+    """What each record holds, and what each choice offers; how pydantic words the rest differs by
+    its version."""
     records_of = {"": schema, **schema["$defs"]}
     return {name: set(of.get("properties", of.get("enum", ()))) for name, of in records_of.items()}
 

@@ -1,4 +1,5 @@
-"""The project's settings: what comes before what, and the whole message for each way in which they are wrong."""
+"""The project's settings: what comes before what, and the whole message for each way in which they
+are wrong."""
 
 from __future__ import annotations
 

@@ -86,7 +86,8 @@ def test_a_process_without_nccl_kernels_does_not_tell_how_long_the_others_wait(
     waiting = [
         records.process(dict.fromkeys(both, ms), pid=pid) for pid, ms in enumerate((9.0, 4.0))
     ]
-    # In the capture of all ranks it measures none; in one of its own it is told that there are none.
+    # In the capture of all ranks it measures none; in one of its own it is told that there are
+    # none.
     without = records.process(dict.fromkeys(both, 0.0), pid=2)
     alone = records.process(pid=3, absent=dict.fromkeys(both, NO_NCCL))
     assert records.run(processes=[*waiting, without, alone]).value(metric) == 4.0

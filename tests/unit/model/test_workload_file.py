@@ -1,4 +1,5 @@
-"""YAML workloads: what is read from them, and the whole message for each way in which they are wrong."""
+"""YAML workloads: what is read from them, and the whole message for each way in which they are
+wrong."""
 
 from __future__ import annotations
 

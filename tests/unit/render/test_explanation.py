@@ -1,4 +1,5 @@
-"""`perfgate explain` as text: every part, whole names on demand, nothing that hostile names could do."""
+"""`perfgate explain` as text: every part, whole names on demand, nothing that hostile names could
+do."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The HTML page as text: what stands in it, that names stay names, and what is left out of a large one."""
+"""The HTML page as text: what stands in it, that names stay names, and what is left out of a large
+one."""
 
 from __future__ import annotations
 
@@ -207,7 +208,8 @@ def test_hostile_text_adds_no_element_anywhere(name: str) -> None:
         return page_html(pages.page(plain.model_copy(update=change), shut_by=[text]))
 
     def skeleton(text: str) -> list[tuple[str, tuple[str, ...]]]:
-        # A reason of several lines has a break between them, and what cannot be copied has no button.
+        # A reason of several lines has a break between them, and what cannot be copied has no
+        # button.
         return [
             (tag, tuple(sorted(attributes)))
             for tag, attributes in Read(

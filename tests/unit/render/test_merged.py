@@ -1,4 +1,5 @@
-"""One model: terminal, Markdown, JSON, page and JUnit of merged gates say the same, number for number."""
+"""One model: terminal, Markdown, JSON, page and JUnit of merged gates say the same, number for
+number."""
 
 from __future__ import annotations
 
@@ -32,7 +33,8 @@ OUTCOME: Final = "|".join(Outcome)
 
 @dataclass(frozen=True, kw_only=True)
 class Told:
-    """What one of the forms says: whether the gate is open, and by name of each workload outcome and change."""
+    """What one of the forms says: whether the gate is open, and by name of each workload outcome
+    and change."""
 
     opens: bool
     outcomes: Mapping[str, str]

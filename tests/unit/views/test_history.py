@@ -1,4 +1,5 @@
-"""The baselines of a workload through the history of real repositories: what is followed, told and left out."""
+"""The baselines of a workload through the history of real repositories: what is followed, told and
+left out."""
 
 from __future__ import annotations
 
@@ -308,7 +309,8 @@ def test_a_blessing_on_a_merged_branch_is_its_own_commit(scene: Scene) -> None:
 
 
 def two_sides(scene: Scene) -> tuple[str, str]:
-    """Two branches that each blessed, `main` checked out; return the commits of main and of the feature."""
+    """Two branches that each blessed, `main` checked out; return the commits of main and of the
+    feature."""
     scene.bless(12.0)
     branch(scene, "feature")
     feature = scene.bless(11.0, "on the feature")

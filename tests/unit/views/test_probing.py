@@ -1,4 +1,5 @@
-"""What a run under ncu is made of, and which commit stands for before; the runs themselves are for tests/cli."""
+"""What a run under ncu is made of, and which commit stands for before; the runs themselves are for
+tests/cli."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The table of texts against the code that uses it: every code has a text, every text a code and its fields."""
+"""The table of texts against the code that uses it: every code has a text, every text a code and
+its fields."""
 
 from __future__ import annotations
 

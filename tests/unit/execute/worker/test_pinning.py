@@ -1,4 +1,5 @@
-"""One core for a process and all that it has started while its loop is measured, and the memory that is near it."""
+"""One core for a process and all that it has started while its loop is measured, and the memory
+that is near it."""
 
 from __future__ import annotations
 
@@ -113,7 +114,8 @@ def test_a_platform_that_cannot_pin_is_told(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 class NotedPin:
-    """A stand-in for `Pinned` that notes what is asked of it, and finds or misses its thread on the core at the end."""
+    """A stand-in for `Pinned` that notes what is asked of it, and finds or misses its thread on the
+    core at the end."""
 
     def __init__(self, done: list[str], core: int, *, stays: bool = True) -> None:
         self.core = core

@@ -1,4 +1,5 @@
-"""The loop against a stand-in for torch that notes every call: what is marked and captured, and how it may be left."""
+"""The loop against a stand-in for torch that notes every call: what is marked and captured, and how
+it may be left."""
 
 from __future__ import annotations
 

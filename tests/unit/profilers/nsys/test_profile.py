@@ -23,7 +23,8 @@ SETTLED = "until grep -q sleep /proc/$!/comm; do sleep 0.01; done"
 LOST = "echo \"Generating '/tmp/nsys-report-7df7.qdstrm'\"; echo Generated:"
 """All that 2024.2 said of a run on a busy machine; there was no file."""
 NOT_IMPORTED = 'echo x > "$out.qdstrm"; echo "Importer error status: An unknown error occurred."'
-"""As nsys 2024.2 ended where its importer was killed, and 2025.3 where the loader cannot start it."""
+"""As nsys 2024.2 ended where its importer was killed, and 2025.3 where the loader cannot start it.
+"""
 
 
 def code(outcome: ProfileOutcome) -> str | None:

@@ -1,4 +1,5 @@
-"""Commits that records name: after squash merges, in shallow clones, from remotes that give them, fail or hang."""
+"""Commits that records name: after squash merges, in shallow clones, from remotes that give them,
+fail or hang."""
 
 from __future__ import annotations
 
@@ -33,7 +34,8 @@ def code_tree(repository: Repository, revision: str = "HEAD", baselines: str = "
 
 
 def measured_and_squashed(repository: Repository) -> tuple[str, str]:
-    """Commit code, then its baseline, and merge both as one commit; return the measured commit and that one."""
+    """Commit code, then its baseline, and merge both as one commit; return the measured commit and
+    that one."""
     measured = repository.commit({"train.py": "2"})
     repository.commit({"baselines/h200/mlp.json": "new"})
     repository.git("checkout", "--quiet", "main")

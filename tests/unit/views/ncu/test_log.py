@@ -1,4 +1,5 @@
-"""What ncu says when it has no figures: its words are those in the program of ncu 2024.2, or were seen in public."""
+"""What ncu says when it has no figures: its words are those in the program of ncu 2024.2, or were
+seen in public."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""ncu's CSV. The tables here are written after what ncu 2024.2 prints (tests/golden), changed one thing at a time."""
+"""ncu's CSV. The tables here are written after what ncu 2024.2 prints (tests/golden), changed one
+thing at a time."""
 
 from __future__ import annotations
 

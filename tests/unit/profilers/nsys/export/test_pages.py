@@ -93,7 +93,8 @@ def read(
 def test_columns_hold_what_sqlite_says(
     rows: list[tuple[Any, ...]], size: int, holes: int, at_once: int, *, added: bool
 ) -> None:
-    """Values of every width, texts that go on over several pages, rows written before a column was added."""
+    """Values of every width, texts that go on over several pages, rows written before a column was
+    added."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "any.sqlite"
         with closing(sqlite3.connect(path)) as written:
@@ -152,7 +153,8 @@ def sound() -> bytes:
 @settings(deadline=None, max_examples=200)
 @given(data=st.data())
 def test_a_damaged_export_is_read_or_refused(data: st.DataObject) -> None:
-    """Whatever bytes are changed or lacking: numbers or a refusal, and never another error or an endless loop."""
+    """Whatever bytes are changed or lacking: numbers or a refusal, and never another error or an
+    endless loop."""
     with tempfile.TemporaryDirectory() as folder:
         path, whole = Path(folder) / "run.sqlite", bytearray(sound())
         for _ in range(data.draw(st.integers(1, 6))):
