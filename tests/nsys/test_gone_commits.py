@@ -65,7 +65,7 @@ def test_after_a_squash_merge_a_gate_makes_its_pairs(
     git(project, "gc", "--quiet", "--prune=now")
     with pytest.raises(subprocess.CalledProcessError):
         git(project, "cat-file", "-e", measured)
-    project.run("--perfgate", "--perfgate-max-runs=6")
+    project.run("--perfgate", "--perfgate-max-runs=8")
     result = project.store.results.listed("loop", "no-gpu")[0].found
     assert isinstance(result, Result)
     assert result.verdict.duet is not None
