@@ -212,9 +212,12 @@ def _least_loss(metric: Metric, other: Other, terms: Terms) -> float:
     """What kernel time may lose whatever its own budget: a tenth of what the step may."""
     own, steps = other.values(metric), other.values(Metric.STEP_MS)
     budget = budget_of(Metric.STEP_MS, terms.budgets) or 0.0
-    if metric is not Metric.KERNEL_MS or not own or not steps or middle(own) <= 0:
+    if metric is not Metric.KERNEL_MS or not own or not steps:
         return 0.0
-    return math.log1p(PART_OF_STEP * budget * middle(steps) / middle(own))
+    kernel_ms, step_ms = middle(own), middle(steps)
+    if kernel_ms <= 0 or step_ms <= 0:
+        return 0.0
+    return math.log1p(PART_OF_STEP * budget * step_ms / kernel_ms)
 
 
 def _alone(rule: TimeRule, other: Other, terms: Terms) -> tuple[Slow | None, bool]:

@@ -24,6 +24,7 @@ from perfgate.model.told import ToldGate, ToldRun
 from perfgate.model.verdict import Verdict
 from perfgate.model.workload import Workload
 from perfgate.words import say
+from perfgate.words.escape import escape_json
 
 DOCUMENT_FORMAT: Final = 2
 """History: 1, the first; 2 adds the commit's tree, the form of each run, the environment and held
@@ -152,7 +153,7 @@ def document_text(document: GateDocument, *, largest: int = LARGEST_DOCUMENT) ->
     for runs, longest in SMALLER:
         kept = document if runs is None else _with_runs(document, runs)
         content = _cut(kept.model_dump(mode="json"), longest)
-        text = json.dumps(content, indent=2, ensure_ascii=False) + "\n"
+        text = escape_json(json.dumps(content, indent=2, ensure_ascii=False)) + "\n"
         if len(text.encode()) <= largest:
             return text
     raise _too_large("it is too large", f"A document has {largest:,} bytes at most")

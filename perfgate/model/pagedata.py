@@ -16,6 +16,7 @@ from perfgate.model.side import Side
 from perfgate.model.stepview import StepView
 from perfgate.model.told import ToldGate, ToldRun
 from perfgate.model.verdict import Verdict
+from perfgate.words.escape import escape_json
 
 PAGE_FORMAT: Final = 2
 """History: 1, the first; 2 adds what format 2 of the document does."""
@@ -144,7 +145,7 @@ def page_data_text(data: PageData, *, most_bytes: int = MOST_DATA_BYTES) -> str:
 
 
 def _dumped(record: PageData | PageWorkload) -> str:
-    text = record.model_dump_json(exclude_defaults=True)
+    text = escape_json(record.model_dump_json(exclude_defaults=True))
     # The format is a default as well, and must be told.
     return f'{{"format":{record.format},{text[1:]}\n' if isinstance(record, PageData) else text
 

@@ -40,6 +40,9 @@ _LINKING: Final = re.compile(
 CommandKind = Literal["error", "warning", "notice"]
 
 
+_BEYOND_ASCII: Final = re.compile(r"[^\n\x20-\x7e]")
+
+
 def is_invisible(character: str) -> bool:
     """Whether a character is escaped."""
     return unicodedata.category(character) in INVISIBLE
@@ -113,3 +116,16 @@ def _data(text: str) -> str:
 
 def _property(text: str) -> str:
     return _data(text).replace(":", "%3A").replace(",", "%2C")
+
+
+def escape_json(text: str) -> str:
+    r"""Return JSON in which invisible characters stand as `\\u009b`: read, it is the same."""
+    return _BEYOND_ASCII.sub(_escaped_in_json, text)
+
+
+def _escaped_in_json(found: re.Match[str]) -> str:
+    character = found[0]
+    if not is_invisible(character):
+        return character
+    units = character.encode("utf-16-be", errors="surrogatepass")
+    return "".join(f"\\u{units[n : n + 2].hex()}" for n in range(0, len(units), 2))

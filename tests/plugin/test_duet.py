@@ -259,8 +259,8 @@ def test_against_what_is_checked_out_nothing_can_be_found_and_that_is_said(
 @pytest.mark.parametrize(
     ("revision", "says"),
     [
-        ("v9", "--perfgate-against: commit v9: it is not in this clone. "),
-        ("--all", "--perfgate-against: commit --all: it is not in this clone. "),
+        ("v9", "commit v9: it is not in this clone. "),
+        ("--all", "commit --all: it is not in this clone. "),
     ],
 )
 def test_against_what_is_no_commit_nothing_is_measured(

@@ -31,6 +31,6 @@ def test_the_times_of_the_window_are_said(project: Project, script: str) -> None
     assert seen.status == 1
     (one,) = json.loads((project.root / "g.json").read_text())["workloads"]
     assert one["verdict"]["outcome"] == "NOT_MEASURED"
-    assert "0.5 to 2 s" in one["verdict"]["reason"]
+    assert "0.5 s to 2 s" in one["verdict"]["reason"]
     assert "no NVTX range" not in one["verdict"]["reason"]
     assert ("'load'" in one["verdict"]["next_step"]) == (script is OTHERS_FIRST)

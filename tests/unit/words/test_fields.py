@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from perfgate.model.note import Note, note
+from perfgate.words.escape import escape_json, is_invisible
 from perfgate.words.fields import FieldFormatter
 from perfgate.words.say import fact
 
@@ -67,3 +70,11 @@ def test_a_missing_field_and_an_unknown_format_are_faults() -> None:
 
 def test_a_note_is_worded_by_the_table() -> None:
     assert fact(note("uncoded", subject="loop", fact="it is so")) == "loop: it is so"
+
+
+def test_json_with_what_cannot_be_seen_is_read_as_it_was() -> None:
+    held = {"a\u009b": "\x1b[2J \u202e \U000e0001 \ud800 café \U0001f525"}
+    escaped = escape_json(json.dumps(held, ensure_ascii=False))
+    assert not [one for one in escaped if is_invisible(one)]
+    assert "café \U0001f525" in escaped
+    assert json.loads(escaped) == held
