@@ -214,10 +214,8 @@ def _least_loss(metric: Metric, other: Other, terms: Terms) -> float:
     budget = budget_of(Metric.STEP_MS, terms.budgets) or 0.0
     if metric is not Metric.KERNEL_MS or not own or not steps:
         return 0.0
-    kernel_ms, step_ms = middle(own), middle(steps)
-    if kernel_ms <= 0 or step_ms <= 0:
-        return 0.0
-    return math.log1p(PART_OF_STEP * budget * step_ms / kernel_ms)
+    kernel_ms, step_ms = middle(own), max(middle(steps), 0.0)
+    return math.log1p(PART_OF_STEP * budget * step_ms / kernel_ms) if kernel_ms > 0 else 0.0
 
 
 def _alone(rule: TimeRule, other: Other, terms: Terms) -> tuple[Slow | None, bool]:

@@ -56,6 +56,15 @@ def until(holds: Callable[[], bool], *, timeout_s: float = 90) -> None:
         time.sleep(0.05)
 
 
+def using(folder: Path) -> list[psutil.Process]:
+    """The processes whose command names something in a folder."""
+    return [
+        one
+        for one in psutil.process_iter(["cmdline"])
+        if any(str(folder) in word for word in one.info["cmdline"] or ())
+    ]
+
+
 def is_alive(pid: int) -> bool:
     try:
         return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
@@ -178,7 +187,11 @@ def test_what_a_killed_command_had_captured_is_removed_by_what_comes_next(
     for pid in below:
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
-    until(lambda: not any(map(is_alive, below)))
+    # What was started meanwhile may still hold the folder.
+    for process in using(temporary):
+        with suppress(psutil.NoSuchProcess):
+            process.kill()
+    until(lambda: not any(map(is_alive, below)) and not using(temporary))
     assert [one.name for one in temporary.glob("perfgate-*") if one != others]
     project.workload()
     if then == "gate":
