@@ -2,9 +2,9 @@
 nothing.
 
 ```
-/work/proj/                        a working tree                  train.py
-/work/proj/.venv/lib/...           an environment                  numpy
-/work/proj/.perfgate/worktrees/..  another working tree            train.py of another commit
+/home/proj/                        a working tree                  train.py
+/home/proj/.venv/lib/...           an environment                  numpy
+/home/proj/.perfgate/worktrees/..  another working tree            train.py of another commit
 /opt/py/site-packages/             installed packages              torch
 ~/.cache/torch_extensions/         nobody's                        kernels.so
 ```
