@@ -42,6 +42,7 @@ from perfgate.model.errors import (
     ConfigInvalid,
     NcuFailed,
     ResultMissing,
+    StepsNotFound,
 )
 from perfgate.model.side import Side
 from perfgate.model.verdict import MetricVerdict, Verdict
@@ -279,7 +280,12 @@ def _subject(store: Store, word: str, step: str | None, held: ExitStack) -> Subj
     path = Path(word)
     if _is_capture(word):
         refuse_unlike_capture(path)
-        return of_capture(path, step=step, find_tool=find_tool, held=held)
+        try:
+            return of_capture(path, step=step, find_tool=find_tool, held=held)
+        except StepsNotFound as missing:
+            if step is None:
+                raise
+            raise StepsNotFound("captures-without-steps", missing=missing) from missing
     is_folder = kind_of(path) is Kind.FOLDER
     if is_folder and not os.path.lexists(path / "result.json"):
         raise ResultMissing("subject-without-result", subject=word)

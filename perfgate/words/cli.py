@@ -69,6 +69,10 @@ TEXT: Final[Mapping[str, Text]] = {
         "It takes a .nsys-rep, .qdrep or .sqlite file",
         "Check the path.",
     ),
+    "captures-without-steps": Text(
+        "{missing}",
+        next_step="{missing:rest} Without --step two captures are compared as whole windows.",
+    ),
     "capture-without-step": Text(
         "{subject:quote}: without --step, a capture is measured as one window",
         "The other side is per step",

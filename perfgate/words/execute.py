@@ -100,11 +100,11 @@ _FAILURES: Final[Mapping[str, Text]] = {
         "and the command still ran",
         "The window must hold the warm-up and all measured steps",
         "Set a longer delay or duration, if the first step began after it. In the window: "
-        "{missing}. {see:sentences}",
+        "{missing}. {missing:rest} {see:sentences}",
     ),
     "command-without-steps": Text(
         "{workload}: {missing}",
-        next_step="It may also have ended before its first step. {see:sentences}",
+        next_step="{missing:rest} It may also have ended before its first step. {see:sentences}",
     ),
     "see-log": Text("See {log:quote}"),
     "output-tail": Text("Last lines of its output:\n{lines:lines}"),

@@ -6,6 +6,7 @@ r"""How a field of a note or an error is shown: the format behind its name in a 
 {log:lines}         each line escaped, on lines of their own, indented
 {paths:list}        a, b and c                       {notes:list;}    facts of notes: one; two
 {failure:next}      of a note or an error, its next step
+{missing:rest}      ... what was expected, and its next step
 {see:sentences}     facts of notes, each a sentence; one of several lines stands on lines of its own
 {runs:run|runs}     3 runs                           {runs:~was|were} the word alone
 {id:sh}             quoted for a shell               {text:raw}       as it is: of texts made elsewhere
@@ -53,10 +54,15 @@ _FORMATS: Final[Mapping[str, Callable[[Any], str]]] = {
 class FieldFormatter(Formatter):
     """Fills a text of the table with the fields of a note or an error."""
 
-    def __init__(self, fact_of: Facts, next_step_of: Facts = lambda _: None) -> None:
+    def __init__(
+        self,
+        fact_of: Facts,
+        next_step_of: Facts = lambda _: None,
+        rest_of: Facts = lambda _: None,
+    ) -> None:
         """Take what words notes that are fields of others."""
         self._fact_of = fact_of
-        self._next_step_of = next_step_of
+        self._parts: Mapping[str, Facts] = {"next": next_step_of, "rest": rest_of}
         self._fields: Mapping[str, object] = {}
 
     def fill(self, text: str, fields: Mapping[str, object]) -> str:
@@ -75,8 +81,8 @@ class FieldFormatter(Formatter):
         """Show one field."""
         if value is None:
             return ""
-        if format_spec == "next":
-            return self._next_step_of(value) or ""
+        if format_spec in self._parts:
+            return self._parts[format_spec](value) or ""
         if format_spec.startswith("list"):
             items = [self._plain(item) for item in value]
             return "; ".join(items) if format_spec.endswith(";") else listed(items)

@@ -86,4 +86,11 @@ def _next_step_of(value: object) -> str | None:
     return next_step(value) if isinstance(value, Coded) else None
 
 
-_FORMATTER = FieldFormatter(_fact_of, _next_step_of)
+def _rest_of(value: object) -> str | None:
+    if not isinstance(value, Coded):
+        return None
+    expected = expectation(value)
+    return " ".join(part for part in (f"{expected}." if expected else "", next_step(value)) if part)
+
+
+_FORMATTER = FieldFormatter(_fact_of, _next_step_of, _rest_of)
