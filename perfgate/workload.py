@@ -39,7 +39,7 @@ class Steps(Protocol):
 
     Yields 0, 1, 2, ...: first the warm-up turns, then the measured ones. Each measured turn is one
     NVTX range ``step``; the GPU is synchronised before the first and after the last of them, and
-    never in between, but for an interleaved duet, which takes more steps and waits after every few
+    never in between, but for an A/B run of blocks, which takes more steps and waits after every few
     of them while the other side takes its own.
     """
 

@@ -32,7 +32,7 @@ from benchmarks.decision.simulate import (
     look,
     settle,
 )
-from perfgate.judge.looks import DUET_PLAN, INTERLEAVED_PLAN, SCREEN_PLAN
+from perfgate.judge.looks import AB_PLAN, INTERLEAVED_PLAN, SCREEN_PLAN
 from perfgate.metrics.windows import capped_mean
 from perfgate.model.metric import Metric
 from perfgate.model.outcome import Outcome
@@ -96,7 +96,7 @@ class RecordedGate(Record):
     outcome: Outcome
     stage: Stage | None = None
     against: bool = False
-    """Whether it was asked for as a duet alone (`--perfgate-against`)."""
+    """Whether it was asked for as an A/B run alone (`--perfgate-against`)."""
     budgets: Mapping[Metric, float] = {}
     """Other than the default ones, as it was asked for (`--perfgate-budget`)."""
     regressed: tuple[Metric, ...] = ()
@@ -104,14 +104,14 @@ class RecordedGate(Record):
     step_change: float | None = None
     """Of step_ms, as perfgate estimated it for this verdict."""
     reference: tuple[RecordedRun, ...] = ()
-    """Of a duet: the runs of the baseline's commit."""
+    """Of an A/B run: the runs of the baseline's commit."""
     candidate: tuple[RecordedRun, ...] = ()
     """All runs of the candidate that may be compared with stored ones: the screen's first, then the
-    duet's."""
+    A/B run's."""
     interleaved: tuple[RecordedRun, ...] = ()
-    """The candidate's runs in an interleaved duet, as many as there are of the reference."""
+    """The candidate's runs in an A/B run of blocks, as many as there are of the reference."""
     runs: int = Field(ge=1)
-    """Processes started, but for the one of the other side that an interleaved duet with a commit
+    """Processes started, but for the one of the other side that an A/B run of blocks with a commit
     runs alone."""
 
     @model_validator(mode="after")
@@ -178,7 +178,7 @@ class Told(Record):
     step_change: float | None = None
     kernel_change: float | None = None
     """Median over the gates of what its two sides differ by: as perfgate estimated it where that
-    was recorded, else the pairs of an interleaved duet, the medians of an alternate one's sides, or
+    was recorded, else the pairs of an A/B run of blocks, the medians of an alternate one's sides, or
     those of the blessed runs and the candidate's."""
     planted_step: float | None = None
     """Median over the gates of what the planted work came to, where that was recorded."""
@@ -342,7 +342,7 @@ def _judge_gate(
     enough = min(len(before), len(after)) >= _FEWEST_RUNS
     then = {Outcome.REGRESSED: REGRESSED, Outcome.INCONCLUSIVE: OPEN}.get(gate.outcome, PASSED)
     said = {THEN: (then, gate.runs)}
-    if len(gate.reference) >= DUET_PLAN.fewest_to_fail:
+    if len(gate.reference) >= AB_PLAN.fewest_to_fail:
         said[AB_NOW] = _ab_now(gate)
     if len(_alone(gate)) >= SCREEN_PLAN.looks[0]:
         said[SCREEN_NOW] = _screen_now(loop, gate)
@@ -353,7 +353,7 @@ def _judge_gate(
 
 
 def _ab_now(gate: RecordedGate) -> tuple[int, int]:
-    plan = INTERLEAVED_PLAN if gate.interleaved else DUET_PLAN
+    plan = INTERLEAVED_PLAN if gate.interleaved else AB_PLAN
     sides = (gate.reference, gate.interleaved or gate.candidate[-len(gate.reference) :])
     before, after = ({metric: _values(side, metric) for metric in TIMES} for side in sides)
     how = How(occasion_runs=(1,), shares=len(TIMES), budgets=gate.budgets)

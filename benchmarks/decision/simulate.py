@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from benchmarks.decision.populations import MORE, POPULATIONS, Change, Population, Values, World
 from perfgate.judge.compare import NOTHING_LEARNT, Flags, Floats, Learnt, between_occasions
-from perfgate.judge.looks import DUET_PLAN, INTERLEAVED_PLAN, NOISY, SCREEN_PLAN, STORED_PLAN, Plan
+from perfgate.judge.looks import AB_PLAN, INTERLEAVED_PLAN, NOISY, SCREEN_PLAN, STORED_PLAN, Plan
 from perfgate.judge.outliers import keep, slow_runs
 from perfgate.judge.times import PART_OF_STEP, Look, TimeRule, in_basis, look_at
 from perfgate.model.metric import METRICS, Basis, Metric, budget_of
@@ -247,7 +247,7 @@ class Walk:
             looks = self._screened(gates, runs)
             passes, noisy = all_pass(looks), looks[Metric.STEP_MS].run_sd > NOISY
             self.processes[gates] = runs
-            for plan, suits in ((DUET_PLAN, ~noisy), (INTERLEAVED_PLAN, noisy)):
+            for plan, suits in ((AB_PLAN, ~noisy), (INTERLEAVED_PLAN, noisy)):
                 self._pair(plan, gates[~passes & suits], screened=runs)
             gates = gates[passes]
         self.outcome[gates] = PASSED
@@ -298,7 +298,7 @@ def settle(
     runs, most = 0, min(most, plan.most_runs)
     while len(live) and runs < (wanted := plan.next_look(runs, max_runs=most)) <= made:
         spent[live] = runs = wanted
-        there = _of(live, before, runs if plan.is_duet else None)
+        there = _of(live, before, runs if plan.is_ab_run else None)
         own = None if alone is None else _of(live, alone)
         usual = _of(live, stored) if plan.in_pairs and stored is not None else there
         is_last = runs == most and runs > plan.looks[-2]
@@ -312,7 +312,7 @@ def settle(
             alone=own,
             usual=usual,
             stored=then,
-            gates=None if plan.is_duet else live,
+            gates=None if plan.is_ab_run else live,
         )
         loses = np.any([one.loses for one in looks.values()], axis=0)
         outcome[live] = np.where(all_pass(looks), PASSED, np.where(loses, REGRESSED, OPEN))

@@ -176,8 +176,8 @@ def _run(given: argparse.Namespace) -> int:
     ends = None if given.seconds is None else time.monotonic() + given.seconds
     project = given.project.resolve()
     env = dict(os.environ)
-    bench = bench_of(project, env)
-    small = is_small(bench.machine, env)
+    context = bench_of(project, env)
+    small = is_small(context.machine, env)
     recording = (
         load(given.out)
         if given.out.exists()
@@ -188,11 +188,11 @@ def _run(given: argparse.Namespace) -> int:
         told = f"it holds runs of the {kinds[recording.small]} loops, and these would be of the {kinds[small]} ones"
         raise Unusable(f"{given.out}: {told}; give another file.")
     loops = list(dict.fromkeys(given.workload or LADDERS))
-    if len(bench.machine.gpus) > 1 and any(loop in LADDERS for loop in loops):
+    if len(context.machine.gpus) > 1 and any(loop in LADDERS for loop in loops):
         _say(
-            f"{len(bench.machine.gpus)} GPUs are visible, and these loops use one: set CUDA_VISIBLE_DEVICES"
+            f"{len(context.machine.gpus)} GPUs are visible, and these loops use one: set CUDA_VISIBLE_DEVICES"
         )
-    rungs = collect(project, loops, given.rung, env=env, machine=bench.machine)
+    rungs = collect(project, loops, given.rung, env=env, machine=context.machine)
     save(recording, given.out)
     with ExitStack() as held:
         if given.keep is None:
@@ -207,7 +207,7 @@ def _run(given: argparse.Namespace) -> int:
             rungs=rungs,
             runs=given.runs,
             measure=Nsys(
-                bench=bench,
+                context=context,
                 folder=folder,
                 rungs=tuple(given.rung),
                 keep=given.keep is not None,

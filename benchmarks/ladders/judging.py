@@ -1,7 +1,7 @@
 """Judges each rung against the one before, both ways, by perfgate's own judge, and holds that
 against the lesson.
 
-A step up the ladder is judged as a duet whose other side is the rung before: both were measured in
+A step up the ladder is judged as an A/B run whose other side is the rung before: both were measured in
 turns, on the same occasions. The step back is the same with the sides exchanged. Nothing is
 measured or written here.
 """
@@ -17,10 +17,10 @@ from typing import Final, assert_never
 
 from benchmarks.ladders.lessons import LADDERS, NO_DIFFERENCE, Ladder, Lesson
 from benchmarks.ladders.recording import RecordedRun, RecordedRung, Recording
-from perfgate.explain.pace import told_of_pace
+from perfgate.explain.pace import pace_notes
 from perfgate.judge.evidence import Evidence
 from perfgate.judge.judge import judge
-from perfgate.judge.looks import DUET_PLAN
+from perfgate.judge.looks import AB_PLAN
 from perfgate.model.metric import METRICS, Kind, Metric
 from perfgate.model.note import quoted
 from perfgate.model.outcome import Outcome
@@ -31,7 +31,7 @@ from perfgate.words.names import listed, plural
 
 STEP_BUDGET: Final = clock.budget if (clock := METRICS[Metric.STEP_MS].clock) is not None else 0.0
 """A published gain above this, perfgate's budget of a step, must be found as one."""
-FIRST_LOOK: Final = DUET_PLAN.looks[0]
+FIRST_LOOK: Final = AB_PLAN.looks[0]
 """With fewer runs of either rung nothing can be shown of the two."""
 
 
@@ -190,7 +190,7 @@ def _judge_step(recording: Recording, loop: str, name: str, before_name: str) ->
 def _met(
     now: RecordedRung | None, before: RecordedRung | None
 ) -> tuple[RecordedRung | None, RecordedRung | None]:
-    """Their runs on GPUs that both ran on, if a duet can be looked at with them; all, if not.
+    """Their runs on GPUs that both ran on, if an A/B run can be looked at with them; all, if not.
 
     What another host launches slower, or another GPU computes slower, is no part of what a rung
     adds.
@@ -210,13 +210,13 @@ def _on(rung: RecordedRung, machines: Container[int]) -> RecordedRung:
 
 def verdict_of(reference: RecordedRung, candidate: RecordedRung) -> Verdict:
     """Judge a rung's runs against those of another, which are blessed for it as the other side of a
-    duet is."""
+    A/B run is."""
     runs = _runs(candidate)
     pairs = tuple(zip(_runs(reference), runs, strict=False))
     policy = Policy(max_runs=2 * len(pairs), budgets=candidate.workload.budgets)
     evidence = Evidence(workload=candidate.workload.id, pairs=pairs)
-    verdict = judge(evidence, policy, Stage.DUET)
-    changed = told_of_pace(runs)
+    verdict = judge(evidence, policy, Stage.AB_RUN)
+    changed = pace_notes(runs)
     if changed is None:
         return verdict
     return verdict.model_copy(update={"notes": (*verdict.notes, quoted(changed))})
@@ -285,7 +285,7 @@ def _finding(
         if len(rung.sound) < FIRST_LOOK:
             counted = plural(len(rung.sound), "run")
             return Finding.NOT_SETTLED, (
-                f"{counted} of {rung.rung}, and a duet is first looked at with {FIRST_LOOK}",
+                f"{counted} of {rung.rung}, and an A/B run is first looked at with {FIRST_LOOK}",
             )
     if not lesson.metrics:
         return _as_no_difference(up, down)

@@ -33,7 +33,7 @@ from benchmarks.ladders.recording import (
     refuse_other_parameters,
     top_ranges,
 )
-from perfgate.execute.bench import Bench
+from perfgate.execute.context import RunContext
 from perfgate.execute.run import measure_run, outlasting_crashes
 from perfgate.machine import gpu_lock, read_machine, wait_until_idle
 from perfgate.model.baseline import code_digest
@@ -409,7 +409,7 @@ def _reason(failed: PerfgateError, *, subject: str) -> str:
 class Nsys:
     """Makes runs under nsys, each in a folder of its own below `folder`."""
 
-    bench: Bench
+    context: RunContext
     folder: Path
     rungs: tuple[str, ...]
     """Those asked for by name; without any, all that need no naming."""
@@ -426,17 +426,17 @@ class Nsys:
         """Make one run."""
         chosen = chosen_rungs(one.loop, self.rungs)
         ladder = "all" if chosen is None else ",".join(chosen)
-        bench = replace(self.bench, env={**self.bench.env, VARIABLE: ladder})
+        context = replace(self.context, env={**self.context.env, VARIABLE: ladder})
         own_s = min(one.workload.timeout_s, self.longest_s)
         limit_s = own_s if within_s is None else min(own_s, max(within_s, LEAST_S))
         workload = one.workload.model_copy(update={"timeout_s": limit_s})
         stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S.%f")
         folder = self.folder / f"{one.loop}-{one.rung}-{stamp}".replace(" ", "-")
         patience_s = min(
-            bench.settings.lock_timeout_s, limit_s if within_s is not None else math.inf
+            context.settings.lock_timeout_s, limit_s if within_s is not None else math.inf
         )
         held = gpu_lock(
-            bench.machine.gpus,
+            context.machine.gpus,
             timeout_s=patience_s,
             on_wait=lambda waits: self.say(fact(waits)),
             workload=workload.id,
@@ -445,13 +445,13 @@ class Nsys:
         try:
             with held:
                 began = time.monotonic()
-                busy = wait_until_idle(bench.machine.gpus, IDLE_PATIENCE_S)
+                busy = wait_until_idle(context.machine.gpus, IDLE_PATIENCE_S)
                 measured = outlasting_crashes(
-                    lambda fresh: measure_run(bench, workload, fresh(folder))
+                    lambda fresh: measure_run(context, workload, fresh(folder))
                 )
         except (WorkloadTimedOut, GpuTaken) as late:
             ours = (
-                patience_s < bench.settings.lock_timeout_s
+                patience_s < context.settings.lock_timeout_s
                 if isinstance(late, GpuTaken)
                 else limit_s < own_s
             )
@@ -472,12 +472,12 @@ class Nsys:
                     )
                 }
             )
-        account, machine = measured.account, bench.machine
-        if account is not None:
+        worker_report, machine = measured.worker_report, context.machine
+        if worker_report is not None:
             loaded = {
-                "torch": account.torch,
-                "cuda": account.cuda or machine.cuda,
-                "nvtx": account.nvtx,
+                "torch": worker_report.torch,
+                "cuda": worker_report.cuda or machine.cuda,
+                "nvtx": worker_report.nvtx,
             }
             machine = machine.model_copy(update=loaded)
         recorded = RecordedRun(
@@ -491,7 +491,7 @@ class Nsys:
         return Taken(run=recorded, machine=machine)
 
 
-def bench_of(project: Path, env: Mapping[str, str]) -> Bench:
+def bench_of(project: Path, env: Mapping[str, str]) -> RunContext:
     """What all runs in a project share.
 
     Raises:
@@ -500,7 +500,7 @@ def bench_of(project: Path, env: Mapping[str, str]) -> Bench:
     settings = load_settings(project, {})
     tool = find_nsys(None, env, setting=settings.nsys)
     options = trace_options(graph_trace=settings.cuda_graph_trace)
-    return Bench(
+    return RunContext(
         root=project,
         settings=settings,
         tool=tool,

@@ -56,7 +56,7 @@ def markdown(recording: Recording, *, picture: bool) -> str:
         ),
         "",
         (
-            "A step up is judged by perfgate as a duet of the rung with the one before it, a step back with the sides "
+            "A step up is judged by perfgate as an A/B run of the rung with the one before it, a step back with the sides "
             "exchanged, each as a gate of its own. It is as taught where every metric that the tutorial names got "
             "better on the way up and REGRESSED on the way back; at a price where another metric got worse besides, "
             "since a gate then calls the way up REGRESSED. A rung that is taught to change nothing must be PASSED "

@@ -36,7 +36,7 @@ from perfgate.machine import read_machine
 from perfgate.model.baseline import Commit
 from perfgate.model.document import DocumentWorkload, GateDocument, read_document
 from perfgate.model.machine import Machine
-from perfgate.model.metric import GATED_CLOCKS, Metric
+from perfgate.model.metric import GATED_TIMES, Metric
 from perfgate.model.outcome import Outcome
 from perfgate.model.pyproject import load_settings
 from perfgate.model.record import Moment, Record
@@ -129,7 +129,7 @@ def save(recording: Recording, path: Path) -> None:
 def workload_of(one: DocumentWorkload) -> GatedWorkload:
     """What is kept of a workload's verdict."""
     verdict = one.verdict
-    rows = (verdict.of(metric) for metric in GATED_CLOCKS)
+    rows = (verdict.of(metric) for metric in GATED_TIMES)
     return GatedWorkload(
         workload=verdict.workload,
         outcome=verdict.outcome,
@@ -350,7 +350,7 @@ def _part(gates: Sequence[UnchangedGate]) -> list[str]:
         key=lambda row: (row[0].workload, row[1]),
     )
     metrics = [
-        metric for metric in GATED_CLOCKS if any(metric in workload.changes for workload, _ in rows)
+        metric for metric in GATED_TIMES if any(metric in workload.changes for workload, _ in rows)
     ]
     lines.append(f"| {' | '.join(['workload', 'gate', 'outcome', 'runs', *metrics])} |")
     lines.append(f"| {' | '.join(['---', '---:', '---', '---:', *['---:'] * len(metrics)])} |")

@@ -25,10 +25,10 @@ from perfgate.bless.refusals import (
 from perfgate.bless.repeats import SAME_OCCASION, gated, once
 from perfgate.bless.speeds import plainly_differ
 from perfgate.explain.breakdown import breakdown_of, kept
-from perfgate.explain.pace import told_of_pace
+from perfgate.explain.pace import pace_notes
 from perfgate.judge.evidence import Other
 from perfgate.judge.hold import COARSEST, holds, too_coarse
-from perfgate.judge.looks import DUET_PLAN, INTERLEAVED_PLAN, STORED_PLAN, Plan
+from perfgate.judge.looks import AB_PLAN, INTERLEAVED_PLAN, STORED_PLAN, Plan
 from perfgate.judge.rows import Terms, judge_rows
 from perfgate.model.baseline import (
     FEWEST_RUNS,
@@ -47,11 +47,11 @@ from perfgate.model.baseline import (
     with_held,
 )
 from perfgate.model.errors import BlessRefused
-from perfgate.model.metric import GATED_CLOCKS, METRICS, Basis, Kind, Metric, budget_of
+from perfgate.model.metric import GATED_TIMES, METRICS, Basis, Kind, Metric, budget_of
 from perfgate.model.note import note
 from perfgate.model.outcome import Outcome
 from perfgate.model.sample import Run
-from perfgate.model.settings import DuetForm, Settings
+from perfgate.model.settings import ABForm, Settings
 from perfgate.model.verdict import FEWEST_TO_JUDGE, MetricVerdict
 from perfgate.model.workload import Workload
 from perfgate.words import numbers
@@ -178,12 +178,12 @@ def bless(
 def last_plan(workload: Workload, baseline: Baseline, *, pairs: bool, blocks: bool) -> Plan:
     """Return the looks that a gate of this baseline ends with, by what the settings and the
     baseline allow."""
-    if not pairs or why_no_duet(baseline):
+    if not pairs or why_no_ab_run(baseline):
         return STORED_PLAN
     return (
         INTERLEAVED_PLAN
         if blocks and workload.form == "function" and len(baseline.machine.gpus) <= 1
-        else DUET_PLAN
+        else AB_PLAN
     )
 
 
@@ -216,7 +216,7 @@ def not_held(
         workload,
         baseline,
         pairs=allows_pairs(settings),
-        blocks=settings.duet is not DuetForm.ALTERNATE,
+        blocks=settings.ab_run is not ABForm.ALTERNATE,
     )
     wider = wider_budgets(baseline, with_held(budgets, baseline), plan)
     if not wider:
@@ -227,7 +227,7 @@ def not_held(
     guards = listed(["counts", *(metric for metric in gated(baseline) if metric not in wider)])
     said = (
         f"A gate can hold {told} here, and is INCONCLUSIVE below that now and then, which shuts it; {guards} guard it "
-        "at their own budgets. Add occasions (--occasion), let A/B runs settle it (a baseline of a commit, duet not "
+        "at their own budgets. Add occasions (--occasion), let A/B runs settle it (a baseline of a commit, A/B run not "
         f'off), or write the wider budgets: perfgate bless {shlex.quote(baseline.workload)} --reason "..." --hold auto'
     )
     return (said,)
@@ -375,9 +375,9 @@ def worth_knowing(
     `newest` is the last result that it is of, `not_on` the default branch where that does not hold
     its commit.
     """
-    pace = told_of_pace(newest.runs)
+    pace = pace_notes(newest.runs)
     told = (
-        why_no_duet(baseline, uncommitted=newest.uncommitted)
+        why_no_ab_run(baseline, uncommitted=newest.uncommitted)
         or (f"Its commit is not on {not_on}: {_GONE}" if not_on is not None else ""),
         "" if pace is None else f"{pace}.",
     )
@@ -393,10 +393,10 @@ _GONE: Final = (
 def allows_pairs(settings: Settings) -> bool:
     """Whether the settings let a gate make the pairs of an A/B run after its screen."""
     room = settings.max_runs - settings.runs
-    return settings.duet is not DuetForm.OFF and room >= 2 * FEWEST_TO_JUDGE
+    return settings.ab_run is not ABForm.OFF and room >= 2 * FEWEST_TO_JUDGE
 
 
-def why_no_duet(baseline: Baseline, *, uncommitted: Sequence[str] = ()) -> str:
+def why_no_ab_run(baseline: Baseline, *, uncommitted: Sequence[str] = ()) -> str:
     """Say in a sentence why its code cannot, or may not, be run again beside a candidate; empty
     where it can.
 
@@ -404,10 +404,10 @@ def why_no_duet(baseline: Baseline, *, uncommitted: Sequence[str] = ()) -> str:
     """
     commits = [occasion.commit for occasion in baseline.occasions if occasion.commit is not None]
     if not commits:
-        return "It was not measured at a commit, so no gate can run it again: there will be no duet with it."
+        return "It was not measured at a commit, so no gate can run it again: there will be no A/B run with it."
     if all(commit.dirty for commit in commits):
         named = f" ({', '.join(uncommitted)})" if uncommitted else ""
-        return f"It was measured with uncommitted changes{named}, which no commit holds: there will be no duet with it."
+        return f"It was measured with uncommitted changes{named}, which no commit holds: there will be no A/B run with it."
     return ""
 
 
@@ -489,7 +489,7 @@ def _refuse_loss(
     """
     allowed = {
         metric: budget
-        for metric in GATED_CLOCKS
+        for metric in GATED_TIMES
         if (budget := _budget(result, metric, budgets)) is not None
     }
     judged = {
@@ -517,7 +517,7 @@ def _refuse_coarse(
     """Refuse runs that differ so much that a gate could show nothing by them, where it can make no
     others."""
     smallest = too_coarse(new, budgets)
-    no_pairs = why_no_duet(new, uncommitted=result.uncommitted) or (
+    no_pairs = why_no_ab_run(new, uncommitted=result.uncommitted) or (
         "" if pairs else "The settings leave no A/B run."
     )
     if smallest is None or not no_pairs:
@@ -600,7 +600,7 @@ def _joins(
             refuse_judged_loss(result)
     except BlessRefused:
         return False
-    return not any(_plainly_differ(metric, result, newest, budgets) for metric in GATED_CLOCKS)
+    return not any(_plainly_differ(metric, result, newest, budgets) for metric in GATED_TIMES)
 
 
 def _plainly_differ(

@@ -31,14 +31,14 @@ from perfgate.bless.repeats import (
 )
 from perfgate.judge.compare import FLOOR_SD, LARGEST, PRIOR_DF, Floats, middle
 from perfgate.judge.hold import holds
-from perfgate.judge.looks import DUET_PLAN, STORED_PLAN
+from perfgate.judge.looks import AB_PLAN, STORED_PLAN
 from perfgate.judge.outliers import keep
 from perfgate.judge.rows import Terms
 from perfgate.judge.times import in_basis
 from perfgate.model.baseline import Baseline, Commit, Result, Spread, changed_code, code_digest
 from perfgate.model.errors import CalibrationRefused
 from perfgate.model.machine import Machine
-from perfgate.model.metric import METRICS, Basis, ClockSpec, Metric, budget_of
+from perfgate.model.metric import METRICS, Basis, Metric, TimeSpec, budget_of
 from perfgate.model.outcome import Outcome
 from perfgate.model.workload import Workload
 
@@ -111,7 +111,7 @@ def moderated(variance: float, df: float, *, prior_sd: float, prior_df: float = 
     return math.sqrt((prior_df * prior_sd * prior_sd + df * variance) / (prior_df + df))
 
 
-def spreads(occasions: Sequence[Floats], default: ClockSpec) -> tuple[float, float]:
+def spreads(occasions: Sequence[Floats], default: TimeSpec) -> tuple[float, float]:
     """Return the SD between runs (never below the judge's floor) and between occasions, both in the
     clock's basis.
 
@@ -129,7 +129,7 @@ def spreads(occasions: Sequence[Floats], default: ClockSpec) -> tuple[float, flo
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class ClockCalibration:
+class TimeCalibration:
     """One clock: its SDs, and what a gate can see with them."""
 
     metric: Metric
@@ -150,7 +150,7 @@ class Calibration:
 
     baseline: Baseline
     repeats: Repeats
-    clocks: tuple[ClockCalibration, ...]
+    clocks: tuple[TimeCalibration, ...]
     remarks: tuple[str, ...] = ()
 
 
@@ -160,7 +160,7 @@ def calibrate(
     *,
     at: datetime,
     budgets: Mapping[Metric, float] | None = None,
-    duet: bool = False,
+    ab_run: bool = False,
     unreadable: int = 0,
 ) -> Calibration:
     """Return the baseline with the SDs of its clocks, from all unchanged repeats; nothing else in
@@ -172,7 +172,7 @@ def calibrate(
             and counted.
         at: when this is done, aware.
         budgets: fractions, over the defaults.
-        duet: whether a gate may run the baseline's commit again beside the candidate.
+        A/B run: whether a gate may run the baseline's commit again beside the candidate.
         unreadable: how many more results are kept, which cannot be read.
 
     Raises:
@@ -199,14 +199,14 @@ def calibrate(
     calibrated = baseline.model_copy(update={"calibration": {**baseline.calibration, **measured}})
     stored, last = (
         Terms(budgets=given, plan=plan)
-        for plan in (STORED_PLAN, DUET_PLAN if duet else STORED_PLAN)
+        for plan in (STORED_PLAN, AB_PLAN if ab_run else STORED_PLAN)
     )
-    told: list[ClockCalibration] = []
+    told: list[TimeCalibration] = []
     for metric, (spread, set_aside) in spreads_by.items():
         smallest, in_the_end = holds(calibrated, metric, stored), holds(calibrated, metric, last)
         if smallest is not None and in_the_end is not None:
             told.append(
-                ClockCalibration(
+                TimeCalibration(
                     metric=metric,
                     spread=spread,
                     budget=budget_by[metric],
@@ -233,7 +233,7 @@ def calibrate(
 
 
 def _spread(
-    spec: ClockSpec, x: Sequence[Floats], *, budget: float, at: datetime
+    spec: TimeSpec, x: Sequence[Floats], *, budget: float, at: datetime
 ) -> tuple[Spread, tuple[float, ...]]:
     """Return the SDs of one clock, and what was set aside: fractions, from the median of their
     occasion."""
@@ -275,7 +275,7 @@ def _in_basis(
 def _remarks(
     baseline: Baseline,
     found: Repeats,
-    clocks: Sequence[ClockCalibration],
+    clocks: Sequence[TimeCalibration],
     skipped: Sequence[str],
     *,
     unreadable: int,
@@ -328,7 +328,7 @@ def _remarks(
     return tuple(told)
 
 
-def _clock(metric: Metric) -> ClockSpec:
+def _clock(metric: Metric) -> TimeSpec:
     spec = METRICS[metric].clock
     assert spec is not None
     return spec

@@ -11,7 +11,7 @@ from typing import Final
 
 from perfgate.model.baseline import Baseline, Commit, Result, code_digest
 from perfgate.model.machine import Machine
-from perfgate.model.metric import COUNTS, GATED_CLOCKS, Metric
+from perfgate.model.metric import COUNTS, GATED_TIMES, Metric
 from perfgate.model.outcome import Outcome
 
 SAME_OCCASION: Final = timedelta(minutes=15)
@@ -177,7 +177,7 @@ def clean_commits(baseline: Baseline) -> frozenset[str]:
 
 def gated(baseline: Baseline) -> tuple[Metric, ...]:
     """Return the clocks that a gate holds against this baseline."""
-    return tuple(metric for metric in GATED_CLOCKS if baseline.values(metric))
+    return tuple(metric for metric in GATED_TIMES if baseline.values(metric))
 
 
 def _unclaimed(baseline: Baseline) -> list[Counter[tuple[object, ...]]]:

@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 
 from perfgate.judge.compare import PRIOR_DF, Occasions, Side, with_stored
-from perfgate.model.metric import Basis, ClockSpec
+from perfgate.model.metric import Basis, TimeSpec
 
 _SURELY: Final = 0.0005
 _BUDGETS: Final = 2
@@ -17,7 +17,7 @@ _BUDGETS: Final = 2
 
 
 def plainly_differ(
-    spec: ClockSpec, one: Sequence[float], other: Sequence[float], *, step_ms: float, budget: float
+    spec: TimeSpec, one: Sequence[float], other: Sequence[float], *, step_ms: float, budget: float
 ) -> bool:
     """Whether a time metric lies further apart than chance and another occasion account for, and
     than two budgets.

@@ -25,7 +25,7 @@ from perfgate.cli.common import (
     workload_of,
 )
 from perfgate.cli.complaint import usage
-from perfgate.execute.bench import Bench
+from perfgate.execute.context import RunContext
 from perfgate.execute.leftovers import end_killed_gates
 from perfgate.explain.advice import advise, classify
 from perfgate.explain.kernels import limited_by
@@ -213,7 +213,7 @@ def _probed(here: Project, name: str, a: Subject, b: Subject, *, most: int, full
     machine = read_machine(os.environ, nsys=str(nsys.version), nsys_options=options)
     if not machine.gpus:
         raise NcuFailed("gpu-missing", subject=name)
-    bench = Bench(
+    context = RunContext(
         root=here.root,
         settings=here.settings,
         tool=nsys,
@@ -232,7 +232,7 @@ def _probed(here: Project, name: str, a: Subject, b: Subject, *, most: int, full
     ):
         if (ended := end_killed_gates()) is not None:
             _say(say.fact(ended))
-        probes = probe(bench, tool, workload, found, most=most, tell=_say)
+        probes = probe(context, tool, workload, found, most=most, tell=_say)
     width, colour = screen()
     return kernels_text(
         probes, named=str if full else short, limited=limited_by, width=width, colour=colour

@@ -40,7 +40,7 @@ from perfgate.render.samples import sample_text
 from perfgate.store import ListedBaseline
 from perfgate.views.explain import opened
 from perfgate.views.history import read_history
-from perfgate.views.pages import Shelf, document_of, page_of
+from perfgate.views.pages import Paths, document_of, page_of
 from perfgate.words import escape, numbers, say
 from perfgate.words.names import plural
 
@@ -184,7 +184,7 @@ def page(out: Path, workloads: tuple[str, ...]) -> None:
     names = tuple(dict.fromkeys(workloads)) or kept_names
     if not names:
         raise ResultMissing("results-none")
-    shelf = Shelf(root=here.root, store=here.store, baselines=here.baselines)
+    shelf = Paths(root=here.root, store=here.store, baselines=here.baselines)
     kept = [latest(here.store, name) for name in names]
     text = page_html(page_of(document_of(kept, here.settings, shelf), shelf, Cleaner(os.environ)))
     try:

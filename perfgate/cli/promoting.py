@@ -27,7 +27,7 @@ from perfgate.model.errors import (
 )
 from perfgate.model.metric import Metric
 from perfgate.model.note import Note, note
-from perfgate.model.settings import DuetForm
+from perfgate.model.settings import ABForm
 from perfgate.plugin.listing import collected_workloads
 from perfgate.render.records import bless_text, occasion_text
 from perfgate.store import Store
@@ -107,7 +107,7 @@ def bless(
             in_ci=in_ci,
             allow_ci=allow_ci,
             pairs=blessing.allows_pairs(here.settings),
-            blocks=here.settings.duet is not DuetForm.ALTERNATE,
+            blocks=here.settings.ab_run is not ABForm.ALTERNATE,
             insist=hold is not None,
             hold=hold,
         )

@@ -29,7 +29,7 @@ from perfgate.model.errors import (
 )
 from perfgate.model.machine import Machine
 from perfgate.model.note import note
-from perfgate.model.settings import DuetForm
+from perfgate.model.settings import ABForm
 from perfgate.model.workload import Workload
 from perfgate.plugin.listing import collected_workloads
 from perfgate.profilers.nsys.command import trace_options
@@ -171,14 +171,14 @@ def _calibrated(
         calibration.refuse_fresh(
             target.baseline, next((r for r in results if r.measured_at >= since), None)
         )
-    duet = here.settings.duet is not DuetForm.OFF and bool(clean_commits(target.baseline))
+    ab_run = here.settings.ab_run is not ABForm.OFF and bool(clean_commits(target.baseline))
     budgets = {**here.settings.budgets, **target.workload.budgets}
     found = calibration.calibrate(
         target.baseline,
         results,
         at=datetime.now(UTC),
         budgets=budgets,
-        duet=duet,
+        ab_run=ab_run,
         unreadable=unreadable,
     )
     calibrated = found.baseline
@@ -187,7 +187,7 @@ def _calibrated(
             target.workload,
             calibrated,
             pairs=blessing.allows_pairs(here.settings),
-            blocks=here.settings.duet is not DuetForm.ALTERNATE,
+            blocks=here.settings.ab_run is not ABForm.ALTERNATE,
         )
         wider = blessing.wider_budgets(
             calibrated, budgets, plan, hold=None if hold == "auto" else hold
@@ -205,7 +205,7 @@ def _calibrated(
         first=repeats.first,
         last=repeats.last,
         gate_runs=STORED_PLAN.most_runs,
-        in_the_end="in a duet" if duet else f"with {STORED_PLAN.most_runs} runs",
+        in_the_end="in an A/B run" if ab_run else f"with {STORED_PLAN.most_runs} runs",
     )
     rows = [
         SpreadRow(

@@ -16,7 +16,7 @@ from perfgate.model.secrets import Cleaner
 from perfgate.plugin.outputs import replaced
 from perfgate.render.trace import capture_trace, steps_trace
 from perfgate.views.explain import opened
-from perfgate.views.pages import Shelf, document_of, page_of
+from perfgate.views.pages import Paths, document_of, page_of
 from perfgate.words.numbers import size
 
 CAPTURES = (".nsys-rep", ".qdrep", ".sqlite")
@@ -52,6 +52,6 @@ def _of_results(workloads: tuple[str, ...]) -> str:
     names = tuple(dict.fromkeys(workloads)) or here.store.results.workloads()
     if not names:
         raise ResultMissing("trace-nothing")
-    shelf = Shelf(root=here.root, store=here.store, baselines=here.baselines)
+    shelf = Paths(root=here.root, store=here.store, baselines=here.baselines)
     kept = [latest(here.store, name) for name in names]
     return steps_trace(page_of(document_of(kept, here.settings, shelf), shelf, Cleaner(os.environ)))

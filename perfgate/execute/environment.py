@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from perfgate.execute.bench import Bench
+from perfgate.execute.context import RunContext
 from perfgate.execute.import_log import FOLDER, ON_SIGTERM
 from perfgate.execute.side_environment import environment_there
 from perfgate.execute.worktree import Worktree
@@ -29,17 +29,17 @@ is loaded, and what counts its threads at its start (torch, MKL and OpenBLAS, by
 not count the cores of before."""
 
 
-def as_activated(bench: Bench, workload: Workload) -> Mapping[str, str]:
+def as_activated(context: RunContext, workload: Workload) -> Mapping[str, str]:
     """The bench's and the workload's variables; a command finds what the gate's environment holds,
     also `python`.
 
     So does one that was started as `.venv/bin/pytest`, without the environment being activated. A
     PATH of the workload's own is left as it is.
     """
-    given = {**bench.env, **workload.env}
+    given = {**context.env, **workload.env}
     if workload.form == "command" and "PATH" not in workload.env:
         given["PATH"] = os.pathsep.join(
-            (str(Path(bench.python).parent), given.get("PATH", os.defpath))
+            (str(Path(context.python).parent), given.get("PATH", os.defpath))
         )
     return given
 
@@ -60,17 +60,17 @@ def in_project(workload: Workload, given: Mapping[str, str], imports: Path) -> d
 
 
 def in_checkout(
-    bench: Bench, tree: Worktree, workload: Workload, given: Mapping[str, str], imports: Path
+    context: RunContext, tree: Worktree, workload: Workload, given: Mapping[str, str], imports: Path
 ) -> dict[str, str]:
     """The environment of a run in a checkout: as its commit's own, or with the packages of today."""
-    own = bench.settings.duet_python is not None
+    own = context.settings.ab_python is not None
     here = {sysconfig.get_path("purelib"), sysconfig.get_path("platlib")}
     return environment_there(
         given,
         tree,
         workload=workload,
         imports=imports,
-        python=Path(bench.python) if own else None,
+        python=Path(context.python) if own else None,
         site_packages=() if own else tuple(map(Path, sorted(here))),
     )
 
@@ -94,6 +94,6 @@ def of_processes(
         **{name: value for name, value in env.items() if name not in UNWANTED_IN_WORKERS},
         # Behind what this gate itself was marked with: whoever started it can end all of it.
         RUN_COOKIE: f"{env[RUN_COOKIE]}:{run_id}" if env.get(RUN_COOKIE) else run_id,
-        # As a shell would have it: this gate's own is another folder, in a duet the project's.
+        # As a shell would have it: this gate's own is another folder, in an A/B run the project's.
         "PWD": str(cwd.absolute()),
     }

@@ -21,7 +21,7 @@ from perfgate.model.errors import (
     WorkloadTimedOut,
 )
 from perfgate.model.note import Note, note
-from perfgate.model.order import Account, Ending
+from perfgate.model.order import Ending, WorkerReport
 from perfgate.model.workload import CaptureWindow, Workload
 from perfgate.profilers.seam import ProfileOutcome
 
@@ -35,7 +35,7 @@ class Ended:
 
     workload: Workload
     outcome: ProfileOutcome
-    account: Account | None
+    worker_report: WorkerReport | None
     log: Path
     withheld: Sequence[str] = ()
     """Names of the variables that it did not get, and may have needed."""
@@ -66,7 +66,11 @@ def refuse_missing(ended: Ended, tree: Worktree) -> None:
         RevisionMissing: the commit does not have the workload.
     """
     workload = ended.workload
-    if workload.form == "command" or ended.account is not None or not ended.outcome.exit_status:
+    if (
+        workload.form == "command"
+        or ended.worker_report is not None
+        or not ended.outcome.exit_status
+    ):
         return
     with suppress(OSError):
         if NOT_THERE.search(ended.log.read_text(encoding="utf-8", errors="replace")):
@@ -94,7 +98,7 @@ def refuse_failed(ended: Ended) -> None:
 
 
 def _out_of_time(ended: Ended) -> PerfgateError:
-    outcome, account, limit_s = ended.outcome, ended.account, ended.workload.timeout_s
+    outcome, worker_report, limit_s = ended.outcome, ended.worker_report, ended.workload.timeout_s
     if outcome.disk_was_full:
         # Its time was up because of that: raising the limit is no advice.
         return CaptureFailed(
@@ -102,7 +106,7 @@ def _out_of_time(ended: Ended) -> PerfgateError:
         )
     if outcome.nsys_hung:
         code = "nsys-hung"
-    elif account is not None and account.ending is Ending.FINISHED:
+    elif worker_report is not None and worker_report.ending is Ending.FINISHED:
         code = "process-outlived-loop"  # a longer limit would only cost more
     else:
         code = "workload-timed-out"
@@ -149,21 +153,21 @@ def without_steps(
 
 def _why(ended: Ended) -> Note | None:
     """What went wrong with the workload; None where nothing did, or nsys is to blame."""
-    outcome, account = ended.outcome, ended.account
+    outcome, worker_report = ended.outcome, ended.worker_report
     if ended.workload.form == "command":
         return _why_ended(outcome)
-    if account is None:
+    if worker_report is None:
         if outcome.exit_status is None and not outcome.captures:
             return None  # nsys never started it, or died: that is the capture's failure
         if any(NOT_THERE.search(line) for line in outcome.tail):
             return note("workload-not-in-process")
         return _why_ended(outcome) or note("process-exited", status=0)
-    match account.ending:
+    match worker_report.ending:
         case Ending.FINISHED:
             why = _why_ended(outcome)
             return None if why is None else note("failed-after-loop", what=why)
-        case Ending.RAISED if _data_ended(account):
-            return note("data-ended", turn=account.turns)
+        case Ending.RAISED if _data_ended(worker_report):
+            return note("data-ended", turn=worker_report.turns)
         case (
             Ending.RAISED
             | Ending.FAILED
@@ -174,9 +178,9 @@ def _why(ended: Ended) -> Note | None:
             | Ending.NOT_PINNED
             | Ending.ABANDONED
         ):
-            return account.why
+            return worker_report.why
         case _:
-            assert_never(account.ending)
+            assert_never(worker_report.ending)
 
 
 def _why_ended(outcome: ProfileOutcome) -> Note | None:
@@ -185,10 +189,10 @@ def _why_ended(outcome: ProfileOutcome) -> Note | None:
     return note("process-exited", status=outcome.exit_status) if outcome.exit_status else None
 
 
-def _data_ended(account: Account) -> bool:
+def _data_ended(worker_report: WorkerReport) -> bool:
     """Whether it raised, within its loop, what `next` does where there is no more."""
-    what = "" if account.why is None else str(account.why.fields.get("what", ""))
-    return account.turns > 0 and what.strip().rstrip(".: ") == "StopIteration"
+    what = "" if worker_report.why is None else str(worker_report.why.fields.get("what", ""))
+    return worker_report.turns > 0 and what.strip().rstrip(".: ") == "StopIteration"
 
 
 _ADVICE: Final = {

@@ -22,7 +22,7 @@ from pathlib import Path
 from statistics import median
 from typing import Final, Protocol
 
-from perfgate.execute.bench import Bench, at_commit
+from perfgate.execute.context import RunContext, at_commit
 from perfgate.execute.pair import ReferenceFailed, Side, measure_pair
 from perfgate.execute.provenance import ImportLog, is_as_blessed, prove_apart
 from perfgate.execute.run import Measured, measure_run, outlasting_crashes
@@ -52,9 +52,9 @@ from perfgate.model.errors import (
 from perfgate.model.machine import Machine
 from perfgate.model.metric import Metric
 from perfgate.model.note import Note, Severity, note
-from perfgate.model.order import Account
+from perfgate.model.order import WorkerReport
 from perfgate.model.sample import Form, Run
-from perfgate.model.settings import DuetForm, Settings
+from perfgate.model.settings import ABForm, Settings
 from perfgate.model.workload import Workload
 from perfgate.profilers.nsys.command import trace_options
 from perfgate.profilers.nsys.tool import NsysTool, find_nsys
@@ -220,7 +220,7 @@ class Laboratory:
         self.asked = of
         self.listener = listener
         self._time_left_s = time_left_s
-        self._checkouts: dict[str, Bench | WorktreeFailed] = {}
+        self._checkouts: dict[str, RunContext | WorktreeFailed] = {}
         """By commit; no other workload has to wait for what could not be made ready."""
         self._commits: dict[str, str | RevisionMissing] = {}
         self._held = ExitStack()
@@ -240,15 +240,15 @@ class Laboratory:
 
     def busy(self) -> Note | None:
         """Wait for an idle GPU, and note what keeps it busy if it does not become so."""
-        return wait_until_idle(self.bench.machine.gpus, IDLE_PATIENCE_S)
+        return wait_until_idle(self.context.machine.gpus, IDLE_PATIENCE_S)
 
-    def make(self, bench: Bench, workload: Workload, folder: Path) -> Measured:
+    def make(self, context: RunContext, workload: Workload, folder: Path) -> Measured:
         """Make one run."""
-        return measure_run(bench, workload, folder)
+        return measure_run(context, workload, folder)
 
     def make_pair(
         self,
-        sides: tuple[Bench, Bench],
+        sides: tuple[RunContext, RunContext],
         workload: Workload,
         folders: tuple[Path, Path],
         *,
@@ -261,7 +261,7 @@ class Laboratory:
             workload,
             folders,
             begins=begins,
-            bout_steps=BLOCK_STEPS,
+            block_steps=BLOCK_STEPS,
             steps=steps,
             core=max(os.sched_getaffinity(0)),
         )
@@ -269,14 +269,14 @@ class Laboratory:
     # The same for all
 
     @cached_property
-    def bench(self) -> Bench:
+    def context(self) -> RunContext:
         """What all runs of the candidates share.
 
         Raises:
             PerfgateError: as `look` does.
         """
         tool, machine = self.look()
-        return Bench(
+        return RunContext(
             root=self.asked.root,
             settings=self.asked.settings,
             tool=tool,
@@ -323,7 +323,7 @@ class Laboratory:
             raise known
         return known
 
-    def checkout(self, commit: str) -> Bench:
+    def checkout(self, commit: str) -> RunContext:
         """What runs of another commit share, which is checked out once in a gate.
 
         Raises:
@@ -332,9 +332,9 @@ class Laboratory:
         if commit not in self._checkouts:
             self.listener.say(f"  checking out {commit[:SHOWN_SHA]} next to the project")
             made = at_commit(
-                self.bench,
+                self.context,
                 commit,
-                on_line=lambda line: self.listener.say(f"  duet_setup: {line}"),
+                on_line=lambda line: self.listener.say(f"  ab_setup: {line}"),
                 time_left_s=self._time_left_s(),
             )
             try:
@@ -361,7 +361,7 @@ class _Other:
 
     revision: str
     commit: str
-    bench: Bench
+    context: RunContext
 
     @property
     def shown(self) -> str:
@@ -387,7 +387,7 @@ class FreshLab:
         self._made = self._taken = 0
         self._pairs = dict.fromkeys(Form, 0)
         self._step_ms: float | None = None
-        self._account: Account | None = None
+        self._worker_report: WorkerReport | None = None
         self._import_logs: tuple[ImportLog, ...] = ()
         self.code: Mapping[str, str] = {}
         self.withheld: tuple[str, ...] = ()
@@ -398,28 +398,28 @@ class FreshLab:
     @property
     def machine(self) -> Machine:
         """The machine, with the versions that the worker really loaded."""
-        account, machine = self._account, self._of.bench.machine
-        if account is None:
+        worker_report, machine = self._worker_report, self._of.context.machine
+        if worker_report is None:
             return machine
         return machine.model_copy(
             update={
-                "torch": account.torch,
-                "cuda": account.cuda or machine.cuda,
-                "nvtx": account.nvtx,
+                "torch": worker_report.torch,
+                "cuda": worker_report.cuda or machine.cuda,
+                "nvtx": worker_report.nvtx,
             }
         )
 
     @property
     def forms(self) -> frozenset[Form]:
         """Blocks are for the loops of decorated workloads on one GPU."""
-        asked = self._of.asked.settings.duet
-        if self._against is None and (self._baseline is None or asked is DuetForm.OFF):
+        asked = self._of.asked.settings.ab_run
+        if self._against is None and (self._baseline is None or asked is ABForm.OFF):
             return frozenset()
-        in_blocks = self._workload.form == "function" and len(self._of.bench.machine.gpus) <= 1
+        in_blocks = self._workload.form == "function" and len(self._of.context.machine.gpus) <= 1
         match asked:
-            case DuetForm.INTERLEAVE if in_blocks:
+            case ABForm.INTERLEAVE if in_blocks:
                 return frozenset({Form.BLOCK})
-            case DuetForm.AUTO if in_blocks:
+            case ABForm.AUTO if in_blocks:
                 return frozenset({Form.PAIR, Form.BLOCK})
             case _:
                 return frozenset({Form.PAIR})
@@ -465,12 +465,12 @@ class FreshLab:
         commit = self._of.found(against)
         same = "" if commit == against.commit else f"{commit[:SHOWN_SHA]}, which has the files of "
         return _Other(
-            revision=f"{same}{against.revision}", commit=commit, bench=self._of.checkout(commit)
+            revision=f"{same}{against.revision}", commit=commit, context=self._of.checkout(commit)
         )
 
     def _candidate(self, title: str, form: Form) -> Run:
         self._made += 1
-        made = self._make(self._of.bench, self._folder / f"run-{self._made}", title, form)
+        made = self._make(self._of.context, self._folder / f"run-{self._made}", title, form)
         run = self._take(made)
         self._step_ms = run.value(Metric.STEP_MS)
         return run
@@ -482,7 +482,7 @@ class FreshLab:
         if self._taken > 1 and made.code != self.code:
             changed = note("code-changed", Severity.INVALID)
             run = run.model_copy(update={"notes": (*run.notes, changed)})
-        self.code, self._account, self.withheld = made.code, made.account, made.withheld
+        self.code, self._worker_report, self.withheld = made.code, made.worker_report, made.withheld
         self._import_logs = made.import_logs
         if self.environment is None:
             self.environment = made.environment
@@ -492,17 +492,17 @@ class FreshLab:
         self._refuse_other_command()
         other = self._other
         try:
-            made = self._make(other.bench, self._folder / folder, f"{title}, {other.shown}", form)
+            made = self._make(other.context, self._folder / folder, f"{title}, {other.shown}", form)
         except NOT_MEASURED_BY as failed:
             raise self._failed_there(failed) from failed
         return self._as_blessed(made)
 
-    def _make(self, bench: Bench, folder: Path, title: str, form: Form) -> Measured:
+    def _make(self, context: RunContext, folder: Path, title: str, form: Form) -> Measured:
         """Make one run on an idle GPU and report it."""
         busy, listener = self._of.busy(), self._of.listener
         with listener.run(title):
             made = outlasting_crashes(
-                lambda fresh: self._of.make(bench, self._workload, fresh(folder)),
+                lambda fresh: self._of.make(context, self._workload, fresh(folder)),
                 on_crash=listener.crashed,
             )
         made = _with_busy(replace(made, run=made.run.model_copy(update={"form": form})), busy)
@@ -521,7 +521,9 @@ class FreshLab:
         else:
             there = self._reference(folder, title, form)
             candidate = self._candidate(f"{title}, candidate", form)
-        cores = [None if one is None else one.cores for one in (there.account, self._account)]
+        cores = [
+            None if one is None else one.cores for one in (there.worker_report, self._worker_report)
+        ]
         return Pair(reference=there.run, candidate=candidate, cores=(cores[0], cores[1])), there
 
     def _in_blocks(self, index: int, title: str) -> tuple[Pair, Measured]:
@@ -537,7 +539,7 @@ class FreshLab:
         def both(fresh: Callable[[Path], Path]) -> tuple[Measured, Measured]:
             there, here = (fresh(self._folder / name) for name in folders)
             return self._of.make_pair(
-                (other.bench, self._of.bench),
+                (other.context, self._of.context),
                 self._workload,
                 (there, here),
                 begins="candidate" if index % 2 else "reference",
@@ -596,7 +598,7 @@ class FreshLab:
         Raises:
             CodeUnproven: its file there was blessed with uncommitted changes.
         """
-        tree = self._other.bench.tree
+        tree = self._other.context.tree
         if self._blessed is None or self._blessed.code is None or tree is None:
             return
         there = declared_there(self._workload, tree, self._of.asked.settings)
@@ -628,21 +630,21 @@ class FreshLab:
         if blessed is None or blessed.code is None or code_digest(code) == blessed.code:
             return True
         if blessed.code_files:
-            return is_as_blessed(self._other.bench, code, blessed.code_files)
+            return is_as_blessed(self._other.context, code, blessed.code_files)
         # Older baselines of a command noted another set of files; that its commit was clean is
         # known.
         return self._workload.form == "command"
 
     def _hold_apart(self, there: Measured) -> None:
         """Hold what the other commit's run loaded to what the candidate's did."""
-        bench = self._other.bench
-        if bench.tree is not None:
+        context = self._other.context
+        if context.tree is not None:
             prove_apart(
                 self._workload,
-                bench.tree,
+                context.tree,
                 reference=there.import_logs,
                 candidate=self._import_logs,
-                env=bench.env,
+                env=context.env,
             )
 
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from perfgate.execute.exchange import ACCOUNT, FIFO, IMPORTS, read_account
+from perfgate.execute.exchange import FIFO, IMPORTS, WORKER_REPORT, read_worker_report
 from perfgate.execute.kept import keep_log
 from perfgate.model.errors import GpuTaken
 from perfgate.model.note import Note, note
@@ -76,7 +76,7 @@ def _remove_if_left(folder: Path, cleaner: Cleaner) -> bool:
         if is_left:
             try:
                 keep_log(folder / RAW / LOG, folder, cleaner)
-                read_account(folder / ACCOUNT, cleaner)
+                read_worker_report(folder / WORKER_REPORT, cleaner)
                 clear(folder)
                 for report in folder.glob("*.ncu-rep"):  # which nobody has read
                     report.unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""A pair: both sides of a duet at the same time, step by step in turns; whichever fails first ends
+"""A pair: both sides of an A/B run at the same time, step by step in turns; whichever fails first ends
 the other."""
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ from pathlib import Path
 from typing import Literal, TypeVar
 from uuid import uuid4
 
-from perfgate.execute.bench import Bench
+from perfgate.execute.context import RunContext
 from perfgate.execute.exchange import FIFO
 from perfgate.execute.run import Abandoned, Measured, Ordered, conditions_of, ordered
 from perfgate.machine import Sampler
 from perfgate.model.errors import ConfigInvalid, NsysCrashed, PerfgateError
-from perfgate.model.order import Bouts
+from perfgate.model.order import Blocks
 from perfgate.model.workload import Workload
 
 Side = Literal["reference", "candidate"]
-"""One of the two that a duet compares: another commit, and what is in the project now."""
+"""One of the two that an A/B run compares: another commit, and what is in the project now."""
 
 
 class ReferenceFailed(Exception):
@@ -34,13 +34,13 @@ class ReferenceFailed(Exception):
 
 
 def measure_pair(
-    reference: Bench,
-    candidate: Bench,
+    reference: RunContext,
+    candidate: RunContext,
     workload: Workload,
     folders: tuple[Path, Path],
     *,
     begins: Side,
-    bout_steps: int,
+    block_steps: int,
     steps: int,
     core: int | None,
 ) -> tuple[Measured, Measured]:
@@ -73,16 +73,16 @@ def measure_pair(
     run_id = uuid4().hex
     stretched = workload.model_copy(update={"steps": steps, "timeout_s": 2 * workload.timeout_s})
 
-    def side_of(bench: Bench, own: Path, other: Path, *, side: Side) -> Ordered:
-        bouts = Bouts(
-            steps=bout_steps,
+    def side_of(context: RunContext, own: Path, other: Path, *, side: Side) -> Ordered:
+        blocks = Blocks(
+            steps=block_steps,
             begins=begins == side,
             own=str(own / FIFO),
             other=str(other / FIFO),
             core=core,
             patience_s=workload.timeout_s,
         )
-        return held.enter_context(ordered(bench, stretched, own, run_id=run_id, bouts=bouts))
+        return held.enter_context(ordered(context, stretched, own, run_id=run_id, blocks=blocks))
 
     with ExitStack() as held:
         try:

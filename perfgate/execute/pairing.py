@@ -1,4 +1,4 @@
-"""What the two runs of an interleaved pair differ by, from bout to bout; knows no budget and no
+"""What the two runs of an interleaved pair differ by, from block to block; knows no budget and no
 other pair."""
 
 from __future__ import annotations
@@ -10,15 +10,15 @@ from statistics import fmean, median
 from typing import Final
 
 from perfgate.model.metric import Metric
-from perfgate.model.sample import BoutSample, Run
+from perfgate.model.sample import BlockSample, Run
 
 FEWEST_NEIGHBOURS: Final = 5
-"""Three bouts of either side have so many; of fewer, one disturbed bout would spoil half."""
+"""Three blocks of either side have so many; of fewer, one disturbed block would spoil half."""
 _FARTHEST_LOG: Final = 700.0
 """exp() of more than this is no double."""
 
-_Differ = Callable[[BoutSample, BoutSample], float | None]
-"""What a bout of the candidate differs by from one of the reference; None where that has no
+_Differ = Callable[[BlockSample, BlockSample], float | None]
+"""What a block of the candidate differs by from one of the reference; None where that has no
 meaning."""
 
 
@@ -26,21 +26,21 @@ def beside(reference: Run, run: Run) -> Run:
     """The candidate's run of a pair, with its steps and idle time as if both sides had met the same
     moods.
 
-    Each bout is compared with the other side's just before it and just after it. The middle of
+    Each block is compared with the other side's just before it and just after it. The middle of
     these differences (ratios of `step_ms`, ms of `gap_ms`) is put on top of what the reference's
     run took: the median of the means of any two of them, each with itself too (Hodges and Lehmann
-    1963). Of `step_mean_ms`, which is to show what falls in few bouts, it is their mean.
+    1963). Of `step_mean_ms`, which is to show what falls in few blocks, it is their mean.
 
     ```
     begins      |-0-|     |-1-|     |-2-|          neighbours: 0 and 0, 0 and 1, 1 and 1, 1 and 2, 2 and 2
     the other        |-0-|     |-1-|     |-2-|
     ```
 
-    A mood that changes between two bouts spoils the neighbours there, and no others; the medians of
+    A mood that changes between two blocks spoils the neighbours there, and no others; the medians of
     both runs it can leave in different moods. Measured on a host whose cores had two speeds:
     `benchmarks/host-noise`.
 
-    Whatever else was measured stays as it is, as does all of it where bouts are missing or too few.
+    Whatever else was measured stays as it is, as does all of it where blocks are missing or too few.
     """
     sides = _in_order(reference, run)
     values = dict(run.processes[0].values) if sides else {}
@@ -66,8 +66,8 @@ def beside(reference: Run, run: Run) -> Run:
     return run.model_copy(update={"processes": (process,)})
 
 
-def _in_order(reference: Run, run: Run) -> list[tuple[BoutSample, BoutSample]]:
-    """Neighbouring bouts, the reference's first; none unless both runs are of one process and took
+def _in_order(reference: Run, run: Run) -> list[tuple[BlockSample, BlockSample]]:
+    """Neighbouring blocks, the reference's first; none unless both runs are of one process and took
     turns."""
     if (
         len(reference.processes) != 1
@@ -76,7 +76,7 @@ def _in_order(reference: Run, run: Run) -> list[tuple[BoutSample, BoutSample]]:
     ):
         return []
     theirs, own = (
-        {2 * bout.number + (0 if side.begins else 1): bout for bout in side.processes[0].bouts}
+        {2 * block.number + (0 if side.begins else 1): block for block in side.processes[0].blocks}
         for side in (reference, run)
     )
     return [
@@ -87,23 +87,23 @@ def _in_order(reference: Run, run: Run) -> list[tuple[BoutSample, BoutSample]]:
     ]
 
 
-def _middle(neighbours: list[tuple[BoutSample, BoutSample]], differ: _Differ) -> float | None:
+def _middle(neighbours: list[tuple[BlockSample, BlockSample]], differ: _Differ) -> float | None:
     halves = [told / 2 for there, here in neighbours if (told := differ(there, here)) is not None]
     if len(halves) < FEWEST_NEIGHBOURS:
         return None
     return median([one + other for one, other in combinations_with_replacement(halves, 2)])
 
 
-def _mean(neighbours: list[tuple[BoutSample, BoutSample]], differ: _Differ) -> float | None:
+def _mean(neighbours: list[tuple[BlockSample, BlockSample]], differ: _Differ) -> float | None:
     found = [told for there, here in neighbours if (told := differ(there, here)) is not None]
     return fmean(found) if len(found) >= FEWEST_NEIGHBOURS else None
 
 
-def _log_ratio(there: BoutSample, here: BoutSample) -> float | None:
+def _log_ratio(there: BlockSample, here: BlockSample) -> float | None:
     return _log_of_ratio(there.step_ms, here.step_ms)
 
 
-def _log_ratio_of_means(there: BoutSample, here: BoutSample) -> float | None:
+def _log_ratio_of_means(there: BlockSample, here: BlockSample) -> float | None:
     return (
         None
         if there.mean_ms is None or here.mean_ms is None
@@ -115,5 +115,5 @@ def _log_of_ratio(there: float, here: float) -> float | None:
     return math.log(here) - math.log(there) if there > 0 and here > 0 else None
 
 
-def _longer_gap(there: BoutSample, here: BoutSample) -> float | None:
+def _longer_gap(there: BlockSample, here: BlockSample) -> float | None:
     return None if there.gap_ms is None or here.gap_ms is None else here.gap_ms - there.gap_ms

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from uuid import uuid4
 
-from perfgate.execute.bench import Bench
+from perfgate.execute.context import RunContext
 from perfgate.execute.kept import LOG
 from perfgate.execute.run import Ordered, ordered
-from perfgate.model.order import Account
+from perfgate.model.order import WorkerReport
 from perfgate.model.secrets import Cleaner
 from perfgate.model.workload import CaptureMode, CaptureWindow, Workload
 from perfgate.profilers.nsys.environment import without_profiler
@@ -43,9 +43,9 @@ class Prepared:
         return self._one.cleaner
 
     @property
-    def account(self) -> Account | None:
+    def worker_report(self) -> WorkerReport | None:
         """What the worker has reported; None of a command, and of one that was killed."""
-        return self._one.account
+        return self._one.worker_report
 
     def refuse(
         self, *, exit_status: int | None, timed_out: bool, wall_s: float, tail: Sequence[str]
@@ -78,7 +78,7 @@ class Prepared:
 
 
 @contextmanager
-def prepared(bench: Bench, workload: Workload, folder: Path) -> Iterator[Prepared]:
+def prepared(context: RunContext, workload: Workload, folder: Path) -> Iterator[Prepared]:
     """Make the folder of a run that another tool than nsys is to start; nothing of it can be judged
     or blessed.
 
@@ -86,7 +86,7 @@ def prepared(bench: Bench, workload: Workload, folder: Path) -> Iterator[Prepare
         RevisionMissing: the commit that the bench is of does not have the workload.
         StoreFailed: the folder cannot be made.
     """
-    with ordered(bench, workload, folder, run_id=uuid4().hex) as one:
+    with ordered(context, workload, folder, run_id=uuid4().hex) as one:
         yield Prepared(
             argv=one.spec.argv,
             cwd=one.spec.cwd,

@@ -32,7 +32,7 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import unquote, urlsplit
 
-from perfgate.execute.bench import Bench
+from perfgate.execute.context import RunContext
 from perfgate.execute.import_log import namespace
 from perfgate.execute.places import KEPT, PACKAGE, Kind, Place, Places
 from perfgate.execute.worktree import Worktree
@@ -85,7 +85,7 @@ def read_import_logs(folder: Path) -> tuple[ImportLog, ...]:
 
 
 def code_of_run(
-    bench: Bench, workload: Workload, logs: Sequence[ImportLog], *, started_at: float
+    context: RunContext, workload: Workload, logs: Sequence[ImportLog], *, started_at: float
 ) -> dict[str, str]:
     """SHA-256, by path from the root, of the project's files that a run was of.
 
@@ -96,10 +96,10 @@ def code_of_run(
         CodeUnproven: the run was to be of a commit, which is not shown.
         CodeStale: it was to be of what is in the project, and loaded a copy that differs.
     """
-    side = _Side(bench, workload, logs)
+    side = _Side(context, workload, logs)
     files = side.own | side.copies()
-    if bench.tree is not None:
-        _hold_to_commit(bench.tree, workload, logs, files)
+    if context.tree is not None:
+        _hold_to_commit(context.tree, workload, logs, files)
     files |= set(_named(workload, side.root))
     generated = {file for file in files if file.suffix == ".py"} & side.ignored(files)
     digests: dict[str, str] = {}
@@ -108,13 +108,13 @@ def code_of_run(
         if written_at > started_at and file in side.tracked:
             changed = f"{file} {started_at}".encode()
             digests[side.shown(file)] = hashlib.sha256(changed).hexdigest()
-        elif written_at <= bench.began_at or file in side.tracked:
+        elif written_at <= context.began_at or file in side.tracked:
             digests[side.shown(file)] = _digest(file)
     return digests
 
 
 def code_unlogged(
-    bench: Bench, workload: Workload, logs: Sequence[ImportLog], *, measured: Collection[int]
+    context: RunContext, workload: Workload, logs: Sequence[ImportLog], *, measured: Collection[int]
 ) -> dict[str, str]:
     """What to note of the code where a process that took steps left no log: a digest of all that
     git tracks.
@@ -133,13 +133,13 @@ def code_unlogged(
     """
     is_known = {log.namespace for log in logs} == {namespace()}
     unlogged = set(measured) - {log.pid for log in logs} - {0} if is_known else set()
-    if bench.tree is not None:
+    if context.tree is not None:
         if unlogged:
-            raise _unproven("no-import-log-of-steps", workload, bench.tree, pid=min(unlogged))
+            raise _unproven("no-import-log-of-steps", workload, context.tree, pid=min(unlogged))
         return {}
     if is_known and measured and not unlogged:
         return {}
-    return {ALL_TRACKED: _all_tracked(bench.root, bench.settings.baselines, env=bench.env)}
+    return {ALL_TRACKED: _all_tracked(context.root, context.settings.baselines, env=context.env)}
 
 
 def _hold_to_commit(
@@ -166,11 +166,11 @@ def _hold_to_commit(
 class _Side:
     """The files that a run loaded, told apart."""
 
-    def __init__(self, bench: Bench, workload: Workload, logs: Sequence[ImportLog]) -> None:
-        self._bench, self._workload = bench, workload
-        self.root = bench.root.resolve()
-        self._top = _top_of(self.root, bench.env) if bench.tree is None else bench.tree.top
-        self._trees = (self._top, *(() if bench.tree is None else (bench.tree.origin_top,)))
+    def __init__(self, context: RunContext, workload: Workload, logs: Sequence[ImportLog]) -> None:
+        self._context, self._workload = context, workload
+        self.root = context.root.resolve()
+        self._top = _top_of(self.root, context.env) if context.tree is None else context.tree.top
+        self._trees = (self._top, *(() if context.tree is None else (context.tree.origin_top,)))
         self._places = places_of(logs, *self._trees)
         files = {Path(file) for log in logs for file in log.files}
         self._files = {file: self._places.of(file) for file in files}
@@ -204,11 +204,11 @@ class _Side:
                 strays.append((file, own[0] if own else file))
             else:
                 found.add(Path(os.path.realpath(same)))
-        if strays and self._bench.tree is not None:
+        if strays and self._context.tree is not None:
             raise _unproven(
                 "code-from-elsewhere",
                 self._workload,
-                self._bench.tree,
+                self._context.tree,
                 **_some([str(file) for file, _ in strays]),
             )
         if strays:
@@ -226,21 +226,23 @@ class _Side:
             own = self._top / real.relative_to(place.folder)
             if own.is_file() or place.folder in self._trees:
                 return [own]
-            return None if file.suffix != COMPILED or self._bench.tree is None else []
+            return None if file.suffix != COMPILED or self._context.tree is None else []
         if place.kind is not Kind.PACKAGES:
             return None
         inner = (file if file.is_relative_to(place.folder) else real).relative_to(place.folder)
         if inner.as_posix() not in self._installed_in(place.folder):
             return None
         if file.suffix == COMPILED:
-            return None if self._bench.tree is None else []
+            return None if self._context.tree is None else []
         parts = inner.parts
         found = [one for one in self.tracked if one.parts[-len(parts) :] == parts]
         return sorted(found, key=lambda one: len(one.parts)) or None
 
     def _is_of_repository(self, top: Path) -> bool:
         with suppress(RepositoryUnreadable):
-            return top in self._trees or git.is_same_repository(self._top, top, env=self._bench.env)
+            return top in self._trees or git.is_same_repository(
+                self._top, top, env=self._context.env
+            )
         return False
 
     @cached_property
@@ -270,12 +272,12 @@ class _Side:
     def tracked(self) -> frozenset[Path]:
         """What git tracks in the side's working tree; where it does not say, all Python files
         there."""
-        return frozenset(_tracked(self._top, self._bench.env))
+        return frozenset(_tracked(self._top, self._context.env))
 
     def ignored(self, files: Collection[Path]) -> set[Path]:
         """Those of some files that git ignores; none where it does not say."""
         with suppress(RepositoryUnreadable):
-            names = git.ignored(self.root, [str(file) for file in files], env=self._bench.env)
+            names = git.ignored(self.root, [str(file) for file in files], env=self._context.env)
             return {Path(name) for name in names}
         return set()
 
@@ -363,7 +365,7 @@ def code_now(paths: Mapping[str, str], root: Path, *, baselines: str) -> dict[st
         raise StoreFailed("code-unreadable", file=error.filename, why=error.strerror) from error
 
 
-def is_as_blessed(bench: Bench, code: Mapping[str, str], blessed: Mapping[str, str]) -> bool:
+def is_as_blessed(context: RunContext, code: Mapping[str, str], blessed: Mapping[str, str]) -> bool:
     """Whether a run in a checkout loaded what was blessed, as far as its commit holds it.
 
     What no commit holds (a build's products, a version that was written) each side makes for
@@ -372,13 +374,13 @@ def is_as_blessed(bench: Bench, code: Mapping[str, str], blessed: Mapping[str, s
     Raises:
         RepositoryUnreadable: git does not answer.
     """
-    tracked = _tracked(_top_of(bench.root.resolve(), bench.env), bench.env)
+    tracked = _tracked(_top_of(context.root.resolve(), context.env), context.env)
 
     def held(files: Mapping[str, str]) -> dict[str, str]:
         return {
             path: digest
             for path, digest in files.items()
-            if (bench.root / path).resolve() in tracked
+            if (context.root / path).resolve() in tracked
         }
 
     return held(code_files(code)) == held(blessed)

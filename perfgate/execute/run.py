@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Final, TypeVar
 from uuid import uuid4
 
-from perfgate.execute.bench import Bench
 from perfgate.execute.captures import (
     OfCapture,
     measure_capture,
@@ -20,6 +19,7 @@ from perfgate.execute.captures import (
     processes_of,
 )
 from perfgate.execute.command import capture_window, worker_command
+from perfgate.execute.context import RunContext
 from perfgate.execute.environment import (
     as_activated,
     in_checkout,
@@ -28,13 +28,13 @@ from perfgate.execute.environment import (
     passed_on,
 )
 from perfgate.execute.exchange import (
-    ACCOUNT,
     FIFO,
     IMPORTS,
     ORDER,
+    WORKER_REPORT,
     make_folder,
     order_of,
-    read_account,
+    read_worker_report,
 )
 from perfgate.execute.failures import (
     Ended,
@@ -56,7 +56,7 @@ from perfgate.machine import RankWatch, Sampler
 from perfgate.model.errors import NsysCrashed, StepsNotFound, WorkloadFailed
 from perfgate.model.machine import Conditions
 from perfgate.model.note import Note, Severity, note
-from perfgate.model.order import RUN_COOKIE, Account, Bouts, Ending
+from perfgate.model.order import RUN_COOKIE, Blocks, Ending, WorkerReport
 from perfgate.model.reports import Reports
 from perfgate.model.sample import Form, ProcessSample, Run
 from perfgate.model.secrets import Cleaner
@@ -80,7 +80,7 @@ class Measured:
     """One run with what is known beside its numbers."""
 
     run: Run
-    account: Account | None
+    worker_report: WorkerReport | None
     """None of a command: a script that perfgate does not touch reports nothing."""
     code: Mapping[str, str]
     """SHA-256 by path of the project's files that the run loaded."""
@@ -95,7 +95,7 @@ class Measured:
 
 
 def measure_run(
-    bench: Bench,
+    context: RunContext,
     workload: Workload,
     folder: Path,
 ) -> Measured:
@@ -116,16 +116,16 @@ def measure_run(
         loaded a copy of the project's code that is not what is in the project.
     """
     run_id = uuid4().hex
-    with ordered(bench, workload, folder, run_id=run_id) as one:
-        with Sampler(bench.machine.gpus, run_id=run_id) as sampler:
+    with ordered(context, workload, folder, run_id=run_id) as one:
+        with Sampler(context.machine.gpus, run_id=run_id) as sampler:
             ran = one.run()
-        return one.measured(ran, conditions_of(bench, sampler))
+        return one.measured(ran, conditions_of(context, sampler))
 
 
-def conditions_of(bench: Bench, sampler: Sampler) -> Conditions:
+def conditions_of(context: RunContext, sampler: Sampler) -> Conditions:
     """What the machine went through while it was sampled; of one without a GPU there is nothing to
     say."""
-    return sampler.conditions() if bench.machine.gpus else Conditions()
+    return sampler.conditions() if context.machine.gpus else Conditions()
 
 
 class Abandoned(Exception):
@@ -156,13 +156,13 @@ class Ran:
 class Ordered:
     """One run whose folder and order are there."""
 
-    bench: Bench
+    context: RunContext
     workload: Workload
     """As it is run, in a checkout with the words of there."""
     folder: Path
     spec: ProfileSpec
     withheld: tuple[str, ...]
-    bouts: Bouts | None
+    blocks: Blocks | None
 
     @property
     def cleaner(self) -> Cleaner:
@@ -170,9 +170,9 @@ class Ordered:
         return self.spec.cleaner
 
     @property
-    def account(self) -> Account | None:
+    def worker_report(self) -> WorkerReport | None:
         """What the worker has reported by now."""
-        return read_account(self.folder / ACCOUNT, self.cleaner)
+        return read_worker_report(self.folder / WORKER_REPORT, self.cleaner)
 
     @property
     def import_logs(self) -> tuple[ImportLog, ...]:
@@ -184,7 +184,7 @@ class Ordered:
         the project.
 
         Raises:
-            Abandoned: the other side of the duet is to blame.
+            Abandoned: the other side of the A/B run is to blame.
         """
         started_at, workload = datetime.now(UTC), self.workload
         watch = RankWatch(self.spec.env[RUN_COOKIE].rpartition(":")[2])
@@ -195,13 +195,13 @@ class Ordered:
             if on_tick is not None:
                 on_tick()
 
-        outcome = profile(self.bench.tool, self.spec, on_tick=tick)
+        outcome = profile(self.context.tool, self.spec, on_tick=tick)
         log = keep_log(outcome.log, self.folder, self.cleaner)
         try:
             ended = self.refuse_failed(outcome, log)
         except WorkloadFailed as failed:
-            account = self.account
-            if account is not None and account.ending is Ending.ABANDONED:
+            worker_report = self.worker_report
+            if worker_report is not None and worker_report.ending is Ending.ABANDONED:
                 raise Abandoned(failed) from failed
             raise
         refuse_uncaptured(ended)
@@ -218,18 +218,18 @@ class Ordered:
         ended = Ended(
             workload=self.workload,
             outcome=outcome,
-            account=self.account,
+            worker_report=self.worker_report,
             log=log,
             withheld=self.withheld,
         )
-        if self.bench.tree is not None:
-            refuse_missing(ended, self.bench.tree)
+        if self.context.tree is not None:
+            refuse_missing(ended, self.context.tree)
         refuse_failed(ended)
         return ended
 
     def code(self, started_at: float) -> dict[str, str]:
         """SHA-256 by path of the files that it loaded; raises what `provenance.code_of_run` does."""
-        return code_of_run(self.bench, self.workload, self.import_logs, started_at=started_at)
+        return code_of_run(self.context, self.workload, self.import_logs, started_at=started_at)
 
     def measured(
         self, ran: Ran, conditions: Conditions, *, on_tick: Callable[[], None] | None = None
@@ -240,10 +240,10 @@ class Ordered:
             CodeUnproven: it was to be of a commit, which is not shown of the process that took its
             steps.
         """
-        bench, workload, raw = self.bench, self.workload, self.spec.folder
-        outcome, account = ran.ended.outcome, ran.ended.account
+        context, workload, raw = self.context, self.workload, self.spec.folder
+        outcome, worker_report = ran.ended.outcome, ran.ended.worker_report
         captures = [
-            measure_capture(workload, bench.tool, one, raw, on_tick) for one in outcome.captures
+            measure_capture(workload, context.tool, one, raw, on_tick) for one in outcome.captures
         ]
         try:
             processes = processes_of(workload, captures, ran.ranks)
@@ -253,23 +253,23 @@ class Ordered:
             window = workload.capture if isinstance(workload.capture, CaptureWindow) else None
             raise without_steps(missing, ran.ended, window) from missing
         measured = [process.pid for process in processes]
-        took_steps = measured if account is None else [account.pid]
+        took_steps = measured if worker_report is None else [worker_report.pid]
         logs = self.import_logs
-        unlogged = code_unlogged(bench, workload, logs, measured=took_steps)
+        unlogged = code_unlogged(context, workload, logs, measured=took_steps)
         keep_exports(outcome.captures, raw, self.folder)
         run = Run(
             started_at=ran.started_at,
             wall_s=outcome.wall_s,
             processes=processes,
             conditions=conditions,
-            form=Form.ALONE if self.bouts is None else Form.BLOCK,
-            begins=None if self.bouts is None else self.bouts.begins,
+            form=Form.ALONE if self.blocks is None else Form.BLOCK,
+            begins=None if self.blocks is None else self.blocks.begins,
             folder=self.folder.name,
-            notes=self._notes(processes, captures, account),
+            notes=self._notes(processes, captures, worker_report),
         )
         return Measured(
             run=run,
-            account=account,
+            worker_report=worker_report,
             code={**ran.code, **unlogged},
             withheld=self.withheld,
             environment=self._environment(ran, measured),
@@ -280,9 +280,9 @@ class Ordered:
     def _environment(self, ran: Ran, measured: Sequence[int]) -> Mapping[str, str] | None:
         """Of a command what the first of the measured processes was started with, which may have
         set it itself."""
-        if self.bouts is not None and self.bouts.core is not None:
+        if self.blocks is not None and self.blocks.core is not None:
             return None  # both sides were given what they share a core with
-        places = (str(self.bench.root.absolute()), str(self.folder.absolute()))
+        places = (str(self.context.root.absolute()), str(self.folder.absolute()))
         if self.workload.form != "command":
             return tuning(self.spec.env, places=places)
         return next(
@@ -293,29 +293,34 @@ class Ordered:
         self,
         processes: tuple[ProcessSample, ...],
         captures: list[OfCapture],
-        account: Account | None,
+        worker_report: WorkerReport | None,
     ) -> tuple[Note, ...]:
         """All that is known beside the numbers, each once, what makes the run INVALID first."""
         found = (
-            *notes_of(self.workload, self.bench.machine, processes),
+            *notes_of(self.workload, self.context.machine, processes),
             *(one for capture in captures for one in capture.complaints),
             *(one for process in processes for one in process.notes),
-            *_off_its_core(self.bouts, account),
+            *_off_its_core(self.blocks, worker_report),
         )
         once = [one for place, one in enumerate(found) if one not in found[:place]]
         return tuple(sorted(once, key=lambda one: one.severity is not Severity.INVALID))
 
 
-def _off_its_core(bouts: Bouts | None, account: Account | None) -> Iterator[Note]:
+def _off_its_core(blocks: Blocks | None, worker_report: WorkerReport | None) -> Iterator[Note]:
     """Whether the workload went away from its core: its times are as good as any, only less steady."""
-    core = None if bouts is None else bouts.core
-    if core is not None and account is not None and account.core != core:
+    core = None if blocks is None else blocks.core
+    if core is not None and worker_report is not None and worker_report.core != core:
         yield note("core-left", Severity.WARN, core=core)
 
 
 @contextmanager
 def ordered(
-    bench: Bench, workload: Workload, folder: Path, *, run_id: str, bouts: Bouts | None = None
+    context: RunContext,
+    workload: Workload,
+    folder: Path,
+    *,
+    run_id: str,
+    blocks: Blocks | None = None,
 ) -> Iterator[Ordered]:
     """Make the folder of one run with its order, and leave in it only what is to be kept.
 
@@ -325,48 +330,48 @@ def ordered(
         WorktreeFailed: that commit declares it in a way that cannot be compared.
     """
     raw, imports = folder / RAW, folder / IMPORTS
-    if bench.tree is not None:
-        workload = declared_there(workload, bench.tree, bench.settings)
-    given = as_activated(bench, workload)
-    if bench.tree is not None:
-        check_there(workload, bench.tree, bench.env)
-        given = in_checkout(bench, bench.tree, workload, given, imports.absolute())
-        workload = workload_there(workload, bench.tree)
+    if context.tree is not None:
+        workload = declared_there(workload, context.tree, context.settings)
+    given = as_activated(context, workload)
+    if context.tree is not None:
+        check_there(workload, context.tree, context.env)
+        given = in_checkout(context, context.tree, workload, given, imports.absolute())
+        workload = workload_there(workload, context.tree)
     else:
         given = in_project(workload, given, imports.absolute())
-    make_folder(folder, order_of(bench, workload, folder, bouts=bouts))
-    env, withheld = passed_on(workload, given, bench.settings.pass_env)
-    cwd = bench.root / (workload.cwd or ".")
+    make_folder(folder, order_of(context, workload, folder, blocks=blocks))
+    env, withheld = passed_on(workload, given, context.settings.pass_env)
+    cwd = context.root / (workload.cwd or ".")
     spec = ProfileSpec(
         argv=worker_command(
             workload,
             folder / ORDER,
-            python=bench.python,
-            pytest_options=bench.pytest_options,
-            is_pinned=bench.tree is not None,
+            python=context.python,
+            pytest_options=context.pytest_options,
+            is_pinned=context.tree is not None,
         ),
         folder=raw,
         cwd=cwd,
         env=of_processes(
-            env, cwd=cwd, run_id=run_id, shares_core=bouts is not None and bouts.core is not None
+            env, cwd=cwd, run_id=run_id, shares_core=blocks is not None and blocks.core is not None
         ),
         timeout_s=workload.timeout_s,
-        capture=capture_window(workload, bench.machine),
-        graph_trace=bench.settings.cuda_graph_trace,
-        cleaner=bench.cleaner.knowing(given, (*workload.pass_env,)),
+        capture=capture_window(workload, context.machine),
+        graph_trace=context.settings.cuda_graph_trace,
+        cleaner=context.cleaner.knowing(given, (*workload.pass_env,)),
     )
     with underway(folder):
         try:
             yield Ordered(
-                bench=bench,
+                context=context,
                 workload=workload,
                 folder=folder,
                 spec=spec,
                 withheld=withheld,
-                bouts=bouts,
+                blocks=blocks,
             )
         finally:
-            if bench.keep_captures:
+            if context.keep_captures:
                 (folder / FIFO).unlink(missing_ok=True)
             else:
                 clear(folder)

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from perfgate.explain.breakdown import ToldBreakdown
+from perfgate.explain.breakdown import ReadableBreakdown
 from perfgate.explain.names import one_line
 from perfgate.explain.traces import NOTHING
 from perfgate.explain.waits import wait_for
@@ -75,7 +75,7 @@ class _Process:
     def of(cls, values: Values, breakdown: Breakdown) -> _Process:
         """Of several processes each of `values` is the worst of theirs: the breakdown's own are
         taken instead."""
-        if isinstance(breakdown, ToldBreakdown):
+        if isinstance(breakdown, ReadableBreakdown):
             own, known = breakdown.own or values, breakdown.gpus
         else:
             own, known = _added_up(values, breakdown), 0
@@ -111,7 +111,7 @@ class _Process:
     @property
     def whose(self) -> str:
         """Of several processes, which one it is told of."""
-        told = isinstance(self.breakdown, ToldBreakdown) and self.breakdown.of
+        told = isinstance(self.breakdown, ReadableBreakdown) and self.breakdown.of
         return f" of {told}" if told else ""
 
     def work_on_each(self, metric: Metric) -> float:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
-from perfgate.explain.breakdown import ToldBreakdown
+from perfgate.explain.breakdown import ReadableBreakdown
 from perfgate.explain.names import apart, identity, short, unnumbered
 from perfgate.explain.processes import told_pair
 from perfgate.explain.traces import NOTHING, graph_trace, graphs_unlike, has_calls, is_all_in_graphs
@@ -126,13 +126,13 @@ def _of_process(attribution: Attribution, before: Breakdown, now: Breakdown) -> 
     sides = [
         side.own.get(attribution.metric)
         for side in (before, now)
-        if isinstance(side, ToldBreakdown)
+        if isinstance(side, ReadableBreakdown)
     ]
     if len(sides) < 2 or sides[0] is None or sides[1] is None:
         return attribution
     change = sides[1] - sides[0]
     rest = attribution.rest + change - attribution.change
-    process = now.of if isinstance(now, ToldBreakdown) else ""
+    process = now.of if isinstance(now, ReadableBreakdown) else ""
     return attribution.model_copy(update={"change": change, "rest": rest, "process": process})
 
 
@@ -173,7 +173,7 @@ def taken_apart(
 
 def _gpus(side: Breakdown) -> int:
     """Over how many GPUs its kernels and copies are sums; 1 where that is not known."""
-    return max(1, side.gpus) if isinstance(side, ToldBreakdown) else 1
+    return max(1, side.gpus) if isinstance(side, ReadableBreakdown) else 1
 
 
 def _on_each(parts: list[Part], gpus: int) -> list[Part]:
@@ -245,7 +245,9 @@ def _by_range(row: MetricVerdict | None, before: Breakdown, now: Breakdown) -> l
         return []  # under the range that launched it, and under the one in which it ran, are two things
     # Rows that do not account for all of it are not all rows: an unknown one may have been small.
     whole = (
-        before.own.get(metric, row.baseline) if isinstance(before, ToldBreakdown) else row.baseline
+        before.own.get(metric, row.baseline)
+        if isinstance(before, ReadableBreakdown)
+        else row.baseline
     )
     complete = math.isclose(sum(sides[0].values()), whole, rel_tol=0.01, abs_tol=NOTHING)
     # A range without this metric is none that is new.

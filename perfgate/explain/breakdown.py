@@ -38,7 +38,7 @@ which one is slower by a microsecond changes from run to run. On two H200s they 
 mille (golden `two-ranks`)."""
 
 
-class ToldBreakdown(Breakdown):
+class ReadableBreakdown(Breakdown):
     """A breakdown of runs that are at hand, with what is known of the process of each that it is
     of; never kept."""
 
@@ -49,7 +49,7 @@ class ToldBreakdown(Breakdown):
     """Which of several processes it is of; empty of one alone."""
     gpus: int = 0
     """How many GPUs its steps used; 0 where that is not known, or differs from run to run."""
-    each: tuple[ToldBreakdown, ...] = ()
+    each: tuple[ReadableBreakdown, ...] = ()
     """Of several processes, those of all, in the order of their ranks; none where runs have not as
     many of them."""
     place: int = 0
@@ -96,9 +96,9 @@ def _telling(runs: Sequence[Run]) -> int:
     return next(place for place in places if steps[place] >= (1 - TIED) * max(steps))
 
 
-def _middle(told: Sequence[ProcessSample], *, is_of_several: bool) -> ToldBreakdown:
+def _middle(told: Sequence[ProcessSample], *, is_of_several: bool) -> ReadableBreakdown:
     labels, gpus = {label(process) for process in told}, {process.gpus for process in told}
-    return ToldBreakdown(
+    return ReadableBreakdown(
         own=_medians(told) if is_of_several else {},
         of="" if not is_of_several else labels.pop() if len(labels) == 1 else "one process",
         gpus=gpus.pop() if len(gpus) == 1 else 0,

@@ -68,7 +68,7 @@ def _estimated(row: MetricVerdict, outcome: Outcome) -> bool:
 
 
 def _estimate(verdict: Verdict) -> Note:
-    if verdict.duet is None:
+    if verdict.ab_run is None:
         return note("estimate-of-runs", runs=verdict.compared)
     return note("estimate-of-pairs", runs=verdict.compared)
 

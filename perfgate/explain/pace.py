@@ -31,7 +31,7 @@ _DROPPED: Final = 2
 """Steps before the one that ends the first period kept."""
 
 
-def told_of_pace(runs: Sequence[Run]) -> str | None:
+def pace_notes(runs: Sequence[Run]) -> str | None:
     """Say how the pace of the measured steps is not one pace, as a sentence without full stop; None
     where it is one.
 
@@ -89,7 +89,7 @@ def pace_changed(runs: Sequence[Run]) -> str | None:
     stop; None if not.
 
     A GPU that meets its power cap a second after the first heavy step does so, and a cache that
-    grows full. Runs of an interleaved duet are not looked at: its turns have paces of their own.
+    grows full. Runs of an A/B run of blocks are not looked at: its turns have paces of their own.
     """
     found = [
         (told, _is_capped(run))

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from statistics import fmean
 from typing import Final
 
-from perfgate.explain.breakdown import ToldBreakdown
+from perfgate.explain.breakdown import ReadableBreakdown
 from perfgate.model.metric import METRICS, PERIODS, WAITS, Kind, Metric
 from perfgate.model.sample import Breakdown
 from perfgate.model.verdict import Attribution, MetricVerdict
@@ -47,13 +47,13 @@ def told_pair(
 def same_process(a: Breakdown, b: Breakdown) -> Pair:
     """The two sides of the process that b tells, if a has as many."""
     theirs, own = _each(a), _each(b)
-    if not isinstance(b, ToldBreakdown) or not own or len(theirs) != len(own):
+    if not isinstance(b, ReadableBreakdown) or not own or len(theirs) != len(own):
         return a, b
     return theirs[b.place], own[b.place]
 
 
-def _each(side: Breakdown) -> Sequence[ToldBreakdown]:
-    return side.each if isinstance(side, ToldBreakdown) else ()
+def _each(side: Breakdown) -> Sequence[ReadableBreakdown]:
+    return side.each if isinstance(side, ReadableBreakdown) else ()
 
 
 def _pairs(row: MetricVerdict, before: Breakdown, now: Breakdown) -> Sequence[Pair]:
@@ -78,7 +78,7 @@ def _has_grown(row: MetricVerdict) -> bool:
 
 
 def _likeliest(
-    metric: Metric, side: Breakdown, judged: float, *, others: Sequence[ToldBreakdown]
+    metric: Metric, side: Breakdown, judged: float, *, others: Sequence[ReadableBreakdown]
 ) -> list[int]:
     """The places of a side's processes: those first whose value is the one that was judged.
 
@@ -88,7 +88,7 @@ def _likeliest(
     """
     each = _each(side)
     if metric in PERIODS:
-        assert isinstance(side, ToldBreakdown)
+        assert isinstance(side, ReadableBreakdown)
         return sorted(range(len(each)), key=lambda place: place != side.place)
 
     def order(place: int) -> tuple[float, float]:

@@ -72,7 +72,7 @@ class Straggler:
     cause_ms: float = 0.0
 
 
-def told_ranks(runs: Sequence[Run]) -> tuple[str, ...]:
+def rank_notes(runs: Sequence[Run]) -> tuple[str, ...]:
     """Say of several processes with steps how far they lie apart and which is waited for; nothing
     of one."""
     if not _of_several(runs):

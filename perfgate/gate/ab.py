@@ -21,7 +21,7 @@ from perfgate.model.baseline import Baseline
 from perfgate.model.metric import Metric
 from perfgate.model.note import Note, note
 from perfgate.model.sample import Form
-from perfgate.model.verdict import Duet, Verdict
+from perfgate.model.verdict import ABRun, Verdict
 
 
 def forms_in_order(forms: Collection[Form], *, noisy: bool) -> tuple[Form, ...]:
@@ -68,14 +68,14 @@ def by_pairs(
         underway.note("straight-to-ab-run", why=straight)
     if form is Form.BLOCK:
         underway.note("in-blocks")
-    duet = Duet(
+    ab_run = ABRun(
         revision=underway.lab.revision,
         commit=underway.lab.commit,
         pairs=len(underway.references),
         screen_runs=screened,
     )
     reference = as_baseline(underway.expected, underway.references, stored)
-    return conclude(underway, verdict, stored, reference=reference, duet=duet)
+    return conclude(underway, verdict, stored, reference=reference, ab_run=ab_run)
 
 
 def _alone(underway: Underway, stored: Baseline | None) -> StepsAlone:

@@ -6,28 +6,28 @@ from statistics import median
 
 from perfgate.execute.pairing import beside
 from perfgate.gate.underway import Underway, step_times
-from perfgate.judge.anchor import beyond_anchor, creep
+from perfgate.judge.anchor import beyond_anchor, drift
 from perfgate.judge.clock import longer_by_clock
 from perfgate.judge.rows import Terms
 from perfgate.model.baseline import Baseline, with_held
 from perfgate.model.metric import Metric
 from perfgate.model.note import Note, note
-from perfgate.model.verdict import Creep
+from perfgate.model.verdict import Drift
 
 
 def crept(
     underway: Underway, baseline: Baseline, reference: Baseline | None = None
-) -> Creep | None:
+) -> Drift | None:
     """How far it has come from the anchor, if known; `reference` is an A/B run's other side."""
     now, medians = _to_anchor(underway, baseline, reference)
     budget = underway.policy.anchor_budget
     terms = Terms(budgets=with_held(underway.policy.budgets, baseline))
-    found = creep(baseline, now, terms, anchor_budget=budget, medians=medians)
+    found = drift(baseline, now, terms, anchor_budget=budget, medians=medians)
     longer = 0.0 if reference is not None else longer_by_clock(baseline.runs, underway.runs)
     if found is None or not found.shown or not longer:
         return found
     at_clock = [value / (1 + longer) for value in now]
-    rest = creep(baseline, at_clock, terms, anchor_budget=budget)
+    rest = drift(baseline, at_clock, terms, anchor_budget=budget)
     return found if rest is not None and rest.shown else None
 
 
@@ -38,7 +38,7 @@ def has_crept(underway: Underway, baseline: Baseline) -> bool:
 
 
 def drift_unknown(
-    underway: Underway, baseline: Baseline, reference: Baseline | None, found: Creep | None
+    underway: Underway, baseline: Baseline, reference: Baseline | None, found: Drift | None
 ) -> Note | None:
     """Note that a step is beyond the anchor's budget where its runs cannot show whether it is."""
     (now, _), budget = _to_anchor(underway, baseline, reference), underway.policy.anchor_budget

@@ -9,7 +9,7 @@ from statistics import median
 from perfgate.explain.advice import advise, classify, new_advice
 from perfgate.explain.attribution import attributions
 from perfgate.explain.headline import headline
-from perfgate.explain.pace import slow_start, told_of_pace
+from perfgate.explain.pace import pace_notes, slow_start
 from perfgate.explain.sides import side_of_runs
 from perfgate.explain.where import where
 from perfgate.gate.anchor import crept, drift_unknown
@@ -24,7 +24,7 @@ from perfgate.model.note import Note, Severity, note, quoted
 from perfgate.model.outcome import Outcome
 from perfgate.model.sample import Run
 from perfgate.model.side import Side
-from perfgate.model.verdict import Creep, Duet, Verdict
+from perfgate.model.verdict import ABRun, Drift, Verdict
 
 
 def conclude(
@@ -33,7 +33,7 @@ def conclude(
     stored: Baseline | None,
     *,
     reference: Baseline | None = None,
-    duet: Duet | None = None,
+    ab_run: ABRun | None = None,
 ) -> Checked:
     """The judge's verdict, completed.
 
@@ -42,7 +42,7 @@ def conclude(
         verdict: what the judge says.
         stored: the baseline; None where another commit is all there is to compare with.
         reference: the other side of an A/B run, which was judged in place of the stored one.
-        duet: that A/B run.
+        A/B run: that A/B run.
     """
     compared = reference or stored
     assert compared is not None
@@ -50,8 +50,8 @@ def conclude(
     verdict = _explained(underway, verdict, compared).model_copy(
         update={
             "runs": len(underway.runs) + len(underway.blocks),
-            "duet": duet,
-            "creep": found,
+            "ab_run": ab_run,
+            "drift": found,
         }
     )
     if verdict.outcome in (Outcome.REGRESSED, Outcome.IMPROVED):
@@ -73,7 +73,7 @@ def conclude(
 
 def pace_of(runs: Sequence[Run]) -> Iterator[Note]:
     """How the pace changes within runs; a slow start may hide a loss, and is a warning."""
-    found = told_of_pace(runs)
+    found = pace_notes(runs)
     if found is not None:
         is_start = found == slow_start(runs)
         yield quoted(found, Severity.WARN if is_start else Severity.INFO)
@@ -109,7 +109,7 @@ def _against_anchor(
     verdict: Verdict,
     stored: Baseline,
     reference: Baseline | None,
-    found: Creep | None,
+    found: Drift | None,
 ) -> Verdict:
     """The verdict with what small losses have added up to: REGRESSED where that is too much."""
     if found is None or not found.shown:

@@ -94,11 +94,11 @@ def _stored(baseline: Baseline, policy: Policy, *, run_s: float | None) -> tuple
 
 def _spending(number: int, run_s: float | None, plan: Plan = STORED_PLAN) -> Note:
     """A number of runs or pairs, and about how long they take."""
-    both = 2 if plan.is_duet else 1
+    both = 2 if plan.is_ab_run else 1
     if run_s is None:
-        code = "plan-pairs" if plan.is_duet else "plan-runs"
+        code = "plan-pairs" if plan.is_ab_run else "plan-runs"
         return note("plan-blocks" if plan.in_pairs else code, number=number)
-    code = "plan-pairs-timed" if plan.is_duet else "plan-runs-timed"
+    code = "plan-pairs-timed" if plan.is_ab_run else "plan-runs-timed"
     return note(
         "plan-blocks-timed" if plan.in_pairs else code,
         number=number,

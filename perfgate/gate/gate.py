@@ -152,7 +152,7 @@ class Gate:
         if self._ready is None:
             _ = self.checkout.commit  # while the working tree is as it was checked out
             try:
-                machine = self._laboratory.bench.machine
+                machine = self._laboratory.context.machine
                 refuse_other_machine(machine, self.settings.machine)
                 self._ready = machine
             except PerfgateError as lacking:

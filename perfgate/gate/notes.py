@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from perfgate.gate.expect import Expectation
 from perfgate.judge.rows import why_unmeasured
-from perfgate.model.metric import COUNTS, GATED_CLOCKS, METRICS
+from perfgate.model.metric import COUNTS, GATED_TIMES, METRICS
 from perfgate.model.note import Note, Severity, note
 from perfgate.model.outcome import Outcome
 from perfgate.model.sample import Run
@@ -87,7 +87,7 @@ def _unmeasured(verdict: Verdict, runs: Sequence[Run]) -> Iterator[Note]:
     """Times, and counts that some process has, so that one without them keeps them unjudged."""
     seen = {metric for run in runs for process in run.processes for metric in process.values}
     lacking: dict[str, tuple[Note, list[str]]] = {}
-    for metric in (*GATED_CLOCKS, *(count for count in COUNTS if count in seen)):
+    for metric in (*GATED_TIMES, *(count for count in COUNTS if count in seen)):
         row, why = verdict.of(metric), why_unmeasured(runs, metric)
         if why is not None and (row is None or row.now is row.baseline is None):
             lacking.setdefault(str(why), (why, []))[1].append(metric)

@@ -10,7 +10,7 @@ from typing import Final
 
 from perfgate.execute.lab import NOT_MEASURED_BY, SIDE_MISSING_BY, Lab, Pair
 from perfgate.execute.pairing import beside
-from perfgate.explain.ranks import told_ranks
+from perfgate.explain.ranks import rank_notes
 from perfgate.gate.alike import processes_lost
 from perfgate.gate.expect import Expectation
 from perfgate.gate.notes import left_out, noting, shared, verdict_of
@@ -26,7 +26,7 @@ from perfgate.model.record import Record
 from perfgate.model.sample import Form, Run
 from perfgate.model.verdict import Stage, Verdict
 
-STAGES: Final = {Form.PAIR: Stage.DUET, Form.BLOCK: Stage.INTERLEAVED}
+STAGES: Final = {Form.PAIR: Stage.AB_RUN, Form.BLOCK: Stage.BLOCKS}
 """By the form of an A/B run's pairs."""
 Affords = Callable[[int, float], bool]
 """Whether so many more runs, of so many seconds each, are within the gate's budget of time."""
@@ -202,7 +202,7 @@ class Underway:
         # Of INVALID ones the last is the one that does not count, and its notes say why.
         of_runs = shared(self.own[-1:] if verdict.outcome is Outcome.INVALID else self.own)
         out = left_out(verdict, self.own, has_gpu=bool(self.lab.machine.gpus))
-        verdict = verdict.model_copy(update={"ranks": told_ranks(self.own)})
+        verdict = verdict.model_copy(update={"ranks": rank_notes(self.own)})
         return Checked(
             verdict=noting(verdict, *of_runs, *out, *self._unread(verdict)),
             runs=tuple(self.runs),

@@ -153,7 +153,7 @@ def _gate_at(
     except PerfgateError:
         settings = Settings()
     # A checkout that runs in the gate's own environment may need its setup to be imported.
-    setup = settings.duet_setup if settings.duet_python is None else ()
+    setup = settings.ab_setup if settings.ab_python is None else ()
     with worktree(root, commit, folder=folder, env=env, run=run_process, setup=setup) as tree:
         pin(tree)
         imports = tree.home / "logs"

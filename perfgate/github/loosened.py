@@ -19,7 +19,7 @@ from perfgate.model.loosening import Difference, Direction
 from perfgate.model.metric import METRICS, Kind, Metric
 from perfgate.model.outcome import OnInconclusive, OnLoosened, OnNew
 from perfgate.model.record import Record
-from perfgate.model.settings import DuetForm, Settings
+from perfgate.model.settings import ABForm, Settings
 from perfgate.model.workload import Declared, Workload
 from perfgate.words.names import plural
 
@@ -76,7 +76,7 @@ RULES: Final[Mapping[str, Loosens]] = {
     "inconclusive": later(OnInconclusive.FAIL, OnInconclusive.WARN),
     "new": later(OnNew.FAIL, OnNew.ALLOW),
     "loosened": later(OnLoosened.FAIL, OnLoosened.WARN),
-    "duet": lambda old, new: old is not DuetForm.OFF,  # noqa: ARG005
+    "ab_run": lambda old, new: old is not ABForm.OFF,  # noqa: ARG005
 }
 """By the name of a setting, or of a part of a declaration; all others always loosen."""
 _OF_PYTEST_ALONE: Final = (

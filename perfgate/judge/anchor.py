@@ -17,7 +17,7 @@ from perfgate.judge.rows import Terms, rule_of
 from perfgate.model.baseline import Baseline, Milestone
 from perfgate.model.metric import METRICS, Basis, Metric
 from perfgate.model.note import Note, note
-from perfgate.model.verdict import FEWEST_TO_JUDGE, Blessed, Creep
+from perfgate.model.verdict import FEWEST_TO_JUDGE, Blessed, Drift
 
 _CONFIDENCE = 0.995
 """That the loss exceeds `anchor_budget`, before it is called a loss against the anchor."""
@@ -30,7 +30,7 @@ def beyond_anchor(
 ) -> float | None:
     """Return how far `now`, ms of each run, lies above the anchor; None if not beyond its budget.
 
-    It shows nothing: of runs too few for `creep` it says that more are wanted.
+    It shows nothing: of runs too few for `drift` it says that more are wanted.
     """
     anchor, before = baseline.anchor, baseline.values(Metric.STEP_MS)
     if anchor is None or not before or not now or anchor.step_ms >= middle(before):
@@ -39,14 +39,14 @@ def beyond_anchor(
     return above if above >= anchor_budget else None
 
 
-def creep(
+def drift(
     baseline: Baseline,
     now: Sequence[float],
     terms: Terms,
     *,
     anchor_budget: float,
     medians: Sequence[int] = (),
-) -> Creep | None:
+) -> Drift | None:
     """Judge step_ms, `now` of each run in ms, against the anchor; None without one that is better.
 
     It is a loss where step_ms is shown, with 99.5 % confidence, to have lost more than
@@ -79,7 +79,7 @@ def creep(
     df = (PRIOR_DF + own.runs + runs.runs - 2) * np.square(total / of_runs)
     found = Comparison(estimate=runs.mean, standard_error=np.sqrt(total), df=df, run_sd=spread)
     lost = math.log1p(anchor_budget)
-    return Creep(
+    return Drift(
         change=rule.as_fraction(float(found.estimate)),
         low=rule.as_fraction(float(found.lower(_CONFIDENCE))),
         high=rule.as_fraction(float(found.upper(_CONFIDENCE))),
@@ -97,7 +97,7 @@ def creep(
     )
 
 
-def anchor_lost(found: Creep, workload: str, *, runs: int) -> Note:
+def anchor_lost(found: Drift, workload: str, *, runs: int) -> Note:
     """Say that many small losses have become one large one, and on which path."""
     return note(
         "anchor-lost",

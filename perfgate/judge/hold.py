@@ -93,7 +93,7 @@ def _smallest(
     within, own_df = _within(rule, x)
     if rule.plan.in_pairs:
         squared, df, own_df = rule.block_sd**2 / runs, PRIOR_DF + runs - 1, PRIOR_DF + runs - 1
-    elif rule.plan.stage is Stage.DUET:
+    elif rule.plan.stage is Stage.AB_RUN:
         squared, df = within * 2 / runs, 2.0 * runs - 2
     else:
         between = rule.occasions(x, _kept(rule, x))

@@ -36,7 +36,7 @@ def judge(evidence: Evidence, policy: Held, stage: Stage) -> Verdict:
         budgets=with_held(policy.budgets, evidence.blessed),
         max_runs=most,
         plan=plan,
-        alone=evidence.alone if plan.is_duet else (),
+        alone=evidence.alone if plan.is_ab_run else (),
         workloads=policy.workloads,
         stored=None if evidence.blessed is None else Other.blessed(evidence.blessed),
     )
@@ -87,7 +87,7 @@ def looks_of(plan: Plan, policy: Held, *, alone: int, spent: int) -> tuple[int, 
 
     Where a user asked for runs, pairs are made until there are so many: a bless takes those alone.
     """
-    if not plan.is_duet:
+    if not plan.is_ab_run:
         most = max(min(plan.most_runs, policy.max_runs), policy.runs)
         return (1 if plan.stage is Stage.COUNTS else policy.runs), most
     most = min((policy.max_runs - spent) // 2, plan.most_runs)
@@ -102,7 +102,7 @@ class _Sides:
 
 
 def _sides(evidence: Evidence, stage: Stage) -> _Sides:
-    if PLANS[stage].is_duet:
+    if PLANS[stage].is_ab_run:
         there, here = zip(*evidence.pairs, strict=True) if evidence.pairs else ((), ())
         return _Sides(other=Other.today(there), runs=here)
     if evidence.blessed is None:

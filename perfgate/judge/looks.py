@@ -58,12 +58,12 @@ class Plan:
     @property
     def in_pairs(self) -> bool:
         """Whether a run's value only means something next to that of the other side of its pair."""
-        return self.stage is Stage.INTERLEAVED
+        return self.stage is Stage.BLOCKS
 
     @property
-    def is_duet(self) -> bool:
+    def is_ab_run(self) -> bool:
         """Whether both sides are measured on the same occasion, in pairs."""
-        return self.stage in (Stage.DUET, Stage.INTERLEAVED)
+        return self.stage in (Stage.AB_RUN, Stage.BLOCKS)
 
     @property
     def alone_runs(self) -> int:
@@ -90,15 +90,14 @@ SCREEN_PLAN: Final = Plan(stage=Stage.SCREEN, looks=(3, 5), fails=False)
 """Against the stored baseline, to pass at the second look; an A/B run is there to fail."""
 STORED_PLAN: Final = Plan(stage=Stage.STORED, looks=(5, 8, 10), slow_chance=0.3)
 """Against the stored baseline alone, where its commit cannot be run."""
-DUET_PLAN: Final = Plan(stage=Stage.DUET, looks=(3, 5, 8, 12), slow_chance=0.1)
+AB_PLAN: Final = Plan(stage=Stage.AB_RUN, looks=(3, 5, 8, 12), slow_chance=0.1)
 """Against fresh runs of the baseline's commit, made alternately with the candidate's; runs are
 pairs."""
-INTERLEAVED_PLAN: Final = Plan(stage=Stage.INTERLEAVED, looks=(3, 5, 8, 12), slow_chance=0.1)
+INTERLEAVED_PLAN: Final = Plan(stage=Stage.BLOCKS, looks=(3, 5, 8, 12), slow_chance=0.1)
 """In blocks of processes that are alive at once, where runs differ by more than `NOISY`."""
 NOISY: Final = 0.01
 """SD of kept step times, of both sides or the candidate's, from which an A/B run is in blocks."""
 
 PLANS: Final[Mapping[Stage, Plan]] = {
-    plan.stage: plan
-    for plan in (COUNTS_PLAN, SCREEN_PLAN, STORED_PLAN, DUET_PLAN, INTERLEAVED_PLAN)
+    plan.stage: plan for plan in (COUNTS_PLAN, SCREEN_PLAN, STORED_PLAN, AB_PLAN, INTERLEAVED_PLAN)
 }

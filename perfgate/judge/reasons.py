@@ -50,7 +50,7 @@ def why(judged: Judged) -> tuple[Note, Note | None]:
         case Outcome.NOT_MEASURED:
             return _not_measured(judged), None
         case Outcome.INCONCLUSIVE if judged.more or plan.stage is Stage.COUNTS:
-            code = "unsettled-by-pairs" if plan.is_duet else "unsettled-by-runs"
+            code = "unsettled-by-pairs" if plan.is_ab_run else "unsettled-by-runs"
             return note(code, runs=judged.runs), None
         case Outcome.INCONCLUSIVE:
             return _inconclusive(judged)
@@ -61,7 +61,7 @@ def why(judged: Judged) -> tuple[Note, Note | None]:
 def _passed(judged: Judged) -> Note:
     rows, plan = judged.rows, judged.terms.plan
     return note(
-        "within-budget-in-pairs" if plan.is_duet else "within-budget",
+        "within-budget-in-pairs" if plan.is_ab_run else "within-budget",
         times=len(rows.times),
         counts=len(rows.counts),
         runs=judged.runs,
@@ -124,7 +124,7 @@ def _inconclusive(judged: Judged) -> tuple[Note, Note | None]:
     plan, open_rows = judged.terms.plan, judged.rows.of(Outcome.INCONCLUSIVE)
     if judged.runs < plan.fewest_to_pass:
         fewest = plan.fewest_to_pass
-        code = "too-few-pairs" if plan.is_duet else "too-few-runs"
+        code = "too-few-pairs" if plan.is_ab_run else "too-few-runs"
         return note(code, runs=judged.runs, fewest=fewest), _allow(judged, fewest)
     row = worst(open_rows)
     metric = str(row.metric)
@@ -143,7 +143,7 @@ def _inconclusive(judged: Judged) -> tuple[Note, Note | None]:
             _allow(judged) if judged.is_open else note("find-slow-runs"),
         )
     reason = note(
-        "open-in-pairs" if plan.is_duet else "open-in-runs",
+        "open-in-pairs" if plan.is_ab_run else "open-in-runs",
         what=what,
         runs=judged.runs,
         smallest=row.smallest or 0.0,
@@ -151,9 +151,9 @@ def _inconclusive(judged: Judged) -> tuple[Note, Note | None]:
     if judged.is_open:
         return reason, _allow(judged)
     sd = float(time.look.run_sd)
-    if not plan.is_duet:
+    if not plan.is_ab_run:
         return reason, note("let-pairs-settle", sd=sd, metric=metric)
-    may_interleave = Stage.INTERLEAVED in judged.evidence.can_pair and not plan.in_pairs
+    may_interleave = Stage.BLOCKS in judged.evidence.can_pair and not plan.in_pairs
     return reason, note("take-turns" if may_interleave else "steady", sd=sd, metric=metric)
 
 
@@ -179,7 +179,7 @@ def _farthest(time: TimeJudgement) -> float:
 def _allow(judged: Judged, runs: int | None = None) -> Note:
     """Say what allows so many runs, or pairs: all of the plan's."""
     plan, wanted = judged.terms.plan, runs or judged.terms.plan.most_runs
-    if plan.is_duet:
+    if plan.is_ab_run:
         return note("allow-pairs", pairs=wanted, most=2 * wanted + judged.evidence.spent)
     return note("allow-runs", runs=wanted)
 

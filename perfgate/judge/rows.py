@@ -19,12 +19,12 @@ from perfgate.model.baseline import BlessedRun
 from perfgate.model.metric import (
     CALLED,
     COUNTS,
-    GATED_CLOCKS,
+    GATED_TIMES,
     METRICS,
     PERIODS,
     Basis,
-    ClockSpec,
     Metric,
+    TimeSpec,
     budget_of,
 )
 from perfgate.model.note import Note, note
@@ -120,7 +120,7 @@ def _places(metric: Metric, other: Other, runs: Sequence[Run], terms: Terms) -> 
     for place in range(number):
         blessed, known = ([one[place] for one in of if place < len(one)] for of in (then, stored))
         here = [one[place] for one in now]
-        enough = not terms.plan.is_duet or (len(blessed) >= _RUNS_TO_BE_EXACT and same(here))
+        enough = not terms.plan.is_ab_run or (len(blessed) >= _RUNS_TO_BE_EXACT and same(here))
         exact = same(blessed) and (same(known) if known else enough)
         found.append(_Place(blessed=blessed, now=here, exact=exact))
     return found
@@ -168,7 +168,7 @@ def _judge_count(
 
 def _judge_time(
     metric: Metric,
-    spec: ClockSpec,
+    spec: TimeSpec,
     other: Other,
     runs: Sequence[Run],
     found: Sequence[float],
@@ -189,9 +189,9 @@ def _judge_time(
     return judge_time(rule, times)
 
 
-def rule_of(metric: Metric, spec: ClockSpec, other: Other, terms: Terms) -> TimeRule:
+def rule_of(metric: Metric, spec: TimeSpec, other: Other, terms: Terms) -> TimeRule:
     """Return how a time metric is judged; all gated times of the other side share alpha."""
-    sharing = sum(bool(other.values(one)) for one in GATED_CLOCKS)
+    sharing = sum(bool(other.values(one)) for one in GATED_TIMES)
     return TimeRule(
         metric=metric,
         basis=spec.basis,
@@ -232,7 +232,7 @@ def _alone(rule: TimeRule, other: Other, terms: Terms) -> tuple[Slow | None, boo
     if usual is not None:
         threshold = keep(usual, prior_sd=rule.prior_sd, budget=rule.limit).threshold
         slow = slow_runs(*usual, threshold)
-    if stored is not None and terms.plan.stage is Stage.DUET:
+    if stored is not None and terms.plan.stage is Stage.AB_RUN:
         extreme = bool(keep(stored, prior_sd=rule.prior_sd, budget=rule.limit).any_extreme)
     return slow, extreme
 

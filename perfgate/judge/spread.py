@@ -13,7 +13,7 @@ from perfgate.judge.hold import blessed_x
 from perfgate.judge.outliers import keep
 from perfgate.judge.rows import Terms, rule_of
 from perfgate.model.baseline import Baseline
-from perfgate.model.metric import GATED_CLOCKS, METRICS, Metric
+from perfgate.model.metric import GATED_TIMES, METRICS, Metric
 
 _IDLE = 0.05
 """Share of a step from which its GPU is taken to wait for the CPU."""
@@ -23,7 +23,7 @@ def learn(baselines: Iterable[Baseline], *, of: Baseline) -> dict[Metric, Learnt
     """Sum (S - 1) tau_hat^2, and S - 1, over the other workloads of like kind, for each metric."""
     alike = [one for one in baselines if one.workload != of.workload and _waits(one) is _waits(of)]
     found: dict[Metric, Learnt] = {}
-    for metric in GATED_CLOCKS:
+    for metric in GATED_TIMES:
         parts = [part for one in alike if (part := _learnt(one, metric)) is not None]
         if parts:
             found[metric] = Learnt(

@@ -151,7 +151,7 @@ def look_at(
     too_good = seen.gained_by_chance & (comparison.estimate < -limit)
     passes = within & slow.hides_nothing(chance=plan.slow_chance if is_last else None) & ~too_good
     can_lose = ~within & ~seen.lost_by_chance & (against.estimate > rule.least_loss)
-    if plan.stage is Stage.DUET and runs < FEWEST_WITH_EXTREMES:
+    if plan.stage is Stage.AB_RUN and runs < FEWEST_WITH_EXTREMES:
         can_lose &= ~(seen.extreme | extreme_before)
     can_lose &= plan.fails and runs >= plan.fewest_to_fail
     level = np.where(can_lose, against.p_slower / plan.alpha, np.inf)
@@ -228,7 +228,7 @@ def _compared(
     rule: TimeRule, before: Floats, kept: Flags, one: Side, other: Side
 ) -> tuple[Comparison, Comparison]:
     """Return what passes and what fails: the same in an A/B run, and at the screen."""
-    if rule.plan.stage is Stage.DUET:
+    if rule.plan.stage is Stage.AB_RUN:
         pooled = in_ab_run(one, other)
         return pooled, pooled
     occasions = rule.occasions(before, kept)

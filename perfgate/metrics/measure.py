@@ -19,7 +19,7 @@ from perfgate.metrics.queued import Queued
 from perfgate.metrics.rows import copy_samples, kernel_samples, range_samples, sync_samples
 from perfgate.metrics.steps import StepRule, Steps, find
 from perfgate.metrics.tally import MEMSET_WORDS, Table, Work
-from perfgate.metrics.values import bout_samples, device_values, exposed_by_segment, process_values
+from perfgate.metrics.values import block_samples, device_values, exposed_by_segment, process_values
 from perfgate.model.metric import EXPOSED, METRICS, Metric
 from perfgate.model.sample import DeviceSample, ProcessSample
 from perfgate.model.timeline import CopyKind, Ints, Timeline
@@ -42,8 +42,8 @@ def measure(
     - A step is complete when its range has ended and the last GPU operation launched in it has, but
       not before the step before it. `step_ms` is the mean period between completions, each capped at
       1.2 medians, the first period dropped.
-    - In an interleaved A/B run the process waits between some steps: a period across a wait is
-      dropped, too, and `ProcessSample.bouts` has the periods and gaps between two waits.
+    - In an A/B run of blocks the process waits between some steps: a period across a wait is
+      dropped, too, and `ProcessSample.blocks` has the periods and gaps between two waits.
     - `gap_ms` is over the windows from each completion that opens a row of periods kept to the one that closes it: the
       share of them in which no operation of any process ran on a device, in the mean of the devices
       the steps used, times `step_ms`. So it is in the same step as that, also where single periods
@@ -158,7 +158,7 @@ def _measured(
         nvtx_step_ms=process.nvtx_step_ms,
         memory_share_h2d=memory_share,
         periods_ms=tuple(process.periods_ms.tolist()) if placed else (),
-        bouts=bout_samples(process, list(idle.values())) if Metric.STEP_MS in values else (),
+        blocks=block_samples(process, list(idle.values())) if Metric.STEP_MS in values else (),
         devices=tuple(
             DeviceSample(
                 device=device,

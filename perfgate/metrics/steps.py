@@ -157,7 +157,7 @@ def find_steps(timeline: Timeline, rule: StepRule) -> tuple[Steps, ...]:
     taken. Where it does not, more of them than the declared `steps` are INVALID; a pattern is the
     user's own, and takes the first of them.
 
-    In an interleaved A/B run a process waits between some of its steps, inside a closed
+    In an A/B run of blocks a process waits between some of its steps, inside a closed
     `WAIT_RANGE` on the thread of the step that follows.
 
     nsys gives a range that the end of the capture cut the last NVTX timestamp, and marks it in no

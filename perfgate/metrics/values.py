@@ -12,7 +12,7 @@ from perfgate.metrics.intervals import Idle
 from perfgate.metrics.process import Process
 from perfgate.metrics.windows import Windows, capped_mean
 from perfgate.model.metric import COUNTS, EXPOSED, Metric
-from perfgate.model.sample import BoutSample
+from perfgate.model.sample import BlockSample
 from perfgate.model.timeline import Ints
 
 
@@ -82,14 +82,14 @@ def device_values(
     return values
 
 
-def bout_samples(process: Process, idle: Sequence[Idle]) -> tuple[BoutSample, ...]:
+def block_samples(process: Process, idle: Sequence[Idle]) -> tuple[BlockSample, ...]:
     """What lies between two waits, where there are any; `idle` is of each device that the steps
     used."""
     done, resumes = process.done, process.steps.resumes
     if not resumes.any():
         return ()
     number = np.cumsum(resumes)
-    found: list[BoutSample] = []
+    found: list[BlockSample] = []
     for index in range(int(number[-1]) + 1):
         windows = Windows.of_periods(done, own := process.kept & (number == index))
         if windows is not None:
@@ -97,7 +97,7 @@ def bout_samples(process: Process, idle: Sequence[Idle]) -> tuple[BoutSample, ..
             gap_ns = [windows.idle_ns(of_device) for of_device in idle]
             gap_ms = sum(gap_ns) / 1e6 / windows.steps / process.gpus if gap_ns else None
             found.append(
-                BoutSample(
+                BlockSample(
                     number=index,
                     step_ms=capped_mean(periods) / 1e6,
                     mean_ms=float(np.mean(periods)) / 1e6,

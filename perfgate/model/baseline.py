@@ -274,12 +274,12 @@ class Result(Record):
     """
     runs: tuple[Run, ...]
     reference_runs: tuple[Run, ...] = ()
-    """Of a duet: the runs of the commit that the candidate was compared with."""
+    """Of an A/B run: the runs of the commit that the candidate was compared with."""
     environment: Mapping[str, str] | None = None
     """Environment variables of the workload's processes that may change how fast they are; None if
     not noted."""
     interleaved_runs: tuple[Run, ...] = ()
-    """The candidate's of an interleaved duet, which are no repeats of `runs`: of more steps, on one
+    """The candidate's of an A/B run of blocks, which are no repeats of `runs`: of more steps, on one
     CPU core."""
     verdict: Verdict
 

@@ -20,7 +20,7 @@ from perfgate.model.outcome import Outcome
 from perfgate.model.record import Format2, Record
 from perfgate.model.sample import Run
 from perfgate.model.shard import Shard
-from perfgate.model.told import ToldGate, ToldRun
+from perfgate.model.summary import GateSummary, RunSummary
 from perfgate.model.verdict import Verdict
 from perfgate.model.workload import Workload
 from perfgate.words import say
@@ -31,7 +31,7 @@ DOCUMENT_FORMAT: Final = 2
 budgets."""
 
 
-class DocumentRun(ToldRun):
+class DocumentRun(RunSummary):
     """One run: what it measured per step, the worst of its processes, and how the machine felt."""
 
     values: Mapping[Metric, float]
@@ -63,9 +63,9 @@ class DocumentWorkload(Record):
     opens_gate: bool
     runs: tuple[DocumentRun, ...] = ()
     reference_runs: tuple[DocumentRun, ...] = ()
-    """Of a duet: those of the commit that the candidate was compared with."""
+    """Of an A/B run: those of the commit that the candidate was compared with."""
     interleaved_runs: tuple[DocumentRun, ...] = ()
-    """The candidate's of an interleaved duet."""
+    """The candidate's of an A/B run of blocks."""
     environment: Mapping[str, str] | None = None
     """Environment variables of its processes that may change how fast they are; None where they
     were not noted."""
@@ -97,7 +97,7 @@ class DocumentShard(Shard):
     """Those of its own part that a mark or condition skipped: nothing else is told of them."""
 
 
-class GateDocument(ToldGate):
+class GateDocument(GateSummary):
     """All that one gate found, or several gates that were merged."""
 
     format: Format2 = DOCUMENT_FORMAT

@@ -68,7 +68,7 @@ class Basis(StrEnum):
         return "%" if self is Basis.LOG else "pp"
 
 
-class ClockSpec(Record):
+class TimeSpec(Record):
     """How one clock is judged. All numbers are fractions in the clock's basis."""
 
     basis: Basis
@@ -88,7 +88,7 @@ class MetricSpec(Record):
     kind: Kind
     unit: str
     meaning: str
-    clock: ClockSpec | None = None
+    clock: TimeSpec | None = None
     """Present on clocks that are gated; a clock without it is shown only."""
 
     @property
@@ -116,13 +116,13 @@ class MetricSpec(Record):
         return (after - before) / whole if whole else None
 
 
-_OF_STEPS = ClockSpec(
+_OF_STEPS = TimeSpec(
     basis=Basis.LOG, budget=0.02, prior_sd=0.005, occasion_sd=0.005, block_sd=0.007
 )
-_IDLE = ClockSpec(basis=Basis.STEP, budget=0.02, prior_sd=0.005, occasion_sd=0.005, block_sd=0.007)
+_IDLE = TimeSpec(basis=Basis.STEP, budget=0.02, prior_sd=0.005, occasion_sd=0.005, block_sd=0.007)
 """Idle time carries the noise of the step: in launch-bound loops it is the step but for its
 kernels."""
-_MOVED = ClockSpec(basis=Basis.STEP, budget=0.01, prior_sd=0.003, occasion_sd=0.002, block_sd=0.003)
+_MOVED = TimeSpec(basis=Basis.STEP, budget=0.01, prior_sd=0.003, occasion_sd=0.002, block_sd=0.003)
 
 _ROWS = (
     MetricSpec(
@@ -143,7 +143,7 @@ _ROWS = (
         kind=Kind.CLOCK,
         unit="ms",
         meaning="kernel time, NCCL's kernels apart",
-        clock=ClockSpec(
+        clock=TimeSpec(
             basis=Basis.LOG, budget=0.01, prior_sd=0.001, occasion_sd=0.001, block_sd=0.0028
         ),
     ),
@@ -219,7 +219,7 @@ WAITS: frozenset[Metric] = frozenset({Metric.NCCL_MS, Metric.NCCL_EXPOSED_MS})
 """
 EXPOSED: tuple[Metric, ...] = (Metric.H2D_EXPOSED_MS, Metric.NCCL_EXPOSED_MS, Metric.MEM_EXPOSED_MS)
 """Clocks of what lies in the idle time of all that it could have overlapped with."""
-GATED_CLOCKS: tuple[Metric, ...] = tuple(m for m, s in METRICS.items() if s.clock is not None)
+GATED_TIMES: tuple[Metric, ...] = tuple(m for m, s in METRICS.items() if s.clock is not None)
 NO_LONGER_GATED: tuple[Metric, ...] = (
     Metric.STEP_MEAN_MS,
     Metric.H2D_EXPOSED_MS,

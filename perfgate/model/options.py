@@ -85,9 +85,9 @@ OPTIONS: Final = (
         "REV",
         action_input="against",
     ),
-    _setting("duet", "how an A/B run is made: auto, alternate, interleave or off", "auto"),
-    _setting("duet_setup", "command, word by word, that makes a checkout ready to run", ()),
-    _setting("duet_python", "the interpreter of a checkout's runs, relative to its root"),
+    _setting("ab_run", "how an A/B run is made: auto, alternate, interleave or off", "auto"),
+    _setting("ab_setup", "command, word by word, that makes a checkout ready to run", ()),
+    _setting("ab_python", "the interpreter of a checkout's runs, relative to its root"),
     _setting("anchor_budget", "what step_ms may lose against the best step ever blessed", 0.05),
     Option(
         "budget",

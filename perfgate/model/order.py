@@ -20,17 +20,17 @@ both.
 """
 
 
-class Bouts(Record):
-    """How one side of an interleaved duet takes its steps: some at a time, the other side waiting
+class Blocks(Record):
+    """How one side of an A/B run of blocks takes its steps: some at a time, the other side waiting
     meanwhile.
 
     Each side has a FIFO: it reads its own to wait, and writes to the other's to hand over.
     """
 
     steps: int = Field(ge=2)
-    """Measured steps of a bout; the last one may be shorter."""
+    """Measured steps of a block; the last one may be shorter."""
     begins: bool
-    """Whether this side has the first bout."""
+    """Whether this side has the first block."""
     own: str
     other: str
     core: int | None = Field(default=None, ge=0)
@@ -49,9 +49,9 @@ class Order(Record):
     warmup: int
     root: str
     """The project's root; files below it that the workload loads are told in the account."""
-    account: str
+    worker_report: str
     """Where to write the `Account`."""
-    bouts: Bouts | None = None
+    blocks: Blocks | None = None
     """None where the workload runs alone."""
 
 
@@ -71,11 +71,11 @@ class Ending(StrEnum):
     NOT_PINNED = "not pinned"
     """It may not run on the one core that it was ordered to."""
     ABANDONED = "abandoned"
-    """The other side of an interleaved duet ended, or kept the turn: the fault is to be looked for
+    """The other side of an A/B run of blocks ended, or kept the turn: the fault is to be looked for
     there."""
 
 
-class Account(Record):
+class WorkerReport(Record):
     """What a worker tells of its run. A worker that was killed tells nothing."""
 
     ending: Ending

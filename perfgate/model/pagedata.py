@@ -14,7 +14,7 @@ from perfgate.model.outcome import WORST_FIRST
 from perfgate.model.record import Format2, Record
 from perfgate.model.side import Side
 from perfgate.model.stepview import StepView
-from perfgate.model.told import ToldGate, ToldRun
+from perfgate.model.summary import GateSummary, RunSummary
 from perfgate.model.verdict import Verdict
 from perfgate.words.escape import escape_json
 
@@ -40,16 +40,16 @@ class PageWorkload(Record):
     baseline: Side | None = None
     """The blessed runs."""
     candidate: Side | None = None
-    """This gate's runs: of a duet those that were judged."""
+    """This gate's runs: of an A/B run those that were judged."""
     other: Side | None = None
-    """Of a duet: the runs of the commit that the candidate was compared with."""
+    """Of an A/B run: the runs of the commit that the candidate was compared with."""
     baseline_step: StepView | None = None
     candidate_step: StepView | None = None
     steps_left_out: bool = False
     """Whether the steps are not here because all of them together would be too large."""
-    runs: tuple[ToldRun, ...] = ()
+    runs: tuple[RunSummary, ...] = ()
     """The candidate's runs."""
-    other_runs: tuple[ToldRun, ...] = ()
+    other_runs: tuple[RunSummary, ...] = ()
     """Those of the other commit."""
     environment: tuple[Difference, ...] | None = None
     """None where it was not compared; empty where nothing differs."""
@@ -67,7 +67,7 @@ class PageWorkload(Record):
     """In a merged page only: the label of the gate that it came from."""
 
 
-class PageData(ToldGate):
+class PageData(GateSummary):
     """One gate, as a page shows it, or several that were merged."""
 
     format: Format2 = PAGE_FORMAT
@@ -80,7 +80,9 @@ MOST_DATA_BYTES: Final = 48_000_000
 
 def page_data(document: GateDocument) -> PageData:
     """Return a page of what the document holds: no blessed runs, breakdowns, timelines or history."""
-    shared = {name: getattr(document, name) for name in ToldGate.model_fields if name != "format"}
+    shared = {
+        name: getattr(document, name) for name in GateSummary.model_fields if name != "format"
+    }
     return PageData(
         **shared, workloads=tuple(_workload(told, document) for told in document.workloads)
     )
@@ -89,8 +91,8 @@ def page_data(document: GateDocument) -> PageData:
 def _workload(told: DocumentWorkload, document: GateDocument) -> PageWorkload:
     judged = told.interleaved_runs or told.runs
     machine = told.machine or document.machine
-    duet = told.verdict.duet
-    other = duet.revision if duet is not None else "the other commit"
+    ab_run = told.verdict.ab_run
+    other = ab_run.revision if ab_run is not None else "the other commit"
     return PageWorkload(
         verdict=told.verdict,
         opens_gate=told.opens_gate,
@@ -114,9 +116,9 @@ def _side(label: str, runs: Sequence[DocumentRun], machine: Machine | None) -> S
     return Side(label=label, values=held, machine=machine)
 
 
-def _without_values(runs: Sequence[DocumentRun]) -> tuple[ToldRun, ...]:
+def _without_values(runs: Sequence[DocumentRun]) -> tuple[RunSummary, ...]:
     return tuple(
-        ToldRun(**{name: getattr(run, name) for name in ToldRun.model_fields}) for run in runs
+        RunSummary(**{name: getattr(run, name) for name in RunSummary.model_fields}) for run in runs
     )
 
 

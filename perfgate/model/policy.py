@@ -67,7 +67,7 @@ class Policy(Record):
             },
             anchor_budget=settings.anchor_budget,
             workloads=workloads,
-            own_packages=bool(settings.duet_setup) or settings.duet_python is not None,
+            own_packages=bool(settings.ab_setup) or settings.ab_python is not None,
             on_inconclusive=settings.inconclusive,
             on_new=settings.new,
         )

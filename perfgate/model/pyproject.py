@@ -15,7 +15,7 @@ from perfgate.model.errors import ConfigInvalid
 from perfgate.model.metric import NO_LONGER_GATED, Metric
 from perfgate.model.note import Note, Severity, note
 from perfgate.model.options import OPTIONS
-from perfgate.model.settings import Settings
+from perfgate.model.settings import OLD_NAMES, Settings
 from perfgate.model.values import (
     check_budgets,
     check_keys,
@@ -154,7 +154,11 @@ def _of_option(invalid: ValidationError) -> ConfigInvalid:
 def _written(file: Path) -> Settings:
     """Return what a file sets, checked whether or not options replace it."""
     table = _table(file) if file.is_file() else {}
-    check_keys(table, known=Settings.model_fields, place=_PLACE)
+    old = OLD_NAMES.keys() & table.keys()
+    if twice := {name for name in old if OLD_NAMES[name] in table}:
+        raise ConfigInvalid("setting-twice", old=min(twice), new=OLD_NAMES[min(twice)])
+    known = Settings.model_fields.keys() - {"old_names"} | old
+    check_keys(table, known=known, place=_PLACE)
     check_budgets(table.get("budgets"), place=f"{_PLACE} budgets")
     try:
         # TOML knows numbers from text: runs = "3" and runs = true are mistakes there.
@@ -163,7 +167,7 @@ def _written(file: Path) -> Settings:
         raise first_of(invalid, place=f"{_PLACE} ") from None
     check_budgets(written.budgets, place=f"{_PLACE} budgets")
     _check_paths(written)
-    return written
+    return written.model_copy(update={"old_names": tuple(sorted(old))})
 
 
 def _check_paths(written: Settings) -> None:
@@ -172,7 +176,7 @@ def _check_paths(written: Settings) -> None:
     Raises:
         ConfigInvalid: names the first of them.
     """
-    for name in ("workloads", "baselines", "nsys", "duet_python", "duet_setup"):
+    for name in ("workloads", "baselines", "nsys", "ab_python", "ab_setup"):
         value = getattr(written, name) or ()
         if any("\0" in text for text in ((value,) if isinstance(value, str) else value)):
             raise wrong(f"{_PLACE} {name}", value, "expects-no-nul")
@@ -203,9 +207,13 @@ def budgets_of_options(given: object) -> dict[Metric, float]:
     return checked_budgets(found, place=place)
 
 
-def without_effect(settings: Settings) -> tuple[Note, ...]:
-    """Return what is set as in older projects, and has no effect any more."""
+def outdated(settings: Settings) -> tuple[Note, ...]:
+    """Return what is set as in older projects: by an old name, or without effect any more."""
     found = [
+        note("setting-renamed", Severity.WARN, old=name, new=OLD_NAMES[name])
+        for name in settings.old_names
+    ]
+    found += [
         note("setting-budget-without-effect", Severity.WARN, metric=metric)
         for metric in NO_LONGER_GATED
         if metric in settings.budgets

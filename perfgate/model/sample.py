@@ -7,7 +7,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import AliasChoices, BeforeValidator, Field, model_validator
 
 from perfgate.model.machine import Conditions
 from perfgate.model.metric import METRICS, WAITS, Kind, Metric
@@ -151,8 +151,8 @@ class DeviceSample(Record):
         return gpu_title(self.device, self.ordinal, self.uuid, self.bus)
 
 
-class BoutSample(Record):
-    """What one side of an interleaved duet took, per step, between two waits for the other side."""
+class BlockSample(Record):
+    """What one side of an A/B run of blocks took, per step, between two waits for the other side."""
 
     number: int = Field(ge=0)
     """Counted from 0 on each side; one too short to hold a period is left out."""
@@ -192,8 +192,10 @@ class ProcessSample(Breakdown):
     """Host-to-device's share of all memory operation time, 0-1, as `cuda_gpu_mem_time_sum` prints
     it."""
     periods_ms: tuple[float, ...] = ()
-    bouts: tuple[BoutSample, ...] = ()
-    """Of an interleaved duet; none where the process was not made to wait."""
+    blocks: tuple[BlockSample, ...] = Field(
+        default=(), validation_alias=AliasChoices("blocks", "bouts")
+    )
+    """Of an A/B run of blocks; none where the process was not made to wait."""
     devices: tuple[DeviceSample, ...] = ()
     notes: tuple[Note, ...] = ()
     """INVALID ones first: first-time work at the window's start, steps that may be another's."""
@@ -235,7 +237,7 @@ class Run(Record):
     form: Form | None = None
     """None where it was not noted."""
     begins: bool | None = None
-    """Of an interleaved duet: whether this side had the first bout; None of a run alone."""
+    """Of an A/B run of blocks: whether this side had the first block; None of a run alone."""
     folder: str | None = None
     """Where the run's captures and logs lie, relative to the kept result."""
     notes: tuple[Note, ...] = ()

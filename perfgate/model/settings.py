@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import StrEnum
+from typing import Final
 
-from pydantic import Field
+from pydantic import AliasChoices, Field
 
 from perfgate.model.metric import Budget, Metric
 from perfgate.model.outcome import OnInconclusive, OnLoosened, OnNew
@@ -19,7 +20,7 @@ class GraphTrace(StrEnum):
     NODE = "node"
 
 
-class DuetForm(StrEnum):
+class ABForm(StrEnum):
     """How another commit and the candidate are run beside one another."""
 
     AUTO = "auto"
@@ -29,6 +30,10 @@ class DuetForm(StrEnum):
     INTERLEAVE = "interleave"
     """In processes that are alive at once and take turns of a few steps on one CPU core."""
     OFF = "off"
+
+
+OLD_NAMES: Final = {"duet": "ab_run", "duet_setup": "ab_setup", "duet_python": "ab_python"}
+"""What keys of `[tool.perfgate]` were called, and are called now."""
 
 
 class Settings(Record):
@@ -41,17 +46,21 @@ class Settings(Record):
     runs: int = Field(default=3, ge=1, le=10)
     """Runs of the first look; nothing passes by fewer than 5."""
     max_runs: int = Field(default=29, ge=1, le=100)
-    """Runs of one workload in one gate, a duet's baseline runs included: 5 and 12 pairs by default.
+    """Runs of one workload in one gate, an A/B run's baseline runs included: 5 and 12 pairs by default.
     """
     time_budget_s: float | None = Field(default=None, gt=0)
     """Seconds that a whole gate may take; what does not fit is INCONCLUSIVE or NOT_MEASURED."""
-    duet: DuetForm = DuetForm.AUTO
+    ab_run: ABForm = Field(default=ABForm.AUTO, validation_alias=AliasChoices("ab_run", "duet"))
     """How the baseline's commit is run again beside the candidate where stored values do not settle
     a gate."""
-    duet_setup: tuple[str, ...] = ()
+    ab_setup: tuple[str, ...] = Field(
+        default=(), validation_alias=AliasChoices("ab_setup", "duet_setup")
+    )
     """A command, word by word, that makes a fresh checkout of the project ready to run; run in its
     root."""
-    duet_python: str | None = Field(default=None, min_length=1)
+    ab_python: str | None = Field(
+        default=None, min_length=1, validation_alias=AliasChoices("ab_python", "duet_python")
+    )
     """The interpreter of a checkout's runs, relative to its root; by default the gate's own."""
     anchor_budget: float = Field(default=0.05, gt=0, lt=1)
     """What step_ms may lose against the best ever blessed, as a fraction: where many small losses
@@ -75,5 +84,7 @@ class Settings(Record):
     cuda_graph_trace: GraphTrace = GraphTrace.GRAPH
     pass_env: tuple[str, ...] = ()
     """Variables handed to workloads although their names look like secrets."""
+    old_names: tuple[str, ...] = Field(default=(), exclude=True)
+    """Keys that the file has by their old names."""
     lock_timeout_s: float = Field(default=3600.0, gt=0)
     """How long to wait for another gate on the same GPU."""

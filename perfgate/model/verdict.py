@@ -8,7 +8,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any, Final
 
-from pydantic import Field, computed_field, model_validator
+from pydantic import AliasChoices, Field, computed_field, model_validator
 
 from perfgate.model.advice import Advice, Classified
 from perfgate.model.metric import METRICS, PERIODS, Basis, Kind, Metric
@@ -31,14 +31,19 @@ class Stage(StrEnum):
     COUNTS = "counts"
     """The stored baseline's counts alone."""
     SCREEN = "screen"
-    """The stored baseline, a duet being at hand for what that cannot settle."""
+    """The stored baseline, an A/B run being at hand for what that cannot settle."""
     STORED = "stored"
     """The stored baseline alone, where its commit cannot be run."""
-    DUET = "duet"
+    AB_RUN = "ab_run"
     """Fresh runs of the baseline's commit, made alternately with the candidate's."""
-    INTERLEAVED = "interleaved"
-    """Processes of the baseline's commit and of the candidate that take turns of a few steps, pair
-    by pair."""
+    BLOCKS = "blocks"
+    """Processes of the baseline's commit and of the candidate, alive at once, a few steps of each
+    in turn."""
+
+    @classmethod
+    def _missing_(cls, value: object) -> Stage | None:
+        """Of older files."""
+        return {"duet": cls.AB_RUN, "interleaved": cls.BLOCKS}.get(str(value))
 
 
 class MetricVerdict(Record):
@@ -183,7 +188,7 @@ class Blessed(Record):
     reason: str = ""
 
 
-class Creep(Record):
+class Drift(Record):
     """How far step_ms has come from the best ever blessed; fractions, relative."""
 
     change: float
@@ -200,8 +205,8 @@ class Creep(Record):
     """What was blessed, from the anchor on."""
 
 
-class Duet(Record):
-    """What a duet compared the candidate with."""
+class ABRun(Record):
+    """What an A/B run compared the candidate with."""
 
     revision: str
     """As it was asked for: the baseline's commit, or the user's own word."""
@@ -225,10 +230,10 @@ class Verdict(Record):
     runs: int = 0
     """The candidate's, in all."""
     baseline_runs: int = 0
-    """Of a duet those of the commit that was run again, else the blessed ones."""
+    """Of an A/B run those of the commit that was run again, else the blessed ones."""
     stage: Stage | None = None
     """None where nothing was compared."""
-    duet: Duet | None = None
+    ab_run: ABRun | None = Field(default=None, validation_alias=AliasChoices("ab_run", "duet"))
     workloads: int = Field(default=1, ge=1)
     """Among how many workloads of this gate the error was shared when this one was judged (Holm).
     """
@@ -240,7 +245,7 @@ class Verdict(Record):
     loss_alpha: float | None = None
     """What a clock's p-value may be at most to show a loss: it sets `low` of each row. None where
     nothing is shown."""
-    creep: Creep | None = None
+    drift: Drift | None = Field(default=None, validation_alias=AliasChoices("drift", "creep"))
     dropped: tuple[Dropped, ...] = ()
     where: Mapping[Metric, str] = {}
     """For metrics that moved: under which range, in which kernel or call."""
@@ -315,7 +320,7 @@ class Verdict(Record):
     @property
     def compared(self) -> int:
         """Runs, or pairs of an A/B run, that were compared with the other side."""
-        return self.runs if self.duet is None else self.duet.pairs
+        return self.runs if self.ab_run is None else self.ab_run.pairs
 
     @property
     def beyond(self) -> tuple[MetricVerdict, ...]:
@@ -329,7 +334,7 @@ class Verdict(Record):
     @property
     def too_few_runs(self) -> bool:
         """Whether it is INCONCLUSIVE after fewer runs than a verdict needs."""
-        fewest = FEWEST_TO_PASS if self.duet is None else FEWEST_TO_JUDGE
+        fewest = FEWEST_TO_PASS if self.ab_run is None else FEWEST_TO_JUDGE
         return self.outcome is Outcome.INCONCLUSIVE and self.compared < fewest
 
     def opens(

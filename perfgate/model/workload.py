@@ -23,7 +23,7 @@ START_RANGE = "perfgate start"
 """The empty NVTX range before the first measured turn: what follows it on its thread, by the step's
 name, is perfgate's own."""
 WAIT_RANGE = "perfgate wait"
-"""The NVTX range, between two measured steps, in which one side of a duet waits while the other
+"""The NVTX range, between two measured steps, in which one side of an A/B run waits while the other
 takes its turn."""
 OWN_RANGES = (START_RANGE, WARMUP_RANGE, WAIT_RANGE)
 """What perfgate draws around the steps; none of it is ever a step."""

@@ -22,12 +22,12 @@ from perfgate.model.document import (
 from perfgate.model.loosening import Loosening
 from perfgate.model.note import note
 from perfgate.model.outcome import Outcome
-from perfgate.model.told import ToldChoice
+from perfgate.model.summary import PartChosen
 from perfgate.model.verdict import Verdict
 from perfgate.render.junit import properties
 from perfgate.render.page import Page
 from perfgate.render.text import choice_text, summary, verdict_table, why_shut
-from perfgate.views.pages import Shelf
+from perfgate.views.pages import Paths
 from perfgate.words import say
 
 
@@ -45,9 +45,9 @@ class Display:
     """Whether tables of what PASSED are shown as well."""
 
     @property
-    def shelf(self) -> Shelf:
+    def shelf(self) -> Paths:
         """Where results and baselines are kept."""
-        return Shelf(
+        return Paths(
             root=self.gate.root, store=self.gate.store, baselines=self.gate.settings.baselines
         )
 
@@ -66,7 +66,7 @@ class Display:
         *,
         hidden: Sequence[str] = (),
         ended: str = "",
-        choice: ToldChoice | None = None,
+        choice: PartChosen | None = None,
     ) -> str:
         """Return tables that nothing above has shown, a line a workload, and what else shuts it.
 
@@ -113,7 +113,7 @@ class Display:
         *,
         exit_status: int,
         shard: DocumentShard | None = None,
-        choice: ToldChoice | None = None,
+        choice: PartChosen | None = None,
     ) -> GateDocument:
         """Return everything found."""
         gate = self.gate

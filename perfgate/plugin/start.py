@@ -15,7 +15,7 @@ from perfgate.gate.gate import Gate
 from perfgate.model.errors import PerfgateError
 from perfgate.model.loosening import Base
 from perfgate.model.options import OPTIONS
-from perfgate.model.pyproject import budgets_of_options, load_settings, without_effect
+from perfgate.model.pyproject import budgets_of_options, load_settings, outdated
 from perfgate.model.settings import Settings
 from perfgate.model.workload_file import scripts_of
 from perfgate.plugin.choice import Choice
@@ -88,7 +88,7 @@ def _settled(config: pytest.Config) -> tuple[Settings, Choice]:
         refuse_other_root(config, choice)
     except PerfgateError as invalid:
         raise refused(invalid) from None
-    for old in without_effect(settings):
+    for old in outdated(settings):
         warning = pytest.PytestConfigWarning(say.message(old))
         config.issue_config_time_warning(warning, stacklevel=2)
     _choose_arguments(config, choice, root / settings.workloads)

@@ -11,7 +11,7 @@ from perfgate.gate import Closing
 from perfgate.gate.gate import Gate
 from perfgate.model.loosening import Base
 from perfgate.model.shard import Shard
-from perfgate.model.told import ToldChoice
+from perfgate.model.summary import PartChosen
 from perfgate.model.workload import Workload
 from perfgate.plugin.choice import Choice
 from perfgate.plugin.display import Display
@@ -63,13 +63,13 @@ class State:
         return self.chosen - self.elsewhere
 
     @property
-    def part(self) -> ToldChoice | None:
+    def part(self) -> PartChosen | None:
         """How many of the known workloads were chosen, and by what; None where all were."""
         flags = self.choice.flags
         if not flags or self.expected is None:
             return None
         known = {*self.collected, *self.gate.blessed}
-        return ToldChoice(by=flags, workloads=len(self.expected), of=len(known))
+        return PartChosen(by=flags, workloads=len(self.expected), of=len(known))
 
     @property
     def unmeasured(self) -> dict[str, str]:

@@ -34,12 +34,12 @@ def pytest_configure(config: pytest.Config) -> None:
         steps=order.steps,
         warmup=order.warmup,
         profiled=worker.profiled(os.environ),
-        bouts=order.bouts,
+        blocks=order.blocks,
     )
     config.stash[ORDER], config.stash[STEPS] = order, steps
     config.stash[SUBTESTS] = []
-    if order.bouts is not None and order.bouts.core is not None:
-        worker.stay_near(order.bouts.core)
+    if order.blocks is not None and order.blocks.core is not None:
+        worker.stay_near(order.blocks.core)
 
 
 @pytest.fixture
@@ -186,7 +186,7 @@ def pytest_runtest_makereport(
 def _report(item: pytest.Item, when: str, raised: BaseException, *, failed: bool) -> None:
     """Report fixtures before the workload, which then never ran, subtests, and what fails after it."""
     order, steps = item.config.stash[ORDER], item.config.stash[STEPS]
-    has_ended = Path(order.account).exists()
+    has_ended = Path(order.worker_report).exists()
     match when:
         case "setup" if not has_ended:
             if isinstance(raised, pytest.skip.Exception):

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from perfgate.model.baseline import Spread
-from perfgate.model.metric import METRICS, Basis, ClockSpec, Metric
+from perfgate.model.metric import METRICS, Basis, Metric, TimeSpec
 from perfgate.render.page import Cell, Page, Row, columns
 from perfgate.render.records import moment
 from perfgate.words import numbers
@@ -46,7 +46,7 @@ class CalibrationHead:
     gate_runs: int
     """Runs of a gate's first look."""
     in_the_end: str
-    """What a gate does where that does not suffice: `with 10 runs`, `in a duet`."""
+    """What a gate does where that does not suffice: `with 10 runs`, `in an A/B run`."""
 
 
 COLUMNS = columns("metric", ">run SD", ">occasion SD", ">defaults", ">smallest", ">budget", "held")
@@ -135,7 +135,7 @@ def _held(row: SpreadRow, head: CalibrationHead) -> Cell:
     return Cell(text=f"no: >= {_limit(_rounded_up(row.in_the_end), row)}", style="bold yellow")
 
 
-def _spec(row: SpreadRow) -> ClockSpec:
+def _spec(row: SpreadRow) -> TimeSpec:
     spec = METRICS[row.metric].clock
     assert spec is not None
     return spec

@@ -37,7 +37,7 @@ def properties(verdict: Verdict) -> list[tuple[str, str]]:
         ("runs", str(verdict.runs)),
         ("baseline_runs", str(verdict.baseline_runs)),
         ("stage", "" if verdict.stage is None else verdict.stage.value),
-        ("commit", "" if verdict.duet is None else verdict.duet.commit),
+        ("commit", "" if verdict.ab_run is None else verdict.ab_run.commit),
     ]
     for row in verdict.metrics:
         pairs += [(f"{row.metric}.{name}", value) for name, value in _of(row)]

@@ -8,8 +8,8 @@ from typing import Final
 
 from perfgate.model.metric import METRICS, Basis, Kind, Metric
 from perfgate.model.outcome import PASSING, WORST_FIRST, OnInconclusive, OnNew, Outcome
-from perfgate.model.told import ToldChoice
-from perfgate.model.verdict import Creep, Dropped, MetricVerdict, Stage, Verdict
+from perfgate.model.summary import PartChosen
+from perfgate.model.verdict import Drift, Dropped, MetricVerdict, Stage, Verdict
 from perfgate.render.page import HELD, Cell, Page, Row, columns, shortened
 from perfgate.words import numbers
 from perfgate.words.escape import LONGEST_PROSE, one_line
@@ -71,7 +71,7 @@ def verdict_parts(verdict: Verdict) -> list[tuple[str, str]]:
     """Return what is said of a verdict below its table, each with its label."""
     return [
         *(("where", f"{metric}: {where}") for metric, where in verdict.where.items()),
-        *([("anchor", anchor_text(verdict.creep))] if verdict.creep else []),
+        *([("anchor", anchor_text(verdict.drift))] if verdict.drift else []),
         *(("ranks", text) for text in verdict.ranks),
         *(("advice", f"{advice.evidence}. {advice.usually}") for advice in verdict.advice),
         *(("dropped", dropped_text(dropped)) for dropped in verdict.dropped),
@@ -82,12 +82,12 @@ def verdict_parts(verdict: Verdict) -> list[tuple[str, str]]:
 
 def compared_text(verdict: Verdict) -> str:
     """Return how many runs were compared with what; empty where there were none."""
-    if verdict.duet is not None:
-        screened = verdict.duet.screen_runs
+    if verdict.ab_run is not None:
+        screened = verdict.ab_run.screen_runs
         after = f", after {plural(screened, 'run')}" if screened else ""
-        noun = "interleaved pair" if verdict.stage is Stage.INTERLEAVED else "pair"
-        revision = one_line(verdict.duet.revision, longest=60)
-        return f"{plural(verdict.duet.pairs, noun)} with {revision}{after}"
+        noun = "interleaved pair" if verdict.stage is Stage.BLOCKS else "pair"
+        revision = one_line(verdict.ab_run.revision, longest=60)
+        return f"{plural(verdict.ab_run.pairs, noun)} with {revision}{after}"
     if not verdict.runs:
         return ""
     against = f" against {verdict.baseline_runs} blessed" if verdict.baseline_runs else ""
@@ -105,17 +105,17 @@ def dropped_text(dropped: Dropped) -> str:
     return f"{what} {dropped.index + 1}: {dropped.metric} {distance}{off} its group's median"
 
 
-def anchor_text(creep: Creep) -> str:
+def anchor_text(drift: Drift) -> str:
     """Say how far the step is from the best ever blessed."""
-    best, unit = creep.path[0], Basis.LOG.unit
+    best, unit = drift.path[0], Basis.LOG.unit
     return (
-        f"step_ms {numbers.change(creep.change, unit, creep.low, creep.high)} against the best ever "
+        f"step_ms {numbers.change(drift.change, unit, drift.low, drift.high)} against the best ever "
         f"blessed ({numbers.milliseconds(best.step_ms)} ms on {best.at:%Y-%m-%d}), budget "
-        f"{numbers.limit(creep.budget, unit)}"
+        f"{numbers.limit(drift.budget, unit)}"
     )
 
 
-def choice_text(choice: ToldChoice) -> str:
+def choice_text(choice: PartChosen) -> str:
     """Return which part of the workloads this is: "3 of 7 workloads, chosen by -k"."""
     return f"{choice.workloads} of {plural(choice.of, 'workload')}, chosen by {listed(choice.by)}"
 
@@ -363,7 +363,7 @@ def _aligned(row: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 def step_cells(verdict: Verdict) -> tuple[str, str, str, str]:
     """Return what a step takes, its change, its budget, and the runs; empty where unknown."""
     step = verdict.of(Metric.STEP_MS)
-    noun = "run" if verdict.duet is None else "pair"
+    noun = "run" if verdict.ab_run is None else "pair"
     runs = plural(verdict.compared, noun) if verdict.runs else ""
     if step is None or step.now is None:
         return "", "", "", runs

@@ -46,7 +46,7 @@ TAIL: Final = 15
 SETTINGS: Final = """\
 [tool.perfgate]
 timeout_s = 120
-duet = "off"
+ab_run = "off"
 
 [tool.pytest.ini_options]
 addopts = ""

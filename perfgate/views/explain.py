@@ -13,7 +13,7 @@ from statistics import median
 from tempfile import TemporaryDirectory
 from typing import Final
 
-from perfgate.explain.ranks import told_ranks
+from perfgate.explain.ranks import rank_notes
 from perfgate.explain.rules import recorded_unlike, rule_changes, why_blind
 from perfgate.explain.sides import side_of_result, side_of_samples
 from perfgate.metrics.measure import measure
@@ -114,7 +114,7 @@ def of_capture(path: Path, *, step: str | None, find_tool: FindTool, held: ExitS
             missing={what: say.fact(why) for what, why in timeline.missing.items()},
         ),
         capture=Capture(export=exported, step=step),
-        ranks=told_ranks([run]),
+        ranks=rank_notes([run]),
     )
 
 
@@ -143,7 +143,7 @@ def of_result(
     return Subject(
         side=told,
         capture=typical_capture(kept.folder, result.workload, made),
-        ranks=told_ranks(made),
+        ranks=rank_notes(made),
     )
 
 
@@ -156,7 +156,7 @@ def compared_with(kept: KeptResult, store: Store) -> Subject:
     result = kept.result
     if result.reference_runs:
         commit = (
-            "another commit" if result.verdict.duet is None else result.verdict.duet.commit[:12]
+            "another commit" if result.verdict.ab_run is None else result.verdict.ab_run.commit[:12]
         )
         return of_result(kept, runs=result.reference_runs, label=f"{commit}, run beside it")
     slug, name = result.machine.slug, result.workload.id

@@ -49,7 +49,7 @@ FACTS: Final[Mapping[str, str]] = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class Shelf:
+class Paths:
     """Where things are kept in a project."""
 
     root: Path
@@ -58,7 +58,7 @@ class Shelf:
     """The folder of the baselines, relative to the root."""
 
 
-def page_of(document: GateDocument, shelf: Shelf, cleaner: Cleaner) -> PageData:
+def page_of(document: GateDocument, shelf: Paths, cleaner: Cleaner) -> PageData:
     """The page of a gate: the document, and whatever is kept beside it; what cannot be read is left
     out.
 
@@ -69,7 +69,7 @@ def page_of(document: GateDocument, shelf: Shelf, cleaner: Cleaner) -> PageData:
     return cleaner.record(data.model_copy(update={"workloads": enriched}))
 
 
-def document_of(kept: Sequence[KeptResult], settings: Settings, shelf: Shelf) -> GateDocument:
+def document_of(kept: Sequence[KeptResult], settings: Settings, shelf: Paths) -> GateDocument:
     """Kept results as the document of one gate, such as it would be if they had been measured
     together."""
     workloads = tuple(_document_workload(one, settings, shelf) for one in kept)
@@ -95,7 +95,7 @@ def document_of(kept: Sequence[KeptResult], settings: Settings, shelf: Shelf) ->
     )
 
 
-def _document_workload(kept: KeptResult, settings: Settings, shelf: Shelf) -> DocumentWorkload:
+def _document_workload(kept: KeptResult, settings: Settings, shelf: Paths) -> DocumentWorkload:
     result = kept.result
     baseline = shelf.store.baselines.path(result.machine.slug, result.workload.id)
     source, line = declared_at(result.workload)
@@ -113,7 +113,7 @@ def _document_workload(kept: KeptResult, settings: Settings, shelf: Shelf) -> Do
     )
 
 
-def _enriched(shown: PageWorkload, document: GateDocument, shelf: Shelf) -> PageWorkload:
+def _enriched(shown: PageWorkload, document: GateDocument, shelf: Paths) -> PageWorkload:
     name, machine = shown.verdict.workload, document.machine
     update: dict[str, object] = {"commands": _commands(name, None)}
     kept: KeptResult | None = None
@@ -155,7 +155,7 @@ def _enriched(shown: PageWorkload, document: GateDocument, shelf: Shelf) -> Page
     return shown.model_copy(update=update)
 
 
-def _step(candidates: Sequence[tuple[KeptResult, Sequence[Run]]], shelf: Shelf) -> StepView | None:
+def _step(candidates: Sequence[tuple[KeptResult, Sequence[Run]]], shelf: Paths) -> StepView | None:
     """A typical step of the first whose capture is still kept and can be read."""
     for kept, runs in candidates:
         capture = typical_capture(kept.folder, kept.result.workload, runs)
@@ -166,7 +166,7 @@ def _step(candidates: Sequence[tuple[KeptResult, Sequence[Run]]], shelf: Shelf) 
     return None
 
 
-def _drawn(capture: Capture, kept: KeptResult, shelf: Shelf) -> StepView:
+def _drawn(capture: Capture, kept: KeptResult, shelf: Paths) -> StepView:
     assert capture.step is not None
     timeline = read(capture.export)
     shown = [
@@ -208,7 +208,7 @@ def _facts(machine: Machine) -> dict[str, str | None]:
     }
 
 
-def _history(workload: str, slug: str, shelf: Shelf) -> tuple[Point, ...]:
+def _history(workload: str, slug: str, shelf: Paths) -> tuple[Point, ...]:
     with suppress(PerfgateError):
         found = read_history(shelf.root, shelf.baselines, workload, Metric.STEP_MS).history
         return next((points(one, Metric.STEP_MS) for one in found.machines if one.slug == slug), ())

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Final
 
 from perfgate.bless.repeats import clean_commits
-from perfgate.execute.bench import Bench, at_commit
+from perfgate.execute.context import RunContext, at_commit
 from perfgate.execute.kept import clean_log
 from perfgate.execute.prepare import Prepared, prepared
 from perfgate.execute.provenance import code_now
@@ -67,7 +67,7 @@ class Candidates:
 
 
 def probe(
-    bench: Bench,
+    context: RunContext,
     tool: NcuTool,
     workload: Workload,
     of: Candidates,
@@ -91,7 +91,7 @@ def probe(
     """
     chosen = moved_kernels(of.a.side, of.b.side, most=most)
     symbols = _symbols(of)
-    folder = _emptied(bench.root / ".perfgate" / "ncu")
+    folder = _emptied(context.root / ".perfgate" / "ncu")
     commit, no_before = commit_before(of)
     made = _Probing(
         tool=tool,
@@ -101,10 +101,10 @@ def probe(
         tell=tell,
         planned=len(chosen),
     )
-    now = [made.launch(bench, number, moved, side="now") for number, moved in enumerate(chosen)]
+    now = [made.launch(context, number, moved, side="now") for number, moved in enumerate(chosen)]
     before: Sequence[LaunchFigures | Note] = [no_before or NOT_SEEN] * len(chosen)
     if commit is not None and chosen:
-        before = made.before(bench, commit, chosen)
+        before = made.before(context, commit, chosen)
     probes = tuple(
         KernelProbe(
             moved=moved,
@@ -120,7 +120,7 @@ def probe(
         before=commit[:SHOWN_SHA] if commit is not None else "nothing",
         now="the project as it is",
         probes=probes,
-        notes=tuple(_notes(bench, workload, of, probes)),
+        notes=tuple(_notes(context, workload, of, probes)),
     )
 
 
@@ -135,7 +135,7 @@ class _Probing:
     planned: int
 
     def before(
-        self, bench: Bench, commit: str, chosen: Sequence[MovedKernel]
+        self, context: RunContext, commit: str, chosen: Sequence[MovedKernel]
     ) -> list[LaunchFigures | Note]:
         """Look at the launches of another commit; what fails there is a reason, not an end."""
         whys = [self._why_not(moved, moved.per_step_before) for moved in chosen]
@@ -143,10 +143,10 @@ class _Probing:
         if len(known) == len(whys):
             return known
         try:
-            baselines = bench.settings.baselines
-            commit = git.obtain(bench.root, commit, baselines=baselines, env=bench.env)
+            baselines = context.settings.baselines
+            commit = git.obtain(context.root, commit, baselines=baselines, env=context.env)
             with at_commit(
-                bench, commit, on_line=lambda line: self.tell(f"duet_setup: {line}")
+                context, commit, on_line=lambda line: self.tell(f"ab_setup: {line}")
             ) as there:
                 return [
                     self._launch_there(there, number, moved) for number, moved in enumerate(chosen)
@@ -154,14 +154,16 @@ class _Probing:
         except PerfgateError as failed:
             return [noted(failed)] * len(chosen)
 
-    def _launch_there(self, there: Bench, number: int, moved: MovedKernel) -> LaunchFigures | Note:
+    def _launch_there(
+        self, there: RunContext, number: int, moved: MovedKernel
+    ) -> LaunchFigures | Note:
         try:
             return self.launch(there, number, moved, side="before")
         except PerfgateError as failed:
             return noted(failed)
 
     def launch(
-        self, bench: Bench, number: int, moved: MovedKernel, *, side: str
+        self, context: RunContext, number: int, moved: MovedKernel, *, side: str
     ) -> LaunchFigures | Note:
         """One launch's figures, or why there are none, in a phrase.
 
@@ -179,7 +181,7 @@ class _Probing:
         report, log = home / "launch.ncu-rep", home / "ncu.log"
         tail: deque[str] = deque(maxlen=TAIL_LINES)
         try:
-            with prepared(bench, workload, home) as run:
+            with prepared(context, workload, home) as run:
                 launch = OneLaunch(
                     kernel=_asked_for(symbol),
                     skip=round(per_step * workload.warmup) if workload.skips_warmup else 0,
@@ -286,8 +288,8 @@ def of_few_steps(workload: Workload, per_step: float) -> Workload:
 
 def _status(run: Prepared, returncode: int | None, said: str) -> int | None:
     """The workload's exit status: as it told itself, as ncu tells of it, or else ncu's own."""
-    account = run.account
-    if account is not None and account.ending is Ending.FINISHED:
+    worker_report = run.worker_report
+    if worker_report is not None and worker_report.ending is Ending.FINISHED:
         return 0
     told = application_status(said)
     return returncode if told is None else told
@@ -308,8 +310,8 @@ def commit_before(of: Candidates) -> tuple[str | None, Note | None]:
     """The commit that b was compared with, or why there is none to run."""
     result = of.result
     if result.reference_runs:
-        duet = result.verdict.duet
-        return (None, note("commit-unsaid")) if duet is None else (duet.commit, None)
+        ab_run = result.verdict.ab_run
+        return (None, note("commit-unsaid")) if ab_run is None else (ab_run.commit, None)
     if of.baseline is None:
         return None, note("commit-no-baseline")
     clean = clean_commits(of.baseline)
@@ -320,10 +322,10 @@ def commit_before(of: Candidates) -> tuple[str | None, Note | None]:
 
 
 def _notes(
-    bench: Bench, workload: Workload, of: Candidates, probes: Sequence[KernelProbe]
+    context: RunContext, workload: Workload, of: Candidates, probes: Sequence[KernelProbe]
 ) -> list[Note]:
-    code = code_now(of.result.code, bench.root, baselines=bench.settings.baselines)
-    here, there = bench.machine.slug, of.result.machine.slug
+    code = code_now(of.result.code, context.root, baselines=context.settings.baselines)
+    here, there = context.machine.slug, of.result.machine.slug
     found = [
         (note("probed-other-code"), bool(changed_code(of.result.code, code))),
         (note("probed-other-parameters"), workload.digest() != of.result.workload.digest()),

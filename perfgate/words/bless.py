@@ -65,7 +65,7 @@ TEXT: Final[Mapping[str, Text]] = {
         "{workload}: its runs took {lowest:ms} to {highest:ms} ms a step: stored runs could hold no budget of step_ms "
         "below {smallest}. {why:raw}",
         "A baseline holds {coarsest:short%}, or its commit can be run again",
-        "Steady the workload or its machine, or measure at a commit without changes (duet not off); to bless it as it "
+        "Steady the workload or its machine, or measure at a commit without changes (ab_run not off); to bless it as it "
         'is: perfgate bless {workload:sh} --reason "..." --hold auto',
     ),
     "occasion-of-no-baseline": Text(

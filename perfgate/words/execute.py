@@ -12,11 +12,10 @@ _UNLOGGED: Final = (
 )
 _LEAVE_OUT: Final = (
     "Leave such options out of the command, or judge by stored values: without --perfgate-against, "
-    'with duet = "off".'
+    'with ab_run = "off".'
 )
 _ENVIRONMENT: Final = (
-    "Let duet_setup make an environment of the checkout's own, and name its interpreter in "
-    "duet_python."
+    "Let ab_setup make an environment of the checkout's own, and name its interpreter in ab_python."
 )
 
 _CODE: Final[Mapping[str, Text]] = {
@@ -52,15 +51,15 @@ _CODE: Final[Mapping[str, Text]] = {
         "{workload} at commit {commit}: both sides loaded the same compiled code "
         "({files:file|files}: {paths:list})",
         "It is of no installed package, so either side's code may be in it",
-        "Let each side build its own, in duet_setup or in a folder next to its files "
+        "Let each side build its own, in ab_setup or in a folder next to its files "
         "(build_directory); if it is another project's, install that (pip install).",
     ),
     "compiled-code-lacking": Text(
         "{workload} at commit {commit}: the project loaded compiled code that no commit holds and "
         "the checkout does not have ({files:file|files}: {paths:list})",
         "Without it that commit's code may have taken another way",
-        "Let duet_setup make it there as it was made here, for example: "
-        'duet_setup = ["python", "setup.py", "build_ext", "--inplace"].',
+        "Let ab_setup make it there as it was made here, for example: "
+        'ab_setup = ["python", "setup.py", "build_ext", "--inplace"].',
     ),
     "copy-differs": Text(
         "{workload}: {copy:quote} was loaded, which differs from the project's {file:quote}",
@@ -243,24 +242,24 @@ _CHECKOUTS: Final[Mapping[str, Text]] = {
         next_step="Name a younger commit in --perfgate-against, or bless one that has it.",
     ),
     "setup-not-started": Text(
-        "duet_setup cannot be started at commit {commit}: {why}",
+        "ab_setup cannot be started at commit {commit}: {why}",
         "It makes a fresh checkout of that commit ready to run",
         "Try it in one: git worktree add --detach ../baseline {commit}",
     ),
     "setup-timed-out": Text(
-        "duet_setup did not end within {limit_s:s} at commit {commit}, and was stopped",
+        "ab_setup did not end within {limit_s:s} at commit {commit}, and was stopped",
         "It makes a fresh checkout of that commit ready to run",
         "Try it in one: git worktree add --detach ../baseline {commit}\n{output:sentences}",
     ),
     "setup-failed": Text(
-        "duet_setup ended with exit status {status} at commit {commit}",
+        "ab_setup ended with exit status {status} at commit {commit}",
         "It makes a fresh checkout of that commit ready to run",
         "Try it in one: git worktree add --detach ../baseline {commit}\n{output:sentences}",
     ),
     "lfs-pointer": Text(
         "{file:quote} is a Git LFS pointer at commit {commit}, and a whole file in the project",
         "Both sides of an A/B run need their files",
-        "Let duet_setup fetch it: git lfs pull",
+        "Let ab_setup fetch it: git lfs pull",
     ),
     "checkout-not-written": Text(
         "commit {commit} cannot be checked out below {folder:quote}: {why}",
@@ -268,9 +267,9 @@ _CHECKOUTS: Final[Mapping[str, Text]] = {
     ),
     "interpreter-missing-there": Text(
         "there is no program {program:quote} in the checkout of commit {commit}",
-        "duet_python names the interpreter of its runs",
-        'Let duet_setup make it, for example: duet_setup = ["uv", "sync"], '
-        'duet_python = ".venv/bin/python".',
+        "ab_python names the interpreter of its runs",
+        'Let ab_setup make it, for example: ab_setup = ["uv", "sync"], '
+        'ab_python = ".venv/bin/python".',
     ),
     "workload-file-unreadable-there": Text(
         "{workload} at commit {commit}: its file cannot be used: {failure}",
@@ -286,7 +285,7 @@ _CHECKOUTS: Final[Mapping[str, Text]] = {
         "{workload}: the workload did not exist at commit {commit}: there is no {lacks:quote}",
         "An A/B run runs it at both commits",
         "Name a younger commit in --perfgate-against, or bless one that has it. Submodules are not "
-        "checked out; duet_setup can do it: git submodule update --init --recursive",
+        "checked out; ab_setup can do it: git submodule update --init --recursive",
     ),
 }
 """Another commit, checked out to be run."""

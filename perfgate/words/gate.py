@@ -40,7 +40,7 @@ _EXPECTED: Final[Mapping[str, Text]] = {
     ),
     "step-value-differs": Text(
         "step_ms is the {value} period in the baseline, and the mean of capped periods now",
-        next_step="Let the baseline's commit be run again (duet not off). If it is meant, bless "
+        next_step="Let the baseline's commit be run again (ab_run not off). If it is meant, bless "
         f"it: {_BLESS}",
     ),
     "unexpected-machine": Text(
@@ -129,7 +129,7 @@ _SIDE: Final[Mapping[str, Text]] = {
         "a step of the {side} takes {step_ms:ms} ms on one CPU core and at most {alone_ms:ms} ms "
         "alone, where it keeps {cores:count} busy: it does several things at once, and losing "
         "that would not show",
-        next_step='Compare runs that are alone: duet = "alternate" in [tool.perfgate].',
+        next_step='Compare runs that are alone: ab_run = "alternate" in [tool.perfgate].',
     ),
     "no-time-for-pairs": Text(
         "the time budget leaves no room for {pairs:pair|pairs}",
@@ -159,14 +159,14 @@ _NEXT_TO_VERDICT: Final[Mapping[str, Text]] = {
         "{clock}, which alone can make a step {longer:%} longer: {metrics:list} may have lost no "
         "more than that",
         next_step="Let the baseline's commit be run again next to it (a clone with its history, "
-        "duet not off). If this clock is to stay, delete the baseline's file, gate once more and "
+        "ab_run not off). If this clock is to stay, delete the baseline's file, gate once more and "
         f"bless anew: {_BLESS}",
     ),
     "clock-may-hide-a-loss": Text(
         "nothing is shown to be slower than when it was blessed, but {clock}: a loss of up to "
         "{rise:%} would not show",
         next_step="Let the baseline's commit be run again next to it (a clone with its history, "
-        "duet not off). If this clock is to stay, delete the baseline's file, gate once more and "
+        "ab_run not off). If this clock is to stay, delete the baseline's file, gate once more and "
         f"bless anew: {_BLESS}",
     ),
     "another-gpu-of-the-model": Text(

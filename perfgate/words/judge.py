@@ -130,12 +130,12 @@ _NEXT: Final[Mapping[str, Text]] = {
     ),
     "let-pairs-settle": Text(
         "Its runs differ by {sd:short%} (SD). Let an A/B run settle it "
-        '(duet = "auto" in [tool.perfgate], and a baseline of a commit), steady the workload, or '
+        '(ab_run = "auto" in [tool.perfgate], and a baseline of a commit), steady the workload, or '
         "set a wider budget for {metric}"
     ),
     "take-turns": Text(
         "Its runs differ by {sd:short%} (SD): let both sides take turns "
-        '(duet = "interleave" in [tool.perfgate]), steady the workload, or set a wider budget for '
+        '(ab_run = "interleave" in [tool.perfgate]), steady the workload, or set a wider budget for '
         "{metric}"
     ),
     "steady": Text(

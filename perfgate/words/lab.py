@@ -20,13 +20,13 @@ TEXT: Final[Mapping[str, Text]] = {
     ),
     "side-does-not-run": Text(
         "{workload} at {commit}: it does not run there: {failure}",
-        next_step="A checkout has neither submodules nor files that git ignores: duet_setup can "
+        next_step="A checkout has neither submodules nor files that git ignores: ab_setup can "
         "make them there, or link them.\n{failure:next}",
     ),
     "failed-in-blocks": Text(
         "{failure}",
         "In blocks it takes {turns} turns, not {turns_alone}",
-        'Let data that end before that begin again, or set duet = "alternate" in '
+        'Let data that end before that begin again, or set ab_run = "alternate" in '
         "[tool.perfgate].\n{failure:next}",
     ),
     "command-not-as-blessed": Text(

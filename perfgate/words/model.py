@@ -69,6 +69,16 @@ TEXT: Final[Mapping[str, Text]] = {
         "",
         "Remove it.",
     ),
+    "setting-renamed": Text(
+        "{old} in [tool.perfgate] is called {new} now",
+        "",
+        "Rename it; the old name still counts.",
+    ),
+    "setting-twice": Text(
+        "{old} and {new} in [tool.perfgate] are one setting",
+        "expected one of them",
+        "Remove {old}, its old name.",
+    ),
     "trace-without-effect": Text(
         "trace_osrt in [tool.perfgate] has no effect any more: perfgate showed nothing of what it "
         "recorded",

@@ -59,7 +59,7 @@ TEXT: Final[Mapping[str, Text]] = {
         "commit {commit}: it cannot be checked out: {why:quote}",
         "It is checked out to be run next to the project",
         "Make room or correct the permissions; fetch files of Git LFS before (or set "
-        "GIT_LFS_SKIP_SMUDGE=1 and pull them in duet_setup); clone without --filter. By hand: "
+        "GIT_LFS_SKIP_SMUDGE=1 and pull them in ab_setup); clone without --filter. By hand: "
         "git -C {root:sh} worktree add --detach FOLDER {commit}",
     ),
     "revision-not-in-clone": Text(

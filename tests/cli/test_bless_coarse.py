@@ -69,7 +69,7 @@ def test_a_first_gate_shows_how_far_its_runs_lie_apart(project: Project) -> None
     [
         pytest.param(False, "", False, id="no commit"),
         pytest.param(True, "", True, id="its commit can be run again"),
-        pytest.param(True, 'duet = "off"', False, id="duet off"),
+        pytest.param(True, 'ab_run = "off"', False, id="ab_run off"),
         pytest.param(True, "max_runs = 5", False, id="no room for pairs"),
     ],
 )

@@ -135,7 +135,7 @@ def test_what_was_found_is_what_show_shows_and_gates_judge_by(calibrated: Projec
 def test_budgets_that_cannot_be_held_are_told_with_the_least_that_can(calibrated: Project) -> None:
     calibrated.write(
         "pyproject.toml",
-        '[tool.perfgate]\nduet = "off"\n[tool.perfgate.budgets]\nkernel_ms = 0.003\n',
+        '[tool.perfgate]\nab_run = "off"\n[tool.perfgate.budgets]\nkernel_ms = 0.003\n',
     )
     kept(calibrated, 1, *(1.03 * ms for ms in STEPS), outcome=Outcome.REGRESSED)
     seen = calibrated.perfgate("calibrate", "loop", "--kept", columns=118)
@@ -152,7 +152,7 @@ def test_budgets_that_cannot_be_held_are_told_with_the_least_that_can(calibrated
 def test_budgets_that_can_be_held_are_written_at_a_persons_word(
     calibrated: Project, hold: str, wide: bool
 ) -> None:
-    calibrated.write("pyproject.toml", '[tool.perfgate]\nduet = "off"\n')
+    calibrated.write("pyproject.toml", '[tool.perfgate]\nab_run = "off"\n')
     kept(calibrated, 1, *(1.03 * ms for ms in STEPS))
     assert calibrated.perfgate("calibrate", "loop", "--kept").status == 0
     assert stored(calibrated).held == {}

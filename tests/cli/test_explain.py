@@ -17,7 +17,7 @@ from perfgate.explain.breakdown import breakdown_of, kept
 from perfgate.model.metric import Metric
 from perfgate.model.outcome import Outcome
 from perfgate.model.sample import KernelSample, ProcessSample, RangeSample, Run
-from perfgate.model.verdict import Duet
+from perfgate.model.verdict import ABRun
 
 SPIN = "void at::cuda::(anonymous namespace)::spin_kernel(long)"
 
@@ -82,7 +82,7 @@ def test_a_kept_result_is_explained_against_its_baseline(here: Project) -> None:
     assert SPIN in here.perfgate("explain", "loop", "--full").out
 
 
-def test_a_result_of_a_duet_is_explained_against_the_other_commits_runs(here: Project) -> None:
+def test_a_result_of_an_ab_run_is_explained_against_the_other_commits_runs(here: Project) -> None:
     # Of the baseline the gap would be 4 ms larger: what ran beside it tells that it is not.
     blessed(here)
     base = records.result(
@@ -90,12 +90,12 @@ def test_a_result_of_a_duet_is_explained_against_the_other_commits_runs(here: Pr
         measured=runs(*[process(gap_ms=5.6)] * 3),
         at=records.NOON.replace(hour=15),
     )
-    duet = Duet(revision="v1", commit="0123456789abcdef" * 2, pairs=3, screen_runs=0)
+    ab_run = ABRun(revision="v1", commit="0123456789abcdef" * 2, pairs=3, screen_runs=0)
     here.keep(
         base.model_copy(
             update={
                 "reference_runs": tuple(runs(*[process(gap_ms=5.5)] * 3)),
-                "verdict": base.verdict.model_copy(update={"duet": duet}),
+                "verdict": base.verdict.model_copy(update={"ab_run": ab_run}),
             }
         )
     )

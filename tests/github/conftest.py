@@ -17,7 +17,7 @@ from support.actions import Machine
 from support.repository import Repository
 
 TESTS = Path(__file__).parents[1]
-PYPROJECT = '[project]\nname = "engine"\nversion = "1"\n\n[tool.perfgate]\nduet = "off"\n'
+PYPROJECT = '[project]\nname = "engine"\nversion = "1"\n\n[tool.perfgate]\nab_run = "off"\n'
 WORKLOAD = """\
 from perfgate import workload
 

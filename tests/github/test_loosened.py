@@ -23,7 +23,7 @@ pytestmark = pytest.mark.behaviour
 STEPS = {step["name"]: step for step in load(ACTION)["runs"]["steps"]}
 INPUTS = load(ACTION)["inputs"]
 Runner = Callable[..., Machine]
-PYPROJECT = '[project]\nname = "engine"\nversion = "1"\n\n[tool.perfgate]\nduet = "off"\n'
+PYPROJECT = '[project]\nname = "engine"\nversion = "1"\n\n[tool.perfgate]\nab_run = "off"\n'
 
 
 def commit(machine: Machine, files: Mapping[str, str | None]) -> str:

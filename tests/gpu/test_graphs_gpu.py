@@ -79,7 +79,7 @@ LARGE: Final = ("-k", "large_kernels")
 def blessed_kernel_by_kernel(root: Path, loop: str) -> Path:
     """A project with a baseline of one loop that launches its kernels one by one."""
     (root / "pyproject.toml").write_text(
-        '[tool.perfgate]\nduet = "off"  # its other side would take up graphs as well\n'
+        '[tool.perfgate]\nab_run = "off"  # its other side would take up graphs as well\n'
     )
     (root / "workloads").mkdir()
     (root / "workloads" / "loops.py").write_text(LOOPS)

@@ -55,7 +55,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("project")
     (root / "workloads").mkdir()
     (root / "workloads" / "loops.py").write_text(LOOP)
-    (root / "pyproject.toml").write_text('[tool.perfgate]\nduet = "off"\n')
+    (root / "pyproject.toml").write_text('[tool.perfgate]\nab_run = "off"\n')
     (root / ".gitignore").write_text(".perfgate/\n__pycache__/\n")
     git(root, "init", "-q")
     git(root, "add", "-A")

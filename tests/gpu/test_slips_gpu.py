@@ -40,7 +40,7 @@ SLEPT: Final = (0.6, 1.4)
 tenth."""
 SETTINGS: Final = """\
 [tool.perfgate]
-duet = "off"  # both of its sides would have the slip
+ab_run = "off"  # both of its sides would have the slip
 """
 
 

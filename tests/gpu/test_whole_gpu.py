@@ -49,12 +49,12 @@ def side_by_side(steps):
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A project with a blessed baseline of the loop; what the environment plants would be in both
-    sides of a duet."""
+    sides of an A/B run."""
     needs_a_gate()
     root = tmp_path_factory.mktemp("whole")
     (root / "workloads").mkdir()
     (root / "workloads" / "loops.py").write_text(LOOP)
-    (root / "pyproject.toml").write_text('[tool.perfgate]\nduet = "off"\n')
+    (root / "pyproject.toml").write_text('[tool.perfgate]\nab_run = "off"\n')
     subprocess.run(["git", "init", "-q"], cwd=root, check=True)
     assert gate(root).ended == (1, "NO_BASELINE")
     bless(root, "side_by_side", "--reason", "first baseline")

@@ -34,7 +34,7 @@ def test_after_a_squash_merge_a_gate_makes_its_pairs(
     project.write(".gitignore", "__pycache__/\n.perfgate/\n")
     project.write(
         "pyproject.toml",
-        '[project]\nname = "scratch"\nversion = "1"\n[tool.perfgate]\nduet = "alternate"\n',
+        '[project]\nname = "scratch"\nversion = "1"\n[tool.perfgate]\nab_run = "alternate"\n',
     )
     project.workload(LOOP)
     git(project, "init", "--quiet", "--initial-branch=main")
@@ -68,5 +68,5 @@ def test_after_a_squash_merge_a_gate_makes_its_pairs(
     project.run("--perfgate", "--perfgate-max-runs=8")
     result = project.store.results.listed("loop", "no-gpu")[0].found
     assert isinstance(result, Result)
-    assert result.verdict.duet is not None
-    assert (result.verdict.duet.commit, bool(result.reference_runs)) == (squashed, True)
+    assert result.verdict.ab_run is not None
+    assert (result.verdict.ab_run.commit, bool(result.reference_runs)) == (squashed, True)

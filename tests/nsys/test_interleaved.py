@@ -22,7 +22,7 @@ import pytest
 from support.repository import Repository
 
 import perfgate
-from perfgate.execute.bench import Bench, at_commit
+from perfgate.execute.context import RunContext, at_commit
 from perfgate.execute.pair import ReferenceFailed, Side, measure_pair
 from perfgate.execute.run import Measured, outlasting_crashes
 from perfgate.execute.worker.steps import SETTLING_TURNS
@@ -30,7 +30,7 @@ from perfgate.model.baseline import code_digest
 from perfgate.model.errors import CodeUnproven, PerfgateError, WorkloadFailed, WorkloadTimedOut
 from perfgate.model.machine import Machine
 from perfgate.model.note import Note, Severity, note
-from perfgate.model.order import RUN_COOKIE, Account
+from perfgate.model.order import RUN_COOKIE, WorkerReport
 from perfgate.model.settings import Settings
 from perfgate.model.workload import (
     START_RANGE,
@@ -109,7 +109,7 @@ class Stage:
     """A repository with two commits, and where its runs lie."""
 
     repository: Repository
-    bench: Bench
+    context: RunContext
     folder: Path
 
     def commit(self, word: str, *, before: str = "pass", work: str = "pass") -> None:
@@ -132,7 +132,7 @@ class Stage:
         self,
         *,
         begins: Side = "reference",
-        bout_steps: int = 3,
+        block_steps: int = 3,
         steps: int = 10,
         core: int | None = CORE,
         timeout_s: float = 60,
@@ -147,7 +147,7 @@ class Stage:
             warmup=WARMUP,
             capture=CaptureMode.ALL,
         ).model_copy(update={"timeout_s": timeout_s})
-        with at_commit(self.bench, "HEAD~1") as there:
+        with at_commit(self.context, "HEAD~1") as there:
 
             def make(_fresh: Callable[[Path], Path]) -> tuple[Measured, Measured]:
                 folders = self.folder / "reference", self.folder / "candidate"
@@ -155,11 +155,11 @@ class Stage:
                     shutil.rmtree(folder, ignore_errors=True)
                 return measure_pair(
                     there,
-                    self.bench,
+                    self.context,
                     workload,
                     folders,
                     begins=begins,
-                    bout_steps=bout_steps,
+                    block_steps=block_steps,
                     steps=steps,
                     core=core,
                 )
@@ -202,7 +202,7 @@ def stage(nsys_tool: NsysTool, tmp_path: Path) -> Stage:
     folder.mkdir()
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     paths = f"{repository.root}:{PERFGATE}"
-    bench = Bench(
+    context = RunContext(
         root=repository.root,
         settings=Settings(),
         tool=nsys_tool,
@@ -216,7 +216,7 @@ def stage(nsys_tool: NsysTool, tmp_path: Path) -> Stage:
             str(repository.root / "pyproject.toml"),
         ),
     )
-    return Stage(repository=repository, bench=bench, folder=folder)
+    return Stage(repository=repository, context=context, folder=folder)
 
 
 def order_of(first: list[list[int]], second: list[list[int]]) -> list[str]:
@@ -243,32 +243,32 @@ def test_two_commits_take_turns_on_one_core_and_both_captures_hold_all_steps(
     reference, candidate = stage.pair(begins=begins)
     old, new = stage.told("old"), stage.told("new")
     first, second = (old, new) if begins == "reference" else (new, old)
-    warm, bouts = ["a x 8", "b x 8"], ["a x 3", "b x 3"] * 3
-    assert order_of(first.spans, second.spans) == [*warm, *bouts, "a x 1", "b x 1"]
+    warm, blocks = ["a x 8", "b x 8"], ["a x 3", "b x 3"] * 3
+    assert order_of(first.spans, second.spans) == [*warm, *blocks, "a x 1", "b x 1"]
     free = WARMUP - SETTLING_TURNS
     for told in (old, new):
         assert told.cores == [CORES] * free + [[CORE]] * (SETTLING_TURNS + 10)
         assert (told.after, told.threads) == (CORES, "1")
     for side, measured in zip(SIDES, (reference, candidate), strict=True):
         # Without a GPU all is captured, so that the warm-up is there as well.
-        bouts_drawn = [*[*[STEP_RANGE] * 3, WAIT_RANGE] * 3, STEP_RANGE]
-        assert stage.ranges(side) == [*[WARMUP_RANGE] * WARMUP, START_RANGE, *bouts_drawn]
+        blocks_drawn = [*[*[STEP_RANGE] * 3, WAIT_RANGE] * 3, STEP_RANGE]
+        assert stage.ranges(side) == [*[WARMUP_RANGE] * WARMUP, START_RANGE, *blocks_drawn]
         (process,) = measured.run.processes
         assert (process.steps, len(process.periods_ms)) == (10, 5)
         assert all(period < 1000 for period in process.periods_ms)
-        # The last bout is of one step, which has no period.
-        assert [bout.number for bout in process.bouts] == [0, 1, 2]
+        # The last block is of one step, which has no period.
+        assert [block.number for block in process.blocks] == [0, 1, 2]
         assert measured.run.begins == (side == begins)
         assert measured.run.invalid == ()
         assert measured.run.notes == process.notes
-        assert measured.account is not None
-        assert (measured.account.turns, measured.account.core) == (WARMUP + 10, CORE)
+        assert measured.worker_report is not None
+        assert (measured.worker_report.turns, measured.worker_report.core) == (WARMUP + 10, CORE)
         kept = {
             "capture-0-reports",
             "capture-0.sqlite",
             "order.json",
             "workload.log",
-            "account.json",
+            "worker-report.json",
         }
         assert {path.name for path in (stage.folder / side).iterdir()} == kept
     assert reference.code.keys() == candidate.code.keys()
@@ -280,12 +280,12 @@ def test_two_commits_take_turns_on_one_core_and_both_captures_hold_all_steps(
 def test_without_a_core_both_stay_where_they_may_run(stage: Stage) -> None:
     stage.commit("old")
     stage.commit("new")
-    _, candidate = stage.pair(core=None, bout_steps=2, steps=4)
+    _, candidate = stage.pair(core=None, block_steps=2, steps=4)
     old, new = stage.told("old"), stage.told("new")
     assert old.cores == new.cores == [CORES] * (WARMUP + 4)
     assert old.threads == new.threads == os.environ.get("OMP_NUM_THREADS")
-    assert candidate.account is not None
-    assert candidate.account.core is None
+    assert candidate.worker_report is not None
+    assert candidate.worker_report.core is None
 
 
 def test_a_workload_that_goes_to_other_cores_is_remarked_upon(stage: Stage) -> None:
@@ -327,8 +327,8 @@ def test_threads_and_children_from_before_the_loop_come_along(stage: Stage) -> N
 def test_a_number_of_threads_that_the_user_has_set_is_left(stage: Stage) -> None:
     stage.commit("old")
     stage.commit("new")
-    bench = replace(stage.bench, env={**stage.bench.env, "OMP_NUM_THREADS": "3"})
-    replace(stage, bench=bench).pair(steps=4)
+    context = replace(stage.context, env={**stage.context.env, "OMP_NUM_THREADS": "3"})
+    replace(stage, context=context).pair(steps=4)
     assert (stage.told("old").threads, stage.told("new").threads) == ("3", "3")
 
 
@@ -405,8 +405,10 @@ def test_the_side_that_hangs_is_the_one_out_of_time(stage: Stage, side: Side) ->
     assert isinstance(error, ReferenceFailed) == (side == "reference")
     assert isinstance(cause, WorkloadTimedOut)
     assert (cause.code, cause.fields["limit_s"]) == ("workload-timed-out", 18)
-    other = stage.folder / ("candidate" if side == "reference" else "reference") / "account.json"
-    waited = Account.model_validate_json(other.read_text())
+    other = (
+        stage.folder / ("candidate" if side == "reference" else "reference") / "worker-report.json"
+    )
+    waited = WorkerReport.model_validate_json(other.read_text())
     assert waited.why == note("other-side-silent", limit_s=9.0)
     assert stage.running() == []
 

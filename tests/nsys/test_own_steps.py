@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import perfgate
-from perfgate.execute.bench import Bench
+from perfgate.execute.context import RunContext
 from perfgate.execute.run import Measured, measure_run, outlasting_crashes
 from perfgate.model.machine import Machine
 from perfgate.model.metric import Metric
@@ -73,7 +73,7 @@ def test_steps_that_the_project_marks_itself_are_not_measured(
     (root / "workloads").mkdir(parents=True)
     (root / "pyproject.toml").write_text("[tool.pytest.ini_options]\n", encoding="utf-8")
     (root / "workloads" / "loops.py").write_text(LOOPS, encoding="utf-8")
-    bench = Bench(
+    context = RunContext(
         root=root,
         settings=Settings(),
         tool=nsys_tool,
@@ -103,7 +103,7 @@ def test_steps_that_the_project_marks_itself_are_not_measured(
 
     def make(_fresh: Callable[[Path], Path]) -> Measured:
         shutil.rmtree(folder, ignore_errors=True)
-        return measure_run(bench, workload, folder)
+        return measure_run(context, workload, folder)
 
     run = outlasting_crashes(make).run
     (process,) = run.processes

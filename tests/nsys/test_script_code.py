@@ -52,7 +52,7 @@ FILES = {
     "README.md": "words\n",
     "tests/test_core.py": "",
     "workloads/other.py": "",
-    "pyproject.toml": '[project]\nname = "proj"\nversion = "1"\n[tool.perfgate]\nduet = "off"\n',
+    "pyproject.toml": '[project]\nname = "proj"\nversion = "1"\n[tool.perfgate]\nab_run = "off"\n',
 }
 UNRELATED = ("README.md", "tests/test_core.py", "workloads/other.py", "tools/new.py")
 

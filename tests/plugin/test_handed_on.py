@@ -13,7 +13,7 @@ from support import records
 from support.project import Project
 
 from perfgate.execute.addopts import addopts_of
-from perfgate.execute.bench import Bench
+from perfgate.execute.context import RunContext
 from perfgate.execute.run import Measured
 from perfgate.model.sample import Run
 from perfgate.model.workload import Workload
@@ -201,9 +201,9 @@ def test_what_a_conftest_sets_is_not_handed_on_for_another_commit_has_its_own(
     made, handed = project.lab.making, dict[str, str]()
     assert made is not None
 
-    def noting(bench: Bench, workload: Workload, folder: Path) -> Measured:
-        handed.update(bench.env)
-        return made(bench, workload, folder)
+    def noting(context: RunContext, workload: Workload, folder: Path) -> Measured:
+        handed.update(context.env)
+        return made(context, workload, folder)
 
     project.makes(noting)
     try:

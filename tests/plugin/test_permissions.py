@@ -104,8 +104,10 @@ def test_a_workload_and_its_gate_write_with_the_umask_of_who_started_them(
     assert written[f"cache/{name}/kernel.so"] == 0o777 & ~umask
     (raw,) = [path for path in written if path.endswith("/nsys")]
     assert written[raw] == 0o700
-    accounts = [mode for path, mode in written.items() if path.endswith("/account.json")]
-    assert accounts == ([0o600] if name == "loop" else [])
+    worker_reports = [
+        mode for path, mode in written.items() if path.endswith("/worker-report.json")
+    ]
+    assert worker_reports == ([0o600] if name == "loop" else [])
 
     without, under = (
         json.loads((project.root / "cache" / one / "told.json").read_text("utf-8"))

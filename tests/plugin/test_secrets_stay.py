@@ -116,7 +116,7 @@ def test_what_a_workload_says_and_names_is_kept_without_its_secrets(given: Proje
     assert outcomes == {"names": "NO_BASELINE", "raises": "NOT_MEASURED"}
     assert "SERVICE_TOKEN" in json.dumps(document)  # whose secret it was is said
     kept = [path.name for path in (given.root / ".perfgate").rglob("*") if path.is_file()]
-    assert {"workload.log", "result.json", "account.json", "capture-0.sqlite"} <= set(kept)
+    assert {"workload.log", "result.json", "worker-report.json", "capture-0.sqlite"} <= set(kept)
     assert secrets_in(given.root, seen) == []
 
 

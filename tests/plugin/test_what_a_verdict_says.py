@@ -63,7 +63,7 @@ def row(verdict: dict[str, Any], metric: str = "step_ms") -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("width", [80, 200])
-def test_a_creep_of_one_percent_is_seen_where_it_passed(blessed: Project, width: int) -> None:
+def test_a_drift_of_one_percent_is_seen_where_it_passed(blessed: Project, width: int) -> None:
     blessed.measures(*(measured(0.01 + by) for by in WOBBLE))
     verdict, out = verdict_of(
         blessed, "--perfgate-budget=step_ms=0.03", "--perfgate-budget=kernel_ms=0.03", width=width

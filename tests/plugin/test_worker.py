@@ -13,7 +13,7 @@ from support.project import Project
 
 from perfgate.execute.command import worker_command
 from perfgate.model.note import Note, note
-from perfgate.model.order import Account, Ending, Order
+from perfgate.model.order import Ending, Order, WorkerReport
 
 HEAD = "import threading\nimport pytest\nfrom perfgate import workload\n\n@workload(steps=4, warmup=1)\n"
 TORCH = pytest.mark.skipif(find_spec("torch") is None, reason="torch is not installed")
@@ -22,11 +22,13 @@ SUBTESTS = pytest.mark.skipif(
 )
 
 
-def ran(project: Project, text: str, *options: str) -> tuple[Account, str]:
+def ran(project: Project, text: str, *options: str) -> tuple[WorkerReport, str]:
     """Run `loop` of this text as a worker; return what it reports, and the log."""
     project.workload(f"{HEAD}{text}")
-    account = project.root / "account.json"
-    order = Order(workload="loop", steps=4, warmup=1, root=str(project.root), account=str(account))
+    worker_report = project.root / "worker-report.json"
+    order = Order(
+        workload="loop", steps=4, warmup=1, root=str(project.root), worker_report=str(worker_report)
+    )
     (project.root / "order.json").write_text(order.model_dump_json(), encoding="utf-8")
     declared = project.declared()
     command = worker_command(
@@ -43,14 +45,14 @@ def ran(project: Project, text: str, *options: str) -> tuple[Account, str]:
     )
     assert done.returncode != 0
     return (
-        Account.model_validate_json(account.read_text(encoding="utf-8")),
+        WorkerReport.model_validate_json(worker_report.read_text(encoding="utf-8")),
         done.stdout + done.stderr,
     )
 
 
-def why(account: Account) -> Note:
-    assert account.why is not None
-    return account.why
+def why(worker_report: WorkerReport) -> Note:
+    assert worker_report.why is not None
+    return worker_report.why
 
 
 def test_a_fixture_that_is_not_there_is_named_beside_those_that_are(project: Project) -> None:

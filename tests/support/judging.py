@@ -101,18 +101,18 @@ def judged(
     can_pair: frozenset[Stage] = frozenset(),
 ) -> Verdict:
     """Judge runs, at most so many of a side, by a plan: against `other`, or in pairs with its runs."""
-    is_duet = plan.is_duet
+    is_ab_run = plan.is_ab_run
     held = Held(
-        runs=len(runs) + len(alone) * is_duet,
-        max_runs=2 * max_runs + len(alone) if is_duet else max_runs,
+        runs=len(runs) + len(alone) * is_ab_run,
+        max_runs=2 * max_runs + len(alone) if is_ab_run else max_runs,
         budgets=budgets or {},
         workloads=workloads,
     )
     evidence = Evidence(
         workload=other.workload,
-        blessed=stored if is_duet else other,
-        alone=alone if is_duet else runs,
-        pairs=tuple(zip(_as_runs(other), runs, strict=False)) if is_duet else (),
+        blessed=stored if is_ab_run else other,
+        alone=alone if is_ab_run else runs,
+        pairs=tuple(zip(_as_runs(other), runs, strict=False)) if is_ab_run else (),
         can_pair=can_pair,
         spent=len(alone),
     )

@@ -20,14 +20,14 @@ from perfgate.model.sample import Breakdown, CopySample, SyncSample
 from perfgate.model.settings import Settings
 from perfgate.model.side import Side
 from perfgate.model.stepview import Bar, Lane, StepView
-from perfgate.model.told import ToldRun
+from perfgate.model.summary import RunSummary
 from perfgate.model.verdict import (
+    ABRun,
     Attribution,
     Axis,
     Blessed,
-    Creep,
+    Drift,
     Dropped,
-    Duet,
     MetricVerdict,
     Part,
     Stage,
@@ -179,10 +179,10 @@ def history(points: int = 6) -> tuple[Point, ...]:
     )
 
 
-def made_runs(number: int = 3) -> tuple[ToldRun, ...]:
+def made_runs(number: int = 3) -> tuple[RunSummary, ...]:
     """Build what is known of runs beside their values."""
     return tuple(
-        ToldRun(
+        RunSummary(
             started_at=records.NOON + timedelta(seconds=10 * n),
             wall_s=7.5,
             sm_clock_mhz=1980,
@@ -204,9 +204,9 @@ def whole(
         metrics=rows(outcome),
         runs=3,
         baseline_runs=5,
-        stage=Stage.DUET,
-        duet=Duet(revision="main", commit=records.COMMIT.sha, pairs=3, screen_runs=3),
-        creep=Creep(
+        stage=Stage.AB_RUN,
+        ab_run=ABRun(revision="main", commit=records.COMMIT.sha, pairs=3, screen_runs=3),
+        drift=Drift(
             change=0.031, low=0.02, high=0.042, budget=0.05, shown=False, now=12.4,
             path=(Blessed(step_ms=12.0, at=records.NOON),),
         ),

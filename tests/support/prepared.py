@@ -18,7 +18,7 @@ from perfgate.model.metric import Metric
 from perfgate.model.note import Note
 from perfgate.model.outcome import Outcome
 from perfgate.model.policy import Policy
-from perfgate.model.sample import BoutSample, Form, Run
+from perfgate.model.sample import BlockSample, Form, Run
 from perfgate.model.verdict import Stage
 
 SHA = "0123456789abcdef0123456789abcdef01234567"
@@ -55,12 +55,12 @@ def moody(percent: float, *, wobble: int = 0) -> list[Run]:
     ]
 
 
-def in_bouts(run: Run, steps: Sequence[float], *, begins: bool) -> Run:
-    """The run with what its bouts took, ms a step."""
-    bouts = tuple(BoutSample(number=number, step_ms=ms) for number, ms in enumerate(steps))
+def in_blocks(run: Run, steps: Sequence[float], *, begins: bool) -> Run:
+    """The run with what its blocks took, ms a step."""
+    blocks = tuple(BlockSample(number=number, step_ms=ms) for number, ms in enumerate(steps))
     (process,) = run.processes
     return run.model_copy(
-        update={"processes": (process.model_copy(update={"bouts": bouts}),), "begins": begins}
+        update={"processes": (process.model_copy(update={"blocks": blocks}),), "begins": begins}
     )
 
 

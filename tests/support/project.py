@@ -25,7 +25,7 @@ from support import records
 from support.fake_nvml import FakeGpu, FakeNvml
 
 from perfgate import cli
-from perfgate.execute.bench import Bench
+from perfgate.execute.context import RunContext
 from perfgate.execute.lab import Laboratory
 from perfgate.execute.run import Measured
 from perfgate.gate import gate
@@ -35,7 +35,7 @@ from perfgate.model.errors import NsysNotFound
 from perfgate.model.machine import Machine
 from perfgate.model.metric import Metric
 from perfgate.model.note import Note
-from perfgate.model.order import Account, Ending
+from perfgate.model.order import Ending, WorkerReport
 from perfgate.model.sample import Run
 from perfgate.model.settings import GraphTrace
 from perfgate.model.workload import Workload
@@ -116,7 +116,7 @@ class Seen:
         return "\n".join(_wrapped(line) for line in lines.splitlines() if line.strip())
 
 
-Make = Callable[[Bench, Workload, Path], Measured]
+Make = Callable[[RunContext, Workload, Path], Measured]
 
 
 class Prepared(Laboratory):
@@ -136,13 +136,13 @@ class Prepared(Laboratory):
         return tool, machine
 
     def busy(self) -> Note | None:
-        gpus = self.bench.machine.gpus
+        gpus = self.context.machine.gpus
         return wait_until_idle(gpus, self.idle_patience_s, library=self.nvml)
 
-    def make(self, bench: Bench, workload: Workload, folder: Path) -> Measured:
+    def make(self, context: RunContext, workload: Workload, folder: Path) -> Measured:
         if self.making is None:
-            return super().make(bench, workload, folder)
-        return self.making(bench, workload, folder)
+            return super().make(context, workload, folder)
+        return self.making(context, workload, folder)
 
 
 class Project:
@@ -253,18 +253,18 @@ class Project:
         left, codes = list(outcomes), list(code)
         asked: list[str] = []
 
-        def make(_bench: Bench, workload: Workload, folder: Path) -> Measured:
+        def make(_context: RunContext, workload: Workload, folder: Path) -> Measured:
             asked.append(workload.id)
             folder.mkdir(parents=True)
             now = left.pop(0) if len(left) > 1 else left[0]
             if isinstance(now, BaseException):
                 raise now
-            account = Account(
+            worker_report = WorkerReport(
                 ending=Ending.FINISHED, pid=1, torch="2.6.0", cuda="12.4", nvtx="0.2.11"
             )
             made = now if isinstance(now, Run) else now()
             loaded = codes.pop(0) if len(codes) > 1 else codes[0]
-            return Measured(run=made, account=account, code=loaded, withheld=withheld)
+            return Measured(run=made, worker_report=worker_report, code=loaded, withheld=withheld)
 
         self.makes(make)
         return asked

@@ -19,7 +19,7 @@ import pytest
 import perfgate
 from perfgate.demo.record import EXPORT, MANIFEST, Manifest, Recording, unpack
 from perfgate.demo.replay import _measured
-from perfgate.execute.bench import Bench
+from perfgate.execute.context import RunContext
 from perfgate.execute.lab import Laboratory
 from perfgate.execute.provenance import code_now
 from perfgate.execute.run import Measured
@@ -63,8 +63,8 @@ class Replayed(Laboratory):
     def busy(self) -> None:
         """No other process is on the GPU."""
 
-    def make(self, bench: Bench, workload: Workload, folder: Path) -> Measured:
-        return _replayed(bench, workload, folder, next(self._recorded))
+    def make(self, context: RunContext, workload: Workload, folder: Path) -> Measured:
+        return _replayed(context, workload, folder, next(self._recorded))
 
 
 def pytest_configure() -> None:
@@ -72,7 +72,7 @@ def pytest_configure() -> None:
     pytest.MonkeyPatch().setattr(gate, "Laboratory", Replayed)
 
 
-def _replayed(of: Bench, workload: Workload, folder: Path, number: int) -> Measured:
+def _replayed(of: RunContext, workload: Workload, folder: Path, number: int) -> Measured:
     what = os.environ[WHAT]
     folder.mkdir(parents=True)
     if what == "hang":
@@ -92,4 +92,4 @@ def _replayed(of: Bench, workload: Workload, folder: Path, number: int) -> Measu
     for name in ("nsys/capture-0.nsys-rep", "nsys/capture-0.sqlite", "workload.log", "order.json"):
         (folder / name).write_text(SECRET, encoding="utf-8")
     code = code_now({workload.source: ""}, of.root, baselines="baselines")
-    return Measured(run=run, account=None, code=code)
+    return Measured(run=run, worker_report=None, code=code)

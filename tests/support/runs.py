@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from perfgate.execute.bench import Bench
+from perfgate.execute.context import RunContext
 from perfgate.model.machine import Machine
 from perfgate.model.note import Note, note
-from perfgate.model.order import Account, Ending
+from perfgate.model.order import Ending, WorkerReport
 from perfgate.model.settings import Settings
 from perfgate.model.workload import Workload
 from perfgate.profilers.nsys.tool import NsysTool, NsysVersion
@@ -18,10 +18,10 @@ LOG = Path(".perfgate/results/mlp/run-1/workload.log")
 CAPTURED = (Captured(rep=Path("c.nsys-rep"), sqlite=Path("c.sqlite")),)
 
 
-def bench_of(root: Path, **env: str) -> Bench:
+def bench_of(root: Path, **env: str) -> RunContext:
     """A bench of a project without a GPU, whose nsys is not there."""
     tool = NsysTool(path=Path("nsys"), version=NsysVersion(2024, 2, 3), env={})
-    return Bench(
+    return RunContext(
         root=root,
         settings=Settings(),
         tool=tool,
@@ -72,8 +72,8 @@ def ended(
     )
 
 
-def account(
+def worker_report(
     ending: Ending, why: Note | None = None, exit_status: int | None = None, *, turns: int = 0
-) -> Account:
+) -> WorkerReport:
     """What a worker reports of its end."""
-    return Account(ending=ending, why=why, exit_status=exit_status, turns=turns, pid=7)
+    return WorkerReport(ending=ending, why=why, exit_status=exit_status, turns=turns, pid=7)

@@ -1,5 +1,5 @@
 """Steps of a worker on a stand-in for torch or nvtx that notes every call, alone and as the two
-sides of a duet."""
+sides of an A/B run."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 
 from perfgate.execute.worker import MeasuredSteps
 from perfgate.execute.worker.endings import Abandoned
-from perfgate.model.order import Account, Bouts, Order
+from perfgate.model.order import Blocks, Order, WorkerReport
 
 WARM = "push perfgate warm-up"
 STEP = "push step"
@@ -80,17 +80,17 @@ def made(
 
 
 @dataclass
-class Duet:
-    """Two sides of a duet in two threads of this process, which note into one list what they do."""
+class ABRun:
+    """Two sides of an A/B run in two threads of this process, which note into one list what they do."""
 
     folder: Path
     done: list[str] = field(default_factory=list)
 
-    def bouts(
+    def blocks(
         self, name: str, *, steps: int = 2, begins: str = "a", patience_s: float = SOON_S
-    ) -> Bouts:
+    ) -> Blocks:
         """The order of side `a` or `b`."""
-        return Bouts(
+        return Blocks(
             steps=steps,
             begins=name == begins,
             own=str(self.folder / name),
@@ -99,7 +99,7 @@ class Duet:
         )
 
     def steps(
-        self, name: str, *, steps: int = 4, warmup: int = 1, bouts: Bouts | None = None
+        self, name: str, *, steps: int = 4, warmup: int = 1, blocks: Blocks | None = None
     ) -> MeasuredSteps:
         """The steps of a side, on a GPU."""
         side = _Side(name, self.done)
@@ -108,7 +108,7 @@ class Duet:
             steps=steps,
             warmup=warmup,
             profiled=True,
-            bouts=bouts or self.bouts(name),
+            blocks=blocks or self.blocks(name),
             find_torch=lambda: torch,
             find_nvtx=lambda: None,
         )
@@ -134,31 +134,31 @@ class _Side(list[str]):
         self._done.append(f"{self._name} {what}")
 
 
-def loop(duet: Duet, name: str, steps: MeasuredSteps, *, leave_at: int | None = None) -> None:
+def loop(ab_run: ABRun, name: str, steps: MeasuredSteps, *, leave_at: int | None = None) -> None:
     for turn in steps:
-        duet.done.append(f"{name} work {turn}")
+        ab_run.done.append(f"{name} work {turn}")
         time.sleep(0.002)
-        assert duet.done[-1] == f"{name} work {turn}", "the other side did something meanwhile"
+        assert ab_run.done[-1] == f"{name} work {turn}", "the other side did something meanwhile"
         if turn == leave_at:
             return
 
 
-def run_both(duet: Duet, beside: ThreadPoolExecutor, a: MeasuredSteps, b: MeasuredSteps) -> None:
-    other = beside.submit(loop, duet, "b", b)
-    loop(duet, "a", a)
+def run_both(ab_run: ABRun, beside: ThreadPoolExecutor, a: MeasuredSteps, b: MeasuredSteps) -> None:
+    other = beside.submit(loop, ab_run, "b", b)
+    loop(ab_run, "a", a)
     other.result(SOON_S)
     a.check()
     b.check()
 
 
-def abandoned(duet: Duet, name: str, steps: MeasuredSteps) -> str:
+def abandoned(ab_run: ABRun, name: str, steps: MeasuredSteps) -> str:
     with pytest.raises(Abandoned) as left:
-        loop(duet, name, steps)
+        loop(ab_run, name, steps)
     with pytest.raises(Abandoned) as again:
         steps.check()
     assert left.value.why == again.value.why
     return left.value.why.code
 
 
-def account_of(order: Order) -> Account:
-    return Account.model_validate_json(Path(order.account).read_text(encoding="utf-8"))
+def worker_report_of(order: Order) -> WorkerReport:
+    return WorkerReport.model_validate_json(Path(order.worker_report).read_text(encoding="utf-8"))

@@ -1,4 +1,4 @@
-"""Where a worker runs: on the one core of an interleaved duet, and from its start on near that
+"""Where a worker runs: on the one core of an A/B run of blocks, and from its start on near that
 core's memory."""
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def stay_near(core: int, *, nodes: Path = MEMORY_NODES) -> None:
     memory with the core.
 
     Memory lies where it was first written. A process that starts beside another node's memory and
-    is then sent to the core would have its own far away, and the other side of the duet perhaps
+    is then sent to the core would have its own far away, and the other side of the A/B run perhaps
     not.
     """
     with contextlib.suppress(AttributeError, OSError, ValueError):

@@ -10,7 +10,7 @@ from pathlib import Path
 from perfgate.execute.worker.marking import nvtx_version
 from perfgate.execute.worker.steps import MeasuredSteps
 from perfgate.model.note import Note
-from perfgate.model.order import Account, Ending, Order
+from perfgate.model.order import Ending, Order, WorkerReport
 
 
 def report(
@@ -34,7 +34,7 @@ def report(
         ending, why = Ending.ABANDONED, steps.abandoned.why
     torch = sys.modules.get("torch")
     torch_version = getattr(torch, "__version__", None)
-    account = Account(
+    worker_report = WorkerReport(
         ending=ending,
         why=why,
         asides=tuple(asides),
@@ -49,21 +49,21 @@ def report(
         core=steps.kept_core,
         cores=steps.cores,
     )
-    _write(Path(order.account), account)
+    _write(Path(order.worker_report), worker_report)
 
 
 def report_failed(order: Order, steps: MeasuredSteps, why: Note) -> None:
     """Add to the report of a workload that came to its end well what failed after that."""
-    file = Path(order.account)
+    file = Path(order.worker_report)
     if not steps.is_here or not file.exists():
         return
-    account = Account.model_validate_json(file.read_text(encoding="utf-8"))
-    if account.ending is Ending.FINISHED:
-        _write(file, account.model_copy(update={"ending": Ending.FAILED, "why": why}))
+    worker_report = WorkerReport.model_validate_json(file.read_text(encoding="utf-8"))
+    if worker_report.ending is Ending.FINISHED:
+        _write(file, worker_report.model_copy(update={"ending": Ending.FAILED, "why": why}))
 
 
-def _write(file: Path, account: Account) -> None:
+def _write(file: Path, worker_report: WorkerReport) -> None:
     """For this user alone: what a workload raises may quote what nobody else is to read."""
     descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(descriptor, "w", encoding="utf-8") as opened:
-        opened.write(account.model_dump_json(indent=2))
+        opened.write(worker_report.model_dump_json(indent=2))

@@ -18,11 +18,11 @@ from perfgate.execute.worker.endings import Abandoned, StepsMisused, StepsStraye
 from perfgate.execute.worker.marking import Marker, choose_marker, import_nvtx
 from perfgate.execute.worker.pinning import Pinned
 from perfgate.execute.worker.turns import Turns
-from perfgate.model.order import Bouts
+from perfgate.model.order import Blocks
 from perfgate.model.workload import START_RANGE, STEP_RANGE, WAIT_RANGE, WARMUP_RANGE
 
 SETTLING_TURNS: Final = 5
-"""Warm-up turns that are taken on the one core of an interleaved duet (as many as where its spread
+"""Warm-up turns that are taken on the one core of an A/B run of blocks (as many as where its spread
 was measured, `benchmarks/host-noise`). What comes before needs all cores: imports, compiling, and
 the other side's start beside it."""
 
@@ -36,7 +36,7 @@ class MeasuredSteps:
     capture                         |------------------|
     ```
 
-    With `bouts`, in turns with another process, which works only where this one waits, and from the
+    With `blocks`, in turns with another process, which works only where this one waits, and from the
     last turns of the warm-up on one core, if it names one:
     ```
     warm-up   |w|w|w|   sync, wait, start   |step|step|   sync, wait   |step|step|   sync, wait, stop
@@ -50,18 +50,18 @@ class MeasuredSteps:
         steps: int,
         warmup: int,
         profiled: bool,
-        bouts: Bouts | None = None,
+        blocks: Blocks | None = None,
         find_torch: Callable[[], ModuleType | None] | None = None,
         find_nvtx: Callable[[], ModuleType | None] | None = None,
     ) -> None:
         self._steps = steps
         self._warmup = warmup
         self._profiled = profiled
-        self._bout_steps = steps if bouts is None else bouts.steps
+        self._block_steps = steps if blocks is None else blocks.steps
         # Now, not at the first turn: the other side is to see it if this one does not come that
         # far.
-        self._turns = None if bouts is None else Turns(bouts)
-        self._core = None if bouts is None else bouts.core
+        self._turns = None if blocks is None else Turns(blocks)
+        self._core = None if blocks is None else blocks.core
         self._find_torch = find_torch or (lambda: sys.modules.get("torch"))
         self._find_nvtx = find_nvtx or import_nvtx
         self._pid = os.getpid()
@@ -92,7 +92,7 @@ class MeasuredSteps:
             StepsMisused: the loop was started before, or in a process that the workload forked
             (StepsStrayed). Unmarked: no step can be marked; at the first turn. NotPinned: it may
             not run on its one core; at a turn of the warm-up, or the first after it. Abandoned: the
-            other side of the duet is gone; at any turn.
+            other side of the A/B run is gone; at any turn.
         """
         self._refuse_strayed()
         if self._started:
@@ -147,7 +147,7 @@ class MeasuredSteps:
 
     @property
     def abandoned(self) -> Abandoned | None:
-        """Why the other side of the duet is not to be waited for any more, whatever the workload
+        """Why the other side of the A/B run is not to be waited for any more, whatever the workload
         made of that."""
         return None if self._turns is None else self._turns.abandoned
 
@@ -178,7 +178,7 @@ class MeasuredSteps:
                 marker.push(START_RANGE)
                 marker.pop()
                 for number in range(self._steps):
-                    if number and number % self._bout_steps == 0:
+                    if number and number % self._block_steps == 0:
                         self._wait(marker, capture)
                     yield from self._one(marker, STEP_RANGE, self._warmup + number)
                 capture.synchronise()
@@ -198,7 +198,7 @@ class MeasuredSteps:
                 self._turns.leave()
 
     def _wait(self, marker: Marker, capture: Capture) -> None:
-        """Let the other side have its bout, if it still needs one."""
+        """Let the other side have its block, if it still needs one."""
         if self._turns is None or self._turns.is_alone:
             return
         capture.synchronise()

@@ -1,4 +1,4 @@
-"""How the two processes of an interleaved duet take turns, so that only one of them works at any
+"""How the two processes of an A/B run of blocks take turns, so that only one of them works at any
 time."""
 
 from __future__ import annotations
@@ -9,15 +9,15 @@ import weakref
 from typing import Final
 
 from perfgate.execute.worker.endings import Abandoned
-from perfgate.model.order import Bouts
+from perfgate.model.order import Blocks
 
 
 class Turns:
-    """One side's end of the two FIFOs by which the processes of an interleaved duet work in turns.
+    """One side's end of the two FIFOs by which the processes of an A/B run of blocks work in turns.
 
     ```
-    begins      |warm-up|.......|start, bout|...........|bout|....|stop      . waits
-    the other   |.......|warm-up|...........|start, bout|....|bout|stop
+    begins      |warm-up|.......|start, block|...........|block|....|stop      . waits
+    the other   |.......|warm-up|...........|start, block|....|block|stop
     ```
 
     Whoever has taken all its steps waits for the other to have done so too: the end of a process is
@@ -33,13 +33,13 @@ class Turns:
     _LONGEST_MS: Final = 2**31 - 1
     """What poll can count to."""
 
-    def __init__(self, bouts: Bouts) -> None:
-        self._begins = bouts.begins
-        self._patience_s = bouts.patience_s
-        self._own: int | None = os.open(bouts.own, os.O_RDONLY | os.O_NONBLOCK)
+    def __init__(self, blocks: Blocks) -> None:
+        self._begins = blocks.begins
+        self._patience_s = blocks.patience_s
+        self._own: int | None = os.open(blocks.own, os.O_RDONLY | os.O_NONBLOCK)
         # Also for reading: that waits for nobody, and what is written before the other side is
         # there is kept for it.
-        self._other = os.open(bouts.other, os.O_RDWR | os.O_NONBLOCK)
+        self._other = os.open(blocks.other, os.O_RDWR | os.O_NONBLOCK)
         self._poll = select.poll()
         self._poll.register(self._own, select.POLLIN)
         self.is_alone = False

@@ -195,7 +195,7 @@ def _environment() -> Environment:
         copyable=_is_copyable,
         facts=machine_facts,
         moment=moment,
-        creep=anchor_text,
+        drift=anchor_text,
         ms=numbers.milliseconds,
         value=lambda amount, metric: "" if amount is None else numbers.value(metric, amount),
         signed=lambda change, metric: signed(metric, change),

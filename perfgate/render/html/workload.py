@@ -15,7 +15,7 @@ from perfgate.model.metric import METRICS, Metric
 from perfgate.model.pagedata import PageWorkload
 from perfgate.model.sample import OUTSIDE_RANGES, UNNAMED, RangeSample
 from perfgate.model.stepview import StepView
-from perfgate.model.told import ToldRun
+from perfgate.model.summary import RunSummary
 from perfgate.model.verdict import Attribution, MetricVerdict, Part, Verdict
 from perfgate.render.explanation import TITLES, large_parts, matters, named_rest
 from perfgate.render.html import figures
@@ -195,7 +195,7 @@ def _made(workload: PageWorkload) -> Rows:
     return [(called, run, _noticed(run)) for called, run in named]
 
 
-def _noticed(run: ToldRun) -> list[str]:
+def _noticed(run: RunSummary) -> list[str]:
     by_reason: dict[str, list[str]] = {}
     for metric, reason in run.absent.items():
         by_reason.setdefault(reason, []).append(metric)

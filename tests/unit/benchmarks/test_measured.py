@@ -70,7 +70,7 @@ SCREENED = RecordedGate(
 DUEL = RecordedGate(
     slowdown=0.02,
     outcome=Outcome.REGRESSED,
-    stage=Stage.DUET,
+    stage=Stage.AB_RUN,
     regressed=(Metric.KERNEL_MS,),
     reference=runs(4.0, 4.0, 4.0, kernel_ms=3.0),
     candidate=(*runs(9.0, 9.0, 9.0), *runs(4.1, 4.1, 4.1, kernel_ms=3.06)),
@@ -202,7 +202,7 @@ def of_cpu(random: Random, slowdown: float) -> RecordedGate:
     return RecordedGate(
         slowdown=slowdown,
         outcome=outcome,
-        stage=Stage.INTERLEAVED,
+        stage=Stage.BLOCKS,
         regressed=regressed,
         reference=side(0.0),
         interleaved=side(slowdown),

@@ -32,7 +32,7 @@ from benchmarks.decision.simulate import (
     scenarios,
     settle,
 )
-from perfgate.judge.looks import DUET_PLAN, INTERLEAVED_PLAN, SCREEN_PLAN, STORED_PLAN, Plan
+from perfgate.judge.looks import AB_PLAN, INTERLEAVED_PLAN, SCREEN_PLAN, STORED_PLAN, Plan
 from perfgate.model.metric import Metric
 from perfgate.model.outcome import Outcome
 
@@ -140,7 +140,7 @@ def test_a_quiet_loop_passes_its_screen_and_what_got_slower_is_found() -> None:
 def test_what_slows_both_sides_fails_nobody_and_takes_an_ab_run() -> None:
     slower = gates("0.3/0.2", SLOWER_MACHINE)
     assert slower.regressed <= 0.02 * GATES
-    assert min(slower.processes) >= SCREEN_PLAN.looks[0] + 2 * DUET_PLAN.looks[0]
+    assert min(slower.processes) >= SCREEN_PLAN.looks[0] + 2 * AB_PLAN.looks[0]
 
 
 @pytest.mark.behaviour
@@ -183,14 +183,14 @@ def judged(
         else measured({metric: list(values[0]) for metric, values in alone.items()})
     )
     most, runs = (
-        min(plan.most_runs, (MAX_RUNS - 5 - plan.alone_runs) // (2 if plan.is_duet else 1)),
+        min(plan.most_runs, (MAX_RUNS - 5 - plan.alone_runs) // (2 if plan.is_ab_run else 1)),
         0,
     )
     while True:
         runs = plan.next_look(runs, max_runs=most)
         there = {metric: list(values[0, :runs]) for metric, values in before.items()}
         here = measured({metric: list(values[0, :runs]) for metric, values in after.items()})
-        other = blessed(there) if plan.is_duet else baseline
+        other = blessed(there) if plan.is_ab_run else baseline
         found = verdict_of(other, here, plan, max_runs=most, stored=baseline, alone=screened)
         if not found.more:
             outcomes = {Outcome.REGRESSED: REGRESSED, Outcome.INCONCLUSIVE: OPEN}
@@ -201,8 +201,8 @@ def judged(
 @pytest.mark.parametrize(
     ("plan", "population", "change"),
     [
-        (DUET_PLAN, "20 % outliers", HALF),
-        (DUET_PLAN, "two modes, 10-60 %", IDLE[0]),
+        (AB_PLAN, "20 % outliers", HALF),
+        (AB_PLAN, "two modes, 10-60 %", IDLE[0]),
         (INTERLEAVED_PLAN, "two modes, 1-3 %", IDLE[0]),
         (INTERLEAVED_PLAN, "2/0.5", HALF),
         (STORED_PLAN, "5 % outliers", UNCHANGED),
@@ -216,9 +216,9 @@ def test_many_gates_at_once_are_judged_as_one_real_gate_is(
     many = 40
     drawn = World(population=BY_NAME[population], gates=many, change=change)
     before, after, alone = drawn.blessed, drawn.alone(10), None
-    if plan.is_duet:
+    if plan.is_ab_run:
         (before, after), alone = drawn.pairs(after=5, in_blocks=plan.in_pairs), drawn.alone(5)
-    most = (MAX_RUNS - 5 - plan.alone_runs) // (2 if plan.is_duet else 1)
+    most = (MAX_RUNS - 5 - plan.alone_runs) // (2 if plan.is_ab_run else 1)
     how = How(occasion_runs=(5,), shares=4)
     outcomes, runs = settle(plan, before, after, how, most=most, alone=alone, stored=drawn.blessed)
 

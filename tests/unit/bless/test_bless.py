@@ -158,11 +158,11 @@ def test_unsound_result_is_refused_even_if_a_loss_is_accepted(
     [
         (
             [None, None],
-            "It was not measured at a commit, so no gate can run it again: there will be no duet with it.",
+            "It was not measured at a commit, so no gate can run it again: there will be no A/B run with it.",
         ),
         (
             [Commit(sha="a" * 40, dirty=True), None],
-            "It was measured with uncommitted changes, which no commit holds: there will be no duet with it.",
+            "It was measured with uncommitted changes, which no commit holds: there will be no A/B run with it.",
         ),
         ([Commit(sha="a" * 40, dirty=True), Commit(sha="b" * 40)], ""),
     ],
@@ -172,7 +172,7 @@ def test_a_baseline_that_no_gate_can_run_again_says_so(
 ) -> None:
     made = records.baseline()
     occasions = tuple(made.occasions[0].model_copy(update={"commit": commit}) for commit in commits)
-    assert blessing.why_no_duet(made.model_copy(update={"occasions": occasions})) == told
+    assert blessing.why_no_ab_run(made.model_copy(update={"occasions": occasions})) == told
 
 
 def test_what_is_worth_knowing_of_a_baseline_is_told_with_it() -> None:

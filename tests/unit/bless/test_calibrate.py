@@ -404,7 +404,7 @@ def test_an_outlier_is_set_aside_and_told() -> None:
     )
 
 
-def test_a_budget_is_held_against_what_runs_and_a_duet_can_show() -> None:
+def test_a_budget_is_held_against_what_runs_and_an_ab_run_can_show() -> None:
     budgets = {Metric.STEP_MS: 0.03}
     found = calibrate(blessed(), [later(30)], at=LATER, budgets=budgets)
     stored = found.clocks[0]
@@ -412,9 +412,9 @@ def test_a_budget_is_held_against_what_runs_and_a_duet_can_show() -> None:
     assert f" a gate holds step_ms to {short_percent(stored.smallest)} " in blessing.costs(
         found.baseline, budgets
     )
-    duet = calibrate(blessed(), [later(30)], at=LATER, budgets=budgets, duet=True).clocks[0]
-    assert duet.smallest == stored.smallest == stored.in_the_end
-    assert duet.in_the_end == 0.03
+    ab_run = calibrate(blessed(), [later(30)], at=LATER, budgets=budgets, ab_run=True).clocks[0]
+    assert ab_run.smallest == stored.smallest == stored.in_the_end
+    assert ab_run.in_the_end == 0.03
 
 
 def test_of_one_occasion_in_moods_it_sees_as_little_as_the_gate() -> None:

@@ -26,19 +26,19 @@ from perfgate.model.workload import Workload
 def test_a_command_finds_the_programs_of_the_gates_environment(
     tmp_path: Path, workload: Workload, path: str
 ) -> None:
-    bench = bench_of(tmp_path, PATH="/usr/bin")
-    with ordered(bench, workload, tmp_path / "run", run_id="r") as one:
+    context = bench_of(tmp_path, PATH="/usr/bin")
+    with ordered(context, workload, tmp_path / "run", run_id="r") as one:
         assert one.spec.env["PATH"] == path
 
 
 def test_what_looks_like_a_secret_is_passed_on_where_it_is_named_or_set_by_the_workload_itself(
     tmp_path: Path,
 ) -> None:
-    bench = bench_of(tmp_path, PATH="/usr/bin", A_TOKEN="one", B_TOKEN="two", C_TOKEN="three")
+    context = bench_of(tmp_path, PATH="/usr/bin", A_TOKEN="one", B_TOKEN="two", C_TOKEN="three")
     workload = command("python").model_copy(
         update={"env": {"B_TOKEN": "four"}, "pass_env": ("C_TOKEN",)}
     )
-    with ordered(bench, workload, tmp_path / "run", run_id="r") as one:
+    with ordered(context, workload, tmp_path / "run", run_id="r") as one:
         assert {name: one.spec.env.get(name) for name in ("A_TOKEN", "B_TOKEN", "C_TOKEN")} == {
             "A_TOKEN": None,
             "B_TOKEN": "four",
@@ -49,10 +49,10 @@ def test_what_looks_like_a_secret_is_passed_on_where_it_is_named_or_set_by_the_w
 
 @pytest.mark.parametrize("folder", [None, "examples"])
 def test_pwd_is_the_folder_that_it_runs_in(tmp_path: Path, folder: str | None) -> None:
-    """In a duet the caller's would be the project instead of the checkout, and both sides read one
+    """In an A/B run the caller's would be the project instead of the checkout, and both sides read one
     file."""
-    bench = bench_of(tmp_path, PATH="/usr/bin", PWD="/elsewhere")
-    with ordered(bench, command("python", cwd=folder), tmp_path / "run", run_id="r") as one:
+    context = bench_of(tmp_path, PATH="/usr/bin", PWD="/elsewhere")
+    with ordered(context, command("python", cwd=folder), tmp_path / "run", run_id="r") as one:
         assert one.spec.env["PWD"] == str(one.spec.cwd) == str(tmp_path / (folder or ""))
 
 
@@ -63,9 +63,11 @@ def test_pwd_is_the_folder_that_it_runs_in(tmp_path: Path, folder: str | None) -
 def test_what_runs_in_the_project_logs_what_it_loads(
     tmp_path: Path, workload: Workload, given: str | None
 ) -> None:
-    bench = bench_of(tmp_path, PATH="/usr/bin", **({} if given is None else {"PYTHONPATH": given}))
+    context = bench_of(
+        tmp_path, PATH="/usr/bin", **({} if given is None else {"PYTHONPATH": given})
+    )
     imports = tmp_path / "run" / "imports"
-    with ordered(bench, workload, tmp_path / "run", run_id="r") as one:
+    with ordered(context, workload, tmp_path / "run", run_id="r") as one:
         assert one.spec.env["PYTHONPATH"] == f"{imports}:/lib" if given else str(imports)
         assert one.spec.env["PERFGATE_IMPORT_LOG"] == str(imports)
         is_command = workload.form == "command"
@@ -75,8 +77,8 @@ def test_what_runs_in_the_project_logs_what_it_loads(
 
 
 def test_a_run_bears_the_mark_of_its_gate_as_well(tmp_path: Path) -> None:
-    bench = bench_of(tmp_path, **{RUN_COOKIE: "of-a-job"})
-    with prepared(bench, records.workload(), tmp_path / "run") as one:
+    context = bench_of(tmp_path, **{RUN_COOKIE: "of-a-job"})
+    with prepared(context, records.workload(), tmp_path / "run") as one:
         mark, run_id = one.env[RUN_COOKIE].split(":")
     assert mark == "of-a-job"
     assert len(run_id) == 32

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from support import records
-from support.runs import LOG, account, command, ended
+from support.runs import LOG, command, ended, worker_report
 
 from perfgate.execute.failures import Ended, refuse_failed, refuse_uncaptured, without_steps
 from perfgate.model.errors import (
@@ -16,7 +16,7 @@ from perfgate.model.errors import (
     WorkloadTimedOut,
 )
 from perfgate.model.note import Note, note
-from perfgate.model.order import Account, Ending
+from perfgate.model.order import Ending, WorkerReport
 from perfgate.model.workload import CaptureWindow, Workload
 from perfgate.profilers.seam import ProfileOutcome
 
@@ -25,12 +25,12 @@ COMMAND = command("python", "train.py")
 
 
 def of(
-    outcome: ProfileOutcome, said: Account | None = None, workload: Workload | None = None
+    outcome: ProfileOutcome, said: WorkerReport | None = None, workload: Workload | None = None
 ) -> Ended:
     return Ended(
         workload=workload or records.workload(),
         outcome=outcome,
-        account=said,
+        worker_report=said,
         log=LOG,
         withheld=("HF_TOKEN", "MY_TOKEN"),
     )
@@ -48,20 +48,23 @@ def codes(notes: object) -> list[str]:
 
 
 WHY = [
-    (of(ended(exit_status=1), account(Ending.RAISED, RAISED)), "raised"),
-    (of(ended(exit_status=1), account(Ending.FAILED, RAISED)), "raised"),
+    (of(ended(exit_status=1), worker_report(Ending.RAISED, RAISED)), "raised"),
+    (of(ended(exit_status=1), worker_report(Ending.FAILED, RAISED)), "raised"),
     (
-        of(ended(exit_status=3), account(Ending.EXITED, note("called-exit", argument="3"))),
+        of(ended(exit_status=3), worker_report(Ending.EXITED, note("called-exit", argument="3"))),
         "called-exit",
     ),
-    (of(ended(), account(Ending.SKIPPED, note("skipped", what="no GPU"))), "skipped"),
-    (of(ended(exit_status=1), account(Ending.DEAF, note("no-nvtx"))), "no-nvtx"),
+    (of(ended(), worker_report(Ending.SKIPPED, note("skipped", what="no GPU"))), "skipped"),
+    (of(ended(exit_status=1), worker_report(Ending.DEAF, note("no-nvtx"))), "no-nvtx"),
     (of(ended(exit_status=137, signal="SIGKILL")), "process-killed"),
     (of(ended(exit_status=3)), "process-exited"),
     (of(ended(exit_status=0)), "process-exited"),
     (of(ended(exit_status=4, tail=("ERROR: not found: x",))), "workload-not-in-process"),
-    (of(ended(exit_status=139, signal="SIGSEGV"), account(Ending.FINISHED)), "failed-after-loop"),
-    (of(ended(exit_status=5), account(Ending.FINISHED)), "failed-after-loop"),
+    (
+        of(ended(exit_status=139, signal="SIGSEGV"), worker_report(Ending.FINISHED)),
+        "failed-after-loop",
+    ),
+    (of(ended(exit_status=5), worker_report(Ending.FINISHED)), "failed-after-loop"),
     (of(ended(exit_status=2), workload=COMMAND), "process-exited"),
     (of(ended(exit_status=139, signal="SIGSEGV"), workload=COMMAND), "process-killed"),
 ]
@@ -78,7 +81,7 @@ def test_a_workload_that_failed_says_why(one: Ended, why: str) -> None:
 
 def test_data_that_end_before_the_steps_do_are_known() -> None:
     stopped = note("raised", what="StopIteration: ")
-    error = failure(of(ended(exit_status=1), account(Ending.RAISED, stopped, turns=7)))
+    error = failure(of(ended(exit_status=1), worker_report(Ending.RAISED, stopped, turns=7)))
     assert error.fields["why"] == note("data-ended", turn=7)
     assert codes(error.fields["see"])[0] == "advice-more-data"
 
@@ -100,7 +103,7 @@ def test_a_failure_shows_the_last_lines_and_what_it_was_not_given() -> None:
         (of(ended(timed_out=True)), WorkloadTimedOut, "workload-timed-out"),
         (of(ended(timed_out=True), workload=COMMAND), WorkloadTimedOut, "workload-timed-out"),
         (
-            of(ended(timed_out=True), account(Ending.FINISHED)),
+            of(ended(timed_out=True), worker_report(Ending.FINISHED)),
             WorkloadTimedOut,
             "process-outlived-loop",
         ),
@@ -118,7 +121,7 @@ def test_a_run_out_of_time_says_whose_fault_it_is(
 @pytest.mark.parametrize(
     "one",
     [
-        of(ended(), account(Ending.FINISHED)),
+        of(ended(), worker_report(Ending.FINISHED)),
         of(ended(), workload=COMMAND),
         of(ended(exit_status=None, captures=())),
         of(ended(exit_status=None), workload=COMMAND),

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from support import records
 
-from perfgate.execute.bench import Bench
+from perfgate.execute.context import RunContext
 from perfgate.execute.lab import (
     Against,
     FreshLab,
@@ -37,7 +37,7 @@ from perfgate.model.errors import (
 from perfgate.model.machine import Machine
 from perfgate.model.metric import Metric
 from perfgate.model.note import Note, note
-from perfgate.model.order import Account, Ending
+from perfgate.model.order import Ending, WorkerReport
 from perfgate.model.sample import Form
 from perfgate.model.settings import Settings
 from perfgate.model.workload import Workload
@@ -58,12 +58,12 @@ def measured(
     cores: float | None = None,
     loaded: tuple[str, ...] | None = None,
 ) -> Measured:
-    account = Account(
+    worker_report = WorkerReport(
         ending=Ending.FINISHED, pid=1, torch=torch, cuda="12.4", nvtx="0.2.11", cores=cores
     )
     logs = () if loaded is None else (ImportLog(pid=1, files=loaded),)
     run = records.run({Metric.STEP_MS: step_ms})
-    return Measured(run=run, account=account, code=code, import_logs=logs)
+    return Measured(run=run, worker_report=worker_report, code=code, import_logs=logs)
 
 
 class Prepared(Laboratory):
@@ -95,18 +95,18 @@ class Prepared(Laboratory):
     def found(self, against: Against) -> str:
         return against.commit
 
-    def checkout(self, commit: str) -> Bench:
+    def checkout(self, commit: str) -> RunContext:
         assert commit == SHA
-        return replace(self.bench, root=self.folder / "checkout", tree=self.tree)
+        return replace(self.context, root=self.folder / "checkout", tree=self.tree)
 
-    def make(self, bench: Bench, workload: Workload, folder: Path) -> Measured:
-        made = self._next(f"{bench.root.name}: {folder.name}")
+    def make(self, context: RunContext, workload: Workload, folder: Path) -> Measured:
+        made = self._next(f"{context.root.name}: {folder.name}")
         assert isinstance(made, Measured)
         return made
 
     def make_pair(
         self,
-        sides: tuple[Bench, Bench],
+        sides: tuple[RunContext, RunContext],
         workload: Workload,
         folders: tuple[Path, Path],
         *,

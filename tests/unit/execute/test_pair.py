@@ -14,7 +14,7 @@ from typing import NoReturn
 
 import pytest
 from support import records
-from support.runs import account, bench_of, command, ended
+from support.runs import bench_of, command, ended, worker_report
 
 from perfgate.execute import run
 from perfgate.execute.captures import OfCapture
@@ -30,7 +30,7 @@ from perfgate.model.errors import (
 )
 from perfgate.model.machine import Conditions
 from perfgate.model.note import Note, note
-from perfgate.model.order import RUN_COOKIE, Account, Bouts, Ending, Order
+from perfgate.model.order import RUN_COOKIE, Blocks, Ending, Order, WorkerReport
 from perfgate.model.reports import Reports
 from perfgate.model.workload import Workload
 from perfgate.profilers.nsys.tool import NsysTool
@@ -40,8 +40,8 @@ SOON_S = 10.0
 Tick = Callable[[], None]
 
 
-def finished(**more: object) -> Account:
-    return Account.model_validate({"ending": Ending.FINISHED, "pid": 7, **more})
+def finished(**more: object) -> WorkerReport:
+    return WorkerReport.model_validate({"ending": Ending.FINISHED, "pid": 7, **more})
 
 
 @dataclass
@@ -49,7 +49,7 @@ class Stand:
     """Two benches, and in place of nsys what the runs of either side are to do."""
 
     folder: Path
-    acts: dict[str, Callable[[Tick], Account | None]]
+    acts: dict[str, Callable[[Tick], WorkerReport | None]]
     """By side: what its run does, which may raise, and tells of itself."""
     specs: dict[str, ProfileSpec] = field(default_factory=dict)
     orders: dict[str, Order] = field(default_factory=dict)
@@ -88,7 +88,7 @@ class Stand:
                 self.called_off.append(side)
             raise
         if told is not None:
-            (spec.folder.parent / "account.json").write_text(told.model_dump_json())
+            (spec.folder.parent / "worker-report.json").write_text(told.model_dump_json())
         status = 0 if told is not None and told.ending is Ending.FINISHED else 1
         return ended(
             exit_status=status,
@@ -97,9 +97,9 @@ class Stand:
 
     def fifos(self, side: str) -> tuple[Path, ...]:
         """The two of a side's order."""
-        bouts = self.orders[side].bouts
-        assert bouts is not None
-        return Path(bouts.own), Path(bouts.other)
+        blocks = self.orders[side].blocks
+        assert blocks is not None
+        return Path(blocks.own), Path(blocks.other)
 
     def pair(
         self,
@@ -114,22 +114,22 @@ class Stand:
             workload or records.workload(),
             (self.folder / "reference", self.folder / "candidate"),
             begins=begins,
-            bout_steps=5,
+            block_steps=5,
             steps=20,
             core=3,
         )
 
 
-def ends_well(_tick: Tick) -> Account:
+def ends_well(_tick: Tick) -> WorkerReport:
     return finished(core=3)
 
 
-def raises(_tick: Tick) -> Account:
-    return account(Ending.RAISED, note("raised", what="ValueError: no data"))
+def raises(_tick: Tick) -> WorkerReport:
+    return worker_report(Ending.RAISED, note("raised", what="ValueError: no data"))
 
 
-def is_abandoned(_tick: Tick) -> Account:
-    return account(Ending.ABANDONED, note("other-side-ended"))
+def is_abandoned(_tick: Tick) -> WorkerReport:
+    return worker_report(Ending.ABANDONED, note("other-side-ended"))
 
 
 def goes_on(tick: Tick) -> NoReturn:
@@ -140,8 +140,8 @@ def goes_on(tick: Tick) -> NoReturn:
     raise AssertionError("it was not called off")
 
 
-def after(seconds: float, then: Callable[[Tick], Account]) -> Callable[[Tick], Account]:
-    def act(tick: Tick) -> Account:
+def after(seconds: float, then: Callable[[Tick], WorkerReport]) -> Callable[[Tick], WorkerReport]:
+    def act(tick: Tick) -> WorkerReport:
         time.sleep(seconds)
         return then(tick)
 
@@ -175,10 +175,10 @@ def test_each_side_of_a_pair_is_ordered_to_wait_for_the_other(stand: Stand) -> N
         str(stand.folder / side / "turn") for side in ("reference", "candidate")
     )
     common = {"steps": 5, "core": 3, "patience_s": 600.0}
-    assert stand.orders["reference"].bouts == Bouts(
+    assert stand.orders["reference"].blocks == Blocks(
         begins=True, own=reference, other=candidate, **common
     )
-    assert stand.orders["candidate"].bouts == Bouts(
+    assert stand.orders["candidate"].blocks == Blocks(
         begins=False, own=candidate, other=reference, **common
     )
 
@@ -186,7 +186,8 @@ def test_each_side_of_a_pair_is_ordered_to_wait_for_the_other(stand: Stand) -> N
 def test_the_side_that_begins_is_the_one_that_was_named(stand: Stand) -> None:
     stand.pair(begins="candidate")
     begins = {
-        side: order.bouts is not None and order.bouts.begins for side, order in stand.orders.items()
+        side: order.blocks is not None and order.blocks.begins
+        for side, order in stand.orders.items()
     }
     assert begins == {"reference": False, "candidate": True}
 
@@ -199,7 +200,7 @@ def test_a_pair_takes_the_steps_it_is_told_and_twice_the_time(stand: Stand) -> N
     assert [(order.steps, order.warmup) for order in stand.orders.values()] == [(20, 10)] * 2
     assert {spec.timeout_s for spec in stand.specs.values()} == {100.0}
     assert {
-        order.bouts.patience_s for order in stand.orders.values() if order.bouts is not None
+        order.blocks.patience_s for order in stand.orders.values() if order.blocks is not None
     } == {50.0}
     assert reference.run.invalid == ()
     (lost,) = candidate.run.invalid
@@ -220,12 +221,12 @@ def test_the_sides_of_a_pair_are_no_neighbours_to_each_other(stand: Stand) -> No
 def test_a_pair_is_measured_each_in_its_own_folder_and_leaves_no_fifo(stand: Stand) -> None:
     reference, candidate = stand.pair()
     assert (reference.run.folder, candidate.run.folder) == ("reference", "candidate")
-    assert reference.account == candidate.account == finished(core=3)
+    assert reference.worker_report == candidate.worker_report == finished(core=3)
     assert candidate.run.conditions == Conditions()
     for side in ("reference", "candidate"):
         assert sorted(path.name for path in (stand.folder / side).iterdir()) == [
-            "account.json",
             "order.json",
+            "worker-report.json",
         ]
 
 
@@ -304,7 +305,7 @@ def test_a_side_whose_nsys_breaks_down_is_not_blamed_for_it(stand: Stand, side: 
     ("reference", "blamed"), [(is_abandoned, WorkloadFailed), (ends_well, WorkloadFailed)]
 )
 def test_a_candidate_that_was_left_alone_without_a_reason_says_so(
-    stand: Stand, reference: Callable[[Tick], Account], blamed: type
+    stand: Stand, reference: Callable[[Tick], WorkerReport], blamed: type
 ) -> None:
     stand.acts = {"reference": reference, "candidate": is_abandoned}
     error = failed_by(stand)
@@ -375,8 +376,8 @@ def test_ctrl_c_on_the_candidate_calls_the_reference_off(stand: Stand) -> None:
 
 def test_ctrl_c_while_only_the_reference_still_runs_calls_it_off(stand: Stand) -> None:
     def interrupts(tick: Tick) -> NoReturn:
-        account = stand.folder / "candidate" / "account.json"
-        while not account.exists() or not account.read_text().endswith("}"):
+        worker_report = stand.folder / "candidate" / "worker-report.json"
+        while not worker_report.exists() or not worker_report.read_text().endswith("}"):
             time.sleep(0.01)
         time.sleep(0.2)  # the candidate's thread has ended then, but for what a stand-in does
         ctrl_c()

@@ -1,4 +1,4 @@
-"""Interleaved pairs from bout to bout: what a mood of the host leaves of a difference."""
+"""Interleaved pairs from block to block: what a mood of the host leaves of a difference."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from support.judging import MOMENT
 
 from perfgate.execute.pairing import FEWEST_NEIGHBOURS, beside
 from perfgate.model.metric import Metric
-from perfgate.model.sample import BoutSample, ProcessSample, Run
+from perfgate.model.sample import BlockSample, ProcessSample, Run
 
 KERNEL_MS = 0.7
 POSITIVE = st.floats(1e-3, 1e3)
@@ -25,23 +25,23 @@ def side(
     gaps: bool = True,
     values: dict[Metric, float] | None = None,
 ) -> Run:
-    """A run of these bouts, ms a step; None is one without a period. All but `KERNEL_MS` of a step
+    """A run of these blocks, ms a step; None is one without a period. All but `KERNEL_MS` of a step
     is idle."""
-    bouts = tuple(
-        BoutSample(number=number, step_ms=step, gap_ms=step - KERNEL_MS if gaps else None)
+    blocks = tuple(
+        BlockSample(number=number, step_ms=step, gap_ms=step - KERNEL_MS if gaps else None)
         for number, step in enumerate(steps)
         if step is not None
     )
-    middle = sorted(bout.step_ms for bout in bouts)[len(bouts) // 2] if bouts else 1.0
+    middle = sorted(block.step_ms for block in blocks)[len(blocks) // 2] if blocks else 1.0
     own = {Metric.STEP_MS: middle, Metric.KERNEL_MS: KERNEL_MS, Metric.GAP_MS: middle - KERNEL_MS}
     process = ProcessSample(
-        pid=1, steps=60, values=own if values is None else values, window_ms=1.0, bouts=bouts
+        pid=1, steps=60, values=own if values is None else values, window_ms=1.0, blocks=blocks
     )
     return Run(started_at=MOMENT, wall_s=1.0, processes=(process,), begins=begins)
 
 
 def moody(moods: Sequence[float], *, slower: float = 0.0, begins: bool = True) -> tuple[Run, Run]:
-    """A pair of 1 ms steps, the candidate's so much slower, in moods that each last for one bout of
+    """A pair of 1 ms steps, the candidate's so much slower, in moods that each last for one block of
     one side."""
     first, second = [1 * mood for mood in moods[0::2]], [1 * mood for mood in moods[1::2]]
     reference, candidate = (first, second) if begins else (second, first)
@@ -51,7 +51,7 @@ def moody(moods: Sequence[float], *, slower: float = 0.0, begins: bool = True) -
 
 
 def test_neighbours_in_one_mood_tell_the_difference_though_the_medians_are_of_two() -> None:
-    # Two speeds, as measured: 8 of the reference's 15 bouts met the slow one, 6 of the candidate's.
+    # Two speeds, as measured: 8 of the reference's 15 blocks met the slow one, 6 of the candidate's.
     moods = [8.4] * 7 + [5.1] * 7 + [8.4] * 7 + [5.1] * 9
     reference, candidate = moody(moods, slower=0.02)
     assert reference.value(Metric.STEP_MS) == pytest.approx(8.4)
@@ -72,7 +72,7 @@ def test_a_steady_drift_makes_neither_side_slower(begins: bool) -> None:
     ratio = (beside(reference, candidate).value(Metric.STEP_MS) or 0) / (
         reference.value(Metric.STEP_MS) or 1
     )
-    # To the neighbour before it each bout is 1 % slower, to the one after it as much faster.
+    # To the neighbour before it each block is 1 % slower, to the one after it as much faster.
     assert ratio == pytest.approx(1.0)
 
 
@@ -85,7 +85,7 @@ def test_a_steady_drift_makes_neither_side_slower(begins: bool) -> None:
 def test_moods_that_last_change_nothing(
     spells: list[float], slower: float, jump: float, begins: bool
 ) -> None:
-    """Each mood lasts for four bouts: three of its four neighbours are told alike, the fourth is a
+    """Each mood lasts for four blocks: three of its four neighbours are told alike, the fourth is a
     change of mood."""
     moods = [mood * (1 + jump) for mood in spells for _ in range(4)]
     reference, candidate = moody(moods, slower=slower - 1, begins=begins)
@@ -108,14 +108,14 @@ def test_of_two_sides_exchanged_the_ratio_is_the_reciprocal(
 
 
 def side_of_means(means: Sequence[float | None], *, begins: bool) -> Run:
-    """A run whose bouts differ in their means alone; its own is 1.2 ms."""
+    """A run whose blocks differ in their means alone; its own is 1.2 ms."""
     run = side([1.0] * len(means), begins=begins)
-    bouts = tuple(
-        bout.model_copy(update={"mean_ms": mean})
-        for bout, mean in zip(run.processes[0].bouts, means, strict=True)
+    blocks = tuple(
+        block.model_copy(update={"mean_ms": mean})
+        for block, mean in zip(run.processes[0].blocks, means, strict=True)
     )
     values = {**run.processes[0].values, Metric.STEP_MEAN_MS: 1.2}
-    process = run.processes[0].model_copy(update={"bouts": bouts, "values": values})
+    process = run.processes[0].model_copy(update={"blocks": blocks, "values": values})
     return run.model_copy(update={"processes": (process,)})
 
 
@@ -129,7 +129,7 @@ def test_means_are_compared_as_medians_are_and_only_where_both_are_known() -> No
     )
 
 
-def test_what_falls_in_few_of_the_bouts_shows_in_the_mean_alone() -> None:
+def test_what_falls_in_few_of_the_blocks_shows_in_the_mean_alone() -> None:
     reference = side_of_means([1.0] * 8, begins=True)
     slower = beside(
         reference, side_of_means([1.0, 1.0, 3.0, 1.0, 1.0, 1.0, 3.0, 1.0], begins=False)
@@ -143,7 +143,7 @@ def test_a_gap_is_never_negative() -> None:
     assert beside(reference, side([0.8] * 6, begins=False)).value(Metric.GAP_MS) == 0.0
 
 
-def test_a_bout_without_a_period_is_no_neighbour() -> None:
+def test_a_block_without_a_period_is_no_neighbour() -> None:
     reference, candidate = (
         side([None, 1.0, 1.0, 1.0], begins=True),
         side([9.0, 1.1, 1.1, 1.1], begins=False),
@@ -163,8 +163,10 @@ UNEQUAL = 1.5
         pytest.param(
             side([1.0] * 9, begins=True), side([UNEQUAL] * 9, begins=True), id="both began"
         ),
-        pytest.param(side([], begins=True), side([UNEQUAL] * 9, begins=False), id="no bouts there"),
-        pytest.param(side([1.0] * 9, begins=True), side([], begins=False), id="no bouts here"),
+        pytest.param(
+            side([], begins=True), side([UNEQUAL] * 9, begins=False), id="no blocks there"
+        ),
+        pytest.param(side([1.0] * 9, begins=True), side([], begins=False), id="no blocks here"),
         pytest.param(side([1.0] * 2, begins=True), side([UNEQUAL] * 3, begins=False), id="too few"),
         pytest.param(
             side([0.0] * 9, begins=True),
@@ -193,13 +195,13 @@ UNEQUAL = 1.5
         ),
     ],
 )
-def test_what_cannot_be_compared_from_bout_to_bout_stays_as_it_was_measured(
+def test_what_cannot_be_compared_from_block_to_block_stays_as_it_was_measured(
     reference: Run, candidate: Run
 ) -> None:
     assert beside(reference, candidate).measured() == candidate.measured()
 
 
-def test_three_bouts_of_either_side_suffice() -> None:
+def test_three_blocks_of_either_side_suffice() -> None:
     assert FEWEST_NEIGHBOURS == 2 * 3 - 1
     told = beside(side([1.5, 1.0, 1.0], begins=True), side([1.1] * 3, begins=False))
     assert told.value(Metric.STEP_MS) == pytest.approx(1.1)

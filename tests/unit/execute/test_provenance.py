@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from support.repository import Repository
 
-from perfgate.execute.bench import Bench
+from perfgate.execute.context import RunContext
 from perfgate.execute.import_log import namespace
 from perfgate.execute.provenance import (
     ImportLog,
@@ -56,9 +56,9 @@ class Sides:
         """Of the project."""
         return self.repository.root
 
-    def bench(self, tree: Worktree | None = None) -> Bench:
+    def context(self, tree: Worktree | None = None) -> RunContext:
         """Of the project, or of the checkout."""
-        return Bench(
+        return RunContext(
             root=self.root if tree is None else tree.root,
             settings=Settings(),
             tool=NsysTool(path=Path("nsys"), version=NsysVersion(2024, 2, 3), env={}),
@@ -72,12 +72,12 @@ class Sides:
     def here(self, *files: Path | str, workload: Workload = FUNCTION) -> set[str]:
         """What a run in the project was of."""
         logs = [log(*(self.root / file for file in files))]
-        return set(code_of_run(self.bench(), workload, logs, started_at=NOW))
+        return set(code_of_run(self.context(), workload, logs, started_at=NOW))
 
     def there(self, *files: Path | str, workload: Workload = FUNCTION) -> Mapping[str, str]:
         """What a run in the checkout was of."""
         logs = [log(*(self.tree.root / file for file in files))]
-        return code_of_run(self.bench(self.tree), workload, logs, started_at=NOW)
+        return code_of_run(self.context(self.tree), workload, logs, started_at=NOW)
 
 
 def log(*files: Path, prefixes: tuple[str, ...] = (), pid: int = 1) -> ImportLog:
@@ -118,8 +118,8 @@ def test_each_side_is_of_its_own_working_tree(sides: Sides) -> None:
     now = code_now(there, sides.root, baselines="baselines")
     assert there.keys() == now.keys()
     assert [path for path in there if there[path] != now[path]] == ["src/proj/core.py"]
-    assert is_as_blessed(sides.bench(sides.tree), there, code_files(there))
-    assert not is_as_blessed(sides.bench(sides.tree), there, code_files(now))
+    assert is_as_blessed(sides.context(sides.tree), there, code_files(there))
+    assert not is_as_blessed(sides.context(sides.tree), there, code_files(now))
 
 
 def test_a_command_is_also_of_the_files_that_it_names(sides: Sides) -> None:
@@ -142,7 +142,7 @@ def test_neither_an_environment_in_the_project_nor_what_others_installed_is_its_
 def test_an_environment_in_the_projects_own_folder_is_none_of_its_code(sides: Sides) -> None:
     lib = written(sides.root / "lib" / "python3" / "site-packages" / "numpy.py")
     logs = [log(lib, sides.root / "loops.py", prefixes=(str(sides.root),))]
-    assert set(code_of_run(sides.bench(), FUNCTION, logs, started_at=NOW)) == {"loops.py"}
+    assert set(code_of_run(sides.context(), FUNCTION, logs, started_at=NOW)) == {"loops.py"}
 
 
 def test_what_is_vendored_under_the_name_of_packages_is_the_projects(sides: Sides) -> None:
@@ -215,21 +215,21 @@ def test_a_workload_that_its_commit_did_not_load_is_unproven(sides: Sides) -> No
             sides.there(*files, workload=workload)
         assert unproven.value.code == code
     with pytest.raises(CodeUnproven) as unproven:
-        code_of_run(sides.bench(sides.tree), FUNCTION, [], started_at=NOW)
+        code_of_run(sides.context(sides.tree), FUNCTION, [], started_at=NOW)
     assert unproven.value.code == "no-import-log"
 
 
 def test_where_what_took_the_steps_left_no_log_all_that_is_tracked_is_the_code(
     sides: Sides,
 ) -> None:
-    here = sides.bench()
+    here = sides.context()
     assert code_unlogged(here, COMMAND, [log(pid=7)], measured=[7]) == {}
     before = code_unlogged(here, COMMAND, [log(pid=7)], measured=[8])
     assert set(before) == {ALL_TRACKED}
     assert code_now(before, sides.root, baselines="baselines") == before
     sides.repository.write({"conf.yaml": "other"})
     assert code_unlogged(here, COMMAND, [], measured=[8]) != before
-    there = sides.bench(sides.tree)
+    there = sides.context(sides.tree)
     assert code_unlogged(there, COMMAND, [log(pid=8)], measured=[8]) == {}
     with pytest.raises(CodeUnproven):
         code_unlogged(there, COMMAND, [log(pid=7)], measured=[8])
@@ -239,7 +239,7 @@ def test_what_is_edited_while_it_runs_is_no_code_that_another_run_has(sides: Sid
     logs = [log(sides.root / "loops.py")]
     later = sides.root.joinpath("loops.py").stat().st_mtime - 1
     edited, again = (
-        code_of_run(sides.bench(), FUNCTION, logs, started_at=later - nth)["loops.py"]
+        code_of_run(sides.context(), FUNCTION, logs, started_at=later - nth)["loops.py"]
         for nth in range(2)
     )
     assert edited != again
@@ -249,9 +249,9 @@ def test_what_is_generated_is_no_code_and_what_is_new_is(sides: Sides) -> None:
     sides.repository.write({"made.py": "", "new.py": "", "young.py": ""})
     began_at = NOW - 10
     os.utime(sides.root / "young.py", (NOW, NOW - 1))
-    bench = replace(sides.bench(), began_at=began_at)
+    context = replace(sides.context(), began_at=began_at)
     logs = [log(*(sides.root / name for name in ("made.py", "new.py", "young.py")))]
-    assert set(code_of_run(bench, FUNCTION, logs, started_at=NOW)) == {"new.py"}
+    assert set(code_of_run(context, FUNCTION, logs, started_at=NOW)) == {"new.py"}
 
 
 def test_compiled_code_of_nobodys_that_both_sides_load_is_unproven(

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from perfgate.explain.advice import advise, classify, new_advice
-from perfgate.explain.breakdown import ToldBreakdown
+from perfgate.explain.breakdown import ReadableBreakdown
 from perfgate.model.advice import Advice, Bound, Topic
 from perfgate.model.metric import Metric
 from perfgate.model.sample import (
@@ -284,8 +284,8 @@ def test_the_gpu_does_not_idle_for_longer_than_the_range_that_it_idles_under_tak
     )
 
 
-def on_two_gpus(*ranges: RangeSample, copies: tuple[CopySample, ...] = ()) -> ToldBreakdown:
-    return ToldBreakdown(gpus=2, ranges=ranges, copies=copies)
+def on_two_gpus(*ranges: RangeSample, copies: tuple[CopySample, ...] = ()) -> ReadableBreakdown:
+    return ReadableBreakdown(gpus=2, ranges=ranges, copies=copies)
 
 
 def test_what_several_gpus_do_is_told_of_each() -> None:
@@ -350,7 +350,7 @@ WORST = {**STEP, M.KERNEL_MS: 9.0, M.GAP_MS: 6.0, M.LAUNCHES: 200.0}
 
 def test_of_several_ranks_only_the_one_that_the_breakdown_is_of_is_told() -> None:
     own = {**WORST, M.KERNEL_MS: 4.0}
-    breakdown = ToldBreakdown(
+    breakdown = ReadableBreakdown(
         own=own, of="rank 0", gpus=1, ranges=(under("forward", gap=6.0, launches=200),)
     )
     found = classify(WORST, breakdown)
@@ -361,7 +361,7 @@ def test_of_several_ranks_only_the_one_that_the_breakdown_is_of_is_told() -> Non
     )
     assert advise(WORST, breakdown)[0].evidence == found.evidence
     own = {**WORST, M.GAP_MS: 1.0}
-    breakdown = ToldBreakdown(
+    breakdown = ReadableBreakdown(
         own=own, of="rank 1", gpus=1, ranges=(under("forward", gap=1.0, launches=200),)
     )
     found = classify(WORST, breakdown)

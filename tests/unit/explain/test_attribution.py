@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from support.breakdowns import BY_NODE, EAGER, WHOLE, kernels, launching
 
 from perfgate.explain.attribution import attributions
-from perfgate.explain.breakdown import ToldBreakdown, kept
+from perfgate.explain.breakdown import ReadableBreakdown, kept
 from perfgate.explain.where import where
 from perfgate.model.metric import EXPOSED, Metric
 from perfgate.model.outcome import Outcome
@@ -138,10 +138,10 @@ def test_of_several_gpus_work_is_part_of_a_step_in_the_mean() -> None:
         M.MEM_EXPOSED_MS: (0.25, 0.75),
     }
 
-    def side(number: int, *, copies: int) -> ToldBreakdown:
+    def side(number: int, *, copies: int) -> ReadableBreakdown:
         own = {metric: values[number] for metric, values in rows.items() if metric is not M.STEP_MS}
         forward = RangeSample(name="forward", count=1.0, cpu_ms=0.0, values=own)
-        return ToldBreakdown(
+        return ReadableBreakdown(
             gpus=4,
             ranges=(forward,),
             copies=(copied("pinned", copies, direction="Device-to-Host"),),

@@ -10,7 +10,7 @@ from perfgate.explain.breakdown import (
     MOST_KEPT,
     MOST_KERNELS_KEPT,
     MOST_RANGES_KEPT,
-    ToldBreakdown,
+    ReadableBreakdown,
     breakdown_of,
     kept,
 )
@@ -72,7 +72,7 @@ def test_it_is_the_mean_over_the_runs_and_what_a_run_lacks_is_none_there() -> No
         ),
     )
     # What the second run did not measure at all, syncs, says nothing of its ranges.
-    assert breakdown_of([first, second]) == ToldBreakdown(
+    assert breakdown_of([first, second]) == ReadableBreakdown(
         ranges=(under("a", {GAP: 2.0}, count=2.0), under("b", {GAP: 2.0}, count=0.5, cpu_ms=3.0)),
         kernels=(
             KernelSample(name="k", count=2, gpu_ms=1.5),
@@ -166,10 +166,10 @@ def test_few_rows_are_all_kept_and_none_is_made_up() -> None:
             )
         ]
     )
-    assert ToldBreakdown(**dict(kept(whole))) == whole
+    assert ReadableBreakdown(**dict(kept(whole))) == whole
 
 
-def told(*ranks: tuple[float, float], gpus: tuple[int, ...] = (0,)) -> ToldBreakdown:
+def told(*ranks: tuple[float, float], gpus: tuple[int, ...] = (0,)) -> ReadableBreakdown:
     """Of three runs, whose ranks have these step and gap times."""
     devices = [DeviceSample(device=number) for number in gpus]
     made = [
@@ -177,7 +177,7 @@ def told(*ranks: tuple[float, float], gpus: tuple[int, ...] = (0,)) -> ToldBreak
         for rank, (step, gap) in enumerate(ranks)
     ]
     found = breakdown_of([records.run(processes=made)] * 3)
-    assert isinstance(found, ToldBreakdown)
+    assert isinstance(found, ReadableBreakdown)
     return found
 
 
@@ -193,7 +193,7 @@ def test_a_gpu_whose_idle_time_does_not_count_is_none_of_those_that_waiting_is_a
     first alone."""
     devices = [DeviceSample(device=0, values={GAP: 6.0}), DeviceSample(device=1)]
     found = breakdown_of([records.run(processes=[records.process(devices=devices)])])
-    assert isinstance(found, ToldBreakdown)
+    assert isinstance(found, ReadableBreakdown)
     assert found.gpus == 1
 
 
@@ -227,7 +227,7 @@ def test_runs_whose_ranks_are_slower_by_turns_are_all_told_by_the_same_rank() ->
         for late, gap in ((0, 1.0), (1, 3.0), (1, 3.0))
     ]
     found = breakdown_of(runs)
-    assert isinstance(found, ToldBreakdown)
+    assert isinstance(found, ReadableBreakdown)
     assert (found.of, found.own) == ("rank 1", {Metric.STEP_MS: 10.0, GAP: 4.0})
 
 
@@ -244,7 +244,7 @@ def test_of_runs_that_are_not_alike_it_says_no_more_than_it_knows() -> None:
     found = breakdown_of(
         [records.run(processes=ranks[:2]), records.run(processes=[*ranks[2:], records.process()])]
     )
-    assert isinstance(found, ToldBreakdown)
+    assert isinstance(found, ReadableBreakdown)
     assert (found.of, found.gpus, found.each) == ("one process", 0, ())
     assert breakdown_of([records.run(processes=[]), records.run(processes=[])]) == Breakdown()
 

@@ -10,7 +10,7 @@ from perfgate.explain.headline import headline
 from perfgate.model.metric import METRICS, Basis, Kind, Metric
 from perfgate.model.note import quoted
 from perfgate.model.outcome import Outcome
-from perfgate.model.verdict import Attribution, Axis, Duet, MetricVerdict, Part, Verdict
+from perfgate.model.verdict import ABRun, Attribution, Axis, MetricVerdict, Part, Verdict
 from perfgate.words import say
 
 M = Metric
@@ -59,7 +59,7 @@ def told(
     outcome: Outcome,
     *rows: MetricVerdict,
     attributions: Sequence[Attribution] = (),
-    duet: Duet | None = None,
+    ab_run: ABRun | None = None,
 ) -> str:
     found = headline(
         Verdict(
@@ -69,7 +69,7 @@ def told(
             metrics=rows,
             runs=2,
             attributions=tuple(attributions),
-            duet=duet,
+            ab_run=ab_run,
         )
     )
     return say.sentences(found)
@@ -155,8 +155,8 @@ def test_a_gain_is_led_by_the_step_as_well() -> None:
         told(GAINED, row(M.STEP_MS, GAINED, 10, 9), fewer)
         == "-10.0 % step_ms (10.00 to 9.000 ms): syncs 2 to 1."
     )
-    duet = Duet(revision="main", commit="a" * 40, pairs=3, screen_runs=0)
-    assert told(GAINED, row(M.STEP_MS, OPEN, 10, 9), fewer, duet=duet) == (
+    ab_run = ABRun(revision="main", commit="a" * 40, pairs=3, screen_runs=0)
+    assert told(GAINED, row(M.STEP_MS, OPEN, 10, 9), fewer, ab_run=ab_run) == (
         "-10.0 % step_ms (10.00 to 9.000 ms), an estimate from 3 pairs: syncs 2 to 1."
     )
 

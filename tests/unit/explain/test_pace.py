@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.judging import MOMENT
 
-from perfgate.explain.pace import pace_changed, slow_start, told_of_pace
+from perfgate.explain.pace import pace_changed, pace_notes, slow_start
 from perfgate.model.machine import Conditions, GpuCondition
 from perfgate.model.metric import Metric
 from perfgate.model.sample import ProcessSample, Run
@@ -207,21 +207,21 @@ def test_a_start_that_may_be_chance_or_the_loops_own_is_not_told(
     assert slow_start([run(one) for one in periods]) is None
 
 
-def test_a_run_of_no_process_and_the_turns_of_a_duet_have_no_start() -> None:
+def test_a_run_of_no_process_and_the_turns_of_an_ab_run_have_no_start() -> None:
     empty = run([10.0] * 9).model_copy(update={"processes": ()})
     assert slow_start([empty] * 3) is None
     assert slow_start([run([300.0, *[10.0] * 17], begins=True)] * 3) is None
 
 
 def test_a_pace_that_changes_for_good_is_told_rather_than_a_slow_start() -> None:
-    told = told_of_pace([run([300.0] * 8 + [10.0] * 10)] * 3)
+    told = pace_notes([run([300.0] * 8 + [10.0] * 10)] * 3)
     assert told is not None
     assert told.startswith("The pace changes")
     # A start of a few steps is no pace of its own, and must not be lost in one that is told.
     brief = [run([200.25, 200.25, 4.17, 4.16, 5.59, *[4.11, 4.12] * 7])] * 3
     assert pace_changed(brief) is not None
-    assert told_of_pace(brief) == slow_start(brief)
-    assert told_of_pace([run([300.0, *[10.0] * 17])] * 3) == slow_start(
+    assert pace_notes(brief) == slow_start(brief)
+    assert pace_notes([run([300.0, *[10.0] * 17])] * 3) == slow_start(
         [run([300.0, *[10.0] * 17])] * 3
     )
-    assert told_of_pace([run([10.0] * 18)] * 3) is None
+    assert pace_notes([run([10.0] * 18)] * 3) is None

@@ -8,7 +8,7 @@ import pytest
 from support import records
 
 from perfgate.explain.breakdown import telling
-from perfgate.explain.ranks import label, stragglers, told_ranks
+from perfgate.explain.ranks import label, rank_notes, stragglers
 from perfgate.model.metric import Metric
 from perfgate.model.sample import (
     WHOLE_GRAPHS,
@@ -58,7 +58,7 @@ LATE = rank(
 
 
 def test_the_rank_that_spends_least_in_nccl_is_waited_for_and_said_why() -> None:
-    assert told_ranks([run(FIRST, LATE)]) == (
+    assert rank_notes([run(FIRST, LATE)]) == (
         (
             "2 processes took the steps, and each value is the worst of theirs, of NCCL the least: step_ms 30 to 30.1 "
             "ms, kernel_ms 12.7 to 12.8 ms, gap_ms 0.1 ms (rank 0) to 5.2 (rank 1), nccl_ms 5.6 ms (rank 1) to 17.6 "
@@ -99,7 +99,7 @@ def test_the_range_that_takes_a_late_host_longer_is_named_though_its_gpu_idles_m
         ),
         {"epoch 0": 0.0, "step #": 35.2, "get batch": 5.206, "forward": 12.27, "backward": 16.2},
     )
-    (_, told) = told_ranks([run(first, late)])
+    (_, told) = rank_notes([run(first, late)])
     assert told == (
         "rank 1 is late: the other waits 12.34 ms a step for it in NCCL kernels that nothing hides; its GPU idles "
         "16.66 ms a step more than the other's, and its host takes 5.125 ms longer under get batch, 1.84 ms under "
@@ -111,7 +111,7 @@ def test_of_ranges_that_are_longer_by_about_as_much_the_innermost_is_named() -> 
     idle = {"step": {GAP: 0.1}, "data": {GAP: 4.9}, "read": {GAP: 0.2}}
     first = on_host(rank(0, FIRST.values, idle), {"step": 29.0, "data": 1.0, "read": 0.5})
     late = on_host(rank(1, LATE.values, idle), {"step": 34.2, "data": 6.1, "read": 5.4})
-    assert told_ranks([run(first, late)])[1].endswith(
+    assert rank_notes([run(first, late)])[1].endswith(
         ", and its host takes 4.9 ms longer under read"
     )
 
@@ -130,7 +130,7 @@ def test_all_ranges_that_take_a_late_host_much_longer_are_told_by_their_medians(
         )
         for forward in (10.1, 17.0, 60.0)
     ]
-    told = told_ranks(runs)[1]
+    told = rank_notes(runs)[1]
     assert told.endswith(", and its host takes 7 ms longer under forward, 5.1 ms under get batch")
 
 
@@ -142,7 +142,7 @@ def test_the_range_of_a_stragglers_kernels_is_told_by_medians_over_the_runs_as_t
     first = of(0, 10.0, {"fwd": 5.0, "bwd": 5.0})
     late = of(1, 12.0, {"fwd": 7.0, "bwd": 5.0})
     for other in (of(1, 12.0, {"fwd": 2.0, "bwd": 10.0}), of(1, 10.0, {"fwd": 5.0, "bwd": 5.0})):
-        told = told_ranks([run(first, late), run(first, late), run(first, other)])[1]
+        told = rank_notes([run(first, late), run(first, late), run(first, other)])[1]
         assert told.endswith(
             "its kernels take 2 ms a step more than the other's, 2 ms of that under fwd"
         )
@@ -161,7 +161,7 @@ def test_of_more_than_two_the_others_are_taken_by_their_median() -> None:
         17.0 - 4.6,
         GAP,
     )
-    assert "rank 1 is late: the others wait 12.4 ms a step" in told_ranks([of_four])[1]
+    assert "rank 1 is late: the others wait 12.4 ms a step" in rank_notes([of_four])[1]
 
 
 def test_several_that_are_late_are_all_named_each_with_its_own_reason() -> None:
@@ -175,7 +175,7 @@ def test_several_that_are_late_are_all_named_each_with_its_own_reason() -> None:
         (1, (0, 3), GAP),
         (2, (0, 3), KERNEL),
     ]
-    assert told_ranks([of_four])[1] == (
+    assert rank_notes([of_four])[1] == (
         "rank 1 and rank 2 are late: the others wait 12.3 ms a step for them in NCCL kernels that nothing hides; "
         "rank 1's GPU idles 5.1 ms a step more than theirs, 5 ms of that under data; rank 2's kernels take 10 ms a "
         "step more than theirs"
@@ -184,7 +184,7 @@ def test_several_that_are_late_are_all_named_each_with_its_own_reason() -> None:
 
 def test_of_many_that_are_late_the_first_are_named() -> None:
     of_eight = run(*(waiting(place, 2.0 if place % 2 else 16.0) for place in range(8)))
-    assert told_ranks([of_eight])[1] == (
+    assert rank_notes([of_eight])[1] == (
         "4 ranks (rank 1, rank 3, rank 5, ...) are late: the others wait 14 ms a step for them in NCCL kernels that "
         "nothing hides"
     )
@@ -193,7 +193,7 @@ def test_of_many_that_are_late_the_first_are_named() -> None:
 def test_where_most_are_late_none_is() -> None:
     of_three = run(waiting(0, 16.0), waiting(1, 2.0), waiting(2, 2.5))
     assert stragglers([of_three]) == ()
-    assert len(told_ranks([of_three])) == 1
+    assert len(rank_notes([of_three])) == 1
 
 
 def test_a_wait_that_kernels_hide_costs_nobody_anything() -> None:
@@ -203,7 +203,7 @@ def test_a_wait_that_kernels_hide_costs_nobody_anything() -> None:
         rank(0, {STEP: 8.3, NCCL: 4.0, EXPOSED: 0.5}), rank(1, {STEP: 8.3, NCCL: 1.0, EXPOSED: 0.2})
     )
     assert stragglers([hidden]) == ()
-    assert len(told_ranks([hidden])) == 1
+    assert len(rank_notes([hidden])) == 1
 
 
 def in_kernels(
@@ -232,7 +232,7 @@ def test_of_ranks_that_do_not_run_the_same_nccl_kernels_none_is_called_late(
 ) -> None:
     unlike = run(in_kernels(FIRST, of_first), in_kernels(LATE, of_late))
     assert stragglers([unlike]) == ()
-    assert told_ranks([unlike])[1:] == (
+    assert rank_notes([unlike])[1:] == (
         "which of them the others wait for is not told: they do not run the same NCCL kernels",
     )
 
@@ -245,14 +245,14 @@ def test_a_kernel_more_at_the_edge_of_the_window_changes_nothing() -> None:
 def test_of_ranks_whose_graphs_were_traced_whole_none_is_called_late() -> None:
     whole = in_kernels(LATE, {WHOLE_GRAPHS: 1.0}, kind="kernel")
     assert stragglers([run(FIRST, whole)]) == ()
-    assert told_ranks([run(FIRST, whole)])[1:] == (
+    assert rank_notes([run(FIRST, whole)])[1:] == (
         (
             "which of them the others wait for is not told: their CUDA graphs were traced whole, and may hold NCCL "
             'kernels; it may be with cuda_graph_trace = "node"'
         ),
     )
     close = run(FIRST, in_kernels(FIRST, {WHOLE_GRAPHS: 1.0}, kind="kernel"))
-    assert len(told_ranks([close])) == 1
+    assert len(rank_notes([close])) == 1
 
 
 def test_ranks_close_to_one_another_have_no_straggler() -> None:
@@ -262,7 +262,7 @@ def test_ranks_close_to_one_another_have_no_straggler() -> None:
         rank(1, {STEP: 13.688, KERNEL: 12.771, NCCL: 2.103, EXPOSED: 0.3531}),
     )
     assert stragglers([close]) == ()
-    (spread,) = told_ranks([close])
+    (spread,) = rank_notes([close])
     assert spread.endswith(
         "kernel_ms 12.74 to 12.77 ms, nccl_ms 1.838 to 2.103 ms, nccl_exposed_ms 0.3089 to 0.3531 ms"
     )
@@ -276,7 +276,7 @@ def test_one_odd_run_of_three_makes_no_straggler() -> None:
 
 def test_of_several_runs_it_is_said_that_each_rank_has_its_own_median() -> None:
     first, second = (run(waiting(0, 4.0), waiting(1, 4.0)) for _ in range(2))
-    (told,) = told_ranks([first, second])
+    (told,) = rank_notes([first, second])
     assert told.startswith(
         "2 processes took the steps, and a run's value is the worst of theirs, of NCCL the least. Each by its median "
         "over the runs: step_ms 30 to 30 ms, "
@@ -284,7 +284,7 @@ def test_of_several_runs_it_is_said_that_each_rank_has_its_own_median() -> None:
 
 
 def test_a_wait_without_a_reason_among_the_metrics_is_told_without() -> None:
-    (_, told) = told_ranks(
+    (_, told) = rank_notes(
         [
             run(
                 rank(0, {STEP: 30.0, GAP: 1.0, NCCL: 9.0, EXPOSED: 8.0}),
@@ -300,7 +300,7 @@ def test_a_wait_without_a_reason_among_the_metrics_is_told_without() -> None:
 
 def test_kernels_that_take_longer_are_a_reason_too() -> None:
     heavier = rank(1, {STEP: 30.0, KERNEL: 18.0, NCCL: 5.0, EXPOSED: 4.0})
-    (_, told) = told_ranks(
+    (_, told) = rank_notes(
         [run(rank(0, {STEP: 30.0, KERNEL: 14.0, NCCL: 9.0, EXPOSED: 8.0}), heavier)]
     )
     assert told.endswith(
@@ -318,12 +318,12 @@ def test_kernels_that_take_longer_are_a_reason_too() -> None:
     ],
 )
 def test_without_several_processes_throughout_nothing_is_told(runs: Sequence[Run]) -> None:
-    assert told_ranks(runs) == ()
+    assert rank_notes(runs) == ()
     assert stragglers(runs) == ()
 
 
 def test_without_nccl_kernels_there_is_a_spread_and_no_straggler() -> None:
-    (told,) = told_ranks([run(rank(0, {STEP: 30.0}), rank(1, {STEP: 36.0, NCCL: 1.0}))])
+    (told,) = rank_notes([run(rank(0, {STEP: 30.0}), rank(1, {STEP: 36.0, NCCL: 1.0}))])
     assert told.endswith("step_ms 30 ms (rank 0) to 36 (rank 1)")
 
 
@@ -339,7 +339,7 @@ def test_of_ranks_without_a_gpu_it_is_told_what_each_does_for_longer_and_of_none
         on_cpu(0, {"data": 0.2, "backward": 14.8}),
         on_cpu(1, {"data": 10.2, "backward": 4.9}),
     )
-    assert told_ranks([run(waits, late)] * 3)[1:] == (
+    assert rank_notes([run(waits, late)] * 3)[1:] == (
         (
             "rank 1 spends 10 ms a step more under data than the other, rank 0 9.9 ms more under backward: what is "
             "longer of one may be its wait for another"
@@ -347,14 +347,14 @@ def test_of_ranks_without_a_gpu_it_is_told_what_each_does_for_longer_and_of_none
     )
     others = [waits.model_copy(update={"rank": number}) for number in (2, 3)]
     told = "rank 1 spends 10 ms a step more under data than the others"
-    assert told_ranks([run(waits, late, *others)])[1:] == (told,)
+    assert rank_notes([run(waits, late, *others)])[1:] == (told,)
 
 
 def test_ranks_without_a_gpu_that_do_the_same_are_told_no_further() -> None:
     alike = on_cpu(0, {"data": 0.2, "backward": 14.8}), on_cpu(1, {"data": 0.5, "backward": 14.5})
-    assert told_ranks([run(*alike)])[1:] == ()
+    assert rank_notes([run(*alike)])[1:] == ()
     odd = on_cpu(1, {"data": 10.2, "backward": 4.9})
-    assert told_ranks([run(*alike), run(alike[0], odd), run(*alike)])[1:] == ()
+    assert rank_notes([run(*alike), run(alike[0], odd), run(*alike)])[1:] == ()
 
 
 def test_a_process_without_a_rank_is_called_by_its_gpu_or_its_id() -> None:

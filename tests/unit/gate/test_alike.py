@@ -267,7 +267,7 @@ def test_a_metric_that_some_runs_of_the_other_commit_lack_is_not_left_out(
     assert checked.verdict.outcome is Outcome.NOT_MEASURED
 
 
-@pytest.mark.parametrize(("there", "stage"), [(1025, "duet"), (980, "duet"), (1031, "stored")])
+@pytest.mark.parametrize(("there", "stage"), [(1025, "ab_run"), (980, "ab_run"), (1031, "stored")])
 def test_a_varying_count_of_the_commit_may_differ_by_the_spread_of_the_blessed(
     there: int, stage: str
 ) -> None:
@@ -329,10 +329,10 @@ def test_a_candidate_that_launches_nothing_is_not_compared_with_another_commit()
 @pytest.mark.parametrize(
     ("alone", "cores", "blocks", "stage"),
     [
-        pytest.param((0, 90), (1.9, 1.0), (90, 86), Stage.DUET, id="two threads became one"),
-        pytest.param((-30, -30), (1.05, 1.0), (20, 20), Stage.INTERLEAVED, id="one core"),
-        pytest.param((0, 0), (2.0, 2.0), (-17, -17), Stage.INTERLEAVED, id="spins for nothing"),
-        pytest.param((0, -45), (1.0, 1.9), (0, 3), Stage.DUET, id="one thread became two"),
+        pytest.param((0, 90), (1.9, 1.0), (90, 86), Stage.AB_RUN, id="two threads became one"),
+        pytest.param((-30, -30), (1.05, 1.0), (20, 20), Stage.BLOCKS, id="one core"),
+        pytest.param((0, 0), (2.0, 2.0), (-17, -17), Stage.BLOCKS, id="spins for nothing"),
+        pytest.param((0, -45), (1.0, 1.9), (0, 3), Stage.AB_RUN, id="one thread became two"),
     ],
 )
 def test_a_loop_that_needs_several_cores_is_not_judged_on_one(

@@ -54,8 +54,8 @@ def noisy_crept(anchor: float) -> Baseline:
 def test_many_small_losses_end_in_a_large_one_with_the_way_there() -> None:
     then, now = (100 * (1.01**n - 1) for n in (7, 8))
     checked = gated(screen(now), pairs(then, now), crept(*STEPS[:7]))
-    assert came(checked) == (REGRESSED, Stage.DUET, 6, 3)
-    row, found = checked.verdict.of(Metric.STEP_MS), checked.verdict.creep
+    assert came(checked) == (REGRESSED, Stage.AB_RUN, 6, 3)
+    row, found = checked.verdict.of(Metric.STEP_MS), checked.verdict.drift
     assert row is not None
     assert row.outcome is PASSED
     assert row.change == pytest.approx(0.01, abs=1e-3)
@@ -80,7 +80,7 @@ def test_drift_from_the_anchor(
 ) -> None:
     verdict = gated(screen(percent), None, baseline, policy=Policy(anchor_budget=budget)).verdict
     assert verdict.outcome is outcome
-    assert (verdict.creep is not None and verdict.creep.shown) is (outcome is REGRESSED)
+    assert (verdict.drift is not None and verdict.drift.shown) is (outcome is REGRESSED)
 
 
 @pytest.mark.parametrize(("core", "lost"), [(0.0, 0.0), (-40.0, 1.0)])
@@ -89,9 +89,9 @@ def test_blocks_are_held_against_the_anchor_by_their_ratio(core: float, lost: fl
     slow = 100 * ((1 + core / 100) * (1 + lost / 100) - 1)
     blocks = Pairs(moody(core), moody(slow, wobble=2))
     verdict = gated(moody(lost), pairs(0, 0), noisy_crept(7.0), blocks=blocks).verdict
-    assert (verdict.outcome, verdict.stage) == (REGRESSED, Stage.INTERLEAVED)
-    assert verdict.creep is not None
-    assert verdict.creep.change == pytest.approx(12.34 / 7 * (1 + lost / 100) - 1, rel=1e-3)
+    assert (verdict.outcome, verdict.stage) == (REGRESSED, Stage.BLOCKS)
+    assert verdict.drift is not None
+    assert verdict.drift.change == pytest.approx(12.34 / 7 * (1 + lost / 100) - 1, rel=1e-3)
 
 
 @pytest.mark.behaviour
@@ -103,9 +103,9 @@ def test_what_the_machine_lost_since_the_anchor_is_no_drift(driver: str, mhz: fl
     made = screen(100 * (1.02 * 1.08 - 1), clock_mhz=mhz)
     baseline = crept(12.34 * 1.01, 12.34 * 1.02)
     checked = gated(made, Pairs(made, made[2:]), baseline, on=records.machine(driver=driver))
-    assert came(checked)[:2] == (PASSED, Stage.DUET)
-    assert checked.verdict.creep is not None
-    assert checked.verdict.creep.change == pytest.approx(0.02, abs=1e-3)
+    assert came(checked)[:2] == (PASSED, Stage.AB_RUN)
+    assert checked.verdict.drift is not None
+    assert checked.verdict.drift.change == pytest.approx(0.02, abs=1e-3)
 
 
 def test_what_a_lower_clock_may_account_for_is_no_drift() -> None:
@@ -154,9 +154,9 @@ def test_ten_commits_that_are_each_blessed_end_against_the_anchor() -> None:
         assert checked.verdict.outcome is PASSED
         baseline = blessed(checked, baseline, commits)
     assert commits == 7
-    assert checked.verdict.creep is not None
-    assert checked.verdict.creep.path[0].step_ms == 12.34
-    reasons = [point.reason for point in checked.verdict.creep.path[1:]]
+    assert checked.verdict.drift is not None
+    assert checked.verdict.drift.path[0].step_ms == 12.34
+    reasons = [point.reason for point in checked.verdict.drift.path[1:]]
     assert reasons == [f"commit {n}" for n in range(1, 7)]
 
 

@@ -19,7 +19,7 @@ from support.prepared import (
     copying,
     expect,
     gated,
-    in_bouts,
+    in_blocks,
     moody,
     noisy_baseline,
     pairs,
@@ -39,15 +39,15 @@ from perfgate.model.errors import (
     WorktreeFailed,
 )
 from perfgate.model.machine import Gpu, Machine
-from perfgate.model.metric import GATED_CLOCKS, Metric
+from perfgate.model.metric import GATED_TIMES, Metric
 from perfgate.model.note import Severity, note, quoted
 from perfgate.model.outcome import Outcome
 from perfgate.model.policy import Policy
 from perfgate.model.sample import Run
-from perfgate.model.verdict import Duet, Stage
+from perfgate.model.verdict import ABRun, Stage
 
 PASSED, REGRESSED, OPEN = Outcome.PASSED, Outcome.REGRESSED, Outcome.INCONCLUSIVE
-SCREEN, STORED, DUET, BLOCKS = Stage.SCREEN, Stage.STORED, Stage.DUET, Stage.INTERLEAVED
+SCREEN, STORED, AB_RUN, BLOCKS = Stage.SCREEN, Stage.STORED, Stage.AB_RUN, Stage.BLOCKS
 ONCE = records.baseline()
 UPDATED = records.machine(driver="570.86.10")
 JUMPY = [slower(n) for n in (0.0, 5.0, -4.0, 3.0, -5.0, 4.0, -3.0, 2.0, 1.0, -2.0, 5.0, -1.0)]
@@ -119,28 +119,28 @@ def test_an_unreadable_baseline_is_incomparable_and_nothing_is_measured() -> Non
     ("made", "alternate", "baseline", "expected"),
     [
         pytest.param(screen(0), pairs(0, 0), FULL, (PASSED, SCREEN, 5, 0), id="screen"),
-        pytest.param(screen(8), pairs(8, 8), FULL, (PASSED, DUET, 6, 3), id="machine slower"),
-        pytest.param(screen(2.5), pairs(0, 2.5), FULL, (REGRESSED, DUET, 6, 3), id="loss"),
+        pytest.param(screen(8), pairs(8, 8), FULL, (PASSED, AB_RUN, 6, 3), id="machine slower"),
+        pytest.param(screen(2.5), pairs(0, 2.5), FULL, (REGRESSED, AB_RUN, 6, 3), id="loss"),
         pytest.param(
-            screen(2.5), Pairs(JUMPY, JUMPY[::-1]), FULL, (OPEN, DUET, 15, 12), id="doubt"
+            screen(2.5), Pairs(JUMPY, JUMPY[::-1]), FULL, (OPEN, AB_RUN, 15, 12), id="doubt"
         ),
         pytest.param(screen(0.9), None, FULL, (OPEN, STORED, 10, 0), id="no pairs"),
         pytest.param(
             copying(1011, 1012, 1013),
             Pairs(copying(*COPIED), copying(1008, 992, 1001)),
             copied(),
-            (PASSED, DUET, 6, 3),
+            (PASSED, AB_RUN, 6, 3),
             id="varying count in doubt",
         ),
         pytest.param(
             copying(1030, 1032, 1028),
             Pairs(copying(*COPIED), copying(1030, 1032, 1028, 1031, 1029)),
             copied(),
-            (REGRESSED, DUET, 8, 5),
+            (REGRESSED, AB_RUN, 8, 5),
             id="varying count rose",
         ),
         pytest.param(
-            screen(0, clock_mhz=1755), pairs(0, 0), FULL, (PASSED, DUET, 8, 3), id="other clock"
+            screen(0, clock_mhz=1755), pairs(0, 0), FULL, (PASSED, AB_RUN, 8, 3), id="other clock"
         ),
         pytest.param(
             [more_syncs(clock_mhz=1755)],
@@ -153,7 +153,7 @@ def test_an_unreadable_baseline_is_incomparable_and_nothing_is_measured() -> Non
             [slower(1.9)],
             Pairs([slower(0)], [more_syncs(n, percent=30) for n in range(2)]),
             FULL,
-            (REGRESSED, DUET, 5, 2),
+            (REGRESSED, AB_RUN, 5, 2),
             id="a count that rises in pairs",
         ),
     ],
@@ -171,7 +171,7 @@ def test_an_ab_run_is_told_by_its_commit_and_numbers() -> None:
     alternate = pairs(0.0, 2.5)
     verdict = gated(screen(2.5), alternate).verdict
     assert alternate.asked == [3]
-    assert verdict.duet == Duet(
+    assert verdict.ab_run == ABRun(
         revision="the baseline's commit 0123456789ab", commit=SHA, pairs=3, screen_runs=3
     )
     row = verdict.of(Metric.STEP_MS)
@@ -183,7 +183,7 @@ def test_an_ab_run_is_told_by_its_commit_and_numbers() -> None:
 def test_a_count_that_ends_it_between_looks_leaves_times_unjudged() -> None:
     risen = Pairs([slower(0)], [more_syncs(n, percent=30) for n in range(2)])
     rows = gated([slower(1.9)], risen).verdict.metrics
-    times = [row.outcome for row in rows if row.metric in GATED_CLOCKS]
+    times = [row.outcome for row in rows if row.metric in GATED_TIMES]
     assert set(times) <= {None, PASSED}
 
 
@@ -206,12 +206,12 @@ def test_another_gpu_of_the_model_goes_to_the_screen() -> None:
 @pytest.mark.parametrize(
     ("made", "baseline", "on", "expected"),
     [
-        pytest.param([slower(0)], FULL, UPDATED, (PASSED, DUET, 4, 3), id="other driver"),
+        pytest.param([slower(0)], FULL, UPDATED, (PASSED, AB_RUN, 4, 3), id="other driver"),
         pytest.param(
             [more_syncs()], FULL, UPDATED, (REGRESSED, Stage.COUNTS, 2, 0), id="a count rose"
         ),
         pytest.param(
-            [more_syncs(), slower(0)], FULL, UPDATED, (PASSED, DUET, 5, 3), id="rose once only"
+            [more_syncs(), slower(0)], FULL, UPDATED, (PASSED, AB_RUN, 5, 3), id="rose once only"
         ),
         pytest.param(
             [more_syncs()],
@@ -224,14 +224,14 @@ def test_another_gpu_of_the_model_goes_to_the_screen() -> None:
             [records.run({Metric.LAUNCHES: 20})],
             FULL,
             UPDATED,
-            (PASSED, DUET, 4, 3),
+            (PASSED, AB_RUN, 4, 3),
             id="a fall ends nothing",
         ),
         pytest.param(
             [slower(0)],
             FULL.model_copy(update={"step_value": "median"}),
             None,
-            (PASSED, DUET, 4, 3),
+            (PASSED, AB_RUN, 4, 3),
             id="medians",
         ),
     ],
@@ -246,7 +246,7 @@ def test_without_an_ab_run_a_baseline_of_medians_is_not_comparable_but_measured_
     medians = FULL.model_copy(update={"step_value": "median"})
     assert came(gated(screen(0), None, medians)) == (Outcome.INCOMPARABLE, None, 5, 0)
     loss = gated(screen(0), pairs(0, 5), medians)
-    assert came(loss)[:2] == (REGRESSED, DUET)
+    assert came(loss)[:2] == (REGRESSED, AB_RUN)
 
 
 @pytest.mark.parametrize(("asked", "runs"), [(1, 4), (4, 4), (20, 13)])
@@ -255,7 +255,7 @@ def test_where_runs_were_asked_for_so_many_are_made_which_a_bless_takes(
 ) -> None:
     policy = Policy(runs=asked, stops_early=False)
     checked = gated(screen(0), pairs(0, 0), on=UPDATED, policy=policy)
-    assert (checked.verdict.outcome, checked.verdict.stage) == (PASSED, DUET)
+    assert (checked.verdict.outcome, checked.verdict.stage) == (PASSED, AB_RUN)
     assert len(checked.runs) == runs
 
 
@@ -266,7 +266,7 @@ def test_another_torch_is_judged_by_what_was_blessed() -> None:
     assert came(gated(screen(13.5), alternate, on=new))[:2] == (REGRESSED, STORED)
     assert alternate.asked == []
     own = gated(screen(13.5), alternate, on=new, policy=Policy(own_packages=True))
-    assert own.verdict.stage is DUET
+    assert own.verdict.stage is AB_RUN
 
 
 @pytest.mark.parametrize(
@@ -284,7 +284,7 @@ def test_pairs_with_packages_that_are_newer_than_the_baseline_do_not_show_what_t
 ) -> None:
     on = UPDATED.model_copy(update=machine)
     checked = gated([slower(0)], pairs(0, 0), on=on, policy=policy)
-    assert came(checked) == (PASSED, DUET, 4, 3)
+    assert came(checked) == (PASSED, AB_RUN, 4, 3)
     unseen = [one for one in checked.verdict.notes if one.code == "cost-of-packages-unseen"]
     assert unseen == [
         note(
@@ -323,7 +323,7 @@ def test_pairs_with_packages_that_are_newer_than_the_baseline_do_not_show_what_t
             pairs(0, 2.5),
             pairs(0, 2.5),
             FULL,
-            (REGRESSED, DUET, 6, 3),
+            (REGRESSED, AB_RUN, 6, 3),
             id="quiet runs are not made in blocks",
         ),
         pytest.param(
@@ -364,8 +364,8 @@ def test_what_the_host_has_made_faster_is_no_gain() -> None:
 def test_blocks_are_judged_from_block_to_block() -> None:
     """By their medians one side was far slower: it met the slow of its core's two speeds more."""
     speeds = [7.7, 7.7, 7.7, 5.1, 5.1]
-    there = [in_bouts(run, speeds, begins=n % 2 == 0) for n, run in enumerate(moody(40))]
-    here = [in_bouts(run, speeds, begins=n % 2 == 1) for n, run in enumerate(moody(0, wobble=2))]
+    there = [in_blocks(run, speeds, begins=n % 2 == 0) for n, run in enumerate(moody(40))]
+    here = [in_blocks(run, speeds, begins=n % 2 == 1) for n, run in enumerate(moody(0, wobble=2))]
     checked = gated(moody(2.5), None, noisy_baseline(), blocks=Pairs(there, here))
     assert came(checked)[:2] == (PASSED, BLOCKS)
     row = checked.verdict.of(Metric.STEP_MS)
@@ -406,7 +406,7 @@ def test_what_does_not_stand_blocks_is_run_in_pairs_and_leaves_them_nothing(
 ) -> None:
     blocks, baseline = Pairs(there, here), noisy_baseline()
     checked = gated(moody(2.5), pairs(0, 0), baseline, blocks=blocks)
-    assert came(checked) == (PASSED, DUET, 7, 3)
+    assert came(checked) == (PASSED, AB_RUN, 7, 3)
     assert checked.interleaved_runs == ()
     alone = gated(moody(0), None, baseline, blocks=Pairs(there, here))
     assert came(alone) == (OPEN, STORED, 10, 0)
@@ -419,7 +419,7 @@ def test_what_does_not_stand_blocks_is_run_in_pairs_and_leaves_them_nothing(
 @pytest.mark.parametrize(
     ("alternate", "expected"),
     [
-        pytest.param(pairs(0, 0), (PASSED, DUET, 3, 3), id="unchanged"),
+        pytest.param(pairs(0, 0), (PASSED, AB_RUN, 3, 3), id="unchanged"),
         pytest.param(
             Pairs([broken(RevisionMissing)], [slower(0)]),
             (Outcome.NO_BASELINE, None, 5, 0),
@@ -432,7 +432,7 @@ def test_what_does_not_stand_blocks_is_run_in_pairs_and_leaves_them_nothing(
         ),
         pytest.param(
             Pairs([slower(0)], [records.run({Metric.SYNCS: 2})]),
-            (REGRESSED, DUET, 3, 3),
+            (REGRESSED, AB_RUN, 3, 3),
             id="a count rose",
         ),
     ],
@@ -450,10 +450,10 @@ ALONE = Pair(reference=slower(0), candidate=slower(1), cores=(2.0, 2.0))
         pytest.param(
             -15, -12, noisy_baseline(), pairs(0, 0), (REGRESSED, BLOCKS, 1, 3), id="noisy"
         ),
-        pytest.param(0, 0, FULL, pairs(0, 0), (PASSED, DUET, 3, 3), id="quiet"),
+        pytest.param(0, 0, FULL, pairs(0, 0), (PASSED, AB_RUN, 3, 3), id="quiet"),
         pytest.param(-15, -15, None, None, (PASSED, BLOCKS, 1, 3), id="blocks alone"),
         pytest.param(
-            90, 90, noisy_baseline(), pairs(0, 90), (REGRESSED, DUET, 4, 3), id="several cores"
+            90, 90, noisy_baseline(), pairs(0, 90), (REGRESSED, AB_RUN, 4, 3), id="several cores"
         ),
         pytest.param(
             20, 20, None, None, (Outcome.NOT_MEASURED, None, 1, 0), id="several cores, blocks alone"
@@ -475,20 +475,20 @@ def test_against_a_commit_in_blocks(
     ("most", "alternate", "expected"),
     [
         pytest.param(8, pairs(0, 2.5), STORED, id="no room for three pairs"),
-        pytest.param(12, Pairs(JUMPY, JUMPY[::-1]), DUET, id="room for four"),
+        pytest.param(12, Pairs(JUMPY, JUMPY[::-1]), AB_RUN, id="room for four"),
     ],
 )
 def test_pairs_end_where_runs_are_spent(most: int, alternate: Pairs, expected: Stage) -> None:
     checked = gated(screen(2.5), alternate, policy=Policy(max_runs=most))
     assert checked.verdict.stage is expected
-    assert sum(alternate.asked) == (4 if expected is DUET else 0)
+    assert sum(alternate.asked) == (4 if expected is AB_RUN else 0)
 
 
 @pytest.mark.parametrize(
     ("affordable", "expected", "asked"),
     [
         pytest.param([], (OPEN, STORED, 3, 0), [6, 2], id="no pairs"),
-        pytest.param([6], (OPEN, DUET, 6, 3), [6, 4], id="three pairs"),
+        pytest.param([6], (OPEN, AB_RUN, 6, 3), [6, 4], id="three pairs"),
     ],
 )
 def test_a_budget_of_time_ends_it_between_looks(
@@ -531,7 +531,7 @@ def test_one_slow_run_is_excused_by_chance_only_where_more_pairs_were_made(
     there, here = ([slower(0, n + shift) for n in range(number)] for shift in (0, 2))
     slow = Pairs(there, [*here[:1], slower(40), *here[2:]])
     checked = gated(screen(2.5), slow, policy=Policy(max_runs=2 * number + 3))
-    assert came(checked) == (outcome, DUET, number + 3, number)
+    assert came(checked) == (outcome, AB_RUN, number + 3, number)
 
 
 @pytest.mark.behaviour
@@ -539,7 +539,7 @@ def test_one_slow_run_is_excused_by_chance_only_where_more_pairs_were_made(
 def test_a_slow_run_of_the_screen_keeps_few_pairs_from_passing_at_any_clock(mhz: float) -> None:
     made = [slower(40 if n == 1 else 0, n, clock_mhz=mhz) for n in range(5)]
     there, here = ([slower(0, n + shift) for n in range(12)] for shift in (0, 2))
-    assert came(gated(made, Pairs(there, here)))[1:] == (DUET, 15, 12)
+    assert came(gated(made, Pairs(there, here)))[1:] == (AB_RUN, 15, 12)
 
 
 # Runs that fail or do not count

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from support.judging import blessed, measured
 
-from perfgate.judge.anchor import anchor_lost, beyond_anchor, creep
+from perfgate.judge.anchor import anchor_lost, beyond_anchor, drift
 from perfgate.judge.clock import clock_moved, clock_rise, longer_by_clock
 from perfgate.judge.rows import Terms
 from perfgate.model.baseline import BlessedRun
@@ -23,7 +23,7 @@ def test_how_far_above_the_anchor_is_said_from_its_budget_on() -> None:
 
 
 def test_what_small_losses_added_up_to_is_said_with_the_path() -> None:
-    found = creep(blessed(STEPS, anchor_ms=9.0), [11.0] * 5, Terms(), anchor_budget=0.05)
+    found = drift(blessed(STEPS, anchor_ms=9.0), [11.0] * 5, Terms(), anchor_budget=0.05)
     assert found is not None
     why = anchor_lost(found, "matmul", runs=5)
     assert (why.code, why.fields["budget"], why.fields["now"]) == ("anchor-lost", 0.05, 11.0)
@@ -31,8 +31,8 @@ def test_what_small_losses_added_up_to_is_said_with_the_path() -> None:
 
 
 def test_without_a_better_step_there_is_no_anchor_to_lose() -> None:
-    assert creep(blessed(STEPS), [11.0] * 5, Terms(), anchor_budget=0.05) is None
-    assert creep(blessed(STEPS, anchor_ms=10.0), [11.0] * 5, Terms(), anchor_budget=0.05) is None
+    assert drift(blessed(STEPS), [11.0] * 5, Terms(), anchor_budget=0.05) is None
+    assert drift(blessed(STEPS, anchor_ms=10.0), [11.0] * 5, Terms(), anchor_budget=0.05) is None
 
 
 @pytest.mark.parametrize(

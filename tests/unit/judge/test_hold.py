@@ -11,14 +11,14 @@ from support.judging import Columns, blessed
 
 from perfgate.judge.evidence import Other
 from perfgate.judge.hold import COARSEST, differs_much, holds, too_coarse
-from perfgate.judge.looks import DUET_PLAN, INTERLEAVED_PLAN, STORED_PLAN, Plan
+from perfgate.judge.looks import AB_PLAN, INTERLEAVED_PLAN, STORED_PLAN, Plan
 from perfgate.judge.rows import Terms, rule_of
 from perfgate.judge.times import look_at
 from perfgate.model.metric import METRICS, Metric
 
 M = Metric
 SHAPE = np.array([0.0, 1.0, -1.0, 0.5, -0.5])
-STORED, PAIRS, BLOCKS = (Terms(plan=plan) for plan in (STORED_PLAN, DUET_PLAN, INTERLEAVED_PLAN))
+STORED, PAIRS, BLOCKS = (Terms(plan=plan) for plan in (STORED_PLAN, AB_PLAN, INTERLEAVED_PLAN))
 
 
 def steps(sd: float, *, runs: int = 5) -> Columns:
@@ -102,7 +102,7 @@ def test_runs_that_differ_by_more_than_a_percent_are_better_compared_in_blocks(
     assert not differs_much(blessed({M.SYNCS: [1.0]}))
 
 
-@pytest.mark.parametrize("plan", [STORED_PLAN, DUET_PLAN])
+@pytest.mark.parametrize("plan", [STORED_PLAN, AB_PLAN])
 def test_an_unchanged_candidate_is_below_what_is_held(plan: Plan) -> None:
     """Held at 97.5 %: of 200 drawn loops at most 12 lie beyond, by the pairs or runs of the last
     look."""

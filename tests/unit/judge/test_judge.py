@@ -9,12 +9,12 @@ from dataclasses import replace
 import pytest
 from support.judging import MOMENT, Columns, Held, blessed, judged, measured
 
-from perfgate.judge.anchor import creep
+from perfgate.judge.anchor import drift
 from perfgate.judge.evidence import Evidence
 from perfgate.judge.judge import judge
 from perfgate.judge.looks import (
+    AB_PLAN,
     COUNTS_PLAN,
-    DUET_PLAN,
     INTERLEAVED_PLAN,
     SCREEN_PLAN,
     STORED_PLAN,
@@ -79,7 +79,7 @@ def code(row: MetricVerdict) -> str | None:
         pytest.param(SCREEN_PLAN, 5, (Outcome.PASSED, 5), id="and its second passes"),
         pytest.param(STORED_PLAN, 3, (Outcome.INCONCLUSIVE, 5), id="stored, before its first look"),
         pytest.param(STORED_PLAN, 5, (Outcome.PASSED, 5), id="stored"),
-        pytest.param(DUET_PLAN, 3, (Outcome.PASSED, 3), id="pairs"),
+        pytest.param(AB_PLAN, 3, (Outcome.PASSED, 3), id="pairs"),
     ],
 )
 def test_unchanged_runs_pass_by_as_many_as_a_stage_takes(
@@ -95,7 +95,7 @@ def test_unchanged_runs_pass_by_as_many_as_a_stage_takes(
         pytest.param(STORED_PLAN, 5, 8, id="stored"),
         pytest.param(STORED_PLAN, 8, 10, id="stored, again"),
         pytest.param(STORED_PLAN, 10, 10, id="stored, at its end"),
-        pytest.param(DUET_PLAN, 3, 5, id="pairs"),
+        pytest.param(AB_PLAN, 3, 5, id="pairs"),
     ],
 )
 def test_what_is_open_goes_on_to_the_next_look(plan: Plan, runs: int, wanted: int) -> None:
@@ -104,7 +104,7 @@ def test_what_is_open_goes_on_to_the_next_look(plan: Plan, runs: int, wanted: in
 
 
 @pytest.mark.parametrize(
-    "plan", [SCREEN_PLAN, STORED_PLAN, DUET_PLAN, INTERLEAVED_PLAN], ids=lambda plan: plan.stage
+    "plan", [SCREEN_PLAN, STORED_PLAN, AB_PLAN, INTERLEAVED_PLAN], ids=lambda plan: plan.stage
 )
 def test_too_few_runs_open_no_gate(plan: Plan) -> None:
     verdict = of(columns(1), max_runs=1, plan=plan)
@@ -115,7 +115,7 @@ def test_too_few_runs_open_no_gate(plan: Plan) -> None:
 def test_a_loss_is_found_by_every_stage_that_may_fail() -> None:
     lost = columns(5, step=1.5)
     assert of(lost).outcome is Outcome.REGRESSED
-    assert of(lost, plan=DUET_PLAN).outcome is Outcome.REGRESSED
+    assert of(lost, plan=AB_PLAN).outcome is Outcome.REGRESSED
     assert of(lost, plan=SCREEN_PLAN).outcome is Outcome.INCONCLUSIVE
 
 
@@ -129,14 +129,14 @@ def test_slow_processes_of_the_screen_keep_an_ab_run_from_passing_before_its_las
     verdict = judged(
         blessed_side,
         measured(columns(5)),
-        plan=DUET_PLAN,
+        plan=AB_PLAN,
         max_runs=29,
         stored=BASELINE,
         alone=screened,
     )
     assert said(verdict) == (Outcome.INCONCLUSIVE, 8)
     last = judged(
-        BASELINE, measured(columns(9)), plan=DUET_PLAN, max_runs=9, stored=BASELINE, alone=screened
+        BASELINE, measured(columns(9)), plan=AB_PLAN, max_runs=9, stored=BASELINE, alone=screened
     )
     assert said(last) == (Outcome.PASSED, 9)
 
@@ -148,10 +148,10 @@ def test_an_extreme_run_of_the_screen_leaves_a_loss_open_before_five_pairs() -> 
     )
     there = blessed({metric: values[:3] for metric, values in BASE.items()})
     assert said(
-        judged(there, measured(lost), plan=DUET_PLAN, max_runs=29, stored=BASELINE, alone=quick)
+        judged(there, measured(lost), plan=AB_PLAN, max_runs=29, stored=BASELINE, alone=quick)
     ) == (Outcome.REGRESSED, 3)
     assert said(
-        judged(there, measured(lost), plan=DUET_PLAN, max_runs=29, stored=BASELINE, alone=odd)
+        judged(there, measured(lost), plan=AB_PLAN, max_runs=29, stored=BASELINE, alone=odd)
     ) == (Outcome.INCONCLUSIVE, 5)
 
 
@@ -167,7 +167,7 @@ def test_what_a_screen_could_not_measure_counts_as_nothing(screened: Columns) ->
         judged(
             BASELINE,
             measured(columns(5)),
-            plan=DUET_PLAN,
+            plan=AB_PLAN,
             max_runs=5,
             stored=BASELINE,
             alone=measured(screened),
@@ -301,7 +301,7 @@ NOISY = [8.0 * (1 + 10 * (j - 1)) for j in JITTER[:5]]
     [
         pytest.param(
             {**columns(8), M.STEP_MS: SLOW},
-            DUET_PLAN,
+            AB_PLAN,
             8,
             "open-slow-runs",
             "allow-pairs",
@@ -321,7 +321,7 @@ NOISY = [8.0 * (1 + 10 * (j - 1)) for j in JITTER[:5]]
         pytest.param(columns(2), STORED_PLAN, 2, "too-few-runs", "allow-runs", id="too few"),
         pytest.param(
             {**columns(5), M.KERNEL_MS: NOISY},
-            DUET_PLAN,
+            AB_PLAN,
             5,
             "open-in-pairs",
             "allow-pairs",
@@ -329,7 +329,7 @@ NOISY = [8.0 * (1 + 10 * (j - 1)) for j in JITTER[:5]]
         ),
         pytest.param(
             {**columns(5), M.STEP_MS: [0.0] * 4 + [1.0]},
-            DUET_PLAN,
+            AB_PLAN,
             5,
             "open",
             "see-captures",
@@ -349,14 +349,14 @@ def test_what_stays_open_says_why_and_what_to_do(
     assert (None if verdict.next is None else verdict.next.code) == then
 
 
-@pytest.mark.parametrize(("forms", "then"), [((), "steady"), ((Stage.INTERLEAVED,), "take-turns")])
+@pytest.mark.parametrize(("forms", "then"), [((), "steady"), ((Stage.BLOCKS,), "take-turns")])
 def test_pairs_that_differ_too_much_are_better_made_in_blocks_where_they_can_be(
     forms: tuple[Stage, ...], then: str
 ) -> None:
     there = blessed({metric: [*values, *values[:2]] for metric, values in BASE.items()})
     noisy = [10.1 * (1 + 10 * (j - 1)) for j in (*JITTER, *JITTER[:2])]
     now = measured({**columns(10), M.STEP_MS: noisy[:10]})
-    verdict = judged(there, [*now, *now[:2]], DUET_PLAN, max_runs=12, can_pair=frozenset(forms))
+    verdict = judged(there, [*now, *now[:2]], AB_PLAN, max_runs=12, can_pair=frozenset(forms))
     assert (verdict.outcome, verdict.more) == (Outcome.INCONCLUSIVE, 0)
     assert verdict.next is not None
     assert verdict.next.code == then
@@ -372,7 +372,7 @@ def test_slow_runs_at_the_last_look_are_to_be_found_out() -> None:
             M.SYNCS: [1.0] * 12,
         }
     )
-    verdict = judged(there, third, DUET_PLAN, max_runs=12)
+    verdict = judged(there, third, AB_PLAN, max_runs=12)
     assert verdict.outcome is Outcome.INCONCLUSIVE
     assert verdict.next is not None
     assert (verdict.why.code, verdict.next.code) == ("open-slow-runs", "find-slow-runs")
@@ -380,7 +380,7 @@ def test_slow_runs_at_the_last_look_are_to_be_found_out() -> None:
 
 def test_two_modes_that_chance_may_have_mixed_are_called_so() -> None:
     fast, slow = [5.3, 5.31, 5.29, 5.3, 5.32, 8.2], [8.2, 8.21, 8.19, 8.2, 5.31, 8.22]
-    verdict = judged(blessed({M.STEP_MS: fast}), measured({M.STEP_MS: slow}), DUET_PLAN, max_runs=6)
+    verdict = judged(blessed({M.STEP_MS: fast}), measured({M.STEP_MS: slow}), AB_PLAN, max_runs=6)
     assert (verdict.outcome, verdict.why.code) == (Outcome.INCONCLUSIVE, "open-two-modes")
 
 
@@ -401,7 +401,7 @@ def test_a_varying_count_that_rose_in_every_run_is_open_until_chance_is_out_of_t
         Outcome.PASSED,
         5,
     )
-    allowed = judged(few, measured(columns(4, syncs=[6.0] * 4)), plan=DUET_PLAN, max_runs=4)
+    allowed = judged(few, measured(columns(4, syncs=[6.0] * 4)), plan=AB_PLAN, max_runs=4)
     assert allowed.next is not None
     assert allowed.next.code == "allow-pairs"
     one = blessed({metric: values[:2] for metric, values in VARYING.items()})
@@ -459,7 +459,7 @@ def test_the_slowest_process_of_a_run_is_judged() -> None:
         for rank, ms in enumerate((10.0, 12.0))
     )
     runs = [Run(started_at=MOMENT, wall_s=1.0, processes=ranks)] * 5
-    verdict = judged(blessed({M.STEP_MS: [10.0] * 10}), runs, plan=DUET_PLAN)
+    verdict = judged(blessed({M.STEP_MS: [10.0] * 10}), runs, plan=AB_PLAN)
     assert verdict.outcome is Outcome.REGRESSED
 
 
@@ -518,14 +518,14 @@ def test_a_varying_count_of_one_rank_does_not_hide_an_exact_one_of_another() -> 
         ([1.0, 1.0, 1.0], [3.0, 3.0, 3.0], [None] * 5, True),
     ],
 )
-def test_in_a_duet_a_count_is_exact_by_what_is_blessed_or_by_three_runs(
+def test_in_an_ab_run_a_count_is_exact_by_what_is_blessed_or_by_three_runs(
     there: list[float], here: list[float], stored: list[float | None] | None, exact: bool
 ) -> None:
     def sides(syncs: Sequence[float | None]) -> Columns:
         return {M.STEP_MS: [10.0] * len(syncs), M.SYNCS: syncs}
 
     known = None if stored is None else blessed(sides(stored))
-    found = judged(blessed(sides(there)), measured(sides(here)), DUET_PLAN, stored=known)
+    found = judged(blessed(sides(there)), measured(sides(here)), AB_PLAN, stored=known)
     row = found.of(M.SYNCS)
     assert row is not None
     assert row.exact is exact
@@ -575,7 +575,7 @@ def test_slow_runs_that_chance_excuses_are_noted_where_it_passes() -> None:
     there = blessed({metric: [*values, *values[:2]] for metric, values in BASE.items()})
     steps = [*BASE[M.STEP_MS], 10.0, 30.0]
     now = {metric: [*values, *values[:2]] for metric, values in BASE.items()} | {M.STEP_MS: steps}
-    verdict = judged(there, measured(now), DUET_PLAN, max_runs=12)
+    verdict = judged(there, measured(now), AB_PLAN, max_runs=12)
     assert verdict.outcome is Outcome.PASSED
     assert [one.code for one in verdict.notes] == ["slow-by-chance"]
     assert verdict.notes[0].fields["slow"] == 1
@@ -637,29 +637,29 @@ def test_nccls_clocks_are_zero_where_none_of_its_kernels_ran() -> None:
     assert outcome(note("no-nccl-outside-graphs")) is Outcome.NOT_MEASURED
 
 
-# -- Creep
+# -- Drift
 
 
 def test_steps_too_far_from_the_anchor_to_be_compared_have_not_crept() -> None:
     baseline = blessed({M.STEP_MS: [1e308] * 3}, anchor_ms=1e-300)
-    assert creep(baseline, [1e308] * 3, Terms(), anchor_budget=0.05) is None
+    assert drift(baseline, [1e308] * 3, Terms(), anchor_budget=0.05) is None
 
 
 def test_fewer_than_three_runs_have_not_crept() -> None:
     baseline = blessed({M.STEP_MS: [10.0] * 3}, anchor_ms=5.0)
-    assert creep(baseline, [10.0] * 2, Terms(), anchor_budget=0.05) is None
-    found = creep(baseline, [10.0] * 3, Terms(), anchor_budget=0.05)
+    assert drift(baseline, [10.0] * 2, Terms(), anchor_budget=0.05) is None
+    found = drift(baseline, [10.0] * 3, Terms(), anchor_budget=0.05)
     assert found is not None
     assert found.shown
     assert found.change == pytest.approx(1.0)
 
 
-def test_a_budget_beyond_the_anchors_does_not_hide_a_creep() -> None:
+def test_a_budget_beyond_the_anchors_does_not_hide_a_drift() -> None:
     baseline = blessed({M.STEP_MS: [10.0] * 5}, anchor_ms=9.9)
     terms = Terms(budgets={M.STEP_MS: 0.2})
     shown = [
         found.shown
         for ms in (10.3, 11.0)
-        if (found := creep(baseline, [ms] * 5, terms, anchor_budget=0.05))
+        if (found := drift(baseline, [ms] * 5, terms, anchor_budget=0.05))
     ]
     assert shown == [False, True]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from support.judging import Columns, blessed, judged, measured
 
 from perfgate.judge.family import step_down, still_sharing
-from perfgate.judge.looks import DUET_PLAN, INTERLEAVED_PLAN, SCREEN_PLAN, STORED_PLAN, Plan
+from perfgate.judge.looks import AB_PLAN, INTERLEAVED_PLAN, SCREEN_PLAN, STORED_PLAN, Plan
 from perfgate.model.baseline import Baseline
 from perfgate.model.metric import METRICS, Kind, Metric
 from perfgate.model.outcome import Outcome
@@ -42,12 +42,12 @@ def columns_of(
 
 
 ordinary: st.SearchStrategy[Columns] = columns_of(st.one_of(times, close_times))
-plans = st.sampled_from([SCREEN_PLAN, STORED_PLAN, DUET_PLAN, INTERLEAVED_PLAN])
+plans = st.sampled_from([SCREEN_PLAN, STORED_PLAN, AB_PLAN, INTERLEAVED_PLAN])
 
 
 @st.composite
 def duels(draw: st.DrawFn) -> Columns:
-    """Draw one side of a duet: the same metrics on both, over some runs."""
+    """Draw one side of an A/B run: the same metrics on both, over some runs."""
     runs = draw(st.integers(1, 8))
     values = st.lists(st.one_of(times, close_times), min_size=runs, max_size=runs)
     return {metric: draw(values) for metric in (Metric.STEP_MS, Metric.KERNEL_MS, Metric.GAP_MS)}
@@ -80,7 +80,7 @@ def test_no_input_raises_or_passes_without_evidence(
         assert gated
         assert not verdict.more
         assert all(row.outcome in (Outcome.PASSED, Outcome.IMPROVED) for row in gated)
-        compared = baseline.runs[:runs] if plan.is_duet else baseline.runs
+        compared = baseline.runs[:runs] if plan.is_ab_run else baseline.runs
         expected = {
             metric
             for metric in before
@@ -98,7 +98,7 @@ def test_the_order_of_runs_changes_nothing(
     before: Columns, now: Columns, plan: Plan, data: st.DataObject
 ) -> None:
     orders: dict[int, list[int]] = {}
-    if plan.is_duet:
+    if plan.is_ab_run:
         fewer = min(len(next(iter(side.values()))) for side in (before, now))
         before, now = ({m: side[m][:fewer] for m in side} for side in (before, now))
 
@@ -183,7 +183,7 @@ def test_moods_that_the_sides_of_each_pair_share_change_nothing(
 
 @given(before=duels(), now=duels(), shift=st.floats(min_value=-0.2, max_value=0.2))
 @settings(max_examples=150)
-def test_a_shift_of_the_occasion_that_both_sides_of_a_duet_share_changes_nothing(
+def test_a_shift_of_the_occasion_that_both_sides_of_an_ab_run_share_changes_nothing(
     before: Columns, now: Columns, shift: float
 ) -> None:
     """Times change by a factor, and idle time, which is told as a share of the other side's step,
@@ -195,8 +195,8 @@ def test_a_shift_of_the_occasion_that_both_sides_of_a_duet_share_changes_nothing
             for m, values in columns.items()
         }
 
-    one = verdict_of(blessed(before), now, plan=DUET_PLAN)
-    other = verdict_of(blessed(shifted(before)), shifted(now), plan=DUET_PLAN)
+    one = verdict_of(blessed(before), now, plan=AB_PLAN)
+    other = verdict_of(blessed(shifted(before)), shifted(now), plan=AB_PLAN)
     for row, there in zip(one.metrics, other.metrics, strict=True):
         assert row.change == pytest.approx(there.change, abs=1e-9)
         assert row.p_value == pytest.approx(there.p_value, rel=1e-6, abs=1e-12)
@@ -231,7 +231,7 @@ def test_judging_in_the_order_of_running_finds_no_more_than_the_step_down(
     assert all((levels[name] or 0.0) <= 1 for name in at_the_end)
 
 
-@pytest.mark.parametrize("plan", [SCREEN_PLAN, STORED_PLAN, DUET_PLAN], ids=lambda plan: plan.stage)
+@pytest.mark.parametrize("plan", [SCREEN_PLAN, STORED_PLAN, AB_PLAN], ids=lambda plan: plan.stage)
 @pytest.mark.parametrize("metric", [Metric.STEP_MS, Metric.KERNEL_MS, Metric.GAP_MS])
 @given(
     before=st.lists(close_times, min_size=1, max_size=10),
@@ -279,7 +279,7 @@ def test_any_confirmed_rise_of_an_exact_count_regresses(
 
 
 @pytest.mark.parametrize(
-    "plan", [STORED_PLAN, DUET_PLAN, INTERLEAVED_PLAN], ids=lambda plan: plan.stage
+    "plan", [STORED_PLAN, AB_PLAN, INTERLEAVED_PLAN], ids=lambda plan: plan.stage
 )
 @given(side=ordinary)
 @settings(max_examples=60)
@@ -288,7 +288,7 @@ def test_the_same_on_both_sides_never_fails(plan: Plan, side: Columns) -> None:
     assert all(row.outcome is not Outcome.REGRESSED for row in verdict.metrics)
 
 
-@pytest.mark.parametrize("plan", [SCREEN_PLAN, STORED_PLAN, DUET_PLAN], ids=lambda plan: plan.stage)
+@pytest.mark.parametrize("plan", [SCREEN_PLAN, STORED_PLAN, AB_PLAN], ids=lambda plan: plan.stage)
 @given(
     before=st.lists(close_times, min_size=3, max_size=10),
     now=st.lists(close_times, min_size=3, max_size=10),

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from perfgate.judge.looks import DUET_PLAN, INTERLEAVED_PLAN, SCREEN_PLAN, STORED_PLAN
+from perfgate.judge.looks import AB_PLAN, INTERLEAVED_PLAN, SCREEN_PLAN, STORED_PLAN
 from perfgate.judge.reasons import shut_anyway
 from perfgate.model.metric import Basis, Metric
 from perfgate.model.note import quoted
@@ -62,7 +62,7 @@ def test_fewer_runs_than_a_verdict_needs_open_no_gate() -> None:
     assert not verdict(OPEN, runs=FEWEST_TO_PASS - 1).opens(on_inconclusive=OnInconclusive.WARN)
     assert shut_anyway(verdict(OPEN, runs=2)) is not None
     assert {plan.fewest_to_pass for plan in (SCREEN_PLAN, STORED_PLAN)} == {FEWEST_TO_PASS}
-    assert {plan.fewest_to_pass for plan in (DUET_PLAN, INTERLEAVED_PLAN)} == {FEWEST_TO_JUDGE}
+    assert {plan.fewest_to_pass for plan in (AB_PLAN, INTERLEAVED_PLAN)} == {FEWEST_TO_JUDGE}
 
 
 def test_other_outcomes_are_the_settings_own() -> None:

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from perfgate.judge.looks import DUET_PLAN, INTERLEAVED_PLAN, SCREEN_PLAN, STORED_PLAN, Plan
+from perfgate.judge.looks import AB_PLAN, INTERLEAVED_PLAN, SCREEN_PLAN, STORED_PLAN, Plan
 from perfgate.judge.outliers import Slow
 from perfgate.judge.time_rows import TimeJudgement, Times, at_level, judge_time
 from perfgate.judge.times import TimeRule, look_at
@@ -17,7 +17,7 @@ from perfgate.model.outcome import Outcome
 from perfgate.model.verdict import MetricVerdict
 
 STEADY = (10.0, 10.02, 9.98, 10.01, 9.99)
-PLANS = (SCREEN_PLAN, STORED_PLAN, DUET_PLAN, INTERLEAVED_PLAN)
+PLANS = (SCREEN_PLAN, STORED_PLAN, AB_PLAN, INTERLEAVED_PLAN)
 
 
 def rule(plan: Plan, metric: Metric = Metric.STEP_MS, **changed: object) -> TimeRule:
@@ -75,16 +75,16 @@ def test_a_third_faster_is_a_gain(plan: Plan) -> None:
 
 def test_three_percent_are_shown_by_an_ab_run_and_not_by_one_occasion() -> None:
     now = [1.03 * ms for ms in STEADY]
-    assert outcome(DUET_PLAN, now) is Outcome.REGRESSED
+    assert outcome(AB_PLAN, now) is Outcome.REGRESSED
     assert outcome(STORED_PLAN, now) is Outcome.INCONCLUSIVE
 
 
 def test_what_is_within_budget_is_no_loss_however_clear() -> None:
-    found = row_of(rule(DUET_PLAN), STEADY, [1.005 * ms for ms in STEADY])
+    found = row_of(rule(AB_PLAN), STEADY, [1.005 * ms for ms in STEADY])
     assert (found.row.outcome, found.level) == (Outcome.PASSED, None)
 
 
-@pytest.mark.parametrize("plan", [SCREEN_PLAN, STORED_PLAN, DUET_PLAN], ids=lambda plan: plan.stage)
+@pytest.mark.parametrize("plan", [SCREEN_PLAN, STORED_PLAN, AB_PLAN], ids=lambda plan: plan.stage)
 def test_a_slow_run_keeps_it_from_passing(plan: Plan) -> None:
     found = row_of(rule(plan), STEADY, (10.0, 10.0, 30.0), is_last=False)
     assert found.row.outcome is Outcome.INCONCLUSIVE
@@ -95,14 +95,14 @@ def test_a_slow_run_keeps_it_from_passing(plan: Plan) -> None:
 
 def test_at_the_last_look_one_slow_run_of_many_passes_and_half_of_them_do_not() -> None:
     one, half = [*STEADY, *STEADY[1:], 30.0], [*STEADY, 30.0, 30.0, 30.0, 30.0]
-    assert outcome(DUET_PLAN, one, before=[*STEADY, *STEADY], last=True) is Outcome.PASSED
-    assert outcome(DUET_PLAN, half, before=[*STEADY, *STEADY], last=True) is Outcome.INCONCLUSIVE
+    assert outcome(AB_PLAN, one, before=[*STEADY, *STEADY], last=True) is Outcome.PASSED
+    assert outcome(AB_PLAN, half, before=[*STEADY, *STEADY], last=True) is Outcome.INCONCLUSIVE
 
 
 def test_a_slow_run_of_the_screen_still_counts_in_the_ab_run() -> None:
     slow = Slow(candidate=np.asarray(1), other=np.asarray(0), candidates=3, others=5)
-    assert outcome(DUET_PLAN, STEADY, slow=slow) is Outcome.INCONCLUSIVE
-    assert outcome(DUET_PLAN, STEADY, slow=slow, last=True) is Outcome.PASSED
+    assert outcome(AB_PLAN, STEADY, slow=slow) is Outcome.INCONCLUSIVE
+    assert outcome(AB_PLAN, STEADY, slow=slow, last=True) is Outcome.PASSED
 
 
 def test_a_slow_block_keeps_a_pair_from_passing() -> None:
@@ -112,16 +112,16 @@ def test_a_slow_block_keeps_a_pair_from_passing() -> None:
 
 def test_before_five_pairs_an_extreme_run_leaves_a_loss_open() -> None:
     now = [1.05 * ms for ms in (10.0, 10.01, 14.0)]
-    assert outcome(DUET_PLAN, now, before=STEADY[:3]) is Outcome.INCONCLUSIVE
+    assert outcome(AB_PLAN, now, before=STEADY[:3]) is Outcome.INCONCLUSIVE
     now = [1.05 * ms for ms in (*STEADY, *STEADY[:2], 14.0)]
-    assert outcome(DUET_PLAN, now, before=[*STEADY, *STEADY[:3]]) is Outcome.REGRESSED
+    assert outcome(AB_PLAN, now, before=[*STEADY, *STEADY[:3]]) is Outcome.REGRESSED
 
 
 @pytest.mark.parametrize("gain", [False, True])
 def test_modes_that_may_have_been_met_by_chance_decide_nothing(gain: bool) -> None:
     mostly_fast, mostly_slow = [5.3, 5.31, 5.29, 5.3, 5.32, 8.2], [8.2, 8.21, 8.19, 8.2, 5.31, 8.22]
     before, now = (mostly_slow, mostly_fast) if gain else (mostly_fast, mostly_slow)
-    found = row_of(rule(DUET_PLAN), before, now)
+    found = row_of(rule(AB_PLAN), before, now)
     assert found.row.outcome is Outcome.INCONCLUSIVE
     assert found.look is not None
     assert bool(found.look.by_chance)
@@ -129,11 +129,11 @@ def test_modes_that_may_have_been_met_by_chance_decide_nothing(gain: bool) -> No
 
 
 def test_fewer_runs_than_the_first_look_never_fail() -> None:
-    assert outcome(DUET_PLAN, (20.0, 20.1), before=(10.0, 10.01)) is Outcome.INCONCLUSIVE
+    assert outcome(AB_PLAN, (20.0, 20.1), before=(10.0, 10.01)) is Outcome.INCONCLUSIVE
 
 
 def test_kernels_may_lose_a_tenth_of_what_the_step_may() -> None:
-    small = rule(DUET_PLAN, Metric.KERNEL_MS, least_loss=0.03)
+    small = rule(AB_PLAN, Metric.KERNEL_MS, least_loss=0.03)
     within, beyond = [1.02 * ms for ms in STEADY], [1.05 * ms for ms in STEADY]
     assert row_of(small, STEADY, within, step_ms=100.0).row.outcome is Outcome.PASSED
     assert row_of(small, STEADY, beyond, step_ms=100.0).row.outcome is Outcome.REGRESSED
@@ -141,9 +141,9 @@ def test_kernels_may_lose_a_tenth_of_what_the_step_may() -> None:
 
 def test_idle_time_is_a_share_of_the_step() -> None:
     idle = [1.0, 1.01, 0.99]
-    assert outcome(DUET_PLAN, idle, before=idle, metric=Metric.GAP_MS) is Outcome.PASSED
+    assert outcome(AB_PLAN, idle, before=idle, metric=Metric.GAP_MS) is Outcome.PASSED
     more = [ms + 0.5 for ms in idle]
-    assert outcome(DUET_PLAN, more, before=idle, metric=Metric.GAP_MS) is Outcome.REGRESSED
+    assert outcome(AB_PLAN, more, before=idle, metric=Metric.GAP_MS) is Outcome.REGRESSED
 
 
 def test_calibrated_occasions_count_where_they_are_known_better() -> None:
@@ -168,7 +168,7 @@ def test_calibrated_occasions_count_where_they_are_known_better() -> None:
     ],
 )
 def test_zeros_have_no_logarithm(before: list[float], now: list[float], expected: Outcome) -> None:
-    assert outcome(DUET_PLAN, now, before=before, metric=Metric.KERNEL_MS) is expected
+    assert outcome(AB_PLAN, now, before=before, metric=Metric.KERNEL_MS) is expected
 
 
 def test_a_screen_calls_no_kernels_that_came_from_nothing_a_loss() -> None:
@@ -178,7 +178,7 @@ def test_a_screen_calls_no_kernels_that_came_from_nothing_a_loss() -> None:
 
 def test_values_that_lie_too_far_apart_are_not_compared() -> None:
     assert (
-        outcome(DUET_PLAN, [1e300] * 3, before=[1.0] * 3, metric=Metric.GAP_MS)
+        outcome(AB_PLAN, [1e300] * 3, before=[1.0] * 3, metric=Metric.GAP_MS)
         is Outcome.INCONCLUSIVE
     )
 
@@ -187,7 +187,7 @@ def test_values_that_lie_too_far_apart_are_not_compared() -> None:
     ("why", "code"), [(None, "baseline-without-step"), ("no steps", "sides-without-step")]
 )
 def test_a_share_of_no_step_is_not_measured(why: str | None, code: str) -> None:
-    found = row_of(rule(DUET_PLAN, Metric.GAP_MS), STEADY, STEADY, step_ms=None, why_no_step=why)
+    found = row_of(rule(AB_PLAN, Metric.GAP_MS), STEADY, STEADY, step_ms=None, why_no_step=why)
     assert found.row.outcome is Outcome.NOT_MEASURED
     assert found.row.note is not None
     assert found.row.note.code == code
@@ -199,7 +199,7 @@ def test_blocks_without_their_other_side_are_open() -> None:
 
 
 def test_a_row_adds_up() -> None:
-    row = row_of(rule(DUET_PLAN), STEADY, [1.03 * ms for ms in STEADY]).row
+    row = row_of(rule(AB_PLAN), STEADY, [1.03 * ms for ms in STEADY]).row
     assert row.baseline is not None
     assert row.now == pytest.approx(row.baseline * 1.03)
     assert row.change == pytest.approx(0.03)
@@ -214,7 +214,7 @@ def test_a_row_adds_up() -> None:
 @pytest.mark.parametrize("basis", [Basis.LOG, Basis.STEP])
 def test_the_lower_end_at_another_level_is_that_of_its_t(basis: Basis) -> None:
     metric = Metric.STEP_MS if basis is Basis.LOG else Metric.GAP_MS
-    made = rule(DUET_PLAN, metric)
+    made = rule(AB_PLAN, metric)
     row = row_of(made, STEADY, [1.03 * ms for ms in STEADY]).row
     assert at_level(row, made.loss_alpha).low == pytest.approx(row.low)
     wider = at_level(row, made.loss_alpha / 10).low

@@ -163,7 +163,7 @@ def test_a_range_begun_between_the_steps_counts_until_the_last_one_ends() -> Non
     assert cpu_ns == {OUTSIDE_RANGES: 0, "epoch": 190, "left open": 0, "step": 0}
 
 
-def test_a_wait_between_the_steps_of_a_duet_is_in_no_row() -> None:
+def test_a_wait_between_the_steps_of_an_ab_run_is_in_no_row() -> None:
     segments = segments_of(
         build(
             ranges=[

@@ -1,4 +1,4 @@
-"""Interleaved duets: what passes while a process waits between its steps is in no metric; one
+"""Interleaved A/B runs: what passes while a process waits between its steps is in no metric; one
 column is 1 ms."""
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def resumes(picture: str) -> list[bool]:
     return [bool(one) for one in found.resumes]
 
 
-BOUTS = """
+BLOCKS = """
     range   |-step-| |-step-| |-step-|           |-step-| |-step-|           |-step-| |-step-| |-step-|
     launch   ^a       ^b       ^c                 ^d       ^e                 ^f       ^g       ^h
     kernel   |-a-|    |-b-|    |--c-|             |--d--|  |-e-|              |-f-|    |-g-|    |--h--|
@@ -48,16 +48,16 @@ BOUTS = """
 """Completions at 19, 28, 37 | 56, 65 | 84, 93, 102."""
 
 
-def test_a_period_across_a_wait_does_not_count_and_later_bouts_keep_their_first() -> None:
-    sample = only(drawn(BOUTS))
+def test_a_period_across_a_wait_does_not_count_and_later_blocks_keep_their_first() -> None:
+    sample = only(drawn(BLOCKS))
     assert sample.periods_ms == (9.0, 9.0, 9.0, 9.0)
     assert sample.values[Metric.STEP_MS] == 9.0
     assert sample.steps == 8
 
 
-def test_gaps_are_taken_within_the_bouts_and_per_period_kept() -> None:
+def test_gaps_are_taken_within_the_blocks_and_per_period_kept() -> None:
     # Windows 28-37, 56-65 and 84-102, busy for c's 5 ms, e's 4, and g's 4 and h's 6.
-    sample = only(drawn(BOUTS))
+    sample = only(drawn(BLOCKS))
     assert sample.window_ms == 9.0 + 9.0 + 18.0
     assert sample.values[Metric.GAP_MS] == (36.0 - 5.0 - 4.0 - 4.0 - 6.0) / 4
     assert [one.values[Metric.GAP_MS] for one in sample.devices] == [sample.values[Metric.GAP_MS]]
@@ -65,7 +65,7 @@ def test_gaps_are_taken_within_the_bouts_and_per_period_kept() -> None:
 
 def test_no_range_is_a_wait_and_the_gaps_of_all_ranges_add_up() -> None:
     # In the windows lie 4 steps of 7 ms, busy for 19 ms, and the 2 ms before each of them.
-    sample = only(drawn(BOUTS))
+    sample = only(drawn(BLOCKS))
     assert {row.name: row.values[Metric.GAP_MS] for row in sample.ranges} == {
         "step": (4 * 7.0 - 19.0) / 4,
         OUTSIDE_RANGES: 4 * 2.0 / 4,
@@ -73,8 +73,8 @@ def test_no_range_is_a_wait_and_the_gaps_of_all_ranges_add_up() -> None:
 
 
 def test_clocks_and_counts_are_over_all_steps_wherever_the_waits_are() -> None:
-    plain = only(draw(BOUTS.replace("wait", "----")))
-    waiting = only(drawn(BOUTS))
+    plain = only(draw(BLOCKS.replace("wait", "----")))
+    waiting = only(drawn(BLOCKS))
     of_periods = {*PERIODS, Metric.GAP_MS}
     assert {
         metric: value for metric, value in waiting.values.items() if metric not in of_periods
@@ -112,18 +112,18 @@ def test_a_step_resumes_after_a_closed_wait_between_it_and_the_one_before(
     assert resumes(picture) == expected
 
 
-def test_bouts_are_told_each_by_itself() -> None:
+def test_blocks_are_told_each_by_itself() -> None:
     # The windows above, each with its own periods; the first two steps of all open none.
-    sample = only(drawn(BOUTS))
-    told = [(bout.number, bout.step_ms, bout.gap_ms) for bout in sample.bouts]
+    sample = only(drawn(BLOCKS))
+    told = [(block.number, block.step_ms, block.gap_ms) for block in sample.blocks]
     assert told == [(0, 9.0, 9.0 - 5.0), (1, 9.0, 9.0 - 4.0), (2, 9.0, (18.0 - 10.0) / 2)]
-    assert only(drawn("range |step| |step| |step| |step|")).bouts == ()
+    assert only(drawn("range |step| |step| |step| |step|")).blocks == ()
 
 
-def test_a_bout_without_a_period_is_left_out_and_the_next_keep_their_numbers() -> None:
+def test_a_block_without_a_period_is_left_out_and_the_next_keep_their_numbers() -> None:
     picture = "range |step| |step| |wait| |step| |wait| |step|  |step| |wait| |step| |step|"
     without_gpu = only(drawn(picture))
-    assert [(bout.number, bout.step_ms, bout.gap_ms) for bout in without_gpu.bouts] == [
+    assert [(block.number, block.step_ms, block.gap_ms) for block in without_gpu.blocks] == [
         (2, 8.0, None),
         (3, 7.0, None),
     ]
@@ -156,7 +156,7 @@ def test_blocks_too_short_for_a_period_leave_no_period_and_no_gap(
     assert sample.values[Metric.KERNEL_MS] == 2.0 / sample.steps
 
 
-def test_a_synchronisation_at_the_end_of_a_bout_or_in_the_wait_is_in_no_step() -> None:
+def test_a_synchronisation_at_the_end_of_a_block_or_in_the_wait_is_in_no_step() -> None:
     sample = only(
         drawn("""
         range  |-step-| |-step-| |-step-|                                   |-step-| |-step-|
@@ -172,7 +172,7 @@ def test_a_synchronisation_at_the_end_of_a_bout_or_in_the_wait_is_in_no_step() -
     ]
 
 
-def test_work_that_ends_after_the_bouts_last_step_and_before_the_wait_is_in_the_bouts_window() -> (
+def test_work_that_ends_after_the_blocks_last_step_and_before_the_wait_is_in_the_blocks_window() -> (
     None
 ):
     # Completions 24, 35, 52 | 73, 84: c is waited for after its step, within the window that it
@@ -205,7 +205,7 @@ def test_what_another_thread_launches_during_a_wait_is_in_no_step_and_in_no_gap(
     assert sample.kernels == without.kernels
 
 
-def test_a_range_around_the_loop_has_the_gaps_of_its_bouts_only() -> None:
+def test_a_range_around_the_loop_has_the_gaps_of_its_blocks_only() -> None:
     # Between steps the loop's range is innermost; the wait is in no row.
     sample = only(
         drawn("""
@@ -223,7 +223,7 @@ def test_a_range_around_the_loop_has_the_gaps_of_its_bouts_only() -> None:
     assert sample.values[Metric.GAP_MS] == 5.0
 
 
-def test_it_is_said_that_the_cpu_runs_ahead_though_long_waits_lie_between_the_bouts() -> None:
+def test_it_is_said_that_the_cpu_runs_ahead_though_long_waits_lie_between_the_blocks() -> None:
     # Half of the times between steps are waits of 20 ms; the GPU is 9 ms behind.
     sample = only(
         drawn("""

@@ -198,12 +198,12 @@ def test_without_kernels_a_step_that_lost_the_cpu_for_a_while_proves_nothing(
     assert (last(build(ranges=ranges)) is not None) == is_found
 
 
-def test_in_turns_with_another_process_a_slow_first_bout_proves_nothing() -> None:
+def test_in_turns_with_another_process_a_slow_first_block_proves_nothing() -> None:
     slow, usual = 30, 10
     ranges, at = [], 0
-    for bout in range(4):
+    for block in range(4):
         for _ in range(5):
-            length = (slow if bout == 0 else usual) * MS
+            length = (slow if block == 0 else usual) * MS
             ranges.append(Range(start=at, end=at + length))
             at += length
         ranges.append(Range(start=at, end=at + 100 * MS, name=WAIT_RANGE))

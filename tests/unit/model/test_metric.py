@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from perfgate.model.metric import COUNTS, GATED_CLOCKS, METRICS, Basis, Kind, Metric, budget_of
+from perfgate.model.metric import COUNTS, GATED_TIMES, METRICS, Basis, Kind, Metric, budget_of
 
 
 def test_every_metric_has_its_row() -> None:
@@ -54,8 +54,8 @@ def test_what_is_gated() -> None:
         Metric.NCCL_MS,
         Metric.MEM_EXPOSED_MS,
     ]
-    assert {*GATED_CLOCKS, *COUNTS} == {metric for metric, spec in METRICS.items() if spec.gated}
-    assert not {*GATED_CLOCKS} & {*COUNTS}
+    assert {*GATED_TIMES, *COUNTS} == {metric for metric, spec in METRICS.items() if spec.gated}
+    assert not {*GATED_TIMES} & {*COUNTS}
 
 
 @pytest.mark.parametrize(

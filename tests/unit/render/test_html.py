@@ -31,7 +31,7 @@ from perfgate.model.pagedata import (
 )
 from perfgate.model.settings import Settings
 from perfgate.model.stepview import Bar, Lane, StepView
-from perfgate.model.verdict import Duet
+from perfgate.model.verdict import ABRun
 from perfgate.render.html import page_html
 from perfgate.render.html.figures import timeline
 from perfgate.render.text import summary
@@ -178,7 +178,7 @@ def test_hostile_text_adds_no_element_anywhere(name: str) -> None:
                 "where": {Metric.GAP_MS: text},
                 "ranks": (text,),
                 "notes": (quoted(text),),
-                "duet": Duet(revision=text, commit=text, pairs=3, screen_runs=0),
+                "ab_run": ABRun(revision=text, commit=text, pairs=3, screen_runs=0),
                 "attributions": tuple(
                     one.model_copy(
                         update={

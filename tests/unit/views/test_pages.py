@@ -17,9 +17,9 @@ from perfgate.model.pagedata import PageData, PageWorkload
 from perfgate.model.sample import Run
 from perfgate.model.secrets import Cleaner
 from perfgate.model.settings import Settings
-from perfgate.model.verdict import Duet
+from perfgate.model.verdict import ABRun
 from perfgate.store import KeptResult, Store
-from perfgate.views.pages import Shelf, document_of, page_of
+from perfgate.views.pages import Paths, document_of, page_of
 
 CAPTURE = Path(__file__).parents[2] / "golden" / "data" / "mlp-h200-nsys2024.2.3.sqlite.xz"
 PID = 548
@@ -28,8 +28,8 @@ LATER = records.NOON + timedelta(hours=3)
 
 
 @pytest.fixture
-def shelf(tmp_path: Path) -> Shelf:
-    return Shelf(root=tmp_path, store=Store(tmp_path, "baselines"), baselines="baselines")
+def shelf(tmp_path: Path) -> Paths:
+    return Paths(root=tmp_path, store=Store(tmp_path, "baselines"), baselines="baselines")
 
 
 def placed(runs: Sequence[Run], folder: Path, *, prefix: str = "run") -> tuple[Run, ...]:
@@ -50,7 +50,7 @@ def placed(runs: Sequence[Run], folder: Path, *, prefix: str = "run") -> tuple[R
     return named
 
 
-def kept_result(shelf: Shelf, *, drawn: bool = True, **more: object) -> KeptResult:
+def kept_result(shelf: Paths, *, drawn: bool = True, **more: object) -> KeptResult:
     result = records.result(of=records.workload(steps=20)).model_copy(
         update={"measured_at": records.NOON, **more}
     )
@@ -66,7 +66,7 @@ def kept_result(shelf: Shelf, *, drawn: bool = True, **more: object) -> KeptResu
     return KeptResult(folder=folder, result=result)
 
 
-def blessed(shelf: Shelf, result: Result) -> None:
+def blessed(shelf: Paths, result: Result) -> None:
     told = records.baseline(
         of=result.workload, on=result.machine.model_copy(update={"driver": "570.1"})
     )
@@ -75,7 +75,7 @@ def blessed(shelf: Shelf, result: Result) -> None:
     )
 
 
-def page(shelf: Shelf, *of: KeptResult, settings: Settings | None = None) -> PageData:
+def page(shelf: Paths, *of: KeptResult, settings: Settings | None = None) -> PageData:
     return page_of(document_of(of, settings or Settings(), shelf), shelf, Cleaner())
 
 
@@ -84,7 +84,7 @@ def only(data: PageData) -> PageWorkload:
     return told
 
 
-def test_a_result_is_shown_with_its_baseline_and_a_step_of_each(shelf: Shelf) -> None:
+def test_a_result_is_shown_with_its_baseline_and_a_step_of_each(shelf: Paths) -> None:
     then = kept_result(shelf)
     blessed(shelf, then.result)
     told = only(page(shelf, kept_result(shelf, measured_at=LATER)))
@@ -106,9 +106,9 @@ def test_a_result_is_shown_with_its_baseline_and_a_step_of_each(shelf: Shelf) ->
     assert told.baseline_file == "baselines/nvidia-h200/mlp.json"
 
 
-def test_a_duet_is_shown_with_a_step_of_the_other_commit(shelf: Shelf) -> None:
-    duet = Duet(revision="v1", commit="0123456789abcdef" * 2, pairs=3, screen_runs=0)
-    verdict = records.verdict(Outcome.PASSED).model_copy(update={"duet": duet})
+def test_an_ab_run_is_shown_with_a_step_of_the_other_commit(shelf: Paths) -> None:
+    ab_run = ABRun(revision="v1", commit="0123456789abcdef" * 2, pairs=3, screen_runs=0)
+    verdict = records.verdict(Outcome.PASSED).model_copy(update={"ab_run": ab_run})
     told = only(
         page(shelf, kept_result(shelf, reference_runs=records.runs(12.3, 12.4), verdict=verdict))
     )
@@ -117,7 +117,7 @@ def test_a_duet_is_shown_with_a_step_of_the_other_commit(shelf: Shelf) -> None:
     assert "reference-1" in told.baseline_step.source
 
 
-def test_without_captures_or_a_baseline_the_page_is_without_them(shelf: Shelf) -> None:
+def test_without_captures_or_a_baseline_the_page_is_without_them(shelf: Paths) -> None:
     told = only(page(shelf, kept_result(shelf, drawn=False)))
     assert (told.candidate_step, told.baseline_step, told.baseline, told.environment) == (
         None,
@@ -129,7 +129,7 @@ def test_without_captures_or_a_baseline_the_page_is_without_them(shelf: Shelf) -
     assert told.history == ()
 
 
-def test_a_baseline_that_was_blessed_since_is_not_what_it_was_compared_with(shelf: Shelf) -> None:
+def test_a_baseline_that_was_blessed_since_is_not_what_it_was_compared_with(shelf: Paths) -> None:
     one = kept_result(shelf)
     assert (one.result.measured_at, LATER) == (records.NOON, records.NOON + timedelta(hours=3))
     made = records.baseline(of=one.result.workload, on=one.result.machine)
@@ -141,7 +141,7 @@ def test_a_baseline_that_was_blessed_since_is_not_what_it_was_compared_with(shel
     assert told.candidate is not None
 
 
-def test_a_baseline_that_cannot_be_read_leaves_the_page_without_it(shelf: Shelf) -> None:
+def test_a_baseline_that_cannot_be_read_leaves_the_page_without_it(shelf: Paths) -> None:
     one = kept_result(shelf)
     blessed(shelf, one.result)
     file = shelf.store.baselines.path(one.result.machine.slug, one.result.workload.id)
@@ -152,7 +152,7 @@ def test_a_baseline_that_cannot_be_read_leaves_the_page_without_it(shelf: Shelf)
     assert told.candidate_step is not None
 
 
-def test_a_capture_that_is_none_is_not_drawn(shelf: Shelf) -> None:
+def test_a_capture_that_is_none_is_not_drawn(shelf: Paths) -> None:
     one = kept_result(shelf)
     (one.folder / "run-1" / "capture-0.sqlite").write_bytes(b"SQLite format 3\0" + b"x" * 100)
     assert only(page(shelf, one)).candidate_step is None

@@ -9,7 +9,7 @@ from support import records
 from perfgate.model.baseline import Baseline, Commit
 from perfgate.model.note import note
 from perfgate.model.side import Side
-from perfgate.model.verdict import Duet
+from perfgate.model.verdict import ABRun
 from perfgate.views.explain import Subject
 from perfgate.views.probing import Candidates, commit_before, of_few_steps
 
@@ -56,13 +56,13 @@ def test_before_is_the_newest_commit_that_was_measured_unchanged() -> None:
     assert commit_before(candidates(blessed)) == ("b" * 40, None)
 
 
-def test_of_a_duet_before_is_the_commit_that_ran_beside_it() -> None:
+def test_of_an_ab_run_before_is_the_commit_that_ran_beside_it() -> None:
     result = records.result()
-    duet = Duet(revision="v1", commit="d" * 40, pairs=3, screen_runs=0)
+    ab_run = ABRun(revision="v1", commit="d" * 40, pairs=3, screen_runs=0)
     compared = result.model_copy(
         update={
             "reference_runs": result.runs,
-            "verdict": result.verdict.model_copy(update={"duet": duet}),
+            "verdict": result.verdict.model_copy(update={"ab_run": ab_run}),
         }
     )
     found = Candidates(a=SIDE, b=SIDE, result=compared, baseline=baseline(Commit(sha="a" * 40)))

@@ -1,4 +1,4 @@
-"""Stand-ins that note their calls, two sides of a duet in one process, and an order for a project."""
+"""Stand-ins that note their calls, two sides of an A/B run in one process, and an order for a project."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from support.sides import Duet
+from support.sides import ABRun
 
 from perfgate.execute.worker import capturing
 from perfgate.model.order import Order
@@ -27,10 +27,10 @@ def no_driver(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def duet(tmp_path: Path) -> Duet:
+def ab_run(tmp_path: Path) -> ABRun:
     for name in "ab":
         os.mkfifo(tmp_path / name)
-    return Duet(tmp_path)
+    return ABRun(tmp_path)
 
 
 @pytest.fixture
@@ -45,5 +45,9 @@ def order(tmp_path: Path) -> Order:
     root = tmp_path / "project"
     root.mkdir()
     return Order(
-        workload="mlp", steps=3, warmup=2, root=str(root), account=str(tmp_path / "account.json")
+        workload="mlp",
+        steps=3,
+        warmup=2,
+        root=str(root),
+        worker_report=str(tmp_path / "worker-report.json"),
     )

@@ -14,13 +14,13 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from support.sides import GONE, SOON_S, Duet, abandoned, account_of, loop, run_both
+from support.sides import GONE, SOON_S, ABRun, abandoned, loop, run_both, worker_report_of
 
 from perfgate.execute.worker import report, stay_near, steps
 from perfgate.execute.worker.endings import NotPinned
 from perfgate.execute.worker.pinning import Pinned
 from perfgate.execute.worker.steps import SETTLING_TURNS
-from perfgate.model.order import Bouts, Ending, Order
+from perfgate.model.order import Blocks, Ending, Order
 
 
 @pytest.fixture
@@ -35,8 +35,8 @@ def affinity() -> Iterator[set[int]]:
                 os.sched_setaffinity(int(thread.name), cores)
 
 
-def on_core(duet: Duet, name: str, core: int | None) -> Bouts:
-    return duet.bouts(name).model_copy(update={"core": core})
+def on_core(ab_run: ABRun, name: str, core: int | None) -> Blocks:
+    return ab_run.blocks(name).model_copy(update={"core": core})
 
 
 def test_a_pinned_process_has_one_core_and_torch_as_many_threads(
@@ -132,14 +132,18 @@ class NotedPin:
     ("warmup", "free"), [(0, 0), (3, 0), (SETTLING_TURNS, 0), (SETTLING_TURNS + 2, 2)]
 )
 def test_only_the_last_turns_of_the_warm_up_and_the_steps_are_taken_on_the_core(
-    duet: Duet, beside: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch, warmup: int, free: int
+    ab_run: ABRun,
+    beside: ThreadPoolExecutor,
+    monkeypatch: pytest.MonkeyPatch,
+    warmup: int,
+    free: int,
 ) -> None:
-    monkeypatch.setattr(steps, "Pinned", partial(NotedPin, duet.done))
-    a = duet.steps("a", steps=2, warmup=warmup, bouts=on_core(duet, "a", 3))
-    run_both(duet, beside, a, duet.steps("b", steps=2, warmup=warmup))
+    monkeypatch.setattr(steps, "Pinned", partial(NotedPin, ab_run.done))
+    a = ab_run.steps("a", steps=2, warmup=warmup, blocks=on_core(ab_run, "a", 3))
+    run_both(ab_run, beside, a, ab_run.steps("b", steps=2, warmup=warmup))
     told = [
         what
-        for what in duet.of("a")
+        for what in ab_run.of("a")
         if what.startswith(("work", "pinned", "let go", "start", "stop"))
     ]
     work = [f"work {turn}" for turn in range(warmup + 2)]
@@ -153,35 +157,35 @@ def test_only_the_last_turns_of_the_warm_up_and_the_steps_are_taken_on_the_core(
         "stop",
     ]
     # Not before the other side has taken its last step as well.
-    assert duet.done.index(f"b work {warmup + 1}") < duet.done.index("a let go")
+    assert ab_run.done.index(f"b work {warmup + 1}") < ab_run.done.index("a let go")
     assert a.kept_core == 3
 
 
 def test_a_core_that_is_not_there_ends_the_loop_and_frees_the_other_side(
-    duet: Duet, beside: ThreadPoolExecutor
+    ab_run: ABRun, beside: ThreadPoolExecutor
 ) -> None:
-    goes, stays = duet.steps("a", bouts=on_core(duet, "a", 1023)), duet.steps("b")
-    other = beside.submit(abandoned, duet, "b", stays)
+    goes, stays = ab_run.steps("a", blocks=on_core(ab_run, "a", 1023)), ab_run.steps("b")
+    other = beside.submit(abandoned, ab_run, "b", stays)
     with pytest.raises(NotPinned):
-        loop(duet, "a", goes)
+        loop(ab_run, "a", goes)
     assert other.result(SOON_S) == GONE
     assert (goes.turns, goes.kept_core) == (0, None)
 
 
 @pytest.mark.parametrize("stays", [True, False])
 def test_the_account_tells_the_core_that_was_kept(
-    duet: Duet,
+    ab_run: ABRun,
     beside: ThreadPoolExecutor,
     order: Order,
     monkeypatch: pytest.MonkeyPatch,
     stays: bool,
 ) -> None:
-    monkeypatch.setattr(steps, "Pinned", partial(NotedPin, duet.done, stays=stays))
-    bouts = on_core(duet, "a", 3)
-    a = duet.steps("a", bouts=bouts)
-    run_both(duet, beside, a, duet.steps("b"))
-    report(order.model_copy(update={"bouts": bouts}), a, Ending.FINISHED)
-    assert account_of(order).core == (3 if stays else None)
+    monkeypatch.setattr(steps, "Pinned", partial(NotedPin, ab_run.done, stays=stays))
+    blocks = on_core(ab_run, "a", 3)
+    a = ab_run.steps("a", blocks=blocks)
+    run_both(ab_run, beside, a, ab_run.steps("b"))
+    report(order.model_copy(update={"blocks": blocks}), a, Ending.FINISHED)
+    assert worker_report_of(order).core == (3 if stays else None)
 
 
 @pytest.mark.parametrize(

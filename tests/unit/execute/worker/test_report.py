@@ -8,11 +8,11 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from support.sides import WARM, FakeTorch, account_of, made
+from support.sides import WARM, FakeTorch, made, worker_report_of
 
 from perfgate.execute.worker import report, report_failed
 from perfgate.model.note import note
-from perfgate.model.order import Account, Ending, Order
+from perfgate.model.order import Ending, Order, WorkerReport
 
 
 def test_the_account_tells_how_it_ended_and_with_what(
@@ -24,9 +24,9 @@ def test_the_account_tells_how_it_ended_and_with_what(
     steps = made(calls)
     list(steps)
     report(order, steps, Ending.FINISHED)
-    said = account_of(order)
+    said = worker_report_of(order)
     assert said.cores is not None
-    assert said.model_copy(update={"cores": None}) == Account(
+    assert said.model_copy(update={"cores": None}) == WorkerReport(
         ending=Ending.FINISHED,
         turns=5,
         pid=77,
@@ -47,11 +47,11 @@ def test_a_process_that_the_workload_forked_has_no_say_in_it(
     with monkeypatch.context() as in_the_child:
         in_the_child.setattr(os, "getpid", lambda: 4711)
         report(order, steps, Ending.RAISED)
-    assert not Path(order.account).exists()
+    assert not Path(order.worker_report).exists()
     assert calls[-1] == WARM  # the range is open: the loop goes on
     list(loop)
     report(order, steps, Ending.FINISHED)
-    assert (account_of(order).ending, account_of(order).turns) == (Ending.FINISHED, 5)
+    assert (worker_report_of(order).ending, worker_report_of(order).turns) == (Ending.FINISHED, 5)
 
 
 def test_what_fails_after_a_good_end_is_told_in_its_place_and_after_a_bad_one_not(
@@ -59,18 +59,20 @@ def test_what_fails_after_a_good_end_is_told_in_its_place_and_after_a_bad_one_no
 ) -> None:
     steps = made(calls)
     report_failed(order, steps, note("quoted", text="early"))
-    assert not Path(order.account).exists()
+    assert not Path(order.worker_report).exists()
     list(steps)
     report(order, steps, Ending.FINISHED)
-    good = account_of(order)
+    good = worker_report_of(order)
     with monkeypatch.context() as in_the_child:
         in_the_child.setattr(os, "getpid", lambda: 4711)
         report_failed(order, steps, note("quoted", text="in the child"))
-    assert account_of(order) == good
+    assert worker_report_of(order) == good
     first = note("quoted", text="first")
     for why in (first, note("quoted", text="second")):
         report_failed(order, steps, why)
-    assert account_of(order) == good.model_copy(update={"ending": Ending.FAILED, "why": first})
+    assert worker_report_of(order) == good.model_copy(
+        update={"ending": Ending.FAILED, "why": first}
+    )
 
 
 def test_a_loop_that_a_thread_is_in_still_gets_its_account(order: Order, calls: list[str]) -> None:
@@ -83,7 +85,7 @@ def test_a_loop_that_a_thread_is_in_still_gets_its_account(order: Order, calls: 
     loop = Busy()
     steps._running = lambda: loop  # type: ignore[assignment, return-value]
     report(order, steps, Ending.WRONG_STEPS)
-    assert account_of(order).ending is Ending.WRONG_STEPS
+    assert worker_report_of(order).ending is Ending.WRONG_STEPS
 
 
 def test_the_account_of_a_cpu_build_of_torch_has_no_cuda(
@@ -93,7 +95,7 @@ def test_the_account_of_a_cpu_build_of_torch_has_no_cuda(
     torch.version = SimpleNamespace(cuda=None)
     monkeypatch.setitem(sys.modules, "torch", torch)
     report(order, made(calls), Ending.RAISED, why=note("raised", what="ValueError: ü"))
-    said = account_of(order)
+    said = worker_report_of(order)
     assert (said.torch, said.cuda) == ("2.6.0+cu124", None)
     assert said.why == note("raised", what="ValueError: ü")
 
@@ -104,4 +106,4 @@ def test_telling_closes_what_the_loop_left_open(order: Order, calls: list[str]) 
     next(held)
     report(order, steps, Ending.RAISED)
     assert calls == [WARM, "pop"]
-    assert account_of(order).turns == 1
+    assert worker_report_of(order).turns == 1

@@ -18,11 +18,11 @@ from support.sides import (
     STEP,
     WAIT,
     WARM,
-    Duet,
+    ABRun,
     abandoned,
-    account_of,
     loop,
     run_both,
+    worker_report_of,
 )
 
 from perfgate.execute.worker import MeasuredSteps, StepsMisused, report
@@ -32,26 +32,28 @@ from perfgate.model.note import note
 from perfgate.model.order import Ending, Order
 
 
-def test_the_sides_warm_up_and_work_in_turns(duet: Duet, beside: ThreadPoolExecutor) -> None:
-    run_both(duet, beside, duet.steps("a", steps=5, warmup=3), duet.steps("b", steps=5, warmup=3))
-    assert duet.rows() == ["a 3", "b 3", "a 2", "b 2", "a 2", "b 2", "a 1", "b 1"]
+def test_the_sides_warm_up_and_work_in_turns(ab_run: ABRun, beside: ThreadPoolExecutor) -> None:
+    run_both(
+        ab_run, beside, ab_run.steps("a", steps=5, warmup=3), ab_run.steps("b", steps=5, warmup=3)
+    )
+    assert ab_run.rows() == ["a 3", "b 3", "a 2", "b 2", "a 2", "b 2", "a 1", "b 1"]
 
 
 def test_the_side_that_begins_is_the_one_it_was_ordered_to(
-    duet: Duet, beside: ThreadPoolExecutor
+    ab_run: ABRun, beside: ThreadPoolExecutor
 ) -> None:
-    a, b = (duet.steps(name, bouts=duet.bouts(name, begins="b")) for name in "ab")
-    run_both(duet, beside, a, b)
-    assert duet.rows() == ["b 1", "a 1", "b 2", "a 2", "b 2", "a 2"]
+    a, b = (ab_run.steps(name, blocks=ab_run.blocks(name, begins="b")) for name in "ab")
+    run_both(ab_run, beside, a, b)
+    assert ab_run.rows() == ["b 1", "a 1", "b 2", "a 2", "b 2", "a 2"]
 
 
 def test_waits_are_synchronised_marked_and_outside_steps_and_capture(
-    duet: Duet, beside: ThreadPoolExecutor
+    ab_run: ABRun, beside: ThreadPoolExecutor
 ) -> None:
-    a, b = (duet.steps(name) for name in "ab")
-    run_both(duet, beside, a, b)
+    a, b = (ab_run.steps(name) for name in "ab")
+    run_both(ab_run, beside, a, b)
     for name in "ab":
-        assert duet.of(name) == [
+        assert ab_run.of(name) == [
             *(WARM, "work 0", "pop"),
             *OPENING,
             *(STEP, "work 1", "pop", STEP, "work 2", "pop"),
@@ -60,8 +62,8 @@ def test_waits_are_synchronised_marked_and_outside_steps_and_capture(
             *CLOSING,
         ]
     # Neither opens its capture, nor closes it, while the other works.
-    assert duet.done.index("b pop") < duet.done.index("a start") < duet.done.index("b start")
-    assert duet.done.index("b work 4") < duet.done.index("a stop")
+    assert ab_run.done.index("b pop") < ab_run.done.index("a start") < ab_run.done.index("b start")
+    assert ab_run.done.index("b work 4") < ab_run.done.index("a stop")
 
 
 @pytest.mark.parametrize(
@@ -73,45 +75,45 @@ def test_waits_are_synchronised_marked_and_outside_steps_and_capture(
     ],
 )
 def test_a_side_that_is_done_leaves_the_rest_to_the_other(
-    duet: Duet, beside: ThreadPoolExecutor, steps: tuple[int, int], rows: list[str]
+    ab_run: ABRun, beside: ThreadPoolExecutor, steps: tuple[int, int], rows: list[str]
 ) -> None:
-    a, b = (duet.steps(name, steps=count) for name, count in zip("ab", steps, strict=True))
-    run_both(duet, beside, a, b)
-    assert duet.rows() == rows
+    a, b = (ab_run.steps(name, steps=count) for name, count in zip("ab", steps, strict=True))
+    run_both(ab_run, beside, a, b)
+    assert ab_run.rows() == rows
     longer = "b" if steps[1] > steps[0] else "a"
-    waits = duet.of(longer).count(WAIT)
+    waits = ab_run.of(longer).count(WAIT)
     assert waits == (steps == (3, 4)) + (steps == (6, 2))
 
 
-def test_a_bout_longer_than_the_loop_is_the_whole_loop(
-    duet: Duet, beside: ThreadPoolExecutor
+def test_a_block_longer_than_the_loop_is_the_whole_loop(
+    ab_run: ABRun, beside: ThreadPoolExecutor
 ) -> None:
-    a, b = (duet.steps(name, bouts=duet.bouts(name, steps=100)) for name in "ab")
-    run_both(duet, beside, a, b)
-    assert duet.rows() == ["a 1", "b 1", "a 4", "b 4"]
+    a, b = (ab_run.steps(name, blocks=ab_run.blocks(name, steps=100)) for name in "ab")
+    run_both(ab_run, beside, a, b)
+    assert ab_run.rows() == ["a 1", "b 1", "a 4", "b 4"]
 
 
 @pytest.mark.parametrize(
     ("leaving", "leave_at"), [*itertools.product("ab", range(3)), ("a", 3), ("a", 4)]
 )
 def test_a_side_that_leaves_early_is_not_waited_for(
-    duet: Duet, beside: ThreadPoolExecutor, leaving: str, leave_at: int
+    ab_run: ABRun, beside: ThreadPoolExecutor, leaving: str, leave_at: int
 ) -> None:
     staying = "b" if leaving == "a" else "a"
-    goes, stays = duet.steps(leaving), duet.steps(staying)
-    other = beside.submit(loop, duet, leaving, goes, leave_at=leave_at)
-    assert abandoned(duet, staying, stays) == GONE
+    goes, stays = ab_run.steps(leaving), ab_run.steps(staying)
+    other = beside.submit(loop, ab_run, leaving, goes, leave_at=leave_at)
+    assert abandoned(ab_run, staying, stays) == GONE
     other.result(SOON_S)
     with pytest.raises(StepsMisused, match="the loop"):
         goes.check()
     # What was open is closed: no capture is left to run, and no range.
-    told = duet.of(staying)
+    told = ab_run.of(staying)
     assert told.count("start") == told.count("stop")
     assert sum(what.startswith("push") for what in told) == told.count("pop")
 
 
-def test_an_exception_hands_over_as_well(duet: Duet, beside: ThreadPoolExecutor) -> None:
-    goes, stays = duet.steps("a"), duet.steps("b")
+def test_an_exception_hands_over_as_well(ab_run: ABRun, beside: ThreadPoolExecutor) -> None:
+    goes, stays = ab_run.steps("a"), ab_run.steps("b")
 
     def work() -> None:
         for turn in goes:
@@ -119,76 +121,78 @@ def test_an_exception_hands_over_as_well(duet: Duet, beside: ThreadPoolExecutor)
                 raise RuntimeError("CUDA error: an illegal memory access was encountered")
 
     other = beside.submit(work)
-    assert abandoned(duet, "b", stays) == GONE
+    assert abandoned(ab_run, "b", stays) == GONE
     with pytest.raises(RuntimeError, match="illegal memory access"):
         other.result(SOON_S)
 
 
 def test_a_side_that_cannot_mark_its_steps_is_not_waited_for(
-    duet: Duet, beside: ThreadPoolExecutor
+    ab_run: ABRun, beside: ThreadPoolExecutor
 ) -> None:
     goes = MeasuredSteps(
         steps=4,
         warmup=1,
         profiled=False,
-        bouts=duet.bouts("a"),
+        blocks=ab_run.blocks("a"),
         find_torch=lambda: None,
         find_nvtx=lambda: None,
     )
-    stays = duet.steps("b")
-    other = beside.submit(loop, duet, "a", goes)
-    assert abandoned(duet, "b", stays) == GONE
+    stays = ab_run.steps("b")
+    other = beside.submit(loop, ab_run, "a", goes)
+    assert abandoned(ab_run, "b", stays) == GONE
     with pytest.raises(Unmarked):
         other.result(SOON_S)
 
 
 def test_a_side_that_tells_of_its_end_before_its_loop_is_not_waited_for(
-    duet: Duet, beside: ThreadPoolExecutor, order: Order
+    ab_run: ABRun, beside: ThreadPoolExecutor, order: Order
 ) -> None:
-    goes, stays = duet.steps("a"), duet.steps("b")
-    other = beside.submit(abandoned, duet, "b", stays)
+    goes, stays = ab_run.steps("a"), ab_run.steps("b")
+    other = beside.submit(abandoned, ab_run, "b", stays)
     report(order, goes, Ending.RAISED, why=note("raised", what="ValueError: no data"))
     assert other.result(SOON_S) == GONE
-    assert account_of(order).ending is Ending.RAISED
+    assert worker_report_of(order).ending is Ending.RAISED
 
 
-def test_whatever_a_workload_makes_of_being_abandoned_it_was_that(duet: Duet, order: Order) -> None:
-    goes, stays = duet.steps("a"), duet.steps("b")
+def test_whatever_a_workload_makes_of_being_abandoned_it_was_that(
+    ab_run: ABRun, order: Order
+) -> None:
+    goes, stays = ab_run.steps("a"), ab_run.steps("b")
     goes.close()
 
     def work() -> None:
         try:
-            loop(duet, "b", stays)
+            loop(ab_run, "b", stays)
         except Abandoned as left:
             raise RuntimeError("data are gone") from left
 
     with pytest.raises(RuntimeError, match="data are gone"):
         work()
     report(order, stays, Ending.RAISED, why=note("raised", what="RuntimeError: data are gone"))
-    found = account_of(order)
+    found = worker_report_of(order)
     assert (found.ending, found.why, found.turns) == (Ending.ABANDONED, note(GONE), 0)
 
 
-def test_a_side_that_keeps_the_turn_is_not_waited_for_for_ever(duet: Duet) -> None:
-    duet.steps("a")
-    stays = duet.steps("b", bouts=duet.bouts("b", patience_s=0.2))
+def test_a_side_that_keeps_the_turn_is_not_waited_for_for_ever(ab_run: ABRun) -> None:
+    ab_run.steps("a")
+    stays = ab_run.steps("b", blocks=ab_run.blocks("b", patience_s=0.2))
     began = time.monotonic()
-    assert abandoned(duet, "b", stays) == "other-side-silent"
+    assert abandoned(ab_run, "b", stays) == "other-side-silent"
     assert 0.2 <= time.monotonic() - began < SOON_S
 
 
 def test_a_side_that_is_done_ends_well_whatever_becomes_of_the_other(
-    duet: Duet, beside: ThreadPoolExecutor
+    ab_run: ABRun, beside: ThreadPoolExecutor
 ) -> None:
-    done, goes = duet.steps("a", steps=2), duet.steps("b", steps=6)
-    other = beside.submit(loop, duet, "b", goes, leave_at=4)
-    loop(duet, "a", done)
+    done, goes = ab_run.steps("a", steps=2), ab_run.steps("b", steps=6)
+    other = beside.submit(loop, ab_run, "b", goes, leave_at=4)
+    loop(ab_run, "a", done)
     done.check()
     other.result(SOON_S)
 
 
-def test_waiting_takes_no_time_of_the_processor(duet: Duet, beside: ThreadPoolExecutor) -> None:
-    goes, stays = duet.steps("a"), duet.steps("b")
+def test_waiting_takes_no_time_of_the_processor(ab_run: ABRun, beside: ThreadPoolExecutor) -> None:
+    goes, stays = ab_run.steps("a"), ab_run.steps("b")
 
     def wait() -> float:
         began = time.thread_time()
@@ -204,9 +208,9 @@ def test_waiting_takes_no_time_of_the_processor(duet: Duet, beside: ThreadPoolEx
 
 KILLED = """\
 import os, signal, sys, time
-from perfgate.model.order import Bouts
+from perfgate.model.order import Blocks
 from perfgate.execute.worker.turns import Turns
-turns = Turns(Bouts(steps=2, begins=True, own=sys.argv[1], other=sys.argv[2], patience_s=60))
+turns = Turns(Blocks(steps=2, begins=True, own=sys.argv[1], other=sys.argv[2], patience_s=60))
 if not os.fork():
     print("child", flush=True)
     time.sleep(60)
@@ -215,9 +219,9 @@ os.kill(os.getpid(), signal.SIGKILL)
 """
 
 
-def test_a_process_that_is_killed_is_missed_though_its_child_lives_on(duet: Duet) -> None:
-    stays = Turns(duet.bouts("b", patience_s=30))
-    paths = (str(duet.folder / "a"), str(duet.folder / "b"))
+def test_a_process_that_is_killed_is_missed_though_its_child_lives_on(ab_run: ABRun) -> None:
+    stays = Turns(ab_run.blocks("b", patience_s=30))
+    paths = (str(ab_run.folder / "a"), str(ab_run.folder / "b"))
     began = time.monotonic()
     with subprocess.Popen(
         [sys.executable, "-c", KILLED, *paths], stdout=subprocess.PIPE, start_new_session=True
@@ -232,12 +236,12 @@ def test_a_process_that_is_killed_is_missed_though_its_child_lives_on(duet: Duet
 
 
 def test_opening_waits_for_nobody_and_what_is_said_before_is_kept(
-    duet: Duet, beside: ThreadPoolExecutor
+    ab_run: ABRun, beside: ThreadPoolExecutor
 ) -> None:
-    first = Turns(duet.bouts("a"))
+    first = Turns(ab_run.blocks("a"))
     said = beside.submit(first.hand_over)
     time.sleep(0.05)
-    second = Turns(duet.bouts("b"))
+    second = Turns(ab_run.blocks("b"))
     second.begin()
     second.leave()
     with pytest.raises(Abandoned):

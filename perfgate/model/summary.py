@@ -17,7 +17,7 @@ from perfgate.model.sample import Form
 from perfgate.model.settings import Settings
 
 
-class ToldRun(Record):
+class RunSummary(Record):
     """One run beyond its values: when it was made and how the machine felt."""
 
     started_at: Moment
@@ -36,7 +36,7 @@ class ToldRun(Record):
     """Of what is absent, likewise."""
 
 
-class ToldChoice(Record):
+class PartChosen(Record):
     """Which part of the workloads somebody chose on the command line of a gate."""
 
     by: tuple[str, ...] = Field(min_length=1)
@@ -46,7 +46,7 @@ class ToldChoice(Record):
     """Those that were collected or have a baseline for this machine."""
 
 
-class ToldGate(Record):
+class GateSummary(Record):
     """One gate, or several that were merged, without its workloads."""
 
     format: int
@@ -68,7 +68,7 @@ class ToldGate(Record):
     """What was checked out; None where git did not say."""
     label: str = ""
     """Which gate of several this is, in the words of whoever started it."""
-    choice: ToldChoice | None = None
+    choice: PartChosen | None = None
     """None where all workloads were asked for, and of merged gates, whose remarks say it."""
     gates: tuple[MergedGate, ...] = ()
     """Of merged gates only: what this was made of."""

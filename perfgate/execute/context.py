@@ -22,7 +22,7 @@ from perfgate.system.process import run_process
 
 
 @dataclass(frozen=True, kw_only=True)
-class Bench:
+class RunContext:
     """What stays the same over all runs of a gate."""
 
     root: Path
@@ -50,16 +50,16 @@ class Bench:
 
 @contextmanager
 def at_commit(
-    bench: Bench,
+    context: RunContext,
     revision: str,
     *,
     on_line: Callable[[str], None] | None = None,
     time_left_s: float = math.inf,
-) -> Iterator[Bench]:
+) -> Iterator[RunContext]:
     """Lend a bench whose runs are of another commit, checked out below `.perfgate` for as long as
     the block lasts.
 
-    `on_line` gets what `duet_setup` prints, which may take as long as `time_left_s`.
+    `on_line` gets what `ab_setup` prints, which may take as long as `time_left_s`.
 
     Raises:
         RevisionMissing: the clone does not have the commit.
@@ -67,31 +67,31 @@ def at_commit(
         WorktreeFailed: it cannot be checked out or made ready to run.
     """
     with worktree(
-        bench.root,
+        context.root,
         revision,
-        folder=bench.root / ".perfgate" / "worktrees",
-        env=bench.env,
-        run=partial(run_process, clean=bench.cleaner.clean),
-        setup=bench.settings.duet_setup,
+        folder=context.root / ".perfgate" / "worktrees",
+        env=context.env,
+        run=partial(run_process, clean=context.cleaner.clean),
+        setup=context.settings.ab_setup,
         on_line=on_line,
         time_left_s=time_left_s,
     ) as tree:
-        yield in_worktree(bench, tree)
+        yield in_worktree(context, tree)
 
 
-def in_worktree(bench: Bench, tree: Worktree) -> Bench:
+def in_worktree(context: RunContext, tree: Worktree) -> RunContext:
     """Return the bench whose runs are of a checkout's commit.
 
     Raises:
-        WorktreeFailed: the checkout lacks the interpreter that `duet_python` names, or the disk is
+        WorktreeFailed: the checkout lacks the interpreter that `ab_python` names, or the disk is
         full.
     """
     pin(tree)
-    python = bench.settings.duet_python
+    python = context.settings.ab_python
     return replace(
-        bench,
+        context,
         root=tree.root,
-        python=bench.python if python is None else str(interpreter(tree, python)),
-        pytest_options=options_there(bench.pytest_options, tree),
+        python=context.python if python is None else str(interpreter(tree, python)),
+        pytest_options=options_there(context.pytest_options, tree),
         tree=tree,
     )

@@ -1,4 +1,4 @@
-"""Duets on a real GPU with a real nsys: 1 % more GPU time is shown by alternate runs, a fifth more
+"""A/B runs on a real GPU with a real nsys: 1 % more GPU time is shown by alternate runs, a fifth more
 host work by interleaved ones, and unchanged code passes against its commit in both.
 
 About eight minutes on an H200.
@@ -105,7 +105,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("project")
     (root / "workloads").mkdir()
     shutil.copy(LOOPS, root / "workloads")
-    committed(root, 'duet = "alternate"\n')
+    committed(root, 'ab_run = "alternate"\n')
     assert gate(root, *MLP, "--perfgate-runs=6").ended == (1, "NO_BASELINE")
     bless(root, "mlp", "--reason", "first baseline")
     git(root, "add", "-A")
@@ -113,7 +113,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-def test_one_percent_more_gpu_time_is_shown_by_a_duet(project: Path) -> None:
+def test_one_percent_more_gpu_time_is_shown_by_an_ab_run(project: Path) -> None:
     loops = project / "workloads" / "small_loops.py"
     text = loops.read_text()
     assert SLEEP in text
@@ -125,7 +125,7 @@ def test_one_percent_more_gpu_time_is_shown_by_a_duet(project: Path) -> None:
     assert (slower.status, slower.verdict["outcome"], slower.verdict["stage"]) == (
         1,
         "REGRESSED",
-        "duet",
+        "ab_run",
     )
     # It is half of what step_ms may lose, at which that may be called slower as well.
     assert {"kernel_ms"} <= slower.regressed <= {"kernel_ms", "step_ms"}
@@ -137,18 +137,18 @@ def test_unchanged_code_passes_against_its_own_commit(project: Path) -> None:
     assert (unchanged.status, unchanged.verdict["outcome"], unchanged.verdict["stage"]) == (
         0,
         "PASSED",
-        "duet",
+        "ab_run",
     )
-    assert unchanged.verdict["duet"]["commit"] == git(project, "rev-parse", "HEAD")
+    assert unchanged.verdict["ab_run"]["commit"] == git(project, "rev-parse", "HEAD")
 
 
 @pytest.fixture(scope="module")
 def launching(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A repository of the launch-bound loop, whose duets are interleaved."""
+    """A repository of the launch-bound loop, whose A/B runs are interleaved."""
     root = tmp_path_factory.mktemp("launching")
     (root / "workloads").mkdir()
     (root / "workloads" / "launches.py").write_text(LAUNCHES)
-    return committed(root, 'duet = "interleave"\n')
+    return committed(root, 'ab_run = "interleave"\n')
 
 
 @pytest.fixture(scope="module")
@@ -158,16 +158,16 @@ def unchanged(launching: Path) -> Gate:
 
 
 def check_interleaved(launching: Path, made: Gate) -> None:
-    """Whether a gate was an interleaved duet with HEAD, and says so."""
-    assert made.verdict["stage"] == "interleaved"
-    assert made.verdict["duet"]["commit"] == git(launching, "rev-parse", "HEAD")
-    assert made.verdict["duet"]["pairs"] >= 3
+    """Whether a gate was an A/B run of blocks with HEAD, and says so."""
+    assert made.verdict["stage"] == "blocks"
+    assert made.verdict["ab_run"]["commit"] == git(launching, "rev-parse", "HEAD")
+    assert made.verdict["ab_run"]["pairs"] >= 3
     # Before the pairs, one run of either side is made alone.
-    assert made.verdict["duet"]["screen_runs"] == 1
+    assert made.verdict["ab_run"]["screen_runs"] == 1
     assert (
         made.verdict["runs"]
         == 1 + made.verdict["baseline_runs"]
-        == 1 + made.verdict["duet"]["pairs"]
+        == 1 + made.verdict["ab_run"]["pairs"]
     )
     assert any(
         remark.startswith("Interleaved: both sides took turns")

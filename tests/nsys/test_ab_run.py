@@ -15,7 +15,7 @@ import pytest
 from support.repository import Repository
 
 import perfgate
-from perfgate.execute.bench import Bench, at_commit
+from perfgate.execute.context import RunContext, at_commit
 from perfgate.execute.provenance import prove_apart
 from perfgate.execute.run import Measured, measure_run, outlasting_crashes
 from perfgate.model.baseline import code_digest
@@ -88,11 +88,11 @@ def command(*words: str, **more: object) -> Workload:
 
 def bench_of(
     repository: Repository, tool: NsysTool, *, env: Mapping[str, str] | None = None
-) -> Bench:
+) -> RunContext:
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     told = {**repository.env, "PATH": path, "PYTHONPATH": str(PERFGATE), **(env or {})}
     ini = repository.root / "pyproject.toml"
-    return Bench(
+    return RunContext(
         root=repository.root,
         settings=Settings(),
         tool=tool,
@@ -114,7 +114,7 @@ def repository(tmp_path: Path, request: pytest.FixtureRequest) -> Repository:
 
 
 @pytest.fixture
-def bench(repository: Repository, nsys_tool: NsysTool) -> Bench:
+def context(repository: Repository, nsys_tool: NsysTool) -> RunContext:
     """A bench as a gate has it; the package is found as under an editable installation."""
     src = repository.root / "src"
     paths = (src if src.is_dir() else repository.root, PERFGATE)
@@ -124,12 +124,12 @@ def bench(repository: Repository, nsys_tool: NsysTool) -> Bench:
 Said = tuple[str, Measured]
 
 
-def measured(bench: Bench, workload: Workload, folder: Path) -> Said:
+def measured(context: RunContext, workload: Workload, folder: Path) -> Said:
     made: list[Path] = []
 
     def make(fresh: Callable[[Path], Path]) -> Measured:
         made.append(fresh(folder))
-        return measure_run(bench, workload, made[-1])
+        return measure_run(context, workload, made[-1])
 
     done = outlasting_crashes(make)
     log = (made[-1] / "workload.log").read_text(encoding="utf-8")
@@ -141,14 +141,14 @@ COMMAND = command("python", "train.py")
 
 @pytest.mark.parametrize("workload", [function(), COMMAND], ids=["function", "command"])
 def test_a_run_at_a_commit_is_of_its_code_and_told_as_if_it_were_in_the_project(
-    bench: Bench, repository: Repository, tmp_path: Path, workload: Workload
+    context: RunContext, repository: Repository, tmp_path: Path, workload: Workload
 ) -> None:
-    now, of_now = measured(bench, workload, tmp_path / "now")
-    with at_commit(bench, "HEAD~1") as there:
+    now, of_now = measured(context, workload, tmp_path / "now")
+    with at_commit(context, "HEAD~1") as there:
         then, of_then = measured(there, workload, tmp_path / "then")
         assert there.tree is not None
         sides = {"reference": of_then.import_logs, "candidate": of_now.import_logs}
-        prove_apart(workload, there.tree, **sides, env=bench.env)
+        prove_apart(workload, there.tree, **sides, env=context.env)
     assert (now, then) == ("proj says new", "proj says old")
     cores = [
         {f for log in side for f in log.files if f.endswith("proj/core.py")}
@@ -159,27 +159,33 @@ def test_a_run_at_a_commit_is_of_its_code_and_told_as_if_it_were_in_the_project(
     assert of_then.code.keys() == of_now.code.keys()
     assert code_digest(of_now.code) != code_digest(of_then.code)
     assert repository.left == []
-    kept = {"capture-0-reports", "capture-0.sqlite", "order.json", "workload.log", "account.json"}
+    kept = {
+        "capture-0-reports",
+        "capture-0.sqlite",
+        "order.json",
+        "workload.log",
+        "worker-report.json",
+    }
     assert {path.name for path in (tmp_path / "then").iterdir()} <= kept
 
 
 @pytest.mark.parametrize("repository", ["flat"], indirect=True)
 def test_beside_another_commit_the_project_is_as_it_was_and_both_are_what_their_checkout_is(
-    bench: Bench, repository: Repository, tmp_path: Path
+    context: RunContext, repository: Repository, tmp_path: Path
 ) -> None:
-    _, of_now = measured(bench, function(), tmp_path / "now")
-    with at_commit(bench, "HEAD~1") as there:
+    _, of_now = measured(context, function(), tmp_path / "now")
+    with at_commit(context, "HEAD~1") as there:
         _, of_then = measured(there, function(), tmp_path / "then")
-        said, of_again = measured(bench, function(), tmp_path / "again")
+        said, of_again = measured(context, function(), tmp_path / "again")
     assert (said, of_again.code) == ("proj says new", of_now.code)
     repository.git("checkout", "--quiet", "HEAD~1")
-    said, in_root = measured(bench, function(), tmp_path / "root")
+    said, in_root = measured(context, function(), tmp_path / "root")
     assert (said, in_root.code) == ("proj says old", of_then.code)
 
 
 @pytest.mark.parametrize("repository", ["flat"], indirect=True)
 def test_a_command_is_run_with_the_words_and_variables_of_its_commits_own_file(
-    bench: Bench, repository: Repository, tmp_path: Path
+    context: RunContext, repository: Repository, tmp_path: Path
 ) -> None:
     declared = 'command: [python, say.py, {word}]\nenv: {{LOUD: "{loud}"}}\nstep: step\nsteps: 4\ncapture: all\n'
     script = SCRIPT.replace("import time", "import os, sys, time").replace(
@@ -190,19 +196,19 @@ def test_a_command_is_run_with_the_words_and_variables_of_its_commits_own_file(
     )
     repository.commit({"workloads/say.yaml": declared.format(word="now", loud="yes")})
     workload = read_workload_file(
-        repository.root / "workloads" / "say.yaml", root=repository.root, settings=bench.settings
+        repository.root / "workloads" / "say.yaml", root=repository.root, settings=context.settings
     )
-    assert measured(bench, workload, tmp_path / "now")[0] == "proj says now yes"
-    with at_commit(bench, "HEAD~1") as there:
+    assert measured(context, workload, tmp_path / "now")[0] == "proj says now yes"
+    with at_commit(context, "HEAD~1") as there:
         assert measured(there, workload, tmp_path / "then")[0] == "proj says then no"
-    error = refused(bench, workload, tmp_path / "younger", "HEAD~2")
+    error = refused(context, workload, tmp_path / "younger", "HEAD~2")
     assert isinstance(error, RevisionMissing)
     assert (error.code, error.fields["lacks"]) == ("workload-younger", "workloads/say.yaml")
 
 
 @pytest.mark.parametrize("repository", ["flat"], indirect=True)
 def test_options_of_the_project_in_addopts_are_those_of_each_commit(
-    bench: Bench, repository: Repository, tmp_path: Path
+    context: RunContext, repository: Repository, tmp_path: Path
 ) -> None:
     conftest = 'def pytest_addoption(parser):\n    parser.addoption("--{name}", action="append", default=["default"])\n'
     loop = LOOP.replace("(steps)", "(steps, request)").replace(
@@ -218,9 +224,9 @@ def test_options_of_the_project_in_addopts_are_those_of_each_commit(
             "workloads/loops.py": loop.replace("{name}", name),
         }
         repository.commit({**files, "pyproject.toml": said})
-    bench = replace(bench, pytest_options=(*bench.pytest_options, "-W", "ignore"))
-    assert measured(bench, function(), tmp_path / "now")[0] == "proj says ['default', 'c']"
-    with at_commit(bench, "HEAD~1") as there:
+    context = replace(context, pytest_options=(*context.pytest_options, "-W", "ignore"))
+    assert measured(context, function(), tmp_path / "now")[0] == "proj says ['default', 'c']"
+    with at_commit(context, "HEAD~1") as there:
         assert (
             measured(there, function(), tmp_path / "then")[0] == "proj says ['default', 'a', 'b']"
         )
@@ -228,7 +234,7 @@ def test_options_of_the_project_in_addopts_are_those_of_each_commit(
 
 @pytest.mark.parametrize("repository", ["flat"], indirect=True)
 def test_plugins_and_ini_values_in_addopts_are_those_of_each_commit(
-    bench: Bench, repository: Repository, tmp_path: Path
+    context: RunContext, repository: Repository, tmp_path: Path
 ) -> None:
     files = {f"{name}/word.py": f'HAS = "{name}"\n' for name in ("then", "now")}
     files["more.py"] = 'import word\nword.HAS += "!"\n'
@@ -236,18 +242,18 @@ def test_plugins_and_ini_values_in_addopts_are_those_of_each_commit(
     for addopts in ("-o pythonpath=then -p more", "-qo pythonpath=now"):
         said = f'[tool.pytest.ini_options]\naddopts = "{addopts}"\n'
         repository.commit({**files, "workloads/loops.py": loop, "pyproject.toml": said})
-    env = {**bench.env, "PYTHONPATH": f"{repository.root}:{bench.env['PYTHONPATH']}"}
-    bench = replace(bench, env=env)
-    assert measured(bench, function(), tmp_path / "now")[0] == "proj says now"
-    with at_commit(bench, "HEAD~1") as there:
+    env = {**context.env, "PYTHONPATH": f"{repository.root}:{context.env['PYTHONPATH']}"}
+    context = replace(context, env=env)
+    assert measured(context, function(), tmp_path / "now")[0] == "proj says now"
+    with at_commit(context, "HEAD~1") as there:
         assert measured(there, function(), tmp_path / "then")[0] == "proj says then!"
 
 
 def refused(
-    bench: Bench, workload: Workload, folder: Path, revision: str = "HEAD~1"
+    context: RunContext, workload: Workload, folder: Path, revision: str = "HEAD~1"
 ) -> PerfgateError:
     with (
-        at_commit(bench, revision) as there,
+        at_commit(context, revision) as there,
         pytest.raises((CodeUnproven, RevisionMissing)) as caught,
     ):
         outlasting_crashes(lambda fresh: measure_run(there, workload, fresh(folder)))
@@ -287,7 +293,7 @@ def refused(
     ids=["file", "function", "parameters", "script", "folder"],
 )
 def test_a_workload_younger_than_the_commit_is_told_from_one_that_fails(
-    bench: Bench,
+    context: RunContext,
     repository: Repository,
     tmp_path: Path,
     files: Mapping[str, str],
@@ -295,7 +301,7 @@ def test_a_workload_younger_than_the_commit_is_told_from_one_that_fails(
     why: str,
 ) -> None:
     repository.commit(files)
-    error = refused(bench, workload, tmp_path / "run")
+    error = refused(context, workload, tmp_path / "run")
     assert isinstance(error, RevisionMissing)
     assert error.code == "workload-younger"
     assert error.fields == {
@@ -312,23 +318,23 @@ def test_a_workload_younger_than_the_commit_is_told_from_one_that_fails(
     ids=["isolated", "without environment", "no Python"],
 )
 def test_a_command_without_an_import_log_is_unproven(
-    bench: Bench, repository: Repository, tmp_path: Path, words: tuple[str, ...]
+    context: RunContext, repository: Repository, tmp_path: Path, words: tuple[str, ...]
 ) -> None:
     alone = SCRIPT.replace("from proj import core\n", "").replace("core.WORD", "1")
     repository.commit({"train.py": alone})
-    error = refused(bench, command(*words), tmp_path / "run", "HEAD")
+    error = refused(context, command(*words), tmp_path / "run", "HEAD")
     assert (type(error), error.code) == (CodeUnproven, "no-import-log")
 
 
 @pytest.mark.parametrize("repository", ["flat"], indirect=True)
 def test_another_process_than_the_measured_one_proves_nothing(
-    bench: Bench, repository: Repository, tmp_path: Path
+    context: RunContext, repository: Repository, tmp_path: Path
 ) -> None:
     alone = SCRIPT.replace("from proj import core\n", "").replace("core.WORD", "1")
     here = f'python prepare.py\nexec python {{}} "{repository.root}/train.py"\n'
     files = {"train.py": alone, "prepare.py": "import proj.core\n", "run.sh": here.format("-E")}
     repository.commit(files)
-    error = refused(bench, command("sh", "run.sh"), tmp_path / "run", "HEAD")
+    error = refused(context, command("sh", "run.sh"), tmp_path / "run", "HEAD")
     assert error.code == "no-import-log-of-steps"
 
 
@@ -345,17 +351,17 @@ if __name__ == "__main__":
 
 @pytest.mark.parametrize("repository", ["flat"], indirect=True)
 def test_a_child_that_takes_the_steps_leaves_a_log_of_its_own(
-    bench: Bench, repository: Repository, tmp_path: Path
+    context: RunContext, repository: Repository, tmp_path: Path
 ) -> None:
     repository.commit({"train.py": SPAWNS, "body.py": SCRIPT})
-    with at_commit(bench, "HEAD") as there:
+    with at_commit(context, "HEAD") as there:
         said, of_then = measured(there, COMMAND, tmp_path / "run")
     assert (said, len(of_then.run.processes)) == ("proj says new", 1)
 
 
 @pytest.mark.parametrize("repository", ["flat"], indirect=True)
 def test_every_process_of_a_run_leaves_a_log(
-    bench: Bench, repository: Repository, tmp_path: Path
+    context: RunContext, repository: Repository, tmp_path: Path
 ) -> None:
     stray = tmp_path / "project" / "proj"
     launcher = f"""\
@@ -366,33 +372,33 @@ subprocess.run([sys.executable, "-c", code], cwd="/", check=True)
 """
     assert stray.is_dir()
     repository.commit({"launch.py": launcher})
-    error = refused(bench, command("python", "launch.py", "train.py"), tmp_path / "run", "HEAD")
+    error = refused(context, command("python", "launch.py", "train.py"), tmp_path / "run", "HEAD")
     assert error.fields["paths"] == (str(stray / "__init__.py"),)
 
 
 @pytest.mark.parametrize("repository", ["flat"], indirect=True)
 def test_a_script_that_is_ended_with_its_window_still_leaves_a_log(
-    bench: Bench, repository: Repository, tmp_path: Path
+    context: RunContext, repository: Repository, tmp_path: Path
 ) -> None:
     repository.commit(
         {"train.py": SCRIPT.replace("range(4)", "range(400)").replace("0.001", "0.05")}
     )
     workload = command("python", "train.py", capture=CaptureWindow(delay=1, duration=4))
-    with at_commit(bench, "HEAD") as there:
+    with at_commit(context, "HEAD") as there:
         assert measured(there, workload, tmp_path / "run")[0] == "proj says new"
 
 
 @pytest.mark.parametrize("repository", ["src"], indirect=True)
 @pytest.mark.parametrize("workload", [function(), COMMAND], ids=["function", "command"])
 def test_code_from_the_project_itself_is_found_out(
-    bench: Bench, repository: Repository, tmp_path: Path, workload: Workload
+    context: RunContext, repository: Repository, tmp_path: Path, workload: Workload
 ) -> None:
     """A path before all others, as some editable installations put it there."""
     (tmp_path / "hooks").mkdir()
     hook = f"import sys\nsys.path.insert(0, {str(repository.root / 'src')!r})\n"
     (tmp_path / "hooks" / "sitecustomize.py").write_text(hook)
-    env = {**bench.env, "PYTHONPATH": f"{tmp_path / 'hooks'}:{bench.env['PYTHONPATH']}"}
-    error = refused(replace(bench, env=env), workload, tmp_path / "run")
+    env = {**context.env, "PYTHONPATH": f"{tmp_path / 'hooks'}:{context.env['PYTHONPATH']}"}
+    error = refused(replace(context, env=env), workload, tmp_path / "run")
     assert (type(error), error.code) == (CodeUnproven, "code-from-elsewhere")
     files = ("__init__.py", "core.py")
     assert error.fields["paths"] == tuple(str(repository.root / f"src/proj/{f}") for f in files)
@@ -430,12 +436,12 @@ def test_a_project_that_is_installed_is_measured_at_its_commit_or_not_at_all(
             f'{{"url": "{repository.root.as_uri()}", "dir_info": {{}}}}'
         )
         (info / "RECORD").write_text("proj/__init__.py,,\nproj/core.py,,\n")
-    bench = bench_of(repository, nsys_tool, env={"PYTHONPATH": f"{site}:{PERFGATE}"})
+    context = bench_of(repository, nsys_tool, env={"PYTHONPATH": f"{site}:{PERFGATE}"})
     if installed == "copy" and layout != "python/proj":
-        with at_commit(bench, "HEAD~1") as there:
+        with at_commit(context, "HEAD~1") as there:
             assert measured(there, function(), tmp_path / "run")[0] == "proj says old"
         return
-    error = refused(bench, function(), tmp_path / "run")
+    error = refused(context, function(), tmp_path / "run")
     came_from = repository.root / layout if installed == "finder" else site / "proj"
     assert isinstance(error, CodeUnproven)
     assert f"{came_from}/core.py" in str(error.fields["paths"])
@@ -465,9 +471,9 @@ def test_the_candidate_is_what_is_in_the_project_or_is_not_measured(
 ) -> None:
     site = tmp_path / "site-packages"
     installed_copy(repository, site, "HEAD~1")
-    bench = bench_of(repository, nsys_tool, env={"PYTHONPATH": f"{site}:{PERFGATE}"})
+    context = bench_of(repository, nsys_tool, env={"PYTHONPATH": f"{site}:{PERFGATE}"})
     with pytest.raises(CodeStale) as caught:
-        outlasting_crashes(lambda fresh: measure_run(bench, workload, fresh(tmp_path / "stale")))
+        outlasting_crashes(lambda fresh: measure_run(context, workload, fresh(tmp_path / "stale")))
     assert caught.value.code == "copy-differs"
     assert str(caught.value.fields["copy"]) == f"{site}/proj/core.py"
     assert caught.value.fields["file"] == "src/proj/core.py"
@@ -486,11 +492,13 @@ def test_a_process_that_a_decorated_workload_starts_is_held_to_the_project_too(
         }
     )
     installed_copy(repository, site, "HEAD")
-    bench = bench_of(repository, nsys_tool, env={"PYTHONPATH": f"{site}:{PERFGATE}"})
-    measured(bench, function(), tmp_path / "fresh")
+    context = bench_of(repository, nsys_tool, env={"PYTHONPATH": f"{site}:{PERFGATE}"})
+    measured(context, function(), tmp_path / "fresh")
     repository.write({"src/proj/core.py": OLD})
     with pytest.raises(CodeStale):
-        outlasting_crashes(lambda fresh: measure_run(bench, function(), fresh(tmp_path / "stale")))
+        outlasting_crashes(
+            lambda fresh: measure_run(context, function(), fresh(tmp_path / "stale"))
+        )
 
 
 @pytest.mark.parametrize("repository", ["src"], indirect=True)
@@ -500,29 +508,29 @@ def test_a_fresh_copy_of_the_project_is_measured_as_what_its_commits_checkout_is
 ) -> None:
     site = tmp_path / "site-packages"
     installed_copy(repository, site, "HEAD")
-    bench = bench_of(repository, nsys_tool, env={"PYTHONPATH": f"{site}:{PERFGATE}"})
-    said, now = measured(bench, workload, tmp_path / "now")
+    context = bench_of(repository, nsys_tool, env={"PYTHONPATH": f"{site}:{PERFGATE}"})
+    said, now = measured(context, workload, tmp_path / "now")
     assert (said, now.run.invalid) == ("proj says new", ())
     assert not (tmp_path / "now" / "imports").exists()
-    with at_commit(bench, "HEAD") as there:
+    with at_commit(context, "HEAD") as there:
         assert measured(there, workload, tmp_path / "then")[1].code == now.code
     assert "src/proj/core.py" in now.code
 
 
 @pytest.mark.parametrize("repository", ["flat"], indirect=True)
 def test_a_script_that_a_decorated_workload_executes_is_its_code(
-    bench: Bench, repository: Repository, tmp_path: Path
+    context: RunContext, repository: Repository, tmp_path: Path
 ) -> None:
     loop = LOOP.replace(
         "from proj import core\n", "import runpy\nWORD = runpy.run_path('say.py')['WORD']\n"
     )
     repository.commit({"workloads/loops.py": loop.replace("core.WORD", "WORD"), "say.py": OLD})
     repository.commit({"say.py": NEW})
-    said, of_now = measured(bench, function(), tmp_path / "now")
+    said, of_now = measured(context, function(), tmp_path / "now")
     assert (said, list(of_now.code)) == ("proj says new", ["say.py", "workloads/loops.py"])
-    with at_commit(bench, "HEAD") as there:
+    with at_commit(context, "HEAD") as there:
         assert measured(there, function(), tmp_path / "there")[1].code == of_now.code
-    with at_commit(bench, "HEAD~1") as there:
+    with at_commit(context, "HEAD~1") as there:
         assert (
             measured(there, function(), tmp_path / "then")[1].code["say.py"]
             != of_now.code["say.py"]
@@ -538,13 +546,13 @@ def test_an_editable_installation_of_another_clone_is_not_the_commits_code(
     repository.commit({**PROJECT, "python/proj/__init__.py": "", core: OLD})
     repository.commit({core: NEW})
     repository.git("clone", "--quiet", str(repository.top), str(tmp_path / "clone"))
-    bench = bench_of(
+    context = bench_of(
         repository, nsys_tool, env={"PYTHONPATH": f"{tmp_path / 'clone' / 'python'}:{PERFGATE}"}
     )
-    assert measured(bench, function(), tmp_path / "now")[1].code[core]
-    with at_commit(bench, "HEAD") as there:
+    assert measured(context, function(), tmp_path / "now")[1].code[core]
+    with at_commit(context, "HEAD") as there:
         assert measured(there, function(), tmp_path / "there")[0] == "proj says new"
-    error = refused(bench, function(), tmp_path / "then")
+    error = refused(context, function(), tmp_path / "then")
     assert error.fields["paths"] == (str(tmp_path / "clone" / core),)
 
 
@@ -559,7 +567,7 @@ spec.loader.exec_module(core)
 @pytest.mark.parametrize("repository", ["flat"], indirect=True)
 @pytest.mark.parametrize("workload", [function(), COMMAND], ids=["function", "command"])
 def test_code_that_is_executed_by_its_path_in_the_project_is_found_out(
-    bench: Bench, repository: Repository, tmp_path: Path, workload: Workload
+    context: RunContext, repository: Repository, tmp_path: Path, workload: Workload
 ) -> None:
     by_path = BY_PATH.format(path=str(repository.root / "proj" / "core.py"))
     repository.commit(
@@ -568,13 +576,13 @@ def test_code_that_is_executed_by_its_path_in_the_project_is_found_out(
             for name, text in (("train.py", SCRIPT), ("workloads/loops.py", LOOP))
         }
     )
-    error = refused(bench, workload, tmp_path / "run", "HEAD")
+    error = refused(context, workload, tmp_path / "run", "HEAD")
     assert error.fields["paths"] == (str(repository.root / "proj" / "core.py"),)
 
 
 @pytest.mark.parametrize("repository", ["flat"], indirect=True)
 def test_a_variable_that_a_command_declares_leads_into_the_checkout(
-    bench: Bench, repository: Repository, tmp_path: Path
+    context: RunContext, repository: Repository, tmp_path: Path
 ) -> None:
     script = "import os\n" + SCRIPT.replace(
         "from proj import core\n", BY_PATH.replace("{path!r}", 'os.environ["CORE"]')
@@ -584,15 +592,15 @@ def test_a_variable_that_a_command_declares_leads_into_the_checkout(
     workload = command(
         "python", "train.py", env={"CORE": str(repository.root / "proj" / "core.py")}
     )
-    assert measured(bench, workload, tmp_path / "now")[0] == "proj says new"
-    with at_commit(bench, "HEAD~1") as there:
+    assert measured(context, workload, tmp_path / "now")[0] == "proj says new"
+    with at_commit(context, "HEAD~1") as there:
         assert measured(there, workload, tmp_path / "then")[0] == "proj says old"
 
 
 @pytest.mark.parametrize("repository", ["flat"], indirect=True)
 @pytest.mark.parametrize("form", ["--word={}", "--word {}"])
 def test_a_path_in_an_option_of_the_projects_own_leads_into_the_checkout(
-    bench: Bench, repository: Repository, tmp_path: Path, form: str
+    context: RunContext, repository: Repository, tmp_path: Path, form: str
 ) -> None:
     conftest = 'def pytest_addoption(parser):\n    parser.addoption("--word")\n'
     loop = LOOP.replace("(steps)", "(steps, request)").replace(
@@ -601,9 +609,9 @@ def test_a_path_in_an_option_of_the_projects_own_leads_into_the_checkout(
     repository.commit({"conftest.py": conftest, "workloads/loops.py": loop, "word.txt": "old"})
     repository.commit({"word.txt": "new"})
     words = form.format(repository.root / "word.txt").split()
-    bench = replace(bench, pytest_options=(*bench.pytest_options, *words))
-    assert measured(bench, function(), tmp_path / "now")[0] == "proj says new"
-    with at_commit(bench, "HEAD~1") as there:
+    context = replace(context, pytest_options=(*context.pytest_options, *words))
+    assert measured(context, function(), tmp_path / "now")[0] == "proj says new"
+    with at_commit(context, "HEAD~1") as there:
         assert measured(there, function(), tmp_path / "then")[0] == "proj says old"
 
 
@@ -617,12 +625,12 @@ def test_vendored_code_in_a_folder_named_as_that_of_installed_packages_is_of_its
         {**PROJECT, f"{vendored}/proj/__init__.py": "", f"{vendored}/proj/core.py": OLD}
     )
     repository.commit({f"{vendored}/proj/core.py": NEW})
-    bench = bench_of(
+    context = bench_of(
         repository, nsys_tool, env={"PYTHONPATH": f"{repository.root / vendored}:{PERFGATE}"}
     )
-    said, of_now = measured(bench, workload, tmp_path / "now")
+    said, of_now = measured(context, workload, tmp_path / "now")
     assert (said, f"{vendored}/proj/core.py" in of_now.code) == ("proj says new", True)
-    with at_commit(bench, "HEAD~1") as there:
+    with at_commit(context, "HEAD~1") as there:
         assert measured(there, workload, tmp_path / "then")[0] == "proj says old"
 
 
@@ -634,8 +642,8 @@ def test_without_git_the_code_of_a_command_is_what_its_processes_loaded(
         {**PROJECT, "run.sh": "exec python train.py\n", "proj/__init__.py": "", "proj/core.py": NEW}
     )
     shutil.rmtree(repository.top / ".git")
-    bench = bench_of(repository, nsys_tool, env={"GIT_CEILING_DIRECTORIES": str(tmp_path)})
-    _, of_now = measured(bench, command("sh", "run.sh"), tmp_path / "now")
+    context = bench_of(repository, nsys_tool, env={"GIT_CEILING_DIRECTORIES": str(tmp_path)})
+    _, of_now = measured(context, command("sh", "run.sh"), tmp_path / "now")
     assert list(of_now.code) == ["proj/__init__.py", "proj/core.py", "run.sh", "train.py"]
 
 
@@ -680,10 +688,10 @@ def test_a_monorepo_is_run_in_its_own_folder_with_its_neighbours_of_that_commit(
 
 @pytest.mark.parametrize("repository", ["flat"], indirect=True)
 def test_absolute_paths_of_a_command_lead_into_the_checkout(
-    bench: Bench, repository: Repository, tmp_path: Path
+    context: RunContext, repository: Repository, tmp_path: Path
 ) -> None:
     script = repository.root / "train.py"
-    with at_commit(bench, "HEAD~1") as there:
+    with at_commit(context, "HEAD~1") as there:
         said, of_then = measured(
             there, command("python", str(script), f"--config={script}"), tmp_path / "run"
         )

@@ -15,11 +15,11 @@ import pytest
 from support import records
 from support.project import LOOP, Project
 
-from perfgate.execute.bench import Bench
+from perfgate.execute.context import RunContext
 from perfgate.execute.run import Measured
 from perfgate.model.baseline import Baseline, Commit, code_digest
 from perfgate.model.metric import Metric
-from perfgate.model.order import Account, Ending
+from perfgate.model.order import Ending, WorkerReport
 from perfgate.model.sample import Run
 from perfgate.model.workload import Workload
 
@@ -58,18 +58,18 @@ def ran(repository: Project) -> Callable[..., list[Path]]:
     def put(*, reference: float, candidate: float, interrupt_at: int | None = None) -> list[Path]:
         asked: list[Path] = []
 
-        def make(bench: Bench, workload: Workload, folder: Path) -> Measured:
+        def make(context: RunContext, workload: Workload, folder: Path) -> Measured:
             del workload
             folder.mkdir(parents=True)
-            assert (bench.root / "workloads" / "loops.py").is_file()
-            asked.append(bench.root)
+            assert (context.root / "workloads" / "loops.py").is_file()
+            asked.append(context.root)
             if len(asked) == interrupt_at:
                 raise KeyboardInterrupt
-            made = slower(reference if bench.tree is not None else candidate, len(asked))
-            account = Account(
+            made = slower(reference if context.tree is not None else candidate, len(asked))
+            worker_report = WorkerReport(
                 ending=Ending.FINISHED, pid=1, torch="2.6.0", cuda="12.4", nvtx="0.2.11"
             )
-            return Measured(run=made, account=account, code=records.CODE)
+            return Measured(run=made, worker_report=worker_report, code=records.CODE)
 
         repository.makes(make)
         return asked
@@ -113,7 +113,7 @@ def left(project: Project) -> tuple[list[str], str]:
     return [name for name in names if name != ".lock"], "\n".join(listed[1:])
 
 
-def test_a_loss_is_shown_by_a_duet_with_the_baselines_commit(
+def test_a_loss_is_shown_by_an_ab_run_with_the_baselines_commit(
     repository: Project, ran: Callable[..., list[Path]]
 ) -> None:
     blessed(repository, code=code_digest(records.CODE))
@@ -132,7 +132,7 @@ def test_a_loss_is_shown_by_a_duet_with_the_baselines_commit(
     assert (len(workload["runs"]), len(workload["reference_runs"])) == (6, 3)
     assert [run["form"] for run in workload["runs"]] == ["alone"] * 3 + ["pair"] * 3
     assert [run["form"] for run in workload["reference_runs"]] == ["pair"] * 3
-    assert workload["verdict"]["duet"] == {
+    assert workload["verdict"]["ab_run"] == {
         "revision": f"the baseline's commit {sha[:12]}",
         "commit": sha,
         "pairs": 3,
@@ -198,26 +198,26 @@ def test_a_commit_that_cannot_be_made_ready_is_tried_once_for_all_workloads(
 ) -> None:
     repository.workload(LOOP.replace("def loop", "def other"), file="other.py")
     repository.write(
-        "pyproject.toml", '[tool.perfgate]\nduet_setup = ["sh", "-c", "echo no; exit 3"]\n'
+        "pyproject.toml", '[tool.perfgate]\nab_setup = ["sh", "-c", "echo no; exit 3"]\n'
     )
     git(repository.root, "add", "-A")
     git(repository.root, "commit", "-q", "-m", "two")
     asked = ran(reference=0.0, candidate=0.0)
     seen = repository.gate("--perfgate-against=HEAD")
-    assert seen.out.count("checking out") == seen.out.count("duet_setup: no") == 1
-    assert seen.failures.count("duet_setup ended with exit status 3") == 2
+    assert seen.out.count("checking out") == seen.out.count("ab_setup: no") == 1
+    assert seen.failures.count("ab_setup ended with exit status 3") == 2
     assert (seen.status, asked, left(repository)) == (1, [], ([], ""))
 
 
 def test_a_setup_that_hangs_takes_no_more_than_what_is_left_of_the_time_budget(
     repository: Project, ran: Callable[..., list[Path]]
 ) -> None:
-    repository.write("pyproject.toml", '[tool.perfgate]\nduet_setup = ["sleep", "60"]\n')
+    repository.write("pyproject.toml", '[tool.perfgate]\nab_setup = ["sleep", "60"]\n')
     asked = ran(reference=0.0, candidate=0.0)
     began = time.monotonic()
     seen = repository.gate("--perfgate-against=HEAD", "--perfgate-time-budget=3")
     assert time.monotonic() - began < 30
-    assert re.search(r"duet_setup did not end within [0-3](\.\d)? s", seen.failures)
+    assert re.search(r"ab_setup did not end within [0-3](\.\d)? s", seen.failures)
     assert (seen.status, asked, left(repository)) == (1, [], ([], ""))
 
 
@@ -302,12 +302,12 @@ def test_what_was_measured_is_what_was_checked_out_when_the_gate_began(
     measured = repository.lab.making
     assert measured is not None
 
-    def committing(bench: Bench, workload: Workload, folder: Path) -> Measured:
+    def committing(context: RunContext, workload: Workload, folder: Path) -> Measured:
         if not (repository.root / "config.json").exists():
             repository.write("config.json", "{}")
             git(repository.root, "add", "-A")
             git(repository.root, "commit", "-q", "-m", "meanwhile")
-        return measured(bench, workload, folder)
+        return measured(context, workload, folder)
 
     repository.makes(committing)
     repository.gate()
@@ -391,9 +391,9 @@ def test_a_commit_that_is_not_in_the_clone_is_told_with_the_way_to_get_it(
     assert "checking out" not in seen.out
 
 
-def test_duets_can_be_switched_off(repository: Project, ran: Callable[..., list[Path]]) -> None:
+def test_ab_runs_can_be_switched_off(repository: Project, ran: Callable[..., list[Path]]) -> None:
     blessed(repository)
-    repository.write("pyproject.toml", '[tool.perfgate]\nduet = "off"\n')
+    repository.write("pyproject.toml", '[tool.perfgate]\nab_run = "off"\n')
     asked = ran(reference=0.0, candidate=2.5)
     assert "runs against 10 blessed)" in repository.gate().failures
     assert set(asked) == {repository.root}
