@@ -17,7 +17,6 @@ from perfgate.cli.common import (
     latest,
     print_json,
     print_text,
-    printable,
     project,
     readable,
     screen,
@@ -31,7 +30,7 @@ from perfgate.model.errors import BaselineMissing, BaselineUnreadable, ResultMis
 from perfgate.model.metric import Metric
 from perfgate.model.secrets import Cleaner
 from perfgate.plugin.outputs import replaced
-from perfgate.render.history import BLOCKS, history_json, history_text
+from perfgate.render.history import history_json, history_text
 from perfgate.render.html import page_html
 from perfgate.render.measurement import measurement_text
 from perfgate.render.page import Column, Page, Row
@@ -129,14 +128,9 @@ def history(workload: str, *, metric: str, as_json: bool) -> None:
     width, colour = screen()
     found = read_history(here.root, here.baselines, workload, Metric(metric))
     if as_json:
-        print_json(history_json(found.history))
+        print_json(history_json(found))
     else:
-        text = history_text(
-            found.history, width=width, colour=colour, blocks=printable(BLOCKS) == BLOCKS
-        )
-        print_text(text)
-    if found.trouble is not None:
-        raise found.trouble
+        print_text(history_text(found, width=width, colour=colour))
 
 
 @click.command()

@@ -19,7 +19,7 @@ from perfgate.metrics.stepview import step_view, typical_step
 from perfgate.model.baseline import Baseline
 from perfgate.model.document import DocumentRun, DocumentWorkload, GateDocument, declared_at
 from perfgate.model.errors import PerfgateError
-from perfgate.model.history import Point, points
+from perfgate.model.history import Point
 from perfgate.model.machine import Machine
 from perfgate.model.metric import Metric
 from perfgate.model.pagedata import Difference, PageData, PageWorkload, page_data
@@ -31,7 +31,7 @@ from perfgate.model.stepview import StepView
 from perfgate.profilers.seam import read
 from perfgate.store import KeptResult, Store
 from perfgate.views.explain import Capture, baseline_results, blessed_since, typical_capture
-from perfgate.views.history import read_history
+from perfgate.views.history import points, read_history
 
 LARGEST_DRAWN: Final = 400_000_000
 """Bytes of an export from which on no step of it is drawn: reading it takes seconds and a gigabyte.
@@ -210,7 +210,7 @@ def _facts(machine: Machine) -> dict[str, str | None]:
 
 def _history(workload: str, slug: str, shelf: Paths) -> tuple[Point, ...]:
     with suppress(PerfgateError):
-        found = read_history(shelf.root, shelf.baselines, workload, Metric.STEP_MS).history
+        found = read_history(shelf.root, shelf.baselines, workload, Metric.STEP_MS)
         return next((points(one, Metric.STEP_MS) for one in found.machines if one.slug == slug), ())
     return ()
 

@@ -27,11 +27,6 @@ TEXT: Final[Mapping[str, Text]] = {
         _ASKED,
         "See what git says: git -C {root:sh} {verb}",
     ),
-    "git-file-unreadable": Text(
-        "{root:quote}: {file:quote} cannot be read",
-        _ASKED,
-        "Make it a file that this user may read.",
-    ),
     "repository-of-another-user": Text(
         "{root:quote}: git refuses it, since it belongs to another user",
         _ASKED,

@@ -7,8 +7,6 @@ from typing import Final
 
 from perfgate.words.text import Text
 
-_BLESS: Final = 'Make one: pytest --perfgate; perfgate bless --reason "..."'
-
 _NAME_TWO: Final = (
     'Name two things (perfgate explain A B), or bless one first: perfgate bless --reason "..."'
 )
@@ -23,19 +21,7 @@ _HISTORIES: Final[Mapping[str, Text]] = {
         "{workload}: this clone, which is shallow, has no baseline of it",
         next_step="In GitHub Actions set fetch-depth: 0; elsewhere fetch the whole history: git fetch --unshallow",
     ),
-    "history-near": Text(
-        "{workload}: it never had a baseline here",
-        "Perhaps you meant {near:list}",
-        "Look there: perfgate history {first:sh}",
-    ),
-    "history-none": Text(
-        "{workload}: it never had a baseline here", "Nor had any other workload", _BLESS
-    ),
-    "history-unknown": Text(
-        "{workload}: it never had a baseline here",
-        "There are or were baselines of {known:list}",
-        _BLESS,
-    ),
+    "history-unlike": Text("{name} {then}, then {now}"),
 }
 
 _SIDES: Final[Mapping[str, Text]] = {

@@ -8,7 +8,7 @@ branch that baselines are compared with.
 from __future__ import annotations
 
 from perfgate.system.git.asking import ABOUT_ANOTHER_REPOSITORY, without_repository
-from perfgate.system.git.changed import changed_since, changes, content_digest, differs_from_head
+from perfgate.system.git.changed import changed_since, changes, content_digest
 from perfgate.system.git.commits import (
     Pushed,
     author,
@@ -32,22 +32,14 @@ from perfgate.system.git.files import (
     prefix,
     tracked_files,
 )
-from perfgate.system.git.past import (
-    Blob,
-    FileChange,
-    cuts,
-    file_changes,
-    files_ever,
-    read_blobs,
-)
+from perfgate.system.git.past import FileVersion, file_versions, is_shallow
 from perfgate.system.git.recorded import obtain
 from perfgate.system.git.trees import code_tree
 from perfgate.system.git.worktrees import add_worktree, remove_worktree
 
 __all__ = [
     "ABOUT_ANOTHER_REPOSITORY",
-    "Blob",
-    "FileChange",
+    "FileVersion",
     "Pushed",
     "add_worktree",
     "author",
@@ -56,23 +48,20 @@ __all__ = [
     "checked_out",
     "code_tree",
     "content_digest",
-    "cuts",
     "default_branch",
     "default_branch_without",
-    "differs_from_head",
     "fetch_branch",
-    "file_changes",
-    "files_ever",
+    "file_versions",
     "ignored",
     "is_branch",
     "is_same_repository",
+    "is_shallow",
     "is_tracked",
     "lfs_files",
     "merge_base",
     "obtain",
     "prefix",
     "read_at",
-    "read_blobs",
     "read_commit",
     "read_pushed",
     "remove_worktree",

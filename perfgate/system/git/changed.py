@@ -105,17 +105,6 @@ def changed_since(
     return {name: status != "D" for status, name in zip(tokens[::2], tokens[1::2], strict=False)}
 
 
-def differs_from_head(root: Path, path: str, *, env: Mapping[str, str] | None = None) -> bool:
-    """Whether the file at a path from the repository's top is not as HEAD has it: changed, new,
-    ignored or deleted.
-
-    Raises:
-        RepositoryUnreadable: no git, no repository, or git refuses.
-    """
-    words = ("status", "--porcelain=v2", "-z", "--untracked-files=all", "--ignored")
-    return bool(ask(root, env, *words, "--", f":(top,literal){path}"))
-
-
 def where_it_counts(baselines: str | None) -> tuple[str, ...]:
     """Where a change counts: in the whole repository, but not in the folder of the baselines and in
     Python's own."""

@@ -124,9 +124,9 @@ def test_a_shallow_clone_gets_its_history_with_the_branch(
         run(root, env, "commit", "--quiet", "--allow-empty", f"--message={number}")
     run(tmp_path, env, "clone", "--quiet", "--depth=1", f"file://{root}", "shallow")
     shallow = tmp_path / "shallow"
-    assert git.cuts(shallow, env=env)
+    assert git.is_shallow(shallow, env=env)
     git.fetch_branch(shallow, "main", env=env)
-    assert git.cuts(shallow, env=env) == frozenset()
+    assert not git.is_shallow(shallow, env=env)
     assert git.resolve(shallow, "HEAD~3", env=env)
 
 
