@@ -10,7 +10,6 @@ import inspect
 import math
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Protocol, TypeVar, runtime_checkable
@@ -22,15 +21,20 @@ NOT_ENTERED = ("*.egg", ".*", "_darcs", "build", "CVS", "dist", "node_modules", 
 """Folders that pytest, unless told otherwise (`norecursedirs`), does not look for files in."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
 class Declaration:
-    """What `@workload(...)` says of a function."""
+    """What `@workload(...)` says of a function. No dataclass: each pytest would wait for its making."""
 
-    steps: int
-    warmup: int
-    timeout_s: float | None
-    budgets: Mapping[str, float]
-    pass_env: tuple[str, ...]
+    def __init__(
+        self,
+        *,
+        steps: int,
+        warmup: int,
+        timeout_s: float | None,
+        budgets: Mapping[str, float],
+        pass_env: tuple[str, ...],
+    ) -> None:
+        self.steps, self.warmup, self.timeout_s = steps, warmup, timeout_s
+        self.budgets, self.pass_env = budgets, pass_env
 
 
 @runtime_checkable

@@ -9,7 +9,6 @@ under a real nsys.
 from __future__ import annotations
 
 import errno
-import io
 import os
 import re
 import shutil
@@ -299,11 +298,10 @@ def full_disk(project: Project) -> None:
 def unwritable_document(project: Project) -> None:
     blessed(project)
 
-    class Full(io.StringIO):
-        def write(self, _text: str) -> int:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    def full(*_arguments: object, **_options: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    project.patch.setattr(outputs, "opened", lambda _file, _mode: Full())
+    project.patch.setattr(outputs, "write_file", full)
 
 
 def nearly_full_disk(project: Project) -> None:

@@ -148,38 +148,6 @@ def _below(folder: Path) -> Iterator[Path]:
         inner[:] = sorted(inner) if depth < MOST_DEEP else []
 
 
-def is_read(file: Path, folders: Sequence[Path]) -> bool:
-    """Whether merging these folders reads this file, or would the next time if it were written now."""
-    named = [Path(os.path.realpath(folder)) for folder in folders]
-    # As it is called, in a folder as it is called, and what that leads to: the one would be found,
-    # the other be lost.
-    whole = Path(os.path.normpath(file.absolute()))
-    called = Path(os.path.realpath(whole.parent)) / whole.name
-    inner = Path(os.path.realpath(whole.parent.parent)) / whole.parent.name / whole.name
-    for path in (called, inner, Path(os.path.realpath(file))):
-        if path.name in {DOCUMENT_FILE, PAGE_FILE} and not {
-            path.parent,
-            path.parent.parent,
-        }.isdisjoint(named):
-            return True
-    # Under another name it may be the same file all the same.
-    return any(_is_same(file, one) for folder in folders for one in _files_in(folder))
-
-
-def _files_in(folder: Path) -> list[Path]:
-    try:
-        return [place / name for place in _places(folder) for name in (DOCUMENT_FILE, PAGE_FILE)]
-    except OSError:
-        return []
-
-
-def _is_same(file: Path, other: Path) -> bool:
-    try:
-        return file.samefile(other)
-    except OSError:
-        return False
-
-
 def _is_there(file: Path) -> bool:
     """Whether there is one, be it that it cannot be read; what is not seen would not be missed."""
     try:

@@ -29,7 +29,7 @@ from perfgate.model.document import SCHEMA_FILE
 from perfgate.model.errors import BaselineMissing, BaselineUnreadable, ResultMissing, StoreFailed
 from perfgate.model.metric import Metric
 from perfgate.model.secrets import Cleaner
-from perfgate.plugin.outputs import replaced
+from perfgate.plugin.outputs import write_file
 from perfgate.render.history import history_json, history_text
 from perfgate.render.html import page_html
 from perfgate.render.measurement import measurement_text
@@ -182,8 +182,7 @@ def page(out: Path, workloads: tuple[str, ...]) -> None:
     kept = [latest(here.store, name) for name in names]
     text = page_html(page_of(document_of(kept, here.settings, shelf), shelf, Cleaner(os.environ)))
     try:
-        with replaced(out.resolve()) as target:
-            target.write(text)
+        write_file(out, [text])
     except OSError as refused:
         reason = refused.strerror or str(refused)
         raise StoreFailed("page-unwritten", subject=str(out), reason=reason) from refused

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import click
 
-from perfgate.bless.merge import find_gates, is_read, merge, merged_page
+from perfgate.bless.merge import find_gates, merge, merged_page
 from perfgate.cli.arguments import PATH
 from perfgate.cli.common import printable, screen
 from perfgate.gate import Closing
@@ -54,9 +54,6 @@ def merge_gates(folders: tuple[Path, ...], *, expect: int | None, **files: Path 
     given = {form: file for form in Form if (file := files.get(form.replace("-", "_"))) is not None}
     outputs = Outputs(files=given, prefix="--")
     try:
-        for form, file in given.items():
-            if is_read(file, folders):
-                raise ConfigInvalid("output-would-be-read", option=f"--{form}", file=str(file))
         outputs.refuse()
     except ConfigInvalid as refused:
         raise click.UsageError(str(refused)) from None

@@ -34,9 +34,9 @@ from perfgate.model.workload import Workload
 from perfgate.plugin.listing import collected_workloads
 from perfgate.profilers.nsys.command import trace_options
 from perfgate.profilers.nsys.tool import find_nsys
-from perfgate.pytest_door import gate_command, run_to_end
 from perfgate.render.calibration import CalibrationHead, SpreadRow, calibration_text
 from perfgate.system import git
+from perfgate.system.gate_process import gate_command, run_to_end
 from perfgate.words import say
 
 REPEATS = 5

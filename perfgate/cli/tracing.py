@@ -13,7 +13,7 @@ from perfgate.cli.arguments import PATH, subject_name
 from perfgate.cli.common import find_tool, latest, printable, project
 from perfgate.model.errors import ResultMissing, StoreFailed
 from perfgate.model.secrets import Cleaner
-from perfgate.plugin.outputs import replaced
+from perfgate.plugin.outputs import write_file
 from perfgate.render.trace import capture_trace, steps_trace
 from perfgate.views.explain import opened
 from perfgate.views.pages import Paths, document_of, page_of
@@ -39,8 +39,7 @@ def trace(out: Path, words: tuple[str, ...]) -> None:
             else [_of_results(words)]
         )
         try:
-            with replaced(out.resolve()) as target:
-                target.writelines(text)
+            write_file(out, text)
         except OSError as refused:
             reason = refused.strerror or str(refused)
             raise StoreFailed("trace-unwritten", file=str(out), reason=reason) from refused

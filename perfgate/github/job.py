@@ -39,11 +39,11 @@ from perfgate.model.loosening import Base
 from perfgate.model.note import Note, Severity, note
 from perfgate.model.order import RUN_COOKIE
 from perfgate.model.secrets import Cleaner
-from perfgate.pytest_door import gate_command, run_to_end
 from perfgate.render.annotations import gate_annotations
 from perfgate.render.markdown import loosening_markdown, prose
 from perfgate.store import RESULT_FILE, file_name
 from perfgate.system import git
+from perfgate.system.gate_process import gate_command, run_to_end
 from perfgate.system.process import adopting, end_marked
 from perfgate.words.escape import CommandKind, without_commands, workflow_command
 from perfgate.words.say import Coded, message

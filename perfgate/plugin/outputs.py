@@ -1,19 +1,17 @@
-"""The files that a gate is asked to write, refused before it measures where they have no place."""
+"""The files that a gate is asked to write: refused before it measures where that cannot be, and
+written in the end."""
 
 from __future__ import annotations
 
 import errno
 import os
-import secrets
-import stat
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Collection, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from tempfile import TemporaryFile
-from types import MappingProxyType
-from typing import Final, Literal, Self, TextIO, assert_never
+from typing import Final, Literal, Self
 
 import pytest
 
@@ -22,7 +20,7 @@ from perfgate.model.document import GateDocument, document_text
 from perfgate.model.errors import ConfigInvalid, PerfgateError, StoreFailed
 from perfgate.model.note import Severity, noted
 from perfgate.model.pagedata import PageData, page_data_text
-from perfgate.plugin.refusals import refused, usage_error
+from perfgate.plugin.refusals import refused
 from perfgate.render.html import page_html
 from perfgate.render.junit import gate_junit
 from perfgate.render.markdown import gate_markdown
@@ -30,7 +28,7 @@ from perfgate.render.trace import steps_trace
 
 
 class Form(StrEnum):
-    """In which form a gate is written; the value is what its option is called."""
+    """In which form a gate is written, in this order; the value is what its option is called."""
 
     JSON = "json"
     PAGE_DATA = "page-data"
@@ -39,15 +37,24 @@ class Form(StrEnum):
     JUNIT = "junit"
     """Of merged gates; pytest writes that of a single one."""
     MARKDOWN = "markdown"
-    """Appended: it may be the summary of a CI job, to which others add as well."""
+    """Appended, and so once and last: it may be the summary of a CI job, to which others add."""
 
 
-_PAGES: Final = frozenset({Form.HTML, Form.PAGE_DATA, Form.TRACE})
+_OF_DOCUMENT: Final[Mapping[Form, Callable[[GateDocument], str]]] = {
+    Form.JSON: document_text,
+    Form.JUNIT: gate_junit,
+    Form.MARKDOWN: gate_markdown,
+}
+_OF_PAGE: Final[Mapping[Form, Callable[[PageData], str]]] = {
+    Form.PAGE_DATA: page_data_text,
+    Form.HTML: page_html,
+    Form.TRACE: steps_trace,
+}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Outputs:
-    """Where the document goes, by its form."""
+    """Where a gate's document goes, by its form."""
 
     files: Mapping[Form, Path]
     prefix: str
@@ -60,40 +67,38 @@ class Outputs:
         Raises:
             pytest.UsageError: a file cannot be written there.
         """
-        forms = [form for form in Form if form is not Form.JUNIT]
-        given = {form: config.getoption(f"perfgate_{form.replace('-', '_')}") for form in forms}
-        for form, file in given.items():
-            if file == "":
-                raise usage_error("output-unnamed", option=f"--perfgate-{form}")
         folder = config.invocation_params.dir
-        files: dict[Form, Path] = {form: folder / file for form, file in given.items() if file}
+        given = {
+            form: config.getoption(f"perfgate_{form.replace('-', '_')}")
+            for form in Form
+            if form is not Form.JUNIT
+        }
+        files: dict[Form, Path] = {
+            form: folder / file for form, file in given.items() if file is not None
+        }
         found = cls(files=files, prefix="--perfgate-")
-        junit = config.getoption("xmlpath", None)
         try:
-            found.refuse({} if not junit else {folder / junit: "--junit-xml"})
+            found.refuse()
         except PerfgateError as error:
             raise refused(error) from None
         return found
 
-    def refuse(self, others: Mapping[Path, str] = MappingProxyType({})) -> None:
+    def refuse(self) -> None:
         """Refuse files that cannot be written, before hours of measuring.
-
-        Args:
-            others: files that others write, with the options that name them.
 
         Raises:
             ConfigInvalid: names the option.
         """
-        taken = {Path(os.path.realpath(file)): option for file, option in others.items()}
         for form, file in self.files.items():
-            option = f"{self.prefix}{form}"
-            if reason := _why_not_writable(file):
+            try:
+                _check_writable(file)
+            except OSError as error:
                 raise ConfigInvalid(
-                    "output-unwritable", option=option, file=str(file), reason=reason
-                )
-            other = taken.setdefault(Path(os.path.realpath(file)), option)
-            if other != option and (file.is_file() or not file.exists()):
-                raise ConfigInvalid("output-shared", option=option, file=str(file), other=other)
+                    "output-unwritable",
+                    option=f"{self.prefix}{form}",
+                    file=str(file),
+                    reason=error.strerror or str(error),
+                ) from None
 
     def write(
         self,
@@ -103,198 +108,75 @@ class Outputs:
     ) -> Closing:
         """Write what was asked for: a file that cannot be written keeps the gate shut.
 
-        What is written says so as well: all is written again, until all that can be written says
-        what the closing has become. Markdown cannot be written again, and comes last.
+        The others say so as well: they are written again with what the closing has become.
 
         Args:
             documented: the gate as it is with a closing.
             closing: what the gate has come to.
             gathered: what the page shows of it.
         """
-        left = dict(self.files)
-        markdown = left.pop(Form.MARKDOWN, None)
-        closing = self._written(left, documented, closing, gathered)
-        if markdown is not None:
-            try:
-                self._write(Form.MARKDOWN, markdown, gate_markdown(documented(closing)), mode="a")
-            except StoreFailed as error:
-                closing = self._written(left, documented, _shut(closing, error), gathered)
-        return closing
-
-    def _written(
-        self,
-        left: dict[Form, Path],
-        documented: Callable[[Closing], GateDocument],
-        closing: Closing,
-        gathered: Callable[[GateDocument], PageData],
-    ) -> Closing:
-        """Write files; those that cannot be written are taken out of `left`."""
+        left = [form for form in Form if form in self.files]
         while True:
-            failure = self._first_refused(left, documented(closing), gathered)
+            failure = self._first_failure(left, documented(closing), gathered)
             if failure is None:
                 return closing
             forms, error = failure
-            for form in forms:
-                left.pop(form, None)
-            closing = _shut(closing, error)
+            left = [form for form in left if form not in forms]
+            closing = closing.but(noted(error, Severity.INVALID))
 
-    def _first_refused(
+    def _first_failure(
         self,
-        files: Mapping[Form, Path],
+        forms: Collection[Form],
         document: GateDocument,
         gathered: Callable[[GateDocument], PageData],
-    ) -> tuple[frozenset[Form], PerfgateError] | None:
-        try:
-            page = gathered(document) if files.keys() & _PAGES else None
-        except PerfgateError as error:
-            return _PAGES, error
-        for form, file in files.items():
+    ) -> tuple[Collection[Form], PerfgateError] | None:
+        """Write files up to the first that cannot be, and return which forms are lost, and why."""
+        page: PageData | None = None
+        for form in forms:
+            if form in _OF_DOCUMENT:
+                text = _OF_DOCUMENT[form](document)
+            else:
+                try:
+                    page = page or gathered(document)
+                except PerfgateError as error:
+                    return _OF_PAGE.keys(), error
+                text = _OF_PAGE[form](page)
+            file = self.files[form]
             try:
-                self._write(form, file, _text(form, document, page), mode="w")
-            except StoreFailed as error:
-                return frozenset({form}), error
+                write_file(file, [text], mode="a" if form is Form.MARKDOWN else "w")
+            except OSError as error:
+                reason, option = error.strerror or str(error), f"{self.prefix}{form}"
+                return {form}, StoreFailed(
+                    "output-refused", file=str(file), reason=reason, option=option
+                )
         return None
 
-    def _write(self, form: Form, file: Path, text: str, *, mode: Literal["w", "a"]) -> None:
-        try:
-            file.parent.mkdir(parents=True, exist_ok=True)
-            with opened(file, mode) as target:
-                target.write(text)
-        except OSError as error:
-            reason = error.strerror or str(error)
-            option = f"{self.prefix}{form}"
-            raise StoreFailed(
-                "output-refused", file=str(file), reason=reason, option=option
-            ) from error
+
+def _check_writable(file: Path) -> None:
+    """Raise what the system says to writing there, as far as it can be known without."""
+    if not file.exists():
+        with TemporaryFile(dir=next(folder for folder in file.parents if folder.exists())):
+            return
+    if file.is_dir():
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+    if not os.access(file, os.W_OK):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
 
 
-def _text(form: Form, document: GateDocument, page: PageData | None) -> str:
-    match form:
-        case Form.JSON:
-            return document_text(document)
-        case Form.JUNIT:
-            return gate_junit(document)
-        case Form.MARKDOWN:
-            return gate_markdown(document)
-        case Form.HTML | Form.PAGE_DATA | Form.TRACE:
-            assert page is not None
-            return _PAGE_TEXTS[form](page)
-        case _:
-            assert_never(form)
+def write_file(file: Path, parts: Iterable[str], *, mode: Literal["w", "a"] = "w") -> None:
+    """Write the parts of a text; an older file that it could not replace whole is removed.
 
+    Nobody shall take that, or a part of the new one, for this gate's.
 
-_PAGE_TEXTS: Final[Mapping[Form, Callable[[PageData], str]]] = {
-    Form.HTML: page_html,
-    Form.PAGE_DATA: page_data_text,
-    Form.TRACE: steps_trace,
-}
-
-
-def _shut(closing: Closing, error: PerfgateError) -> Closing:
-    return closing.but(noted(error, Severity.INVALID))
-
-
-def _why_not_writable(file: Path) -> str:
-    """Return what the system says to writing there; empty where nothing stands against it."""
-    try:
-        if not _is_there(file):
-            with TemporaryFile(dir=next(parent for parent in file.parents if parent.exists())):
-                return ""
-        if file.is_dir():
-            return os.strerror(errno.EISDIR)
-        return "" if os.access(file, os.W_OK) else os.strerror(errno.EACCES)
-    except OSError as refused:
-        return refused.strerror or str(refused)
-
-
-def _is_there(file: Path) -> bool:
-    try:
-        file.stat()
-    except (FileNotFoundError, NotADirectoryError):
-        return False
-    return True
-
-
-@contextmanager
-def opened(file: Path, mode: Literal["w", "a"]) -> Iterator[TextIO]:
-    """Open a file to write text: all of it is there in the end, or nothing of it.
-
-    What is replaced goes first: an older one is not left to be taken for this gate's, and its room
-    may be needed. What is no plain file of this user's alone, such as a device, a pipe or a link,
-    is written as it is.
+    Raises:
+        OSError: it cannot be written.
     """
-    there = _status(file)
-    if mode == "a":
-        with _appended(file, there) as target:
-            yield target
-    elif there is not None and not (_is_own(there) and _is_removed(file)):
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
         with file.open(mode, encoding="utf-8") as target:
-            yield target
-    else:
-        with _beside(file, there) as target:
-            yield target
-
-
-@contextmanager
-def replaced(file: Path) -> Iterator[TextIO]:
-    """Open a file to write text; what is there stays until all of the new one is written.
-
-    What is no plain file of this user's alone is written as it is.
-    """
-    there = _status(file)
-    if there is not None and not _is_own(there):
-        with file.open("w", encoding="utf-8") as target:
-            yield target
-    else:
-        with _beside(file, there) as target:
-            yield target
-
-
-def _status(file: Path) -> os.stat_result | None:
-    try:
-        return file.lstat()
-    except FileNotFoundError:
-        return None
-
-
-def _is_own(there: os.stat_result) -> bool:
-    return stat.S_ISREG(there.st_mode) and there.st_nlink == 1 and there.st_uid == os.geteuid()
-
-
-def _is_removed(file: Path) -> bool:
-    """Remove a file, and say whether that may be: not where something is mounted."""
-    try:
-        file.unlink()
+            target.writelines(parts)
     except OSError:
-        return False
-    return True
-
-
-@contextmanager
-def _beside(file: Path, there: os.stat_result | None) -> Iterator[TextIO]:
-    """Write next to a file's place, then put it there; with the mode of the one that was there."""
-    temporary = file.with_name(f".perfgate-{secrets.token_hex(6)}.tmp")
-    try:
-        with temporary.open("x", encoding="utf-8") as target:
-            if there is not None:
-                temporary.chmod(stat.S_IMODE(there.st_mode))
-            yield target
-        temporary.replace(file)
-    finally:
-        with suppress(OSError):
-            temporary.unlink(missing_ok=True)
-
-
-@contextmanager
-def _appended(file: Path, there: os.stat_result | None) -> Iterator[TextIO]:
-    """Append to a file; what came of it where that fails is taken back."""
-    try:
-        with file.open("a", encoding="utf-8") as target:
-            yield target
-    except OSError:
-        with suppress(OSError):
-            if there is None:
+        if mode == "w" and file.is_file():
+            with suppress(OSError):
                 file.unlink()
-            elif stat.S_ISREG(there.st_mode):
-                os.truncate(file, there.st_size)
         raise

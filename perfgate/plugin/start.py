@@ -28,8 +28,8 @@ from perfgate.plugin.refusals import refused, usage_error
 from perfgate.plugin.roots import refuse_other_root, refuse_root_by_value, refuse_unusable_root
 from perfgate.plugin.sharding import label_of, shard_of
 from perfgate.plugin.state import STATE, State
-from perfgate.pytest_door import ending_as_on_ctrl_c
 from perfgate.system import git
+from perfgate.system.gate_process import ending_as_on_ctrl_c
 from perfgate.words import say
 from perfgate.workload import holds_command, workload_files
 

@@ -26,10 +26,10 @@ from perfgate.model.metric import Metric
 from perfgate.model.outcome import Outcome
 from perfgate.model.verdict import Verdict
 from perfgate.profilers.nsys.tool import NsysTool
-from perfgate.pytest_door import gate_command, run_to_end
 from perfgate.render.selftest import SelftestRow, selftest_text
 from perfgate.render.text import verdict_table
 from perfgate.store import Store
+from perfgate.system.gate_process import gate_command, run_to_end
 from perfgate.system.temporary import remove_left_folders, temporary_folder
 from perfgate.words import escape, say
 

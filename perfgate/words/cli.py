@@ -86,7 +86,7 @@ TEXT: Final[Mapping[str, Text]] = {
     # Refused
     "page-unwritten": Text(
         "{subject:quote}: the page cannot be written there ({reason})",
-        "A page of this user's that was there before is unchanged",
+        "",
         "Give it a file that can be written.",
     ),
     "page-named-as-workload": Text(
@@ -133,10 +133,5 @@ TEXT: Final[Mapping[str, Text]] = {
     ),
     "explain-subjects": Text(
         "It takes a workload, or two things to compare, and this is {words:list}"
-    ),
-    "output-would-be-read": Text(
-        "{option}: {file:quote} would be read as a gate's, now or the next time",
-        "",
-        "Give it a file elsewhere.",
     ),
 }

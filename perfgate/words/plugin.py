@@ -101,18 +101,10 @@ TEXT: Final[Mapping[str, Text]] = {
         "Change it within the workload's function.",
     ),
     # Files that are written
-    "output-unnamed": Text(
-        "{option}: it names no file, as where a variable is empty",
-        "",
-        "Give it one, or leave it out.",
-    ),
     "output-unwritable": Text(
         "{option}: {file:quote} cannot be written ({reason})",
         "",
         "Give it a file in a folder that can be written to.",
-    ),
-    "output-shared": Text(
-        "{option}: {file:quote} is that of {other} as well", "", "Give each a file of its own."
     ),
     "output-refused": Text(
         "{file:quote}: the verdicts cannot be written there ({reason})",

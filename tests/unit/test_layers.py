@@ -20,7 +20,7 @@ from perfgate import cli
 PACKAGE = Path(perfgate.__file__).parent
 
 LEVELS: tuple[frozenset[str], ...] = (
-    frozenset({"perfgate", "workload", "pytest_door"}),
+    frozenset({"perfgate", "workload"}),
     frozenset({"words"}),
     frozenset({"model"}),
     frozenset({"system"}),
@@ -102,7 +102,7 @@ HOMES: Mapping[str, frozenset[str]] = {
     "rich": frozenset({"render", "plugin"}),
     "scipy": frozenset({"judge"}),
     "sqlite3": frozenset({"profilers"}),
-    "subprocess": frozenset({"profilers", "system", "doctor", "pytest_door", "init"}),
+    "subprocess": frozenset({"profilers", "system", "doctor", "init"}),
     "torch": frozenset({"execute", "selftest", "init"}),
     "yaml": frozenset({"model", "init"}),
 }

@@ -14,7 +14,7 @@ from support import gates, records
 from support.gates import H100, H200, found, gate, judged, shard
 
 from perfgate import __version__
-from perfgate.bless.merge import MOST_GATES, find_gates, is_read, merge, merged_page
+from perfgate.bless.merge import MOST_GATES, find_gates, merge, merged_page
 from perfgate.model.baseline import Commit
 from perfgate.model.document import DocumentWorkload, GateDocument, document_text, read_document
 from perfgate.model.errors import DocumentUnreadable
@@ -868,53 +868,3 @@ def test_a_folder_whose_name_is_no_text_is_told_in_a_document_that_can_be_writte
     told = merge(listed, unread=unread, at=records.NOON)
     assert told.shut_by == (f"{tmp_path}/bad\ufffd/nowhere: it does not exist",)
     assert read_document(document_text(told)) == told
-
-
-# What must not be written
-
-
-@pytest.fixture
-def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The working directory: a gate in `g/1`, links to it and to `g`, and a link among the gates."""
-    gates.put(tmp_path / "g" / "1", gate("a", judged("mlp")))
-    (tmp_path / "elsewhere").mkdir()
-    (tmp_path / "g" / "link").symlink_to(tmp_path / "elsewhere")
-    (tmp_path / "to-g").symlink_to(tmp_path / "g")
-    (tmp_path / "to-1.json").symlink_to(tmp_path / "g" / "1" / "perfgate.json")
-    (tmp_path / "same.json").hardlink_to(tmp_path / "g" / "1" / "perfgate.json")
-    (tmp_path / "g" / "1" / "page.json").symlink_to(tmp_path / "all.json")
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
-@pytest.mark.parametrize(
-    ("folder", "file", "read"),
-    [
-        ("g", "g/1/perfgate.json", True),
-        ("g/1", "g/1/perfgate.json", True),
-        ("g", "g/perfgate.json", True),
-        ("g", "g/page.json", True),
-        ("g", "g/new/page.json", True),
-        ("new", "new/perfgate.json", True),
-        ("g", "g/1/../1/perfgate.json", True),
-        ("g", "to-g/1/perfgate.json", True),
-        ("to-g", "g/1/perfgate.json", True),
-        ("g", "to-1.json", True),
-        ("g", "same.json", True),
-        ("g", "g/1/page.json", True),
-        ("g", "g/link/perfgate.json", True),
-        (".", "g/perfgate.json", True),
-        ("g", "perfgate.json", False),
-        ("g/1", "g/perfgate.json", False),
-        ("g/1", "g/1/../perfgate.json", False),
-        ("g", "g/all.json", False),
-        ("g", "g/1/deep/perfgate.json", False),
-        ("g", "merged/perfgate.json", False),
-        ("g", "all.json", False),
-    ],
-)
-def test_a_file_is_told_to_be_read_as_a_gates_or_not(
-    tree: Path, folder: str, file: str, read: bool
-) -> None:
-    assert is_read(Path(file), [Path(folder)]) is read
-    assert is_read(tree / file, [Path("nowhere"), Path(folder)]) is read

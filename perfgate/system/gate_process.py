@@ -1,5 +1,4 @@
-"""The pytest door as a process of its own: builds its command, runs it to its end, and ends it with
-us."""
+"""A gate as a process of its own: its command, run to its end, and ended with this process."""
 
 from __future__ import annotations
 
@@ -13,7 +12,7 @@ from pathlib import Path
 from typing import IO, Final
 
 PATIENCE_S: Final = 30.0
-"""How long a gate that is told to end may take to end nsys and the workload."""
+"""How long a gate that is asked to end may take to end nsys and the workload."""
 
 
 def gate_command(python: str, *options: str, root: Path) -> tuple[str, ...]:

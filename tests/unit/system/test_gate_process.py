@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from support.processes import is_alive
 
-from perfgate import pytest_door
-from perfgate.pytest_door import ending_as_on_ctrl_c, gate_command, run_to_end
+from perfgate.system import gate_process
+from perfgate.system.gate_process import ending_as_on_ctrl_c, gate_command, run_to_end
 
 HANGS = """\
 import signal, sys, time
@@ -99,7 +99,7 @@ def test_interrupted_we_wait_until_it_has_cleared_up(
 def test_one_that_does_not_end_is_killed_with_what_it_started(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pytest_door, "PATIENCE_S", 0.3)
+    monkeypatch.setattr(gate_process, "PATIENCE_S", 0.3)
     program = (
         "import subprocess, sys\n"
         "child = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(60)'])\n"
