@@ -15,10 +15,9 @@ import click
 from perfgate import __version__
 from perfgate.cli.common import printable
 from perfgate.cli.complaint import usage
-from perfgate.init.facts import Asked, Tool, find_facts
-from perfgate.init.plan import plan, plan_lock
+from perfgate.init.project import Tool, find_project
 from perfgate.init.report import check_text, init_text
-from perfgate.init.writing import to_write, write
+from perfgate.init.scaffold import State, planned, write
 from perfgate.model.errors import EXIT_OPEN, EXIT_SHUT
 
 
@@ -26,12 +25,12 @@ from perfgate.model.errors import EXIT_OPEN, EXIT_SHUT
 @click.option(
     "--check",
     is_flag=True,
-    help="Write nothing; say what is missing, older or lacking. Exits 1 if any is.",
+    help="Write nothing; say what is missing or older. Exits 1 if any is.",
 )
 @click.option(
     "--force",
     is_flag=True,
-    help="Overwrite what differs below .github, the lock file resolved anew, and nothing else.",
+    help="Overwrite what differs below .github, and nothing else.",
 )
 @click.option("--no-github", is_flag=True, help="Leave .github alone.")
 @click.option(
@@ -40,53 +39,38 @@ from perfgate.model.errors import EXIT_OPEN, EXIT_SHUT
     help="Where a runner gets perfgate from: git+https://HOST/REPO@COMMIT, or https://HOST/NAME.whl#sha256=HASH. "
     "By default where this perfgate was installed from.",
 )
-@click.option("--renew-lock", is_flag=True, help="Write the lock file alone, resolved anew.")
-def init(
-    *, check: bool, force: bool, no_github: bool, install_from: str | None, renew_lock: bool
-) -> None:
+def init(*, check: bool, force: bool, no_github: bool, install_from: str | None) -> None:
     """Write the first files: a workload, [tool.perfgate], workflows for GitHub Actions.
 
     What is there is never overwritten without --force: the difference is shown.
     """
-    if check and (force or renew_lock):
-        other = "--force" if force else "--renew-lock"
-        raise usage("options-contradict", option="--check", other=other)
-    if no_github and (install_from is not None or renew_lock):
-        other = "--renew-lock" if renew_lock else "--install-from"
-        raise usage("options-contradict", option="--no-github", other=other)
-    asked = Asked(github=not no_github, install_from=install_from, renew=force or renew_lock)
-    facts = find_facts(Path.cwd(), this_perfgate(), asked, env=os.environ)
-    if renew_lock:
-        lock = plan_lock(facts, resolve=True, renew=True)
-        writing = to_write((lock,), force=True)
-        write(writing)
-        click.echo(printable(f"{'written' if writing else 'up to date'}  {lock.path}"))
-        return
-    files = plan(facts, resolve=not check, renew=force)
+    if check and force:
+        raise usage("options-contradict", option="--check", other="--force")
+    if no_github and install_from is not None:
+        raise usage("options-contradict", option="--no-github", other="--install-from")
+    tool = this_perfgate()
+    project = find_project(
+        Path.cwd(), tool, github=not no_github, install_from=install_from, env=os.environ
+    )
+    files = planned(project, tool)
     if check:
-        click.echo(printable(check_text(facts, files)), nl=False)
-        sys.exit(EXIT_OPEN if all(file.is_up_to_date for file in files) else EXIT_SHUT)
-    writing = to_write(files, force=force)
+        lacking = sum(file.state in {State.MISSING, State.OLDER} for file in files)
+        is_complete = not lacking and (project.top is None or project.origin is not None)
+        click.echo(printable(check_text(project, tool, files, lacking)), nl=False)
+        sys.exit(EXIT_OPEN if is_complete else EXIT_SHUT)
+    writing = [file for file in files if file.state is State.MISSING or (force and file.differs)]
     write(writing)
-    click.echo(printable(init_text(facts, files, writing)), nl=False)
+    click.echo(printable(init_text(project, tool, files, writing)), nl=False)
 
 
 def this_perfgate() -> Tool:
     """The perfgate that runs."""
-    direct_url: str | None = "{}"
-    requires: list[str] = []
-    with contextlib.suppress(
-        importlib.metadata.PackageNotFoundError
-    ):  # run from its folder, not installed
-        distribution = importlib.metadata.distribution("perfgate")
-        direct_url, requires = (
-            distribution.read_text("direct_url.json"),
-            distribution.requires or [],
-        )
+    direct_url = None
+    with contextlib.suppress(importlib.metadata.PackageNotFoundError):  # run from its folder
+        direct_url = importlib.metadata.distribution("perfgate").read_text("direct_url.json")
     return Tool(
         version=__version__,
         direct_url=direct_url,
-        python=sys.version_info[:2],
+        python=f"{sys.version_info.major}.{sys.version_info.minor}",
         has_torch=importlib.util.find_spec("torch") is not None,
-        requires=tuple(requires),
     )

@@ -11,12 +11,11 @@ import click
 
 from perfgate.cli.arguments import PATH
 from perfgate.cli.common import printable, screen
-from perfgate.cli.starting import this_perfgate
 from perfgate.demo.replay import play
 from perfgate.doctor import Finding, Place, check_distribution, check_orphans, examine
 from perfgate.execute.addopts import addopts_of, distribution_of
-from perfgate.init.facts import Asked, find_facts
-from perfgate.init.installing import installing_faults
+from perfgate.init.origin import command
+from perfgate.init.scaffold import installs_fail
 from perfgate.machine import read_machine
 from perfgate.model.errors import (
     EXIT_OPEN,
@@ -74,23 +73,12 @@ def _distribution(collected: Collected | None) -> tuple[Finding, ...]:
 
 def _workflows(root: Path) -> tuple[Finding, ...]:
     """How runners get perfgate."""
-    top = next((folder for folder in (root, *root.parents) if (folder / ".git").exists()), None)
-    if top is None:
+    top = next((folder for folder in (root, *root.parents) if (folder / ".git").exists()), root)
+    fail = installs_fail(top)
+    if fail is None:
         return ()
-    try:
-        faults = installing_faults(top)
-        facts = find_facts(root, this_perfgate(), Asked(), env=os.environ)
-    except PerfgateError as unknown:
-        return (Finding(check="workflows", ok=None, said=unknown),)
-    if faults:
-        is_unknown = facts.origin.url is None
-        why = facts.origin.unknown if is_unknown else note("workflows-fail", faults=faults)
-        return (Finding(check="workflows", ok=False, said=why),)
-    if faults is not None:
-        return (Finding(check="workflows", ok=True, said=note("workflows-install")),)
-    if facts.origin.url is None:
-        return (Finding(check="workflows", ok=None, said=facts.origin.unknown),)
-    return ()
+    said = note("workflows-fail", command=command()) if fail else note("workflows-install")
+    return (Finding(check="workflows", ok=not fail, said=said),)
 
 
 def _orphans(root: Path, settings: Settings, collected: Collected) -> list[str]:

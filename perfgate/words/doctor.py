@@ -122,6 +122,8 @@ TEXT: Final[Mapping[str, Text]] = {
         "pytest distributes its tests here ({option}). A gate does not: it measures one "
         "workload after another"
     ),
-    "workflows-fail": Text("{faults:list;}", "", "Write them anew: perfgate init --force"),
-    "workflows-install": Text("runners can install perfgate"),
+    "workflows-fail": Text(
+        "they do not know where a runner gets perfgate from", "", "Name it: {command:raw}"
+    ),
+    "workflows-install": Text("they know where a runner gets perfgate from"),
 }

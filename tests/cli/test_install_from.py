@@ -3,69 +3,43 @@ writes it."""
 
 from __future__ import annotations
 
-import hashlib
 import importlib.metadata
 import json
-import os
 import re
 import shlex
 import subprocess
-import sys
+import tomllib
 from pathlib import Path
-from typing import ClassVar
 
 import pytest
 import yaml
+from packaging.requirements import Requirement
+from support.actions import ROOT
 from support.project import Project
-from support.repository import IDENTITY
-from support.wheelhouse import wheel
 
 pytestmark = pytest.mark.behaviour
 
 COMMIT = "5" * 40
 URL = f"git+https://git.example.org/perfgate.git@{COMMIT}"
 HASH = "c" * 64
-LOCK = ".github/perfgate-lock.txt"
-NEEDS = ("click>=8.1", "numpy>=1.26", 'PyGithub>=2.6; extra == "github"', 'ruff; extra == "dev"')
 
 
 class Installed:
-    """A perfgate whose metadata says how it was installed, in a repository; pip has a folder of
-    wheels for an index."""
+    """A perfgate whose metadata says how it was installed, in a repository."""
 
-    def __init__(self, project: Project, folder: Path) -> None:
+    def __init__(self, project: Project) -> None:
         self.project = project
-        self.wheels = folder / "wheels"
-        self.wheels.mkdir()
-        for name, needs in (
-            ("click", ()),
-            ("numpy", ()),
-            ("PyGithub", ("idna>=3",)),
-            ("hatchling", ()),
-            ("idna", ()),
-        ):
-            wheel(self.wheels, name, needs=needs)
-        self.online()
         self.by(None)
 
     def by(self, direct_url: object) -> None:
         """Say how it was installed: PEP 610's direct_url.json, None for an index."""
-        told = None if direct_url is None else json.dumps(direct_url)
+        text = None if direct_url is None else json.dumps(direct_url)
 
         class Distribution:
-            requires: ClassVar = list(NEEDS)
-
             def read_text(self, name: str) -> str | None:
-                return told if name == "direct_url.json" else None
+                return text if name == "direct_url.json" else None
 
         self.project.patch.setattr(importlib.metadata, "distribution", lambda _: Distribution())
-
-    def online(self, wheels: Path | None = None) -> None:
-        for name in [name for name in os.environ if name.startswith("PIP_")]:
-            self.project.patch.delenv(name)
-        self.project.patch.setenv("PIP_CONFIG_FILE", "/dev/null")
-        self.project.patch.setenv("PIP_NO_INDEX", "1")
-        self.project.patch.setenv("PIP_FIND_LINKS", str(wheels or self.wheels))
 
     def init(self, *words: str) -> tuple[int, str]:
         seen = self.project.perfgate("init", *words)
@@ -101,7 +75,7 @@ def installed(project: Project, tmp_path: Path) -> Installed:
     subprocess.run(
         ["git", "init", "--quiet", "--initial-branch=main"], cwd=project.root, check=True
     )
-    return Installed(project, tmp_path)
+    return Installed(project)
 
 
 def asks_an_index(script: str) -> bool:
@@ -274,16 +248,6 @@ def test_an_address_that_does_not_stay_what_it_is_is_refused(
 
 def test_jobs_with_write_tokens_install_only_what_a_hash_locks(installed: Installed) -> None:
     installed.init("--install-from", URL)
-    locked = {
-        line.split("==")[0]: re.findall(r"--hash=sha256:([0-9a-f]{64})", line)
-        for line in installed.text(LOCK).splitlines()
-        if "==" in line and not line.startswith("#")
-    }
-    wheels = {
-        file.name.split("-")[0]: hashlib.sha256(file.read_bytes()).hexdigest()
-        for file in installed.wheels.iterdir()
-    }
-    assert locked == {name: [digest] for name, digest in wheels.items()}
     writing = []
     for name in ALL:
         for job, told in yaml.safe_load(installed.text(f".github/workflows/{name}.yml"))[
@@ -303,120 +267,19 @@ def test_jobs_with_write_tokens_install_only_what_a_hash_locks(installed: Instal
         assert {"--no-deps", "--no-build-isolation"} <= set(shlex.split(second))
 
 
-def test_what_is_locked_is_what_pip_takes(installed: Installed, tmp_path: Path) -> None:
-    installed.init("--install-from", URL)
-    target = tmp_path / "target"
-    command = ["pip", "install", "-q", "--require-hashes", f"--target={target}", "-r", LOCK]
-    done = subprocess.run([sys.executable, "-m", *command], cwd=installed.project.root, check=False)
-    assert done.returncode == 0
-    assert {one.name for one in target.glob("*.dist-info")} == {
-        f"{f.stem.split('-')[0]}-99.0.dist-info" for f in installed.wheels.iterdir()
-    }
-
-
-def test_without_an_index_nothing_is_written(installed: Installed, tmp_path: Path) -> None:
-    (tmp_path / "none").mkdir()
-    installed.online(tmp_path / "none")
-    before = installed.files()
-    status, told = installed.init("--install-from", URL)
-    assert (status, "click" in told, "Traceback" in told) == (43, True, False)
-    assert installed.files() == before
-    assert installed.init("--no-github")[0] == 0
-
-
-def test_a_lock_file_is_asked_for_once_and_renewed_when_told(
-    installed: Installed, tmp_path: Path
-) -> None:
-    installed.init("--install-from", URL)
-    first = installed.text(LOCK)
-    wheel(installed.wheels, "click", "100.0")
-    assert installed.init()[0] == 0
-    assert installed.text(LOCK) == first
-    before = installed.files()
-    assert installed.init("--renew-lock")[0] == 0
-    assert "click==100.0" in installed.text(LOCK)
-    assert {name for name, held in installed.files().items() if before[name] != held} == {
-        str(installed.project.root / LOCK)
-    }
-    (tmp_path / "none").mkdir()
-    installed.online(tmp_path / "none")
-    assert installed.init()[0] == 0, "what is there is enough"
-
-
-def test_a_lock_file_that_does_not_lock_is_lacking(installed: Installed) -> None:
-    installed.init("--install-from", URL)
-    assert installed.init("--check")[0] == 0
-    whole = installed.text(LOCK)
-    spoiled = {
-        "no hash": re.sub(r"(click==\S+).*", r"\1", whole),
-        "no version": whole + "evil\n",
-        "an index": whole + "--index-url https://example.org/simple\n",
-        "perfgate": whole + "perfgate==0.1.0\n",
-        "other requirements": whole.replace("click>=8.1, ", ""),
-        "empty": "",
-    }
-    for how, text in spoiled.items():
-        (installed.project.root / LOCK).write_text(text, encoding="utf-8")
-        assert installed.init("--check", "--install-from", URL)[0] == 1, how
-    assert installed.init("--force", "--install-from", URL)[0] == 0
-    assert installed.init("--check")[0] == 0
-
-
-def test_hashes_that_a_robot_updates_are_no_fault(installed: Installed) -> None:
-    installed.init("--install-from", URL)
-    text = re.sub(
-        r"click==99.0 .*",
-        f"click==99.1 \\\\\n    --hash=sha256:{HASH} \\\\\n    --hash=sha256:{'d' * 64}",
-        installed.text(LOCK),
-    )
-    (installed.project.root / LOCK).write_text(text, encoding="utf-8")
-    assert installed.init("--check")[0] == 0
-
-
-def test_workflows_of_before_that_ask_an_index_are_lacking(installed: Installed) -> None:
-    installed.init("--install-from", URL)
-    for name in ("perfgate-gate", "perfgate-bless"):
-        file = installed.project.root / f".github/workflows/{name}.yml"
-        text = file.read_text(encoding="utf-8")
-        by_name = re.sub(r"'perfgate(\[github\])? @ \S+'", "'perfgate[github]==0.1.0'", text)
-        file.write_text(by_name, encoding="utf-8")
-        assert installed.init("--check")[0] == 1
-        file.write_text(text, encoding="utf-8")
-
-
-def test_a_job_with_a_write_token_that_installs_without_hashes_is_lacking(
-    installed: Installed,
-) -> None:
-    installed.init("--install-from", URL)
-    file = installed.project.root / ".github/workflows/perfgate-comment.yml"
-    text = file.read_text(encoding="utf-8")
-    file.write_text(text.replace("--require-hashes ", ""), encoding="utf-8")
-    assert installed.init("--check")[0] == 1
-
-
-@pytest.mark.parametrize("pushed", [True, False])
-def test_the_commit_of_a_folder_is_suggested_if_it_is_pushed_and_never_used(
-    installed: Installed, tmp_path: Path, pushed: bool
-) -> None:
-    clone = tmp_path / "clone"
-
-    def git(*words: str) -> str:
-        done = subprocess.run(
-            ["git", *IDENTITY, *words], cwd=clone, check=True, capture_output=True, text=True
-        )
-        return done.stdout.strip()
-
-    clone.mkdir()
-    git("init", "--quiet", "--initial-branch=main")
-    git("remote", "add", "origin", "git@git.example.org:tools/perfgate.git")
-    git("commit", "--quiet", "--allow-empty", "-m", "one")
-    sha = git("rev-parse", "HEAD")
-    if pushed:
-        git("update-ref", "refs/remotes/origin/main", sha)
-    installed.by({"url": clone.as_uri(), "dir_info": {"editable": True}})
-    told = installed.init()[1]
-    suggested = f"git+ssh://git@git.example.org/tools/perfgate.git@{sha}"
-    assert (suggested in told) is pushed
-    assert suggested not in "".join(
-        map(installed.text, [f".github/workflows/{one}.yml" for one in ALL])
-    )
+def test_the_lock_file_holds_all_that_perfgate_needs_by_hash() -> None:
+    lines = (ROOT / "perfgate/init/files/perfgate-lock.txt").read_text("utf-8").splitlines()
+    locked = [line for line in lines if not line.startswith("#")]
+    assert locked.pop(0) == "--only-binary :all:"
+    assert [one for one in locked if not re.fullmatch(r"\S+==\S+ --hash=sha256:\w{64}", one)] == []
+    versions = dict(line.split()[0].split("==") for line in locked)
+    names = {name.casefold().replace("_", "-"): version for name, version in versions.items()}
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+    needed = [*project["project"]["dependencies"], *project["build-system"]["requires"]]
+    for text in (*needed, *project["project"]["optional-dependencies"]["github"]):
+        requirement = Requirement(text)
+        assert names[requirement.name.casefold()] in requirement.specifier
+    ours = (ROOT / ".github/perfgate-lock.txt").read_text("utf-8").splitlines()
+    assert [line for line in ours if not line.startswith("#")] == [
+        line for line in lines if not line.startswith("#")
+    ]

@@ -92,7 +92,6 @@ HOMES: Mapping[str, frozenset[str]] = {
     "markupsafe": frozenset({"render"}),
     "numpy": frozenset({"model", "profilers", "metrics", "judge", "bless"}),
     "nvtx": frozenset({"execute", "selftest", "init"}),
-    "packaging": frozenset({"init"}),
     "pandas": frozenset({"bless"}),
     "psutil": frozenset({"system", "machine"}),
     "pydantic": frozenset({"model", "store", "plugin", "github", "bless"}),
@@ -102,9 +101,9 @@ HOMES: Mapping[str, frozenset[str]] = {
     "rich": frozenset({"render", "plugin"}),
     "scipy": frozenset({"judge"}),
     "sqlite3": frozenset({"profilers"}),
-    "subprocess": frozenset({"profilers", "system", "doctor", "init"}),
+    "subprocess": frozenset({"profilers", "system", "doctor"}),
     "torch": frozenset({"execute", "selftest", "init"}),
-    "yaml": frozenset({"model", "init"}),
+    "yaml": frozenset({"model"}),
 }
 """Outward packages, and the parts of the house that may touch them. One that is not here has no
 home yet."""

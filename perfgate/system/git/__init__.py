@@ -10,7 +10,6 @@ from __future__ import annotations
 from perfgate.system.git.asking import ABOUT_ANOTHER_REPOSITORY, without_repository
 from perfgate.system.git.changed import changed_since, changes, content_digest
 from perfgate.system.git.commits import (
-    Pushed,
     author,
     checked_out,
     default_branch,
@@ -20,7 +19,6 @@ from perfgate.system.git.commits import (
     merge_base,
     read_at,
     read_commit,
-    read_pushed,
     require_commit,
     resolve,
 )
@@ -40,7 +38,6 @@ from perfgate.system.git.worktrees import add_worktree, remove_worktree
 __all__ = [
     "ABOUT_ANOTHER_REPOSITORY",
     "FileVersion",
-    "Pushed",
     "add_worktree",
     "author",
     "changed_since",
@@ -63,7 +60,6 @@ __all__ = [
     "prefix",
     "read_at",
     "read_commit",
-    "read_pushed",
     "remove_worktree",
     "require_commit",
     "resolve",

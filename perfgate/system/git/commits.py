@@ -6,7 +6,6 @@ import getpass
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -90,61 +89,6 @@ def checked_out(
     sha = run(root, env, "rev-parse", "--verify", "--quiet", "HEAD^{commit}")
     branch = run(root, env, "symbolic-ref", "--quiet", "--short", "HEAD")
     return os.fsdecode(sha.stdout).strip() or None, os.fsdecode(branch.stdout).strip() or None
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Pushed:
-    """Where others find the commit that is checked out."""
-
-    url: str
-    """Of the remote, as https:// or ssh://."""
-    sha: str
-    prefix: str
-    """The folder's own place in the repository, `.` at its top."""
-    not_there: str
-    """Why the remote does not have what the folder holds, as a clause; empty where it has."""
-
-
-def read_pushed(root: Path, *, env: Mapping[str, str] | None = None) -> Pushed | None:
-    """Return where the commit of a folder is to be had, by what was last fetched or pushed; None
-    without a remote.
-
-    Raises:
-        RepositoryUnreadable: no git, no repository, or git refuses.
-    """
-    sha, _ = checked_out(root, env=env)
-    remotes = ask(root, env, "remote").split()
-    if sha is None or not remotes:
-        return None
-    remote = "origin" if "origin" in remotes else remotes[0]
-    url = ask(root, env, "remote", "get-url", remote).strip()
-    if "://" not in url and (scp := _SCP.fullmatch(url)):
-        url = f"ssh://{scp[1]}/{scp[2]}"
-    holds = ask(
-        root,
-        env,
-        "for-each-ref",
-        "--contains",
-        sha,
-        "--format=%(refname)",
-        f"refs/remotes/{remote}/",
-    )
-    dirty = ask(root, env, "status", "--porcelain", SUBMODULES).strip()
-    not_there = (
-        f"commit {sha[:12]} is not pushed"
-        if not holds.strip()
-        else "some changes are not committed"
-    )
-    return Pushed(
-        url=url,
-        sha=sha,
-        prefix=ask(root, env, "rev-parse", "--show-prefix").strip().rstrip("/") or ".",
-        not_there=not_there if dirty or not holds.strip() else "",
-    )
-
-
-_SCP: Final = re.compile(r"([\w.-]+@[\w.-]+):([^/].*)")
-"""An address of ssh as scp has it."""
 
 
 def author(root: Path, *, env: Mapping[str, str] | None = None) -> str:

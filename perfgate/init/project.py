@@ -1,0 +1,125 @@
+"""What a repository says of itself, so that `perfgate init` need not ask. Changes nothing."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Final
+
+from perfgate.init.origin import command, given_address, installed_from
+from perfgate.model.note import Note, Severity, note
+from perfgate.model.pyproject import find_root, load_settings
+from perfgate.model.settings import Settings
+from perfgate.system import git
+
+LAST_RESORT: Final = "main"
+"""The branch where HEAD is detached and no other is known."""
+WRITTEN_TO: Final = Path(".github/workflows/perfgate-comment.yml")
+"""A workflow that names the address of perfgate."""
+_NAMED: Final = re.compile(r"perfgate @ ([^\s']+)")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Tool:
+    """The perfgate at work, as it was installed."""
+
+    version: str
+    direct_url: str | None
+    """PEP 610's direct_url.json; None where it came from an index."""
+    python: str
+    """As `3.12`."""
+    has_torch: bool
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Project:
+    """A project, its repository, and how both are installed on a runner."""
+
+    root: Path
+    top: Path | None
+    """The repository's top; None where there is no repository, or where GitHub is left out."""
+    folder: PurePosixPath
+    """Where the root lies in the repository, `.` at its top."""
+    settings: Settings
+    branch: str
+    requirements: tuple[str, ...]
+    """What pip is given to install the project."""
+    origin: str | None
+    """Where a runner gets perfgate from."""
+    notes: tuple[Note, ...]
+    """What the user should know."""
+
+
+def find_project(
+    start: Path, tool: Tool, *, github: bool, install_from: str | None, env: Mapping[str, str]
+) -> Project:
+    """Find out about the project around a folder.
+
+    Args:
+        start: the folder.
+        tool: the perfgate that runs.
+        github: whether there is to be anything for GitHub; else git is not asked.
+        install_from: where a runner gets perfgate from, as somebody says.
+        env: the environment, for git.
+
+    Raises:
+        ConfigInvalid: settings that are not accepted, or an `install_from` that no runner reaches.
+        RepositoryUnreadable: there is a repository, but git cannot say what is asked of it.
+    """
+    root = find_root(start)
+    settings = load_settings(root, {})
+    is_repository = any((one / ".git").exists() for one in (root, *root.parents))
+    top, folder, branch = None, PurePosixPath("."), None
+    if github and is_repository:
+        folder = PurePosixPath(git.prefix(root, env=env))
+        top = root.parents[len(folder.parts) - 1] if folder.parts else root
+        branch = git.default_branch(root, env=env)
+    origin = installed_from(tool.direct_url)
+    if install_from is not None:
+        origin = given_address(install_from)
+    elif origin is None and top is not None:
+        origin = _named_before(top)
+    notes: list[Note] = []
+    if github and not is_repository:
+        notes.append(note("nothing-for-github-yet"))
+    if top is not None and branch is None:
+        notes.append(note("branch-not-known", branch=LAST_RESORT))
+    if top is not None and origin is None:
+        notes.append(origin_unknown())
+    if not tool.has_torch:
+        notes.append(note("torch-not-here"))
+    return Project(
+        root=root,
+        top=top,
+        folder=folder,
+        settings=settings,
+        branch=branch or LAST_RESORT,
+        requirements=tuple(_requirements(root)),
+        origin=origin,
+        notes=tuple(notes),
+    )
+
+
+def origin_unknown() -> Note:
+    """What to do where nobody knows where a runner gets perfgate from."""
+    return note("origin-unknown", Severity.WARN, command=command())
+
+
+def _named_before(top: Path) -> str | None:
+    """The address that was named to an earlier `perfgate init`."""
+    file = top / WRITTEN_TO
+    text = file.read_text("utf-8", errors="replace") if file.is_file() else ""
+    found = _NAMED.search(text)
+    return None if found is None else found[1]
+
+
+def _requirements(root: Path) -> Iterator[str]:
+    if (root / "requirements.txt").is_file():
+        yield from ("-r", "requirements.txt")
+    pyproject = root / "pyproject.toml"
+    text = pyproject.read_text("utf-8") if pyproject.is_file() else ""
+    is_package = re.search(r"^\[(project|build-system)\]", text, re.MULTILINE)
+    if is_package or (root / "setup.py").is_file():
+        yield from ("-e", ".")

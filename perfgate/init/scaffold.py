@@ -1,0 +1,242 @@
+"""The first files of a project next to what is there, and putting them into their places."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import tomllib
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path, PurePosixPath
+from typing import Final
+
+from perfgate.init.origin import command
+from perfgate.init.project import Project, Tool
+from perfgate.model.errors import ConfigInvalid, ScaffoldRefused
+from perfgate.store.disk import Disk
+from perfgate.workload import workload_files
+
+FOLDER: Final = Path(__file__).parent
+GPU: Final = "gpu"
+"""The label of the runners that gates run on, next to `self-hosted`."""
+WORKFLOWS: Final = (
+    *("perfgate.yml", "perfgate-gate.yml", "perfgate-approved.yml"),
+    *("perfgate-comment.yml", "perfgate-bless.yml", "perfgate-occasions.yml"),
+)
+GITHUB: Final = (
+    *(f"workflows/{name}" for name in WORKFLOWS),
+    "actions/perfgate/action.yml",
+    "perfgate-lock.txt",
+)
+"""What is written below .github."""
+NO_ORIGIN: Final = "# without a known origin"
+"""By this line an install step that fails is known again."""
+TABLE: Final = """\
+[tool.perfgate]
+workloads = "workloads"  # what is measured: functions marked @workload, scripts by their YAML file
+baselines = "baselines"  # what it is compared with, written by perfgate bless; committed
+"""
+
+_VERSION: Final = re.compile(r"# perfgate init ([^\s:]+):")
+_VENV: Final = 'python -m venv "$RUNNER_TEMP/venv"'
+_PIP: Final = '"$RUNNER_TEMP/venv/bin/pip" install -q'
+
+
+class State(StrEnum):
+    """What is where a file of the scaffold belongs."""
+
+    MISSING = "missing"
+    SAME = "up to date"
+    OLDER = "of another perfgate"
+    """As another version of perfgate wrote it, edited or not."""
+    DIFFERS = "differs"
+    """Edited, written when the repository said something else, or not perfgate's at all."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class File:
+    """One file of the scaffold."""
+
+    place: Path
+    path: PurePosixPath
+    """As it is shown, from the repository's top."""
+    text: str
+    """The whole file as perfgate init means it."""
+    there: str = ""
+    """As it is."""
+    state: State
+    is_github: bool = False
+
+    @property
+    def differs(self) -> bool:
+        """Whether it is GitHub's, and another than perfgate init means."""
+        return self.is_github and self.state in {State.OLDER, State.DIFFERS}
+
+
+def planned(project: Project, tool: Tool) -> tuple[File, ...]:
+    """Compare the scaffold with the project, in the order in which it is shown.
+
+    Raises:
+        ScaffoldRefused: a place must not be written to, or cannot be read.
+        ConfigInvalid: pyproject.toml takes no table.
+    """
+    settings = project.root / "pyproject.toml"
+    text = with_table(_read(project, settings) or "")
+    workloads = project.root / project.settings.workloads
+    held = next(workload_files(workloads), None)
+    example = _first_line(tool) + _template("example.py")
+    files = [
+        _file(project, settings, text),
+        File(place=held, path=_shown(project, held), text="", state=State.SAME)
+        if held is not None
+        else _file(project, workloads / "example.py", example),
+    ]
+    if project.top is not None:
+        for name in GITHUB:
+            text = _first_line(tool) + _filled(_template(f"files/{Path(name).name}"), project, tool)
+            files.append(_file(project, project.top / ".github" / name, text, is_github=True))
+    return tuple(files)
+
+
+def write(files: Sequence[File]) -> None:
+    """Put files into their places, each whole or not at all.
+
+    Raises:
+        StoreFailed: the disk does not take one.
+    """
+    for file in files:
+        disk = Disk(file.place.parent)
+        disk.make_folder(file.place.parent)
+        disk.write(file.place, file.text)
+
+
+def installs_fail(top: Path) -> bool | None:
+    """Whether the workflows of a repository do not know where to get perfgate from; None without
+    any."""
+    files = (top / ".github" / "workflows").glob("perfgate*.yml")
+    texts = [file.read_text("utf-8", errors="replace") for file in files]
+    return any(NO_ORIGIN in text for text in texts) if texts else None
+
+
+def with_table(text: str) -> str:
+    """Return a pyproject.toml, maybe empty, with `[tool.perfgate]` at its end, in its own line
+    ends, if it has none.
+
+    Raises:
+        ConfigInvalid: the table cannot be appended, since `tool` is written inline or is no table.
+    """
+    if "perfgate" in tomllib.loads(text).get("tool", {}):
+        return text
+    line_end = "\r\n" if "\r\n" in text else "\n"
+    gap = "" if not text.strip() else line_end if text.endswith("\n") else 2 * line_end
+    made = text + gap + TABLE.replace("\n", line_end)
+    try:
+        tomllib.loads(made)
+    except tomllib.TOMLDecodeError as broken:
+        raise ConfigInvalid("table-not-appended") from broken
+    return made
+
+
+def _file(project: Project, place: Path, text: str, *, is_github: bool = False) -> File:
+    """Compare one place with what is meant for it; only what is GitHub's is ever replaced."""
+    there = _read(project, place)
+    version = _VERSION.match(there or "")
+    meant = _VERSION.match(text)
+    if there is None or (place.name == "pyproject.toml" and there != text):
+        state = State.MISSING
+    elif not is_github or there.replace("\r\n", "\n") == text:
+        state = State.SAME
+    elif version is not None and meant is not None and version[1] != meant[1]:
+        state = State.OLDER
+    else:
+        state = State.DIFFERS
+    return File(
+        place=place,
+        path=_shown(project, place),
+        text=text,
+        there=there or "",
+        state=state,
+        is_github=is_github,
+    )
+
+
+def _shown(project: Project, place: Path) -> PurePosixPath:
+    return PurePosixPath(os.path.relpath(place, project.top or project.root))
+
+
+def _read(project: Project, place: Path) -> str | None:
+    """A file's text, its line ends as they are; None where there is none.
+
+    Raises:
+        ScaffoldRefused: a link leads it out of the repository, something else is in its place or on
+        the way there, or it cannot be read.
+    """
+    top = project.top or project.root
+    there = next(one for one in (place, *place.parents) if os.path.lexists(one))
+    fits = place.is_file() if there == place else there.is_dir()
+    if fits and place.resolve().is_relative_to(top.resolve()):
+        with suppress(OSError):
+            return place.read_bytes().decode(errors="replace") if there == place else None
+    shown = os.path.relpath(there, top)
+    raise ScaffoldRefused("place-not-written-to", path=shown, top=str(top))
+
+
+def _template(name: str) -> str:
+    return (FOLDER / name).read_text("utf-8")
+
+
+def _first_line(tool: Tool) -> str:
+    return f"# perfgate init {tool.version}: what a newer one would change: perfgate init --check\n"
+
+
+def _filled(text: str, project: Project, tool: Tool) -> str:
+    """Put values into the places of a workflow, as YAML."""
+    folder = project.folder.as_posix()
+    values = {
+        "branches": json.dumps([project.branch]),
+        "gpus": json.dumps([GPU]),
+        "python": json.dumps(tool.python),
+        "folder": json.dumps(folder),
+        "branch_folder": json.dumps((PurePosixPath("branch") / folder).as_posix()),
+        "install": _block(_install_project(project)),
+        "install_perfgate": _block(_install_perfgate(project)),
+    }
+    for name, value in values.items():
+        text = text.replace(f"__{name}__", value)
+    return text
+
+
+def _block(lines: Iterator[str]) -> str:
+    """The lines of a step's script as YAML."""
+    return "\n".join(("|", *(f"          {line}" for line in lines)))
+
+
+def _install_project(project: Project) -> Iterator[str]:
+    """Install a project and perfgate into an environment of their own."""
+    if project.origin is None:
+        yield from _fail()
+        return
+    words = (*project.requirements, f"perfgate[github] @ {project.origin}")
+    yield _VENV
+    yield f"{_PIP} {shlex.join(words)}"
+
+
+def _install_perfgate(project: Project) -> Iterator[str]:
+    """Install perfgate alone: what it needs by the lock file, itself by its address."""
+    if project.origin is None:
+        yield from _fail()
+        return
+    yield _VENV
+    yield f"{_PIP} --require-hashes -r .github/perfgate-lock.txt"
+    yield f"{_PIP} --no-deps --no-build-isolation {shlex.quote(f'perfgate @ {project.origin}')}"
+
+
+def _fail() -> Iterator[str]:
+    """Fail, and say what to do, where nobody knows where a runner gets perfgate from."""
+    yield NO_ORIGIN
+    yield f"echo {shlex.quote(f'::error::perfgate: name where it comes from: {command()}')}"
+    yield "exit 1"
