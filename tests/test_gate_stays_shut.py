@@ -292,7 +292,7 @@ def full_disk(project: Project) -> None:
     def fsync(_handle: int) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    project.patch.setattr("perfgate.store.disk.os.fsync", fsync)
+    project.patch.setattr("os.fsync", fsync)
 
 
 def unwritable_document(project: Project) -> None:

@@ -32,7 +32,7 @@ from benchmarks.ladders.measuring import Nsys, Turns, bench_of, collect, commit_
 from benchmarks.ladders.recording import Recording, Replace, Unusable, load, merge, save
 from benchmarks.ladders.table import PICTURE, markdown
 from perfgate.model.errors import PerfgateError
-from perfgate.system.gate_process import ending_as_on_ctrl_c
+from perfgate.system.signals import ending_as_on_ctrl_c
 
 HERE: Final = Path(__file__).resolve().parent
 RUNS: Final = 3

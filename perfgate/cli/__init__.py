@@ -15,7 +15,7 @@ import click
 
 from perfgate import __version__
 from perfgate.model.errors import PerfgateError, StoreFailed
-from perfgate.system.gate_process import ending_as_on_ctrl_c
+from perfgate.system.signals import ending_as_on_ctrl_c
 
 COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
     "bless": ("promoting", "bless"),

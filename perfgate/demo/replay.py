@@ -3,7 +3,6 @@ rendering."""
 
 from __future__ import annotations
 
-import tempfile
 import textwrap
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -33,6 +32,7 @@ from perfgate.render.page import NARROWEST
 from perfgate.render.records import bless_text
 from perfgate.render.text import verdict_table
 from perfgate.store import Store
+from perfgate.system.temporary import temporary_folder
 
 CODE = {"workload": "recorded"}
 """The demo's workload cannot change: its code is what was recorded."""
@@ -59,7 +59,7 @@ def play(say: Callable[[str], None], *, width: int, colour: bool, keep: Path | N
 
 def _folder(held: ExitStack, keep: Path | None) -> Path:
     if keep is None:
-        return Path(held.enter_context(tempfile.TemporaryDirectory(prefix="perfgate-demo-")))
+        return held.enter_context(temporary_folder("demo"))
     try:
         keep.mkdir(parents=True)
     except OSError as refused:

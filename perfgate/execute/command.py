@@ -1,5 +1,4 @@
-"""What nsys is to start for one run: the command line, and of which part of the run it takes a
-capture."""
+"""What nsys is to start for one run, and of which part of the run it takes a capture."""
 
 from __future__ import annotations
 

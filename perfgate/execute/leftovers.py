@@ -19,7 +19,7 @@ from perfgate.model.errors import GpuTaken
 from perfgate.model.note import Note, note
 from perfgate.model.secrets import Cleaner
 from perfgate.profilers.nsys.profile import LOG
-from perfgate.system.process import abandoned, end_abandoned
+from perfgate.system.ending import abandoned, end_abandoned
 from perfgate.system.temporary import UNDERWAY, left, remove_left_folders
 
 RAW: Final = "nsys"

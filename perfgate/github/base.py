@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import ast
 import sys
-import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -33,6 +32,7 @@ from perfgate.model.workload import Declared, Workload
 from perfgate.store import Store
 from perfgate.system import git
 from perfgate.system.process import run_process
+from perfgate.system.temporary import temporary_folder
 from perfgate.words.say import fact
 
 COLLECTING_S: Final = 600.0
@@ -134,10 +134,10 @@ def settings_at(root: Path, revision: str, *, env: Mapping[str, str]) -> Setting
     """
     inside = git.prefix(root, env=env)
     content = git.read_at(root, revision, (inside / "pyproject.toml").as_posix(), env=env)
-    with tempfile.TemporaryDirectory() as folder:
+    with temporary_folder("settings") as folder:
         if content is not None:
-            (Path(folder) / "pyproject.toml").write_bytes(content)
-        return load_settings(Path(folder), {})
+            (folder / "pyproject.toml").write_bytes(content)
+        return load_settings(folder, {})
 
 
 def _gate_at(

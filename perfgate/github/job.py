@@ -14,9 +14,7 @@ import contextlib
 import re
 import secrets
 import shutil
-import signal
-import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path, PurePath
@@ -43,8 +41,9 @@ from perfgate.render.annotations import gate_annotations
 from perfgate.render.markdown import loosening_markdown, prose
 from perfgate.store import RESULT_FILE, file_name
 from perfgate.system import git
+from perfgate.system.ending import adopting, end_marked
 from perfgate.system.gate_process import gate_command, run_to_end
-from perfgate.system.process import adopting, end_marked
+from perfgate.system.signals import holding_signals_back
 from perfgate.words.escape import CommandKind, without_commands, workflow_command
 from perfgate.words.say import Coded, message
 
@@ -176,12 +175,12 @@ def run(job: Job, say: Say) -> int:
         try:
             status = _measured(job, inputs, base, say)
         finally:
-            with _undisturbed():
+            with holding_signals_back(then_raise=False):
                 ended = (*end_marked(job.mark), *end_adopted())
                 if ended:
                     say(said(note("gate-processes-ended", processes=ended)))
                 say(f"\n::{token}::")
-    with _undisturbed():
+    with holding_signals_back(then_raise=False):
         return _concluded(job, inputs, status, base, say)
 
 
@@ -228,19 +227,6 @@ def _measured(job: Job, inputs: Inputs, base: Base | None, say: Say) -> int:
         reason = error.strerror or str(error)
         say(said(note("python-not-started", python=job.python, reason=reason)))
         return EXIT_SHUT
-
-
-@contextlib.contextmanager
-def _undisturbed() -> Iterator[None]:
-    """Let no further signal of a cancelled job end the clearing up; SIGKILL comes soon enough."""
-    is_main = threading.current_thread() is threading.main_thread()
-    numbers = (signal.SIGINT, signal.SIGTERM) if is_main else ()
-    before = {number: signal.signal(number, signal.SIG_IGN) for number in numbers}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def _concluded(job: Job, inputs: Inputs, status: int, base: Base | None, say: Say) -> int:

@@ -13,7 +13,7 @@ from perfgate.github.job import Job
 from perfgate.model.errors import ConfigInvalid, PerfgateError
 from perfgate.model.note import Note, Severity, note
 from perfgate.system import git
-from perfgate.system.process import end_marked, processes_of
+from perfgate.system.ending import end_marked, processes_of
 
 MOST_NAMES: Final = 5
 """Files that are named where the workspace is not clean."""

@@ -4,7 +4,6 @@ NVML."""
 from __future__ import annotations
 
 import errno
-import fcntl
 import getpass
 import json
 import os
@@ -21,6 +20,7 @@ from typing import Final
 from perfgate.model.errors import GpuTaken, StoreFailed
 from perfgate.model.machine import Gpu
 from perfgate.model.note import Note, note
+from perfgate.system.files import lock
 
 VARIABLE: Final = "PERFGATE_LOCKS"
 """Environment variable that names another folder than /tmp, for gates that share a GPU and no /tmp:
@@ -154,13 +154,10 @@ def _take(
 ) -> None:
     while True:
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            pass
+            if lock(descriptor):
+                return
         except OSError as error:
             raise _unusable(Path(f"the lock of {name}"), error) from error
-        else:
-            return
         holder = _read_holder(descriptor)
         left_s = deadline - time.monotonic()
         what = note("machine-without-gpu") if name == NO_GPU else note("gpu-itself", gpu=name)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import sys
-import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field
@@ -18,6 +17,7 @@ from perfgate.model.workload import Declared, Workload
 from perfgate.plugin.items import CommandItem, WorkloadItem
 from perfgate.plugin.start import worker_options
 from perfgate.plugin.state import STATE
+from perfgate.system.temporary import temporary_folder
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,7 +116,7 @@ def _collect(root: Path, listener: object, options: Sequence[str] = ()) -> None:
     # itself would find.
     if str(root) not in sys.path:
         sys.path.append(str(root))
-    with redirect_stdout(said), redirect_stderr(said), tempfile.TemporaryDirectory() as cache:
+    with redirect_stdout(said), redirect_stderr(said), temporary_folder("cache") as cache:
         # pytest's cache is not switched off: `addopts` may have its options, such as --lf.
         arguments = [
             "--perfgate",

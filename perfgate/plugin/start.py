@@ -29,7 +29,7 @@ from perfgate.plugin.roots import refuse_other_root, refuse_root_by_value, refus
 from perfgate.plugin.sharding import label_of, shard_of
 from perfgate.plugin.state import STATE, State
 from perfgate.system import git
-from perfgate.system.gate_process import ending_as_on_ctrl_c
+from perfgate.system.signals import ending_as_on_ctrl_c
 from perfgate.words import say
 from perfgate.workload import holds_command, workload_files
 

@@ -16,6 +16,7 @@ from perfgate.model.note import note
 from perfgate.store.disk import Disk, bytes_of
 from perfgate.store.names import file_name, workload_of
 from perfgate.store.sealed import baseline_text, opened, same_seal
+from perfgate.system.files import remove_unfinished
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -161,7 +162,7 @@ class Baselines:
         """Remove what writers that were killed have left half written."""
         with suppress(BaselineUnreadable):
             for folder in self._slug_folders():
-                self._disk.remove_torn(folder)
+                remove_unfinished(folder)
 
     def ready_for(self, baseline: Baseline) -> Path:
         """Return where a baseline is written, with its folder made; to be asked of several before

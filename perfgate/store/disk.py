@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import errno
-import fcntl
-import os
-import secrets
 import stat
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from enum import Enum, auto
 from pathlib import Path
 
 from perfgate.model.errors import StoreFailed
+from perfgate.system.files import locked, whole_file
 
 _CODES: Mapping[int, str] = {
     errno.ENOSPC: "disk-full",
@@ -66,18 +64,13 @@ class Disk:
         Raises:
             StoreFailed: there is no such folder, or none that this user may open.
         """
-        try:
-            handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-        except OSError as error:
-            raise self.failed(folder, error) from error
-        try:
-            # Some network file systems lock no folders; the comparison still holds, only less
-            # tightly.
-            with suppress(OSError):
-                fcntl.flock(handle, fcntl.LOCK_EX)
+        with ExitStack() as held:
+            try:
+                # Some network file systems lock no folders; the comparison still holds.
+                held.enter_context(locked(folder, wait=True))
+            except OSError as error:
+                raise self.failed(folder, error) from error
             yield
-        finally:
-            os.close(handle)
 
     def write(self, path: Path, text: str, *, largest: int | None = None) -> None:
         """Write a whole file or none: beside its place, to the disk, then into its place.
@@ -89,32 +82,11 @@ class Disk:
             raise StoreFailed(
                 "disk-too-large", path=self.told(path), n_bytes=len(text.encode()), largest=largest
             )
-        temporary = path.with_name(f".perfgate-{secrets.token_hex(6)}.tmp")
         try:
-            handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
-            with os.fdopen(handle, "wb") as file:
-                file.write(text.encode())
-                file.flush()
-                os.fsync(file.fileno())
-            temporary.replace(path)
+            with whole_file(path) as file:
+                file.write(text)
         except OSError as error:
             raise self.failed(path, error) from error
-        finally:
-            with suppress(OSError):
-                temporary.unlink(missing_ok=True)
-        _sync_folder(path.parent)
-
-    def remove_torn(self, folder: Path) -> None:
-        """Remove what was left half written in a folder that is written to by `alone_in` only, if
-        nobody writes now."""
-        with suppress(OSError):
-            handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
-            try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                for torn in folder.glob(".perfgate-*.tmp"):
-                    torn.unlink()
-            finally:
-                os.close(handle)
 
     def failed(self, path: Path, error: OSError) -> StoreFailed:
         """What to say of a path that the disk did not take."""
@@ -141,13 +113,3 @@ def bytes_of(path: Path) -> bytes:
     if kind_of(path) is Kind.OTHER:
         raise OSError(errno.EINVAL, "It is no plain file", str(path))
     return path.read_bytes()
-
-
-def _sync_folder(folder: Path) -> None:
-    """Put a rename on the disk; a file system that cannot has it in its own time."""
-    with suppress(OSError):
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import signal
 import subprocess
-import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import IO, Final
 
@@ -36,7 +35,7 @@ def run_to_end(
         OSError: the command cannot be started, or the log cannot be written.
         KeyboardInterrupt: after the command has ended.
     """
-    with contextlib.ExitStack() as held:
+    with ExitStack() as held:
         output: IO[bytes] | None = None if log is None else held.enter_context(log.open("wb"))
         process = subprocess.Popen(
             command,
@@ -61,25 +60,6 @@ def _end(process: subprocess.Popen[bytes]) -> None:
         process.terminate()
         process.wait(timeout=PATIENCE_S)
     except (KeyboardInterrupt, subprocess.TimeoutExpired):
-        with contextlib.suppress(ProcessLookupError):
+        with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
-
-
-@contextlib.contextmanager
-def ending_as_on_ctrl_c() -> Iterator[None]:
-    """Let SIGTERM and SIGHUP end a command as Ctrl-C does, or what it has started would outlive it."""
-    ours = []
-    if threading.current_thread() is threading.main_thread():
-        ours = [
-            number
-            for number in (signal.SIGTERM, signal.SIGHUP)
-            if signal.getsignal(number) is signal.SIG_DFL
-        ]
-    for number in ours:
-        signal.signal(number, signal.default_int_handler)
-    try:
-        yield
-    finally:
-        for number in ours:
-            signal.signal(number, signal.SIG_DFL)

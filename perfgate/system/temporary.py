@@ -1,20 +1,20 @@
-"""Folders that hold too much to be left behind: marked while somebody sees to them, and else
-removed by the next.
+"""Folders that hold too much to be left behind: marked while their process lives, and removed by
+the next gate where it was killed.
 
-The mark is a file, locked for as long as its process lives: where nobody holds the lock, nobody
-will clear up.
+The mark is a file that is locked for as long as its process lives.
 """
 
 from __future__ import annotations
 
-import fcntl
 import os
 import shutil
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Final
+
+from perfgate.system.files import lock, locked
 
 UNDERWAY: Final = ".underway"
 PREFIX: Final = "perfgate-"
@@ -23,15 +23,13 @@ PREFIX: Final = "perfgate-"
 
 @contextmanager
 def underway(folder: Path) -> Iterator[None]:
-    """Let those who come later know, for as long as this lasts, that somebody clears a folder up."""
+    """Mark a folder as this process's to clear up, for as long as the block lasts."""
     mark = folder / UNDERWAY
     fresh = mark.with_suffix(".new")  # nobody may find it unlocked
     descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
-        with suppress(
-            OSError
-        ):  # some network file systems lock nothing; there nothing is found left either
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        with suppress(OSError):  # where nothing is locked, nothing is found left either
+            lock(descriptor)
         fresh.rename(mark)
         yield
     finally:
@@ -41,29 +39,19 @@ def underway(folder: Path) -> Iterator[None]:
 
 @contextmanager
 def left(folder: Path) -> Iterator[bool]:
-    """Say whether a marked folder is left by a killed process; it is nobody else's while this
-    lasts."""
-    try:
-        descriptor = os.open(folder / UNDERWAY, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
-    except OSError:
-        yield False
-        return
-    try:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            yield False
-        else:
-            yield True
-    finally:
-        os.close(descriptor)
+    """Say whether a marked folder is left by a killed process; it is this one's while this lasts."""
+    with ExitStack() as held:
+        is_left = False
+        with suppress(OSError):
+            is_left = held.enter_context(locked(folder / UNDERWAY))
+        yield is_left
 
 
 @contextmanager
-def temporary_folder(kind: str) -> Iterator[Path]:
+def temporary_folder(kind: str, *, within: str | None = None) -> Iterator[Path]:
     """Give a folder that is removed at the end, or by the next gate or command where this process
     is killed."""
-    folder = Path(tempfile.mkdtemp(prefix=f"{PREFIX}{kind}-")).resolve()
+    folder = Path(tempfile.mkdtemp(prefix=f"{PREFIX}{kind}-", dir=within)).resolve()
     try:
         with underway(folder):
             yield folder
@@ -71,10 +59,8 @@ def temporary_folder(kind: str) -> Iterator[Path]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def remove_left_folders() -> int:
-    """Remove the temporary folders that killed processes of this user have left, and say how many
-    these were."""
-    removed = 0
+def remove_left_folders() -> None:
+    """Remove the temporary folders that killed processes of this user have left."""
     for mark in Path(tempfile.gettempdir()).glob(f"{PREFIX}*/{UNDERWAY}"):
         folder = mark.parent
         with suppress(OSError):
@@ -82,12 +68,9 @@ def remove_left_folders() -> int:
                 continue
             with left(folder) as is_left:
                 # A gate of a killed selftest may still measure there.
-                if is_left and not any(
-                    _is_held(one.parent) for one in folder.rglob(UNDERWAY) if one != mark
-                ):
+                inner = (one.parent for one in folder.rglob(UNDERWAY) if one != mark)
+                if is_left and not any(map(_is_held, inner)):
                     shutil.rmtree(folder)
-                    removed += 1
-    return removed
 
 
 def _is_held(folder: Path) -> bool:

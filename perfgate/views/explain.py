@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median
-from tempfile import TemporaryDirectory
 from typing import Final
 
 from perfgate.explain.ranks import rank_notes
@@ -241,8 +240,8 @@ def rules_on(
 
 
 def _placed(capture: Capture, tool: NsysTool) -> Placing:
-    with TemporaryDirectory(prefix="perfgate-") as folder:
-        findings = run_rules(tool, capture.export, Path(folder))
+    with temporary_folder("rules") as folder:
+        findings = run_rules(tool, capture.export, folder)
     return place(
         findings,
         read(capture.export),

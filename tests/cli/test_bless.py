@@ -285,7 +285,7 @@ def test_a_full_disk_loses_no_baseline(here: Project, snapshot: SnapshotAssertio
     def fsync(_handle: int) -> None:
         raise OSError(28, "No space left on device")
 
-    here.patch.setattr("perfgate.store.disk.os.fsync", fsync)
+    here.patch.setattr("os.fsync", fsync)
     assert refused(here, "loop", "--reason", "second") == snapshot
     assert blessed(here) == before
 

@@ -22,7 +22,7 @@ from support.actions import ACTION, Done, Machine, Yaml, condition, filled, load
 from perfgate.machine import gpu_lock
 from perfgate.model.document import read_document
 from perfgate.model.order import RUN_COOKIE
-from perfgate.system.process import processes_of
+from perfgate.system.ending import processes_of
 
 STEPS = {step["name"]: step for step in load(ACTION)["runs"]["steps"]}
 INPUTS = load(ACTION)["inputs"]

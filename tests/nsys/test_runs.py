@@ -27,7 +27,7 @@ from perfgate.profilers.nsys.environment import withhold_secrets
 from perfgate.profilers.nsys.reports import run_reports
 from perfgate.profilers.nsys.tool import NsysTool
 from perfgate.profilers.seam import ProfileOutcome, ProfileSpec
-from perfgate.system.process import processes_of
+from perfgate.system.ending import processes_of
 
 pytestmark = pytest.mark.nsys
 

@@ -134,10 +134,7 @@ def test_a_gate_spares_what_a_living_gate_of_this_user_has_running(
             assert list((other / ".perfgate").rglob("run-1/nsys"))
         finally:
             gate.terminate()
-    # How a gate that gets SIGTERM ends its own is another test's: nothing may outlive this one.
-    for pid in filter(is_alive, running):
-        with suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
+    until(lambda: not any(map(is_alive, running)), timeout_s=10)
 
 
 def test_what_only_looks_like_a_killed_gates_is_spared(

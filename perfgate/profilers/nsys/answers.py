@@ -25,6 +25,7 @@ from perfgate.profilers.nsys.output import PROGRESS
 from perfgate.profilers.nsys.tool import NsysTool
 from perfgate.profilers.seam import OnTick
 from perfgate.system.process import Finished, run_process
+from perfgate.system.temporary import temporary_folder
 
 TIMEOUT_S: Final = 900.0
 
@@ -258,7 +259,7 @@ def literal(folder: Path) -> Iterator[Path]:
         return
     parent = tempfile.gettempdir()
     parent = "/tmp" if set(parent) & NOT_LITERAL else parent
-    with tempfile.TemporaryDirectory(prefix="perfgate-", dir=parent) as link:
-        plain = Path(link) / "run"
+    with temporary_folder("link", within=parent) as link:
+        plain = link / "run"
         plain.symlink_to(folder, target_is_directory=True)
         yield plain

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -14,6 +13,7 @@ from perfgate.profilers.nsys.output import signal_name
 from perfgate.profilers.nsys.tool import NsysTool
 from perfgate.profilers.seam import Ended
 from perfgate.system.process import Finished, run_process
+from perfgate.system.temporary import temporary_folder
 
 PACKAGES: Final[Mapping[str, str]] = {"libdw.so.1": "libdw1", "libelf.so.1": "libelf1"}
 """What the importer needs and small images lack, by Debian package."""
@@ -129,16 +129,16 @@ def missing_libraries(nsys: Path) -> frozenset[str]:
     for importer in nsys.resolve().parent.parent.glob("*/QdstrmImporter"):
         lines: list[str] = []
         try:
-            with tempfile.TemporaryDirectory(prefix="perfgate-") as work:
+            with temporary_folder("ldd") as work:
                 run_process(
                     ("ldd", str(importer)),
-                    cwd=Path(work),
+                    cwd=work,
                     env={
                         "LC_ALL": "C",
                         "PATH": "/usr/bin:/bin",
                         "LD_LIBRARY_PATH": str(importer.parent),
                     },
-                    log=Path(work) / "log",
+                    log=work / "log",
                     timeout_s=LDD_TIMEOUT_S,
                     on_line=lines.append,
                 )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import _thread
 import os
 import signal
 import subprocess
@@ -10,6 +9,7 @@ import sys
 import threading
 import time
 import uuid
+from collections.abc import Callable
 from pathlib import Path
 
 import psutil
@@ -17,51 +17,80 @@ import pytest
 from support.processes import is_alive
 
 from perfgate.model.order import RUN_COOKIE
-from perfgate.system import process as module
-from perfgate.system.process import Finished, processes_of, run_process
+from perfgate.system import ending, gate_process
+from perfgate.system.ending import abandoned, adopting, end_marked, new_mark, processes_of
+from perfgate.system.gate_process import run_to_end
+from perfgate.system.process import Finished, run_process
+from perfgate.system.signals import ending_as_on_ctrl_c
 
 ENV = {"PATH": os.environ["PATH"]}
+STUBBORN = "import os, signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
+SAY_PID = "import os, time; open('pid', 'w').write(str(os.getpid()))\n"
+DAEMON = """
+import os, sys, time
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        os.closerange(0, 3)
+        open("pid", "w").write(str(os.getpid()))
+        time.sleep(60)
+    os._exit(0)
+while not (os.path.exists("pid") and open("pid").read()):
+    time.sleep(0.01)
+"""
 
 
 def run(
-    code: str, folder: Path, *, timeout_s: float = 20.0, env: dict[str, str] | None = None
+    code: str,
+    folder: Path,
+    *,
+    timeout_s: float = 20.0,
+    on_line: Callable[[str], None] | None = None,
+    mark: str = "",
 ) -> tuple[Finished, list[str]]:
     lines: list[str] = []
     finished = run_process(
         [sys.executable, "-u", "-c", code],
         cwd=folder,
-        env={**ENV, **(env or {})},
+        env={**ENV, RUN_COOKIE: mark},
         log=folder / "log",
         timeout_s=timeout_s,
-        on_line=lines.append,
+        on_line=on_line or lines.append,
+        clean=lambda text: text.replace("secret", "hidden"),
     )
     return finished, lines
 
 
-def pid_in(path: Path) -> int:
-    for _ in range(200):
-        if path.exists() and (text := path.read_text()):
+def pid_in(folder: Path) -> int:
+    for _ in range(500):
+        if (folder / "pid").exists() and (text := (folder / "pid").read_text()):
             return int(text)
         time.sleep(0.02)
-    raise AssertionError(f"{path} was never written")
+    raise AssertionError("no process began")
+
+
+def interrupting(folder: Path, *numbers: signal.Signals) -> threading.Thread:
+    """Send this process signals as soon as the program in `folder` has begun."""
+
+    def interrupt() -> None:
+        pid_in(folder)
+        for number in numbers:
+            os.kill(os.getpid(), number)
+            time.sleep(0.5)
+
+    thread = threading.Thread(target=interrupt)
+    thread.start()
+    return thread
 
 
 def test_a_program_that_ends_leaves_its_status_its_lines_and_a_log(tmp_path: Path) -> None:
     finished, lines = run(
-        "import sys; print('out'); print('err', file=sys.stderr); sys.exit(3)", tmp_path
+        "import sys; print('out secret'); print('err', file=sys.stderr); sys.exit(3)", tmp_path
     )
-    assert finished.returncode == 3
-    assert not finished.timed_out
-    assert finished.left == ()
-    assert 0 < finished.wall_s < 10
-    assert lines == ["out", "err"]
-    assert (tmp_path / "log").read_text() == "out\nerr\n"
-
-
-def test_a_signal_that_ends_the_program_is_a_negative_status(tmp_path: Path) -> None:
-    finished, _ = run("import os; os.kill(os.getpid(), 9)", tmp_path)
-    assert finished.returncode == -signal.SIGKILL
-    assert not finished.timed_out
+    assert (finished.returncode, finished.timed_out, finished.left) == (3, False, ())
+    assert lines == ["out hidden", "err"]
+    assert (tmp_path / "log").read_text() == "out hidden\nerr\n"
+    assert run("import os; os.kill(os.getpid(), 9)", tmp_path)[0].returncode == -signal.SIGKILL
 
 
 def test_carriage_returns_end_lines_and_crlf_is_one_end(tmp_path: Path) -> None:
@@ -70,261 +99,172 @@ def test_carriage_returns_end_lines_and_crlf_is_one_end(tmp_path: Path) -> None:
         "w = lambda text: sys.stdout.buffer.write(text) and sys.stdout.flush()\n"
         "w(b'[1/2] 5%\\r'); time.sleep(0.3); w(b'[1/2] 10%\\rdos\\r'); time.sleep(0.3); w(b'\\nlast\\r')"
     )
-    _, lines = run(code, tmp_path)
-    assert lines == ["[1/2] 5%", "[1/2] 10%", "dos", "last"]
+    assert run(code, tmp_path)[1] == ["[1/2] 5%", "[1/2] 10%", "dos", "last"]
 
 
-def test_a_program_that_hangs_is_ended_after_its_time(tmp_path: Path) -> None:
-    started = time.monotonic()
-    finished, lines = run(
-        "import os, time; open('pid', 'w').write(str(os.getpid())); print('on'); time.sleep(60)",
-        tmp_path,
-        timeout_s=1.0,
-    )
-    assert finished.timed_out
-    assert finished.returncode is None
-    assert 1.0 <= finished.wall_s < 2.0
-    assert time.monotonic() - started < 5.0
-    assert lines == ["on"]
-    assert not is_alive(pid_in(tmp_path / "pid"))
-
-
-def test_a_program_that_closed_its_output_and_hangs_is_ended_too(tmp_path: Path) -> None:
-    finished, _ = run(
-        "import os, time; os.close(1); os.close(2); time.sleep(60)", tmp_path, timeout_s=1.0
-    )
-    assert finished.timed_out
-
-
-def test_a_program_that_ignores_sigterm_gets_sigkill(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_of_very_much_output_the_log_keeps_both_ends_and_says_how_much_is_between(
+    tmp_path: Path,
 ) -> None:
-    monkeypatch.setattr(module, "GRACE_S", 0.5)
-    code = (
-        "import os, signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
-        "open('pid', 'w').write(str(os.getpid())); time.sleep(60)"
+    program = (
+        "import sys\nprint('first')\n"
+        "for n in range(200): sys.stdout.write(('x' * 99 + '\\n') * 1000)\nprint('last')"
     )
-    finished, _ = run(code, tmp_path, timeout_s=1.0)
-    assert finished.timed_out
-    assert not is_alive(pid_in(tmp_path / "pid"))
+    finished, lines = run(program, tmp_path)
+    assert (finished.returncode, len(lines)) == (0, 200_002)
+    kept = (tmp_path / "log").read_text("utf-8").splitlines()
+    (place,) = (at for at, line in enumerate(kept) if line.startswith("[perfgate left out "))
+    assert (kept[0], kept[-1]) == ("first", "last")
+    assert len(kept) - 1 + int(kept[place].split()[3]) == 200_002
+    assert 1_900_000 <= min(place, len(kept) - place) * 100 <= 2_100_000
 
 
-DAEMON = """
-import os, sys, time
-if os.fork() == 0:
-    os.setsid()
-    if os.fork() == 0:
-        os.closerange(0, 3)
-        {prepare}
-        open("daemon", "w").write(str(os.getpid()))
-        time.sleep(60)
-    os._exit(0)
-while not (os.path.exists("daemon") and open("daemon").read()):
-    time.sleep(0.01)
-{then}
-"""
+@pytest.mark.parametrize(
+    "program",
+    [
+        pytest.param(SAY_PID + "time.sleep(60)", id="silent"),
+        pytest.param(SAY_PID + "os.close(1); os.close(2); time.sleep(60)", id="closed its output"),
+        pytest.param(STUBBORN + SAY_PID + "time.sleep(60)", id="ignores SIGTERM"),
+        pytest.param(DAEMON + "time.sleep(60)", id="daemon of another session"),
+    ],
+)
+def test_a_program_that_hangs_is_ended_after_its_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: str
+) -> None:
+    monkeypatch.setattr(ending, "GRACE_S", 0.5)
+    finished, lines = run(f"print('on')\n{program}", tmp_path, timeout_s=3.0)
+    assert (finished.timed_out, finished.returncode, lines) == (True, None, ["on"])
+    assert not is_alive(pid_in(tmp_path))
 
 
-def test_a_daemon_that_left_the_session_is_found_by_its_cookie(tmp_path: Path) -> None:
-    finished, _ = run(DAEMON.format(prepare="pass", then="sys.exit(0)"), tmp_path)
-    assert finished.returncode == 0
-    assert not is_alive(pid_in(tmp_path / "daemon"))
+@pytest.mark.parametrize(
+    "program",
+    [
+        pytest.param(DAEMON, id="daemon that left the session"),
+        pytest.param(
+            "import subprocess\n"
+            "one = subprocess.Popen(['sleep', '60'], env={'PATH': '/usr/bin:/bin'})\n"
+            "open('pid', 'w').write(str(one.pid))",
+            id="child without the mark that holds the output open",
+        ),
+    ],
+)
+def test_what_a_program_leaves_running_is_ended(tmp_path: Path, program: str) -> None:
+    finished, _ = run(program, tmp_path)
+    assert (finished.returncode, len(finished.left)) == (0, 1)
+    assert finished.wall_s < 10
+    assert not is_alive(pid_in(tmp_path))
 
 
-def test_a_daemon_of_a_program_that_hangs_is_ended_with_it(tmp_path: Path) -> None:
-    finished, _ = run(DAEMON.format(prepare="pass", then="time.sleep(60)"), tmp_path, timeout_s=1.0)
-    assert finished.timed_out
-    assert not is_alive(pid_in(tmp_path / "daemon"))
-
-
-def test_a_child_without_the_cookie_is_found_by_its_session(tmp_path: Path) -> None:
-    code = (
-        "import subprocess, sys\n"
-        "p = subprocess.Popen(['sleep', '60'], env={'PATH': '/usr/bin:/bin'}, stdout=-3, stderr=-3)\n"
-        "open('pid', 'w').write(str(p.pid))"
-    )
-    finished, _ = run(code, tmp_path)
-    assert finished.returncode == 0
-    assert not is_alive(pid_in(tmp_path / "pid"))
-
-
-def test_a_child_that_holds_the_output_open_does_not_hold_up_the_run(tmp_path: Path) -> None:
-    finished, lines = run(
-        "import subprocess; subprocess.Popen(['sleep', '60']); print('done')", tmp_path
-    )
-    assert finished.returncode == 0
-    assert finished.wall_s < 5
-    assert finished.left == ("sleep",)
-    assert lines == ["done"]
-
-
-def test_a_run_inside_a_run_bears_the_cookies_of_both(tmp_path: Path) -> None:
-    _, lines = run(
-        f"import os; print(os.environ[{RUN_COOKIE!r}])", tmp_path, env={RUN_COOKIE: "outer"}
-    )
+def test_a_run_inside_a_run_bears_the_marks_of_both(tmp_path: Path) -> None:
+    _, lines = run(f"import os; print(os.environ[{RUN_COOKIE!r}])", tmp_path, mark="outer")
     outer, inner = lines[0].split(":")
     assert outer == "outer"
     assert inner
 
 
-def test_ctrl_c_ends_everything_and_goes_on(tmp_path: Path) -> None:
-    def interrupt() -> None:
-        pid_in(tmp_path / "daemon")
-        _thread.interrupt_main()
-
-    watcher = threading.Thread(target=interrupt)
-    watcher.start()
-    with pytest.raises(KeyboardInterrupt):
-        run(DAEMON.format(prepare="pass", then="time.sleep(60)"), tmp_path)
-    watcher.join()
-    assert not is_alive(pid_in(tmp_path / "daemon"))
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_ends_everything_and_goes_on(tmp_path: Path, number: signal.Signals) -> None:
+    thread = interrupting(tmp_path, number)
+    with pytest.raises(KeyboardInterrupt), ending_as_on_ctrl_c():
+        run(DAEMON + "time.sleep(60)", tmp_path)
+    thread.join()
+    assert not is_alive(pid_in(tmp_path))
 
 
-def test_a_second_ctrl_c_skips_the_grace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "GRACE_S", 60.0)
-
-    def interrupt_twice() -> None:
-        pid_in(tmp_path / "daemon")
-        _thread.interrupt_main()
-        time.sleep(0.7)
-        _thread.interrupt_main()
-
-    watcher = threading.Thread(target=interrupt_twice)
-    watcher.start()
-    ignore = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN)"
-    started = time.monotonic()
-    with pytest.raises(KeyboardInterrupt):
-        run(DAEMON.format(prepare=ignore, then=f"{ignore}; time.sleep(60)"), tmp_path)
-    watcher.join()
-    assert time.monotonic() - started < module.GRACE_S / 2
-    assert not is_alive(pid_in(tmp_path / "daemon"))
-
-
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_however_often_a_gate_is_told_to_end_it_clears_up_first(
-    monkeypatch: pytest.MonkeyPatch, number: signal.Signals
+def test_a_second_signal_skips_the_grace_and_not_the_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    sleeper = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print(flush=True); time.sleep(60)"
-    argv = [sys.executable, "-c", sleeper]
-    mark = uuid.uuid4().hex
-    monkeypatch.setattr(module, "GRACE_S", 60.0)
-    before = signal.signal(number, signal.default_int_handler)
-    with subprocess.Popen(
-        argv, env={**ENV, RUN_COOKIE: mark}, start_new_session=True, stdout=subprocess.PIPE
-    ) as program:
-        try:
-            assert program.stdout is not None
-            program.stdout.readline()
-
-            def interrupted(mark: str, *, session: int | None = None) -> list[psutil.Process]:
-                signal.raise_signal(number)
-                found = processes_of(mark, session=session)
-                signal.raise_signal(number)
-                return found
-
-            monkeypatch.setattr(module, "processes_of", interrupted)
-            started = time.monotonic()
-            with pytest.raises(KeyboardInterrupt):
-                module.end_marked(mark)
-            assert time.monotonic() - started < module.GRACE_S / 2
-            assert program.wait(timeout=10) == -signal.SIGKILL
-            assert signal.getsignal(number) is signal.default_int_handler
-        finally:
-            program.kill()
-            signal.signal(number, before)
+    monkeypatch.setattr(ending, "GRACE_S", 60.0)
+    thread = interrupting(tmp_path, signal.SIGTERM, signal.SIGTERM)
+    started = time.monotonic()
+    with pytest.raises(KeyboardInterrupt), ending_as_on_ctrl_c():
+        run(STUBBORN + SAY_PID + "time.sleep(60)", tmp_path)
+    assert time.monotonic() - started < 30
+    assert not is_alive(pid_in(tmp_path))
+    thread.join()
 
 
 def test_a_listener_that_fails_ends_the_run_and_is_heard(tmp_path: Path) -> None:
     def fail(line: str) -> None:
-        raise BrokenPipeError(f"cannot tell {line}")
+        raise BrokenPipeError(line)
 
-    with pytest.raises(BrokenPipeError, match="cannot tell 1"):
-        run_process(
-            ["sh", "-c", "echo $$ > pid; echo 1; exec sleep 60"],
-            cwd=tmp_path,
-            env=ENV,
-            log=tmp_path / "log",
-            timeout_s=20.0,
-            on_line=fail,
-        )
-    assert not is_alive(pid_in(tmp_path / "pid"))
+    with pytest.raises(BrokenPipeError, match="1"):
+        run(SAY_PID + "print(1); time.sleep(60)", tmp_path, on_line=fail)
+    assert not is_alive(pid_in(tmp_path))
 
 
-def test_whatever_bears_a_mark_is_ended_and_named(tmp_path: Path) -> None:
-    sleeper = "import signal, time; signal.signal(signal.SIGINT, signal.SIG_IGN); time.sleep(60)"
+# What is found
+
+
+def sleeper(mark: str) -> subprocess.Popen[bytes]:
+    argv = [sys.executable, "-c", "import time; time.sleep(60)"]
+    return subprocess.Popen(argv, env={**ENV, RUN_COOKIE: mark}, start_new_session=True)
+
+
+def test_whatever_bears_a_mark_is_ended_and_nothing_else() -> None:
     job = uuid.uuid4().hex
-    ours, others = (
-        subprocess.Popen(
-            [sys.executable, "-c", sleeper], env={**ENV, RUN_COOKIE: cookie}, start_new_session=True
-        )
-        for cookie in (f"{job}:of-a-run", f"{job}-2")
-    )
-    with ours, others:
+    with sleeper(f"{job}:of-a-run") as ours, sleeper(f"{job}-2") as others:
         try:
-            while len(processes_of(job)) + len(processes_of(f"{job}-2")) < 2:
-                time.sleep(0.01)
-            assert len(module.end_marked(job)) == 1
+            assert len(end_marked(job)) == 1
             assert ours.wait(timeout=10) == -signal.SIGTERM
             assert others.poll() is None
-            assert module.end_marked(job) == ()
+            assert end_marked(job) == ()
         finally:
             ours.kill()
             others.kill()
 
 
+def test_a_process_whose_number_another_bore_before_is_ended_too() -> None:
+    job = uuid.uuid4().hex
+    with sleeper(job) as one, sleeper(job) as other:
+        try:
+            tuple(psutil.process_iter())
+            before = psutil._pmap[one.pid]  # type: ignore[attr-defined]
+            before._ident = (one.pid, 1.0)
+            end_marked(job)
+            assert [ended.wait(timeout=10) for ended in (one, other)] == [-signal.SIGTERM] * 2
+        finally:
+            one.kill()
+            other.kill()
+
+
 def test_what_left_its_session_and_cleared_its_environment_is_adopted_and_ended(
     tmp_path: Path,
 ) -> None:
-    file = tmp_path / "pid"
-    hidden = f"env -i /usr/bin/setsid sh -c 'sleep 60 & echo $! > {file}'"
+    hidden = f"env -i /usr/bin/setsid sh -c 'sleep 60 & echo $! > {tmp_path / 'pid'}'"
     bystander = subprocess.Popen(["sleep", "61"])
     try:
-        with module.adopting() as end_adopted:
+        with adopting() as end_adopted:
             finished, _ = run(
                 f"import subprocess; subprocess.run({hidden!r}, shell=True, check=True)", tmp_path
             )
-            pid = pid_in(file)
+            pid = pid_in(tmp_path)
             assert (finished.left, is_alive(pid)) == ((), True)
             assert processes_of("whatever") == []
             assert end_adopted() == ("sleep",)
             assert not is_alive(pid)
             assert end_adopted() == ()
         assert bystander.poll() is None
+        subprocess.run(["setsid", "sh", "-c", f"sleep 60 & echo $! > {tmp_path}/pid"], check=True)
+        orphan = psutil.Process(pid_in(tmp_path))
+        assert orphan.ppid() != os.getpid()
+        orphan.kill()
     finally:
         bystander.kill()
         bystander.wait()
 
 
-def test_orphans_are_those_of_init_again_afterwards(tmp_path: Path) -> None:
-    file = tmp_path / "pid"
-    with module.adopting():
-        pass
-    subprocess.run(["setsid", "sh", "-c", f"sleep 60 & echo $! > {file}"], check=True)
-    orphan = psutil.Process(pid_in(file))
-    try:
-        assert orphan.ppid() != os.getpid()
-    finally:
-        orphan.kill()
-
-
-def test_what_a_killed_process_left_is_known_by_more_than_its_id(tmp_path: Path) -> None:
+def test_what_a_killed_process_left_is_known_by_more_than_its_id() -> None:
+    mine = new_mark()
     marks = {
-        "this process": module._owner(os.getpid()),
-        "one before it with the same id": module._owner(os.getpid()).replace("-", "-1", 1),
-        "one of another namespace": f"{os.getpid()}-1-1-{os.getuid()}",
-        "one of another user": module._owner(os.getpid()).rpartition("-")[0]
-        + "-1"
-        + str(os.getuid()),
+        "this process": mine,
+        "one before it with the same id": mine.replace(f"-{os.getpid()}-", f"-{os.getpid()}-1"),
+        "one of another namespace": f"{'0' * 32}-{os.getpid()}-1-1-{os.getuid()}",
+        "one of another user": f"{mine.rpartition('-')[0]}-1{os.getuid()}",
     }
-    started = {
-        whose: subprocess.Popen(
-            [sys.executable, "-c", "import time; time.sleep(60)"],
-            env={**ENV, RUN_COOKIE: f"outer:{'0' * 32}-{owner}"},
-        )
-        for whose, owner in marks.items()
-    }
+    started = {whose: sleeper(f"outer:{mark}") for whose, mark in marks.items()}
     try:
-        found = {process.pid for process in module.abandoned()}
+        found = {process.pid for process in abandoned()}
         assert {whose for whose, one in started.items() if one.pid in found} == {
             "one before it with the same id"
         }
@@ -334,53 +274,69 @@ def test_what_a_killed_process_left_is_known_by_more_than_its_id(tmp_path: Path)
             one.wait()
 
 
-def test_of_very_much_output_the_log_keeps_both_ends_and_says_how_much_is_between(
-    tmp_path: Path,
+# A gate as a command
+
+
+def gate(program: str, folder: Path, *, log: Path | None = None) -> int:
+    env = dict(os.environ, WORD="word")
+    return run_to_end((sys.executable, "-c", program), cwd=folder, env=env, log=log)
+
+
+def test_the_output_of_a_command_goes_to_its_log_or_where_ours_goes(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    program = "import sys\nprint('first')\nfor n in range(200): sys.stdout.write(('x' * 99 + '\\n') * 1000)\nprint('last')"
-    finished, lines = run(program, tmp_path)
-    assert (finished.returncode, len(lines)) == (0, 200_002)
-    (log,) = (path for path in tmp_path.iterdir() if path.stat().st_size)
-    assert log.stat().st_size <= module.HEAD_BYTES + 2 * module.TAIL_BYTES + 1000
-    kept = log.read_text("utf-8").splitlines()
-    (place,) = (
-        number for number, line in enumerate(kept) if line.startswith("[perfgate left out ")
+    program = (
+        "import os, sys; print(os.environ['WORD'], len(sys.stdin.read()), flush=True)\n"
+        "print('err', file=sys.stderr); sys.exit(3)"
     )
-    assert (kept[0], kept[-1]) == ("first", "last")
-    assert len(kept) - 1 + int(kept[place].split()[3]) == 200_002
-    assert min(place, len(kept) - place) * 100 >= 1_900_000
+    assert gate(program, tmp_path, log=tmp_path / "log") == 3
+    assert (tmp_path / "log").read_text() == "word 0\nerr\n"
+    assert gate("print('seen')", tmp_path) == 0
+    assert capfd.readouterr().out == "seen\n"
+    assert gate("import os; os.kill(os.getpid(), 9)", tmp_path) == -9
 
 
-def test_what_is_wrapped_over_lines_is_cleaned_however_late_the_next_line_comes(
-    tmp_path: Path,
+def test_interrupted_we_wait_until_a_command_has_cleared_up(tmp_path: Path) -> None:
+    clears_up = "(time.sleep(0.2), open('cleared', 'w').close(), os._exit(1))"
+    program = f"import os, signal, time; signal.signal(15, lambda *_: {clears_up})\n{SAY_PID}"
+    thread = interrupting(tmp_path, signal.SIGTERM)
+    with pytest.raises(KeyboardInterrupt), ending_as_on_ctrl_c():
+        gate(program + "time.sleep(60)", tmp_path)
+    thread.join()
+    assert (tmp_path / "cleared").exists()
+
+
+def test_a_command_that_does_not_end_is_killed_with_what_it_started(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    program = "import time\nfor part in ('a', 'sec', 'ret', *'bcdefg'):\n print(part, flush=True); time.sleep(0.2)"
-    seen: list[str] = []
-    run_process(
-        (sys.executable, "-c", program),
-        cwd=tmp_path,
-        env=os.environ,
-        log=tmp_path / "log",
-        timeout_s=30,
-        on_line=seen.append,
-        clean=lambda text: text.replace("sec\nret", "hidden"),
+    monkeypatch.setattr(gate_process, "PATIENCE_S", 0.3)
+    program = (
+        "import subprocess; one = subprocess.Popen(['sleep', '60'])\n"
+        "open('pid', 'w').write(str(one.pid)); time.sleep(60)"
     )
-    assert seen == ["a", "hidden", *"bcdefg"]
-    assert (tmp_path / "log").read_text().split() == seen
+    thread = interrupting(tmp_path, signal.SIGINT)
+    with pytest.raises(KeyboardInterrupt):
+        gate(STUBBORN + program, tmp_path)
+    thread.join()
+    deadline = time.monotonic() + 10
+    while is_alive(pid_in(tmp_path)):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
 
 
-def test_the_last_lines_of_what_ran_out_of_time_are_kept_too(tmp_path: Path) -> None:
-    program = "import time\nprint('one')\nprint('two', flush=True)\ntime.sleep(60)"
-    seen: list[str] = []
-    done = run_process(
-        (sys.executable, "-c", program),
-        cwd=tmp_path,
-        env=os.environ,
-        log=tmp_path / "log",
-        timeout_s=3,
-        on_line=seen.append,
-        clean=lambda text: text.replace("two", "hidden"),
-    )
-    assert done.timed_out
-    assert seen == ["one", "hidden"]
-    assert (tmp_path / "log").read_text().split() == seen
+def test_signals_are_put_back_and_left_alone_in_other_threads() -> None:
+    numbers = (signal.SIGTERM, signal.SIGHUP)
+    before = [signal.getsignal(number) for number in numbers]
+    with ending_as_on_ctrl_c():
+        assert signal.getsignal(signal.SIGTERM) is signal.default_int_handler
+    assert [signal.getsignal(number) for number in numbers] == before
+    seen: list[object] = []
+
+    def ask() -> None:
+        with ending_as_on_ctrl_c():
+            seen.append(signal.getsignal(signal.SIGTERM))
+
+    thread = threading.Thread(target=ask)
+    thread.start()
+    thread.join()
+    assert seen == [signal.SIG_DFL]

@@ -1,0 +1,109 @@
+"""Files are whole or unchanged; locks and marks fall with their process."""
+
+from __future__ import annotations
+
+import os
+import stat
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from perfgate.system.files import lock, locked, remove_unfinished, whole_file
+from perfgate.system.temporary import (
+    UNDERWAY,
+    left,
+    remove_left_folders,
+    temporary_folder,
+    underway,
+)
+
+
+@contextmanager
+def elsewhere(code: str) -> Iterator[subprocess.Popen[str]]:
+    """Another process that has run `code` and then waits until it is killed."""
+    program = f"import time; from contextlib import *; from pathlib import Path\n{code}\n"
+    with subprocess.Popen(
+        [sys.executable, "-c", program + "print(flush=True); time.sleep(60)"],
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as other:
+        assert other.stdout is not None
+        other.stdout.readline()
+        try:
+            yield other
+        finally:
+            other.kill()
+
+
+def test_a_file_is_written_whole_or_stays_as_it_was(tmp_path: Path) -> None:
+    file = tmp_path / "one.json"
+    with whole_file(file, mode=0o600) as opened:
+        opened.write("é\r\n")
+    assert file.read_bytes() == "é\r\n".encode()
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    with pytest.raises(UnicodeEncodeError), whole_file(file) as opened:
+        opened.write("half \udc80")
+    assert file.read_bytes() == "é\r\n".encode()
+    assert list(tmp_path.iterdir()) == [file]
+
+
+def test_what_a_killed_writer_left_is_removed_unless_somebody_writes(tmp_path: Path) -> None:
+    unfinished = tmp_path / ".perfgate-0123.tmp"
+    unfinished.touch()
+    (tmp_path / "baseline.json").touch()
+    holds = (
+        "from perfgate.system.files import locked\n"
+        f"held = ExitStack(); held.enter_context(locked(Path({str(tmp_path)!r})))"
+    )
+    with elsewhere(holds):
+        with locked(tmp_path) as is_held:
+            assert not is_held
+        remove_unfinished(tmp_path)
+        assert unfinished.exists()
+    remove_unfinished(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["baseline.json"]
+    remove_unfinished(tmp_path / "nowhere")
+
+
+def test_a_lock_is_held_by_one(tmp_path: Path) -> None:
+    first, second = (os.open(tmp_path, os.O_RDONLY) for _ in range(2))
+    assert lock(first)
+    assert not lock(second)
+    os.close(first)
+    assert lock(second, wait=True)
+    os.close(second)
+
+
+def test_a_marked_folder_is_left_only_by_a_killed_process(tmp_path: Path) -> None:
+    with left(tmp_path) as is_left:
+        assert not is_left
+    marks = (
+        "from perfgate.system.temporary import underway\n"
+        f"held = ExitStack(); held.enter_context(underway(Path({str(tmp_path)!r})))"
+    )
+    with elsewhere(marks), left(tmp_path) as is_left:
+        assert not is_left
+    with left(tmp_path) as is_left:
+        assert is_left
+    with underway(tmp_path):
+        assert (tmp_path / UNDERWAY).exists()
+    assert not (tmp_path / UNDERWAY).exists()
+
+
+def test_temporary_folders_of_killed_processes_are_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    killed, nested = tmp_path / "perfgate-killed", tmp_path / "perfgate-nested"
+    for folder in (killed, nested / "inner", tmp_path / "other"):
+        folder.mkdir(parents=True)
+        (folder / UNDERWAY).touch()
+    (nested / UNDERWAY).touch()
+    with temporary_folder("kind") as mine, underway(nested / "inner"):
+        remove_left_folders()
+        assert {path.name for path in tmp_path.iterdir()} == {mine.name, "perfgate-nested", "other"}
+    assert not mine.exists()
