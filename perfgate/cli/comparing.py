@@ -48,7 +48,7 @@ from perfgate.model.side import Side
 from perfgate.model.verdict import MetricVerdict, Verdict
 from perfgate.plugin.listing import collect
 from perfgate.profilers.nsys.command import trace_options
-from perfgate.profilers.nsys.export.refusing import REPORTS
+from perfgate.profilers.nsys.export.file import REPORTS
 from perfgate.render.explanation import explanation_text
 from perfgate.render.kernels import kernels_text
 from perfgate.render.records import comparison_text

@@ -38,38 +38,16 @@ class Texts(Sequence[str]):
         return cls(b"".join(one + APART for one in raw), np.concatenate(([0], np.cumsum(lengths))))
 
     @classmethod
-    def gathered(cls, held: NDArray[np.uint8], begins: _Int64, lengths: _Int64) -> Texts:
-        """Texts that lie somewhere in `held` in pieces, shape (n, pieces); what is no UTF-8 is
-        replaced."""
-        held = np.append(held, np.uint8(APART[0]))
-        begins = np.column_stack((begins, np.full(len(begins), len(held) - 1)))
-        lengths = np.column_stack((lengths, np.ones(len(lengths), np.int64)))
-        parts = [
-            _gathered(
-                held,
-                begins[first : first + AT_ONCE].ravel(),
-                lengths[first : first + AT_ONCE].ravel(),
-            )
-            for first in range(0, len(begins), AT_ONCE)
-        ]
-        found = cls(b"".join(parts), np.concatenate(([0], np.cumsum(lengths.sum(axis=1)))))
-        return (
-            found
-            if _is_utf8(parts, len(found))
-            else cls.of(map(found._replaced, range(len(found))))
-        )
-
-    @classmethod
-    def together(cls, parts: Sequence[Texts]) -> Texts:
-        """The texts of all parts, in order."""
-        behind = np.cumsum([0, *(len(part.buffer) for part in parts)])
-        starts = [
-            part.starts[1:] + before for part, before in zip(parts, behind.tolist(), strict=False)
-        ]
-        return cls(
-            b"".join(part.buffer for part in parts),
-            np.concatenate([np.zeros(1, np.int64), *starts]),
-        )
+    def of_bytes(cls, raw: Sequence[bytes]) -> Texts:
+        """Texts in UTF-8; what is none is replaced."""
+        buffer = APART.join([*raw, b""])
+        try:
+            buffer.replace(APART, b"\n").decode()
+        except UnicodeDecodeError:
+            return cls.of(one.decode(errors="replace") for one in raw)
+        if buffer.count(APART) != len(raw):
+            return cls.of(one.decode(errors="replace") for one in raw)
+        return cls.split(buffer)
 
     @classmethod
     def split(cls, buffer: bytes) -> Texts:
@@ -146,26 +124,11 @@ class Texts(Sequence[str]):
             parts.append(_gathered(whole, self.starts[places[some]], lengths[some]))
         return Texts(b"".join(parts), np.concatenate(([0], np.cumsum(lengths))))
 
-    def _replaced(self, place: int) -> str:
-        return self.buffer[int(self.starts[place]) : int(self.starts[place + 1]) - 1].decode(
-            errors="replace"
-        )
-
 
 def _gathered(held: NDArray[np.uint8], begins: _Int64, lengths: _Int64) -> bytes:
     """Pieces of what is held, one behind the other."""
     before = np.cumsum(lengths) - lengths
     return held[np.repeat(begins - before, lengths) + np.arange(int(lengths.sum()))].tobytes()
-
-
-def _is_utf8(parts: Sequence[bytes], number: int) -> bool:
-    """Whether so many texts hold what UTF-8 does."""
-    try:
-        for part in parts:
-            part.replace(APART, b"\n").decode()
-    except UnicodeDecodeError:
-        return False
-    return sum(part.count(APART) for part in parts) == number
 
 
 @dataclass(frozen=True, slots=True, eq=False)

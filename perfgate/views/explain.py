@@ -34,7 +34,7 @@ from perfgate.model.timeline import Timeline
 from perfgate.model.verdict import Verdict
 from perfgate.model.workload import Workload
 from perfgate.profilers.nsys.answers import export
-from perfgate.profilers.nsys.export.refusing import REPORTS, refuse_no_report
+from perfgate.profilers.nsys.export.file import REPORTS, check_capture
 from perfgate.profilers.nsys.rules import run_rules
 from perfgate.profilers.nsys.tool import NsysTool
 from perfgate.profilers.seam import read
@@ -92,7 +92,7 @@ def opened(path: Path, find_tool: FindTool, held: ExitStack) -> tuple[Path, Time
     if path.suffix not in REPORTS:
         return path, read(path)
     # Before nsys is looked for: a pointer to a capture is none, with nsys or without.
-    refuse_no_report(path)
+    check_capture(path)
     exported = export(find_tool(), path, held.enter_context(temporary_folder("export")))
     return exported, replace(read(exported), source=path.name)
 

@@ -23,7 +23,7 @@ _EXPORTS: Final[Mapping[str, Text]] = {
     ),
     "capture-empty": Text("{path:quote}: the file is empty", next_step="Capture it again."),
     "export-foreign": Text(
-        "{path:quote}: no SQLite file ({kind})",
+        "{path:quote}: no SQLite file",
         "Expected the SQLite export of a capture",
         "Unpack it if it is packed; else export the capture: "
         "nsys export --type sqlite --force-overwrite true CAPTURE.nsys-rep",
@@ -147,8 +147,14 @@ _RUNS: Final[Mapping[str, Text]] = {
     "nsys-lost-recording": Text(
         "nsys {nsys} recorded the workload and wrote no capture", next_step="Run again."
     ),
-    "nsys-wrote-nothing": Text("nsys ended with status {status} and wrote no capture"),
-    "ended-before-window": Text("the workload ended with status {status} before its capture began"),
+    "nsys-wrote-nothing": Text(
+        "nsys ended with status {status} and wrote no capture",
+        next_step="Run again; if it stays so, use another nsys: set PERFGATE_NSYS.",
+    ),
+    "ended-before-window": Text(
+        "the workload ended with status {status} before its capture began",
+        next_step="Run the workload by itself until it reaches its measured steps.",
+    ),
     "profiler-not-started": Text(
         "the capture never began: cudaProfilerStart() was not called, or the workload did not use "
         "CUDA",

@@ -19,8 +19,7 @@ from perfgate.model.errors import CaptureUnreadable, StoreFailed
 from perfgate.model.secrets import Cleaner
 from perfgate.profilers.nsys.command import NOT_LITERAL, export_command
 from perfgate.profilers.nsys.environment import for_reports
-from perfgate.profilers.nsys.export.opening import tables_of
-from perfgate.profilers.nsys.export.refusing import REPORTS, refuse_foreign, refuse_no_report
+from perfgate.profilers.nsys.export.file import REPORTS, check_capture, check_export
 from perfgate.profilers.nsys.output import PROGRESS
 from perfgate.profilers.nsys.tool import NsysTool
 from perfgate.profilers.seam import OnTick
@@ -51,7 +50,7 @@ def export(
         CaptureUnreadable: it is no capture, is cut short, is of a newer nsys, or takes too long.
         StoreFailed: `folder` cannot be written.
     """
-    refuse_no_report(rep)
+    check_capture(rep)
     target = folder / f"{rep.stem}.sqlite"
     with workshop(folder) as work, literal(work) as plain:
         source = f"source{rep.suffix if rep.suffix in REPORTS else REPORTS[0]}"
@@ -63,7 +62,7 @@ def export(
         said = next((found[1] for line in lines if (found := _EXPORT_ERROR.search(line))), None)
         if said is None and not finished.timed_out:
             try:
-                refuse_foreign(work / "target.sqlite")
+                check_export(work / "target.sqlite")
             except CaptureUnreadable:
                 said = _last(lines) or "it did not say why"
         if finished.timed_out or said is not None:
@@ -103,7 +102,7 @@ def answers(
         CaptureUnreadable: the export is none, or nsys failed on it.
         StoreFailed: `folder` cannot be written.
     """
-    refuse_foreign(sqlite)
+    check_export(sqlite)
     found: dict[str, Printed] = {}
     wanted = {name: list(spellings) for name, spellings in asked.items()}
     with workshop(folder) as work, literal(work) as plain:
@@ -166,8 +165,7 @@ class _Answer:
         found = re.search(r"SKIPPED: (.*)", self.log)
         if found is None:
             return "it has no such data" if "EMPTY RESULTS" in self.log else None
-        reason = re.sub(r"^.*?capture\.sqlite\s+", "", found[1]).strip()
-        return None if "StringIds" in reason and "StringIds" in tables_of(self.sqlite) else reason
+        return re.sub(r"^.*?capture\.sqlite\s+", "", found[1]).strip()
 
     def file(self, work: Path) -> Path:
         """The CSV; the name of a rule's ends in its arguments, in nsys's spelling."""

@@ -27,9 +27,8 @@ from perfgate.profilers.nsys.command import (
     trace_options,
 )
 from perfgate.profilers.nsys.environment import for_profile
-from perfgate.profilers.nsys.export.cleaning import clean_export
-from perfgate.profilers.nsys.export.refusing import refuse_foreign
-from perfgate.profilers.nsys.export.scrub import scrub
+from perfgate.profilers.nsys.export.file import check_export
+from perfgate.profilers.nsys.export.scrub import clean_export, scrub
 from perfgate.profilers.nsys.failures import (
     FULL_BYTES,
     NOT_STARTED,
@@ -292,7 +291,7 @@ def _exported_with(rep: Path) -> Path | None:
     if not sqlite.is_file() or sqlite.stat().st_mtime_ns < rep.stat().st_mtime_ns:
         return None
     try:
-        refuse_foreign(sqlite)
+        check_export(sqlite)
     except CaptureUnreadable:
         return None
     return sqlite

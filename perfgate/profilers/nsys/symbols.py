@@ -2,46 +2,32 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Mapping
-from contextlib import closing
 from pathlib import Path
-from typing import Final
 
-from perfgate.profilers.nsys.export.refusing import damaged
+from perfgate.profilers.nsys.export.file import open_export
+from perfgate.profilers.nsys.export.layout import KERNELS, STRINGS
 
-_TABLE: Final = "CUPTI_ACTIVITY_KIND_KERNEL"
-_NAMES: Final = ("demangledName", "shortName")
+_NAMES = ("demangledName", "shortName")
 """What the timeline calls a kernel: the first of these that an export has."""
-_SYMBOL: Final = "mangledName"
+_SYMBOL = "mangledName"
 
 
-def kernel_symbols(export: Path) -> Mapping[str, str]:
+def kernel_symbols(path: Path) -> Mapping[str, str]:
     """The mangled name of each kernel, by the name that the timeline gives it.
 
-    Empty where the export holds none.
-
-    Of two kernels that read alike (`[lambda(float) (instance 1)]` of two files), the one that ran
-    longer counts.
-
-    Raises:
-        CaptureUnreadable: it is no export.
+    Empty where the export holds none. Of two kernels that read alike (`[lambda(float) (instance
+    1)]` of two files), the one that ran longer counts. Raises as `read_timeline` does.
     """
-    try:
-        with closing(
-            sqlite3.connect(f"{export.absolute().as_uri()}?mode=ro", uri=True)
-        ) as connection:
-            columns = {row[1] for row in connection.execute(f"PRAGMA table_info({_TABLE})")}
-            name = next((column for column in _NAMES if column in columns), None)
-            if name is None or _SYMBOL not in columns:
-                return {}
-            rows = connection.execute(
-                f"SELECT name.value, symbol.value FROM {_TABLE} AS kernel "
-                f"JOIN StringIds AS name ON name.id = kernel.{name} "
-                f"JOIN StringIds AS symbol ON symbol.id = kernel.{_SYMBOL} "
-                "GROUP BY name.value, symbol.value "
-                "ORDER BY sum(kernel.end - kernel.start), symbol.value"
-            )
-            return {name: symbol for name, symbol in rows if name and symbol}
-    except sqlite3.Error as broken:
-        raise damaged(export, broken) from broken
+    with open_export(path) as export:
+        name = next((one for one in _NAMES if export.has(KERNELS.name, one)), None)
+        if name is None or not export.has(KERNELS.name, _SYMBOL):
+            return {}
+        rows = export.query(
+            f"SELECT name.value, symbol.value FROM {KERNELS.name} AS kernel "
+            f"JOIN {STRINGS} AS name ON name.id = kernel.{name} "
+            f"JOIN {STRINGS} AS symbol ON symbol.id = kernel.{_SYMBOL} "
+            "GROUP BY name.value, symbol.value "
+            "ORDER BY sum(kernel.end - kernel.start), symbol.value"
+        )
+    return {name: symbol for name, symbol in rows if name and symbol}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from collections.abc import Set as AbstractSet
 from typing import Final
 
@@ -10,14 +11,13 @@ import numpy as np
 
 from perfgate.model.note import Note, note
 from perfgate.model.timeline import Timeline
-from perfgate.profilers.nsys.export.layout import LOSSES, MARK_EVENT, RANGES
-from perfgate.profilers.nsys.export.opening import Export
+from perfgate.profilers.nsys.export.layout import LOSSES
 
 MOST_QUOTED: Final = 2
 """Of nsys's warnings about one thing."""
 _WARNINGS: Final = (2, 3)
 """Severities of DIAGNOSTIC_EVENT: warning and error."""
-_NOT_OF_RANGES: Final = re.compile(r"NVTX function (?!\w*Range)\w+ was called")
+_OF_DOMAINS: Final = "nvtxDomainDestroy"
 """The nvtx package destroys its domains at its end in a way that nsys warns of."""
 _LOSS: Final = re.compile(
     "|".join(".*".join(map(re.escape, text.split("%"))) for text in LOSSES), re.DOTALL
@@ -25,12 +25,12 @@ _LOSS: Final = re.compile(
 """SQL's LIKE, of which `%` is the only sign that is used."""
 
 
-def missing_in(export: Export, timeline: Timeline, *, unnamed: AbstractSet[int]) -> dict[str, Note]:
+def missing_in(timeline: Timeline, *, marks: int, unnamed: AbstractSet[int]) -> dict[str, Note]:
     """What `Timeline.missing` says. A capture with kernels and no memset simply has no memset.
 
     Args:
-        export: has the marks, which are in no timeline.
         timeline: all that was read.
+        marks: how many NVTX marks there are, which are in no timeline.
         unnamed: keys of kernels and calls whose names are not in the capture.
     """
     missing: dict[str, Note] = {}
@@ -44,41 +44,33 @@ def missing_in(export: Export, timeline: Timeline, *, unnamed: AbstractSet[int])
     elif not calls:
         missing["calls"] = note("no-cuda-calls")
     if not len(timeline.ranges.start):
-        marks = len(export.rows(RANGES.name, ("start",), where=f"eventType = {MARK_EVENT}"))
+        none = note("no-nvtx-ranges")
         missing["ranges"] = (
             note("only-nvtx-marks", marks=marks)
             if marks
-            else _with_warnings(note("no-nvtx-ranges"), timeline, "NVTX", but=_NOT_OF_RANGES)
+            else _with_warnings(none, timeline, "NVTX")
         )
-    if lost := [one.text for one in timeline.diagnostics if _LOSS.fullmatch(one.text.strip())]:
+    texts = (one.text for one in timeline.diagnostics)
+    if lost := [text for text in texts if _LOSS.fullmatch(text.strip())]:
         missing["records"] = note("records-lost", warnings=_quoted(lost))
-    kernels, calls_of = (
-        int(np.isin(names, list(unnamed)).sum()) if unnamed else 0
-        for names in (timeline.kernels.name, timeline.calls.name)
-    )
-    if kernels:
+    keys = list(unnamed)
+    if kernels := int(np.isin(timeline.kernels.name, keys).sum()) if keys else 0:
         missing["names of kernels"] = note("kernel-names-missing", unnamed=kernels)
-    if calls_of:
-        missing["names of calls"] = note("call-names-missing", unnamed=calls_of)
+    if called := int(np.isin(timeline.calls.name, keys).sum()) if keys else 0:
+        missing["names of calls"] = note("call-names-missing", unnamed=called)
     return missing
 
 
-def _with_warnings(
-    lacks: Note, timeline: Timeline, about: str, *, but: re.Pattern[str] | None = None
-) -> Note:
+def _with_warnings(lacks: Note, timeline: Timeline, about: str) -> Note:
     """Add what nsys warned of that names the trace in question."""
     warnings = [
         one.text
         for one in timeline.diagnostics
-        if about in one.text
-        and one.severity in _WARNINGS
-        and (but is None or not but.search(one.text))
+        if about in one.text and one.severity in _WARNINGS and _OF_DOMAINS not in one.text
     ]
-    if not warnings:
-        return lacks
-    return note("nsys-warned", lacks=lacks, warnings=_quoted(warnings))
+    return note("nsys-warned", lacks=lacks, warnings=_quoted(warnings)) if warnings else lacks
 
 
-def _quoted(warnings: list[str]) -> tuple[Note, ...]:
+def _quoted(warnings: Iterable[str]) -> tuple[Note, ...]:
     texts = dict.fromkeys(text.strip().rstrip(".") for text in warnings)
     return tuple(note("nsys-said", text=text) for text in list(texts)[:MOST_QUOTED])

@@ -22,13 +22,12 @@ class ExportColumn:
     """One number read from a table of the SQLite export.
 
     The first of `sources` that exists and is not NULL, else `default`; a column without a default
-    must have a value in every row. `flag` asks only whether there is one.
+    must have a value in every row.
     """
 
     field: str
     sources: tuple[str, ...]
     default: int | None = None
-    flag: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -111,17 +110,16 @@ RANGE_EVENTS = (*PUSH_POP_EVENTS, *START_END_EVENTS)
 """NVTX_EVENTS.eventType of push/pop and start/end ranges: live ones, and those imported from NVTX
 text files."""
 
-NO_TEXT = -(2**63)
-"""The text id of a range whose text is its own."""
+NO_END = -(2**63)
+"""The end of a range that was never closed."""
 RANGES = ExportTable(
     name="NVTX_EVENTS",
     columns=(
         ExportColumn(field="event", sources=("eventType",)),
         _START,
-        ExportColumn(field="closed", sources=("end",), flag=True),
-        ExportColumn(field="end", sources=("end",), default=0),
+        ExportColumn(field="end", sources=("end",), default=NO_END),
         _THREAD,
-        ExportColumn(field="text_id", sources=("textId",), default=NO_TEXT),
+        ExportColumn(field="domain", sources=("domainId",), default=0),
     ),
     only=RANGE_EVENTS,
 )

@@ -2,113 +2,125 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from functools import partial
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
-from perfgate.model.arrays import constant, is_constant
-from perfgate.model.names import RangeNames, Texts
-from perfgate.model.timeline import Ints, Ranges
-from perfgate.profilers.nsys.export.columns import Columns, column
-from perfgate.profilers.nsys.export.layout import NO_TEXT, PUSH_POP_EVENTS, RANGES, THREAD_MASK
-from perfgate.profilers.nsys.export.opening import Export
-from perfgate.profilers.nsys.export.stored import Part, Stored, reading
-from perfgate.profilers.nsys.export.strings import Strings
-from perfgate.profilers.nsys.export.tables import rows_of
+from perfgate.model.names import AT_ONCE, RangeNames, Texts
+from perfgate.model.timeline import Ranges
+from perfgate.profilers.nsys.export.file import Export, whole_of
+from perfgate.profilers.nsys.export.layout import (
+    DOMAIN_EVENT,
+    MARK_EVENT,
+    NO_END,
+    PUSH_POP_EVENTS,
+    RANGES,
+    STRINGS,
+    THREAD_MASK,
+)
+from perfgate.profilers.nsys.export.tables import Columns, column
 
 
-def ranges_of(
-    export: Export,
-    columns: Columns,
-    strings: Strings,
-    domains: Mapping[tuple[int, int], str],
-    index: Mapping[int, int],
-) -> Ranges:
-    """The ranges; one that was never closed ends when the last of all begins or ends.
+@dataclass(slots=True)
+class _Domain:
+    """An NVTX domain of one process, as its creations describe it."""
+
+    name: str
+    threads: set[int]
+    """Which created it, by `globalTid`."""
+
+
+def read_ranges(export: Export, columns: Columns, index: Mapping[int, int]) -> tuple[Ranges, int]:
+    """The ranges, and how many more of them nsys's `nvtx_sum` counts.
+
+    One that was never closed ends when the last of all begins or ends. nsys's script keeps a row
+    for each thread that created a domain, and joins them to the ranges by domain and process.
 
     Args:
         export: has the texts of the ranges.
-        columns: all rows of NVTX_EVENTS that are ranges, in their order. Those that no range has
-            are dropped.
-        strings: those of `text_id`.
-        domains: names by (domain id, process).
+        columns: all rows of NVTX_EVENTS that are ranges, in their order.
         index: processes by `globalPid`.
     """
-    closed = column(columns, "closed")
-    start = column(columns, "start")
-    end = column(columns, "end")
-    event = column(columns, "event")
-    push_pop = np.isin(event[:1] if is_constant(event) else event, PUSH_POP_EVENTS)
-    for name in ("event", "text_id"):
-        columns.pop(name, None)
+    start, end = column(columns, "start"), column(columns, "end")
+    closed = end != NO_END
     if not closed.all():
         end = np.where(closed, end, end[closed].max(initial=start.max()))
-    named = {
-        (number, pid): name
-        for (number, one), name in domains.items()
-        for pid, its in index.items()
-        if its == one
-    }
-    stored = Stored.of(export, RANGES.name)
-    with reading() as readers:
-        names = RangeNames.joined(stored.each(partial(_texts, stored, strings, named), readers)())
-    return Ranges(
+    process, number = column(columns, "process"), column(columns, "domain")
+    prefixes, repeated = [""], 0
+    prefix = np.zeros(len(start), np.int64)
+    for (domain, its_process), found in _domains(export, index).items():
+        its = (number == domain) & (process == its_process)
+        repeated += (len(found.threads) - 1) * int(its.sum())
+        if found.name:
+            prefix[its] = len(prefixes)
+            prefixes.append(f"{found.name}:")
+    ranges = Ranges(
         start=start,
         end=end,
-        process=column(columns, "process"),
+        process=process,
         thread=column(columns, "thread"),
-        name=names,
-        push_pop=np.broadcast_to(push_pop, len(event)) if len(push_pop) < len(event) else push_pop,
+        name=_names(export, prefix, prefixes),
+        push_pop=np.isin(column(columns, "event"), PUSH_POP_EVENTS),
         closed=closed,
     )
+    return ranges, repeated
 
 
-def _texts(
-    stored: Stored, strings: Strings, domains: Mapping[tuple[int, int], str], pages: Ints
-) -> Texts:
-    """`domain:text`, as nsys itself does; `text` in the default domain and in a nameless one.
-
-    A registered string where there is one, else the range's own text, else nothing; in the order of
-    the rows. Domains are by (domain id, `globalPid`).
-    """
-    part = rows_of(
-        stored.read(pages, ("eventType", "text", "textId", "domainId", "globalTid")), RANGES
-    )
-    held = part.values["text"].held if "text" in part.values else np.empty(0, np.uint8)
-    begins, lengths = (
-        part.texts("text") if "text" in part.values else np.zeros((2, len(part)), np.int64)
-    )
-    if "textId" in part.values and len(strings.ids):
-        ids = np.where(part.is_null("textId"), NO_TEXT, part.integers("textId", called="text_id"))
-        found = strings.places(ids)
-        if (registered := found >= 0).any():
-            used, which = np.unique(found[registered], return_inverse=True)
-            local = strings.texts.taken(used)
-            begins, lengths = begins.copy(), lengths.copy()
-            begins[registered] = len(held) + local.starts[which]
-            lengths[registered] = np.diff(local.starts)[which] - 1
-            held = np.concatenate((held, np.frombuffer(local.buffer, np.uint8)))
-    begins, lengths = begins[:, None], lengths[:, None]
-    if domains and "domainId" in part.values:
-        prefixes = Texts.of(["", *(f"{domain}:" for domain in domains.values())])
-        of = _domains(part, list(domains))
-        begins = np.column_stack((len(held) + prefixes.starts[of], begins))
-        lengths = np.column_stack((np.diff(prefixes.starts)[of] - 1, lengths))
-        held = np.concatenate((held, np.frombuffer(prefixes.buffer, np.uint8)))
-    return Texts.gathered(held, begins, lengths)
+def marks(export: Export) -> int:
+    """How many NVTX marks there are, which are in no timeline."""
+    if not export.has(RANGES.name):
+        return 0
+    ((count,),) = export.query(f"SELECT count(*) FROM {RANGES.name} WHERE eventType = {MARK_EVENT}")
+    return int(count)
 
 
-def _domains(part: Part, domains: Sequence[tuple[int, int]]) -> Ints:
-    """The domain of each row, from 1; 0 where it is none of these."""
-    number = np.where(part.is_null("domainId"), 0, part.integers("domainId", called="domain"))
-    process: Ints = constant(np.int64(~THREAD_MASK), len(part))
-    if "globalTid" in part.values:
-        process = (
-            np.where(part.is_null("globalTid"), -1, part.integers("globalTid", called="thread"))
-            & ~THREAD_MASK
-        )
-    found = np.zeros(len(part), np.int64)
-    for place, (its, pid) in enumerate(domains, 1):
-        found[(number == its) & (process == pid)] = place
+def _domains(export: Export, index: Mapping[int, int]) -> dict[tuple[int, int], _Domain]:
+    """The domains by their number and process. The first creation that names one counts."""
+    if not export.has(RANGES.name, "domainId"):
+        return {}
+    thread = "globalTid" if export.has(RANGES.name, "globalTid") else "NULL"
+    of_domains = f"eventType = {DOMAIN_EVENT} ORDER BY start"
+    rows = export.query(f"SELECT domainId, {thread} FROM {RANGES.name} WHERE {of_domains}")
+    names = [name for texts in _texts(export, of_domains) for name in texts]
+    found: dict[tuple[int, int], _Domain] = {}
+    for (number, tid), name in zip(rows, names, strict=True):
+        creator = -1 if whole_of(tid) is None else tid
+        process = index.get(creator & ~THREAD_MASK)
+        if whole_of(number) is not None and process is not None:
+            domain = found.setdefault((number, process), _Domain("", set()))
+            domain.threads.add(creator)
+            domain.name = domain.name or name
     return found
+
+
+def _names(export: Export, prefix: NDArray[np.int64], prefixes: list[str]) -> RangeNames:
+    """`domain:text`, as nsys itself does; `text` in the default domain and in a nameless one."""
+    if not len(prefix):
+        return RangeNames.of(())
+    of_ranges = f"eventType IN ({', '.join(map(str, RANGES.only))}) ORDER BY event.rowid"
+    bare = RangeNames.joined(_texts(export, of_ranges))
+    if len(prefixes) == 1:
+        return bare
+    pairs, which = np.unique(bare.codes * len(prefixes) + prefix, return_inverse=True)
+    names = RangeNames.of(
+        prefixes[pair % len(prefixes)] + bare.texts[pair // len(prefixes)]
+        for pair in pairs.tolist()
+    )
+    return RangeNames(names.texts, names.codes[which])
+
+
+def _texts(export: Export, condition: str) -> Iterator[Texts]:
+    """What some events are called: a registered string, else a text of their own, else nothing."""
+    own = "event.text" if export.has(RANGES.name, "text") else "NULL"
+    joined = ""
+    if export.has(STRINGS) and export.has(RANGES.name, "textId"):
+        own = f"string.value, {own}"
+        joined = f"LEFT JOIN {STRINGS} AS string ON string.id = event.textId"
+    found = export.connection.execute(
+        f"SELECT CAST(coalesce({own}, '') AS BLOB) FROM {RANGES.name} AS event {joined} "
+        f"WHERE {condition}"
+    )
+    while rows := found.fetchmany(AT_ONCE):
+        yield Texts.of_bytes([raw for (raw,) in rows])

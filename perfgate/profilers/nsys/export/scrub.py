@@ -1,4 +1,4 @@
-"""Copies an export without what it tells of people and machines.
+"""Takes secrets out of an export, and copies it without what it says of people and machines.
 
 Only what is listed here is copied.
 """
@@ -10,8 +10,18 @@ from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from perfgate.model.errors import StoreFailed
+from perfgate.model.secrets import SHORTEST, Cleaner
+from perfgate.profilers.nsys.export.file import (
+    Export,
+    check_export,
+    decoded,
+    open_export,
+    read_only_uri,
+    refusing_damage,
+)
 from perfgate.profilers.nsys.export.layout import (
     CALLS,
     COPIES,
@@ -30,83 +40,27 @@ from perfgate.profilers.nsys.export.layout import (
     STRINGS,
     WAITS,
 )
-from perfgate.profilers.nsys.export.opening import Export, open_export, read_only_uri
+
+_TEXTS: Final = ((STRINGS, "value"), (RANGES.name, "text"))
+"""Tables and columns of what the workload calls its kernels and ranges."""
+_ROWS: Final = 20_000
+"""Rows whose texts are looked at together."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Kept:
-    """What leaves with one table: whole numbers, texts, and of which rows."""
+    """What leaves with one table: texts, whole numbers, and of which rows."""
 
-    numbers: tuple[str, ...]
     texts: tuple[str, ...] = ()
-    where: str = ""
     names: tuple[str, ...] = ()
-    """Of the numbers, those that are ids of StringIds whose text leaves too."""
-    only_where: Mapping[str, str] | None = None
-    """Columns that are NULL in rows where this SQL is false."""
+    """Numbers that are ids of StringIds whose text leaves too."""
+    numbers: tuple[str, ...] | None = None
+    """None: of every column that is declared to hold them."""
+    where: str = "1"
 
 
-_OPERATION = (
-    "start",
-    "end",
-    "deviceId",
-    "contextId",
-    "greenContextId",
-    "streamId",
-    "correlationId",
-    "globalPid",
-    "graphNodeId",
-    "graphId",
-    "graphExecId",
-)
-_LAUNCH = (
-    "launchType",
-    "cacheConfig",
-    "registersPerThread",
-    "gridX",
-    "gridY",
-    "gridZ",
-    "blockX",
-    "blockY",
-    "blockZ",
-    "staticSharedMemory",
-    "dynamicSharedMemory",
-    "localMemoryPerThread",
-    "localMemoryTotal",
-    "gridId",
-    "sharedMemoryExecuted",
-    "sharedMemoryLimitConfig",
-    "clusterX",
-    "clusterY",
-    "clusterZ",
-)
-_COPY = (
-    "bytes",
-    "copyKind",
-    "srcKind",
-    "dstKind",
-    "srcDeviceId",
-    "srcContextId",
-    "dstDeviceId",
-    "dstContextId",
-    "migrationCause",
-    "copyCount",
-)
-_GPU = (
-    "vmId",
-    "id",
-    "isDiscrete",
-    "l2CacheSize",
-    "totalMemory",
-    "memoryBandwidth",
-    "clockRate",
-    "smCount",
-    "cuDevice",
-    "computeMajor",
-    "computeMinor",
-)
-_CALL = ("start", "end", "globalTid", "correlationId", "nameId", "returnValue")
-_RANGE = (
+_NAMES = ("demangledName", "shortName", "mangledName")
+_RANGE_NUMBERS = (
     "start",
     "end",
     "eventType",
@@ -117,12 +71,6 @@ _RANGE = (
     "endGlobalTid",
     "textId",
     "domainId",
-)
-_NAMED_EVENTS = f"eventType IN ({', '.join(map(str, (*RANGE_EVENTS, DOMAIN_EVENT)))})"
-_VERSION_ROWS = (
-    "name IN ('EXPORT_PRODUCT_NAME', 'EXPORT_PRODUCT_VERSION', 'EXPORT_PRODUCT_DATE', "
-    "'EXPORT_SCHEMA_VERSION', 'EXPORT_SCHEMA_VERSION_MAJOR', 'EXPORT_SCHEMA_VERSION_MINOR', "
-    "'EXPORT_SCHEMA_VERSION_MICRO')"
 )
 _HARMLESS_DIAGNOSTICS = (
     "Number of CUDA events collected: %",
@@ -136,47 +84,73 @@ _HARMLESS_DIAGNOSTICS = (
     "NVTX payload extension is incompatible.%",
     *(f"{text}%" for text in LOSSES),
 )
-_NAMES = ("demangledName", "shortName", "mangledName")
 
-_WHOLE = {
-    "INTEGER": "typeof({name}) = 'integer'",
-    "TEXT": "typeof({name}) = 'text' AND instr(CAST({name} AS BLOB), x'00') = 0",
+_ALLOWED = {
+    "INTEGER": "typeof(\"{name}\") = 'integer'",
+    "TEXT": "typeof(\"{name}\") = 'text' AND instr(CAST(\"{name}\" AS BLOB), x'00') = 0",
 }
 """SQL: which values of a column leave, by the kind it is declared as."""
 
 KEPT: Mapping[str, Kept] = {
-    KERNELS.name: Kept(numbers=(*_OPERATION, *_NAMES, *_LAUNCH), names=_NAMES),
-    COPIES.name: Kept(numbers=(*_OPERATION, *_COPY)),
-    MEMSETS.name: Kept(numbers=(*_OPERATION, "value", "bytes", "memKind")),
-    GRAPHS.name: Kept(numbers=_OPERATION),
-    WAITS.name: Kept(numbers=(*_OPERATION, "syncType", "eventId", "eventSyncId")),
-    EVENT_RECORDS.name: Kept(numbers=(*_OPERATION, "timestamp", "eventId", "eventSyncId")),
-    CALLS.name: Kept(numbers=("eventClass", *_CALL), names=("nameId",)),
-    "PROFILER_OVERHEAD": Kept(numbers=("overheadType", *_CALL), names=("nameId",)),
+    KERNELS.name: Kept(names=_NAMES),
+    **{table.name: Kept() for table in (COPIES, MEMSETS, GRAPHS, WAITS, EVENT_RECORDS)},
+    CALLS.name: Kept(names=("nameId",)),
+    "PROFILER_OVERHEAD": Kept(names=("nameId",)),
     RANGES.name: Kept(
-        numbers=_RANGE,
         texts=("text",),
         names=("textId",),
-        only_where={"text": _NAMED_EVENTS, "textId": _NAMED_EVENTS},
+        numbers=_RANGE_NUMBERS,
+        where=f"eventType IN ({', '.join(map(str, (*RANGE_EVENTS, DOMAIN_EVENT)))})",
     ),
-    GPUS: Kept(numbers=_GPU, texts=("name", "uuid", "chipName", "busLocation")),
-    CUDA_DEVICES: Kept(numbers=("gpuId", "cudaId", "pid", "numMultiprocessors"), texts=("uuid",)),
-    "ANALYSIS_DETAILS": Kept(numbers=("globalVid", "duration", "startTime", "stopTime")),
+    GPUS: Kept(texts=("name", "uuid", "chipName", "busLocation")),
+    CUDA_DEVICES: Kept(texts=("uuid",)),
+    "ANALYSIS_DETAILS": Kept(),
     DIAGNOSTICS: Kept(
-        numbers=("timestamp", "timestampType", "source", "severity", "globalPid"),
         texts=("text",),
         where=" OR ".join(
             "text LIKE '{}'".format(text.replace("'", "''")) for text in _HARMLESS_DIAGNOSTICS
         ),
     ),
-    **{name: Kept(numbers=(), texts=("name", "value"), where=_VERSION_ROWS) for name in METADATA},
-    "ENUM_CUDA_MEMCPY_OPER": Kept(numbers=("id",), texts=("name", "label")),
-    "ENUM_CUDA_MEM_KIND": Kept(numbers=("id",), texts=("name", "label")),
+    **{
+        name: Kept(
+            texts=("name", "value"),
+            where="name LIKE 'EXPORT_PRODUCT_%' OR name LIKE 'EXPORT_SCHEMA_VERSION%'",
+        )
+        for name in METADATA
+    },
+    "ENUM_CUDA_MEMCPY_OPER": Kept(texts=("name", "label")),
+    "ENUM_CUDA_MEM_KIND": Kept(texts=("name", "label")),
 }
 """All that leaves. Everything `read_timeline` reads, and what nsys's own reports on kernels,
 memory, calls and ranges, `cuda_gpu_trace` and `gpu_gaps` read. Nothing of environment, command
 line, host, user, files or process output: and of StringIds, where nsys keeps those too, only the
 names that the rows above refer to."""
+
+
+def clean_export(path: Path, cleaner: Cleaner) -> None:
+    """Replace texts that hold a secret, in place. Raises CaptureUnreadable as `read_timeline`."""
+    check_export(path)
+    with refusing_damage(path), closing(sqlite3.connect(path)) as export:
+        export.text_factory = decoded
+        for table, column in _TEXTS:
+            columns = {row[1] for row in export.execute(f'PRAGMA table_info("{table}")')}
+            if column in columns:
+                _clean(export, table, column, cleaner)
+        export.commit()
+
+
+def _clean(export: sqlite3.Connection, table: str, column: str, cleaner: Cleaner) -> None:
+    found = export.execute(
+        f'SELECT rowid, "{column}" FROM "{table}" '
+        f'WHERE typeof("{column}") = \'text\' AND length("{column}") >= {SHORTEST}'
+    )
+    changed: list[tuple[str, int]] = []
+    while rows := found.fetchmany(_ROWS):
+        together = "\x1f".join(text for _, text in rows)
+        if cleaner.clean(together) != together:
+            cleaned = ((cleaner.clean(text), text, row) for row, text in rows)
+            changed += [(clean, row) for clean, text, row in cleaned if clean != text]
+    export.executemany(f'UPDATE "{table}" SET "{column}" = ? WHERE rowid = ?', changed)
 
 
 def scrub(source: Path, target: Path) -> None:
@@ -224,32 +198,33 @@ def _copy(export: Export, copy: sqlite3.Connection) -> None:
             f'SELECT "{name}" FROM main."{table}"'
             for table, kept in KEPT.items()
             for name in kept.names
-            if export.has(table) and name in export.tables[table]
+            if export.has(table, name)
         ]
         if named:
             copy.execute(
                 f"INSERT INTO main.{STRINGS} SELECT id, value FROM source.{STRINGS} "
-                f"WHERE {_WHOLE['TEXT'].format(name='value')} "
+                f"WHERE {_ALLOWED['TEXT'].format(name='value')} "
                 f"AND id IN ({' UNION '.join(named)}) ORDER BY id"
             )
     copy.execute("COMMIT")
 
 
 def _copy_table(export: Export, copy: sqlite3.Connection, table: str, kept: Kept) -> None:
-    has = export.tables[table]
-    columns = {name: "INTEGER" for name in kept.numbers if name in has}
-    columns |= {name: "TEXT" for name in kept.texts if name in has}
+    columns: dict[str, str] = {}
+    for _, name, declared, *_ in export.query(f'PRAGMA table_info("{table}")'):
+        if name in kept.texts:
+            columns[name] = "TEXT"
+        elif declared in ("INTEGER", "") and (kept.numbers is None or name in kept.numbers):
+            columns[name] = "INTEGER"
     if not columns:
         return
-    select = []
-    for name, kind in columns.items():
-        allowed = [_WHOLE[kind].format(name=f'"{name}"')]
-        if kept.only_where and name in kept.only_where:
-            allowed.append(kept.only_where[name])
-        select.append(f'CASE WHEN {" AND ".join(allowed)} THEN "{name}" END')
-    declared = ", ".join(f'"{name}" {kind}' for name, kind in columns.items())
-    copy.execute(f'CREATE TABLE main."{table}" ({declared})')
+    select = (
+        f'CASE WHEN {_ALLOWED[kind].format(name=name)} THEN "{name}" END'
+        for name, kind in columns.items()
+    )
+    created = ", ".join(f'"{name}" {kind}' for name, kind in columns.items())
+    copy.execute(f'CREATE TABLE main."{table}" ({created})')
     copy.execute(
-        f'INSERT INTO main."{table}" SELECT {", ".join(select)} FROM source."{table}"'
-        + (f" WHERE {kept.where}" if kept.where else "")
+        f'INSERT INTO main."{table}" SELECT {", ".join(select)} FROM source."{table}" '
+        f"WHERE {kept.where}"
     )

@@ -1,108 +1,216 @@
-"""Reads the number columns of an export's large tables as arrays; knows no meaning of them."""
+"""Reads the number columns of an export's large tables as arrays; knows no meaning of them.
+
+They are taken out of the file's pages where that is possible, else sqlite3 reads them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import os
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import fields
 from functools import partial
+from typing import Any, Final, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
-from perfgate.model.arrays import constant, together
-from perfgate.model.timeline import Flags, Ints
-from perfgate.profilers.nsys.export.columns import Columns, narrow, refuse_impossible
-from perfgate.profilers.nsys.export.layout import THREAD_MASK, ExportColumn, ExportTable
-from perfgate.profilers.nsys.export.opening import Export
-from perfgate.profilers.nsys.export.processes import Processes
-from perfgate.profilers.nsys.export.refusing import impossible, without_column
-from perfgate.profilers.nsys.export.stored import Part, Stored, reading
+from perfgate.model.arrays import constant, distinct, together
+from perfgate.model.timeline import (
+    Calls,
+    Copies,
+    EventRecords,
+    Ints,
+    Kernels,
+    Memsets,
+    Spans,
+    Waits,
+)
+from perfgate.profilers.nsys.export.file import Export
+from perfgate.profilers.nsys.export.layout import (
+    PROCESS_SHIFT,
+    THREAD_MASK,
+    UNKNOWN_PROCESS,
+    ExportTable,
+)
+from perfgate.profilers.nsys.export.pages import Pages, Unusual
 
-Keep = Callable[[Columns], Flags]
-"""Which of some rows are wanted."""
+Columns = dict[str, NDArray[Any]]
+"""By field, as long as one another. Of a table without rows there is none."""
+
+UNKNOWN_PID: Final = 0
+FARTHEST_NS: Final = 2**61
+"""Times are ns since the capture's start or, normalised, since 1970: no further from 0 than 73
+years."""
+LIMITS: Final[Mapping[str, tuple[int, int]]] = {
+    "start": (-FARTHEST_NS, FARTHEST_NS),
+    "bytes": (0, 2**63 - 1),
+    "device": (0, 2**31 - 1),
+    "name": (-(2**31), 2**31 - 1),
+    "kind": (-(2**7), 2**7 - 1),
+    "source": (-(2**7), 2**7 - 1),
+    "target": (-(2**7), 2**7 - 1),
+    "count": (0, 2**31 - 1),
+}
+"""The least and the most that a column may hold."""
+_DTYPES: Final[Mapping[str, type[np.generic]]] = {
+    "process": np.int32,
+    "device": np.int32,
+    "stream": np.int32,
+    "name": np.int32,
+    "kind": np.int8,
+    "source": np.int8,
+    "target": np.int8,
+}
+"""Of what is no int64. A stream of 2^32 - 1, which is none, becomes NO_STREAM so."""
+
+_READERS: Final = min(8, os.cpu_count() or 1)
+_ROWS: Final = 50_000
+"""Rows that sqlite3 hands over together."""
+_Record = TypeVar("_Record", Spans, Kernels, Copies, Memsets, Waits, EventRecords, Calls)
 
 
-def read_tables(
-    export: Export,
-    tables: Sequence[ExportTable],
-    processes: Processes,
-    *,
-    keep: Sequence[Keep | None] = (),
-) -> list[Columns]:
-    """The rows of each table, or those of them that are to be kept.
-
-    No columns where there are none.
-
-    The processes of all rows are numbered, also of those that are not kept.
-    """
-    with reading() as readers:
-        begun = [
-            stored.each(partial(_columns, stored, table, processes, its), readers)
-            for table, its in zip(tables, keep or [None] * len(tables), strict=True)
-            for stored in [_stored(export, table)]
-        ]
-        return [_together([part for part in parts() if part]) for parts in begun]
+def column(columns: Columns, name: str) -> NDArray[Any]:
+    """A column; empty where the table has no rows."""
+    return columns[name] if columns else np.empty(0, _DTYPES.get(name, np.int64))
 
 
-def rows_of(part: Part, table: ExportTable) -> Part:
-    """Of a part those rows that are read of a table at all."""
-    if not table.only:
-        return part
-    kinds = part.integers(table.columns[0].sources[0], called=table.columns[0].field)
-    return part.chosen(np.isin(kinds, table.only))
+def record(kind: type[_Record], columns: Columns) -> _Record:
+    """A table's columns as a record of arrays."""
+    return kind(**{one.name: column(columns, one.name) for one in fields(kind)})
 
 
-def _stored(export: Export, table: ExportTable) -> Stored:
-    stored = Stored.of(export, table.name)
-    for column in table.columns if stored.parts else ():
-        if column.default is None and not column.flag and not any(map(stored.has, column.sources)):
-            raise without_column(
-                export.path, table.name, " or ".join(column.sources), export.tables[table.name]
-            )
-    return stored
-
-
-def _columns(
-    stored: Stored, table: ExportTable, processes: Processes, keep: Keep | None, pages: Ints
-) -> Columns:
-    read = stored.read(pages, [source for column in table.columns for source in column.sources])
-    part = rows_of(read, table)
-    if not len(part):
+def read_table(export: Export, table: ExportTable) -> Columns:
+    """The rows of a table in the order of their ids; `process` is a `globalPid` still."""
+    if not export.has(table.name):
         return {}
-    columns: Columns = {column.field: _numbers(part, column) for column in table.columns}
+    for one in table.columns:
+        if one.default is None:
+            export.require(table.name, *one.sources)
+    try:
+        parts = _from_pages(export, table)
+    except Unusual:
+        parts = _from_sqlite(export, table)
+    parts = [part for part in parts if len(part["process"])]
+    fields_of = list(parts[0]) if parts else []
+    # Each part is let go of as soon as it stands in the whole.
+    return {name: together([part.pop(name) for part in parts]) for name in fields_of}
+
+
+def number_processes(tables: Sequence[Columns]) -> tuple[tuple[int, ...], dict[int, int]]:
+    """Number the processes of all tables in the order of their `globalPid`s, in place.
+
+    Returns their pids, and the number of each `globalPid`. Rows without one belong to the only
+    process, or to one with pid 0 where there are several or none.
+    """
+    keys = [distinct(columns["process"]) for columns in tables if columns]
+    known = distinct(np.concatenate([*keys, np.empty(0, np.int64)])).tolist()
+    named = [key for key in known if key != UNKNOWN_PROCESS]
+    index = {key: number for number, key in enumerate(named)}
+    pids = [(key >> PROCESS_SHIFT) & THREAD_MASK for key in named]
+    if UNKNOWN_PROCESS in known:
+        index[UNKNOWN_PROCESS] = 0 if len(named) == 1 else len(named)
+        if len(named) != 1:
+            pids.append(UNKNOWN_PID)
+    numbers = np.array([index[key] for key in known], np.int32)
+    for columns in tables:
+        if columns:
+            columns["process"] = _numbered(columns["process"], np.array(known), numbers)
+    return tuple(pids), index
+
+
+def _numbered(keys: Ints, known: Ints, numbers: NDArray[np.int32]) -> NDArray[np.int32]:
+    if keys.strides == (0,):
+        return constant(numbers[np.searchsorted(known, keys[0])], len(keys))
+    return numbers[np.searchsorted(known, keys)]
+
+
+def _from_pages(export: Export, table: ExportTable) -> list[Columns]:
+    with export.path.open("rb", 0) as file, ThreadPoolExecutor(_READERS) as readers:
+        pages = Pages(file.fileno())
+        leaves = pages.leaves(_root(export, table))
+        return list(readers.map(partial(_part, export, table, pages), leaves))
+
+
+def _root(export: Export, table: ExportTable) -> int:
+    """The first page of a table's tree. Raises Unusual where a column is the row id."""
+    name = table.name
+    ((root,),) = export.query(f"SELECT rootpage FROM sqlite_master WHERE name = '{name}'")
+    if export.query(f"SELECT 1 FROM pragma_table_info('{name}') WHERE pk"):
+        raise Unusual
+    return int(root)
+
+
+def _part(export: Export, table: ExportTable, pages: Pages, leaves: Ints) -> Columns:
+    """The rows of some leaves. Of several sources only the first is looked at."""
+    has = export.tables[table.name]
+    places = {
+        one.field: has.index(there[0])
+        for one in table.columns
+        if (there := [name for name in one.sources if name in has])
+    }
+    found = pages.numbers(leaves, list(places.values()))
+    columns: Columns = {}
+    for one in table.columns:
+        if one.field not in places:
+            size = len(found[places[table.columns[0].field]][0])
+            columns[one.field] = constant(np.int64(one.default or 0), size)
+            continue
+        values, is_null = found[places[one.field]]
+        if is_null.any():
+            if one.default is None:
+                raise Unusual
+            values = np.where(is_null, one.default, values)
+        columns[one.field] = values
+    if table.only:
+        rows = np.isin(columns["event"], table.only)
+        columns = {name: values[rows] for name, values in columns.items()}
+    return _checked(export, table, columns)
+
+
+def _from_sqlite(export: Export, table: ExportTable) -> list[Columns]:
+    chosen = []
+    for one in table.columns:
+        there = [f'"{name}"' for name in one.sources if export.has(table.name, name)]
+        default = "NULL" if one.default is None else str(one.default)
+        chosen.append(f"coalesce({', '.join([*there, default, 'NULL'])})")
+    sql = f'SELECT {", ".join(chosen)} FROM "{table.name}"'
+    if table.only:
+        sql += f" WHERE {chosen[0]} IN ({', '.join(map(str, table.only))})"
+    cursor = export.connection.execute(sql)
+    parts: list[Columns] = []
+    while rows := cursor.fetchmany(_ROWS):
+        columns: Columns = {}
+        for one, values in zip(table.columns, zip(*rows, strict=True), strict=True):
+            if (kinds := set(map(type, values))) != {int}:
+                what = "nothing" if kinds <= {int, type(None)} else "what is no whole number"
+                raise export.impossible(table.name, one.field, what)
+            columns[one.field] = np.array(values, np.int64)
+        parts.append(_checked(export, table, columns))
+    return parts
+
+
+def _checked(export: Export, table: ExportTable, columns: Columns) -> Columns:
+    """Columns in dtypes that hold what they may hold. Raises for numbers that no nsys writes."""
+    for name in columns.keys() & LIMITS.keys():
+        least, most = LIMITS[name]
+        for found in (int(columns[name].min(initial=most)), int(columns[name].max(initial=least))):
+            if not least <= found <= most:
+                raise export.impossible(table.name, name, found)
+    for one in table.columns:
+        if one.field == "end":
+            end = columns["end"]
+            wrong = (end < columns["start"]) | (end > FARTHEST_NS)
+            if one.default is not None:
+                wrong &= end != one.default
+            if wrong.any():
+                raise export.impossible(table.name, "end", int(end[wrong][0]))
     if "thread" in columns:
         columns["process"] = columns["thread"] & ~THREAD_MASK
         columns["thread"] = columns["thread"] & THREAD_MASK
-    columns["process"] = processes.numbered(columns["process"])
-    if keep is not None:
-        kept = keep(columns)
-        columns = {name: values[kept] for name, values in columns.items()} if kept.any() else {}
-    if columns:
-        refuse_impossible(stored.export.path, table.name, columns)
-    return narrow(columns)
-
-
-def _numbers(part: Part, column: ExportColumn) -> Ints | Flags:
-    there = [source for source in column.sources if source in part.values]
-    if column.flag:
-        return ~part.is_null(there[0]) if there else np.zeros(len(part), np.bool_)
-    found: Ints = constant(np.int64(column.default or 0), len(part))
-    lacking = np.ones(len(part), np.bool_)
-    for source in there:
-        if not lacking.any():
-            break
-        own, is_null = part.integers(source, called=column.field), part.is_null(source)
-        found = (
-            own if lacking.all() and not is_null.any() else np.where(lacking & ~is_null, own, found)
-        )
-        lacking &= is_null
-    if column.default is None and lacking.any():
-        raise impossible(part.table.export.path, part.table.name, column.field, "nothing")
-    return found
-
-
-def _together(parts: list[Columns]) -> Columns:
-    """The columns of all parts, each let go of as soon as it stands in the whole."""
-    return (
-        {name: together([part.pop(name) for part in parts]) for name in list(parts[0])}
-        if parts
-        else {}
-    )
+    return {
+        name: values
+        if name == "process"
+        else values.astype(_DTYPES.get(name, np.int64), copy=False)
+        for name, values in columns.items()
+    }

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import numpy as np
 
-from perfgate.model.arrays import constant, distinct
+from perfgate.model.arrays import distinct
 from perfgate.model.timeline import (
-    NO_NODE,
     Calls,
     Copies,
     Diagnostic,
     EventRecords,
+    Ints,
     Kernels,
     MemoryKind,
     Memsets,
@@ -21,10 +21,8 @@ from perfgate.model.timeline import (
     Timeline,
     Waits,
 )
-from perfgate.profilers.nsys.export.cells import text_of, whole_of
-from perfgate.profilers.nsys.export.columns import Columns, column, record
-from perfgate.profilers.nsys.export.devices import settle_devices
-from perfgate.profilers.nsys.export.domains import created_domains, domain_names, ranges_repeated
+from perfgate.profilers.nsys.export.devices import Devices
+from perfgate.profilers.nsys.export.file import Export, open_export, text_of, whole_of
 from perfgate.profilers.nsys.export.lacking import missing_in
 from perfgate.profilers.nsys.export.layout import (
     CALLS,
@@ -38,13 +36,11 @@ from perfgate.profilers.nsys.export.layout import (
     METADATA,
     OPERATIONS,
     RANGES,
+    STRINGS,
     WAITS,
 )
-from perfgate.profilers.nsys.export.opening import Export, open_export
-from perfgate.profilers.nsys.export.processes import Processes
-from perfgate.profilers.nsys.export.ranges import ranges_of
-from perfgate.profilers.nsys.export.strings import Strings
-from perfgate.profilers.nsys.export.tables import read_tables
+from perfgate.profilers.nsys.export.ranges import marks, read_ranges
+from perfgate.profilers.nsys.export.tables import Columns, number_processes, read_table, record
 
 
 def read_timeline(path: Path) -> Timeline:
@@ -73,27 +69,15 @@ def read_timeline(path: Path) -> Timeline:
 
 
 def _timeline(export: Export) -> Timeline:
-    numbered = Processes()
-    columns = read_tables(export, EXPORT_TABLES, numbered)
-    tables = {table.name: columns for table, columns in zip(EXPORT_TABLES, columns, strict=True)}
-    processes, index = numbered.settle(columns)
-    gpus, ordinals, mixed = settle_devices(
-        export,
-        processes,
-        [tables[table.name] for table in OPERATIONS],
-        others=[tables[WAITS.name], tables[EVENT_RECORDS.name]],
-    )
-
-    kernels, calls = _kernels(tables[KERNELS.name]), record(Calls, tables[CALLS.name])
+    tables = {table.name: read_table(export, table) for table in EXPORT_TABLES}
+    processes, index = number_processes(list(tables.values()))
+    devices = Devices(export, processes)
+    for table in (*OPERATIONS, WAITS, EVENT_RECORDS):
+        devices.translate(tables[table.name], is_use=table in OPERATIONS)
+    kernels, calls = record(Kernels, tables[KERNELS.name]), record(Calls, tables[CALLS.name])
     ids = distinct(np.concatenate((distinct(kernels.name), distinct(calls.name))).astype(np.int64))
-    domains = created_domains(export, index)
-    registered = [one.text_id for one in domains if one.text_id is not None]
-    text_ids = distinct(column(tables[RANGES.name], "text_id"))
-    strings = Strings.of(
-        export, distinct(np.concatenate((ids, text_ids, np.array(registered, np.int64))))
-    )
-    names = strings.named(ids)
-    repeated = ranges_repeated(export, domains, index)
+    names = _strings(export, ids)
+    ranges, repeated = read_ranges(export, tables[RANGES.name], index)
     meta = {
         name: text_of(value)
         for table in METADATA
@@ -111,31 +95,31 @@ def _timeline(export: Export) -> Timeline:
         waits=record(Waits, tables[WAITS.name]),
         event_records=record(EventRecords, tables[EVENT_RECORDS.name]),
         calls=calls,
-        ranges=ranges_of(
-            export, tables[RANGES.name], strings, domain_names(strings, domains), index
-        ),
+        ranges=ranges,
         names={name: names.get(name, f"(name {name})") for name in ids.tolist()},
-        gpus=gpus,
-        ordinals=ordinals,
+        gpus=devices.gpus,
+        ordinals=devices.ordinals(),
         diagnostics=tuple(
             Diagnostic(severity=whole_of(severity) or 0, text=text_of(text) or "")
             for severity, text in export.rows(DIAGNOSTICS, ("severity", "text"))
         ),
         ranges_repeated=repeated,
     )
-    return replace(
-        timeline,
-        missing=missing_in(export, timeline, unnamed=set(ids.tolist()) - names.keys())
-        | ({"devices": mixed} if mixed is not None else {}),
-    )
+    missing = missing_in(timeline, marks=marks(export), unnamed=set(ids.tolist()) - names.keys())
+    if (mixed := devices.mixed()) is not None:
+        missing["devices"] = mixed
+    return replace(timeline, missing=missing)
 
 
-def _kernels(columns: Columns) -> Kernels:
-    kernels = record(Kernels, columns)
-    if (kernels.graph_node != NO_NODE).any():
-        return kernels
-    # One number says it of a capture without graphs, which need not take room for each kernel.
-    return replace(kernels, graph_node=constant(np.int64(NO_NODE), len(kernels.start)))
+def _strings(export: Export, ids: Ints) -> dict[int, str]:
+    """Some strings of an export. The rest may be large, and secret."""
+    if not export.has(STRINGS):
+        return {}
+    for name in ("id", "value"):
+        export.require(STRINGS, name)
+    wanted = ", ".join(map(str, ids.tolist()))
+    found = export.query(f"SELECT id, value FROM {STRINGS} WHERE id IN ({wanted})")
+    return {number: text_of(text) or "" for number, text in found}
 
 
 def _copies(columns: Columns) -> Copies:

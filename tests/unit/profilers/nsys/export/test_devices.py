@@ -30,7 +30,7 @@ def test_two_processes_that_each_call_their_gpu_zero_have_two_gpus(path: Path) -
             Row("TARGET_INFO_GPU", id=0, name="NVIDIA H200", uuid="aa", cuDevice=0),
             Row("TARGET_INFO_GPU", id=1, name="NVIDIA H200", uuid="bb", cuDevice=1),
             Row("TARGET_INFO_CUDA_DEVICE", gpuId=1, cudaId=0, pid=47, uuid=None),
-            Row("TARGET_INFO_CUDA_DEVICE", gpuId=None, cudaId=0, pid=48, uuid="GPU-AA"),
+            Row("TARGET_INFO_CUDA_DEVICE", gpuId=0, cudaId=0, pid=48, uuid=None),
         )
     )
     assert timeline.kernels.device.tolist() == [1, 0]
@@ -39,39 +39,6 @@ def test_two_processes_that_each_call_their_gpu_zero_have_two_gpus(path: Path) -
         CapturedGpu(device=0, name="NVIDIA H200", uuid="aa"),
         CapturedGpu(device=1, name="NVIDIA H200", uuid="bb"),
     )
-
-
-def test_two_instances_of_one_gpu_are_two_devices(path: Path) -> None:
-    timeline = read_timeline(
-        write_export(
-            path,
-            Kernel("k", 0, 1, process=47),
-            Kernel("k", 0, 1, process=48),
-            Kernel("k", 0, 1, process=49),
-            Row("TARGET_INFO_GPU", id=0, name="NVIDIA H200", uuid="aa", cuDevice=0),
-            Row("TARGET_INFO_CUDA_DEVICE", gpuId=0, cudaId=0, pid=47, uuid="MIG-1"),
-            Row("TARGET_INFO_CUDA_DEVICE", gpuId=0, cudaId=0, pid=48, uuid="MIG-2"),
-            Row("TARGET_INFO_CUDA_DEVICE", gpuId=0, cudaId=0, pid=49, uuid="MIG-1"),
-        )
-    )
-    assert timeline.kernels.device.tolist() == [0, 1, 0]
-    assert timeline.gpus == (
-        CapturedGpu(device=0, name="NVIDIA H200", uuid="aa"),
-        CapturedGpu(device=1, name="NVIDIA H200", uuid="MIG-2"),
-    )
-
-
-def test_an_instance_takes_the_number_of_no_gpu_that_only_a_process_names(path: Path) -> None:
-    timeline = read_timeline(
-        write_export(
-            path,
-            *(Kernel("k", 0, 1, process=pid) for pid in (1, 2, 3)),
-            Row("TARGET_INFO_CUDA_DEVICE", gpuId=0, cudaId=0, pid=1, uuid="MIG-1"),
-            Row("TARGET_INFO_CUDA_DEVICE", gpuId=0, cudaId=0, pid=2, uuid="MIG-2"),
-            Row("TARGET_INFO_CUDA_DEVICE", gpuId=1, cudaId=0, pid=3, uuid="GPU-x"),
-        )
-    )
-    assert sorted(timeline.kernels.device.tolist()) == [0, 1, 2]
 
 
 def test_without_a_table_of_processes_devices_go_by_their_cuda_number(path: Path) -> None:

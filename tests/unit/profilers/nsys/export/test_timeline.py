@@ -227,7 +227,7 @@ def test_whoever_ends_the_reading_is_heard(
     def ended(*_: object, **__: object) -> None:
         raise kind
 
-    monkeypatch.setattr(pages.Pages, "rows", ended)
+    monkeypatch.setattr(pages.Pages, "numbers", ended)
     write_export(path, Kernel("k", 0, 1))
     with pytest.raises(kind):
         read_timeline(path)

@@ -1,0 +1,181 @@
+"""Opens an export of nsys read-only, and refuses what is none or of an unknown version."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import quote
+
+from perfgate.model.errors import CaptureUnreadable, LayoutUnknown
+from perfgate.profilers.nsys.export.layout import EXPORT_TABLES, METADATA, STRINGS
+
+REPORTS: Final = (".nsys-rep", ".qdrep")
+"""How nsys's own files end: since 2021.4, and before."""
+MOST_NAMES: Final = 12
+"""Names of tables or columns that a message lists."""
+
+_HEADER_BYTES: Final = 100
+_SQLITE: Final = b"SQLite format 3\0"
+_LFS_POINTER: Final = b"version https://git-lfs"
+"""The first bytes of what Git leaves in place of a large file that was not fetched."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Export:
+    """An open export."""
+
+    path: Path
+    connection: sqlite3.Connection
+    tables: Mapping[str, Sequence[str]]
+    """The columns of each table, in order."""
+
+    def has(self, table: str, column: str | None = None) -> bool:
+        return table in self.tables and (column is None or column in self.tables[table])
+
+    def rows(self, table: str, columns: Sequence[str]) -> list[tuple[Any, ...]]:
+        """Rows of a small table; a column that it lacks is None in each."""
+        if not self.has(table):
+            return []
+        chosen = (f'"{name}"' if self.has(table, name) else "NULL" for name in columns)
+        return self.query(f'SELECT {", ".join(chosen)} FROM "{table}"')
+
+    def query(self, sql: str) -> list[tuple[Any, ...]]:
+        return self.connection.execute(sql).fetchall()
+
+    def require(self, table: str, *columns: str) -> None:
+        """Raise LayoutUnknown where a table has none of these columns."""
+        if not any(self.has(table, column) for column in columns):
+            raise LayoutUnknown(
+                "export-column-missing",
+                path=str(self.path),
+                table=table,
+                column=" or ".join(columns),
+                columns=tuple(self.tables[table][:MOST_NAMES]),
+            )
+
+    def impossible(self, table: str, column: str, value: object) -> CaptureUnreadable:
+        """The error for a value that no nsys writes."""
+        return CaptureUnreadable(
+            "export-impossible", path=str(self.path), table=table, column=column, value=value
+        )
+
+
+def text_of(value: object) -> str | None:
+    """What a text column holds; None for NULL. SQLite lets any column have any value."""
+    if value is None:
+        return None
+    return decoded(value) if isinstance(value, bytes) else str(value)
+
+
+def whole_of(value: object) -> int | None:
+    """What a number column holds; None for what is no whole number."""
+    return value if isinstance(value, int) else None
+
+
+def decoded(raw: bytes) -> str:
+    """A text, with its bytes that are no UTF-8 replaced."""
+    return raw.decode("utf-8", errors="replace")
+
+
+def read_only_uri(path: Path) -> str:
+    """How SQLite opens a file without writing to it or next to it, whatever its path."""
+    return f"file:{quote(os.fsencode(path.resolve()))}?mode=ro&immutable=1"
+
+
+@contextmanager
+def open_export(path: Path) -> Iterator[Export]:
+    """An export of nsys, opened read-only.
+
+    Raises as `read_timeline` does, for SQLite's errors while it is open too.
+    """
+    check_export(path)
+    with (
+        refusing_damage(path),
+        closing(sqlite3.connect(read_only_uri(path), uri=True)) as connection,
+    ):
+        connection.text_factory = decoded
+        names = connection.execute("SELECT name, type FROM sqlite_master").fetchall()
+        tables = {
+            name: tuple(row[1] for row in connection.execute(f'PRAGMA table_info("{name}")'))
+            for name, kind in names
+            if kind == "table"
+        }
+        _refuse_unknown(path, tables, [name for name, kind in names if kind == "view"])
+        yield Export(path=path, connection=connection, tables=tables)
+
+
+@contextmanager
+def refusing_damage(path: Path) -> Iterator[None]:
+    """Raise CaptureUnreadable for what SQLite cannot read.
+
+    Its own words quote the file, so they may be no UTF-8.
+    """
+    try:
+        yield
+    except (sqlite3.Error, sqlite3.Warning, UnicodeDecodeError) as error:
+        raise CaptureUnreadable("export-damaged", path=str(path), detail=str(error)) from error
+
+
+def check_capture(path: Path) -> bytes:
+    """The first bytes of a capture. Raises CaptureUnreadable for what is certainly none."""
+    try:
+        with path.open("rb") as file:
+            head = file.read(_HEADER_BYTES)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise CaptureUnreadable("capture-unopened", path=str(path), reason=reason) from error
+    if not head:
+        raise CaptureUnreadable("capture-empty", path=str(path))
+    if head.startswith(_LFS_POINTER):
+        raise CaptureUnreadable("capture-is-pointer", path=str(path), name=path.name)
+    return head
+
+
+def check_export(path: Path) -> None:
+    """Raise CaptureUnreadable for no whole SQLite database, or one that is still being written."""
+    head = check_capture(path)
+    if not head.startswith(_SQLITE):
+        raise CaptureUnreadable("export-foreign", path=str(path))
+    size, whole = path.stat().st_size, _declared_size(head)
+    if size < whole:
+        raise CaptureUnreadable("export-cut", path=str(path), found_bytes=size, whole_bytes=whole)
+    # SQLite names them after the file itself, not after a link to it.
+    real = path.resolve()
+    for suffix in ("-wal", "-journal"):
+        log = real.with_name(real.name + suffix)
+        if log.exists() and log.stat().st_size:
+            raise CaptureUnreadable("export-unfinished", path=str(path), name=log.name)
+
+
+def _declared_size(head: bytes) -> int:
+    """Bytes that a SQLite header promises (SQLite's file format, 1.3); 0 where it does not say."""
+    if len(head) < _HEADER_BYTES:
+        return _HEADER_BYTES
+    if head[24:28] != head[92:96]:  # written by a version that did not keep the page count
+        return 0
+    page = int.from_bytes(head[16:18], "big")
+    return int.from_bytes(head[28:32], "big") * (65536 if page == 1 else page)
+
+
+def _refuse_unknown(path: Path, tables: Mapping[str, object], views: Sequence[str]) -> None:
+    """Raise for tables of no export, or of a version that perfgate does not know."""
+    known = {STRINGS, *METADATA, *(table.name for table in EXPORT_TABLES)}
+    if known.isdisjoint(tables):
+        raise CaptureUnreadable(
+            "export-not-of-nsys", path=str(path), tables=tuple(sorted(tables)[:MOST_NAMES])
+        )
+    for table in EXPORT_TABLES:
+        others = [name for name in tables if name.startswith(f"{table.name}_V")]
+        others += [view for view in views if view == table.name]
+        if others:
+            raise LayoutUnknown(
+                "export-table-unknown",
+                path=str(path),
+                tables=tuple(sorted(others)[:MOST_NAMES]),
+                known=table.name,
+            )
