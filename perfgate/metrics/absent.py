@@ -10,7 +10,7 @@ import numpy as np
 
 from perfgate.metrics.devices import Devices
 from perfgate.metrics.process import Process
-from perfgate.metrics.tally import GRAPH_WORDS, NCCL_KERNEL, CopyWork, Table, Work
+from perfgate.metrics.tally import GRAPH_WORDS, NCCL_KERNEL, Table, Work
 from perfgate.metrics.windows import no_period
 from perfgate.model.arrays import distinct
 from perfgate.model.metric import CALLED, EXPOSED, METRICS, PERIODS, Metric
@@ -93,17 +93,9 @@ def unplaced(process: Process) -> dict[Table, int]:
 def ran_outside(process: Process) -> dict[Table, tuple[int, int]]:
     """Operations of each table that no call links to a step and that ran outside of all; they count
     nowhere. And of how many since the first step."""
-    segments, totals = process.segments, process.totals
     if process.steps.whole:
         return {}
-    since = np.arange(len(segments.step)) >= np.argmax(segments.step >= 0)
-    return {
-        table: (
-            int(lacking[since & (segments.step < 0)].sum()),
-            int(totals.launched_by_calls[table][since].sum()),
-        )
-        for table, lacking in totals.without_call.items()
-    }
+    return {table: (one.outside, one.launched) for table, one in process.totals.linked.items()}
 
 
 def untimed(process: Process) -> Absent:
@@ -121,7 +113,7 @@ def untimed(process: Process) -> Absent:
     ]
     others = [work for words, work in totals.memory.items() if "Host-to-Device" not in words]
     words = "kernels and CUDA graphs" if GRAPH_WORDS in totals.kernels else "kernels"
-    found: tuple[tuple[Sequence[Work | CopyWork], str, tuple[Metric, ...]], ...] = (
+    found: tuple[tuple[Sequence[Work], str, tuple[Metric, ...]], ...] = (
         (kernels, words, (Metric.KERNEL_MS, Metric.GAP_MS, *EXPOSED)),
         (nccl, "NCCL kernels", (Metric.NCCL_MS, Metric.GAP_MS, *EXPOSED)),
         (copies, "host-to-device copies", (Metric.H2D_MS, Metric.H2D_EXPOSED_MS)),
@@ -160,7 +152,7 @@ def _without_kernels(process: Process, devices: Devices) -> Absent:
         if timeline.gpu_operations:
             why = note("no-gpu-work", pid=pid)
         return dict.fromkeys(_FROM_OPERATIONS, why)
-    launched = int(totals.by_segment[Metric.LAUNCHES][process.segments.turn >= 0].sum())
+    launched = int(totals.by_segment[Metric.LAUNCHES].sum())
     if not totals.kernels and (launched or 0 < totals.launched == totals.lost):
         why = note("work-not-recorded", pid=pid, launched=launched or totals.launched)
         return dict.fromkeys(_FROM_KERNELS, why)

@@ -247,7 +247,7 @@ def _remarks(process: Process, step_ms: float | None) -> Iterator[Note]:
     """Where the rest of a step went, and what counts otherwise than one would think."""
     steps, segments, totals = process.steps, process.segments, process.totals
     yield from _next_to_the_range(process, step_ms)
-    if linkless := sum(int(lacking.sum()) for lacking in totals.without_call.values()):
+    if linkless := sum(one.without_call for one in totals.linked.values()):
         yield note("counted-where-run", operations=linkless)
     if earlier := totals.before_capture:
         yield note("launched-before-capture", Severity.WARN, operations=earlier)
@@ -272,8 +272,8 @@ def _without_rows(process: Process) -> set[str]:
     here &= (ranges.start >= steps.starts[0]) & (ranges.start < steps.ends[-1]) & ~ranges.push_pop
     here[steps.rows] = False
     rows = set(process.segments.labels)
-    names = ranges.name.texts.taken(distinct(ranges.name.codes[here]))
-    return {name for name in bare(names).texts if not {name, kind_of(name)} & rows}
+    names = {bare(ranges.name.texts[one]) for one in distinct(ranges.name.codes[here]).tolist()}
+    return {name for name in names if not {name, kind_of(name)} & rows}
 
 
 def _next_to_the_range(process: Process, step_ms: float | None) -> Iterator[Note]:

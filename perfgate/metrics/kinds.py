@@ -1,30 +1,30 @@
-"""What range names are without what is said of a single one: numbers, ids, sizes; it must not know
-any step."""
+"""What range names are without what is said of a single one: numbers, ids, sizes."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from typing import Final
 
 import numpy as np
 
-from perfgate.model.names import RangeNames, Texts
+from perfgate.model.names import RangeNames
+from perfgate.model.sample import OUTSIDE_RANGES
+from perfgate.model.timeline import SmallInts
 
-NUMBER = re.compile(r"0x[0-9a-fA-F]+|\d+")
+MANY_NAMES: Final = 40
+"""Above this many range names, names seen once are grouped even where steps do not show an index
+apart from a name."""
+NUMBER: Final = re.compile(r"0x[0-9a-fA-F]+|\d+")
 """What makes range names unique: indices and addresses."""
-TORCH_SUFFIX = re.compile(r", (?:seq|op_id|sizes|input_op_ids) = .*\Z", re.DOTALL)
+_TORCH: Final = re.compile(r", (?:seq|op_id|sizes|input_op_ids) = .*\Z", re.DOTALL)
 """What `torch.autograd.profiler.emit_nvtx` appends to the name of an operation."""
-_ID = re.compile(
+_ID: Final = re.compile(
     r"\b(?:[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}|(?=[0-9a-fA-F]*\d)[0-9a-fA-F]{6,})\b"
 )
-_AMOUNT = re.compile(r"(?<![A-Za-z\d.])(?:0x[0-9a-fA-F]+|[-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?)")
-_LIST = re.compile(r"#(?:\s*,\s*#)+")
-
-_SUFFIX = re.compile(TORCH_SUFFIX.pattern.replace(r".*\Z", r"[^\xff]*").encode("latin-1"))
-"""The same in a buffer of texts."""
-_COUNTER = re.compile(rb"(?<![0-9A-Za-z.+\-\x80-\xfe])[0-9]+(?![0-9A-Za-z.+\-\x80-\xfe])")
-"""A whole number that stands alone: whatever it is, and however many digits it has, the name's kind
-is the same."""
+_AMOUNT: Final = re.compile(
+    r"(?<![A-Za-z\d.])(?:0x[0-9a-fA-F]+|[-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?)"
+)
+_LIST: Final = re.compile(r"#(?:\s*,\s*#)+")
 
 
 def template(text: str) -> str:
@@ -32,35 +32,53 @@ def template(text: str) -> str:
     return NUMBER.sub("#", text)
 
 
+def bare(text: str) -> str:
+    """A name without what PyTorch appends to it."""
+    return _TORCH.sub("", text)
+
+
 def kind_of(text: str) -> str:
     """A name without what is said of the single step: numbers, ids, lists of them, what PyTorch
     appends."""
-    bare_text = TORCH_SUFFIX.sub("", text)
-    return _LIST.sub("#", template(_AMOUNT.sub("#", _ID.sub("#", bare_text))))
+    return _LIST.sub("#", template(_AMOUNT.sub("#", _ID.sub("#", bare(text)))))
 
 
-def bare(texts: Texts) -> RangeNames:
-    """The names without what PyTorch appends, each once, and which of them each text has."""
-    if _SUFFIX.search(texts.buffer) is None:
-        return RangeNames(texts, np.arange(len(texts), dtype=np.int32))
-    return RangeNames.joined(Texts.split(_SUFFIX.sub(b"", piece)) for piece in texts.pieces())
+def grouped(
+    names: RangeNames, in_step: SmallInts, of_steps: SmallInts, *, steps: int
+) -> tuple[tuple[str, ...], SmallInts]:
+    """The labels under which ranges are added up, and the label of each range: names that are
+    unique become one.
 
+    PyTorch's `, seq = 4, op_id = 7` is cut off. Names seen in one step only that differ in numbers
+    only (`Batch 1`, `Batch 2`) become `Batch #`; names that come back every step (`layer.0`,
+    `layer.1`) stay. Steps whose names differ in numbers only always become one: those of the next
+    epoch may be the same again. Where fewer than two steps can tell these apart, names seen once
+    are grouped only if there are more than MANY_NAMES.
 
-def kinds(texts: Texts) -> RangeNames:
-    """The kinds of names (`kind_of`), each once, and which of them each text is of."""
-    return _by_counters(texts, kind_of)
-
-
-def pieces(texts: Texts) -> RangeNames:
-    """What stands around the numbers of names, as Python writes a list of it: each once, and which
-    each text has."""
-    return _by_counters(texts, lambda text: repr(NUMBER.split(text)))
-
-
-def _by_counters(texts: Texts, made: Callable[[str], str]) -> RangeNames:
-    """What is made of each name; of those that differ only in a `_COUNTER` it is made once."""
-    alike = RangeNames.joined(Texts.split(_COUNTER.sub(b"0", piece)) for piece in texts.pieces())
-    found = RangeNames.of(map(made, alike.texts))
-    return RangeNames(
-        found.texts, found.codes[alike.codes] if len(alike) else np.empty(0, np.int32)
-    )
+    Args:
+        names: of the ranges.
+        in_step: the step that each begins in, or -1.
+        of_steps: codes of the steps' own names.
+        steps: how many there are, 0 of a whole window.
+    """
+    used, place = np.unique(names.codes, return_inverse=True)
+    each = RangeNames.of(bare(names.texts[one]) for one in used.tolist())
+    code = each.codes[place]
+    count = len(each.texts)
+    first, last = np.full(count, len(code), np.int32), np.full(count, -1, np.int32)
+    places: SmallInts = in_step if steps > 1 else np.arange(len(code), dtype=np.int32)
+    inside = places >= 0
+    np.minimum.at(first, code[inside], places[inside])
+    np.maximum.at(last, code[inside], places[inside])
+    alike = first >= last
+    alike[each.codes[np.isin(used, of_steps)]] = True
+    alike &= steps > 1 or count > MANY_NAMES
+    kind = RangeNames.of(map(kind_of, each.texts))
+    alike &= (np.bincount(kind.codes[alike], minlength=len(kind.texts)) > 1)[kind.codes]
+    texts = [
+        kind.texts[int(kind.codes[place])] if alike[place] else text
+        for place, text in enumerate(each.texts)
+    ]
+    labels = (OUTSIDE_RANGES, *sorted({*texts} - {OUTSIDE_RANGES}))
+    number = {label: index for index, label in enumerate(labels)}
+    return labels, np.array([number[text] for text in texts], np.int32)[code]

@@ -128,9 +128,7 @@ def _measured(
     process: Process, found: Sequence[Steps], devices: Devices, *, memory_share: float | None
 ) -> ProcessSample:
     steps, totals = process.steps, process.totals
-    exposed = {
-        device: exposed_by_segment(process, devices, device) for device in sorted(totals.devices)
-    }
+    exposed = {device: exposed_by_segment(process, devices, device) for device in totals.devices}
     per_device = {
         device: device_values(process, devices, device, own) for device, own in exposed.items()
     }
@@ -213,15 +211,13 @@ def _attributable(
     only some longer ones do is no part; of the mean step, that of all.
     """
     segments, windows = process.segments, process.windows
-    inside = segments.turn >= 0
     sums_of = dict(process.totals.by_segment)
     for metric in EXPOSED:
-        sums_of[metric] = reduce(
-            np.add, (of_device[metric] for of_device in exposed), np.zeros(len(inside), np.int64)
-        )
+        none = np.zeros(len(segments), np.int64)
+        sums_of[metric] = sum((of_device[metric] for of_device in exposed), none)
     by_segment = {
         metric: (
-            np.where(inside, sums, 0),
+            sums,
             float(len(process.steps) * (process.gpus if metric in EXPOSED else 1)),
         )
         for metric, sums in sums_of.items()

@@ -16,7 +16,6 @@ from perfgate.metrics.intervals import FOREVER, Idle, merged, sorted_edges, sum_
 from perfgate.metrics.process import Process
 from perfgate.metrics.queued import Queued
 from perfgate.metrics.steps import StepRule, find
-from perfgate.metrics.tally import Links
 from perfgate.model.arrays import among
 from perfgate.model.findings import (
     Finding,
@@ -185,8 +184,8 @@ def _operations(process: Process, rule: RuleName, findings: Sequence[Finding]) -
         if its:
             alike.remove(its[0])
             real.append((one, its[0]))
-    links = Links.of(process.totals.begins, process.segments)
-    launched = links.launching(ops.correlation[[row for _, row in real]])
+    launches = process.totals.launches
+    launched = launches.segment[launches.place(ops.correlation[[row for _, row in real]])]
     return _Found.of(process, [one for one, _ in real], launched)
 
 

@@ -15,7 +15,7 @@ from perfgate.metrics.steps import Steps
 from perfgate.metrics.tally import Tally, tally
 from perfgate.metrics.windows import Windows, completions, counted_periods, end_periods
 from perfgate.model.arrays import distinct
-from perfgate.model.timeline import Calls, Flags, Ints, Spans, Timeline
+from perfgate.model.timeline import Flags, Ints, Timeline
 
 STRAY: Final = 0.05
 """Share of the steps up to which what they run on a device is no use of it."""
@@ -42,10 +42,6 @@ class Process:
     def of(cls, timeline: Timeline, steps: Steps) -> Process:
         """Attribute what the process did to its steps, and add it up."""
         segments = cut(timeline.ranges, steps)
-        if len(segments.edges) > timeline.gpu_operations + len(timeline.calls.start):
-            tables: tuple[Calls | Spans, ...] = (timeline.calls, *timeline.operations)
-            began = [one.start[one.process == steps.process] for one in tables]
-            segments = segments.joined_but(began)
         totals = tally(timeline, steps.process, segments)
         done, kept = completions(steps, segments, totals), end_periods(steps)
         return cls(
@@ -99,7 +95,7 @@ class Process:
 
     def by_turn(self, by_segment: Ints) -> Ints:
         """Sums by segment as sums by step, with what was launched between it and the next."""
-        inside = self.segments.turn >= 0
+        inside = self.segments.in_turn
         return sum_by(self.segments.turn[inside], by_segment[inside], len(self.steps))
 
     def by_step(self, by_segment: Ints) -> Ints:
@@ -114,9 +110,12 @@ def _in_steady_use(steps: Steps, segments: Segments, totals: Tally) -> tuple[int
     One operation a window on another device, an allocation or a metric's sum, does not make all of
     its time idle.
     """
-    used = {}
-    for device in sorted(totals.devices):
-        turns = segments.turn[totals.operations_on[device] > 0]
-        used[device] = len(distinct(turns[turns >= 0]))
-    steady = tuple(device for device, number in used.items() if number > STRAY * len(steps))
-    return steady or tuple(used)
+    steady = []
+    for device in totals.devices:
+        used = np.zeros(len(segments), np.bool_)
+        for group in totals.groups:
+            if group.device == device:
+                used[group.segment] = True
+        if len(distinct(segments.turn[used])) > STRAY * len(steps):
+            steady.append(device)
+    return tuple(steady) or totals.devices

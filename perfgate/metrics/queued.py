@@ -56,7 +56,8 @@ class Queued:
             ends = begins[part] + np.diff(idle.before[part.start : part.stop + 1])
             row = np.minimum(np.searchsorted(starts, ends), len(starts) - 1)
             ids = np.where(mine[row] & (starts[row] == ends), correlation[row], 0)
-            launched = np.where(ids > 0, process.totals.begins.of(ids), FOREVER)
+            launches = process.totals.launches
+            launched = np.where(ids > 0, launches.times[launches.place(ids)], FOREVER)
             flags[part] = launched < begins[part]
             segment.append(process.segments.at(launched[flags[part]]))
         return cls(flags, np.concatenate(segment))

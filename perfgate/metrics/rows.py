@@ -10,7 +10,7 @@ import numpy as np
 
 from perfgate.metrics.attribution import Segments
 from perfgate.metrics.intervals import sum_by
-from perfgate.metrics.tally import COPY_WORDS, GRAPH_WORDS, NCCL_KERNEL, CopyWork, SyncWork, Work
+from perfgate.metrics.tally import COPY_WORDS, GRAPH_WORDS, NCCL_KERNEL, SyncWork, Work
 from perfgate.model.metric import METRICS, Kind, Metric
 from perfgate.model.sample import (
     OTHER_KERNELS,
@@ -107,7 +107,7 @@ def kernel_samples(
 
 
 def copy_samples(
-    copies: Mapping[tuple[int, int | None], CopyWork], *, steps: int
+    copies: Mapping[tuple[int, int | None], Work], *, steps: int
 ) -> tuple[CopySample, ...]:
     """One row a direction and host memory, by time, descending."""
     rows = [

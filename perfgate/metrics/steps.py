@@ -5,29 +5,20 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
 
 from perfgate.metrics.intervals import merged, sorted_edges, sum_by
-from perfgate.metrics.kinds import NUMBER, kinds, pieces, template
+from perfgate.metrics.kinds import NUMBER, kind_of, template
 from perfgate.model.arrays import distinct
 from perfgate.model.errors import ConfigInvalid, StepsNotFound
-from perfgate.model.names import RangeNames, Texts
-from perfgate.model.note import Note, Severity, Value, note
-from perfgate.model.timeline import (
-    Calls,
-    Copies,
-    Flags,
-    Ints,
-    Kernels,
-    Ranges,
-    SmallInts,
-    Spans,
-    Timeline,
-)
+from perfgate.model.names import RangeNames
+from perfgate.model.note import Note, Severity, note
+from perfgate.model.timeline import Calls, Flags, Ints, Ranges, SmallInts, Spans, Timeline
 from perfgate.model.workload import OWN_RANGES, START_RANGE, STEP_RANGE, WAIT_RANGE
 
 CUT_BELOW: Final = 0.8
@@ -40,9 +31,6 @@ NEAR: Final = 0.75
 MOST_OVERLAP: Final = 0.05
 """Share of a step by which the next may begin before it has ended, on another thread: they take
 turns."""
-MOST_LEFT_OUT: Final = 0.05
-"""Share of the steps' time that may lie between perfgate's own where other ranges begin: else it is
-microseconds."""
 MOST_STEP_NAMES: Final = 40
 """Names of steps that are kept; more of them are no names but values."""
 
@@ -83,6 +71,27 @@ class Steps:
         flags[np.searchsorted(self.starts, self.waits[1])] = True
         return flags[:-1]
 
+    def step_at(self, times: Ints) -> SmallInts:
+        """The step in which each moment lies; -1 between, before and after steps."""
+        return self._at(times, self.ends)
+
+    def turn_at(self, times: Ints) -> SmallInts:
+        """The step that began last, until the next one or a wait; -1 before the first and behind
+        the last.
+
+        What follows the last step is not known to be the loop's, and before a wait the worker
+        itself synchronises.
+        """
+        last = np.append(self.resumes[1:], True)
+        return self._at(times, np.where(last, self.ends, np.append(self.starts[1:], 0)))
+
+    def _at(self, times: Ints, until: Ints) -> SmallInts:
+        if self.whole:
+            return np.zeros(len(times), np.int32)
+        index = np.searchsorted(self.starts, times, side="right") - 1
+        within = (index >= 0) & (times < until[np.maximum(index, 0)])
+        return np.where(within, index, -1).astype(np.int32)
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StepRule:
@@ -104,33 +113,28 @@ class StepRule:
             return None
         return cls(step=step, is_pattern=is_pattern, warmup=warmup, steps=steps)
 
-    def cuts(self, texts: Texts) -> SmallInts:
-        """How many parts that end in a colon are cut off each name for it to match; -1: it does
-        not.
+    def matching(self, ranges: Ranges) -> Flags:
+        """Which ranges match: where some do by their whole name, those alone.
 
         Raises:
-            ConfigInvalid: it is no regular expression.
+            ConfigInvalid: `step` is no regular expression though `is_pattern` is set.
         """
-        found = np.full(len(texts), -1, np.int32)
         if not self.is_pattern:
-            found[[at for at in (texts.place(self.step),) if at is not None]] = 0
-            return found
+            return ranges.name.bear(self.step)
         try:
             pattern = re.compile(self.step)
         except re.error as error:
             raise ConfigInvalid("step-not-a-pattern", step=self.step, problem=str(error)) from error
-        has_colon = b":" in texts.buffer
-        for place, text in enumerate(texts):
-            if pattern.fullmatch(text):
-                found[place] = 0
-            elif has_colon and ":" in text:
-                rests = (text[one.end() :] for one in re.finditer(":", text))
-                matches = (
-                    cut for cut, one in enumerate(rests, 1) if one and pattern.fullmatch(one)
-                )
-                found[place] = next(matches, -1)
-        found[[at for own in OWN_RANGES if (at := texts.place(own)) is not None]] = -1
-        return found
+        texts = [text if text not in OWN_RANGES else "" for text in ranges.name.texts]
+        whole = [bool(text and pattern.fullmatch(text)) for text in texts]
+        behind = [
+            any(pattern.fullmatch(text, at.end()) for at in re.finditer(":(?!$)", text))
+            for text in texts
+        ]
+        by_whole, by_rest = (
+            np.array(each, np.bool_)[ranges.name.codes] for each in (whole, behind)
+        )
+        return by_whole if (by_whole & ranges.closed).any() else by_whole | by_rest
 
 
 def find(timeline: Timeline, rule: StepRule | None) -> tuple[Steps, ...]:
@@ -160,213 +164,161 @@ def find_steps(timeline: Timeline, rule: StepRule) -> tuple[Steps, ...]:
     In an A/B run of blocks a process waits between some of its steps, inside a closed
     `WAIT_RANGE` on the thread of the step that follows.
 
-    nsys gives a range that the end of the capture cut the last NVTX timestamp, and marks it in no
-    way. With a declared number of steps the worker stops the capture after the last, so the last
-    one is taken as it is; without, see `_without_cut_last`.
-
     Raises:
         StepsNotFound: no process has a step left after warm-up.
         ConfigInvalid: `step` is no regular expression though `is_pattern` is set.
     """
     ranges = timeline.ranges
-    cuts = rule.cuts(ranges.name.texts)[ranges.name.codes]
+    matching = rule.matching(ranges)
     start = _start(ranges) if rule.step == STEP_RANGE else None
-    found = [
-        _Finder(timeline, rule, process, np.flatnonzero((cuts >= 0) & of_process), cuts, start)
-        for process in range(len(timeline.processes))
-        if ((of_process := ranges.process == process) & (cuts >= 0)).any()
-    ]
-    steps = [one for finder in found if (one := finder.steps()) is not None]
-    left_out = tuple(one.left_out for one in found if one.left_out is not None)
-    if not steps:
-        raise _not_found(timeline, rule, found)
-    return tuple(dataclasses.replace(one, notes=(*one.notes, *left_out)) for one in steps)
-
-
-class _Finder:
-    """Finds the steps of one process."""
-
-    def __init__(
-        self,
-        timeline: Timeline,
-        rule: StepRule,
-        process: int,
-        rows: Ints,
-        cuts: SmallInts,
-        start: int | None,
-    ) -> None:
-        """`rows` are the ranges that match; `start` is the `START_RANGE`, of whichever process."""
-        self._ranges, self._rule, self._process = timeline.ranges, rule, process
-        self._pid = timeline.processes[process]
-        self._all, self._cuts, self._start = rows, cuts, start
-        self._notes: list[Note] = []
-        self.left_out: Note | None = None
-        """Why it has matches and no step."""
-        self.left_open = 0
-        self.nested = 0
-
-    def _note(self, code: str, severity: Severity = Severity.WARN, **fields: Value) -> None:
-        self._notes.append(Note(code=code, severity=severity, fields=fields))
-
-    def steps(self) -> Steps | None:
-        """Those that are measured; None where there is none, and then `left_out` may say why."""
-        ranges, rule = self._ranges, self._rule
-        rows = self._all
-        if self._start is not None:
-            if self._process != ranges.process[self._start]:
-                self.left_out = note(
-                    "steps-of-others", Severity.WARN, pid=self._pid, ranges=len(rows)
-                )
-                return None
-            rows = _behind(ranges, rows, self._start)
-        rows = self._least_cut(rows)
-        closed = rows[ranges.closed[rows]]
-        unclosed = rows[~ranges.closed[rows]]
-        self.left_open = len(unclosed) if len(rows) else len(self._all)
-        if len(unclosed):
-            self._note("ranges-unclosed", ranges=len(unclosed))
-        by_thread = self._outermost(closed)
-        outermost = np.concatenate([*by_thread.values(), closed[:0]])
-        rows = self._one_after_another(by_thread)
-        if rule.steps is None:
-            rows = self._without_cut_last(rows)
-        drawn, rows = len(rows), rows[rule.warmup :]
-        self._look_inside(closed[~np.isin(closed, outermost)], len(rows))
-        if drawn and not len(rows):
-            self.left_out = note("all-warmup", Severity.WARN, pid=self._pid, ranges=drawn)
-        if rule.steps is not None:
-            rows = self._declared(rows, unclosed, len(outermost) - rule.warmup)
-        return self._made(rows, drawn) if len(rows) else None
-
-    def _made(self, rows: Ints, drawn: int) -> Steps:
-        ranges = self._ranges
-        follow = len(rows) == rows[-1] - rows[0] + 1 and bool((rows[1:] > rows[:-1]).all())
-        some = slice(int(rows[0]), int(rows[-1]) + 1) if follow else rows  # a slice takes no room
-        ends = _until_next(ranges, rows)
-        return Steps(
-            process=self._process,
-            starts=ranges.start[some],
-            ends=ranges.end[some] if np.array_equal(ends, ranges.end[some]) else ends,
-            threads=ranges.thread[some],
-            rows=rows,
-            range_ends=ranges.end[some],
-            waits=_between(ranges, rows, _waits(ranges, self._process)),
-            drawn=drawn if self._rule.is_pattern else None,
-            names=_named(ranges.name, rows),
-            notes=tuple(self._notes),
-        )
-
-    def _declared(self, rows: Ints, unclosed: Ints, named: int) -> Ints:
-        """The declared number of steps, of those after the warm-up."""
-        ranges, steps = self._ranges, self._rule.steps
-        assert steps is not None
-        if self._start is not None:
-            self._notes += _cut_by_others(ranges, rows[:steps])
-            if len(rows) >= steps:
-                # What comes after the last turn is the project's, but not in the place of a turn
-                # that was left open.
-                opened = ranges.start[unclosed] < ranges.start[rows[steps - 1]]
-                return rows[: max(steps - int(opened.sum()), 0)]
-        elif not self._rule.is_pattern and named > steps:
-            name = self._rule.step
-            self._note("steps-ambiguous", Severity.INVALID, ranges=named, name=name, steps=steps)
-        return rows[:steps]
-
-    def _look_inside(self, inner: Ints, left: int) -> None:
-        """Note matches that lie in another, where they may be the steps that were meant."""
-        rule = self._rule
-        short = rule.steps is not None and left < rule.steps
-        if len(inner) and (rule.is_pattern or short or not self._ranges.push_pop[inner].all()):
-            self._note("ranges-nested", ranges=len(inner))
-            self.nested = len(inner)
-
-    def _least_cut(self, rows: Ints) -> Ints:
-        """Those with the least cut off; what else matches outside of them is noted."""
+    found: list[Steps] = []
+    without: list[Note] = []
+    for process, pid in enumerate(timeline.processes):
+        rows = np.flatnonzero(matching & (ranges.process == process))
         if not len(rows):
-            return rows
-        ranges, names = self._ranges, self._ranges.name
-        closed = rows[ranges.closed[rows]]
-        least = self._cuts[closed if len(closed) else rows].min()
-        chosen: Ints = rows[self._cuts[rows] <= least]
-        others = rows[self._cuts[rows] > least]
-        starts, ends = merged(*sorted_edges([ranges.start[chosen]], [ranges.end[chosen]]))
-        before = np.searchsorted(starts, ranges.start[others], side="right") - 1
-        outside = others[(before < 0) | (ranges.start[others] >= ends[np.maximum(before, 0)])]
-        if len(outside):
-            listed = listed_names(names.texts[c] for c in distinct(names.codes[outside]).tolist())
-            step = self._rule.step
-            self._note("ranges-after-colon", step=step, ranges=len(outside), names=listed)
-        return chosen
+            continue
+        if start is not None and process != ranges.process[start]:
+            without.append(note("steps-of-others", Severity.WARN, pid=pid, ranges=len(rows)))
+            continue
+        steps, drawn = _of_process(ranges, rule, process, rows, start)
+        if steps is not None:
+            found.append(steps)
+        elif drawn:
+            without.append(note("all-warmup", Severity.WARN, pid=pid, ranges=drawn))
+    if not found:
+        raise _not_found(timeline, rule, matching, without)
+    return tuple(dataclasses.replace(one, notes=(*one.notes, *without)) for one in found)
 
-    def _outermost(self, rows: Ints) -> Mapping[int, Ints]:
-        """Of each thread those that lie in no other, in order; one that begins in another and
-        outlasts it is the next.
 
-        Work in flight ends in any order: a start/end range in another of its kind is the next as
-        well.
-        """
-        ranges, names = self._ranges, self._ranges.name
-        by_thread: dict[int, Ints] = {}
-        partly = 0
-        starts = ranges.start[rows]
-        in_order = rows
-        if not bool((starts[1:] > starts[:-1]).all()):
-            in_order = rows[np.lexsort((names.codes[rows], -ranges.end[rows], starts))]
-        for thread in distinct(ranges.thread[rows]).tolist():
-            own = in_order[ranges.thread[in_order] == thread]
-            start, end, push_pop = ranges.start[own], ranges.end[own], ranges.push_pop[own]
-            kept = np.append(True, end[1:] > np.maximum.accumulate(end)[:-1])
-            if not push_pop.all():
-                around = np.maximum.accumulate(np.where(kept, np.arange(len(own)), 0))
-                codes, code = np.unique(names.codes[own], return_inverse=True)
-                kind = kinds(names.texts.taken(codes.astype(np.int64))).codes[code]
-                kept |= ~push_pop & ~push_pop[around] & (kind == kind[around])
-                # Of those that begin at once the first is the step.
-                places = np.flatnonzero(kept)
-                kept[places[1:][start[places[1:]] == start[places[:-1]]]] = False
-            partly += int((start[kept][1:] < end[kept][:-1]).sum())
-            by_thread[thread] = own[kept]
-        if partly:
-            self._note("steps-overlap", Severity.INFO, ranges=partly)
-        return by_thread
+def _of_process(
+    ranges: Ranges, rule: StepRule, process: int, rows: Ints, start: int | None
+) -> tuple[Steps | None, int]:
+    """The steps that are measured, if any, and how many there are with the warm-up.
 
-    def _one_after_another(self, by_thread: Mapping[int, Ints]) -> Ints:
-        """The steps of all threads where no two overlap, else those of one thread."""
-        ranges, none = self._ranges, np.empty(0, np.int64)
-        together = np.concatenate([*by_thread.values(), none])
-        ends = np.concatenate([*(_until_next(ranges, own) for own in by_thread.values()), none])
-        order = np.argsort(ranges.start[together], kind="stable")
-        together, ends = together[order], ends[order]
-        starts = ranges.start[together]
-        overlap = np.median(ends - starts) * MOST_OVERLAP if len(together) else 0
-        if (starts[1:] >= ends[:-1] - overlap).all():
-            return together
-        thread, kept = max(by_thread.items(), key=lambda item: (len(item[1]), -item[0]))
-        threads = len(by_thread)
-        if 2 * max(len(its) for other, its in by_thread.items() if other != thread) >= len(kept):
-            self._note("loops-at-once", Severity.INVALID, threads=threads)
-        else:
-            self._note("one-thread-measured", threads=threads, thread=thread)
-        return kept
+    `rows` are the ranges that match, `start` is the `START_RANGE`.
+    """
+    notes: list[Note] = []
+    if start is not None:
+        # Pushed and popped on its thread: between two turns nothing but perfgate runs there.
+        same = (ranges.thread[rows] == ranges.thread[start]) & ranges.push_pop[rows]
+        rows = rows[same & (ranges.start[rows] >= ranges.end[start])]
+    closed, opened = rows[ranges.closed[rows]], rows[~ranges.closed[rows]]
+    if len(opened):
+        notes.append(note("ranges-unclosed", Severity.WARN, ranges=len(opened)))
+    by_thread = {
+        thread: _outermost(ranges, closed[ranges.thread[closed] == thread])
+        for thread in distinct(ranges.thread[closed]).tolist()
+    }
+    outermost = sum(map(len, by_thread.values()))
+    rows = _one_after_another(ranges, by_thread, notes)
+    if rule.steps is None:
+        rows = _without_cut_last(ranges, rows, notes)
+    drawn, rows = len(rows), rows[rule.warmup :]
+    if not len(rows):
+        return None, drawn
+    if (inner := len(closed) - outermost) and (
+        rule.is_pattern or (rule.steps is not None and len(rows) < rule.steps)
+    ):
+        notes.append(note("ranges-nested", Severity.WARN, ranges=inner))
+    if rule.steps is not None:
+        if start is not None and len(rows) >= rule.steps:
+            # What follows the last turn is the project's, and no turn that was left open.
+            before = ranges.start[opened] < ranges.start[rows[rule.steps - 1]]
+            rows = rows[: max(rule.steps - int(before.sum()), 0)]
+        elif start is None and not rule.is_pattern and outermost - rule.warmup > rule.steps:
+            named = outermost - rule.warmup
+            notes.append(
+                note(
+                    "steps-ambiguous",
+                    Severity.INVALID,
+                    ranges=named,
+                    name=rule.step,
+                    steps=rule.steps,
+                )
+            )
+        rows = rows[: rule.steps]
+    if not len(rows):
+        return None, drawn
+    return Steps(
+        process=process,
+        starts=ranges.start[rows],
+        ends=_until_next(ranges, rows),
+        threads=ranges.thread[rows],
+        rows=rows,
+        range_ends=ranges.end[rows],
+        waits=_between(ranges, rows, _waits(ranges, process)),
+        drawn=drawn if rule.is_pattern else None,
+        names=_shares(ranges.name, rows),
+        notes=tuple(notes),
+    ), drawn
 
-    def _without_cut_last(self, rows: Ints) -> Ints:
-        """Leave out a last step that ends with the capture, if a range inside it ends in the same
-        nanosecond or it is shorter than `CUT_BELOW` of the median step."""
-        ranges = self._ranges
-        if len(rows) < 2 or ranges.end[rows[-1]] != ranges.end.max():
-            return rows
-        last = rows[-1]
-        inside = (
-            (ranges.end == ranges.end[last])
-            & (ranges.start >= ranges.start[last])
-            & (ranges.thread == ranges.thread[last])
-            & (ranges.process == ranges.process[last])
-        )
-        length = _until_next(ranges, rows) - ranges.start[rows]
-        if inside.sum() == 1 and length[-1] >= CUT_BELOW * np.median(length[:-1]):
-            return rows
-        self._note("last-step-cut")
-        return rows[:-1]
+
+def _outermost(ranges: Ranges, rows: Ints) -> Ints:
+    """Of a thread's those that lie in no other, in order; one that begins in another and outlasts
+    it is the next.
+
+    Work in flight ends in any order: a start/end range in another of its kind is the next as well.
+    """
+    names = ranges.name
+    rows = rows[np.lexsort((names.codes[rows], -ranges.end[rows], ranges.start[rows]))]
+    start, end = ranges.start[rows], ranges.end[rows]
+    kept = np.append(True, end[1:] > np.maximum.accumulate(end)[:-1])
+    free = ~ranges.push_pop[rows]
+    if free.any():
+        around = np.maximum.accumulate(np.where(kept, np.arange(len(rows)), 0))
+        used, code = np.unique(names.codes[rows], return_inverse=True)
+        kind = RangeNames.of(kind_of(names.texts[one]) for one in used.tolist()).codes[code]
+        kept |= free & free[around] & (kind == kind[around])
+        # Of those that begin at once the first is the step.
+        places = np.flatnonzero(kept)
+        kept[places[1:][start[places[1:]] == start[places[:-1]]]] = False
+    chosen: Ints = rows[kept]
+    return chosen
+
+
+def _one_after_another(ranges: Ranges, by_thread: Mapping[int, Ints], notes: list[Note]) -> Ints:
+    """The steps of all threads where no two overlap, else those of one thread."""
+    if not by_thread:
+        return np.empty(0, np.int64)
+    together = np.concatenate(list(by_thread.values()))
+    ends = np.concatenate([_until_next(ranges, own) for own in by_thread.values()])
+    order = np.argsort(ranges.start[together], kind="stable")
+    together, ends = together[order], ends[order]
+    starts = ranges.start[together]
+    overlap = np.median(ends - starts) * MOST_OVERLAP
+    if (starts[1:] >= ends[:-1] - overlap).all():
+        return together
+    thread, kept = max(by_thread.items(), key=lambda item: (len(item[1]), -item[0]))
+    threads = len(by_thread)
+    if 2 * max(len(own) for other, own in by_thread.items() if other != thread) >= len(kept):
+        notes.append(note("loops-at-once", Severity.INVALID, threads=threads))
+    else:
+        notes.append(note("one-thread-measured", Severity.WARN, threads=threads, thread=thread))
+    return kept
+
+
+def _without_cut_last(ranges: Ranges, rows: Ints, notes: list[Note]) -> Ints:
+    """Leave out a last step that ends with the capture, if a range inside it ends in the same
+    nanosecond or it is shorter than `CUT_BELOW` of the median step.
+
+    nsys gives a range that the end of the capture cut the last NVTX timestamp, and marks it in no
+    way. Where a number of steps is declared the worker stops the capture after the last, so that
+    one is taken as it is.
+    """
+    if len(rows) < 2 or ranges.end[rows[-1]] != ranges.end.max():
+        return rows
+    last = rows[-1]
+    inside = (
+        (ranges.end == ranges.end[last])
+        & (ranges.start >= ranges.start[last])
+        & (ranges.thread == ranges.thread[last])
+        & (ranges.process == ranges.process[last])
+    )
+    length = _until_next(ranges, rows) - ranges.start[rows]
+    if inside.sum() == 1 and length[-1] >= CUT_BELOW * np.median(length[:-1]):
+        return rows
+    notes.append(note("last-step-cut", Severity.WARN))
+    return rows[:-1]
 
 
 def whole_windows(timeline: Timeline) -> tuple[Steps, ...]:
@@ -379,39 +331,46 @@ def whole_windows(timeline: Timeline) -> tuple[Steps, ...]:
     Raises:
         StepsNotFound: the capture holds no operation, call or range.
     """
-    found: list[Steps] = []
-    ranges = timeline.ranges
-    for process in range(len(timeline.processes)):
-        # What begins and ends at 0 was not timed.
-        gpu = [
-            _span(ops, (ops.process == process) & ((ops.end != 0) | (ops.start != 0)))
-            for ops in timeline.operations
-        ]
-        calls = _span(timeline.calls, timeline.calls.process == process)
-        of_process = ranges.process == process
-        marked = _span(ranges, of_process)
-        begun = [span for span in (*gpu, calls) if span] or [span for span in (marked,) if span]
-        ended = [span for span in gpu if span] or begun
-        if not begun:
-            continue
-        thread = _main_thread(ranges, np.flatnonzero(of_process))
-        waits = _waits(ranges, process)
-        waits = waits[ranges.thread[waits] == thread]
-        found.append(
-            Steps(
-                process=process,
-                starts=np.array([min(start for start, _ in begun)], np.int64),
-                ends=(ends := np.array([max(end for _, end in ended)], np.int64)),
-                threads=np.array([thread], np.int64),
-                rows=np.empty(0, np.int64),
-                range_ends=ends,
-                waits=merged(*sorted_edges([ranges.start[waits]], [ranges.end[waits]])),
-                whole=True,
-            )
-        )
+    found = [
+        one
+        for process in range(len(timeline.processes))
+        if (one := _whole_window(timeline, process)) is not None
+    ]
     if not found:
         raise StepsNotFound("nothing-captured", source=timeline.source)
     return tuple(found)
+
+
+def _whole_window(timeline: Timeline, process: int) -> Steps | None:
+    ranges = timeline.ranges
+    gpu = [span for ops in timeline.operations if (span := _span(ops, process))]
+    calls, marked = _span(timeline.calls, process), _span(ranges, process)
+    begun = [*gpu, *([calls] if calls else [])] or ([marked] if marked else [])
+    if not begun:
+        return None
+    own = np.flatnonzero(ranges.process == process)
+    threads, code = np.unique(ranges.thread[own], return_inverse=True)
+    under = sum_by(code, ranges.end[own] - ranges.start[own], len(threads))
+    thread = int(threads[np.argmax(under)]) if len(threads) else 0
+    waits = _waits(ranges, process)
+    waits = waits[ranges.thread[waits] == thread]
+    ends = np.array([max(end for _, end in gpu or begun)], np.int64)
+    return Steps(
+        process=process,
+        starts=np.array([min(start for start, _ in begun)], np.int64),
+        ends=ends,
+        threads=np.array([thread], np.int64),
+        rows=np.empty(0, np.int64),
+        range_ends=ends,
+        waits=merged(*sorted_edges([ranges.start[waits]], [ranges.end[waits]])),
+        whole=True,
+    )
+
+
+def _span(table: Spans | Calls | Ranges, process: int) -> tuple[int, int] | None:
+    # What begins and ends at 0 was not timed.
+    own = (table.process == process) & ((table.end != 0) | (table.start != 0))
+    return (int(table.start[own].min()), int(table.end[own].max())) if own.any() else None
 
 
 def listed_names(texts: Iterable[str]) -> tuple[str, ...]:
@@ -424,45 +383,6 @@ def _start(ranges: Ranges) -> int | None:
     """The last range that says where perfgate's own steps begin."""
     rows = np.flatnonzero(ranges.name.bear(START_RANGE) & ranges.closed)
     return int(rows[np.argmax(ranges.end[rows])]) if len(rows) else None
-
-
-def _behind(ranges: Ranges, rows: Ints, start: int) -> Ints:
-    """Those drawn as perfgate draws its steps, pushed and popped on the thread of this range, after
-    it: until the last turn nothing but perfgate runs there between two of them."""
-    same = (ranges.thread[rows] == ranges.thread[start]) & ranges.push_pop[rows]
-    behind: Ints = rows[same & (ranges.start[rows] >= ranges.end[start])]
-    return behind
-
-
-def _cut_by_others(ranges: Ranges, rows: Ints) -> Iterator[Note]:
-    """perfgate's own steps were closed by pops of other ranges, and lack a part of their turns.
-
-    Between two of them only perfgate runs on their thread. What begins there shows that a turn was
-    not at its end:
-
-    ```
-    pushed    step |------|  |------|      a turn ends where the next begins
-    load           |   |-----|   |-----    its task pops what was pushed last, and perfgate at the
-                                           turn's end as well
-    ```
-    """
-    if not len(rows):
-        return
-    names = ranges.name
-    others = (ranges.thread == ranges.thread[rows[0]]) & ranges.push_pop
-    others &= ranges.process == ranges.process[rows[0]]
-    for own in (STEP_RANGE, *OWN_RANGES):
-        others &= ~names.bear(own)
-    starts, ends = ranges.start[rows], ranges.end[rows]
-    found = np.flatnonzero(others)
-    before = np.searchsorted(starts, ranges.start[found], side="right") - 1
-    apart = (before >= 0) & (before < len(rows) - 1) & (ranges.start[found] >= ends[before])
-    turns = distinct(before[apart])
-    left_out = int((starts[turns + 1] - ends[turns]).sum()) / max(int(ends[-1] - starts[0]), 1)
-    if left_out > MOST_LEFT_OUT:
-        codes = distinct(names.codes[found[apart]]).tolist()
-        listed = listed_names(names.texts[code] for code in codes)
-        yield note("steps-cut-by-others", Severity.INVALID, names=listed, left_out=left_out)
 
 
 def _waits(ranges: Ranges, process: int) -> Ints:
@@ -492,74 +412,50 @@ def _until_next(ranges: Ranges, rows: Ints) -> Ints:
     return np.minimum(ranges.end[rows], np.append(ranges.start[rows][1:], ranges.end[rows][-1:]))
 
 
-def _named(names: RangeNames, rows: Ints) -> dict[str, float]:
-    codes = names.codes[rows]
-    found = kinds(names.texts.taken((some := distinct(codes)).astype(np.int64)))
-    counts = np.bincount(
-        found.codes[np.searchsorted(some, codes)], minlength=len(found.texts)
-    ).tolist()
-    few = zip(found.texts, counts, strict=True) if len(counts) <= MOST_STEP_NAMES else ()
-    return {name: round(count / len(rows), 3) for name, count in few}
+def _shares(names: RangeNames, rows: Ints) -> dict[str, float]:
+    codes, counts = np.unique(names.codes[rows], return_counts=True)
+    found: Counter[str] = Counter()
+    for code, count in zip(codes.tolist(), counts.tolist(), strict=True):
+        found[kind_of(names.texts[code])] += count
+    few = found if len(found) <= MOST_STEP_NAMES else {}
+    return {name: round(few[name] / len(rows), 3) for name in sorted(few)}
 
 
-def _span(
-    spans: Kernels | Copies | Spans | Calls | Ranges, chosen: Flags
-) -> tuple[int, int] | None:
-    if not chosen.any():
-        return None
-    return int(spans.start[chosen].min()), int(spans.end[chosen].max())
+def _not_found(
+    timeline: Timeline, rule: StepRule, matching: Flags, without: Sequence[Note]
+) -> StepsNotFound:
+    ranges, source = timeline.ranges, timeline.source
+    if all_warmup := tuple(one for one in without if one.code == "all-warmup"):
+        return StepsNotFound("steps-all-warmup", source=source, processes=all_warmup)
+    if without:
+        return StepsNotFound("steps-all-of-others", source=source, processes=tuple(without))
+    if matching.any():
+        count = int(matching.sum())
+        return StepsNotFound("steps-left-open", source=source, step=rule.step, ranges=count)
+    if set(ranges.name.texts) <= set(OWN_RANGES):
+        code = "no-own-ranges" if len(ranges.start) else "no-ranges"
+        return StepsNotFound(code, source=source, step=rule.step)
+    likely = _likely(ranges, rule)
+    return StepsNotFound("steps-misnamed", source=source, step=rule.step, likely=likely)
 
 
-def _main_thread(ranges: Ranges, rows: Ints) -> int:
-    threads, code = np.unique(ranges.thread[rows], return_inverse=True)
-    total = sum_by(code, ranges.end[rows] - ranges.start[rows], len(threads))
-    return int(threads[np.argmax(total)]) if len(threads) else 0
+def _likely(ranges: Ranges, rule: StepRule) -> tuple[str, ...]:
+    """Names as a user would ask for them: what was misspelt first, then the most frequent.
 
-
-def _not_found(timeline: Timeline, rule: StepRule, found: Sequence[_Finder]) -> StepsNotFound:
-    source, texts = timeline.source, timeline.ranges.name.texts
-    left_out = tuple(one.left_out for one in found if one.left_out is not None)
-    all_warmup = tuple(one for one in left_out if one.code == "all-warmup")
-    left_open = sum(one.left_open for one in found)
-    if all_warmup:
-        nested = any(one.nested for one in found)
-        code = "steps-nested" if nested else "steps-all-warmup"
-        return StepsNotFound(code, source=source, processes=all_warmup)
-    if left_out and not left_open:
-        return StepsNotFound("steps-all-of-others", source=source, processes=left_out)
-    if left_open:
-        return StepsNotFound("steps-left-open", source=source, step=rule.step, ranges=left_open)
-    if not texts:
-        return StepsNotFound("no-ranges", source=source, step=rule.step)
-    if set(texts) <= set(OWN_RANGES):
-        return StepsNotFound("no-own-ranges", source=source, step=rule.step)
-    likely, times = _suggested(timeline.ranges, rule)
-    code = "steps-misnamed" if times > 1 else "steps-only-once"
-    return StepsNotFound(code, source=source, step=rule.step, likely=likely)
-
-
-def _suggested(ranges: Ranges, rule: StepRule) -> tuple[tuple[str, ...], int]:
-    """Names as a user would ask for them, what was misspelt first and then the most frequent; and
-    how often the most frequent is there.
-
-    Names that differ in numbers only are one pattern. Of equally frequent ones the longer come
+    Of a pattern those that differ in numbers only are one. Of equally frequent ones the longer come
     first: steps hold the others.
     """
     names = ranges.name
-    counts = np.bincount(names.codes, minlength=len(names.texts))
-    lasted = np.bincount(names.codes, weights=ranges.end - ranges.start, minlength=len(names.texts))
-    groups = pieces(names.texts).codes if rule.is_pattern else np.arange(len(names.texts))
-    of_group: dict[str, tuple[int, float]] = {}
-    for group in distinct(groups.astype(np.int64)).tolist():
-        codes = np.flatnonzero(groups == group)
-        text = names.texts[int(codes[0])]
+    counts = np.bincount(names.codes, minlength=len(names.texts)).tolist()
+    lasted = sum_by(names.codes, ranges.end - ranges.start, len(names.texts)).tolist()
+    total: defaultdict[str, tuple[int, int]] = defaultdict(lambda: (0, 0))
+    for text, count, ns in zip(names.texts, counts, lasted, strict=True):
         if text in OWN_RANGES:
             continue
-        if rule.is_pattern:
-            parts = NUMBER.split(text) if len(codes) > 1 else [text]
-            text = r"\d+".join(re.escape(part).replace(r"\ ", " ") for part in parts)
-        of_group[text] = int(counts[codes].sum()), float(lasted[codes].sum())
-    near = difflib.get_close_matches(rule.step, of_group, n=SUGGESTIONS, cutoff=NEAR)
-    frequent = sorted(of_group, key=lambda text: (*(-one for one in of_group[text]), text))
-    likely = list(dict.fromkeys([*near, *frequent]))[:SUGGESTIONS]
-    return tuple(likely), max(of_group[text][0] for text in likely)
+        parts = NUMBER.split(text) if rule.is_pattern else ()
+        asked = r"\d+".join(re.escape(part).replace(r"\ ", " ") for part in parts) or text
+        before = total[asked]
+        total[asked] = before[0] + count, before[1] + ns
+    near = difflib.get_close_matches(rule.step, total, n=SUGGESTIONS, cutoff=NEAR)
+    frequent = sorted(total, key=lambda asked: (*(-one for one in total[asked]), asked))
+    return tuple(dict.fromkeys([*near, *frequent]))[:SUGGESTIONS]

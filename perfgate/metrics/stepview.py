@@ -112,7 +112,7 @@ def _typical(process: Process) -> tuple[bool, float, StepPlace]:
     rows = np.flatnonzero(process.kept) if has_period else np.arange(len(steps))
     median = float(np.median(lengths[rows]))
     index = int(rows[np.argmin(np.abs(lengths[rows] - median))])
-    launched = totals.by_segment[Metric.LAUNCHES][process.segments.turn >= 0].any()
+    launched = totals.by_segment[Metric.LAUNCHES].any()
     place = StepPlace(
         process=steps.process,
         index=index,
@@ -121,7 +121,7 @@ def _typical(process: Process) -> tuple[bool, float, StepPlace]:
         end=int(done[index]),
         period_ns=int(lengths[index]) if has_period else None,
         steps=steps,
-        devices=tuple(sorted(totals.devices)),
+        devices=totals.devices,
         has_idle=not launched or bool(totals.kernels),
     )
     return has_period, median, place
@@ -238,10 +238,11 @@ class _Work:
         calls = timeline.calls
         self._calls = np.flatnonzero(calls.process == place.process)
         self._call_turn = self._turns.at(calls.start[self._calls])
-        self._launches = Launches.from_calls(calls.correlation[self._calls], self._call_turn)
+        begun = calls.start[self._calls]
+        self._launches = Launches.of(calls.correlation[self._calls], begun, self._call_turn)
 
     def _turn_of(self, ops: Spans, by_fault: Flags | None = None) -> SmallInts:
-        turn = self._launches.of(ops.correlation)
+        turn = self._launches.segment[self._launches.place(ops.correlation)]
         if by_fault is not None:
             turn = np.where(by_fault, np.int32(-1), turn)
         unknown = np.flatnonzero(turn < 0)

@@ -4,13 +4,14 @@ becomes of them."""
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Final
 
 import numpy as np
 
-from perfgate.metrics.attribution import Begins, Segments
+from perfgate.metrics.attribution import Launches, Segments
 from perfgate.metrics.calls import CallClass, base_name, classify, nested_in, of_driver
 from perfgate.metrics.intervals import FOREVER, max_by, sum_by
 from perfgate.metrics.nodes import lost_nodes
@@ -24,18 +25,17 @@ from perfgate.model.timeline import (
     CopyKind,
     Flags,
     Ints,
-    Kernels,
     MemoryKind,
     SmallInts,
     Spans,
     Timeline,
 )
 
-NCCL_KERNEL = re.compile(r"(?:void )?nccl\w*Kernel")
+NCCL_KERNEL: Final = re.compile(r"(?:void )?nccl\w*Kernel")
 """How NCCL names its kernels: ncclAllReduceRingLLKernel_sum_f32 (to 2.8), ncclKernel_... (to 2.18),
 ncclDevKernel_..., ncclSymDevKernel_... (2.27), ncclSymkDevKernel_... (2.28 on)."""
 
-COPY_WORDS: Mapping[int, str] = {
+COPY_WORDS: Final[Mapping[int, str]] = {
     CopyKind.UNKNOWN: "CUDA memcpy Unknown",
     CopyKind.H2D: "CUDA memcpy Host-to-Device",
     CopyKind.D2H: "CUDA memcpy Device-to-Host",
@@ -47,18 +47,22 @@ COPY_WORDS: Mapping[int, str] = {
     CopyKind.UVM_D2D: "CUDA memcpy Unified Device-to-Device",
 }
 """nsys's words since 2023.4."""
-MEMSET_WORDS = MEMSETS
-GRAPH_WORDS = WHOLE_GRAPHS
+MEMSET_WORDS: Final = MEMSETS
+GRAPH_WORDS: Final = WHOLE_GRAPHS
 
-_COPIES = re.compile(r"cu(?:da)?Memcpy(?!.*Batch)")
+_COPIES: Final = re.compile(r"cu(?:da)?Memcpy(?!.*Batch)")
 """Calls that make one copy each."""
-_RECORDS = re.compile(r"cu(?:da)?StreamBeginCapture")
-_KEYS = 1_000_000
+_RECORDS: Final = re.compile(r"cu(?:da)?StreamBeginCapture")
+_KEYS: Final = 1_000_000
 """Name keys may exceed the number of rows by this much before they are renumbered."""
-CLOCKS_APART_NS = 50_000
+CLOCKS_APART_NS: Final = 50_000
 """An operation may begin this much before its call: two clocks are made one. On an H200 it is 10 us
 behind at least."""
-Operations = Kernels | Copies | Spans
+_COUNTED: Final = {
+    Metric.LAUNCHES: CallClass.LAUNCH,
+    Metric.GRAPH_LAUNCHES: CallClass.GRAPH_LAUNCH,
+    Metric.SYNCS: CallClass.SYNC,
+}
 
 
 class Table(StrEnum):
@@ -69,21 +73,13 @@ class Table(StrEnum):
     MEMSETS = "memsets"
 
 
-@dataclass(kw_only=True, slots=True)
-class Work:
-    """What one name did in the steps."""
-
-    count: int = 0
-    gpu_ns: int = 0
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
-class CopyWork:
-    """What the copies of one direction and host memory did in the steps."""
+class Work:
+    """What operations of one name did in the steps."""
 
     count: int
     gpu_ns: int
-    bytes: int
+    bytes: int = 0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -95,276 +91,370 @@ class SyncWork:
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
-    """Operations in turns, by the segments that launched them, with their times; each of shape
-    (n,)."""
+class Group:
+    """Operations in turns of one kind that ran on one device, by the segments that launched them;
+    each of shape (n,)."""
 
+    metric: Metric
+    """The time that they are: of kernels, NCCL's, copies to the device, or what is left of
+    `MEM_EXPOSED_MS`, other copies and memsets."""
+    device: int
     segment: SmallInts
     start: Ints
     end: Ints
 
 
-@dataclass(kw_only=True, slots=True)
-class DeviceTally:
-    """What the process's steps did on one device; what may overlap with kernels stays intervals."""
+@dataclass(slots=True)
+class Linked:
+    """How many operations of one table a call is to have launched: all but those that move managed
+    memory."""
 
-    ns: dict[Metric, int] = field(default_factory=dict)
-    may_hide: dict[Metric, list[Placed]] = field(default_factory=dict)
-    """By the metric of what nothing hides of them: copies to the device, NCCL's kernels, other
-    copies and memsets."""
+    launched: int = 0
+    """Since the first step."""
+    without_call: int = 0
+    """Those that were attributed by their own start, because no call has their correlation id."""
+    since: int = 0
+    """And those of these since the first step."""
+    outside: int = 0
+    """And those of these that ran in no step."""
 
 
 @dataclass(kw_only=True, slots=True)
 class Tally:
     """All sums of one process that its metrics are made of."""
 
-    by_segment: dict[Metric, Ints]
-    """Clocks in ns, counts as they are; of every segment, inside steps and out."""
+    launches: Launches
+    """The calls of the process."""
+    calls: Ints
+    """How many, by segment."""
     operations: Ints
     """GPU operations by segment of launch."""
-    operations_on: dict[int, Ints]
-    """And of each device by itself."""
     last_end: Ints
     """End of the last GPU operation launched in each segment; `-FOREVER` where there is none."""
-    devices: dict[int, DeviceTally]
-    """Of the devices that operations launched in turns ran on."""
-    kernels: dict[str, Work]
-    memory: dict[str, Work]
-    """Copies and memsets launched in turns, in nsys's words."""
-    copies: dict[tuple[int, int | None], CopyWork]
+    calls_lost: Ints
+    """Operations by segment without a call that have the id of one, so that it was made and the
+    capture lacks it; device-side launches too."""
+    by_segment: dict[Metric, Ints] = field(default_factory=dict)
+    """Times in ns, counts as they are; of turns only."""
+    groups: list[Group] = field(default_factory=list)
+    kernels: dict[str, Work] = field(default_factory=dict)
+    copies: dict[tuple[int, int | None], Work] = field(default_factory=dict)
     """Copies launched in turns, by `CopyKind` and by the host's `MemoryKind`, None where neither
     end is the host."""
-    syncs: dict[tuple[str, int], SyncWork]
+    memory: dict[str, Work] = field(default_factory=dict)
+    """Copies and memsets launched in turns, in nsys's words."""
+    syncs: dict[tuple[str, int], SyncWork] = field(default_factory=dict)
     """Synchronising calls in turns, by base name and label."""
-    begins: Begins
-    """When the calls of the process began."""
-    calls: Ints
-    """API calls of the process by segment, in steps or not."""
-    calls_from_first: bool
-    """Whether it has calls from the first step on: an id below all of theirs is then of one before
-    the capture."""
-    launched_by_calls: dict[Table, Ints]
-    """Operations by segment that a call is to have launched: all but those that move managed
-    memory."""
-    without_call: dict[Table, Ints]
-    """Those of them that were attributed by their own start, because no call has their correlation
-    id.
-
-    Not those that were launched before the capture: a queue that was full when it began runs on in
-    its first steps, of which it is no part.
-    """
-    before_capture: int
-    """Operations that were launched before the capture."""
-    calls_lost: Ints
-    """Those without a call that have the id of one, so that it was made and the capture lacks it;
-    device-side launches too."""
-    without_times: int
+    linked: dict[Table, Linked] = field(default_factory=lambda: {one: Linked() for one in Table})
+    before_capture: int = 0
+    """Operations that were launched before the capture: a queue that was full when it began runs on
+    in its first steps, of which it is no part."""
+    without_times: int = 0
     """Operations that begin and end at 0: CUPTI could not time them."""
-    before_call: list[Ints]
+    before_call: list[Ints] = field(default_factory=list)
     """How long before its call each of them began that did so by more than `CLOCKS_APART_NS`; ns,
     by table."""
-    unknown_host: int
+    unknown_host: int = 0
     """Copies between host and device in turns of which the capture does not say where the host's
     end lies."""
-    launched: int
+    launched: int = 0
     """Launches of kernels and of CUDA graphs in turns whose work the capture should hold."""
-    lost: int
+    lost: int = 0
     """And those of them of which it holds nothing."""
-    nodes: int
+    nodes: int = 0
     """Kernels that launches of one graph, traced node by node, should hold in turns; of graphs that
     lack any."""
-    nodes_lost: int
+    nodes_lost: int = 0
     """And those of them that the capture lacks."""
-    copying: int
+    copying: int = 0
     """Calls in turns that copy, of a name of which the capture holds any copy, or holds none at
     all."""
-    copies_lost: int
+    copies_lost: int = 0
     """Copies of theirs that it should hold and does not."""
 
+    def calls_from_first(self, segments: Segments) -> bool:
+        """Whether there are calls from the first step on, and something may have been launched
+        before."""
+        begun = np.flatnonzero(self.calls)
+        return bool(len(begun) and segments.turn[0] < 0 and segments.step[: begun[0] + 1].max() < 1)
 
-@dataclass(frozen=True, slots=True)
-class Links:
-    """Where the calls of a process launched the operations that have their ids."""
-
-    begins: Begins
-    segment: SmallInts
-    """Of each of `begins.times`, -1 for that of no call."""
-
-    @classmethod
-    def of(cls, begins: Begins, segments: Segments) -> Links:
-        segment = segments.at(begins.times)
-        segment[-1] = -1
-        return cls(begins, segment)
-
-    def launching(self, correlation: Ints) -> SmallInts:
-        """The segment in which each operation was launched, -1 where no call has its id."""
-        return self.segment[self.begins.place.of(correlation)]
+    @property
+    def devices(self) -> tuple[int, ...]:
+        """Those that operations launched in turns ran on, in order."""
+        return tuple(sorted({one.device for one in self.groups}))
 
 
 def tally(timeline: Timeline, process: int, segments: Segments) -> Tally:
     """Add up one process. Linear in operations and calls while these are nearly in order of time."""
-    size = len(segments.step)
-    alone = len(timeline.processes) == 1
-    calls = timeline.calls
-    call_rows = _rows(calls.process, process, alone=alone)
-    call_segment = segments.at(calls.start[call_rows])
-    begins = Begins.from_calls(calls.correlation[call_rows], calls.start[call_rows])
-    links = Links.of(begins, segments)
+    calls = _Calls(timeline, process, segments)
+    zeros = np.zeros(len(segments), np.int64)
     total = Tally(
-        by_segment={},
-        operations=np.zeros(size, np.int64),
-        operations_on={},
-        last_end=np.full(size, -FOREVER, np.int64),
-        devices={},
-        kernels={},
-        memory={},
-        copies={},
-        syncs={},
-        begins=begins,
-        calls=np.bincount(call_segment, minlength=size),
-        calls_from_first=bool(
-            len(call_segment) and segments.step[: int(call_segment.min()) + 1].max() < 1
-        ),
-        launched_by_calls={table: np.zeros(size, np.int64) for table in Table},
-        without_call={table: np.zeros(size, np.int64) for table in Table},
-        before_capture=0,
-        calls_lost=np.zeros(size, np.int64),
-        without_times=0,
-        before_call=[],
-        unknown_host=0,
-        launched=0,
-        lost=0,
-        nodes=0,
-        nodes_lost=0,
-        copying=0,
-        copies_lost=0,
+        launches=Launches.of(calls.correlation, calls.start, calls.segment),
+        calls=np.bincount(calls.segment, minlength=len(segments)),
+        operations=zeros,
+        last_end=zeros - FOREVER,
+        calls_lost=zeros,
     )
-    key, texts = _texts(calls.name[call_rows], timeline.names)
-    at_once = _run_at_once(key, texts, segments.turn[call_segment])
-    launching = _count_calls(
-        total, timeline, call_rows, call_segment, segments, (key, texts), at_once
-    )
-    kernel_rows = _rows(timeline.kernels.process, process, alone=alone)
-    copy_rows = _rows(timeline.copies.process, process, alone=alone)
-    _add_kernels(total, timeline, kernel_rows, segments, links)
-    _add_spans(total, timeline.graphs, process, segments, links, words=GRAPH_WORDS, is_kernel=True)
-    # What ran since the first step and has no call may be of a launch of which nothing is found.
-    unclaimed = int(total.without_call[Table.KERNELS][int(np.argmax(segments.step >= 0)) :].sum())
-    _add_spans(
-        total, timeline.memsets, process, segments, links, words=MEMSET_WORDS, is_kernel=False
-    )
-    _add_copies(total, timeline.copies, copy_rows, segments, links)
-    copying = np.array([bool(_COPIES.match(text)) for text in texts], np.bool_)
-    chosen = np.flatnonzero(copying.take(key) & at_once)
-    asked = (key[chosen], calls.correlation[call_rows][chosen], segments.turn[call_segment[chosen]])
-    _look_for_lost_copies(
-        total, asked, timeline.copies.correlation[copy_rows], int(segments.turn.max()) + 1
-    )
-    kernels = timeline.kernels.correlation[kernel_rows]
-    # Traced node by node, a graph is what its nodes are.
-    nodes = (
-        kernels,
-        timeline.copies.correlation[copy_rows],
-        *(
-            ops.correlation[_rows(ops.process, process, alone=False)]
-            for ops in (timeline.graphs, timeline.memsets)
-        ),
-    )
-    # Where a capture holds other processes' kernels alone, this one's are lost; where it holds
-    # none, none were traced.
-    lost = 0
-    if len(timeline.kernels.start):
-        lost += _look_for_lost(total, launching[Metric.LAUNCHES], kernels)
-    if timeline.gpu_operations:
-        lost += _look_for_lost(total, launching[Metric.GRAPH_LAUNCHES], np.concatenate(nodes))
-    total.lost = max(0, lost - unclaimed)
+    ran = [
+        _Ran(process, table, ops)
+        for table, ops in (
+            (Table.KERNELS, timeline.kernels),
+            (Table.KERNELS, timeline.graphs),
+            (Table.MEMSETS, timeline.memsets),
+            (Table.COPIES, timeline.copies),
+        )
+    ]
+    for one in ran:
+        one.attribute(total, segments)
+    kernels, graphs, memsets, copies = ran
+    _add_kernels(total, timeline, kernels)
+    for spans, metric, named, words in (
+        (graphs, Metric.KERNEL_MS, total.kernels, GRAPH_WORDS),
+        (memsets, Metric.MEM_EXPOSED_MS, total.memory, MEMSET_WORDS),
+    ):
+        spans.group(total, metric)
+        if len(spans.start):
+            named[words] = Work(count=len(spans.start), gpu_ns=int(spans.ns.sum()))
+    _add_copies(total, timeline.copies, copies, len(segments))
+    for metric in (Metric.KERNEL_MS, Metric.NCCL_MS, Metric.H2D_MS):
+        parts = [one for one in total.groups if one.metric is metric]
+        sums = (sum_by(one.segment, one.end - one.start, len(segments)) for one in parts)
+        total.by_segment[metric] = sum(sums, zeros)
+    counted = {metric: calls.counted_as(wanted) for metric, wanted in _COUNTED.items()}
+    _count_calls(total, calls, segments, counted)
+    _look_for_lost(total, timeline, process, calls, counted)
     return total
 
 
-def _texts(key: SmallInts, names: Mapping[int, str]) -> tuple[SmallInts, list[str]]:
-    """Keys into a list of the names in use ("" where a key is not): the keys themselves, renumbered
-    where sparse."""
-    highest = int(key.max(initial=-1))
-    if int(key.min(initial=0)) < 0 or highest > len(key) + _KEYS:
-        used, renumbered = np.unique(key, return_inverse=True)
-        return renumbered.astype(np.int32), [
-            names.get(one, f"(name {one})") for one in used.tolist()
-        ]
-    texts = [""] * (highest + 1)
-    for one in np.flatnonzero(np.bincount(key)).tolist():
-        texts[one] = names.get(one, f"(name {one})")
-    return key, texts
+class _Calls:
+    """The calls of one process, shape (n,) each."""
 
+    def __init__(self, timeline: Timeline, process: int, segments: Segments) -> None:
+        calls = timeline.calls
+        rows = _rows(calls.process, process)
+        self.start, self.end, self.thread = calls.start[rows], calls.end[rows], calls.thread[rows]
+        self.correlation = calls.correlation[rows]
+        self.segment = segments.at(self.start)
+        self.turn = segments.turn[self.segment]
+        self.key, self.texts = _texts(calls.name[rows], timeline.names)
+        self.at_once: Flags = self.turn >= 0
+        """Which are in turns, and start what runs then: turns that record a graph are left out."""
+        recording = self.which(_RECORDS)
+        # What is launched while a CUDA graph is being recorded runs later, with the graph.
+        if recording.any():
+            self.at_once &= ~np.isin(self.turn, self.turn[recording])
 
-def _rows(of: SmallInts, process: int, *, alone: bool) -> slice | Ints:
-    return slice(None) if alone else np.flatnonzero(of == process)
+    def which(self, pattern: re.Pattern[str]) -> Flags:
+        """Which have such a name."""
+        matching: Flags = np.array([bool(pattern.match(text)) for text in self.texts], np.bool_)
+        return matching.take(self.key)
 
-
-def _run_at_once(key: SmallInts, texts: Sequence[str], turn: SmallInts) -> Flags:
-    """Which calls are in turns, and start what runs then.
-
-    What is launched while a CUDA graph is being recorded runs later, with the graph: turns that
-    record one are left out.
-    """
-    recording = np.array([bool(_RECORDS.match(text)) for text in texts], np.bool_)
-    at_once: Flags = turn >= 0
-    return at_once & ~np.isin(turn, turn[recording.take(key)]) if recording.any() else at_once
-
-
-def _count_calls(
-    total: Tally,
-    timeline: Timeline,
-    rows: slice | Ints,
-    segment: SmallInts,
-    segments: Segments,
-    names: tuple[SmallInts, list[str]],
-    at_once: Flags,
-) -> dict[Metric, Ints]:
-    """Count by segment, and return the ids of the launches that are to have something on the GPU
-    each."""
-    launching: dict[Metric, Ints] = {}
-    calls, size = timeline.calls, len(segments.step)
-    key, texts = names
-    classes = np.array([classify(text) for text in texts], np.int8)
-    driver = np.array([of_driver(text) for text in texts], np.bool_)
-    counted = (
-        (Metric.LAUNCHES, CallClass.LAUNCH),
-        (Metric.GRAPH_LAUNCHES, CallClass.GRAPH_LAUNCH),
-        (Metric.SYNCS, CallClass.SYNC),
-    )
-    class_of = classes.take(key)
-    for metric, wanted in counted:
-        chosen = np.equal(class_of, wanted)
-        by_driver = (
-            chosen & driver.take(key) if (driver & (classes == wanted)).any() else chosen[:0]
-        )
-        if by_driver.any() and not (by_driver == chosen).all():
+    def counted_as(self, wanted: CallClass) -> Flags:
+        """Which count as this; of a runtime call and the driver call in it the outer one."""
+        is_wanted = np.array([classify(text) is wanted for text in self.texts], np.bool_)
+        driver = np.array([of_driver(text) for text in self.texts], np.bool_) & is_wanted
+        chosen: Flags = is_wanted.take(self.key)
+        if driver.any() and not (driver == is_wanted).all():
+            by_driver = driver.take(self.key)
             inner, outer = (
-                (calls.start[rows][its], calls.end[rows][its], calls.thread[rows][its])
+                (self.start[its], self.end[its], self.thread[its])
                 for its in (by_driver, chosen & ~by_driver)
             )
             chosen[np.flatnonzero(by_driver)[nested_in(inner, outer)]] = False
-        total.by_segment[metric] = np.bincount(segment[chosen], minlength=size)
-        if metric is not Metric.SYNCS:
-            launching[metric] = calls.correlation[rows][chosen & at_once]
-        else:
-            lasted = calls.end[rows][chosen] - calls.start[rows][chosen]
-            total.syncs = _by_call_and_label(texts, key[chosen], segment[chosen], lasted, segments)
-    return launching
+        return chosen
 
 
-def _look_for_lost(total: Tally, launching: Ints, correlation: Ints | SmallInts) -> int:
-    """Count the launches of which nothing ran."""
-    if int(launching.min(initial=1)) <= 0:
-        launching = launching[launching > 0]
-    total.launched += len(launching)
-    return int((~np.isin(launching, correlation)).sum())
+class _Ran:
+    """The operations of one process in one table: first all of them, then those in turns."""
+
+    def __init__(self, process: int, table: Table, ops: Spans) -> None:
+        self.table, self.rows = table, _rows(ops.process, process)
+        self.start, self.end = ops.start[self.rows], ops.end[self.rows]
+        self.device, self.correlation = ops.device[self.rows], ops.correlation[self.rows]
+        self.segment = np.empty(0, np.int32)
+        self.by_fault: Flags | None = None
+        """Which no call launched: managed memory moves by page fault, and belongs to the step in
+        which it began."""
+        if isinstance(ops, Copies) and len(self.start):
+            self.by_fault = np.isin(ops.kind[self.rows], MANAGED_COPIES)
+
+    @property
+    def ns(self) -> Ints:
+        """How long each took."""
+        return self.end - self.start
+
+    def attribute(self, total: Tally, segments: Segments) -> None:
+        """Find the segment of each, add up what all tables have in common, and keep those in
+        turns."""
+        launches, by_fault = total.launches, self.by_fault
+        place = launches.place(self.correlation)
+        segment = launches.segment[place]
+        if by_fault is not None:
+            place[by_fault] = segment[by_fault] = -1
+        unknown = np.flatnonzero(segment < 0)
+        launched = unknown if by_fault is None else unknown[~by_fault[unknown]]
+        if total.calls_from_first(segments):
+            # The ids of calls rise: what has a lower one than the first was launched before it.
+            ids = self.correlation[launched]
+            before = launched[(ids > 0) & (ids < launches.lowest)]
+            segment[before] = 0
+            total.before_capture += len(before)
+            unknown, launched = (some[segment[some] < 0] for some in (unknown, launched))
+        segment[unknown] = segments.at(self.start[unknown])
+        self._link(total, segment, launched, segments)
+        end = self.end
+        untimed = np.flatnonzero((end == 0) & (self.start == 0))
+        if len(untimed):
+            total.without_times += len(untimed)
+            end = end.copy()
+            end[untimed] = -FOREVER  # a capture's times may be negative, and 0 one of its last
+        total.last_end = np.maximum(total.last_end, max_by(segment, end, len(segments)))
+        in_turn = segments.in_turn.take(segment)
+        ahead = launches.times[place] - self.start
+        early = (ahead > CLOCKS_APART_NS) & in_turn & (place >= 0) & (end > -FOREVER)
+        total.before_call.append(ahead[early])
+        self.segment = segment
+        if not in_turn.all():
+            some = np.flatnonzero(in_turn)
+            self.rows = some if isinstance(self.rows, slice) else self.rows[some]
+            self.start, self.end, self.device = self.start[some], self.end[some], self.device[some]
+            self.correlation, self.segment = self.correlation[some], segment[some]
+
+    def _link(
+        self, total: Tally, segment: SmallInts, without_call: Ints, segments: Segments
+    ) -> None:
+        """Count those that a call is to have launched, and those of them of which it is not
+        known."""
+        size, linked = len(segments), total.linked[self.table]
+        counts = np.bincount(segment, minlength=size)
+        total.operations = total.operations + counts
+        first = int(np.argmax(segments.step >= 0))
+        linked.launched += int(counts[first:].sum())
+        if self.by_fault is not None:
+            linked.launched -= int((segment[self.by_fault] >= first).sum())
+        at = segment[without_call]
+        linked.without_call += len(at)
+        linked.since += int((at >= first).sum())
+        linked.outside += int(((at >= first) & (segments.step[at] < 0)).sum())
+        called = self.correlation[without_call] > 0
+        total.calls_lost = total.calls_lost + np.bincount(at[called], minlength=size)
+
+    def group(self, total: Tally, metric: Metric, which: Flags | None = None) -> None:
+        """Keep them, or some of them, by device."""
+        some = np.ones(len(self.start), np.bool_) if which is None else which
+        for device in distinct(self.device[some]).tolist():
+            here = some & (self.device == device)
+            its = slice(None) if here.all() else np.flatnonzero(here)
+            total.groups.append(
+                Group(metric, device, self.segment[its], self.start[its], self.end[its])
+            )
 
 
-def _look_for_lost_copies(
-    total: Tally, calls: tuple[SmallInts, Ints, SmallInts], held: Ints, turns: int
+def _add_kernels(total: Tally, timeline: Timeline, ran: _Ran) -> None:
+    key, texts = _texts(timeline.kernels.name[ran.rows], timeline.names)
+    count = np.bincount(key, minlength=len(texts))
+    ns = sum_by(key, ran.ns, len(texts))
+    total.kernels = {
+        texts[one]: Work(count=int(count[one]), gpu_ns=int(ns[one]))
+        for one in np.flatnonzero(count).tolist()
+    }
+    is_nccl = np.array([bool(NCCL_KERNEL.match(text)) for text in texts], np.bool_)
+    if is_nccl.any():
+        nccl = is_nccl.take(key)
+        ran.group(total, Metric.NCCL_MS, nccl)
+        ran.group(total, Metric.KERNEL_MS, ~nccl)
+    else:
+        ran.group(total, Metric.KERNEL_MS)
+    node = timeline.kernels.graph_node[ran.rows]
+    in_graphs = node != NO_NODE
+    total.nodes, total.nodes_lost = lost_nodes(ran.correlation[in_graphs], node[in_graphs])
+
+
+def _add_copies(total: Tally, ops: Copies, ran: _Ran, size: int) -> None:
+    kind, moved, made = ops.kind[ran.rows], ops.bytes[ran.rows], ops.count[ran.rows]
+    h2d, d2h = kind == CopyKind.H2D, kind == CopyKind.D2H
+    host_end = np.where(h2d, ops.source[ran.rows], ops.target[ran.rows])
+    for metric, chosen, amount in (
+        (Metric.H2D_COPIES, h2d, made),
+        (Metric.H2D_BYTES, h2d, moved),
+        (Metric.D2H_COPIES, d2h, made),
+        (Metric.PAGEABLE_COPIES, (h2d | d2h) & (host_end == MemoryKind.PAGEABLE), made),
+    ):
+        total.by_segment[metric] = sum_by(ran.segment[chosen], amount[chosen], size)
+    total.unknown_host = int(made[(h2d | d2h) & (host_end == MemoryKind.UNKNOWN)].sum())
+    inbound = h2d | (kind == CopyKind.UVM_H2D)
+    ran.group(total, Metric.H2D_MS, inbound)
+    ran.group(total, Metric.MEM_EXPOSED_MS, ~inbound)
+    for one in distinct(kind).tolist():
+        of_kind = kind == one
+        hosts = distinct(host_end[of_kind]).tolist()
+        for host in hosts if one in (CopyKind.H2D, CopyKind.D2H) else (None,):
+            alike = of_kind if host is None else of_kind & (host_end == host)
+            total.copies[one, host] = Work(
+                count=int(made[alike].sum()),
+                gpu_ns=int(ran.ns[alike].sum()),
+                bytes=int(moved[alike].sum()),
+            )
+        total.memory[copy_words(one)] = Work(
+            count=int(made[of_kind].sum()), gpu_ns=int(ran.ns[of_kind].sum())
+        )
+
+
+def copy_words(kind: int) -> str:
+    """What nsys calls a copy of this `CopyKind`."""
+    return COPY_WORDS.get(kind, f"CUDA memcpy kind {kind}")
+
+
+def _count_calls(
+    total: Tally, calls: _Calls, segments: Segments, counted: Mapping[Metric, Flags]
 ) -> None:
-    """Count the calls that copy, by name, id and turn, and the copies that the last turns lack.
+    """Count launches and synchronisations in turns, and these by call and label."""
+    for metric, chosen in counted.items():
+        segment = calls.segment[chosen & (calls.turn >= 0)]
+        total.by_segment[metric] = np.bincount(segment, minlength=len(segments))
+    waiting = counted[Metric.SYNCS] & (calls.turn >= 0)
+    lasted, labels = (calls.end - calls.start)[waiting], len(segments.labels)
+    label = segments.label[calls.segment[waiting]]
+    code = calls.key[waiting].astype(np.int64) * labels + label
+    present, index, counts = np.unique(code, return_inverse=True, return_counts=True)
+    spent = sum_by(index, lasted, len(present))
+    for one, count, ns in zip(present.tolist(), counts.tolist(), spent.tolist(), strict=True):
+        key = base_name(calls.texts[one // labels]), one % labels
+        before = total.syncs.get(key, SyncWork(count=0, cpu_ns=0))
+        total.syncs[key] = SyncWork(count=before.count + count, cpu_ns=before.cpu_ns + ns)
+
+
+def _look_for_lost(
+    total: Tally,
+    timeline: Timeline,
+    process: int,
+    calls: _Calls,
+    counted: Mapping[Metric, Flags],
+) -> None:
+    """Count launches of which nothing ran, and calls of which no copy is there."""
+    kernels, *others = (
+        ops.correlation[_rows(ops.process, process)]
+        for ops in (timeline.kernels, timeline.copies, timeline.graphs, timeline.memsets)
+    )
+    lost = 0
+    # Where a capture holds other processes' kernels alone, this one's are lost; where it holds
+    # none, none were traced. Traced node by node, a graph is what its nodes are.
+    for metric, traced, held in (
+        (Metric.LAUNCHES, len(timeline.kernels.start), [kernels]),
+        (Metric.GRAPH_LAUNCHES, timeline.gpu_operations, [kernels, *others]),
+    ):
+        ids = calls.correlation[counted[metric] & calls.at_once]
+        ids = ids[ids > 0]
+        if traced:
+            total.launched += len(ids)
+            lost += int((~np.isin(ids, np.concatenate(held))).sum())
+    # What ran since the first step and has no call may be of a launch of which nothing is found.
+    total.lost = max(0, lost - total.linked[Table.KERNELS].since)
+    _look_for_lost_copies(total, calls, others[0])
+
+
+def _look_for_lost_copies(total: Tally, calls: _Calls, held: Ints) -> None:
+    """Count the calls that copy, and the copies that the last turns lack.
 
     Some calls never leave a copy (of no bytes, by a kernel): those of a name that has none are not
     asked after, unless the capture holds no copy of the process at all. Others leave one in some
@@ -377,238 +467,42 @@ def _look_for_lost_copies(
     lacking  1 0 1 1 1 1 3 3      4 are lost: two a turn of the last two
     ```
     """
-    key, correlation, turn = (column[calls[1] > 0] for column in calls)
-    found = among(correlation, held)
-    asked = np.zeros(len(key), np.bool_)
-    for one in distinct(key).tolist():
-        here = key == one
-        asked |= here & bool(found[here].any() or not len(held))
-    total.copying += int(asked.sum())
+    copying = np.flatnonzero(calls.which(_COPIES) & calls.at_once & (calls.correlation > 0))
+    key, turn = calls.key[copying], calls.turn[copying]
+    found = among(calls.correlation[copying], held)
     if not len(held):
-        total.copies_lost += int(asked.sum())
-    elif asked.any():
-        holds, lacks = (
-            np.bincount(turn[rows], minlength=turns) for rows in (found, asked & ~found)
-        )
-        until = int(np.flatnonzero(holds)[-1]) + 1
-        usual_held, usual_lacking = np.median(holds[:until]), np.median(lacks[:until])
-        after = int(np.flatnonzero(holds >= usual_held)[-1]) + 1
-        lost = np.minimum(usual_held - holds[after:], lacks[after:] - usual_lacking)
-        total.copies_lost += int(np.maximum(lost, 0).sum())
-
-
-def _by_call_and_label(
-    texts: list[str], key: SmallInts, segment: SmallInts, lasted: Ints, segments: Segments
-) -> dict[tuple[str, int], SyncWork]:
-    inside = segments.turn[segment] >= 0
-    labels = len(segments.labels)
-    code = key[inside].astype(np.int64) * labels + segments.label[segment[inside]]
-    present, index = np.unique(code, return_inverse=True)
-    count, spent = (
-        np.bincount(index, minlength=len(present)),
-        sum_by(index, lasted[inside], len(present)),
-    )
-    found: dict[tuple[str, int], SyncWork] = {}
-    for one, times, ns in zip(present.tolist(), count.tolist(), spent.tolist(), strict=True):
-        name, label = base_name(texts[one // labels]), one % labels
-        before = found.get((name, label), SyncWork(count=0, cpu_ns=0))
-        found[name, label] = SyncWork(count=before.count + times, cpu_ns=before.cpu_ns + ns)
-    return found
-
-
-def _attribute(
-    total: Tally,
-    table: Table,
-    ops: Operations,
-    rows: slice | Ints,
-    segments: Segments,
-    links: Links,
-    *,
-    moved_alone: Flags | None = None,
-) -> tuple[SmallInts, Flags]:
-    """The segment of each operation and whether that lies in a turn; adds to what all operations
-    have in common."""
-    size = len(segments.step)
-    place = links.begins.place.of(ops.correlation[rows])
-    segment = links.segment[place]
-    if moved_alone is not None and moved_alone.any():
-        segment[moved_alone] = -1
-    unknown = np.flatnonzero(segment < 0)
-    if total.calls_from_first and len(unknown) and segments.turn[0] < 0:
-        ids = ops.correlation[rows][unknown]
-        is_earlier = (ids > 0) & (ids < links.begins.place.lowest)
-        if moved_alone is not None:
-            is_earlier &= ~moved_alone[unknown]
-        segment[unknown[is_earlier]] = 0
-        total.before_capture += int(is_earlier.sum())
-        unknown = unknown[~is_earlier]
-    if len(unknown):
-        segment[unknown] = segments.at(ops.start[rows][unknown])
-        launched = unknown if moved_alone is None else unknown[~moved_alone[unknown]]
-        total.without_call[table] += np.bincount(segment[launched], minlength=size)
-        called = launched[ops.correlation[rows][launched] > 0]
-        total.calls_lost += np.bincount(segment[called], minlength=size)
-    end = ops.end[rows]
-    untimed = np.flatnonzero(end == 0)
-    untimed = untimed[ops.start[rows][untimed] == 0]
-    if len(untimed):
-        total.without_times += len(untimed)
-        end = end.copy()
-        end[untimed] = -FOREVER  # a capture's times may be negative, and 0 one of its last
-    ran = np.bincount(segment, minlength=size)
-    total.operations += ran
-    by_calls = segment if moved_alone is None else segment[~moved_alone]
-    total.launched_by_calls[table] += (
-        np.bincount(by_calls, minlength=size) if len(by_calls) < len(segment) else ran
-    )
-    _note_devices(total, ops.device[rows], segment, ran)
-    total.last_end = np.maximum(total.last_end, max_by(segment, end, size))
-    in_turn = (segments.turn >= 0).take(segment)
-    ahead = links.begins.times[place]
-    ahead -= ops.start[rows]
-    early = np.flatnonzero((ahead > CLOCKS_APART_NS) & in_turn & (place >= 0) & (end > -FOREVER))
-    if moved_alone is not None:
-        early = early[~moved_alone[early]]
-    total.before_call.append(ahead[early])
-    return segment, in_turn
-
-
-def _note_devices(total: Tally, device: SmallInts, segment: SmallInts, ran: Ints) -> None:
-    if not len(device):
+        total.copying = total.copies_lost = len(copying)
         return
-    alone = device.min() == device.max()
-    for one in (device[:1] if alone else distinct(device)).tolist():
-        here = ran if alone else np.bincount(segment[device == one], minlength=len(ran))
-        total.operations_on[one] = total.operations_on.get(one, 0) + here
+    asked = np.isin(key, distinct(key[found]))
+    total.copying = int(asked.sum())
+    if not total.copying:
+        return
+    turns = int(calls.turn.max()) + 1
+    holds, lacks = (np.bincount(turn[some], minlength=turns) for some in (found, asked & ~found))
+    until = int(np.flatnonzero(holds)[-1]) + 1
+    usual_held, usual_lacking = np.median(holds[:until]), np.median(lacks[:until])
+    after = int(np.flatnonzero(holds >= usual_held)[-1]) + 1
+    lost = np.minimum(usual_held - holds[after:], lacks[after:] - usual_lacking)
+    total.copies_lost = int(np.maximum(lost, 0).sum())
 
 
-def _add_kernels(
-    total: Tally, timeline: Timeline, rows: slice | Ints, segments: Segments, links: Links
-) -> None:
-    ops = timeline.kernels
-    size = len(segments.step)
-    segment, in_turn = _attribute(total, Table.KERNELS, ops, rows, segments, links)
-    key, texts = _texts(ops.name[rows], timeline.names)
-    device = ops.device[rows]
-    length = ops.end[rows] - ops.start[rows]
-    in_graphs = np.flatnonzero(in_turn & (ops.graph_node[rows] != NO_NODE))
-    launch, node = ops.correlation[rows][in_graphs], ops.graph_node[rows][in_graphs]
-    total.nodes, total.nodes_lost = lost_nodes(launch, node)
-    nccl_names = np.array([bool(NCCL_KERNEL.match(text)) for text in texts], np.bool_)
-    total.by_segment[Metric.KERNEL_MS] = sum_by(segment, length, size)
-    total.by_segment[Metric.NCCL_MS] = np.zeros(size, np.int64)
-    if not in_turn.all():
-        length = np.where(in_turn, length, 0)
-    by_name = sum_by(key, length, len(texts))
-    count = np.bincount(key if in_turn.all() else key[in_turn], minlength=len(texts))
-    for one in np.flatnonzero(count).tolist():
-        work = total.kernels.setdefault(texts[one], Work())
-        work.count += int(count[one])
-        work.gpu_ns += int(by_name[one])
-    for one, ns in _by_device(device, in_turn, length).items():
-        total.devices.setdefault(one, DeviceTally()).ns[Metric.KERNEL_MS] = ns
-    if nccl_names.any():
-        is_nccl = np.flatnonzero(nccl_names.take(key))
-        length = (ops.end[rows] - ops.start[rows])[is_nccl]
-        total.by_segment[Metric.NCCL_MS] = sum_by(segment[is_nccl], length, size)
-        total.by_segment[Metric.KERNEL_MS] -= total.by_segment[Metric.NCCL_MS]
-        is_nccl = is_nccl[in_turn[is_nccl]]
-        own, start, end = segment[is_nccl], ops.start[rows][is_nccl], ops.end[rows][is_nccl]
-        for one in distinct(device[is_nccl]).tolist():
-            here = device[is_nccl] == one
-            spent = int((end[here] - start[here]).sum())
-            total.devices[one].may_hide[Metric.NCCL_EXPOSED_MS] = [
-                Placed(own[here], start[here], end[here])
-            ]
-            total.devices[one].ns[Metric.NCCL_MS] = spent
-            total.devices[one].ns[Metric.KERNEL_MS] -= spent
+def _texts(key: SmallInts, names: Mapping[int, str]) -> tuple[SmallInts, list[str]]:
+    """Keys into a list of the names in use ("" where a key is not): the keys themselves, renumbered
+    where sparse."""
+    if int(key.min(initial=0)) < 0 or int(key.max(initial=-1)) > len(key) + _KEYS:
+        used, renumbered = np.unique(key, return_inverse=True)
+        return renumbered.astype(np.int32), [_name(names, one) for one in used.tolist()]
+    texts = [""] * (int(key.max(initial=-1)) + 1)
+    for one in np.flatnonzero(np.bincount(key)).tolist():
+        texts[one] = _name(names, one)
+    return key, texts
 
 
-def _add_spans(
-    total: Tally,
-    ops: Spans,
-    process: int,
-    segments: Segments,
-    links: Links,
-    *,
-    words: str,
-    is_kernel: bool,
-) -> None:
-    rows = _rows(ops.process, process, alone=False)
-    table = Table.KERNELS if is_kernel else Table.MEMSETS
-    segment, in_turn = _attribute(total, table, ops, rows, segments, links)
-    length = ops.end[rows] - ops.start[rows]
-    if is_kernel:
-        total.by_segment[Metric.KERNEL_MS] += sum_by(segment, length, len(segments.step))
-    for one, ns in _by_device(ops.device[rows], in_turn, length).items():
-        device = total.devices.setdefault(one, DeviceTally())
-        if is_kernel:
-            device.ns[Metric.KERNEL_MS] = device.ns.get(Metric.KERNEL_MS, 0) + ns
-        else:
-            here = in_turn & (ops.device[rows] == one)
-            placed = Placed(segment[here], ops.start[rows][here], ops.end[rows][here])
-            device.may_hide.setdefault(Metric.MEM_EXPOSED_MS, []).append(placed)
-    if in_turn.any():
-        named = total.kernels if is_kernel else total.memory
-        named[words] = Work(count=int(in_turn.sum()), gpu_ns=int(length[in_turn].sum()))
+def _name(names: Mapping[int, str], key: int) -> str:
+    return names.get(key, f"(name {key})")
 
 
-def _add_copies(
-    total: Tally, ops: Copies, rows: slice | Ints, segments: Segments, links: Links
-) -> None:
-    size = len(segments.step)
-    kind = ops.kind[rows]
-    # Managed memory moves by page fault, not by call: it belongs to the step in which it began.
-    alone = np.isin(kind, MANAGED_COPIES)
-    segment, in_turn = _attribute(
-        total, Table.COPIES, ops, rows, segments, links, moved_alone=alone
-    )
-    start, end, device = ops.start[rows], ops.end[rows], ops.device[rows]
-    length, made = end - start, ops.count[rows]
-    h2d, d2h = kind == CopyKind.H2D, kind == CopyKind.D2H
-    host_end = np.where(h2d, ops.source[rows], ops.target[rows])
-    by_segment = total.by_segment
-    for metric, chosen in (
-        (Metric.H2D_COPIES, h2d),
-        (Metric.D2H_COPIES, d2h),
-        (Metric.PAGEABLE_COPIES, (h2d | d2h) & (host_end == MemoryKind.PAGEABLE)),
-    ):
-        by_segment[metric] = sum_by(segment[chosen], made[chosen], size)
-    by_segment[Metric.H2D_BYTES] = sum_by(segment[h2d], ops.bytes[rows][h2d], size)
-    total.unknown_host = int(made[(h2d | d2h) & in_turn & (host_end == MemoryKind.UNKNOWN)].sum())
-    inbound = h2d | (kind == CopyKind.UVM_H2D)
-    by_segment[Metric.H2D_MS] = sum_by(segment[inbound], length[inbound], size)
-    for one in distinct(device[in_turn]).tolist():
-        tallied = total.devices.setdefault(one, DeviceTally())
-        its = in_turn & (device == one)
-        to_device = its & inbound
-        tallied.ns[Metric.H2D_MS] = int(length[to_device].sum())
-        for exposed, of in (
-            (Metric.H2D_EXPOSED_MS, to_device),
-            (Metric.MEM_EXPOSED_MS, its & ~inbound),
-        ):
-            tallied.may_hide.setdefault(exposed, []).append(Placed(segment[of], start[of], end[of]))
-    for one in distinct(kind[in_turn]).tolist():
-        here = in_turn & (kind == one)
-        words = COPY_WORDS.get(one, f"CUDA memcpy kind {one}")
-        total.memory[words] = Work(count=int(made[here].sum()), gpu_ns=int(length[here].sum()))
-        to_or_from_host = one in (CopyKind.H2D, CopyKind.D2H)
-        for host in distinct(host_end[here]).tolist() if to_or_from_host else (None,):
-            alike = here if host is None else here & (host_end == host)
-            total.copies[one, host] = CopyWork(
-                count=int(made[alike].sum()),
-                gpu_ns=int(length[alike].sum()),
-                bytes=int(ops.bytes[rows][alike].sum()),
-            )
-
-
-def _by_device(device: SmallInts, in_turn: Flags, length: Ints) -> dict[int, int]:
-    """Total ns of the operations in steps, by the devices that have any; zero-length ones count as
-    any."""
-    if not in_turn.any():
-        return {}
-    if not in_turn.all():
-        device, length = device[in_turn], length[in_turn]
-    count = np.bincount(device)
-    total = sum_by(device, length, len(count))
-    return {one: int(total[one]) for one in np.flatnonzero(count).tolist()}
+def _rows(of: SmallInts, process: int) -> slice | Ints:
+    """Those of one process."""
+    mine = of == process
+    return slice(None) if mine.all() else np.flatnonzero(mine)

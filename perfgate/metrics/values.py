@@ -4,6 +4,7 @@ it cannot know."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Final
 
 import numpy as np
 
@@ -14,6 +15,13 @@ from perfgate.metrics.windows import Windows, capped_mean
 from perfgate.model.metric import COUNTS, EXPOSED, Metric
 from perfgate.model.sample import BlockSample
 from perfgate.model.timeline import Ints
+
+_OF: Final = {
+    Metric.H2D_EXPOSED_MS: Metric.H2D_MS,
+    Metric.NCCL_EXPOSED_MS: Metric.NCCL_MS,
+    Metric.MEM_EXPOSED_MS: Metric.MEM_EXPOSED_MS,
+}
+"""Of which operations (`Group.metric`) each is the part that nothing hides."""
 
 
 def process_values(
@@ -44,24 +52,21 @@ def exposed_by_segment(process: Process, devices: Devices, device: int) -> dict[
     segment of launch."""
     size = len(process.segments.step)
     found: dict[Metric, Ints] = {}
-    for metric in EXPOSED:
-        placed = [
-            one for one in process.totals.devices[device].may_hide.get(metric, ()) if len(one.start)
-        ]
-        if placed:
+    for metric, of in _OF.items():
+        own = [one for one in process.totals.groups if (one.metric, one.device) == (of, device)]
+        found[metric] = np.zeros(size, np.int64)
+        if own:
             idle = (
                 devices.idle_but_nccl(device)
-                if metric is Metric.NCCL_EXPOSED_MS
+                if of is Metric.NCCL_MS
                 else devices.idle_of_kernels(device)
             )
             found[metric] = idle.overlap_by(
-                np.concatenate([one.segment for one in placed]),
-                np.concatenate([one.start for one in placed]),
-                np.concatenate([one.end for one in placed]),
+                np.concatenate([one.segment for one in own]),
+                np.concatenate([one.start for one in own]),
+                np.concatenate([one.end for one in own]),
                 size,
             )
-        else:
-            found[metric] = np.zeros(size, np.int64)
     return found
 
 
@@ -69,10 +74,10 @@ def device_values(
     process: Process, devices: Devices, device: int, exposed: Mapping[Metric, Ints]
 ) -> dict[Metric, float]:
     """One device's time metrics; `exposed` is its `exposed_by_segment`."""
-    sums_ns = (
-        dict.fromkeys((Metric.KERNEL_MS, Metric.NCCL_MS, Metric.H2D_MS), 0)
-        | process.totals.devices[device].ns
-    )
+    sums_ns = dict.fromkeys((Metric.KERNEL_MS, Metric.NCCL_MS, Metric.H2D_MS), 0)
+    for one in process.totals.groups:
+        if one.device == device and one.metric in sums_ns:
+            sums_ns[one.metric] += int((one.end - one.start).sum())
     sums_ns |= {metric: int(sums.sum()) for metric, sums in exposed.items()}
     values = {metric: ns / 1e6 / len(process.steps) for metric, ns in sums_ns.items()}
     if process.windows is not None and device in process.in_use:

@@ -119,12 +119,6 @@ INVALID: Final[Mapping[str, Text]] = {
         "{ranges} ranges are named {name} where {steps} were declared, and which are the loop's "
         "own cannot be known; rename those that the project draws itself"
     ),
-    "steps-cut-by-others": Text(
-        "ranges begin where a step has ended and its turn has not ({names:list}), and "
-        "{left_out:%} of the time is in no step: on that thread push and pop of one range close "
-        "another. If tasks take turns there (asyncio), or a range is open while the next step is "
-        "asked for, draw it with nvtx.start_range and nvtx.end_range"
-    ),
     "reports-contradict": Text("nsys's {report} says {theirs} {what}, its export {ours}"),
 }
 """What makes a run no measurement of its steps."""
@@ -168,13 +162,6 @@ REMARKS: Final[Mapping[str, Text]] = {
     "ranges-nested": Text(
         "ranges that match lie inside another one that does, and are not counted ({ranges})"
     ),
-    "steps-overlap": Text(
-        "step ranges begin inside the step before them, which is measured until there ({ranges})"
-    ),
-    "ranges-after-colon": Text(
-        "ranges match '{step:quote}' only after a colon, where others match with less cut off, and "
-        "are not counted ({ranges}): {names:list}"
-    ),
     "one-thread-measured": Text(
         "{threads} threads hold steps at the same time: those of thread {thread} are measured"
     ),
@@ -202,14 +189,6 @@ NOT_FOUND: Final[Mapping[str, Text]] = {
         "Run more steps, or lower `warmup`. If a launcher starts the process of the steps, it must "
         "wait for it: the capture ends with the launcher.",
     ),
-    "steps-nested": Text(
-        "{source}: no step is left after warm-up: {processes:list;}; others that match lie inside "
-        "these",
-        "Measured steps come after the warm-up",
-        "Match the outermost of them alone. If tasks take turns on that thread (asyncio), push and "
-        "pop of one close the other's ranges: draw the steps with nvtx.start_range and "
-        "nvtx.end_range.",
-    ),
     "no-ranges": Text(
         "{source}: the capture holds no NVTX range, so no step '{step:quote}'",
         "Each step is one NVTX range",
@@ -235,13 +214,6 @@ NOT_FOUND: Final[Mapping[str, Text]] = {
         "{source}: no NVTX range matches '{step:quote}'",
         "Perhaps you meant {likely:list}",
         "Give the name of the step's range, or a regular expression that matches all of it.",
-    ),
-    "steps-only-once": Text(
-        "{source}: no NVTX range matches '{step:quote}'",
-        "Perhaps you meant {likely:list}",
-        "Give the name of the step's range, or a regular expression that matches all of it. A "
-        "process that is forked and does not exec is not recorded: take the steps in the first "
-        "one, or spawn it.",
     ),
     "nothing-captured": Text(
         "{source}: the capture holds no GPU operation, CUDA call or NVTX range",

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.timelines import Call, Op, Range, build, draw
 
-from perfgate.metrics.attribution import Begins, Launches, Segments, cut
+from perfgate.metrics.attribution import Launches, Segments, cut
 from perfgate.metrics.intervals import FOREVER
 from perfgate.metrics.measure import measure
 from perfgate.metrics.steps import StepRule, find
@@ -296,18 +296,14 @@ def test_a_correlation_id_leads_to_its_earliest_call(
     # Unsigned ids above 2**31 may come as negative ones; 0 and -1 stand for none.
     known = {one // scale: places for one, places in calls.items() if one // scale not in (0, -1)}
     rows = [(one, place) for one, places in known.items() for place in places]
-    launches = Launches.from_calls(
-        np.array([one for one, _ in rows] + [-1], np.int64),
-        np.array([place for _, place in rows] + [0], np.int32),
+    begins = np.array([begin for _, begin in rows] + [0], np.int64)
+    launches = Launches.of(
+        np.array([one for one, _ in rows] + [-1], np.int64), begins, begins.astype(np.int32) // 3
     )
     wanted = [one // scale for one in asked] + list(known)
-    assert launches.of(np.array(wanted, np.int64)).tolist() == [
-        min(known.get(one, [-1])) for one in wanted
+    place = launches.place(np.array(wanted, np.int64))
+    first = [min(known.get(one, [FOREVER])) for one in wanted]
+    assert launches.times[place].tolist() == first
+    assert launches.segment[place].tolist() == [
+        -1 if begin == FOREVER else begin // 3 for begin in first
     ]
-
-
-def test_a_launch_begins_with_the_first_of_the_calls_that_have_its_id() -> None:
-    begins = Begins.from_calls(
-        np.array([7, 5, 7, -1], np.int64), np.array([40, 20, 30, 10], np.int64)
-    )
-    assert begins.of(np.array([5, 7, 6, -1], np.int64)).tolist() == [20, 30, FOREVER, FOREVER]

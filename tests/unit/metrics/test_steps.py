@@ -85,13 +85,10 @@ def test_a_literal_name_is_the_whole_name_and_no_pattern() -> None:
     assert found(turns(("a.c", 0, 10), ("abc", 20, 30)), "a.c", steps=8).ends.tolist()[0] == 10
 
 
-@pytest.mark.parametrize(("begins", "noted"), [(70, ["ranges-after-colon"]), (40, [])])
-def test_what_matches_only_behind_a_colon_is_no_step_and_noted_outside_of_steps(
-    begins: int, noted: list[str]
-) -> None:
+@pytest.mark.parametrize("begins", [70, 40])
+def test_what_matches_only_behind_a_colon_is_no_step_where_others_match_whole(begins: int) -> None:
     loop = turns(("step", 0, 60), ("scheduler:step", begins, begins + 10))
-    one = found(loop, is_pattern=True)
-    assert (one.starts.tolist(), codes(one)) == ([100 * n for n in range(8)], noted)
+    assert found(loop, is_pattern=True).starts.tolist() == [100 * n for n in range(8)]
 
 
 @pytest.mark.parametrize(
@@ -112,7 +109,7 @@ def test_what_matches_only_behind_a_colon_is_no_step_and_noted_outside_of_steps(
             startend         |---step---|
             """,
             [(23, 29), (29, 40), (43, 54)],
-            ["steps-overlap"],
+            [],
             id="in flight: until the next begins",
         ),
         pytest.param(
@@ -121,7 +118,7 @@ def test_what_matches_only_behind_a_colon_is_no_step_and_noted_outside_of_steps(
             startend      |-step--|   |--step---|
             """,
             [(23, 26), (26, 34), (38, 48), (51, 59)],
-            ["steps-overlap"],
+            [],
             id="in flight: ends in any order",
         ),
         pytest.param(
@@ -200,9 +197,6 @@ def test_where_steps_are_missing_it_is_noted_that_others_lie_inside() -> None:
         range     |-step-|   |-step-|   |-step-|   |-step-|
         """)
     assert codes(found(crossing, steps=3)) == ["ranges-nested"]
-    with pytest.raises(StepsNotFound) as raised:
-        found(crossing, steps=3, warmup=1)
-    assert raised.value.code == "steps-nested"
 
 
 # --- no step -----------------------------------------------------------------
@@ -212,8 +206,8 @@ def test_where_steps_are_missing_it_is_noted_that_others_lie_inside() -> None:
     ("step", "is_pattern", "likely"),
     [
         ("step", False, ("train_step", "fwd (x[0]+y)", "epoch", "Batch 1", "Batch 0")),
-        ("step", True, (r"Batch \d+", r"fwd \(x\[0\]\+y\)", "train_step", "epoch")),
-        (r"Batchh \d+", True, (r"Batch \d+", r"fwd \(x\[0\]\+y\)", "train_step", "epoch")),
+        ("step", True, (r"Batch \d+", r"fwd \(x\[\d+\]\+y\)", "train_step", "epoch")),
+        (r"Batchh \d+", True, (r"Batch \d+", r"fwd \(x\[\d+\]\+y\)", "train_step", "epoch")),
     ],
 )
 def test_what_may_be_meant_comes_first_what_was_misspelt_then_the_most_frequent(
@@ -248,7 +242,7 @@ def open_steps() -> Timeline:
 @pytest.mark.parametrize(
     ("timeline", "warmup", "code"),
     [
-        (draw("range |other|"), 0, "steps-only-once"),
+        (draw("range |other|"), 0, "steps-misnamed"),
         (open_steps(), 0, "steps-left-open"),
         (draw("kernel |k|"), 0, "no-ranges"),
         (build(ranges=[Range(start=0, end=5, name=WARMUP_RANGE)]), 0, "no-own-ranges"),
@@ -321,19 +315,6 @@ def test_of_a_marked_loop_only_its_own_steps_are_measured() -> None:
     assert (sample.pid, sample.steps, sample.nvtx_step_ms) == (100, 4, 0.8)
     assert sample.periods_ms == (1.0, 1.0)
     assert [one.code for one in sample.notes] == ["steps-of-others", "cpu-only"]
-
-
-@pytest.mark.parametrize(("begins", "until", "noted"), [(40, 20, True), (99, 100, False)])
-def test_steps_that_pops_of_other_ranges_have_closed_lack_a_part_of_their_turns(
-    begins: int, until: int, *, noted: bool
-) -> None:
-    """Ten turns; in each a step, until another range's pop, and a task's that begins later."""
-    steps = [Range(start=100 * n, end=100 * n + until - 1) for n in range(1, 11)]
-    tasks = [Range(start=100 * n + begins, end=100 * n + 100, name="load") for n in range(1, 11)]
-    start = Range(start=0, end=1, name=START_RANGE)
-    one = found(build(ranges=[start, *steps, *tasks]), steps=10)
-    assert ("steps-cut-by-others" in codes(one)) == noted
-    assert "steps-cut-by-others" not in codes(found(build(ranges=[*steps, *tasks]), steps=10))
 
 
 def test_what_follows_a_loop_stands_in_for_no_step_that_was_left_open() -> None:
