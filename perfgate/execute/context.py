@@ -1,5 +1,4 @@
-"""What a run needs beside its workload: a bench, of the project or of another commit that is
-checked out beside it."""
+"""What runs share: the project, or another commit that is checked out next to it."""
 
 from __future__ import annotations
 
@@ -9,16 +8,15 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 
 from perfgate.execute.side_environment import interpreter, options_there, pin
-from perfgate.execute.worktree import Worktree, worktree
+from perfgate.execute.worktree import Worktree, set_up, worktree
 from perfgate.model.machine import Machine
 from perfgate.model.secrets import Cleaner
 from perfgate.model.settings import Settings
 from perfgate.profilers.nsys.tool import NsysTool
-from perfgate.system.process import run_process
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,7 +37,7 @@ class RunContext:
     tree: Worktree | None = None
     """The checkout of another commit that the runs are of; `root` lies in it then."""
     began_at: float = field(default_factory=time.time)
-    """What is younger was written by the runs, or beside them."""
+    """POSIX time; files that are younger may have been written by the runs."""
 
     @cached_property
     def cleaner(self) -> Cleaner:
@@ -56,7 +54,7 @@ def at_commit(
     on_line: Callable[[str], None] | None = None,
     time_left_s: float = math.inf,
 ) -> Iterator[RunContext]:
-    """Lend a bench whose runs are of another commit, checked out below `.perfgate` for as long as
+    """Lend a context whose runs are of another commit, checked out below `.perfgate` for as long as
     the block lasts.
 
     `on_line` gets what `ab_setup` prints, which may take as long as `time_left_s`.
@@ -66,21 +64,22 @@ def at_commit(
         RepositoryUnreadable: git does not answer.
         WorktreeFailed: it cannot be checked out or made ready to run.
     """
-    with worktree(
-        context.root,
-        revision,
-        folder=context.root / ".perfgate" / "worktrees",
-        env=context.env,
-        run=partial(run_process, clean=context.cleaner.clean),
-        setup=context.settings.ab_setup,
-        on_line=on_line,
-        time_left_s=time_left_s,
-    ) as tree:
+    folder, setup = context.root / ".perfgate" / "worktrees", context.settings.ab_setup
+    with worktree(context.root, revision, folder=folder, env=context.env) as tree:
+        if setup:
+            set_up(
+                tree,
+                setup,
+                env=context.env,
+                time_left_s=time_left_s,
+                on_line=on_line,
+                clean=context.cleaner.clean,
+            )
         yield in_worktree(context, tree)
 
 
 def in_worktree(context: RunContext, tree: Worktree) -> RunContext:
-    """Return the bench whose runs are of a checkout's commit.
+    """Return the context whose runs are of a checkout's commit.
 
     Raises:
         WorktreeFailed: the checkout lacks the interpreter that `ab_python` names, or the disk is

@@ -8,6 +8,7 @@ change may do to its gate, the branch says as it is now.
 from __future__ import annotations
 
 import ast
+import math
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -19,7 +20,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from perfgate.execute.addopts import configuration_in, settings_of
 from perfgate.execute.side_environment import environment_there, pin
-from perfgate.execute.worktree import worktree
+from perfgate.execute.worktree import set_up, worktree
 from perfgate.github import loosened
 from perfgate.github.loosened import Fact, Gate, differences
 from perfgate.model.baseline import Baseline
@@ -154,7 +155,9 @@ def _gate_at(
         settings = Settings()
     # A checkout that runs in the gate's own environment may need its setup to be imported.
     setup = settings.ab_setup if settings.ab_python is None else ()
-    with worktree(root, commit, folder=folder, env=env, run=run_process, setup=setup) as tree:
+    with worktree(root, commit, folder=folder, env=env) as tree:
+        if setup:
+            set_up(tree, setup, env=env, time_left_s=math.inf)
         pin(tree)
         imports = tree.home / "logs"
         imports.mkdir()

@@ -256,11 +256,6 @@ _CHECKOUTS: Final[Mapping[str, Text]] = {
         "It makes a fresh checkout of that commit ready to run",
         "Try it in one: git worktree add --detach ../baseline {commit}\n{output:sentences}",
     ),
-    "lfs-pointer": Text(
-        "{file:quote} is a Git LFS pointer at commit {commit}, and a whole file in the project",
-        "Both sides of an A/B run need their files",
-        "Let ab_setup fetch it: git lfs pull",
-    ),
     "checkout-not-written": Text(
         "commit {commit} cannot be checked out below {folder:quote}: {why}",
         next_step="Make room or correct the permissions, then run again.",

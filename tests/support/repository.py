@@ -60,7 +60,7 @@ class Repository:
 
     @property
     def left(self) -> list[str]:
-        """What is left of worktrees: folders and locks, and git's entries but for the repository
+        """What is left of worktrees: folders, and git's entries but for the repository
         itself."""
         entries = [
             line.split(" ", 1)[1]
@@ -68,4 +68,4 @@ class Repository:
             if line.startswith("worktree ")
         ]
         names = [path.name for path in self.folder.iterdir()] if self.folder.is_dir() else []
-        return sorted([*(name for name in names if name != ".lock"), *entries[1:]])
+        return sorted([*names, *entries[1:]])

@@ -26,7 +26,6 @@ from perfgate.system.git.files import (
     ignored,
     is_same_repository,
     is_tracked,
-    lfs_files,
     prefix,
     tracked_files,
 )
@@ -54,7 +53,6 @@ __all__ = [
     "is_same_repository",
     "is_shallow",
     "is_tracked",
-    "lfs_files",
     "merge_base",
     "obtain",
     "prefix",

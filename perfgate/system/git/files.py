@@ -89,13 +89,3 @@ def ignored(
     if done.returncode not in (0, 1):  # 1: none of them
         raise refused(root, "check-ignore", os.fsdecode(done.stderr), done.returncode)
     return {name for name in os.fsdecode(done.stdout).split("\0") if name}
-
-
-def lfs_files(root: Path, *, env: Mapping[str, str] | None = None) -> tuple[str, ...]:
-    """Return the tracked files below `root` that Git LFS is to keep, as POSIX paths relative to it.
-
-    Raises:
-        RepositoryUnreadable: no git, no repository, or git refuses.
-    """
-    told = ask(root, env, "ls-files", "-z", "--cached", "--", ":(attr:filter=lfs)")
-    return tuple(name for name in told.split("\0") if name)

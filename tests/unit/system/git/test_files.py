@@ -89,11 +89,3 @@ def test_what_is_ignored_is_told_of_what_is_there_and_what_is_not(root: Path, en
     assert git.ignored(root, (), env={}) == set()
     with pytest.raises(RepositoryUnreadable):
         git.ignored(root, ("../outside.py",), env=env)
-
-
-def test_files_of_git_lfs_are_those_with_its_filter(root: Path, env: Env) -> None:
-    assert git.lfs_files(root, env=env) == ()
-    (root / ".gitattributes").write_text("*.bin filter=lfs\n")
-    (root / "a.bin").write_text("version https://git-lfs.github.com/spec/v1\n")
-    run(root, env, "add", ".")
-    assert git.lfs_files(root, env=env) == ("a.bin",)
