@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from perfgate.execute import import_log
-from perfgate.execute.addopts import INI, starting_options_of
+from perfgate.execute.addopts import INI
 from perfgate.execute.import_log import FOLDER, ON_SIGTERM
 from perfgate.execute.places import PACKAGE
 from perfgate.execute.worktree import Worktree
@@ -216,18 +216,13 @@ def options_there(options: Sequence[str], tree: Worktree) -> tuple[str, ...]:
             kept.append(_word_there(option, tree))
     if ini is None or not ini.is_file():
         ini, confined = tree.home / "worker" / "pytest.ini", confined or tree.root
-    confcutdir = confined or _confined_by_addopts(ini, kept) or ini.parent
-    return (f"--rootdir={tree.root}", f"--confcutdir={confcutdir}", "-c", str(ini), *kept)
-
-
-def _confined_by_addopts(ini: Path, options: Sequence[str]) -> Path | None:
-    word = "--confcutdir="
-    said = [
-        one.removeprefix(word)
-        for one in starting_options_of(("-c", str(ini), *options))
-        if one.startswith(word)
-    ]
-    return Path(said[-1]) if said else None
+    return (
+        f"--rootdir={tree.root}",
+        f"--confcutdir={confined or ini.parent}",
+        "-c",
+        str(ini),
+        *kept,
+    )
 
 
 def environment_there(

@@ -110,7 +110,7 @@ def left(project: Project) -> tuple[list[str], str]:
     folder = project.root / ".perfgate" / "worktrees"
     listed = git(project.root, "worktree", "list").splitlines()
     names = sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
-    return [name for name in names if name != ".lock"], "\n".join(listed[1:])
+    return names, "\n".join(listed[1:])
 
 
 def test_a_loss_is_shown_by_an_ab_run_with_the_baselines_commit(

@@ -7,15 +7,15 @@ branch that baselines are compared with.
 
 from __future__ import annotations
 
-from perfgate.system.git.asking import ABOUT_ANOTHER_REPOSITORY, without_repository
-from perfgate.system.git.changed import changed_since, changes, content_digest
+from perfgate.system.git.asking import without_repository
+from perfgate.system.git.changed import changes, content_digest
 from perfgate.system.git.commits import (
     author,
-    checked_out,
     default_branch,
     default_branch_without,
     fetch_branch,
     is_branch,
+    is_shallow,
     merge_base,
     read_at,
     read_commit,
@@ -29,20 +29,15 @@ from perfgate.system.git.files import (
     prefix,
     tracked_files,
 )
-from perfgate.system.git.past import FileVersion, file_versions, is_shallow
+from perfgate.system.git.past import FileVersion, file_versions
 from perfgate.system.git.recorded import obtain
-from perfgate.system.git.trees import code_tree
 from perfgate.system.git.worktrees import add_worktree, remove_worktree
 
 __all__ = [
-    "ABOUT_ANOTHER_REPOSITORY",
     "FileVersion",
     "add_worktree",
     "author",
-    "changed_since",
     "changes",
-    "checked_out",
-    "code_tree",
     "content_digest",
     "default_branch",
     "default_branch_without",

@@ -6,7 +6,7 @@ import os
 import re
 import signal
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -31,16 +31,16 @@ ABOUT_ANOTHER_REPOSITORY: Final = frozenset(
 )
 """What git sets for its hooks: a gate started from one must ask about `root`. GIT_CONFIG_* stays:
 CI passes safe.directory by it."""
-_PATHS_AS_WRITTEN: Final = {
-    f"GIT_{kind}_PATHSPECS": "0" for kind in ("LITERAL", "GLOB", "NOGLOB", "ICASE")
-}
-"""`git --literal-pathspecs` hands itself on to hooks: `:(top)` would be a file's name."""
-
-
-_ASKS_NOBODY: Final = {
+_FIXED: Final = {
+    "LC_ALL": "C",
+    "GIT_OPTIONAL_LOCKS": "0",  # status must not write the index under the user's own git
+    # A remote that wants a password has nobody to ask.
+    "GIT_TERMINAL_PROMPT": "0",
     "GIT_ASKPASS": "false",
     "SSH_ASKPASS": "false",
     "SSH_ASKPASS_REQUIRE": "never",
+    # `git --literal-pathspecs` hands itself on to hooks: `:(top)` would be a file's name.
+    **{f"GIT_{kind}_PATHSPECS": "0" for kind in ("LITERAL", "GLOB", "NOGLOB", "ICASE")},
 }
 
 
@@ -75,49 +75,31 @@ def run(
     settings: tuple[str, ...] = (),
     limit_s: float | None = None,
     given: bytes = b"",
-    alone: bool = False,
 ) -> subprocess.CompletedProcess[bytes]:
     """Run one git command in `root` to its end, good or bad; `settings` come before the
     repository's own.
 
-    `alone` is for one that speaks to a remote: it has no terminal to ask for a password, and no
-    other way to ask.
-
     Raises:
         RepositoryUnreadable: no git, or it takes too long.
     """
-    # GIT_OPTIONAL_LOCKS: status must not write the index under the user's own git.
-    fixed = {
-        "LC_ALL": "C",
-        "GIT_OPTIONAL_LOCKS": "0",
-        "GIT_TERMINAL_PROMPT": "0",
-        **_PATHS_AS_WRITTEN,
-    }
     limit_s = TIME_LIMIT_S if limit_s is None else limit_s
-    argv = (
-        "git",
-        "--no-pager",
-        *(word for setting in settings for word in ("-c", setting)),
-        *question,
-    )
+    settings_words = (word for setting in settings for word in ("-c", setting))
+    argv = ("git", "--no-pager", *settings_words, *question)
     try:
         with subprocess.Popen(
             argv,
             cwd=root,
-            env=without_repository(os.environ if env is None else env)
-            | fixed
-            | (_ASKS_NOBODY if alone else {}),
+            env=without_repository(os.environ if env is None else env) | _FIXED,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            start_new_session=alone,
+            start_new_session=True,
         ) as process:
             try:
                 out, err = process.communicate(given, timeout=limit_s)
             except BaseException:
                 with suppress(ProcessLookupError):
-                    # With what it has started: ssh, a helper for https.
-                    os.killpg(process.pid, signal.SIGKILL) if alone else process.kill()
+                    os.killpg(process.pid, signal.SIGKILL)  # with ssh, a helper for https
                 raise
         return subprocess.CompletedProcess(argv, process.returncode, out, err)
     except FileNotFoundError as error:
@@ -131,6 +113,28 @@ def run(
         raise RepositoryUnreadable(
             "git-not-started", root=str(root), why=error.strerror or str(error)
         ) from error
+
+
+def objects(
+    root: Path, env: Mapping[str, str] | None, names: Sequence[str], *, limit_s: float | None = None
+) -> list[tuple[bytes, bytes] | None]:
+    """The kind and content of objects, by name; None of one that is not there.
+
+    Raises:
+        RepositoryUnreadable: no git, or it takes too long.
+    """
+    given = os.fsencode("".join(f"{name}\n" for name in names))
+    rest = run(root, env, "cat-file", "--batch", given=given, limit_s=limit_s).stdout
+    found: list[tuple[bytes, bytes] | None] = []
+    for _ in names:
+        head, _, rest = rest.partition(b"\n")
+        *_, kind, size = head.split(b" ")
+        if size.isdigit():
+            found.append((kind, rest[: int(size)]))
+            rest = rest[int(size) + 1 :]
+        else:  # "missing"
+            found.append(None)
+    return found
 
 
 def refused(root: Path, verb: str, complaint: str, status: int) -> RepositoryUnreadable:

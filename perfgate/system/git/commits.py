@@ -12,18 +12,15 @@ from typing import Final
 from perfgate.model.baseline import Commit
 from perfgate.model.errors import RepositoryUnreadable, RevisionMissing
 from perfgate.system.git.asking import HISTORY_LIMIT_S, ask, printable, run
-from perfgate.system.git.changed import LOOK_YOURSELF, SUBMODULES, unwatched, where_it_counts
+from perfgate.system.git.changed import changes
 from perfgate.system.git.trees import code_tree
 
 
 def read_commit(
     root: Path, *, env: Mapping[str, str] | None = None, baselines: str = "baselines"
 ) -> Commit | None:
-    """Return the commit checked out at `root`, where knowing it is welcome but not needed.
-
-    None outside a repository, without git, before the first commit, or where git refuses to tell
-    (see `require_commit`, whose definition of `dirty` holds here too).
-    """
+    """Return the commit checked out at `root`, as `require_commit` does; None where there is none
+    to be known."""
     try:
         return require_commit(root, env=env, baselines=baselines)
     except RepositoryUnreadable:
@@ -33,44 +30,20 @@ def read_commit(
 def require_commit(
     root: Path, *, env: Mapping[str, str] | None = None, baselines: str = "baselines"
 ) -> Commit:
-    """Return the commit checked out at `root`.
-
-    `dirty` means that what was measured is not what the commit holds: any change to a tracked file
-    of the whole repository, or any file neither tracked nor ignored. Files in the folder
-    `baselines` (relative to `root`) do not count, since blessing writes them after the measurement,
-    nor does what Python keeps in a `__pycache__`.
+    """Return the commit checked out at `root`; it is dirty if there are any `changes`.
 
     Raises:
         RepositoryUnreadable: no git, no repository, no commit, or git refuses (another owner's
         repository).
     """
-    where = where_it_counts(baselines)
-    question = (
-        "status",
-        "--porcelain=v2",
-        "--branch",
-        "-z",
-        "--untracked-files=normal",
-        SUBMODULES,
-        *where,
-    )
-    told = ask(root, env, *question, settings=LOOK_YOURSELF)
-    headers: dict[str, str] = {}
-    dirty = False
-    for entry in told.split("\0"):
-        if entry.startswith("# "):
-            key, _, value = entry[2:].partition(" ")
-            headers[key] = value
-        elif entry:
-            dirty = True
-    sha = headers.get("branch.oid", "(initial)")
-    if sha == "(initial)":
+    sha, branch = checked_out(root, env=env)
+    if sha is None:
         raise RepositoryUnreadable("no-commit-yet", root=str(root))
-    dirty = dirty or bool(unwatched(root, env, *where))
-    branch = headers.get("branch.head")
-    tree = code_tree(root, sha, baselines=baselines, env=env)
     return Commit(
-        sha=sha, dirty=dirty, branch=None if branch == "(detached)" else branch, tree=tree
+        sha=sha,
+        dirty=bool(changes(root, env=env, baselines=baselines)),
+        branch=branch,
+        tree=code_tree(root, sha, baselines=baselines, env=env),
     )
 
 
@@ -83,9 +56,7 @@ def checked_out(
     Raises:
         RepositoryUnreadable: no git, no repository, or git refuses.
     """
-    ask(
-        root, env, "rev-parse", "--git-dir"
-    )  # tells an empty repository, which is no trouble, from none
+    ask(root, env, "rev-parse", "--git-dir")  # an empty repository is no trouble, and none is
     sha = run(root, env, "rev-parse", "--verify", "--quiet", "HEAD^{commit}")
     branch = run(root, env, "symbolic-ref", "--quiet", "--short", "HEAD")
     return os.fsdecode(sha.stdout).strip() or None, os.fsdecode(branch.stdout).strip() or None
@@ -122,6 +93,15 @@ def is_branch(name: str) -> bool:
     return 0 < len(name) <= 255 and name != "@" and _NO_BRANCH.search(name) is None
 
 
+def is_shallow(root: Path, *, env: Mapping[str, str] | None = None) -> bool:
+    """Whether the clone lacks older commits.
+
+    Raises:
+        RepositoryUnreadable: no git, no repository, or git refuses.
+    """
+    return ask(root, env, "rev-parse", "--is-shallow-repository").strip() == "true"
+
+
 SHA: Final = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 
 
@@ -132,12 +112,12 @@ def resolve(root: Path, revision: str, *, env: Mapping[str, str] | None = None) 
         RevisionMissing: no commit of this clone has that name.
         RepositoryUnreadable: no git, no repository, or git refuses.
     """
-    shallow = ask(root, env, "rev-parse", "--is-shallow-repository").strip() == "true"
     if revision and not revision.startswith("-") and "\0" not in revision:
         done = run(root, env, "rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}")
         if done.returncode == 0:
             return os.fsdecode(done.stdout).strip()
-    code = "revision-not-in-shallow-clone" if shallow else "revision-not-in-clone"
+    is_cut = is_shallow(root, env=env)
+    code = "revision-not-in-shallow-clone" if is_cut else "revision-not-in-clone"
     raise RevisionMissing(code, revision=revision)
 
 
@@ -216,13 +196,12 @@ def fetch_branch(root: Path, branch: str, *, env: Mapping[str, str] | None = Non
         RepositoryUnreadable: no git, no repository, no such remote or branch, or the remote
         refuses.
     """
-    shallow = ask(root, env, "rev-parse", "--is-shallow-repository").strip() == "true"
     words = (
         "fetch",
         "--quiet",
         "--no-tags",
         "--no-recurse-submodules",
-        *(("--unshallow",) if shallow else ()),
+        *(("--unshallow",) if is_shallow(root, env=env) else ()),
     )
     ask(
         root,

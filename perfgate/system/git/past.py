@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Final
 
-from perfgate.system.git.asking import HISTORY_LIMIT_S, ask, printable, run
+from perfgate.system.git.asking import HISTORY_LIMIT_S, ask, objects, printable
 
 _FIELDS: Final = "%x00%H%x01%aI%x01%aN <%aE>%x01%s"
 """Of a commit, on a line before the names of its files: SHA, time, author, subject."""
@@ -56,7 +55,8 @@ def file_versions(
         for path in names.splitlines()
         if path
     ]
-    contents = _contents(root, env, [f"{fields[0]}:{path}" for fields, path in changed])
+    names = [f"{fields[0]}:{path}" for fields, path in changed]
+    contents = objects(root, env, names, limit_s=HISTORY_LIMIT_S)
     return tuple(
         FileVersion(
             commit=sha,
@@ -64,32 +64,7 @@ def file_versions(
             author=printable(author),
             subject=printable(subject),
             path=path,
-            content=content,
+            content=found[1] if found is not None and found[0] == b"blob" else None,
         )
-        for ((sha, at, author, subject), path), content in zip(changed, contents, strict=True)
+        for ((sha, at, author, subject), path), found in zip(changed, contents, strict=True)
     )
-
-
-def is_shallow(root: Path, *, env: Mapping[str, str] | None = None) -> bool:
-    """Whether the clone lacks older commits.
-
-    Raises:
-        RepositoryUnreadable: no git, no repository, or git refuses.
-    """
-    return ask(root, env, "rev-parse", "--is-shallow-repository").strip() == "true"
-
-
-def _contents(root: Path, env: Mapping[str, str] | None, names: list[str]) -> list[bytes | None]:
-    """What each `commit:path` holds; None where that is no file."""
-    asked = "".join(f"{name}\n" for name in names).encode(errors="surrogateescape")
-    rest = run(root, env, "cat-file", "--batch", given=asked, limit_s=HISTORY_LIMIT_S).stdout
-    found: list[bytes | None] = []
-    for _ in names:
-        head, _, rest = rest.partition(b"\n")
-        kind, _, size = os.fsdecode(head).rpartition(" blob ")
-        if not kind or not size.isdecimal():
-            found.append(None)
-            continue
-        found.append(rest[: int(size)])
-        rest = rest[int(size) + 1 :]
-    return found

@@ -9,7 +9,7 @@ from typing import Final
 
 from perfgate.model.errors import RepositoryUnreadable, RevisionMissing
 from perfgate.system.git.asking import ask, printable, run
-from perfgate.system.git.commits import SHA, resolve
+from perfgate.system.git.commits import SHA, is_shallow, resolve
 from perfgate.system.git.trees import without_baselines
 
 FETCH_LIMIT_S: Final = 60.0
@@ -83,13 +83,12 @@ def _remotes(root: Path, env: Mapping[str, str] | None) -> list[str]:
 
 def _fetched(root: Path, remote: str, sha: str, env: Mapping[str, str] | None) -> str | None:
     """Fetch a commit, and return what git said where that failed."""
-    shallow = ask(root, env, "rev-parse", "--is-shallow-repository").strip() == "true"
     words = ("fetch", "--quiet", "--no-tags", "--no-recurse-submodules", "--no-write-fetch-head")
     try:
         done = run(
             root,
             env,
-            *(*words, *(("--depth=1",) if shallow else ()), "--", remote, sha),
+            *(*words, *(("--depth=1",) if is_shallow(root, env=env) else ()), "--", remote, sha),
             settings=(
                 "core.hooksPath=/dev/null",
                 "credential.interactive=false",
@@ -97,7 +96,6 @@ def _fetched(root: Path, remote: str, sha: str, env: Mapping[str, str] | None) -
                 "maintenance.auto=false",
             ),
             limit_s=FETCH_LIMIT_S,
-            alone=True,
         )
     except RepositoryUnreadable as error:
         return error.fact

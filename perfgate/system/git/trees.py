@@ -8,28 +8,18 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path, PurePath
 
-from perfgate.system.git.asking import ask, run
+from perfgate.system.git.asking import ask, objects
 from perfgate.system.git.files import prefix
 
 
 def code_tree(root: Path, sha: str, *, baselines: str, env: Mapping[str, str] | None = None) -> str:
-    """Return the SHA of a commit's tree as it would be without the folder of the baselines, which
-    blessing changes.
+    """Return the SHA of a commit's tree as it would be without the folder of the baselines.
 
     Raises:
         RepositoryUnreadable: no git, no repository, no such commit, or git refuses.
     """
     tree = ask(root, env, "rev-parse", "--verify", "--quiet", f"{sha}^{{tree}}").strip()
     return without_baselines(root, [tree], baselines, env=env).get(tree, tree)
-
-
-def _inside(root: Path, baselines: str, env: Mapping[str, str] | None) -> tuple[str, ...]:
-    """Where the baselines lie, from the top of the repository; nothing where they are not in the
-    project."""
-    folder = PurePath(os.path.normpath(baselines))
-    if folder.is_absolute() or not folder.parts or ".." in folder.parts:
-        return ()
-    return (prefix(root, env=env) / folder).parts
 
 
 def without_baselines(
@@ -41,41 +31,35 @@ def without_baselines(
     Raises:
         RepositoryUnreadable: no git, no repository, or git refuses.
     """
-    parts = _inside(root, baselines, env)
-    if not parts:
+    folder = PurePath(os.path.normpath(baselines))
+    if folder.is_absolute() or not folder.parts or ".." in folder.parts:
         return {}
-    levels = range(len(parts))
-    asked = [
-        f"{tree}:{'/'.join(parts[:level])}" if level else tree for tree in trees for level in levels
-    ]
-    given = os.fsencode("".join(f"{name}\n" for name in asked))
-    answers = _read_trees(run(root, env, "cat-file", "--batch", given=given).stdout)
-    found: dict[str, str] = {}
-    for tree in trees:
-        contents = [next(answers, None) for _ in levels]
-        if contents[0] is not None:
-            found[tree] = _sha_without(contents, parts, len(tree) // 2, tree)
-    return found
+    parts = (prefix(root, env=env) / folder).parts
+    above = ["/".join(parts[:level]) for level in range(len(parts))]
+    found = objects(root, env, [f"{tree}:{path}" for tree in trees for path in above])
+    contents = [None if one is None or one[0] != b"tree" else one[1] for one in found]
+    reduced = {}
+    for place, tree in enumerate(trees):
+        levels = contents[place * len(parts) : (place + 1) * len(parts)]
+        if levels[0] is not None:
+            reduced[tree] = _sha_without(levels, parts, tree)
+    return reduced
 
 
-def _sha_without(
-    contents: Sequence[bytes | None], parts: Sequence[str], width: int, tree: str
-) -> str:
+def _sha_without(levels: Sequence[bytes | None], parts: Sequence[str], tree: str) -> str:
+    """The SHA of a tree, by the contents of the folders that lead to the one that is left out."""
+    width = len(tree) // 2
     new: bytes | None = None
-    for content, part in zip(reversed(contents), reversed(parts), strict=True):
+    for content, part in zip(reversed(levels), reversed(parts), strict=True):
         if content is None:
             continue
-        kept = []
+        kept = b""
         for mode, name, sha in _entries(content, width):
-            now = sha if name != os.fsencode(part) else new
+            now = new if name == os.fsencode(part) else sha
             if now is not None:
-                kept.append(mode + b" " + name + b"\0" + now)
-        raw = b"".join(kept)
-        made = hashlib.new(
-            "sha1" if width == 20 else "sha256",
-            b"tree %d\0" % len(raw) + raw,
-            usedforsecurity=False,
-        )
+                kept += mode + b" " + name + b"\0" + now
+        made = hashlib.new("sha1" if width == 20 else "sha256", usedforsecurity=False)
+        made.update(b"tree %d\0" % len(kept) + kept)
         new = made.digest() if kept else None
     return tree if new is None else new.hex()
 
@@ -86,18 +70,3 @@ def _entries(content: bytes, width: int) -> Iterator[tuple[bytes, bytes, bytes]]
         mode, _, name = head.partition(b" ")
         yield mode, name, rest[:width]
         content = rest[width:]
-
-
-def _read_trees(told: bytes) -> Iterator[bytes | None]:
-    """What `git cat-file --batch` answered, one after the other; None for what is no tree, or not
-    there."""
-    while told:
-        head, _, rest = told.partition(b"\n")
-        *_, kind, last = head.split(b" ")
-        if not last.isdigit():  # "missing"
-            yield None
-            told = rest
-            continue
-        size = int(last)
-        yield rest[:size] if kind == b"tree" else None
-        told = rest[size + 1 :]

@@ -25,7 +25,6 @@ from perfgate.model.errors import RevisionMissing, WorktreeFailed
 from perfgate.model.settings import Settings
 from perfgate.model.workload import Workload
 from perfgate.model.workload_file import read_workload_file
-from perfgate.system.process import run_process
 
 FUNCTION = Workload(
     id="mlp", source="workloads/mlp.py", nodeid="workloads/mlp.py::mlp", steps=4, warmup=1
@@ -57,9 +56,7 @@ def repository(tmp_path: Path) -> Repository:
 @pytest.fixture
 def tree(repository: Repository) -> Iterator[Worktree]:
     """The first commit."""
-    with worktree(
-        repository.root, "HEAD~1", folder=repository.folder, env=repository.env, run=run_process
-    ) as made:
+    with worktree(repository.root, "HEAD~1", folder=repository.folder, env=repository.env) as made:
         yield made
 
 
@@ -351,9 +348,7 @@ def declared(then: str | None, now: str, repository: Repository) -> tuple[Worklo
     workload = read_workload_file(
         repository.root / "workloads" / "slow.yaml", root=repository.root, settings=settings
     )
-    with worktree(
-        repository.root, "HEAD~1", folder=repository.folder, env=repository.env, run=run_process
-    ) as tree:
+    with worktree(repository.root, "HEAD~1", folder=repository.folder, env=repository.env) as tree:
         return workload, declared_there(workload, tree, settings)
 
 
