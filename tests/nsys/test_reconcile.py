@@ -109,7 +109,8 @@ def test_operations_that_took_no_time_have_no_share_of_it(
 
 
 def test_copies_that_cupti_merged_are_no_contradiction(nsys_tool: NsysTool, tmp_path: Path) -> None:
-    path = write_export(tmp_path / "run.sqlite", Copy(0, 5, 64), Copy(9, 12, 512), *LABELS)
+    copies = Copy(0, 5, 64), Copy(9, 12, 512)
+    path = write_export(tmp_path / "run.sqlite", Kernel("gemm", 0, 5), *copies, *LABELS)
     execute(path, "ALTER TABLE CUPTI_ACTIVITY_KIND_MEMCPY ADD COLUMN copyCount INTEGER")
     execute(path, "UPDATE CUPTI_ACTIVITY_KIND_MEMCPY SET copyCount = 8 WHERE start = 9")
     timeline = read_timeline(path)

@@ -9,15 +9,17 @@ from __future__ import annotations
 import re
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
 from perfgate.model.errors import CaptureUnreadable, StoreFailed
+from perfgate.model.findings import RuleName
+from perfgate.model.reports import ReportName
 from perfgate.model.secrets import Cleaner
-from perfgate.profilers.nsys.command import NOT_LITERAL, export_command
+from perfgate.profilers.nsys.command import NOT_LITERAL, answers_command, export_command
 from perfgate.profilers.nsys.environment import for_reports
 from perfgate.profilers.nsys.export.file import REPORTS, check_capture, check_export
 from perfgate.profilers.nsys.output import PROGRESS
@@ -28,6 +30,7 @@ from perfgate.system.temporary import temporary_folder
 
 TIMEOUT_S: Final = 900.0
 
+Name = TypeVar("Name", ReportName, RuleName)
 _EXPORT_ERROR: Final = re.compile(r"Exportation error: (.*)")
 
 
@@ -78,21 +81,18 @@ def export(
 
 def answers(
     tool: NsysTool,
-    command: Callable[[Sequence[str], str, str], Sequence[str]],
-    asked: Mapping[str, Sequence[str]],
+    asked: Mapping[Name, str],
     sqlite: Path,
     folder: Path,
     *,
     timeout_s: float = TIMEOUT_S,
     on_tick: OnTick = None,
-) -> dict[str, Printed]:
+) -> dict[Name, Printed]:
     """Let nsys print reports or rules of a capture's export; the CSVs stay in `folder`.
 
     Args:
         tool: the nsys to ask.
-        command: makes the command of what to ask for, the export and the base of the outputs.
-        asked: by the name that answers get, what to ask for in each spelling, the newest first;
-            arguments follow a colon.
+        asked: by name what to ask for, as this nsys calls it; arguments follow a colon.
         sqlite: the export.
         folder: where the CSVs stay, as `{name}.csv`; those of an earlier call are replaced.
         timeout_s: for all together.
@@ -103,114 +103,82 @@ def answers(
         StoreFailed: `folder` cannot be written.
     """
     check_export(sqlite)
-    found: dict[str, Printed] = {}
-    wanted = {name: list(spellings) for name, spellings in asked.items()}
+    found: dict[Name, Printed] = {}
     with workshop(folder) as work, literal(work) as plain:
         (work / "capture.sqlite").symlink_to(sqlite.absolute())
-        while wanted:
-            asked_for = {name: spellings.pop(0) for name, spellings in wanted.items()}
-            argv = command(
-                tuple(asked_for.values()), str(plain / "capture.sqlite"), str(plain / "printed")
-            )
-            lines, finished = run_quietly(tool, argv, work, timeout_s, on_tick)
-            for name, one in asked_for.items():
-                answer = _Answer(one.partition(":")[0], lines, finished, sqlite)
-                if answer.is_unknown is not None and wanted[name]:
-                    continue
-                (folder / f"{name}.csv").unlink(missing_ok=True)
-                found[name] = answer.printed(work, f"{tool.path} {argv[1]} {_option(argv, one)}")
-                if found[name].text:
-                    answer.file(work).replace(folder / f"{name}.csv")
-                del wanted[name]
+        argv = answers_command(
+            tool.path,
+            tuple(asked.values()),
+            rules=any(isinstance(name, RuleName) for name in asked),
+            source=str(plain / "capture.sqlite"),
+            output=str(plain / "printed"),
+        )
+        lines, finished = run_quietly(tool, argv, work, timeout_s, on_tick)
+        for name, one in asked.items():
+            bare = one.partition(":")[0]
+            # The name of a rule's file ends in its arguments, in nsys's spelling.
+            file = next(work.glob(f"printed_{bare}_*=*.csv"), work / f"printed_{bare}.csv")
+            try:
+                found[name] = _printed(bare, file, lines, finished)
+            except _Silent as silent:
+                option = next(word for word in argv if word.endswith(f"={one}"))
+                raise CaptureUnreadable(
+                    "nsys-printed-nothing",
+                    path=str(sqlite),
+                    name=bare,
+                    said=str(silent),
+                    command=f"LC_ALL=C {tool.path} {argv[1]} {option}",
+                ) from None
+            (folder / f"{name}.csv").unlink(missing_ok=True)
+            if found[name].text:
+                file.replace(folder / f"{name}.csv")
     return found
 
 
-def _option(argv: Sequence[str], asked: str) -> str:
-    return next(word for word in argv if word.endswith(f"={asked}"))
+class _Silent(Exception):
+    """nsys neither wrote a report nor said why, or what it wrote may not be all."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Answer:
-    """What nsys made of one report or rule: its part of what it printed, and its file."""
+def _printed(asked: str, file: Path, lines: Sequence[str], finished: Finished) -> Printed:
+    """What nsys made of one report or rule."""
+    log = _log(asked, lines)
+    errors = [line.strip() for line in lines if "ERROR" in line and (asked in line or line in log)]
+    if errors and f"'{asked}' could not be found" in errors[0]:
+        return Printed(text="", skipped=errors[0])
+    if finished.timed_out:
+        raise _Silent("it did not end in time")
+    if errors or (finished.returncode and "PROCESSED" not in log):
+        raise _Silent(errors[0] if errors else _last(lines) or f"exit status {finished.returncode}")
+    # Range names are the workload's own bytes; one that is no UTF-8 must not cost the report.
+    text = file.read_bytes().decode(errors="replace") if file.is_file() else None
+    if text:
+        return Printed(text=text)
+    if skipped := re.search(r"SKIPPED: (?:.*?capture\.sqlite\s+)?(.*)", log):
+        # An export has always strings: nsys says so of one that it could not read.
+        if "StringIds" not in skipped[1]:
+            return Printed(text="", skipped=skipped[1].strip())
+    elif "EMPTY RESULTS" in log:
+        return Printed(text="", skipped="it has no such data")
+    elif text == "" and log:
+        return Printed(text="")
+    raise _Silent(_last(lines))
 
-    asked_for: str
-    lines: Sequence[str]
-    finished: Finished
-    sqlite: Path
 
-    @property
-    def is_unknown(self) -> str | None:
-        """nsys's own words that it does not know it."""
-        unknown = f"'{self.asked_for}' could not be found"
-        return next((line.strip() for line in self.lines if unknown in line), None)
+def _log(asked: str, lines: Sequence[str]) -> str:
+    """What nsys printed about one report or rule.
 
-    @property
-    def log(self) -> str:
-        """What nsys printed about it.
-
-        `Processing [...] with [.../gpu_gaps.py](gap=0:rows=9) to [...]... `, and then what came of
-        it. Up to 2024 nothing follows where a rule found nothing, not even the end of the line: the
-        next rule goes on there.
-        """
-        named = re.compile(rf"\] with \[(?:.*/)?{re.escape(self.asked_for)}(?:\.py)?\]")
-        parts = "\n".join(self.lines).split("Processing [")[1:]
-        return "".join(part for part in parts if named.search(part.partition("\n")[0]))
-
-    @property
-    def skipped(self) -> str | None:
-        """nsys's own reason for leaving it out.
-
-        It may say that a table is missing although it could not read the file at all.
-        """
-        found = re.search(r"SKIPPED: (.*)", self.log)
-        if found is None:
-            return "it has no such data" if "EMPTY RESULTS" in self.log else None
-        return re.sub(r"^.*?capture\.sqlite\s+", "", found[1]).strip()
-
-    def file(self, work: Path) -> Path:
-        """The CSV; the name of a rule's ends in its arguments, in nsys's spelling."""
-        exact = work / f"printed_{self.asked_for}.csv"
-        return next(work.glob(f"printed_{self.asked_for}_*=*.csv"), exact)
-
-    def printed(self, work: Path, by_hand: str) -> Printed:
-        """The CSV's text, or why there is none.
-
-        Raises:
-            CaptureUnreadable: nsys neither wrote it nor said why, or what it wrote may not be all.
-        """
-        if self.is_unknown is not None:
-            return Printed(text="", skipped=self.is_unknown)
-        csv = self.file(work)
-        # Range names are the workload's own bytes; one that is no UTF-8 must not cost the report.
-        text = csv.read_bytes().decode(errors="replace") if csv.is_file() else None
-        error = next((line.strip() for line in self.lines if self._is_error(line)), None)
-        is_whole = not self.finished.timed_out and self.finished.returncode == 0
-        if error is None:
-            if text and (is_whole or "PROCESSED" in self.log):
-                return Printed(text=text)
-            if not text and self.skipped is not None:
-                return Printed(text="", skipped=self.skipped)
-            if text == "" and is_whole and self.log and "SKIPPED" not in self.log:
-                return Printed(text="")
-        raise CaptureUnreadable(
-            "nsys-printed-nothing",
-            path=str(self.sqlite),
-            name=self.asked_for,
-            said="it did not end in time" if self.finished.timed_out else error or self._last(),
-            command=f"LC_ALL=C {by_hand}",
-        )
-
-    def _is_error(self, line: str) -> bool:
-        named = f"'{self.asked_for}'" in line or f"'{self.asked_for}.py'" in line
-        return "ERROR" in line and (named or line in self.log)
-
-    def _last(self) -> str:
-        said = _last([line for line in self.lines if not line.startswith("Processing [")])
-        return said or f"exit status {self.finished.returncode}"
+    `Processing [...] with [.../gpu_gaps.py](gap=0:rows=9) to [...]... `, and then what came of it.
+    Up to 2024 nothing follows where a rule found nothing, not even the end of the line: the next
+    rule goes on there.
+    """
+    named = re.compile(rf"\] with \[(?:.*/)?{re.escape(asked)}(?:\.py)?\]")
+    parts = "\n".join(lines).split("Processing [")[1:]
+    return "".join(part for part in parts if named.search(part.partition("\n")[0]))
 
 
 def _last(lines: Sequence[str]) -> str:
-    return next((line.strip().rstrip(".") for line in reversed(lines) if line.strip()), "")
+    said = [line.strip().rstrip(".") for line in lines if not line.startswith("Processing [")]
+    return next((line for line in reversed(said) if line), "")
 
 
 def run_quietly(

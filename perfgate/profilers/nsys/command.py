@@ -81,8 +81,6 @@ def profile_command(
 def target_command(argv: Sequence[str], *, umask: int) -> tuple[str, ...]:
     """Return the command that undoes what nsys changes in what it starts, and becomes `argv`.
 
-    And then becomes `argv`.
-
     Nothing of the project or its environment may come before that, so neither folders of packages
     nor variables count.
     """
@@ -101,18 +99,20 @@ def export_command(nsys: Path, *, source: str, target: str) -> tuple[str, ...]:
     )
 
 
-def stats_command(
-    nsys: Path, reports: Sequence[str], *, source: str, output: str
+def answers_command(
+    nsys: Path, asked: Sequence[str], *, rules: bool, source: str, output: str
 ) -> tuple[str, ...]:
-    """Return the command that prints reports of a SQLite file as `{output}_{report}.csv`.
+    """Return the command that prints reports of a SQLite file, or applies rules to it.
 
-    Times are in ns, sizes in bytes: megabytes come with three decimals, in which 472 bytes are
-    0.000. A version that does not know `mem=B` ignores it; the unit is read from the header.
+    Arguments follow a name after colons. It writes one `{output}_{name}.csv`, or
+    `{output}_{name}_{arguments}.csv`, each. Times are in ns, sizes in bytes: megabytes come with
+    three decimals, in which 472 bytes are 0.000. A version that does not know `mem=B` ignores it;
+    the unit is read from the header.
     """
     return (
         str(nsys),
-        "stats",
-        *(f"--report={name}" for name in reports),
+        "analyze" if rules else "stats",
+        *(f"--{'rule' if rules else 'report'}={one}" for one in asked),
         "--format=csv:mem=B",
         "--timeunit=nsec",
         "--force-overwrite=true",
@@ -121,34 +121,9 @@ def stats_command(
     )
 
 
-def analyze_command(
-    nsys: Path, rules: Sequence[str], *, source: str, output: str
-) -> tuple[str, ...]:
-    """Return the command that applies rules (`name:argument:argument`) to a SQLite file.
-
-    It writes one `{output}_{name}_{arguments}.csv` a rule, in ns and bytes.
-    """
-    return (
-        str(nsys),
-        "analyze",
-        *(f"--rule={rule}" for rule in rules),
-        "--format=csv:mem=B",
-        "--timeunit=nsec",
-        "--force-overwrite=true",
-        f"--output={output}",
-        source,
-    )
-
-
-def spellings(name: ReportName | RuleName, version: NsysVersion) -> tuple[str, ...]:
-    """Return what a version of nsys may call a report or rule, in the order to try.
-
-    2022.4 has only the old names, 2023.4 both. When between they came is not known.
-    """
-    if version >= NsysVersion(2023, 4):
-        return (name.value,)
-    old = OLD_NAMES[name]
-    return (old,) if version < NsysVersion(2022, 5) else (name.value, old)
+def called(name: ReportName | RuleName, version: NsysVersion) -> str:
+    """Return what a version of nsys calls a report or rule."""
+    return name.value if version >= NsysVersion(2023, 4) else OLD_NAMES[name]
 
 
 def _window_options(capture: CaptureMode | CaptureWindow) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from perfgate.model.note import Note, Severity
 from perfgate.model.workload import CaptureMode, CaptureWindow
 from perfgate.profilers.nsys.output import signal_name
 from perfgate.profilers.nsys.tool import NsysTool
-from perfgate.profilers.seam import Ended
+from perfgate.profilers.seam import ProfileSpec
 from perfgate.system.process import Finished, run_process
 from perfgate.system.temporary import temporary_folder
 
@@ -74,33 +74,32 @@ def nsys_hung(finished: Finished) -> bool:
 
 
 def why_no_capture(
-    tool: NsysTool, ended: Ended, folder: Path, capture: CaptureMode | CaptureWindow
+    tool: NsysTool, spec: ProfileSpec, finished: Finished, printed: str
 ) -> tuple[Note, bool]:
-    """Why there is no capture in a run's folder, and whether another try may well succeed."""
-    finished = ended.finished
-    version = str(tool.version)
-    if ended.free_bytes < FULL_BYTES:
-        return _note("nsys-disk-full"), False
+    """Why there is no capture in a run's folder, and whether another try may well succeed.
+
+    `printed` are nsys's own lines.
+    """
+    version, program = str(tool.version), str(tool.path)
     if finished.timed_out:
         return _note("capture-timed-out"), False
-    is_left_over = any(folder.glob("*.qdstrm"))
     for known in KNOWN:
-        if found := re.search(known.printed, ended.printed, re.MULTILINE):
+        if found := re.search(known.printed, printed, re.MULTILINE):
             is_import = known.code == "nsys-not-imported"
             if is_import and (lacking := missing_libraries(tool.path)):
                 return _note("nsys-importer-lacks", libraries=tuple(sorted(lacking))), False
             fields = {"said": found[0], "path": "", **found.groupdict()}
-            said = _note(known.code, nsys=version, program=str(tool.path), **fields)
             # The exit status is the workload's: one that failed is that run's result.
-            return said, known.crashed and not (is_import and finished.returncode)
-    if is_left_over:
-        return _note("nsys-not-imported", nsys=version, program=str(tool.path), said=""), False
-    if finished.returncode is not None and finished.returncode < 0:
-        signal = signal_name(-finished.returncode) or str(-finished.returncode)
-        return _note("nsys-crashed", nsys=version, said=signal), True
-    if finished.returncode == 0 and "Generating '" in ended.printed:
+            again = known.crashed and not (is_import and finished.returncode)
+            return _note(known.code, nsys=version, program=program, **fields), again
+    if any(spec.folder.glob("*.qdstrm")):
+        return _note("nsys-not-imported", nsys=version, program=program, said=""), False
+    status = finished.returncode
+    if status is not None and status < 0:
+        return _note("nsys-crashed", nsys=version, said=signal_name(-status) or str(-status)), True
+    if status == 0 and "Generating '" in printed:
         return _note("nsys-lost-recording", nsys=version), True
-    return _why_never_opened(capture, finished.returncode), False
+    return _why_never_opened(spec.capture, status), False
 
 
 def _note(code: str, /, **fields: str | float | tuple[str, ...]) -> Note:

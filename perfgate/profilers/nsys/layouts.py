@@ -6,7 +6,6 @@ No code decides here.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
@@ -29,108 +28,66 @@ class Kind(Enum):
     """A name that may hold line breaks, too: what people call their ranges."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Column:
-    """One column: its heading, how it looks, and the field it fills (None: read and left)."""
+COLUMNS: Final[Mapping[str, tuple[Kind, str | None]]] = {
+    "Time (%)": (Kind.SHARE, "time_percent"),
+    "Total Time (ns)": (Kind.INTEGER, "total_ns"),
+    "Instances": (Kind.INTEGER, "count"),
+    "Count": (Kind.INTEGER, "count"),
+    "Avg (ns)": (Kind.NUMBER, "avg_ns"),
+    "Med (ns)": (Kind.NUMBER, "med_ns"),
+    "Min (ns)": (Kind.INTEGER, "min_ns"),
+    "Max (ns)": (Kind.INTEGER, "max_ns"),
+    "StdDev (ns)": (Kind.NUMBER, "stddev_ns"),
+    "Style": (Kind.WORDS, "style"),
+    "GridXYZ": (Kind.WORDS, None),
+    "BlockXYZ": (Kind.WORDS, None),
+    "Range": (Kind.LINES, "range"),
+    "Operation": (Kind.NAME, "operation"),
+    "Name": (Kind.NAME, "name"),
+    "Row#": (Kind.ID, None),
+    "In-Use (%)": (Kind.NUMBER, "in_use_percent"),
+    "Duration (ns)": (Kind.INTEGER, "duration_ns"),
+    "Start (ns)": (Kind.INTEGER, "start_ns"),
+    "Src Kind": (Kind.WORDS, "source"),
+    "Dst Kind": (Kind.WORDS, "target"),
+    "Memory Kind": (Kind.WORDS, "target"),
+    "Bytes (B)": (Kind.INTEGER, "bytes"),
+    "PID": (Kind.INTEGER, "pid"),
+    "TID": (Kind.INTEGER, "tid"),
+    "Device ID": (Kind.INTEGER, "device"),
+    "Context ID": (Kind.ID, None),
+    "Green Context ID": (Kind.ID, None),
+    "Stream ID": (Kind.ID, None),
+    "API Name": (Kind.WORDS, "api"),
+}
+"""By heading: how the column looks, and the field it fills (None: read and left)."""
 
-    heading: str
-    kind: Kind
-    field: str | None = None
+_TIMES = "Total Time (ns),{},Avg (ns),Med (ns),Min (ns),Max (ns),StdDev (ns)"
+_SUMMARY = f"Time (%),{_TIMES}".format("Instances")
+_GPU = "PID,Device ID,Context ID"
+_MEMORY = f"Bytes (B),{_GPU}"
+_OF_COPIES = f"Duration (ns),Start (ns),Src Kind,Dst Kind,{_MEMORY}"
+_OF_MEMSETS = f"Duration (ns),Start (ns),Memory Kind,{_MEMORY}"
+_BEFORE_2023_4 = "Stream ID,API Name"
+_SINCE_2023_4 = "Green Context ID,Stream ID,API Name"
+_COPIES = (f"{_OF_COPIES},{_SINCE_2023_4}", f"{_OF_COPIES},{_BEFORE_2023_4}")
 
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Layout:
-    """The columns of one report or rule in one family of nsys versions."""
-
-    versions: str
-    columns: tuple[Column, ...]
-
-    @property
-    def header(self) -> str:
-        """The first line of the file."""
-        return ",".join(column.heading for column in self.columns)
-
-
-def _integer(heading: str, field: str | None) -> Column:
-    return Column(heading=heading, kind=Kind.INTEGER, field=field)
-
-
-def _number(heading: str, field: str) -> Column:
-    return Column(heading=heading, kind=Kind.NUMBER, field=field)
-
-
-def _id(heading: str) -> Column:
-    return Column(heading=heading, kind=Kind.ID)
-
-
-def _words(heading: str, field: str | None) -> Column:
-    return Column(heading=heading, kind=Kind.WORDS, field=field)
-
-
-def _summary(count: str, *more: Column, name: str, field: str, versions: str) -> Layout:
-    return Layout(
-        versions=versions,
-        columns=(
-            Column(heading="Time (%)", kind=Kind.SHARE, field="time_percent"),
-            _integer("Total Time (ns)", "total_ns"),
-            _integer(count, "count"),
-            _number("Avg (ns)", "avg_ns"),
-            _number("Med (ns)", "med_ns"),
-            _integer("Min (ns)", "min_ns"),
-            _integer("Max (ns)", "max_ns"),
-            _number("StdDev (ns)", "stddev_ns"),
-            *more,
-            Column(heading=name, kind=Kind.LINES if field == "range" else Kind.NAME, field=field),
-        ),
-    )
-
-
-_SINCE = "2022.4 and newer"
-_RANGES = _summary(
-    "Instances", _words("Style", "style"), name="Range", field="range", versions=_SINCE
-)
-_MEMORY = _summary("Count", name="Operation", field="operation", versions=_SINCE)
-_KERNELS = _summary("Instances", name="Name", field="name", versions="2023.4 and newer")
-_KERNELS_BY_SIZE = _summary(
-    "Instances",
-    _words("GridXYZ", None),
-    _words("BlockXYZ", None),
-    name="Name",
-    field="name",
-    versions="2022.4",
-)
-"""One row per kernel, grid and block size."""
-
-_TIMES = (_integer("Duration (ns)", "duration_ns"), _integer("Start (ns)", "start_ns"))
-_GPU = (_integer("PID", "pid"), _integer("Device ID", "device"), _id("Context ID"))
-_API = _words("API Name", "api")
-
-
-def _of_memory(*kinds: Column) -> tuple[Layout, ...]:
-    on = (*_TIMES, *kinds, _integer("Bytes (B)", "bytes"), *_GPU)
-    newer = (*on, _id("Green Context ID"), _id("Stream ID"), _API)
-    return (
-        Layout(versions="2023.4 and newer", columns=newer),
-        Layout(versions="2022.4", columns=(*on, _id("Stream ID"), _API)),
-    )
-
-
-_COPIES = _of_memory(_words("Src Kind", "source"), _words("Dst Kind", "target"))
-_CALLS = (*_TIMES, _integer("PID", "pid"), _integer("TID", "tid"), _API)
-_GAPS = (_id("Row#"), *_TIMES, *_GPU)
-_UTIL = (_id("Row#"), _number("In-Use (%)", "in_use_percent"), *_TIMES, *_GPU)
-
-LAYOUTS: Final[Mapping[ReportName | RuleName, tuple[Layout, ...]]] = {
-    ReportName.NVTX_SUM: (_RANGES,),
-    ReportName.CUDA_GPU_MEM_TIME_SUM: (_MEMORY,),
-    ReportName.CUDA_GPU_KERN_SUM: (_KERNELS, _KERNELS_BY_SIZE),
+HEADERS: Final[Mapping[ReportName | RuleName, tuple[str, ...]]] = {
+    ReportName.NVTX_SUM: (f"{_SUMMARY},Style,Range",),
+    ReportName.CUDA_GPU_MEM_TIME_SUM: (f"Time (%),{_TIMES},Operation".format("Count"),),
+    # 2022.4 has one row per kernel, grid and block size.
+    ReportName.CUDA_GPU_KERN_SUM: (f"{_SUMMARY},Name", f"{_SUMMARY},GridXYZ,BlockXYZ,Name"),
     RuleName.CUDA_MEMCPY_ASYNC: _COPIES,
     RuleName.CUDA_MEMCPY_SYNC: _COPIES,
-    RuleName.CUDA_MEMSET_SYNC: _of_memory(_words("Memory Kind", "target")),
-    RuleName.CUDA_API_SYNC: (Layout(versions=_SINCE, columns=_CALLS),),
-    RuleName.GPU_GAPS: (Layout(versions=_SINCE, columns=_GAPS),),
-    RuleName.GPU_TIME_UTIL: (Layout(versions=_SINCE, columns=_UTIL),),
+    RuleName.CUDA_MEMSET_SYNC: (
+        f"{_OF_MEMSETS},{_SINCE_2023_4}",
+        f"{_OF_MEMSETS},{_BEFORE_2023_4}",
+    ),
+    RuleName.CUDA_API_SYNC: ("Duration (ns),Start (ns),PID,TID,API Name",),
+    RuleName.GPU_GAPS: (f"Row#,Duration (ns),Start (ns),{_GPU}",),
+    RuleName.GPU_TIME_UTIL: (f"Row#,In-Use (%),Duration (ns),Start (ns),{_GPU}",),
 }
+"""The first lines of their files: that of nsys 2023.4 and newer, then that of 2022.4."""
 
 OLD_NAMES: Final[Mapping[ReportName | RuleName, str]] = {
     ReportName.NVTX_SUM: "nvtxsum",
@@ -143,7 +100,8 @@ OLD_NAMES: Final[Mapping[ReportName | RuleName, str]] = {
     RuleName.GPU_GAPS: "gpu-starv",
     RuleName.GPU_TIME_UTIL: "gpu-low-util",
 }
-"""What they are called in 2022.4. 2023.4 knows both names, 2024.2 only the new ones."""
+"""What they are called in 2022.4. 2023.4 knows both names, 2024.2 only the new ones; when between
+they came is not known."""
 
 _DIRECTIONS = {
     "Unknown": "Unknown",

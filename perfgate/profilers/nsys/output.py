@@ -79,7 +79,7 @@ class Output:
     ) -> None:
         self._on_line, self._cleaner = on_line, cleaner or Cleaner()
         self._indented_is_own = False
-        self.is_telling = False
+        self.in_listener = False
         """Whether `on_line` was called and has not come back: what was raised since is its own."""
         self.own: deque[str] = deque(maxlen=_LINES_KEPT)
         self.said: deque[str] = deque(maxlen=_LINES_KEPT)
@@ -121,9 +121,9 @@ class Output:
             self._indented_is_own = False
             self.said.append(line)
             if self._on_line is not None:
-                self.is_telling = True
+                self.in_listener = True
                 self._on_line(line)
-                self.is_telling = False
+                self.in_listener = False
 
 
 def signal_name(number: int) -> str | None:

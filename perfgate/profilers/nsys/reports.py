@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -11,8 +11,8 @@ from perfgate.model.errors import CaptureUnreadable, LayoutUnknown
 from perfgate.model.findings import RuleName
 from perfgate.model.reports import KernelRow, MemTimeRow, NvtxRow, ReportName, Reports
 from perfgate.profilers.nsys.answers import TIMEOUT_S, answers
-from perfgate.profilers.nsys.command import spellings, stats_command
-from perfgate.profilers.nsys.layouts import LAYOUTS, OPERATIONS, Column, Kind, Layout
+from perfgate.profilers.nsys.command import called
+from perfgate.profilers.nsys.layouts import COLUMNS, HEADERS, OPERATIONS, Kind
 from perfgate.profilers.nsys.tool import NsysTool
 from perfgate.profilers.seam import OnTick
 
@@ -45,8 +45,7 @@ def run_reports(
     """
     found = answers(
         tool,
-        lambda names, source, output: stats_command(tool.path, names, source=source, output=output),
-        {name: spellings(name, tool.version) for name in ReportName},
+        {name: called(name, tool.version) for name in ReportName},
         sqlite,
         folder,
         timeout_s=timeout_s,
@@ -102,33 +101,31 @@ def parsed(text: str, name: ReportName | RuleName, source: str) -> Iterator[Fiel
         line                                                         line
     """
     header, _, body = text.partition("\n")
-    layout = next((one for one in LAYOUTS[name] if one.header == header), None)
-    if layout is None and header:
-        known = tuple(f"{one.header} (nsys {one.versions})" for one in LAYOUTS[name])
-        raise LayoutUnknown("columns-unknown", source=source, header=header, known=known)
-    if layout is None or not body.endswith("\n"):
+    if header and header not in HEADERS[name]:
+        raise LayoutUnknown("columns-unknown", source=source, header=header, known=HEADERS[name])
+    if not body.endswith("\n"):
         raise CaptureUnreadable("rows-broken", source=source, line="the end of the file")
-    row = re.compile(",".join(f"({column.kind.value})" for column in layout.columns))
-    for line in _rows(body[:-1], layout, source):
+    columns = [COLUMNS[heading] for heading in header.split(",")]
+    row = re.compile(",".join(f"({kind.value})" for kind, _ in columns))
+    for line in _rows(body[:-1], [kind for kind, _ in columns], source):
         found = row.fullmatch(line)
-        if found is None or _is_bare(found[len(layout.columns)]):
+        if found is None or _is_bare(found[len(columns)]):
             raise CaptureUnreadable("rows-broken", source=source, line=line)
-        texts = zip(layout.columns, found.groups(), strict=True)
-        yield {column.field: _value(text, column) for column, text in texts if column.field}
+        values = zip(columns, found.groups(), strict=True)
+        yield {field: _value(text, kind) for (kind, field), text in values if field}
 
 
-def _rows(body: str, layout: Layout, source: str) -> Iterator[str]:
+def _rows(body: str, kinds: Sequence[Kind], source: str) -> Iterator[str]:
     """Each row, one whose name has line breaks in one piece."""
-    last = layout.columns[-1].kind
-    leading = [column for column in layout.columns if column.kind not in (Kind.NAME, Kind.LINES)]
-    begins = re.compile("".join(f"(?:{column.kind.value})(?:,|$)" for column in leading))
+    leading = [kind for kind in kinds if kind not in (Kind.NAME, Kind.LINES)]
+    begins = re.compile("".join(f"(?:{kind.value})(?:,|$)" for kind in leading))
     pending: str | None = None
     for line in body.split("\n"):
         if begins.match(line) and not _is_open(pending, begins):
             if pending is not None:
                 yield pending
             pending = line
-        elif pending is not None and last is Kind.LINES:
+        elif pending is not None and kinds[-1] is Kind.LINES:
             pending += "\n" + line
         else:
             raise CaptureUnreadable("rows-broken", source=source, line=line)
@@ -148,13 +145,11 @@ def _is_open(pending: str | None, begins: re.Pattern[str]) -> bool:
     return name.startswith('"') and "," in name and (len(name) == 1 or not name.endswith('"'))
 
 
-def _value(text: str, column: Column) -> float | int | str | None:
-    match column.kind:
-        case Kind.INTEGER:
-            return int(text)
-        case Kind.NUMBER | Kind.SHARE | Kind.ID:
-            return None if text in ("", "None") else float(text)
-        case Kind.WORDS:
-            return None if text in ("", "None") else text
-        case Kind.NAME | Kind.LINES:
-            return text[1:-1] if "," in text else text
+def _value(text: str, kind: Kind) -> float | int | str | None:
+    if kind in (Kind.NAME, Kind.LINES):
+        return text[1:-1] if "," in text else text
+    if text in ("", "None"):
+        return None
+    if kind is Kind.INTEGER:
+        return int(text)
+    return text if kind is Kind.WORDS else float(text)

@@ -7,7 +7,7 @@ from typing import Final
 
 from perfgate.model.findings import Finding, Findings, RuleName
 from perfgate.profilers.nsys.answers import TIMEOUT_S, answers
-from perfgate.profilers.nsys.command import analyze_command, spellings
+from perfgate.profilers.nsys.command import called
 from perfgate.profilers.nsys.reports import parsed
 from perfgate.profilers.nsys.tool import NsysTool
 from perfgate.profilers.seam import OnTick
@@ -63,14 +63,8 @@ def run_rules(
     """
     found = answers(
         tool,
-        lambda names, source, output: analyze_command(
-            tool.path, names, source=source, output=output
-        ),
         {
-            rule: [
-                f"{name}:{rule_arguments(rule, gap_ms=gap_ms)}"
-                for name in spellings(rule, tool.version)
-            ]
+            rule: f"{called(rule, tool.version)}:{rule_arguments(rule, gap_ms=gap_ms)}"
             for rule in RuleName
         },
         sqlite,

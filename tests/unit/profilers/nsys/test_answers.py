@@ -161,13 +161,6 @@ def test_found_nothing_found_and_skipped_differ_by_the_log(fake: Fake) -> None:
     assert {path.name: path.read_text() for path in folder.iterdir()} == {"gpu_gaps.csv": GAP}
 
 
-def test_where_the_names_are_not_known_the_old_ones_are_tried_after_the_new(fake: Fake) -> None:
-    old = of("gpu-starv", writes(GAP), NOTHING)
-    found = findings(fake, of("*_*", UNKNOWN, old), NsysVersion(2023, 1, 2))
-    assert len(found.rows[RuleName.GPU_GAPS]) == 1
-    assert found.skipped == {}
-
-
 def test_a_rule_that_a_version_does_not_know_is_skipped(fake: Fake) -> None:
     found = findings(fake, of("cuda_api_sync", UNKNOWN, NOTHING), NsysVersion(2026, 1))
     assert found.skipped.keys() == {RuleName.CUDA_API_SYNC}

@@ -9,14 +9,13 @@ from perfgate.model.reports import ReportName
 from perfgate.model.settings import GraphTrace
 from perfgate.model.workload import CaptureMode, CaptureWindow
 from perfgate.profilers.nsys.command import (
-    analyze_command,
+    answers_command,
+    called,
     export_command,
     profile_command,
-    spellings,
-    stats_command,
     trace_options,
 )
-from perfgate.profilers.nsys.layouts import LAYOUTS, OLD_NAMES
+from perfgate.profilers.nsys.layouts import COLUMNS, HEADERS, OLD_NAMES
 from perfgate.profilers.nsys.tool import NsysVersion
 
 NSYS = Path("/opt/nsys")
@@ -79,9 +78,8 @@ def test_trace_options_are_those_that_change_what_tracing_costs(graph_trace: Gra
 
 
 def test_stats_asks_for_nanoseconds_and_bytes() -> None:
-    assert stats_command(
-        NSYS, ("nvtx_sum", "cuda_api_sum"), source="c.sqlite", output="report"
-    ) == (
+    asked = ("nvtx_sum", "cuda_api_sum")
+    assert answers_command(NSYS, asked, rules=False, source="c.sqlite", output="report") == (
         "/opt/nsys",
         "stats",
         "--report=nvtx_sum",
@@ -106,26 +104,26 @@ def test_export_writes_sqlite_over_what_is_there() -> None:
 
 
 @pytest.mark.parametrize(
-    ("version", "tried"),
+    ("version", "name"),
     [
-        (NsysVersion(2022, 4, 2), ("gpukernsum",)),
-        (NsysVersion(2022, 5, 1), ("cuda_gpu_kern_sum", "gpukernsum")),
-        (NsysVersion(2023, 3, 3), ("cuda_gpu_kern_sum", "gpukernsum")),
-        (NsysVersion(2023, 4, 4), ("cuda_gpu_kern_sum",)),
-        (NsysVersion(2026, 3, 2), ("cuda_gpu_kern_sum",)),
+        (NsysVersion(2022, 4, 2), "gpukernsum"),
+        (NsysVersion(2023, 3, 3), "gpukernsum"),
+        (NsysVersion(2023, 4, 4), "cuda_gpu_kern_sum"),
+        (NsysVersion(2026, 3, 2), "cuda_gpu_kern_sum"),
     ],
 )
-def test_reports_are_asked_for_by_the_names_of_the_version(
-    version: NsysVersion, tried: tuple[str, ...]
-) -> None:
-    assert spellings(ReportName.CUDA_GPU_KERN_SUM, version) == tried
+def test_reports_are_asked_for_by_the_names_of_the_version(version: NsysVersion, name: str) -> None:
+    assert called(ReportName.CUDA_GPU_KERN_SUM, version) == name
 
 
 def test_every_report_and_rule_has_an_old_name_and_columns() -> None:
-    assert OLD_NAMES.keys() == LAYOUTS.keys() == {*ReportName, *RuleName}
+    assert OLD_NAMES.keys() == HEADERS.keys() == {*ReportName, *RuleName}
+    headings = ",".join(header for its in HEADERS.values() for header in its).split(",")
+    assert set(headings) == COLUMNS.keys()
 
 
 def test_analyze_asks_for_nanoseconds_and_bytes() -> None:
-    argv = analyze_command(NSYS, ("gpu_gaps:gap=0", "x"), source="a.sqlite", output="out")
+    asked = ("gpu_gaps:gap=0", "x")
+    argv = answers_command(NSYS, asked, rules=True, source="a.sqlite", output="out")
     assert argv[1:4] == ("analyze", "--rule=gpu_gaps:gap=0", "--rule=x")
     assert {"--format=csv:mem=B", "--timeunit=nsec"} < set(argv)

@@ -10,13 +10,10 @@ import pytest
 from support.fake_nsys import CAPTURES, Fake
 
 from perfgate.model.order import RUN_COOKIE
-from perfgate.model.settings import GraphTrace
 from perfgate.model.workload import CaptureMode, CaptureWindow
 from perfgate.profilers.nsys import failures
 from perfgate.profilers.nsys.output import TAIL_LINES, Output
-from perfgate.profilers.nsys.profile import Nsys
-from perfgate.profilers.seam import Captured, Ended, ProfileOutcome, Profiler, ProfileSpec
-from perfgate.system.process import Finished
+from perfgate.profilers.seam import ProfileOutcome
 
 SETTLED = "until grep -q sleep /proc/$!/comm; do sleep 0.01; done"
 """Until it has become `sleep` a helper bears the name of the nsys that it was forked from."""
@@ -380,33 +377,3 @@ def _bytes_of(path: Path) -> bytes:
         return path.read_bytes()
     except OSError:
         return b""
-
-
-def test_nsys_stands_behind_the_seam_of_profilers(fake: Fake) -> None:
-    profiler: Profiler = Nsys(fake.make(), GraphTrace.NODE)
-    assert profiler.key == {
-        "nsys": "2024.2.3",
-        "options": "--trace=cuda,nvtx --cuda-graph-trace=node",
-    }
-    spec = ProfileSpec(
-        argv=("sh",),
-        folder=fake.run,
-        cwd=fake.folder,
-        env={},
-        timeout_s=9.0,
-        capture=CaptureMode.ALL,
-    )
-    fake.run.mkdir()
-    assert profiler.why_not_to_start(spec) is None
-    with profiler.command(spec) as command:
-        assert command.argv[:2] == (str(fake.folder / "nsys"), "profile")
-    finished = Finished(returncode=7, timed_out=False, wall_s=1.0, left=())
-    ended = Ended(finished=finished, printed="", tail=("said",), free_bytes=10**9)
-    outcome = profiler.collect(spec, ended)
-    assert (outcome.exit_status, outcome.tail, code(outcome)) == (
-        7,
-        ("said",),
-        "nsys-wrote-nothing",
-    )
-    profiler.keep(Captured(rep=fake.sqlite, sqlite=fake.sqlite), fake.folder / "kept.sqlite")
-    assert (fake.folder / "kept.sqlite").exists()
