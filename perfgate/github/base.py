@@ -1,5 +1,5 @@
-"""The branch that a change is for, and the change: how each decides about the gate, read side by
-side.
+"""The branch that a change is for, and the change: how each decides about the gate, next to each
+other.
 
 The base is the commit at which the change left its branch, checked out beside the project. What the
 change may do to its gate, the branch says as it is now.
@@ -7,11 +7,10 @@ change may do to its gate, the branch says as it is now.
 
 from __future__ import annotations
 
-import ast
 import math
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import Final
@@ -22,9 +21,9 @@ from perfgate.execute.addopts import configuration_in, settings_of
 from perfgate.execute.side_environment import environment_there, pin
 from perfgate.execute.worktree import set_up, worktree
 from perfgate.github import loosened
-from perfgate.github.loosened import Fact, Gate, differences
+from perfgate.github.loosened import Gate, differences
 from perfgate.model.baseline import Baseline
-from perfgate.model.errors import BaselineUnreadable, ConfigInvalid, PerfgateError
+from perfgate.model.errors import ConfigInvalid, PerfgateError
 from perfgate.model.loosening import Base, Difference, Direction, Loosening
 from perfgate.model.note import Note, note
 from perfgate.model.pyproject import load_settings
@@ -96,7 +95,7 @@ def compare(change: Change, *, folder: Path, wants: Wants, say: Callable[[Note],
         base, expected = _gate_at(root, commit, folder=folder, env=env)
         inside = git.prefix(root, env=env)
         top = root.resolve().parents[len(inside.parts) - 1] if inside.parts else root
-        head = _Project(root=root, top=top, env=env, folder=folder).gate()
+        head = gate_of(root, top, Collecting(env=env, folder=folder))
     except PerfgateError as unknown:
         why = fact(note("change-unknown", reason=unknown.fact))
         found = Difference(what="this change", new=why, direction=Direction.LOOSENS)
@@ -104,7 +103,7 @@ def compare(change: Change, *, folder: Path, wants: Wants, say: Callable[[Note],
     names = _wanted(expected, wants)
     if change.approved:  # what it takes away on purpose
         names = {
-            slug: tuple(one for one in names[slug] if f"baseline {one} on {slug}" in head.facts)
+            slug: tuple(one for one in names[slug] if f"baseline {one} on {slug}" in head.things)
             for slug in names
         }
     loosening = loosening.model_copy(update={"differences": differences(base, head)})
@@ -141,6 +140,17 @@ def settings_at(root: Path, revision: str, *, env: Mapping[str, str]) -> Setting
         return load_settings(folder, {})
 
 
+@dataclass(frozen=True, kw_only=True)
+class Collecting:
+    """How the workloads of a project are collected."""
+
+    env: Mapping[str, str]
+    folder: Path
+    """For files of perfgate's own."""
+    options: Sequence[str] = ()
+    """pytest's."""
+
+
 def _gate_at(
     root: Path, commit: str, *, folder: Path, env: Mapping[str, str]
 ) -> tuple[Gate, Expected]:
@@ -149,10 +159,9 @@ def _gate_at(
     Raises:
         PerfgateError: it cannot be checked out.
     """
-    try:
+    settings = Settings()
+    with suppress(PerfgateError):
         settings = settings_at(root, commit, env=env)
-    except PerfgateError:
-        settings = Settings()
     # A checkout that runs in the gate's own environment may need its setup to be imported.
     setup = settings.ab_setup if settings.ab_python is None else ()
     with worktree(root, commit, folder=folder, env=env) as tree:
@@ -175,10 +184,9 @@ def _gate_at(
         with suppress(OSError, ValueError):
             ini = configuration_in(tree.root) or ini
         options = ("-c", str(ini), f"--confcutdir={tree.root}")
-        project = _Project(
-            root=tree.root, top=tree.top, env=there, folder=tree.home, options=options
-        )
-        return project.gate(), _expected(Store(tree.root, settings.baselines))
+        collecting = Collecting(env=there, folder=tree.home, options=options)
+        expected = _expected(Store(tree.root, settings.baselines))
+        return gate_of(tree.root, tree.top, collecting), expected
 
 
 def _expected(store: Store) -> Expected:
@@ -188,101 +196,77 @@ def _expected(store: Store) -> Expected:
     return found
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Project:
-    """A project whose gate is to be known."""
-
-    root: Path
-    top: Path
-    """Of its repository."""
-    env: Mapping[str, str]
-    folder: Path
-    """For files of perfgate's own."""
-    options: Sequence[str] = ()
-    """pytest's, for collecting its workloads."""
-
-    def gate(self) -> Gate:
-        """How it decides about its gate."""
-        facts: dict[str, Fact] = {}
-        unread: dict[str, str] = {}
-        settings = Settings()
-        try:
-            settings = load_settings(self.root, {})
-            facts |= loosened.settings_facts(settings)
-        except PerfgateError as broken:
-            unread["settings"] = broken.fact
-        try:
-            file = configuration_in(self.root)
-            sets = {} if file is None else {"configuration file": file.name, **settings_of(file)}
-            facts |= loosened.pytest_facts(sets)
-        except (OSError, ValueError) as broken:
-            unread["pytest"] = str(broken)
-        facts |= loosened.code_facts(
-            {**dict(_conftests(self.root, settings.workloads)), **dict(_workflows(self.top))}
-        )
-        try:
-            if (self.root / settings.workloads).is_dir():
-                for one in self._declared():
-                    facts |= loosened.workload_facts(one)
-        except PerfgateError as broken:
-            unread["workloads"] = broken.fact
-        try:
-            for listed in Store(self.root, settings.baselines).baselines.listed():
-                found = listed.found if isinstance(listed.found, Baseline) else None
-                facts |= loosened.baseline_facts(listed.slug, listed.workload, found)
-        except BaselineUnreadable as broken:
-            unread["baselines"] = broken.fact
-        return Gate(facts=facts, unread=unread)
-
-    def _declared(self) -> tuple[Declared, ...]:
-        """What it declares, collected in a process of its own: it imports the project's code.
-
-        Raises:
-            ConfigInvalid: it cannot be collected.
-        """
-        self.folder.mkdir(parents=True, exist_ok=True)
-        out, log = self.folder / "declared.json", self.folder / "declared.log"
-        out.unlink(missing_ok=True)
-        words = ("-P", "-m", "perfgate", "github", "declared", str(self.root), str(out), "--")
-        try:
-            run_process(
-                (sys.executable, *words, *self.options),
-                cwd=self.root,
-                env=self.env,
-                log=log,
-                timeout_s=COLLECTING_S,
+def gate_of(root: Path, top: Path, collecting: Collecting) -> Gate:
+    """How the project at `root`, in the repository at `top`, decides about its gate."""
+    gate, settings = Gate(), Settings()
+    with _reading("settings", gate):
+        settings = load_settings(root, {})
+        gate.things["setting"] = loosened.setting_values(settings)
+    with _reading("pytest", gate):
+        file = configuration_in(root)
+        sets = {} if file is None else {"configuration file": file.name, **settings_of(file)}
+        gate.things["pytest"] = loosened.pytest_values(sets)
+    for name, text in (*_conftests(root, settings.workloads), *_workflows(top)):
+        gate.things[name] = loosened.code_values(name, text)
+    with _reading("workloads", gate):
+        if (root / settings.workloads).is_dir():
+            for one in _declared(root, collecting):
+                gate.things[f"workload {one.workload.id}"] = loosened.workload_values(one)
+    with _reading("baselines", gate):
+        for listed in Store(root, settings.baselines).baselines.listed():
+            found = listed.found
+            gate.things[f"baseline {listed.workload} on {listed.slug}"] = (
+                loosened.baseline_values(found)
+                if isinstance(found, Baseline)
+                else loosened.UNREADABLE
             )
-            return _DECLARED.validate_json(out.read_bytes())
-        except (OSError, ValidationError):
-            printed = ""
-            with suppress(OSError):
-                printed = " ".join(log.read_text("utf-8").split())[-LONGEST_LOG:]
-            raise ConfigInvalid("workloads-not-collected", log=printed) from None
+    return gate
+
+
+@contextmanager
+def _reading(part: str, gate: Gate) -> Iterator[None]:
+    """Note of a part that cannot be read why."""
+    try:
+        yield
+    except PerfgateError as broken:
+        gate.unread[part] = broken.fact
+    except (OSError, ValueError) as broken:
+        gate.unread[part] = str(broken)
+
+
+def _declared(root: Path, collecting: Collecting) -> tuple[Declared, ...]:
+    """What a project declares, collected in a process of its own: it imports the project's code.
+
+    Raises:
+        ConfigInvalid: it cannot be collected.
+    """
+    collecting.folder.mkdir(parents=True, exist_ok=True)
+    out, log = collecting.folder / "declared.json", collecting.folder / "declared.log"
+    out.unlink(missing_ok=True)
+    words = ("-P", "-m", "perfgate", "github", "declared", str(root), str(out), "--")
+    try:
+        run_process(
+            (sys.executable, *words, *collecting.options),
+            cwd=root,
+            env=collecting.env,
+            log=log,
+            timeout_s=COLLECTING_S,
+        )
+        return _DECLARED.validate_json(out.read_bytes())
+    except (OSError, ValidationError):
+        printed = ""
+        with suppress(OSError):
+            printed = " ".join(log.read_text("utf-8").split())[-LONGEST_LOG:]
+        raise ConfigInvalid("workloads-not-collected", log=printed) from None
 
 
 def _conftests(root: Path, workloads: str) -> Iterator[tuple[str, str]]:
-    """The hooks in every conftest that a workload is collected with, each by its name, and the rest
-    of the file."""
+    """Every conftest that a workload is collected with."""
     folder = root / workloads
     above = {one / "conftest.py" for one in (folder, *folder.parents) if one.is_relative_to(root)}
     for file in sorted(above | set(folder.rglob("conftest.py"))):
-        if not file.is_file():
-            continue
-        name = file.relative_to(root).as_posix()
-        try:
-            statements = ast.parse(file.read_bytes()).body
-        except (OSError, SyntaxError, ValueError, RecursionError):
-            yield name, file.read_text("utf-8", errors="replace")
-            continue
-        rest = []
-        for statement in statements:
-            # As the parser has it: comments and form decide nothing.
-            text = ast.unparse(statement)
-            if isinstance(statement, ast.FunctionDef) and statement.name.startswith("pytest_"):
-                yield f"{name} {statement.name}", text
-            else:
-                rest.append(text)
-        yield name, "\n".join(rest)
+        if file.is_file():
+            yield file.relative_to(root).as_posix(), file.read_text("utf-8", errors="replace")
 
 
 def _workflows(top: Path) -> Iterator[tuple[str, str]]:

@@ -23,11 +23,12 @@ from perfgate.github.api import LONGEST_COMMENT, download
 from perfgate.github.approval import APPROVED, file_of, name_of, why_fallen
 from perfgate.github.context import Context, is_sha
 from perfgate.github.touched import Touched, touched
-from perfgate.github.untrusted import LIMITS, read_untrusted
+from perfgate.github.untrusted import LARGEST, read_untrusted
 from perfgate.model.document import GateDocument
 from perfgate.model.errors import ActionsContextMissing, ArtifactUnreadable, GitHubRefused
 from perfgate.model.note import Note, note
 from perfgate.model.secrets import Cleaner
+from perfgate.model.settings import Settings
 from perfgate.model.workflows import APPROVAL, ARTIFACT
 from perfgate.render.markdown import gate_markdown, name, prose
 from perfgate.words.say import Coded, fact, message
@@ -116,14 +117,19 @@ class Found:
 
 
 def comment(
-    repository: Repository, context: Context, *, artifact: str = ARTIFACT, author: str = AUTHOR
+    repository: Repository,
+    context: Context,
+    *,
+    settings: Settings,
+    artifact: str = ARTIFACT,
+    author: str = AUTHOR,
 ) -> tuple[Note, ...]:
     """Write what the run of a `workflow_run` event found into the comment of its pull request.
 
     One comment a pull request, known by its mark and its author; the oldest such is edited. None
     where no open pull request has the run's commit as its head: a push to a branch, or a head that
     has moved on. None of a run that was skipped, either: a label of another kind started it, and
-    there is nothing to say.
+    there is nothing to say. `settings` are those of the default branch.
 
     Raises:
         ActionsContextMissing: the event is another.
@@ -134,7 +140,17 @@ def comment(
     if not pulls:
         return ()
     found = _result(repository, run, artifact, context.cleaner)
-    return tuple(_comment_on(repository, context, run, pull, found, author) for pull in pulls)
+    return tuple(
+        _comment_on(
+            context,
+            run,
+            pull,
+            found,
+            ours=_ours(pull, author),
+            head=_head(repository, run, pull, settings),
+        )
+        for pull in pulls
+    )
 
 
 def _finished_run(repository: Repository, context: Context) -> WorkflowRun:
@@ -190,7 +206,7 @@ def _result(
     if newest.expired:
         return Found(why_not=note("artifact-expired", artifact=newest.name))
     try:
-        content = download(newest, limit_bytes=LIMITS.packed_bytes)
+        content = download(newest, limit_bytes=LARGEST)
         document = read_untrusted(content, run.head_sha, artifact=newest.name)
     except ArtifactUnreadable as error:
         return Found(why_not=error)
@@ -199,27 +215,33 @@ def _result(
 
 
 def _comment_on(
-    repository: Repository,
     context: Context,
     run: WorkflowRun,
     pull: PullRequest,
     found: Found,
-    author: str,
+    *,
+    ours: tuple[Mark, IssueComment] | None,
+    head: Sequence[str],
 ) -> Note:
     mark = Mark(run=run.id, attempt=run.run_attempt, commit=run.head_sha, left=found.left)
-    label = _label(repository, pull)
-    ours = _ours(pull, author)
-    if ours is not None and (kept := ours[0].is_kept_from(mark)) is not None:
-        return _done(kept, pull, ours[1])
-    head = [*_touched_markdown(touched(repository, pull, run.head_sha)), *label]
     body = "\n".join((mark.text, *body_of(context, run, pull, found, head))) + "\n"
     if ours is None:
         return _done("comment-created", pull, pull.create_issue_comment(body))
-    there = ours[1]
+    before, there = ours
+    if (kept := before.is_kept_from(mark)) is not None:
+        return _done(kept, pull, there)
     if there.body.replace("\r\n", "\n").strip() == body.strip():
         return _done("comment-unchanged", pull, there)
     there.edit(body)
     return _done("comment-edited", pull, there)
+
+
+def _head(
+    repository: Repository, run: WorkflowRun, pull: PullRequest, settings: Settings
+) -> list[str]:
+    """Lines that stand above the rest: what judges it and is changed, and what its label is worth."""
+    changed = touched(repository, pull, run.head_sha, settings)
+    return [*_touched_markdown(changed), *_label(repository, pull)]
 
 
 def _done(code: str, pull: PullRequest, there: IssueComment) -> Note:

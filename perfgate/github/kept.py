@@ -1,11 +1,10 @@
-"""What the gate of one commit has kept, and that commit beside it: both are data, which is read and
-never run."""
+"""What the gate of one commit has kept, and that commit next to it: both are data, which is read
+and never run."""
 
 from __future__ import annotations
 
-import hashlib
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -18,28 +17,18 @@ from github.WorkflowRun import WorkflowRun
 
 from perfgate.github.api import download
 from perfgate.github.approval import APPROVED, GATE, name_of
-from perfgate.github.artifacts import Limits, unpacked
+from perfgate.github.artifacts import unpacked
 from perfgate.github.request import Branch
-from perfgate.model.baseline import ALL_TRACKED, FEWEST_RUNS, Baseline, Commit, Result
-from perfgate.model.errors import (
-    BlessRefused,
-    GitHubRefused,
-    RepositoryUnreadable,
-    ResultMissing,
-    ResultUnreadable,
-)
-from perfgate.model.limits import LARGEST_RESULT, LONGEST_ID, MOST_ENTRIES
+from perfgate.model.baseline import Baseline, Commit, Result
+from perfgate.model.errors import BlessRefused, GitHubRefused, ResultMissing, ResultUnreadable
+from perfgate.model.limits import LARGEST_RESULT, LONGEST_ID
 from perfgate.store import Store, file_name
 from perfgate.system import git
 
 KEPT: Final = "kept-"
 """How the names of artifacts begin that hold kept results."""
-LIMITS: Final = Limits(
-    packed_bytes=4 * LARGEST_RESULT,
-    members=MOST_ENTRIES,
-    member_bytes=LARGEST_RESULT,
-    total_bytes=4 * LARGEST_RESULT,
-)
+LARGEST: Final = 4 * LARGEST_RESULT
+"""Bytes of one artifact."""
 MOST_ARTIFACTS: Final = 50
 """Of one run, how many are read at most."""
 
@@ -47,9 +36,6 @@ _FINISHED: Final = frozenset({"success", "failure"})
 """How a run concludes that came to a verdict; others were cancelled, or skipped for want of an
 approval."""
 _RESULT: Final = re.compile(r"results/([^/]+)/([^/]+)/\d{8}T\d{6}\.\d{6}Z-[0-9a-f]{6}/result\.json")
-
-
-# The commit that is checked out beside, as data
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -61,44 +47,11 @@ class Checkout:
     prefix: PurePath
     """Where the project lies in its repository."""
     commit: Commit
-    baselines: str
-    """The folder of the baselines, from the project's root."""
-    env: Mapping[str, str]
-    """What git is asked in."""
 
     def path_in_tree(self, baseline: Baseline) -> str:
-        """Return where a baseline lies, POSIX and from the top of the repository.
-
-        Raises:
-            BlessRefused: there, or on the way, is a link.
-        """
-        inside = self.store.baselines.path(baseline.machine.slug, baseline.workload).relative_to(
-            self.root
-        )
-        for place in (inside, *inside.parents):
-            if place.parts and (self.root / place).is_symlink():
-                raise BlessRefused("link-not-committed-to", path=place.as_posix())
-        return (self.prefix / inside).as_posix()
-
-    def code_now(self, paths: Mapping[str, str]) -> dict[str, str]:
-        """Return the SHA-256 of the files at paths that a stranger names: of those of the
-        repository, and no other."""
-        root = self.root.resolve()
-        top = root.parents[len(self.prefix.parts) - 1] if self.prefix.parts else root
-        found: dict[str, str] = {}
-        if ALL_TRACKED in paths:
-            with suppress(RepositoryUnreadable):
-                found[ALL_TRACKED] = git.content_digest(
-                    root, baselines=self.baselines, env=self.env
-                )
-        for path in paths:
-            # A name that is too long, holds a zero byte, or links in a circle.
-            with suppress(OSError, RuntimeError, ValueError):
-                file = (root / path).resolve()
-                is_ours = file.is_relative_to(top) and not file.is_relative_to(top / ".git")
-                if is_ours and not PurePosixPath(path).is_absolute() and file.is_file():
-                    found[path] = hashlib.sha256(file.read_bytes()).hexdigest()
-        return found
+        """Return where a baseline lies, POSIX and from the top of the repository."""
+        place = self.store.baselines.path(baseline.machine.slug, baseline.workload)
+        return (self.prefix / place.relative_to(self.root)).as_posix()
 
 
 def checkout(root: Path, baselines: str, head_sha: str, *, env: Mapping[str, str]) -> Checkout:
@@ -116,11 +69,8 @@ def checkout(root: Path, baselines: str, head_sha: str, *, env: Mapping[str, str
         elsewhere. RepositoryUnreadable: git does not answer.
     """
     parts = PurePosixPath(baselines).parts
-    if (
-        not parts
-        or not baselines.isprintable()
-        or any(part in {"/", ".."} or part.casefold().startswith(".git") for part in parts)
-    ):
+    is_odd = any(part in {"/", ".."} or part.casefold().startswith(".git") for part in parts)
+    if not parts or is_odd or not baselines.isprintable():
         raise BlessRefused("baselines-elsewhere", folder=baselines)
     commit = git.require_commit(root, env=env, baselines=baselines)
     if commit.sha != head_sha:
@@ -132,31 +82,23 @@ def checkout(root: Path, baselines: str, head_sha: str, *, env: Mapping[str, str
         store=Store(root, baselines),
         prefix=git.prefix(root, env=env),
         commit=Commit(sha=head_sha),
-        baselines=baselines,
-        env=env,
     )
-
-
-# What the gate of the commit has kept
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Kept:
-    """What the newest finished gate of a commit has kept, and with it other measurements of the
-    same commit."""
+    """What the newest finished gate of a commit has kept."""
 
     run: WorkflowRun
-    results: Mapping[tuple[str, str], Sequence[Result]]
-    """By machine and workload: that gate's own result, then older ones of the same commit, newest
-    first."""
+    results: Mapping[tuple[str, str], Result]
+    """By machine and workload."""
 
 
 def kept_by_gate(repository: Repository, branch: Branch, *, asked_at: datetime | None) -> Kept:
-    """Download what the gate of a branch's head commit has kept.
+    """Download what the newest finished gate of a branch's head commit has kept.
 
-    Older gates of the very same commit are asked only where runs are wanting. A fork can hold the
-    commit too, and its pull request starts runs of its own: they are a stranger's, and are not
-    looked at.
+    A fork can hold the commit too, and its pull request starts runs of its own: they are a
+    stranger's, and are not looked at.
 
     Args:
         repository: whom to ask.
@@ -178,21 +120,20 @@ def kept_by_gate(repository: Repository, branch: Branch, *, asked_at: datetime |
         raise ResultMissing(code, commit=commit, workflow=GATE)
     if asked_at is not None and min(run.created_at for run in runs) > asked_at:
         raise BlessRefused("commit-after-comment", commit=commit)
-    newest = finished[0]
+    artifacts = _kept_artifacts(finished[0], commit)
+    results = by_workload(_results(artifacts, branch.head_sha))
+    for one in results.values():
+        if len(one) > 1:
+            raise twice_kept(one[0])
+    return Kept(run=finished[0], results={key: one[0] for key, one in results.items()})
+
+
+def by_workload(results: Iterable[Result]) -> dict[tuple[str, str], list[Result]]:
+    """Return results by machine and workload."""
     found: dict[tuple[str, str], list[Result]] = {}
-    for result in _results(_kept_artifacts(newest, commit), branch.head_sha):
-        key = result.machine.slug, result.workload.id
-        if key in found:
-            raise twice_kept(result)
-        found[key] = [result]
-    for run in finished[1:]:
-        if all(sum(len(one.runs) for one in results) >= FEWEST_RUNS for results in found.values()):
-            break
-        with suppress(ResultMissing):
-            for result in _results(_kept_artifacts(run, commit), branch.head_sha):
-                if (key := (result.machine.slug, result.workload.id)) in found:
-                    found[key].append(result)
-    return Kept(run=newest, results=found)
+    for result in results:
+        found.setdefault((result.machine.slug, result.workload.id), []).append(result)
+    return dict(sorted(found.items()))
 
 
 def twice_kept(result: Result) -> BlessRefused:
@@ -225,9 +166,9 @@ def _kept_artifacts(run: WorkflowRun, commit: str) -> list[Artifact]:
 
 def _results(artifacts: Sequence[Artifact], head_sha: str) -> Iterator[Result]:
     for artifact in artifacts:
-        content = download(artifact, limit_bytes=LIMITS.packed_bytes)
-        members = unpacked(content, lambda _: True, artifact=artifact.name, limits=LIMITS)
-        for path, raw in sorted(members.items()):
+        content = download(artifact, limit_bytes=LARGEST)
+        members = unpacked(content, _RESULT, artifact=artifact.name, limit_bytes=LARGEST)
+        for path, raw in members.items():
             yield read_result(path, raw, artifact.name, head_sha)
 
 

@@ -1,15 +1,16 @@
-"""What a change may not touch unseen: all that decides about a project's gate, as facts of which
-each is compared.
+"""What a change may not touch unseen: all that decides about a project's gate, value by value.
 
 Whatever cannot be said to make the gate stricter counts as loosening it.
 """
 
 from __future__ import annotations
 
+import ast
+import hashlib
 import json
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
-from enum import StrEnum
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from statistics import median
 from typing import Any, Final
@@ -17,288 +18,202 @@ from typing import Any, Final
 from perfgate.model.baseline import Baseline
 from perfgate.model.loosening import Difference, Direction
 from perfgate.model.metric import METRICS, Kind, Metric
-from perfgate.model.outcome import OnInconclusive, OnLoosened, OnNew
-from perfgate.model.record import Record
-from perfgate.model.settings import ABForm, Settings
-from perfgate.model.workload import Declared, Workload
-from perfgate.words.names import plural
+from perfgate.model.settings import Settings
+from perfgate.model.workload import Declared
 
 LONGEST: Final = 200
 """Characters of a value that are shown."""
 PARTS: Final = ("settings", "pytest", "workloads", "baselines")
 """What can be read whole or not at all."""
-
-Loosens = Callable[[Any, Any], bool | None]
-"""Whether another value (old, new) lets more through; None where it does neither."""
-
-
-def always(old: object, new: object) -> bool:  # noqa: ARG001
-    """Nobody can say that another value does not loosen the gate."""
-    return True
-
-
-def never(old: object, new: object) -> None:
-    """It has nothing to do with the gate."""
-
-
-def more(old: float | None, new: float | None) -> bool:
-    """A larger value lets more through, and none most."""
-    return _number(new) > _number(old)
-
-
-def less(old: float | None, new: float | None) -> bool:
-    """A smaller value lets more through."""
-    return _number(new) < _number(old)
-
-
-def _number(value: float | None) -> float:
-    return float("inf") if value is None else value
-
-
-def later(*strictest_first: object) -> Loosens:
-    """The later of the values lets more through."""
-    return lambda old, new: strictest_first.index(new) > strictest_first.index(old)
-
-
-def slower(old: tuple[float, ...], new: tuple[float, ...]) -> bool:
-    """Runs whose median or whose highest is higher let more through."""
-    return not new or (bool(old) and (median(new) > median(old) or max(new) > max(old)))
-
-
-RULES: Final[Mapping[str, Loosens]] = {
-    "anchor_budget": more,
-    "timeout_s": more,
-    "warmup": more,
-    "runs": less,
-    "max_runs": less,
-    "time_budget_s": less,
-    "steps": less,
-    "inconclusive": later(OnInconclusive.FAIL, OnInconclusive.WARN),
-    "new": later(OnNew.FAIL, OnNew.ALLOW),
-    "loosened": later(OnLoosened.FAIL, OnLoosened.WARN),
-    "ab_run": lambda old, new: old is not ABForm.OFF,  # noqa: ARG005
-}
-"""By the name of a setting, or of a part of a declaration; all others always loosen."""
+_MORE: Final = frozenset({"anchor_budget", "timeout_s", "warmup", "budget", "held", "anchor"})
+"""Of these a larger value lets more through, and none most."""
+_LESS: Final = frozenset({"runs", "max_runs", "time_budget_s", "steps", "occasions"})
 _OF_PYTEST_ALONE: Final = (
     *("asyncio_*", "cache_dir", "console_output_style", "doctest_*", "filterwarnings", "junit_*"),
     *("log_*", "markers", "minversion", "tmp_path_*", "verbosity_*"),
 )
 """Options of pytest that neither choose workloads nor reach perfgate."""
-_FOLLOWS: Final = frozenset(
-    {"format", "workload", "digest", "code", "source", "breakdown", "has_options", "blessing"}
-    | {"occasions", "anchor", "calibration", "parameters", "machine", "held", "code_files"}
-)
-"""Fields of a baseline that are facts of their own, or follow from others."""
+_FOLLOWS: Final = {
+    *("format", "workload", "digest", "code", "source", "breakdown", "has_options", "blessing"),
+    *("occasions", "anchor", "calibration", "held", "code_files"),
+}
+"""Fields of a baseline that are compared by what they hold, or follow from others."""
 
+CODE: Final = "code"
+"""The name of what is known of a thing that is compared as a whole."""
+UNREADABLE: Final = {CODE: "cannot be read"}
+"""What is known of a baseline that is damaged."""
 
-@dataclass(frozen=True, kw_only=True)
-class Fact:
-    """One thing that decides about a gate."""
-
-    value: object
-    loosens: Loosens = always
-    shown: str | None = None
-    """None: the value itself."""
+Values = Mapping[str, Any]
+"""What is known of one thing, by name, as JSON has it."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Gate:
     """One state of a project, as far as it decides about its own gate."""
 
-    facts: Mapping[str, Fact]
-    """By what each is called: `setting runs`, `workload mlp`, `workload mlp: steps`."""
-    unread: Mapping[str, str]
+    things: dict[str, Values] = field(default_factory=dict)
+    """By what each is called: `setting`, `pytest`, `workload mlp`, `conftest.py`."""
+    unread: dict[str, str] = field(default_factory=dict)
     """By part, why it cannot be read."""
 
 
 def differences(base: Gate, head: Gate) -> tuple[Difference, ...]:
     """All that differs, what loosens the gate first."""
-    unread = [
-        _difference(part, base.unread.get(part), head.unread.get(part), Direction.LOOSENS)
-        for part in PARTS
-        if part in base.unread or part in head.unread
-    ]
-    passed_over = tuple(
-        f"{part.removesuffix('s')} " for part in PARTS if part in base.unread or part in head.unread
-    )
-    found: list[Difference] = []
-    for what in sorted({*base.facts, *head.facts}):
-        owner = what.partition(": ")[0]
-        was, now = (
-            gate.facts[owner].value if owner in gate.facts else None for gate in (base, head)
+    unread = [part for part in PARTS if part in base.unread or part in head.unread]
+    found = [
+        Difference(
+            what=part,
+            old=_text(base.unread.get(part)),
+            new=_text(head.unread.get(part)),
+            direction=Direction.LOOSENS,
         )
-        if (what == owner or was == now) and not what.startswith(passed_over):
-            found += _compared(what, base.facts.get(what), head.facts.get(what))
+        for part in unread
+    ]
+    kinds = tuple(part.removesuffix("s") for part in unread)
+    for what in sorted({*base.things, *head.things}):
+        if what.partition(" ")[0] not in kinds:
+            found += _compared(what, base.things.get(what), head.things.get(what))
     order = list(Direction)
-    return tuple(sorted([*unread, *found], key=lambda one: order.index(one.direction)))
+    return tuple(sorted(found, key=lambda one: order.index(one.direction)))
 
 
-def _compared(what: str, old: Fact | None, new: Fact | None) -> Iterator[Difference]:
-    was, now = (None if one is None else one.value for one in (old, new))
-    if was == now and None not in (old, new):
+def _compared(what: str, old: Values | None, new: Values | None) -> Iterator[Difference]:
+    if old is None or new is None or (CODE in old) != (CODE in new):
+        # A workload or a baseline more is one more that must pass; of new code nobody knows.
+        is_new = old is None and CODE not in (new or {})
+        was, now = (None if one is None else one.get(CODE, "there") for one in (old, new))
+        direction = Direction.TIGHTENS if is_new else Direction.LOOSENS
+        yield Difference(what=_short(what), old=was, new=now, direction=direction)
         return
-    known = old or new
-    assert known is not None  # it is a fact of one of them
-    loosens = known.loosens(was, now)
-    direction = Direction.LOOSENS if loosens else Direction.TIGHTENS
-    if loosens is None:
-        direction = Direction.NEITHER
-    texts = [None if one is None else one.shown or _text(one.value) for one in (old, new)]
-    yield _difference(what, texts[0], texts[1], direction)
+    for name in sorted({*old, *new}):
+        was, now = old.get(name), new.get(name)
+        loosens = _loosens(name, was, now) if was != now else None
+        if loosens is not None:
+            shown = f"{what} {name}" if what in {"setting", "pytest"} else f"{what}: {name}"
+            yield Difference(
+                what=_short(shown),
+                old=_text(was),
+                new=_text(now),
+                direction=Direction.LOOSENS if loosens else Direction.TIGHTENS,
+            )
 
 
-def _difference(what: str, old: str | None, new: str | None, direction: Direction) -> Difference:
-    was, now = (None if text is None else _short(text) for text in (old, new))
-    return Difference(what=_short(what), old=was, new=now, direction=direction)
+def _loosens(name: str, old: Any, new: Any) -> bool | None:  # noqa: ANN401 - JSON
+    """Whether another value lets more through; None where others say what it does."""
+    rule = name.partition(" ")[0]
+    if rule in _MORE:
+        return _number(new) > _number(old)
+    if rule in _LESS:
+        return _number(new) < _number(old)
+    if rule in {*Metric}:
+        # Runs whose median or whose highest is higher let more through.
+        return not new or (bool(old) and (median(new) > median(old) or max(new) > max(old)))
+    match rule:
+        case "inconclusive" | "new" | "loosened":
+            return bool(old == "fail")
+        case "ab_run":
+            return bool(old != "off")
+        case "skipped":
+            return new is not None
+        case "calibration":
+            return any(new[key] > old[key] for key in old)
+        case "commits":
+            # What was measured anew was so at another one, and its values say what that does.
+            return True if old["step_ms"] == new["step_ms"] else None
+        case _:
+            return True
+
+
+def _number(value: float | None) -> float:
+    return float("inf") if value is None else value
+
+
+def _text(value: Any) -> str | None:  # noqa: ANN401 - JSON
+    match value:
+        case None | str():
+            text = value
+        case float():
+            text = f"{value:.6g}"
+        case [float(), *_]:
+            text = f"{median(value):.5g}, at most {max(value):.5g}"
+        case _:
+            text = json.dumps(value, default=str, ensure_ascii=False)
+    return None if text is None else _short(text)
 
 
 def _short(text: str) -> str:
     return text if len(text) <= LONGEST else f"{text[:LONGEST]}..."
 
 
-def _text(value: object) -> str | None:
-    match value:
-        case None:
-            return None
-        case StrEnum():
-            return value.value
-        case str():
-            return value
-        case float():
-            return f"{value:.6g}"
-        case Record():
-            return value.model_dump_json()
-        case _:
-            return json.dumps(value, default=str, ensure_ascii=False)
+# What is known of each thing
 
 
-def unless_new(old: object, new: object) -> bool:  # noqa: ARG001
-    """What is there no more, or is another, lets more through; what was not there before does not."""
-    return old is not None
-
-
-# The facts
-
-
-def settings_facts(settings: Settings) -> Iterator[tuple[str, Fact]]:
+def setting_values(settings: Settings) -> Values:
     """What `[tool.perfgate]` sets."""
-    for name in Settings.model_fields:
-        if name != "budgets":
-            yield f"setting {name}", _ruled(name, getattr(settings, name))
-    yield from _budgets("setting budget", settings.budgets)
+    values = settings.model_dump(mode="json", exclude={"budgets"})
+    return values | _budgets(settings.budgets)
 
 
-def _ruled(name: str, value: object) -> Fact:
-    return Fact(value=value, loosens=RULES.get(name, always))
-
-
-def _budgets(what: str, budgets: Mapping[Metric, float]) -> Iterator[tuple[str, Fact]]:
+def _budgets(budgets: Mapping[Metric, float]) -> dict[str, float | None]:
     """Budgets as they count: one that is not set is the metric's own, and a count without one is
     exact."""
+    found: dict[str, float | None] = {}
     for metric, spec in METRICS.items():
         default = None if spec.clock is None else spec.clock.budget
         if spec.kind is Kind.COUNT:
             default = 0.0
-        yield f"{what} {metric}", Fact(value=budgets.get(metric, default), loosens=more)
+        found[f"budget {metric}"] = budgets.get(metric, default)
+    return found
 
 
-def pytest_facts(options: Mapping[str, object]) -> Iterator[tuple[str, Fact]]:
-    """What pytest's configuration file sets."""
-    for name, value in options.items():
-        is_own = any(fnmatchcase(name, pattern) for pattern in _OF_PYTEST_ALONE)
-        yield f"pytest {name}", Fact(value=value, loosens=never if is_own else always)
-
-
-def code_facts(files: Mapping[str, str]) -> Iterator[tuple[str, Fact]]:
-    """Code that decides about the gate, by what it is called: hooks, the rest of a conftest,
-    workflows."""
-    for name, text in files.items():
-        yield name, Fact(value=text, shown=plural(len(text.splitlines()), "line"))
-
-
-def workload_facts(declared: Declared) -> Iterator[tuple[str, Fact]]:
-    """What a workload's declaration says of how it is measured."""
-    workload = declared.workload
-    what = f"workload {workload.id}"
-    yield what, Fact(value=True, loosens=unless_new, shown=workload.source)
-    if declared.skipped is not None:
-        skips = Fact(value=declared.skipped, loosens=lambda old, new: new is not None)  # noqa: ARG005
-        yield f"{what}: skipped", skips
-    yield from _budgets(f"{what}: budget", workload.budgets)
-    for name, value in _declared(workload).items():
-        yield f"{what}: {name}", _ruled(name, value)
-
-
-def _declared(workload: Workload) -> Mapping[str, object]:
-    names = ("steps", "warmup", "timeout_s", "pass_env", "cwd")
+def pytest_values(options: Mapping[str, object]) -> Values:
+    """What pytest's configuration file sets, as far as it may reach a gate."""
     return {
-        **workload.comparable_parameters(),
-        **{name: getattr(workload, name) for name in names},
+        name: value
+        for name, value in options.items()
+        if not any(fnmatchcase(name, pattern) for pattern in _OF_PYTEST_ALONE)
     }
 
 
-def baseline_facts(
-    slug: str, workload: str, baseline: Baseline | None
-) -> Iterator[tuple[str, Fact]]:
-    """What a baseline holds, value by value; None: it cannot be read."""
-    what = f"baseline {workload} on {slug}"
-    state = "cannot be read" if baseline is None else "can be read"
-    yield what, Fact(value=state, loosens=unless_new)
-    if baseline is None:
-        return
-    for metric in METRICS:
-        if values := tuple(sorted(baseline.values(metric))):
-            shown = f"{median(values):.5g}, at most {values[-1]:.5g}"
-            yield f"{what}: {metric}", Fact(value=values, loosens=slower, shown=shown)
-        yield f"{what}: held {metric}", Fact(value=baseline.held.get(metric, 0.0), loosens=more)
-    yield f"{what}: runs", Fact(value=len(baseline.runs), loosens=less)
-    yield f"{what}: occasions", Fact(value=len(baseline.occasions), loosens=less)
-    best = None if baseline.anchor is None else baseline.anchor.step_ms
-    yield f"{what}: anchor", Fact(value=best, loosens=more)
-    yield from _spreads(what, baseline)
-    yield f"{what}: commit", _commits(baseline)
-    for kind in ("parameters", "machine"):
-        held = getattr(baseline, kind)
-        for name, value in (held if isinstance(held, Mapping) else dict(held)).items():
-            yield f"{what}: {kind} {name}", Fact(value=value)
-    for name in Baseline.model_fields:
-        if name not in _FOLLOWS:
-            yield f"{what}: {name}", Fact(value=getattr(baseline, name))
+def code_values(path: str, text: str) -> Values:
+    """A conftest or a workflow; of Python comments and form decide nothing."""
+    if path.endswith(".py"):
+        with suppress(SyntaxError, ValueError, RecursionError):
+            text = ast.unparse(ast.parse(text))
+    digest = hashlib.sha256(text.encode(errors="replace")).hexdigest()
+    return {CODE: f"{len(text.splitlines())} lines ({digest[:12]})"}
 
 
-def _spreads(what: str, baseline: Baseline) -> Iterator[tuple[str, Fact]]:
-    def wider(old: tuple[float, float], new: tuple[float, float]) -> bool:
-        return any(after > before for before, after in zip(old, new, strict=True))
+def workload_values(declared: Declared) -> Values:
+    """What a workload's declaration says of how it is measured."""
+    workload = declared.workload
+    names = {"steps", "warmup", "timeout_s", "pass_env", "cwd"}
+    parameters = workload.comparable_parameters()
+    return {
+        **{f"parameter {name}": parameters[name] for name in parameters.keys() - names},
+        **workload.model_dump(mode="json", include=names),
+        **_budgets(workload.budgets),
+        "skipped": declared.skipped,
+    }
 
+
+def baseline_values(baseline: Baseline) -> Values:
+    """What a baseline holds."""
+    values = baseline.model_dump(mode="json", exclude=_FOLLOWS)
     for metric, spec in METRICS.items():
+        values[metric] = sorted(baseline.values(metric))
+        values[f"held {metric}"] = baseline.held.get(metric, 0.0)
         if spec.clock is not None:
-            one = baseline.calibration.get(metric)
-            sds = (spec.clock.prior_sd, spec.clock.occasion_sd)
-            if one is not None:
-                sds = (one.run_sd, one.occasion_sd)
-            shown = f"run SD {sds[0]:.3g}, occasion SD {sds[1]:.3g}"
-            yield f"{what}: calibration of {metric}", Fact(value=sds, loosens=wider, shown=shown)
-
-
-def _commits(baseline: Baseline) -> Fact:
-    """The commits of the runs. What was measured anew was so at another one, and its values say
-    what that does."""
-    shas = sorted({one.commit.sha for one in baseline.occasions if one.commit is not None})
-    values = baseline.values(Metric.STEP_MS)
-
-    def loosens(old: _Commits, new: _Commits) -> bool | None:
-        return True if old.values == new.values else None
-
-    shown = " ".join(sha[:12] for sha in shas)
-    return Fact(value=_Commits(shas=tuple(shas), values=values), loosens=loosens, shown=shown)
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class _Commits:
-    shas: tuple[str, ...]
-    values: tuple[float, ...]
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Commits) and self.shas == other.shas
-
-    __hash__ = None  # type: ignore[assignment]
+            spread = baseline.calibration.get(metric)
+            values[f"calibration {metric}"] = {
+                "run_sd": spec.clock.prior_sd if spread is None else spread.run_sd,
+                "occasion_sd": spec.clock.occasion_sd if spread is None else spread.occasion_sd,
+            }
+    shas = {one.commit.sha for one in baseline.occasions if one.commit is not None}
+    return values | {
+        "runs": len(baseline.runs),
+        "occasions": len(baseline.occasions),
+        "anchor": None if baseline.anchor is None else baseline.anchor.step_ms,
+        "commits": {"shas": sorted(shas), "step_ms": baseline.values(Metric.STEP_MS)},
+    }

@@ -7,13 +7,11 @@ occasions that it held and were not merged yet.
 
 from __future__ import annotations
 
-import hashlib
 from base64 import b64decode
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from statistics import median
 from typing import Final
 
 from github.PullRequest import PullRequest
@@ -23,10 +21,17 @@ from perfgate.bless import bless as blessing
 from perfgate.github import api
 from perfgate.github.approval import name_of
 from perfgate.github.context import Context
-from perfgate.github.kept import Checkout, checkout, read_result, runner_of, twice_kept
-from perfgate.github.promote import Origin, commit_message
+from perfgate.github.kept import (
+    Checkout,
+    by_workload,
+    checkout,
+    read_result,
+    runner_of,
+    twice_kept,
+)
+from perfgate.github.promote import Origin, Planned, baselines_table, commit_message
 from perfgate.github.summary import append_summary, shortened
-from perfgate.model.baseline import Baseline, Occasion, Result
+from perfgate.model.baseline import Baseline, Result
 from perfgate.model.errors import (
     ActionsContextMissing,
     BaselineUnreadable,
@@ -35,13 +40,11 @@ from perfgate.model.errors import (
     ResultMissing,
     ResultUnreadable,
 )
-from perfgate.model.limits import LARGEST_BASELINE, LARGEST_RESULT, MOST_ENTRIES
-from perfgate.model.metric import METRICS, Basis, Metric
+from perfgate.model.limits import LARGEST_RESULT, MOST_ENTRIES
 from perfgate.model.note import Note, note
 from perfgate.model.pyproject import load_settings
 from perfgate.render.markdown import name, prose
 from perfgate.store import RESULT_FILE, baseline_text
-from perfgate.words import numbers
 from perfgate.words.names import plural
 from perfgate.words.say import message
 
@@ -50,37 +53,21 @@ EVENTS: Final = ("schedule", "workflow_dispatch")
 BRANCH: Final = "perfgate/occasions"
 BY: Final = "perfgate, by its schedule"
 REASON: Final = "one more occasion each, measured by the scheduled gate of unchanged code"
-MOST_RESULTS: Final = MOST_ENTRIES
 
 _DEPTH: Final = 5
 """Parts of results/<machine>/<workload>/<time>/result.json."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Extended:
-    """One baseline of the pull request."""
-
-    old: Baseline
-    """On the base branch."""
-    new: Baseline
-    path: str
-    """POSIX, from the top of the repository."""
-    result: Result | None
-    """What this gate adds; None of what the pull request held before."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
 class Found:
     """What the gate's results come to."""
 
-    extended: tuple[Extended, ...]
+    planned: tuple[Planned, ...]
+    """The baselines of the pull request."""
+    added: int
+    """How many occasions this gate adds; the others were there before."""
     left: tuple[tuple[Result, PerfgateError], ...]
     """Results that are no occasion, and why."""
-
-    @property
-    def added(self) -> int:
-        """How many occasions this gate adds."""
-        return sum(one.result is not None for one in self.extended)
 
 
 def propose(root: Path, folder: Path, env: Mapping[str, str], say: Callable[[Note], None]) -> None:
@@ -102,8 +89,7 @@ def propose(root: Path, folder: Path, env: Mapping[str, str], say: Callable[[Not
     if context.event_name not in EVENTS:
         raise ActionsContextMissing("occasions-event-wanted", event=context.event_name)
     repository = api.connect(context)
-    baselines = load_settings(root, {}).baselines
-    here = checkout(root, baselines, context.sha, env=env)
+    here = checkout(root, load_settings(root, {}).baselines, context.sha, env=env)
     results = read_kept(folder, context.sha)
     pull = _pull_request(repository)
     earlier = {} if pull is None else not_merged(repository, pull, here)
@@ -142,7 +128,7 @@ def read_kept(folder: Path, head_sha: str) -> tuple[Result, ...]:
     if not folder.is_dir():
         raise ResultMissing("kept-folder-missing", folder=str(folder))
     files = sorted(folder.rglob(RESULT_FILE))
-    if len(files) > MOST_RESULTS:
+    if len(files) > MOST_ENTRIES:
         raise ResultUnreadable("kept-too-many", folder=str(folder), count=len(files))
     return tuple(_read(file, folder, head_sha) for file in files)
 
@@ -187,25 +173,23 @@ def find(
     Args:
         results: what the gate has kept.
         here: the base branch, as it was measured.
-        earlier: by path, baselines of the open pull request that hold occasions which were not
-            merged yet.
+        earlier: by path, baselines of the open pull request with occasions that were not merged
+            yet.
         origin: the gate's run.
         at: now, aware.
     """
-    by_key: dict[tuple[str, str], list[Result]] = {}
-    for result in results:
-        by_key.setdefault((result.machine.slug, result.workload.id), []).append(result)
-    extended: dict[str, Extended] = {}
+    new = dict(earlier)
+    added: set[str] = set()
     left: list[tuple[Result, PerfgateError]] = []
-    for (slug, workload), (result, *twins) in sorted(by_key.items()):
+    for (slug, workload), (result, *twins) in by_workload(results).items():
         try:
             if twins:
                 raise twice_kept(result)
             old = here.store.baselines.load(slug, workload)
             path = "" if old is None else here.path_in_tree(old)
-            new = blessing.add_occasion(
+            new[path] = blessing.add_occasion(
                 [result],
-                earlier.get(path, old),
+                new.get(path, old),
                 reason=f"the scheduled gate of {at.astimezone(UTC):%Y-%m-%d}",
                 by=origin.by,
                 at=at,
@@ -215,15 +199,14 @@ def find(
                 run_url=origin.run_url,
                 runner=origin.runner,
             )
+            added.add(path)
         except (BlessRefused, BaselineUnreadable) as refused:
             left.append((result, refused))
-            continue
-        assert old is not None  # or adding to it were refused
-        extended[path] = Extended(old=old, new=new, path=path, result=result)
-    for path, old in _listed(here).items():
-        if path in earlier and path not in extended:
-            extended[path] = Extended(old=old, new=earlier[path], path=path, result=None)
-    return Found(extended=tuple(extended.values()), left=tuple(left))
+    listed = _listed(here)
+    planned = tuple(
+        Planned(old=listed[path], new=one, path=path) for path, one in sorted(new.items())
+    )
+    return Found(planned=planned, added=len(added), left=tuple(left))
 
 
 def _listed(here: Checkout) -> dict[str, Baseline]:
@@ -233,58 +216,32 @@ def _listed(here: Checkout) -> dict[str, Baseline]:
 
 
 def not_merged(repository: Repository, pull: PullRequest, here: Checkout) -> dict[str, Baseline]:
-    """Return by path the baselines of the base branch with the occasions that an open pull request
-    adds to them.
-
-    What else its branch holds is not looked at, and what it lacks of the base branch's occasions is
-    not lost.
-    """
+    """Return by path the baselines of an open pull request that are the base branch's with further
+    occasions; what else its branch holds is not looked at."""
     there = api.files_of(repository, pull.head.sha)
     found: dict[str, Baseline] = {}
     for path, base in _listed(here).items():
-        blob = there.get(path)
-        if blob is None or blob == _blob_of(baseline_text(base).encode()):
+        if path not in there:
             continue
-        content = repository.get_git_blob(blob)
+        content = b64decode(repository.get_git_blob(there[path]).content)
         try:
-            if content.size > LARGEST_BASELINE:
-                continue
-            more = here.store.baselines.parse(b64decode(content.content), Path(path))
+            more = here.store.baselines.parse(content, Path(path))
         except BaselineUnreadable:
             continue
-        extended = with_added(base, more)
-        if extended is not None:
-            found[path] = extended
+        if adds_only(base, more):
+            found[path] = more
     return found
 
 
-def with_added(base: Baseline, more: Baseline) -> Baseline | None:
-    """Return a baseline with the occasions that another one has added to it, each once, oldest
-    first.
-
-    It loses none of its own by what the other lacks, only the oldest where they would be more than
-    a baseline holds. None where the other adds none, differs in anything else, or would leave none
-    of its own.
-    """
-    if more.model_copy(update={"occasions": base.occasions}) != base:
-        return None
-    new: list[Occasion] = []
-    for occasion in more.occasions:
-        if occasion not in base.occasions and occasion not in new:
-            new.append(occasion)
-    if not new or any(occasion.added is None for occasion in new):
-        return None
-    whole = sorted((*base.occasions, *new), key=lambda one: one.measured_at)
-    while sum(len(one.runs) for one in whole) > blessing.MOST_RUNS:
-        whole = whole[1:]
-    if not any(one in base.occasions for one in whole):
-        return None
-    return base.model_copy(update={"occasions": tuple(whole)})
-
-
-def _blob_of(content: bytes) -> str:
-    """The name that git gives to a content."""
-    return hashlib.sha1(b"blob %d\0" % len(content) + content, usedforsecurity=False).hexdigest()
+def adds_only(base: Baseline, more: Baseline) -> bool:
+    """Whether a baseline is another one with further occasions, and lacks at most the oldest ones,
+    which it has no room for."""
+    new = [one for one in more.occasions if one not in base.occasions]
+    old = [one for one in more.occasions if one in base.occasions]
+    kept = base.occasions[len(base.occasions) - len(old) :]
+    is_same = more.model_copy(update={"occasions": base.occasions}) == base
+    is_added = bool(new) and all(one.added is not None for one in new)
+    return is_same and is_added and bool(old) and tuple(old) == kept
 
 
 def publish(
@@ -304,11 +261,11 @@ def publish(
     made = api.commit(
         repository,
         onto=context.sha,
-        files={one.path: baseline_text(one.new) for one in found.extended},
-        message=commit_message([one.new for one in found.extended], REASON, origin),
+        files={one.path: baseline_text(one.new) for one in found.planned},
+        message=commit_message([one.new for one in found.planned], REASON, origin),
     )
     api.move_branch(repository, BRANCH, expected=head, to=made, force=True)
-    title = f"perfgate: more occasions for {plural(len(found.extended), 'baseline')}"
+    title = f"perfgate: more occasions for {plural(len(found.planned), 'baseline')}"
     body = pull_request_markdown(found, origin.run_url)
     if pull is None:
         return repository.create_pull(context.branch, BRANCH, title=title, body=body)
@@ -322,13 +279,14 @@ def publish(
 def pull_request_markdown(found: Found, run_url: str) -> str:
     """Return the pull request's text: what was added, and what was not and why."""
     what = (
-        f"[The scheduled gate]({run_url}) has repeated what is blessed. Unchanged repeats are added to their baselines "
-        "as occasions: the more of them, the smaller a slowdown the gate can see. Blessings, anchors and calibrations "
-        "stay as they are."
+        f"[The scheduled gate]({run_url}) has repeated what is blessed. Unchanged repeats are "
+        "added to their baselines as occasions: the more of them, the smaller a slowdown the gate "
+        "can see. Blessings, anchors and calibrations stay as they are."
     )
     mind = (
-        f"perfgate makes the branch {name(BRANCH)} anew with each scheduled gate: what else is committed to it goes. "
-        "GitHub starts no workflow for it by itself; close and open this pull request to let the gate run."
+        f"perfgate makes the branch {name(BRANCH)} anew with each scheduled gate: what else is "
+        "committed to it goes. GitHub starts no workflow for it by itself; close and open this "
+        "pull request to let the gate run."
     )
     return shortened("\n".join([what, "", *_tables(found), "", mind]) + "\n")
 
@@ -339,13 +297,7 @@ def summary_markdown(found: Found, first: str) -> str:
 
 
 def _tables(found: Found) -> list[str]:
-    lines: list[str] = []
-    if found.extended:
-        lines += [
-            "| workload | machine | occasions before | after | step_ms then | now | change |",
-            "|---|---|---:|---:|---:|---:|---|",
-            *(_row(one) for one in found.extended),
-        ]
+    lines = baselines_table(found.planned) if found.planned else []
     if found.left:
         lines += ["", "Not added:", "", "| workload | machine | why |", "|---|---|---|"]
         lines += [
@@ -353,28 +305,3 @@ def _tables(found: Found) -> list[str]:
             for result, why in found.left
         ]
     return lines
-
-
-def _row(one: Extended) -> str:
-    before = _median(one.old.values(Metric.STEP_MS))
-    runs = () if one.result is None else one.result.runs
-    now = [run.measured().get(Metric.STEP_MS) for run in runs]
-    after = _median([value for value in now if value is not None])
-    change = ""
-    if before is not None and after is not None:
-        ratio = METRICS[Metric.STEP_MS].change(before, after, step_ms=before)
-        change = "" if ratio is None else prose(numbers.change(ratio, Basis.LOG.unit))
-    cells = (
-        name(one.new.workload),
-        name(one.new.machine.gpu_name),
-        str(len(one.old.occasions)),
-        str(len(one.new.occasions)),
-        "" if before is None else numbers.value(Metric.STEP_MS, before),
-        "not merged yet" if after is None else numbers.value(Metric.STEP_MS, after),
-        change,
-    )
-    return f"| {' | '.join(cells)} |"
-
-
-def _median(values: Sequence[float]) -> float | None:
-    return median(values) if values else None

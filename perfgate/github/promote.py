@@ -13,6 +13,7 @@ from typing import Final
 from github.Repository import Repository
 
 from perfgate.bless import bless as blessing
+from perfgate.execute.provenance import code_now
 from perfgate.github import api
 from perfgate.github.approval import GATE
 from perfgate.github.context import Context
@@ -174,25 +175,25 @@ def plan(
         others.
     """
     wanted = {
-        key: results for key, results in kept.results.items() if wish.workload in (None, key[1])
+        key: result for key, result in kept.results.items() if wish.workload in (None, key[1])
     }
     if not wanted:
         known = tuple(sorted({workload for _, workload in kept.results})[:10])
         raise ResultMissing("kept-without-workload", workload=wish.workload, known=known)
     planned: list[Planned] = []
     refused: dict[str, BlessRefused] = {}
-    for (slug, workload), results in sorted(wanted.items()):
+    for (slug, workload), result in wanted.items():
         old = here.store.baselines.load(slug, workload)
         try:
             new = blessing.bless(
-                results,
+                [result],
                 old,
                 reason=wish.reason,
                 by=origin.by,
                 at=datetime.now(UTC),
                 commit=here.commit,
-                code_now=here.code_now(results[0].code),
-                budgets={**settings.budgets, **results[0].workload.budgets},
+                code_now=code_now(result.code, here.root, baselines=settings.baselines),
+                budgets={**settings.budgets, **result.workload.budgets},
                 accept_regression=wish.accept_regression,
                 in_ci=True,
                 allow_ci=True,
@@ -285,9 +286,7 @@ def promotion_markdown(promotion: Promotion, context: Context) -> str:
         "",
         gate,
         "",
-        "| workload | machine | step_ms before | after | change | also changed | rests on |",
-        "|---|---|---:|---:|---|---|---|",
-        *(_row(one) for one in promotion.planned),
+        *baselines_table(promotion.planned),
     ]
     return shortened("\n".join(lines) + "\n")
 
@@ -296,6 +295,15 @@ def refusal_markdown(error: PerfgateError) -> str:
     """Return why nothing was blessed."""
     lines = [prose(line) for line in message(error).splitlines()]
     return "### perfgate: nothing was blessed\n\n" + "  \n".join(lines) + "\n"
+
+
+def baselines_table(planned: Sequence[Planned]) -> list[str]:
+    """Return what becomes of each baseline as a table of Markdown."""
+    return [
+        "| workload | machine | step_ms before | after | change | also changed | rests on |",
+        "|---|---|---:|---:|---|---|---|",
+        *(_row(one) for one in planned),
+    ]
 
 
 def _row(one: Planned) -> str:

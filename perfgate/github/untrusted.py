@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 from pydantic import ValidationError
 
-from perfgate.github.artifacts import Limits, unpacked
+from perfgate.github.artifacts import unpacked
 from perfgate.github.context import first_fault
 from perfgate.model.document import GateDocument
 from perfgate.model.errors import ArtifactUnreadable
@@ -14,24 +15,19 @@ from perfgate.model.limits import LARGEST_DOCUMENT, MOST_WORKLOADS
 from perfgate.model.outcome import OnInconclusive, OnNew
 
 DOCUMENT: Final = "perfgate.json"
-LIMITS: Final = Limits(
-    packed_bytes=4 * LARGEST_DOCUMENT,
-    members=100,
-    member_bytes=LARGEST_DOCUMENT,
-    total_bytes=LARGEST_DOCUMENT,
-)
-"""The document lies beside the page, what that is made of, and pytest's file."""
+LARGEST: Final = 4 * LARGEST_DOCUMENT
+"""Bytes of the artifact: the page, what that is made of and pytest's file lie in it as well."""
 
 
 def read_untrusted(content: bytes, head_sha: str, *, artifact: str) -> GateDocument:
     """Return the document in an artifact's zip file, of this very commit.
 
     Raises:
-        ArtifactUnreadable: it is unsafe, is not what the published schema says, contradicts itself,
-        or is of
-            another commit.
+        ArtifactUnreadable: it cannot be read, is not what the published schema says, contradicts
+        itself, or is of another commit.
     """
-    members = unpacked(content, lambda path: path == DOCUMENT, artifact=artifact, limits=LIMITS)
+    wanted = re.compile(re.escape(DOCUMENT))
+    members = unpacked(content, wanted, artifact=artifact, limit_bytes=LARGEST_DOCUMENT)
     if DOCUMENT not in members:
         raise ArtifactUnreadable("artifact-without-document", artifact=artifact, file=DOCUMENT)
     try:
@@ -53,15 +49,17 @@ def read_untrusted(content: bytes, head_sha: str, *, artifact: str) -> GateDocum
 
 def _contradicts_itself(document: GateDocument) -> bool:
     """Whether it says of a gate, or of a workload, that it is open, and also what keeps it shut."""
-    for one in document.workloads:
-        may = one.verdict.opens(on_inconclusive=OnInconclusive.WARN, on_new=OnNew.ALLOW)
-        if one.opens_gate and not may:
-            return True
-    if len(document.workloads) > MOST_WORKLOADS:
-        return True
-    parts = [
-        *(one.opens_gate for one in document.workloads),
-        *(gate.opens_gate for gate in document.gates),
+    opens = [
+        one.opens_gate
+        and one.verdict.opens(on_inconclusive=OnInconclusive.WARN, on_new=OnNew.ALLOW)
+        for one in document.workloads
     ]
-    is_open = bool(document.workloads) and all(parts) and document.exit_status == 0
-    return document.opens_gate and (not is_open or bool(document.shut_by))
+    lies = opens != [one.opens_gate for one in document.workloads]
+    is_open = (
+        bool(opens)
+        and all(opens)
+        and all(gate.opens_gate for gate in document.gates)
+        and document.exit_status == 0
+        and not document.shut_by
+    )
+    return lies or len(opens) > MOST_WORKLOADS or (document.opens_gate and not is_open)

@@ -202,6 +202,7 @@ def _filled(text: str, project: Project, tool: Tool) -> str:
         "python": json.dumps(tool.python),
         "folder": json.dumps(folder),
         "branch_folder": json.dumps((PurePosixPath("branch") / folder).as_posix()),
+        "trusted_folder": json.dumps((PurePosixPath("trusted") / folder).as_posix()),
         "install": _block(_install_project(project)),
         "install_perfgate": _block(_install_perfgate(project)),
     }

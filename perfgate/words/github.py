@@ -141,7 +141,7 @@ TEXT: Final[Mapping[str, Text]] = {
         "artifact {artifact}: no zip file that can be read: {reason}", "", _UPLOADS
     ),
     "artifact-unsafe": Text(
-        'artifact {artifact}: its member "{member}" is none that an upload makes',
+        'artifact {artifact}: its member "{member}" is in it twice',
         "It is not read",
         "Look at the run that uploaded it: it may be made to do harm.",
     ),
@@ -258,9 +258,6 @@ TEXT: Final[Mapping[str, Text]] = {
         "Name those that can be blessed.",
     ),
     "baselines-committed": Text("Committed {commit} to {branch}: {paths:list}"),
-    "link-not-committed-to": Text(
-        "{path}: it is a link", "From CI, baselines are committed as files, to folders", _DESK
-    ),
     "baselines-elsewhere": Text(
         '[tool.perfgate] baselines: it is "{folder}"',
         "From CI, baselines are committed to a folder of the project's own",

@@ -188,10 +188,12 @@ def test_a_runner_refuses_a_label_that_follows_a_push_at_once(
     assert scene.asked("admit", "pull_request", json.loads(json.dumps(event))) == status
 
 
-def test_the_folders_that_judge_are_the_ones_that_the_base_names(scene: Scene) -> None:
+def test_the_folders_that_judge_are_the_ones_that_the_default_branch_names(
+    scene: Scene, tmp_path: Path
+) -> None:
     table = '[tool.perfgate]\nworkloads = "perf/loops"\nbaselines = "perf/blessed"\n'
-    scene.hub.commit({"services/train/pyproject.toml": table}, branch="main")
-    scene.hub.pulls[scene.number]["base"]["sha"] = scene.hub.branches["main"]  # type: ignore[index]
+    (tmp_path / "pyproject.toml").write_text(table, encoding="utf-8")
+    scene.monkeypatch.chdir(tmp_path)
     for path in (
         "services/train/perf/loops/mlp.yaml",
         "services/train/perf/blessed/h200/mlp.json",

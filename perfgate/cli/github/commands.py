@@ -13,7 +13,7 @@ from perfgate.cli.arguments import PATH
 from perfgate.cli.common import printable
 from perfgate.model.errors import EXIT_OPEN, EXIT_SHUT
 from perfgate.model.note import Severity, note
-from perfgate.model.pyproject import find_root
+from perfgate.model.pyproject import find_root, load_settings
 from perfgate.model.workflows import APPROVAL, ARTIFACT
 from perfgate.words.escape import without_commands
 from perfgate.words.say import Coded, message
@@ -72,7 +72,10 @@ def comment(artifact: str, author: str) -> None:
     from perfgate.github.context import Context
 
     context = Context.from_env(os.environ)
-    done = comment_on(connect(context), context, artifact=artifact, author=author)
+    settings = load_settings(find_root(Path.cwd()), {})
+    done = comment_on(
+        connect(context), context, settings=settings, artifact=artifact, author=author
+    )
     for one in done or (note("nothing-to-comment-on"),):
         _print(one)
 

@@ -9,11 +9,13 @@ from support import records
 
 from perfgate.github.loosened import (
     PARTS,
+    UNREADABLE,
     Gate,
-    baseline_facts,
+    Values,
+    baseline_values,
     differences,
-    settings_facts,
-    workload_facts,
+    setting_values,
+    workload_values,
 )
 from perfgate.model.baseline import Anchor, Baseline, Commit, Spread
 from perfgate.model.loosening import Direction
@@ -21,7 +23,7 @@ from perfgate.model.metric import Metric
 from perfgate.model.settings import Settings
 from perfgate.model.workload import CaptureMode, Declared, Workload
 
-LOOSENS, TIGHTENS, NEITHER = Direction
+LOOSENS, TIGHTENS, _ = Direction
 
 
 def gate(
@@ -31,12 +33,13 @@ def gate(
     skipped: str | None = None,
     settings: Mapping[str, object] | None = None,
 ) -> Gate:
-    facts = dict(settings_facts(Settings.model_validate(settings or {})))
+    things: dict[str, Values] = {"setting": setting_values(Settings.model_validate(settings or {}))}
     if workload is not None:
-        facts |= workload_facts(Declared(workload=workload, skipped=skipped))
+        declared = Declared(workload=workload, skipped=skipped)
+        things[f"workload {workload.id}"] = workload_values(declared)
     if baseline is not None:
-        facts |= baseline_facts("nvidia-h200", "mlp", baseline)
-    return Gate(facts=facts, unread={})
+        things["baseline mlp on nvidia-h200"] = baseline_values(baseline)
+    return Gate(things=things)
 
 
 def found(base: Gate, head: Gate) -> Mapping[str, Direction]:
@@ -141,11 +144,8 @@ def test_a_baseline_is_compared_value_by_value() -> None:
     assert found(gate(), gate(base)) == {"baseline mlp on nvidia-h200": TIGHTENS}
     # Measured anew and faster at another commit: its values say what that does.
     moved = Commit(sha="e" * 40)
-    assert found(gate(base), gate(with_steps(base, 1, moved))) == {"commit": LOOSENS}
-    assert found(gate(base), gate(with_steps(base, 0.5, moved))) == {
-        "step_ms": TIGHTENS,
-        "commit": NEITHER,
-    }
+    assert found(gate(base), gate(with_steps(base, 1, moved))) == {"commits": LOOSENS}
+    assert found(gate(base), gate(with_steps(base, 0.5, moved))) == {"step_ms": TIGHTENS}
 
 
 def spread(sd: float) -> Mapping[str, object]:
@@ -181,12 +181,10 @@ def test_fewer_runs_loosen() -> None:
 
 
 def test_what_cannot_be_read_on_either_side_loosens() -> None:
-    broken = Gate(facts={}, unread=dict.fromkeys(PARTS, "it is broken"))
+    broken = Gate(unread=dict.fromkeys(PARTS, "it is broken"))
     whole = gate(records.baseline())
     for base, head in ((broken, whole), (whole, broken)):
         assert found(base, head) == dict.fromkeys(PARTS, LOOSENS)
-    unreadable = Gate(
-        facts=dict(baseline_facts("nvidia-h200", "mlp", None)) | dict(settings_facts(Settings())),
-        unread={},
-    )
-    assert found(whole, unreadable) == {"baseline mlp on nvidia-h200": LOOSENS}
+    damaged = Gate(things={**gate().things, "baseline mlp on nvidia-h200": UNREADABLE})
+    for base, head in ((damaged, whole), (whole, damaged)):
+        assert found(base, head) == {"baseline mlp on nvidia-h200": LOOSENS}

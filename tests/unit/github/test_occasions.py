@@ -20,12 +20,12 @@ from perfgate.github.occasions import (
     BY,
     Found,
     _pull_request,
+    adds_only,
     find,
     not_merged,
     propose,
     publish,
     read_kept,
-    with_added,
 )
 from perfgate.github.promote import Origin
 from perfgate.model.baseline import Baseline, Commit, Occasion, Result
@@ -113,7 +113,7 @@ def test_kept_results_are_found_in_whichever_folders_they_came(
 
 def test_an_unchanged_repeat_is_an_occasion_of_its_baseline(scene: Scene) -> None:
     old = scene.baseline()
-    (one,) = found(scene, weekly(scene)).extended
+    (one,) = found(scene, weekly(scene)).planned
     assert (one.old, one.path) == (scene.on_branch(), "baselines/nvidia-h200/mlp.json")
     assert one.new.model_copy(update={"occasions": old.occasions}) == old
     added = one.new.occasions[-1].added
@@ -131,52 +131,30 @@ def test_what_is_no_occasion_is_left_and_the_others_are_added(scene: Scene) -> N
     assert [result.workload.id for result, _ in made.left] == ["cnn", "mlp", "new"]
     scene.push({"baselines/nvidia-h200/cnn.json": broken.read_text().replace("12.34", "12.35")})
     made = found(scene, weekly(scene), weekly(scene, name="cnn"))
-    assert [one.new.workload for one in made.extended] == ["mlp"]
+    assert [one.new.workload for one in made.planned] == ["mlp"]
     assert [result.workload.id for result, _ in made.left] == ["cnn"]
 
 
 def test_only_added_occasions_are_taken_from_another_baseline(scene: Scene) -> None:
     base = scene.baseline()
-    (one,) = found(scene, weekly(scene)).extended
-    assert with_added(base, base) is None
-    assert with_added(one.new, base) is None
-    assert with_added(base, one.new.model_copy(update={"digest": "0" * 16})) is None
-    foisted = one.new.occasions[-1].model_copy(update={"added": None})
-    update = {"occasions": (*base.occasions, foisted)}
-    assert with_added(base, one.new.model_copy(update=update)) is None
+    (one,) = found(scene, weekly(scene)).planned
+    (added,) = one.new.occasions[1:]
 
+    def adds(*occasions: Occasion, **more: object) -> bool:
+        return adds_only(base, one.new.model_copy(update={"occasions": occasions, **more}))
 
-@pytest.mark.parametrize("order", [(0, 1), (1,), (1, 1), (0, 1, 1), (1, 0)])
-def test_what_another_baseline_drops_or_doubles_is_there_once(
-    scene: Scene, order: tuple[int, ...]
-) -> None:
-    (one,) = found(scene, weekly(scene)).extended
-    update = {"occasions": tuple(one.new.occasions[index] for index in order)}
-    assert with_added(scene.baseline(), one.new.model_copy(update=update)) == one.new
-
-
-def test_more_occasions_than_a_baseline_holds_push_the_oldest_out_and_never_all(
-    scene: Scene,
-) -> None:
-    base = scene.baseline()
-    (one,) = found(scene, weekly(scene)).extended
-    added = one.new.occasions[-1]  # three runs, and the baseline has five
-
-    def of_weeks(*weeks: int) -> tuple[Occasion, ...]:
-        times = (records.NOON + timedelta(weeks=week) for week in weeks)
-        return tuple(added.model_copy(update={"measured_at": at}) for at in times)
-
-    def extended(old: Baseline, *weeks: int) -> Baseline | None:
-        update = {"occasions": (*old.occasions, *of_weeks(*weeks))}
-        return with_added(old, old.model_copy(update=update))
-
-    full = extended(base, *range(1, 9))
-    assert full is not None
-    assert (len(full.occasions), len(full.runs)) == (9, 29)
-    assert extended(base, *range(1, 10)) is None
-    again = extended(full, 10)
-    assert again is not None
-    assert again.occasions == of_weeks(*range(1, 9), 10)
+    assert adds(*base.occasions, added)
+    assert not adds(*base.occasions)
+    assert not adds(added)
+    assert not adds(*base.occasions, added, digest="0" * 16)
+    assert not adds(*base.occasions, added.model_copy(update={"added": None}))
+    # It was made before the base had its newest.
+    full = base.model_copy(update={"occasions": one.new.occasions})
+    again = added.model_copy(update={"measured_at": MONDAY + timedelta(days=7)})
+    update = {"occasions": (*base.occasions, again)}
+    assert not adds_only(full, full.model_copy(update=update))
+    # There is no room for the oldest.
+    assert adds_only(full, full.model_copy(update={"occasions": (added, again)}))
 
 
 # The pull request
@@ -195,16 +173,13 @@ def test_one_pull_request_proposes_all_and_the_next_gate_adds_to_it(
     assert scene.hub.branches["main"] == scene.head
 
 
-def test_what_was_blessed_or_added_meanwhile_counts(scene: Scene, repository: Repository) -> None:
-    proposes(scene, repository, weekly(scene), weekly(scene, name="cnn"))
-    (at_a_desk,) = found(scene, weekly(scene, week=2, name="cnn"), week=2).extended
+def test_what_was_blessed_meanwhile_counts(scene: Scene, repository: Repository) -> None:
+    proposes(scene, repository, weekly(scene))
     anew = scene.baseline(*[12.4] * 5, at=records.NOON + timedelta(days=1))
-    scene.bless(anew, at_a_desk.new)
-    proposes(scene, repository, weekly(scene, week=3), weekly(scene, 3, "cnn"), week=3)
+    scene.bless(anew)
+    proposes(scene, repository, weekly(scene, week=3), week=3)
     assert proposed(scene).blessing == anew.blessing
     assert len(proposed(scene).occasions) == 2
-    weeks = [one.measured_at - records.NOON for one in proposed(scene, "cnn").occasions]
-    assert weeks == [timedelta(weeks=week) for week in (0, 1, 2, 3)]
 
 
 def test_what_somebody_else_put_on_the_branch_is_not_taken_over(
