@@ -184,8 +184,7 @@ def _drawn(capture: Capture, kept: KeptResult, shelf: Paths) -> StepView:
     )
     return step_view(
         place,
-        timeline,
-        label=f"{capture.export.parent.name}, step {place.index + 1} of {len(place.steps)}",
+        label=f"{capture.export.parent.name}, step {place.index + 1} of {len(place.process.steps)}",
         source=os.path.relpath(capture.export, shelf.root),
     )
 

@@ -59,7 +59,7 @@ def far_ahead() -> StepView:
         kernels=kernels,
     )
     place = typical_step(timeline, step="step")
-    return step_view(place, timeline, label="step 6")
+    return step_view(place, label="step 6")
 
 
 @pytest.mark.parametrize("width", [390, 600, 800, 1280, 1920])

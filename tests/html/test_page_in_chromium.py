@@ -153,7 +153,6 @@ def test_step_of_a_recorded_capture_is_drawn_whole(tab: Tab, write: Write, tmp_p
     place = typical_step(timeline, step="step", is_pattern=False, warmup=0, steps=None)
     view = step_view(
         place,
-        timeline,
         label="step 5",
         source="mlp.sqlite",
     )
