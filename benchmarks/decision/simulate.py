@@ -15,11 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.decision.populations import MORE, POPULATIONS, Change, Population, Values, World
-from perfgate.judge.compare import NOTHING_LEARNT, Flags, Floats, Learnt, between_occasions
+from perfgate.judge.compare import Flags, Learnt, between_occasions
 from perfgate.judge.looks import AB_PLAN, INTERLEAVED_PLAN, NOISY, SCREEN_PLAN, STORED_PLAN, Plan
-from perfgate.judge.outliers import keep, slow_runs
-from perfgate.judge.times import PART_OF_STEP, Look, TimeRule, in_basis, look_at
-from perfgate.model.metric import METRICS, Basis, Metric, budget_of
+from perfgate.judge.outliers import keep
+from perfgate.judge.rule import SPECS, TimeRule, as_x, least_loss
+from perfgate.judge.times import Look, Sides, look_at
+from perfgate.model.metric import Metric
 from perfgate.model.record import Record
 from perfgate.model.settings import Settings
 
@@ -204,9 +205,7 @@ def learnt_of(blessed: Values, scenario: Scenario) -> dict[Metric, Learnt]:
         return {}
     found: dict[Metric, Learnt] = {}
     for metric in TIMES:
-        spec = METRICS[metric].clock
-        assert spec is not None  # of a time metric that is gated
-        x, _ = _in_basis(metric, blessed, blessed)
+        spec, x = SPECS[metric], as_x(metric, blessed[metric], blessed)
         kept = keep((x,), prior_sd=spec.prior_sd, budget=spec.budget).flags[0]
         shown = between_occasions(x, kept, runs)[0].reshape(-1, workloads)
         others = shown.sum(axis=-1, keepdims=True) - shown
@@ -245,7 +244,7 @@ class Walk:
     def _screen(self, gates: Ints) -> None:
         for runs in SCREEN_PLAN.looks:
             looks = self._screened(gates, runs)
-            passes, noisy = all_pass(looks), looks[Metric.STEP_MS].run_sd > NOISY
+            passes, noisy = all_pass(looks), looks[Metric.STEP_MS].compared.run_sd > NOISY
             self.processes[gates] = runs
             for plan, suits in ((AB_PLAN, ~noisy), (INTERLEAVED_PLAN, noisy)):
                 self._pair(plan, gates[~passes & suits], screened=runs)
@@ -336,58 +335,34 @@ def look(
 
     `gates` are those of what was `learnt`, where stored runs are compared with.
     """
-    of_kernels = np.median(before[Metric.STEP_MS], axis=-1) / np.median(
-        before[Metric.KERNEL_MS], axis=-1
-    )
-    of_step = budget_of(Metric.STEP_MS, how.budgets) or 0.0
     found: dict[Metric, Look] = {}
     for metric in how.metrics:
-        spec = METRICS[metric].clock
-        assert spec is not None  # of a time metric that is gated
         rule = TimeRule(
             metric=metric,
-            basis=spec.basis,
-            budget=how.budgets.get(metric, spec.budget),
-            prior_sd=spec.prior_sd,
-            occasion_sd=spec.occasion_sd,
-            block_sd=spec.block_sd,
-            least_loss=np.log1p(PART_OF_STEP * of_step * of_kernels)
-            if metric is Metric.KERNEL_MS
-            else 0.0,
-            occasion_runs=how.occasion_runs,
-            learnt=NOTHING_LEARNT if gates is None else _learnt(how, metric, gates),
-            shares=how.shares,
+            budget=how.budgets.get(metric, SPECS[metric].budget),
+            least_loss=least_loss(before, how.budgets) if metric is Metric.KERNEL_MS else 0.0,
             plan=plan,
+            occasion_runs=how.occasion_runs,
+            learnt=Learnt() if gates is None else _learnt(how, metric, gates),
+            shares=how.shares,
         )
-        slow, extreme = None, np.zeros(len(of_kernels), dtype=np.bool_)
-        if alone is not None and usual is not None:
-            sides = _in_basis(metric, usual, alone)
-            slow = slow_runs(
-                *sides, keep(sides, prior_sd=rule.prior_sd, budget=rule.limit).threshold
-            )
-        if alone is not None and stored is not None:
-            then = _in_basis(metric, stored, alone)
-            extreme = keep(then, prior_sd=rule.prior_sd, budget=rule.limit).any_extreme
-        sides = _in_basis(metric, before, after)
         found[metric] = look_at(
-            rule, *sides, is_last=is_last, slow_before=slow, extreme_before=extreme
+            rule,
+            _as_x(metric, before, after),
+            is_last=is_last,
+            alone=None if alone is None or usual is None else _as_x(metric, usual, alone),
+            screened=None if alone is None or stored is None else _as_x(metric, stored, alone),
         )
     return found
 
 
 def _learnt(how: How, metric: Metric, gates: Ints) -> Learnt:
-    found = how.learnt.get(metric, NOTHING_LEARNT)
+    found = how.learnt.get(metric, Learnt())
     return found if found.df == 0 else replace(found, squares=np.asarray(found.squares)[gates])
 
 
-def _in_basis(metric: Metric, before: Values, after: Values) -> tuple[Floats, Floats]:
-    spec = METRICS[metric].clock
-    assert spec is not None  # of a time metric that is gated
-    of = Metric.STEP_MS if spec.basis is Basis.STEP else metric
-    reference = np.median(before[of], axis=-1, keepdims=True)
-    return in_basis(before[metric], spec.basis, reference), in_basis(
-        after[metric], spec.basis, reference
-    )
+def _as_x(metric: Metric, before: Values, after: Values) -> Sides:
+    return as_x(metric, before[metric], before), as_x(metric, after[metric], before)
 
 
 def all_pass(looks: Mapping[Metric, Look]) -> Flags:

@@ -26,10 +26,10 @@ from perfgate.bless.repeats import SAME_OCCASION, gated, once
 from perfgate.bless.speeds import plainly_differ
 from perfgate.explain.breakdown import breakdown_of, kept
 from perfgate.explain.pace import pace_notes
-from perfgate.judge.evidence import Other
+from perfgate.judge.evidence import Evidence
 from perfgate.judge.hold import COARSEST, holds, too_coarse
+from perfgate.judge.judge import judge
 from perfgate.judge.looks import AB_PLAN, INTERLEAVED_PLAN, STORED_PLAN, Plan
-from perfgate.judge.rows import Terms, judge_rows
 from perfgate.model.baseline import (
     FEWEST_RUNS,
     Anchor,
@@ -50,9 +50,10 @@ from perfgate.model.errors import BlessRefused
 from perfgate.model.metric import GATED_TIMES, METRICS, Basis, Kind, Metric, budget_of
 from perfgate.model.note import note
 from perfgate.model.outcome import Outcome
+from perfgate.model.policy import Policy
 from perfgate.model.sample import Run
 from perfgate.model.settings import ABForm, Settings
-from perfgate.model.verdict import FEWEST_TO_JUDGE, MetricVerdict
+from perfgate.model.verdict import FEWEST_TO_JUDGE, MetricVerdict, Stage
 from perfgate.model.workload import Workload
 from perfgate.words import numbers
 from perfgate.words.names import listed, plural
@@ -195,10 +196,9 @@ def wider_budgets(
 
     What it can hold is rounded up to a tenth of a per cent, and is 100 % at most.
     """
-    terms = Terms(budgets=budgets, plan=plan)
     found: dict[Metric, float] = {}
     for metric in gated(baseline):
-        loss, budget = holds(baseline, metric, terms), budget_of(metric, budgets)
+        loss, budget = holds(baseline, metric, budgets, plan), budget_of(metric, budgets)
         if loss is None or budget is None or loss <= budget * _AS_GOOD_AS:
             continue
         found[metric] = max(
@@ -444,9 +444,9 @@ def costs(baseline: Baseline, budgets: Mapping[Metric, float] | None = None) -> 
     told = f"{plural(runs, 'run')} over {plural(occasions, 'occasion')}"
     if not baseline.values(Metric.STEP_MS):
         return f"{told}, without {Metric.STEP_MS}: only counts can be judged."
-    terms = Terms(budgets=budgets or {}, plan=STORED_PLAN)
+    budgets = budgets or {}
     held = {
-        metric: loss for metric in _TOLD if (loss := holds(baseline, metric, terms)) is not None
+        metric: loss for metric in _TOLD if (loss := holds(baseline, metric, budgets)) is not None
     }
     if Metric.STEP_MS not in held:
         return f"{told}, with step times that nothing can be compared with."
@@ -457,11 +457,7 @@ def costs(baseline: Baseline, budgets: Mapping[Metric, float] | None = None) -> 
     fuller = {
         metric: loss
         for metric in held
-        if (
-            loss := holds(
-                baseline, metric, terms, blessed_runs=wanted_runs, occasions=wanted_occasions
-            )
-        )
+        if (loss := holds(baseline, metric, budgets, fuller=(wanted_runs, wanted_occasions)))
         is not None
     }
     return f"{shown}; with {wanted_runs} over {wanted_occasions} it would be {_told_held(fuller)}."
@@ -492,9 +488,9 @@ def _refuse_loss(
         for metric in GATED_TIMES
         if (budget := _budget(result, metric, budgets)) is not None
     }
-    judged = {
-        row.metric: row for row in judge_rows(Other.blessed(old), runs, Terms(budgets=allowed)).rows
-    }
+    evidence = Evidence(workload=old.workload, blessed=old, alone=runs)
+    policy = Policy(runs=len(runs), budgets=allowed)
+    judged = {row.metric: row for row in judge(evidence, policy, Stage.STORED).metrics}
     for row in differences(old, new):
         metric = row.metric
         if row.baseline is None or row.now is None:

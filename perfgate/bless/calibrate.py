@@ -29,12 +29,11 @@ from perfgate.bless.repeats import (
     repeats,
     why_no_repeat,
 )
-from perfgate.judge.compare import FLOOR_SD, LARGEST, PRIOR_DF, Floats, middle
+from perfgate.judge.compare import FLOOR_SD, PRIOR_DF, Floats
 from perfgate.judge.hold import holds
 from perfgate.judge.looks import AB_PLAN, STORED_PLAN
 from perfgate.judge.outliers import keep
-from perfgate.judge.rows import Terms
-from perfgate.judge.times import in_basis
+from perfgate.judge.rule import as_x, columns, is_usable
 from perfgate.model.baseline import Baseline, Commit, Result, Spread, changed_code, code_digest
 from perfgate.model.errors import CalibrationRefused
 from perfgate.model.machine import Machine
@@ -179,7 +178,6 @@ def calibrate(
         CalibrationRefused: the baseline holds no clock of which an SD could be told.
     """
     found = repeats(baseline, results)
-    steps = baseline.values(Metric.STEP_MS)
     spreads_by: dict[Metric, tuple[Spread, tuple[float, ...]]] = {}
     given = {
         metric: budget
@@ -192,18 +190,17 @@ def calibrate(
     for metric in budget_by:
         spec = _clock(metric)
         values = [[run[metric] for run in occasion] for occasion in found.occasions]
-        x = _in_basis(values, spec.basis, step_ms=middle(steps) if steps else 0.0)
-        if x is not None:
+        there = {**columns(baseline.runs), metric: np.concatenate(values)}
+        x = [as_x(metric, np.asarray(runs), there) for runs in values]
+        if is_usable(*x):
             spreads_by[metric] = _spread(spec, x, budget=budget_by[metric], at=at)
     measured = {metric: spread for metric, (spread, _) in spreads_by.items()}
     calibrated = baseline.model_copy(update={"calibration": {**baseline.calibration, **measured}})
-    stored, last = (
-        Terms(budgets=given, plan=plan)
-        for plan in (STORED_PLAN, AB_PLAN if ab_run else STORED_PLAN)
-    )
+    last = AB_PLAN if ab_run else STORED_PLAN
     told: list[TimeCalibration] = []
     for metric, (spread, set_aside) in spreads_by.items():
-        smallest, in_the_end = holds(calibrated, metric, stored), holds(calibrated, metric, last)
+        smallest = holds(calibrated, metric, given)
+        in_the_end = holds(calibrated, metric, given, last)
         if smallest is not None and in_the_end is not None:
             told.append(
                 TimeCalibration(
@@ -254,22 +251,6 @@ def _spread(
         at=at,
     )
     return spread, tuple(math.expm1(d) if spec.basis is Basis.LOG else d for d in far)
-
-
-def _in_basis(
-    values: Sequence[Sequence[float]], basis: Basis, *, step_ms: float
-) -> list[Floats] | None:
-    """Return each occasion's runs in the clock's basis; None where zeros or the size of the numbers
-    leave none."""
-    if basis is Basis.LOG and any(value <= 0 for runs in values for value in runs):
-        return None
-    reference = (
-        middle([value for runs in values for value in runs]) if basis is Basis.LOG else step_ms
-    )
-    if reference <= 0:
-        return None
-    x = [in_basis(np.asarray(runs, dtype=np.float64), basis, reference) for runs in values]
-    return x if all(np.all(np.abs(runs) < LARGEST) for runs in x) else None
 
 
 def _remarks(

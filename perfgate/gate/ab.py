@@ -15,7 +15,8 @@ from perfgate.gate.reference import (
     check_steps,
 )
 from perfgate.gate.underway import STAGES, Checked, SideUnavailable, Underway, step_times
-from perfgate.judge.judge import judge, looks_of
+from perfgate.judge.evidence import looks_of
+from perfgate.judge.judge import judge
 from perfgate.judge.looks import PLANS
 from perfgate.model.baseline import Baseline
 from perfgate.model.metric import Metric

@@ -8,7 +8,6 @@ from perfgate.execute.pairing import beside
 from perfgate.gate.underway import Underway, step_times
 from perfgate.judge.anchor import beyond_anchor, drift
 from perfgate.judge.clock import longer_by_clock
-from perfgate.judge.rows import Terms
 from perfgate.model.baseline import Baseline, with_held
 from perfgate.model.metric import Metric
 from perfgate.model.note import Note, note
@@ -21,13 +20,13 @@ def crept(
     """How far it has come from the anchor, if known; `reference` is an A/B run's other side."""
     now, medians = _to_anchor(underway, baseline, reference)
     budget = underway.policy.anchor_budget
-    terms = Terms(budgets=with_held(underway.policy.budgets, baseline))
-    found = drift(baseline, now, terms, anchor_budget=budget, medians=medians)
+    budgets = with_held(underway.policy.budgets, baseline)
+    found = drift(baseline, now, budgets, anchor_budget=budget, medians=medians)
     longer = 0.0 if reference is not None else longer_by_clock(baseline.runs, underway.runs)
     if found is None or not found.shown or not longer:
         return found
     at_clock = [value / (1 + longer) for value in now]
-    rest = drift(baseline, at_clock, terms, anchor_budget=budget)
+    rest = drift(baseline, at_clock, budgets, anchor_budget=budget)
     return found if rest is not None and rest.shown else None
 
 

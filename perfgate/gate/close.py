@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from perfgate.explain.headline import headline
-from perfgate.judge.family import step_down, still_sharing
-from perfgate.judge.time_rows import at_level
+from perfgate.judge.looks import step_down, still_sharing
+from perfgate.judge.rows import at_level
 from perfgate.model.errors import EXIT_OPEN, EXIT_SHUT
 from perfgate.model.note import Note, Severity, note
 from perfgate.model.outcome import Outcome

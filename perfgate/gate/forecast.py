@@ -8,10 +8,9 @@ from typing import Final
 from perfgate.gate.ab import forms_in_order
 from perfgate.gate.expect import Expectation, known_noisy, why_incomparable, why_no_screen
 from perfgate.gate.underway import STAGES
+from perfgate.judge.evidence import looks_of
 from perfgate.judge.hold import holds
-from perfgate.judge.judge import looks_of
 from perfgate.judge.looks import PLANS, SCREEN_PLAN, STORED_PLAN, Plan
-from perfgate.judge.rows import Terms
 from perfgate.model.baseline import Baseline, with_held
 from perfgate.model.metric import Metric
 from perfgate.model.note import Note, note
@@ -109,8 +108,7 @@ def _spending(number: int, run_s: float | None, plan: Plan = STORED_PLAN) -> Not
 def _held(baseline: Baseline, policy: Policy, runs: int, plan: Plan) -> tuple[Note, ...]:
     """What so many runs, or pairs, hold of what leads a verdict."""
     budgets = with_held(policy.budgets, baseline)
-    terms = Terms(budgets=budgets, plan=plan, workloads=policy.workloads)
-    found = {metric: holds(baseline, metric, terms, runs=runs) for metric in _LEADING}
+    found = {metric: holds(baseline, metric, budgets, plan, runs=runs) for metric in _LEADING}
     held = [
         note("held-loss", metric=metric, loss=loss)
         for metric, loss in found.items()

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,7 +27,7 @@ _LEAST_DF, _MOST_DF = 1e-3, 1e9
 """Within these the quantile functions keep their footing; with the least, nothing is ever shown."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Comparison:
     """Candidate minus baseline, and what is known of its uncertainty; an array of one number a gate
     each."""
@@ -38,13 +37,10 @@ class Comparison:
     """Above zero, thanks to the SD floor."""
     df: Floats
     """Degrees of freedom of `standard_error`."""
-    run_sd: Floats
-    """What runs of one side lie apart by; of blocks, what pairs do."""
 
     def margin(self, confidence: float) -> Floats:
         """Half a width: a one-sided bound at `confidence` (0.5-1) lies this far from the estimate."""
-        quantile = stdtrit(np.clip(self.df, _LEAST_DF, _MOST_DF), confidence)
-        return np.asarray(quantile * self.standard_error, dtype=np.float64)
+        return np.asarray(stdtrit(_usable(self.df), confidence) * self.standard_error)
 
     def upper(self, confidence: float) -> Floats:
         """One-sided upper bound."""
@@ -57,17 +53,12 @@ class Comparison:
     @property
     def p_slower(self) -> Floats:
         """One-sided p-value of the change being above zero."""
-        return self._p(-self.estimate)
+        return np.asarray(stdtr(_usable(self.df), -self.estimate / self.standard_error))
 
     @property
     def p_faster(self) -> Floats:
         """One-sided p-value of the change being below zero."""
-        return self._p(self.estimate)
-
-    def _p(self, estimate: Floats) -> Floats:
-        return np.asarray(
-            stdtr(np.clip(self.df, _LEAST_DF, _MOST_DF), estimate / self.standard_error)
-        )
+        return np.asarray(stdtr(_usable(self.df), self.estimate / self.standard_error))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -81,6 +72,11 @@ class Occasions:
     number: int
     """S, occasions that the baseline spans."""
 
+    @property
+    def between(self) -> Floats:
+        """What they add to SE^2: tau^2 (1 + 1/S)."""
+        return np.asarray(np.square(self.sd) * (1 + 1 / self.number))
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Learnt:
@@ -90,9 +86,6 @@ class Learnt:
     """Sum of (S - 1) tau_hat^2."""
     df: float = 0.0
     """Sum of S - 1."""
-
-
-NOTHING_LEARNT: Final = Learnt()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -115,27 +108,40 @@ class Side:
         away = np.where(kept, values - mean[..., None], 0.0)
         return cls(mean=mean, squares=np.square(away).sum(axis=-1), runs=runs)
 
+    @property
+    def variance(self) -> Floats:
+        """Of its runs, without a floor; 0 of a single one."""
+        return np.asarray(self.squares / np.maximum(self.runs - 1, 1))
+
+
+def pooled(before: Side, after: Side) -> tuple[Floats, Floats]:
+    """Return v within both sides, no prior, and its n - 2 degrees of freedom."""
+    df = before.runs + after.runs - 2
+    return _floored((before.squares + after.squares) / np.maximum(df, 1)), df
+
+
+def moderated(before: Side, after: Side, *, prior_sd: float) -> tuple[Floats, Floats]:
+    """Return v = (d0 s0^2 + SS)/(d0 + n - 2), and its degrees of freedom (Smyth 2004)."""
+    df = PRIOR_DF + before.runs + after.runs - 2
+    return _floored((PRIOR_DF * prior_sd**2 + before.squares + after.squares) / df), df
+
 
 def in_ab_run(before: Side, after: Side) -> Comparison:
-    """Compare both sides of an A/B run: v pooled within both, no prior, n - 2 degrees of freedom."""
-    df = before.runs + after.runs - 2
-    variance = _floored((before.squares + after.squares) / np.maximum(df, 1))
-    return _of(
-        before, after, variance * (1 / before.runs + 1 / after.runs), df=df, variance=variance
-    )
+    """Compare both sides of an A/B run: SE^2 = v (1/nb + 1/nc)."""
+    variance, df = pooled(before, after)
+    squared = variance * (1 / before.runs + 1 / after.runs)
+    return Comparison(after.mean - before.mean, np.sqrt(squared), df)
 
 
 def with_stored(before: Side, after: Side, *, prior_sd: float, occasions: Occasions) -> Comparison:
-    """Compare with stored runs, to pass: v = (d0 s0^2 + SS)/(d0 + n - 2) (Smyth 2004).
+    """Compare with stored runs, to pass: SE^2 = v (1/nb + 1/nc) + tau^2 (1 + 1/S), tau taken as known.
 
-    SE^2 = v (1/nb + 1/nc) + tau^2 (1 + 1/S), tau taken as known. Degrees of freedom by
-    Satterthwaite (1946), infinite for tau.
+    Degrees of freedom by Satterthwaite (1946), infinite for tau.
     """
-    own = PRIOR_DF + before.runs + after.runs - 2
-    variance = _floored((PRIOR_DF * prior_sd**2 + before.squares + after.squares) / own)
+    variance, df = moderated(before, after, prior_sd=prior_sd)
     of_runs = variance * (1 / before.runs + 1 / after.runs)
-    total = of_runs + _between(occasions)
-    return _of(before, after, total, df=own * np.square(total / of_runs), variance=variance)
+    total = of_runs + occasions.between
+    return Comparison(after.mean - before.mean, np.sqrt(total), df * np.square(total / of_runs))
 
 
 def beyond_stored(before: Side, after: Side, *, occasions: Occasions) -> Comparison:
@@ -144,16 +150,12 @@ def beyond_stored(before: Side, after: Side, *, occasions: Occasions) -> Compari
     tau as well as it is known. Degrees of freedom by Satterthwaite (1946), of tau those of
     `Occasions`.
     """
-    parts = [
-        (_floored(side.squares / np.maximum(side.runs - 1, 1)) / side.runs, side.runs - 1)
-        for side in (before, after)
-    ]
-    between = _between(occasions)
-    total = parts[0][0] + parts[1][0] + between
-    inverse = sum(np.square(part / total) / np.maximum(df, _LEAST_DF) for part, df in parts)
-    inverse = inverse + np.square(between / total) / occasions.df
-    noisier = np.maximum(parts[0][0] * before.runs, parts[1][0] * after.runs)
-    return _of(before, after, total, df=1 / inverse, variance=noisier)
+    own, others = (_floored(side.variance) / side.runs for side in (before, after))
+    total = own + others + occasions.between
+    inverse = np.square(own / total) / np.maximum(before.runs - 1, _LEAST_DF)
+    inverse += np.square(others / total) / np.maximum(after.runs - 1, _LEAST_DF)
+    inverse += np.square(occasions.between / total) / occasions.df
+    return Comparison(after.mean - before.mean, np.sqrt(total), 1 / inverse)
 
 
 def in_blocks(differences: Floats, *, prior_sd: float) -> Comparison:
@@ -164,12 +166,7 @@ def in_blocks(differences: Floats, *, prior_sd: float) -> Comparison:
     pairs = Side.of(differences, np.ones_like(differences, dtype=np.bool_))
     df = PRIOR_DF + pairs.runs - 1
     variance = _floored((PRIOR_DF * prior_sd**2 + pairs.squares) / df)
-    return Comparison(
-        estimate=pairs.mean,
-        standard_error=np.sqrt(variance / pairs.runs),
-        df=df,
-        run_sd=np.sqrt(variance),
-    )
+    return Comparison(pairs.mean, np.sqrt(variance / pairs.runs), df)
 
 
 def occasions_of(
@@ -219,27 +216,9 @@ def between_occasions(values: Floats, kept: Flags, runs: Sequence[int]) -> tuple
     return np.maximum((between - within) / of_one, 0.0), within
 
 
-def middle(values: Sequence[float]) -> float:
-    """Return the median of at least one value; finite wherever the values are."""
-    ordered = sorted(values)
-    low, high = ordered[(len(ordered) - 1) // 2], ordered[len(ordered) // 2]
-    return low if low == high else low / 2 + high / 2
-
-
-def _between(occasions: Occasions) -> Floats:
-    return np.asarray(np.square(occasions.sd) * (1 + 1 / occasions.number))
+def _usable(df: Floats) -> Floats:
+    return np.clip(df, _LEAST_DF, _MOST_DF)
 
 
 def _floored(variance: Floats) -> Floats:
     return np.maximum(variance, FLOOR_SD * FLOOR_SD)
-
-
-def _of(
-    before: Side, after: Side, squared_error: Floats, *, df: Floats, variance: Floats
-) -> Comparison:
-    return Comparison(
-        estimate=np.asarray(after.mean - before.mean),
-        standard_error=np.sqrt(squared_error),
-        df=df,
-        run_sd=np.sqrt(variance),
-    )

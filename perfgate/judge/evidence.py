@@ -4,41 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from functools import cached_property
 
-from perfgate.judge.compare import PRIOR_DF, Learnt
-from perfgate.model.baseline import Baseline, BlessedRun
+from perfgate.judge.compare import Learnt
+from perfgate.judge.looks import Plan
+from perfgate.judge.rule import Columns, columns
+from perfgate.model.baseline import Baseline, BlessedRun, with_held
 from perfgate.model.metric import Metric
 from perfgate.model.note import Note
+from perfgate.model.policy import Policy
 from perfgate.model.sample import Run
 from perfgate.model.verdict import Stage
-
-_OCCASIONS_TO_KNOW = 2
-"""Over fewer, a calibration has measured nothing of what occasions differ by."""
-
-
-class Held(Protocol):
-    """What of a policy the judge is held to."""
-
-    @property
-    def runs(self) -> int:
-        """Of the first look at runs alone."""
-
-    @property
-    def max_runs(self) -> int:
-        """Of both sides together."""
-
-    @property
-    def stops_early(self) -> bool:
-        """Whether a count that rose, and rose again, ends the gate before its first look."""
-
-    @property
-    def budgets(self) -> Mapping[Metric, float]:
-        """Fractions, over the defaults."""
-
-    @property
-    def workloads(self) -> int:
-        """Among how many workloads of this gate the time metrics share the error (Holm)."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -62,37 +38,71 @@ class Evidence:
     """Runs of both sides that were made before the pairs."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Other:
-    """The side that the candidate is compared with: blessed runs, or the other commit's of today."""
+@dataclass(frozen=True)
+class Case:
+    """One stage of a gate: what is compared, and by what terms."""
 
-    runs: tuple[BlessedRun, ...]
-    occasion_runs: tuple[int, ...]
-    """How many of them each occasion has, in order."""
-    calibrated: Mapping[Metric, tuple[float, float]] = field(default_factory=dict)
-    """tau as `perfgate calibrate` measured it, and its degrees of freedom."""
-    spread: Mapping[Metric, Learnt] = field(default_factory=dict)
+    evidence: Evidence
+    policy: Policy
+    plan: Plan
 
-    @classmethod
-    def blessed(cls, baseline: Baseline, spread: Mapping[Metric, Learnt] | None = None) -> Other:
-        """Take the blessed runs."""
-        return cls(
-            runs=baseline.runs,
-            occasion_runs=tuple(len(occasion.runs) for occasion in baseline.occasions),
-            calibrated={
-                metric: (found.occasion_sd, PRIOR_DF + found.occasions - 1)
-                for metric, found in baseline.calibration.items()
-                if found.occasions >= _OCCASIONS_TO_KNOW
-            },
-            spread=spread or {},
-        )
+    @cached_property
+    def other(self) -> Sequence[BlessedRun]:
+        """The blessed runs, or the other commit's of today.
 
-    @classmethod
-    def today(cls, runs: Sequence[Run]) -> Other:
-        """Take the other commit's runs: one occasion, the candidate's own."""
-        return cls(runs=tuple(map(BlessedRun.of, runs)), occasion_runs=(len(runs),))
+        Raises:
+            ValueError: there is neither.
+        """
+        if self.plan.is_ab_run:
+            return [BlessedRun.of(there) for there, _ in self.evidence.pairs]
+        if self.evidence.blessed is None:
+            raise ValueError("there is no baseline to compare with")
+        return self.evidence.blessed.runs
 
-    def values(self, metric: Metric) -> tuple[float, ...]:
-        """One metric over all runs; empty unless every run has it."""
-        found = [value for run in self.runs if (value := run.values.get(metric)) is not None]
-        return tuple(found) if len(found) == len(self.runs) else ()
+    @cached_property
+    def runs(self) -> Sequence[Run]:
+        """The candidate's; of an A/B run those of pairs."""
+        if self.plan.is_ab_run:
+            return [here for _, here in self.evidence.pairs]
+        return self.evidence.alone
+
+    @cached_property
+    def there(self) -> Columns:
+        """What all runs of the other side have."""
+        return columns(self.other)
+
+    @cached_property
+    def budgets(self) -> Mapping[Metric, float]:
+        """Fractions, over the defaults."""
+        return with_held(self.policy.budgets, self.evidence.blessed)
+
+    @cached_property
+    def looks(self) -> tuple[int, int]:
+        """Runs of the first look, and what may be made at most; of one side, or pairs."""
+        alone, spent = len(self.evidence.alone), self.evidence.spent
+        return looks_of(self.plan, self.policy, alone=alone, spent=spent)
+
+    @property
+    def is_look(self) -> bool:
+        """Whether times are judged at so many runs."""
+        first, most = self.looks
+        return self.plan.is_look(len(self.runs), first=first, most=most)
+
+    @property
+    def wanted(self) -> int:
+        """How many further runs, or pairs, the next look takes; 0 where there is none."""
+        runs, (first, most) = len(self.runs), self.looks
+        return (first if runs < first else self.plan.next_look(runs, max_runs=most)) - runs
+
+
+def looks_of(plan: Plan, policy: Policy, *, alone: int, spent: int) -> tuple[int, int]:
+    """Return the first look's and the most runs of one side, or pairs; `alone` and `spent` before.
+
+    Where a user asked for runs, pairs are made until there are so many: a bless takes those alone.
+    """
+    if not plan.is_ab_run:
+        most = max(min(plan.most_runs, policy.max_runs), policy.runs)
+        return (1 if plan.stage is Stage.COUNTS else policy.runs), most
+    most = min((policy.max_runs - spent) // 2, plan.most_runs)
+    asked = 0 if policy.stops_early or plan.in_pairs else policy.runs - alone
+    return max(min(max(plan.fewest_to_fail, asked), most), 1), most

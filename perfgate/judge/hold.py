@@ -13,30 +13,27 @@ from typing import Final
 import numpy as np
 from scipy.special import nctdtrit, stdtrit
 
-from perfgate.judge.compare import FLOOR_SD, LARGEST, PRIOR_DF, Flags, Floats, middle
-from perfgate.judge.evidence import Other
-from perfgate.judge.looks import NOISY, PASS_CONFIDENCE, STORED_PLAN
-from perfgate.judge.outliers import keep_by_occasion
-from perfgate.judge.rows import Terms, rule_of
-from perfgate.judge.times import TimeRule, in_basis
+from perfgate.judge.compare import FLOOR_SD, PRIOR_DF, Flags, Floats
+from perfgate.judge.looks import NOISY, PASS_CONFIDENCE, STORED_PLAN, Plan
+from perfgate.judge.rule import SPECS, TimeRule, as_x, columns, is_usable, rule_of
 from perfgate.model.baseline import Baseline
-from perfgate.model.metric import METRICS, Basis, Metric, budget_of
+from perfgate.model.metric import Metric, budget_of
 from perfgate.model.verdict import Stage
 
 COARSEST: Final = 0.25
 """A slowdown of step_ms below which a gate that can show none is no gate."""
 _FARTHEST: Final = 10.0
-"""A loss of more than this, in the basis, is as good as none that can be held."""
+"""A loss of more than this, as x, is as good as none that can be held."""
 
 
 def holds(
     baseline: Baseline,
     metric: Metric,
-    terms: Terms,
+    budgets: Mapping[Metric, float],
+    plan: Plan = STORED_PLAN,
     *,
     runs: int | None = None,
-    blessed_runs: int | None = None,
-    occasions: int | None = None,
+    fuller: tuple[int, int] | None = None,
 ) -> float | None:
     """Return the loss of a time metric that a gate can hold, a fraction in its basis, at least its
     budget.
@@ -47,61 +44,54 @@ def holds(
 
     Args:
         baseline: what its runs differ by is taken for what runs will differ by.
-        metric: a time metric that is gated.
-        terms: the plan whose last look it is of, the budgets, and the workloads that share alpha.
+        metric: a time metric.
+        budgets: fractions, over the defaults.
+        plan: whose last look it is of.
         runs: of the last look, where that is not the plan's.
-        blessed_runs: asks the same of a fuller baseline whose runs differ as these do.
-        occasions: those of that one.
+        fuller: asks the same of a baseline of so many runs and occasions, which differ as these do.
 
     Returns:
         None where the baseline does not hold the metric, or holds nothing to compare with.
     """
-    spec = METRICS[metric].clock
-    blessed = baseline.values(metric)
-    if spec is None or not blessed or (x := blessed_x(baseline, metric, spec.basis)) is None:
+    if (found := stored_x(baseline, metric, budgets, plan)) is None:
         return None
-    rule = rule_of(metric, spec, Other.blessed(baseline), terms)
-    number = blessed_runs or len(blessed)
-    return rule.as_fraction(
-        min(
-            _FARTHEST,
-            max(
-                float(rule.limit),
-                _smallest(
-                    rule, x, runs=runs or terms.plan.most_runs, blessed=number, occasions=occasions
-                ),
-            ),
-        )
+    rule, x = found
+    smallest = _smallest(
+        rule, x, runs=runs or plan.most_runs, of=fuller or (len(x), len(baseline.occasions))
     )
+    return rule.as_fraction(min(_FARTHEST, max(float(rule.limit), smallest)))
 
 
-def blessed_x(baseline: Baseline, metric: Metric, basis: Basis) -> Floats | None:
-    """Return the blessed values as x; None where they cannot be compared."""
-    blessed, steps = baseline.values(metric), baseline.values(Metric.STEP_MS)
-    of = blessed if basis is Basis.LOG else steps
-    reference = middle(of) if of else 0.0
-    if not blessed or reference <= 0 or (basis is Basis.LOG and min(blessed) <= 0):
+def stored_x(
+    baseline: Baseline,
+    metric: Metric,
+    budgets: Mapping[Metric, float],
+    plan: Plan = STORED_PLAN,
+) -> tuple[TimeRule, Floats] | None:
+    """Return how a metric is judged, and its blessed values as x; None where there is nothing to
+    compare with."""
+    there = columns(baseline.runs)
+    if metric not in there or metric not in SPECS:
         return None
-    x = in_basis(np.asarray(blessed), basis, reference)
-    return x if np.all(np.abs(x) < LARGEST) else None
+    x = as_x(metric, there[metric], there)
+    rule = rule_of(metric, there, budgets, plan=plan, baseline=baseline)
+    return (rule, x) if is_usable(x) else None
 
 
-def _smallest(
-    rule: TimeRule, x: Floats, *, runs: int, blessed: int, occasions: int | None
-) -> float:
-    """SE q of the last look, on the scale of `x`."""
+def _smallest(rule: TimeRule, x: Floats, *, runs: int, of: tuple[int, int]) -> float:
+    """SE q of the last look, as x; `of` so many blessed runs and occasions."""
     within, own_df = _within(rule, x)
     if rule.plan.in_pairs:
-        squared, df, own_df = rule.block_sd**2 / runs, PRIOR_DF + runs - 1, PRIOR_DF + runs - 1
+        squared, df, own_df = rule.spec.block_sd**2 / runs, PRIOR_DF + runs - 1, PRIOR_DF + runs - 1
     elif rule.plan.stage is Stage.AB_RUN:
         squared, df = within * 2 / runs, 2.0 * runs - 2
     else:
+        blessed, occasions = of
         between = rule.occasions(x, _kept(rule, x))
-        number = occasions or between.number
-        tau = max(float(between.sd), rule.occasion_sd) ** 2 * (1 + 1 / number)
+        tau = max(float(between.sd), rule.spec.occasion_sd) ** 2 * (1 + 1 / occasions)
         of_runs = within * (1 / blessed + 1 / runs)
         squared = of_runs + tau
-        tau_df = between.df + number - between.number
+        tau_df = between.df + occasions - between.number
         df = 1 / ((of_runs / squared) ** 2 / max(own_df, PRIOR_DF) + (tau / squared) ** 2 / tau_df)
     noncentral = float(stdtrit(df, PASS_CONFIDENCE))
     quantile = float(nctdtrit(max(own_df, PRIOR_DF), noncentral, PASS_CONFIDENCE))
@@ -111,25 +101,24 @@ def _smallest(
 def _within(rule: TimeRule, x: Floats) -> tuple[float, float]:
     """The variance of kept runs within their occasions, no prior, and its degrees of freedom."""
     ends, kept = np.cumsum(rule.occasion_runs)[:-1], _kept(rule, x)
-    own = [group[flag] for group, flag in zip(np.split(x, ends), np.split(kept, ends), strict=True)]
-    own = [group for group in own if len(group)]
-    df = sum(len(group) - 1 for group in own)
+    groups = zip(np.split(x, ends), np.split(kept, ends), strict=True)
+    own = [group[flags] for group, flags in groups if np.any(flags)]
+    df = float(sum(len(group) - 1 for group in own))
     squares = sum(float(np.sum(np.square(group - np.mean(group)))) for group in own)
-    return max(squares / max(df, 1), FLOOR_SD**2), float(df)
+    return max(squares / max(df, 1.0), FLOOR_SD**2), df
 
 
 def _kept(rule: TimeRule, x: Floats) -> Flags:
-    return keep_by_occasion(x, rule.occasion_runs, prior_sd=rule.prior_sd, budget=rule.limit)
+    """The blessed runs to keep, each held against its own occasion."""
+    groups = np.split(x, np.cumsum(rule.occasion_runs)[:-1])
+    return rule.keep(np.concatenate([group - np.median(group) for group in groups])).flags[0]
 
 
 def differs_much(baseline: Baseline) -> bool:
     """Whether the step times of blessed runs have an SD beyond `NOISY`: an A/B run is then better
     made in blocks."""
-    x, spec = blessed_x(baseline, Metric.STEP_MS, Basis.LOG), METRICS[Metric.STEP_MS].clock
-    if x is None or spec is None:
-        return False
-    rule = rule_of(Metric.STEP_MS, spec, Other.blessed(baseline), Terms())
-    return math.sqrt(_within(rule, x)[0]) > NOISY
+    found = stored_x(baseline, Metric.STEP_MS, {})
+    return found is not None and math.sqrt(_within(*found)[0]) > NOISY
 
 
 def too_coarse(baseline: Baseline, budgets: Mapping[Metric, float]) -> float | None:
@@ -137,9 +126,6 @@ def too_coarse(baseline: Baseline, budgets: Mapping[Metric, float]) -> float | N
 
     It will do up to `COARSEST`, or the budget of step_ms where that is wider.
     """
-    held = holds(baseline, Metric.STEP_MS, Terms(budgets=dict(budgets), plan=STORED_PLAN))
-    return (
-        held
-        if held is not None and held > max(COARSEST, budget_of(Metric.STEP_MS, budgets) or 0.0)
-        else None
-    )
+    held = holds(baseline, Metric.STEP_MS, budgets)
+    enough = max(COARSEST, budget_of(Metric.STEP_MS, budgets) or 0.0)
+    return held if held is not None and held > enough else None

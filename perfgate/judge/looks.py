@@ -1,4 +1,5 @@
-"""When the judge looks, and at what level, as one table; knows no metric and no message."""
+"""When the judge looks, and at what level, as one table; how workloads share it. Knows no metric and
+no message."""
 
 from __future__ import annotations
 
@@ -101,3 +102,28 @@ NOISY: Final = 0.01
 PLANS: Final[Mapping[Stage, Plan]] = {
     plan.stage: plan for plan in (COUNTS_PLAN, SCREEN_PLAN, STORED_PLAN, AB_PLAN, INTERLEAVED_PLAN)
 }
+
+
+def step_down(levels: Mapping[str, float | None], *, workloads: int) -> frozenset[str]:
+    """Return the workloads whose clocks are shown to have lost, of so many judged together.
+
+    Holm (1979): by rising level (p over what a single workload may spend), the first against 1/W,
+    the next against 1/(W - 1), until one is not reached. A level of None is no loss.
+    """
+    found: list[str] = []
+    ordered = sorted((level, name) for name, level in levels.items() if level is not None)
+    for level, name in ordered:
+        if level * max(workloads - len(found), 1) > 1:
+            break
+        found.append(name)
+    return frozenset(found)
+
+
+def still_sharing(lost: int, *, workloads: int) -> int:
+    """Return among how many the next workload shares the error, after `lost` of them have been
+    shown to have lost.
+
+    Judging in the order of running this way finds no more than `step_down` does at the end: the
+    k-th loss found had to reach 1/(W - k + 1), and so do the k smallest levels in their order.
+    """
+    return max(workloads - lost, 1)

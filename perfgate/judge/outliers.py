@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import gammaln
+from scipy.special import comb
 
 from perfgate.judge.compare import PRIOR_DF, Flags, Floats
 
@@ -54,19 +54,8 @@ def keep(sides: Sequence[Floats], *, prior_sd: float, budget: Floats | float) ->
     scale = np.sqrt((PRIOR_DF * prior_sd**2 + df * np.square(mad)) / (PRIOR_DF + df))
     threshold = np.maximum(_SCALES * scale, _BUDGETS * np.asarray(budget))
     near = [distance <= threshold[..., None] for distance in away]
-    return Kept(
-        flags=tuple(flags | ~np.any(flags, axis=-1, keepdims=True) for flags in near),
-        threshold=np.asarray(threshold),
-    )
-
-
-def keep_by_occasion(
-    x: Floats, occasion_runs: Sequence[int], *, prior_sd: float, budget: Floats | float
-) -> Flags:
-    """Mark the blessed runs to keep, each held against its own occasion."""
-    groups = np.split(x, np.cumsum(occasion_runs)[:-1], axis=-1)
-    away = [group - np.median(group, axis=-1, keepdims=True) for group in groups]
-    return keep((np.concatenate(away, axis=-1),), prior_sd=prior_sd, budget=budget).flags[0]
+    flags = tuple(flags | ~np.any(flags, axis=-1, keepdims=True) for flags in near)
+    return Kept(flags=flags, threshold=np.asarray(threshold))
 
 
 def may_be_chance(
@@ -77,14 +66,11 @@ def may_be_chance(
     Where extreme runs lie on the other side's side of `between`, the middle of both means: Fisher's
     exact test of how many runs keep to their own side, one-sided.
     """
-    mid = between[..., None]
+    mid, runs = between[..., None], slow.shape[-1]
     strayed = np.sum(~kept[0] & (fast > mid), axis=-1)
-    runs = slow.shape[-1]
     stayed = runs - np.sum(~kept[1] & (slow < mid), axis=-1)
     mixed = (strayed > 0) | (stayed < runs)
-    chance = as_many_by_chance(
-        stayed, of=runs, all_such=stayed + strayed, runs=runs + fast.shape[-1]
-    )
+    chance = as_many_by_chance(stayed, strayed, runs, fast.shape[-1])
     return np.asarray(mixed & (chance > _CHANCE))
 
 
@@ -112,50 +98,33 @@ class Slow:
         none = np.asarray(self.candidate == 0)
         if chance is None:
             return none
-        total = self.candidate + self.other
-        p = as_many_by_chance(
-            self.candidate, of=self.candidates, all_such=total, runs=self.candidates + self.others
-        )
+        p = as_many_by_chance(self.candidate, self.other, self.candidates, self.others)
         return np.asarray(none | (p > chance))
 
 
 def slow_runs(before: Floats, after: Floats, threshold: Floats) -> Slow:
     """Count the slow runs of either side: above the median of `before` plus the threshold."""
-    limit = (np.median(before, axis=-1) + threshold)[..., None]
+    return _slow(before, after, np.median(before, axis=-1) + threshold)
+
+
+def slow_pairs(differences: Floats, threshold: Floats) -> Slow:
+    """Count the pairs of blocks of which either side was slow next to the other."""
+    return _slow(-differences, differences, threshold)
+
+
+def _slow(before: Floats, after: Floats, limit: Floats) -> Slow:
     return Slow(
-        candidate=np.sum(after > limit, axis=-1),
-        other=np.sum(before > limit, axis=-1),
+        candidate=np.sum(after > limit[..., None], axis=-1),
+        other=np.sum(before > limit[..., None], axis=-1),
         candidates=after.shape[-1],
         others=before.shape[-1],
     )
 
 
-def slow_pairs(differences: Floats, threshold: Floats) -> Slow:
-    """Count the pairs of blocks of which either side was slow beside the other."""
-    return Slow(
-        candidate=np.sum(differences > np.asarray(threshold)[..., None], axis=-1),
-        other=np.sum(differences < -np.asarray(threshold)[..., None], axis=-1),
-        candidates=differences.shape[-1],
-        others=differences.shape[-1],
-    )
-
-
-def as_many_by_chance(there: Counts, *, of: int, all_such: Counts, runs: int) -> Floats:
-    """How probable it is that a group of `of` among all `runs` has `there` or more of `all_such`
-    (hypergeometric)."""
-    there, all_such = np.broadcast_arrays(np.asarray(there), np.asarray(all_such))
-    number = np.arange(of + 1)
-    such, others = all_such[..., None], runs - all_such[..., None]
-    possible = (number >= there[..., None]) & (number <= such) & (of - number <= others)
-    taken = np.where(possible, number, 0)
-    with np.errstate(all="ignore"):
-        logs = (
-            _log_ways(such, taken)
-            + _log_ways(others, of - taken)
-            - _log_ways(np.asarray(runs), np.asarray(of))
-        )
-        return np.asarray(np.where(possible, np.exp(logs), 0.0).sum(axis=-1))
-
-
-def _log_ways(of: Counts, number: Counts) -> Floats:
-    return np.asarray(gammaln(of + 1) - gammaln(number + 1) - gammaln(of - number + 1))
+def as_many_by_chance(here: Counts, there: Counts, runs: int, others: int) -> Floats:
+    """How probable it is that chance puts `here` or more of all `here + there` such runs among
+    these `runs`, and the rest among the `others` (hypergeometric)."""
+    number, such = np.arange(runs + 1), np.asarray(here + there)[..., None]
+    ways = comb(such, number) * comb(runs + others - such, runs - number)
+    as_many = np.where(number >= np.asarray(here)[..., None], ways, 0.0)
+    return np.asarray(as_many.sum(axis=-1) / comb(runs + others, runs))

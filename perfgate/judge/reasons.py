@@ -4,162 +4,102 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
-from perfgate.judge.evidence import Evidence
+from perfgate.judge.clock import clock_moved
+from perfgate.judge.evidence import Case
 from perfgate.judge.outliers import Slow
-from perfgate.judge.rows import Rows, Terms
-from perfgate.judge.time_rows import TimeJudgement
-from perfgate.model.baseline import FEWEST_RUNS
+from perfgate.judge.rows import Judged
 from perfgate.model.metric import METRICS, NO_LONGER_GATED, Kind
 from perfgate.model.note import Note, Severity, note
-from perfgate.model.outcome import Outcome
+from perfgate.model.outcome import PASSING, Outcome
 from perfgate.model.verdict import MetricVerdict, Stage, Verdict
 
-_NEXT_TO_NOTHING = 1e-9
-"""Stands for a budget of zero where one must be divided by."""
+_WORTH_SAYING = (
+    "count-rose-in-only",
+    "count-rose-once",
+    "count-rose-by-chance",
+    "count-fell-in-some",
+    "count-of-process",
+)
+"""Of a count, next to the verdict too."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Judged:
-    """What is known of a gate once its rows are judged."""
-
-    evidence: Evidence
-    terms: Terms
-    outcome: Outcome
-    rows: Rows
-    runs: int
-    """Or pairs."""
-    other_runs: int
-    more: int
-
-    @property
-    def is_open(self) -> bool:
-        """Whether more runs or pairs would be made if they were allowed."""
-        return self.runs < self.terms.plan.most_runs
-
-
-def why(judged: Judged) -> tuple[Note, Note | None]:
+def why(
+    case: Case, judged: Sequence[Judged], outcome: Outcome, *, more: int
+) -> tuple[Note, Note | None]:
     """Say why, and what to do where that does not follow from it."""
-    rows, plan = judged.rows, judged.terms.plan
-    match judged.outcome:
-        case Outcome.REGRESSED | Outcome.IMPROVED as outcome:
-            moved = tuple(str(row.metric) for row in rows.of(outcome))
-            is_loss = outcome is Outcome.REGRESSED
-            return note("metrics-regressed" if is_loss else "metrics-improved", metrics=moved), None
+    plan, runs, in_pairs = case.plan, len(case.runs), case.plan.is_ab_run
+    rows = [one.row for one in judged if one.row.outcome is outcome]
+    metrics = tuple(str(row.metric) for row in rows)
+    match outcome:
+        case Outcome.REGRESSED:
+            return note("metrics-regressed", metrics=metrics), None
+        case Outcome.IMPROVED:
+            return note("metrics-improved", metrics=metrics), None
+        case Outcome.NOT_MEASURED if not rows:
+            return note("baseline-gates-nothing", workload=case.evidence.workload), None
         case Outcome.NOT_MEASURED:
-            return _not_measured(judged), None
-        case Outcome.INCONCLUSIVE if judged.more or plan.stage is Stage.COUNTS:
-            code = "unsettled-by-pairs" if plan.is_ab_run else "unsettled-by-runs"
-            return note(code, runs=judged.runs), None
+            found = tuple(_what(row) for row in rows)
+            return note("not-all-judged", rows=found, workload=case.evidence.workload), None
+        case Outcome.INCONCLUSIVE if more or plan.stage is Stage.COUNTS:
+            return note("unsettled-by-pairs" if in_pairs else "unsettled-by-runs", runs=runs), None
+        case Outcome.INCONCLUSIVE if runs < plan.fewest_to_pass:
+            fewest = plan.fewest_to_pass
+            code = "too-few-pairs" if in_pairs else "too-few-runs"
+            return note(code, runs=runs, fewest=fewest), _allow(case, fewest)
         case Outcome.INCONCLUSIVE:
-            return _inconclusive(judged)
+            return _inconclusive(case, judged)
         case _:  # PASSED: rows never come to the gate's own outcomes, such as NO_BASELINE
-            return _passed(judged), None
+            gated = [METRICS[one.row.metric].kind for one in judged if one.row.outcome is not None]
+            times, counts = gated.count(Kind.CLOCK), gated.count(Kind.COUNT)
+            code = "within-budget-in-pairs" if in_pairs else "within-budget"
+            blessed = len(case.other)
+            return note(code, times=times, counts=counts, runs=runs, blessed=blessed), None
 
 
-def _passed(judged: Judged) -> Note:
-    rows, plan = judged.rows, judged.terms.plan
-    return note(
-        "within-budget-in-pairs" if plan.is_ab_run else "within-budget",
-        times=len(rows.times),
-        counts=len(rows.counts),
-        runs=judged.runs,
-        blessed=judged.other_runs,
-    )
-
-
-def notes(judged: Judged) -> tuple[Note, ...]:
-    """Say what is worth knowing next to the verdict."""
-    evidence, rows = judged.evidence, judged.rows
-    found: list[Note] = []
-    if evidence.no_pairs is not None and judged.terms.plan.stage is Stage.STORED:
-        found.append(note("no-ab-run", Severity.WARN, why=evidence.no_pairs))
-    ungated = tuple(str(one) for one in NO_LONGER_GATED if one in judged.terms.budgets)
-    if ungated:
-        found.append(note("budget-without-effect", Severity.WARN, metrics=ungated))
-    found += (
-        note("count-of", metric=count.row.metric, count=count.row.note)
-        for count in rows.counts
-        if count.is_worth_a_note
-    )
-    passed = [time.slow for time in rows.times if time.slow and _is_passed(time)]
-    if passed:
-        found.append(_slow("slow-by-chance", max(passed, key=lambda slow: int(slow.candidate))))
-    return tuple(found)
-
-
-def _is_passed(time: TimeJudgement) -> bool:
-    return time.row.outcome in (Outcome.PASSED, Outcome.IMPROVED)
-
-
-def worst(rows: Sequence[MetricVerdict]) -> MetricVerdict:
-    """Return the row that says most: counts before times, as they are exact; then by size.
-
-    Times by budgets; what is not judged by its own interval comes last.
-    """
-
-    def size(row: MetricVerdict) -> tuple[bool, bool, float]:
-        is_count = METRICS[row.metric].kind is Kind.COUNT
-        is_own = is_count or row.change is None or row.low is not None
-        reach = row.high if row.outcome is Outcome.INCONCLUSIVE and not is_count else row.change
-        change = math.inf if reach is None else abs(reach)
-        return is_count, is_own, change if is_count else change / (row.budget or _NEXT_TO_NOTHING)
-
-    return max(rows, key=size)
-
-
-def _not_measured(judged: Judged) -> Note:
-    missing = judged.rows.of(Outcome.NOT_MEASURED)
-    if not judged.runs:
-        return note("no-runs")
-    if not missing:
-        return note("baseline-gates-nothing", workload=judged.evidence.workload)
-    found = tuple(note("metric-is", metric=row.metric, what=row.note) for row in missing)
-    return note("not-all-judged", rows=found, workload=judged.evidence.workload)
-
-
-def _inconclusive(judged: Judged) -> tuple[Note, Note | None]:
+def _inconclusive(case: Case, judged: Sequence[Judged]) -> tuple[Note, Note | None]:
     """Say what keeps it open, and what would settle it."""
-    plan, open_rows = judged.terms.plan, judged.rows.of(Outcome.INCONCLUSIVE)
-    if judged.runs < plan.fewest_to_pass:
-        fewest = plan.fewest_to_pass
-        code = "too-few-pairs" if plan.is_ab_run else "too-few-runs"
-        return note(code, runs=judged.runs, fewest=fewest), _allow(judged, fewest)
-    row = worst(open_rows)
-    metric = str(row.metric)
-    what = note("metric-is", metric=metric, what=row.note)
-    if METRICS[row.metric].kind is Kind.COUNT:
-        steady = note("steady-count")
-        return note("open", what=what), _allow(judged) if judged.is_open else steady
-    time = next(time for time in judged.rows.times if time.row is row)
-    if time.look is None:
-        return note("open", what=what), note("see-captures")
-    if time.look.by_chance:
-        return note("open-two-modes", what=what), None
-    if time.slow is not None:
-        return (
-            _slow("open-slow-runs", time.slow, what=what, farthest=_farthest(time)),
-            _allow(judged) if judged.is_open else note("find-slow-runs"),
-        )
-    reason = note(
-        "open-in-pairs" if plan.is_ab_run else "open-in-runs",
-        what=what,
-        runs=judged.runs,
-        smallest=row.smallest or 0.0,
+    plan, runs = case.plan, len(case.runs)
+    worst = max(
+        (one for one in judged if one.row.outcome is Outcome.INCONCLUSIVE),
+        key=lambda one: _size(one.row),
     )
-    if judged.is_open:
-        return reason, _allow(judged)
-    sd = float(time.look.run_sd)
-    if not plan.is_ab_run:
-        return reason, note("let-pairs-settle", sd=sd, metric=metric)
-    may_interleave = Stage.BLOCKS in judged.evidence.can_pair and not plan.in_pairs
-    return reason, note("take-turns" if may_interleave else "steady", sd=sd, metric=metric)
+    row, look, metric = worst.row, worst.look, str(worst.row.metric)
+    what, allow = _what(row), _allow(case) if runs < plan.most_runs else None
+    if METRICS[row.metric].kind is Kind.COUNT:
+        return note("open", what=what), allow or note("steady-count")
+    if look is None:
+        return note("open", what=what), note("see-captures")
+    if look.by_chance:
+        return note("open-two-modes", what=what), None
+    if look.within:
+        farthest = max((drop.distance for drop in worst.dropped), default=0.0)
+        reason = _slow("open-slow-runs", look.slow, what=what, farthest=max(farthest, 0.0))
+        return reason, allow or note("find-slow-runs")
+    code = "open-in-pairs" if plan.is_ab_run else "open-in-runs"
+    reason = note(code, what=what, runs=runs, smallest=row.smallest or 0.0)
+    remedy = "steady" if plan.is_ab_run else "let-pairs-settle"
+    if plan.stage is Stage.AB_RUN and Stage.BLOCKS in case.evidence.can_pair:
+        remedy = "take-turns"
+    return reason, allow or note(remedy, sd=float(look.compared.run_sd), metric=metric)
 
 
-def _slow(
-    code: str, slow: Slow, *, what: Note | None = None, farthest: float | None = None
-) -> Note:
+def _size(row: MetricVerdict) -> tuple[bool, bool, float]:
+    """How much a row says: counts before times, as they are exact; then by size, times by budgets.
+
+    What is not judged by its own interval comes last.
+    """
+    if METRICS[row.metric].kind is Kind.COUNT:
+        return True, True, math.inf if row.change is None else abs(row.change)
+    is_own = row.change is None or row.low is not None
+    return False, is_own, math.inf if row.high is None else abs(row.high) / (row.budget or 1.0)
+
+
+def _what(row: MetricVerdict) -> Note:
+    return note("metric-is", metric=str(row.metric), what=row.note)
+
+
+def _slow(code: str, slow: Slow, *, what: Note | None, farthest: float) -> Note:
     """Say how many of the candidate's processes were slow, and how many of the other side's."""
     return note(
         code,
@@ -172,16 +112,36 @@ def _slow(
     )
 
 
-def _farthest(time: TimeJudgement) -> float:
-    return max((drop.distance for drop in time.dropped if drop.distance > 0), default=0.0)
-
-
-def _allow(judged: Judged, runs: int | None = None) -> Note:
+def _allow(case: Case, runs: int | None = None) -> Note:
     """Say what allows so many runs, or pairs: all of the plan's."""
-    plan, wanted = judged.terms.plan, runs or judged.terms.plan.most_runs
-    if plan.is_ab_run:
-        return note("allow-pairs", pairs=wanted, most=2 * wanted + judged.evidence.spent)
+    wanted = runs or case.plan.most_runs
+    if case.plan.is_ab_run:
+        return note("allow-pairs", pairs=wanted, most=2 * wanted + case.evidence.spent)
     return note("allow-runs", runs=wanted)
+
+
+def notes_of(case: Case, judged: Sequence[Judged]) -> tuple[Note, ...]:
+    """Say what is worth knowing next to the verdict."""
+    found: list[Note] = []
+    if case.evidence.no_pairs is not None and case.plan.stage is Stage.STORED:
+        found.append(note("no-ab-run", Severity.WARN, why=case.evidence.no_pairs))
+    if ungated := tuple(str(one) for one in NO_LONGER_GATED if one in case.budgets):
+        found.append(note("budget-without-effect", Severity.WARN, metrics=ungated))
+    found += [
+        note("metric-is", metric=row.metric, what=row.note)
+        for row in (one.row for one in judged)
+        if row.outcome is not Outcome.INCONCLUSIVE and row.note and row.note.code in _WORTH_SAYING
+    ]
+    slow = [
+        one.look.slow
+        for one in judged
+        if one.look is not None and one.row.outcome in PASSING and one.look.slow.candidate > 0
+    ]
+    if slow:
+        most = max(slow, key=lambda one: int(one.candidate))
+        found.append(_slow("slow-by-chance", most, what=None, farthest=0.0))
+    moved = clock_moved(case.other, case.runs)
+    return (*found, *(() if moved is None else (note("kernels-follow", clock=moved),)))
 
 
 def shut_anyway(verdict: Verdict) -> Note | None:
@@ -190,15 +150,4 @@ def shut_anyway(verdict: Verdict) -> Note | None:
         return note("shut-by-few-runs", Severity.WARN)
     if not verdict.beyond:
         return None
-    row = verdict.beyond[0]
-    if METRICS[row.metric].kind is Kind.COUNT:
-        return note("shut-by-count", Severity.WARN, metric=row.metric)
-    loss = row.change if row.estimate is None else row.estimate
-    if loss is None or row.budget is None:
-        return note("shut-unknown", Severity.WARN, metric=row.metric)
-    return note("shut-by-size", Severity.WARN, metric=row.metric, loss=loss, budget=row.budget)
-
-
-def bless_it(runs: int) -> Note:
-    """Say how to come to a result that can be blessed."""
-    return note("bless-it") if runs >= FEWEST_RUNS else note("gate-and-bless", fewest=FEWEST_RUNS)
+    return note("shut-by-size", Severity.WARN, metric=verdict.beyond[0].metric)

@@ -3,252 +3,258 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from statistics import median
 
 import numpy as np
+from scipy.special import stdtrit
 
-from perfgate.judge.compare import NOTHING_LEARNT, Floats, middle
-from perfgate.judge.counts import CountJudgement, judge_count, same
-from perfgate.judge.evidence import Other
-from perfgate.judge.looks import STORED_PLAN, Plan
-from perfgate.judge.outliers import Slow, keep, slow_runs
-from perfgate.judge.time_rows import TimeJudgement, Times, judge_time
-from perfgate.judge.times import PART_OF_STEP, TimeRule, in_basis
+from perfgate.judge.compare import Flags, Floats, Learnt
+from perfgate.judge.counts import judge_count, places_of
+from perfgate.judge.evidence import Case
+from perfgate.judge.looks import PASS_CONFIDENCE
+from perfgate.judge.rule import SPECS, Columns, TimeRule, as_x, columns, is_usable, rule_of
+from perfgate.judge.times import Look, Sides, look_at
 from perfgate.model.baseline import BlessedRun
-from perfgate.model.metric import (
-    CALLED,
-    COUNTS,
-    GATED_TIMES,
-    METRICS,
-    PERIODS,
-    Basis,
-    Metric,
-    TimeSpec,
-    budget_of,
-)
+from perfgate.model.metric import CALLED, COUNTS, METRICS, PERIODS, Basis, Metric
 from perfgate.model.note import Note, note
 from perfgate.model.outcome import Outcome
 from perfgate.model.sample import NO_NCCL, Run, why_absent
-from perfgate.model.verdict import MetricVerdict, Stage
-
-_RUNS_TO_BE_EXACT = 3
-"""Runs of either side, in an A/B run, that must agree: over fewer, any count is the same in all."""
+from perfgate.model.verdict import Dropped, MetricVerdict
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Terms:
-    """What a gate is judged by next to the runs that are compared."""
+class Judged:
+    """One metric's row, and what is behind that of a time metric."""
 
-    budgets: Mapping[Metric, float] = field(default_factory=dict)
-    """Fractions, over the defaults; one for a metric that is shown only has no effect."""
-    max_runs: int = STORED_PLAN.most_runs
-    """Of one side."""
-    plan: Plan = STORED_PLAN
-    alone: Sequence[Run] = ()
-    """In an A/B run: the candidate's that were made alone before it, whose slow ones still count.
-    """
-    workloads: int = 1
-    """Workloads judged together, which share alpha (Holm)."""
-    stored: Other | None = None
-    """In an A/B run, what is blessed: which counts are exact its runs know better."""
+    row: MetricVerdict
+    rule: TimeRule | None = None
+    look: Look | None = None
+    """None where zeros or the size of the numbers left nothing to compare."""
+    dropped: tuple[Dropped, ...] = ()
 
 
-@dataclass(kw_only=True, slots=True)
-class Rows:
-    """What was judged so far, in the order of the metrics table."""
-
-    rows: list[MetricVerdict] = field(default_factory=list)
-    times: list[TimeJudgement] = field(default_factory=list)
-    counts: list[CountJudgement] = field(default_factory=list)
-
-    def of(self, outcome: Outcome) -> list[MetricVerdict]:
-        """Return the rows of one outcome."""
-        return [row for row in self.rows if row.outcome is outcome]
-
-
-def judge_rows(other: Other, runs: Sequence[Run], terms: Terms) -> Rows:
+def judge_rows(case: Case) -> list[Judged]:
     """Judge what the other side holds, and show what it lacks; no rows without runs."""
-    judged = Rows()
-    if not runs:
-        return judged
-    counted = {
-        metric: _places(metric, other, runs, terms)
-        for metric in COUNTS
-        if other.values(metric) and all(run.value(metric) is not None for run in runs)
-    }
-    varying = sum(not place.exact for places in counted.values() for place in places)
+    if not case.runs:
+        return []
+    counts = _counts(case)
     # Of a loop that uses no GPU, or whose GPU was not traced, each row would say the same.
-    on_gpu = any(one.values.keys() - {*PERIODS, *CALLED} for run in runs for one in run.processes)
+    measured = {one for run in case.runs for process in run.processes for one in process.values}
+    on_gpu = bool(measured - {*PERIODS, *CALLED})
+    judged: list[Judged] = []
     for metric, spec in METRICS.items():
-        blessed = other.values(metric)
-        found = [value for run in runs if (value := _value(run, metric, blessed)) is not None]
-        if not blessed or not spec.gated or len(found) < len(runs):
-            row = _unjudged(metric, other, runs, found, on_gpu=on_gpu)
-            judged.rows += () if row is None else (row,)
-        elif spec.clock is None:
-            count = _judge_count(metric, counted[metric], terms, varying=varying)
-            judged.counts.append(count)
-            judged.rows.append(count.row)
-        else:
-            time = _judge_time(metric, spec.clock, other, runs, found, terms)
-            judged.times.append(time)
-            judged.rows.append(time.row)
+        found = [value for run in case.runs if (value := _value(run, metric, case)) is not None]
+        is_whole = spec.gated and metric in case.there and len(found) == len(case.runs)
+        if is_whole and metric in SPECS:
+            judged.append(_judge_time(metric, np.array(found), case))
+        elif is_whole:
+            judged.append(Judged(row=counts[metric]))
+        elif (row := _unjudged(metric, case, found, on_gpu=on_gpu)) is not None:
+            judged.append(Judged(row=row))
     return judged
 
 
-# Counts
+def _value(run: Run, metric: Metric, case: Case) -> float | None:
+    """A run's value; of NCCL's times, which the baseline has, 0 where no NCCL kernel ran."""
+    value = run.value(metric)
+    is_none = metric in case.there and run.why_absent(metric) == NO_NCCL
+    return 0.0 if value is None and is_none else value
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Place:
-    """A count of the processes that have most of it, or the next most: one value per run."""
-
-    blessed: Sequence[float]
-    now: Sequence[float]
-    exact: bool
-
-
-def _places(metric: Metric, other: Other, runs: Sequence[Run], terms: Terms) -> list[_Place]:
-    """A count by processes, in order; of the one that has most where the runs do not match."""
-    then, stored = (
-        () if of is None else _by_process(metric, of.runs) for of in (other, terms.stored)
-    )
-    now = [run.by_process(metric) for run in runs]
-    number = len(now[0]) if all(len(one) == len(now[0]) for one in (*then, *now)) else 1
-    found: list[_Place] = []
-    for place in range(number):
-        blessed, known = ([one[place] for one in of if place < len(one)] for of in (then, stored))
-        here = [one[place] for one in now]
-        enough = not terms.plan.is_ab_run or (len(blessed) >= _RUNS_TO_BE_EXACT and same(here))
-        exact = same(blessed) and (same(known) if known else enough)
-        found.append(_Place(blessed=blessed, now=here, exact=exact))
-    return found
-
-
-def _by_process(metric: Metric, runs: Sequence[BlessedRun]) -> Sequence[tuple[float, ...]]:
-    """A count of each blessed run, the most first; none where one has none."""
-    if any(metric not in run.values for run in runs):
-        return ()
-    return [run.counts.get(metric) or (run.values[metric],) for run in runs]
-
-
-def _judge_count(
-    metric: Metric, places: Sequence[_Place], terms: Terms, *, varying: int
-) -> CountJudgement:
-    """Judge a count by the process that has most of it and, if that has no more, by the others.
-
-    In the order of their counts: what one rank has always made and all make now is a rise.
-    """
-    judged = [
-        judge_count(
+def _counts(case: Case) -> dict[Metric, MetricVerdict]:
+    """The rows of counts that all runs have."""
+    stored = () if case.evidence.blessed is None else case.evidence.blessed.runs
+    now = [BlessedRun.of(run) for run in case.runs]
+    places = {
+        metric: places_of(metric, case.other, now, stored)
+        for metric in COUNTS
+        if metric in case.there and all(metric in run.values for run in now)
+    }
+    varying = sum(not place.exact for of_metric in places.values() for place in of_metric)
+    return {
+        metric: judge_count(
             metric,
-            one.blessed,
-            one.now,
-            max_runs=terms.max_runs,
-            exact=one.exact,
+            of_metric,
+            max_runs=case.looks[1],
             varying=varying,
-            budget=terms.budgets.get(metric, 0.0),
+            budget=case.budgets.get(metric, 0.0),
         )
-        for one in places
-    ]
-    for outcome in (Outcome.REGRESSED, Outcome.INCONCLUSIVE):
-        for place, count in enumerate(judged):
-            if count.row.outcome is outcome and place == 0:
-                return count
-            if count.row.outcome is outcome:
-                why = note("count-of-process", count=count.row.note, processes=len(places))
-                row = count.row.model_copy(update={"note": why})
-                return replace(count, row=row, is_worth_a_note=True)
-    return judged[0]
+        for metric, of_metric in places.items()
+    }
 
 
 # Times
 
 
-def _judge_time(
-    metric: Metric,
-    spec: TimeSpec,
-    other: Other,
-    runs: Sequence[Run],
-    found: Sequence[float],
-    terms: Terms,
-) -> TimeJudgement:
-    rule = rule_of(metric, spec, other, terms)
-    steps = other.values(Metric.STEP_MS)
-    slow, extreme = _alone(rule, other, terms)
-    times = Times(
-        blessed=other.values(metric),
-        now=found,
-        step_ms=middle(steps) if steps else None,
-        why_no_step=why_absent(runs, Metric.STEP_MS),
-        is_last=terms.plan.is_last(len(runs), most=terms.max_runs),
-        slow_before=slow,
-        extreme_before=extreme,
-    )
-    return judge_time(rule, times)
-
-
-def rule_of(metric: Metric, spec: TimeSpec, other: Other, terms: Terms) -> TimeRule:
-    """Return how a time metric is judged; all gated times of the other side share alpha."""
-    sharing = sum(bool(other.values(one)) for one in GATED_TIMES)
-    return TimeRule(
+def _judge_time(metric: Metric, now: Floats, case: Case) -> Judged:
+    rule = rule_of(metric, case.there, case.budgets, plan=case.plan, baseline=case.evidence.blessed)
+    learnt = case.evidence.spread.get(metric, Learnt())
+    rule = replace(rule, learnt=learnt, shares=rule.shares * case.policy.workloads)
+    before = case.there[metric]
+    row = MetricVerdict(
         metric=metric,
-        basis=spec.basis,
-        budget=terms.budgets.get(metric, spec.budget),
-        prior_sd=spec.prior_sd,
-        occasion_sd=spec.occasion_sd,
-        block_sd=spec.block_sd,
-        least_loss=_least_loss(metric, other, terms),
-        occasion_runs=other.occasion_runs,
-        known_occasions=other.calibrated.get(metric),
-        learnt=other.spread.get(metric, NOTHING_LEARNT),
-        shares=sharing * terms.workloads,
-        plan=terms.plan,
+        outcome=Outcome.INCONCLUSIVE,
+        baseline=median(before),
+        now=median(now),
+        basis=rule.spec.basis,
+        budget=rule.budget,
+    )
+    if (none := _incomparable(rule, before, now, case)) is not None:
+        outcome, why = none
+        return Judged(row=row.model_copy(update={"outcome": outcome, "note": why}), rule=rule)
+    sides = (as_x(metric, before, case.there), as_x(metric, now, case.there))
+    if not is_usable(*sides):
+        why = note("times-too-far-apart")
+        return Judged(row=row.model_copy(update={"note": why}), rule=rule)
+    alone, screened = _alone(metric, case)
+    look = look_at(
+        rule,
+        sides,
+        is_last=case.plan.is_last(len(now), most=case.looks[1]),
+        alone=alone,
+        screened=screened,
+    )
+    kept = look.compared.kept
+    centres = [
+        _centre(side, flags, rule.spec.basis)
+        for side, flags in zip((before, now), kept, strict=True)
+    ]
+    return Judged(
+        row=_row(rule, look, centres, runs=len(now)),
+        rule=rule,
+        look=look,
+        dropped=(
+            *_dropped(rule, "baseline", sides[0], kept[0]),
+            *_dropped(rule, "candidate", sides[1], kept[1]),
+        ),
     )
 
 
-def _least_loss(metric: Metric, other: Other, terms: Terms) -> float:
-    """What kernel time may lose whatever its own budget: a tenth of what the step may."""
-    own, steps = other.values(metric), other.values(Metric.STEP_MS)
-    budget = budget_of(Metric.STEP_MS, terms.budgets) or 0.0
-    if metric is not Metric.KERNEL_MS or not own or not steps:
-        return 0.0
-    kernel_ms, step_ms = middle(own), max(middle(steps), 0.0)
-    return math.log1p(PART_OF_STEP * budget * step_ms / kernel_ms) if kernel_ms > 0 else 0.0
+def _alone(metric: Metric, case: Case) -> tuple[Sides | None, Sides | None]:
+    """The runs that the candidate made alone before an A/B run, next to what is usual, and to what
+    is blessed; None where there are none.
 
-
-def _alone(rule: TimeRule, other: Other, terms: Terms) -> tuple[Slow | None, bool]:
-    """Say which runs that the candidate made alone before an A/B run are slow, and if any is
-    extreme.
-
-    Slow next to what the other commit takes today: the machine may have become slower. In blocks a
-    step takes another time than alone, and the blessed runs are what there is. Extreme is one of
-    these, or of the blessed ones: it may be a mode that the pairs have not met yet.
+    Usual is what the other commit takes today: the machine may have become slower. In blocks a step
+    takes another time than alone, and the blessed runs are what there is.
     """
-    stored = _x_alone(rule, terms.stored, terms)
-    usual = stored if terms.plan.in_pairs else _x_alone(rule, other, terms)
-    slow, extreme = None, False
-    if usual is not None:
-        threshold = keep(usual, prior_sd=rule.prior_sd, budget=rule.limit).threshold
-        slow = slow_runs(*usual, threshold)
-    if stored is not None and terms.plan.stage is Stage.AB_RUN:
-        extreme = bool(keep(stored, prior_sd=rule.prior_sd, budget=rule.limit).any_extreme)
-    return slow, extreme
+    alone, blessed = case.evidence.alone, case.evidence.blessed
+    values = [value for run in alone if (value := run.value(metric)) is not None]
+    if not case.plan.is_ab_run or not values:
+        return None, None
+
+    def next_to(there: Columns) -> Sides | None:
+        if metric not in there:
+            return None
+        sides = as_x(metric, there[metric], there), as_x(metric, np.array(values), there)
+        return sides if np.all(np.isfinite(np.concatenate(sides))) else None
+
+    screened = None if blessed is None else next_to(columns(blessed.runs))
+    return (screened if case.plan.in_pairs else next_to(case.there)), screened
 
 
-def _x_alone(rule: TimeRule, other: Other | None, terms: Terms) -> tuple[Floats, Floats] | None:
-    """x of the other side's runs, and of the candidate's made alone; None where there are none."""
-    if other is None or not terms.alone:
+def _row(rule: TimeRule, look: Look, centres: Sequence[float], *, runs: int) -> MetricVerdict:
+    outcome = Outcome.INCONCLUSIVE
+    if look.passes:
+        outcome = Outcome.IMPROVED if look.gains else Outcome.PASSED
+    elif look.loses:
+        outcome = Outcome.REGRESSED
+    comparison, against = look.compared.comparison, look.compared.against
+    is_shown = runs >= rule.plan.fewest_to_fail
+    smallest = np.maximum(rule.least_loss, against.margin(1 - rule.loss_alpha))
+    change = rule.as_fraction(comparison.estimate)
+    low = high = None
+    if not look.by_chance:
+        low = rule.as_fraction(against.lower(1 - rule.loss_alpha))
+        high = rule.as_fraction(comparison.upper(PASS_CONFIDENCE))
+    budget, basis = rule.as_fraction(rule.limit), rule.spec.basis
+    return MetricVerdict(
+        metric=rule.metric,
+        outcome=outcome,
+        baseline=centres[0],
+        now=centres[1],
+        basis=basis,
+        change=change,
+        low=low,
+        high=high,
+        standard_error=float(against.standard_error),
+        df=float(against.df),
+        budget=budget,
+        p_value=float(against.p_slower),
+        smallest=rule.as_fraction(smallest) if is_shown else None,
+        note=note(
+            "time-changed" if basis is Basis.LOG else "share-changed",
+            change=change,
+            low=low,
+            high=high,
+            budget=budget,
+            unit=basis.unit,
+        ),
+    )
+
+
+def at_level(row: MetricVerdict, alpha: float) -> MetricVerdict:
+    """The row with the lower end that shows a loss at this level."""
+    if row.low is None or row.change is None or row.standard_error is None or row.df is None:
+        return row
+    margin = float(stdtrit(row.df, 1 - alpha)) * row.standard_error
+    is_log = row.basis is Basis.LOG
+    low = math.expm1(math.log1p(row.change) - margin) if is_log else row.change - margin
+    return row.model_copy(update={"low": low})
+
+
+def _incomparable(
+    rule: TimeRule, before: Floats, now: Floats, case: Case
+) -> tuple[Outcome, Note] | None:
+    """Judge what cannot be compared; None where it can."""
+    if rule.spec.basis is Basis.LOG:
+        return _zeros(rule, before, now)
+    if (_median_step(case) or 0.0) > 0:
         return None
-    there = other.values(rule.metric)
-    now = [value for run in terms.alone if (value := run.value(rule.metric)) is not None]
-    of = there if rule.basis is Basis.LOG else other.values(Metric.STEP_MS)
-    reference = middle(of) if of else 0.0
-    if not there or not now or reference <= 0:
+    why = why_absent(case.runs, Metric.STEP_MS)
+    if why is None:
+        return Outcome.NOT_MEASURED, note("baseline-without-step")
+    return Outcome.NOT_MEASURED, note("sides-without-step", why=why)
+
+
+def _zeros(rule: TimeRule, before: Floats, now: Floats) -> tuple[Outcome, Note] | None:
+    """Judge what has no logarithm; None where every value has one."""
+    zeros = [int(np.sum(side <= 0)) for side in (before, now)]
+    why = note("time-zero", before=zeros[0], of=len(before), now=zeros[1], runs=len(now))
+    if not any(zeros):
         return None
-    before, after = (in_basis(np.asarray(side), rule.basis, reference) for side in (there, now))
-    return (before, after) if np.all(np.isfinite([*before, *after])) else None
+    if zeros == [len(before), len(now)]:
+        return Outcome.PASSED, why
+    if zeros == [0, len(now)]:
+        # Not a gain: work that vanished is rather lost to the profiler than to the program.
+        return Outcome.NOT_MEASURED, why
+    is_shown = rule.plan.fails and len(now) >= rule.plan.fewest_to_fail
+    has_risen = zeros == [len(before), 0]
+    return (Outcome.REGRESSED if is_shown and has_risen else Outcome.INCONCLUSIVE), why
+
+
+def _centre(values: Floats, kept: Flags, basis: Basis) -> float:
+    """Return what the estimate compares, in ms, so that a row adds up: geometric mean of a LOG."""
+    sample = np.sort(values[kept])
+    scale = float(np.max(np.abs(sample))) or 1.0
+    with np.errstate(all="ignore"):
+        shares = sample / scale
+        mean = np.exp(np.mean(np.log(shares))) if basis is Basis.LOG else np.mean(shares)
+    return float(mean) * scale
+
+
+def _dropped(rule: TimeRule, side: str, x: Floats, kept: Flags) -> list[Dropped]:
+    away = x - np.median(x)
+    return [
+        Dropped(side=side, index=int(run), metric=rule.metric, distance=rule.as_fraction(away[run]))
+        for run in np.flatnonzero(~kept)
+    ]
+
+
+def _median_step(case: Case) -> float | None:
+    steps = case.there.get(Metric.STEP_MS)
+    return None if steps is None else median(steps)
 
 
 # What is not judged
@@ -260,55 +266,39 @@ def why_unmeasured(runs: Sequence[Run], metric: Metric) -> Note | None:
     return None if why is None or why.code.startswith(NO_NCCL.code) else why
 
 
-def _value(run: Run, metric: Metric, blessed: Sequence[float]) -> float | None:
-    """A run's value; of NCCL's times, which the baseline has, 0 where no NCCL kernel ran."""
-    value = run.value(metric)
-    return 0.0 if value is None and blessed and run.why_absent(metric) == NO_NCCL else value
-
-
 def _unjudged(
-    metric: Metric, other: Other, runs: Sequence[Run], found: Sequence[float], *, on_gpu: bool
+    metric: Metric, case: Case, found: Sequence[float], *, on_gpu: bool
 ) -> MetricVerdict | None:
     """The row of what one side lacks, or of what is shown only; None where neither side has it."""
-    blessed, spec = other.values(metric), METRICS[metric]
-    having = sum(metric in run.values for run in other.runs)
-    now = middle(found) if found else None
-    missing = _missing(metric, runs)
-    if blessed and spec.gated:
+    spec, now = METRICS[metric], median(found) if found else None
+    without = [run for run in case.runs if run.value(metric) is None]
+    lacking, why = len(without), why_absent(without, metric)
+    because = None if why is None else note("because", what=why)
+    missing = note("missing-in-runs", without=lacking, runs=len(case.runs), why=because)
+    if metric in case.there and spec.gated:
+        there = median(case.there[metric])
         return MetricVerdict(
-            metric=metric, outcome=Outcome.NOT_MEASURED, baseline=middle(blessed), note=missing
+            metric=metric, outcome=Outcome.NOT_MEASURED, baseline=there, note=missing
         )
-    if blessed:
-        there, steps = middle(blessed), other.values(Metric.STEP_MS)
-        step_ms = middle(steps) if steps else None
+    if metric in case.there:
+        there, step_ms = median(case.there[metric]), _median_step(case)
         change = None if now is None else spec.change(there, now, step_ms=step_ms)
-        change = change if change is not None and math.isfinite(change) else None
+        is_known = change is not None and math.isfinite(change)
         return MetricVerdict(
             metric=metric,
             outcome=None,
             baseline=there,
             now=now,
-            basis=None if change is None else spec.basis,
-            change=change,
-            note=note("only-shown") if missing is None else missing,
+            basis=spec.basis if is_known else None,
+            change=change if is_known else None,
+            note=missing if without else note("only-shown"),
         )
+    having = sum(metric in run.values for run in case.other)
     if found or having:
         code = "new-to-gate" if spec.gated else "new-to-show"
-        why = note(code, having=having, runs=len(other.runs))
-        return MetricVerdict(metric=metric, outcome=None, now=now, note=why)
-    reason = why_unmeasured(runs, metric)
+        of_some = note(code, having=having, runs=len(case.other))
+        return MetricVerdict(metric=metric, outcome=None, now=now, note=of_some)
+    reason = why_unmeasured(case.runs, metric)
     if not on_gpu or not spec.gated or reason is None:
         return None
-    why = note("measured-nowhere", why=reason)
-    return MetricVerdict(metric=metric, outcome=None, note=why)
-
-
-def _missing(metric: Metric, runs: Sequence[Run]) -> Note | None:
-    without = [run for run in runs if run.value(metric) is None]
-    if not without:
-        return None
-    why = why_absent(without, metric)
-    number, of = len(without), len(runs)
-    if why is None:
-        return note("missing-in-runs", without=number, runs=of)
-    return note("missing-in-runs-because", without=number, runs=of, why=why)
+    return MetricVerdict(metric=metric, outcome=None, note=note("measured-nowhere", why=reason))

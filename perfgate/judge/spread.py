@@ -6,14 +6,12 @@ Those of like kind share a machine: loops whose GPU waits for the CPU feel its h
 from __future__ import annotations
 
 from collections.abc import Iterable
+from statistics import median
 
-from perfgate.judge.compare import Learnt, between_occasions, middle
-from perfgate.judge.evidence import Other
-from perfgate.judge.hold import blessed_x
-from perfgate.judge.outliers import keep
-from perfgate.judge.rows import Terms, rule_of
+from perfgate.judge.compare import Learnt, between_occasions
+from perfgate.judge.hold import stored_x
 from perfgate.model.baseline import Baseline
-from perfgate.model.metric import GATED_TIMES, METRICS, Metric
+from perfgate.model.metric import GATED_TIMES, Metric
 
 _IDLE = 0.05
 """Share of a step from which its GPU is taken to wait for the CPU."""
@@ -21,29 +19,22 @@ _IDLE = 0.05
 
 def learn(baselines: Iterable[Baseline], *, of: Baseline) -> dict[Metric, Learnt]:
     """Sum (S - 1) tau_hat^2, and S - 1, over the other workloads of like kind, for each metric."""
-    alike = [one for one in baselines if one.workload != of.workload and _waits(one) is _waits(of)]
     found: dict[Metric, Learnt] = {}
-    for metric in GATED_TIMES:
-        parts = [part for one in alike if (part := _learnt(one, metric)) is not None]
-        if parts:
-            found[metric] = Learnt(
-                squares=sum(float(part.squares) for part in parts),
-                df=sum(part.df for part in parts),
-            )
+    for one in baselines:
+        free = len(one.occasions) - 1
+        if one.workload == of.workload or free < 1 or _waits(one) is not _waits(of):
+            continue
+        for metric in GATED_TIMES:
+            if (stored := stored_x(one, metric, {})) is None:
+                continue
+            rule, x = stored
+            shown, _ = between_occasions(x, rule.keep(x).flags[0], rule.occasion_runs)
+            so_far = found.get(metric, Learnt())
+            squares = so_far.squares + free * float(shown)
+            found[metric] = Learnt(squares=squares, df=so_far.df + free)
     return found
 
 
 def _waits(baseline: Baseline) -> bool | None:
     steps, idle = baseline.values(Metric.STEP_MS), baseline.values(Metric.GAP_MS)
-    return middle(idle) > _IDLE * middle(steps) if steps and idle else None
-
-
-def _learnt(baseline: Baseline, metric: Metric) -> Learnt | None:
-    free, spec = len(baseline.occasions) - 1, METRICS[metric].clock
-    x = None if spec is None else blessed_x(baseline, metric, spec.basis)
-    if free < 1 or spec is None or x is None:
-        return None
-    rule = rule_of(metric, spec, Other.blessed(baseline), Terms())
-    kept = keep((x,), prior_sd=rule.prior_sd, budget=rule.limit).flags[0]
-    shown, _ = between_occasions(x, kept, rule.occasion_runs)
-    return Learnt(squares=free * float(shown), df=float(free))
+    return median(idle) > _IDLE * median(steps) if steps and idle else None

@@ -30,21 +30,16 @@ _COUNTS: Final[Mapping[str, Text]] = {
     "count-of-process": Text(
         "{count}, in a process that had less of it than the most of the {processes}"
     ),
-    "count-of": Text("{metric} {count}"),
 }
 
 _TIMES: Final[Mapping[str, Text]] = {
     "time-changed": Text("{change:change of unit}, budget {budget:limit of unit}"),
     "share-changed": Text("{change:change of unit} of a step, budget {budget:limit of unit}"),
-    "time-zero-everywhere": Text("0 in every run, as in the baseline"),
-    "time-rose-from-zero": Text("rose from 0 to {now:ms} ms per step"),
-    "time-fell-to-zero": Text("{before:ms} ms per step in the baseline, 0 in every run"),
-    "time-zero-in-some": Text(
+    "time-zero": Text(
         "0 in {before} of {of:baseline run|baseline runs} and in {now} of {runs:run|runs}, "
         "which leaves no relative change to judge"
     ),
     "times-too-far-apart": Text("its values lie too far apart to be compared"),
-    "pairs-incomplete": Text("not every run has the other of its pair"),
     "baseline-without-step": Text("the baseline has no step time to measure it against"),
     "sides-without-step": Text("neither side has a step time to measure it against: {why}"),
 }
@@ -58,8 +53,7 @@ _ROWS: Final[Mapping[str, Text]] = {
     ),
     "new-to-show": Text("in {having} of {runs:baseline run|baseline runs}; shown, not gated"),
     "measured-nowhere": Text("not measured on either side: {why}"),
-    "missing-in-runs": Text("not measured in {without} of {runs:run|runs}"),
-    "missing-in-runs-because": Text("not measured in {without} of {runs:run|runs}: {why}"),
+    "missing-in-runs": Text("not measured in {without} of {runs:run|runs}{why}"),
     "metric-is": Text("{metric} {what}"),
 }
 
@@ -104,16 +98,9 @@ _OPEN: Final[Mapping[str, Text]] = {
     "shut-by-few-runs": Text(
         "So few runs keep the gate shut, whatever the setting `inconclusive` is"
     ),
-    "shut-by-count": Text(
-        "{metric} rose in every run: the gate stays shut, whatever the setting `inconclusive` is"
-    ),
     "shut-by-size": Text(
-        "The loss of {metric} is estimated at {loss:short%}, its budget is {budget:short%}: from "
-        "twice the budget on the gate stays shut, whatever the setting `inconclusive` is"
-    ),
-    "shut-unknown": Text(
-        "How large the loss of {metric} is, is unknown: the gate stays shut, whatever the setting "
-        "`inconclusive` is"
+        "{metric} may have lost twice its budget or more, or rose in every run: the gate stays shut, "
+        "whatever the setting `inconclusive` is"
     ),
 }
 
@@ -145,7 +132,6 @@ _NEXT: Final[Mapping[str, Text]] = {
 }
 
 _NOT_MEASURED: Final[Mapping[str, Text]] = {
-    "no-runs": Text("There is no run to judge", "", "Measure again: pytest --perfgate"),
     "baseline-gates-nothing": Text(
         "The baseline holds no metric that is gated",
         "",

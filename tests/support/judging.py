@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
@@ -13,6 +12,7 @@ from perfgate.judge.looks import STORED_PLAN, Plan
 from perfgate.model.baseline import Anchor, Baseline, BlessedRun, Blessing, Occasion, Spread
 from perfgate.model.machine import Conditions, GpuCondition, Machine
 from perfgate.model.metric import Metric
+from perfgate.model.policy import Policy
 from perfgate.model.sample import ProcessSample, Run
 from perfgate.model.verdict import Stage, Verdict
 
@@ -77,17 +77,6 @@ def measured(
     ]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Held:
-    """What a user decided; the number of runs that there are is a look."""
-
-    runs: int
-    max_runs: int
-    budgets: Mapping[Metric, float]
-    workloads: int
-    stops_early: bool = False
-
-
 def judged(
     other: Baseline,
     runs: Sequence[Run],
@@ -102,9 +91,10 @@ def judged(
 ) -> Verdict:
     """Judge runs, at most so many of a side, by a plan: against `other`, or in pairs with its runs."""
     is_ab_run = plan.is_ab_run
-    held = Held(
-        runs=len(runs) + len(alone) * is_ab_run,
+    held = Policy(
+        runs=max(len(runs) + len(alone) * is_ab_run, 1),
         max_runs=2 * max_runs + len(alone) if is_ab_run else max_runs,
+        stops_early=False,
         budgets=budgets or {},
         workloads=workloads,
     )

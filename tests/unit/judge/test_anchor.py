@@ -7,7 +7,6 @@ from support.judging import blessed, measured
 
 from perfgate.judge.anchor import anchor_lost, beyond_anchor, drift
 from perfgate.judge.clock import clock_moved, clock_rise, longer_by_clock
-from perfgate.judge.rows import Terms
 from perfgate.model.baseline import BlessedRun
 from perfgate.model.metric import Metric
 from perfgate.words import say
@@ -23,16 +22,37 @@ def test_how_far_above_the_anchor_is_said_from_its_budget_on() -> None:
 
 
 def test_what_small_losses_added_up_to_is_said_with_the_path() -> None:
-    found = drift(blessed(STEPS, anchor_ms=9.0), [11.0] * 5, Terms(), anchor_budget=0.05)
+    found = drift(blessed(STEPS, anchor_ms=9.0), [11.0] * 5, {}, anchor_budget=0.05)
     assert found is not None
     why = anchor_lost(found, "matmul", runs=5)
     assert (why.code, why.fields["budget"], why.fields["now"]) == ("anchor-lost", 0.05, 11.0)
     assert "9.000 ms (2026-03-01)" in say.sentences(why)
 
 
+def test_fewer_than_three_runs_show_no_drift_nor_do_steps_too_far_away() -> None:
+    baseline = blessed({Metric.STEP_MS: [10.0] * 3}, anchor_ms=5.0)
+    assert drift(baseline, [10.0] * 2, {}, anchor_budget=0.05) is None
+    found = drift(baseline, [10.0] * 3, {}, anchor_budget=0.05)
+    assert found is not None
+    assert found.shown
+    assert found.change == pytest.approx(1.0)
+    far = blessed({Metric.STEP_MS: [1e308] * 3}, anchor_ms=1e-300)
+    assert drift(far, [0.0] * 3, {}, anchor_budget=0.05) is None
+
+
+def test_a_budget_beyond_the_anchors_does_not_hide_a_drift() -> None:
+    baseline, budgets = blessed(STEPS, anchor_ms=9.9), {Metric.STEP_MS: 0.2}
+    shown = [
+        found.shown
+        for ms in (10.3, 11.0)
+        if (found := drift(baseline, [ms] * 5, budgets, anchor_budget=0.05))
+    ]
+    assert shown == [False, True]
+
+
 def test_without_a_better_step_there_is_no_anchor_to_lose() -> None:
-    assert drift(blessed(STEPS), [11.0] * 5, Terms(), anchor_budget=0.05) is None
-    assert drift(blessed(STEPS, anchor_ms=10.0), [11.0] * 5, Terms(), anchor_budget=0.05) is None
+    assert drift(blessed(STEPS), [11.0] * 5, {}, anchor_budget=0.05) is None
+    assert drift(blessed(STEPS, anchor_ms=10.0), [11.0] * 5, {}, anchor_budget=0.05) is None
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,6 @@ from scipy import stats
 
 from perfgate.judge.compare import (
     FLOOR_SD,
-    NOTHING_LEARNT,
     PRIOR_DF,
     Comparison,
     Learnt,
@@ -20,7 +19,6 @@ from perfgate.judge.compare import (
     beyond_stored,
     in_ab_run,
     in_blocks,
-    middle,
     occasions_of,
     with_stored,
 )
@@ -41,14 +39,14 @@ def occasions(
     kept: NDArray[np.bool_] | None = None,
     *,
     default_sd: float = 0.005,
-    learnt: Learnt = NOTHING_LEARNT,
+    learnt: Learnt | None = None,
 ) -> Occasions:
     return occasions_of(
         values,
         np.ones_like(values, dtype=np.bool_) if kept is None else kept,
         runs,
         default_sd=default_sd,
-        learnt=learnt,
+        learnt=learnt or Learnt(),
     )
 
 
@@ -82,7 +80,6 @@ def test_with_stored_the_prior_weighs_two_degrees_of_freedom_and_tau_is_known() 
     total = of_runs + 2 * 0.005**2
     assert float(found.standard_error) == pytest.approx(np.sqrt(total))
     assert float(found.df) == pytest.approx(9 * (total / of_runs) ** 2)
-    assert float(found.run_sd) == pytest.approx(np.sqrt(variance))
 
 
 def test_blocks_are_a_paired_t_with_a_prior() -> None:
@@ -103,7 +100,7 @@ def test_blocks_are_a_paired_t_with_a_prior() -> None:
 )
 def test_equal_runs_are_not_taken_for_certain(compared: Callable[[Side, Side], Comparison]) -> None:
     same = side(np.zeros(3))
-    assert float(compared(same, same).run_sd) == FLOOR_SD
+    assert float(compared(same, same).standard_error) > FLOOR_SD / 2
 
 
 def test_of_two_runs_an_ab_run_shows_nothing() -> None:
@@ -177,10 +174,3 @@ def test_what_is_dropped_as_an_outlier_says_nothing_of_how_occasions_differ(
 def test_an_occasion_of_outliers_alone_counts_whole() -> None:
     values, kept = np.array([0.0, 0.001, 0.3, 0.3]), np.array([True, True, False, False])
     assert float(occasions(values, (2, 2), kept).sd) == float(occasions(values, (2, 2)).sd) > 0.1
-
-
-@pytest.mark.parametrize(
-    ("values", "expected"), [([3.0], 3.0), ([1.0, 9.0, 2.0], 2.0), ([1e308, 1.7e308], 1.35e308)]
-)
-def test_a_middle_is_finite_wherever_the_values_are(values: list[float], expected: float) -> None:
-    assert middle(values) == pytest.approx(expected)

@@ -4,17 +4,27 @@ from __future__ import annotations
 
 import pytest
 
-from perfgate.judge.counts import CountJudgement, judge_count, same
+from perfgate.judge.counts import Place, judge_count, same
 from perfgate.model.metric import Metric
 from perfgate.model.outcome import Outcome
+from perfgate.model.verdict import MetricVerdict
 
 
-def judged(blessed: list[float], now: list[float], max_runs: int = 10) -> CountJudgement:
-    return judge_count(Metric.SYNCS, blessed, now, max_runs=max_runs, exact=same(blessed))
+def judged(
+    blessed: list[float],
+    now: list[float],
+    *,
+    exact: bool | None = None,
+    max_runs: int = 10,
+    varying: int = 1,
+    budget: float = 0.0,
+) -> MetricVerdict:
+    place = Place(blessed=blessed, now=now, exact=same(blessed) if exact is None else exact)
+    return judge_count(Metric.SYNCS, [place], max_runs=max_runs, varying=varying, budget=budget)
 
 
-def code(found: CountJudgement) -> str | None:
-    return None if found.row.note is None else found.row.note.code
+def code(found: MetricVerdict) -> str | None:
+    return None if found.note is None else found.note.code
 
 
 VARYING = [4.0, 6.0, 5.0, 4.0, 5.0]
@@ -50,19 +60,18 @@ def test_a_count_is_judged(
     blessed: list[float], now: list[float], outcome: Outcome, why: str, shown: float
 ) -> None:
     found = judged(blessed, now)
-    assert (found.row.outcome, code(found)) == (outcome, why)
-    assert found.row.now == pytest.approx(shown)
-    assert (found.wants_second_run, found.is_worth_a_note) == (False, False)
+    assert (found.outcome, code(found)) == (outcome, why)
+    assert found.now == pytest.approx(shown)
 
 
 def test_a_rise_in_the_only_run_so_far_asks_for_a_second() -> None:
     found = judged([1, 1], [2])
-    assert (found.row.outcome, found.wants_second_run) == (Outcome.INCONCLUSIVE, True)
+    assert (found.outcome, found.exact) == (Outcome.INCONCLUSIVE, True)
 
 
 def test_a_rise_in_the_only_run_allowed_regresses() -> None:
     found = judged([1, 1], [2], max_runs=1)
-    assert (found.row.outcome, found.wants_second_run) == (Outcome.REGRESSED, False)
+    assert found.outcome is Outcome.REGRESSED
 
 
 @pytest.mark.parametrize(
@@ -77,18 +86,18 @@ def test_what_only_some_runs_show_passes_and_is_noted(
     blessed: list[float], now: list[float], why: str
 ) -> None:
     found = judged(blessed, now)
-    assert (found.row.outcome, code(found), found.is_worth_a_note) == (Outcome.PASSED, why, True)
+    assert (found.outcome, code(found)) == (Outcome.PASSED, why)
 
 
 def test_the_row_shows_the_risen_runs_and_a_relative_change() -> None:
-    row = judged([2, 2], [2, 2, 3, 3]).row
+    row = judged([2, 2], [2, 2, 3, 3])
     assert (row.baseline, row.now, row.change, row.exact) == (2, 3, 0.5, True)
     assert (row.low, row.high, row.p_value, row.budget, row.basis) == (None,) * 5
 
 
 def test_a_rise_from_zero_or_beyond_doubles_has_no_relative_change() -> None:
-    assert judged([0, 0], [1, 1]).row.change is None
-    assert judged([1e-300], [1e300, 1e300]).row.change is None
+    assert judged([0, 0], [1, 1]).change is None
+    assert judged([1e-300], [1e300, 1e300]).change is None
 
 
 @pytest.mark.parametrize(("runs", "chance"), [(1, 1 / 6), (2, 1 / 21), (3, 1 / 56), (4, 1 / 126)])
@@ -96,24 +105,24 @@ def test_a_varying_count_that_rose_in_every_run_is_open_while_chance_makes_that(
     runs: int, chance: float
 ) -> None:
     found = judged(VARYING, [7.0] * runs, max_runs=1)
-    assert (found.row.outcome, found.row.exact) == (Outcome.INCONCLUSIVE, False)
-    assert found.row.note is not None
-    assert found.row.note.fields["chance"] == pytest.approx(chance)
+    assert (found.outcome, found.exact) == (Outcome.INCONCLUSIVE, False)
+    assert found.note is not None
+    assert found.note.fields["chance"] == pytest.approx(chance)
 
 
 def test_a_count_that_is_known_to_vary_is_not_exact_where_it_happened_not_to() -> None:
-    few = judge_count(Metric.SYNCS, [4.0] * 5, [20.0] * 3, max_runs=10, exact=False)
-    assert few.row.outcome is Outcome.INCONCLUSIVE
+    few = judged([4.0] * 5, [20.0] * 3, exact=False)
+    assert few.outcome is Outcome.INCONCLUSIVE
 
 
 @pytest.mark.parametrize(
     ("varying", "outcome"), [(1, Outcome.REGRESSED), (2, Outcome.INCONCLUSIVE)]
 )
 def test_several_varying_counts_share_the_error(varying: int, outcome: Outcome) -> None:
-    found = judge_count(Metric.SYNCS, VARYING, [7.0] * 5, max_runs=10, exact=False, varying=varying)
-    assert found.row.outcome is outcome
+    found = judged(VARYING, [7.0] * 5, varying=varying)
+    assert found.outcome is outcome
 
 
 def test_a_count_may_rise_by_its_budget() -> None:
-    found = judge_count(Metric.SYNCS, [100.0] * 5, [101.0] * 5, max_runs=9, exact=True, budget=0.01)
-    assert found.row.outcome is Outcome.PASSED
+    found = judged([100.0] * 5, [101.0] * 5, budget=0.01)
+    assert found.outcome is Outcome.PASSED

@@ -9,16 +9,14 @@ import pytest
 from scipy import stats
 from support.judging import Columns, blessed
 
-from perfgate.judge.evidence import Other
-from perfgate.judge.hold import COARSEST, differs_much, holds, too_coarse
+from perfgate.judge.hold import COARSEST, differs_much, holds, stored_x, too_coarse
 from perfgate.judge.looks import AB_PLAN, INTERLEAVED_PLAN, STORED_PLAN, Plan
-from perfgate.judge.rows import Terms, rule_of
 from perfgate.judge.times import look_at
-from perfgate.model.metric import METRICS, Metric
+from perfgate.model.metric import Metric
 
 M = Metric
 SHAPE = np.array([0.0, 1.0, -1.0, 0.5, -0.5])
-STORED, PAIRS, BLOCKS = (Terms(plan=plan) for plan in (STORED_PLAN, AB_PLAN, INTERLEAVED_PLAN))
+STORED, PAIRS, BLOCKS = STORED_PLAN, AB_PLAN, INTERLEAVED_PLAN
 
 
 def steps(sd: float, *, runs: int = 5) -> Columns:
@@ -27,9 +25,14 @@ def steps(sd: float, *, runs: int = 5) -> Columns:
 
 
 def held(
-    columns: Columns, terms: Terms, metric: Metric = M.STEP_MS, *, occasions: int = 1, **more: int
+    columns: Columns,
+    plan: Plan,
+    metric: Metric = M.STEP_MS,
+    *,
+    occasions: int = 1,
+    runs: int | None = None,
 ) -> float:
-    found = holds(blessed(columns, occasions=occasions), metric, terms, **more)
+    found = holds(blessed(columns, occasions=occasions), metric, {}, plan, runs=runs)
     assert found is not None
     return found
 
@@ -52,7 +55,7 @@ def test_stored_runs_of_one_occasion_hold_less_than_those_of_five() -> None:
 
 
 def test_the_same_may_be_asked_of_a_fuller_baseline() -> None:
-    fuller = holds(blessed(steps(0.003)), M.STEP_MS, STORED, blessed_runs=10, occasions=5)
+    fuller = holds(blessed(steps(0.003)), M.STEP_MS, {}, fuller=(10, 5))
     assert fuller is not None
     assert fuller < held(steps(0.003), STORED) / 1.5
     assert held(steps(0.02), PAIRS, runs=3) > held(steps(0.02), PAIRS)
@@ -69,7 +72,7 @@ def test_the_same_may_be_asked_of_a_fuller_baseline() -> None:
     ],
 )
 def test_of_what_cannot_be_compared_nothing_is_held(columns: Columns, metric: Metric) -> None:
-    assert holds(blessed(columns), metric, STORED) is None
+    assert holds(blessed(columns), metric, {}) is None
 
 
 def test_a_share_of_the_step_is_held_in_its_own_basis() -> None:
@@ -114,12 +117,10 @@ def test_an_unchanged_candidate_is_below_what_is_held(plan: Plan) -> None:
             rng.normal(scale=0.02, size=12),
         )
         baseline = blessed({M.STEP_MS: list(10 * np.exp(x))})
-        loss = holds(baseline, M.STEP_MS, Terms(plan=plan))
+        loss = holds(baseline, M.STEP_MS, {}, plan)
         assert loss is not None
-        spec = METRICS[M.STEP_MS].clock
-        assert spec is not None
-        terms = Terms(plan=plan, budgets={M.STEP_MS: loss})
-        rule = rule_of(M.STEP_MS, spec, Other.blessed(baseline), terms)
+        found = stored_x(baseline, M.STEP_MS, {M.STEP_MS: loss}, plan)
+        assert found is not None
         sides = (x - np.median(x), now[:10]) if plan is STORED_PLAN else (other, now)
-        beyond += not look_at(rule, *sides, is_last=True).within
+        beyond += not look_at(found[0], sides, is_last=True).within
     assert beyond <= 12

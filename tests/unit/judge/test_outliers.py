@@ -54,13 +54,14 @@ def test_many_gates_are_each_kept_as_one_alone() -> None:
 
 
 @pytest.mark.parametrize(
-    ("there", "of", "such", "runs"), [(2, 3, 2, 8), (0, 3, 2, 8), (3, 3, 5, 8), (5, 12, 7, 24)]
+    ("here", "there", "runs", "others"), [(2, 0, 3, 5), (0, 2, 3, 5), (3, 2, 3, 5), (5, 2, 12, 12)]
 )
 def test_a_chance_is_the_upper_tail_of_a_hypergeometric_distribution(
-    there: int, of: int, such: int, runs: int
+    here: int, there: int, runs: int, others: int
 ) -> None:
-    found = as_many_by_chance(np.asarray(there), of=of, all_such=np.asarray(such), runs=runs)
-    assert float(found) == pytest.approx(stats.hypergeom(runs, such, of).sf(there - 1))
+    found = as_many_by_chance(np.asarray(here), np.asarray(there), runs, others)
+    peer = stats.hypergeom(runs + others, here + there, runs)
+    assert float(found) == pytest.approx(peer.sf(here - 1))
 
 
 def test_two_modes_of_which_each_side_met_both_may_be_chance() -> None:

@@ -7,41 +7,44 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from support.judging import blessed, judged, measured
 
 from perfgate.judge.looks import AB_PLAN, INTERLEAVED_PLAN, SCREEN_PLAN, STORED_PLAN, Plan
-from perfgate.judge.outliers import Slow
-from perfgate.judge.time_rows import TimeJudgement, Times, at_level, judge_time
-from perfgate.judge.times import TimeRule, look_at
-from perfgate.model.metric import METRICS, Basis, Metric
+from perfgate.judge.rows import at_level
+from perfgate.judge.rule import SPECS, TimeRule
+from perfgate.judge.times import look_at
+from perfgate.model.metric import Basis, Metric
+from perfgate.model.note import Note, note
 from perfgate.model.outcome import Outcome
-from perfgate.model.verdict import MetricVerdict
+from perfgate.model.verdict import MetricVerdict, Verdict
 
 STEADY = (10.0, 10.02, 9.98, 10.01, 9.99)
+NO_STEPS = {Metric.STEP_MS: note("no-steps")}
 PLANS = (SCREEN_PLAN, STORED_PLAN, AB_PLAN, INTERLEAVED_PLAN)
 
 
 def rule(plan: Plan, metric: Metric = Metric.STEP_MS, **changed: object) -> TimeRule:
-    spec = METRICS[metric].clock
-    assert spec is not None
     made = TimeRule(
-        metric=metric,
-        basis=spec.basis,
-        budget=spec.budget,
-        prior_sd=spec.prior_sd,
-        occasion_sd=spec.occasion_sd,
-        block_sd=spec.block_sd,
-        occasion_runs=(5,),
-        shares=4,
-        plan=plan,
+        metric=metric, budget=SPECS[metric].budget, occasion_runs=(5,), shares=4, plan=plan
     )
     return replace(made, **changed)  # type: ignore[arg-type]
 
 
-def row_of(
-    made: TimeRule, before: Sequence[float], now: Sequence[float], **more: object
-) -> TimeJudgement:
-    times = Times(blessed=before, now=now, step_ms=10.0)
-    return judge_time(made, replace(times, **more))  # type: ignore[arg-type]
+def verdict_of(
+    plan: Plan,
+    now: Sequence[float],
+    *,
+    before: Sequence[float] = STEADY,
+    metric: Metric = Metric.STEP_MS,
+    max_runs: int = 29,
+) -> tuple[Verdict, MetricVerdict]:
+    """Judge one time metric of steps of 10 ms."""
+    then = blessed({Metric.STEP_MS: [10.0] * len(before), metric: before})
+    runs = measured({Metric.STEP_MS: [10.0] * len(now), metric: now})
+    verdict = judged(then, runs, plan, max_runs=max_runs)
+    row = verdict.of(metric)
+    assert row is not None
+    return verdict, row
 
 
 def outcome(
@@ -50,11 +53,9 @@ def outcome(
     *,
     before: Sequence[float] = STEADY,
     metric: Metric = Metric.STEP_MS,
-    slow: Slow | None = None,
-    last: bool = False,
+    max_runs: int = 29,
 ) -> Outcome | None:
-    made = rule(plan, metric, occasion_runs=(len(before),))
-    return row_of(made, before, now, is_last=last, slow_before=slow).row.outcome
+    return verdict_of(plan, now, before=before, metric=metric, max_runs=max_runs)[1].outcome
 
 
 @pytest.mark.parametrize("plan", PLANS, ids=lambda plan: plan.stage)
@@ -80,34 +81,35 @@ def test_three_percent_are_shown_by_an_ab_run_and_not_by_one_occasion() -> None:
 
 
 def test_what_is_within_budget_is_no_loss_however_clear() -> None:
-    found = row_of(rule(AB_PLAN), STEADY, [1.005 * ms for ms in STEADY])
-    assert (found.row.outcome, found.level) == (Outcome.PASSED, None)
+    verdict, row = verdict_of(AB_PLAN, [1.005 * ms for ms in STEADY])
+    assert (row.outcome, verdict.loss_level) == (Outcome.PASSED, None)
 
 
 @pytest.mark.parametrize("plan", [SCREEN_PLAN, STORED_PLAN, AB_PLAN], ids=lambda plan: plan.stage)
 def test_a_slow_run_keeps_it_from_passing(plan: Plan) -> None:
-    found = row_of(rule(plan), STEADY, (10.0, 10.0, 30.0), is_last=False)
-    assert found.row.outcome is Outcome.INCONCLUSIVE
-    assert found.slow is not None
-    assert int(found.slow.candidate) == 1
-    assert [(drop.side, drop.index) for drop in found.dropped] == [("candidate", 2)]
+    now = (*STEADY[:4], 30.0)
+    verdict, row = verdict_of(plan, now)
+    assert row.outcome is Outcome.INCONCLUSIVE
+    assert [(drop.side, drop.index) for drop in verdict.dropped] == [("candidate", 4)]
 
 
 def test_at_the_last_look_one_slow_run_of_many_passes_and_half_of_them_do_not() -> None:
-    one, half = [*STEADY, *STEADY[1:], 30.0], [*STEADY, 30.0, 30.0, 30.0, 30.0]
-    assert outcome(AB_PLAN, one, before=[*STEADY, *STEADY], last=True) is Outcome.PASSED
-    assert outcome(AB_PLAN, half, before=[*STEADY, *STEADY], last=True) is Outcome.INCONCLUSIVE
+    one, half = [*STEADY, *STEADY[1:], 30.0], [*STEADY, 30.0, 30.0, 30.0, 30.0, 10.0]
+    before = [*STEADY, *STEADY]
+    assert outcome(AB_PLAN, one, before=before, max_runs=10) is Outcome.PASSED
+    assert outcome(AB_PLAN, half, before=before, max_runs=10) is Outcome.INCONCLUSIVE
 
 
 def test_a_slow_run_of_the_screen_still_counts_in_the_ab_run() -> None:
-    slow = Slow(candidate=np.asarray(1), other=np.asarray(0), candidates=3, others=5)
-    assert outcome(AB_PLAN, STEADY, slow=slow) is Outcome.INCONCLUSIVE
-    assert outcome(AB_PLAN, STEADY, slow=slow, last=True) is Outcome.PASSED
+    x, slow = np.zeros(5), np.array([0.0, 0.0, 0.5])
+    looks = [
+        look_at(rule(AB_PLAN), (x, x), is_last=last, alone=(x, slow)) for last in (False, True)
+    ]
+    assert [bool(look.passes) for look in looks] == [False, True]
 
 
 def test_a_slow_block_keeps_a_pair_from_passing() -> None:
-    found = row_of(rule(INTERLEAVED_PLAN), STEADY, [*STEADY[:4], 14.0], is_last=False)
-    assert found.row.outcome is Outcome.INCONCLUSIVE
+    assert outcome(INTERLEAVED_PLAN, [*STEADY[:4], 14.0]) is Outcome.INCONCLUSIVE
 
 
 def test_before_five_pairs_an_extreme_run_leaves_a_loss_open() -> None:
@@ -121,11 +123,8 @@ def test_before_five_pairs_an_extreme_run_leaves_a_loss_open() -> None:
 def test_modes_that_may_have_been_met_by_chance_decide_nothing(gain: bool) -> None:
     mostly_fast, mostly_slow = [5.3, 5.31, 5.29, 5.3, 5.32, 8.2], [8.2, 8.21, 8.19, 8.2, 5.31, 8.22]
     before, now = (mostly_slow, mostly_fast) if gain else (mostly_fast, mostly_slow)
-    found = row_of(rule(AB_PLAN), before, now)
-    assert found.row.outcome is Outcome.INCONCLUSIVE
-    assert found.look is not None
-    assert bool(found.look.by_chance)
-    assert (found.row.low, found.row.high) == (None, None)
+    _, row = verdict_of(AB_PLAN, now, before=before)
+    assert (row.outcome, row.low, row.high) == (Outcome.INCONCLUSIVE, None, None)
 
 
 def test_fewer_runs_than_the_first_look_never_fail() -> None:
@@ -133,10 +132,12 @@ def test_fewer_runs_than_the_first_look_never_fail() -> None:
 
 
 def test_kernels_may_lose_a_tenth_of_what_the_step_may() -> None:
-    small = rule(AB_PLAN, Metric.KERNEL_MS, least_loss=0.03)
-    within, beyond = [1.02 * ms for ms in STEADY], [1.05 * ms for ms in STEADY]
-    assert row_of(small, STEADY, within, step_ms=100.0).row.outcome is Outcome.PASSED
-    assert row_of(small, STEADY, beyond, step_ms=100.0).row.outcome is Outcome.REGRESSED
+    def kernels(factor: float) -> Outcome | None:
+        now = [0.5 * factor * ms / 10 for ms in STEADY]
+        before = [0.5 * ms / 10 for ms in STEADY]
+        return outcome(AB_PLAN, now, before=before, metric=Metric.KERNEL_MS)
+
+    assert (kernels(1.03), kernels(1.06)) == (Outcome.PASSED, Outcome.REGRESSED)
 
 
 def test_idle_time_is_a_share_of_the_step() -> None:
@@ -147,11 +148,10 @@ def test_idle_time_is_a_share_of_the_step() -> None:
 
 
 def test_calibrated_occasions_count_where_they_are_known_better() -> None:
-    now = STEADY
-    known = rule(STORED_PLAN, known_occasions=(0.03, 20.0))
-    guessed = rule(STORED_PLAN, known_occasions=(0.03, 1.0))
-    assert row_of(known, STEADY, now).row.outcome is Outcome.INCONCLUSIVE
-    assert row_of(guessed, STEADY, now).row.outcome is Outcome.PASSED
+    x = np.log(np.asarray(STEADY) / 10)
+    known, guessed = (rule(STORED_PLAN, calibrated=(0.03, df)) for df in (20.0, 1.0))
+    assert not look_at(known, (x, x), is_last=True).passes
+    assert look_at(guessed, (x, x), is_last=True).passes
 
 
 @pytest.mark.parametrize(
@@ -184,22 +184,18 @@ def test_values_that_lie_too_far_apart_are_not_compared() -> None:
 
 
 @pytest.mark.parametrize(
-    ("why", "code"), [(None, "baseline-without-step"), ("no steps", "sides-without-step")]
+    ("why", "code"), [({}, "baseline-without-step"), (NO_STEPS, "sides-without-step")]
 )
-def test_a_share_of_no_step_is_not_measured(why: str | None, code: str) -> None:
-    found = row_of(rule(AB_PLAN, Metric.GAP_MS), STEADY, STEADY, step_ms=None, why_no_step=why)
-    assert found.row.outcome is Outcome.NOT_MEASURED
-    assert found.row.note is not None
-    assert found.row.note.code == code
-    assert (found.slow, found.level) == (None, None)
-
-
-def test_blocks_without_their_other_side_are_open() -> None:
-    assert outcome(INTERLEAVED_PLAN, STEADY[:3]) is Outcome.INCONCLUSIVE
+def test_a_share_of_no_step_is_not_measured(why: dict[Metric, Note], code: str) -> None:
+    idle = {Metric.GAP_MS: STEADY}
+    row = judged(blessed(idle), measured(idle, absent=why), AB_PLAN).of(Metric.GAP_MS)
+    assert row is not None
+    assert row.note is not None
+    assert (row.outcome, row.note.code) == (Outcome.NOT_MEASURED, code)
 
 
 def test_a_row_adds_up() -> None:
-    row = row_of(rule(AB_PLAN), STEADY, [1.03 * ms for ms in STEADY]).row
+    _, row = verdict_of(AB_PLAN, [1.03 * ms for ms in STEADY])
     assert row.baseline is not None
     assert row.now == pytest.approx(row.baseline * 1.03)
     assert row.change == pytest.approx(0.03)
@@ -214,10 +210,10 @@ def test_a_row_adds_up() -> None:
 @pytest.mark.parametrize("basis", [Basis.LOG, Basis.STEP])
 def test_the_lower_end_at_another_level_is_that_of_its_t(basis: Basis) -> None:
     metric = Metric.STEP_MS if basis is Basis.LOG else Metric.GAP_MS
-    made = rule(AB_PLAN, metric)
-    row = row_of(made, STEADY, [1.03 * ms for ms in STEADY]).row
-    assert at_level(row, made.loss_alpha).low == pytest.approx(row.low)
-    wider = at_level(row, made.loss_alpha / 10).low
+    verdict, row = verdict_of(AB_PLAN, [1.03 * ms for ms in STEADY], metric=metric)
+    assert verdict.loss_alpha is not None
+    assert at_level(row, verdict.loss_alpha).low == pytest.approx(row.low)
+    wider = at_level(row, verdict.loss_alpha / 10).low
     assert wider is not None
     assert row.low is not None
     assert wider < row.low
@@ -232,9 +228,9 @@ def test_many_gates_at_once_are_each_judged_as_one_alone() -> None:
         rng.normal(loc=0.01, scale=0.01, size=(50, 5)),
     )
     for plan in PLANS:
-        many = look_at(rule(plan), before, after, is_last=True)
+        many = look_at(rule(plan), (before, after), is_last=True)
         alone = [
-            look_at(rule(plan), one, other, is_last=True)
+            look_at(rule(plan), (one, other), is_last=True)
             for one, other in zip(before, after, strict=True)
         ]
         assert many.passes.tolist() == [bool(found.passes) for found in alone]

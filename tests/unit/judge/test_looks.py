@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from perfgate.judge.family import step_down, still_sharing
+from perfgate.judge.looks import step_down, still_sharing
 
 
 @pytest.mark.parametrize(
