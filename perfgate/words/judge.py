@@ -99,8 +99,8 @@ _OPEN: Final[Mapping[str, Text]] = {
         "So few runs keep the gate shut, whatever the setting `inconclusive` is"
     ),
     "shut-by-size": Text(
-        "{metric} may have lost twice its budget or more, or rose in every run: the gate stays shut, "
-        "whatever the setting `inconclusive` is"
+        "{metric} may have risen by two budgets or more: the gate stays shut, whatever the setting "
+        "`inconclusive` is"
     ),
 }
 
