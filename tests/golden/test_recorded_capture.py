@@ -125,8 +125,7 @@ def test_ranges_add_up_to_nvtx_sum(timeline: Timeline, recorded: Path) -> None:
     rows = reports(recorded).nvtx_sum
     expected = {row.range: said(row, row.med_ns) for row in rows}
     assert (
-        summed(timeline.ranges.name.tolist(), timeline.ranges.end - timeline.ranges.start)
-        == expected
+        summed(list(timeline.ranges.name), timeline.ranges.end - timeline.ranges.start) == expected
     )
 
 

@@ -247,7 +247,7 @@ launch   ^a       ^b       ^c                 ^d       ^e
 kernel   |-a-|    |-b-|    |--c-|             |--d--|  |-e-|
 range                             |--wait--|
     """)
-    names = [WAIT_RANGE if name == "wait" else name for name in drawn.ranges.name.tolist()]
+    names = [WAIT_RANGE if name == "wait" else name for name in list(drawn.ranges.name)]
     timeline = dataclasses.replace(
         drawn, ranges=dataclasses.replace(drawn.ranges, name=RangeNames.of(names))
     )

@@ -22,7 +22,7 @@ from perfgate.model.workload import WAIT_RANGE
 def drawn(picture: str) -> Timeline:
     """A timeline from a picture in which the ranges called `wait` are waits."""
     timeline = draw(picture)
-    names = [WAIT_RANGE if name == "wait" else name for name in timeline.ranges.name.tolist()]
+    names = [WAIT_RANGE if name == "wait" else name for name in list(timeline.ranges.name)]
     return dataclasses.replace(
         timeline, ranges=dataclasses.replace(timeline.ranges, name=RangeNames.of(names))
     )

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from perfgate.model.names import AT_ONCE, RangeNames, Texts
+from perfgate.model.names import RangeNames
 from perfgate.model.timeline import Ranges
 from perfgate.profilers.nsys.export.file import Export, whole_of
 from perfgate.profilers.nsys.export.layout import (
@@ -83,7 +83,7 @@ def _domains(export: Export, index: Mapping[int, int]) -> dict[tuple[int, int], 
     thread = "globalTid" if export.has(RANGES.name, "globalTid") else "NULL"
     of_domains = f"eventType = {DOMAIN_EVENT} ORDER BY start"
     rows = export.query(f"SELECT domainId, {thread} FROM {RANGES.name} WHERE {of_domains}")
-    names = [name for texts in _texts(export, of_domains) for name in texts]
+    names = _texts(export, of_domains)
     found: dict[tuple[int, int], _Domain] = {}
     for (number, tid), name in zip(rows, names, strict=True):
         creator = -1 if whole_of(tid) is None else tid
@@ -100,7 +100,7 @@ def _names(export: Export, prefix: NDArray[np.int64], prefixes: list[str]) -> Ra
     if not len(prefix):
         return RangeNames.of(())
     of_ranges = f"eventType IN ({', '.join(map(str, RANGES.only))}) ORDER BY event.rowid"
-    bare = RangeNames.joined(_texts(export, of_ranges))
+    bare = RangeNames.of(_texts(export, of_ranges))
     if len(prefixes) == 1:
         return bare
     pairs, which = np.unique(bare.codes * len(prefixes) + prefix, return_inverse=True)
@@ -111,7 +111,7 @@ def _names(export: Export, prefix: NDArray[np.int64], prefixes: list[str]) -> Ra
     return RangeNames(names.texts, names.codes[which])
 
 
-def _texts(export: Export, condition: str) -> Iterator[Texts]:
+def _texts(export: Export, condition: str) -> Iterator[str]:
     """What some events are called: a registered string, else a text of their own, else nothing."""
     own = "event.text" if export.has(RANGES.name, "text") else "NULL"
     joined = ""
@@ -122,5 +122,4 @@ def _texts(export: Export, condition: str) -> Iterator[Texts]:
         f"SELECT CAST(coalesce({own}, '') AS BLOB) FROM {RANGES.name} AS event {joined} "
         f"WHERE {condition}"
     )
-    while rows := found.fetchmany(AT_ONCE):
-        yield Texts.of_bytes([raw for (raw,) in rows])
+    return (raw.decode(errors="replace") for (raw,) in found)
