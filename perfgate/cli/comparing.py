@@ -26,7 +26,7 @@ from perfgate.cli.common import (
 )
 from perfgate.cli.complaint import usage
 from perfgate.execute.context import RunContext
-from perfgate.execute.leftovers import end_killed_gates
+from perfgate.execute.folder import end_killed_gates
 from perfgate.explain.advice import advise, classify
 from perfgate.explain.kernels import limited_by
 from perfgate.explain.moved import moved_operations, moved_ranges

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from perfgate.execute.kept import reports_folder
+from perfgate.execute.folder import reports_folder
 from perfgate.metrics.measure import by_gpu, measure
 from perfgate.metrics.reconcile import contradictions
 from perfgate.metrics.warmup import FEWEST_STEPS
@@ -30,7 +30,7 @@ class OfCapture:
     processes: tuple[ProcessSample, ...]
     missing: StepsNotFound | None
     """Why it shows no process with steps."""
-    complaints: tuple[Note, ...]
+    notes: tuple[Note, ...]
     reports: Reports
 
 
@@ -74,7 +74,7 @@ def measure_capture(
             process.model_copy(update={"memory_share_h2d": share}) for process in processes
         ),
         missing=missing,
-        complaints=contradictions(timeline, reports),
+        notes=contradictions(timeline, reports),
         reports=reports,
     )
 

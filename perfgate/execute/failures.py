@@ -30,7 +30,7 @@ NOT_THERE: Final = re.compile(r"^ERROR: (?:not found|file or directory not found
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ended:
+class RunEnd:
     """How one run ended, with what is shown of it where that was not well."""
 
     workload: Workload
@@ -58,26 +58,22 @@ def note_withheld(names: Sequence[str]) -> Note:
     return note("variables-withheld", names=tuple(names))
 
 
-def refuse_missing(ended: Ended, tree: Worktree) -> None:
+def refuse_missing(end: RunEnd, tree: Worktree) -> None:
     """Tell a function or parameters that are younger than the commit from a workload that fails
     there.
 
     Raises:
         RevisionMissing: the commit does not have the workload.
     """
-    workload = ended.workload
-    if (
-        workload.form == "command"
-        or ended.worker_report is not None
-        or not ended.outcome.exit_status
-    ):
+    workload = end.workload
+    if workload.form == "command" or end.worker_report is not None or not end.outcome.exit_status:
         return
     with suppress(OSError):
-        if NOT_THERE.search(ended.log.read_text(encoding="utf-8", errors="replace")):
+        if NOT_THERE.search(end.log.read_text(encoding="utf-8", errors="replace")):
             raise missing_there(workload, tree, workload.nodeid or workload.id)
 
 
-def refuse_failed(ended: Ended) -> None:
+def refuse_failed(end: RunEnd) -> None:
     """Refuse a workload that did not end well.
 
     Raises:
@@ -85,24 +81,24 @@ def refuse_failed(ended: Ended) -> None:
         steps. WorkloadTimedOut: it did not end in time. CaptureFailed: it did not, as the disk was
         full.
     """
-    failure = _out_of_time(ended) if ended.outcome.timed_out else None
-    if failure is None and (why := _why(ended)) is not None:
+    failure = _out_of_time(end) if end.outcome.timed_out else None
+    if failure is None and (why := _why(end)) is not None:
         failure = WorkloadFailed(
             "workload-failed",
-            workload=ended.workload.id,
+            workload=end.workload.id,
             why=why,
-            see=(*_advice(why), *ended.see),
+            see=(*_advice(why), *end.see),
         )
     if failure is not None:
         raise failure
 
 
-def _out_of_time(ended: Ended) -> PerfgateError:
-    outcome, worker_report, limit_s = ended.outcome, ended.worker_report, ended.workload.timeout_s
+def _out_of_time(end: RunEnd) -> PerfgateError:
+    outcome, worker_report, limit_s = end.outcome, end.worker_report, end.workload.timeout_s
     if outcome.disk_was_full:
         # Its time was up because of that: raising the limit is no advice.
         return CaptureFailed(
-            "disk-full-in-run", workload=ended.workload.id, why=_problem(ended), see=ended.see
+            "disk-full-in-run", workload=end.workload.id, why=_problem(end), see=end.see
         )
     if outcome.nsys_hung:
         code = "nsys-hung"
@@ -110,51 +106,44 @@ def _out_of_time(ended: Ended) -> PerfgateError:
         code = "process-outlived-loop"  # a longer limit would only cost more
     else:
         code = "workload-timed-out"
-    return WorkloadTimedOut(code, workload=ended.workload.id, limit_s=limit_s, see=ended.see)
+    return WorkloadTimedOut(code, workload=end.workload.id, limit_s=limit_s, see=end.see)
 
 
-def refuse_uncaptured(ended: Ended) -> None:
+def refuse_uncaptured(end: RunEnd) -> None:
     """Refuse a run that ended well, and left no capture.
 
     Raises:
         CaptureFailed: nsys says why, or nothing.
         NsysCrashed: nsys itself broke down.
     """
-    if ended.outcome.captures:
+    if end.outcome.captures:
         return
-    error = NsysCrashed if ended.outcome.crashed else CaptureFailed
-    raise error(
-        "run-uncaptured", workload=ended.workload.id, why=_problem(ended), log=str(ended.log)
-    )
+    error = NsysCrashed if end.outcome.crashed else CaptureFailed
+    raise error("run-uncaptured", workload=end.workload.id, why=_problem(end), log=str(end.log))
 
 
-def without_steps(
-    missing: StepsNotFound, ended: Ended, window: CaptureWindow | None
-) -> StepsNotFound:
+def without_steps(missing: StepsNotFound, end: RunEnd) -> StepsNotFound:
     """The same refusal of a command with what it said: it may have left before its first step.
 
     Its exit status is 0 by then, or unknown: one that still ran when its window had been captured
-    was ended.
+    was end.
     """
-    status = ended.outcome.exit_status
-    if window is not None and status is None:
-        return StepsNotFound(
-            "window-without-steps",
-            workload=ended.workload.id,
-            from_s=window.delay,
-            until_s=window.delay + window.duration,
-            missing=missing,
-            see=ended.see,
-        )
-    return StepsNotFound(
-        "command-without-steps", workload=ended.workload.id, missing=missing, see=ended.see
-    )
+    window = end.workload.capture
+    fields: dict[str, object] = {
+        "workload": end.workload.id,
+        "missing": missing,
+        "see": end.see,
+    }
+    if isinstance(window, CaptureWindow) and end.outcome.exit_status is None:
+        until_s = window.delay + window.duration
+        return StepsNotFound("window-without-steps", from_s=window.delay, until_s=until_s, **fields)
+    return StepsNotFound("command-without-steps", **fields)
 
 
-def _why(ended: Ended) -> Note | None:
+def _why(end: RunEnd) -> Note | None:
     """What went wrong with the workload; None where nothing did, or nsys is to blame."""
-    outcome, worker_report = ended.outcome, ended.worker_report
-    if ended.workload.form == "command":
+    outcome, worker_report = end.outcome, end.worker_report
+    if end.workload.form == "command":
         return _why_ended(outcome)
     if worker_report is None:
         if outcome.exit_status is None and not outcome.captures:
@@ -207,6 +196,6 @@ def _advice(why: Note) -> tuple[Note, ...]:
     return (note(_ADVICE[why.code]),) if why.code in _ADVICE else ()
 
 
-def _problem(ended: Ended) -> Note:
+def _problem(end: RunEnd) -> Note:
     """Why there is no capture."""
-    return ended.outcome.problem or note("nsys-wrote-nothing", status=0)
+    return end.outcome.problem or note("nsys-wrote-nothing", status=0)

@@ -1,5 +1,5 @@
-"""A pair: both sides of an A/B run at the same time, step by step in turns; whichever fails first ends
-the other."""
+"""A pair in blocks: both sides of an A/B run at the same time; whichever fails first ends the
+other."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from typing import Literal, TypeVar
 from uuid import uuid4
 
 from perfgate.execute.context import RunContext
-from perfgate.execute.exchange import FIFO
-from perfgate.execute.run import Abandoned, Measured, Ordered, conditions_of, ordered
+from perfgate.execute.folder import FIFO
+from perfgate.execute.run import Abandoned, Measured, OneRun, conditions_of, ordered
 from perfgate.machine import Sampler
 from perfgate.model.errors import ConfigInvalid, NsysCrashed, PerfgateError
 from perfgate.model.order import Blocks
@@ -44,20 +44,19 @@ def measure_pair(
     steps: int,
     core: int | None,
 ) -> tuple[Measured, Measured]:
-    """Run a decorated workload once on either bench, both at the same time and step by step in
-    turns.
+    """Run a decorated workload once on either side, both at the same time, in blocks of steps.
 
-    Either process waits while the other takes its next `bout_steps` steps, so that what slows the
+    Either process waits while the other takes its next `block_steps` steps, so that what slows the
     machine slows both.
 
     Args:
-        reference: the bench of another commit.
+        reference: what runs of the other commit share.
         candidate: that of the project.
         workload: what to run. Either side may take twice its time limit, for it waits for the
             other.
         folders: of the reference's run, and of the candidate's.
-        begins: which side takes the first turn.
-        bout_steps: measured steps of one turn, at least 2.
+        begins: which side takes the first block.
+        block_steps: measured steps of one block, at least 2.
         steps: measured steps of each side, in place of the workload's own number.
         core: the one core that both take their steps on; None leaves them where they may run.
 
@@ -73,7 +72,7 @@ def measure_pair(
     run_id = uuid4().hex
     stretched = workload.model_copy(update={"steps": steps, "timeout_s": 2 * workload.timeout_s})
 
-    def side_of(context: RunContext, own: Path, other: Path, *, side: Side) -> Ordered:
+    def side_of(context: RunContext, own: Path, other: Path, *, side: Side) -> OneRun:
         blocks = Blocks(
             steps=block_steps,
             begins=begins == side,
@@ -124,39 +123,42 @@ def _both(reference: Ticking[T], candidate: Ticking[T]) -> tuple[T, T]:
         ReferenceFailed: by the first failure, if that was the reference's.
     """
     is_over = threading.Event()
+    failed: dict[Side, PerfgateError] = {}
+    abandoned: dict[Side, PerfgateError] = {}
+    """Each of these says that the other ended first."""
 
     def tick() -> None:
         if is_over.is_set():
             raise _CalledOff
 
-    def attempt(part: Ticking[T]) -> T | PerfgateError | Abandoned | _CalledOff:
+    def attempt(side: Side, part: Ticking[T]) -> T | None:
         try:
             return part(on_tick=tick)
-        except (Abandoned, _CalledOff) as blameless:
-            return blameless
-        except BaseException as failed:
+        except _CalledOff:
+            return None
+        except Abandoned as blameless:
+            abandoned[side] = blameless.error
+            return None
+        except PerfgateError as error:
             is_over.set()
-            if isinstance(failed, PerfgateError):
-                return failed
+            failed[side] = error
+            return None
+        except BaseException:
+            is_over.set()
             raise
 
     with ThreadPoolExecutor(max_workers=1, thread_name_prefix="perfgate-reference") as pool:
         try:
-            beside = pool.submit(attempt, reference)
-            ours = attempt(candidate)
-            theirs = beside.result()
-        except BaseException:
-            is_over.set()
-            raise
-    if isinstance(ours, PerfgateError):
-        raise ours
-    if isinstance(theirs, PerfgateError):
-        raise ReferenceFailed(theirs) from theirs
-    # Each says of the other that it ended first, or no other failed: there is no more to be known.
-    if isinstance(ours, Abandoned):
-        raise ours.error
-    if isinstance(theirs, Abandoned):
-        raise ReferenceFailed(theirs.error) from theirs.error
-    assert not isinstance(ours, _CalledOff)
-    assert not isinstance(theirs, _CalledOff)
+            other = pool.submit(attempt, "reference", reference)
+            ours = attempt("candidate", candidate)
+            theirs = other.result()
+        finally:
+            is_over.set()  # does nothing once both have ended
+    for errors in (failed, abandoned):
+        if "candidate" in errors:
+            raise errors["candidate"]
+        if "reference" in errors:
+            raise ReferenceFailed(errors["reference"]) from errors["reference"]
+    assert ours is not None
+    assert theirs is not None
     return theirs, ours

@@ -1,83 +1,73 @@
-"""One run of one workload, from the command to its sample: order, profile, read, measure, scrub.
-Judges nothing."""
+"""One run of one workload, phase by phase, each a value that the next one takes; judges nothing.
+
+```
+ordered     -> OneRun       its folder and order are there, nothing is started
+  .run      -> Ran          started, its window taken, ended, exported; refused where that failed
+  .measured -> Measured     read; of its captures is kept what may leave the machine
+```
+"""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Final, TypeVar
 from uuid import uuid4
 
-from perfgate.execute.captures import (
-    OfCapture,
-    measure_capture,
-    notes_of,
-    processes_of,
-)
+from perfgate.execute.captures import OfCapture, measure_capture, notes_of, processes_of
 from perfgate.execute.command import capture_window, worker_command
 from perfgate.execute.context import RunContext
-from perfgate.execute.environment import (
-    as_activated,
-    in_checkout,
-    in_project,
-    of_processes,
-    passed_on,
-)
-from perfgate.execute.exchange import (
-    FIFO,
-    IMPORTS,
-    ORDER,
-    WORKER_REPORT,
-    make_folder,
-    order_of,
-    read_worker_report,
-)
+from perfgate.execute.environment import given_environment, process_environment
 from perfgate.execute.failures import (
-    Ended,
+    RunEnd,
     refuse_failed,
     refuse_missing,
     refuse_uncaptured,
     without_steps,
 )
-from perfgate.execute.kept import keep_exports, keep_log
-from perfgate.execute.leftovers import RAW, clear
-from perfgate.execute.provenance import (
-    ImportLog,
-    code_of_run,
-    code_unlogged,
-    read_import_logs,
+from perfgate.execute.folder import (
+    FIFO,
+    IMPORTS,
+    LOG,
+    ORDER,
+    RAW,
+    WORKER_REPORT,
+    clear,
+    keep_exports,
+    keep_log,
+    make_folder,
+    read_worker_report,
 )
+from perfgate.execute.provenance import ImportLog, code_of_run, code_unlogged, read_import_logs
 from perfgate.execute.side_environment import check_there, declared_there, workload_there
 from perfgate.machine import RankWatch, Sampler
 from perfgate.model.errors import NsysCrashed, StepsNotFound, WorkloadFailed
 from perfgate.model.machine import Conditions
 from perfgate.model.note import Note, Severity, note
-from perfgate.model.order import RUN_COOKIE, Blocks, Ending, WorkerReport
+from perfgate.model.order import RUN_COOKIE, Blocks, Ending, Order, WorkerReport
 from perfgate.model.reports import Reports
 from perfgate.model.sample import Form, ProcessSample, Run
-from perfgate.model.secrets import Cleaner
 from perfgate.model.tuning import tuning
-from perfgate.model.workload import CaptureWindow, Workload
+from perfgate.model.workload import Workload
+from perfgate.profilers.nsys.output import signal_name
 from perfgate.profilers.nsys.profile import profile
 from perfgate.profilers.seam import ProfileOutcome, ProfileSpec
 from perfgate.system.temporary import underway
 
 TRIES: Final = 3
-"""How often a run is tried in which nsys itself breaks down.
-
-On a busy machine it does so now and then, in one way or another.
-"""
+"""How often a run is tried in which nsys itself breaks down, as it does on a busy machine."""
 
 Made = TypeVar("Made")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Measured:
-    """One run with what is known beside its numbers."""
+    """One run with what is known besides its numbers."""
 
     run: Run
     worker_report: WorkerReport | None
@@ -86,7 +76,8 @@ class Measured:
     """SHA-256 by path of the project's files that the run loaded."""
     withheld: tuple[str, ...] = ()
     """Names of the environment variables that were not passed to the workload."""
-    reports: tuple[Reports, ...] = field(default=())
+    reports: tuple[Reports, ...] = ()
+    """nsys's own of each capture."""
     import_logs: tuple[ImportLog, ...] = ()
     """What its processes loaded."""
     environment: Mapping[str, str] | None = None
@@ -94,26 +85,14 @@ class Measured:
     were not seen."""
 
 
-def measure_run(
-    context: RunContext,
-    workload: Workload,
-    folder: Path,
-) -> Measured:
+def measure_run(context: RunContext, workload: Workload, folder: Path) -> Measured:
     """Run the workload once under nsys, in `folder`, and measure what it did.
 
     Leaves a scrubbed export of each capture and the log in `folder`; nsys's own files only under
     `keep_captures`.
 
     Raises:
-        WorkloadFailed: it raised, exited, was killed, skipped itself or took the wrong number of
-        steps. WorkloadTimedOut: it did not end in time. CaptureFailed: it ended well, and nsys left
-        no capture. NsysCrashed: nsys itself broke down. CaptureUnreadable: nsys left something that
-        is no capture. LayoutUnknown: nsys's reports or export are of a form that perfgate does not
-        know. StepsNotFound: no capture of the run holds a step. StoreFailed: the disk did not take
-        the run. RevisionMissing: the commit that the bench is of did not have the workload yet.
-        WorktreeFailed: that commit declares it in a way that cannot be compared. CodeUnproven: it
-        is not shown that the run was of that commit's code. CodeStale: it is of no commit, and
-        loaded a copy of the project's code that is not what is in the project.
+        PerfgateError: as `ordered`, `OneRun.run` and `OneRun.measured` do.
     """
     run_id = uuid4().hex
     with ordered(context, workload, folder, run_id=run_id) as one:
@@ -142,19 +121,16 @@ class Ran:
     """A run that has come to its end, and is still to be read."""
 
     started_at: datetime
-    ended: Ended
+    end: RunEnd
     code: Mapping[str, str]
     """SHA-256 by path of the project's files that it loaded, or equal copies of."""
-    ranks: Mapping[int, int]
-    """Ranks by process id, as far as the processes' environments say."""
-    tuning: Mapping[int, Mapping[str, str]]
-    """What of their environments may change how fast they are, by process id; of a decorated
-    workload none."""
+    ranks: RankWatch
+    """Of a command: the ranks and tuning of its processes, as far as their environments say."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ordered:
-    """One run whose folder and order are there."""
+class OneRun:
+    """One run whose folder and order are there, for nsys or another tool to start."""
 
     context: RunContext
     workload: Workload
@@ -165,14 +141,9 @@ class Ordered:
     blocks: Blocks | None
 
     @property
-    def cleaner(self) -> Cleaner:
-        """Takes secrets out of what it prints and writes."""
-        return self.spec.cleaner
-
-    @property
     def worker_report(self) -> WorkerReport | None:
         """What the worker has reported by now."""
-        return read_worker_report(self.folder / WORKER_REPORT, self.cleaner)
+        return read_worker_report(self.folder, self.spec.cleaner)
 
     @property
     def import_logs(self) -> tuple[ImportLog, ...]:
@@ -184,38 +155,58 @@ class Ordered:
         the project.
 
         Raises:
+            WorkloadFailed: it raised, exited, was killed, skipped itself or took the wrong number
+            of steps. WorkloadTimedOut: it did not end in time. CaptureFailed: it ended well, and
+            nsys left no capture. NsysCrashed: nsys itself broke down. RevisionMissing: its commit
+            did not have the workload yet. CodeUnproven, CodeStale: as `code_of_run`.
             Abandoned: the other side of the A/B run is to blame.
         """
-        started_at, workload = datetime.now(UTC), self.workload
-        watch = RankWatch(self.spec.env[RUN_COOKIE].rpartition(":")[2])
+        started_at = datetime.now(UTC)
+        ranks = RankWatch(self.spec.env[RUN_COOKIE].rpartition(":")[2])
 
         def tick() -> None:
-            if workload.form == "command":  # a decorated workload is one process
-                watch.look()
+            if self.workload.form == "command":  # a decorated workload is one process
+                ranks.look()
             if on_tick is not None:
                 on_tick()
 
         outcome = profile(self.context.tool, self.spec, on_tick=tick)
-        log = keep_log(outcome.log, self.folder, self.cleaner)
+        log = keep_log(outcome.log, self.folder, self.spec.cleaner)
         try:
-            ended = self.refuse_failed(outcome, log)
+            end, code = self._refused(outcome, log, started_at.timestamp())
         except WorkloadFailed as failed:
-            worker_report = self.worker_report
-            if worker_report is not None and worker_report.ending is Ending.ABANDONED:
+            report = self.worker_report
+            if report is not None and report.ending is Ending.ABANDONED:
                 raise Abandoned(failed) from failed
             raise
-        refuse_uncaptured(ended)
-        return Ran(
-            started_at=started_at,
-            ended=ended,
-            code=self.code(started_at.timestamp()),
-            ranks=watch.ranks,
-            tuning=watch.tuning,
-        )
+        return Ran(started_at=started_at, end=end, code=code, ranks=ranks)
 
-    def refuse_failed(self, outcome: ProfileOutcome, log: Path) -> Ended:
-        """Refuse a workload that did not end well, or that its commit does not have."""
-        ended = Ended(
+    def refuse(
+        self, *, exit_status: int | None, timed_out: bool, tail: Sequence[str], began_at: float
+    ) -> None:
+        """Refuse a run under another tool than nsys, as `run` does.
+
+        `exit_status` is the workload's own, below zero where a signal ended it, and None where it
+        is not known; `began_at` is POSIX time.
+        """
+        was_killed = exit_status is not None and exit_status < 0
+        outcome = ProfileOutcome(
+            captures=(),
+            exit_status=exit_status,
+            signal=signal_name(-(exit_status or 0)) if was_killed else None,
+            timed_out=timed_out,
+            wall_s=time.time() - began_at,
+            tail=tuple(tail),
+            log=self.folder / LOG,
+            problem=None,
+        )
+        self._refused(outcome, outcome.log, began_at, needs_capture=False)
+
+    def _refused(
+        self, outcome: ProfileOutcome, log: Path, began_at: float, *, needs_capture: bool = True
+    ) -> tuple[RunEnd, dict[str, str]]:
+        """Refuse what did not end well; how it ended, and of which code it was."""
+        end = RunEnd(
             workload=self.workload,
             outcome=outcome,
             worker_report=self.worker_report,
@@ -223,13 +214,12 @@ class Ordered:
             withheld=self.withheld,
         )
         if self.context.tree is not None:
-            refuse_missing(ended, self.context.tree)
-        refuse_failed(ended)
-        return ended
-
-    def code(self, started_at: float) -> dict[str, str]:
-        """SHA-256 by path of the files that it loaded; raises what `provenance.code_of_run` does."""
-        return code_of_run(self.context, self.workload, self.import_logs, started_at=started_at)
+            refuse_missing(end, self.context.tree)
+        refuse_failed(end)
+        if needs_capture:
+            refuse_uncaptured(end)
+        code = code_of_run(self.context, self.workload, self.import_logs, started_at=began_at)
+        return end, code
 
     def measured(
         self, ran: Ran, conditions: Conditions, *, on_tick: Callable[[], None] | None = None
@@ -237,26 +227,31 @@ class Ordered:
         """Read its captures, and keep of them what may leave the machine.
 
         Raises:
-            CodeUnproven: it was to be of a commit, which is not shown of the process that took its
-            steps.
+            CaptureUnreadable: nsys left something that is no capture. LayoutUnknown: its reports or
+            export are of a form that perfgate does not know. StepsNotFound: no capture of the run
+            holds a step. CodeUnproven: its commit is not shown of the process that took its steps.
+            StoreFailed: the disk did not take it.
         """
-        context, workload, raw = self.context, self.workload, self.spec.folder
-        outcome, worker_report = ran.ended.outcome, ran.ended.worker_report
+        outcome, worker_report = ran.end.outcome, ran.end.worker_report
+        tool, raw = self.context.tool, self.spec.folder
         captures = [
-            measure_capture(workload, context.tool, one, raw, on_tick) for one in outcome.captures
+            measure_capture(self.workload, tool, one, raw, on_tick) for one in outcome.captures
         ]
         try:
-            processes = processes_of(workload, captures, ran.ranks)
+            processes = processes_of(self.workload, captures, ran.ranks.ranks)
         except StepsNotFound as missing:
-            if workload.form != "command":
+            if self.workload.form != "command":
                 raise
-            window = workload.capture if isinstance(workload.capture, CaptureWindow) else None
-            raise without_steps(missing, ran.ended, window) from missing
-        measured = [process.pid for process in processes]
-        took_steps = measured if worker_report is None else [worker_report.pid]
+            raise without_steps(missing, ran.end) from missing
+        took_steps = [one.pid for one in processes]
         logs = self.import_logs
-        unlogged = code_unlogged(context, workload, logs, measured=took_steps)
-        keep_exports(outcome.captures, raw, self.folder)
+        unlogged = code_unlogged(
+            self.context,
+            self.workload,
+            logs,
+            measured=took_steps if worker_report is None else [worker_report.pid],
+        )
+        keep_exports(outcome.captures, self.folder)
         run = Run(
             started_at=ran.started_at,
             wall_s=outcome.wall_s,
@@ -272,12 +267,12 @@ class Ordered:
             worker_report=worker_report,
             code={**ran.code, **unlogged},
             withheld=self.withheld,
-            environment=self._environment(ran, measured),
+            environment=self._tuning(ran, took_steps),
             reports=tuple(one.reports for one in captures),
             import_logs=logs,
         )
 
-    def _environment(self, ran: Ran, measured: Sequence[int]) -> Mapping[str, str] | None:
+    def _tuning(self, ran: Ran, took_steps: Sequence[int]) -> Mapping[str, str] | None:
         """Of a command what the first of the measured processes was started with, which may have
         set it itself."""
         if self.blocks is not None and self.blocks.core is not None:
@@ -285,32 +280,27 @@ class Ordered:
         places = (str(self.context.root.absolute()), str(self.folder.absolute()))
         if self.workload.form != "command":
             return tuning(self.spec.env, places=places)
-        return next(
-            (tuning(ran.tuning[pid], places=places) for pid in measured if pid in ran.tuning), None
-        )
+        seen = ran.ranks.tuning
+        return next((tuning(seen[pid], places=places) for pid in took_steps if pid in seen), None)
 
     def _notes(
         self,
         processes: tuple[ProcessSample, ...],
-        captures: list[OfCapture],
-        worker_report: WorkerReport | None,
+        captures: Sequence[OfCapture],
+        report: WorkerReport | None,
     ) -> tuple[Note, ...]:
-        """All that is known beside the numbers, each once, what makes the run INVALID first."""
-        found = (
+        """All that is known besides the numbers, each once, what makes the run INVALID first."""
+        found = [
             *notes_of(self.workload, self.context.machine, processes),
-            *(one for capture in captures for one in capture.complaints),
+            *(one for capture in captures for one in capture.notes),
             *(one for process in processes for one in process.notes),
-            *_off_its_core(self.blocks, worker_report),
-        )
+        ]
+        core = None if self.blocks is None else self.blocks.core
+        if core is not None and report is not None and report.core != core:
+            # Its times are as good as any, only less steady.
+            found.append(note("core-left", Severity.WARN, core=core))
         once = [one for place, one in enumerate(found) if one not in found[:place]]
         return tuple(sorted(once, key=lambda one: one.severity is not Severity.INVALID))
-
-
-def _off_its_core(blocks: Blocks | None, worker_report: WorkerReport | None) -> Iterator[Note]:
-    """Whether the workload went away from its core: its times are as good as any, only less steady."""
-    core = None if blocks is None else blocks.core
-    if core is not None and worker_report is not None and worker_report.core != core:
-        yield note("core-left", Severity.WARN, core=core)
 
 
 @contextmanager
@@ -321,40 +311,45 @@ def ordered(
     *,
     run_id: str,
     blocks: Blocks | None = None,
-) -> Iterator[Ordered]:
+) -> Iterator[OneRun]:
     """Make the folder of one run with its order, and leave in it only what is to be kept.
 
     Raises:
         StoreFailed: the folder cannot be made.
-        RevisionMissing: the commit that the bench is of did not have the workload yet.
+        RevisionMissing: the commit that it is of did not have the workload yet.
         WorktreeFailed: that commit declares it in a way that cannot be compared.
     """
-    raw, imports = folder / RAW, folder / IMPORTS
-    if context.tree is not None:
-        workload = declared_there(workload, context.tree, context.settings)
-    given = as_activated(context, workload)
-    if context.tree is not None:
-        check_there(workload, context.tree, context.env)
-        given = in_checkout(context, context.tree, workload, given, imports.absolute())
-        workload = workload_there(workload, context.tree)
-    else:
-        given = in_project(workload, given, imports.absolute())
-    make_folder(folder, order_of(context, workload, folder, blocks=blocks))
-    env, withheld = passed_on(workload, given, context.settings.pass_env)
-    cwd = context.root / (workload.cwd or ".")
+    tree, imports = context.tree, (folder / IMPORTS).absolute()
+    if tree is not None:
+        workload = declared_there(workload, tree, context.settings)
+        check_there(workload, tree, context.env)
+    given = given_environment(context, workload, imports)
+    if tree is not None:
+        workload = workload_there(workload, tree)
+    order = Order(
+        workload=workload.id,
+        steps=workload.steps,
+        warmup=workload.warmup,
+        root=str(context.root),
+        worker_report=str(folder / WORKER_REPORT),
+        blocks=blocks,
+    )
+    make_folder(folder, order)
+    shares_core = blocks is not None and blocks.core is not None
+    env, withheld = process_environment(
+        context, workload, given, run_id=run_id, shares_core=shares_core
+    )
     spec = ProfileSpec(
         argv=worker_command(
             workload,
             folder / ORDER,
             python=context.python,
             pytest_options=context.pytest_options,
-            is_pinned=context.tree is not None,
+            is_pinned=tree is not None,
         ),
-        folder=raw,
-        cwd=cwd,
-        env=of_processes(
-            env, cwd=cwd, run_id=run_id, shares_core=blocks is not None and blocks.core is not None
-        ),
+        folder=folder / RAW,
+        cwd=context.root / (workload.cwd or "."),
+        env=env,
         timeout_s=workload.timeout_s,
         capture=capture_window(workload, context.machine),
         graph_trace=context.settings.cuda_graph_trace,
@@ -362,7 +357,7 @@ def ordered(
     )
     with underway(folder):
         try:
-            yield Ordered(
+            yield OneRun(
                 context=context,
                 workload=workload,
                 folder=folder,
@@ -386,7 +381,7 @@ def outlasting_crashes(
 
     Args:
         make: makes it, in the folder that its argument returns for the intended one: itself, then
-            fresh ones beside.
+            fresh ones next to it.
         on_crash: hears of each crash after which it is made again.
 
     Raises:

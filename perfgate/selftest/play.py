@@ -15,7 +15,7 @@ from statistics import median
 from typing import Final
 
 from perfgate.bless import bless as blessing
-from perfgate.execute.leftovers import end_killed_gates
+from perfgate.execute.folder import end_killed_gates
 from perfgate.execute.provenance import code_now
 from perfgate.machine import gpu_lock
 from perfgate.model.baseline import Baseline

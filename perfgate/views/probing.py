@@ -14,18 +14,20 @@ from __future__ import annotations
 import math
 import re
 import shutil
+import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+from uuid import uuid4
 
 from perfgate.bless.repeats import clean_commits
 from perfgate.execute.context import RunContext, at_commit
-from perfgate.execute.kept import clean_log
-from perfgate.execute.prepare import Prepared, prepared
+from perfgate.execute.folder import LOG, clean_log
 from perfgate.execute.provenance import code_now
+from perfgate.execute.run import OneRun, ordered
 from perfgate.explain.kernels import moved_kernels
 from perfgate.explain.names import brief, identity, unnumbered
 from perfgate.model.baseline import Baseline, Result, changed_code
@@ -34,6 +36,7 @@ from perfgate.model.kernelfigures import KernelProbe, KernelProbes, LaunchFigure
 from perfgate.model.note import Note, note, noted
 from perfgate.model.order import Ending
 from perfgate.model.workload import CaptureMode, Workload
+from perfgate.profilers.nsys.environment import without_profiler
 from perfgate.profilers.nsys.symbols import kernel_symbols
 from perfgate.system import git
 from perfgate.system.process import run_process
@@ -181,28 +184,30 @@ class _Probing:
         report, log = home / "launch.ncu-rep", home / "ncu.log"
         tail: deque[str] = deque(maxlen=TAIL_LINES)
         try:
-            with prepared(context, workload, home) as run:
+            with ordered(context, workload, home, run_id=uuid4().hex) as run:
+                began_at, spec, printed_to = time.time(), run.spec, home / LOG
+                env = without_profiler(spec.env)
                 launch = OneLaunch(
                     kernel=_asked_for(symbol),
                     skip=round(per_step * workload.warmup) if workload.skips_warmup else 0,
-                    from_start=run.capture is not CaptureMode.CUDA_PROFILER_API,
+                    from_start=spec.capture is not CaptureMode.CUDA_PROFILER_API,
                 )
                 finished = run_process(
                     profile_command(
-                        self.tool, launch, _resolved(run.argv, run.env), report=report, log=log
+                        self.tool, launch, _resolved(spec.argv, env), report=report, log=log
                     ),
-                    cwd=run.cwd,
-                    env=run.env,
-                    log=run.log,
-                    timeout_s=run.timeout_s,
+                    cwd=spec.cwd,
+                    env=env,
+                    log=printed_to,
+                    timeout_s=spec.timeout_s,
                     on_line=lambda line: tail.append(line) if line.strip() else None,
-                    clean=run.cleaner.clean,
+                    clean=spec.cleaner.clean,
                 )
-                for printed in (log, run.log):
+                for printed in (log, printed_to):
                     with suppress(OSError):
-                        clean_log(printed, run.cleaner)
+                        clean_log(printed, spec.cleaner)
                 # What ncu says from within the workload's process goes where that prints.
-                said = f"{_text(log)}\n{_text(run.log)}"
+                said = f"{_text(log)}\n{_text(printed_to)}"
                 if not finished.timed_out and (
                     failed := trouble(said, subject=moved_as(moved), where=str(log))
                 ):
@@ -210,8 +215,8 @@ class _Probing:
                 run.refuse(
                     exit_status=_status(run, finished.returncode, said),
                     timed_out=finished.timed_out,
-                    wall_s=finished.wall_s,
-                    tail=run.cleaner.lines(tail),
+                    began_at=began_at,
+                    tail=spec.cleaner.lines(tail),
                 )
             return self._read(report, moved, symbol) if report.is_file() else NOT_SEEN
         except OSError as refused:
@@ -286,7 +291,7 @@ def of_few_steps(workload: Workload, per_step: float) -> Workload:
     return workload.model_copy(update={"steps": min(workload.steps, max(enough, FEWEST_STEPS))})
 
 
-def _status(run: Prepared, returncode: int | None, said: str) -> int | None:
+def _status(run: OneRun, returncode: int | None, said: str) -> int | None:
     """The workload's exit status: as it told itself, as ncu tells of it, or else ncu's own."""
     worker_report = run.worker_report
     if worker_report is not None and worker_report.ending is Ending.FINISHED:

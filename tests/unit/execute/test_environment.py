@@ -8,9 +8,8 @@ import pytest
 from support import records
 from support.runs import bench_of, command
 
-from perfgate.execute.prepare import prepared
 from perfgate.execute.run import ordered
-from perfgate.model.order import RUN_COOKIE
+from perfgate.model.order import RUN_COOKIE, Ending, Order, WorkerReport
 from perfgate.model.workload import Workload
 
 
@@ -78,7 +77,21 @@ def test_what_runs_in_the_project_logs_what_it_loads(
 
 def test_a_run_bears_the_mark_of_its_gate_as_well(tmp_path: Path) -> None:
     context = bench_of(tmp_path, **{RUN_COOKIE: "of-a-job"})
-    with prepared(context, records.workload(), tmp_path / "run") as one:
-        mark, run_id = one.env[RUN_COOKIE].split(":")
-    assert mark == "of-a-job"
-    assert len(run_id) == 32
+    with ordered(context, records.workload(), tmp_path / "run", run_id="r") as one:
+        assert one.spec.env[RUN_COOKIE] == "of-a-job:r"
+
+
+@pytest.mark.parametrize(
+    "text", [None, "", '{"ending": "finis', '{"ending": "finished"}', "[]", "\udcff"]
+)
+def test_a_workers_report_that_is_none_or_half_is_none(tmp_path: Path, text: str | None) -> None:
+    context = bench_of(tmp_path)
+    with ordered(context, records.workload(), tmp_path / "run", run_id="r") as one:
+        order = Order.model_validate_json((one.folder / "order.json").read_text())
+        assert (order.workload, order.steps, order.warmup) == ("mlp", 30, 10)
+        file = Path(order.worker_report)
+        if text is not None:
+            file.write_bytes(text.encode(errors="surrogateescape"))
+        assert one.worker_report is None
+        file.write_text('{"ending": "wrong steps", "pid": 3}', encoding="utf-8")
+        assert one.worker_report == WorkerReport(ending=Ending.WRONG_STEPS, pid=3)

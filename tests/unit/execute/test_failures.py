@@ -6,7 +6,7 @@ import pytest
 from support import records
 from support.runs import LOG, command, ended, worker_report
 
-from perfgate.execute.failures import Ended, refuse_failed, refuse_uncaptured, without_steps
+from perfgate.execute.failures import RunEnd, refuse_failed, refuse_uncaptured, without_steps
 from perfgate.model.errors import (
     CaptureFailed,
     NsysCrashed,
@@ -26,8 +26,8 @@ COMMAND = command("python", "train.py")
 
 def of(
     outcome: ProfileOutcome, said: WorkerReport | None = None, workload: Workload | None = None
-) -> Ended:
-    return Ended(
+) -> RunEnd:
+    return RunEnd(
         workload=workload or records.workload(),
         outcome=outcome,
         worker_report=said,
@@ -36,7 +36,7 @@ def of(
     )
 
 
-def failure(one: Ended) -> PerfgateError:
+def failure(one: RunEnd) -> PerfgateError:
     with pytest.raises((CaptureFailed, WorkloadFailed, WorkloadTimedOut)) as failed:
         refuse_failed(one)
     return failed.value
@@ -71,7 +71,7 @@ WHY = [
 
 
 @pytest.mark.parametrize(("one", "why"), WHY, ids=[f"{n} {why}" for n, (_, why) in enumerate(WHY)])
-def test_a_workload_that_failed_says_why(one: Ended, why: str) -> None:
+def test_a_workload_that_failed_says_why(one: RunEnd, why: str) -> None:
     error = failure(one)
     assert (type(error), error.code) == (WorkloadFailed, "workload-failed")
     found = error.fields["why"]
@@ -112,7 +112,7 @@ def test_a_failure_shows_the_last_lines_and_what_it_was_not_given() -> None:
     ],
 )
 def test_a_run_out_of_time_says_whose_fault_it_is(
-    one: Ended, error: type[PerfgateError], code: str
+    one: RunEnd, error: type[PerfgateError], code: str
 ) -> None:
     failed = failure(one)
     assert (type(failed), failed.code) == (error, code)
@@ -127,7 +127,7 @@ def test_a_run_out_of_time_says_whose_fault_it_is(
         of(ended(exit_status=None), workload=COMMAND),
     ],
 )
-def test_a_workload_that_did_well_is_no_failure(one: Ended) -> None:
+def test_a_workload_that_did_well_is_no_failure(one: RunEnd) -> None:
     refuse_failed(one)
 
 
@@ -141,8 +141,12 @@ def test_a_run_without_a_capture_is_nsys_fault() -> None:
 
 def test_a_command_without_a_step_may_have_ended_before_it_or_its_window_may_have() -> None:
     missing = StepsNotFound(subject="c.sqlite", fact="no range", next_step="Name it.")
-    window = CaptureWindow(delay=1, duration=2)
-    for status, code in ((0, "command-without-steps"), (None, "window-without-steps")):
-        error = without_steps(missing, of(ended(exit_status=status), workload=COMMAND), window)
+    window = COMMAND.model_copy(update={"capture": CaptureWindow(delay=1, duration=2)})
+    for workload, status, code in (
+        (COMMAND, None, "command-without-steps"),
+        (window, 0, "command-without-steps"),
+        (window, None, "window-without-steps"),
+    ):
+        error = without_steps(missing, of(ended(exit_status=status), workload=workload))
         assert error.code == code
     assert (error.fields["from_s"], error.fields["until_s"]) == (1, 3)

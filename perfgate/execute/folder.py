@@ -1,0 +1,178 @@
+"""The folder of one run: what its processes exchange there, what is kept, what a killed gate left.
+
+```
+order.json          to the worker          which workload, how many steps, whose turn in a pair
+worker-report.json  from the worker        how it ended, with which versions
+turn                between both workers   a pair's FIFO: read to wait, written to to hand over
+imports/            from every process     which files it loaded
+nsys/               from nsys              all that it writes, with every variable of the environment
+workload.log, capture-N.sqlite, capture-N-reports/     kept: cleaned of secrets
+```
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+from perfgate.execute import import_log
+from perfgate.model.errors import GpuTaken, StoreFailed
+from perfgate.model.note import Note, note
+from perfgate.model.order import Order, WorkerReport
+from perfgate.model.secrets import Cleaner
+from perfgate.profilers.nsys.export.scrub import scrub
+from perfgate.profilers.nsys.profile import LOG as NSYS_LOG
+from perfgate.profilers.seam import Captured
+from perfgate.system.ending import abandoned, end_abandoned
+from perfgate.system.temporary import UNDERWAY, left, remove_left_folders
+
+ORDER: Final = "order.json"
+WORKER_REPORT: Final = "worker-report.json"
+FIFO: Final = "turn"
+IMPORTS: Final = "imports"
+RAW: Final = "nsys"
+LOG: Final = "workload.log"
+
+
+def make_folder(folder: Path, order: Order) -> None:
+    """Make a run's folder, with the order in it and what its processes need to log their imports.
+
+    Raises:
+        StoreFailed: it is there already, or the disk does not take it.
+    """
+    try:
+        folder.mkdir(parents=True)
+        (folder / IMPORTS).mkdir()
+        (folder / ORDER).write_text(order.model_dump_json(indent=2), encoding="utf-8")
+        shutil.copyfile(import_log.__file__, folder / IMPORTS / "sitecustomize.py")
+        if order.blocks is not None:
+            os.mkfifo(order.blocks.own)
+    except OSError as refused:
+        raise _not_written("run-folder-not-written", folder, refused) from refused
+
+
+def read_worker_report(folder: Path, cleaner: Cleaner) -> WorkerReport | None:
+    """Read what the worker has reported by now, and clean the file; None where that is nothing, or
+    half of it, as a worker leaves that was killed."""
+    file = folder / WORKER_REPORT
+    if not file.is_file():
+        return None  # a pipe in its place would be read for ever
+    try:
+        found = WorkerReport.model_validate(json.loads(file.read_text(encoding="utf-8")))
+        cleaned = cleaner.record(found)
+        if cleaned is not found:
+            file.write_text(cleaned.model_dump_json(indent=2), encoding="utf-8")
+        return cleaned
+    except (OSError, ValueError):
+        return None
+
+
+# What is kept
+
+
+def keep_log(log: Path, folder: Path, cleaner: Cleaner) -> Path:
+    """Move what the workload printed into the run's folder, cleaned; where that is refused, it
+    stays where it is."""
+    with suppress(OSError):
+        clean_log(log, cleaner)
+        return Path(shutil.move(log, folder / LOG))
+    return log
+
+
+def clean_log(log: Path, cleaner: Cleaner) -> None:
+    """Take out of a log what its lines hold only together.
+
+    Raises:
+        OSError: it cannot be read or written.
+    """
+    text = log.read_text(encoding="utf-8", errors="replace")
+    cleaned = cleaner.clean(text)
+    if cleaned != text:
+        log.write_text(cleaned, encoding="utf-8")
+
+
+def reports_folder(raw: Path, captured: Captured) -> Path:
+    """Where nsys's summaries of a capture are, among nsys's own files."""
+    return raw / f"{captured.sqlite.stem}-reports"
+
+
+def keep_exports(captures: Sequence[Captured], folder: Path) -> None:
+    """Keep what may leave the machine: exports without environment blocks, and nsys's summaries.
+
+    Raises:
+        StoreFailed: the disk does not take them.
+    """
+    for index, captured in enumerate(captures):
+        reports = reports_folder(folder / RAW, captured)
+        try:
+            scrub(captured.sqlite, folder / f"capture-{index}.sqlite")
+            shutil.copytree(reports, folder / f"capture-{index}-reports")
+        except OSError as refused:
+            raise _not_written("export-not-kept", folder, refused) from refused
+
+
+def clear(folder: Path) -> None:
+    """Remove from a run's folder what holds every variable of its environment, or is of no use any
+    more."""
+    (folder / FIFO).unlink(missing_ok=True)
+    shutil.rmtree(folder / RAW, ignore_errors=True)
+    shutil.rmtree(folder / IMPORTS, ignore_errors=True)
+
+
+def _not_written(code: str, folder: Path, refused: OSError) -> StoreFailed:
+    return StoreFailed(code, folder=str(folder), why=refused.strerror or str(refused))
+
+
+# What a killed gate left
+
+
+def end_killed_gates() -> Note | None:
+    """End what killed gates of this user have left running on this machine; what that was.
+
+    To be called with the GPU held: a gate may be killed while others wait for it.
+
+    Raises:
+        GpuTaken: it cannot be ended, and would be measured too.
+    """
+    ended = end_abandoned()
+    if ended and (still := abandoned()):
+        named = tuple(f"{one.name()} ({one.pid})" for one in still)
+        raise GpuTaken("killed-gate-lives", processes=named)
+    return note("killed-gate-ended", processes=ended) if ended else None
+
+
+def remove_killed_runs(results: Path, cleaner: Cleaner) -> Note | None:
+    """Remove what runs of killed gates have left below the kept results, but for their logs; how
+    many these were. Also whole temporary folders, of a killed selftest or doctor.
+    """
+    remove_left_folders()
+    removed = sum(_remove_if_left(folder, cleaner) for folder in _runs_underway(results))
+    return note("killed-gate-removed", runs=removed) if removed else None
+
+
+def _runs_underway(results: Path) -> Iterator[Path]:
+    """Folders of runs with a mark; a gate that came to its end has left its result, and no such run
+    below it. Those under Nsight Compute lie next to the results."""
+    for folder in (*results.glob("*/*/*"), *results.parent.glob("ncu/*")):
+        if not folder.is_symlink() and not (folder / "result.json").exists():
+            yield from (mark.parent for mark in folder.rglob(UNDERWAY))
+
+
+def _remove_if_left(folder: Path, cleaner: Cleaner) -> bool:
+    with left(folder) as is_left:
+        if is_left:
+            try:
+                keep_log(folder / RAW / NSYS_LOG, folder, cleaner)
+                read_worker_report(folder, cleaner)
+                clear(folder)
+                for report in folder.glob("*.ncu-rep"):  # which nobody has read
+                    report.unlink(missing_ok=True)
+                (folder / UNDERWAY).unlink(missing_ok=True)
+            except OSError:
+                return False
+        return is_left
