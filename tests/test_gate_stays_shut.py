@@ -262,7 +262,9 @@ def nsys_hangs(project: Project) -> None:
     under(project, "")
     program = Path(os.environ["PERFGATE_NSYS"])
     program.write_text("#!/bin/sh\nsleep 60\n", encoding="utf-8")
-    project.patch.setattr("perfgate.execute.lab.find_nsys", partial(tool.find_nsys, timeout_s=0.3))
+    project.patch.setattr(
+        "perfgate.execute.fresh.find_nsys", partial(tool.find_nsys, timeout_s=0.3)
+    )
 
 
 def corrupt_export(project: Project) -> None:

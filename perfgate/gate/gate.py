@@ -12,7 +12,8 @@ from pathlib import Path
 from statistics import median
 
 from perfgate.execute.folder import end_killed_gates, remove_killed_runs
-from perfgate.execute.lab import FreshLab, Invocation, Laboratory, Listener, blessed_at
+from perfgate.execute.fresh import FreshLab, Laboratory
+from perfgate.execute.lab import Invocation, Listener, blessed_at
 from perfgate.gate.check import check
 from perfgate.gate.checkout import Checkout
 from perfgate.gate.close import Closing, close, missing, sharing_after, step_down_times

@@ -26,7 +26,7 @@ from support.fake_nvml import FakeGpu, FakeNvml
 
 from perfgate import cli
 from perfgate.execute.context import RunContext
-from perfgate.execute.lab import Laboratory
+from perfgate.execute.fresh import Laboratory
 from perfgate.execute.run import Measured
 from perfgate.gate import gate
 from perfgate.machine import read_machine, wait_until_idle

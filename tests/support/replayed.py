@@ -20,7 +20,7 @@ import perfgate
 from perfgate.demo.record import EXPORT, MANIFEST, Manifest, Recording, unpack
 from perfgate.demo.replay import _measured
 from perfgate.execute.context import RunContext
-from perfgate.execute.lab import Laboratory
+from perfgate.execute.fresh import Laboratory
 from perfgate.execute.provenance import code_now
 from perfgate.execute.run import Measured
 from perfgate.gate import gate

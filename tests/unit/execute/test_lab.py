@@ -12,14 +12,8 @@ import pytest
 from support import records
 
 from perfgate.execute.context import RunContext
-from perfgate.execute.lab import (
-    Against,
-    FreshLab,
-    Invocation,
-    Laboratory,
-    blessed_at,
-    steps_in_blocks,
-)
+from perfgate.execute.fresh import FreshLab, Laboratory, steps_in_blocks
+from perfgate.execute.lab import Against, Invocation, blessed_at
 from perfgate.execute.pair import ReferenceFailed, Side
 from perfgate.execute.provenance import ImportLog
 from perfgate.execute.run import Measured
