@@ -89,26 +89,28 @@ def starting_options(words: Sequence[str], *, folder: Path) -> tuple[str, ...]:
     for letter in set(VALUED) - {"o", "p"}:
         parser.add_argument(f"-{letter}")
     try:
-        told, _ = parser.parse_known_args([word for word in words if _is_known(word)])
+        found, _ = parser.parse_known_args([word for word in words if _is_known(word)])
     except argparse.ArgumentError:  # an option without its value, which pytest itself refuses
         return ()
-    options = [f"{INI}{value}" for value in told.ini]
-    options += [] if told.import_mode is None else [f"--import-mode={told.import_mode}"]
+    options = [f"{INI}{value}" for value in found.ini]
+    options += [] if found.import_mode is None else [f"--import-mode={found.import_mode}"]
     options += (
-        [] if told.confcutdir is None else [f"--confcutdir={(folder / told.confcutdir).resolve()}"]
+        []
+        if found.confcutdir is None
+        else [f"--confcutdir={(folder / found.confcutdir).resolve()}"]
     )
-    return (*options, *(word for plugin in told.plugins for word in ("-p", plugin)))
+    return (*options, *(word for plugin in found.plugins for word in ("-p", plugin)))
 
 
 def distribution_of(words: Sequence[str]) -> str | None:
     """Return the last of some words by which pytest-xdist distributes tests, with its value; None
     where none does."""
-    told = None
+    distribution = None
     for word, value in pairwise([*words, ""]):
         if found := _DISTRIBUTES.fullmatch(word):
             number = found["joined"] or value
-            told = None if number == "0" else f"{found['option']} {number}".rstrip()
-    return told
+            distribution = None if number == "0" else f"{found['option']} {number}".rstrip()
+    return distribution
 
 
 _DISTRIBUTES = re.compile(r"(?P<option>-n|--numprocesses)=?(?P<joined>(?<==).*|(?<=-n)\w+)?")
@@ -133,5 +135,5 @@ def starting_options_of(options: Sequence[str]) -> tuple[str, ...]:
     ini = next((Path(path) for word, path in pairwise(options) if word == "-c"), None)
     overrides = [word.removeprefix(INI) for word in options if word.startswith(INI)]
     said = addopts_in_force(overrides, ini if ini is not None and ini.is_file() else None)
-    told = starting_options(said, folder=Path.cwd() if ini is None else ini.parent)
-    return tuple(word for word in told if not word.startswith(f"{INI}addopts="))
+    found = starting_options(said, folder=Path.cwd() if ini is None else ini.parent)
+    return tuple(word for word in found if not word.startswith(f"{INI}addopts="))

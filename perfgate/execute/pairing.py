@@ -22,9 +22,9 @@ _Differ = Callable[[BlockSample, BlockSample], float | None]
 meaning."""
 
 
-def beside(reference: Run, run: Run) -> Run:
+def in_noise_of(reference: Run, run: Run) -> Run:
     """The candidate's run of a pair, with its steps and idle time as if both sides had met the same
-    moods.
+    host noise.
 
     Each block is compared with the other side's just before it and just after it. The middle of
     these differences (ratios of `step_ms`, ms of `gap_ms`) is put on top of what the reference's
@@ -36,30 +36,26 @@ def beside(reference: Run, run: Run) -> Run:
     the other        |-0-|     |-1-|     |-2-|
     ```
 
-    A mood that changes between two blocks spoils the neighbours there, and no others; the medians of
-    both runs it can leave in different moods. Measured on a host whose cores had two speeds:
+    Noise that changes between two blocks spoils the neighbours there, and no others; the medians of
+    both runs may be of different noise. Measured on a host whose cores had two speeds:
     `benchmarks/host-noise`.
 
     Whatever else was measured stays as it is, as does all of it where blocks are missing or too few.
     """
-    sides = _in_order(reference, run)
-    values = dict(run.processes[0].values) if sides else {}
-    if not values:
+    neighbours = _in_order(reference, run)
+    if not neighbours:
         return run
-    there = reference.processes[0].values
+    there, values = reference.processes[0].values, dict(run.processes[0].values)
+    means = _differences(neighbours, _log_ratio_of_means)
     ratios = {
-        Metric.STEP_MS: _middle(sides, _log_ratio),
-        Metric.STEP_MEAN_MS: _mean(sides, _log_ratio_of_means),
+        Metric.STEP_MS: _middle(_differences(neighbours, _log_ratio)),
+        Metric.STEP_MEAN_MS: fmean(means) if means else None,
     }
     for metric, ratio in ratios.items():
-        if (
-            ratio is not None
-            and abs(ratio) < _FARTHEST_LOG
-            and metric in there
-            and metric in values
-        ):
+        is_known = metric in there and metric in values
+        if is_known and ratio is not None and abs(ratio) < _FARTHEST_LOG:
             values[metric] = there[metric] * math.exp(ratio)
-    longer = _middle(sides, _longer_gap)
+    longer = _middle(_differences(neighbours, _longer_gap))
     if longer is not None and Metric.GAP_MS in there and Metric.GAP_MS in values:
         values[Metric.GAP_MS] = max(0.0, there[Metric.GAP_MS] + longer)
     process = run.processes[0].model_copy(update={"values": values})
@@ -80,23 +76,22 @@ def _in_order(reference: Run, run: Run) -> list[tuple[BlockSample, BlockSample]]
         for side in (reference, run)
     )
     return [
-        (theirs[beside], own[place])
+        (theirs[neighbour], own[place])
         for place in own
-        for beside in (place - 1, place + 1)
-        if beside in theirs
+        for neighbour in (place - 1, place + 1)
+        if neighbour in theirs
     ]
 
 
-def _middle(neighbours: list[tuple[BlockSample, BlockSample]], differ: _Differ) -> float | None:
-    halves = [told / 2 for there, here in neighbours if (told := differ(there, here)) is not None]
-    if len(halves) < FEWEST_NEIGHBOURS:
-        return None
-    return median([one + other for one, other in combinations_with_replacement(halves, 2)])
+def _differences(neighbours: list[tuple[BlockSample, BlockSample]], differ: _Differ) -> list[float]:
+    """What neighbours differ by, where that is known of enough of them."""
+    found = [one for there, here in neighbours if (one := differ(there, here)) is not None]
+    return found if len(found) >= FEWEST_NEIGHBOURS else []
 
 
-def _mean(neighbours: list[tuple[BlockSample, BlockSample]], differ: _Differ) -> float | None:
-    found = [told for there, here in neighbours if (told := differ(there, here)) is not None]
-    return fmean(found) if len(found) >= FEWEST_NEIGHBOURS else None
+def _middle(differences: list[float]) -> float | None:
+    pairs = combinations_with_replacement(differences, 2)
+    return median([(one + other) / 2 for one, other in pairs]) if differences else None
 
 
 def _log_ratio(there: BlockSample, here: BlockSample) -> float | None:
@@ -104,11 +99,9 @@ def _log_ratio(there: BlockSample, here: BlockSample) -> float | None:
 
 
 def _log_ratio_of_means(there: BlockSample, here: BlockSample) -> float | None:
-    return (
-        None
-        if there.mean_ms is None or here.mean_ms is None
-        else _log_of_ratio(there.mean_ms, here.mean_ms)
-    )
+    if there.mean_ms is None or here.mean_ms is None:
+        return None
+    return _log_of_ratio(there.mean_ms, here.mean_ms)
 
 
 def _log_of_ratio(there: float, here: float) -> float | None:

@@ -101,14 +101,14 @@ def code_of_run(
     if context.tree is not None:
         _hold_to_commit(context.tree, workload, logs, files)
     files |= set(_named(workload, side.root))
-    generated = {file for file in files if file.suffix == ".py"} & side.ignored(files)
+    generated = side.ignored([file for file in files if file.suffix == ".py"])
     digests: dict[str, str] = {}
     for file in sorted(files - generated):
-        written_at = file.stat().st_mtime
-        if written_at > started_at and file in side.tracked:
+        written_at, is_tracked = file.stat().st_mtime, file in side.tracked
+        if is_tracked and written_at > started_at:
             changed = f"{file} {started_at}".encode()
             digests[side.shown(file)] = hashlib.sha256(changed).hexdigest()
-        elif written_at <= context.began_at or file in side.tracked:
+        elif is_tracked or written_at <= context.began_at:
             digests[side.shown(file)] = _digest(file)
     return digests
 
@@ -123,7 +123,7 @@ def code_unlogged(
     checkout.
 
     Args:
-        bench: of which side.
+        context: of which side.
         workload: what was run.
         logs: what its processes said.
         measured: ids of those that took the steps.
@@ -164,7 +164,7 @@ def _hold_to_commit(
 
 
 class _Side:
-    """The files that a run loaded, told apart."""
+    """The files that a run loaded, by where they belong."""
 
     def __init__(self, context: RunContext, workload: Workload, logs: Sequence[ImportLog]) -> None:
         self._context, self._workload = context, workload
@@ -390,16 +390,16 @@ def is_as_blessed(context: RunContext, code: Mapping[str, str], blessed: Mapping
 
 
 def _named(workload: Workload, root: Path) -> Iterator[Path]:
-    """The files of the project that a command or its variables name, also behind `--option=` or in
-    a shell's line."""
+    """The files of the project that a command's words name, also behind `--option=` or in a shell's
+    line."""
     base = root / (workload.cwd or ".")
-    for word in (*(workload.command or ()), *(workload.env.values() if workload.command else ())):
+    for word in workload.command or ():
         parts = {word}
         with suppress(ValueError):
             parts |= set(shlex.split(word))
         for name in {end for part in parts for end in (part, part.partition("=")[2])}:
             with suppress(OSError, ValueError):  # too long for a file's name, or with a zero in it
-                file = (base / name.removeprefix("@")).resolve()
+                file = (base / name).resolve()
                 is_kept = file.is_relative_to(root / KEPT) or file.is_relative_to(PACKAGE)
                 if file.is_file() and file.is_relative_to(root) and not is_kept:
                     yield file

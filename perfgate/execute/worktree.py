@@ -211,9 +211,6 @@ def _remove(root: Path, home: Path, env: Mapping[str, str]) -> None:
     if not home.exists():
         return
     with holding_signals_back():
-        top = home / "checkout"
-        # Before git's own removal, which stops at the first file that it cannot delete.
-        shutil.rmtree(top, ignore_errors=True)
         with suppress(RepositoryUnreadable):
-            git.remove_worktree(root, top, env=env)
+            git.remove_worktree(root, home / "checkout", env=env)
         shutil.rmtree(home, ignore_errors=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from statistics import median
 
-from perfgate.execute.pairing import beside
+from perfgate.execute.pairing import in_noise_of
 from perfgate.gate.underway import Underway, step_times
 from perfgate.judge.anchor import beyond_anchor, drift
 from perfgate.judge.clock import longer_by_clock
@@ -75,7 +75,7 @@ def _to_anchor(
     then = baseline.values(Metric.STEP_MS)
     if reference is not None and then and underway.blocks:
         sides = [
-            (there.value(Metric.STEP_MS), beside(there, run).value(Metric.STEP_MS))
+            (there.value(Metric.STEP_MS), in_noise_of(there, run).value(Metric.STEP_MS))
             for there, run in zip(underway.references, underway.blocks, strict=True)
         ]
         ratios = [here / there for there, here in sides if there and here is not None]

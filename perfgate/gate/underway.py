@@ -9,7 +9,7 @@ from statistics import median
 from typing import Final
 
 from perfgate.execute.lab import NOT_MEASURED_BY, SIDE_MISSING_BY, Lab, Pair
-from perfgate.execute.pairing import beside
+from perfgate.execute.pairing import in_noise_of
 from perfgate.explain.ranks import rank_notes
 from perfgate.gate.alike import processes_lost
 from perfgate.gate.expect import Expectation
@@ -177,7 +177,7 @@ class Underway:
         own = self.blocks or self.runs[len(self.runs) - len(self.references) :]
         pairs = tuple(zip(self.references, own, strict=True))
         if self.blocks:
-            pairs = tuple((there, beside(there, here)) for there, here in pairs)
+            pairs = tuple((there, in_noise_of(there, here)) for there, here in pairs)
         alone = self.runs if self.blocks or not pairs else self.runs[: -len(pairs)]
         return Evidence(
             workload=self.expected.workload.id,

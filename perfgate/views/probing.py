@@ -81,7 +81,7 @@ def probe(
     """Look at the kernels that moved most; the caller holds the GPU.
 
     Args:
-        bench: of the project.
+        context: of the project.
         tool: ncu.
         workload: as the project declares it now.
         of: what moved.

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -50,31 +49,13 @@ def add_worktree(
 
 
 def remove_worktree(root: Path, folder: Path, *, env: Mapping[str, str] | None = None) -> None:
-    """Make git forget a worktree, and remove what is left of its folder; what fails is left to the
-    next time.
+    """Remove a worktree and git's entry of it; what fails is left to the next time.
 
     Raises:
         RepositoryUnreadable: no git, or it takes too long.
     """
+    # First, for git's own removal stops at the first file that it cannot delete.
+    shutil.rmtree(folder, ignore_errors=True)
     # Twice: one that was interrupted while it was made is still locked.
-    done = run(
-        root, env, "worktree", "remove", "--force", "--force", str(folder), limit_s=CHECKOUT_LIMIT_S
-    )
-    if done.returncode != 0:
-        _forget(root, folder, env)
-
-
-def _forget(root: Path, folder: Path, env: Mapping[str, str] | None) -> None:
-    """Remove what git has noted of one worktree; `git worktree prune` would forget those on
-    unplugged disks as well."""
-    asked = run(root, env, "rev-parse", "--git-common-dir")
-    if asked.returncode != 0:
-        return
-    noted = root / os.fsdecode(asked.stdout).removesuffix("\n") / "worktrees"
-    for entry in noted.glob("*/gitdir"):
-        with suppress(OSError):
-            leads_to = entry.parent / entry.read_text(
-                encoding="utf-8", errors="surrogateescape"
-            ).removesuffix("\n")
-            if os.path.realpath(leads_to) == os.path.realpath(folder / ".git"):
-                shutil.rmtree(entry.parent, ignore_errors=True)
+    words = ("worktree", "remove", "--force", "--force", str(folder))
+    run(root, env, *words, limit_s=CHECKOUT_LIMIT_S)

@@ -7,20 +7,17 @@ from collections.abc import Mapping
 
 import pytest
 from support import records
-from support.timelines import Op, Range, build
 
 from perfgate.execute.captures import (
     notes_of,
     share_of_h2d,
     with_ranks,
 )
-from perfgate.metrics.measure import measure
 from perfgate.model.machine import Machine
 from perfgate.model.metric import Metric
 from perfgate.model.note import Note, Severity, note
 from perfgate.model.reports import MemTimeRow, Reports
 from perfgate.model.sample import DeviceSample, ProcessSample
-from perfgate.model.timeline import CopyKind
 from perfgate.model.workload import Workload
 
 # What makes a run INVALID
@@ -101,19 +98,6 @@ def test_the_share_of_host_to_device_is_nsys_own_column() -> None:
     assert share_of_h2d(Reports()) is None
 
 
-def test_the_share_of_host_to_device_is_the_same_of_the_report_and_of_the_capture() -> None:
-    copies = [
-        Op(start=0, end=200, correlation=1),
-        Op(start=200, end=300, correlation=2, kind=CopyKind.UVM_H2D),
-    ]
-    (sample,) = measure(build(copies=copies, ranges=[Range(start=0, end=400)]), step="step")
-    rows = (
-        mem_row("CUDA memcpy Host-to-Device", 66.7),
-        mem_row("CUDA memcpy Unified Host-to-Device", 33.3),
-    )
-    assert share_of_h2d(Reports(cuda_gpu_mem_time_sum=rows)) == sample.memory_share_h2d == 0.667
-
-
 # Whose steps they are
 
 
@@ -137,8 +121,3 @@ def test_processes_whose_ranks_are_not_known_are_in_the_order_of_their_gpus() ->
     assert with_ranks([first, second], {}) == with_ranks([second, first], {}) == (second, first)
     assert with_ranks([first, second], {7: 0, 8: 1})[0].pid == 7
     assert with_ranks([first, first, second], {}) == (first, first, second)
-
-
-def test_one_process_has_no_rank() -> None:
-    made = (records.process(pid=7),)
-    assert with_ranks(made, {7: 0}) == made

@@ -115,32 +115,6 @@ def test_the_path_is_that_of_the_project_in_the_checkout(
     )
 
 
-def test_variables_that_a_command_declares_lead_into_the_checkout(
-    tree: Worktree, repository: Repository
-) -> None:
-    repository.write({"data/x": ""})
-    root = repository.root
-    declared = {
-        "REPO": str(root),
-        "CONF": f"{root}/conf/a.yaml",
-        "DATA": f"{root}/data",
-        "SEARCH": f"/opt:{root}/conf:conf:{root}/younger",
-        "URL": "http://localhost:80/conf",
-        "WORD": "x" * 5000,
-    }
-    workload = command("python").model_copy(update={"env": declared})
-    told = environment_there(
-        {**declared, "KEPT": f"{root}/conf"}, tree, workload=workload, imports=IMPORTS
-    )
-    assert {name: told[name] for name in (*declared, "KEPT")} == {
-        **declared,
-        "REPO": str(tree.root),
-        "CONF": f"{tree.root}/conf/a.yaml",
-        "SEARCH": f"/opt:{tree.root}/conf:conf:{root}/younger",
-        "KEPT": f"{root}/conf",
-    }
-
-
 def test_editable_installations_by_path_lead_into_the_checkout(
     tree: Worktree, repository: Repository, tmp_path: Path
 ) -> None:
@@ -334,10 +308,6 @@ def test_a_command_runs_in_the_same_folder_of_the_checkout(
     named = None if cwd is None else cwd.format(o=tree.origin)
     made = workload_there(command("python", cwd=named), tree)
     assert made.cwd == (None if there is None else there.format(t=tree.top))
-
-
-def test_a_function_is_left_as_it_is(tree: Worktree) -> None:
-    assert workload_there(FUNCTION, tree) is FUNCTION
 
 
 def declared(then: str | None, now: str, repository: Repository) -> tuple[Workload, Workload]:

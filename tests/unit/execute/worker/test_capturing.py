@@ -20,13 +20,6 @@ def test_only_devices_with_a_context_are_synchronised(calls: list[str]) -> None:
     assert [call for call in calls if call.startswith("sync")] == ["sync 1", "sync 3"] * 2
 
 
-def test_a_torch_that_cannot_tell_contexts_synchronises_every_device(calls: list[str]) -> None:
-    torch = FakeTorch(calls, contexts=(False, False))
-    torch._C = SimpleNamespace()
-    list(made(calls, steps=3, warmup=0, torch=torch))
-    assert [call for call in calls if call.startswith("sync")] == ["sync 0", "sync 1"] * 2
-
-
 def test_the_driver_library_opens_the_capture_where_torch_does_not(
     calls: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -40,26 +33,6 @@ def test_the_driver_library_opens_the_capture_where_torch_does_not(
     list(steps)
     assert calls == ["sync", "start", START, "pop", *[STEP, "pop"] * 3, "sync", "stop"]
     assert steps.captured_by == "libcuda"
-
-
-class FakeDriver:
-    """libcuda, which says `status` to cuInit."""
-
-    def __init__(self, status: int) -> None:
-        self._status = status
-
-    def cuInit(self, flags: int) -> int:  # noqa: N802 - the library's
-        """Answer as prepared."""
-        assert flags == 0
-        return self._status
-
-
-@pytest.mark.parametrize(("status", "usable"), [(0, True), (100, False)])
-def test_a_driver_library_without_a_device_is_as_good_as_none(
-    monkeypatch: pytest.MonkeyPatch, status: int, usable: bool
-) -> None:
-    monkeypatch.setattr(ctypes, "CDLL", lambda name: {"libcuda.so.1": FakeDriver(status)}[name])
-    assert (capturing._driver_library() is not None) is usable
 
 
 @pytest.mark.usefixtures("no_driver")

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from importlib.metadata import PackageNotFoundError, version
 from types import ModuleType
-from typing import NoReturn
 
 import pytest
 from support.sides import FakeNvtx, FakeTorch, made
 
 from perfgate.execute.worker import marking, profiled
 from perfgate.execute.worker.endings import Unmarked
-from perfgate.execute.worker.marking import PackageMarker, TorchMarker, choose_marker, nvtx_version
+from perfgate.execute.worker.marking import PackageMarker, choose_marker
 
 
 def test_a_deaf_nvtx_package_is_told_before_the_first_turn(
@@ -23,11 +21,6 @@ def test_a_deaf_nvtx_package_is_told_before_the_first_turn(
         list(steps)
     assert deaf.value.why.fields == {"version": "0.2.13"}
     assert (calls, steps.turns) == ([], 0)
-
-
-def test_a_deaf_nvtx_package_does_not_matter_where_torch_marks(calls: list[str]) -> None:
-    marker = choose_marker(torch=FakeTorch(calls), nvtx=FakeNvtx(calls, deaf=True), profiled=True)
-    assert isinstance(marker, TorchMarker)
 
 
 def test_a_deaf_nvtx_package_does_not_matter_outside_nsys(calls: list[str]) -> None:
@@ -53,15 +46,3 @@ def test_nothing_to_mark_with_is_an_error(torch: ModuleType | None) -> None:
 )
 def test_nsys_is_known_by_what_it_sets(environment: dict[str, str], around: bool) -> None:
     assert profiled(environment) is around
-
-
-def test_the_version_of_nvtx_is_that_of_the_installed_package(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    assert nvtx_version() == version("nvtx")
-
-    def missing(name: str) -> NoReturn:
-        raise PackageNotFoundError(name)
-
-    monkeypatch.setattr(marking, "version", missing)
-    assert nvtx_version() is None

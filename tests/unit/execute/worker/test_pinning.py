@@ -99,20 +99,6 @@ def test_who_has_left_the_core_is_not_sent_back(affinity: set[int]) -> None:
     assert os.sched_getaffinity(0) == {min(affinity)}
 
 
-def test_a_core_that_is_not_there_is_told() -> None:
-    with pytest.raises(NotPinned) as refused:
-        Pinned(1023)
-    assert refused.value.why.fields["core"] == 1023
-    assert refused.value.ending is Ending.NOT_PINNED
-
-
-def test_a_platform_that_cannot_pin_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delattr(os, "sched_setaffinity")
-    with pytest.raises(NotPinned) as refused:
-        Pinned(0)
-    assert refused.value.why.code == "not-pinned"
-
-
 class NotedPin:
     """A stand-in for `Pinned` that notes what is asked of it, and finds or misses its thread on the
     core at the end."""
@@ -216,17 +202,3 @@ def test_a_process_stays_near_the_memory_of_its_core(
     )
     stay_near(core, nodes=tmp_path)
     assert asked == ([] if near is None else [(0, near)])
-
-
-def test_where_nothing_is_known_of_memory_a_process_stays_where_it_is(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    asked: list[object] = []
-    monkeypatch.setattr(os, "sched_setaffinity", lambda *told: asked.append(told))
-    stay_near(0, nodes=tmp_path / "none")
-    (tmp_path / "node0").mkdir()
-    (tmp_path / "node0" / "cpulist").write_text("all of them\n")
-    stay_near(0, nodes=tmp_path)
-    monkeypatch.delattr(os, "sched_getaffinity")
-    stay_near(0, nodes=tmp_path)
-    assert asked == []

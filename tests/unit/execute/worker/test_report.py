@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 from support.sides import WARM, FakeTorch, made, worker_report_of
@@ -73,31 +72,6 @@ def test_what_fails_after_a_good_end_is_told_in_its_place_and_after_a_bad_one_no
     assert worker_report_of(order) == good.model_copy(
         update={"ending": Ending.FAILED, "why": first}
     )
-
-
-def test_a_loop_that_a_thread_is_in_still_gets_its_account(order: Order, calls: list[str]) -> None:
-    steps = made(calls)
-
-    class Busy:
-        def close(self) -> None:
-            raise ValueError("generator already executing")
-
-    loop = Busy()
-    steps._running = lambda: loop  # type: ignore[assignment, return-value]
-    report(order, steps, Ending.WRONG_STEPS)
-    assert worker_report_of(order).ending is Ending.WRONG_STEPS
-
-
-def test_the_account_of_a_cpu_build_of_torch_has_no_cuda(
-    order: Order, calls: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    torch = FakeTorch(calls, available=False)
-    torch.version = SimpleNamespace(cuda=None)
-    monkeypatch.setitem(sys.modules, "torch", torch)
-    report(order, made(calls), Ending.RAISED, why=note("raised", what="ValueError: ü"))
-    said = worker_report_of(order)
-    assert (said.torch, said.cuda) == ("2.6.0+cu124", None)
-    assert said.why == note("raised", what="ValueError: ü")
 
 
 def test_telling_closes_what_the_loop_left_open(order: Order, calls: list[str]) -> None:

@@ -90,18 +90,6 @@ def test_else_the_default_branch_is_the_current_one(root: Path, env: Env) -> Non
     assert git.default_branch(root, env=env) is None
 
 
-def test_before_the_first_commit_the_default_branch_is_the_one_to_come(
-    tmp_path: Path, env: Env
-) -> None:
-    run(tmp_path, env, "init", "--quiet", "--initial-branch=on", "new")
-    assert git.default_branch(tmp_path / "new", env=env) == "on"
-
-
-def test_outside_a_repository_there_is_no_default_branch_to_tell(tmp_path: Path, env: Env) -> None:
-    with pytest.raises(RepositoryUnreadable, match="it is not in a git repository"):
-        git.default_branch(tmp_path, env=env)
-
-
 def test_a_branch_of_the_remote_is_fetched_and_nothing_else_is_changed(
     root: Path, clone: Path, env: Env
 ) -> None:

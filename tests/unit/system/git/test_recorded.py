@@ -84,14 +84,6 @@ def test_after_a_squash_the_commit_with_the_same_files_is_taken(
         obtained(here, measured, "0" * 40)
 
 
-def test_later_commits_on_main_do_not_hide_it(origin: Repository) -> None:
-    measured, squashed = measured_and_squashed(origin)
-    tree = code_tree(origin, measured)
-    origin.commit({"train.py": "3"})
-    here = clone(origin, "--single-branch", "--branch=main")
-    assert obtained(here, measured, tree) == squashed
-
-
 @pytest.mark.parametrize("baselines", ["baselines", "perf/gpu", "./perf/gpu/"])
 def test_the_tree_without_baselines_is_gits_own(tmp_path: Path, baselines: str) -> None:
     bare = Repository(tmp_path / "mono", within="apps/train")

@@ -9,22 +9,6 @@ from support.asked import Env, run
 from perfgate.system import git
 
 
-def test_a_worktree_comes_and_goes_and_others_stay(root: Path, env: Env, tmp_path: Path) -> None:
-    def listed() -> list[str]:
-        lines = run(root, env, "worktree", "list", "--porcelain").splitlines()
-        return [line.removeprefix("worktree ") for line in lines if line.startswith("worktree ")]
-
-    unplugged, ours = tmp_path / "unplugged", tmp_path / "ours"
-    run(root, env, "worktree", "add", "--quiet", "--detach", str(unplugged))
-    unplugged.rename(tmp_path / "away")
-    git.add_worktree(root, ours, git.resolve(root, "HEAD", env=env), env=env)
-    assert (ours / "train.py").is_file()
-    assert listed() == [str(root), str(ours), str(unplugged)]
-    git.remove_worktree(root, ours, env=env)
-    assert listed() == [str(root), str(unplugged)]
-    assert not ours.exists()
-
-
 def test_what_git_cannot_remove_is_forgotten_alone(root: Path, env: Env, tmp_path: Path) -> None:
     unplugged, ours = tmp_path / "unplugged", tmp_path / "ours"
     run(root, env, "worktree", "add", "--quiet", "--detach", str(unplugged))
