@@ -153,13 +153,13 @@ def check_gpu(
             if isinstance(nvml, NoDriver):
                 absent = note("gpu-no-driver", reason=nvml.reason)
                 return Finding(check="GPU", ok=False, said=absent), ()
-            driver, cuda, boards = nvml.driver(), nvml.cuda(), nvml.boards()
-            gpus = tuple(device.gpu for device in visible_devices(boards, env))
+            driver, cuda, boards = nvml.driver(), nvml.cuda(), len(nvml.gpus())
+            gpus = tuple(device.gpu for device in visible_devices(nvml, env))
     except PerfgateError as error:
         return Finding(check="GPU", ok=False, said=error), ()
     if not gpus:
-        why = f"{VARIABLE}={env[VARIABLE]!r}" if VARIABLE in env else "MIG mode without a slice"
-        hidden = note("gpu-hidden", driver=driver, boards=len(boards), why=why, variable=VARIABLE)
+        why = f"{VARIABLE}={env.get(VARIABLE, '')!r}"
+        hidden = note("gpu-hidden", driver=driver, boards=boards, why=why, variable=VARIABLE)
         return Finding(check="GPU", ok=False, said=hidden), ()
     names = tuple(f"{gpu.name} ({gpu.uuid})" for gpu in gpus)
     there = note("gpu-there", gpus=names, driver=driver, cuda=str(cuda))

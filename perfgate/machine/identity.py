@@ -40,7 +40,7 @@ def read_machine(
     with open_nvml(library) as nvml:
         if not isinstance(nvml, NoDriver):
             driver, cuda = nvml.driver(), nvml.cuda()
-            gpus = tuple(device.gpu for device in visible_devices(nvml.boards(), env))
+            gpus = tuple(device.gpu for device in visible_devices(nvml, env))
     return Machine(
         gpus=gpus,
         driver=driver,

@@ -4,18 +4,18 @@ NVML."""
 from __future__ import annotations
 
 import errno
-import getpass
 import json
 import os
 import re
 import stat
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
+
+import psutil
 
 from perfgate.model.errors import GpuTaken, StoreFailed
 from perfgate.model.machine import Gpu
@@ -35,19 +35,16 @@ SHARED_FILE: Final = 0o666
 def machine_folder() -> Path:
     """Return where this machine's locks lie: in the folder that `PERFGATE_LOCKS` names, or in /tmp.
 
-    `/tmp` rather than TMPDIR where there is one: batch systems give every job a TMPDIR of its own,
-    and two gates that look into different folders do not take turns.
+    Not in TMPDIR: batch systems give every job one of its own, and two gates that look into
+    different folders do not take turns.
 
     Raises:
         StoreFailed: `PERFGATE_LOCKS` is no absolute path, and would be another folder for each.
     """
-    if named := os.environ.get(VARIABLE):
-        if not Path(named).is_absolute():
-            raise StoreFailed("locks-not-absolute", variable=VARIABLE, folder=named)
-        return Path(named) / FOLDER
-    shared = Path("/tmp")
-    root = shared if shared.is_dir() and os.access(shared, os.W_OK) else Path(tempfile.gettempdir())
-    return root / FOLDER
+    named = os.environ.get(VARIABLE) or "/tmp"
+    if not Path(named).is_absolute():
+        raise StoreFailed("locks-not-absolute", variable=VARIABLE, folder=named)
+    return Path(named) / FOLDER
 
 
 @contextmanager
@@ -77,18 +74,21 @@ def gpu_lock(
     """
     where = prepare_folder(machine_folder() if folder is None else folder)
     deadline = time.monotonic() + timeout_s
-    heard: list[Note] = []
-
-    def wait(what: Note) -> None:
-        if not heard:
-            heard.append(what)
-            on_wait(what)
-
+    is_waiting = False
     with ExitStack() as held:
         for name in sorted({gpu.uuid for gpu in gpus}) or [NO_GPU]:
-            descriptor = _open(where / f"{re.sub(r'[^A-Za-z0-9-]', '_', name)}.lock")
+            path = where / f"{re.sub(r'[^A-Za-z0-9-]', '_', name)}.lock"
+            descriptor = _open(path)
             held.callback(os.close, descriptor)
-            _take(descriptor, name, deadline=deadline, timeout_s=timeout_s, wait=wait)
+            what = note("machine-without-gpu") if name == NO_GPU else note("gpu-itself", gpu=name)
+            while not _taken(descriptor, path):
+                holder, left_s = _read_holder(descriptor), deadline - time.monotonic()
+                if left_s <= 0:
+                    raise GpuTaken("gpu-taken", what=what, holder=holder, limit_s=timeout_s)
+                if not is_waiting:
+                    is_waiting = True
+                    on_wait(note("gpu-waited-for", what=what, holder=holder, limit_s=timeout_s))
+                time.sleep(min(POLL_S, left_s))
             held.callback(_write, descriptor, "")  # runs before the close that lets go
             _write(descriptor, _introduce(workload))
         yield
@@ -114,69 +114,35 @@ def _open(path: Path) -> int:
     First without O_CREAT: in a sticky folder, Linux refuses O_CREAT on another user's file even if
     it is there (fs.protected_regular). A file that may only be read can still be locked.
     """
-    # A pipe whose other end nobody has open would be waited for without end, and a terminal become
-    # this process's.
+    # A pipe whose other end nobody has open would be waited for, and a terminal become this
+    # process's.
     flags = os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
     try:
-        with suppress(FileNotFoundError):
-            return _open_existing(path, flags)
         try:
-            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | flags, SHARED_FILE)
-        except FileExistsError:
-            return _open_existing(path, flags)  # another gate made it this moment
-        os.fchmod(descriptor, SHARED_FILE)  # the umask cut it
+            descriptor = os.open(path, os.O_RDWR | flags)
+        except PermissionError:
+            descriptor = os.open(path, os.O_RDONLY | flags)
+        except FileNotFoundError:
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | flags, SHARED_FILE)
+            os.fchmod(descriptor, SHARED_FILE)  # the umask cut it
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            os.close(descriptor)
+            raise OSError(errno.EINVAL, "it is no plain file")
     except OSError as error:
         raise _unusable(path, error) from error
     return descriptor
 
 
-def _open_existing(path: Path, flags: int) -> int:
-    _refuse_other_kinds(path.lstat())  # to open a device may already do something
+def _taken(descriptor: int, path: Path) -> bool:
     try:
-        descriptor = os.open(path, os.O_RDWR | flags)
-    except PermissionError:
-        descriptor = os.open(path, os.O_RDONLY | flags)
-    try:
-        _refuse_other_kinds(os.fstat(descriptor))
-    except OSError:
-        os.close(descriptor)
-        raise
-    return descriptor
-
-
-def _refuse_other_kinds(found: os.stat_result) -> None:
-    if not stat.S_ISREG(found.st_mode):
-        raise OSError(errno.EINVAL, "it is no plain file")
-
-
-def _take(
-    descriptor: int, name: str, *, deadline: float, timeout_s: float, wait: Callable[[Note], None]
-) -> None:
-    while True:
-        try:
-            if lock(descriptor):
-                return
-        except OSError as error:
-            raise _unusable(Path(f"the lock of {name}"), error) from error
-        holder = _read_holder(descriptor)
-        left_s = deadline - time.monotonic()
-        what = note("machine-without-gpu") if name == NO_GPU else note("gpu-itself", gpu=name)
-        if left_s <= 0:
-            raise GpuTaken("gpu-taken", what=what, holder=holder, limit_s=timeout_s)
-        wait(note("gpu-waited-for", what=what, holder=holder, limit_s=timeout_s))
-        time.sleep(min(POLL_S, left_s))
+        return lock(descriptor)
+    except OSError as error:
+        raise _unusable(path, error) from error
 
 
 def _introduce(workload: str) -> str:
-    try:
-        user = getpass.getuser()
-    except (
-        OSError,
-        KeyError,
-        ImportError,
-    ):  # a container's numeric user without a name; Python < 3.13 says KeyError
-        user = f"user {os.getuid()}"
     since = datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+    user = psutil.Process().username()
     return json.dumps({"pid": os.getpid(), "since": since, "workload": workload, "user": user})
 
 
@@ -199,7 +165,5 @@ def _read_holder(descriptor: int) -> Note:
 
 
 def _unusable(path: Path, error: OSError) -> StoreFailed:
-    is_named = bool(os.environ.get(VARIABLE)) and not os.path.lexists(path)
-    code = "lock-folder-unusable" if is_named else "lock-unusable"
     why = error.strerror or str(error)
-    return StoreFailed(code, path=str(path), why=why, variable=VARIABLE)
+    return StoreFailed("lock-unusable", path=str(path), why=why, variable=VARIABLE)

@@ -75,11 +75,11 @@ class NeighbourWatch:
         if self._numbered_as_here:
             named |= {pid: self._processes.describe(pid) for pid in hidden}
             hidden = []
-        told = tuple(named[pid] for pid in sorted(named))
+        found = tuple(named[pid] for pid in sorted(named))
         excess = len(hidden) - self._ours_on_gpu
         if excess > 0:
-            told += (f"{excess} of {len(hidden)} processes outside this container",)
-        return told
+            found += (f"{excess} of {len(hidden)} processes outside this container",)
+        return found
 
     def _others(self, pids: Iterable[int]) -> list[int]:
         listed = set(pids)
@@ -92,9 +92,9 @@ class NeighbourWatch:
             return
         if pid in self._foreign:
             return
-        told = self._processes.describe(pid)
-        name = told.rpartition(" (")[0]
+        described = self._processes.describe(pid)
+        name = described.rpartition(" (")[0]
         if name in SERVANTS:
             self.servants.add(name)
         else:
-            self._foreign[pid] = told
+            self._foreign[pid] = described

@@ -1,15 +1,13 @@
 """The one home of NVML: handles, versions and sensors as plain values; it knows nothing of runs or
 verdicts."""
 
-# ruff: noqa: N802 (the names are NVML's)
-
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Final, Protocol, TypeVar
+from typing import Any, Final, TypeVar
 
 import pynvml
 
@@ -19,66 +17,18 @@ from perfgate.model.machine import Gpu
 Value = TypeVar("Value")
 Handle = object
 
-
-class _Rates(Protocol):
-    @property
-    def gpu(self) -> int: ...
-
-
-class _Memory(Protocol):
-    @property
-    def total(self) -> int: ...
-
-
-class _Process(Protocol):
-    @property
-    def pid(self) -> int: ...
-
-
-class NvmlLibrary(Protocol):
-    """What perfgate calls of pynvml. Every function raises `pynvml.NVMLError`.
-
-    Two more are called where they exist, since their names differ between versions of the package:
-    see `CLOCK_EVENT_FUNCTIONS` and `_temperature`.
-    """
-
-    def nvmlInit(self) -> None: ...
-    def nvmlShutdown(self) -> None: ...
-    def nvmlSystemGetDriverVersion(self) -> str: ...
-    def nvmlSystemGetCudaDriverVersion_v2(self) -> int: ...
-    def nvmlDeviceGetCount(self) -> int: ...
-    def nvmlDeviceGetHandleByIndex(self, index: int) -> Handle: ...
-    def nvmlDeviceGetHandleByUUID(self, uuid: str) -> Handle: ...
-    def nvmlDeviceGetName(self, handle: Handle) -> str: ...
-    def nvmlDeviceGetUUID(self, handle: Handle) -> str: ...
-    def nvmlDeviceGetMemoryInfo(self, handle: Handle) -> _Memory: ...
-    def nvmlDeviceGetMigMode(self, handle: Handle) -> Sequence[int]: ...
-    def nvmlDeviceGetMaxMigDeviceCount(self, handle: Handle) -> int: ...
-    def nvmlDeviceGetMigDeviceHandleByIndex(self, handle: Handle, index: int) -> Handle: ...
-    def nvmlDeviceGetDeviceHandleFromMigDeviceHandle(self, handle: Handle) -> Handle: ...
-    def nvmlDeviceGetClockInfo(self, handle: Handle, clock: int) -> int: ...
-    def nvmlDeviceGetMaxClockInfo(self, handle: Handle, clock: int) -> int: ...
-    def nvmlDeviceGetPowerUsage(self, handle: Handle) -> int: ...
-    def nvmlDeviceGetUtilizationRates(self, handle: Handle) -> _Rates: ...
-    def nvmlDeviceGetComputeRunningProcesses(self, handle: Handle) -> Sequence[_Process]: ...
-
-
+NvmlLibrary = Any
+"""pynvml, which has no types, or what stands in for it. Every function raises
+`pynvml.NVMLError`."""
 NVML: Final[NvmlLibrary] = pynvml
 """The real library."""
-
-CLOCK_EVENT_FUNCTIONS: Final = (
-    "nvmlDeviceGetCurrentClocksEventReasons",
-    "nvmlDeviceGetCurrentClocksThrottleReasons",
-)
-"""One question under two names: drivers before 535 know only the second, packages after CUDA 13
-only the first."""
 
 
 class Gravity(StrEnum):
     """What a clock event reason means for a measurement."""
 
     IDLE = "idle"
-    REMARK = "remark"
+    NOTED = "noted"
     INVALIDATES = "invalidates"
 
 
@@ -93,16 +43,16 @@ class ClockEvent:
 
 CLOCK_EVENTS: Final = (
     ClockEvent(0x001, "GPU idle", Gravity.IDLE),
-    ClockEvent(0x002, "application clocks setting", Gravity.REMARK),
-    ClockEvent(0x004, "SW power cap", Gravity.REMARK),
+    ClockEvent(0x002, "application clocks setting", Gravity.NOTED),
+    ClockEvent(0x004, "SW power cap", Gravity.NOTED),
     ClockEvent(0x008, "HW slowdown", Gravity.INVALIDATES),
-    ClockEvent(0x010, "sync boost", Gravity.REMARK),
+    ClockEvent(0x010, "sync boost", Gravity.NOTED),
     ClockEvent(0x020, "SW thermal slowdown", Gravity.INVALIDATES),
     ClockEvent(0x040, "HW thermal slowdown", Gravity.INVALIDATES),
     ClockEvent(0x080, "HW power brake", Gravity.INVALIDATES),
-    ClockEvent(0x100, "display clock setting", Gravity.REMARK),
-    ClockEvent(0x200, "board limit", Gravity.REMARK),
-    ClockEvent(0x400, "reliability limit", Gravity.REMARK),
+    ClockEvent(0x100, "display clock setting", Gravity.NOTED),
+    ClockEvent(0x200, "board limit", Gravity.NOTED),
+    ClockEvent(0x400, "reliability limit", Gravity.NOTED),
 )
 """nvml.h's nvmlClocksEventReasons. The SW power cap is no fault: a heavy load always meets it."""
 
@@ -156,15 +106,6 @@ class Device:
     """The whole GPU, which alone answers for clocks, temperature and power."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Board:
-    """One physical GPU, in NVML's order: by PCI bus."""
-
-    whole: Device
-    mig_enabled: bool
-    slices: tuple[Device, ...]
-
-
 @dataclass(frozen=True, slots=True)
 class NoDriver:
     """There is no NVIDIA driver that we could talk to; `reason` in NVML's words."""
@@ -180,37 +121,54 @@ class Nvml:
 
     def driver(self) -> str:
         """Return the driver's version. Raises MachineUnreadable."""
-        return _demand("the driver version", self._library.nvmlSystemGetDriverVersion)
+        return str(_demand("the driver version", self._library.nvmlSystemGetDriverVersion))
 
     def cuda(self) -> str:
         """Return the newest CUDA that the driver offers, as `13.0`. Raises MachineUnreadable."""
         number = _demand("the CUDA version", self._library.nvmlSystemGetCudaDriverVersion_v2)
         return f"{number // 1000}.{number % 1000 // 10}"
 
-    def boards(self) -> tuple[Board, ...]:
-        """Return all physical GPUs with their MIG slices. Raises MachineUnreadable."""
+    def gpus(self) -> tuple[Device, ...]:
+        """Return all physical GPUs in NVML's order: by PCI bus. Raises MachineUnreadable."""
         count = _demand("the number of GPUs", self._library.nvmlDeviceGetCount)
-        return tuple(self._board(index) for index in range(count))
-
-    def device(self, gpu: Gpu) -> Device:
-        """Find a GPU or MIG slice again by its UUID. Raises MachineUnreadable."""
-        handle = _demand(
-            f"which is GPU {gpu.uuid}", lambda: self._library.nvmlDeviceGetHandleByUUID(gpu.uuid)
-        )
-        board = handle
-        if gpu.mig:
-            board = _demand(
-                f"the GPU of {gpu.uuid}",
-                lambda: self._library.nvmlDeviceGetDeviceHandleFromMigDeviceHandle(handle),
+        found = []
+        for index in range(count):
+            handle = _demand(
+                f"which is GPU {index}", self._library.nvmlDeviceGetHandleByIndex, index
             )
-        return Device(gpu=gpu, handle=handle, board=board)
+            found.append(self._described(handle))
+        return tuple(found)
+
+    def in_mig_mode(self, device: Device) -> bool:
+        """Say whether a GPU is split into slices. Raises MachineUnreadable."""
+        try:
+            return bool(self._library.nvmlDeviceGetMigMode(device.board)[0])
+        except pynvml.NVMLError as error:
+            if error.value in (
+                pynvml.NVML_ERROR_NOT_SUPPORTED,
+                pynvml.NVML_ERROR_FUNCTION_NOT_FOUND,
+            ):
+                return False
+            raise _unreadable("the MIG mode", error) from error
+
+    def device(self, uuid: str) -> Device:
+        """Find a GPU or MIG slice by its UUID. Raises MachineUnreadable."""
+        library = self._library
+        handle = _demand(f"which is GPU {uuid}", library.nvmlDeviceGetHandleByUUID, uuid)
+        if not uuid.startswith("MIG-"):
+            return self._described(handle)
+        board = _demand(
+            f"the GPU of {uuid}", library.nvmlDeviceGetDeviceHandleFromMigDeviceHandle, handle
+        )
+        return self._described(handle, board=board)
 
     def max_sm_clock_mhz(self, device: Device) -> int | None:
         """Return the highest SM clock the GPU can run at, MHz; None where the driver does not say."""
         try:
-            return self._library.nvmlDeviceGetMaxClockInfo(device.board, pynvml.NVML_CLOCK_SM)
+            clock = self._library.nvmlDeviceGetMaxClockInfo(device.board, pynvml.NVML_CLOCK_SM)
         except pynvml.NVMLError:
             return None
+        return int(clock)
 
     def read(self, device: Device) -> Reading:
         """Read every sensor once. Never raises: what the driver refuses is None, with its words in
@@ -218,108 +176,63 @@ class Nvml:
         library, board = self._library, device.board
         refused: dict[Sensor, str] = {}
 
-        def ask(sensor: Sensor, question: Callable[[], Value]) -> Value | None:
+        def ask(sensor: Sensor, question: Callable[..., Value], *about: object) -> Value | None:
             try:
-                return question()
+                return question(*about)
             except pynvml.NVMLError as error:
                 refused[sensor] = str(error)
                 return None
 
-        milliwatts = ask(Sensor.POWER, lambda: library.nvmlDeviceGetPowerUsage(board))
+        power_mw = ask(Sensor.POWER, library.nvmlDeviceGetPowerUsage, board)
+        clock_mhz = ask(
+            Sensor.SM_CLOCK, library.nvmlDeviceGetClockInfo, board, pynvml.NVML_CLOCK_SM
+        )
+        # One question under two names: drivers before 535 know only the second.
+        names = (
+            "nvmlDeviceGetCurrentClocksEventReasons",
+            "nvmlDeviceGetCurrentClocksThrottleReasons",
+        )
+        events = ask(Sensor.CLOCK_EVENTS, self._first_known, names, board)
+        # The first will go with CUDA 14; the second is unknown to drivers before 565.
+        names = ("nvmlDeviceGetTemperature", "nvmlDeviceGetTemperatureV")
+        sensor = pynvml.NVML_TEMPERATURE_GPU
+        temperature_c = ask(Sensor.TEMPERATURE, self._first_known, names, board, sensor)
+        # Asked of the slice, not of its GPU: a neighbour slice's load is none of ours. MIG refuses it.
+        load = ask(Sensor.UTILISATION, library.nvmlDeviceGetUtilizationRates, device.handle)
+        running = ask(Sensor.PROCESSES, library.nvmlDeviceGetComputeRunningProcesses, device.handle)
         return Reading(
-            sm_clock_mhz=ask(
-                Sensor.SM_CLOCK, lambda: library.nvmlDeviceGetClockInfo(board, pynvml.NVML_CLOCK_SM)
-            ),
-            clock_events=ask(Sensor.CLOCK_EVENTS, lambda: self._clock_events(board)),
-            temperature_c=ask(Sensor.TEMPERATURE, lambda: self._temperature(board)),
-            power_w=None if milliwatts is None else milliwatts / 1000,
-            # Asked of the slice, not of its GPU: a neighbour slice's load is none of ours. MIG
-            # refuses it.
-            utilisation_percent=ask(
-                Sensor.UTILISATION, lambda: library.nvmlDeviceGetUtilizationRates(device.handle).gpu
-            ),
-            processes=ask(
-                Sensor.PROCESSES,
-                lambda: tuple(
-                    found.pid
-                    for found in library.nvmlDeviceGetComputeRunningProcesses(device.handle)
-                ),
-            ),
+            sm_clock_mhz=clock_mhz,
+            clock_events=events,
+            temperature_c=temperature_c,
+            power_w=None if power_mw is None else power_mw / 1000,
+            utilisation_percent=None if load is None else load.gpu,
+            processes=None if running is None else tuple(found.pid for found in running),
             refused=refused,
         )
 
-    def _clock_events(self, board: Handle) -> int:
-        return self._first_known(CLOCK_EVENT_FUNCTIONS, board)
-
-    def _temperature(self, board: Handle) -> int:
-        # The first is deprecated and will go with CUDA 14; the second is unknown to drivers before
-        # 565.
-        names = ("nvmlDeviceGetTemperature", "nvmlDeviceGetTemperatureV")
-        return self._first_known(names, board, pynvml.NVML_TEMPERATURE_GPU)
-
-    def _first_known(self, names: Sequence[str], *arguments: object) -> int:
-        known = [
-            function
-            for name in names
-            if (function := getattr(self._library, name, None)) is not None
-        ]
-        for function in known[:-1]:
+    def _first_known(self, names: tuple[str, str], *about: object) -> int:
+        for name in names:
             try:
-                return int(function(*arguments))
+                return int(getattr(self._library, name)(*about))
+            except AttributeError:
+                continue
             except pynvml.NVMLError as error:
                 if error.value != pynvml.NVML_ERROR_FUNCTION_NOT_FOUND:
                     raise
-        if not known:
-            raise pynvml.NVMLError(pynvml.NVML_ERROR_FUNCTION_NOT_FOUND)
-        return int(known[-1](*arguments))
+        raise pynvml.NVMLError(pynvml.NVML_ERROR_FUNCTION_NOT_FOUND)
 
-    def _board(self, index: int) -> Board:
-        handle = _demand(
-            f"which is GPU {index}", lambda: self._library.nvmlDeviceGetHandleByIndex(index)
+    def _described(self, handle: Handle, *, board: Handle | None = None) -> Device:
+        library = self._library
+        memory_mib: int | None = None
+        with suppress(pynvml.NVMLError):
+            memory_mib = int(library.nvmlDeviceGetMemoryInfo(handle).total) // 2**20
+        gpu = Gpu(
+            name=_demand("a GPU's name", library.nvmlDeviceGetName, handle),
+            uuid=_demand("a GPU's UUID", library.nvmlDeviceGetUUID, handle),
+            mig=board is not None,
+            memory_mib=memory_mib,
         )
-        whole = self._describe(handle, board=handle, mig=False)
-        enabled = self._mig_enabled(handle)
-        return Board(
-            whole=whole, mig_enabled=enabled, slices=self._slices(handle) if enabled else ()
-        )
-
-    def _mig_enabled(self, handle: Handle) -> bool:
-        try:
-            return self._library.nvmlDeviceGetMigMode(handle)[0] == 1
-        except pynvml.NVMLError as error:
-            if error.value in {
-                pynvml.NVML_ERROR_NOT_SUPPORTED,
-                pynvml.NVML_ERROR_FUNCTION_NOT_FOUND,
-            }:
-                return False
-            raise _unreadable("the MIG mode", error) from error
-
-    def _slices(self, board: Handle) -> tuple[Device, ...]:
-        found: list[Device] = []
-        for index in range(
-            _demand("the MIG slices", lambda: self._library.nvmlDeviceGetMaxMigDeviceCount(board))
-        ):
-            try:
-                handle = self._library.nvmlDeviceGetMigDeviceHandleByIndex(board, index)
-            except pynvml.NVMLError as error:
-                if error.value in {pynvml.NVML_ERROR_NOT_FOUND, pynvml.NVML_ERROR_INVALID_ARGUMENT}:
-                    continue  # a place for a slice that nobody has made
-                raise _unreadable(f"MIG slice {index}", error) from error
-            found.append(self._describe(handle, board=board, mig=True))
-        return tuple(found)
-
-    def _describe(self, handle: Handle, *, board: Handle, mig: bool) -> Device:
-        name = _demand("a GPU's name", lambda: self._library.nvmlDeviceGetName(handle))
-        uuid = _demand("a GPU's UUID", lambda: self._library.nvmlDeviceGetUUID(handle))
-        try:
-            memory_mib = int(self._library.nvmlDeviceGetMemoryInfo(handle).total) // 2**20
-        except pynvml.NVMLError:
-            memory_mib = None
-        return Device(
-            gpu=Gpu(name=name, uuid=uuid, mig=mig, memory_mib=memory_mib),
-            handle=handle,
-            board=board,
-        )
+        return Device(gpu=gpu, handle=handle, board=handle if board is None else board)
 
 
 @contextmanager
@@ -329,15 +242,15 @@ def open_nvml(library: NvmlLibrary = NVML) -> Iterator[Nvml | NoDriver]:
     Raises:
         MachineUnreadable: the driver is there and fails.
     """
-    absence: NoDriver | None = None
+    absent: NoDriver | None = None
     try:
         library.nvmlInit()
     except pynvml.NVMLError as error:
         if error.value not in ABSENT:
             raise _unreadable("its version", error) from error
-        absence = NoDriver(str(error))
-    if absence is not None:
-        yield absence
+        absent = NoDriver(str(error))
+    if absent is not None:
+        yield absent
         return
     try:
         yield Nvml(library)
@@ -346,9 +259,9 @@ def open_nvml(library: NvmlLibrary = NVML) -> Iterator[Nvml | NoDriver]:
             library.nvmlShutdown()
 
 
-def _demand(what: str, question: Callable[[], Value]) -> Value:
+def _demand(what: str, question: Callable[..., Value], *about: object) -> Value:
     try:
-        return question()
+        return question(*about)
     except pynvml.NVMLError as error:
         raise _unreadable(what, error) from error
 

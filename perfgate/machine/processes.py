@@ -148,17 +148,17 @@ class RankWatch:
             if pid in self._foreign:
                 continue
             try:
-                told = psutil.Process(pid).environ()
+                env = psutil.Process(pid).environ()
             except (psutil.Error, OSError):
                 continue
-            if self._run_id not in told.get(RUN_COOKIE, "").split(":"):
+            if self._run_id not in env.get(RUN_COOKIE, "").split(":"):
                 self._foreign.add(pid)
                 continue
             # Read anew each time: a launcher's child bears its parent's environment until it
             # becomes another program.
-            self.tuning[pid] = tuning(told)
+            self.tuning[pid] = tuning(env)
             rank = next(
-                (told[name] for name in RANK_VARIABLES if told.get(name, "").isdecimal()), None
+                (env[name] for name in RANK_VARIABLES if env.get(name, "").isdecimal()), None
             )
             if rank is not None:
                 self.ranks[pid] = int(rank)

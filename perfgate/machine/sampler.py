@@ -9,7 +9,6 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
-from dataclasses import dataclass
 from statistics import median
 from types import TracebackType
 from typing import Self
@@ -42,24 +41,24 @@ BLIND_TO = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class _Sample:
-    reading: Reading
-    ours: bool | None
-    """Whether one of our processes was on the GPU; None where the driver lists none at all."""
-
-
 class _Watched:
     """One GPU under observation."""
 
-    def __init__(
-        self, gpu: Gpu, device: Device, max_clock_mhz: int | None, processes: ProcessTable
-    ) -> None:
+    def __init__(self, nvml: Nvml, gpu: Gpu, processes: ProcessTable) -> None:
         self.gpu = gpu
-        self.device = device
-        self.max_clock_mhz = max_clock_mhz
         self.neighbours = NeighbourWatch(processes)
-        self.samples: list[_Sample] = []
+        self.readings: list[Reading] = []
+        self.ours: list[Reading] = []
+        """Those with one of our processes on the GPU."""
+        self._nvml, self._device = nvml, nvml.device(gpu.uuid)
+        self.max_clock_mhz = nvml.max_sm_clock_mhz(self._device)
+        self.neighbours.see_before(nvml.read(self._device).processes or ())
+
+    def sample(self) -> None:
+        reading = self._nvml.read(self._device)
+        self.readings.append(reading)
+        if reading.processes is not None and self.neighbours.see(reading.processes):
+            self.ours.append(reading)
 
 
 class Sampler:
@@ -94,25 +93,21 @@ class Sampler:
         """Look once, then start the thread."""
         if not self._gpus:
             return self
+        nvml: Nvml | NoDriver
         try:
             nvml = self._stack.enter_context(open_nvml(self._library))
         except MachineUnreadable as error:
-            self._unsampled = {gpu.uuid: error.fact for gpu in self._gpus}
-            return self
-        if isinstance(nvml, NoDriver):
-            self._unsampled = {gpu.uuid: nvml.reason for gpu in self._gpus}
-            return self
+            nvml = NoDriver(error.fact)
         for gpu in self._gpus:
+            if isinstance(nvml, NoDriver):
+                self._unsampled[gpu.uuid] = nvml.reason
+                continue
             try:
-                device = nvml.device(gpu)
+                self._watched.append(_Watched(nvml, gpu, self._processes))
             except MachineUnreadable as error:
                 self._unsampled[gpu.uuid] = error.fact
-                continue
-            watched = _Watched(gpu, device, nvml.max_sm_clock_mhz(device), self._processes)
-            watched.neighbours.see_before(nvml.read(device).processes or ())
-            self._watched.append(watched)
         pool = ThreadPoolExecutor(max_workers=1, thread_name_prefix="perfgate-sampler")
-        self._loop = pool.submit(self._sample_until_stopped, nvml)
+        self._loop = pool.submit(self._sample_until_stopped)
         pool.shutdown(wait=False)
         return self
 
@@ -153,15 +148,11 @@ class Sampler:
             )
         )
 
-    def _sample_until_stopped(self, nvml: Nvml) -> None:
+    def _sample_until_stopped(self) -> None:
         due = time.monotonic()
         while not self._stop.is_set():
             for watched in self._watched:
-                reading = nvml.read(watched.device)
-                ours = (
-                    None if reading.processes is None else watched.neighbours.see(reading.processes)
-                )
-                watched.samples.append(_Sample(reading, ours))
+                watched.sample()
             due = max(due + self._interval_s, time.monotonic())
             self._stop.wait(due - time.monotonic())
 
@@ -192,7 +183,7 @@ def wait_until_idle(
     with open_nvml(library) as nvml:
         if isinstance(nvml, NoDriver):
             return note("gpu-gone", gpu=gpus[0].uuid, why=nvml.reason)
-        devices = [nvml.device(gpu) for gpu in gpus]
+        devices = [nvml.device(gpu.uuid) for gpu in gpus]
         deadline = clock() + patience_s
         while True:
             found = [_what_keeps_busy(device, nvml.read(device), table) for device in devices]
@@ -215,98 +206,82 @@ def _what_keeps_busy(device: Device, reading: Reading, table: ProcessTable) -> N
 
 
 def _summarise(watched: _Watched) -> GpuCondition:
-    samples = watched.samples
-    counted = [sample.reading for sample in samples if sample.ours] or [
-        sample.reading for sample in samples
-    ]
-    awake = [reading for reading in counted if not _is_idle(reading)]
+    counted = watched.ours or watched.readings
+    idle = sum(event.bit for event in CLOCK_EVENTS if event.gravity is Gravity.IDLE)
+    awake = [reading for reading in counted if not (reading.clock_events or 0) & idle]
     working = _working(counted, awake, watched.max_clock_mhz)
     clocks = [reading.sm_clock_mhz for reading in working if reading.sm_clock_mhz is not None]
     powers = [reading.power_w for reading in working if reading.power_w is not None]
-    temperatures = [
-        reading.temperature_c for reading in counted if reading.temperature_c is not None
-    ]
+    degrees = [reading.temperature_c for reading in counted if reading.temperature_c is not None]
     events = _events(awake)
     return GpuCondition(
         uuid=watched.gpu.uuid,
         samples=len(counted),
         sm_clock_mhz=float(median(clocks)) if clocks else None,
-        temperature_c=float(max(temperatures)) if temperatures else None,
+        temperature_c=float(max(degrees)) if degrees else None,
         power_w=round(median(powers), 1) if powers else None,
-        throttled=tuple(told for gravity, told in events if gravity is Gravity.INVALIDATES),
+        throttled=tuple(text for gravity, text in events if gravity is Gravity.INVALIDATES),
         remarks=(
-            *(told for gravity, told in events if gravity is Gravity.REMARK),
-            *_remarks(watched, [sample.reading for sample in samples]),
+            *(text for gravity, text in events if gravity is Gravity.NOTED),
+            *_remarks(watched),
         ),
         neighbours=watched.neighbours.neighbours(),
     )
 
 
-def _is_idle(reading: Reading) -> bool:
-    idle = sum(event.bit for event in CLOCK_EVENTS if event.gravity is Gravity.IDLE)
-    return reading.clock_events is not None and bool(reading.clock_events & idle)
-
-
 def _working(
     counted: Sequence[Reading], awake: Sequence[Reading], max_clock_mhz: int | None
 ) -> Sequence[Reading]:
-    """Return the samples that tell the clock of the work, the best kind there is.
+    """Return the samples that show the clock of the work, the best kind there is.
 
     Utilisation lags by up to a second and misses a short burst, so without any the clock itself
-    must tell: an open context raises it far above idle (345 against 1980 MHz on an H200), and half
-    the highest clock lies in between.
+    must show it: an open context raises it far above idle (345 against 1980 MHz on an H200), and
+    half the highest clock lies in between.
     """
-    loaded = [reading for reading in awake if (reading.utilisation_percent or 0) > 0]
-    if loaded:
+    if loaded := [reading for reading in awake if (reading.utilisation_percent or 0) > 0]:
         return loaded
     for candidates in (awake, counted):
-        raised = [reading for reading in candidates if _is_raised(reading, max_clock_mhz)]
+        raised = [
+            reading
+            for reading in candidates
+            if max_clock_mhz is not None and (reading.sm_clock_mhz or 0) >= max_clock_mhz / 2
+        ]
         if raised:
             return raised
     return ()
-
-
-def _is_raised(reading: Reading, max_clock_mhz: int | None) -> bool:
-    if reading.sm_clock_mhz is None or max_clock_mhz is None:
-        return False
-    return reading.sm_clock_mhz >= max_clock_mhz / 2
 
 
 def _events(awake: Sequence[Reading]) -> list[tuple[Gravity, str]]:
     """Return each clock event met, with the number of samples it was met in, in the order of their
     bits."""
     asked = [reading.clock_events for reading in awake if reading.clock_events is not None]
-    known = sum(event.bit for event in CLOCK_EVENTS)
-    told: list[tuple[Gravity, str]] = [
+    found: list[tuple[Gravity, str]] = [
         (event.gravity, f"{event.name} in {met} of {len(asked)} samples")
         for event in CLOCK_EVENTS
         if event.gravity is not Gravity.IDLE
         and (met := sum(1 for bits in asked if bits & event.bit))
     ]
-    strangers = sorted({bits & ~known for bits in asked} - {0})
-    return told + [
-        (Gravity.REMARK, f"a clock event reason unknown to perfgate: {bits:#x}")
-        for bits in strangers
+    known = sum(event.bit for event in CLOCK_EVENTS)
+    return found + [
+        (Gravity.NOTED, f"a clock event reason unknown to perfgate: {bits:#x}")
+        for bits in sorted({bits & ~known for bits in asked} - {0})
     ]
 
 
-def _remarks(watched: _Watched, readings: Sequence[Reading]) -> list[str]:
+def _remarks(watched: _Watched) -> list[str]:
+    readings = watched.readings
     if not readings:
         return ["no sample was taken: the run was over at once"]
-    told: list[str] = []
-    refusals = Counter(
-        (sensor, reason) for reading in readings for sensor, reason in reading.refused.items()
-    )
+    found: list[str] = []
+    refusals = Counter(refusal for reading in readings for refusal in reading.refused.items())
     for (sensor, reason), count in refusals.items():
         where = "" if count == len(readings) else f" in {count} of {len(readings)} samples"
         blind = f": {BLIND_TO[sensor]}" if sensor in BLIND_TO else ""
-        told.append(f"{sensor.value} could not be read{where} ({reason}){blind}")
+        found.append(f"{sensor.value} could not be read{where} ({reason}){blind}")
     if watched.neighbours.holds_gpu_itself:
-        told.append("the process that runs the gate itself holds a CUDA context")
+        found.append("the process that runs the gate itself holds a CUDA context")
     if watched.neighbours.servants:
-        told.append(f"kernels pass through MPS ({', '.join(sorted(watched.neighbours.servants))})")
-    if not any(sample.ours for sample in watched.samples) and Sensor.PROCESSES not in {
-        s for s, _ in refusals
-    }:
-        told.append("the driver never listed a process of this run: all samples count")
-    return told
+        found.append(f"kernels pass through MPS ({', '.join(sorted(watched.neighbours.servants))})")
+    if not watched.ours and not any(sensor is Sensor.PROCESSES for sensor, _ in refusals):
+        found.append("the driver never listed a process of this run: all samples count")
+    return found

@@ -14,11 +14,10 @@ TEXT: Final[Mapping[str, Text]] = {
         "perfgate measures only on a GPU that it can describe",
         "Run nvidia-smi: once it lists the GPU without an error, perfgate can read it too.",
     ),
-    "gpus-beside-slices": Text(
-        "{variable} is not set, on a machine with whole GPUs next to GPUs in MIG mode",
-        "Which of them CUDA offers then differs between drivers",
-        "Set {variable} to the UUID of the GPU or MIG slice to measure on (nvidia-smi -L lists "
-        "them).",
+    "gpu-in-mig-mode": Text(
+        "GPU {gpu} is in MIG mode",
+        "perfgate measures on one of its slices, which {variable} names",
+        "Set {variable} to the UUID of the slice (nvidia-smi -L lists them).",
     ),
     "gpus-of-different-models": Text(
         "{variable}={value} counts GPUs of different models ({models:list}) in CUDA's own order",
@@ -49,14 +48,8 @@ TEXT: Final[Mapping[str, Text]] = {
     "lock-unusable": Text(
         "{path:quote}: cannot be used as a lock: {why}",
         "All who measure on this machine must be able to open it",
-        "Remove it as its owner or as root; the next gate makes it anew, open to all: "
-        "rm -r {path:sh}",
-    ),
-    "lock-folder-unusable": Text(
-        "{path:quote}: cannot be used as a lock: {why}",
-        "All who measure on this machine must be able to open it",
-        "Name a folder in {variable} that can be written to, or leave the variable out: then it "
-        "is /tmp.",
+        "Remove it as its owner or as root (the next gate makes it anew, open to all), or name "
+        "another folder in {variable}.",
     ),
 }
 """By code."""

@@ -22,7 +22,6 @@ class FakeGpu:
     memory: int = 141 * 2**30
     slices: Sequence[FakeGpu] | None = None
     """None: no MIG mode. A list, if only an empty one: MIG mode."""
-    places: int = 7
     clock: int | Fails = 1980
     max_clock: int | Fails = 1980
     events: int | Fails = 0
@@ -101,15 +100,6 @@ class FakeNvml:
         self._check("nvmlDeviceGetMigMode")
         mode = 0 if _gpu(handle).slices is None else 1
         return [mode, mode]
-
-    def nvmlDeviceGetMaxMigDeviceCount(self, handle: object) -> int:
-        return _gpu(handle).places
-
-    def nvmlDeviceGetMigDeviceHandleByIndex(self, handle: object, index: int) -> object:
-        slices = _gpu(handle).slices or ()
-        if index >= len(slices):
-            raise pynvml.NVMLError(pynvml.NVML_ERROR_NOT_FOUND)
-        return slices[index]
 
     def nvmlDeviceGetDeviceHandleFromMigDeviceHandle(self, handle: object) -> object:
         return next(gpu for gpu in self.gpus if any(part is handle for part in gpu.slices or ()))

@@ -74,9 +74,9 @@ def test_a_lost_gpu_is_an_error_and_nvml_is_stopped() -> None:
 
 def test_a_mig_slice_bears_its_own_name_and_uuid() -> None:
     part = FakeGpu(name="NVIDIA H200 MIG 1g.18gb", uuid="MIG-5", memory=18 * 2**30)
-    machine = read_machine(
-        {}, nsys=None, nsys_options=(), library=FakeNvml([FakeGpu(slices=[part])])
-    )
+    env = {"CUDA_VISIBLE_DEVICES": "MIG-5"}
+    library = FakeNvml([FakeGpu(slices=[part])])
+    machine = read_machine(env, nsys=None, nsys_options=(), library=library)
     assert machine.gpus == (
         Gpu(name="NVIDIA H200 MIG 1g.18gb", uuid="MIG-5", mig=True, memory_mib=18432),
     )
