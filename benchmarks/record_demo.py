@@ -25,9 +25,9 @@ RUNS = 5
 TITLES = {
     "baseline": "A first gate: measured, and nothing to compare with",
     "unchanged": "The same loop again, unchanged",
-    "slip": "The same loop with a slip: its input is pageable, and each step asks for loss.item()",
+    "regressed": "The same loop with a planted regression: its input is pageable, and each step asks for loss.item()",
 }
-SLIPS = {"baseline": "", "unchanged": "", "slip": "pageable,item"}
+SLIPS = {"baseline": "", "unchanged": "", "regressed": "pageable,item"}
 
 
 def record(name: str, project: Path, target: Path) -> tuple[Recording, Result]:
@@ -78,7 +78,7 @@ def main(target: Path) -> None:
         machine=result.machine,
         baseline=recorded["baseline"][0],
         unchanged=recorded["unchanged"][0],
-        slip=recorded["slip"][0],
+        regressed=recorded["regressed"][0],
     )
     (target / MANIFEST).write_text(manifest.model_dump_json(indent=2) + "\n", encoding="utf-8")
 

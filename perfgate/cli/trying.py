@@ -119,9 +119,9 @@ def demo(keep: Path | None) -> None:
     "--cpu", is_flag=True, help="Try only the path from nsys to a verdict, without a GPU."
 )
 def selftest(*, nsys: str | None, keep: Path | None, cpu: bool) -> None:
-    """Try the gate on this runner: an unchanged loop must pass, planted slips must fail.
+    """Try the gate on this runner: an unchanged loop must pass, planted regressions must fail.
 
-    Each slip must be caught by the metric that is there for it. Takes some 4 minutes on a GPU.
+    Each must be caught by the metric that is there for it. Takes some 4 minutes on a GPU.
     Works in a project of its own, and writes nothing into this one.
     """
     machine = read_machine(os.environ, nsys=None, nsys_options=())

@@ -41,7 +41,7 @@ class Manifest(Record):
     machine: Machine
     baseline: Recording
     unchanged: Recording
-    slip: Recording
+    regressed: Recording
 
 
 def pack(run_folder: Path, archive: Path) -> None:

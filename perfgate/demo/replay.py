@@ -39,8 +39,8 @@ CODE = {"workload": "recorded"}
 
 
 def play(say: Callable[[str], None], *, width: int, colour: bool, keep: Path | None = None) -> int:
-    """Play the demo, and return its exit status: 0 only if the unchanged gate passed and the slip
-    was caught.
+    """Play the demo, and return its exit status: 0 only if the unchanged gate passed and the planted
+    regression was caught.
 
     Args:
         say: takes each piece of text.
@@ -91,12 +91,12 @@ def play_recorded(
     say(_wrapped(f"2. {manifest.unchanged.title}", width))
     say(verdict_table(unchanged.verdict, width=width, colour=colour))
 
-    slip = _check(manifest, manifest.slip, baseline, captures, folder)
-    say(_wrapped(f"3. {manifest.slip.title}", width))
-    say(verdict_table(slip.verdict, width=width, colour=colour))
+    regressed = _check(manifest, manifest.regressed, baseline, captures, folder)
+    say(_wrapped(f"3. {manifest.regressed.title}", width))
+    say(verdict_table(regressed.verdict, width=width, colour=colour))
 
-    if slip.verdict.outcome is Outcome.REGRESSED:
-        meant = _bless(manifest, slip, baseline, "a loss, meant", accept=True)
+    if regressed.verdict.outcome is Outcome.REGRESSED:
+        meant = _bless(manifest, regressed, baseline, "a loss, meant", accept=True)
         store.baselines.save(meant, replacing=baseline)
         asked = f'perfgate bless {manifest.workload.id} --reason "{meant.blessing.reason}"'
         say(f"$ {asked} --accept-regression --hold auto")
@@ -106,7 +106,7 @@ def play_recorded(
                 baseline, meant, rows, width=width, colour=colour, costs=blessing.costs(meant)
             )
         )
-    return _verdict_of_demo(unchanged.verdict, slip.verdict, say, width=width)
+    return _verdict_of_demo(unchanged.verdict, regressed.verdict, say, width=width)
 
 
 def _wrapped(text: str, width: int) -> str:
@@ -116,18 +116,15 @@ def _wrapped(text: str, width: int) -> str:
 
 
 def _verdict_of_demo(
-    unchanged: Verdict, slip: Verdict, say: Callable[[str], None], *, width: int
+    unchanged: Verdict, regressed: Verdict, say: Callable[[str], None], *, width: int
 ) -> int:
-    as_meant = unchanged.outcome is Outcome.PASSED and slip.outcome is Outcome.REGRESSED
-    told = (
-        f"The unchanged loop is {unchanged.outcome}, the loop with the slip is {slip.outcome}"
-        + (
-            ": the gate works as it should."
-            if as_meant
-            else ": the gate does not work as it should."
-        )
+    as_meant = unchanged.outcome is Outcome.PASSED and regressed.outcome is Outcome.REGRESSED
+    works = "works as it should" if as_meant else "does not work as it should"
+    found = (
+        f"The unchanged loop is {unchanged.outcome}, the loop with the planted regression is "
+        f"{regressed.outcome}: the gate {works}."
     )
-    say(_wrapped(told, width))
+    say(_wrapped(found, width))
     return EXIT_OPEN if as_meant else EXIT_SHUT
 
 

@@ -230,6 +230,9 @@ def _on_copies(one: _Process) -> Iterator[Advice]:
     inbound = [row for row in breakdown.copies if row.direction == "Host-to-Device"]
     pageable = [row for row in inbound if row.host == "pageable"]
     spent = sum(row.gpu_ms for row in pageable)
+    if one.gpus == 1 and len(pageable) == len(inbound):
+        # All copies to the GPU: the figure that the verdict's table has of them.
+        spent = values.get(Metric.H2D_MS, spent)
     if spent >= WORTH * step:
         under = _of_pageable(breakdown, spent, has_others=len(pageable) < len(inbound))
         count, moved = sum(row.count for row in pageable), sum(row.bytes for row in pageable)

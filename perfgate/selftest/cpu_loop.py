@@ -8,7 +8,7 @@ import nvtx
 
 from perfgate import Steps, workload
 
-SLIP = os.environ.get("PERFGATE_SELFTEST_SLIP", "")
+PLANTED = os.environ.get("PERFGATE_SELFTEST_PLANTED", "")
 STEP_S = 0.02
 STALL_S = 0.02
 
@@ -19,6 +19,6 @@ def loop(steps: Steps) -> None:
     for _ in steps:
         with nvtx.annotate("wait"):
             time.sleep(STEP_S)
-        if SLIP == "stall":
+        if PLANTED == "stall":
             with nvtx.annotate("stall"):
                 time.sleep(STALL_S)

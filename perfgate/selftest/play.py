@@ -59,7 +59,7 @@ Run = Callable[..., int]
 class Plant:
     """One gate of the selftest: what is planted, and what must catch it."""
 
-    slip: str
+    name: str
     what: str
     caught_by: tuple[Metric, ...] = ()
     """Each of them must have REGRESSED; none: the gate must have PASSED."""
@@ -71,15 +71,15 @@ class Plant:
 
 
 ON_GPU: Final = (
-    Plant(slip="", what="nothing"),
-    Plant(slip="sleep", what="3 % more GPU time", caught_by=(Metric.KERNEL_MS,)),
-    Plant(slip="copy", what="one more H2D copy", caught_by=(Metric.H2D_COPIES,)),
-    Plant(slip="sync", what="one more sync", caught_by=(Metric.SYNCS,)),
-    Plant(slip="stall", what="2 ms host stall", caught_by=(Metric.STEP_MS, Metric.GAP_MS)),
+    Plant(name="", what="nothing"),
+    Plant(name="sleep", what="3 % more GPU time", caught_by=(Metric.KERNEL_MS,)),
+    Plant(name="copy", what="one more H2D copy", caught_by=(Metric.H2D_COPIES,)),
+    Plant(name="sync", what="one more sync", caught_by=(Metric.SYNCS,)),
+    Plant(name="stall", what="2 ms host stall", caught_by=(Metric.STEP_MS, Metric.GAP_MS)),
 )
 ON_CPU: Final = (
-    Plant(slip="", what="nothing"),
-    Plant(slip="stall", what="20 ms host stall", caught_by=(Metric.STEP_MS,)),
+    Plant(name="", what="nothing"),
+    Plant(name="stall", what="20 ms host stall", caught_by=(Metric.STEP_MS,)),
 )
 
 
@@ -239,7 +239,7 @@ class _Play:
             and verdict is not None
             and verdict.outcome is Outcome.NO_BASELINE
         )
-        self._row(Plant(slip="", what="the baseline"), Outcome.NO_BASELINE, gated, ok=ok)
+        self._row(Plant(name="", what="the baseline"), Outcome.NO_BASELINE, gated, ok=ok)
         if not ok:
             return None
         store = Store(self.folder / "project", "baselines")
@@ -260,7 +260,7 @@ class _Play:
 
     def _plant(self, plant: Plant, number: int) -> None:
         gated = self._gate(
-            number, plant.slip, f"{plant.what} planted", name=plant.slip or "nothing"
+            number, plant.name, f"{plant.what} planted", name=plant.name or "nothing"
         )
         lost = _lost(gated.verdict)
         outcome = None if gated.verdict is None else gated.verdict.outcome
@@ -272,7 +272,7 @@ class _Play:
             ok = (gated.status, outcome) == (EXIT_OPEN, Outcome.PASSED)
         self._row(plant, plant.expected, gated, ok=ok)
 
-    def _gate(self, number: int, slip: str, what: str, *, name: str) -> _Gated:
+    def _gate(self, number: int, planted: str, what: str, *, name: str) -> _Gated:
         """Run one gate; its output goes to a log."""
         self.say(f"{number} of {len(self.plants) + 1}  a gate with {what} ...")
         log, document = self.folder / f"{number}-{name}.log", self.folder / f"{number}-{name}.json"
@@ -283,7 +283,7 @@ class _Play:
             "-p",
             "no:cacheprovider",
         )
-        env = {**self._env(), **self.tuning, "PERFGATE_SELFTEST_SLIP": slip}
+        env = {**self._env(), **self.tuning, "PERFGATE_SELFTEST_PLANTED": planted}
         began = time.monotonic()
         status = self.runner.run(
             gate_command(self.runner.python, *options, root=project), cwd=project, env=env, log=log

@@ -33,7 +33,7 @@ def swapped(tmp_path: Path, **sets: str) -> Path:
     return captures
 
 
-def test_the_unchanged_loop_passes_and_the_slip_is_caught_where_it_is() -> None:
+def test_the_unchanged_loop_passes_and_the_regression_is_caught_where_it_is() -> None:
     said: list[str] = []
     assert play(said.append, width=120, colour=False) == 0
     text = "\n".join(said)
@@ -42,11 +42,12 @@ def test_the_unchanged_loop_passes_and_the_slip_is_caught_where_it_is() -> None:
     assert "mlp: REGRESSED (5 runs against 5 blessed)" in text
     assert "pageable_copies         0       1  +1                        exact  REGRESSED" in text
     assert "syncs                   0       1  +1                        exact  REGRESSED" in text
+    assert text.count("2.276 ms, 41.4 % of the step") == 1, "as the table has it"
     assert "where       syncs: +1: +1 under log" in text
     assert "where       pageable_copies: +1: +1 under copy" in text
     assert (
         said[-1]
-        == "The unchanged loop is PASSED, the loop with the slip is REGRESSED: the gate works as it should."
+        == "The unchanged loop is PASSED, the loop with the planted regression is REGRESSED: the gate works as it should."
     )
 
 
@@ -66,23 +67,23 @@ def test_no_line_of_the_demo_is_broken_by_a_terminal_of_80_columns() -> None:
     assert play(said.append, width=80, colour=False) == 0
     assert [line for text in said for line in text.splitlines() if len(line) > 80] == []
     assert said[-1] == (
-        "The unchanged loop is PASSED, the loop with the slip is REGRESSED: the gate\nworks as it should."
+        "The unchanged loop is PASSED, the loop with the planted regression is REGRESSED:\nthe gate works as it should."
     )
 
 
-def test_a_slip_that_is_not_caught_shuts_the_demo(tmp_path: Path) -> None:
-    status, said = played(swapped(tmp_path, slip="unchanged"), tmp_path / "work")
+def test_a_regression_that_is_not_caught_shuts_the_demo(tmp_path: Path) -> None:
+    status, said = played(swapped(tmp_path, regressed="unchanged"), tmp_path / "work")
     assert status == 1
     assert said[-1] == (
-        "The unchanged loop is PASSED, the loop with the slip is PASSED: the gate does not work as it should."
+        "The unchanged loop is PASSED, the loop with the planted regression is PASSED: the gate does not work as it should."
     )
 
 
 def test_an_unchanged_loop_that_fails_shuts_the_demo(tmp_path: Path) -> None:
-    status, said = played(swapped(tmp_path, unchanged="slip"), tmp_path / "work")
+    status, said = played(swapped(tmp_path, unchanged="regressed"), tmp_path / "work")
     assert status == 1
     assert said[-1] == (
-        "The unchanged loop is REGRESSED, the loop with the slip is REGRESSED: the gate does not work as it should."
+        "The unchanged loop is REGRESSED, the loop with the planted regression is REGRESSED: the gate does not work as it should."
     )
 
 
@@ -99,7 +100,7 @@ def test_the_recorded_captures_hold_no_environment(tmp_path: Path) -> None:
     manifest = Manifest.model_validate_json((CAPTURES / MANIFEST).read_text())
     runs = [
         run
-        for recording in (manifest.baseline, manifest.unchanged, manifest.slip)
+        for recording in (manifest.baseline, manifest.unchanged, manifest.regressed)
         for run in recording.runs
     ]
     assert len(runs) == 15
@@ -117,8 +118,8 @@ def test_the_recorded_captures_hold_no_environment(tmp_path: Path) -> None:
     [
         ("baseline-1.tar.xz", "  next        Reinstall perfgate.\n"),
         (
-            "slip-1.tar.xz",
-            "the loop with the slip is NOT_MEASURED: the gate does not work as it should.",
+            "regressed-1.tar.xz",
+            "the loop with the planted regression is NOT_MEASURED: the gate does not work as it should.",
         ),
     ],
 )

@@ -644,7 +644,7 @@ Commands:
   page       Write a page with plots and timelines of each WORKLOAD's newest kept result (default:
              of all).
   schema     Print the JSON Schema of what `pytest --perfgate --perfgate-json FILE` writes.
-  selftest   Try the gate on this runner: an unchanged loop must pass, planted slips must fail.
+  selftest   Try the gate on this runner: an unchanged loop must pass, planted regressions must fail.
   show       Show the baselines of WORKLOAD, or list all.
   trace      Write a trace of each WORKLOAD's typical steps (default: of all), or of a whole
              CAPTURE.

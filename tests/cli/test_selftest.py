@@ -45,7 +45,7 @@ def regressed(*metrics: Metric, runs: int = 3) -> Verdict:
 
 @dataclass(kw_only=True)
 class FakeDoor:
-    """Stands in for pytest: writes a verdict for each slip, and exits as a gate with it would."""
+    """Stands in for pytest: writes a verdict for each plant, and exits as a gate with it would."""
 
     verdicts: Mapping[str, Verdict | None]
     probe: str = '{"sum_ms": 0.16, "cycles_per_ms": 1980000.0}'
@@ -125,7 +125,9 @@ def played(
     return play(runner, said.append, width=width, colour=False, keep=keep, cpu=cpu), said
 
 
-def test_slips_that_are_caught_by_the_right_metrics_are_a_gate_that_works(tmp_path: Path) -> None:
+def test_regressions_that_are_caught_by_the_right_metrics_are_a_gate_that_works(
+    tmp_path: Path,
+) -> None:
     status, said = played(FakeDoor(verdicts=ALL_WELL))
     assert (
         "\n".join(said)
@@ -162,11 +164,11 @@ def test_a_wide_screen_names_every_metric(tmp_path: Path) -> None:
     ]
 
 
-def test_every_gate_gets_its_slip_and_the_same_loop(tmp_path: Path) -> None:
+def test_every_gate_gets_its_plant_and_the_same_loop(tmp_path: Path) -> None:
     door = FakeDoor(verdicts=ALL_WELL)
     played(door)
     told = [
-        tuple(env.get(f"PERFGATE_SELFTEST_{name}") for name in ("SLIP", "SUMS", "CYCLES"))
+        tuple(env.get(f"PERFGATE_SELFTEST_{name}") for name in ("PLANTED", "SUMS", "CYCLES"))
         for env in door.environments
     ]
     # 3 ms are 19 sums of 0.16 ms; 3 % of 9.1 ms of kernels are 540540 cycles at 1980 MHz.

@@ -135,14 +135,16 @@ def test_an_unchanged_workload_opens_the_gate(runner: Runner) -> None:
 
 
 @pytest.fixture(scope="module")
-def slipped(runner_in: Runner, tmp_path_factory: pytest.TempPathFactory) -> tuple[Machine, Done]:
-    """A runner whose gate was shut by a slip, and was asked for captures."""
-    machine = runner_in(tmp_path_factory.mktemp("slipped"), "slip")
+def regressed(runner_in: Runner, tmp_path_factory: pytest.TempPathFactory) -> tuple[Machine, Done]:
+    """A runner whose gate was shut by a planted regression, and was asked for captures."""
+    machine = runner_in(tmp_path_factory.mktemp("regressed"), "regressed")
     return machine, gated(machine, captures="true")
 
 
-def test_a_slip_shuts_the_gate_and_is_shown_at_the_workload(slipped: tuple[Machine, Done]) -> None:
-    machine, done = slipped
+def test_a_regression_shuts_the_gate_and_is_shown_at_the_workload(
+    regressed: tuple[Machine, Done],
+) -> None:
+    machine, done = regressed
     assert (done.status, done.outputs["outcome"]) == (1, "shut"), done.log
     (shown,) = done.commands
     assert shown.startswith(
@@ -166,8 +168,8 @@ def test_a_slip_shuts_the_gate_and_is_shown_at_the_workload(slipped: tuple[Machi
     assert alike(artifacts["kept-perfgate"]) == KEPT
 
 
-def test_no_published_file_holds_the_jobs_environment(slipped: tuple[Machine, Done]) -> None:
-    machine, done = slipped
+def test_no_published_file_holds_the_jobs_environment(regressed: tuple[Machine, Done]) -> None:
+    machine, done = regressed
     held = [file for file in (machine.workspace / ".perfgate").rglob("*") if file.is_file()]
     secret = replayed.SECRET.encode()
     assert any(secret in file.read_bytes() for file in held), "what must not be published was there"
@@ -225,7 +227,7 @@ def test_a_workload_without_a_baseline_is_told_how_to_get_one(
 
 
 def test_a_project_in_a_subfolder_is_annotated_from_the_repositorys_top(runner: Runner) -> None:
-    machine = runner("slip")
+    machine = runner("regressed")
     service = machine.workspace / "services" / "train"
     service.mkdir(parents=True)
     for name in ("pyproject.toml", "workloads", "baselines"):
@@ -276,7 +278,7 @@ def test_a_gate_that_was_killed_has_left_no_verdict(runner: Runner) -> None:
 
 
 def test_a_pytest_that_exits_well_behind_a_shut_gate_does_not_open_it(runner: Runner) -> None:
-    machine = runner("slip")
+    machine = runner("regressed")
     conftest = machine.workspace / "workloads" / "conftest.py"
     conftest.write_text("import os\ndef pytest_unconfigure(): os._exit(0)\n", encoding="utf-8")
     done = gated(machine)
@@ -288,7 +290,7 @@ def test_what_stands_in_the_projects_options_neither_stops_nor_narrows_the_gate(
     runner: Runner,
 ) -> None:
     options = "-n auto -k twin --deselect=workloads/small_loops.py"
-    machine = runner("slip", PYTEST_ADDOPTS=f"-p support.replayed {options}")
+    machine = runner("regressed", PYTEST_ADDOPTS=f"-p support.replayed {options}")
     done = gated(machine)
     assert (done.status, done.outputs["outcome"]) == (1, "shut"), done.log
     document = read_document(

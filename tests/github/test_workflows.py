@@ -182,7 +182,7 @@ def gates(runner_in: Runner, tmp_path_factory: pytest.TempPathFactory) -> Gates:
 
 
 @pytest.mark.parametrize(
-    ("what", "status", "mark"), [("unchanged", 0, "open"), ("slip", 1, "shut")]
+    ("what", "status", "mark"), [("unchanged", 0, "open"), ("regressed", 1, "shut")]
 )
 def test_shards_are_merged_into_one_verdict(
     runner: Runner, gates: Gates, what: str, status: int, mark: str
