@@ -22,7 +22,6 @@ from perfgate.judge.evidence import Evidence
 from perfgate.judge.judge import judge
 from perfgate.judge.looks import AB_PLAN
 from perfgate.model.metric import METRICS, Kind, Metric
-from perfgate.model.note import quoted
 from perfgate.model.outcome import Outcome
 from perfgate.model.policy import Policy
 from perfgate.model.sample import RangeSample, Run
@@ -216,10 +215,7 @@ def verdict_of(reference: RecordedRung, candidate: RecordedRung) -> Verdict:
     policy = Policy(max_runs=2 * len(pairs), budgets=candidate.workload.budgets)
     evidence = Evidence(workload=candidate.workload.id, pairs=pairs)
     verdict = judge(evidence, policy, Stage.AB_RUN)
-    changed = pace_notes(runs)
-    if changed is None:
-        return verdict
-    return verdict.model_copy(update={"notes": (*verdict.notes, quoted(changed))})
+    return verdict.model_copy(update={"notes": (*verdict.notes, *pace_notes(runs))})
 
 
 def _runs(rung: RecordedRung) -> list[Run]:

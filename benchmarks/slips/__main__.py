@@ -30,6 +30,7 @@ from perfgate.model.outcome import Outcome
 from perfgate.model.record import Record
 from perfgate.model.sample import Breakdown
 from perfgate.model.verdict import MetricVerdict
+from perfgate.words import say
 
 HERE: Final = Path(__file__).resolve().parent
 DIGITS: Final = 8
@@ -53,7 +54,7 @@ class Gate(Record):
     def first_line(self) -> str:
         """What its explanation says first, with the metric."""
         told = where(attributions(self.before, self.now, self.metrics))
-        return next((f"{metric}: {text}" for metric, text in told.items()), "")
+        return next((f"{metric}: {say.fact(one)}" for metric, one in told.items()), "")
 
 
 GATES: Final = TypeAdapter(tuple[Gate, ...])

@@ -55,7 +55,7 @@ from perfgate.model.sample import Run
 from perfgate.model.settings import ABForm, Settings
 from perfgate.model.verdict import FEWEST_TO_JUDGE, MetricVerdict, Stage
 from perfgate.model.workload import Workload
-from perfgate.words import numbers
+from perfgate.words import numbers, say
 from perfgate.words.names import listed, plural
 
 WANTED_RUNS: Final = 10
@@ -375,11 +375,10 @@ def worth_knowing(
     `newest` is the last result that it is of, `not_on` the default branch where that does not hold
     its commit.
     """
-    pace = pace_notes(newest.runs)
     told = (
         why_no_ab_run(baseline, uncommitted=newest.uncommitted)
         or (f"Its commit is not on {not_on}: {_GONE}" if not_on is not None else ""),
-        "" if pace is None else f"{pace}.",
+        *(f"{say.fact(one)}." for one in pace_notes(newest.runs)),
     )
     return tuple(sentence for sentence in told if sentence)
 

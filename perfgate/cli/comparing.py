@@ -29,10 +29,9 @@ from perfgate.execute.context import RunContext
 from perfgate.execute.folder import end_killed_gates
 from perfgate.explain.advice import advise, classify
 from perfgate.explain.kernels import limited_by
-from perfgate.explain.moved import moved_operations, moved_ranges
 from perfgate.explain.names import short
 from perfgate.explain.sides import as_judged, differences, made_up_of
-from perfgate.explain.traces import told_unlike
+from perfgate.explain.traces import unlike_notes
 from perfgate.machine import gpu_lock, read_machine
 from perfgate.model.errors import (
     EXIT_SHUT,
@@ -74,7 +73,7 @@ SQLITE: Final = b"SQLite format 3\0"
 @click.argument("b", type=subject_name)
 @click.option("--step", help="Of captures: the steps' range, a regular expression.")
 def compare(a: str, b: str, *, step: str | None) -> None:
-    """Show how B differs from A, without judging.
+    """Show how B differs from A, without judging; `perfgate explain A B` says where.
 
     Each is a baseline file, a kept result (file or folder), a capture (.nsys-rep, .qdrep or
     .sqlite), or the name of a workload: its baseline, or with `:kept` behind it, its newest kept
@@ -93,9 +92,7 @@ def compare(a: str, b: str, *, step: str | None) -> None:
         width=width,
         colour=colour,
         captures=captures,
-        ranges=moved_ranges(first.breakdown, second.breakdown),
-        operations=moved_operations(first.breakdown, second.breakdown),
-        warnings=told_unlike(first, second),
+        warnings=tuple(unlike_notes(first, second)),
     )
     print_text(text)
     _leave_unless_compared(rows)
@@ -173,10 +170,10 @@ def explain(
         colour=colour,
         verdict=verdict,
         ranks=b.ranks,
-        classified=classify(b.side.medians(), b.side.breakdown),
-        advice=advise(b.side.medians(), b.side.breakdown),
+        classified=classify(b.side.breakdown),
+        advice=advise(b.side.breakdown),
         rules=found,
-        warnings=told_unlike(a.side, b.side),
+        warnings=tuple(unlike_notes(a.side, b.side)),
         full=full,
     )
     print_text(text)

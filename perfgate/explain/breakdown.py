@@ -3,113 +3,104 @@ keeps."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from statistics import median
-from typing import Final, Literal, TypeVar
+from typing import Final, TypeVar
 
 from perfgate.explain.names import key
-from perfgate.explain.ranks import label, stragglers
+from perfgate.explain.ranks import label, straggler
 from perfgate.model.metric import Metric
+from perfgate.model.record import Record
 from perfgate.model.sample import (
     OTHER_KERNELS,
     OTHER_RANGES,
     OTHER_SYNCS,
     Breakdown,
-    CopySample,
-    KernelSample,
     ProcessSample,
-    RangeSample,
     Run,
-    SyncSample,
 )
 
 MOST_KEPT: Final = 12
 """Calls in a baseline, besides the row for all others: enough to say where, few enough for a diff.
 """
 MOST_RANGES_KEPT: Final = 40
-"""The same of ranges: all that a run tells apart. What grew among those that are not told has no
+"""The same of ranges: all that a run tells apart. What grew among those that are not kept has no
 name."""
 MOST_KERNELS_KEPT: Final = 40
 """The same of kernels: loops that were recorded on an H200 run some 35 of them, and of one that is
-not told it can only be guessed how much of its time is new."""
+not named it can only be guessed how much of its time is new."""
 TIED: Final = 0.001
 """Ranks whose steps differ by a smaller share take as long: all-reduce keeps them in step, and
 which one is slower by a microsecond changes from run to run. On two H200s they differed by 0.03 per
 mille (golden `two-ranks`)."""
 
 
-class ReadableBreakdown(Breakdown):
-    """A breakdown of runs that are at hand, with what is known of the process of each that it is
-    of; never kept."""
+class RunBreakdown(Breakdown):
+    """A breakdown of runs that are at hand, of the process that says most; never kept."""
 
     own: Mapping[Metric, float] = {}
-    """Of several processes: this one's values, the median over the runs. Of one alone a run's
-    values are its own."""
+    """This process's values, the median over the runs."""
     of: str = ""
     """Which of several processes it is of; empty of one alone."""
     gpus: int = 0
-    """How many GPUs its steps used; 0 where that is not known, or differs from run to run."""
-    each: tuple[ReadableBreakdown, ...] = ()
-    """Of several processes, those of all, in the order of their ranks; none where runs have not as
+    """How many GPUs its steps used; 0 where that differs from run to run."""
+    each: tuple[RunBreakdown, ...] = ()
+    """Those of all of several processes, in the order of their ranks; none where runs have not as
     many of them."""
     place: int = 0
     """Which of `each` it is."""
 
 
-def telling(run: Run) -> ProcessSample | None:
-    """The process of a run that tells most: the one that the others wait for, else the slowest;
+def leading(run: Run) -> ProcessSample | None:
+    """The process of a run that says most: the one that the others wait for, else the slowest;
     None without any.
 
     Of those that are as slow, the first: the one of the lowest rank.
     """
-    return run.processes[_telling([run])] if run.processes else None
+    return run.processes[_place([run])] if run.processes else None
 
 
 def breakdown_of(runs: Sequence[Run]) -> Breakdown:
-    """The median over the runs of each row of the telling process, as metrics are medians over
+    """The median over the runs of each row of the leading process, as metrics are medians over
     runs.
 
     A row that a run lacks counts as none there. It is the same process of all runs, if they have as
     many, and else each run's own. A range's value that some run did not measure at all is left out.
     """
-    several = {len(run.processes) for run in runs}
-    if len(several) == 1 and min(several) > 1:
-        each = tuple(
-            _middle([run.processes[place] for run in runs], is_of_several=True)
-            for place in range(min(several))
-        )
-        place = _telling(runs)
+    numbers = {len(run.processes) for run in runs}
+    if len(numbers) == 1 and min(numbers) > 1:
+        of_each = zip(*(run.processes for run in runs), strict=True)
+        each = tuple(_of_process(processes, of_several=True) for processes in of_each)
+        place = _place(runs)
         return each[place].model_copy(update={"each": each, "place": place})
-    told = [process for run in runs if (process := telling(run)) is not None]
-    return _middle(told, is_of_several=max(several) > 1) if told else Breakdown()
+    chosen = [process for run in runs if (process := leading(run)) is not None]
+    return _of_process(chosen, of_several=max(numbers) > 1) if chosen else Breakdown()
 
 
-def _telling(runs: Sequence[Run]) -> int:
-    """The place of the process that tells most, by medians over runs that have as many."""
-    if late := stragglers(runs):
-        return late[0].place
-    places = range(len(runs[0].processes))
-    steps = [
-        median(run.processes[place].values.get(Metric.STEP_MS, 0.0) for run in runs)
-        for place in places
-    ]
-    return next(place for place in places if steps[place] >= (1 - TIED) * max(steps))
-
-
-def _middle(told: Sequence[ProcessSample], *, is_of_several: bool) -> ReadableBreakdown:
-    labels, gpus = {label(process) for process in told}, {process.gpus for process in told}
-    return ReadableBreakdown(
-        own=_medians(told) if is_of_several else {},
-        of="" if not is_of_several else labels.pop() if len(labels) == 1 else "one process",
+def _of_process(chosen: Sequence[ProcessSample], *, of_several: bool) -> RunBreakdown:
+    """The medians over runs of which these are a process each."""
+    labels, gpus = {label(process) for process in chosen}, {process.gpus for process in chosen}
+    one_of_several = labels.pop() if len(labels) == 1 else "one process"
+    measured = [{m for row in process.ranges for m in row.values} for process in chosen]
+    throughout = set.intersection(*measured)
+    ranges = _medians([process.ranges for process in chosen], "name")
+    return RunBreakdown(
+        own={
+            metric: median(process.values[metric] for process in chosen)
+            for metric in Metric
+            if all(metric in process.values for process in chosen)
+        },
+        of=one_of_several if of_several else "",
         gpus=gpus.pop() if len(gpus) == 1 else 0,
-        ranges=_ranges([process.ranges for process in told]),
-        kernels=_rows(
-            [process.kernels for process in told], lambda row: (row.name, row.kind), _kernel
+        ranges=tuple(
+            row.model_copy(
+                update={"values": {m: row.values.get(m, 0.0) for m in Metric if m in throughout}}
+            )
+            for row in ranges
         ),
-        copies=_rows(
-            [process.copies for process in told], lambda row: (row.direction, row.host), _copy
-        ),
-        syncs=_rows([process.syncs for process in told], lambda row: (row.call, row.range), _sync),
+        kernels=_medians([process.kernels for process in chosen], "name", "kind"),
+        copies=_medians([process.copies for process in chosen], "direction", "host"),
+        syncs=_medians([process.syncs for process in chosen], "call", "range"),
     )
 
 
@@ -117,143 +108,75 @@ def kept(whole: Breakdown) -> Breakdown:
     """What a baseline keeps: the largest rows, the others as one, so that sums stay the same;
     kernels by their key."""
     kernels = [
-        row if row.name == OTHER_KERNELS else _renamed(row)
+        row if row.name == OTHER_KERNELS else row.model_copy(update={"name": key(row.name)})
         for row in whole.kernels
         if row.kind == "kernel"
     ]
+    others = (row for row in whole.kernels if row.kind != "kernel")
     return Breakdown(
-        ranges=_cut(
-            whole.ranges,
-            lambda row: row.size_ms,
-            lambda row: row.name != OTHER_RANGES,
-            _other_ranges,
-            most=MOST_RANGES_KEPT,
-        ),
+        ranges=_cut(whole.ranges, lambda row: row.size_ms, MOST_RANGES_KEPT, name=OTHER_RANGES),
         kernels=(
-            *_cut(
-                kernels,
-                lambda row: row.gpu_ms,
-                lambda row: row.name != OTHER_KERNELS,
-                lambda rest: _kernel(OTHER_KERNELS, "kernel", rest),
-                most=MOST_KERNELS_KEPT,
-            ),
-            *(row for row in whole.kernels if row.kind != "kernel"),
+            *_cut(kernels, lambda row: row.gpu_ms, MOST_KERNELS_KEPT, name=OTHER_KERNELS),
+            *others,
         ),
         copies=whole.copies,
         syncs=_cut(
-            whole.syncs,
-            lambda row: row.count,
-            lambda row: row.call != OTHER_SYNCS,
-            lambda rest: _sync(OTHER_SYNCS, OTHER_RANGES, rest),
+            whole.syncs, lambda row: row.count, MOST_KEPT, call=OTHER_SYNCS, range=OTHER_RANGES
         ),
     )
 
 
-def _medians(told: Sequence[ProcessSample]) -> dict[Metric, float]:
-    throughout = [metric for metric in Metric if all(metric in process.values for process in told)]
-    return {metric: median(process.values[metric] for process in told) for metric in throughout}
+def _place(runs: Sequence[Run]) -> int:
+    """The place of the process that says most, by medians over runs that have as many."""
+    late = straggler(runs)
+    if late is not None:
+        return late.place
+    steps = [
+        median(run.processes[place].values.get(Metric.STEP_MS, 0.0) for run in runs)
+        for place in range(len(runs[0].processes))
+    ]
+    return next(place for place, ms in enumerate(steps) if ms >= (1 - TIED) * max(steps))
 
 
-_Over = Callable[[Sequence[float]], float]
-"""How the figures of several rows become one."""
-
-Row = TypeVar("Row", bound=RangeSample | KernelSample | CopySample | SyncSample)
+Row = TypeVar("Row", bound=Record)
 """A row of one of the tables of a breakdown."""
 
 
-def _rows(
-    tables: Sequence[Sequence[Row]],
-    named: Callable[[Row], tuple[str | None, ...]],
-    added: Callable[..., Row],
-) -> tuple[Row, ...]:
+def _medians(tables: Sequence[Sequence[Row]], *names: str) -> tuple[Row, ...]:
     """The rows of several runs, of each name the median of what they say."""
 
     def over(values: Sequence[float]) -> float:
         return median([*values, *[0.0] * (len(tables) - len(values))])
 
-    alike: dict[tuple[str | None, ...], list[Row]] = {}
+    alike: dict[tuple[object, ...], list[Row]] = {}
     for table in tables:
         for row in table:
-            alike.setdefault(named(row), []).append(row)
-    return tuple(added(*name, rows, over=over) for name, rows in alike.items())
+            alike.setdefault(tuple(getattr(row, name) for name in names), []).append(row)
+    return tuple(_combined(rows, over) for rows in alike.values())
 
 
-def _renamed(row: KernelSample) -> KernelSample:
-    return row.model_copy(update={"name": key(row.name)})
-
-
-def _kernel(
-    name: str,
-    kind: Literal["kernel", "nccl", "memory"],
-    rows: Sequence[KernelSample],
-    *,
-    over: _Over = sum,
-) -> KernelSample:
-    return KernelSample(
-        name=name,
-        kind=kind,
-        count=over([row.count for row in rows]),
-        gpu_ms=over([row.gpu_ms for row in rows]),
-    )
-
-
-def _copy(
-    direction: str, host: str | None, rows: Sequence[CopySample], *, over: _Over = sum
-) -> CopySample:
-    return CopySample(
-        direction=direction,
-        host=host,
-        count=over([row.count for row in rows]),
-        bytes=over([row.bytes for row in rows]),
-        gpu_ms=over([row.gpu_ms for row in rows]),
-    )
-
-
-def _sync(call: str, under: str, rows: Sequence[SyncSample], *, over: _Over = sum) -> SyncSample:
-    return SyncSample(
-        call=call,
-        range=under,
-        count=over([row.count for row in rows]),
-        cpu_ms=over([row.cpu_ms for row in rows]),
-    )
-
-
-def _ranges(tables: Sequence[Sequence[RangeSample]]) -> tuple[RangeSample, ...]:
-    measured = [{metric for row in table for metric in row.values} for table in tables]
-    throughout = set.intersection(*measured)
-
-    def added(name: str, rows: Sequence[RangeSample], *, over: _Over) -> RangeSample:
-        return _range(name, rows, [metric for metric in Metric if metric in throughout], over=over)
-
-    return _rows(tables, lambda row: (row.name,), added)
-
-
-def _range(
-    name: str, rows: Sequence[RangeSample], metrics: Iterable[Metric], *, over: _Over
-) -> RangeSample:
-    return RangeSample(
-        name=name,
-        count=over([row.count for row in rows]),
-        cpu_ms=over([row.cpu_ms for row in rows]),
-        values={metric: over([row.values.get(metric, 0.0) for row in rows]) for metric in metrics},
-    )
-
-
-def _other_ranges(rest: Sequence[RangeSample]) -> RangeSample:
-    metrics: Mapping[Metric, None] = dict.fromkeys(metric for row in rest for metric in row.values)
-    return _range(OTHER_RANGES, rest, metrics, over=sum)
+def _combined(rows: Sequence[Row], over: Callable[[Sequence[float]], float], **names: str) -> Row:
+    """Several rows as one: each of its numbers over theirs, and other names."""
+    update: dict[str, object] = {**names}
+    for name, value in rows[0]:
+        if isinstance(value, float):
+            update[name] = over([getattr(row, name) for row in rows])
+        elif isinstance(value, Mapping):
+            by_metric = [getattr(row, name) for row in rows]
+            metrics = dict.fromkeys(metric for values in by_metric for metric in values)
+            update[name] = {
+                metric: over([values.get(metric, 0.0) for values in by_metric])
+                for metric in metrics
+            }
+    return rows[0].model_copy(update=update)
 
 
 def _cut(
-    rows: Sequence[Row],
-    size: Callable[[Row], float],
-    is_named: Callable[[Row], bool],
-    folded: Callable[[Sequence[Row]], Row],
-    *,
-    most: int = MOST_KEPT,
+    rows: Sequence[Row], size: Callable[[Row], float], most: int, **other: str
 ) -> tuple[Row, ...]:
     """The largest named rows, and one for all others if there are any."""
     ordered = sorted(rows, key=size, reverse=True)
-    named = [row for row in ordered if is_named(row)]
-    rest = [*named[most:], *(row for row in ordered if not is_named(row))]
-    return (*named[:most], *((folded(rest),) if rest else ()))
+    others = [row for row in ordered if all(getattr(row, at) == name for at, name in other.items())]
+    named = [row for row in ordered if row not in others]
+    rest = [*named[most:], *others]
+    return (*named[:most], *((_combined(rest, sum, **other),) if rest else ()))

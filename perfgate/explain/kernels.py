@@ -4,15 +4,14 @@ say so."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
 from typing import Final
 
-from perfgate.explain.attribution import GONE, NEW, attributions, taken_apart
+from perfgate.explain.attribution import attributions, of_process
 from perfgate.explain.names import identity
-from perfgate.explain.processes import told_pair
 from perfgate.explain.sides import differences
 from perfgate.model.kernelfigures import LaunchFigures, MovedKernel
 from perfgate.model.metric import Metric
+from perfgate.model.note import Note, note
 from perfgate.model.sample import OTHER_KERNELS, Breakdown
 from perfgate.model.side import Side
 from perfgate.model.verdict import Axis, Part
@@ -34,34 +33,33 @@ def moved_kernels(a: Side, b: Side, *, most: int) -> tuple[MovedKernel, ...]:
     theirs.
     """
     of_kernels = [row for row in differences(a, b) if row.metric is Metric.KERNEL_MS]
-    own_a, own_b = a.breakdown, b.breakdown
-    for row in of_kernels:
-        own_a, own_b = told_pair(row, own_a, own_b, partial(taken_apart, rows={row.metric: row}))
+    floor = MOVED * max((row.baseline or 0.0 for row in of_kernels), default=0.0)
     parts = [
         part
-        for one in attributions(own_a, own_b, of_kernels, moved=lambda _: True, named=str)
+        for one in attributions(
+            a.breakdown, b.breakdown, of_kernels, moved=lambda _: True, named=str
+        )
         if one.axis is Axis.KERNEL
         for part in one.parts
-        if part.name != OTHER_KERNELS
+        if part.name != OTHER_KERNELS and abs(part.change) > floor
     ]
-    floor = MOVED * max((row.baseline or 0.0 for row in of_kernels), default=0.0)
-    before, now = _launches(own_a), _launches(own_b)
-    large = [part for part in parts if abs(part.change) > floor]
-    return tuple(_moved(part, before, now) for part in large[:most])
+    if not parts:
+        return ()
+    before, now = map(_launches, of_process(of_kernels[0], a.breakdown, b.breakdown))
+    return tuple(_moved(part, before, now) for part in parts[:most])
 
 
 def _moved(part: Part, before: Mapping[str, float], now: Mapping[str, float]) -> MovedKernel:
-    per_step_now = now.get(identity(part.name), 0.0)
-    is_new, is_gone = part.note.startswith(NEW), part.note.startswith(GONE)
-    # What the baseline does not tell apart may have been there: as often as now, for all that is
-    # known.
-    per_step_before = before.get(identity(part.name), 0.0 if is_new else per_step_now)
+    codes = {one.code for one in part.notes}
+    name = identity(part.name)
+    # What the baseline does not name may have been there: as often as now, for all that is known.
+    unknown = 0.0 if "part-new" in codes else now.get(name, 0.0)
     return MovedKernel(
         name=part.name,
         change_ms=part.change,
-        note=part.note,
-        per_step_before=per_step_before,
-        per_step_now=0.0 if is_gone else per_step_now,
+        notes=part.notes,
+        per_step_before=before.get(name, unknown),
+        per_step_now=0.0 if "part-gone" in codes else now.get(name, 0.0),
     )
 
 
@@ -73,9 +71,8 @@ def _launches(side: Breakdown) -> dict[str, float]:
     return counts
 
 
-def limited_by(launch: LaunchFigures) -> str | None:
-    """What keeps a launch from being faster, in a sentence without full stop; None where its
-    figures do not say.
+def limited_by(launch: LaunchFigures) -> Note | None:
+    """What keeps a launch from being faster; None where its figures do not say.
 
     NVIDIA's own rule: from 60 % of a peak on, that unit is what a kernel works at; below, latency
     is.
@@ -83,11 +80,11 @@ def limited_by(launch: LaunchFigures) -> str | None:
     compute, memory = launch.compute_percent, launch.memory_percent
     if compute is None or memory is None:
         return None
-    shown = f"compute at {compute:.0f} %, memory at {memory:.0f} % of what they could do"
-    if max(compute, memory) >= BUSY:
-        if min(compute, memory) >= BUSY and abs(compute - memory) <= CLOSE:
-            return f"limited by compute and memory alike: {shown}"
-        return f"limited by {'compute' if compute > memory else 'memory'}: {shown}"
-    if launch.waves is not None and launch.waves < 1:
-        return f"too small to fill the GPU: its blocks are {100 * launch.waves:.0f} % of what runs at once, {shown}"
-    return f"limited by neither, so mostly by latency: {shown}"
+    if max(compute, memory) < BUSY:
+        too_small = launch.waves is not None and launch.waves < 1
+        code = "limited-by-size" if too_small else "limited-by-latency"
+    elif min(compute, memory) >= BUSY and abs(compute - memory) <= CLOSE:
+        code = "limited-by-both"
+    else:
+        code = "limited-by-compute" if compute > memory else "limited-by-memory"
+    return note(code, compute=compute / 100, memory=memory / 100)

@@ -8,12 +8,11 @@ from collections.abc import Sequence
 from statistics import median
 from typing import Final
 
+from perfgate.model.note import Note, Severity, note
 from perfgate.model.sample import Run
-from perfgate.words.names import plural
-from perfgate.words.numbers import milliseconds
 
 FEWEST_RUNS: Final = 2
-"""A host's mood changes the pace of one."""
+"""The host's noise changes the pace of one."""
 SHORTEST: Final = 5
 """Periods that one pace must last for."""
 BEYOND: Final = 0.02
@@ -31,19 +30,18 @@ _DROPPED: Final = 2
 """Steps before the one that ends the first period kept."""
 
 
-def pace_notes(runs: Sequence[Run]) -> str | None:
-    """Say how the pace of the measured steps is not one pace, as a sentence without full stop; None
-    where it is one.
+def pace_notes(runs: Sequence[Run]) -> tuple[Note, ...]:
+    """Say how the pace of the measured steps is not one pace; nothing where it is one.
 
-    A slow start that is too short to be a pace may be taken for part of one, whose median then
-    tells nothing of it.
+    A slow start, which may hide a loss, is a warning. One that is too short to be a pace may be
+    taken for part of one, whose median then says nothing of it.
     """
-    if any(last < SHORTEST + _DROPPED for _, _, last in _starts(runs)):
-        return slow_start(runs)
-    return pace_changed(runs) or slow_start(runs)
+    is_short = any(last < SHORTEST + _DROPPED for _, _, last in _starts(runs))
+    found = (slow_start(runs), pace_changed(runs))
+    return tuple(one for one in (found if is_short else found[::-1]) if one is not None)[:1]
 
 
-def slow_start(runs: Sequence[Run]) -> str | None:
+def slow_start(runs: Sequence[Run]) -> Note | None:
     """Say that the first measured steps of every run are far slower than all others; None if not.
 
     One step alone is slow by chance, also the first: of 8024 windows of a launch-bound loop 1.6 to
@@ -54,18 +52,22 @@ def slow_start(runs: Sequence[Run]) -> str | None:
     if not found:
         return None
     longest, usual, last = sorted(found)[len(found) // 2]
-    upto = max(last for _, _, last in found)
-    return (
-        f"The first measured steps take longer than all others, in {len(found)} of {plural(len(runs), 'run')}: up to "
-        f"{milliseconds(longest)} ms, the others {milliseconds(usual)} ms, until step {last}. If that is work which is "
-        f"done once, raise warmup by at least {upto}"
+    return note(
+        "slow-start",
+        Severity.WARN,
+        found=len(found),
+        runs=len(runs),
+        longest_ms=longest,
+        usual_ms=usual,
+        last=last,
+        warmup=max(last for _, _, last in found),
     )
 
 
 def _starts(runs: Sequence[Run]) -> list[tuple[float, float, int]]:
     """The slow start of each run; none where not all of them, and two at least, have one."""
     looked_at = [run for run in runs if run.begins is None]
-    found = [told for run in looked_at if (told := _start(run)) is not None]
+    found = [start for run in looked_at if (start := _start(run)) is not None]
     return found if len(found) >= max(FEWEST_RUNS, len(looked_at)) else []
 
 
@@ -84,28 +86,29 @@ def _start(run: Run) -> tuple[float, float, int] | None:
     return (max(periods[:slow]), median(periods[slow:]), slow + _DROPPED) if slow else None
 
 
-def pace_changed(runs: Sequence[Run]) -> str | None:
-    """Say that most runs change their pace within the measured steps, as a sentence without full
-    stop; None if not.
+def pace_changed(runs: Sequence[Run]) -> Note | None:
+    """Say that most runs change their pace within the measured steps; None if not.
 
     A GPU that meets its power cap a second after the first heavy step does so, and a cache that
-    grows full. Runs of an A/B run of blocks are not looked at: its turns have paces of their own.
+    grows full. Runs of an A/B run of blocks are not looked at: its blocks have paces of their own.
     """
     found = [
-        (told, _is_capped(run))
+        (change, _is_capped(run))
         for run in runs
-        if run.begins is None and (told := _change(run)) is not None
+        if run.begins is None and (change := _change(run)) is not None
     ]
     if len(found) < FEWEST_RUNS or 2 * len(found) <= len(runs):
         return None
     (step, before, after, steps), _ = sorted(found)[len(found) // 2]
-    capped = sum(is_capped for _, is_capped in found)
-    where = "" if capped == len(found) else f" in {capped} of them"
-    why = f", and the GPU met its power cap{where} ({_POWER_CAP})" if capped else ""
-    return (
-        f"The pace changes within the measured steps, in {len(found)} of {plural(len(runs), 'run')}: "
-        f"{milliseconds(before)} ms a step, and {milliseconds(after)} ms from step {step} of {steps} on{why}. "
-        "Let the steps end before that, or the warm-up outlast it"
+    capped = any(is_capped for _, is_capped in found)
+    return note(
+        "pace-changes-at-power-cap" if capped else "pace-changes",
+        found=len(found),
+        runs=len(runs),
+        before_ms=before,
+        after_ms=after,
+        step=step,
+        steps=steps,
     )
 
 

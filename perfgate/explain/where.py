@@ -1,4 +1,4 @@
-"""Says in a sentence where a metric moved, from its attributions; adds nothing of its own."""
+"""Where a metric moved, as one note, from its attributions; adds nothing of its own."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from perfgate.explain.names import brief, one_line
+from perfgate.explain.names import brief
 from perfgate.model.metric import METRICS, PERIODS, Metric
-from perfgate.model.sample import OUTSIDE_RANGES
+from perfgate.model.note import Note, note
+from perfgate.model.sample import OUTSIDE_RANGES, UNNAMED
 from perfgate.model.verdict import Attribution, Axis, Part
 
 MOST_NAMED: Final = 3
@@ -16,43 +17,32 @@ LEAST_SHARE: Final = 0.05
 """A part whose share of the whole is smaller is not worth its name."""
 WHOLE: Final = 0.99
 """From this share on, the named parts are the whole of it."""
-IN_TURN: Final = (
-    ", for which no kernel, copy or idle time tells: what ran side by side may run in turn"
-)
-"""Of a step that takes longer, while all that it is made of does not."""
 MORE_THAN_IT: Final = 1.1
 """From this share on, they are so much more that what moved the other way has to be named."""
 
 
-def where(attributions: Sequence[Attribution]) -> Mapping[Metric, str]:
+def where(attributions: Sequence[Attribution]) -> Mapping[Metric, Note]:
     """Say of each metric by how much it moved and what made it up: `+1: +1 under loss_log; by call:
     ...`.
 
-    At most three parts of an axis are named that moved the way the whole did; where ranges are more
-    than the whole, the largest that moved the other way as well; and what no range accounts for,
-    where that is more than the whole. A metric without such a part has no entry, but for a step
-    that takes longer.
+    A metric without a part that moved its way has no entry, but for a step that takes longer.
     """
-    told: dict[Metric, str] = {}
+    found: dict[Metric, Note] = {}
     for metric in dict.fromkeys(one.metric for one in attributions):
         own = [one for one in attributions if one.metric is metric]
-        sentences = [_tell(one, parts) for one in own if (parts := largest(one))]
-        if (
-            not sentences
-            and metric in PERIODS
-            and own[0].change > 0
-            and own[0].rest > own[0].change / 2
-        ):
-            sentences = [IN_TURN]
-        if sentences:
+        axes = [_axis(one, parts) for one in own if (parts := largest(one))]
+        change, rest = own[0].change, own[0].rest
+        if not axes and metric in PERIODS and rest > change / 2 > 0:
+            axes = [note("where-in-turn")]
+        if axes:
             unit = METRICS[metric].unit
-            told[metric] = "".join([_number(own[0].change), f" {unit}" if unit else "", *sentences])
-    return told
+            number = note("with-unit" if unit else "without-unit", change=change, unit=unit)
+            found[metric] = note("where", change=number, axes=tuple(axes))
+    return found
 
 
 def largest(attribution: Attribution) -> list[Part]:
-    """The parts worth naming, the largest first: those that went the whole's way by a fair share of
-    it.
+    """At most three parts, the largest first, that went the whole's way by a fair share of it.
 
     Behind them, of ranges, the one that went the other way by most, where they are more than the
     whole.
@@ -67,37 +57,23 @@ def largest(attribution: Attribution) -> list[Part]:
     return [*found, *sorted(against, key=lambda part: part.change * sign)[:1]]
 
 
-def _tell(attribution: Attribution, parts: Sequence[Part]) -> str:
-    signed = ", ".join(
-        f"{'' if part.metric is attribution.metric else f'{part.metric} '}{_number(part.change)} "
-        f"{_under(part) if attribution.axis is Axis.RANGE else _named(part, attribution.axis)}"
-        for part in parts
-    )
+def _axis(attribution: Attribution, parts: Sequence[Part]) -> Note:
+    named = tuple(_part(part, attribution) for part in parts)
     if attribution.axis is not Axis.RANGE:
-        return f"; by {attribution.axis}: {signed}"
-    if attribution.tells_all and abs(attribution.rest) > abs(attribution.change):
-        return f": {signed}, and {_number(attribution.rest)} is not accounted for"
-    of_which = abs(sum(part.change for part in parts)) < WHOLE * abs(attribution.change)
-    return f"{', of which ' if of_which else ': '}{signed}"
+        return note("where-by", axis=attribution.axis, parts=named)
+    if abs(attribution.rest) > abs(attribution.change):
+        return note("where-ranges-and-rest", parts=named, rest=attribution.rest)
+    is_all = abs(sum(part.change for part in parts)) >= WHOLE * abs(attribution.change)
+    return note("where-ranges" if is_all else "where-ranges-partly", parts=named)
 
 
-def _under(part: Part) -> str:
-    return (
-        "outside any range" if part.name == OUTSIDE_RANGES else f"under {_named(part, Axis.RANGE)}"
-    )
-
-
-def _named(part: Part, axis: Axis) -> str:
-    name = brief(part.name) if axis is Axis.KERNEL else one_line(part.name)
-    return f"{name} ({part.note})" if part.note else name
-
-
-def _number(value: float) -> str:
-    """Write a signed number per step with three digits that count: `+1`, `+3.9`, `-0.012`,
-    `+1572864`."""
-    size = abs(value)
-    if not 1e-3 <= size < 1e15:
-        return f"{value:+.3g}"
-    decimals = max(0, 2 - math.floor(math.log10(size)))
-    text = f"{value:+.{decimals}f}"
-    return text.rstrip("0").rstrip(".") if "." in text else text
+def _part(part: Part, attribution: Attribution) -> Note:
+    of = "" if part.metric is attribution.metric else f"{part.metric} "
+    if attribution.axis is Axis.RANGE and part.name == OUTSIDE_RANGES:
+        return note("part-outside", of=of, change=part.change)
+    name = brief(part.name) if attribution.axis is Axis.KERNEL else part.name or UNNAMED
+    if attribution.axis is Axis.RANGE:
+        name = f"under {name}"
+    if part.notes:
+        return note("part-noted", of=of, change=part.change, name=name, notes=part.notes)
+    return note("part", of=of, change=part.change, name=name)

@@ -3,27 +3,24 @@ differs."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from statistics import median
 
-from perfgate.explain.advice import advise, classify, new_advice
+from perfgate.explain.advice import classify, new_advice
 from perfgate.explain.attribution import attributions
+from perfgate.explain.breakdown import breakdown_of
 from perfgate.explain.headline import headline
-from perfgate.explain.pace import pace_notes, slow_start
-from perfgate.explain.sides import side_of_runs
+from perfgate.explain.pace import pace_notes
 from perfgate.explain.where import where
 from perfgate.gate.anchor import crept, drift_unknown
 from perfgate.gate.notes import because, noting
 from perfgate.gate.underway import Checked, Underway
 from perfgate.judge.anchor import anchor_lost
 from perfgate.judge.reasons import shut_anyway
-from perfgate.model.advice import Advice
 from perfgate.model.baseline import Baseline
 from perfgate.model.metric import METRICS, Metric
-from perfgate.model.note import Note, Severity, note, quoted
+from perfgate.model.note import Note, Severity, note
 from perfgate.model.outcome import Outcome
-from perfgate.model.sample import Run
-from perfgate.model.side import Side
 from perfgate.model.verdict import ABRun, Drift, Verdict
 
 
@@ -56,7 +53,7 @@ def conclude(
     )
     if verdict.outcome in (Outcome.REGRESSED, Outcome.IMPROVED):
         verdict = verdict.model_copy(update={"why": headline(verdict)})
-    notes = [*pace_of(underway.own), *underway.notes]
+    notes = [*pace_notes(underway.own), *underway.notes]
     if stored is not None:
         notes += _circumstances(underway, stored)
         if reference is not None and _opens(verdict):
@@ -71,35 +68,20 @@ def conclude(
     return underway.checked(verdict if shut is None else noting(verdict, shut))
 
 
-def pace_of(runs: Sequence[Run]) -> Iterator[Note]:
-    """How the pace changes within runs; a slow start may hide a loss, and is a warning."""
-    found = pace_notes(runs)
-    if found is not None:
-        is_start = found == slow_start(runs)
-        yield quoted(found, Severity.WARN if is_start else Severity.INFO)
-
-
 def _opens(verdict: Verdict) -> bool:
     return verdict.outcome in (Outcome.PASSED, Outcome.IMPROVED)
 
 
 def _explained(underway: Underway, verdict: Verdict, compared: Baseline) -> Verdict:
     """The verdict with what has moved where, and what might be done about it."""
-    before, now = Side.of_baseline("", compared), side_of_runs("", underway.own)
-    made_up = attributions(before.breakdown, now.breakdown, verdict.metrics)
-    # As the verdict's rows say: without the runs that were dropped as outliers.
-    values = now.medians() | {row.metric: row.now for row in verdict.metrics if row.now is not None}
-    advice: tuple[Advice, ...] = ()
-    if not _opens(verdict):
-        advice = new_advice(
-            advise(before.medians(), before.breakdown), advise(values, now.breakdown)
-        )
+    now = breakdown_of(underway.own)
+    made_up = attributions(compared.breakdown, now, verdict.metrics)
     return verdict.model_copy(
         update={
-            "where": where(made_up),
+            "where_notes": where(made_up),
             "attributions": made_up,
-            "classified": classify(values, now.breakdown),
-            "advice": advice,
+            "classified": classify(now),
+            "advice": () if _opens(verdict) else new_advice(verdict.metrics, now),
         }
     )
 

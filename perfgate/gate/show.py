@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from statistics import median
 
-from perfgate.gate.conclude import pace_of
+from perfgate.explain.pace import pace_notes
 from perfgate.gate.notes import noting, verdict_of
 from perfgate.gate.reference import as_baseline
 from perfgate.gate.underway import Checked, Underway
@@ -33,7 +33,7 @@ def show(underway: Underway, outcome: Outcome, why: Note) -> Checked:
     blessed = as_baseline(underway.expected, runs, None)
     if (coarse := too_coarse(blessed, underway.policy.budgets)) is not None:
         notes.append(note("runs-too-coarse", loss=coarse))
-    notes += pace_of(runs)
+    notes += pace_notes(runs)
     verdict = verdict_of(underway.expected, outcome, why, runs=len(runs))
     rows = _medians(underway.expected.baseline, runs)
     return underway.checked(noting(verdict.model_copy(update={"metrics": rows}), *notes))

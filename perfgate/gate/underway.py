@@ -202,7 +202,7 @@ class Underway:
         # Of INVALID ones the last is the one that does not count, and its notes say why.
         of_runs = shared(self.own[-1:] if verdict.outcome is Outcome.INVALID else self.own)
         out = left_out(verdict, self.own, has_gpu=bool(self.lab.machine.gpus))
-        verdict = verdict.model_copy(update={"ranks": rank_notes(self.own)})
+        verdict = verdict.model_copy(update={"rank_notes": rank_notes(self.own)})
         return Checked(
             verdict=noting(verdict, *of_runs, *out, *self._unread(verdict)),
             runs=tuple(self.runs),

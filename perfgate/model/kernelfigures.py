@@ -14,7 +14,7 @@ class MovedKernel(Record):
     """Its full name where that is known; else what a baseline keeps of it."""
     change_ms: float
     """Of its time per step."""
-    note: str = ""
+    notes: tuple[Note, ...] = ()
     """That it is new or gone, its launches, its time a launch."""
     per_step_before: float = 0.0
     """Launches; 0 where it is not known to have been there."""

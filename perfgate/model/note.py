@@ -3,13 +3,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
-from typing import Annotated, Union
+from typing import Annotated, Any, Union
 
 from pydantic import BeforeValidator
 
 from perfgate.model.record import Record
+from perfgate.words import say
 from perfgate.words.say import Coded
 
 Value = Union[bool, int, float, str, "Note", tuple[str, ...], tuple["Note", ...], None]
@@ -84,3 +85,42 @@ NoteOrText = Annotated[
     Note, BeforeValidator(lambda held: quoted(held) if isinstance(held, str) else held)
 ]
 """A note; of what was written before there were codes, its sentence as one."""
+
+
+def sayable(read: object) -> Note | None:
+    """Return a note as it is read; None of one whose words are not known here."""
+    try:
+        found = read if isinstance(read, Note) else Note.model_validate(read)
+    except ValueError:
+        return None
+    return found if say.is_sayable(found) else None
+
+
+def with_note(read: Any, key: str, text_key: str) -> Any:  # noqa: ANN401 - as pydantic has it
+    """Take a note from what is read: the note itself, or one that quotes the text next to it.
+
+    A text is what an older perfgate wrote, or all that can be shown of a code that is unknown here.
+    """
+    if not isinstance(read, Mapping) or not isinstance(text := read.get(text_key), str):
+        return read
+    found = sayable(read.get(key)) or (quoted(text) if text or key == "why" else None)
+    return {**{name: of for name, of in read.items() if name != text_key}, key: found}
+
+
+def with_notes(read: Any, key: str, text_key: str) -> Any:  # noqa: ANN401 - as pydantic has it
+    """The same of notes in a list, or by the same keys in a mapping."""
+    if not isinstance(read, Mapping) or not (texts := read.get(text_key)):
+        return _without(read, text_key) if isinstance(read, Mapping) else read
+    notes, rest = read.get(key) or (), _without(read, text_key)
+    if isinstance(texts, Mapping):
+        held = notes if isinstance(notes, Mapping) else {}
+        return {**rest, key: {of: sayable(held.get(of)) or quoted(texts[of]) for of in texts}}
+    if not isinstance(texts, Sequence) or isinstance(texts, str):
+        raise ValueError("expected texts")  # noqa: TRY004 - as pydantic wants it
+    found = [sayable(one) for one in notes]
+    is_known = len(found) == len(texts) and None not in found
+    return {**rest, key: found if is_known else [quoted(text) for text in texts]}
+
+
+def _without(read: Mapping[str, Any], key: str) -> dict[str, Any]:
+    return {name: value for name, value in read.items() if name != key}

@@ -13,19 +13,6 @@ from perfgate.model.record import Record
 from perfgate.model.sample import Breakdown
 
 
-class Moved(Record):
-    """How one range, or one kernel, copy or memset, differs between two sides, in ms."""
-
-    name: str
-    a: float | None
-    """None where that side has none, or does not tell it apart from its others."""
-    b: float | None
-    change: float
-    """`b - a`, less what may be a change of name alone."""
-    note: str = ""
-    """Which side does not tell it apart."""
-
-
 class Side(Record):
     """One of two things to be compared: its values run by run, what they are made of, and where
     they come from."""

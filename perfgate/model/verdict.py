@@ -12,7 +12,7 @@ from pydantic import AliasChoices, Field, computed_field, model_validator
 
 from perfgate.model.advice import Advice, Classified
 from perfgate.model.metric import METRICS, PERIODS, Basis, Kind, Metric
-from perfgate.model.note import Note, Severity, quoted
+from perfgate.model.note import Note, Severity, quoted, sayable, with_note, with_notes
 from perfgate.model.outcome import OnInconclusive, OnNew, Outcome, opens_gate
 from perfgate.model.record import Record
 from perfgate.words import say
@@ -91,7 +91,7 @@ class MetricVerdict(Record):
     @model_validator(mode="before")
     @classmethod
     def _read_text(cls, read: Any) -> Any:  # noqa: ANN401 - as pydantic has it
-        return _with_note(read, "note", "reason")
+        return with_note(read, "note", "reason")
 
     @computed_field  # type: ignore[prop-decorator]
     @property
@@ -140,8 +140,23 @@ class Part(Record):
     change: float
     metric: Metric
     """Of which it is a part: another than the attribution's where that is step_ms."""
-    note: str = ""
+    notes: tuple[Note, ...] = ()
     """What else is known of it: that it is new, or its launches."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read_text(cls, read: Any) -> Any:  # noqa: ANN401 - as pydantic has it
+        """Of older files: a text."""
+        if not isinstance(read, Mapping) or "note" not in read:
+            return read
+        texts = [read["note"]] if read["note"] and not read.get("notes") else []
+        return with_notes({**_without(read, "note"), "texts": texts}, "notes", "texts")
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def note(self) -> str:
+        """The words of `notes`."""
+        return ", ".join(say.fact(one) for one in self.notes)
 
 
 class Attribution(Record):
@@ -150,18 +165,17 @@ class Attribution(Record):
     metric: Metric
     axis: Axis
     change: float
-    """`now - baseline` of the metric's row, or of the process that is told, per step and in its
-    unit."""
+    """`now - baseline` of the metric's row, per step and in its unit."""
     parts: tuple[Part, ...]
     """Those that changed, the largest first; with `rest` they add up to `change`."""
     rest: float
     """What no part accounts for: medians of runs are no sums, and a step's work overlaps."""
     process: str = ""
-    """Of several processes the one that it is told of."""
+    """Of several processes the one whose parts they are."""
 
     @property
-    def tells_all(self) -> bool:
-        """Whether its axis is meant to tell all of the metric: of a step, copies tell only what no
+    def covers_all(self) -> bool:
+        """Whether its axis is meant to hold all of the metric: of a step, copies hold only what no
         range does."""
         return not (self.metric in PERIODS and self.axis is Axis.COPY)
 
@@ -247,15 +261,15 @@ class Verdict(Record):
     nothing is shown."""
     drift: Drift | None = Field(default=None, validation_alias=AliasChoices("drift", "creep"))
     dropped: tuple[Dropped, ...] = ()
-    where: Mapping[Metric, str] = {}
+    where_notes: Mapping[Metric, Note] = {}
     """For metrics that moved: under which range, in which kernel or call."""
     attributions: tuple[Attribution, ...] = ()
     """The same as numbers, with every part."""
     classified: Classified | None = None
     """What the candidate is bound by; None where its figures do not say."""
     advice: tuple[Advice, ...] = ()
-    """Where it is not PASSED: what usually helps against what the baseline did not suffer from."""
-    ranks: tuple[str, ...] = ()
+    """Where it is not PASSED: what usually helps against what has risen."""
+    rank_notes: tuple[Note, ...] = ()
     """Of a job of several processes: how far they lie apart, and for which of them the others wait.
     """
     notes: tuple[Note, ...] = ()
@@ -269,11 +283,13 @@ class Verdict(Record):
     @model_validator(mode="before")
     @classmethod
     def _read_texts(cls, read: Any) -> Any:  # noqa: ANN401 - as pydantic has it
-        read = _with_note(read, "why", "reason")
+        read = with_note(read, "why", "reason")
+        read = with_notes(read, "where_notes", "where")
+        read = with_notes(read, "rank_notes", "ranks")
         if not isinstance(read, Mapping):
             return read
         is_own = read.get("next") is None and getattr(read.get("why"), "code", "quoted") != "quoted"
-        read = _with_note(read, "next", "next_step") if not is_own else _without(read, "next_step")
+        read = with_note(read, "next", "next_step") if not is_own else _without(read, "next_step")
         texts = [
             quoted(text, severity)
             for key, severity in (("caveats", Severity.WARN), ("remarks", Severity.INFO))
@@ -281,7 +297,7 @@ class Verdict(Record):
         ]
         if not {"caveats", "remarks"} & read.keys():
             return read
-        notes = [_sayable(one) for one in read.get("notes", ())]
+        notes = [sayable(one) for one in read.get("notes", ())]
         return {
             **_without(read, "caveats", "remarks"),
             "notes": texts if None in notes or not notes else notes,
@@ -300,6 +316,18 @@ class Verdict(Record):
         if self.next is None:
             return say.next_step(self.why)
         return say.next_step(self.next) or say.fact(self.next)
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def where(self) -> dict[Metric, str]:
+        """The words of `where_notes`."""
+        return {metric: say.fact(one) for metric, one in self.where_notes.items()}
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def ranks(self) -> tuple[str, ...]:
+        """The words of `rank_notes`."""
+        return tuple(map(say.fact, self.rank_notes))
 
     @computed_field  # type: ignore[prop-decorator]
     @property
@@ -350,17 +378,6 @@ class Verdict(Record):
         return next((row for row in self.metrics if row.metric is metric), None)
 
 
-def _with_note(read: Any, key: str, text_key: str) -> Any:  # noqa: ANN401 - as pydantic has it
-    """Take a note from what is read: the note itself, or one that quotes the text next to it.
-
-    A text is what an older perfgate wrote, or all that can be shown of a code that is unknown here.
-    """
-    if not isinstance(read, Mapping) or not isinstance(text := read.get(text_key), str):
-        return read
-    found = _sayable(read.get(key)) or (quoted(text) if text or key == "why" else None)
-    return {**_without(read, text_key), key: found}
-
-
 def _without(read: Mapping[str, Any], *keys: str) -> dict[str, Any]:
     return {name: value for name, value in read.items() if name not in keys}
 
@@ -369,11 +386,3 @@ def _texts(read: object) -> Sequence[str]:
     if not isinstance(read, Sequence) or not all(isinstance(text, str) for text in read):
         raise ValueError("expected texts")
     return read
-
-
-def _sayable(read: object) -> Note | None:
-    try:
-        found = read if isinstance(read, Note) else Note.model_validate(read)
-    except ValueError:
-        return None
-    return found if say.is_sayable(found) else None

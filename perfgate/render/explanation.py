@@ -9,6 +9,7 @@ from typing import Final
 from perfgate.model.advice import Advice, Classified
 from perfgate.model.findings import RuleChanges
 from perfgate.model.metric import METRICS, Metric
+from perfgate.model.note import Note
 from perfgate.model.sample import OUTSIDE_RANGES, UNNAMED
 from perfgate.model.side import Side
 from perfgate.model.verdict import Attribution, Axis, MetricVerdict, Part, Verdict
@@ -43,11 +44,11 @@ def explanation_text(
     width: int,
     colour: bool,
     verdict: Verdict | None = None,
-    ranks: Sequence[str] = (),
+    ranks: Sequence[Note] = (),
     classified: Classified | None = None,
     advice: Sequence[Advice] = (),
     rules: RuleChanges | None = None,
-    warnings: Sequence[str] = (),
+    warnings: Sequence[Note] = (),
     full: bool = False,
 ) -> str:
     """Return how b differs from a, and what each difference is made of; with `full`, every part and
@@ -79,8 +80,8 @@ def explanation_text(
         page.prose("Neither holds a metric that could be compared.")
     if verdict is not None and any(row.low is not None for row in rows):
         page.prose(f"as the gate judged them. {interval_text(verdict)}", style="dim")
-    for text in ranks:
-        page.prose(text, label="ranks")
+    for rank in ranks:
+        page.prose(say.fact(rank), label="ranks")
     if classified is not None:
         page.prose(f"{classified.bound}: {classified.evidence}", label="b is")
     for found in advice:
@@ -165,7 +166,7 @@ def matters(change: float, attribution: Attribution) -> bool:
 def named_rest(attribution: Attribution) -> str:
     """What to call the rest of an attribution."""
     return (
-        "(not accounted for)" if attribution.tells_all else "(all else, copies to the GPU as well)"
+        "(not accounted for)" if attribution.covers_all else "(all else, copies to the GPU as well)"
     )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from perfgate.model.kernelfigures import KernelProbe, KernelProbes, LaunchFigures
+from perfgate.model.note import Note
 from perfgate.render.page import Cell, Page, Row, columns
 from perfgate.words import numbers, say
 from perfgate.words.escape import one_line
@@ -61,7 +62,7 @@ def kernels_text(
     kernels: KernelProbes,
     *,
     named: Callable[[str], str],
-    limited: Callable[[LaunchFigures], str | None],
+    limited: Callable[[LaunchFigures], Note | None],
     width: int,
     colour: bool,
 ) -> str:
@@ -98,14 +99,14 @@ def _kernel(
     page: Page,
     probe: KernelProbe,
     named: Callable[[str], str],
-    limited: Callable[[LaunchFigures], str | None],
+    limited: Callable[[LaunchFigures], Note | None],
 ) -> None:
     moved = probe.moved
     page.blank()
     signed = f"{'-' if moved.change_ms < 0 else '+'}{numbers.milliseconds(abs(moved.change_ms))} ms a step"
     page.line(
         Cell(text=one_line(named(moved.name), longest=LONGEST), style="bold"),
-        f"  {', '.join(part for part in (signed, one_line(moved.note)) if part)}",
+        f"  {', '.join((signed, *map(say.fact, moved.notes)))}",
     )
     a, b = probe.before, probe.now
     if a is not None or b is not None:
@@ -115,9 +116,9 @@ def _kernel(
         if why:
             page.prose(f"no figures: {say.fact(why)}", label=label)
     for label, launch in (("a is", a), ("b is", b)):
-        sentence = None if launch is None else limited(launch)
-        if sentence is not None:
-            page.prose(sentence, label=label)
+        found = None if launch is None else limited(launch)
+        if found is not None:
+            page.prose(say.fact(found), label=label)
 
 
 def _rows(a: LaunchFigures | None, b: LaunchFigures | None) -> list[Row]:

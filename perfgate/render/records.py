@@ -6,13 +6,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from statistics import median
-from typing import Final
 
 from perfgate.model.baseline import Baseline, Blessing, Commit, Occasion, common_step_names
 from perfgate.model.machine import Machine
 from perfgate.model.metric import METRICS, Basis, Metric
-from perfgate.model.sample import UNNAMED
-from perfgate.model.side import Moved, Side
+from perfgate.model.note import Note
+from perfgate.model.side import Side
 from perfgate.model.verdict import MetricVerdict
 from perfgate.render.page import Cell, Page, Row, columns
 from perfgate.render.samples import (
@@ -23,11 +22,9 @@ from perfgate.render.samples import (
     ranges_table,
 )
 from perfgate.render.text import change_cell, share_rows
-from perfgate.words import numbers
+from perfgate.words import numbers, say
 from perfgate.words.escape import one_line
 from perfgate.words.names import listed, plural
-
-MOST_MOVED: Final = 8
 
 
 def baseline_text(
@@ -108,12 +105,9 @@ def comparison_text(
     width: int,
     colour: bool,
     captures: tuple[bool, bool] = (False, False),
-    ranges: Sequence[Moved] = (),
-    operations: Sequence[Moved] = (),
-    warnings: Sequence[str] = (),
+    warnings: Sequence[Note] = (),
 ) -> str:
-    """Return how two measurements differ: `rows` of medians, then what moved most of ranges and of
-    what the GPU ran.
+    """Return how two measurements differ: `rows` of medians.
 
     No judgement. `captures` says of each whether it is one capture, which is one run even where no
     metric could be measured; `warnings` are what else makes the two unlike.
@@ -128,8 +122,6 @@ def comparison_text(
         difference_table(page, rows, titles=("a", "b"))
     else:
         page.prose("Neither holds a metric that could be compared.")
-    _moved(page, "range, CPU ms", ranges)
-    _moved(page, "kernel, copy or memset, GPU ms", operations)
     return page.text
 
 
@@ -301,9 +293,9 @@ def side_lines(page: Page, title: str, side: Side, end: str = "") -> None:
     complaint_lines(page, side.complaints)
 
 
-def unlike_lines(page: Page, a: Side, b: Side, warnings: Sequence[str]) -> None:
-    """Write what makes two measurements incomparable, and the warnings that tell more of it."""
-    for warning in (*unlike(a, b), *warnings):
+def unlike_lines(page: Page, a: Side, b: Side, warnings: Sequence[Note]) -> None:
+    """Write what makes two measurements incomparable, and the warnings that say more of it."""
+    for warning in (*unlike(a, b), *map(say.message, warnings)):
         page.prose(warning, label="not alike", style="yellow")
 
 
@@ -320,21 +312,6 @@ def _one_sided(row: MetricVerdict, titles: tuple[str, str]) -> str:
 
 def _of(title: str) -> str:
     return f"of {title}" if title == "a" else title
-
-
-def _moved(page: Page, title: str, moved: Sequence[Moved]) -> None:
-    """Write those that moved most; what a side has none of, and what it only does not tell apart,
-    are two things."""
-    if not moved:
-        return
-    rows: list[Row] = []
-    for one in moved[:MOST_MOVED]:
-        lacking = "" if one.note else "none"
-        sides = (lacking if side is None else numbers.milliseconds(side) for side in (one.a, one.b))
-        change = ("+" if one.change > 0 else "") + numbers.milliseconds(one.change)
-        rows.append((one_line(one.name, longest=400) or UNNAMED, *sides, change, one.note))
-    page.blank()
-    page.table(columns(f"{title}*", ">a", ">b", ">b - a", ""), rows)
 
 
 def unlike(a: Side, b: Side) -> list[str]:

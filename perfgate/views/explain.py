@@ -27,7 +27,7 @@ from perfgate.model.errors import (
 )
 from perfgate.model.findings import Placing, RuleChanges
 from perfgate.model.metric import Metric
-from perfgate.model.note import note, noted
+from perfgate.model.note import Note, note, noted
 from perfgate.model.sample import Run
 from perfgate.model.side import Side
 from perfgate.model.timeline import Timeline
@@ -75,7 +75,7 @@ class Subject:
     side: Side
     capture: Capture | None = None
     """Of a kept result that of its typical run; None where none is at hand."""
-    ranks: Sequence[str] = ()
+    ranks: Sequence[Note] = ()
 
 
 def opened(path: Path, find_tool: FindTool, held: ExitStack) -> tuple[Path, Timeline]:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from perfgate import __version__
-from perfgate.explain.breakdown import telling
+from perfgate.explain.breakdown import leading
 from perfgate.explain.sides import side_of_result, side_of_runs
 from perfgate.metrics.stepview import step_view, typical_step
 from perfgate.model.baseline import Baseline
@@ -172,7 +172,7 @@ def _drawn(capture: Capture, kept: KeptResult, shelf: Paths) -> StepView:
     shown = [
         one
         for run in kept.result.runs
-        if run.folder == capture.export.parent.name and (one := telling(run))
+        if run.folder == capture.export.parent.name and (one := leading(run))
     ]
     place = typical_step(
         timeline,

@@ -5,6 +5,7 @@ r"""How a field of a note or an error is shown: the format behind its name in a 
 {text:quote}        the same, of at most 300 characters
 {log:lines}         each line escaped, on lines of their own, indented
 {paths:list}        a, b and c                       {notes:list;}    facts of notes: one; two
+{parts:list,}       a, b, c                          {x:signed}       +3.9, -0.012, +1572864
 {failure:next}      of a note or an error, its next step
 {missing:rest}      ... what was expected, and its next step
 {see:sentences}     facts of notes, each a sentence; one of several lines stands on lines of its own
@@ -39,6 +40,7 @@ _FORMATS: Final[Mapping[str, Callable[[Any], str]]] = {
     "lines": lambda text: "\n".join(f"    {escape(line)}" for line in str(text).splitlines()),
     "raw": str,
     "sh": lambda text: shlex.quote(escape(str(text))),
+    "signed": numbers.signed,
     "%": numbers.percent,
     "+%": lambda fraction: numbers.percent(fraction, signed=True),
     "short%": numbers.short_percent,
@@ -85,7 +87,8 @@ class FieldFormatter(Formatter):
             return self._parts[format_spec](value) or ""
         if format_spec.startswith("list"):
             items = [self._plain(item) for item in value]
-            return "; ".join(items) if format_spec.endswith(";") else listed(items)
+            separator = format_spec.removeprefix("list")
+            return f"{separator} ".join(items) if separator else listed(items)
         if format_spec == "sentences":
             return _sentences([self._plain(item) for item in value])
         if "|" in format_spec:

@@ -29,6 +29,17 @@ def count(value: float) -> str:
     return trimmed(f"{value:,.2f}")
 
 
+def signed(value: float) -> str:
+    """Write a signed number per step with three digits that count: `+1`, `+3.9`, `-0.012`,
+    `+1572864`."""
+    magnitude = abs(value)
+    if not 1e-3 <= magnitude < 1e15:
+        return f"{value:+.3g}"
+    limits = (100, 10, 1, 0.1, 0.01)
+    decimals = next((n for n, limit in enumerate(limits) if magnitude >= limit), len(limits))
+    return trimmed(f"{value:+.{decimals}f}")
+
+
 def size(n_bytes: float) -> str:
     """Write bytes in decimal units with four significant digits: `512 B`, `38.54 MB`."""
     for factor, unit in _BYTES:

@@ -15,6 +15,7 @@ from perfgate.explain.attribution import attributions
 from perfgate.explain.sides import differences, made_up_of
 from perfgate.explain.where import where
 from perfgate.model.side import Side
+from perfgate.words import say
 
 ROOT = Path(__file__).parents[2]
 DATA = Path("tests/golden/data")
@@ -58,7 +59,7 @@ def test_so_does_an_explanation_that_knows_no_verdict(gate: Gate, culprits: dict
     now = {row.metric: (row.now,) for row in gate.metrics if row.now is not None}
     a = Side(label="before", values=before, breakdown=gate.before)
     b = Side(label="now", values=now, breakdown=gate.now)
-    first = next(iter(where(made_up_of(a, b, differences(a, b))).values()))
+    first = say.fact(next(iter(where(made_up_of(a, b, differences(a, b))).values())))
     assert named_first(first, culprits[gate.slip]), first
 
 

@@ -549,7 +549,7 @@ def hostile(text: str) -> PageWorkload:
             "workload": text,
             "why": quoted(text),
             "next": quoted(text),
-            "where": {Metric.GAP_MS: text},
+            "where_notes": {Metric.GAP_MS: quoted(text)},
             "notes": (quoted(text),),
         }
     )

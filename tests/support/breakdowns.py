@@ -1,5 +1,4 @@
-"""Breakdowns of loops that launch their kernels one by one, and of loops that launch them as CUDA
-graphs."""
+"""Builders of breakdowns: kernels, copies and ranges by name."""
 
 from __future__ import annotations
 
@@ -7,34 +6,50 @@ from collections.abc import Mapping
 from typing import Final
 
 from perfgate.model.metric import Metric
-from perfgate.model.sample import WHOLE_GRAPHS, Breakdown, KernelSample, RangeSample
+from perfgate.model.sample import (
+    WHOLE_GRAPHS,
+    Breakdown,
+    CopySample,
+    KernelSample,
+    RangeSample,
+)
 
 
 def kernels(**times: tuple[float, float]) -> Breakdown:
     """Kernels by name, each with its number and its ms per step."""
-    return Breakdown(
-        kernels=tuple(
-            KernelSample(name=name, count=count, gpu_ms=ms) for name, (count, ms) in times.items()
-        )
-    )
+    rows = (KernelSample(name=name, count=n, gpu_ms=ms) for name, (n, ms) in times.items())
+    return Breakdown(kernels=tuple(rows))
 
 
-def launching(
-    names: Mapping[str, float], *, launches: float, graphs: float = 0.0, under: str = "step"
-) -> Breakdown:
+def ranges(values: Mapping[str, Mapping[Metric, float]]) -> Breakdown:
+    """Ranges by name, each with its values per step and 1 ms on the CPU."""
+    rows = (RangeSample(name=name, count=1, cpu_ms=1, values=of) for name, of in values.items())
+    return Breakdown(ranges=tuple(rows))
+
+
+def under(metric: Metric, **values: float) -> Breakdown:
+    """Ranges by name, each with one metric."""
+    return ranges({name: {metric: value} for name, value in values.items()})
+
+
+def copied(
+    host: str, count: float, *, direction: str = "Host-to-Device", gpu_ms: float | None = None
+) -> CopySample:
+    """Copies of 1000 bytes, each of 0.1 ms unless all of them take so long."""
+    ms = 0.1 * count if gpu_ms is None else gpu_ms
+    return CopySample(direction=direction, host=host, count=count, bytes=1000 * count, gpu_ms=ms)
+
+
+def launching(names: Mapping[str, float], *, launches: float, graphs: float = 0.0) -> Breakdown:
     """Kernels by name and number per step, of a loop that launches so many one by one, and so many
     graphs."""
-    rows = tuple(
-        KernelSample(name=name, count=count, gpu_ms=0.1 * count) for name, count in names.items()
-    )
+    made = kernels(**{name: (count, 0.1 * count) for name, count in names.items()})
     values = {
         Metric.LAUNCHES: launches,
         Metric.GRAPH_LAUNCHES: graphs,
-        Metric.KERNEL_MS: sum(row.gpu_ms for row in rows),
+        Metric.KERNEL_MS: sum(row.gpu_ms for row in made.kernels),
     }
-    return Breakdown(
-        kernels=rows, ranges=(RangeSample(name=under, count=1, cpu_ms=1.0, values=values),)
-    )
+    return made.model_copy(update={"ranges": ranges({"step": values}).ranges})
 
 
 EAGER: Final = launching({"gemm": 8, "add": 92}, launches=100)

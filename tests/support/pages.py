@@ -13,7 +13,7 @@ from support import records
 from perfgate.model.advice import Advice, Bound, Classified, Topic
 from perfgate.model.history import Point
 from perfgate.model.metric import METRICS, Metric
-from perfgate.model.note import quoted
+from perfgate.model.note import note, quoted
 from perfgate.model.outcome import Outcome
 from perfgate.model.pagedata import Difference, PageData, PageWorkload
 from perfgate.model.sample import Breakdown, CopySample, SyncSample
@@ -148,7 +148,7 @@ def attributions(parts: int = 6) -> tuple[Attribution, ...]:
                 now=1.0 + n + (-1) ** n * 0.3 / (n + 1),
                 change=(-1) ** n * 0.3 / (n + 1),
                 metric=own,
-                note="new" if n == 1 else "",
+                notes=(note("part-new"),) if n == 1 else (),
             )
             for n in range(parts)
         )
@@ -211,11 +211,11 @@ def whole(
             path=(Blessed(step_ms=12.0, at=records.NOON),),
         ),
         dropped=(Dropped(side="candidate", index=2, metric=Metric.STEP_MS, distance=0.31),),
-        where={Metric.GAP_MS: "+0.42 ms, of which +0.38 under data_load"},
+        where_notes={Metric.GAP_MS: quoted("+0.42 ms: of which +0.38 under data_load")},
         attributions=attributions(),
-        classified=Classified(bound=Bound.INPUT, share=0.4, evidence="the GPU is idle 40 % of a step under data_load"),
-        advice=(Advice(topic=Topic.PAGEABLE, evidence="2 pageable copies a step", usually="Pinned memory helps"),),
-        ranks=("rank 1 is the slowest, 3.1 % over the others",),
+        classified=Classified(bound=Bound.INPUT, share=0.4, what=quoted("the GPU is idle 40 % of a step under data_load")),
+        advice=(Advice(topic=Topic.PAGEABLE, what=note("quoted-advice", evidence="2 pageable copies a step", usually="Pinned memory helps")),),
+        rank_notes=(quoted("rank 1 is the slowest, 3.1 % over the others"),),
         notes=(quoted("the CPU runs ahead of the GPU"),),
     )  # fmt: skip
     return PageWorkload(

@@ -292,7 +292,7 @@ def verdict(
         metrics=unchanged_counts() if metrics is None else tuple(metrics),
         runs=measured,
         baseline_runs=blessed,
-        where=where or {},
+        where_notes={metric: quoted(text) for metric, text in (where or {}).items()},
         notes=tuple(map(quoted, remarks)),
     )
 

@@ -226,7 +226,7 @@ def _attribution(one: Attribution) -> dict[str, Any]:
         name = f"({plural(len(hidden), 'smaller part')})"
         foot.append((name, signed(one.metric, smaller), ""))
     if matters(one.rest, one):
-        why = "medians of runs are no sums" if one.tells_all else ""
+        why = "medians of runs are no sums" if one.covers_all else ""
         foot.append((named_rest(one), signed(one.metric, one.rest), why))
     foot.append(("all", signed(one.metric, one.change), ""))
     return {

@@ -1,572 +1,244 @@
-"""What a loop is bound by and what usually helps: told where the figures show it, and not where
-they do not."""
+"""What a loop is bound by and what usually helps, and that nothing is said without evidence."""
 
 from __future__ import annotations
-
-from collections.abc import Mapping
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.breakdowns import copied
 
 from perfgate.explain.advice import advise, classify, new_advice
-from perfgate.explain.breakdown import ReadableBreakdown
-from perfgate.model.advice import Advice, Bound, Topic
+from perfgate.explain.breakdown import RunBreakdown
+from perfgate.model.advice import Advice, Bound, Classified, Topic
 from perfgate.model.metric import Metric
+from perfgate.model.outcome import Outcome
 from perfgate.model.sample import (
     OTHER_RANGES,
+    OTHER_SYNCS,
     OUTSIDE_RANGES,
     Breakdown,
     CopySample,
-    KernelSample,
     RangeSample,
     SyncSample,
 )
+from perfgate.model.verdict import MetricVerdict
 
 M = Metric
 STEP = {M.STEP_MS: 10.0, M.KERNEL_MS: 9.0, M.GAP_MS: 0.2, M.LAUNCHES: 100.0}
+IDLE = {**STEP, M.KERNEL_MS: 3.0, M.GAP_MS: 6.5}
 
 
-def under(
-    name: str,
-    *,
-    gap: float = 0.0,
-    launches: float = 0.0,
-    graphs: float = 0.0,
-    h2d: float = 0.0,
-    cpu_ms: float = 1.0,
-) -> RangeSample:
-    values = {M.GAP_MS: gap, M.LAUNCHES: launches, M.GRAPH_LAUNCHES: graphs, M.H2D_MS: h2d}
-    return RangeSample(name=name, count=1, cpu_ms=cpu_ms, values=values)
+def under(name: str, *, cpu_ms: float = 1.0, **values: float) -> RangeSample:
+    """A range with `gap_ms`, `launches` and others by the names of the metrics."""
+    held = {Metric(metric): value for metric, value in values.items()}
+    return RangeSample(name=name, count=1, cpu_ms=cpu_ms, values=held)
 
 
 def of(
-    *ranges: RangeSample, copies: tuple[CopySample, ...] = (), syncs: tuple[SyncSample, ...] = ()
-) -> Breakdown:
-    return Breakdown(ranges=ranges, copies=copies, syncs=syncs)
+    own: dict[Metric, float],
+    *ranges: RangeSample,
+    copies: tuple[CopySample, ...] = (),
+    syncs: tuple[SyncSample, ...] = (),
+    gpus: int = 1,
+) -> RunBreakdown:
+    return RunBreakdown(own=own, ranges=ranges, copies=copies, syncs=syncs, gpus=gpus)
 
 
-def topics(values: Mapping[Metric, float], breakdown: Breakdown) -> list[Topic]:
-    return [one.topic for one in advise(values, breakdown)]
+# What it is bound by
 
 
-def test_a_gpu_that_computes_most_of_the_step_is_compute_bound() -> None:
-    found = classify(STEP, of(under("forward", launches=100)))
+@pytest.mark.parametrize(
+    ("own", "bound", "share", "code"),
+    [
+        (STEP, Bound.COMPUTE, 0.98, "bound-by-compute"),
+        ({**STEP, M.NCCL_EXPOSED_MS: 3.0}, Bound.COMMUNICATION, 0.3, "bound-by-nccl"),
+        ({**STEP, M.H2D_EXPOSED_MS: 3.0}, Bound.COPY, 0.3, "bound-by-copies"),
+        ({**STEP, M.MEM_EXPOSED_MS: 3.0}, Bound.COPY, 0.3, "bound-by-other-copies"),
+    ],
+)
+def test_the_largest_part_of_the_step_names_it(
+    own: dict[Metric, float], bound: Bound, share: float, code: str
+) -> None:
+    found = classify(of(own))
+    assert found is not None
+    assert (found.bound, found.what.code) == (bound, code)
+    assert found.share == pytest.approx(share)
+
+
+LOADING = under("get batch", cpu_ms=6.5, gap_ms=6.0)
+LAUNCHING = under("forward", gap_ms=4.0, launches=100)
+
+
+def test_idle_time_under_ranges_that_launch_next_to_nothing_is_input() -> None:
+    found = classify(of(IDLE, LOADING, under("forward", gap_ms=0.5, launches=100)))
+    assert found is not None
+    assert (found.bound, found.share, found.what.fields["ranges"]) == (
+        Bound.INPUT,
+        0.65,
+        ("get batch",),
+    )
+    assert found.what.fields["under"] == pytest.approx(6.0 / 6.5)
+
+
+def test_idle_time_for_no_longer_than_launches_take_is_launching() -> None:
+    own = {**STEP, M.KERNEL_MS: 5.0, M.GAP_MS: 4.0}
+    found = classify(of(own, LAUNCHING))
+    assert found is not None
+    assert (found.bound, found.share) == (Bound.LAUNCH, 0.4)
+    assert (found.what.fields["kernels"], found.what.fields["every_ms"]) == (100, 0.1)
+
+
+@pytest.mark.parametrize(
+    "breakdown",
+    [
+        pytest.param(Breakdown(ranges=(LOADING,)), id="a baseline"),
+        pytest.param(of(STEP, gpus=0), id="of an unknown number of GPUs"),
+        pytest.param(of({**STEP, M.STEP_MS: 0.0}), id="no step"),
+        pytest.param(of({M.STEP_MS: 10.0}), id="no idle time"),
+        pytest.param(of({**STEP, M.KERNEL_MS: 2.0}), id="mostly not kernels"),
+        pytest.param(of({**STEP, M.GAP_MS: 12.0}), id="more than the step"),
+        pytest.param(of({**IDLE, M.LAUNCHES: 10.0}, LAUNCHING), id="idle for longer than launches"),
+        pytest.param(of(IDLE, under("a", gap_ms=6.5, launches=50)), id="not by their launches"),
+        pytest.param(of(IDLE, under(OUTSIDE_RANGES, gap_ms=6.5)), id="under no range"),
+        pytest.param(
+            of({**IDLE, M.KERNEL_MS: 0.0, M.LAUNCHES: 0.0}, LAUNCHING), id="nothing launched"
+        ),
+    ],
+)
+def test_where_the_figures_do_not_say_it_is_bound_by_nothing(breakdown: Breakdown) -> None:
+    assert classify(breakdown) is None
+
+
+def test_of_several_gpus_work_is_their_mean() -> None:
+    found = classify(of({**STEP, M.KERNEL_MS: 36.0}, gpus=4))
     assert found is not None
     assert found.bound is Bound.COMPUTE
-    assert found.share == pytest.approx(0.98)
-    assert found.evidence == "the GPU computes for 98 % of the step and idles for 2 %"
+    gpu = found.what.fields["gpu"]
+    assert getattr(gpu, "code", None) == "each-gpu"
 
 
-def test_a_gpu_that_copies_to_the_host_most_of_the_step_is_not_said_to_compute() -> None:
-    assert classify({**STEP, M.KERNEL_MS: 0.2}, of(under("forward", launches=100))) is None
+# What usually helps
 
 
-LOADING = of(
-    under("get batch", gap=6.0, cpu_ms=6.5),
-    under("forward", gap=0.5, launches=60),
-    under("backward", launches=40),
-)
+def only(breakdown: Breakdown) -> Advice:
+    (one,) = advise(breakdown)
+    return one
 
 
-def test_a_gpu_that_idles_while_batches_are_made_is_input_bound() -> None:
-    values = {**STEP, M.KERNEL_MS: 3.4, M.GAP_MS: 6.5}
-    found = classify(values, LOADING)
-    assert found is not None
-    assert found.bound is Bound.INPUT
-    assert found.evidence == (
-        "the GPU idles for 65 % of the step, 92.3 % of that under get batch, which launches next to nothing"
+def test_pageable_copies_are_advised_on_with_the_range_that_holds_them() -> None:
+    ranges = (
+        under("copy", h2d_ms=0.9, pageable_copies=2.0),
+        under("pinned", h2d_ms=2.0, pageable_copies=0.0),
     )
-    (told,) = advise(values, LOADING)
-    assert (told.topic, told.range) == (Topic.LOADER, "get batch")
-    assert (
-        told.evidence
-        == "get batch takes 6.5 ms a step on the CPU, and the GPU idles for 6 ms of it"
+    copies = (copied("pageable", 2, gpu_ms=0.9), copied("pinned", 2, gpu_ms=2.0))
+    found = only(of(STEP, *ranges, copies=copies))
+    assert (found.topic, found.range, found.what.code) == (
+        Topic.PAGEABLE,
+        "copy",
+        "advice-pageable",
     )
-    assert told.usually.startswith("Worker processes (DataLoader(num_workers=...))")
+    assert (found.what.fields["copies"], found.what.fields["ms"]) == (2, 0.9)
+    assert advise(of(STEP, *ranges, copies=(copied("pageable", 2, gpu_ms=0.1),))) == ()
 
 
-def usually(name: str, **values: float) -> str:
-    """What usually helps against a range under which the GPU idles for 60 % of the step."""
-    held = {
-        M.GAP_MS: 6.0,
-        M.LAUNCHES: 0.0,
-        **{Metric(metric): value for metric, value in values.items()},
-    }
-    row = RangeSample(name=name, count=1, cpu_ms=6.5, values=held)
-    (told,) = advise(
-        {**STEP, M.KERNEL_MS: 3.4, M.GAP_MS: 6.0}, of(row, under("forward", launches=100))
-    )
-    assert (told.topic, told.range) == (Topic.LOADER, name)
-    assert (
-        told.evidence == f"{name} takes 6.5 ms a step on the CPU, and the GPU idles for 6 ms of it"
-    )
-    return told.usually
+def test_pinned_copies_that_nothing_hides_are_advised_on_unless_half_is_hidden() -> None:
+    own = {**STEP, M.H2D_MS: 1.0, M.H2D_EXPOSED_MS: 0.96}
+    found = only(of(own, under("copy", h2d_ms=1.0)))
+    assert (found.topic, found.range) == (Topic.UNHIDDEN_COPIES, "copy")
+    assert advise(of({**own, M.H2D_EXPOSED_MS: 0.5}, under("copy", h2d_ms=1.0))) == ()
+    # Of four GPUs copies are a sum, and waiting is a mean.
+    assert only(of({**own, M.H2D_MS: 4.0, M.KERNEL_MS: 36.0}, gpus=4)).what.fields["ms"] == 1.0
 
 
 @pytest.mark.parametrize(
-    "name", ["data_load", "getNextBatch", "DataLoader.__next__", "read inputs", "prefetch #"]
-)
-def test_a_range_that_is_named_for_data_is_helped_by_worker_processes(name: str) -> None:
-    assert usually(name).startswith(
-        "Worker processes (DataLoader(num_workers=...)) make the next batches"
-    )
-
-
-@pytest.mark.parametrize(
-    "name", ["save checkpoint", "log batch", "tokenize", "validate", "upload metadata"]
-)
-def test_a_range_that_launches_nothing_is_not_taken_for_one_that_makes_data(name: str) -> None:
-    assert usually(name) == (
-        "The GPU waits for work of the CPU there: what loads or makes data, worker processes "
-        "(DataLoader(num_workers=...)) can do meanwhile; what saves or logs can be done more rarely, or in another "
-        "thread."
-    )
-
-
-def test_a_range_that_copies_to_the_gpu_makes_data_unless_it_is_named_for_keeping_some() -> None:
-    assert usually("tokenize", h2d_copies=1).startswith("Worker processes")
-    assert not usually("save", h2d_copies=1).startswith("Worker processes")
-
-
-def test_a_range_that_the_gpu_does_not_wait_for_all_along_is_not_blamed_for_loading() -> None:
-    # The GPU works through what was launched before for most of the 60 ms that the range takes.
-    values = {**STEP, M.KERNEL_MS: 3.4, M.GAP_MS: 6.5}
-    assert (
-        topics(
-            values,
-            of(under("get batch", gap=6.0, cpu_ms=60.0), under("forward", gap=0.5, launches=100)),
-        )
-        == []
-    )
-
-
-def test_a_gpu_that_idles_between_launches_is_launch_bound() -> None:
-    values = {**STEP, M.KERNEL_MS: 2.0, M.GAP_MS: 7.5, M.LAUNCHES: 500.0}
-    breakdown = of(
-        under("forward", gap=3.0, launches=200), under("backward", gap=4.5, launches=300)
-    )
-    found = classify(values, breakdown)
-    assert found is not None
-    assert found.bound is Bound.LAUNCH
-    assert found.evidence == (
-        "the GPU idles for 75 % of the step while the CPU launches: 500 kernels of 4 us each, one every 20 us"
-    )
-    assert topics(values, breakdown) == [Topic.LAUNCHES]
-
-
-def is_launch_bound(
-    gap: float, launches: float, *, name: str = "forward", graphs: float = 0.0
-) -> bool:
-    """Whether a loop of 10 ms whose GPU idles for `gap` ms under its one range is called
-    launch-bound."""
-    values = {
-        **STEP,
-        M.KERNEL_MS: 10 - gap,
-        M.GAP_MS: gap,
-        M.LAUNCHES: launches,
-        M.GRAPH_LAUNCHES: graphs,
-    }
-    found = classify(values, of(under(name, gap=gap, launches=launches, graphs=graphs)))
-    return found is not None and found.bound is Bound.LAUNCH
-
-
-def test_a_gpu_that_idles_for_longer_than_launching_takes_is_not_launch_bound() -> None:
-    assert is_launch_bound(7.5, 500)
-    assert is_launch_bound(7.5, 150)
-    assert not is_launch_bound(7.5, 149)
-    assert not is_launch_bound(7.5, 3, name="step")
-    assert not is_launch_bound(7.5, 1, graphs=3)
-    assert is_launch_bound(7.5, 1, graphs=149)
-
-
-def test_where_the_gpu_idles_in_a_range_that_does_more_than_launch_it_is_not_launch_bound() -> None:
-    # 20 us of all idle time a launch, but 1.4 ms a launch where most of it lies: the CPU augments
-    # there.
-    values = {**STEP, M.KERNEL_MS: 2.0, M.GAP_MS: 7.5, M.LAUNCHES: 375.0}
-    breakdown = of(under("augment", gap=7.0, launches=5), under("forward", gap=0.5, launches=370))
-    assert classify(values, breakdown) is None
-    assert topics(values, breakdown) == []
-
-
-def test_of_several_gpus_idle_time_a_launch_is_that_of_one() -> None:
-    # One thread launches on both by turns, 40 us a launch: each GPU idles all along.
-    values = {**STEP, M.KERNEL_MS: 4.0, M.GAP_MS: 8.0, M.LAUNCHES: 200.0}
-    found = classify(values, on_two_gpus(under("step", gap=8.0, launches=200)))
-    assert found is not None
-    assert found.bound is Bound.LAUNCH
-    values[M.LAUNCHES] = 150.0
-    assert classify(values, on_two_gpus(under("step", gap=8.0, launches=150))) is None
-
-
-@pytest.mark.parametrize(
-    ("step_ms", "launches", "graphs", "told"),
+    ("call", "copies", "code"),
     [
-        (0.05, 1, 0, "1 kernel of 20 us, one every 50 us"),
-        (0.1, 2, 0, "2 kernels of 20 us each, one every 50 us"),
-        (10.0, 12345, 0, "12345 kernels of 0.324 us each, one every 0.81 us"),
-        (0.1, 1, 1, "1 kernel and 1 CUDA graph a step, a launch every 50 us"),
-        (2.5, 30, 2, "30 kernels and 2 CUDA graphs a step, a launch every 78.1 us"),
+        ("cudaDeviceSynchronize_v3020", {"h2d_copies": 1.0, "d2h_copies": 0.0}, "for-work"),
+        ("cudaStreamSynchronize", {"h2d_copies": 0.0, "d2h_copies": 1.0}, "for-read"),
+        ("cudaStreamSynchronize", {"h2d_copies": 1.0, "d2h_copies": 0.0}, "for-sent"),
+        ("cudaStreamSynchronize", {"h2d_copies": 1.0, "d2h_copies": 1.0}, "for-read"),
+        ("cudaStreamSynchronize", {"h2d_copies": 0.0, "d2h_copies": 0.0}, "for-work"),
+        ("cudaStreamSynchronize", {}, "for-read"),
+        ("cuMemcpyDtoH_v2", {"h2d_copies": 0.0, "d2h_copies": 0.0}, "for-read"),
+        ("cuMemcpyHtoD_v2", {}, "for-sent"),
     ],
 )
-def test_what_the_cpu_launches_is_counted_and_no_graph_is_taken_for_a_kernel(
-    step_ms: float, launches: float, graphs: float, told: str
+def test_a_wait_is_for_what_the_call_or_the_copies_under_its_range_say(
+    call: str, copies: dict[str, float], code: str
 ) -> None:
-    idle = 0.6 * step_ms
-    values = {M.STEP_MS: step_ms, M.KERNEL_MS: 0.4 * step_ms, M.GAP_MS: idle}
-    values |= {M.LAUNCHES: launches, M.GRAPH_LAUNCHES: graphs}
-    breakdown = of(under("forward", gap=idle, launches=launches, graphs=graphs))
-    found = classify(values, breakdown)
-    assert found is not None
-    assert found.evidence == f"the GPU idles for 60 % of the step while the CPU launches: {told}"
-    (advice,) = advise(values, breakdown)
-    assert advice.usually.startswith(
-        "What is launched outside the CUDA graphs" if graphs else "CUDA graphs or torch"
-    )
-
-
-def test_graphs_that_only_some_steps_launch_are_none_of_the_kernels_either() -> None:
-    values = {**STEP, M.KERNEL_MS: 6.0, M.GAP_MS: 4.0, M.GRAPH_LAUNCHES: 0.0}
-    found = classify(values, of(under("forward", gap=4.0, launches=100, graphs=0.25)))
-    assert found is not None
-    assert found.evidence.endswith(
-        "100 kernels and 0.25 CUDA graphs a step, a launch every 99.8 us"
-    )
-
-
-def test_the_length_of_kernels_is_not_told_where_nccls_are_among_those_launched() -> None:
-    found = classify(
-        {**STEP, M.KERNEL_MS: 2.0, M.NCCL_MS: 1.5, M.GAP_MS: 5.0},
-        of(under("f", gap=5.0, launches=100)),
-    )
-    assert found is not None
-    assert found.evidence.endswith("the CPU launches: 100 kernels, one every 100 us")
-
-
-def test_all_ranges_that_matter_are_named_with_their_share() -> None:
-    def evidence(*gaps: tuple[str, float]) -> str:
-        whole = sum(gap for _, gap in gaps)
-        rows = [under(name, gap=gap) for name, gap in gaps]
-        found = classify(
-            {**STEP, M.KERNEL_MS: 2.0, M.GAP_MS: whole}, of(*rows, under("forward", launches=100))
-        )
-        assert found is not None
-        return found.evidence.partition(", ")[2]
-
-    thirds = [("fetch", 2.0), ("decode", 2.0), ("collate", 2.0)]
-    assert (
-        evidence(*thirds)
-        == "100 % of that under fetch, decode and collate, which launch next to nothing"
-    )
-    small = "98.4 % of that under fetch, decode and collate, which launch next to nothing"
-    assert evidence(*thirds, ("seed", 0.1)) == small
-    many = "100 % of that under fetch, decode, collate and 2 other ranges, which launch next to nothing"
-    assert evidence(*thirds, ("pad", 1.0), ("pin", 1.0)) == many
-    tiny = "100 % of that under 0, 1, 2 and 17 other ranges, which launch next to nothing"
-    assert evidence(*((str(n), 0.3) for n in range(20))) == tiny
-
-
-def test_a_range_that_was_open_before_the_steps_is_not_said_to_take_no_time() -> None:
-    values = {**STEP, M.KERNEL_MS: 3.4, M.GAP_MS: 6.0}
-    assert (
-        topics(values, of(under("epoch", gap=6.0, cpu_ms=0.0), under("forward", launches=100)))
-        == []
-    )
-
-
-def test_the_gpu_does_not_idle_for_longer_than_the_range_that_it_idles_under_takes() -> None:
-    # Idle time is of a step of median length, the time on the CPU a mean over all.
-    (told,) = advise(
-        {**STEP, M.KERNEL_MS: 3.4, M.GAP_MS: 6.0}, of(under("load", gap=6.0, cpu_ms=5.5))
-    )
-    assert (
-        told.evidence == "load takes 5.5 ms a step on the CPU, and the GPU idles for 5.5 ms of it"
-    )
-
-
-def on_two_gpus(*ranges: RangeSample, copies: tuple[CopySample, ...] = ()) -> ReadableBreakdown:
-    return ReadableBreakdown(gpus=2, ranges=ranges, copies=copies)
-
-
-def test_what_several_gpus_do_is_told_of_each() -> None:
-    values = {**STEP, M.KERNEL_MS: 12.0, M.GAP_MS: 4.0, M.LAUNCHES: 100.0}
-    found = classify(values, on_two_gpus(under("forward", gap=4.0, launches=100)))
-    assert found is not None
-    assert found.share == pytest.approx(0.4)
-    assert found.evidence == (
-        "on average each of the 2 GPUs idles for 40 % of the step while the CPU launches: 100 kernels of 120 us each, "
-        "one every 100 us"
-    )
-    found = classify({**values, M.GAP_MS: 0.5}, on_two_gpus())
-    assert found is not None
-    assert (
-        found.evidence
-        == "on average each of the 2 GPUs computes for 95 % of the step and idles for 5 %"
-    )
-    found = classify({**values, M.GAP_MS: 0.5, M.NCCL_EXPOSED_MS: 6.0}, on_two_gpus())
-    assert found is not None
-    assert found.evidence == (
-        "on average over 2 GPUs, NCCL's kernels run for 6 ms of a step of 10 ms while nothing else does"
-    )
-    (advice,) = advise(
-        values, on_two_gpus(under("load", gap=4.0, cpu_ms=4.5), under("forward", launches=100))
-    )
-    assert advice.evidence == (
-        "load takes 4.5 ms a step on the CPU, and on average each of the 2 GPUs idles for 4 ms of it"
-    )
-
-
-def test_copies_to_several_gpus_are_no_share_of_the_step() -> None:
-    values = {**STEP, M.KERNEL_MS: 18.0, M.H2D_MS: 3.0, M.H2D_EXPOSED_MS: 1.5}
-    (pageable,) = advise(values, on_two_gpus(copies=(copied("pageable", 3.0),)))
-    assert pageable.evidence == "1 copy a step (25 MB) from pageable memory: 3 ms"
-    (pinned,) = advise(values, on_two_gpus(copies=(copied("pinned", 3.0),)))
-    assert (
-        pinned.evidence
-        == "copies to each of the 2 GPUs take 1.5 ms a step; no kernel runs there for 1.5 ms of it"
-    )
-
-
-def test_copies_side_by_side_are_no_share_of_the_step() -> None:
-    (told,) = advise({**STEP, M.H2D_MS: 32.0}, of(copies=(copied("pageable", 32.0),)))
-    assert told.evidence == "1 copy a step (25 MB) from pageable memory: 32 ms"
-
-
-def test_a_baseline_whose_step_holds_more_than_one_gpu_can_do_says_nothing_of_its_gpu() -> None:
-    kernels = (KernelSample(name="gemm", count=2, gpu_ms=12.0),)
-    values = {**STEP, M.KERNEL_MS: 12.0, M.GAP_MS: 8.0}
-    assert (
-        classify(
-            values, Breakdown(kernels=kernels, ranges=(under("forward", gap=8.0, launches=100),))
-        )
-        is None
-    )
-    assert advise(values, Breakdown(kernels=kernels)) == ()
-
-
-WORST = {**STEP, M.KERNEL_MS: 9.0, M.GAP_MS: 6.0, M.LAUNCHES: 200.0}
-"""Of two ranks: rank 0 with kernels 4 and gap 6, rank 1 with kernels 9 and gap 1."""
-
-
-def test_of_several_ranks_only_the_one_that_the_breakdown_is_of_is_told() -> None:
-    own = {**WORST, M.KERNEL_MS: 4.0}
-    breakdown = ReadableBreakdown(
-        own=own, of="rank 0", gpus=1, ranges=(under("forward", gap=6.0, launches=200),)
-    )
-    found = classify(WORST, breakdown)
-    assert found is not None
-    assert found.evidence == (
-        "the GPU of rank 0 idles for 60 % of the step while the CPU launches: 200 kernels of 20 us each, "
-        "one every 50 us"
-    )
-    assert advise(WORST, breakdown)[0].evidence == found.evidence
-    own = {**WORST, M.GAP_MS: 1.0}
-    breakdown = ReadableBreakdown(
-        own=own, of="rank 1", gpus=1, ranges=(under("forward", gap=1.0, launches=200),)
-    )
-    found = classify(WORST, breakdown)
-    assert found is not None
-    assert found.evidence == "the GPU of rank 1 computes for 90 % of the step and idles for 10 %"
-    assert advise(WORST, breakdown) == ()
-
-
-def test_of_a_baseline_of_several_ranks_what_the_ranges_add_up_to_is_that_of_one() -> None:
-    row = RangeSample(
-        name="f", count=1, cpu_ms=9.0, values={M.KERNEL_MS: 9.0, M.GAP_MS: 1.0, M.NCCL_MS: 0.5}
-    )
-    found = classify({**WORST, M.NCCL_MS: 5.0, M.NCCL_EXPOSED_MS: 5.0}, of(row))
-    assert found is not None
-    assert found.evidence == "the GPU computes for 85 % of the step and idles for 10 %"
-
-
-def test_what_other_copies_take_is_not_computed() -> None:
-    found = classify({**STEP, M.KERNEL_MS: 8.0, M.GAP_MS: 0.5, M.MEM_EXPOSED_MS: 1.5}, of())
-    assert found is not None
-    assert found.evidence == "the GPU computes for 80 % of the step and idles for 5 %"
-
-
-def test_where_it_is_not_known_what_was_launched_no_range_is_said_to_launch_nothing() -> None:
-    values = {M.STEP_MS: 10.0, M.KERNEL_MS: 4.0, M.GAP_MS: 6.0}
-    assert classify(values, of(under("forward", gap=6.0))) is None
+    wait = SyncSample(call=call, range="log", count=1, cpu_ms=0.5)
+    found = only(of(STEP, under("log", **copies), syncs=(wait,)))
+    assert (found.topic, found.range) == (Topic.SYNCHRONISATION, "log")
+    assert found.what.code == f"advice-wait-{code}"
 
 
 @pytest.mark.parametrize(
-    ("metric", "bound"),
+    "wait",
     [
-        (M.H2D_EXPOSED_MS, Bound.COPY),
-        (M.NCCL_EXPOSED_MS, Bound.COMMUNICATION),
-        (M.MEM_EXPOSED_MS, Bound.COPY),
+        SyncSample(call="cudaStreamSynchronize", range="log", count=1, cpu_ms=0.1),
+        SyncSample(call=OTHER_SYNCS, range=OTHER_RANGES, count=9, cpu_ms=5.0),
     ],
+    ids=["short", "others"],
 )
-def test_what_nothing_hides_names_the_bound(metric: Metric, bound: Bound) -> None:
-    found = classify({**STEP, M.KERNEL_MS: 5.0, metric: 4.0}, of())
-    assert found is not None
-    assert found.bound is bound
-    assert found.share == pytest.approx(0.4)
-    assert "4 ms of a step of 10 ms" in found.evidence
+def test_waits_that_are_short_or_unknown_are_not_advised_on(wait: SyncSample) -> None:
+    assert advise(of(STEP, syncs=(wait,))) == ()
 
 
-@pytest.mark.parametrize(
-    ("values", "breakdown"),
-    [
-        pytest.param({}, of(), id="nothing measured"),
-        pytest.param({**STEP, M.STEP_MS: 0.0}, of(), id="no step"),
-        pytest.param({M.STEP_MS: 10.0, M.KERNEL_MS: 5.0}, of(), id="no gap"),
-        pytest.param({**STEP, M.GAP_MS: 19.0}, of(), id="gaps of several GPUs"),
-        pytest.param(
-            {**STEP, M.GAP_MS: 6.0}, of(under(OUTSIDE_RANGES, gap=6.0)), id="idle outside any range"
-        ),
-        pytest.param(
-            {**STEP, M.GAP_MS: 6.0},
-            of(under(OTHER_RANGES, gap=6.0)),
-            id="idle under ranges too small",
-        ),
-        pytest.param({**STEP, M.GAP_MS: 6.0}, of(), id="idle under nothing known"),
-    ],
-)
-def test_where_the_figures_do_not_say_nothing_is_said(
-    values: Mapping[Metric, float], breakdown: Breakdown
-) -> None:
-    assert classify(values, breakdown) is None
-    assert advise(values, breakdown) == ()
+def test_a_loader_that_the_gpu_waits_for_is_advised_on() -> None:
+    found = only(of(IDLE, LOADING))
+    assert (found.topic, found.range) == (Topic.LOADER, "get batch")
+    assert (found.what.fields["cpu_ms"], found.what.fields["idle_ms"]) == (6.5, 6.0)
+    # A range that takes far longer on the CPU than the GPU waits there is not what it waits for.
+    assert advise(of(IDLE, under("epoch", cpu_ms=60.0, gap_ms=6.0))) == ()
 
 
-def copied(host: str, ms: float) -> CopySample:
-    return CopySample(direction="Host-to-Device", host=host, count=1, bytes=25e6, gpu_ms=ms)
+@pytest.mark.parametrize(("graphs", "code"), [(0.0, "advice-graphs"), (2.0, "advice-more-graphs")])
+def test_launching_is_advised_on(graphs: float, code: str) -> None:
+    own = {**STEP, M.KERNEL_MS: 5.0, M.GAP_MS: 4.0, M.GRAPH_LAUNCHES: graphs}
+    found = only(of(own, LAUNCHING))
+    assert (found.topic, found.what.code) == (Topic.LAUNCHES, code)
 
 
-def test_pageable_copies_are_told_with_what_they_cost() -> None:
-    values = {**STEP, M.H2D_MS: 2.5, M.H2D_EXPOSED_MS: 2.5}
-    (told,) = advise(values, of(under("copy", h2d=2.5), copies=(copied("pageable", 2.5),)))
-    assert (told.topic, told.range) == (Topic.PAGEABLE, "copy")
-    assert (
-        told.evidence
-        == "1 copy a step (25 MB) from pageable memory under copy: 2.5 ms, 25 % of the step"
+def test_in_a_gate_only_what_has_risen_is_advised_on() -> None:
+    def rows(metric: Metric, before: float, now: float) -> tuple[MetricVerdict, ...]:
+        lost = Outcome.REGRESSED
+        return (MetricVerdict(metric=metric, outcome=lost, baseline=before, now=now),)
+
+    loading = of(IDLE, LOADING)
+    assert [one.topic for one in new_advice(rows(M.GAP_MS, 1.0, 6.5), loading)] == [Topic.LOADER]
+    assert new_advice(rows(M.GAP_MS, 8.0, 6.5), loading) == ()
+    assert new_advice(rows(M.SYNCS, 1.0, 2.0), loading) == ()
+
+
+def test_what_an_older_perfgate_wrote_keeps_its_words() -> None:
+    old = {"topic": "loader", "range": "load", "evidence": "it waits", "usually": "Workers help."}
+    read = Advice.model_validate(old)
+    assert (read.evidence, read.usually) == ("it waits", "Workers help.")
+    assert Advice.model_validate_json(read.model_dump_json()) == read
+    bound = Classified.model_validate(
+        {"bound": "input-bound", "share": 0.5, "evidence": "it idles"}
     )
+    assert bound.evidence == "it idles"
+    assert Classified.model_validate_json(bound.model_dump_json()) == bound
 
 
-def copies_of(
-    name: str, ms: float, *, sent: float = 1, pageable: float = 0, read: float = 0
-) -> RangeSample:
-    values = {M.H2D_MS: ms, M.H2D_COPIES: sent, M.PAGEABLE_COPIES: pageable, M.D2H_COPIES: read}
-    return RangeSample(name=name, count=1, cpu_ms=1.0, values=values)
-
-
-@pytest.mark.parametrize(
-    ("ranges", "named"),
-    [
-        pytest.param(
-            [copies_of("h2d", 2.5), copies_of("optimizer", 0.6, pageable=1)],
-            "optimizer",
-            id="pinned for longer",
-        ),
-        pytest.param(
-            [copies_of("h2d", 2.5, pageable=1, read=1), copies_of("optimizer", 0.6, pageable=1)],
-            "optimizer",
-            id="beside one that may be pageable",
-        ),
-        pytest.param(
-            [copies_of("h2d", 2.5, sent=2, pageable=1)],
-            "h2d",
-            id="beside pinned ones, and nowhere else",
-        ),
-        pytest.param(
-            [copies_of("a", 0.9, sent=2, pageable=1), copies_of("b", 0.9, sent=2, pageable=1)],
-            "",
-            id="who knows",
-        ),
-        pytest.param(
-            [copies_of(OUTSIDE_RANGES, 0.6, pageable=1), copies_of("h2d", 2.5)],
-            "",
-            id="outside any range",
-        ),
-        pytest.param([copies_of("h2d", 0.0)], "", id="outside what is told"),
-        pytest.param([], "", id="no ranges"),
-    ],
-)
-def test_pageable_copies_are_told_under_the_range_that_holds_them_and_not_the_pinned_ones(
-    ranges: list[RangeSample], named: str
-) -> None:
-    values = {**STEP, M.H2D_MS: 3.1, M.H2D_EXPOSED_MS: 3.1}
-    (told,) = advise(values, of(*ranges, copies=(copied("pinned", 2.5), copied("pageable", 0.6))))
-    assert (told.topic, told.range) == (Topic.PAGEABLE, named)
-    under = f" under {named}" if named else ""
-    assert (
-        told.evidence
-        == f"1 copy a step (25 MB) from pageable memory{under}: 0.6 ms, 6 % of the step"
-    )
-
-
-@pytest.mark.parametrize(
-    ("h2d", "exposed", "told"),
-    [(2.5, 2.5, True), (2.5, 1.0, False), (0.1, 0.1, False), (0.0, 0.0, False)],
-    ids=["never hidden", "hidden in part", "too short", "none"],
-)
-def test_pinned_copies_are_told_where_nothing_hides_them(
-    h2d: float, exposed: float, told: bool
-) -> None:
-    values = {**STEP, M.H2D_MS: h2d, M.H2D_EXPOSED_MS: exposed}
-    found = topics(values, of(under("copy", h2d=h2d), copies=(copied("pinned", h2d),)))
-    assert found == ([Topic.UNHIDDEN_COPIES] if told else [])
-
-
-def test_calls_that_wait_are_told_with_their_range() -> None:
-    syncs = (
-        SyncSample(call="cudaStreamSynchronize", range="loss stats", count=2, cpu_ms=4.0),
-        SyncSample(call="cudaDeviceSynchronize", range="end", count=1, cpu_ms=0.01),
-    )
-    (told,) = advise(STEP, of(syncs=syncs))
-    assert (told.topic, told.range) == (Topic.SYNCHRONISATION, "loss stats")
-    assert (
-        told.evidence
-        == "the CPU waits 4 ms a step in cudaStreamSynchronize under loss stats, 2 calls"
-    )
-    assert ".item()" in told.usually
-
-
-def test_waits_for_copies_to_the_gpu_are_not_taken_for_reads() -> None:
-    # As torch copies a batch from pageable memory: cudaMemcpyAsync, then a wait for its stream.
-    row = RangeSample(
-        name="to device",
-        count=1,
-        cpu_ms=4.0,
-        values={M.H2D_COPIES: 2, M.D2H_COPIES: 0, M.PAGEABLE_COPIES: 2},
-    )
-    sync = SyncSample(call="cudaStreamSynchronize", range="to device", count=2, cpu_ms=4.0)
-    (told,) = advise(STEP, of(row, syncs=(sync,)))
-    assert told.evidence == (
-        "the CPU waits 4 ms a step in cudaStreamSynchronize under to device, 2 calls, for copies to the GPU from "
-        "pageable memory"
-    )
-    assert "non_blocking=True" in told.usually
-    assert "made on the GPU" in told.usually
-    assert ".item()" not in told.usually
-
-
-def test_new_is_what_had_no_reason_before() -> None:
-    loader = Advice(topic=Topic.LOADER, range="get batch", evidence="6 ms", usually="Workers help.")
-    same = loader.model_copy(update={"evidence": "7 ms"})
-    elsewhere = loader.model_copy(update={"range": "augment"})
-    assert new_advice([loader], [same, elsewhere]) == (elsewhere,)
-    assert new_advice([], [same]) == (same,)
-
-
-AMOUNT = st.floats(0, 100)
+FIGURE = st.floats(0, 1e6)
 
 
 @given(
-    st.dictionaries(st.sampled_from(list(Metric)), AMOUNT),
-    st.lists(
-        st.builds(
-            under, st.sampled_from("abc"), gap=AMOUNT, launches=AMOUNT, h2d=AMOUNT, cpu_ms=AMOUNT
-        )
-    ),
-    st.lists(st.builds(copied, st.sampled_from(["pageable", "pinned"]), AMOUNT)),
+    st.dictionaries(st.sampled_from(list(Metric)), FIGURE),
+    st.lists(st.tuples(st.sampled_from(["a", "b", OTHER_RANGES]), FIGURE, FIGURE, FIGURE)),
+    st.integers(0, 4),
 )
-def test_no_figures_make_it_fail_and_every_advice_has_its_evidence(
-    values: dict[Metric, float], ranges: list[RangeSample], copies: list[CopySample]
+def test_any_figures_are_either_evidence_or_none(
+    own: dict[Metric, float], rows: list[tuple[str, float, float, float]], gpus: int
 ) -> None:
-    breakdown = of(*ranges, copies=tuple(copies))
-    found = classify(values, breakdown)
+    ranges = [
+        under(name, cpu_ms=cpu_ms, gap_ms=gap_ms, launches=launches)
+        for name, cpu_ms, gap_ms, launches in rows
+    ]
+    copies = (copied("pageable", 1, gpu_ms=own.get(M.H2D_MS, 0.0)),)
+    breakdown = of(own, *ranges, copies=copies, gpus=gpus)
+    found = classify(breakdown)
     assert found is None or (0 <= found.share <= 1 and found.evidence)
-    assert all(one.evidence and one.usually.endswith(".") for one in advise(values, breakdown))
+    assert all(one.evidence and one.usually.endswith(".") for one in advise(breakdown))

@@ -8,7 +8,7 @@ from support import records
 from perfgate.explain.breakdown import breakdown_of, kept
 from perfgate.explain.kernels import limited_by, moved_kernels
 from perfgate.explain.sides import side_of_runs
-from perfgate.model.kernelfigures import LaunchFigures, MovedKernel
+from perfgate.model.kernelfigures import LaunchFigures
 from perfgate.model.metric import Metric
 from perfgate.model.sample import KernelSample
 from perfgate.model.side import Side
@@ -35,9 +35,9 @@ def test_kernels_are_told_by_how_much_they_moved_and_no_more_than_were_asked_for
     a = side(kernel("gemm", 5.0, count=12), kernel("relu", 1.0), kernel("add", 1.0))
     b = side(kernel("gemm", 5.5, count=12), kernel("relu", 1.8), kernel("add", 1.2))
     assert [one.name for one in moved_kernels(a, b, most=2)] == ["relu", "gemm"]
-    assert moved_kernels(a, b, most=3)[1] == MovedKernel(
-        name="gemm", change_ms=0.5, note="each +10 %", per_step_before=12, per_step_now=12
-    )
+    gemm = moved_kernels(a, b, most=3)[1]
+    assert (gemm.change_ms, gemm.per_step_before, gemm.per_step_now) == (0.5, 12, 12)
+    assert [one.code for one in gemm.notes] == ["each-changed"]
 
 
 def test_what_moves_by_next_to_nothing_did_not_move() -> None:
@@ -64,11 +64,12 @@ def test_a_new_kernel_was_launched_never_before_and_one_that_is_gone_never_now()
         side(kernel("gemm", 5.0), kernel(FILL, 3.0, count=4)),
     )
     new, gone = moved_kernels(a, b, most=3)
-    assert new == MovedKernel(
-        name=FILL, change_ms=3.0, note="new, 4 a step", per_step_before=0, per_step_now=4
-    )
-    assert gone == MovedKernel(
-        name="old", change_ms=-1.0, note="gone, 2 a step", per_step_before=2, per_step_now=0
+    assert (new.name, new.change_ms, new.per_step_before, new.per_step_now) == (FILL, 3.0, 0, 4)
+    assert (gone.name, gone.change_ms, gone.per_step_before, gone.per_step_now) == (
+        "old",
+        -1.0,
+        2,
+        0,
     )
 
 
@@ -108,41 +109,21 @@ def launch(
 
 
 @pytest.mark.parametrize(
-    ("found", "sentence"),
+    ("found", "code"),
     [
-        (launch(85, 2), "limited by compute: compute at 85 %, memory at 2 % of what they could do"),
-        (
-            launch(31, 91),
-            "limited by memory: compute at 31 %, memory at 91 % of what they could do",
-        ),
-        (
-            launch(60, 40),
-            "limited by compute: compute at 60 %, memory at 40 % of what they could do",
-        ),
-        (
-            launch(75, 70),
-            "limited by compute and memory alike: compute at 75 %, memory at 70 % of what they could do",
-        ),
-        (
-            launch(5, 59),
-            "limited by neither, so mostly by latency: compute at 5 %, memory at 59 % of what they could do",
-        ),
-        (
-            launch(5, 9, waves=0.25),
-            (
-                "too small to fill the GPU: its blocks are 25 % of what runs at once, compute at 5 %, memory at 9 % "
-                "of what they could do"
-            ),
-        ),
-        (
-            launch(5, 9, waves=None),
-            "limited by neither, so mostly by latency: compute at 5 %, memory at 9 % of what they could do",
-        ),
+        (launch(85, 2), "limited-by-compute"),
+        (launch(31, 91), "limited-by-memory"),
+        (launch(60, 40), "limited-by-compute"),
+        (launch(75, 70), "limited-by-both"),
+        (launch(5, 59), "limited-by-latency"),
+        (launch(5, 9, waves=0.25), "limited-by-size"),
+        (launch(5, 9, waves=None), "limited-by-latency"),
         (launch(None, 90), None),
         (launch(90, None), None),
     ],
 )
 def test_what_a_launch_is_limited_by_is_said_only_by_its_figures(
-    found: LaunchFigures, sentence: str | None
+    found: LaunchFigures, code: str | None
 ) -> None:
-    assert limited_by(found) == sentence
+    said = limited_by(found)
+    assert (None if said is None else said.code) == code

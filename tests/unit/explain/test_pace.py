@@ -1,5 +1,5 @@
-"""A change of pace within the measured steps: told where most runs have it, and with the step that
-it begins at."""
+"""A change of pace within the measured steps: noted where most runs have it, with the step that it
+begins at."""
 
 from __future__ import annotations
 
@@ -14,65 +14,18 @@ from support.judging import MOMENT
 from perfgate.explain.pace import pace_changed, pace_notes, slow_start
 from perfgate.model.machine import Conditions, GpuCondition
 from perfgate.model.metric import Metric
+from perfgate.model.note import Severity
 from perfgate.model.sample import ProcessSample, Run
 
+# fmt: off
 POWER_CAPPED = (
-    *(
-        21.29,
-        21.27,
-        21.26,
-        21.25,
-        21.26,
-        21.27,
-        21.26,
-        21.24,
-        21.25,
-        21.26,
-        21.3,
-        21.34,
-        21.33,
-        21.33,
-        21.33,
-        21.3,
-    ),
-    *(
-        21.31,
-        21.33,
-        21.33,
-        21.31,
-        21.31,
-        21.33,
-        21.31,
-        21.3,
-        21.24,
-        21.25,
-        21.28,
-        21.25,
-        21.26,
-        21.24,
-        21.24,
-        21.24,
-    ),
-    *(
-        21.22,
-        21.28,
-        21.27,
-        21.27,
-        21.33,
-        22.42,
-        24.22,
-        24.45,
-        24.19,
-        23.54,
-        23.49,
-        23.27,
-        22.88,
-        22.42,
-        22.09,
-        21.73,
-    ),
+    21.29, 21.27, 21.26, 21.25, 21.26, 21.27, 21.26, 21.24, 21.25, 21.26, 21.3, 21.34,
+    21.33, 21.33, 21.33, 21.3, 21.31, 21.33, 21.33, 21.31, 21.31, 21.33, 21.31, 21.3,
+    21.24, 21.25, 21.28, 21.25, 21.26, 21.24, 21.24, 21.24, 21.22, 21.28, 21.27, 21.27,
+    21.33, 22.42, 24.22, 24.45, 24.19, 23.54, 23.49, 23.27, 22.88, 22.42, 22.09, 21.73,
 )
-"""Periods of ResNet-50 with 512 images on an H200, ms: the GPU met its power cap in the 60th turn.
+# fmt: on
+"""Periods of ResNet-50 with 512 images on an H200, ms: the GPU met its power cap in the 60th step.
 """
 CAP = "SW power cap in 14 of 528 samples"
 
@@ -98,31 +51,24 @@ def run(
     )
 
 
-def test_a_gpu_that_meets_its_power_cap_is_told_with_the_step() -> None:
-    assert pace_changed([run(POWER_CAPPED, remarks=(CAP,))] * 3) == (
-        "The pace changes within the measured steps, in 3 of 3 runs: 21.27 ms a step, and 23.27 ms from step 40 of 50 "
-        "on, and the GPU met its power cap (SW power cap). Let the steps end before that, or the warm-up outlast it"
-    )
-
-
-def test_a_power_cap_explains_the_runs_that_met_it() -> None:
-    capped, cool, steady = (
-        run(POWER_CAPPED, remarks=(CAP,)),
-        run(POWER_CAPPED),
-        run([8.0] * 42, remarks=(CAP,)),
-    )
-    told = pace_changed([cool, cool, capped])
-    assert told is not None
-    assert "on, and the GPU met its power cap in 1 of them (SW power cap). Let" in told
-    of_others = pace_changed([cool, cool, steady])
-    assert of_others is not None
-    assert "power cap" not in of_others
-
-
-def test_a_loop_that_becomes_faster_is_told_as_well_and_without_a_reason_that_nobody_saw() -> None:
-    told = pace_changed([run([8.0] * 12 + [5.0] * 30)] * 2)
-    assert told is not None
-    assert "8.000 ms a step, and 5.000 ms from step 15 of 44 on. " in told
+def test_a_change_of_pace_is_noted_with_the_step() -> None:
+    found = pace_changed([run(POWER_CAPPED, remarks=(CAP,))] * 3)
+    assert found is not None
+    assert (found.code, found.severity) == ("pace-changes-at-power-cap", Severity.INFO)
+    assert found.fields == {
+        "found": 3,
+        "runs": 3,
+        "before_ms": 21.27,
+        "after_ms": pytest.approx(23.27),
+        "step": 40,
+        "steps": 50,
+    }
+    cool, steady = run([8.0] * 12 + [5.0] * 30), run([8.0] * 42, remarks=(CAP,))
+    faster = pace_changed([cool, cool, steady])
+    assert faster is not None
+    assert (faster.code, faster.fields["found"]) == ("pace-changes", 2)
+    assert (faster.fields["before_ms"], faster.fields["after_ms"]) == (8.0, 5.0)
+    assert (faster.fields["step"], faster.fields["steps"]) == (15, 44)
 
 
 @pytest.mark.parametrize(
@@ -137,7 +83,7 @@ def test_a_loop_that_becomes_faster_is_told_as_well_and_without_a_reason_that_no
         pytest.param([8.0] * 20 + [9.0, 7.0, 9.0] * 7, id="not for good"),
     ],
 )
-def test_what_is_no_change_for_good_is_not_told(periods: Sequence[float]) -> None:
+def test_what_is_no_change_for_good_is_not_noted(periods: Sequence[float]) -> None:
     assert pace_changed([run(periods)] * 3) is None
 
 
@@ -145,14 +91,11 @@ def test_it_takes_more_than_half_of_the_runs_and_two_at_least() -> None:
     changing, steady = run([8.0] * 12 + [5.0] * 30), run([8.0] * 42)
     assert pace_changed([changing]) is None
     assert pace_changed([changing, changing, steady, steady]) is None
-    told = pace_changed([changing, changing, steady])
-    assert told is not None
-    assert "in 2 of 3 runs" in told
     assert pace_changed([]) is None
     assert pace_changed([steady.model_copy(update={"processes": ()})] * 2) is None
 
 
-def test_turns_with_another_process_have_paces_of_their_own() -> None:
+def test_blocks_have_paces_of_their_own() -> None:
     assert pace_changed([run([8.0] * 12 + [5.0] * 30, begins=True)] * 3) is None
 
 
@@ -166,25 +109,18 @@ def test_noise_is_no_change_of_pace(seed: int, sd: float) -> None:
 # A slow start
 
 
-@pytest.mark.parametrize(
-    ("start", "last"),
-    [pytest.param([300.0], 3, id="one step"), pytest.param([300.0, 200.0, 90.0], 5, id="three")],
-)
-def test_first_steps_that_are_slow_in_every_run_are_told_with_what_to_raise(
-    start: list[float], last: int
-) -> None:
-    told = slow_start([run([*start, *[10.0] * 17])] * 3)
-    assert told is not None
-    assert "in 3 of 3 runs: up to 300.0 ms, the others 10.00 ms, until " in told
-    assert told.endswith(f"warmup by at least {last}")
-
-
-def test_the_warmup_is_to_outlast_the_longest_start() -> None:
-    told = slow_start([run([*[300.0] * slow, *[10.0] * 17]) for slow in (1, 4, 2)])
-    assert told is not None
-    assert told.endswith(
-        "until step 4. If that is work which is done once, raise warmup by at least 6"
-    )
+def test_first_steps_that_are_slow_in_every_run_are_a_warning_with_what_to_raise() -> None:
+    found = slow_start([run([*[300.0] * slow, *[10.0] * 17]) for slow in (1, 4, 2)])
+    assert found is not None
+    assert (found.code, found.severity) == ("slow-start", Severity.WARN)
+    assert found.fields == {
+        "found": 3,
+        "runs": 3,
+        "longest_ms": 300.0,
+        "usual_ms": 10.0,
+        "last": 4,
+        "warmup": 6,
+    }
 
 
 @pytest.mark.parametrize(
@@ -201,27 +137,24 @@ def test_the_warmup_is_to_outlast_the_longest_start() -> None:
         pytest.param([[]] * 3, id="no period"),
     ],
 )
-def test_a_start_that_may_be_chance_or_the_loops_own_is_not_told(
+def test_a_start_that_may_be_chance_or_the_loops_own_is_not_noted(
     periods: list[list[float]],
 ) -> None:
     assert slow_start([run(one) for one in periods]) is None
 
 
-def test_a_run_of_no_process_and_the_turns_of_an_ab_run_have_no_start() -> None:
+def test_a_run_of_no_process_and_blocks_have_no_start() -> None:
     empty = run([10.0] * 9).model_copy(update={"processes": ()})
     assert slow_start([empty] * 3) is None
     assert slow_start([run([300.0, *[10.0] * 17], begins=True)] * 3) is None
 
 
-def test_a_pace_that_changes_for_good_is_told_rather_than_a_slow_start() -> None:
-    told = pace_notes([run([300.0] * 8 + [10.0] * 10)] * 3)
-    assert told is not None
-    assert told.startswith("The pace changes")
-    # A start of a few steps is no pace of its own, and must not be lost in one that is told.
-    brief = [run([200.25, 200.25, 4.17, 4.16, 5.59, *[4.11, 4.12] * 7])] * 3
-    assert pace_changed(brief) is not None
-    assert pace_notes(brief) == slow_start(brief)
-    assert pace_notes([run([300.0, *[10.0] * 17])] * 3) == slow_start(
-        [run([300.0, *[10.0] * 17])] * 3
-    )
-    assert pace_notes([run([10.0] * 18)] * 3) is None
+def test_of_a_pace_that_changes_and_a_slow_start_one_is_noted() -> None:
+    def codes(periods: Sequence[float]) -> list[str]:
+        return [one.code for one in pace_notes([run(periods)] * 3)]
+
+    assert codes([300.0] * 8 + [10.0] * 10) == ["pace-changes"]
+    assert codes([300.0, *[10.0] * 17]) == ["slow-start"]
+    # A start of a few steps is no pace of its own, and must not be lost in one.
+    assert codes([200.25, 200.25, 4.17, 4.16, 5.59, *[4.11, 4.12] * 7]) == ["slow-start"]
+    assert codes([10.0] * 18) == []

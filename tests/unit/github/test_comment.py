@@ -34,7 +34,7 @@ from perfgate.model.document import DocumentWorkload, GateDocument, document_sch
 from perfgate.model.errors import ActionsContextMissing, ArtifactUnreadable, GitHubRefused
 from perfgate.model.limits import LARGEST_DOCUMENT, MOST_WORKLOADS
 from perfgate.model.metric import Metric
-from perfgate.model.note import note
+from perfgate.model.note import note, quoted
 from perfgate.model.outcome import Outcome
 from perfgate.model.settings import Settings
 from perfgate.model.verdict import Verdict
@@ -553,8 +553,9 @@ def everywhere(text: str) -> GateDocument:
         where={Metric.STEP_MS: text},
         remarks=(text,) * 3,
     )
-    advice = Advice(topic=Topic.LOADER, range=text, evidence=text, usually=text)
-    verdict = verdict.model_copy(update={"ranks": (text,), "advice": (advice,)})
+    what = note("quoted-advice", evidence=text, usually=text)
+    advice = Advice(topic=Topic.LOADER, range=text, what=what)
+    verdict = verdict.model_copy(update={"rank_notes": (quoted(text),), "advice": (advice,)})
     workload = DocumentWorkload(
         verdict=verdict,
         opens_gate=False,

@@ -136,7 +136,7 @@ def test_what_a_side_lacks_is_told_beneath_it_and_no_metric_of_it_is_gone() -> N
     )
     rows = differences(a, AFTER)
     told = explanation_text(
-        a, AFTER, rows, (), width=80, colour=False, warnings=("they were traced unlike",)
+        a, AFTER, rows, (), width=80, colour=False, warnings=(quoted("they were traced unlike"),)
     )
     assert told == (
         """\

@@ -175,8 +175,8 @@ def test_hostile_text_adds_no_element_anywhere(name: str) -> None:
                 "workload": text,
                 "why": quoted(text),
                 "next": quoted(text),
-                "where": {Metric.GAP_MS: text},
-                "ranks": (text,),
+                "where_notes": {Metric.GAP_MS: quoted(text)},
+                "rank_notes": (quoted(text),),
                 "notes": (quoted(text),),
                 "ab_run": ABRun(revision=text, commit=text, pairs=3, screen_runs=0),
                 "attributions": tuple(

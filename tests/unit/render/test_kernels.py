@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from perfgate.model.kernelfigures import KernelProbe, KernelProbes, LaunchFigures, MovedKernel
-from perfgate.model.note import Note, note
+from perfgate.model.note import Note, note, quoted
 from perfgate.render.kernels import kernels_text
 
 A = LaunchFigures(
@@ -33,7 +33,11 @@ B = A.model_copy(
     }
 )
 MOVED = MovedKernel(
-    name="Sobel", change_ms=0.5962, note="each +1.87e+03 %", per_step_before=1, per_step_now=1
+    name="Sobel",
+    change_ms=0.5962,
+    notes=(note("each-times-as-long", times=20),),
+    per_step_before=1,
+    per_step_now=1,
 )
 
 
@@ -48,7 +52,7 @@ def told(*probes: KernelProbe, notes: tuple[Note, ...] = ()) -> str:
     return kernels_text(
         made,
         named=lambda name: name,
-        limited=lambda one: f"limited by something, {one.registers:g}",
+        limited=lambda one: quoted(f"limited by something, {one.registers:g}"),
         width=100,
         colour=False,
     )
@@ -62,7 +66,7 @@ kernels under ncu 2025.3.1: a is 0123456789ab, b is the project as it is
   One launch each, the first of the measured steps, with caches emptied and clocks as they were: its
   time is not that of a step in the gate.
 
-Sobel  +0.5962 ms a step, each +1.87e+03 %
+Sobel  +0.5962 ms a step, each 20 times as long
   figure                        a            b    change
   ------------------  -----------  -----------  --------
   duration, us              31.87        628.0     x19.7
@@ -95,7 +99,7 @@ def test_a_side_without_figures_says_why() -> None:
         )
     ).splitlines()
     assert neither[-3:] == [
-        "Sobel  +0.5962 ms a step, each +1.87e+03 %",
+        "Sobel  +0.5962 ms a step, each 20 times as long",
         "  a           no figures: gone",
         "  b           no figures: it was not launched in the steps that were looked at",
     ]
@@ -109,7 +113,7 @@ def test_no_kernel_that_moved_is_said() -> None:
 
 
 def test_names_cannot_move_the_cursor() -> None:
-    moved = MOVED.model_copy(update={"name": "evil\x1b[2J", "note": "no\rte"})
-    assert "evil\\x1b[2J  +0.5962 ms a step, no\\rte" in told(
+    moved = MOVED.model_copy(update={"name": "evil\x1b[2J", "notes": ()})
+    assert "evil\\x1b[2J  +0.5962 ms a step" in told(
         KernelProbe(moved=moved, now=B, no_before=note("quoted", text="x"))
     )

@@ -15,7 +15,7 @@ from support import records
 from perfgate.model.advice import Advice, Topic
 from perfgate.model.document import DocumentWorkload, GateDocument
 from perfgate.model.metric import Metric
-from perfgate.model.note import quoted
+from perfgate.model.note import note, quoted
 from perfgate.model.outcome import Outcome
 from perfgate.model.settings import Settings
 from perfgate.model.verdict import Verdict
@@ -66,11 +66,11 @@ def test_a_shut_gate_is_told_worst_first_with_a_table_of_what_moved() -> None:
     advice = Advice(
         topic=Topic.LOADER,
         range="get batch",
-        evidence="get batch takes 6 ms",
-        usually="Workers help.",
+        what=note("quoted-advice", evidence="get batch takes 6 ms", usually="Workers help."),
     )
     verdict = regressed(
-        where={Metric.STEP_MS: "+1.86 ms: gap_ms +1.8 under get batch"}, advice=(advice,)
+        where_notes={Metric.STEP_MS: quoted("+1.86 ms: gap_ms +1.8 under get batch")},
+        advice=(advice,),
     )
     told = gate_markdown(gate(records.verdict(name="fine"), verdict))
     assert told.startswith("## perfgate: gate \u274c shut\n")
@@ -117,9 +117,9 @@ def test_hostile_text_is_only_text(text: str) -> None:
         text,
         reason=text,
         next_step=text,
-        where={Metric.STEP_MS: text},
+        where_notes={Metric.STEP_MS: quoted(text)},
         remarks=(text,),
-        ranks=(text,),
+        rank_notes=(quoted(text),),
         caveats=(text,),
     )
     told = gate_markdown(gate(verdict, shut_by=(text,)))
