@@ -73,11 +73,11 @@ SQLITE: Final = b"SQLite format 3\0"
 @click.argument("b", type=subject_name)
 @click.option("--step", help="Of captures: the steps' range, a regular expression.")
 def compare(a: str, b: str, *, step: str | None) -> None:
-    """Show how B differs from A, without judging; `perfgate explain A B` says where.
+    """Show how B differs from A, without judging.
 
     Each is a baseline file, a kept result (file or folder), a capture (.nsys-rep, .qdrep or
     .sqlite), or the name of a workload: its baseline, or with `:kept` behind it, its newest kept
-    result.
+    result. `perfgate explain A B` says where they differ.
     """
     _refuse_idle_step((a, b), step)
     width, colour = screen()

@@ -41,6 +41,7 @@ AS_MANY: Final = 0.05
 AS_MUCH: Final = 0.8
 """A range within another that is longer is longer by about as much: by this share of it at least.
 """
+MOST_NAMED: Final = 3
 CAUSES: Final = (
     Metric.GAP_MS,
     Metric.KERNEL_MS,
@@ -167,18 +168,20 @@ def _late(runs: Sequence[Run], late: Straggler) -> Note:
     rank = label(runs[-1].processes[late.place])
     if late.cause is None:
         return note("rank-late", rank=rank, waited_ms=late.waited_ms)
+    where = _where(runs, late)
+    on_host = late.cause is Metric.GAP_MS
     return note(
         "rank-late-by",
         rank=rank,
         waited_ms=late.waited_ms,
         metric=late.cause,
         more_ms=late.cause_ms,
-        where=_where(runs, late),
+        where=note("late-on-host" if on_host else "late-under", ranges=where) if where else None,
     )
 
 
-def _where(runs: Sequence[Run], late: Straggler) -> Note | None:
-    """The range in which a straggler does more than the others.
+def _where(runs: Sequence[Run], late: Straggler) -> tuple[Note, ...]:
+    """The ranges in which a straggler does more than the others, the largest first.
 
     Idle time does not say it: a host that is late stays late, so that its GPU waits under every
     range that follows, while on the other GPUs NCCL's kernels fill that time. Of ranges that take
@@ -190,16 +193,19 @@ def _where(runs: Sequence[Run], late: Straggler) -> Note | None:
         for place in range(len(runs[0].processes))
     ]
     own = of_each[late.place]
-    more = {
-        name: ms - _others([one.get(name, 0.0) for one in of_each], late.place)
+    left = {
+        name: more
         for name, ms in own.items()
+        if (more := ms - _others([one.get(name, 0.0) for one in of_each], late.place))
+        >= MOST_OF_IT * late.cause_ms
     }
-    most = max(more.values(), default=0.0)
-    if most <= 0 or most < MOST_OF_IT * late.cause_ms:
-        return None
-    name = min((one for one in more if more[one] >= AS_MUCH * most), key=lambda one: own[one])
-    code = "late-on-host" if on_host else "late-under"
-    return note(code, ms=more[name], range=name or UNNAMED)
+    found: list[Note] = []
+    while left and len(found) < MOST_NAMED:
+        alike = [name for name in left if left[name] >= AS_MUCH * max(left.values())]
+        name = min(alike, key=lambda one: own[one])
+        found.append(note("longer-under", ms=left[name], range=name or UNNAMED))
+        left = {name: more for name, more in left.items() if name not in alike}
+    return tuple(found)
 
 
 def _by_range(runs: Sequence[Run], place: int, metric: Metric | None) -> Mapping[str, float]:

@@ -65,8 +65,9 @@ _RANKS: Final[Mapping[str, Text]] = {
         "{rank} is late: the others wait {waited_ms:ms} ms a step for it in NCCL kernels that "
         "nothing hides; its {metric} is {more_ms:ms} ms a step more than theirs{where}"
     ),
-    "late-on-host": Text(", and its host takes {ms:ms} ms longer under {range}"),
-    "late-under": Text(", {ms:ms} ms of that under {range}"),
+    "late-on-host": Text(", and its host takes {ranges:list} longer"),
+    "late-under": Text(", of that {ranges:list}"),
+    "longer-under": Text("{ms:ms} ms under {range}"),
 }
 
 _PACE: Final[Mapping[str, Text]] = {
