@@ -151,15 +151,12 @@ def new_advice(rows: Sequence[MetricVerdict], breakdown: Breakdown) -> tuple[Adv
 def _on_copies(breakdown: RunBreakdown) -> Iterator[Advice]:
     own = breakdown.own
     step = own[Metric.STEP_MS]
-    pageable = [
-        row
-        for row in breakdown.copies
-        if row.direction == "Host-to-Device" and row.host == "pageable"
-    ]
+    inbound = [row for row in breakdown.copies if row.direction == "Host-to-Device"]
+    pageable = [row for row in inbound if row.host == "pageable"]
     spent = sum(row.gpu_ms for row in pageable)
-    if one.gpus == 1 and len(pageable) == len(inbound):
+    if breakdown.gpus == 1 and len(pageable) == len(inbound):
         # All copies to the GPU: the figure that the verdict's table has of them.
-        spent = values.get(Metric.H2D_MS, spent)
+        spent = own.get(Metric.H2D_MS, spent)
     if spent >= WORTH * step:
         holds_pageable = [
             row for row in breakdown.ranges if row.values.get(Metric.PAGEABLE_COPIES, 1.0) > NOTHING

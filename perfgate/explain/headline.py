@@ -26,32 +26,41 @@ def headline(verdict: Verdict) -> Note:
     """
     outcome = verdict.outcome
     rows = [row for row in verdict.metrics if row.outcome is outcome]
-    steps = [row for metric in PERIODS if (row := verdict.of(metric)) and row.change is not None]
-    lead = next((row for row in steps if row in rows or _estimated(row, outcome)), None)
-    causes = sorted((row for row in rows if row.metric not in PERIODS), key=_weight)
-    cause = causes[0] if causes else None
-    faster = next((row for row in steps if _estimated(row, Outcome.IMPROVED)), None)
-    estimate = part = step = because = None
-    if lead is not None:
-        named = [lead] if cause is None else [lead, cause]
-        estimate = None if lead in rows else _estimate(verdict)
-        because = None if cause is None else note("because", what=_moved_to(cause))
-        part = _made_of(lead, verdict) if cause is None else _under(cause, verdict)
-        first = _moved(lead)
-    elif cause is not None and faster is not None and outcome is Outcome.REGRESSED:
-        named, first = [cause], _moved(faster)
-        because, part = note("but", what=_moved_to(cause)), _under(cause, verdict)
-    else:
-        named = [cause or rows[0]]
-        first, part = _moved(named[0]), _under(named[0], verdict)
-        step = next((_and_step(one) for one in steps[:1] if one is not named[0]), None)
-    others = tuple(str(row.metric) for row in rows if row not in named)
+    step = next(
+        (row for one in PERIODS if (row := verdict.of(one)) and row.change is not None), None
+    )
+    cause = min((row for row in rows if row.metric not in PERIODS), key=_weight, default=None)
     is_loss = outcome is Outcome.REGRESSED
+    is_led = step is not None and (step in rows or _estimated(step, outcome))
+    is_faster = step is not None and is_loss and _estimated(step, Outcome.IMPROVED)
+    if step is not None and (is_led or (is_faster and cause is not None)):
+        first = step
+        lead = note(
+            "headline",
+            lead=_moved(step),
+            estimate=_estimate(verdict) if is_led and step not in rows else None,
+            cause=None
+            if cause is None
+            else note("because" if is_led else "but", what=_moved_to(cause)),
+            part=_made_of(step, verdict) if cause is None else _under(cause, verdict),
+            step=None,
+        )
+    else:
+        first = cause or rows[0]
+        lead = note(
+            "headline",
+            lead=_moved(first),
+            estimate=None,
+            cause=None,
+            part=_under(first, verdict),
+            step=None if step is None or step is first else _and_step(step),
+        )
+    others = tuple(str(row.metric) for row in rows if row not in (first, cause))
     also = note("also-regressed" if is_loss else "also-improved", metrics=others)
     enough = verdict.runs >= FEWEST_RUNS
     return note(
         "regressed" if is_loss else "improved",
-        what=note("headline", lead=first, estimate=estimate, cause=because, part=part, step=step),
+        what=lead,
         also=also if others else None,
         workload=verdict.workload,
         bless_it=note("bless-it") if enough else note("gate-and-bless", fewest=FEWEST_RUNS),

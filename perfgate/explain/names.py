@@ -5,21 +5,14 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections import Counter
-from collections.abc import Mapping
 from typing import Final
-
-from perfgate.model.sample import UNNAMED
-from perfgate.words.escape import escape
 
 KEPT: Final = 100
 """Characters of a name that a baseline keeps, besides the digest."""
 BRIEF: Final = 90
 """Characters of a name within a sentence."""
-NARROW: Final = 40
-"""Characters of a name in a table at least: of longer ones the middle may be left out."""
 DIGEST: Final = 6
-"""Hexadecimal digits that tell apart names which read alike."""
+"""Hexadecimal digits that set apart names which read alike."""
 
 _QUALIFIER: Final = re.compile(
     r"(?:\b[A-Za-z_]\w*::|\(anonymous namespace\)::|<unnamed>::)+(?=[A-Za-z_~{(<])"
@@ -34,7 +27,7 @@ _LAMBDA: Final = re.compile(
     r"::\[lambda\((?P<own>[^()]*)\) \(instance \d+\)\]"
 )
 """A function's parameters, and the lambdas in it down to the one that is meant; of these, only its
-own are telling."""
+own say what it is."""
 _WRAPPER: Final = re.compile(
     r"(?P<of>(?:\w+_)?elementwise_kernel(?:_\w+)?|multi_tensor_apply_kernel|reduce_kernel)<(?P<held>.+)>"
 )
@@ -63,36 +56,16 @@ def short(name: str) -> str:
     &)::[lambda(float) (instance 1)]` is `copy[float]`. Of torch's elementwise kernels what they run
     comes first: `copy[float] in vectorized_elementwise_kernel<4>`.
     """
-    told = _without_parameters(_SPACES.sub(" ", _KEY.sub("", name.strip())))
+    readable = _without_parameters(_SPACES.sub(" ", _KEY.sub("", name.strip())))
     for noise in (_QUALIFIER, _RETURNED, _CAST):
-        told = noise.sub("", told)
-    return _unwrapped(_LAMBDA.sub(_of_lambda, told).replace("> >", ">>")) or name
+        readable = noise.sub("", readable)
+    return _unwrapped(_LAMBDA.sub(_of_lambda, readable).replace("> >", ">>")) or name
 
 
 def brief(name: str) -> str:
-    """The short name, cut off where it is longer than a sentence bears, with the digest that tells
-    it from another."""
-    told, digest = short(name), found[0] if (found := _KEY.search(name)) else ""
-    room = BRIEF - len(digest)
-    return (told if len(told) <= room else f"{told[: room - 3]}...") + digest
-
-
-def apart(shown: Mapping[str, str]) -> dict[str, str]:
-    """What names are shown as, by their identity: to those that read alike, also once cut, it is
-    appended."""
-    alike = Counter(_cut(told) for told in shown.values())
-    return {one: f"{told} #{one}" if alike[_cut(told)] > 1 else told for one, told in shown.items()}
-
-
-def _cut(told: str) -> str:
-    return told if len(told) <= NARROW else f"{told[: 2 * NARROW // 3]}...{told[-NARROW // 3 :]}"
-
-
-def one_line(name: str) -> str:
-    """A range's name within a sentence: what cannot be seen spelled out, the middle left out of a
-    long one."""
-    told = escape(name if len(name) <= 2 * BRIEF else name[:BRIEF] + name[-BRIEF:]) or UNNAMED
-    return told if len(told) <= BRIEF else f"{told[: 2 * BRIEF // 3]}...{told[3 - BRIEF // 3 :]}"
+    """The short name, cut off where it is longer than a sentence bears."""
+    readable = short(name)
+    return readable if len(readable) <= BRIEF else f"{readable[: BRIEF - 3]}..."
 
 
 def unnumbered(name: str) -> str:
@@ -123,22 +96,22 @@ def key(name: str) -> str:
     """
     if _KEY.search(name):
         return name
-    told = short(name)
-    if told == name and len(name) <= KEPT:
+    readable = short(name)
+    if readable == name and len(name) <= KEPT:
         return name
-    room = told if len(told) <= KEPT else f"{told[: KEPT - 3]}..."
-    return f"{room} #{identity(name)}"
+    cut = readable if len(readable) <= KEPT else f"{readable[: KEPT - 3]}..."
+    return f"{cut} #{identity(name)}"
 
 
-def _unwrapped(told: str) -> str:
+def _unwrapped(readable: str) -> str:
     """The function that a kernel of torch's runs over all elements, before the kernel; other names
     as they are."""
-    if (found := _WRAPPER.fullmatch(told)) is None:
-        return told
+    if (found := _WRAPPER.fullmatch(readable)) is None:
+        return readable
     held = _arguments(found["held"])
     run = [one for one in held if not one.isdecimal() and not _SAYS_NOTHING.fullmatch(one)]
     if not run:
-        return told
+        return readable
     first = run[0] if (holder := _HOLDER.fullmatch(run[0])) is None else holder["held"]
     numbers = ", ".join(one for one in held if one.isdecimal())
     return f"{', '.join([first, *run[1:]])} in {found['of']}{f'<{numbers}>' if numbers else ''}"

@@ -3,10 +3,12 @@ nothing."""
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from statistics import median
 from typing import Final
+
+import numpy as np
+import numpy.typing as npt
 
 from perfgate.model.note import Note, Severity, note
 from perfgate.model.sample import Run
@@ -25,6 +27,7 @@ SLOW: Final = 2.0
 """A step at the start is slow from so many times the median of those after it on."""
 BEYOND_ALL: Final = 1.25
 """And from so many times the longest of these: what comes now and then comes first by chance."""
+Times = npt.NDArray[np.float64]
 _POWER_CAP: Final = "SW power cap"
 _DROPPED: Final = 2
 """Steps before the one that ends the first period kept."""
@@ -92,18 +95,15 @@ def pace_changed(runs: Sequence[Run]) -> Note | None:
     A GPU that meets its power cap a second after the first heavy step does so, and a cache that
     grows full. Runs of an A/B run of blocks are not looked at: its blocks have paces of their own.
     """
-    found = [
-        (change, _is_capped(run))
-        for run in runs
-        if run.begins is None and (change := _change(run)) is not None
-    ]
-    if len(found) < FEWEST_RUNS or 2 * len(found) <= len(runs):
+    changing = [(change, run) for run in runs if (change := _change(run)) is not None]
+    if len(changing) < FEWEST_RUNS or 2 * len(changing) <= len(runs):
         return None
-    (step, before, after, steps), _ = sorted(found)[len(found) // 2]
-    capped = any(is_capped for _, is_capped in found)
+    step, before, after, steps = sorted(change for change, _ in changing)[len(changing) // 2]
+    remarks = [one for _, run in changing for gpu in run.conditions.gpus for one in gpu.remarks]
+    capped = any(one.startswith(_POWER_CAP) for one in remarks)
     return note(
         "pace-changes-at-power-cap" if capped else "pace-changes",
-        found=len(found),
+        found=len(changing),
         runs=len(runs),
         before_ms=before,
         after_ms=after,
@@ -112,37 +112,26 @@ def pace_changed(runs: Sequence[Run]) -> Note | None:
     )
 
 
-def _is_capped(run: Run) -> bool:
-    return any(event.startswith(_POWER_CAP) for gpu in run.conditions.gpus for event in gpu.remarks)
-
-
 def _change(run: Run) -> tuple[int, float, float, int] | None:
     """The first measured step of the second pace, both paces in ms, and how many steps there are;
     None without one."""
-    if not run.processes:
+    if not run.processes or run.begins is not None:
         return None
     process = run.processes[0]
-    periods = process.periods_ms
+    periods = np.array(process.periods_ms)
     places = range(SHORTEST, len(periods) - SHORTEST + 1, max(1, len(periods) // MOST_PLACES))
     if not places:
         return None
     place = min(places, key=lambda place: _spread(periods[:place]) + _spread(periods[place:]))
     first, last = periods[:place], periods[place:]
-    before, after = median(first), median(last)
-    if abs(after - before) <= BEYOND * min(before, after) or not _apart(first, last):
+    before, after = float(np.median(first)), float(np.median(last))
+    later = np.subtract.outer(last, first)
+    alike = max((later > 0).mean(), (later < 0).mean())
+    if abs(after - before) <= BEYOND * min(before, after) or alike < MOSTLY:
         return None
     return place + _DROPPED + 1, before, after, process.steps
 
 
-def _spread(periods: Sequence[float]) -> float:
+def _spread(periods: Times) -> float:
     """The sum of the distances from their median."""
-    pace = median(periods)
-    return sum(abs(period - pace) for period in periods)
-
-
-def _apart(first: Sequence[float], last: Sequence[float]) -> bool:
-    """Whether nearly all pairs of a period of each lie the same way round."""
-    ordered = sorted(first)
-    shorter = sum(bisect_left(ordered, period) for period in last)
-    longer = sum(len(ordered) - bisect_right(ordered, period) for period in last)
-    return max(shorter, longer) >= MOSTLY * len(first) * len(last)
+    return float(np.abs(periods - np.median(periods)).sum())
