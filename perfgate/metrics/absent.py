@@ -3,20 +3,19 @@ judges no number."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Final
 
 import numpy as np
 
 from perfgate.metrics.devices import Devices
 from perfgate.metrics.process import Process
-from perfgate.metrics.tally import GRAPH_WORDS, NCCL_KERNEL, Table, Work
+from perfgate.metrics.tally import Table
 from perfgate.metrics.windows import no_period
 from perfgate.model.arrays import distinct
 from perfgate.model.metric import CALLED, EXPOSED, METRICS, PERIODS, Metric
 from perfgate.model.note import Note, note
 from perfgate.model.sample import NO_NCCL
-from perfgate.model.timeline import CopyKind
 
 MOST_LOST: Final = 0.001
 """Share of the steps' launches that may lack their kernel; of 27 951 launches in captures of an
@@ -25,17 +24,16 @@ MOST_STEPS_LACKING: Final = 0.25
 """Share of the steps that may lack calls: half of them would move the median of a count."""
 FEWEST_APART: Final = 0.5
 """Calls a step from which a capture without any copy lacks them: single ones may copy nothing."""
-MOST_OUTSIDE: Final = 0.25
-"""Share of a table's operations that may lack a call and have run outside the steps before the
-others mean nothing."""
-
 Absent = dict[Metric, Note]
 
 _FROM_OPERATIONS: Final = tuple(metric for metric in METRICS if metric not in (*CALLED, *PERIODS))
 _NCCL: Final = (Metric.NCCL_MS, Metric.NCCL_EXPOSED_MS)
 _FROM_KERNELS: Final = (Metric.KERNEL_MS, Metric.GAP_MS, Metric.NCCL_MS, *EXPOSED)
 _COPY_COUNTS: Final = (
-    *(Metric.H2D_COPIES, Metric.H2D_BYTES, Metric.D2H_COPIES, Metric.PAGEABLE_COPIES),
+    Metric.H2D_COPIES,
+    Metric.H2D_BYTES,
+    Metric.D2H_COPIES,
+    Metric.PAGEABLE_COPIES,
 )
 _BY_TABLE: Final[Mapping[Table, tuple[Metric, ...]]] = {
     Table.KERNELS: (),  # without these nothing is known of the steps
@@ -43,6 +41,14 @@ _BY_TABLE: Final[Mapping[Table, tuple[Metric, ...]]] = {
     Table.MEMSETS: (Metric.MEM_EXPOSED_MS,),
 }
 """What is not known where it is not known which step launched a table's operations."""
+_TIMED: Final[Mapping[Metric | None, tuple[str, tuple[Metric, ...]]]] = {
+    Metric.KERNEL_MS: ("kernels", (Metric.KERNEL_MS, Metric.GAP_MS, *EXPOSED)),
+    Metric.NCCL_MS: ("NCCL kernels", (Metric.NCCL_MS, Metric.GAP_MS, *EXPOSED)),
+    Metric.H2D_MS: ("host-to-device copies", (Metric.H2D_MS, Metric.H2D_EXPOSED_MS)),
+    Metric.MEM_EXPOSED_MS: ("memsets and other copies", (Metric.MEM_EXPOSED_MS,)),
+    None: ("GPU operations", (Metric.GAP_MS,)),
+}
+"""What is not known where none of some operations (`Group.metric`, or all) has a duration."""
 
 
 def why_absent(process: Process, devices: Devices) -> Absent:
@@ -57,9 +63,10 @@ def why_absent(process: Process, devices: Devices) -> Absent:
     if why := why_unplaced(process):
         absent = dict.fromkeys((*PERIODS, *_FROM_OPERATIONS), why)
     else:
-        for table, outside in unplaced(process).items():
-            why = note("launches-unknown", count=outside, what=table.value)
-            absent |= dict.fromkeys(_BY_TABLE[table], why)
+        for table, linked in process.totals.linked.items():
+            if linked.is_lost:
+                why = note("launches-unknown", count=linked.outside, what=table.value)
+                absent |= dict.fromkeys(_BY_TABLE[table], why)
     return _without_calls(process) | _without_operations(process, devices) | absent
 
 
@@ -69,33 +76,13 @@ def why_unplaced(process: Process) -> Note | None:
     Without its kernels, or anything else that it launched, it is not known when a step was
     complete.
     """
-    lost = unplaced(process)
-    held = [table for table, (_, launched) in ran_outside(process).items() if launched]
-    if Table.KERNELS not in lost and (not lost or len(lost) < len(held)):
+    linked = process.totals.linked
+    held = [one for one in linked.values() if one.launched]
+    lost = [one for one in held if one.is_lost]
+    if not linked[Table.KERNELS].is_lost and (not lost or len(lost) < len(held)):
         return None
-    return note("launches-unknown", count=sum(lost.values()), what="GPU operations")
-
-
-def unplaced(process: Process) -> dict[Table, int]:
-    """Operations that no call links to a step, and that ran outside of all, where they are too
-    many.
-
-    A CPU that runs ahead has closed the steps by the time their work runs; only the calls show then
-    whose it is.
-    """
-    return {
-        table: outside
-        for table, (outside, held) in ran_outside(process).items()
-        if outside > MOST_OUTSIDE * held
-    }
-
-
-def ran_outside(process: Process) -> dict[Table, tuple[int, int]]:
-    """Operations of each table that no call links to a step and that ran outside of all; they count
-    nowhere. And of how many since the first step."""
-    if process.steps.whole:
-        return {}
-    return {table: (one.outside, one.launched) for table, one in process.totals.linked.items()}
+    count = sum(one.outside for one in lost)
+    return note("launches-unknown", count=count, what="GPU operations")
 
 
 def untimed(process: Process) -> Absent:
@@ -103,27 +90,12 @@ def untimed(process: Process) -> Absent:
 
     CUPTI could not time such an operation. What it took is in the gaps, and a sum of it would be 0.
     """
-    totals = process.totals
-    nccl = [work for name, work in totals.kernels.items() if NCCL_KERNEL.match(name)]
-    kernels = [work for name, work in totals.kernels.items() if not NCCL_KERNEL.match(name)]
-    copies = [
-        work
-        for (kind, _), work in totals.copies.items()
-        if kind in (CopyKind.H2D, CopyKind.UVM_H2D)
-    ]
-    others = [work for words, work in totals.memory.items() if "Host-to-Device" not in words]
-    words = "kernels and CUDA graphs" if GRAPH_WORDS in totals.kernels else "kernels"
-    found: tuple[tuple[Sequence[Work], str, tuple[Metric, ...]], ...] = (
-        (kernels, words, (Metric.KERNEL_MS, Metric.GAP_MS, *EXPOSED)),
-        (nccl, "NCCL kernels", (Metric.NCCL_MS, Metric.GAP_MS, *EXPOSED)),
-        (copies, "host-to-device copies", (Metric.H2D_MS, Metric.H2D_EXPOSED_MS)),
-        (others, "memsets and other copies", (Metric.MEM_EXPOSED_MS,)),
-        ([*totals.kernels.values(), *totals.memory.values()], "GPU operations", (Metric.GAP_MS,)),
-    )
     absent: Absent = {}
-    for works, what, metrics in found:
-        if works and not any(work.gpu_ns for work in works):
-            why = note("durations-unknown", count=sum(work.count for work in works), what=what)
+    for metric, (what, metrics) in _TIMED.items():
+        groups = [one for one in process.totals.groups if metric in (None, one.metric)]
+        if groups and not any((one.end > one.start).any() for one in groups):
+            count = sum(len(one.start) for one in groups)
+            why = note("durations-unknown", count=count, what=what)
             absent = dict.fromkeys(metrics, why) | absent
     return absent
 

@@ -8,11 +8,10 @@ from typing import Final
 
 import numpy as np
 
-from perfgate.metrics.absent import MOST_LOST, ran_outside, unplaced, untimed, why_unplaced
+from perfgate.metrics.absent import MOST_LOST, untimed, why_unplaced
 from perfgate.metrics.devices import Devices, devices_of
-from perfgate.metrics.kinds import bare, kind_of
 from perfgate.metrics.process import STRAY, Process
-from perfgate.metrics.steps import Steps, listed_names
+from perfgate.metrics.steps import Steps
 from perfgate.metrics.tally import GRAPH_WORDS
 from perfgate.metrics.warmup import unsettled
 from perfgate.model.arrays import distinct
@@ -37,8 +36,6 @@ FEWEST_WORKING: Final = 3
 that lack records."""
 FEWEST_BETWEEN: Final = 3
 """So many such steps side by side between others: one or two batches may be skipped."""
-BY_CHANCE: Final = 0.001
-"""Of a loop that uses the GPU in bursts, a row of such steps that comes more rarely counts."""
 MOST_ELSEWHERE: Final = 0.01
 """Share of the steps' time in which processes without steps may keep GPUs busy unmentioned: kernel
 time's default budget."""
@@ -188,8 +185,7 @@ def _without_records(process: Process) -> Iterator[Note]:
     """Of some steps nothing but ranges was recorded, as in no loop's own rhythm.
 
     What is not recorded is no idle time: another profiler has taken over, or records were lost.
-    Where other steps have no CUDA call either, a loop may use the GPU in bursts, and only a row of
-    them counts that hardly comes by chance.
+    Where other steps have no CUDA call either, a loop may use the GPU in bursts.
     """
     steps, totals = process.steps, process.totals
     if steps.whole or not totals.calls.any():
@@ -203,15 +199,8 @@ def _without_records(process: Process) -> Iterator[Note]:
     rows = np.diff(np.concatenate(([-1], working, [len(steps)]))) - 1
     place = int(np.argmax(rows))
     longest = int(rows[place])
-    if others := int(rows.sum()) - longest:
-        # Each in turn by the rule of succession, which knows their share from the other steps
-        # alone.
-        so_far = np.arange(longest)
-        chance = np.prod((others + 1 + so_far) / (others + len(working) + 2 + so_far))
-        counts = bool(len(rows) * chance <= BY_CHANCE)
-    else:
-        counts = longest >= (1 if place in (0, len(working)) else FEWEST_BETWEEN)
-    if counts:
+    is_alone = longest == int(rows.sum())
+    if is_alone and longest >= (1 if place in (0, len(working)) else FEWEST_BETWEEN):
         first = int(working[place - 1]) + 2 if place else 1
         yield _bad(
             "steps-without-records",
@@ -224,13 +213,15 @@ def _without_records(process: Process) -> Iterator[Note]:
 
 def _outside(process: Process) -> Iterator[Note]:
     """Some operations count nowhere; where they are many, their metrics are absent."""
-    absent = unplaced(process)
     # Where no call was recorded at all, the counts that are absent for it say so.
-    for table, (outside, held) in (
-        ran_outside(process).items() if process.totals.calls.any() else ()
-    ):
-        if outside > _few(held) and table not in absent:
-            yield _bad("operations-of-no-step", held=held, what=table.value, outside=outside)
+    for table, one in process.totals.linked.items() if process.totals.calls.any() else ():
+        if one.outside > _few(one.launched) and not one.is_lost:
+            yield _bad(
+                "operations-of-no-step",
+                held=one.launched,
+                what=table.value,
+                outside=one.outside,
+            )
 
 
 def _overtaken(process: Process, step_ms: float | None) -> Iterator[Note]:
@@ -245,8 +236,15 @@ def _overtaken(process: Process, step_ms: float | None) -> Iterator[Note]:
 
 def _remarks(process: Process, step_ms: float | None) -> Iterator[Note]:
     """Where the rest of a step went, and what counts otherwise than one would think."""
-    steps, segments, totals = process.steps, process.segments, process.totals
-    yield from _next_to_the_range(process, step_ms)
+    totals, range_ms = process.totals, process.nvtx_step_ms
+    if step_ms is not None and not totals.devices:
+        yield note("cpu-only", Severity.ROUTINE)
+    elif step_ms is not None and range_ms is not None and range_ms < AHEAD_BELOW * step_ms:
+        # The rest is work of the GPU behind the range, not what lies between two of them.
+        steps = process.steps
+        between = (steps.starts[1:] - steps.ends[:-1])[~steps.resumes[1:]]
+        if np.median(process.done - steps.ends) >= np.median(between):
+            yield note("cpu-runs-ahead", Severity.ROUTINE, range_ms=range_ms, step_ms=step_ms)
     if linkless := sum(one.without_call for one in totals.linked.values()):
         yield note("counted-where-run", operations=linkless)
     if earlier := totals.before_capture:
@@ -254,38 +252,7 @@ def _remarks(process: Process, step_ms: float | None) -> Iterator[Note]:
     if timeless := totals.without_times:
         yield note("operations-without-times", Severity.WARN, operations=timeless)
     if (graphs := totals.kernels.get(GRAPH_WORDS)) is not None:
-        yield note("graphs-traced-whole", per_step=graphs.count / len(steps))
-    if names := _without_rows(process):
-        yield note("overlapping-ranges-left-out", names=listed_names(names))
-    between = (segments.step < 0) & (segments.turn >= 0)
-    if apart := int(totals.operations[between].sum()):
-        yield note("launched-between-steps", per_step=apart / len(steps))
-    if passing := sorted(device for device in totals.devices if device not in process.in_use):
+        yield note("graphs-traced-whole", per_step=graphs.count / len(process.steps))
+    if passing := [device for device in totals.devices if device not in process.in_use]:
         gpus = tuple(process.gpu_title(device) for device in passing)
         yield note("gpus-hardly-used", Severity.WARN, gpus=gpus)
-
-
-def _without_rows(process: Process) -> set[str]:
-    """Names of the start/end ranges that begin in the steps, on their threads, and have no row."""
-    ranges, steps = process.timeline.ranges, process.steps
-    here = (ranges.process == steps.process) & np.isin(ranges.thread, steps.threads)
-    here &= (ranges.start >= steps.starts[0]) & (ranges.start < steps.ends[-1]) & ~ranges.push_pop
-    here[steps.rows] = False
-    rows = set(process.segments.labels)
-    names = {bare(ranges.name.texts[one]) for one in distinct(ranges.name.codes[here]).tolist()}
-    return {name for name in names if not {name, kind_of(name)} & rows}
-
-
-def _next_to_the_range(process: Process, step_ms: float | None) -> Iterator[Note]:
-    """What a step is next to its range: the GPU's work behind it, or what lies between two."""
-    steps, range_ms = process.steps, process.nvtx_step_ms
-    if step_ms is None:
-        return
-    if not process.totals.devices:
-        yield note("cpu-only", Severity.ROUTINE)
-    elif range_ms is not None and range_ms < AHEAD_BELOW * step_ms:
-        behind = np.median(process.done - steps.ends)
-        if behind >= np.median((steps.starts[1:] - steps.ends[:-1])[~steps.resumes[1:]]):
-            yield note("cpu-runs-ahead", Severity.ROUTINE, range_ms=range_ms, step_ms=step_ms)
-        else:
-            yield note("rest-between-steps", range_ms=range_ms, step_ms=step_ms)

@@ -9,7 +9,7 @@ from functools import reduce
 
 import numpy as np
 
-from perfgate.metrics.absent import unplaced, why_absent, why_unplaced
+from perfgate.metrics.absent import why_absent, why_unplaced
 from perfgate.metrics.check import notes_of
 from perfgate.metrics.devices import Devices
 from perfgate.metrics.gaps import gaps_by_segment, time_by_segment
@@ -177,7 +177,7 @@ def _measured(
         ),
         kernels=kernel_samples(totals.kernels, _memory(process), steps=count) if placed else (),
         copies=copy_samples(totals.copies, steps=count)
-        if placed and Table.COPIES not in unplaced(process)
+        if placed and not totals.linked[Table.COPIES].is_lost
         else (),
         syncs=()
         if Metric.SYNCS in absent
@@ -189,11 +189,11 @@ def _measured(
 def _memory(process: Process) -> dict[str, Work]:
     """What copies and memsets did in the steps, without those of which it is not known which step
     launched them."""
-    lost = unplaced(process)
+    linked = process.totals.linked
     return {
         words: work
         for words, work in process.totals.memory.items()
-        if (Table.MEMSETS if words == MEMSET_WORDS else Table.COPIES) not in lost
+        if not linked[Table.MEMSETS if words == MEMSET_WORDS else Table.COPIES].is_lost
     }
 
 

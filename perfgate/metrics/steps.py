@@ -6,14 +6,14 @@ import dataclasses
 import difflib
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
 
 from perfgate.metrics.intervals import merged, sorted_edges, sum_by
-from perfgate.metrics.kinds import NUMBER, kind_of, template
+from perfgate.metrics.kinds import NUMBER, kind_of
 from perfgate.model.arrays import distinct
 from perfgate.model.errors import ConfigInvalid, StepsNotFound
 from perfgate.model.names import RangeNames
@@ -371,12 +371,6 @@ def _span(table: Spans | Calls | Ranges, process: int) -> tuple[int, int] | None
     # What begins and ends at 0 was not timed.
     own = (table.process == process) & ((table.end != 0) | (table.start != 0))
     return (int(table.start[own].min()), int(table.end[own].max())) if own.any() else None
-
-
-def listed_names(texts: Iterable[str]) -> tuple[str, ...]:
-    """The first of some names, those that differ in numbers only as one."""
-    alike = sorted({template(text) for text in texts})
-    return (*alike[:SUGGESTIONS], *(["..."] if len(alike) > SUGGESTIONS else []))
 
 
 def _start(ranges: Ranges) -> int | None:

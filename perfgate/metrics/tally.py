@@ -58,6 +58,9 @@ _KEYS: Final = 1_000_000
 CLOCKS_APART_NS: Final = 50_000
 """An operation may begin this much before its call: two clocks are made one. On an H200 it is 10 us
 behind at least."""
+MOST_OUTSIDE: Final = 0.25
+"""Share of a table's operations that may lack a call and have run outside the steps before the
+others mean nothing."""
 _COUNTED: Final = {
     Metric.LAUNCHES: CallClass.LAUNCH,
     Metric.GRAPH_LAUNCHES: CallClass.GRAPH_LAUNCH,
@@ -116,7 +119,13 @@ class Linked:
     since: int = 0
     """And those of these since the first step."""
     outside: int = 0
-    """And those of these that ran in no step."""
+    """And those of these that ran in no step, and count nowhere."""
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether these are too many for the others to mean anything: a CPU that runs ahead has
+        closed the steps by the time their work runs, and only the calls show then whose it is."""
+        return self.outside > MOST_OUTSIDE * self.launched
 
 
 @dataclass(kw_only=True, slots=True)

@@ -128,9 +128,6 @@ REMARKS: Final[Mapping[str, Text]] = {
         "the CPU runs ahead of the GPU: the step range lasts {range_ms:ms} ms, "
         "a step takes {step_ms:ms} ms"
     ),
-    "rest-between-steps": Text(
-        "a step takes {step_ms:ms} ms, of which its range is {range_ms:ms} ms: the rest lies between"
-    ),
     "cpu-only": Text("no GPU operation was launched in the steps: step_ms is CPU time only"),
     "counted-where-run": Text(
         "GPU operations have no API call in the capture and count where they ran ({operations})"
@@ -142,14 +139,6 @@ REMARKS: Final[Mapping[str, Text]] = {
     "graphs-traced-whole": Text(
         "CUDA graphs were traced whole: what they copy or send with NCCL is part of their kernel "
         "time, and of no other metric ({per_step:count} per step)"
-    ),
-    "overlapping-ranges-left-out": Text(
-        "start/end ranges may overlap others, and have no rows where ranges are pushed and popped: "
-        "{names:list}"
-    ),
-    "launched-between-steps": Text(
-        "GPU operations were launched between the steps and count to the step before them "
-        "({per_step:count} per step)"
     ),
     "gpus-hardly-used": Text(
         "{gpus:list} ran something in next to none of the steps: no idle time is counted there"

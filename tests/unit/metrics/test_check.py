@@ -114,7 +114,6 @@ def recorded_in(steps: Sequence[int]) -> ProcessSample:
         pytest.param(range(29), 30, 30, id="the last one"),
         pytest.param(range(6, 30), 1, 6, id="the first"),
         pytest.param([*range(10), *range(13, 30)], 11, 13, id="three between"),
-        pytest.param([k for k in range(20) if k != 7], 21, 30, id="and a batch skipped"),
     ],
 )
 def test_steps_of_which_nothing_but_their_ranges_was_recorded_are_no_idle_time(
@@ -383,15 +382,6 @@ def test_processes_whose_steps_follow_one_another_are_no_ranks() -> None:
         ("range |--step--| |--step--|   |--step--|", "cpu-only", Severity.ROUTINE),
         (
             """
-            range   |----step----|      |----step----|      |----step----|
-            launch     ^a            ^x    ^b            ^y    ^c             ^z
-            kernel      |a|           |x|   |b|           |y|   |c|            |z|
-            """,
-            "launched-between-steps",
-            Severity.INFO,
-        ),
-        (
-            """
             range   |----step----|  |----step----|  |----step----|
             launch                     ^b
             kernel      |a|             |b|             |c|
@@ -406,15 +396,6 @@ def test_processes_whose_steps_follow_one_another_are_no_ranks() -> None:
             graph       |-a-|           |-b-|           |-c-|
             """,
             "graphs-traced-whole",
-            Severity.INFO,
-        ),
-        (
-            """
-            range      |----step----|  |----step----|  |----step----|
-            startend     |-load-|        |-load-|        |-load-|
-            range            |fwd|           |fwd|           |fwd|
-            """,
-            "overlapping-ranges-left-out",
             Severity.INFO,
         ),
     ],
