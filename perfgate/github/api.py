@@ -55,6 +55,12 @@ _PERMISSIONS: Final = {
 }
 """The permission that a path below a repository needs."""
 
+_REFUSALS: Final = {
+    401: "github-token-unknown",
+    403: "github-forbidden",
+    404: "github-not-found",
+}
+
 # PyGithub logs each failure to stderr, in the middle of what the command says.
 logging.getLogger("github").setLevel(logging.ERROR)
 
@@ -76,7 +82,7 @@ class Patience(Record):
 PATIENCE: Final = Patience()
 
 
-def connect(context: Context, *, patience: Patience | None = None) -> Repository:
+def connect(context: Context) -> Repository:
     """Return the repository of a job; asks nothing yet.
 
     All that is asked through it raises GitHubRefused where GitHub says no, and GitHubUnreachable
@@ -85,23 +91,22 @@ def connect(context: Context, *, patience: Patience | None = None) -> Repository
     Raises:
         ActionsContextMissing: the repository, the API's address or the token is missing.
     """
-    most = patience or PATIENCE
     retry = _Retry(
-        total=most.repeats,
-        backoff_factor=most.backoff_s,
+        total=PATIENCE.repeats,
+        backoff_factor=PATIENCE.backoff_s,
         status_forcelist=[*range(500, 600), 429],
         allowed_methods={"GET", "HEAD", "PATCH", "DELETE"},
-        max_rate_limit_wait=most.longest_wait_s,
+        max_rate_limit_wait=PATIENCE.longest_wait_s,
     )
     plain = Github(
         auth=Auth.Token(context.token),
         base_url=context.api_url,
-        timeout=most.timeout_s,
+        timeout=PATIENCE.timeout_s,
         user_agent="perfgate",
         per_page=100,
         retry=retry,
         seconds_between_requests=None,
-        seconds_between_writes=most.between_writes_s,
+        seconds_between_writes=PATIENCE.between_writes_s,
         lazy=True,
     )
     requester = _Requester(**plain.requester.kwargs)
@@ -186,17 +191,10 @@ def _failure(verb: str, url: str, error: Exception) -> PerfgateError:
     }
     if error.status >= 500 or error.status == 429 or _is_rate_limit(error):
         return GitHubUnreachable("github-fails", **answered)
-    match error.status:
-        case 401:
-            return GitHubRefused("github-token-unknown", **answered)
-        case 403 if verb == "POST" and path.endswith("/pulls"):
-            return GitHubRefused("github-pulls-forbidden", **answered)
-        case 403:
-            return GitHubRefused("github-forbidden", **answered)
-        case 404:
-            return GitHubRefused("github-not-found", **answered)
-        case _:
-            return GitHubRefused("github-refused", **answered)
+    code = _REFUSALS.get(error.status, "github-refused")
+    if error.status == 403 and verb == "POST" and path.endswith("/pulls"):
+        code = "github-pulls-forbidden"
+    return GitHubRefused(code, **answered)
 
 
 def _is_rate_limit(error: GithubException) -> bool:
@@ -215,14 +213,13 @@ def _message(data: object) -> str:
     """GitHub's message with its list of errors; names of strangers may be in it."""
     if not isinstance(data, Mapping):
         return ""
-    parts = [
-        data.get("message"),
-        *(
-            one.get("message") or one.get("code") if isinstance(one, Mapping) else one
-            for one in data.get("errors") or ()
-        ),
+    errors = [
+        one.get("message") or one.get("code") if isinstance(one, Mapping) else one
+        for one in data.get("errors") or ()
     ]
-    return ": ".join(str(part).strip().rstrip(".") for part in parts if part)
+    return ": ".join(
+        str(part).strip().rstrip(".") for part in (data.get("message"), *errors) if part
+    )
 
 
 def download(artifact: Artifact, *, limit_bytes: int) -> bytes:

@@ -18,9 +18,6 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from perfgate.model.errors import ActionsContextMissing
 from perfgate.model.secrets import Cleaner
 
-LARGEST_EVENT: Final = 25 << 20
-"""Bytes of an event's file; GitHub sends no larger ones."""
-
 _ADDRESS: Final = r"https?://(?:[A-Za-z0-9.-]+|\[[0-9a-f:]+\])(?::[0-9]{1,5})?(?:/[\w.-]+)*/?"
 _FORMS: Final[Mapping[str, str]] = {
     "GITHUB_REPOSITORY": r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}/(?!\.\.?\Z)[\w.-]{1,100}",
@@ -122,15 +119,11 @@ class Context:
         """Read the event's file: a JSON object, of which each part may be a stranger's.
 
         Raises:
-            ActionsContextMissing: there is no such file, it is too large or not an object.
+            ActionsContextMissing: there is no such file, or it is no object.
         """
         path = self._value("GITHUB_EVENT_PATH")
         try:
-            with Path(path).open("rb") as stream:
-                content = stream.read(LARGEST_EVENT + 1)
-            if len(content) > LARGEST_EVENT:
-                raise ValueError(f"more than {LARGEST_EVENT} bytes")
-            event = json.loads(content)
+            event = json.loads(Path(path).read_bytes())
         except (OSError, ValueError, RecursionError) as error:
             raise ActionsContextMissing("event-unreadable", path=path, reason=str(error)) from error
         if not isinstance(event, dict):

@@ -9,41 +9,23 @@ from pathlib import Path, PurePosixPath
 from typing import Final
 
 from perfgate.model.errors import ConfigInvalid
+from perfgate.model.options import OPTIONS
 from perfgate.model.pyproject import load_settings
 from perfgate.system import git
 
 INPUT: Final = "PERFGATE_INPUT_"
 DEFAULT_NAME: Final = "perfgate"
 """Of a gate, and of its artifact."""
-
-OPTIONS: Final[Mapping[str, str]] = {
-    "RUNS": "runs",
-    "MAX_RUNS": "max-runs",
-    "TIME_BUDGET": "time-budget",
-    "INCONCLUSIVE": "inconclusive",
-    "NEW": "new",
-    "AGAINST": "against",
-    "SHARD": "shard",
-    "MACHINE": "machine",
-    "NSYS": "nsys",
-    "NAME": "label",
-}
-"""By input, the option of pytest (`--perfgate-...`) that it becomes."""
-_SETTINGS: Final[Mapping[str, str]] = {
-    "RUNS": "runs",
-    "MAX_RUNS": "max_runs",
-    "TIME_BUDGET": "time_budget_s",
-    "INCONCLUSIVE": "inconclusive",
-    "NEW": "new",
-}
-"""By input, the setting that it stands for."""
 _FORMS: Final[Mapping[str, str]] = {
-    "NAME": r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}",
-    "MACHINE": r"[a-z0-9][a-z0-9.-]{0,99}",
-    "SHARD": r"[0-9]{1,4}/[0-9]{1,4}",
-    "CAPTURES": "true|false",
+    "name": r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}",
+    "machine": r"[a-z0-9][a-z0-9.-]{0,99}",
+    "shard": r"[0-9]{1,4}/[0-9]{1,4}",
+    "captures": "true|false",
 }
 """By input, what it may be, as a regular expression; what others are is left to the gate."""
+
+_OPTIONS: Final = {one.action_input: one for one in OPTIONS if one.action_input is not None}
+"""By input, the option of pytest that it becomes."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -51,7 +33,7 @@ class Inputs:
     """What the action was given, checked."""
 
     given: Mapping[str, str]
-    """By name, those that are one text and not empty."""
+    """By name, as in the action, those that are one text and not empty."""
     workloads: tuple[str, ...] = ()
     """Paths and node ids, as pytest takes them."""
     budgets: tuple[str, ...] = ()
@@ -65,26 +47,26 @@ class Inputs:
             ConfigInvalid: one of them is nothing that it can be.
         """
         every = {
-            name.removeprefix(INPUT): value.strip()
+            name.removeprefix(INPUT).lower().replace("_", "-"): value.strip()
             for name, value in env.items()
             if name.startswith(INPUT) and value.strip()
         }
-        lines = every.pop("WORKLOADS", "").splitlines()
+        lines = every.pop("workloads", "").splitlines()
         workloads = tuple(line.strip() for line in lines if line.strip())
-        budgets = tuple(every.pop("BUDGETS", "").split())
+        budgets = tuple(every.pop("budgets", "").split())
         for line in workloads:
             if line.startswith("-"):
-                raise _odd("WORKLOADS", line)
+                raise ConfigInvalid("action-input-odd", input="workloads", value=line)
         for name, value in every.items():
-            is_branch = name != "BASELINE_BRANCH" or git.is_branch(value)
+            is_branch = name != "baseline-branch" or git.is_branch(value)
             if not is_branch or not re.fullmatch(_FORMS.get(name, r"(?s:.*)"), value):
-                raise _odd(name, value)
-        return cls(given={"NAME": DEFAULT_NAME, **every}, workloads=workloads, budgets=budgets)
+                raise ConfigInvalid("action-input-odd", input=name, value=value)
+        return cls(given={"name": DEFAULT_NAME, **every}, workloads=workloads, budgets=budgets)
 
     @property
     def captures(self) -> bool:
         """Whether the captures of workloads that keep the gate shut are published."""
-        return self.given.get("CAPTURES") == "true"
+        return self.given.get("captures") == "true"
 
     @property
     def options(self) -> tuple[str, ...]:
@@ -92,10 +74,11 @@ class Inputs:
         own."""
         return (
             *(
-                f"--perfgate-{option}={self.given[name]}"
-                for name, option in OPTIONS.items()
+                f"{one.option}={self.given[name]}"
+                for name, one in _OPTIONS.items()
                 if name in self.given
             ),
+            f"--perfgate-label={self.given['name']}",
             *(f"--perfgate-budget={budget}" for budget in self.budgets),
             *self.workloads,
         )
@@ -106,7 +89,11 @@ class Inputs:
         Raises:
             ConfigInvalid: those of the project, or an input, are not accepted.
         """
-        options = {_SETTINGS[name]: self.given[name] for name in _SETTINGS if name in self.given}
+        options = {
+            one.setting: self.given[name]
+            for name, one in _OPTIONS.items()
+            if one.setting is not None and name in self.given
+        }
         load_settings(root, {**options, "budgets": self.budgets})
 
     def wants(self, workload: str, source: str | None) -> bool:
@@ -120,7 +107,3 @@ class Inputs:
             ):
                 return True
         return not self.workloads
-
-
-def _odd(name: str, value: str) -> ConfigInvalid:
-    return ConfigInvalid("action-input-odd", input=name.lower().replace("_", "-"), value=value)

@@ -326,7 +326,7 @@ def _copy(source: Path, target: Path) -> None:
 def _base(job: Job, inputs: Inputs, say: Say) -> Base | None:
     """What this gate is held to by the base branch; None where no branch is known to be that."""
     named, since = base_branch(job.env)
-    branch = inputs.given.get("BASELINE_BRANCH", named)
+    branch = inputs.given.get("baseline-branch", named)
     if branch is None:
         return None
     change = Change(

@@ -247,20 +247,18 @@ def commit_message(baselines: Sequence[Baseline], reason: str, origin: Origin) -
     subject = f"bless: {', '.join(names)}"
     if len(subject) > LONGEST_SUBJECT and len(names) > 1:
         subject = f"bless: {len(names)} workloads"
-    runner = [] if origin.runner is None else [f"Perfgate-Runner: {one_line(origin.runner)}"]
+    named = _SPEAKING.sub(_BREAK, one_line(origin.runner or ""))
+    runner = [f"Perfgate-Runner: {named}"] if named else []
     lines = [
-        subject[:LONGEST_SUBJECT],
+        _SPEAKING.sub(_BREAK, subject[:LONGEST_SUBJECT]),
         "",
-        f'"{" ".join(reason.split())}"',
+        _SPEAKING.sub(_BREAK, f'"{" ".join(reason.split())}"'),
         "",
         f"Perfgate-Run: {origin.run_url}",
         *runner,
         f"Blessed-by: {one_line(origin.by)}",
     ]
-    return "".join(
-        f"{line if line.startswith('Perfgate-Run:') else _SPEAKING.sub(_BREAK, line)}\n"
-        for line in lines
-    )
+    return "".join(f"{line}\n" for line in lines)
 
 
 # What is shown of it
@@ -309,12 +307,11 @@ def baselines_table(planned: Sequence[Planned]) -> list[str]:
 def _row(one: Planned) -> str:
     rows = {row.metric: row for row in blessing.differences(one.old, one.new)}
     step = rows.pop(Metric.STEP_MS, None)
-    before, after = (None, None) if step is None else (step.baseline, step.now)
+    values = (None, None) if step is None else (step.baseline, step.now)
     cells = (
         name(one.new.workload),
         name(one.new.machine.gpu_name),
-        "" if before is None else numbers.value(Metric.STEP_MS, before),
-        "" if after is None else numbers.value(Metric.STEP_MS, after),
+        *("" if value is None else numbers.value(Metric.STEP_MS, value) for value in values),
         "" if step is None else prose(change_cell(step)),
         prose(", ".join(f"{row.metric} {change_cell(row)}" for row in rows.values() if row.change)),
         prose(extent(one.new)),

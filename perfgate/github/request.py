@@ -120,19 +120,17 @@ def wish_of(request: Request, env: Mapping[str, str]) -> Wish:
     """
     if request.pull_request is not None:
         return read_comment(request.comment)
-    names = ("accept-regression", "workload", "reason")
-    accept, workload, reason = (
-        env.get(f"PERFGATE_INPUT_{name.upper().replace('-', '_')}", "").strip() for name in names
-    )
-    fits = (
-        accept in {"", "true", "false"},
-        _is_line(workload, LONGEST_ID),
-        bool(reason) and _is_line(reason, LONGEST_REASON),
-    )
-    for name, value, fit in zip(names, (accept, workload, reason), fits, strict=True):
-        if not fit:
-            raise ConfigInvalid("bless-input-odd", input=name, value=value, most=LONGEST_REASON)
+    workload = _input(env, "workload", rf".{{0,{LONGEST_ID}}}")
+    reason = _input(env, "reason", rf".{{1,{LONGEST_REASON}}}")
+    accept = _input(env, "accept-regression", "true|false|")
     return Wish(workload=workload or None, reason=reason, accept_regression=accept == "true")
+
+
+def _input(env: Mapping[str, str], name: str, form: str) -> str:
+    value = env.get(f"PERFGATE_INPUT_{name.upper().replace('-', '_')}", "").strip()
+    if not value.isprintable() or not re.fullmatch(form, value):
+        raise ConfigInvalid("bless-input-odd", input=name, value=value, most=LONGEST_REASON)
+    return value
 
 
 def read_comment(body: str) -> Wish:
@@ -159,10 +157,6 @@ def read_comment(body: str) -> Wish:
         reason=reason,
         accept_regression=bool(found["before"]) or ACCEPT in words,
     )
-
-
-def _is_line(text: str, longest: int) -> bool:
-    return len(text) <= longest and text.isprintable()
 
 
 def branch_of(request: Request, context: Context, repository: Repository) -> Branch:
