@@ -234,7 +234,7 @@ def _cpu(place: StepPlace) -> Iterator[_Line]:
         of_thread = rows[(ranges.thread[rows] == thread) & ~(encloses & (thread == own))]
         step = steps.step_at(ranges.start[of_thread])
         step[of_thread == its] = place.index  # also where it has no length
-        names = ranges.name[of_thread].tolist()
+        names = list(ranges.name[of_thread])
         if thread == own or names:
             yield from _spread(
                 "CPU" if thread == own else f"CPU thread {thread}",
