@@ -5,6 +5,7 @@ Knows nothing of what it is run for.
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
@@ -111,39 +112,36 @@ class Program:
             found.append(tool)
         if found:
             return max(found, key=lambda tool: tool.version)
-        for refusal in refused:
-            if isinstance(refusal, self.unsupported):
-                raise refusal
-        if refused:
-            raise refused[0]
+        if refused:  # one that runs and is too old says more than one that does not run
+            raise max(refused, key=lambda error: isinstance(error, self.unsupported))
         looked = [source for source, _ in named] + ["PATH"]
         looked += dict.fromkeys("/".join(place.split("/")[:3]) for place in places)
-        raise self.not_found("program-not-found", looked=tuple(looked), **self._words)
+        raise self._error(self.not_found, "program-not-found", looked=tuple(looked))
 
-    @property
-    def _words(self) -> dict[str, str]:
-        """What every refusal says."""
-        return {
-            "name": self.name,
-            "product": self.product,
-            "package": self.package,
-            "variable": self.variable,
-        }
+    def _error(
+        self, kind: type[PerfgateError], code: str, **fields: str | tuple[str, ...]
+    ) -> PerfgateError:
+        return kind(
+            code,
+            name=self.name,
+            product=self.product,
+            package=self.package,
+            variable=self.variable,
+            **fields,
+        )
 
     def _candidates(
         self, env: Mapping[str, str], places: Sequence[str]
     ) -> Iterator[tuple[str, Path]]:
-        seen: set[Path] = set()
-        for folder in env.get("PATH", "").split(":"):
-            on_path = shutil.which(self.name, path=folder) if folder else None
-            if on_path is not None and (path := Path(on_path).absolute()).resolve() not in seen:
-                seen.add(path.resolve())
-                yield "PATH", path
+        folders = env.get("PATH", "").split(":")
+        found = [("PATH", Path(folder, self.name)) for folder in folders if folder]
         for place in places:
-            for path in sorted(Path("/").glob(place.lstrip("/"))):
-                if path.is_file() and path.resolve() not in seen:
-                    seen.add(path.resolve())
-                    yield place, path
+            found += [(place, path) for path in sorted(Path("/").glob(place.lstrip("/")))]
+        seen: set[Path] = set()
+        for source, path in found:
+            if path.is_file() and os.access(path, os.X_OK) and path.resolve() not in seen:
+                seen.add(path.resolve())
+                yield source, path.absolute()
 
     def _checked(self, path: Path, source: str, env: Mapping[str, str], timeout_s: float) -> Tool:
         kept = {name: env[name] for name in self.kept_variables if name in env}
@@ -167,14 +165,14 @@ class Program:
                 return Tool(path, version, kept)
             reason = text.splitlines()[-1] if text else f"exit status {answer.returncode}"
             if version is not None or answer.returncode == 0:
-                raise self.unsupported(
+                raise self._error(
+                    self.unsupported,
                     "program-unsupported",
                     path=str(path),
                     source=source,
-                    found=str(version) if version else reason,
+                    found=str(version or reason),
                     oldest=f"{self.oldest.year}.{self.oldest.major}",
-                    **self._words,
                 )
-        raise self.not_found(
-            "program-not-run", path=str(path), source=source, reason=reason, **self._words
+        raise self._error(
+            self.not_found, "program-not-run", path=str(path), source=source, reason=reason
         )

@@ -28,10 +28,6 @@ _EXPORTS: Final[Mapping[str, Text]] = {
         "Unpack it if it is packed; else export the capture: "
         "nsys export --type sqlite --force-overwrite true CAPTURE.nsys-rep",
     ),
-    "export-cut": Text(
-        "{path:quote}: cut short, {found_bytes} of {whole_bytes} bytes are there",
-        next_step=_EXPORT_AGAIN,
-    ),
     "export-unfinished": Text(
         "{path:quote}: {name} lies next to it, so it is still being written, or its writer died",
         next_step=f"Wait for it. {_EXPORT_AGAIN}",

@@ -91,16 +91,12 @@ class Output:
         Where torchrun reports a failed rank, that rank's before it.
         """
         said = self._cleaner.lines(self.said)  # together: a secret may go over several
-        failed = next(
-            (place for place, line in enumerate(said) if TORCHRUN_FAILED.match(line)), len(said)
-        )
-        root = _ROOT_CAUSE.search("\n".join(said[failed:]))
-        its = (
-            []
-            if root is None
-            else [line for line in said[:failed] if line.startswith(f"[rank{root[1]}]: ")]
-        )
-        return tuple((its or said[:failed] or said)[-TAIL_LINES:])
+        failed = (place for place, line in enumerate(said) if TORCHRUN_FAILED.match(line))
+        end = next(failed, len(said))
+        lines = said[:end] or said
+        if root := _ROOT_CAUSE.search("\n".join(said[end:])):
+            lines = [line for line in lines if line.startswith(f"[rank{root[1]}]: ")] or lines
+        return tuple(lines[-TAIL_LINES:])
 
     def take(self, line: str) -> None:
         """Take the next line; the workload's go to `said` and `on_line`, nsys's to `own`.

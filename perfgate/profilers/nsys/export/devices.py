@@ -72,12 +72,9 @@ class Devices:
         """The numbers of the GPUs that each process sees, by (process, device)."""
         found: dict[tuple[int, int], int] = {}
         for process, pid in enumerate(self._pids):
-            if not self._by_process:
-                for own, device in self._by_cuda_number.items():
-                    found[process, device] = own
-            for (one, own), device in self._by_process.items():
-                if one == pid:
-                    found[process, device] = own
+            seen = {own: device for (one, own), device in self._by_process.items() if one == pid}
+            for own, device in (seen if self._by_process else self._by_cuda_number).items():
+                found[process, device] = own
         return found | {(process, self._physical(process, own)): own for process, own in self._used}
 
     def mixed(self) -> Note | None:

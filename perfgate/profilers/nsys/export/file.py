@@ -19,7 +19,6 @@ REPORTS: Final = (".nsys-rep", ".qdrep")
 MOST_NAMES: Final = 12
 """Names of tables or columns that a message lists."""
 
-_HEADER_BYTES: Final = 100
 _SQLITE: Final = b"SQLite format 3\0"
 _LFS_POINTER: Final = b"version https://git-lfs"
 """The first bytes of what Git leaves in place of a large file that was not fetched."""
@@ -93,7 +92,13 @@ def open_export(path: Path) -> Iterator[Export]:
 
     Raises as `read_timeline` does, for SQLite's errors while it is open too.
     """
-    check_export(path)
+    if not check_capture(path).startswith(_SQLITE):
+        raise CaptureUnreadable("export-foreign", path=str(path))
+    # SQLite names them after the file itself, not after a link to it.
+    real = path.resolve()
+    for log in (real.with_name(f"{real.name}-wal"), real.with_name(f"{real.name}-journal")):
+        if log.exists() and log.stat().st_size:
+            raise CaptureUnreadable("export-unfinished", path=str(path), name=log.name)
     with (
         refusing_damage(path),
         closing(sqlite3.connect(read_only_uri(path), uri=True)) as connection,
@@ -125,41 +130,21 @@ def check_capture(path: Path) -> bytes:
     """The first bytes of a capture. Raises CaptureUnreadable for what is certainly none."""
     try:
         with path.open("rb") as file:
-            head = file.read(_HEADER_BYTES)
+            head = file.read(len(_LFS_POINTER))
     except OSError as error:
         reason = error.strerror or str(error)
         raise CaptureUnreadable("capture-unopened", path=str(path), reason=reason) from error
     if not head:
         raise CaptureUnreadable("capture-empty", path=str(path))
-    if head.startswith(_LFS_POINTER):
+    if head == _LFS_POINTER:
         raise CaptureUnreadable("capture-is-pointer", path=str(path), name=path.name)
     return head
 
 
 def check_export(path: Path) -> None:
-    """Raise CaptureUnreadable for no whole SQLite database, or one that is still being written."""
-    head = check_capture(path)
-    if not head.startswith(_SQLITE):
-        raise CaptureUnreadable("export-foreign", path=str(path))
-    size, whole = path.stat().st_size, _declared_size(head)
-    if size < whole:
-        raise CaptureUnreadable("export-cut", path=str(path), found_bytes=size, whole_bytes=whole)
-    # SQLite names them after the file itself, not after a link to it.
-    real = path.resolve()
-    for suffix in ("-wal", "-journal"):
-        log = real.with_name(real.name + suffix)
-        if log.exists() and log.stat().st_size:
-            raise CaptureUnreadable("export-unfinished", path=str(path), name=log.name)
-
-
-def _declared_size(head: bytes) -> int:
-    """Bytes that a SQLite header promises (SQLite's file format, 1.3); 0 where it does not say."""
-    if len(head) < _HEADER_BYTES:
-        return _HEADER_BYTES
-    if head[24:28] != head[92:96]:  # written by a version that did not keep the page count
-        return 0
-    page = int.from_bytes(head[16:18], "big")
-    return int.from_bytes(head[28:32], "big") * (65536 if page == 1 else page)
+    """Raise as `read_timeline` does for what is no whole export; SQLite knows one that was cut."""
+    with open_export(path):
+        pass
 
 
 def _refuse_unknown(path: Path, tables: Mapping[str, object], views: Sequence[str]) -> None:
