@@ -13,7 +13,7 @@ import pytest
 from support.fake_nvml import NOT_SUPPORTED, FakeGpu, FakeNvml
 
 from perfgate.machine import read_machine
-from perfgate.machine.identity import installed_version, read_cpu_model
+from perfgate.machine.identity import read_cpu_model
 from perfgate.model.errors import MachineUnreadable
 from perfgate.model.machine import Gpu
 
@@ -72,17 +72,6 @@ def test_a_lost_gpu_is_an_error_and_nvml_is_stopped() -> None:
     assert library.started == 0
 
 
-def test_a_mig_slice_bears_its_own_name_and_uuid() -> None:
-    part = FakeGpu(name="NVIDIA H200 MIG 1g.18gb", uuid="MIG-5", memory=18 * 2**30)
-    env = {"CUDA_VISIBLE_DEVICES": "MIG-5"}
-    library = FakeNvml([FakeGpu(slices=[part])])
-    machine = read_machine(env, nsys=None, nsys_options=(), library=library)
-    assert machine.gpus == (
-        Gpu(name="NVIDIA H200 MIG 1g.18gb", uuid="MIG-5", mig=True, memory_mib=18432),
-    )
-    assert machine.slug == "nvidia-h200-mig-1g-18gb"
-
-
 def test_a_gpu_that_knows_neither_mig_nor_its_memory_is_still_a_gpu() -> None:
     library = FakeNvml(
         [FakeGpu(name="GeForce GTX 1080")],
@@ -90,19 +79,6 @@ def test_a_gpu_that_knows_neither_mig_nor_its_memory_is_still_a_gpu() -> None:
     )
     machine = read_machine({}, nsys=None, nsys_options=(), library=library)
     assert machine.gpus == (Gpu(name="GeForce GTX 1080", uuid=UUID, mig=False, memory_mib=None),)
-
-
-def test_the_environment_of_the_workload_decides_which_gpus_count() -> None:
-    library = FakeNvml([FakeGpu(uuid="GPU-a"), FakeGpu(uuid="GPU-b")])
-    machine = read_machine(
-        {"CUDA_VISIBLE_DEVICES": "1"}, nsys=None, nsys_options=(), library=library
-    )
-    assert [gpu.uuid for gpu in machine.gpus] == ["GPU-b"]
-
-
-def test_versions_come_from_metadata() -> None:
-    assert installed_version("pytest") == pytest.__version__
-    assert installed_version("no-such-package-at-all") is None
 
 
 def test_reading_the_machine_imports_neither_torch_nor_nvtx() -> None:

@@ -91,10 +91,6 @@ def test_in_a_container_a_host_process_that_was_there_before_is_a_neighbour() ->
     assert watch([900], [900], [900, 901], [900, 901]).neighbours() == ("unknown process (900)",)
 
 
-def test_a_process_that_was_just_ending_when_the_run_started_is_no_neighbour() -> None:
-    assert watch([900], [], [OURS]).neighbours() == ()
-
-
 def test_outside_a_container_an_id_that_exists_nowhere_is_a_neighbour_when_it_stays() -> None:
     assert watch([], [OURS, 900], [OURS]).neighbours() == ()
     assert watch([], [OURS, 900], [OURS, 900]).neighbours() == ("unknown process (900)",)
@@ -180,13 +176,6 @@ def test_an_orphan_of_another_run_that_uses_a_gpu_is_foreign(
     for pid in reparented(strangers, "another-run"):
         assert LiveProcesses("this-run").owner(pid) is Owner.FOREIGN
         assert LiveProcesses("this-run").describe(pid).endswith(f" ({pid})")
-
-
-def test_ids_without_a_process_are_unknown() -> None:
-    table = LiveProcesses("this-run")
-    assert [table.owner(pid) for pid in (0, 2**22 + 1)] == [Owner.UNKNOWN, Owner.UNKNOWN]
-    assert table.describe(0) == "unknown process (0)"
-    assert table.describe(2**22 + 1) == "unknown process (4194305)"
 
 
 def test_a_process_opens_a_gpu_when_one_of_its_files_is_a_gpu(tmp_path: Path) -> None:

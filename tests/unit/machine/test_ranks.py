@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import time
 import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -69,15 +68,3 @@ def test_a_rank_stays_known_after_the_process_has_ended() -> None:
         watch.look()
     watch.look()
     assert watch.ranks == {pid: 1}
-
-
-def test_it_looks_no_more_often_than_it_needs_to(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(processes, "LOOK_S", 60.0)
-    watch = looked(RankWatch(RUN_ID))
-    with sleeping({RUN_COOKIE: RUN_ID, "RANK": "1"}) as pid:
-        watch.look()
-        assert watch.ranks == {}
-        later = time.monotonic() + processes.LOOK_S
-        monkeypatch.setattr(time, "monotonic", lambda: later)
-        watch.look()
-        assert watch.ranks == {pid: 1}

@@ -152,23 +152,10 @@ def test_a_slowdown_of_an_idle_gpu_is_none() -> None:
     assert sample(state(), state(events=IDLE | HW_SLOWDOWN)).throttled == ()
 
 
-def test_throttling_after_our_last_process_is_not_ours() -> None:
-    assert sample(state(), state(pids=(), events=HW_THERMAL)).throttled == ()
-
-
 def test_a_neighbour_during_the_run_is_named() -> None:
     found = sample(state(), state(pids=(OURS, STRANGER)), state())
     assert found.neighbours == ("ollama (51)",)
     assert Conditions(gpus=(found,)).complaints == (f"GPU 0 ({UUID}) was shared with ollama (51)",)
-
-
-def test_a_neighbour_that_was_there_before_is_named() -> None:
-    assert sample(state(), before=state(pids=(OURS,))).neighbours == ("python (40)",)
-
-
-def test_in_a_container_host_ids_are_no_neighbours_and_their_samples_count() -> None:
-    found = sample(EMPTY, state(pids=(90210,), clock=1755), state(pids=(90210,), clock=1755))
-    assert (found.samples, found.sm_clock_mhz, found.neighbours, found.remarks) == (2, 1755, (), ())
 
 
 def test_in_a_container_that_lists_nothing_every_sample_counts_and_says_so() -> None:
@@ -234,42 +221,6 @@ def test_an_older_driver_is_asked_by_the_older_name() -> None:
         time.sleep(0.3)
     (found,) = sampler.conditions().gpus
     assert [told.partition(" in ")[0] for told in found.throttled] == ["HW thermal slowdown"]
-
-
-def test_a_mig_slice_takes_clocks_from_its_gpu_and_processes_from_itself() -> None:
-    part = FakeGpu(
-        uuid="MIG-5", clock=Fails(), events=Fails(), temperature=Fails(), power_mw=Fails()
-    )
-    part.utilisation, part.pids = Fails(), (OURS,)
-    whole = FakeGpu(
-        slices=[part], clock=1755, pids=(OURS, STRANGER), utilisation=Fails(), events=POWER_CAP
-    )
-    mig = Gpu(name="NVIDIA H200 MIG 1g.18gb", uuid="MIG-5", mig=True)
-    table = Table()
-    part.pids = ()
-    with Sampler(
-        [mig], run_id="r", interval_s=0.001, library=FakeNvml([whole]), processes=table
-    ) as sampler:
-        part.pids = (OURS,)
-        time.sleep(0.3)
-    (found,) = sampler.conditions().gpus
-    assert (found.uuid, found.sm_clock_mhz, found.temperature_c, found.neighbours) == (
-        "MIG-5",
-        1755,
-        45,
-        (),
-    )
-    assert [told for told in found.remarks if "utilisation" in told] == [
-        "utilisation could not be read (Not Supported)"
-    ]
-
-
-def test_without_gpus_there_are_no_conditions() -> None:
-    with Sampler(
-        [], run_id="r", library=FakeNvml(init_error=pynvml.NVML_ERROR_LIBRARY_NOT_FOUND)
-    ) as sampler:
-        pass
-    assert sampler.conditions() == Conditions()
 
 
 @pytest.mark.parametrize(

@@ -104,6 +104,9 @@ def open_export(path: Path) -> Iterator[Export]:
         closing(sqlite3.connect(read_only_uri(path), uri=True)) as connection,
     ):
         connection.text_factory = decoded
+        ((page_bytes,),) = connection.execute("PRAGMA page_size")
+        if path.stat().st_size % page_bytes:  # SQLite reads what a last page lacks as zeros
+            raise sqlite3.DatabaseError("its last page is cut short")
         names = connection.execute("SELECT name, type FROM sqlite_master").fetchall()
         tables = {
             name: tuple(row[1] for row in connection.execute(f'PRAGMA table_info("{name}")'))
@@ -142,7 +145,7 @@ def check_capture(path: Path) -> bytes:
 
 
 def check_export(path: Path) -> None:
-    """Raise as `read_timeline` does for what is no whole export; SQLite knows one that was cut."""
+    """Raise as `read_timeline` does for what is no whole export; SQLite knows one that lacks pages."""
     with open_export(path):
         pass
 

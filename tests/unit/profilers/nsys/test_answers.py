@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from support.fake_nsys import RECENT, Fake
 
-from perfgate.model.errors import CaptureUnreadable, PerfgateError, StoreFailed
+from perfgate.model.errors import CaptureUnreadable, PerfgateError
 from perfgate.model.findings import Findings, RuleName
 from perfgate.model.order import RUN_COOKIE
 from perfgate.model.reports import ReportName, Reports
@@ -99,11 +99,6 @@ def test_a_capture_that_cannot_be_exported_leaves_the_earlier_export(
     assert earlier.read_bytes() == fake.sqlite.read_bytes()
 
 
-def test_a_folder_that_cannot_be_written_is_a_store_failure(fake: Fake, rep: Path) -> None:
-    with pytest.raises(StoreFailed):
-        export(fake.make(), rep, rep / "below-a-file")
-
-
 class CalledOff(Exception):
     """A run is of no use any more."""
 
@@ -141,12 +136,6 @@ def test_reports_are_read_and_skipped_ones_keep_nsyss_reason(
     ]
     assert found.skipped == dict.fromkeys(OTHERS, LACKS)
     assert [path.name for path in (fake.folder / "printed").iterdir()] == ["nvtx_sum.csv"]
-
-
-def test_empty_results_without_a_word_are_a_skipped_report(fake: Fake) -> None:
-    empty = f'{NOTHING}; echo "PROCESSED (EMPTY RESULTS)"'
-    found = reports(fake, of("nvtx_sum", writes(NVTX), empty), NsysVersion(2025, 3, 1))
-    assert found.skipped.keys() == OTHERS
 
 
 def test_found_nothing_found_and_skipped_differ_by_the_log(fake: Fake) -> None:
@@ -219,13 +208,6 @@ def test_what_was_neither_printed_nor_skipped_is_an_error(fake: Fake, does: str,
     assert error.fields["name"] in ("gpu_gaps", "cuda_memcpy_async")
     assert said in str(error.fields["said"])
     assert f"--rule={error.fields['name']}" in str(error.fields["command"])
-
-
-def test_reports_of_what_is_no_export_are_refused(fake: Fake) -> None:
-    path = fake.folder / "odd.sqlite"
-    path.write_text("hello")
-    with pytest.raises(CaptureUnreadable):
-        run_reports(fake.make(), path, fake.folder / "printed")
 
 
 def test_reports_run_under_the_c_locale_and_without_the_users_variables(fake: Fake) -> None:

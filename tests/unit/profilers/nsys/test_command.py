@@ -11,9 +11,7 @@ from perfgate.model.workload import CaptureMode, CaptureWindow
 from perfgate.profilers.nsys.command import (
     answers_command,
     called,
-    export_command,
     profile_command,
-    trace_options,
 )
 from perfgate.profilers.nsys.layouts import COLUMNS, HEADERS, OLD_NAMES
 from perfgate.profilers.nsys.tool import NsysVersion
@@ -67,16 +65,6 @@ def test_profile_of_a_window_has_its_delay_and_duration_in_seconds() -> None:
     assert not [option for option in options if option.startswith("--capture")]
 
 
-def test_profile_gives_the_workload_its_own_temporary_folder_back() -> None:
-    assert "--env-var=TMPDIR=/scratch/me" in command(CaptureMode.ALL, workload_tmpdir="/scratch/me")
-
-
-@pytest.mark.parametrize("graph_trace", GraphTrace)
-def test_trace_options_are_those_that_change_what_tracing_costs(graph_trace: GraphTrace) -> None:
-    options = ("--trace=cuda,nvtx", f"--cuda-graph-trace={graph_trace.value}")
-    assert trace_options(graph_trace=graph_trace) == options
-
-
 def test_stats_asks_for_nanoseconds_and_bytes() -> None:
     asked = ("nvtx_sum", "cuda_api_sum")
     assert answers_command(NSYS, asked, rules=False, source="c.sqlite", output="report") == (
@@ -89,17 +77,6 @@ def test_stats_asks_for_nanoseconds_and_bytes() -> None:
         "--force-overwrite=true",
         "--output=report",
         "c.sqlite",
-    )
-
-
-def test_export_writes_sqlite_over_what_is_there() -> None:
-    assert export_command(NSYS, source="a.nsys-rep", target="a.sqlite") == (
-        "/opt/nsys",
-        "export",
-        "--type=sqlite",
-        "--force-overwrite=true",
-        "--output=a.sqlite",
-        "a.nsys-rep",
     )
 
 

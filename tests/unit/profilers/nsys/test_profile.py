@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import shutil
-from pathlib import Path
 
-import psutil
 import pytest
 from support.fake_nsys import CAPTURES, Fake
 
-from perfgate.model.order import RUN_COOKIE
 from perfgate.model.workload import CaptureMode, CaptureWindow
 from perfgate.profilers.nsys import failures
-from perfgate.profilers.nsys.output import TAIL_LINES, Output
+from perfgate.profilers.nsys.output import Output
 from perfgate.profilers.seam import ProfileOutcome
 
 SETTLED = "until grep -q sleep /proc/$!/comm; do sleep 0.01; done"
@@ -118,13 +115,6 @@ END
     assert heard == ["epoch 1", "WARNING: loss is not finite", "epoch 2", "{", "epoch 3"]
     assert outcome.tail == tuple(heard)
     assert "Generated:\n    /tmp/run/capture.nsys-rep\n" in outcome.log.read_text()
-
-
-def test_the_tail_is_the_last_lines() -> None:
-    output = Output(None)
-    for number in range(30):
-        output.take(f"line {number}")
-    assert list(output.tail) == [f"line {number}" for number in range(30 - TAIL_LINES, 30)]
 
 
 FOOTER = """\
@@ -337,28 +327,6 @@ def test_nsys_has_a_temporary_folder_of_its_own_and_the_workload_keeps_the_users
     assert not (fake.run / "tmp").exists()
 
 
-def test_a_temporary_folder_that_nsys_could_not_hand_on_is_left_as_it_is(fake: Fake) -> None:
-    outcome = fake.profile(f'echo "$TMPDIR"; {CAPTURES}', env={"TMPDIR": "/a,b"})
-    assert outcome.tail == ("/a,b",)
-
-
-def test_a_folder_that_nsys_would_misread_is_given_by_another_name(fake: Fake) -> None:
-    odd = fake._replace(folder=fake.folder / "100%p, why? #1")
-    odd.folder.mkdir()
-    outcome = odd.profile(f'echo "$out"; {CAPTURES}')
-    assert not set("%?#,") & set(outcome.tail[0])
-    assert outcome.captures[0].sqlite == odd.run / "capture.sqlite"
-    assert not Path(outcome.tail[0]).parent.exists()
-
-
-def test_a_helper_that_the_workload_left_behind_is_ended(fake: Fake) -> None:
-    left = f"setsid sleep 60 >/dev/null 2>&1 & {SETTLED}; echo ${RUN_COOKIE}; {CAPTURES}"
-    outcome = fake.profile(left)
-    assert outcome.wall_s < 10
-    environs = [Path(f"/proc/{pid}/environ") for pid in psutil.pids()]
-    assert not [path for path in environs if outcome.tail[0].encode() in _bytes_of(path)]
-
-
 @pytest.mark.parametrize(
     ("capture", "status"),
     [(CaptureWindow(delay=1, duration=1), None), (CaptureMode.CUDA_PROFILER_API, 0)],
@@ -370,10 +338,3 @@ def test_a_workload_that_outlives_its_window_by_the_clock_has_no_status(
     outcome = fake.profile(script, capture=capture)
     assert len(outcome.captures) == 1
     assert (outcome.exit_status, outcome.problem) == (status, None)
-
-
-def _bytes_of(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError:
-        return b""

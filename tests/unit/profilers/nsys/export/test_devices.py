@@ -54,14 +54,6 @@ def test_without_a_table_of_processes_devices_go_by_their_cuda_number(path: Path
     assert timeline.kernels.device.tolist() == [1, 0]
 
 
-def test_without_any_table_of_gpus_devices_stand_as_they_are(path: Path) -> None:
-    timeline = read_timeline(
-        write_export(path, Kernel("k", 0, 1, device=3, process=1), Kernel("k", 0, 1, process=2))
-    )
-    assert timeline.kernels.device.tolist() == [3, 0]
-    assert timeline.gpus == ()
-
-
 TWO_GPUS = tuple(
     Row("TARGET_INFO_GPU", id=number, name="NVIDIA H200", uuid=str(number), cuDevice=number)
     for number in (0, 1)

@@ -194,18 +194,6 @@ def test_the_source_and_its_folder_stay_as_they_were(source: Path, target: Path)
     ]
 
 
-def test_any_file_name_will_do(tmp_path: Path) -> None:
-    source, target = tmp_path / "50%25 a?b#c.sqlite", tmp_path / "→ 100%.sqlite"
-    scrub(write_export(source, *MEASURED), target)
-    assert_same(read_timeline(target), read_timeline(source))
-
-
-def test_an_export_without_names_is_scrubbed(source: Path, target: Path) -> None:
-    write_export(source, Memset(1, 2))
-    scrub(source, target)
-    assert read_timeline(target).memsets.end.tolist() == [2]
-
-
 def test_a_target_that_exists_is_not_overwritten(source: Path, target: Path) -> None:
     write_export(source, *MEASURED)
     target.write_text("mine")
@@ -213,21 +201,6 @@ def test_a_target_that_exists_is_not_overwritten(source: Path, target: Path) -> 
         scrub(source, target)
     assert caught.value.code == "export-not-written"
     assert target.read_text() == "mine"
-
-
-def test_a_target_in_no_folder(source: Path, tmp_path: Path) -> None:
-    target = tmp_path / "nowhere" / "scrubbed.sqlite"
-    write_export(source, *MEASURED)
-    with pytest.raises(StoreFailed) as caught:
-        scrub(source, target)
-    assert caught.value.code == "export-not-written"
-
-
-def test_a_source_that_is_no_export_leaves_no_target(source: Path, target: Path) -> None:
-    source.write_text("not a database")
-    with pytest.raises(CaptureUnreadable):
-        scrub(source, target)
-    assert [path.name for path in target.parent.iterdir()] == ["run.sqlite"]
 
 
 def test_a_damaged_source_leaves_no_target(source: Path, target: Path) -> None:

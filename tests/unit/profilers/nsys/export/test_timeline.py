@@ -23,13 +23,11 @@ from support.exports import (
 )
 from support.refusals import refusal
 
-from perfgate.model.note import note
 from perfgate.model.timeline import (
     NO_EVENT,
     NO_NODE,
     NO_STREAM,
     CopyKind,
-    Diagnostic,
     MemoryKind,
     Ranges,
     Timeline,
@@ -114,22 +112,6 @@ def test_events_and_waits_are_read_with_what_links_them(path: Path) -> None:
     assert waits.device.tolist() == [3, 3]
 
 
-def test_arrays_have_the_dtypes_of_the_model_with_and_without_rows(path: Path) -> None:
-    rows = (Range("a", 0, 1), Call("c", 0, 1), Kernel("k", 0, 1), Copy(0, 1, 2), Memset(0, 1))
-    empty = path.with_name("empty.sqlite")
-    for one in (
-        read_timeline(write_export(path, *rows)),
-        read_timeline(write_export(empty, rows[0])),
-    ):
-        for column in (one.kernels.start, one.kernels.graph_node, one.calls.thread):
-            assert column.dtype == np.int64
-        for small in (one.kernels.device, one.kernels.stream, one.calls.name, one.ranges.process):
-            assert small.dtype == np.int32
-        for kinds in (one.copies.kind, one.copies.source, one.waits.kind):
-            assert kinds.dtype == np.int8
-        assert one.ranges.closed.dtype == one.ranges.push_pop.dtype == np.bool_
-
-
 def test_memory_kinds_that_the_model_does_not_know_are_unknown(path: Path) -> None:
     rows = (Copy(0, 1, 2, source=7, target=None), Copy(0, 1, 2, source=4, target=3))
     copies = read_timeline(write_export(path, *rows)).copies
@@ -168,16 +150,6 @@ def test_large_tables_are_read_in_parts_in_the_order_of_their_rows(
     assert timeline.calls.correlation.tolist() == [0, 1, 2, *range(20, 30)]
 
 
-def test_tables_without_rows_are_as_absent(path: Path) -> None:
-    write_export(path, Kernel("k", 0, 1), Range("r", 0, 1), Call("c", 0, 1))
-    for table in ("CUPTI_ACTIVITY_KIND_KERNEL", "NVTX_EVENTS", "StringIds"):
-        execute(path, f"DELETE FROM {table}")
-    timeline = read_timeline(path)
-    assert timeline.kernels.start.tolist() == []
-    assert list(timeline.ranges.name) == []
-    assert timeline.missing["names of calls"] == note("call-names-missing", unnamed=1)
-
-
 def test_columns_that_an_old_export_lacks_have_their_answer(path: Path) -> None:
     rows = (Kernel("k", 0, 1, correlation=1), Call("c", 0, 1), Range("step", 0, 9))
     write_export(path, *rows, Copy(2, 3, 4))
@@ -212,12 +184,6 @@ def test_the_version_of_2022_4_stands_in_another_table(path: Path) -> None:
     row = Row("EXPORT_META_DATA", name="EXPORT_PRODUCT_VERSION", value="2022.4.2.1")
     timeline = read_timeline(write_export(path, Kernel("k", 0, 1), row, version=None))
     assert (timeline.nsys_version, timeline.schema_version) == ("2022.4.2.1", None)
-
-
-def test_what_nsys_says_of_its_capture_is_kept(path: Path) -> None:
-    row = Row("DIAGNOSTIC_EVENT", severity=2, text="Not all CUDA events.")
-    expected = (Diagnostic(severity=2, text="Not all CUDA events."),)
-    assert read_timeline(write_export(path, Kernel("k", 0, 1), row)).diagnostics == expected
 
 
 @pytest.mark.parametrize("kind", [KeyboardInterrupt, SystemExit])
