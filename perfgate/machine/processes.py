@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import os
 import time
+from contextlib import suppress
 from enum import StrEnum
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final
 
 import psutil
 
@@ -38,23 +39,7 @@ class Owner(StrEnum):
     another namespace's."""
 
 
-class ProcessTable(Protocol):
-    """What a neighbour watch asks about processes."""
-
-    def owner(self, pid: int) -> Owner:
-        """Say whose `pid` is."""
-        ...
-
-    def describe(self, pid: int) -> str:
-        """Return `name (pid)`."""
-        ...
-
-    def count_ours_on_gpu(self) -> int:
-        """Count our living processes that have a GPU open."""
-        ...
-
-
-class LiveProcesses:
+class ProcessTable:
     """The processes of this machine. Ours are those with the run's cookie, and this process with
     its descendants."""
 
@@ -74,11 +59,10 @@ class LiveProcesses:
     def describe(self, pid: int) -> str:
         """Return `name (pid)`; `unknown process (pid)` where the name cannot be had."""
         try:
-            return (
-                f"{psutil.Process(pid).name()} ({pid})" if pid > 0 else f"unknown process ({pid})"
-            )
+            name = psutil.Process(pid).name() if pid > 0 else "unknown process"
         except psutil.Error:
-            return f"unknown process ({pid})"
+            name = "unknown process"
+        return f"{name} ({pid})"
 
     def count_ours_on_gpu(self) -> int:
         """Count our living processes that have a GPU's device file open."""
@@ -118,10 +102,8 @@ def opens_gpu(pid: int, proc: Path = Path("/proc")) -> bool | None:
     found = False
     try:
         for link in (proc / str(pid) / "fd").iterdir():
-            try:
+            with suppress(FileNotFoundError):  # closed while we looked
                 found = found or str(link.readlink()).startswith(GPU_FILES)
-            except FileNotFoundError:
-                continue  # closed while we looked
     except OSError:
         return None
     return found

@@ -26,7 +26,7 @@ from perfgate.machine.nvml import (
     Sensor,
     open_nvml,
 )
-from perfgate.machine.processes import LiveProcesses, ProcessTable
+from perfgate.machine.processes import ProcessTable
 from perfgate.model.errors import MachineUnreadable
 from perfgate.model.machine import Conditions, Gpu, GpuCondition
 from perfgate.model.note import Note, note
@@ -82,7 +82,7 @@ class Sampler:
         self._gpus = tuple(gpus)
         self._interval_s = interval_s
         self._library = library
-        self._processes = processes or LiveProcesses(run_id)
+        self._processes = processes or ProcessTable(run_id)
         self._watched: list[_Watched] = []
         self._unsampled: dict[str, str] = {}
         self._stop = threading.Event()
@@ -139,14 +139,10 @@ class Sampler:
         for uuid, reason in self._unsampled.items():
             remark = f"could not be sampled ({reason}): throttling and neighbours would go unseen"
             found[uuid] = GpuCondition(uuid=uuid, samples=0, remarks=(remark,))
-        # Among unlike models only CUDA knows their order.
-        alike = len({gpu.name for gpu in self._gpus}) == 1
-        return Conditions(
-            gpus=tuple(
-                found[gpu.uuid].model_copy(update={"ordinal": number if alike else None})
-                for number, gpu in enumerate(self._gpus)
-            )
-        )
+        if len({gpu.name for gpu in self._gpus}) == 1:  # among unlike models only CUDA knows
+            for ordinal, gpu in enumerate(self._gpus):
+                found[gpu.uuid] = found[gpu.uuid].model_copy(update={"ordinal": ordinal})
+        return Conditions(gpus=tuple(found[gpu.uuid] for gpu in self._gpus))
 
     def _sample_until_stopped(self) -> None:
         due = time.monotonic()
@@ -179,7 +175,7 @@ def wait_until_idle(
     """
     if not gpus:
         return None
-    table = processes or LiveProcesses("")
+    table = processes or ProcessTable("")
     with open_nvml(library) as nvml:
         if isinstance(nvml, NoDriver):
             return note("gpu-gone", gpu=gpus[0].uuid, why=nvml.reason)

@@ -115,17 +115,17 @@ def answers(
         )
         lines, finished = run_quietly(tool, argv, work, timeout_s, on_tick)
         for name, one in asked.items():
-            bare = one.partition(":")[0]
+            called = one.partition(":")[0]
             # The name of a rule's file ends in its arguments, in nsys's spelling.
-            file = next(work.glob(f"printed_{bare}_*=*.csv"), work / f"printed_{bare}.csv")
+            file = next(work.glob(f"printed_{called}_*=*.csv"), work / f"printed_{called}.csv")
             try:
-                found[name] = _printed(bare, file, lines, finished)
+                found[name] = _printed(called, file, lines, finished)
             except _Silent as silent:
                 option = next(word for word in argv if word.endswith(f"={one}"))
                 raise CaptureUnreadable(
                     "nsys-printed-nothing",
                     path=str(sqlite),
-                    name=bare,
+                    name=called,
                     said=str(silent),
                     command=f"LC_ALL=C {tool.path} {argv[1]} {option}",
                 ) from None

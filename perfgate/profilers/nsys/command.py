@@ -31,7 +31,7 @@ TARGET: Final = Path(__file__).with_name("target.py")
 NOT_LITERAL: Final = frozenset("%?#,")
 """Characters in a path that nsys does not take literally: `%p` is expanded, `,` separates outputs,
 and its report scripts open the export as an unescaped URI, where `?`, `#` and `%41` cut or change
-the name (seen with 2024.2.3: every report SKIPPED, an empty file left beside)."""
+the name (seen with 2024.2.3: every report SKIPPED, an empty file left next to it)."""
 
 
 def trace_options(*, graph_trace: GraphTrace) -> tuple[str, ...]:

@@ -57,16 +57,9 @@ def without_profiler(env: Mapping[str, str]) -> dict[str, str]:
         for name, value in env.items()
         if name not in PROFILER_VARIABLES and not name.startswith(("QUADD_", "NSYS_STATS_"))
     }
-    if "LD_PRELOAD" in kept:
-        others = [
-            path
-            for path in re.split(r"[: ]+", kept["LD_PRELOAD"])
-            if path and not _is_injection(path)
-        ]
-        if others:
-            kept["LD_PRELOAD"] = ":".join(others)
-        else:
-            del kept["LD_PRELOAD"]
+    preloaded = re.split(r"[: ]+", kept.pop("LD_PRELOAD", ""))
+    if others := [path for path in preloaded if path and not _is_injection(path)]:
+        kept["LD_PRELOAD"] = ":".join(others)
     return kept
 
 

@@ -78,7 +78,7 @@ def find_nsys(
     Raises:
         NsysNotFound: nothing there, or what was named does not run; the message lists where it
             looked.
-        NsysUnsupported: what was named, or all that was found, is older than 2022.4 or tells no
+        NsysUnsupported: what was named, or all that was found, is older than 2022.4 or says no
             version.
     """
     named = (("--perfgate-nsys", option), (VARIABLE, env.get(VARIABLE)), (SETTING, setting))

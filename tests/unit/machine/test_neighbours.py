@@ -17,14 +17,14 @@ from pathlib import Path
 import pytest
 
 from perfgate.machine.neighbours import NeighbourWatch
-from perfgate.machine.processes import LiveProcesses, Owner, opens_gpu
+from perfgate.machine.processes import Owner, ProcessTable, opens_gpu
 from perfgate.model.order import RUN_COOKIE
 
 GATE, OURS, STRANGER = 1, 40, 51
 
 
 @dataclass
-class Table:
+class Table(ProcessTable):
     """Processes as a test sets them."""
 
     owners: Mapping[int, Owner] = field(
@@ -159,14 +159,14 @@ def test_a_child_is_ours_whatever_its_cookie(strangers: list[subprocess.Popen[st
     child = start(strangers, SLEEP, "another-run")
     assert child.stdout is not None
     child.stdout.readline()
-    assert LiveProcesses("this-run").owner(child.pid) is Owner.OURS
+    assert ProcessTable("this-run").owner(child.pid) is Owner.OURS
 
 
 def test_an_orphan_is_ours_by_its_cookie_alone(strangers: list[subprocess.Popen[str]]) -> None:
     for pid in reparented(strangers, "this-run"):
-        assert LiveProcesses("this-run").owner(pid) is Owner.OURS
+        assert ProcessTable("this-run").owner(pid) is Owner.OURS
         # Another run's process: not ours; and with no GPU open, the driver cannot have meant it.
-        assert LiveProcesses("other-run").owner(pid) is Owner.UNKNOWN
+        assert ProcessTable("other-run").owner(pid) is Owner.UNKNOWN
 
 
 def test_an_orphan_of_another_run_that_uses_a_gpu_is_foreign(
@@ -174,8 +174,8 @@ def test_an_orphan_of_another_run_that_uses_a_gpu_is_foreign(
 ) -> None:
     monkeypatch.setattr("perfgate.machine.processes.opens_gpu", lambda _: True)
     for pid in reparented(strangers, "another-run"):
-        assert LiveProcesses("this-run").owner(pid) is Owner.FOREIGN
-        assert LiveProcesses("this-run").describe(pid).endswith(f" ({pid})")
+        assert ProcessTable("this-run").owner(pid) is Owner.FOREIGN
+        assert ProcessTable("this-run").describe(pid).endswith(f" ({pid})")
 
 
 def test_a_process_opens_a_gpu_when_one_of_its_files_is_a_gpu(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ RUN_ID = uuid.uuid4().hex
 
 @contextmanager
 def sleeping(env: Mapping[str, str]) -> Iterator[int]:
-    """A process with these variables beside this one's."""
+    """A process with these variables next to this one's."""
     kept = {
         name: value for name, value in os.environ.items() if name not in processes.RANK_VARIABLES
     }

@@ -12,7 +12,7 @@ import pytest
 from support.fake_nvml import Fails, FakeGpu, FakeNvml
 
 from perfgate.machine import Sampler, wait_until_idle
-from perfgate.machine.processes import Owner
+from perfgate.machine.processes import Owner, ProcessTable
 from perfgate.model.machine import Conditions, Gpu, GpuCondition
 from perfgate.model.note import Note, note
 
@@ -22,8 +22,11 @@ OURS, STRANGER = 40, 51
 IDLE, POWER_CAP, HW_SLOWDOWN, SW_THERMAL, HW_THERMAL, BRAKE = 0x1, 0x4, 0x8, 0x20, 0x40, 0x80
 
 
-class Table:
+class Table(ProcessTable):
     """One process of ours, one stranger; all others unknown."""
+
+    def __init__(self) -> None:
+        super().__init__("r")
 
     def owner(self, pid: int) -> Owner:
         return {OURS: Owner.OURS, STRANGER: Owner.FOREIGN}.get(pid, Owner.UNKNOWN)
@@ -220,7 +223,7 @@ def test_an_older_driver_is_asked_by_the_older_name() -> None:
     ) as sampler:
         time.sleep(0.3)
     (found,) = sampler.conditions().gpus
-    assert [told.partition(" in ")[0] for told in found.throttled] == ["HW thermal slowdown"]
+    assert [text.partition(" in ")[0] for text in found.throttled] == ["HW thermal slowdown"]
 
 
 @pytest.mark.parametrize(
@@ -284,19 +287,19 @@ def test_the_last_runs_load_may_fade() -> None:
 
 
 @pytest.mark.parametrize(
-    ("gpu", "complaint"),
+    ("gpu", "busy"),
     [
         (state(pids=(), utilisation=87), note("gpu-utilised", gpu=UUID, percent=87)),
         (state(pids=(STRANGER,), utilisation=0), note("gpu-in-use", gpu=UUID, by=("ollama (51)",))),
         (state(pids=(90210,), utilisation=0), note("gpu-in-use", gpu=UUID, by=("python (90210)",))),
     ],
 )
-def test_a_gpu_that_stays_busy_is_complained_about(gpu: FakeGpu, complaint: Note) -> None:
+def test_a_gpu_that_stays_busy_is_named(gpu: FakeGpu, busy: Note) -> None:
     clock, sleep = patience()
-    told = wait_until_idle(
+    found = wait_until_idle(
         [H200], 1.0, library=FakeNvml([gpu]), processes=Table(), clock=clock, sleep=sleep
     )
-    assert told == complaint
+    assert found == busy
     assert clock() == pytest.approx(1.0)
 
 

@@ -100,12 +100,12 @@ def _names(export: Export, prefix: NDArray[np.int64], prefixes: list[str]) -> Ra
     if not len(prefix):
         return RangeNames.of(())
     of_ranges = f"eventType IN ({', '.join(map(str, RANGES.only))}) ORDER BY event.rowid"
-    bare = RangeNames.of(_texts(export, of_ranges))
+    plain = RangeNames.of(_texts(export, of_ranges))
     if len(prefixes) == 1:
-        return bare
-    pairs, which = np.unique(bare.codes * len(prefixes) + prefix, return_inverse=True)
+        return plain
+    pairs, which = np.unique(plain.codes * len(prefixes) + prefix, return_inverse=True)
     names = RangeNames.of(
-        prefixes[pair % len(prefixes)] + bare.texts[pair // len(prefixes)]
+        prefixes[pair % len(prefixes)] + plain.texts[pair // len(prefixes)]
         for pair in pairs.tolist()
     )
     return RangeNames(names.texts, names.codes[which])
