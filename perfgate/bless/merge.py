@@ -36,7 +36,7 @@ from perfgate.model.outcome import PASSING, OnLoosened, Outcome, opens_gate
 from perfgate.model.pagedata import PageData, PageWorkload, page_data, read_page_data
 from perfgate.model.record import TwinKeys, without_twins
 from perfgate.model.settings import Settings
-from perfgate.render.text import choice_text
+from perfgate.render.gate import choice_text
 from perfgate.words.names import inflected, plural
 
 DOCUMENT_FILE: Final = "perfgate.json"

@@ -33,7 +33,7 @@ from perfgate.plugin.outputs import write_file
 from perfgate.render.history import history_json, history_text
 from perfgate.render.html import page_html
 from perfgate.render.measurement import measurement_text
-from perfgate.render.page import Column, Page, Row
+from perfgate.render.page import Page, Row
 from perfgate.render.records import baseline_text
 from perfgate.render.samples import sample_text
 from perfgate.store import ListedBaseline
@@ -72,12 +72,12 @@ def show(workload: str | None) -> None:
 
 
 LIST = (
-    Column(title="machine"),
-    Column(title="workload"),
-    Column(title="step_ms", right=True),
-    Column(title="runs", right=True),
-    Column(title="blessed"),
-    Column(title="reason", flexible=True, prose=True),
+    "machine",
+    "workload",
+    ">step_ms",
+    ">runs",
+    "blessed",
+    "reason*",
 )
 
 

@@ -19,7 +19,7 @@ from perfgate.model.errors import EXIT_SHUT, ConfigInvalid
 from perfgate.model.note import Severity, quoted
 from perfgate.model.secrets import Cleaner
 from perfgate.plugin.outputs import Form, Outputs
-from perfgate.render.merged import merged_text
+from perfgate.render.text import merged_text
 from perfgate.words import escape
 
 FILE = click.Path(path_type=Path)

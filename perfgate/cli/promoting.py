@@ -29,7 +29,7 @@ from perfgate.model.metric import Metric
 from perfgate.model.note import Note, note
 from perfgate.model.settings import ABForm
 from perfgate.plugin.listing import collected_workloads
-from perfgate.render.records import bless_text, occasion_text
+from perfgate.render.records import bless_text
 from perfgate.store import Store
 from perfgate.system import git
 from perfgate.words import say
@@ -125,20 +125,8 @@ def bless(
         shown = os.path.relpath(here.store.baselines.save(new, replacing=old))
         rows, own = blessing.differences(old, new), budgets.get(new.workload)
         costs = f"{blessing.costs(new, own)} Holds: {blessing.holding(new, own or {})}."
-        told = (
-            occasion_text(old, new, rows, width=width, colour=colour, costs=costs, path=shown)
-            if occasion and old is not None
-            else bless_text(
-                old,
-                new,
-                rows,
-                width=width,
-                colour=colour,
-                costs=costs,
-                remarks=remarks[new.workload],
-                path=shown,
-            )
-        )
+        notes = [("runs", costs), *(("note", one) for one in remarks.get(new.workload, ()))]
+        told = bless_text(old, new, rows, width=width, colour=colour, notes=notes, path=shown)
         click.echo(printable(told), nl=False)
     click.echo(say.message(note("baseline-commit")))
 

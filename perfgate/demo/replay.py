@@ -103,7 +103,12 @@ def play_recorded(
         rows = blessing.differences(baseline, meant)
         say(
             bless_text(
-                baseline, meant, rows, width=width, colour=colour, costs=blessing.costs(meant)
+                baseline,
+                meant,
+                rows,
+                width=width,
+                colour=colour,
+                notes=[("runs", blessing.costs(meant))],
             )
         )
     return _verdict_of_demo(unchanged.verdict, regressed.verdict, say, width=width)

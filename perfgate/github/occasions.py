@@ -30,7 +30,7 @@ from perfgate.github.kept import (
     twice_kept,
 )
 from perfgate.github.promote import Origin, Planned, baselines_table, commit_message
-from perfgate.github.summary import append_summary, shortened
+from perfgate.github.summary import append_summary
 from perfgate.model.baseline import Baseline, Result
 from perfgate.model.errors import (
     ActionsContextMissing,
@@ -43,7 +43,7 @@ from perfgate.model.errors import (
 from perfgate.model.limits import LARGEST_RESULT, MOST_ENTRIES
 from perfgate.model.note import Note, note
 from perfgate.model.pyproject import load_settings
-from perfgate.render.markdown import name, prose
+from perfgate.render.markdown import name, prose, shortened
 from perfgate.store import RESULT_FILE, baseline_text
 from perfgate.words.names import plural
 from perfgate.words.say import message

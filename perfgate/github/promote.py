@@ -27,16 +27,16 @@ from perfgate.github.request import (
     refuse_strangers,
     wish_of,
 )
-from perfgate.github.summary import append_summary, shortened
+from perfgate.github.summary import append_summary
 from perfgate.model.baseline import FEWEST_RUNS, Baseline
 from perfgate.model.errors import BlessRefused, PerfgateError, ResultMissing
 from perfgate.model.metric import Metric
 from perfgate.model.note import Note, note
 from perfgate.model.pyproject import load_settings
 from perfgate.model.settings import Settings
-from perfgate.render.markdown import name, prose
+from perfgate.render.markdown import name, prose, shortened
 from perfgate.render.records import extent
-from perfgate.render.text import change_cell
+from perfgate.render.verdict import change_cell
 from perfgate.store import baseline_text, file_name
 from perfgate.words import numbers
 from perfgate.words.escape import one_line

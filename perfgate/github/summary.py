@@ -7,7 +7,6 @@ from pathlib import Path
 
 from perfgate.model.errors import StoreFailed
 from perfgate.model.secrets import Cleaner
-from perfgate.render.markdown import LONGEST
 
 
 def append_summary(env: Mapping[str, str], markdown: str) -> None:
@@ -34,10 +33,3 @@ def append(file: Path, text: str) -> None:
         raise StoreFailed(
             "runner-file-not-written", path=str(file), reason=error.strerror or str(error)
         ) from error
-
-
-def shortened(text: str) -> str:
-    """Return a text of lines that GitHub takes as a comment."""
-    if len(text) <= LONGEST:
-        return text
-    return f"{text[:LONGEST].rpartition(chr(10))[0]}\n\nThe rest is too long.\n"

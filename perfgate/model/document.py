@@ -4,7 +4,6 @@ writes no file."""
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Final
@@ -16,7 +15,6 @@ from perfgate.model.limits import LARGEST_DOCUMENT, LONGEST_TEXT, MOST_ENTRIES, 
 from perfgate.model.machine import Machine
 from perfgate.model.merged import Placed, shown_names
 from perfgate.model.metric import Metric
-from perfgate.model.outcome import Outcome
 from perfgate.model.record import Format2, Record
 from perfgate.model.sample import Run
 from perfgate.model.shard import Shard
@@ -38,7 +36,7 @@ class DocumentRun(RunSummary):
 
     @classmethod
     def of(cls, run: Run) -> DocumentRun:
-        """Take what is worth telling of a run."""
+        """Take what a document says of a run."""
         values = run.measured()
         unmeasured = [metric for metric in Metric if metric not in values]
         absent = {m: why for m in unmeasured if (why := run.why_absent(m)) is not None}
@@ -94,7 +92,7 @@ class DocumentShard(Shard):
     """By id and sorted, all that the shards divided among them; None of an older perfgate, which
     did not say."""
     skipped: tuple[str, ...] = ()
-    """Those of its own part that a mark or condition skipped: nothing else is told of them."""
+    """Those of its own part that a mark or condition skipped: nothing else is said of them."""
 
 
 class GateDocument(GateSummary):
@@ -118,21 +116,11 @@ def declared_at(workload: Workload) -> tuple[str | None, int | None]:
     return workload.source, None if workload.line is None else workload.line + 1
 
 
-def shutting(document: GateDocument) -> Counter[Outcome]:
-    """How many workloads of each outcome keep the gate shut."""
-    return Counter(one.verdict.outcome for one in document.workloads if not one.opens_gate)
-
-
-def other_reasons(document: GateDocument) -> tuple[str, ...]:
-    """The sentences of `shut_by` that tell more than a workload's outcome."""
-    return reasons_besides(document.shut_by, document.workloads)
-
-
 def reasons_besides(shut_by: Sequence[str], workloads: Sequence[Placed]) -> tuple[str, ...]:
-    """The sentences that tell more than the outcomes of these workloads."""
+    """The sentences that say more than the outcomes of these workloads."""
     named = zip(shown_names(workloads), workloads, strict=True)
-    told = {f"{name}: {one.verdict.outcome}" for name, one in named}
-    return tuple(sentence for sentence in shut_by if sentence not in told)
+    outcomes = {f"{name}: {one.verdict.outcome}" for name, one in named}
+    return tuple(sentence for sentence in shut_by if sentence not in outcomes)
 
 
 def document_text(document: GateDocument, *, largest: int = LARGEST_DOCUMENT) -> str:
@@ -218,9 +206,9 @@ SCHEMA_FILE: Final = Path(__file__).with_name("gate.schema.json")
 def document_schema() -> dict[str, object]:
     """The JSON Schema of the document as the records have it now; `SCHEMA_FILE` holds it as it is
     published."""
-    told = GateDocument.model_json_schema(mode="serialization")
+    schema = GateDocument.model_json_schema(mode="serialization")
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
-        **told,
+        **schema,
         "title": f"perfgate's gate document, format {DOCUMENT_FORMAT}",
     }

@@ -1,4 +1,4 @@
-"""What a document or a page that was merged of several gates tells of each, and how it names their
+"""What a document or a page that was merged of several gates says of each, and how it names their
 workloads."""
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Placed(Protocol):
 
 
 def shown_names(workloads: Sequence[Placed]) -> tuple[str, ...]:
-    """What each workload is called beside the others, in their order.
+    """What each workload is called next to the others, in their order.
 
     That is its own name; where they are of several machines its GPU with it, and where that does
     not tell them apart the gate that it came from.

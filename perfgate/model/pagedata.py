@@ -27,7 +27,7 @@ class Difference(Record):
 
     name: str
     before: str | None
-    """None where the baseline does not tell it."""
+    """None where the baseline does not say it."""
     now: str | None
 
 
@@ -84,26 +84,26 @@ def page_data(document: GateDocument) -> PageData:
         name: getattr(document, name) for name in GateSummary.model_fields if name != "format"
     }
     return PageData(
-        **shared, workloads=tuple(_workload(told, document) for told in document.workloads)
+        **shared, workloads=tuple(_workload(one, document) for one in document.workloads)
     )
 
 
-def _workload(told: DocumentWorkload, document: GateDocument) -> PageWorkload:
-    judged = told.interleaved_runs or told.runs
-    machine = told.machine or document.machine
-    ab_run = told.verdict.ab_run
+def _workload(one: DocumentWorkload, document: GateDocument) -> PageWorkload:
+    judged = one.interleaved_runs or one.runs
+    machine = one.machine or document.machine
+    ab_run = one.verdict.ab_run
     other = ab_run.revision if ab_run is not None else "the other commit"
     return PageWorkload(
-        verdict=told.verdict,
-        opens_gate=told.opens_gate,
+        verdict=one.verdict,
+        opens_gate=one.opens_gate,
         candidate=_side("candidate", judged, machine) if judged else None,
-        other=_side(other, told.reference_runs, machine) if told.reference_runs else None,
+        other=_side(other, one.reference_runs, machine) if one.reference_runs else None,
         runs=_without_values(judged),
-        other_runs=_without_values(told.reference_runs),
-        baseline_file=told.baseline,
-        files=told.files,
-        machine=told.machine,
-        gate=told.gate,
+        other_runs=_without_values(one.reference_runs),
+        baseline_file=one.baseline,
+        files=one.files,
+        machine=one.machine,
+        gate=one.gate,
     )
 
 
@@ -126,7 +126,7 @@ def page_data_text(data: PageData, *, most_bytes: int = MOST_DATA_BYTES) -> str:
     """Return what a page is made of as JSON on one line; what is as it is by default is left out.
 
     Steps are left out until it is no larger than `most_bytes`, those of passing workloads first,
-    and the page says so. What is left then is told however large it is.
+    and the page says so. What is left then is in it however large it is.
     """
     text = _dumped(data)
     excess = len(text.encode()) - most_bytes
@@ -134,11 +134,11 @@ def page_data_text(data: PageData, *, most_bytes: int = MOST_DATA_BYTES) -> str:
     for number in sorted(
         range(len(workloads)), key=lambda n: -WORST_FIRST.index(workloads[n].verdict.outcome)
     ):
-        told = workloads[number]
-        if excess > 0 and (told.baseline_step is not None or told.candidate_step is not None):
+        one = workloads[number]
+        if excess > 0 and (one.baseline_step is not None or one.candidate_step is not None):
             without = {"baseline_step": None, "candidate_step": None, "steps_left_out": True}
-            workloads[number] = told.model_copy(update=without)
-            excess -= len(_dumped(told).encode()) - len(_dumped(workloads[number]).encode())
+            workloads[number] = one.model_copy(update=without)
+            excess -= len(_dumped(one).encode()) - len(_dumped(workloads[number]).encode())
     return (
         text
         if workloads == list(data.workloads)
@@ -148,7 +148,7 @@ def page_data_text(data: PageData, *, most_bytes: int = MOST_DATA_BYTES) -> str:
 
 def _dumped(record: PageData | PageWorkload) -> str:
     text = escape_json(record.model_dump_json(exclude_defaults=True))
-    # The format is a default as well, and must be told.
+    # The format is a default as well, and must be one.
     return f'{{"format":{record.format},{text[1:]}\n' if isinstance(record, PageData) else text
 
 

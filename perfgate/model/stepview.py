@@ -31,6 +31,21 @@ class Lane(Record):
     kind: Literal["range", "kernel", "nccl", "graph", "copy", "memset", "idle"]
     bars: tuple[Bar, ...] = ()
 
+    @property
+    def count(self) -> int:
+        """How many ranges, operations or idle times there are."""
+        return sum(bar.count for bar in self.bars)
+
+    @property
+    def busy_us(self) -> float:
+        """How long they lasted together."""
+        return sum(bar.length_us if bar.busy_us is None else bar.busy_us for bar in self.bars)
+
+    @property
+    def longest(self) -> Bar | None:
+        """The bar that lasts longest."""
+        return max(self.bars, key=lambda bar: bar.length_us, default=None)
+
 
 class StepView(Record):
     """The ranges of one step's thread, outermost first, if any lie here; then each GPU's streams

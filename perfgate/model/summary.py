@@ -1,4 +1,4 @@
-"""What a gate's JSON document and its page both tell: of the gate as a whole, and of each run."""
+"""What a gate's JSON document and its page both say: of the gate as a whole, and of each run."""
 
 from __future__ import annotations
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -24,9 +23,9 @@ from perfgate.model.note import note
 from perfgate.model.outcome import Outcome
 from perfgate.model.summary import PartChosen
 from perfgate.model.verdict import Verdict
+from perfgate.render.gate import Judged, choice_text, gate_state
 from perfgate.render.junit import properties
-from perfgate.render.page import Page
-from perfgate.render.text import choice_text, summary, verdict_table, why_shut
+from perfgate.render.text import gate_text, verdict_table
 from perfgate.views.pages import Paths
 from perfgate.words import say
 
@@ -79,30 +78,18 @@ class Display:
             for name, verdict in verdicts.items()
             if name in hidden or self._is_shown_though_open(verdict)
         ]
-        judged = {f"{name}: {verdict.outcome}" for name, verdict in verdicts.items()}
-        missing = [] if ended else [line for line in closing.shut_by if line not in judged]
-        shutting = Counter(
-            verdict.outcome for verdict in verdicts.values() if not gate.opens(verdict)
-        )
-        why = ended or why_shut(shutting, missing, place="above")
-        lines = summary(
-            list(verdicts.values()),
-            opens=closing.opens,
-            width=self.width,
-            colour=self.colour,
-            on_inconclusive=gate.settings.inconclusive,
-            on_new=gate.settings.new,
-            why="" if closing.opens else why,
-        ).splitlines()
-        page = Page(width=self.width, colour=self.colour)
+        judged = [
+            Judged(name=name, verdict=verdict, opens=gate.opens(verdict), workload=None)
+            for name, verdict in verdicts.items()
+        ]
+        state = gate_state(judged, closing.shut_by, opens=closing.opens, ended=ended)
+        notes: list[tuple[str, str]] = []
         if gate.sharing > 1 and any(verdict.stage is not None for verdict in verdicts.values()):
-            page.prose(say.message(note("error-shared", workloads=gate.sharing)), indent=0)
+            notes.append(("", say.message(note("error-shared", workloads=gate.sharing))))
         if choice is not None and not ended:
-            page.prose(choice_text(choice), indent=0)
-        if len(missing) > 1 or shutting:
-            for line in missing:
-                page.prose(line, indent=0)
-        return "\n".join([*tables, *lines[:-1], *page.text.splitlines(), lines[-1]])
+            notes.append(("", choice_text(choice)))
+        text = gate_text(state, width=self.width, colour=self.colour, notes=notes)
+        return "\n".join([*tables, text.removesuffix("\n")])
 
     def _is_shown_though_open(self, verdict: Verdict) -> bool:
         return self.gate.opens(verdict) and (self.verbose or verdict.outcome is not Outcome.PASSED)

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from pathlib import PurePath, PurePosixPath, PureWindowsPath
 from typing import Final
 
-from perfgate.model.document import DocumentWorkload, GateDocument, other_reasons
-from perfgate.model.merged import shown_names
-from perfgate.model.outcome import PASSING, WORST_FIRST
+from perfgate.model.document import DocumentWorkload, GateDocument
+from perfgate.model.outcome import PASSING
+from perfgate.render.gate import Judged, state_of
 from perfgate.words.escape import lines, one_line, workflow_command
 from perfgate.words.names import listed, plural
 
@@ -31,32 +31,29 @@ def gate_annotations(document: GateDocument, *, prefix: PurePath) -> tuple[str, 
         document: all that the gate found.
         prefix: where the project lies in its repository.
     """
-    named = zip(shown_names(document.workloads), document.workloads, strict=True)
-    ordered = sorted(named, key=lambda pair: WORST_FIRST.index(pair[1].verdict.outcome))
-    errors = [_of(name, one, prefix) for name, one in ordered if not one.opens_gate]
+    state = state_of(document)
+    errors = [_of(one, prefix) for one in state.judged if not one.opens]
     errors += [
         workflow_command("error", _plain(reason), title="perfgate: gate shut")
-        for reason in other_reasons(document)
+        for reason in state.others
     ]
     warnings = [
-        _of(name, one, prefix)
-        for name, one in ordered
-        if one.opens_gate and one.verdict.outcome not in PASSING
+        _of(one, prefix) for one in state.judged if one.opens and one.verdict.outcome not in PASSING
     ]
     return (*errors[:MOST], *warnings[:MOST], *_rest(errors, warnings))
 
 
-def _of(name: str, one: DocumentWorkload, prefix: PurePath) -> str:
+def _of(one: Judged[DocumentWorkload], prefix: PurePath) -> str:
     verdict = one.verdict
     where = (f"{metric}: {text}" for metric, text in verdict.where.items())
     parts = filter(None, (verdict.reason, *where, *verdict.caveats, verdict.next_step))
-    file = _file(one.source, prefix)
+    file = _file(one.workload.source, prefix)
     return workflow_command(
-        "warning" if one.opens_gate else "error",
+        "warning" if one.opens else "error",
         _plain("\n".join(parts) or verdict.outcome),
         file=file,
-        line=one.line if file else None,
-        title=f"{one_line(name)}: {verdict.outcome}",
+        line=one.workload.line if file else None,
+        title=f"{one_line(one.name)}: {verdict.outcome}",
     )
 
 

@@ -10,7 +10,7 @@ from datetime import datetime
 
 from perfgate.model.baseline import Spread
 from perfgate.model.metric import METRICS, Basis, Metric, TimeSpec
-from perfgate.render.page import Cell, Page, Row, columns
+from perfgate.render.page import Cell, Page, Row
 from perfgate.render.records import moment
 from perfgate.words import numbers
 from perfgate.words.escape import one_line
@@ -49,7 +49,7 @@ class CalibrationHead:
     """What a gate does where that does not suffice: `with 10 runs`, `in an A/B run`."""
 
 
-COLUMNS = columns("metric", ">run SD", ">occasion SD", ">defaults", ">smallest", ">budget", "held")
+COLUMNS = ("metric", ">run SD", ">occasion SD", ">defaults", ">smallest", ">budget", "held")
 
 
 def calibration_text(

@@ -13,9 +13,9 @@ from perfgate.model.note import Note
 from perfgate.model.sample import OUTSIDE_RANGES, UNNAMED
 from perfgate.model.side import Side
 from perfgate.model.verdict import Attribution, Axis, MetricVerdict, Part, Verdict
-from perfgate.render.page import Cell, Page, Row, columns
+from perfgate.render.page import Cell, Page, Row
 from perfgate.render.records import difference_table, side_lines, unlike_lines
-from perfgate.render.text import interval_text
+from perfgate.render.verdict import interval_text
 from perfgate.words import numbers, say
 from perfgate.words.escape import one_line
 from perfgate.words.names import plural
@@ -91,7 +91,7 @@ def explanation_text(
         page.blank()
         page.line(
             Cell(text=metric, style="bold"),
-            f" {_signed(metric, own[0].change)}{' ms' if METRICS[metric].unit == 'ms' else ''}",
+            f" {signed(metric, own[0].change)}{' ms' if METRICS[metric].unit == 'ms' else ''}",
             f" in {one_line(own[0].process)}" if own[0].process else "",
         )
         for one in own:
@@ -122,70 +122,57 @@ def _rules(page: Page, rules: RuleChanges) -> None:
         new = "new" if rules.is_new(row) else ""
         where = one_line(row.range, longest=LONGEST)
         shown.append((row.rule.value, where, *counts, *times, new))
-    titles = columns("nsys's rule", "range*", ">a", ">b", ">a ms", ">b ms", "")
+    titles = ("nsys's rule", "range*", ">a", ">b", ">a ms", ">b ms", "")
     page.table(titles, shown)
     alone = f"; {say.fact(rules.why_alone)}" if rules.why_alone else ""
     page.prose(f"findings per step, and their time{alone}", style="dim")
 
 
 def _table(page: Page, attribution: Attribution, *, full: bool) -> None:
-    shown = attribution.parts if full else large_parts(attribution, MOST_PARTS)
-    hidden = attribution.parts[len(shown) :]
-    rows: list[Row] = [_row(part, attribution, full=full) for part in shown]
-    smaller = sum(part.change for part in hidden)
-    if matters(smaller, attribution):
-        rows.append(
-            (
-                f"({plural(len(hidden), 'smaller part')})",
-                "",
-                "",
-                _signed(attribution.metric, smaller),
-                "",
+    longest = 100_000 if full else LONGEST
+    rows: list[Row] = []
+    for name, part, change in shown_parts(attribution, None if full else MOST_PARTS):
+        if part is None:
+            rows.append((name, "", "", signed(attribution.metric, change), ""))
+        else:
+            before = "" if part.before is None else numbers.value(part.metric, part.before)
+            now, change_of = numbers.value(part.metric, part.now), signed(part.metric, change)
+            rows.append(
+                (one_line(name, longest=longest), before, now, change_of, one_line(part.note))
             )
-        )
-    if matters(attribution.rest, attribution):
-        rows.append(
-            (named_rest(attribution), "", "", _signed(attribution.metric, attribution.rest), "")
-        )
-    by = f"{TITLES[attribution.axis]}{'' if full else '*'}"
     page.blank()
-    page.table(columns(by, ">a", ">b", ">b - a", "~"), rows)
+    page.table((f"{TITLES[attribution.axis]}*", ">a", ">b", ">b - a", "*"), rows)
 
 
-def large_parts(attribution: Attribution, most: int) -> tuple[Part, ...]:
-    """Return the parts that are worth a row each, which come first."""
-    return tuple(part for part in attribution.parts[:most] if matters(part.change, attribution))
-
-
-def matters(change: float, attribution: Attribution) -> bool:
-    """Whether a part of it, or what is left of it, is worth a row of its own."""
-    largest = max(abs(attribution.change), *(abs(part.change) for part in attribution.parts), 0.0)
-    return abs(change) > LEAST_SHARE * largest
-
-
-def named_rest(attribution: Attribution) -> str:
-    """What to call the rest of an attribution."""
-    return (
+def shown_parts(attribution: Attribution, most: int | None) -> list[tuple[str, Part | None, float]]:
+    """Return name, part and change of the parts that are worth a row, the largest first; then what
+    smaller ones come to and what no part accounts for, where that is worth one. None of `most` is
+    for all."""
+    parts = attribution.parts
+    least = LEAST_SHARE * max(
+        abs(change) for change in (attribution.change, *(one.change for one in parts))
+    )
+    if most is not None:
+        parts = tuple(part for part in parts[:most] if abs(part.change) > least)
+    hidden = attribution.parts[len(parts) :]
+    rest = (
         "(not accounted for)" if attribution.covers_all else "(all else, copies to the GPU as well)"
     )
+    others = {
+        f"({plural(len(hidden), 'smaller part')})": sum(part.change for part in hidden),
+        rest: attribution.rest,
+    }
+    return [
+        *((_part_name(part, attribution.metric), part, part.change) for part in parts),
+        *((name, None, change) for name, change in others.items() if abs(change) > least),
+    ]
 
 
-def _row(part: Part, attribution: Attribution, *, full: bool) -> Row:
-    name = (
-        "(outside any range)"
-        if part.name == OUTSIDE_RANGES
-        else one_line(part.name, longest=100_000 if full else LONGEST) or UNNAMED
-    )
-    named = name if part.metric is attribution.metric else f"{part.metric} under {name}"
-    before = "" if part.before is None else numbers.value(part.metric, part.before)
-    return (
-        named,
-        before,
-        numbers.value(part.metric, part.now),
-        _signed(part.metric, part.change),
-        one_line(part.note),
-    )
+def _part_name(part: Part, metric: Metric) -> str:
+    name = "(outside any range)" if part.name == OUTSIDE_RANGES else part.name or UNNAMED
+    return name if part.metric is metric else f"{part.metric} under {name}"
 
 
-def _signed(metric: Metric, change: float) -> str:
+def signed(metric: Metric, change: float) -> str:
+    """Write a change of a metric with its sign."""
     return f"{'-' if change < 0 else '+'}{numbers.value(metric, abs(change))}"

@@ -7,7 +7,7 @@ from typing import Final
 
 from perfgate.model.history import History, MachineHistory, Version
 from perfgate.model.metric import METRICS, Basis, Metric
-from perfgate.render.page import Cell, Page, Row, columns
+from perfgate.render.page import Cell, Page, Row
 from perfgate.render.records import moment
 from perfgate.words import numbers, say
 from perfgate.words.escape import one_line
@@ -43,7 +43,7 @@ def history_json(history: History) -> str:
 
 
 def _table(page: Page, machine: MachineHistory, metric: Metric) -> None:
-    titles = columns("when", "by", "commit", f">{metric}", ">change", ">best", "reason~")
+    titles = ("when", "by", "commit", f">{metric}", ">change", ">best", "reason*")
     page.table(titles, [_row(version, metric) for version in machine.versions], indent=0)
     if any(version.change is not None for version in machine.versions):
         points = (

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Final, NamedTuple
+from collections.abc import Callable, Mapping
+from typing import Any, Final
 
-from perfgate.model.kernelfigures import KernelProbe, KernelProbes, LaunchFigures
+from perfgate.model.kernelfigures import KernelProbes, LaunchFigures
 from perfgate.model.note import Note
-from perfgate.render.page import Cell, Page, Row, columns
+from perfgate.render.page import Cell, Page, Row
 from perfgate.words import numbers, say
 from perfgate.words.escape import one_line
 
@@ -15,14 +15,8 @@ LONGEST: Final = 120
 NONE: Final = "-"
 
 
-class Line(NamedTuple):
-    """One figure's row."""
-
-    title: str
-    field: str
-    """Of `LaunchFigures`."""
-    write: Callable[[float], str]
-    change: Callable[[float, float], str]
+Figure = tuple[str, Callable[[Any], str], Callable[[Any, Any], str]]
+"""Title, how a value is written, and a change."""
 
 
 def _points(before: float, now: float) -> str:
@@ -30,32 +24,27 @@ def _points(before: float, now: float) -> str:
 
 
 def _relative(before: float, now: float) -> str:
-    if before <= 0:
-        return ""
-    grown = now / before - 1
-    return f"x{now / before:.3g}" if grown >= 10 else numbers.percent(grown, signed=True)
+    return numbers.change(now / before - 1, "%") if before > 0 else ""
 
 
 def _more(before: float, now: float) -> str:
     return "" if before == now else f"{now - before:+.4g}"
 
 
-def _percent(value: float) -> str:
-    return f"{value:.1f} %"
-
-
-LINES: Final = (
-    Line("duration, us", "duration_us", numbers.milliseconds, _relative),
-    Line("compute throughput", "compute_percent", _percent, _points),
-    Line("memory throughput", "memory_percent", _percent, _points),
-    Line("  of that, DRAM", "dram_percent", _percent, _points),
-    Line("achieved occupancy", "occupancy_percent", _percent, _points),
-    Line("  possible", "occupancy_limit_percent", _percent, _points),
-    Line("registers a thread", "registers", numbers.count, _more),
-    Line("waves of blocks", "waves", numbers.count, _more),
-    Line("SM clock, MHz", "sm_clock_mhz", "{:.0f}".format, _relative),
-)
-"""What is kernels of a launch, in this order; a figure that neither side has is left out."""
+FIGURES: Final[Mapping[str, Figure]] = {
+    "duration_us": ("duration, us", numbers.milliseconds, _relative),
+    "compute_percent": ("compute throughput", "{:.1f} %".format, _points),
+    "memory_percent": ("memory throughput", "{:.1f} %".format, _points),
+    "dram_percent": ("  of that, DRAM", "{:.1f} %".format, _points),
+    "occupancy_percent": ("achieved occupancy", "{:.1f} %".format, _points),
+    "occupancy_limit_percent": ("  possible", "{:.1f} %".format, _points),
+    "registers": ("registers a thread", numbers.count, _more),
+    "waves": ("waves of blocks", numbers.count, _more),
+    "sm_clock_mhz": ("SM clock, MHz", "{:.0f}".format, _relative),
+    "grid": ("grid", one_line, lambda _, __: ""),
+    "block": ("block", one_line, lambda _, __: ""),
+}
+"""Of `LaunchFigures`, in this order; a figure that neither side has is left out."""
 
 
 def kernels_text(
@@ -76,60 +65,42 @@ def kernels_text(
         colour: whether escape codes may be used.
     """
     page = Page(width=width, colour=colour)
-    page.line(
-        Cell(text=f"kernels under {kernels.tool}", style="bold"),
-        f": a is {kernels.before}, b is {kernels.now}",
-    )
+    sides = f": a is {kernels.before}, b is {kernels.now}"
+    page.line(Cell(f"kernels under {kernels.tool}", "bold"), sides)
     if not kernels.probes:
         page.prose("No kernel's time per step has moved by 0.1 % of all kernel time.")
         return page.text
     page.prose(
-        "One launch each, the first of the measured steps, with caches emptied and clocks as they were: its time is "
-        "not that of a step in the gate.",
+        "One launch each, the first of the measured steps, with caches emptied and clocks as they "
+        "were: its time is not that of a step in the gate.",
         style="dim",
     )
-    for note in kernels.notes:
-        page.prose(say.fact(note), label="note", style="yellow")
+    page.facts(*(("note", say.fact(note)) for note in kernels.notes), style="yellow")
     for probe in kernels.probes:
-        _kernel(page, probe, named, limited)
+        moved = probe.moved
+        page.blank()
+        signed = (
+            f"{'-' if moved.change_ms < 0 else '+'}{numbers.milliseconds(abs(moved.change_ms))}"
+        )
+        notes = "".join(f", {one_line(say.fact(note))}" for note in moved.notes)
+        page.line(
+            Cell(one_line(named(moved.name), longest=LONGEST), "bold"),
+            f"  {signed} ms a step{notes}",
+        )
+        page.table(("figure", ">a", ">b", ">change"), _rows(probe.before, probe.now))
+        absent = (("a", probe.no_before), ("b", probe.no_now))
+        page.facts(*((label, f"no figures: {say.fact(why)}") for label, why in absent if why))
+        for label, launch in (("a is", probe.before), ("b is", probe.now)):
+            found = None if launch is None else limited(launch)
+            page.prose("" if found is None else say.fact(found), label=label)
     return page.text
-
-
-def _kernel(
-    page: Page,
-    probe: KernelProbe,
-    named: Callable[[str], str],
-    limited: Callable[[LaunchFigures], Note | None],
-) -> None:
-    moved = probe.moved
-    page.blank()
-    signed = f"{'-' if moved.change_ms < 0 else '+'}{numbers.milliseconds(abs(moved.change_ms))} ms a step"
-    page.line(
-        Cell(text=one_line(named(moved.name), longest=LONGEST), style="bold"),
-        f"  {', '.join((signed, *map(say.fact, moved.notes)))}",
-    )
-    a, b = probe.before, probe.now
-    if a is not None or b is not None:
-        titles = columns("figure", ">a", ">b", ">change")
-        page.table(titles, list(_rows(a, b)))
-    for label, why in (("a", probe.no_before), ("b", probe.no_now)):
-        if why:
-            page.prose(f"no figures: {say.fact(why)}", label=label)
-    for label, launch in (("a is", a), ("b is", b)):
-        found = None if launch is None else limited(launch)
-        if found is not None:
-            page.prose(say.fact(found), label=label)
 
 
 def _rows(a: LaunchFigures | None, b: LaunchFigures | None) -> list[Row]:
     rows: list[Row] = []
-    for line in LINES:
-        was, now = (None if side is None else getattr(side, line.field) for side in (a, b))
+    for field, (title, write, change) in FIGURES.items():
+        was, now = (getattr(side, field, None) for side in (a, b))
         if was is not None or now is not None:
-            values = (NONE if one is None else line.write(one) for one in (was, now))
-            change = "" if was is None or now is None else line.change(was, now)
-            rows.append((line.title, *values, change))
-    for shape in ("grid", "block"):
-        sides = (NONE if side is None else one_line(getattr(side, shape)) for side in (a, b))
-        rows.append((shape, *sides, ""))
+            values = (NONE if one is None else write(one) for one in (was, now))
+            rows.append((title, *values, "" if None in (was, now) else change(was, now)))
     return rows

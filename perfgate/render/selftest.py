@@ -6,10 +6,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from perfgate.render.page import Cell, Page, Row, columns
+from perfgate.render.page import Cell, Page, Row
 from perfgate.words.escape import one_line
 
-COLUMNS = columns("", "planted", "expected", "outcome", "regressed~", ">runs", ">s")
+COLUMNS = ("", "planted", "expected", "outcome", "regressed*", ">runs", ">s")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

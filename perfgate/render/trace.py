@@ -9,14 +9,13 @@ track     a lane: ranges by depth, a stream, idle    a thread's ranges, its CUDA
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Final
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple
 
 from perfgate.model.merged import shown_names
 from perfgate.model.pagedata import PageData
-from perfgate.model.stepview import Lane
-from perfgate.model.timeline import Bytes8, CopyKind, SmallInts, Spans, Timeline
+from perfgate.model.stepview import Bar
+from perfgate.model.timeline import CopyKind, Timeline
 from perfgate.words.escape import one_line
 
 LONGEST: Final = 400
@@ -24,146 +23,117 @@ LONGEST: Final = 400
 _NS_PER_US: Final = 1000.0
 _SAME_US: Final = 1e-6
 """Moments that differ by less are the same one: sums of fractions are not exact."""
+_COPIES: Final = {int(kind): f"copy {kind.name}" for kind in CopyKind}
 
 
-@dataclass(frozen=True, slots=True)
-class Slice:
-    """One bar of a track, in us."""
+class Slice(NamedTuple):
+    """One bar of a track, in us. Slices of one track nest or follow each other, or are spread over
+    several."""
 
+    track: str
     start_us: float
     length_us: float
     name: str
-    more: Mapping[str, object] = field(default_factory=dict)
+    more: Mapping[str, object]
     """What is shown of it where it is chosen."""
-
-
-_Row = tuple[str, int, int, str, dict[str, object]]
-"""Title of the track, start and end in ns, name, and what else is shown."""
-Tracks = Mapping[str, Sequence[Slice]]
-"""By title; slices of one track nest or follow each other."""
 
 
 def steps_trace(data: PageData) -> str:
     """Return the typical step of each side of each workload; all of them begin at 0."""
-    processes: dict[str, Tracks] = {}
+    processes: dict[str, list[Slice]] = {}
     for name, one in zip(shown_names(data.workloads), data.workloads, strict=True):
         for side, view in (("baseline", one.baseline_step), ("candidate", one.candidate_step)):
             if view is not None:
-                tracks = {lane.title: _bars(lane) for lane in view.lanes}
-                processes[f"{name}, {side}: {view.label}"] = tracks
+                bars = [_bar(lane.title, bar) for lane in view.lanes for bar in lane.bars]
+                processes[f"{name}, {side}: {view.label}"] = bars
     return "".join(_document(processes.items()))
+
+
+def _bar(track: str, bar: Bar) -> Slice:
+    if bar.count == 1:
+        return Slice(track, bar.start_us, bar.length_us, bar.name, {})
+    name, more = (
+        f"{bar.name} and {bar.count - 1} more",
+        {"count": bar.count, "busy_us": bar.busy_us},
+    )
+    return Slice(track, bar.start_us, bar.length_us, name, more)
 
 
 def capture_trace(timeline: Timeline) -> Iterator[str]:
     """Yield the text of a whole capture's trace, a process at a time."""
-    tables = (*timeline.operations, timeline.calls, timeline.ranges)
-    starts = [one.start for one in tables if len(one.start)]  # type: ignore[attr-defined]
-    first = min((int(start.min()) for start in starts), default=0)
-    processes = enumerate(timeline.processes)
+    tables: list[Any] = [*timeline.operations, timeline.calls, timeline.ranges]
+    first = min((int(table.start.min()) for table in tables if len(table.start)), default=0)
     return _document(
-        (f"process {pid or number}", _tracks(_process(timeline, number), first))
-        for number, pid in processes
+        (f"process {pid or number}", _slices(timeline, number, first))
+        for number, pid in enumerate(timeline.processes)
     )
 
 
-def _bars(lane: Lane) -> list[Slice]:
-    return [
-        Slice(
-            bar.start_us,
-            bar.length_us,
-            bar.name if bar.count == 1 else f"{bar.name} and {bar.count - 1} more",
-            {} if bar.count == 1 else {"count": bar.count, "busy_us": bar.busy_us},
-        )
-        for bar in lane.bars
-    ]
-
-
-def _tracks(rows: Iterable[_Row], first: int) -> dict[str, list[Slice]]:
-    tracks: dict[str, list[Slice]] = {}
-    for title, start, end, name, more in rows:
-        begin, length = (start - first) / _NS_PER_US, (end - start) / _NS_PER_US
-        tracks.setdefault(title, []).append(Slice(begin, length, name, more))
-    return tracks
-
-
-def _process(timeline: Timeline, process: int) -> Iterator[_Row]:
+def _slices(timeline: Timeline, process: int, first: int) -> Iterator[Slice]:
     """One process of a capture: its ranges and calls by thread, its operations by stream."""
 
     def rows(table: Any, *columns: Any) -> Iterator[tuple[Any, ...]]:  # noqa: ANN401 - arrays
         own = (table.process == process).nonzero()[0]
-        columns = (table.start, table.end, *columns)
-        return zip(*(column[own].tolist() for column in columns), strict=True)
+        times = ((table.start - first) / _NS_PER_US, (table.end - table.start) / _NS_PER_US)
+        return zip(*(column[own].tolist() for column in (*times, *columns)), strict=True)
 
     ranges, calls = timeline.ranges, timeline.calls
     texts = list(ranges.name.texts)
-    for start, end, thread, nests, name in rows(
-        ranges, ranges.thread, ranges.push_pop, ranges.name.codes
-    ):
+    columns: tuple[Any, ...] = (ranges.thread, ranges.push_pop, ranges.name.codes)
+    for start, length, thread, nests, code in rows(ranges, *columns):
         kind = "ranges" if nests else "start/end ranges"
-        yield f"thread {thread}: {kind}", start, end, texts[name], {}
-    for start, end, thread, name, launched in rows(
-        calls, calls.thread, calls.name, calls.correlation
-    ):
-        more = {"correlation": launched}
-        yield f"thread {thread}: CUDA calls", start, end, timeline.names[name], more
-    for table in timeline.operations:
-        what, n_bytes = _what(timeline, table), getattr(table, "bytes", table.start)
-        columns = (table.device, table.stream, table.correlation, what, n_bytes)
-        for start, end, device, stream, launched, kind, size in rows(table, *columns):
-            title = f"{timeline.gpu_title(process, device)} stream {stream}"
-            more = {"correlation": launched}
-            if hasattr(table, "bytes"):
-                more["bytes"] = size
-            yield title, start, end, _operation(timeline, table, kind), more
+        yield Slice(f"thread {thread}: {kind}", start, length, texts[code], {})
+    columns = (calls.thread, calls.name, calls.correlation)
+    for start, length, thread, code, launched in rows(calls, *columns):
+        track, more = f"thread {thread}: CUDA calls", {"correlation": launched}
+        yield Slice(track, start, length, timeline.names[code], more)
+    kernels, graphs, copies, memsets = timeline.operations
+    named: tuple[tuple[Any, Any, Callable[[int], str]], ...] = (
+        (kernels, timeline.kernels.name, timeline.names.__getitem__),
+        (graphs, graphs.device, lambda _: "CUDA graph"),
+        (copies, timeline.copies.kind, lambda kind: _COPIES.get(kind, f"copy {kind}")),
+        (memsets, memsets.device, lambda _: "memset"),
+    )
+    for table, what, name in named:
+        sizes = [table.bytes] if hasattr(table, "bytes") else []
+        columns = (what, table.device, table.stream, table.correlation, *sizes)
+        for start, length, code, device, stream, launched, *size in rows(table, *columns):
+            track = f"{timeline.gpu_title(process, device)} stream {stream}"
+            more = {"correlation": launched, **dict(zip(("bytes",), size, strict=False))}
+            yield Slice(track, start, length, name(code), more)
 
 
-def _what(timeline: Timeline, table: Spans) -> SmallInts | Bytes8:
-    """The column that says what an operation is; of memsets and graphs any would do."""
-    if table is timeline.kernels:
-        return timeline.kernels.name
-    return timeline.copies.kind if table is timeline.copies else table.device
-
-
-def _operation(timeline: Timeline, table: Spans, what: int) -> str:
-    if table is timeline.kernels:
-        return timeline.names[what]
-    if table is timeline.copies:
-        return f"copy {CopyKind(what).name if what in set(CopyKind) else what}"
-    return "memset" if table is timeline.memsets else "CUDA graph"
-
-
-def _document(processes: Iterable[tuple[str, Tracks]]) -> Iterator[str]:
+def _document(processes: Iterable[tuple[str, Iterable[Slice]]]) -> Iterator[str]:
     """Yield a trace of named processes, an event a line."""
     yield '{"displayTimeUnit":"ns","traceEvents":[\n'
     between = ""
-    for pid, (name, tracks) in enumerate(processes, start=1):
-        for event in _events(pid, name, tracks):
+    for pid, (name, slices) in enumerate(processes, start=1):
+        for event in _events(pid, name, slices):
             yield between + json.dumps(event, separators=(",", ":"), allow_nan=False)
             between = ",\n"
     yield "\n]}\n"
 
 
-def _events(pid: int, name: str, tracks: Tracks) -> Iterator[dict[str, Any]]:
-    yield _metadata(pid, 0, "process_name", name=_name(name))
-    yield _metadata(pid, 0, "process_sort_index", sort_index=pid)
-    tid = 0
-    for title, slices in tracks.items():
-        for lane in _without_overlap(slices):
-            tid += 1
-            yield _metadata(pid, tid, "thread_name", name=_name(title))
-            yield _metadata(pid, tid, "thread_sort_index", sort_index=tid)
-            for one in lane:
-                times = {"ts": round(one.start_us, 3), "dur": round(one.length_us, 3)}
-                event = {"ph": "X", "pid": pid, "tid": tid, "name": _name(one.name), **times}
-                yield {**event, "args": one.more} if one.more else event
+def _events(pid: int, name: str, slices: Iterable[Slice]) -> Iterator[dict[str, Any]]:
+    tracks: dict[str, list[Slice]] = {}
+    for one in slices:
+        tracks.setdefault(one.track, []).append(one)
+    lanes = [(title, lane) for title, held in tracks.items() for lane in _without_overlap(held)]
+    yield from _named(pid, 0, "process", name)
+    for tid, (title, lane) in enumerate(lanes, start=1):
+        yield from _named(pid, tid, "thread", title)
+        for one in lane:
+            times = {"ts": round(one.start_us, 3), "dur": round(one.length_us, 3)}
+            shown = one_line(one.name, longest=LONGEST)
+            event = {"ph": "X", "pid": pid, "tid": tid, "name": shown, **times}
+            yield {**event, "args": one.more} if one.more else event
 
 
-def _metadata(pid: int, tid: int, what: str, **args: object) -> dict[str, Any]:
-    return {"ph": "M", "pid": pid, "tid": tid, "name": what, "args": args}
-
-
-def _name(text: str) -> str:
-    return one_line(text, longest=LONGEST)
+def _named(pid: int, tid: int, what: str, name: str) -> Iterator[dict[str, Any]]:
+    """Name a process or thread, and let it stand in the order of its number."""
+    event = {"ph": "M", "pid": pid, "tid": tid}
+    yield {**event, "name": f"{what}_name", "args": {"name": one_line(name, longest=LONGEST)}}
+    yield {**event, "name": f"{what}_sort_index", "args": {"sort_index": tid or pid}}
 
 
 def _without_overlap(slices: Sequence[Slice]) -> list[list[Slice]]:

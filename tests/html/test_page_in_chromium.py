@@ -268,13 +268,12 @@ def test_metric_of_the_runs_can_be_chosen(drawn: Tab) -> None:
         == "step_ms, a dot a run, | median"
     )
     tab.value(
-        f"(s => {{ s.value = '2'; s.dispatchEvent(new Event('change')); }})(document.querySelector('{runs} select'))"
+        f"(s => {{ s.value = 'kernel_ms'; s.dispatchEvent(new Event('change')); }})(document.querySelector('{runs} select'))"
     )
     tab.until(
         f"document.querySelector('{runs} .xtitle').textContent === 'kernel_ms, a dot a run, | median'"
     )
-    seen = f"document.querySelector('{runs} .canvas').data.filter(t => t.visible)"
-    assert tab.value(f"{seen}[0].x.length") == 5
+    assert tab.value(f"document.querySelector('{runs} .canvas').data[0].x.length") == 5
 
 
 # Tables and filter
@@ -284,7 +283,7 @@ def test_sorting_changes_the_order_of_rows_and_what_is_left_over_stays_below(dra
     tab = drawn
     tab.value(
         "window.it = [...document.querySelectorAll('#w-transformer table')]"
-        ".find(t => t.caption.textContent === 'kernel_ms by kernel')"
+        ".find(t => t.caption.textContent.endsWith('a step, by kernel'))"
     )
     column = "[...it.tBodies[0].rows].map(r => r.cells[3].textContent)"
     assert tab.value(column) == ["+0.3000", "-0.1500", "+0.1000", "-0.0750", "+0.0600", "-0.0500"]
@@ -299,8 +298,7 @@ def test_sorting_changes_the_order_of_rows_and_what_is_left_over_stays_below(dra
     )  # new: was not there before
     assert tab.value("[...it.querySelectorAll('[aria-sort]')].length") == 1
     assert tab.value("[...it.tFoot.rows].map(r => r.cells[0].textContent)") == [
-        "(not accounted for)",
-        "all",
+        "(not accounted for)"
     ]
 
 

@@ -23,17 +23,17 @@
   }
   const colour = name => getComputedStyle(root).getPropertyValue(`--${name}`).trim();
 
-  // Plots: figures as Plotly reads them, deflated; each is drawn when it comes into view.
+  // Plots: what each is drawn from, deflated; it is drawn when it comes into view.
 
   async function inflated(id) {
     const packed = Uint8Array.from(atob(document.getElementById(id).textContent), c => c.charCodeAt(0));
     const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("deflate"));
     return new Response(stream).text();
   }
-  const figures = new Map();
-  const figuresOf = id => {
-    if (!figures.has(id)) figures.set(id, inflated(id).then(JSON.parse));
-    return figures.get(id);
+  const known = new Map();
+  const unpacked = id => {
+    if (!known.has(id)) known.set(id, inflated(id).then(JSON.parse));
+    return known.get(id);
   };
   let loading = null;
   function plotly() {
@@ -49,42 +49,146 @@
   const narrow = () => root.clientWidth < 640;
   const configuration = { displayModeBar: false, responsive: true, scrollZoom: false, doubleClick: false };
 
-  // The figure with the colours of the theme: `var(--kernel)` is the style's variable.
-  function dressed(value) {
-    if (typeof value === "string") return value.startsWith("var(--") ? colour(value.slice(6, -1)) : value;
-    if (Array.isArray(value)) return typeof value[0] === "number" ? value : value.map(dressed);
-    if (value === null || typeof value !== "object") return value;
-    return Object.fromEntries(Object.entries(value).map(([name, one]) => [name, name === "customdata" ? one : dressed(one)]));
+  // Texts: Plotly reads some tags in what it writes, and breaks no long line under the pointer.
+
+  const escaped = text => text.replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;");
+  const wrapped = text => (text.match(/[^]{1,64}/gu) ?? []).map(escaped).join("<br>");
+  const short = text => (narrow() && text.length > 18 ? `${text.slice(0, 10)}...${text.slice(-5)}` : text);
+  const digits = (value, n = 4) => Number(value.toPrecision(n)).toString();
+  const lasting = us => (us < 1 ? `${Math.round(us * 1000)} ns` : us < 1000 ? `${digits(us)} µs` : `${digits(us / 1000)} ms`);
+
+  // Figures: from plain numbers to Plotly's traces and layout, in the colours of the theme.
+
+  const markers = (x, y, texts, marker) => ({
+    type: "scatter", mode: "markers", x, y, marker, customdata: texts.map(wrapped),
+    hovertemplate: "%{customdata}<extra></extra>",
+  });
+  const edges = (x, y, line) => ({ type: "scatter", mode: "lines", x, y, line, hoverinfo: "skip" });
+  // An axis with a line for each name, the first at the top.
+  const rows = names => ({
+    tickvals: [...names.keys()], ticktext: names.map(name => escaped(short(name))),
+    range: [names.length - 0.4, -0.6], showgrid: false, fixedrange: true,
+  });
+  const titled = text => ({ title: { text: narrow() ? text.split(/[,;]/)[0] : text } });
+  function layout(x, y, more = {}) {
+    const axis = { gridcolor: colour("line"), linecolor: colour("edge"), zeroline: false, automargin: true };
+    return {
+      paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)", margin: { l: 10, r: 12, t: 8, b: 40 },
+      font: { family: "system-ui, sans-serif", size: narrow() ? 11 : 13, color: colour("text") },
+      dragmode: false, hovermode: "closest", showlegend: false,
+      hoverlabel: { align: "left", bgcolor: colour("raised"), bordercolor: colour("edge"), font: { color: colour("text") } },
+      xaxis: { ...axis, fixedrange: true, ...x }, yaxis: { ...axis, ...y }, ...more,
+    };
   }
 
-  const short = text => (text.length > 18 ? `${text.slice(0, 10)}...${text.slice(-5)}` : text);
-  function picture(figure, state) {
-    const { data, layout } = dressed(figure);
-    if (narrow()) {
-      layout.font.size = 11;
-      if (layout.yaxis.ticktext) layout.yaxis.ticktext = layout.yaxis.ticktext.map(short);
-      if (layout.xaxis.title) layout.xaxis.title.text = layout.xaxis.title.text.split(/[,;]/)[0];
-    }
-    if (layout.dragmode && matchMedia("(pointer: coarse)").matches) layout.dragmode = false;
-    if (state.range) layout.xaxis.range = [...state.range];
-    if (figure.choices) {
-      for (const trace of data) trace.visible = trace.meta === state.choice;
-      layout.xaxis.title.text = `${figure.choices[state.choice]}, ${layout.xaxis.title.text}`;
-    }
-    return [data, layout];
+  const looks = { REGRESSED: ["x", "bad"], PASSED: ["circle", "good"], IMPROVED: ["circle", "good"] };
+  function intervals(found) {
+    const of = name => found.map(one => one[name]), at = [...found.keys()], name = of("name");
+    const look = found.map(one => looks[one.outcome] ?? ["circle-open", "text"]);
+    const reach = 1.15 * Math.max(...["low", "high", "budget"].flatMap(of).map(Math.abs)) || 1;
+    const budgets = markers(of("budget"), at, found.map(one => `${one.name}: budget ${digits(one.budget)}`), {
+      symbol: "line-ns-open", size: 22, line: { width: 3 }, color: colour("warn"),
+    });
+    const changes = markers(of("change"), at, found.map(one => `${one.name}: ${one.text}`), {
+      size: 11, symbol: look.map(([symbol]) => symbol), color: look.map(([, kind]) => colour(kind)),
+    });
+    changes.error_x = {
+      type: "data", symmetric: false, thickness: 2, width: 5, color: colour("text"),
+      array: found.map(one => one.high - one.change), arrayminus: found.map(one => one.change - one.low),
+    };
+    const zero = { type: "line", x0: 0, x1: 0, y0: 0, y1: 1, yref: "paper", line: { color: colour("edge"), dash: "dot" } };
+    const range = [Math.min(-reach / 4, ...of("low").map(low => 1.15 * low)), reach];
+    const title = titled("change, % or percentage points of the baseline's step; | budget");
+    return [[budgets, changes], layout({ ...title, range }, rows(name), { shapes: [zero] })];
   }
 
-  function choose(canvas, figure, state, draw) {
+  const symbols = { baseline: "circle-open", "other commit": "square-open", candidate: "diamond" };
+  function runs(found, { choice }) {
+    const own = found.filter(one => one.metric === choice);
+    const traces = own.flatMap(({ side, values, unit, dropped, median }, line) => {
+      const texts = values.map((value, n) =>
+        `${side}, run ${n + 1}: ${digits(value, 6)}${unit && ` ${unit}`}${dropped.includes(n) ? ", dropped as an outlier" : ""}`);
+      const dots = markers(values, values.map(() => line), texts, {
+        symbol: values.map((_, n) => (dropped.includes(n) ? "x-thin-open" : symbols[side])), size: 11, opacity: 0.85,
+        line: { width: 2 }, color: colour(side === "candidate" ? "link" : "edge"),
+      });
+      const middle = median === null ? [] : [median, median];
+      return [dots, edges(middle, [line - 0.35, line + 0.35], { color: colour("text"), width: 2 })];
+    });
+    const title = titled(`${choice}, a dot a run, | median`);
+    return [traces, layout(title, rows(own.map(one => one.side)))];
+  }
+
+  function history(points) {
+    // A line leads where two can be compared.
+    const steps = points.flatMap((point, n) => (n && !point.joined ? [[null, null], [n, point.value]] : [[n, point.value]]));
+    const line = edges(steps.map(([n]) => n), steps.map(([, value]) => value), { color: colour("link"), width: 2, shape: "hv" });
+    const values = points.map(point => point.value), at = [...points.keys()];
+    const dots = markers(at, values, points.map(point => point.text), { size: 9, color: colour("link") });
+    const ticks = at.filter(n => n % Math.ceil(at.length / 8) === 0);
+    const x = { tickvals: ticks, ticktext: ticks.map(n => points[n].day), showgrid: false };
+    return [[line, dots], layout(x, { title: { text: "step_ms" }, rangemode: "tozero", fixedrange: true })];
+  }
+
+  // One step of each side on one axis, a lane a trace; dotted: where each step ends.
+  const patterns = { nccl: "x", copy: "\\", memset: ".", graph: "|", idle: "/" };
+  const mostNamed = 60; // bars of a lane of ranges up to which their names are written into them
+  function timeline(steps, state) {
+    const longest = Math.max(...steps.map(step => step.length)), [unit, factor] = longest < 1000 ? ["µs", 1] : ["ms", 1000];
+    const titles = [], traces = [], shapes = [];
+    for (const step of steps) {
+      const first = titles.push(step.side.toUpperCase()) - 1, end = step.length / factor;
+      for (const one of step.lanes) traces.push(lane(one, titles.push(one.title) - 1, factor));
+      shapes.push({
+        type: "line", x0: end, x1: end, y0: first - 0.4, y1: titles.length - 0.6, line: { color: colour("text"), dash: "dot" },
+      });
+    }
+    state.most = 1.005 * longest / factor;
+    state.range ??= [0, state.most];
+    const x = {
+      ...titled(`${unit} of the step; dotted: its completion`), range: [...state.range], fixedrange: false,
+      minallowed: 0, maxallowed: 1.01 * longest / factor,
+    };
+    const dragmode = matchMedia("(pointer: coarse)").matches ? false : "pan";
+    return [traces, layout(x, rows(titles), { shapes, dragmode, barmode: "overlay", uniformtext: { mode: "hide", minsize: 10 } })];
+  }
+  function lane({ kind, bars }, line, factor) {
+    const idle = kind === "idle", own = colour(kind);
+    const trace = {
+      type: "bar", orientation: "h", width: 0.8, y: bars.map(() => line),
+      base: bars.map(([start]) => start / factor), x: bars.map(([, length]) => length / factor),
+      customdata: bars.map(bar => wrapped(barText(bar))), hovertemplate: "%{customdata}<extra></extra>",
+      marker: {
+        // Neighbours differ in opacity, as a line between them would hide short ones.
+        color: own, opacity: bars.map((_, n) => 1 - 0.22 * (n % 2)),
+        pattern: {
+          shape: patterns[kind] ?? "", size: 6, solidity: 0.3,
+          fgcolor: idle ? own : colour("ground"), bgcolor: idle ? colour("raised") : own,
+        },
+      },
+    };
+    if (kind !== "range" || bars.length >= mostNamed) return trace;
+    return {
+      ...trace, text: bars.map(([, , name]) => escaped(name.slice(0, 40))), textposition: "inside", insidetextanchor: "start", textangle: 0,
+      insidetextfont: { color: colour("ground") },
+    };
+  }
+  function barText([start, length, name, count, busy]) {
+    const text = `${name}: ${lasting(length)} at ${lasting(start)}`;
+    return count === 1 ? text : `${text}, the longest of ${count.toLocaleString("en")} that lasted ${lasting(busy)} together`;
+  }
+  const figure = { intervals, runs, history, timeline };
+
+  function choose(canvas, names, state, draw) {
     const choice = make("select");
-    figure.choices.forEach((name, n) => choice.append(make("option", { value: n, textContent: name })));
-    choice.addEventListener("change", () => { state.choice = Number(choice.value); draw(); });
+    choice.append(...names.map(name => make("option", { value: name, textContent: name })));
+    choice.addEventListener("change", () => { state.choice = choice.value; draw(); });
     canvas.before(make("div", { className: "tools" }, make("label", {}, "Metric ", choice)));
   }
 
   // The timeline zooms and pans: by buttons, keys, dragging, and the wheel with Ctrl.
-  function move(canvas, figure, state) {
-    const [, most] = figure.layout.xaxis.range;
-    state.range = [0, most];
+  function move(canvas, state) {
+    const { most } = state;
     const show = (low, width) => {
       const wide = Math.min(Math.max(width, most / 1e6), most), from = Math.min(Math.max(low, 0), most - wide);
       return window.Plotly.relayout(canvas, { "xaxis.range": [from, from + wide] });
@@ -133,15 +237,18 @@
   }
 
   async function place(element) {
-    const canvas = find(".canvas", element), plot = element.dataset.plot, id = element.dataset.of;
-    const state = { choice: 0, range: null };
+    const canvas = find(".canvas", element), { plot, of } = element.dataset;
     try {
-      const [library, all] = await Promise.all([plotly(), figuresOf(`${plot === "timeline" ? "steps" : "plots"}-${id}`)]);
-      const figure = all[plot];
-      const draw = () => library.react(canvas, ...picture(figure, state), configuration);
-      await library.newPlot(canvas, ...picture(figure, state), configuration);
-      if (plot === "timeline") move(canvas, figure, state);
-      if (figure.choices) choose(canvas, figure, state, draw);
+      const [library, found] = await Promise.all([plotly(), unpacked(`${plot === "timeline" ? "steps" : "plots"}-${of}`)]);
+      const own = plot === "timeline" ? found : found[plot], state = { choice: own[0].metric };
+      const picture = () => {
+        const [traces, of] = figure[plot](own, state);
+        return [canvas, traces, { ...of, height: Number(canvas.dataset.height) }, configuration];
+      };
+      const draw = () => library.react(...picture());
+      await library.newPlot(...picture());
+      if (plot === "timeline") move(canvas, state);
+      if (plot === "runs") choose(canvas, [...new Set(own.map(one => one.metric))], state, draw);
       drawn.add({ draw });
       element.dataset.drawn = "yes";
     } catch (error) {
@@ -166,8 +273,8 @@
     const heads = all("thead th", table), body = table.tBodies[0];
     const keyOf = (row, column) => {
       const cell = row.cells[column];
-      const told = cell.dataset.by;
-      return told === undefined ? cell.textContent.trim().toLowerCase() : Number(told);
+      const { by } = cell.dataset;
+      return by === undefined ? cell.textContent.trim().toLowerCase() : Number(by);
     };
     heads.forEach((head, column) => {
       const button = make("button", { type: "button" }, ...head.childNodes);

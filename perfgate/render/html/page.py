@@ -6,7 +6,9 @@ from __future__ import annotations
 import base64
 import hashlib
 import importlib.resources
+import itertools
 import re
+import shlex
 import zlib
 from collections import Counter
 from collections.abc import Sequence
@@ -17,30 +19,46 @@ from typing import Any, Final
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from perfgate.model.document import reasons_besides
-from perfgate.model.loosening import Loosening
-from perfgate.model.merged import shown_names
-from perfgate.model.metric import METRICS
+from perfgate.model.metric import METRICS, Metric
 from perfgate.model.outcome import PASSING, WORST_FIRST
-from perfgate.model.pagedata import PageData
+from perfgate.model.pagedata import PageData, PageWorkload
 from perfgate.model.settings import Settings
-from perfgate.model.stepview import Lane, StepView
-from perfgate.render.html.workload import Placed, identities, placed, signed
+from perfgate.render.explanation import TITLES, shown_parts, signed
+from perfgate.render.gate import GateState, Judged, choice_text, state_of
+from perfgate.render.html import workload as of_workload
 from perfgate.render.loosening import counts_text
 from perfgate.render.records import machine_facts, moment
-from perfgate.render.text import anchor_text, choice_text, summary, why_shut
+from perfgate.render.verdict import (
+    change_cell,
+    compared_text,
+    headline,
+    interval_text,
+    shares,
+    shown_metrics,
+    verdict_parts,
+)
 from perfgate.words import numbers
 from perfgate.words.escape import lines, one_line
-from perfgate.words.names import inflected
+from perfgate.words.names import inflected, plural
 
 MOST_BYTES: Final = 10_000_000
 """Of a page; timelines are left out until it is smaller, those of passing workloads first."""
 LONGEST: Final = 160
 """Characters of a name; of longer ones the middle is left out."""
 LONGEST_LINE: Final = 4000
+MOST_PARTS: Final = 30
+"""Rows of a table of parts; smaller ones are one row."""
 SYMBOLS: Final = dict(zip(WORST_FIRST, "✗?!≠○≈▲✓", strict=True))
 """Next to each outcome's word."""
-_US_PER_MS: Final = 1000.0
+IN_RANGES: Final = (
+    Metric.KERNEL_MS,
+    Metric.NCCL_MS,
+    Metric.GAP_MS,
+    Metric.H2D_MS,
+    Metric.LAUNCHES,
+    Metric.SYNCS,
+)
+"""Metrics that are shown by range."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,95 +104,82 @@ def _hash(text: str) -> str:
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode('ascii')}'"
 
 
+@dataclass(kw_only=True)
+class Section:
+    """Where a workload stands on the page."""
+
+    identity: str
+    """What a link names after `#`."""
+    judged: Judged[PageWorkload]
+    plots: str
+    """All plots but the timeline, packed; empty where there are none."""
+    timeline: str
+    left_out: bool
+    """Whether the timeline has to go to keep the page small."""
+
+
 def page_html(data: PageData, *, most_bytes: int = MOST_BYTES) -> str:
     """Return a gate as one HTML file that asks the network for nothing.
 
     Timelines are left out until it is no larger than `most_bytes`, those of passing workloads
     first, and the page says so. Everything else is in it, however large.
     """
-    ordered = sorted(data.workloads, key=lambda one: WORST_FIRST.index(one.verdict.outcome))
-    names = shown_names(ordered)
-    ids = identities(names)
-    workloads = [placed(*one) for one in zip(ids, ordered, names, strict=True)]
-    steps = {one.identity: one.timeline for one in workloads if one.timeline}
-    spare = most_bytes - len(_page(data, workloads, {}).encode()) - 2000
-    for one in reversed(workloads):  # the passing ones stand last
-        if sum(len(packed) + 100 for packed in steps.values()) <= spare:
-            break
-        if steps.pop(one.identity, None) is not None:
+    state = state_of(data)
+    named = zip(identities([one.name for one in state.judged]), state.judged, strict=True)
+    sections = [_section(*one) for one in named]
+    timelines = {one.identity: one.timeline for one in sections}
+    for one in sections:
+        one.timeline = ""
+    spare = most_bytes - len(_page(data, state, sections).encode()) - 2000
+    spare -= sum(len(timeline) + 100 for timeline in timelines.values() if timeline)
+    for one in reversed(sections):  # the passing ones stand last
+        timeline = timelines[one.identity]
+        if timeline and spare < 0:
+            spare += len(timeline) + 100
             one.left_out = True
-    return _page(data, workloads, steps)
+        else:
+            one.timeline = timeline
+    return _page(data, state, sections)
 
 
-def _page(data: PageData, workloads: Sequence[Placed], steps: dict[str, str]) -> str:
-    gate = _gate(data)
-    state, _, why = gate.partition(": ")
-    counted = Counter(one.workload.verdict.outcome for one in workloads)
-    page: str = (
+def _section(identity: str, judged: Judged[PageWorkload]) -> Section:
+    plots, timeline = (of(judged.workload) for of in (of_workload.plots, of_workload.timeline))
+    return Section(
+        identity=identity,
+        judged=judged,
+        plots=of_workload.packed(plots) if plots else "",
+        timeline=of_workload.packed(timeline) if timeline else "",
+        left_out=judged.workload.steps_left_out,
+    )
+
+
+def identities(names: Sequence[str]) -> list[str]:
+    """Return an id for each workload, readable where its name is, and each only once."""
+    found: dict[str, None] = {}
+    for name in names:
+        plain = "w-" + (re.sub(r"[^A-Za-z0-9_]+", "-", name[:80]).strip("-") or "workload")
+        numbered = (f"{plain}-{number}" for number in itertools.count(2))
+        found[next(one for one in itertools.chain([plain], numbered) if one not in found)] = None
+    return list(found)
+
+
+def _page(data: PageData, state: GateState[PageWorkload], sections: Sequence[Section]) -> str:
+    counted = Counter(one.verdict.outcome for one in state.judged)
+    left_out = [one.judged.verdict.outcome in PASSING for one in sections if one.left_out]
+    return (
         _environment()
         .get_template("page.html.j2")
         .render(
             shipped=shipped(),
             data=data,
-            gate=gate,
             state=state,
-            why=why,
-            choice="" if data.choice is None else choice_text(data.choice),
-            loosening=_loosening(data.loosening),
-            left_out=_left_out(workloads),
-            placed=workloads,
+            sections=sections,
+            left_out=(left_out.count(True), left_out.count(False)),
             counted=[(outcome, counted[outcome]) for outcome in WORST_FIRST if counted[outcome]],
-            settings=_settings(data.settings),
-            metrics=METRICS,
-            plots={one.identity: one.plots for one in workloads if one.plots},
-            steps=steps,
+            settings=data.settings.model_dump(mode="json"),
+            defaults=Settings().model_dump(mode="json"),
         )
     )
-    return page
-
-
-def _gate(data: PageData) -> str:
-    """Return the last line of a terminal's summary."""
-    others = reasons_besides(data.shut_by, data.workloads)
-    shutting = Counter(one.verdict.outcome for one in data.workloads if not one.opens_gate)
-    text = summary(
-        [workload.verdict for workload in data.workloads],
-        opens=data.opens_gate,
-        width=1000,
-        colour=False,
-        opening=[workload.opens_gate for workload in data.workloads],
-        why="" if data.opens_gate else why_shut(shutting, others, place="below"),
-    )
-    return text.splitlines()[-1]
-
-
-def _loosening(loosening: Loosening | None) -> str:
-    return "" if loosening is None else counts_text(loosening)
-
-
-def _left_out(workloads: Sequence[Placed]) -> str:
-    outcomes = [
-        one.workload.verdict.outcome
-        for one in workloads
-        if one.left_out or one.workload.steps_left_out
-    ]
-    if not outcomes:
-        return ""
-    passing = sum(outcome in PASSING for outcome in outcomes)
-    others = len(outcomes) - passing
-    which = f"{passing} passing" + (f" and {others} other" if others else "")
-    return f"{which} {inflected(len(outcomes), 'workload')}"
-
-
-def _settings(settings: Settings) -> list[tuple[str, str, str]]:
-    def shown(value: object) -> str:
-        return "not set" if value is None or value in ([], {}) else str(value)
-
-    defaults = Settings().model_dump(mode="json")
-    return [
-        (field, shown(value), shown(defaults[field]))
-        for field, value in settings.model_dump(mode="json").items()
-    ]
 
 
 @cache
@@ -187,7 +192,17 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.globals.update(symbols=SYMBOLS, passing=PASSING)
+    made.globals.update(
+        symbols=SYMBOLS,
+        passing=PASSING,
+        metrics=METRICS,
+        in_ranges=IN_RANGES,
+        most_parts=MOST_PARTS,
+        axes=TITLES,
+        plural=plural,
+        inflected=inflected,
+        shares=shares,
+    )
     made.filters.update(
         name=_name,
         line=lambda text: one_line(str(text), longest=LONGEST_LINE),
@@ -195,44 +210,35 @@ def _environment() -> Environment:
         copyable=_is_copyable,
         facts=machine_facts,
         moment=moment,
-        drift=anchor_text,
         ms=numbers.milliseconds,
+        size=numbers.size,
+        number=numbers.count,
         value=lambda amount, metric: "" if amount is None else numbers.value(metric, amount),
         signed=lambda change, metric: signed(metric, change),
-        drawn=_drawn,
-        sums=_sums,
+        parts=lambda attribution: shown_parts(attribution, MOST_PARTS),
+        choice=choice_text,
+        counts=counts_text,
+        step=lambda verdict: verdict.of(Metric.STEP_MS),
+        change=change_cell,
+        explained=lambda one: f"perfgate explain {shlex.quote(one.verdict.workload)} --full",
+        compared=compared_text,
+        headline=headline,
+        interval=interval_text,
+        shown_metrics=shown_metrics,
+        verdict_parts=verdict_parts,
+        runs=of_workload.runs,
+        sides=of_workload.sides,
+        steps=of_workload.steps,
+        intervals=of_workload.intervals,
     )
     return made
 
 
-def _name(text: str) -> Markup:
+def _name(text: Any) -> Markup:  # noqa: ANN401 - whatever has a text
     """Return a name from elsewhere on one line, its direction kept to itself."""
-    return Markup("<bdi>{}</bdi>").format(one_line(text, longest=LONGEST))
+    return Markup("<bdi>{}</bdi>").format(one_line(str(text), longest=LONGEST))
 
 
 def _is_copyable(command: str) -> bool:
     """Whether nothing in a command is invisible, whoever put it there."""
     return len(command) <= 10 * LONGEST and one_line(command, longest=20 * LONGEST) == command
-
-
-def _drawn(view: StepView) -> str:
-    """Write how many bars are drawn."""
-    if view.drawn == view.operations:
-        return f"{view.operations:,} {inflected(view.operations, 'bar')}"
-    near = f" within {numbers.milliseconds(view.pixel_us / _US_PER_MS)} ms" if view.pixel_us else ""
-    return (
-        f"{view.drawn:,} bars for {view.operations:,} ranges, operations and idle times: "
-        f"neighbours{near} are drawn as one"
-    )
-
-
-def _sums(lane: Lane) -> dict[str, Any]:
-    """Return what a lane's row in the table holds."""
-    longest = max(lane.bars, key=lambda bar: bar.length_us, default=None)
-    busy_us = sum(bar.length_us if bar.busy_us is None else bar.busy_us for bar in lane.bars)
-    return {
-        "count": sum(bar.count for bar in lane.bars),
-        "busy_ms": busy_us / _US_PER_MS,
-        "longest": "" if longest is None else longest.name,
-        "longest_ms": 0.0 if longest is None else longest.length_us / _US_PER_MS,
-    }

@@ -5,23 +5,19 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import json
 import re
 import zlib
 from collections.abc import Mapping
 from datetime import timedelta
 from html.parser import HTMLParser
-from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from support import pages, records
 
 from perfgate.model.document import DocumentRun, DocumentWorkload, GateDocument
 from perfgate.model.metric import Metric
 from perfgate.model.note import quoted
-from perfgate.model.outcome import WORST_FIRST, Outcome
+from perfgate.model.outcome import Outcome
 from perfgate.model.pagedata import (
     PageData,
     PageWorkload,
@@ -32,9 +28,10 @@ from perfgate.model.pagedata import (
 from perfgate.model.settings import Settings
 from perfgate.model.stepview import Bar, Lane, StepView
 from perfgate.model.verdict import ABRun
+from perfgate.render.gate import state_of
 from perfgate.render.html import page_html
-from perfgate.render.html.figures import timeline
-from perfgate.render.text import summary
+from perfgate.render.html.page import identities
+from perfgate.render.html.workload import intervals, runs, timeline
 
 HOSTILE = (
     "<script>alert(1)</script>",
@@ -85,34 +82,26 @@ class Read(HTMLParser):
             case _:
                 self.text += data
 
-    def figures(self, identity: str) -> Any:  # noqa: ANN401 - JSON
-        (text,) = (text for attributes, text in self.scripts if attributes.get("id") == identity)
-        return json.loads(zlib.decompress(base64.b64decode(text)))
-
-
-def only(workload: PageWorkload) -> Read:
-    return Read(page_html(pages.page(workload)))
-
 
 @pytest.fixture(scope="module")
-def told() -> Read:
+def page() -> Read:
     return Read(page_html(pages.every_outcome()))
 
 
 # One file, and nothing but what it was made of
 
 
-def test_page_names_no_address_to_load_from(told: Read) -> None:
+def test_page_names_no_address_to_load_from(page: Read) -> None:
     loading = [
         (tag, a)
-        for tag, attributes in told.elements
+        for tag, attributes in page.elements
         for a in attributes.items()
         if a[0] in ("src", "href")
     ]
     assert {
         value for _, (_, value) in loading if value is not None and not value.startswith("#")
     } == {"data:,"}
-    assert {tag for tag, _ in told.elements} & {
+    assert {tag for tag, _ in page.elements} & {
         "iframe",
         "object",
         "embed",
@@ -122,16 +111,16 @@ def test_page_names_no_address_to_load_from(told: Read) -> None:
     } == set()
 
 
-def test_policy_lets_the_pages_own_script_and_style_run_and_nothing_else(told: Read) -> None:
-    (policy,) = (a["content"] for tag, a in told.elements if tag == "meta" and a.get("http-equiv"))
+def test_policy_lets_the_pages_own_script_and_style_run_and_nothing_else(page: Read) -> None:
+    (policy,) = (a["content"] for tag, a in page.elements if tag == "meta" and a.get("http-equiv"))
     assert policy is not None
     rules = {
         name: rest.split()
         for name, *more in (rule.split(" ", 1) for rule in policy.split("; "))
         for rest in more
     }
-    (run,) = (text for attributes, text in told.scripts if "type" not in attributes)
-    (packed,) = (text for attributes, text in told.scripts if attributes.get("id") == "plotly")
+    (run,) = (text for attributes, text in page.scripts if "type" not in attributes)
+    (packed,) = (text for attributes, text in page.scripts if attributes.get("id") == "plotly")
 
     def named(text: str) -> str:
         return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
@@ -140,17 +129,17 @@ def test_policy_lets_the_pages_own_script_and_style_run_and_nothing_else(told: R
     assert "plotly.js" in plotly[:100]
     assert rules["default-src"] == ["'none'"]
     assert rules["script-src"] == [named(run), named(plotly)]
-    assert rules["style-src"] == [named(told.styles[0]), named("")]
-    assert told.styles[1:] == [""] * len(told.styles[1:])
+    assert rules["style-src"] == [named(page.styles[0]), named("")]
+    assert page.styles[1:] == [""] * len(page.styles[1:])
     assert [
-        a for _, a in told.elements if "style" in a or any(name.startswith("on") for name in a)
+        a for _, a in page.elements if "style" in a or any(name.startswith("on") for name in a)
     ] == []
 
 
-def test_every_id_is_there_once(told: Read) -> None:
-    found = [attributes["id"] for _, attributes in told.elements if "id" in attributes]
+def test_every_id_is_there_once(page: Read) -> None:
+    found = [attributes["id"] for _, attributes in page.elements if "id" in attributes]
     assert len(found) == len(set(found))
-    links = {(a["href"] or "")[1:] for tag, a in told.elements if tag == "a"}
+    links = {(a["href"] or "")[1:] for tag, a in page.elements if tag == "a"}
     assert links <= set(found)
 
 
@@ -159,7 +148,7 @@ def test_every_id_is_there_once(told: Read) -> None:
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_hostile_text_adds_no_element_anywhere(name: str) -> None:
-    def page(text: str) -> str:
+    def made(text: str) -> str:
         plain = pages.whole()
         bar = Bar(start_us=0, length_us=5, name=text)
         step = StepView(
@@ -218,33 +207,23 @@ def test_hostile_text_adds_no_element_anywhere(name: str) -> None:
             if tag != "br"
         ]
 
-    assert skeleton(page(name)) == skeleton(page("plain"))
+    assert skeleton(made(name)) == skeleton(made("plain"))
 
 
 # What it says
 
 
-def test_worst_stands_first_as_in_the_terminal(told: Read) -> None:
-    verdicts = [workload.verdict for workload in pages.every_outcome().workloads]
-    lines = summary(verdicts, opens=False, width=200, colour=False).splitlines()
-    assert [line.split()[0] for line in lines[:-1] if not line.startswith(" ")] == [
-        outcome.value for outcome in WORST_FIRST
-    ]
-    assert set(WORST_FIRST) == set(Outcome)
-    order = [
-        (a["href"] or "")[1:]
-        for tag, a in told.elements
-        if tag == "a" and (a["href"] or "").startswith("#w-")
-    ]
-    assert order[0] == "w-transformer"
-    assert [
-        a["id"] for tag, a in told.elements if tag == "details" and a.get("class") == "workload"
-    ] == order
+def test_worst_stands_first(page: Read) -> None:
+    order = [one.verdict.workload for one in state_of(pages.every_outcome()).judged]
+    links = [a["href"] for tag, a in page.elements if tag == "a"][1:]
+    assert links == [f"#{identity}" for identity in identities(order)]
+    sections = [a["id"] for tag, a in page.elements if a.get("class") == "workload"]
+    assert [f"#{identity}" for identity in sections] == links
 
 
-def test_passing_workloads_are_closed_and_others_open(told: Read) -> None:
+def test_passing_workloads_are_closed_and_others_open(page: Read) -> None:
     closed = {
-        a["id"] for tag, a in told.elements if a.get("class") == "workload" and "open" not in a
+        a["id"] for tag, a in page.elements if a.get("class") == "workload" and "open" not in a
     }
     assert closed == {"w-resnet18_input-pinned", "w-mlp"}
 
@@ -270,10 +249,10 @@ def test_data_that_is_too_large_leaves_out_steps_of_passing_workloads_first_and_
     each = (whole - len(page_data_text(data, most_bytes=0))) // 4
     text = page_data_text(data, most_bytes=whole - each - each // 2)
     assert len(text) < whole - each - each // 2
-    told = read_page_data(text)
-    assert [one.steps_left_out for one in told.workloads] == [True, False, True, False]
-    assert [one.candidate_step is None for one in told.workloads] == [True, False, True, False]
-    page = Read(page_html(told))
+    read = read_page_data(text)
+    assert [one.steps_left_out for one in read.workloads] == [True, False, True, False]
+    assert [one.candidate_step is None for one in read.workloads] == [True, False, True, False]
+    page = Read(page_html(read))
     assert "the timelines of 2 passing workloads are left out." in page.text
     assert page.text.count("Its timeline is left out of this page to keep it small.") == 2
     nothing = read_page_data(page_data_text(data, most_bytes=0))
@@ -281,81 +260,52 @@ def test_data_that_is_too_large_leaves_out_steps_of_passing_workloads_first_and_
     assert nothing.workloads[0].baseline == data.workloads[0].baseline
 
 
-def test_every_table_has_a_caption_and_heads_of_rows_and_columns(told: Read) -> None:
-    tables = [tag for tag, _ in told.elements if tag == "table"]
+def test_every_table_has_a_caption_and_heads_of_rows_and_columns(page: Read) -> None:
+    tables = [tag for tag, _ in page.elements if tag == "table"]
     assert len(tables) > 20
-    assert len([tag for tag, _ in told.elements if tag == "caption"]) == len(tables)
-    assert {a.get("scope") for tag, a in told.elements if tag == "th"} == {"col", "row"}
+    assert len([tag for tag, _ in page.elements if tag == "caption"]) == len(tables)
+    assert {a.get("scope") for tag, a in page.elements if tag == "th"} == {"col", "row"}
 
 
 # What the plots are drawn from
 
 
-def test_intervals_are_in_each_metrics_basis() -> None:
-    figure = only(pages.whole()).figures("plots-w-transformer")["intervals"]
-    budgets, changes = figure["data"]
-    names = ["step_ms (%)", "kernel_ms (%)", "gap_ms (pp)", "h2d_ms (pp)"]
-    assert figure["layout"]["yaxis"]["ticktext"] == names
-    low, high = changes["error_x"]["arrayminus"][0], changes["error_x"]["array"][0]
-    assert (changes["x"][0], low, high) == pytest.approx((3.4, 1.1, 1.1))
-    assert budgets["x"][0] == pytest.approx(2.0)
-    good, bad = "var(--good)", "var(--bad)"
-    assert changes["marker"]["color"] == [bad, good, bad, good]
+def test_intervals_are_in_each_metrics_basis_the_worst_first() -> None:
+    found = intervals(pages.whole())
+    names = ["step_ms (%)", "gap_ms (pp)", "kernel_ms (%)", "h2d_ms (pp)"]
+    assert [one["name"] for one in found] == names
+    first = [found[0][name] for name in ("low", "change", "high", "budget")]
+    assert first == pytest.approx([2.3, 3.4, 4.5, 2.0])
 
 
-def test_runs_are_drawn_side_by_side_and_those_that_moved_first() -> None:
-    figure = only(pages.whole()).figures("plots-w-transformer")["runs"]
-    assert figure["layout"]["yaxis"]["ticktext"] == ["baseline", "other commit", "candidate"]
-    assert figure["choices"][:2] == ["step_ms", "gap_ms"]
-    dots = [trace for trace in figure["data"] if trace["meta"] == 0 and trace["mode"] == "markers"]
-    assert [trace["x"] for trace in dots] == [
-        [12.34, 12.31, 12.36, 12.33, 12.35],
-        [12.32, 12.33, 12.37],
-        [12.75, 12.78, 16.1],
+def test_runs_are_shown_side_by_side_those_that_moved_first_and_outliers_out_of_the_median() -> (
+    None
+):
+    found = runs(pages.whole())
+    assert [one.metric for one in found[::3]][:2] == [Metric.STEP_MS, Metric.GAP_MS]
+    assert [(one.side, one.dropped, one.median) for one in found[:3]] == [
+        ("baseline", [], 12.34),
+        ("other commit", [], 12.33),
+        ("candidate", [2], pytest.approx(12.765)),
     ]
-    assert dots[2]["marker"]["symbol"] == ["diamond", "diamond", "x-thin-open"]
+    assert found[2].values == (12.75, 12.78, 16.1)
 
 
-def test_run_that_was_dropped_is_none_of_the_median() -> None:
-    told = only(pages.whole())
-    assert "step_mscandidate12.7712.7512.7816.10 (dropped)" in told.text
-
-
-LANES = st.lists(
-    st.lists(
-        st.tuples(
-            st.floats(0, 50),
-            st.floats(0, 90),
-            st.sampled_from(["a", "b<", "c\u202e"]),
-            st.integers(1, 9),
-        ),
-        max_size=8,
-    ),
-    max_size=4,
-)
-
-
-@given(LANES)
-def test_the_drawn_step_is_the_step_to_a_nanosecond(
-    lanes: list[list[tuple[float, float, str, int]]],
-) -> None:
-    made: list[Lane] = []
-    for gaps in lanes:
-        at = 0.0
-        bars: list[Bar] = []
-        for gap, length, name, count in gaps:
-            bars.append(Bar(start_us=at + gap, length_us=length, name=name, count=count))
-            at += gap + length
-        made.append(Lane(title="GPU 0 stream 7", kind="kernel", bars=tuple(bars)))
-    view = StepView(label="x", length_us=3260, lanes=tuple(made), operations=1, drawn=1)
-    figure = timeline({"candidate": view})
-    assert figure["layout"]["xaxis"]["range"] == pytest.approx([0, 3.2763])
-    for lane, trace in zip(made, figure["data"], strict=True):
-        assert trace["base"] == pytest.approx([bar.start_us / 1000 for bar in lane.bars], abs=1e-6)
-        assert trace["x"] == pytest.approx([bar.length_us / 1000 for bar in lane.bars], abs=1e-6)
-        assert ["the longest of" in text for text in trace["customdata"]] == [
-            bar.count > 1 for bar in lane.bars
-        ]
+def test_the_step_is_drawn_from_its_bars_to_a_nanosecond() -> None:
+    bars = (
+        Bar(start_us=0.1234, length_us=1.5, name="a\u202e"),
+        Bar(start_us=3000, length_us=50, name="b", count=4, busy_us=40),
+    )
+    lane = Lane(title="GPU 0 stream 7", kind="kernel", bars=bars)
+    step = StepView(label="x", length_us=3260, lanes=(lane,), operations=5, drawn=2)
+    (side,) = timeline(
+        PageWorkload(verdict=records.verdict(), opens_gate=True, candidate_step=step)
+    )
+    assert (side["side"], side["length"]) == ("candidate", 3260)
+    assert side["lanes"][0]["bars"] == [
+        (0.123, 1.5, "a\\u202e", 1, 1.5),
+        (3000, 50, "b", 4, 40),
+    ]
 
 
 # A large page
@@ -423,10 +373,10 @@ def test_document_makes_a_page_of_its_own() -> None:
     assert workload.candidate.values[Metric.STEP_MS] == (12.34, 12.34)
     assert workload.candidate.values[Metric.KERNEL_MS] == (9.1,)
     assert workload.other.values[Metric.STEP_MS] == (12.0,)
-    told = Read(page_html(data)).text
-    assert "GPU GPU-0 was throttled (thermal slowdown)" in told
-    assert "without kernel_ms: no kernels" in told
-    assert "baselines/nvidia-h200/mlp.json" in told
+    text = Read(page_html(data)).text
+    assert "GPU GPU-0 was throttled (thermal slowdown)" in text
+    assert "without kernel_ms: no kernels" in text
+    assert "baselines/nvidia-h200/mlp.json" in text
     assert data.model_copy(update={"workloads": ()}) == pages.page(
         shut_by=["mlp is INVALID"]
     ).model_copy(update={"settings": Settings()})

@@ -25,14 +25,14 @@ from perfgate.model.pagedata import page_data_text, read_page_data
 from perfgate.render.html import page_html
 from perfgate.render.junit import gate_junit, properties
 from perfgate.render.markdown import gate_markdown
-from perfgate.render.merged import merged_text
-from perfgate.render.text import change_cell
+from perfgate.render.text import merged_text
+from perfgate.render.verdict import change_cell
 
 OUTCOME: Final = "|".join(Outcome)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Told:
+class Shown:
     """What one of the forms says: whether the gate is open, and by name of each workload outcome
     and change."""
 
@@ -93,17 +93,17 @@ class Rows(HTMLParser):
             self.rows[-1][-1] += data
 
 
-def by_terminal(document: GateDocument) -> Told:
+def by_terminal(document: GateDocument) -> Shown:
     text = merged_text(document, width=400, colour=False)
     rows = re.findall(rf"^({OUTCOME}) +(.+?)   *\S", text, re.MULTILINE)
-    return Told(
+    return Shown(
         opens=text.splitlines()[-1].startswith("GATE OPEN: "),
         outcomes={name.strip(): outcome for outcome, name in rows},
         changes={},
     )
 
 
-def by_markdown(document: GateDocument) -> Told:
+def by_markdown(document: GateDocument) -> Shown:
     page = str(MarkdownIt("commonmark").enable("table").render(gate_markdown(document)))
     table = page.partition("<table>")[2].partition("</table>")[0]
     rows = [
@@ -113,14 +113,14 @@ def by_markdown(document: GateDocument) -> Told:
         ]
         for row in re.findall(r"<tr>(.*?)</tr>", table, re.DOTALL)[1:]
     ]
-    return Told(
+    return Shown(
         opens="gate \u2705 open" in page,
         outcomes={row[0]: row[1].split()[-1] for row in rows},
         changes={row[0]: row[3] for row in rows},
     )
 
 
-def by_json(document: GateDocument) -> Told:
+def by_json(document: GateDocument) -> Shown:
     """Of the JSON alone, without perfgate's own reader."""
     held = json.loads(document_text(document))
     slugs = {json.dumps(one["machine"]["gpus"]) for one in held["workloads"]}
@@ -132,30 +132,28 @@ def by_json(document: GateDocument) -> Told:
         outcomes[name] = one.verdict.outcome.value
         step = one.verdict.of(Metric.STEP_MS)
         changes[name] = "" if step is None else change_cell(step)
-    return Told(opens=held["opens_gate"], outcomes=outcomes, changes=changes)
+    return Shown(opens=held["opens_gate"], outcomes=outcomes, changes=changes)
 
 
-def by_page(text: str) -> Told:
+def by_page(text: str) -> Shown:
     _, *rows = Rows(text, "overview").rows
-    return Told(
+    return Shown(
         opens="<title>perfgate: GATE OPEN" in text,
         outcomes={row[1]: row[0].split()[-1] for row in rows},
         changes={row[1]: row[3] for row in rows},
     )
 
 
-def by_junit(document: GateDocument) -> Told:
+def by_junit(document: GateDocument) -> Shown:
     root = ElementTree.fromstring(gate_junit(document))
     cases = [case for case in root.iter("testcase") if case.get("classname") != "perfgate"]
     held = [
         [(one.get("name"), one.get("value")) for one in case.iter("property")] for case in cases
     ]
-    by_suite = sorted(
-        document.workloads, key=lambda one: [gate.label for gate in document.gates].index(one.gate)
-    )
-    assert held == [properties(one.verdict) for one in by_suite]
+    written = [properties(one.verdict) for one in document.workloads]
+    assert sorted(map(str, held)) == sorted(map(str, written))
     names = [case.get("name", "") for case in cases]
-    return Told(
+    return Shown(
         opens=root.find(".//failure") is None,
         outcomes={
             name: str(dict(pairs)["perfgate.outcome"])
@@ -172,16 +170,16 @@ def test_terminal_markdown_json_page_and_junit_say_the_same(documents: list[Gate
     ]
     document = merge(listed, at=records.NOON)
     page = merged_page(document, listed)
-    told = by_json(document)
-    assert len(told.outcomes) == sum(len(one.workloads) for one in documents)
-    assert [told.outcomes, told.opens] == [
+    shown = by_json(document)
+    assert len(shown.outcomes) == sum(len(one.workloads) for one in documents)
+    assert [shown.outcomes, shown.opens] == [
         by_terminal(document).outcomes,
         by_terminal(document).opens,
     ]
-    assert told == by_markdown(document)
-    assert told == by_page(page_html(page))
-    assert told == by_page(page_html(read_page_data(page_data_text(page))))
-    assert [told.outcomes, told.opens] == [by_junit(document).outcomes, by_junit(document).opens]
+    assert shown == by_markdown(document)
+    assert shown == by_page(page_html(page))
+    assert shown == by_page(page_html(read_page_data(page_data_text(page))))
+    assert [shown.outcomes, shown.opens] == [by_junit(document).outcomes, by_junit(document).opens]
 
 
 def test_reasons_that_no_workload_tells_are_in_every_form() -> None:
@@ -218,8 +216,8 @@ def test_hostile_labels_and_machines_stay_text_in_every_form() -> None:
     assert "\x1b" not in terminal
     assert "\u202e" not in terminal
     assert not [line for line in terminal.splitlines() if line.startswith("::")]
-    told = page_html(merged_page(document, listed))
-    assert "<b>x" not in told
+    shown = page_html(merged_page(document, listed))
+    assert "<b>x" not in shown
     names = {
         case.get("name") for case in ElementTree.fromstring(gate_junit(document)).iter("testcase")
     }
@@ -264,8 +262,8 @@ def test_junit_is_xml_whatever_is_in_it(text: str) -> None:
 
 @pytest.mark.parametrize("others", [[], ["two"]])
 def test_a_reason_from_elsewhere_moves_no_cursor_and_begins_no_line(others: list[str]) -> None:
-    told = gate("a", judged("mlp"), shut_by=["one\x1b[2J\n::error::pwn\u202e", *others])
-    text = merged_text(merge([found(told)], at=records.NOON), width=100, colour=False)
+    shown = gate("a", judged("mlp"), shut_by=["one\x1b[2J\n::error::pwn\u202e", *others])
+    text = merged_text(merge([found(shown)], at=records.NOON), width=100, colour=False)
     assert r"one\x1b[2J\n::error::pwn\u202e" in text
     assert not {"\x1b", "\u202e"} & set(text)
     assert not any(line.startswith("::") for line in text.splitlines())

@@ -1,0 +1,128 @@
+"""Whether a gate is open and why, and its workloads as every form of a gate shows them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar, overload
+
+from perfgate.model.document import DocumentWorkload, GateDocument
+from perfgate.model.merged import shown_names
+from perfgate.model.outcome import PASSING, WORST_FIRST, Outcome
+from perfgate.model.pagedata import PageData, PageWorkload
+from perfgate.model.summary import PartChosen
+from perfgate.model.verdict import Verdict
+from perfgate.render.verdict import counted_text
+from perfgate.words.names import listed, plural
+
+Workload = TypeVar("Workload")
+
+NOT_SHOWN = {
+    Outcome.INCONCLUSIVE: "not shown to be within budget",
+    Outcome.NO_BASELINE: "compared with nothing",
+}
+"""What an outcome that the settings let through leaves open."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Judged(Generic[Workload]):
+    """A workload's verdict, under the name that tells it from the others."""
+
+    name: str
+    verdict: Verdict
+    opens: bool
+    workload: Workload
+    """Of a document or a page; None where it is of neither."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class GateState(Generic[Workload]):
+    """What a gate came to."""
+
+    judged: Sequence[Judged[Workload]]
+    """The worst first."""
+    opens: bool
+    others: Sequence[str] = ()
+    """Why it is shut, where a workload's outcome does not say it."""
+    ended: str = ""
+    """Why it ended early, where it did: that comes before all other reasons."""
+
+    @property
+    def word(self) -> str:
+        """`GATE OPEN` or `GATE SHUT`."""
+        return "GATE OPEN" if self.opens else "GATE SHUT"
+
+    @property
+    def shutting(self) -> Counter[Outcome]:
+        """How many workloads of each outcome keep it shut."""
+        return Counter(one.verdict.outcome for one in self.judged if not one.opens)
+
+    @property
+    def listed(self) -> Sequence[str]:
+        """The other reasons, where `why` has not said them."""
+        return self.others if len(self.others) > 1 or self.shutting else ()
+
+    def why(self, place: str = "above") -> str:
+        """Say why it is open or shut; other reasons are listed `above` or `below` it."""
+        if self.opens:
+            return self._why_open() or "nothing was measured"
+        if self.ended:
+            return self.ended
+        counted = counted_text(self.shutting)
+        if self.listed:
+            more = plural(len(self.others), "other reason" if counted else "reason")
+            return ", and ".join(filter(None, (counted, f"{more} {place}")))
+        if counted:
+            return f"{counted} of {plural(len(self.judged), 'workload')}"
+        if self.others:
+            return self.others[0]
+        if self.judged:
+            return "not every workload that was expected has a verdict"
+        return "no workload was measured"
+
+    def _why_open(self) -> str:
+        counted = Counter(one.verdict.outcome for one in self.judged)
+        passing = counted_text({one: counted[one] for one in PASSING})
+        lenient = [
+            f"{counted[one]} {one}{f' ({NOT_SHOWN[one]})' if one in NOT_SHOWN else ''}"
+            for one in WORST_FIRST
+            if counted[one] and one not in PASSING
+        ]
+        through = f"{', '.join(lenient)} let through by the settings" if lenient else ""
+        return "; ".join(filter(None, (passing, through)))
+
+
+def gate_state(
+    judged: Sequence[Judged[Workload]],
+    shut_by: Sequence[str],
+    *,
+    opens: bool,
+    ended: str = "",
+) -> GateState[Workload]:
+    """Return a gate's state, its workloads in order; of `shut_by` what their outcomes do not say."""
+    said = {f"{one.name}: {one.verdict.outcome}" for one in judged}
+    return GateState(
+        judged=sorted(judged, key=lambda one: WORST_FIRST.index(one.verdict.outcome)),
+        opens=opens,
+        others=() if ended else tuple(reason for reason in shut_by if reason not in said),
+        ended=ended,
+    )
+
+
+@overload
+def state_of(gate: GateDocument) -> GateState[DocumentWorkload]: ...
+@overload
+def state_of(gate: PageData) -> GateState[PageWorkload]: ...
+def state_of(gate: Any) -> Any:
+    """Return the state of a gate's document or page."""
+    judged = [
+        Judged(name=name, verdict=one.verdict, opens=one.opens_gate, workload=one)
+        for name, one in zip(shown_names(gate.workloads), gate.workloads, strict=True)
+    ]
+    return gate_state(judged, gate.shut_by, opens=gate.opens_gate)
+
+
+def choice_text(choice: PartChosen) -> str:
+    """Return which part of the workloads this is: "3 of 7 workloads, chosen by -k"."""
+    return f"{choice.workloads} of {plural(choice.of, 'workload')}, chosen by {listed(choice.by)}"

@@ -1,0 +1,205 @@
+"""What is shown of a verdict, in plain text: its metrics' cells and what stands below them.
+
+The terminal, Markdown and the page draw these same values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from perfgate.model.metric import METRICS, Basis, Kind, Metric
+from perfgate.model.outcome import WORST_FIRST, Outcome
+from perfgate.model.verdict import Dropped, MetricVerdict, Stage, Verdict
+from perfgate.words import numbers
+from perfgate.words.escape import one_line
+from perfgate.words.names import plural
+
+SHARES: Final = {Metric.GAP_MS: "gap_share", Metric.H2D_MS: "h2d_share"}
+"""Metrics that are shown with their share of the step."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class MetricCells:
+    """The cells of a metric's row; empty where something is not known."""
+
+    row: MetricVerdict
+    before: str
+    now: str
+    lowest: str
+    highest: str
+    change: str
+    """With its interval; of a count the difference."""
+    budget: str
+    """Of a count whether it is exact."""
+    outcome: str
+    """For a row without one a word why."""
+    p: str
+    smallest: str
+    """The smallest loss that the runs could have shown."""
+
+
+def metric_cells(row: MetricVerdict, verdict: Verdict | None = None) -> MetricCells:
+    """Return what is shown of a metric."""
+
+    def value(amount: float | None) -> str:
+        return "" if amount is None else numbers.value(row.metric, amount)
+
+    return MetricCells(
+        row=row,
+        before=value(row.baseline),
+        now=value(row.now),
+        lowest=value(row.lowest),
+        highest=value(row.highest),
+        change=change_cell(row),
+        budget=_budget(row),
+        outcome=row.outcome or _why_unjudged(row, verdict),
+        p="" if row.p_value is None else numbers.probability(row.p_value),
+        smallest="" if row.smallest is None else numbers.change(row.smallest, unit_of(row)),
+    )
+
+
+def shown_metrics(verdict: Verdict) -> list[MetricCells]:
+    """Return the cells of all metrics, those with the worst outcome first."""
+    metrics = list(METRICS)
+
+    def place(row: MetricVerdict) -> tuple[int, int]:
+        rank = len(WORST_FIRST) if row.outcome is None else WORST_FIRST.index(row.outcome)
+        return rank, metrics.index(row.metric)
+
+    return [metric_cells(row, verdict) for row in sorted(verdict.metrics, key=place)]
+
+
+def unit_of(row: MetricVerdict) -> str:
+    """Return the unit of a row's change and budget."""
+    return (row.basis or Basis.LOG).unit
+
+
+def change_cell(row: MetricVerdict) -> str:
+    """Return a row's change with its interval; of a count the difference."""
+    if not is_count(row):
+        if row.change is None:
+            return ""
+        return numbers.change(row.change, unit_of(row), row.low, row.high)
+    if row.baseline is None or row.now is None:
+        return ""
+    return numbers.count_change(row.metric, row.baseline, row.now)
+
+
+def _budget(row: MetricVerdict) -> str:
+    if is_count(row):
+        return {None: "", True: "exact", False: "varies"}[row.exact]
+    return "" if row.budget is None else numbers.limit(row.budget, unit_of(row))
+
+
+def _why_unjudged(row: MetricVerdict, verdict: Verdict | None) -> str:
+    if verdict is None or not verdict.baseline_runs:
+        return ""
+    # An estimate is of a time that a count left no runs to judge.
+    return "new" if row.baseline is None else "estimate" if row.low is not None else "not gated"
+
+
+def is_count(row: MetricVerdict) -> bool:
+    """Whether it is a count, not a time."""
+    return METRICS[row.metric].kind is Kind.COUNT
+
+
+def is_unchanged_count(row: MetricVerdict) -> bool:
+    """Whether a row is a count that is what it was: worth a word, not a line."""
+    same = row.baseline == row.now and row.now is not None
+    return is_count(row) and row.outcome is Outcome.PASSED and same
+
+
+def shares(rows: Sequence[MetricVerdict], metric: Metric) -> tuple[str, str]:
+    """Return a metric's share of its own side's step, before and now; empty where it is not known."""
+    by = {row.metric: row for row in rows}
+    part, whole = by[metric], by.get(Metric.STEP_MS)
+    if metric not in SHARES or whole is None:
+        return "", ""
+    sides = ((part.baseline, whole.baseline), (part.now, whole.now))
+    before, now = ("" if a is None or b is None else numbers.share(a, b) for a, b in sides)
+    return before, now
+
+
+def headline(verdict: Verdict) -> str:
+    """Return the first line of a verdict's reason."""
+    return next(iter(verdict.reason.splitlines()), "")
+
+
+def compared_text(verdict: Verdict) -> str:
+    """Return how many runs were compared with what; empty where there were none."""
+    if verdict.ab_run is not None:
+        screened = verdict.ab_run.screen_runs
+        after = f", after {plural(screened, 'run')}" if screened else ""
+        noun = "interleaved pair" if verdict.stage is Stage.BLOCKS else "pair"
+        revision = one_line(verdict.ab_run.revision, longest=60)
+        return f"{plural(verdict.ab_run.pairs, noun)} with {revision}{after}"
+    against = f" against {verdict.baseline_runs} blessed" if verdict.baseline_runs else ""
+    return f"{plural(verdict.runs, 'run')}{against}" if verdict.runs else ""
+
+
+def step_cells(verdict: Verdict) -> tuple[str, str, str, str]:
+    """Return what a step takes, its change, its budget, and the runs; empty where unknown."""
+    noun = "run" if verdict.ab_run is None else "pair"
+    runs = plural(verdict.compared, noun) if verdict.runs else ""
+    step = verdict.of(Metric.STEP_MS)
+    if step is None or step.now is None:
+        return "", "", "", runs
+    cells = metric_cells(step)
+    return cells.now, cells.change, cells.budget, runs
+
+
+def verdict_parts(verdict: Verdict) -> dict[str, Sequence[str]]:
+    """Return what is said of a verdict below its table, by label; what there is nothing of is left
+    out."""
+    anchor = anchor_text(verdict)
+    parts: dict[str, Sequence[str]] = {
+        "where": [f"{metric}: {where}" for metric, where in verdict.where.items()],
+        "anchor": [anchor] if anchor else [],
+        "ranks": verdict.ranks,
+        "advice": [f"{advice.evidence}. {advice.usually}" for advice in verdict.advice],
+        "dropped": [dropped_text(dropped) for dropped in verdict.dropped],
+        "note": (*verdict.caveats, *verdict.remarks),
+    }
+    return {label: texts for label, texts in parts.items() if texts}
+
+
+def dropped_text(dropped: Dropped) -> str:
+    """Say which run was dropped as an outlier and why; runs are counted from 1."""
+    basis = METRICS[dropped.metric].basis
+    distance = numbers.change(dropped.distance, basis.unit)
+    off = {Basis.STEP: " of a step off", Basis.LOG: " off"}[basis]
+    if distance.startswith("x"):
+        off = ""  # it is shown as a factor
+    what = "pair" if dropped.side == "pair" else f"{dropped.side} run"
+    return f"{what} {dropped.index + 1}: {dropped.metric} {distance}{off} its group's median"
+
+
+def anchor_text(verdict: Verdict) -> str:
+    """Say how far the step is from the best ever blessed; empty where that is not known."""
+    drift, unit = verdict.drift, Basis.LOG.unit
+    if drift is None:
+        return ""
+    best = drift.path[0]
+    return (
+        f"step_ms {numbers.change(drift.change, unit, drift.low, drift.high)} against the best ever "
+        f"blessed ({numbers.milliseconds(best.step_ms)} ms on {best.at:%Y-%m-%d}), budget "
+        f"{numbers.limit(drift.budget, unit)}"
+    )
+
+
+def interval_text(verdict: Verdict) -> str:
+    """Say what the ends of an interval are: the bounds that decide, with their levels."""
+    if verdict.loss_alpha is None:
+        return "[ ]: interval"
+    return (
+        f"[ ]: a loss is shown where the lower end ({100 * (1 - verdict.loss_alpha):.4g} %) is above "
+        "0, a pass where the upper end (97.5 %) is below the budget"
+    )
+
+
+def counted_text(counted: Mapping[Outcome, int]) -> str:
+    """Return how many there are of each outcome, the worst first."""
+    shown = [outcome for outcome in WORST_FIRST if counted.get(outcome)]
+    return ", ".join(f"{counted[outcome]} {outcome}" for outcome in shown)
