@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, assert_never
+from typing import Final
 
 from perfgate.execute.side_environment import missing_there
 from perfgate.execute.worktree import Worktree
@@ -45,21 +45,16 @@ class RunEnd:
         """Where to look: its log, what it was not given, the last lines of its output."""
         tail = "\n".join(self.outcome.tail)
         missed = [name for name in self.withheld if re.search(rf"\b{re.escape(name)}\b", tail)]
-        withheld = note_withheld(missed or self.withheld) if self.withheld else None
+        names = tuple(missed or self.withheld)
         return (
             note("see-log", log=str(self.log)),
-            *(() if withheld is None else (withheld,)),
+            *((note("variables-withheld", names=names),) if names else ()),
             note("output-tail", lines=tail) if tail else note("output-none"),
         )
 
 
-def note_withheld(names: Sequence[str]) -> Note:
-    """Note which variables a workload did not get; there are some."""
-    return note("variables-withheld", names=tuple(names))
-
-
 def refuse_missing(end: RunEnd, tree: Worktree) -> None:
-    """Tell a function or parameters that are younger than the commit from a workload that fails
+    """Refuse a function or parameters that are younger than the commit; another workload may fail
     there.
 
     Raises:
@@ -81,32 +76,28 @@ def refuse_failed(end: RunEnd) -> None:
         steps. WorkloadTimedOut: it did not end in time. CaptureFailed: it did not, as the disk was
         full.
     """
-    failure = _out_of_time(end) if end.outcome.timed_out else None
-    if failure is None and (why := _why(end)) is not None:
-        failure = WorkloadFailed(
-            "workload-failed",
-            workload=end.workload.id,
-            why=why,
-            see=(*_advice(why), *end.see),
+    if end.outcome.timed_out:
+        raise _out_of_time(end)
+    why = _why(end)
+    if why is not None:
+        advice = (note(_ADVICE[why.code]),) if why.code in _ADVICE else ()
+        raise WorkloadFailed(
+            "workload-failed", workload=end.workload.id, why=why, see=(*advice, *end.see)
         )
-    if failure is not None:
-        raise failure
 
 
 def _out_of_time(end: RunEnd) -> PerfgateError:
-    outcome, worker_report, limit_s = end.outcome, end.worker_report, end.workload.timeout_s
-    if outcome.disk_was_full:
+    named: dict[str, object] = {"workload": end.workload.id, "see": end.see}
+    if end.outcome.disk_was_full:
         # Its time was up because of that: raising the limit is no advice.
-        return CaptureFailed(
-            "disk-full-in-run", workload=end.workload.id, why=_problem(end), see=end.see
-        )
-    if outcome.nsys_hung:
+        return CaptureFailed("disk-full-in-run", why=_problem(end), **named)
+    if end.outcome.nsys_hung:
         code = "nsys-hung"
-    elif worker_report is not None and worker_report.ending is Ending.FINISHED:
+    elif end.worker_report is not None and end.worker_report.ending is Ending.FINISHED:
         code = "process-outlived-loop"  # a longer limit would only cost more
     else:
         code = "workload-timed-out"
-    return WorkloadTimedOut(code, workload=end.workload.id, limit_s=limit_s, see=end.see)
+    return WorkloadTimedOut(code, limit_s=end.workload.timeout_s, **named)
 
 
 def refuse_uncaptured(end: RunEnd) -> None:
@@ -157,19 +148,8 @@ def _why(end: RunEnd) -> Note | None:
             return None if why is None else note("failed-after-loop", what=why)
         case Ending.RAISED if _data_ended(worker_report):
             return note("data-ended", turn=worker_report.turns)
-        case (
-            Ending.RAISED
-            | Ending.FAILED
-            | Ending.EXITED
-            | Ending.SKIPPED
-            | Ending.WRONG_STEPS
-            | Ending.DEAF
-            | Ending.NOT_PINNED
-            | Ending.ABANDONED
-        ):
-            return worker_report.why
         case _:
-            assert_never(worker_report.ending)
+            return worker_report.why or _why_ended(outcome) or note("process-exited", status=0)
 
 
 def _why_ended(outcome: ProfileOutcome) -> Note | None:
@@ -190,10 +170,6 @@ _ADVICE: Final = {
     "skipped": "advice-skip-by-mark",
 }
 """What to do first, by why a workload failed, where that is known."""
-
-
-def _advice(why: Note) -> tuple[Note, ...]:
-    return (note(_ADVICE[why.code]),) if why.code in _ADVICE else ()
 
 
 def _problem(end: RunEnd) -> Note:

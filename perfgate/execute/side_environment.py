@@ -36,7 +36,7 @@ gate builds it once for that side."""
 
 
 def pin(tree: Worktree) -> None:
-    """Put beside the checkout what comes first on the path of its runs.
+    """Put next to the checkout what comes first on the path of its runs.
 
     ```
     <home>/imports/sitecustomize.py     for commands
@@ -89,7 +89,7 @@ def declared_there(workload: Workload, tree: Worktree, settings: Settings) -> Wo
     function as it is.
 
     What is run is of there, how it is measured of the project. Of a decorated workload perfgate
-    tells both sides how many steps to take; a script takes as many as its own words say, so there
+    orders both sides how many steps to take; a script takes as many as its own words say, so there
     the two files must agree.
 
     Raises:
@@ -237,14 +237,14 @@ def environment_there(
     """The environment of a run in the checkout: what Python finds in the project, it finds there.
 
     The variables that the workload itself declares lead there too, where they are absolute paths of
-    the project. What torch compiles as it runs lies beside the checkout, whatever was said of that.
+    the project. What torch compiles as it runs lies next to the checkout, whatever was said of that.
 
     Args:
         env: that of the same run in the project.
         tree: the checkout; `pin` has been called for it.
         workload: what is run.
         imports: folder for the logs of `import_log`.
-        python: the checkout's own interpreter, if it has one; programs beside it come first then.
+        python: the checkout's own interpreter, if it has one; programs next to it come first then.
         site_packages: where editable installations of the project in the interpreter's environment
             are looked for.
     """

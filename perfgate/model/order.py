@@ -1,4 +1,4 @@
-"""What the gate orders of a worker, and what the worker tells of itself: two small files in a run's
+"""What the gate orders of a worker, and what the worker reports of itself: two small files in a run's
 folder."""
 
 from __future__ import annotations
@@ -48,9 +48,9 @@ class Order(Record):
     steps: int
     warmup: int
     root: str
-    """The project's root; files below it that the workload loads are told in the account."""
+    """The project's root; where the workload's own files lie."""
     worker_report: str
-    """Where to write the `Account`."""
+    """Where to write the `WorkerReport`."""
     blocks: Blocks | None = None
     """None where the workload runs alone."""
 
@@ -76,7 +76,7 @@ class Ending(StrEnum):
 
 
 class WorkerReport(Record):
-    """What a worker tells of its run. A worker that was killed tells nothing."""
+    """What a worker reports of its run. A worker that was killed reports nothing."""
 
     ending: Ending
     why: Note | None = None

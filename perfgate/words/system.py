@@ -48,7 +48,7 @@ TEXT: Final[Mapping[str, Text]] = {
         "Commit the code, then run again.",
     ),
     "content-unknown": Text(
-        "{root:quote}: what {file:quote} holds is not known to git", _ASKED, "Commit it."
+        "{root:quote}: {file:quote} cannot be read", _ASKED, "Let this user read it."
     ),
     "git-checkout-failed": Text(
         "commit {commit}: it cannot be checked out: {why:quote}",

@@ -516,6 +516,7 @@ def test_checkouts_that_a_killed_gate_has_left_are_removed(runner: Runner) -> No
     machine = runner("unchanged")
     left = machine.workspace / ".perfgate" / "worktrees" / f"{'a' * 12}-00000000"
     left.mkdir(parents=True)
+    (left / ".underway").touch()
     (machine.workspace / ".perfgate" / ".gitignore").write_text("*\n", encoding="utf-8")
     git = ("git", "-C", str(machine.workspace), "worktree")
     subprocess.run(

@@ -46,7 +46,7 @@ MAY_START_PROCESSES = {
     "store/test_disk.py": "a writer in another process, of small files",
     "execute/worker/test_busy.py": "children that compute",
     "execute/worker/test_pinning.py": "children and their children are pinned",
-    "execute/worker/test_turns.py": "a side of an A/B run is killed, and leaves a child behind",
+    "execute/worker/test_handover.py": "a side of an A/B run is killed, and leaves a child behind",
 }
 """Files by their path in this folder, each with the reason."""
 

@@ -8,7 +8,7 @@ verdicts.
 steps.py      the loop, turn by turn               reporting.py how it ended
 marking.py    what draws its ranges                endings.py  what may end it early
 capturing.py  what opens and closes a capture
-turns.py      in turns with another process        pinning.py  on one core, and near it
+handover.py   in blocks, with another process        pinning.py  on one core, and near it
 busy.py       how many cores it keeps busy
 ```
 """

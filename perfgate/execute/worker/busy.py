@@ -27,7 +27,7 @@ class Busy:
 
 
 def _children_ns() -> int:
-    """CPU time so far of all that this process has started: what has ended, and what /proc tells of
+    """CPU time so far of all that this process has started: what has ended, and what /proc shows of
     the others."""
     ended = resource.getrusage(resource.RUSAGE_CHILDREN)
     used_ns = int((ended.ru_utime + ended.ru_stime) * 1e9)
@@ -40,7 +40,7 @@ def _children_ns() -> int:
 
 
 def family() -> set[int]:
-    """This process and all that it has started, as far as /proc tells."""
+    """This process and all that it has started, as far as /proc shows."""
     members, found = {os.getpid()}, 0
     parents = _parents()
     while len(members) > found:

@@ -41,7 +41,7 @@ def choose_capture(*, torch: ModuleType | None) -> Capture:
 
 
 def _nothing() -> None:
-    """Stand in for the CUDA profiler API where there is none."""
+    """Do nothing, where there is no CUDA profiler API."""
 
 
 def _synchronise_torch(torch: ModuleType) -> None:

@@ -58,7 +58,7 @@ def stay_near(core: int, *, nodes: Path = MEMORY_NODES) -> None:
     """Keep this thread, and all that it is yet to start, to those of its CPUs that share their
     memory with the core.
 
-    Memory lies where it was first written. A process that starts beside another node's memory and
+    Memory lies where it was first written. A process that starts next to another node's memory and
     is then sent to the core would have its own far away, and the other side of the A/B run perhaps
     not.
     """
@@ -92,7 +92,7 @@ def _move(cores: set[int], wanted: Callable[[set[int]], bool]) -> int:
 
 
 def _threads() -> list[int]:
-    """The threads of this process and of all that it has started, as far as /proc tells."""
+    """The threads of this process and of all that it has started, as far as /proc shows."""
     threads: list[int] = []
     for process in family():
         with contextlib.suppress(OSError):

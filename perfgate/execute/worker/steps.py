@@ -15,16 +15,16 @@ from typing import Final, NoReturn, Self
 from perfgate.execute.worker.busy import Busy
 from perfgate.execute.worker.capturing import Capture, choose_capture
 from perfgate.execute.worker.endings import Abandoned, StepsMisused, StepsStrayed
+from perfgate.execute.worker.handover import Handover
 from perfgate.execute.worker.marking import Marker, choose_marker, import_nvtx
 from perfgate.execute.worker.pinning import Pinned
-from perfgate.execute.worker.turns import Turns
 from perfgate.model.order import Blocks
 from perfgate.model.workload import START_RANGE, STEP_RANGE, WAIT_RANGE, WARMUP_RANGE
 
 SETTLING_TURNS: Final = 5
 """Warm-up turns that are taken on the one core of an A/B run of blocks (as many as where its spread
 was measured, `benchmarks/host-noise`). What comes before needs all cores: imports, compiling, and
-the other side's start beside it."""
+the other side's start next to it."""
 
 
 class MeasuredSteps:
@@ -60,7 +60,7 @@ class MeasuredSteps:
         self._block_steps = steps if blocks is None else blocks.steps
         # Now, not at the first turn: the other side is to see it if this one does not come that
         # far.
-        self._turns = None if blocks is None else Turns(blocks)
+        self._handover = None if blocks is None else Handover(blocks)
         self._core = None if blocks is None else blocks.core
         self._find_torch = find_torch or (lambda: sys.modules.get("torch"))
         self._find_nvtx = find_nvtx or import_nvtx
@@ -70,7 +70,7 @@ class MeasuredSteps:
         self._started = False
         self._running: Callable[[], Generator[int] | None] = lambda: None
         self.turns = 0
-        """Turns begun so far, warm-up included."""
+        """Handover begun so far, warm-up included."""
         self.finished = False
         """Whether the loop ran to the end."""
         self.marked_by: str | None = None
@@ -137,8 +137,8 @@ class MeasuredSteps:
             # A thread that the loop left behind may be in it: then it is not to be closed.
             with contextlib.suppress(ValueError):
                 loop.close()
-        if self._turns is not None:
-            self._turns.leave()
+        if self._handover is not None:
+            self._handover.leave()
 
     def _refuse_strayed(self) -> None:
         if not self.is_here:
@@ -149,7 +149,7 @@ class MeasuredSteps:
     def abandoned(self) -> Abandoned | None:
         """Why the other side of the A/B run is not to be waited for any more, whatever the workload
         made of that."""
-        return None if self._turns is None else self._turns.abandoned
+        return None if self._handover is None else self._handover.abandoned
 
     def _loop(self) -> Generator[int]:
         # An iterator that was made before a fork begins here.
@@ -158,8 +158,8 @@ class MeasuredSteps:
             torch = self._find_torch()
             marker = choose_marker(torch=torch, nvtx=self._find_nvtx(), profiled=self._profiled)
             self.marked_by = marker.name
-            if self._turns is not None:
-                self._turns.begin()
+            if self._handover is not None:
+                self._handover.begin()
             settled = min(SETTLING_TURNS, self._warmup)
             for turn in range(self._warmup - settled):
                 yield from self._one(marker, WARMUP_RANGE, turn)
@@ -170,11 +170,11 @@ class MeasuredSteps:
             capture = choose_capture(torch=self._find_torch())
             self.captured_by = capture.name
             capture.synchronise()
-            if self._turns is not None:
-                self._turns.hand_over()
+            if self._handover is not None:
+                self._handover.hand_over()
             capture.start()
             try:
-                busy = Busy() if self._turns is None else None
+                busy = Busy() if self._handover is None else None
                 marker.push(START_RANGE)
                 marker.pop()
                 for number in range(self._steps):
@@ -184,8 +184,8 @@ class MeasuredSteps:
                 capture.synchronise()
                 if busy is not None:
                     self.cores = busy.cores()
-                if self._turns is not None:
-                    self._turns.end()
+                if self._handover is not None:
+                    self._handover.end()
                 if pinned is not None:
                     # Neither has a step to take any more: what both still have to do they need not
                     # do on one core.
@@ -194,17 +194,17 @@ class MeasuredSteps:
                 capture.stop()
             self.finished = True
         finally:
-            if self._turns is not None:
-                self._turns.leave()
+            if self._handover is not None:
+                self._handover.leave()
 
     def _wait(self, marker: Marker, capture: Capture) -> None:
         """Let the other side have its block, if it still needs one."""
-        if self._turns is None or self._turns.is_alone:
+        if self._handover is None or self._handover.is_alone:
             return
         capture.synchronise()
         marker.push(WAIT_RANGE)
         try:
-            self._turns.hand_over()
+            self._handover.hand_over()
         finally:
             marker.pop()
 

@@ -137,16 +137,16 @@ def objects(
     return found
 
 
-def refused(root: Path, verb: str, complaint: str, status: int) -> RepositoryUnreadable:
-    """What to raise where git did not do what it was asked, by its complaint and exit status."""
-    if "dubious ownership" in complaint or "safe.directory" in complaint:
-        named = re.search(r"in repository at '(.*)'", complaint)
+def refused(root: Path, verb: str, said: str, status: int) -> RepositoryUnreadable:
+    """What to raise where git did not do what it was asked, by what it said and its exit status."""
+    if "dubious ownership" in said or "safe.directory" in said:
+        named = re.search(r"in repository at '(.*)'", said)
         owned = str(root) if named is None else named[1]
         return RepositoryUnreadable("repository-of-another-user", root=str(root), folder=owned)
-    if "not a git repository" in complaint:
+    if "not a git repository" in said:
         return RepositoryUnreadable("no-repository", root=str(root))
     # It may quote a URL with a password.
-    lines = Cleaner(os.environ).clean(complaint).strip().splitlines()
+    lines = Cleaner(os.environ).clean(said).strip().splitlines()
     why = lines[0].rstrip(".") if lines else f"exit status {status}"
     return RepositoryUnreadable("git-failed", root=str(root), verb=verb, why=why)
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 from collections.abc import Mapping
 from pathlib import Path, PurePath
 from typing import Final
 
 from perfgate.model.errors import RepositoryUnreadable
-from perfgate.system.git.asking import ask, printable, run
+from perfgate.system.git.asking import ask, printable
+from perfgate.system.git.files import tracked_files
 
 _SUBMODULES: Final = "--ignore-submodules=none"
 """Whatever .gitmodules or the user's configuration says."""
@@ -40,33 +40,26 @@ def changes(
 
 
 def content_digest(root: Path, *, baselines: str, env: Mapping[str, str] | None = None) -> str:
-    """Return a digest of all that git tracks in the repository, as the files are now; the baselines
-    do not count.
-
-    It is the same before and after a commit of the same files.
+    """Return a digest of all files that git tracks in the repository, as they are now; the
+    baselines do not count.
 
     Raises:
-        RepositoryUnreadable: no git, no repository, git refuses, or a file's content is unknown: of
-        a submodule with changes, a link that was replaced.
+        RepositoryUnreadable: no git, no repository, git refuses, or a file cannot be read.
     """
-    where = _where(baselines)
     top = Path(ask(root, env, "rev-parse", "--show-toplevel").removesuffix("\n"))
-    staged = ask(root, env, "ls-files", "-s", "-z", "--full-name", *where, settings=_LOOK_YOURSELF)
-    entries = (entry.partition("\t") for entry in staged.split("\0") if entry)
-    blobs = {name: facts.split(" ")[1] for facts, _, name in entries}
-    words = ("diff-files", "-z", "--name-only", _SUBMODULES)
-    changed = ask(root, env, *words, *where, settings=_LOOK_YOURSELF).split("\0")
-    for name in dict.fromkeys([*filter(None, changed), *_unwatched(root, env, where)]):
+    left_out = (root / baselines).resolve()
+    digest = hashlib.sha256()
+    for name in tracked_files(top, env=env):
         file = top / name
-        if not os.path.lexists(file):
-            blobs.pop(name, None)
-        elif file.is_file() and not file.is_symlink():
-            content = file.read_bytes()
-            done = run(top, env, "hash-object", "--stdin", f"--path={name}", given=content)
-            blobs[name] = os.fsdecode(done.stdout).strip()
-        else:
-            raise RepositoryUnreadable("content-unknown", root=str(root), file=printable(name))
-    return hashlib.sha256(json.dumps(sorted(blobs.items())).encode()).hexdigest()
+        if not file.is_relative_to(left_out):
+            try:
+                content = hashlib.sha256(file.read_bytes()).hexdigest()
+            except OSError as error:
+                raise RepositoryUnreadable(
+                    "content-unknown", root=str(root), file=printable(name)
+                ) from error
+            digest.update(f"{content} {name}\n".encode(errors="surrogateescape"))
+    return digest.hexdigest()
 
 
 def _where(baselines: str | None) -> tuple[str, ...]:

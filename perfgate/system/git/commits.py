@@ -152,9 +152,9 @@ def default_branch(root: Path, *, env: Mapping[str, str] | None = None) -> str |
         RepositoryUnreadable: no git, no repository, or git refuses.
     """
     origins = "refs/remotes/origin/"
-    told = run(root, env, "symbolic-ref", "--quiet", f"{origins}HEAD")
-    if told.returncode == 0:
-        return printable(os.fsdecode(told.stdout).strip().removeprefix(origins))
+    named = run(root, env, "symbolic-ref", "--quiet", f"{origins}HEAD")
+    if named.returncode == 0:
+        return printable(os.fsdecode(named.stdout).strip().removeprefix(origins))
     refs = set(
         ask(root, env, "for-each-ref", "--format=%(refname)", "refs/heads", origins).split("\n")
     )

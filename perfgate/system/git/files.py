@@ -21,8 +21,8 @@ def tracked_files(
     Raises:
         RepositoryUnreadable: no git, no repository, or git refuses.
     """
-    told = ask(root, env, "ls-files", "-z", "--cached", "--recurse-submodules", "--", *patterns)
-    return tuple(sorted({name for name in told.split("\0") if name and (root / name).is_file()}))
+    listed = ask(root, env, "ls-files", "-z", "--cached", "--recurse-submodules", "--", *patterns)
+    return tuple(sorted({name for name in listed.split("\0") if name and (root / name).is_file()}))
 
 
 def prefix(root: Path, *, env: Mapping[str, str] | None = None) -> PurePath:
@@ -32,12 +32,12 @@ def prefix(root: Path, *, env: Mapping[str, str] | None = None) -> PurePath:
         RepositoryUnreadable: no git, no repository, no checkout of one (a bare repository), or git
         refuses.
     """
-    inside, _, told = ask(
+    inside, _, where = ask(
         root, env, "rev-parse", "--is-inside-work-tree", "--show-prefix"
     ).partition("\n")
     if inside != "true":
         raise RepositoryUnreadable("not-in-checkout", root=str(root))
-    return PurePath(told.removesuffix("\n"))
+    return PurePath(where.removesuffix("\n"))
 
 
 def is_same_repository(one: Path, other: Path, *, env: Mapping[str, str] | None = None) -> bool:
@@ -52,7 +52,7 @@ def is_same_repository(one: Path, other: Path, *, env: Mapping[str, str] | None 
         for folder in (one, other)
     )
     of_one, of_other = (
-        os.path.realpath(folder / told) for folder, told in zip((one, other), shared, strict=True)
+        os.path.realpath(folder / path) for folder, path in zip((one, other), shared, strict=True)
     )
     if of_one == of_other:
         return True

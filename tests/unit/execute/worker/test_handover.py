@@ -26,7 +26,7 @@ from support.sides import (
 
 from perfgate.execute.worker import StepsMisused, report
 from perfgate.execute.worker.endings import Abandoned
-from perfgate.execute.worker.turns import Turns
+from perfgate.execute.worker.handover import Handover
 from perfgate.model.note import note
 from perfgate.model.order import Ending, Order
 
@@ -146,8 +146,8 @@ def test_a_side_that_is_done_ends_well_whatever_becomes_of_the_other(
 KILLED = """\
 import os, signal, sys, time
 from perfgate.model.order import Blocks
-from perfgate.execute.worker.turns import Turns
-turns = Turns(Blocks(steps=2, begins=True, own=sys.argv[1], other=sys.argv[2], patience_s=60))
+from perfgate.execute.worker.handover import Handover
+turns = Handover(Blocks(steps=2, begins=True, own=sys.argv[1], other=sys.argv[2], patience_s=60))
 if not os.fork():
     print("child", flush=True)
     time.sleep(60)
@@ -157,7 +157,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 
 
 def test_a_process_that_is_killed_is_missed_though_its_child_lives_on(ab_run: ABRun) -> None:
-    stays = Turns(ab_run.blocks("b", patience_s=30))
+    stays = Handover(ab_run.blocks("b", patience_s=30))
     paths = (str(ab_run.folder / "a"), str(ab_run.folder / "b"))
     began = time.monotonic()
     with subprocess.Popen(

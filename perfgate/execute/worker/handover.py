@@ -12,7 +12,7 @@ from perfgate.execute.worker.endings import Abandoned
 from perfgate.model.order import Blocks
 
 
-class Turns:
+class Handover:
     """One side's end of the two FIFOs by which the processes of an A/B run of blocks work in turns.
 
     ```
