@@ -138,6 +138,15 @@ def advise(breakdown: Breakdown) -> tuple[Advice, ...]:
     return tuple(advice for found in on for advice in found(breakdown))
 
 
+def without_outliers(breakdown: Breakdown, rows: Sequence[MetricVerdict]) -> Breakdown:
+    """A breakdown with the values of a verdict's rows, which are without runs that were dropped as
+    outliers; of several processes, where a row is of the worst of each, it stays as it is."""
+    if not isinstance(breakdown, RunBreakdown) or breakdown.of:
+        return breakdown
+    judged = {row.metric: row.now for row in rows if row.now is not None}
+    return breakdown.model_copy(update={"own": {**breakdown.own, **judged}})
+
+
 def new_advice(rows: Sequence[MetricVerdict], breakdown: Breakdown) -> tuple[Advice, ...]:
     """What usually helps against what has risen."""
     risen = {
@@ -154,7 +163,7 @@ def _on_copies(breakdown: RunBreakdown) -> Iterator[Advice]:
     inbound = [row for row in breakdown.copies if row.direction == "Host-to-Device"]
     pageable = [row for row in inbound if row.host == "pageable"]
     spent = sum(row.gpu_ms for row in pageable)
-    if breakdown.gpus == 1 and len(pageable) == len(inbound):
+    if pageable and breakdown.gpus == 1 and len(pageable) == len(inbound):
         # All copies to the GPU: the figure that the verdict's table has of them.
         spent = own.get(Metric.H2D_MS, spent)
     if spent >= WORTH * step:
@@ -168,6 +177,8 @@ def _on_copies(breakdown: RunBreakdown) -> Iterator[Advice]:
             bytes=sum(row.bytes for row in pageable),
             under=_under(under),
             ms=spent,
+            # Of several GPUs it is a sum of what may be at the same time.
+            share=note("of-the-step", share=spent / step) if breakdown.gpus == 1 else None,
         )
         yield Advice(topic=Topic.PAGEABLE, range=under, what=what)
         return

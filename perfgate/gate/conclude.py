@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from statistics import median
 
-from perfgate.explain.advice import classify, new_advice
+from perfgate.explain.advice import classify, new_advice, without_outliers
 from perfgate.explain.attribution import attributions
 from perfgate.explain.breakdown import breakdown_of
 from perfgate.explain.headline import headline
@@ -74,7 +74,7 @@ def _opens(verdict: Verdict) -> bool:
 
 def _explained(underway: Underway, verdict: Verdict, compared: Baseline) -> Verdict:
     """The verdict with what has moved where, and what might be done about it."""
-    now = breakdown_of(underway.own)
+    now = without_outliers(breakdown_of(underway.own), verdict.metrics)
     made_up = attributions(compared.breakdown, now, verdict.metrics)
     return verdict.model_copy(
         update={

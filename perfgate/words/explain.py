@@ -89,6 +89,7 @@ _PACE: Final[Mapping[str, Text]] = {
 }
 
 _BOUND: Final[Mapping[str, Text]] = {
+    "of-the-step": Text(", {share:%} of the step"),
     "in-range": Text(" under {range}"),
     "the-gpu": Text("the GPU"),
     "the-gpu-of": Text("the GPU of {process}"),
@@ -113,7 +114,7 @@ _BOUND: Final[Mapping[str, Text]] = {
     ),
     "bound-by-launches": Text(
         "{gpu} idles for {idles:short%} of the step while the CPU launches: "
-        "{kernels:kernel|kernels}, a launch every {every_ms:ms} ms"
+        "{kernels:count} kernels, a launch every {every_ms:ms} ms"
     ),
     "limited-by-compute": Text(
         "limited by compute: {compute:short%} of its peak, memory {memory:short%}"
@@ -138,12 +139,13 @@ _READ: Final = (
     "What is only logged can stay on the GPU and be fetched every so many steps: .item(), .cpu(), "
     "print() and a condition on a tensor each wait for all that was launched."
 )
-_WAITS: Final = "the CPU waits {ms:ms} ms a step in {call}{under}, {calls:call|calls}"
+_WAITS: Final = "the CPU waits {ms:ms} ms a step in {call}{under}, {calls:count} of them"
 
 _ADVICE: Final[Mapping[str, Text]] = {
     "quoted-advice": Text("{evidence:raw}", next_step="{usually:raw}"),
     "advice-pageable": Text(
-        "{copies:copy|copies} a step ({bytes:size}) from pageable memory{under}: {ms:ms} ms",
+        "copies to the GPU from pageable memory{under}, {copies:count} a step ({bytes:size}): "
+        "{ms:ms} ms{share}",
         next_step="Batches in pinned memory (DataLoader(pin_memory=True)) and .to(device, "
         "non_blocking=True) are copied faster, and the CPU does not wait for them.",
     ),
