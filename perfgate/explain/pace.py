@@ -3,12 +3,10 @@ nothing."""
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from statistics import median
 from typing import Final
-
-import numpy as np
-import numpy.typing as npt
 
 from perfgate.model.note import Note, Severity, note
 from perfgate.model.sample import Run
@@ -27,7 +25,6 @@ SLOW: Final = 2.0
 """A step at the start is slow from so many times the median of those after it on."""
 BEYOND_ALL: Final = 1.25
 """And from so many times the longest of these: what comes now and then comes first by chance."""
-Times = npt.NDArray[np.float64]
 _POWER_CAP: Final = "SW power cap"
 _DROPPED: Final = 2
 """Steps before the one that ends the first period kept."""
@@ -118,20 +115,23 @@ def _change(run: Run) -> tuple[int, float, float, int] | None:
     if not run.processes or run.begins is not None:
         return None
     process = run.processes[0]
-    periods = np.array(process.periods_ms)
+    periods = process.periods_ms
     places = range(SHORTEST, len(periods) - SHORTEST + 1, max(1, len(periods) // MOST_PLACES))
     if not places:
         return None
     place = min(places, key=lambda place: _spread(periods[:place]) + _spread(periods[place:]))
-    first, last = periods[:place], periods[place:]
-    before, after = float(np.median(first)), float(np.median(last))
-    later = np.subtract.outer(last, first)
-    alike = max((later > 0).mean(), (later < 0).mean())
-    if abs(after - before) <= BEYOND * min(before, after) or alike < MOSTLY:
+    first, last = sorted(periods[:place]), periods[place:]
+    before, after = median(first), median(last)
+    if abs(after - before) <= BEYOND * min(before, after):
+        return None
+    shorter = sum(bisect_left(first, period) for period in last)
+    longer = sum(len(first) - bisect_right(first, period) for period in last)
+    if max(shorter, longer) < MOSTLY * len(first) * len(last):
         return None
     return place + _DROPPED + 1, before, after, process.steps
 
 
-def _spread(periods: Times) -> float:
+def _spread(periods: Sequence[float]) -> float:
     """The sum of the distances from their median."""
-    return float(np.abs(periods - np.median(periods)).sum())
+    pace = median(periods)
+    return sum(abs(period - pace) for period in periods)
