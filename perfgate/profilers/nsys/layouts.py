@@ -22,9 +22,9 @@ class Kind(Enum):
     """A share of no time is NULL, which nsys prints as nothing, in 2022.4 as None."""
     ID = r"-?\d+|None|"
     WORDS = r'[^,"\n]*'
-    NAME = r".*"
-    """The last field, which may hold commas and quotes."""
-    LINES = r"(?s:.*)"
+    NAME = r'"[^\n]*"|[^,\n]*'
+    """The last field: in quotes where it holds a comma."""
+    LINES = r'"(?s:.*?)"|[^,]*?'
     """A name that may hold line breaks, too: what people call their ranges."""
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -103,46 +103,22 @@ def parsed(text: str, name: ReportName | RuleName, source: str) -> Iterator[Fiel
     header, _, body = text.partition("\n")
     if header and header not in HEADERS[name]:
         raise LayoutUnknown("columns-unknown", source=source, header=header, known=HEADERS[name])
-    if not body.endswith("\n"):
+    if not header or not body.endswith("\n"):
         raise CaptureUnreadable("rows-broken", source=source, line="the end of the file")
     columns = [COLUMNS[heading] for heading in header.split(",")]
-    row = re.compile(",".join(f"({kind.value})" for kind, _ in columns))
-    for line in _rows(body[:-1], [kind for kind, _ in columns], source):
-        found = row.fullmatch(line)
-        if found is None or _is_bare(found[len(columns)]):
+    kinds = [f"(?:{kind.value})" for kind, _ in columns]
+    leading = f"({'),('.join(kinds[:-1])})"
+    next_row = f"\n(?={','.join(kinds[:-1])},)"
+    row = re.compile(f"{leading},({kinds[-1]})(?:{next_row}|\\Z)")
+    rows, at = body[:-1], 0
+    while at < len(rows):
+        found = row.match(rows, at)
+        if found is None:
+            line = rows[at:].partition("\n")[0]
             raise CaptureUnreadable("rows-broken", source=source, line=line)
+        at = found.end()
         values = zip(columns, found.groups(), strict=True)
         yield {field: _value(text, kind) for (kind, field), text in values if field}
-
-
-def _rows(body: str, kinds: Sequence[Kind], source: str) -> Iterator[str]:
-    """Each row, one whose name has line breaks in one piece."""
-    leading = [kind for kind in kinds if kind not in (Kind.NAME, Kind.LINES)]
-    begins = re.compile("".join(f"(?:{kind.value})(?:,|$)" for kind in leading))
-    pending: str | None = None
-    for line in body.split("\n"):
-        if begins.match(line) and not _is_open(pending, begins):
-            if pending is not None:
-                yield pending
-            pending = line
-        elif pending is not None and kinds[-1] is Kind.LINES:
-            pending += "\n" + line
-        else:
-            raise CaptureUnreadable("rows-broken", source=source, line=line)
-    if pending is not None:
-        yield pending
-
-
-def _is_bare(name: str) -> bool:
-    """Whether a last field holds a comma and is not in the quotes that nsys then puts it in."""
-    return "," in name and not (len(name) > 1 and name[0] == name[-1] == '"')
-
-
-def _is_open(pending: str | None, begins: re.Pattern[str]) -> bool:
-    """Whether a name must go on: nsys opened a quote, for a comma, and has not closed it."""
-    found = begins.match(pending or "")
-    name = pending[found.end() :] if pending and found else ""
-    return name.startswith('"') and "," in name and (len(name) == 1 or not name.endswith('"'))
 
 
 def _value(text: str, kind: Kind) -> float | int | str | None:
