@@ -25,7 +25,6 @@ from perfgate.model.timeline import Timeline
 from perfgate.model.workload import CaptureMode
 from perfgate.profilers import seam
 from perfgate.profilers.nsys.environment import withhold_secrets
-from perfgate.profilers.nsys.failures import missing_libraries, packages_of
 from perfgate.profilers.nsys.profile import profile
 from perfgate.profilers.nsys.tool import NsysTool, find_nsys
 from perfgate.profilers.seam import ProfileOutcome, ProfileSpec
@@ -244,10 +243,9 @@ def _keep_logs(folder: Path) -> None:
 
 
 def _no_capture(tool: NsysTool, outcome: ProfileOutcome) -> Coded:
-    packages = packages_of(missing_libraries(tool.path))
     reason = outcome.problem or note("trial-left-nothing", wall_s=outcome.wall_s)
-    if packages:
-        return note("trial-lacks-library", reason=reason, packages=" ".join(packages))
+    if reason.code == "nsys-importer-lacks":
+        return reason
     return note("trial-failed", reason=reason, nsys=str(tool.path))
 
 

@@ -38,11 +38,6 @@ TEXT: Final[Mapping[str, Text]] = {
         "See what nsys says by itself: {nsys:raw} profile --trace=cuda,nvtx true",
     ),
     "trial-left-nothing": Text("nsys left nothing of a program that ran {wall_s:s}"),
-    "trial-lacks-library": Text(
-        "no capture of the trial program: {reason}",
-        "",
-        "Install {packages} (apt-get install), then run perfgate doctor again.",
-    ),
     "nvtx-absent": Text("the nvtx package cannot be imported ({reason})", "", _INTERPRETER),
     "nvtx-heard": Text("nsys {nsys} hears nvtx {nvtx}"),
     "nvtx-not-heard": Text(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -15,8 +14,6 @@ from perfgate.profilers.seam import ProfileSpec
 from perfgate.system.process import Finished, run_process
 from perfgate.system.temporary import temporary_folder
 
-PACKAGES: Final[Mapping[str, str]] = {"libdw.so.1": "libdw1", "libelf.so.1": "libelf1"}
-"""What the importer needs and small images lack, by Debian package."""
 FULL_BYTES: Final = 1_000_000
 """Free space below which the disk ran full during a run. nsys 2024.2 then takes the workload down
 with SIGSEGV, or hangs, and turns what it has into a capture that looks whole."""
@@ -145,8 +142,3 @@ def missing_libraries(nsys: Path) -> frozenset[str]:
             continue
         missing |= {line.split()[0] for line in lines if line.rstrip().endswith("=> not found")}
     return frozenset(missing)
-
-
-def packages_of(missing: frozenset[str]) -> tuple[str, ...]:
-    """The Debian packages that bring these libraries, as far as they are known."""
-    return tuple(sorted({PACKAGES[library] for library in missing if library in PACKAGES}))
