@@ -1,5 +1,5 @@
 """What the demo's captures are: which workload, on which machine, in which state; the captures lie
-beside it."""
+in the same folder."""
 
 from __future__ import annotations
 

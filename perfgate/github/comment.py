@@ -267,7 +267,7 @@ def _ours(pull: PullRequest, author: str) -> tuple[Mark, IssueComment] | None:
     """The oldest comment of ours. A stranger's that begins as ours do is not."""
     for one in pull.get_issue_comments():
         mark = Mark.read(one.body or "")
-        login = getattr(one.user, "login", None)  # None: an account that is gone
+        login = getattr(one.user, "login", None)  # None: an user who is gone
         if mark is not None and login == author:
             return mark, one
     return None

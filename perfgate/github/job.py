@@ -22,7 +22,7 @@ from typing import Final
 
 from perfgate.github.approval import labelled_head
 from perfgate.github.base import Change, compare
-from perfgate.github.context import Context, is_sha
+from perfgate.github.context import Context, Payload, is_sha
 from perfgate.github.inputs import INPUT, Inputs
 from perfgate.github.summary import append, append_summary
 from perfgate.model.document import GateDocument, read_document
@@ -191,11 +191,7 @@ def _empty(job: Job) -> None:
         StoreFailed: it cannot be, or leads elsewhere.
     """
     try:
-        for place in (job.kept, job.folder):
-            if place.is_symlink():
-                raise OSError("it is a link")
-        if job.folder.exists():
-            shutil.rmtree(job.folder)
+        remove(job.folder)
         job.folder.mkdir(parents=True)
         ignore = job.kept / ".gitignore"
         if not ignore.exists():
@@ -204,6 +200,18 @@ def _empty(job: Job) -> None:
         raise StoreFailed(
             "folder-not-emptied", folder=str(job.folder), reason=error.strerror or str(error)
         ) from error
+
+
+def remove(folder: Path) -> None:
+    """Remove a folder below perfgate's own, if it is there.
+
+    Raises:
+        OSError: it cannot be removed, or leads elsewhere.
+    """
+    if folder.is_symlink() or folder.parent.is_symlink():
+        raise OSError("it is a link")
+    if folder.exists():
+        shutil.rmtree(folder)
 
 
 def _measured(job: Job, inputs: Inputs, base: Base | None, say: Say) -> int:
@@ -357,6 +365,20 @@ def _is_approved(job: Job) -> bool:
     return False
 
 
+class _Group(Payload):
+    base_ref: str
+    base_sha: str
+
+
+class _Repository(Payload):
+    default_branch: str
+
+
+class _Event(Payload):
+    merge_group: _Group | None = None
+    repository: _Repository | None = None
+
+
 def base_branch(env: Mapping[str, str]) -> tuple[str | None, str | None]:
     """The branch that a pull request or a merge queue is for, else the default one; None where none
     is known.
@@ -364,18 +386,16 @@ def base_branch(env: Mapping[str, str]) -> tuple[str | None, str | None]:
     And of a merge queue the commit that it has put the change on: the branch with all that waits
     before it.
     """
-    named: object = env.get("GITHUB_BASE_REF")
-    since: object = None
+    named, since = env.get("GITHUB_BASE_REF"), None
     if not named:
         try:
-            event = Context.from_env(env).event()
+            event = Context.from_env(env).event_as(_Event)
         except ActionsContextMissing:
             return None, None
-        group, repository = event.get("merge_group"), event.get("repository")
-        if isinstance(group, dict):
-            named, since = group.get("base_ref"), group.get("base_sha")
-        elif isinstance(repository, dict):
-            named = repository.get("default_branch")
-    branch = named.removeprefix("refs/heads/") if isinstance(named, str) else ""
-    known = since if isinstance(since, str) and is_sha(since) else None
+        if event.merge_group is not None:
+            named, since = event.merge_group.base_ref, event.merge_group.base_sha
+        elif event.repository is not None:
+            named = event.repository.default_branch
+    branch = (named or "").removeprefix("refs/heads/")
+    known = since if since is not None and is_sha(since) else None
     return (branch if git.is_branch(branch) else None), known

@@ -3,13 +3,12 @@ looked at."""
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
 from perfgate.execute.worktree import remove_abandoned
-from perfgate.github.job import Job
+from perfgate.github.job import Job, remove
 from perfgate.model.errors import ConfigInvalid, PerfgateError
 from perfgate.model.note import Note, Severity, note
 from perfgate.system import git
@@ -55,10 +54,7 @@ def _files(job: Job, *, before: bool) -> Iterator[Note]:
     # The files of this gate stay: later steps of the job read them by the action's outputs.
     for folder in (job.kept / "results", *([job.folder] if before else [])):
         try:
-            if folder.is_symlink() or folder.parent.is_symlink():
-                raise OSError("it is a link")
-            if folder.exists():
-                shutil.rmtree(folder)
+            remove(folder)
         except OSError as error:
             yield _not_removed(folder, error)
 

@@ -1,4 +1,4 @@
-"""A first workload, to see a gate work: a training step of one small layer. Write yours beside it,
+"""A first workload, to see a gate work: a training step of one small layer. Write yours next to it,
 then delete it."""
 
 import nvtx

@@ -56,7 +56,7 @@ class Loosening(Record):
 
 
 class Base(Record):
-    """What a gate is told of the branch that its change is for."""
+    """What a gate knows of the branch that its change is for."""
 
     loosening: Loosening
     expected: Mapping[str, tuple[str, ...]] = {}

@@ -8,5 +8,5 @@ from typing import Final
 APPROVAL: Final = "perfgate-approved"
 """The label by which a maintainer lets a fork's commit run on the GPU runner."""
 ARTIFACT: Final = "perfgate"
-"""The artifact that the comment tells, and the one that the action publishes unless it is given a
+"""The artifact that the comment shows, and the one that the action publishes unless it is given a
 name."""

@@ -1,4 +1,4 @@
-"""Plays the selftest: the real pytest door, in a project of its own, on what is planted; touches no
+"""Plays the selftest: real gates by pytest, in a project of its own, on what is planted; touches no
 other project."""
 
 from __future__ import annotations
@@ -210,7 +210,7 @@ class _Play:
         """Fit the loop to this GPU, and return the clock cycles that it makes in 1 ms."""
         found, log = self.folder / "probe.json", self.folder / "probe.log"
         command = (self.runner.python, "-m", "perfgate.selftest.probe", str(found))
-        # Another gate's runs would be INVALID if this were to compute beside them.
+        # Another gate's runs would be INVALID if this were to compute at that time.
         with gpu_lock(
             self.runner.machine.gpus,
             timeout_s=LOCK_TIMEOUT_S,
