@@ -4,14 +4,13 @@ and never run."""
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path, PurePath, PurePosixPath
 from typing import Final
 
-from github.Artifact import Artifact
 from github.Repository import Repository
 from github.WorkflowRun import WorkflowRun
 
@@ -120,8 +119,7 @@ def kept_by_gate(repository: Repository, branch: Branch, *, asked_at: datetime |
         raise ResultMissing(code, commit=commit, workflow=GATE)
     if asked_at is not None and min(run.created_at for run in runs) > asked_at:
         raise BlessRefused("commit-after-comment", commit=commit)
-    artifacts = _kept_artifacts(finished[0], commit)
-    results = by_workload(_results(artifacts, branch.head_sha))
+    results = by_workload(kept_by_run(finished[0], branch.head_sha))
     for one in results.values():
         if len(one) > 1:
             raise twice_kept(one[0])
@@ -154,22 +152,24 @@ def _runs(repository: Repository, head_sha: str) -> list[WorkflowRun]:
     return sorted(own, key=lambda run: (run.created_at, run.id), reverse=True)
 
 
-def _kept_artifacts(run: WorkflowRun, commit: str) -> list[Artifact]:
-    """The artifacts with kept results, of each name the newest."""
+def kept_by_run(run: WorkflowRun, head_sha: str) -> Iterator[Result]:
+    """Download what a run has kept of a commit, of artifacts of one name the newest.
+
+    Raises:
+        ResultMissing: it has kept nothing, or that has expired.
+        BlessRefused: a result is of another commit.
+        ResultUnreadable, ArtifactUnreadable: one cannot be read.
+    """
     listed = [one for one in run.get_artifacts() if one.name.startswith(KEPT)]
     by_name = {one.name: one for one in sorted(listed, key=lambda one: one.id)}
     if not by_name or any(artifact.expired for artifact in by_name.values()):
         code = "kept-expired" if by_name else "kept-nothing"
-        raise ResultMissing(code, commit=commit, artifact=KEPT)
-    return [by_name[one] for one in sorted(by_name)[:MOST_ARTIFACTS]]
-
-
-def _results(artifacts: Sequence[Artifact], head_sha: str) -> Iterator[Result]:
-    for artifact in artifacts:
-        content = download(artifact, limit_bytes=LARGEST)
-        members = unpacked(content, _RESULT, artifact=artifact.name, limit_bytes=LARGEST)
+        raise ResultMissing(code, commit=head_sha[:12], artifact=KEPT)
+    for name in sorted(by_name)[:MOST_ARTIFACTS]:
+        content = download(by_name[name], limit_bytes=LARGEST)
+        members = unpacked(content, _RESULT, artifact=name, limit_bytes=LARGEST)
         for path, raw in members.items():
-            yield read_result(path, raw, artifact.name, head_sha)
+            yield read_result(path, raw, name, head_sha)
 
 
 def read_result(path: str, raw: bytes, where: str, head_sha: str) -> Result:

@@ -25,7 +25,7 @@ from perfgate.github.kept import (
     Checkout,
     by_workload,
     checkout,
-    read_result,
+    kept_by_run,
     runner_of,
     twice_kept,
 )
@@ -37,14 +37,11 @@ from perfgate.model.errors import (
     BaselineUnreadable,
     BlessRefused,
     PerfgateError,
-    ResultMissing,
-    ResultUnreadable,
 )
-from perfgate.model.limits import LARGEST_RESULT, MOST_ENTRIES
 from perfgate.model.note import Note, note
 from perfgate.model.pyproject import load_settings
 from perfgate.render.markdown import name, prose, shortened
-from perfgate.store import RESULT_FILE, baseline_text
+from perfgate.store import baseline_text
 from perfgate.words.names import plural
 from perfgate.words.say import message
 
@@ -53,9 +50,6 @@ EVENTS: Final = ("schedule", "workflow_dispatch")
 BRANCH: Final = "perfgate/occasions"
 BY: Final = "perfgate, by its schedule"
 REASON: Final = "one more occasion each, measured by the scheduled gate of unchanged code"
-
-_DEPTH: Final = 5
-"""Parts of results/<machine>/<workload>/<time>/result.json."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -70,12 +64,11 @@ class Found:
     """Results that are no occasion, and why."""
 
 
-def propose(root: Path, folder: Path, env: Mapping[str, str], say: Callable[[Note], None]) -> None:
+def propose(root: Path, env: Mapping[str, str], say: Callable[[Note], None]) -> None:
     """Add what this run's gate has kept to the baselines, as occasions, by one pull request.
 
     Args:
         root: of the project in the commit of this run, which is one of the base branch.
-        folder: holds the downloaded artifacts of this run.
         env: the job's.
         say: takes what was done.
 
@@ -90,7 +83,8 @@ def propose(root: Path, folder: Path, env: Mapping[str, str], say: Callable[[Not
         raise ActionsContextMissing("occasions-event-wanted", event=context.event_name)
     repository = api.connect(context)
     here = checkout(root, load_settings(root, {}).baselines, context.sha, env=env)
-    results = read_kept(folder, context.sha)
+    run = repository.get_workflow_run(context.run_id)
+    results = tuple(kept_by_run(run, context.sha))
     pull = _pull_request(repository)
     earlier = {} if pull is None else not_merged(repository, pull, here)
     origin = Origin(
@@ -115,37 +109,6 @@ def propose(root: Path, folder: Path, env: Mapping[str, str], say: Callable[[Not
             results=len(results),
         )
     )
-
-
-def read_kept(folder: Path, head_sha: str) -> tuple[Result, ...]:
-    """Return the results in a folder of downloaded artifacts, whichever folders these came in.
-
-    Raises:
-        ResultMissing: there is no such folder.
-        ResultUnreadable: one of them is no whole result, or there are too many.
-        BlessRefused: one of them is of another commit.
-    """
-    if not folder.is_dir():
-        raise ResultMissing("kept-folder-missing", folder=str(folder))
-    files = sorted(folder.rglob(RESULT_FILE))
-    if len(files) > MOST_ENTRIES:
-        raise ResultUnreadable("kept-too-many", folder=str(folder), count=len(files))
-    return tuple(_read(file, folder, head_sha) for file in files)
-
-
-def _read(file: Path, folder: Path, head_sha: str) -> Result:
-    inside = file.relative_to(folder)
-    try:
-        if file.is_symlink():
-            raise OSError("it is a link")
-        with file.open("rb") as stream:
-            raw = stream.read(LARGEST_RESULT + 1)
-    except OSError as error:
-        raise ResultUnreadable(
-            "kept-unreadable", path=inside.as_posix(), reason=error.strerror or str(error)
-        ) from error
-    where = "/".join(inside.parts[:-_DEPTH]) or str(folder)
-    return read_result("/".join(inside.parts[-_DEPTH:]), raw, where, head_sha)
 
 
 def _pull_request(repository: Repository) -> PullRequest | None:

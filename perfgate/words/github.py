@@ -324,17 +324,6 @@ TEXT: Final[Mapping[str, Text]] = {
         "Occasions are of a gate of the base branch, which is started by schedule or by hand",
         "Call it in a workflow with that trigger; perfgate init writes one.",
     ),
-    "kept-folder-missing": Text(
-        "{folder}: there is no such folder",
-        "It should hold the artifacts kept-... of this run",
-        "Download them before: actions/download-artifact with pattern: kept-*",
-    ),
-    "kept-too-many": Text("{folder}: it holds {count} results", "", _UPLOADS),
-    "kept-unreadable": Text(
-        "{path:quote}: the kept result cannot be read ({reason})",
-        "",
-        "Download the artifacts again.",
-    ),
     "occasions-none": Text("No result is an occasion of a baseline, of {results:result|results}"),
     "occasions-proposed": Text(
         "Pull request {number} adds {added} of {results:result|results}", "", "{url:quote}"

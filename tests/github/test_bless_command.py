@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from support import records
-from support.promotion import HASTY, RUN_URL, Scene, member, place
+from support.promotion import HASTY, RUN_URL, Scene
 from support.rest import BOT, GitHub, primary_limit
 
 from perfgate import cli
@@ -285,7 +285,7 @@ def base(
 
 def scheduled(base: Job, *outcomes: Outcome) -> Seen:
     """The gate of the base branch, a day later, and then the command."""
-    folder = base.scene.top.parent / "kept"
+    run = base.hub.run(run_id=9001, head_sha=base.scene.head, head_branch="main", event="schedule")
     for number, outcome in enumerate(outcomes):
         result = base.scene.result(
             12.4,
@@ -295,15 +295,14 @@ def scheduled(base: Job, *outcomes: Outcome) -> Seen:
             outcome=outcome,
             reason="step_ms rose 3 %",
         )
-        file = folder / f"kept-h200-{number}" / place(result)
-        file.parent.mkdir(parents=True)
-        file.write_bytes(member(result))
-    folder.mkdir(exist_ok=True)
-    base.hub.run(run_id=9001, head_sha=base.scene.head, head_branch="main", event="schedule")
+        base.scene.keep(run, result, artifact=f"kept-h200-{number}")
     env = base.hub.env(
-        GITHUB_EVENT_NAME="schedule", GITHUB_SHA=base.scene.head, GITHUB_REF="refs/heads/main"
+        GITHUB_EVENT_NAME="schedule",
+        GITHUB_RUN_ID=str(run),
+        GITHUB_SHA=base.scene.head,
+        GITHUB_REF="refs/heads/main",
     )
-    return base.run("occasions", env, str(folder))
+    return base.run("occasions", env)
 
 
 def test_the_scheduled_gate_opens_one_pull_request(base: Job) -> None:
@@ -336,5 +335,5 @@ def test_a_repository_that_lets_actions_open_none_is_told_the_setting(base: Job)
 
 def test_another_commit_than_the_runs_is_no_base(base: Job) -> None:
     env = base.hub.env(GITHUB_EVENT_NAME="schedule", GITHUB_SHA="0" * 40)
-    seen = base.run("occasions", env, "kept")
+    seen = base.run("occasions", env)
     assert seen.status == 22

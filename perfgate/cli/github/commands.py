@@ -141,16 +141,15 @@ def github_bless() -> None:
 
 
 @click.command()
-@click.argument("folder", type=PATH)
-def occasions(folder: Path) -> None:
+@click.argument("folder", type=PATH, required=False)
+def occasions(folder: Path | None) -> None:  # noqa: ARG001 - what older workflows give
     """Add what this run's gate has kept to the baselines, as occasions, by one pull request.
 
-    FOLDER holds the downloaded artifacts kept-... of this very run, which is one of the base
-    branch.
+    The run is one of the base branch; FOLDER has no effect any more.
     """
     from perfgate.github.occasions import propose
 
-    propose(find_root(Path.cwd()), folder, os.environ, _print)
+    propose(find_root(Path.cwd()), os.environ, _print)
 
 
 def _print(coded: Coded) -> None:

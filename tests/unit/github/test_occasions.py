@@ -3,7 +3,6 @@ proposes it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 
@@ -11,7 +10,7 @@ import pytest
 from github.PullRequest import PullRequest
 from github.Repository import Repository
 from support import records
-from support.promotion import RUN_URL, Scene, member, place
+from support.promotion import RUN_URL, Scene
 from support.rest import GitHub
 
 from perfgate.github.context import Context
@@ -25,17 +24,12 @@ from perfgate.github.occasions import (
     not_merged,
     propose,
     publish,
-    read_kept,
 )
 from perfgate.github.promote import Origin
 from perfgate.model.baseline import Baseline, Commit, Occasion, Result
 from perfgate.model.errors import (
     ActionsContextMissing,
-    BlessRefused,
     BranchMoved,
-    PerfgateError,
-    ResultMissing,
-    ResultUnreadable,
 )
 from perfgate.model.outcome import Outcome
 from perfgate.store import baseline_text
@@ -78,34 +72,6 @@ def proposed(scene: Scene, name: str = "mlp") -> Baseline:
     made = scene.on_branch(name, branch=BRANCH)
     assert made is not None
     return made
-
-
-def code_of(error: type[PerfgateError], act: Callable[[], object]) -> str:
-    with pytest.raises(error) as caught:
-        act()
-    return caught.value.code
-
-
-# What was downloaded
-
-
-def test_kept_results_are_found_in_whichever_folders_they_came(
-    scene: Scene, tmp_path: Path
-) -> None:
-    folder = tmp_path / "kept"
-    assert code_of(ResultMissing, lambda: read_kept(folder, scene.head)) == "kept-folder-missing"
-    folder.mkdir()
-    assert read_kept(folder, scene.head) == ()
-    for inner, result in (("kept-h200-1", weekly(scene)), (".", weekly(scene, name="cnn"))):
-        file = folder / inner / place(result)
-        file.parent.mkdir(parents=True)
-        file.write_bytes(member(result))
-    found = read_kept(folder, scene.head)
-    assert sorted(result.workload.id for result in found) == ["cnn", "mlp"]
-    assert code_of(BlessRefused, lambda: read_kept(folder, "0" * 40)) == "kept-of-another-commit"
-    file.unlink()
-    file.symlink_to("/dev/zero")
-    assert code_of(ResultUnreadable, lambda: read_kept(folder, scene.head)) == "kept-unreadable"
 
 
 # What it comes to
@@ -213,7 +179,7 @@ def test_a_branch_that_was_left_behind_is_made_anew_and_a_push_meanwhile_wins(
     assert scene.hub.branches[BRANCH] == moved
 
 
-def test_a_run_of_another_event_adds_no_occasion(scene: Scene, tmp_path: Path) -> None:
+def test_a_run_of_another_event_adds_no_occasion(scene: Scene) -> None:
     env = scene.hub.env(GITHUB_EVENT_NAME="pull_request")
     with pytest.raises(ActionsContextMissing):
-        propose(scene.root, tmp_path, env, lambda _note: None)
+        propose(scene.root, env, lambda _note: None)
