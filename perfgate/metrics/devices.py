@@ -34,7 +34,7 @@ class Devices:
         self._timeline = timeline
         self._stepping = stepping
         t = timeline
-        present = sorted({one for ops in t.operations for one in _numbers(ops)})
+        present = sorted({one for ops in t.operations for one in distinct(ops.device).tolist()})
         copied = bool(len(t.copies.start) or len(t.memsets.start))
         self._all = {one: pool.submit(self._idle, one, memory=True) for one in present}
         self._kernels = {
@@ -101,12 +101,6 @@ class Devices:
         on = t.kernels.device == device if but is None else (t.kernels.device == device) & ~but
         parts = [_chosen(t.kernels, on), *(_chosen(ops, ops.device == device) for ops in tables)]
         return Idle.from_intervals([start for start, _ in parts], [end for _, end in parts])
-
-
-def _numbers(ops: Kernels | Copies | Spans) -> list[int]:
-    if len(ops.device) and ops.device.min() == ops.device.max():
-        return [int(ops.device[0])]
-    return [int(one) for one in distinct(ops.device)]
 
 
 def _chosen(ops: Kernels | Copies | Spans, rows: Flags) -> tuple[Ints, Ints]:

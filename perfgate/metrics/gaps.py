@@ -27,4 +27,4 @@ def gaps_by_segment(segments: Segments, idle: Idle, windows: Windows, queued: Qu
 def time_by_segment(segments: Segments, windows: Windows) -> Ints:
     """The ns of each segment that lie in the windows: what the innermost ranges of steps without a
     GPU took."""
-    return segments.passed(windows.passed, windows.starts[:1], windows.ends[-1:])
+    return segments.passed(windows.until, windows.starts[:1], windows.ends[-1:])

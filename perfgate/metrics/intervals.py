@@ -110,11 +110,6 @@ class Idle:
         lengths = np.diff(self.before)[chosen]
         return Idle(self.starts[chosen], np.concatenate(([0], np.cumsum(lengths))))
 
-    def gaps(self) -> tuple[Ints, Ints]:
-        """The idle times between the first and the last interval: what `nsys analyze gpu_gaps`
-        looks for."""
-        return self.starts[1:-1], (self.starts + np.diff(self.before))[1:-1]
-
 
 def sum_by(keys: Ints | SmallInts, values: Ints, size: int) -> Ints:
     """Exact sums of int64 values by key 0..size-1. Adds up runs of equal keys first: captures come

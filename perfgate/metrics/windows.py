@@ -79,22 +79,19 @@ class Windows:
 
     def within(self, begins: Ints, ends: Ints) -> Ints:
         """How much of each interval lies in the windows, ns."""
-        return np.asarray(self.passed(ends) - self.passed(begins), np.int64)
+        return np.asarray(self.until(ends) - self.until(begins), np.int64)
 
-    def passed(self, times: Ints) -> Ints:
-        """How much of the windows lies before each time, ns."""
-        before = np.concatenate(([0], np.cumsum(self.ends - self.starts)))
-        index = np.maximum(np.searchsorted(self.starts, times, side="right") - 1, 0)
-        clipped = np.clip(times, self.starts[index], self.ends[index])
-        return np.asarray(before[index] + clipped - self.starts[index], np.int64)
+    def until(self, times: Ints, idle: Idle | None = None) -> Ints:
+        """How much of the windows, or of the idle time in them, lies before each time, ns."""
 
-    def until(self, times: Ints, idle: Idle) -> Ints:
-        """Idle ns within the windows before each time."""
+        def passed(moments: Ints) -> Ints:
+            return moments if idle is None else idle.until(moments)
+
         index = np.maximum(np.searchsorted(self.starts, times, side="right") - 1, 0)
-        opened = idle.until(self.starts)
-        before = np.append(0, np.cumsum(idle.until(self.ends) - opened))
+        opened = passed(self.starts)
+        before = np.append(0, np.cumsum(passed(self.ends) - opened))
         clipped = np.clip(times, self.starts[index], self.ends[index])
-        return np.asarray(before[index] + idle.until(clipped) - opened[index], np.int64)
+        return np.asarray(before[index] + passed(clipped) - opened[index], np.int64)
 
 
 def completions(steps: Steps, segments: Segments, totals: Tally) -> Ints:

@@ -34,19 +34,6 @@ def expected(*given: tuple[Iterable[Metric], str]) -> dict[Metric, str]:
     return {metric: found[metric] for metric in METRICS if metric in found}
 
 
-@pytest.mark.parametrize(
-    "picture",
-    [GRAPH_MODE, NODE_MODE, "range |--step--| |--step--|", "range |--step--|\nkernel |--k--|"],
-)
-@pytest.mark.parametrize("step", ["step", None])
-def test_every_metric_is_either_measured_or_absent_with_a_reason(
-    picture: str, step: str | None
-) -> None:
-    sample = only(draw(picture), step)
-    assert set(sample.values) | set(sample.absent) == set(METRICS)
-    assert not set(sample.values) & set(sample.absent)
-
-
 @pytest.mark.parametrize("count", [1, 2])
 def test_fewer_than_three_steps_have_no_period_and_no_gap(count: int) -> None:
     sample = only(
@@ -158,12 +145,6 @@ def test_where_calls_are_lost_nothing_that_they_tell_is_counted(
         )
         assert sample.absent[Metric.SYNCS].fields["lacking"] == lacking
     assert Metric.KERNEL_MS in sample.values
-
-
-def test_calls_and_kernels_without_names_are_not_counted_as_none() -> None:
-    missing = {"names of calls": "calls lack names", "names of kernels": "kernels too"}
-    sample = only(draw(SYNCHRONOUS, missing=missing))
-    assert reasons(sample) == dict.fromkeys((*NCCL, *CALLED), "quoted")
 
 
 # --- operations that no call links to a step ---------------------------------

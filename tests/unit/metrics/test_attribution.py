@@ -9,16 +9,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.timelines import Call, Op, Range, build, draw
+from support.timelines import Range, build, draw
 
 from perfgate.metrics.attribution import Launches, Segments, cut
 from perfgate.metrics.intervals import FOREVER
-from perfgate.metrics.measure import measure
 from perfgate.metrics.steps import StepRule, find
-from perfgate.model.metric import Metric
 from perfgate.model.sample import OUTSIDE_RANGES
 from perfgate.model.timeline import Timeline
-from perfgate.model.workload import START_RANGE
 
 
 def segments_of(
@@ -64,23 +61,6 @@ range                  |-C-|
         -1,
         1,
         -1,
-    ]
-
-
-def test_a_range_around_the_steps_is_innermost_between_them() -> None:
-    segments = segments_of(
-        draw("""
-        range    |------------epoch-----------|
-        range      |--step--|    |--step--|
-        """)
-    )
-    assert labels_at(segments, [18, 25, 31, 35, 45, 50]) == [
-        "epoch",
-        "step",
-        "epoch",
-        "step",
-        "epoch",
-        OUTSIDE_RANGES,
     ]
 
 
@@ -163,52 +143,6 @@ def test_a_range_begun_between_the_steps_counts_until_the_last_one_ends() -> Non
     assert cpu_ns == {OUTSIDE_RANGES: 0, "epoch": 190, "left open": 0, "step": 0}
 
 
-def test_a_wait_between_the_steps_of_an_ab_run_is_in_no_row() -> None:
-    segments = segments_of(
-        build(
-            ranges=[
-                *(Range(start=100 * n, end=100 * n + 50) for n in range(4)),
-                Range(start=160, end=190, name="perfgate wait"),
-            ]
-        )
-    )
-    assert segments.labels == (OUTSIDE_RANGES, "step")
-    assert segments.instances_between.tolist() == [0, 0]
-
-
-def test_a_loader_between_the_steps_takes_as_long_as_the_gpu_idles_for_it() -> None:
-    rows = [
-        *(Range(start=25 * n, end=25 * n + 15, name="load") for n in range(12)),
-        *(Range(start=25 * n + 15, end=25 * n + 25) for n in range(12)),
-    ]
-    calls = [Call(start=25 * n + 15, end=25 * n + 16, correlation=n + 1) for n in range(12)]
-    kernels = [Op(start=25 * n + 15, end=25 * n + 25, correlation=n + 1) for n in range(12)]
-    (sample,) = measure(build(ranges=rows, calls=calls, kernels=kernels), step="step", steps=12)
-    (load,) = (row for row in sample.ranges if row.name == "load")
-    assert load.count == 1
-    assert load.cpu_ms == pytest.approx(15e-6)
-    assert load.values[Metric.GAP_MS] == pytest.approx(15e-6)
-
-
-def test_names_of_one_step_only_are_grouped_and_names_of_every_step_stay() -> None:
-    segments = segments_of(
-        build(
-            ranges=[
-                *(Range(start=100 * n, end=100 * n + 90, name=f"Batch {n}") for n in range(3)),
-                *(
-                    Range(start=100 * n, end=100 * n + 10, name=f"layer.{k}")
-                    for n in range(3)
-                    for k in range(2)
-                ),
-                Range(start=30, end=40, name="only once 7"),
-            ]
-        ),
-        r"Batch \d+",
-        is_pattern=True,
-    )
-    assert segments.labels == (OUTSIDE_RANGES, "Batch #", "layer.0", "layer.1", "only once 7")
-
-
 def test_names_of_one_step_that_hold_ids_or_amounts_are_grouped() -> None:
     told = [
         *(f"forward {uuid.uuid4()}" for _ in range(3)),
@@ -227,22 +161,6 @@ def test_names_of_one_step_that_hold_ids_or_amounts_are_grouped() -> None:
         )
     )
     assert segments.labels == (OUTSIDE_RANGES, "batch [#]", "forward #", "loss=#", "step")
-
-
-def test_perfgates_own_ranges_hide_no_start_end_ranges() -> None:
-    alone = segments_of(
-        build(
-            ranges=[
-                Range(start=0, end=1, name=START_RANGE),
-                *(Range(start=100 * n, end=100 * n + 90) for n in range(1, 4)),
-                *(
-                    Range(start=100 * n + 10, end=100 * n + 50, name="load", push_pop=False)
-                    for n in range(1, 4)
-                ),
-            ]
-        )
-    )
-    assert alone.labels == (OUTSIDE_RANGES, "load", "step")
 
 
 def test_a_range_within_another_of_its_name_is_open_no_longer_than_that() -> None:

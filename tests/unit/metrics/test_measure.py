@@ -6,13 +6,12 @@ import dataclasses
 
 import numpy as np
 import pytest
-from support.measuring import NODE_MODE, SYNCHRONOUS, only
-from support.timelines import Call, Op, Range, build, draw, shifted
+from support.measuring import only
+from support.timelines import Call, Op, Range, build, draw
 
 from perfgate.metrics.measure import measure
 from perfgate.model.errors import StepsNotFound
 from perfgate.model.metric import Metric
-from perfgate.model.sample import OUTSIDE_RANGES
 from perfgate.model.timeline import CapturedGpu, SmallInts
 
 
@@ -82,38 +81,11 @@ def test_without_a_step_the_whole_window_is_measured_in_totals() -> None:
     assert sum(row.values[Metric.GAP_MS] for row in sample.ranges) == 10.0
 
 
-def test_a_window_without_any_range_is_measured_too() -> None:
-    sample = only(draw("launch ^a\nkernel  |--a--|"), None)
-    assert sample.values[Metric.KERNEL_MS] == 6.0
-    assert [row.name for row in sample.ranges] == [OUTSIDE_RANGES]
-
-
 def test_a_window_with_no_range_but_an_open_one_is_measured() -> None:
     timeline = build(kernels=[Op(start=10, end=90)], ranges=[Range(start=20, end=20, closed=False)])
     assert only(timeline, step=None).values[Metric.KERNEL_MS] == 80 / 1e6
     with pytest.raises(StepsNotFound):
         measure(timeline, step="step")
-
-
-def test_an_operation_that_was_not_timed_does_not_stretch_the_window() -> None:
-    timeline = build(
-        kernels=[Op(start=0, end=0, correlation=1), Op(start=1010, end=1090, correlation=2)],
-        calls=[
-            Call(start=1000, end=1001, correlation=1),
-            Call(start=1002, end=1003, correlation=2),
-        ],
-    )
-    sample = only(timeline, step=None)
-    assert sample.window_ms == 90 / 1e6
-    assert "operations-without-times" in [one.code for one in sample.notes]
-
-
-def test_a_process_that_left_no_trace_has_no_window() -> None:
-    timeline = draw("kernel |--k--|")
-    (sample,) = measure(
-        dataclasses.replace(timeline, processes=(*timeline.processes, 999)), step=None
-    )
-    assert sample.pid == 100
 
 
 def test_names_are_found_under_sparse_and_negative_keys() -> None:
@@ -135,20 +107,6 @@ def test_names_are_found_under_sparse_and_negative_keys() -> None:
         calls=dataclasses.replace(calls, name=renamed(calls.name)),
     )
     assert only(sparse) == only(timeline)
-
-
-def test_an_unnamed_kernel_is_told_by_its_key() -> None:
-    timeline = dataclasses.replace(draw(NODE_MODE), names={})
-    assert {row.name for row in only(timeline).kernels} == {"(name 1)", "(name 2)", "(name 3)"}
-
-
-def test_ranges_without_a_gpu_are_per_step_too() -> None:
-    ranges = [Range(start=1000 * k, end=1000 * k + 900, name="step") for k in range(4)]
-    (sample,) = measure(build(ranges=ranges), step="step", steps=4)
-    assert [(row.name, row.count, row.cpu_ms) for row in sample.ranges] == [
-        ("step", 1.0, 0.0009),
-        ("(no range)", 0, 0),
-    ]
 
 
 def test_steps_without_a_gpu_are_made_of_their_ranges_own_time() -> None:
@@ -198,16 +156,6 @@ def test_what_only_some_far_longer_steps_do_is_no_part_of_a_step() -> None:
 
     assert own(5, 20) == {"validate": 0.0, "train": 5.0, "step": 0.0}
     assert own(6, 80) == {"validate": 0.0, "train": 6.0, "step": 0.0}
-
-
-def test_steps_on_a_gpu_are_not_made_of_their_ranges_time_on_the_cpu() -> None:
-    assert not any(Metric.STEP_MS in row.values for row in only(draw(SYNCHRONOUS)).ranges)
-
-
-def test_times_before_the_captures_zero_are_times_like_any_other() -> None:
-    late, early = draw(SYNCHRONOUS), shifted(draw(SYNCHRONOUS), -(10**12))
-    assert only(early).values == only(late).values
-    assert only(early).periods_ms == (14.0, 14.0)
 
 
 def test_a_sample_tells_how_many_ranges_match_the_pattern_of_its_steps() -> None:

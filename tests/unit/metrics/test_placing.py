@@ -20,10 +20,8 @@ from perfgate.model.findings import (
     RuleName,
 )
 from perfgate.model.metric import Metric
-from perfgate.model.names import RangeNames
-from perfgate.model.sample import OUTSIDE_RANGES, ProcessSample
+from perfgate.model.sample import ProcessSample
 from perfgate.model.timeline import Copies, Spans, Timeline
-from perfgate.model.workload import WAIT_RANGE
 
 MEMCPY = "cudaMemcpyAsync_v3020"
 COPY, MEMSET, SYNC, GAPS = (
@@ -174,37 +172,6 @@ def test_a_call_lies_where_it_begins_on_whichever_thread() -> None:
     )
 
 
-GAPPY = """
-range    |----step----| |----step----| |----step----| |----step----|
-range      |-A--||-B-|    |-A--||-B-|    |-A--||-B-|    |-A--||-B-|
-launch      ^a    ^b       ^c    ^d       ^e    ^f       ^g    ^h
-kernel       |a|   |b|      |c|   |d|      |e|   |f|      |g|   |h|
-"""
-
-
-def test_a_gap_is_counted_where_it_begins_and_its_time_is_that_of_the_ranges_it_passes_under() -> (
-    None
-):
-    timeline = draw(GAPPY)
-    (sample,) = measure(timeline, step="step", steps=4)
-    process = placed(of_gaps(timeline), timeline)
-    found = {row.range: row for row in process.rows}
-    # After h the GPU idles for 1 ms more, to the end of the step: nsys does not call that a gap.
-    theirs = gaps_by_range(sample)
-    assert {name: row.ms for name, row in found.items()} == theirs | {
-        "step": theirs["step"] - 1 / 2
-    }
-    assert sum(row.ms for row in process.rows) == (30 - 8 - 1) / 2
-    # e and g end in A's last column; f ends with B, where the step's own time begins; h is followed
-    # by none.
-    assert {name: (row.count, row.steps) for name, row in found.items()} == {
-        "A": (1.0, 2),
-        "B": (0.0, 0),
-        "step": (0.5, 1),
-        OUTSIDE_RANGES: (0.0, 0),
-    }
-
-
 def test_a_gap_is_only_as_long_as_no_graph_and_no_other_process_ran() -> None:
     timeline = draw("""
 range          |--------step--------| |--------step--------| |--------step--------|
@@ -238,31 +205,6 @@ kernel gpu1        |-b--|       |-d--|       |-f--|       |-h--|
     # first has nothing more to do for 6 ms: nsys does not call that a gap.
     assert sum(row.ms for row in process.rows) == (3 + 8 + 8 + 8) / 2
     assert sample.values[Metric.GAP_MS] == (3 + 8 + 8 + 8 + 6) / 2 / 2
-
-
-def test_what_passes_while_the_other_side_has_its_block_is_no_gap() -> None:
-    drawn = draw("""
-range   |-step-| |-step-| |-step-|           |-step-| |-step-|
-launch   ^a       ^b       ^c                 ^d       ^e
-kernel   |-a-|    |-b-|    |--c-|             |--d--|  |-e-|
-range                             |--wait--|
-    """)
-    names = [WAIT_RANGE if name == "wait" else name for name in list(drawn.ranges.name)]
-    timeline = dataclasses.replace(
-        drawn, ranges=dataclasses.replace(drawn.ranges, name=RangeNames.of(names))
-    )
-    (sample,) = measure(timeline, step="step", steps=5)
-    process = placed(of_gaps(timeline), timeline)
-    # Periods 24-33 and 52-61: of the gap of 14 ms around the wait only the first ms is in one.
-    assert max(one.duration_ns for one in of_gaps(timeline)) == 14_000_000
-    assert {row.range: row.ms for row in process.rows} == {
-        "step": (1 + 1 + 1) / 2,
-        OUTSIDE_RANGES: (2 + 2) / 2,
-    }
-    assert gaps_by_range(sample) == {
-        "step": (1 + 1 + 1 + 2) / 2,
-        OUTSIDE_RANGES: (2 + 2) / 2,
-    }  # e ends before its step
 
 
 @given(

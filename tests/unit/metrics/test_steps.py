@@ -81,10 +81,6 @@ def test_a_pattern_matches_the_whole_name_with_or_without_its_domain(
         assert found(timeline, step, is_pattern=True, steps=9).starts.tolist() == starts
 
 
-def test_a_literal_name_is_the_whole_name_and_no_pattern() -> None:
-    assert found(turns(("a.c", 0, 10), ("abc", 20, 30)), "a.c", steps=8).ends.tolist()[0] == 10
-
-
 @pytest.mark.parametrize("begins", [70, 40])
 def test_what_matches_only_behind_a_colon_is_no_step_where_others_match_whole(begins: int) -> None:
     loop = turns(("step", 0, 60), ("scheduler:step", begins, begins + 10))
@@ -187,10 +183,6 @@ def test_which_ranges_are_steps(
     assert (spans(one), codes(one)) == (expected, noted)
 
 
-def test_with_a_declared_number_of_steps_the_last_is_taken_as_it_is() -> None:
-    assert len(found(draw("range  |---step---|  |---step---|  |-step-|"), steps=3)) == 3
-
-
 def test_where_steps_are_missing_it_is_noted_that_others_lie_inside() -> None:
     crossing = draw("""
         range   |-----------------------step---------------------|
@@ -253,18 +245,6 @@ def test_why_there_is_no_step(timeline: Timeline, warmup: int, code: str) -> Non
     with pytest.raises(StepsNotFound) as raised:
         measure(timeline, step="step", warmup=warmup)
     assert raised.value.code == code
-
-
-def test_a_process_that_never_left_its_warm_up_is_noted_with_the_others() -> None:
-    timeline = build(
-        ranges=[
-            *(Range(start=10 * n, end=10 * n + 5) for n in range(5)),
-            *(Range(start=10 * n, end=10 * n + 5, pid=7) for n in range(2)),
-        ]
-    )
-    (sample,) = measure(timeline, step="step", warmup=2)
-    (note,) = (one for one in sample.notes if one.code == "all-warmup")
-    assert (sample.pid, note.fields) == (100, {"pid": 7, "ranges": 2})
 
 
 def test_a_broken_pattern_is_a_mistake_of_configuration() -> None:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import pytest
 from support.measuring import GRAPH_MODE, NODE_MODE, of_range, only
-from support.timelines import Call, Op, Range, build, draw
+from support.timelines import Call, Range, build, draw
 
 from perfgate.metrics.measure import measure
 from perfgate.model.metric import CALLED, EXPOSED, Metric
@@ -22,19 +21,6 @@ def test_kernel_finishing_after_its_range_still_counts() -> None:
         """)
     )
     assert sample.values[Metric.KERNEL_MS] == (10 + 4 + 4) / 3
-
-
-def test_a_kernel_belongs_to_the_step_that_launched_it_not_to_the_one_it_ran_in() -> None:
-    sample = only(
-        draw("""
-        range   |-step-| |-step-| |-step-|  |-step-|
-        range              |w1-|
-        launch      ^a      ^b
-        kernel        |a|       |----b----|
-        """)
-    )
-    assert of_range(sample, "w1", Metric.KERNEL_MS) == 10 / 4
-    assert of_range(sample, "step", Metric.KERNEL_MS) == 2 / 4
 
 
 def test_backward_launched_from_another_thread_belongs_to_backward() -> None:
@@ -64,98 +50,6 @@ def test_ranges_of_another_thread_are_not_the_innermost_ones() -> None:
     )
     assert {row.name for row in sample.ranges} == {"step", OUTSIDE_RANGES}
     assert of_range(sample, "step", Metric.KERNEL_MS) == 2.0
-
-
-def test_overlapping_streams_are_busy_once_and_add_up_in_kernel_time() -> None:
-    # Completions at 19, 33, 47; the window 33-47 is busy in 36-43 and 45-47 (b's end at 47).
-    timeline = draw("""
-        range    |--step---|   |--step---|   |--step---|
-        launch   ^a^A          ^b^B          ^c^C
-        kernel    |--a--|       |--b--|       |--c--|
-        kernel      |--A--|       |--B--|       |--C--|
-        """)
-    sample = only(timeline)
-    assert sample.values[Metric.KERNEL_MS] == 12.0
-    assert sample.values[Metric.STEP_MS] == 14.0
-    assert sample.values[Metric.GAP_MS] == 14.0 - 8.0
-
-
-def test_a_zero_length_kernel_neither_fills_nor_makes_a_gap() -> None:
-    at = [(0, 10), (20, 30), (40, 50)]
-    ranges = [Range(start=a, end=b) for a, b in at]
-    kernels = [Op(start=a, end=b) for a, b in at]
-    plain = only(build(ranges=ranges, kernels=kernels))
-    with_marker = only(build(ranges=ranges, kernels=[*kernels, Op(start=35, end=35, name="empty")]))
-    assert plain.values[Metric.GAP_MS] == with_marker.values[Metric.GAP_MS] == 10 / 1e6
-
-
-def test_the_idle_share_of_a_window_with_a_stall_is_the_same_of_a_step() -> None:
-    # Periods of 10, 10 and 40, which counts as 12, of which 4, 4 and 34 are idle: 70 % of 60.
-    starts = (0, 10, 20, 30, 70)
-    ranges = [Range(start=start, end=start + 5) for start in starts]
-    kernels = [Op(start=start + 1, end=start + 7) for start in starts]
-    sample = only(build(ranges=ranges, kernels=kernels))
-    assert [period * 1e6 for period in sample.periods_ms] == pytest.approx([10, 10, 40])
-    assert sample.values[Metric.STEP_MS] * 1e6 == pytest.approx(32 / 3)
-    assert sample.values[Metric.GAP_MS] * 1e6 == pytest.approx(0.7 * 32 / 3)
-    assert sum(row.values.get(Metric.GAP_MS, 0) for row in sample.ranges) * 1e6 == pytest.approx(
-        0.7 * 32 / 3
-    )
-
-
-def test_gaps_are_clipped_to_the_window_of_the_kept_periods() -> None:
-    # Window: 28 to 44. The long idle time before it, and the kernel after it, do not count.
-    sample = only(
-        draw("""
-        range   |step|         |step|          |step|
-        launch   ^a             ^b              ^c
-        kernel   |a|            |-b-|           |c|        |-late-|
-        """)
-    )
-    assert sample.window_ms == 16.0
-    assert sample.values[Metric.GAP_MS] == 16.0 - 2.0 - 0.0
-
-
-def test_another_process_on_the_device_keeps_it_busy() -> None:
-    sample = only(
-        draw("""
-        range          |step|         |step|          |step|
-        launch          ^a             ^b              ^c
-        kernel          |a|            |b|             |c|
-        kernel pid7                        |other|
-        """)
-    )
-    assert sample.values[Metric.GAP_MS] == sample.window_ms - 2.0 - 6.0
-    assert sample.values[Metric.KERNEL_MS] == 2.0
-
-
-def test_h2d_is_exposed_where_no_kernel_runs() -> None:
-    # Each step copies for 8 ms, of which 4 lie under the kernel.
-    sample = only(
-        draw("""
-        range   |----step----|  |----step----|  |----step----|
-        launch   ^h  ^k          ^i  ^l          ^j  ^m
-        h2d       |--h----|       |---i---|       |---j---|
-        kernel        |--k--|         |--l--|         |--m--|
-        """)
-    )
-    assert sample.values[Metric.H2D_MS] == 8.0
-    assert sample.values[Metric.H2D_EXPOSED_MS] == 4.0
-    assert sample.values[Metric.H2D_COPIES] == 1.0
-    assert sample.values[Metric.H2D_BYTES] == 8000.0
-
-
-def test_two_copies_at_once_are_exposed_once() -> None:
-    sample = only(
-        draw("""
-        range   |----step----|  |----step----|  |----step----|
-        launch   ^h^H            ^i              ^j
-        h2d       |---h---|       |---i---|       |---j---|
-        h2d         |---H---|
-        """)
-    )
-    assert sample.values[Metric.H2D_MS] == (8 * 4) / 3
-    assert sample.values[Metric.H2D_EXPOSED_MS] == (10 + 8 + 8) / 3
 
 
 def test_what_nothing_hides_is_of_the_ranges_that_launched_it() -> None:
@@ -209,21 +103,6 @@ def test_memsets_and_copies_are_busy_but_no_kernel_time() -> None:
     }
 
 
-def test_pageable_copies_are_those_whose_host_end_is_pageable() -> None:
-    sample = only(
-        draw("""
-        range         |----step----|  |----step----|  |----step----|
-        launch         ^p ^q ^r        ^s ^t ^u        ^v ^w ^x
-        h2d pageable   |p|             |s|             |v|
-        d2h pageable      |q|             |t|             |w|
-        h2d                  |r|             |u|             |x|
-        """)
-    )
-    assert sample.values[Metric.PAGEABLE_COPIES] == 2.0
-    assert sample.values[Metric.H2D_COPIES] == 2.0
-    assert sample.values[Metric.D2H_COPIES] == 1.0
-
-
 def test_managed_memory_migrations_are_time_of_the_step_they_begin_in_and_no_count() -> None:
     sample = only(
         draw("""
@@ -248,39 +127,6 @@ def test_a_cuda_graph_is_equally_busy_traced_whole_and_by_node() -> None:
     assert whole.values[Metric.GRAPH_LAUNCHES] == 1.0
     assert whole.values[Metric.LAUNCHES] == 0.0
     assert [row.name for row in whole.kernels] == ["CUDA graph"]
-
-
-def test_nccl_time_is_kept_apart_and_exposed_where_nothing_else_runs() -> None:
-    # NCCL 8 ms a step, of which 2 under the kernel and 2 under a copy.
-    sample = only(
-        draw("""
-        range   |------step------|  |------step------|  |------step------|
-        launch   ^k^n^h              ^l^o^i              ^m^p^j
-        kernel    |-k-|               |-l-|               |-m-|
-        nccl        |---n---|           |---o---|           |---p---|
-        h2d               |-h-|               |-i-|               |-j-|
-        """)
-    )
-    assert sample.values[Metric.KERNEL_MS] == 4.0
-    assert sample.values[Metric.NCCL_MS] == 8.0
-    assert sample.values[Metric.NCCL_EXPOSED_MS] == 4.0
-    assert sample.values[Metric.H2D_EXPOSED_MS] == 2.0  # NCCL's kernels hide copies, too
-    assert of_range(sample, "step", Metric.NCCL_MS) == 8.0
-
-
-def test_other_memory_operations_are_exposed_where_no_kernel_runs() -> None:
-    # Each step copies back for 8 ms and sets memory for 4, of which 4 and 2 lie under the kernel.
-    sample = only(
-        draw("""
-        range   |------step-----|  |------step-----|  |------step-----|
-        launch   ^d^k^s             ^e^l^t             ^f^m^u
-        d2h       |---d---|          |---e---|          |---f---|
-        kernel        |--k--|            |--l--|            |--m--|
-        memset            |-s-|              |-t-|              |-u-|
-        """)
-    )
-    assert sample.values[Metric.MEM_EXPOSED_MS] == 6.0
-    assert sample.values[Metric.H2D_EXPOSED_MS] == 0.0
 
 
 def test_gaps_are_taken_per_device_and_their_mean_is_the_process_s() -> None:
@@ -367,16 +213,3 @@ def test_a_driver_launch_inside_a_runtime_launch_is_one_launch() -> None:
         )
     )
     assert sample.values[Metric.LAUNCHES] == 3.0
-
-
-def test_counts_are_medians_over_steps_and_clocks_are_means() -> None:
-    # A slip in every third step shows in kernel_ms, not in launches.
-    sample = only(
-        draw("""
-        range   |----step----|  |----step----|  |----step----|
-        launch     ^a              ^b              ^c^d^e
-        kernel      |a|             |b|             |c|d|e|
-        """)
-    )
-    assert sample.values[Metric.LAUNCHES] == 1.0
-    assert sample.values[Metric.KERNEL_MS] == 10 / 3

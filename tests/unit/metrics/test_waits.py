@@ -6,15 +6,14 @@ from __future__ import annotations
 import dataclasses
 
 import pytest
-from support.timelines import Range, build, draw
+from support.timelines import draw
 
 from perfgate.metrics.measure import measure
 from perfgate.metrics.steps import StepRule, find_steps
-from perfgate.model.errors import StepsNotFound
-from perfgate.model.metric import PERIODS, Metric
+from perfgate.model.metric import Metric
 from perfgate.model.names import RangeNames
 from perfgate.model.note import note
-from perfgate.model.sample import OUTSIDE_RANGES, ProcessSample
+from perfgate.model.sample import ProcessSample
 from perfgate.model.timeline import Timeline
 from perfgate.model.workload import WAIT_RANGE
 
@@ -53,34 +52,6 @@ def test_a_period_across_a_wait_does_not_count_and_later_blocks_keep_their_first
     assert sample.periods_ms == (9.0, 9.0, 9.0, 9.0)
     assert sample.values[Metric.STEP_MS] == 9.0
     assert sample.steps == 8
-
-
-def test_gaps_are_taken_within_the_blocks_and_per_period_kept() -> None:
-    # Windows 28-37, 56-65 and 84-102, busy for c's 5 ms, e's 4, and g's 4 and h's 6.
-    sample = only(drawn(BLOCKS))
-    assert sample.window_ms == 9.0 + 9.0 + 18.0
-    assert sample.values[Metric.GAP_MS] == (36.0 - 5.0 - 4.0 - 4.0 - 6.0) / 4
-    assert [one.values[Metric.GAP_MS] for one in sample.devices] == [sample.values[Metric.GAP_MS]]
-
-
-def test_no_range_is_a_wait_and_the_gaps_of_all_ranges_add_up() -> None:
-    # In the windows lie 4 steps of 7 ms, busy for 19 ms, and the 2 ms before each of them.
-    sample = only(drawn(BLOCKS))
-    assert {row.name: row.values[Metric.GAP_MS] for row in sample.ranges} == {
-        "step": (4 * 7.0 - 19.0) / 4,
-        OUTSIDE_RANGES: 4 * 2.0 / 4,
-    }
-
-
-def test_clocks_and_counts_are_over_all_steps_wherever_the_waits_are() -> None:
-    plain = only(draw(BLOCKS.replace("wait", "----")))
-    waiting = only(drawn(BLOCKS))
-    of_periods = {*PERIODS, Metric.GAP_MS}
-    assert {
-        metric: value for metric, value in waiting.values.items() if metric not in of_periods
-    } == {metric: value for metric, value in plain.values.items() if metric not in of_periods}
-    assert waiting.kernels == plain.kernels
-    assert waiting.nvtx_step_ms == plain.nvtx_step_ms
 
 
 @pytest.mark.parametrize(
@@ -172,71 +143,6 @@ def test_a_synchronisation_at_the_end_of_a_block_or_in_the_wait_is_in_no_step() 
     ]
 
 
-def test_work_that_ends_after_the_blocks_last_step_and_before_the_wait_is_in_the_blocks_window() -> (
-    None
-):
-    # Completions 24, 35, 52 | 73, 84: c is waited for after its step, within the window that it
-    # closes.
-    sample = only(
-        drawn("""
-        range  |--step--| |--step--| |--step--|                 |--step--| |--step--|
-        launch  ^a         ^b         ^c                         ^d         ^e
-        kernel  |a|        |b|        |------c------|            |d|        |e|
-        range                                         |wait|
-        """)
-    )
-    assert sample.periods_ms == (17.0, 11.0)
-    idle = 1 - (14.0 + 2.0) / (17.0 + 11.0)
-    assert sample.values[Metric.GAP_MS] == pytest.approx(idle * (1.2 * 14.0 + 11.0) / 2)
-
-
-def test_what_another_thread_launches_during_a_wait_is_in_no_step_and_in_no_gap() -> None:
-    # A loader that copies the next batch ahead; its copy is busy in no window.
-    picture = """
-        range          |-step-| |-step-| |-step-|             |-step-| |-step-|
-        launch          ^a       ^b       ^c                   ^d       ^e
-        kernel          |-a-|    |-b-|    |-c-|                |-d-|    |-e-|
-        range                                     |--wait--|
-    """
-    ahead = "    launch thread2                               ^h\n    h2d                                           |-h-|"
-    without, sample = only(drawn(picture)), only(drawn(f"{picture}\n{ahead}"))
-    assert sample.values == without.values
-    assert sample.ranges == without.ranges
-    assert sample.kernels == without.kernels
-
-
-def test_a_range_around_the_loop_has_the_gaps_of_its_blocks_only() -> None:
-    # Between steps the loop's range is innermost; the wait is in no row.
-    sample = only(
-        drawn("""
-        range   |-------------------------------epoch------------------------------|
-        range    |-step-| |-step-| |-step-|                      |-step-| |-step-|
-        launch    ^a       ^b       ^c                            ^d       ^e
-        kernel    |-a-|    |-b-|    |-c-|                         |-d-|    |-e-|
-        range                                |-------wait-------|
-        """)
-    )
-    assert {row.name: row.values[Metric.GAP_MS] for row in sample.ranges} == {
-        "step": 3.0,
-        "epoch": 2.0,
-    }
-    assert sample.values[Metric.GAP_MS] == 5.0
-
-
-def test_it_is_said_that_the_cpu_runs_ahead_though_long_waits_lie_between_the_blocks() -> None:
-    # Half of the times between steps are waits of 20 ms; the GPU is 9 ms behind.
-    sample = only(
-        drawn("""
-        range  |step|step|                      |step|step|                      |step|step|
-        launch  ^a   ^b                          ^c   ^d                          ^e   ^f
-        kernel   |----a----|----b----|            |----c----|----d----|            |----e----|----f----|
-        range                          |--wait--|                       |--wait--|
-        """)
-    )
-    assert sample.periods_ms == (10.0, 10.0)
-    assert [one.code for one in sample.notes] == ["cpu-runs-ahead"]
-
-
 def test_each_process_of_a_capture_has_waits_of_its_own() -> None:
     one, two = measure(
         drawn("""
@@ -247,21 +153,6 @@ def test_each_process_of_a_capture_has_waits_of_its_own() -> None:
     )
     assert one.periods_ms == (7.0, 7.0)
     assert two.periods_ms == (7.0, 20.0, 7.0)
-
-
-def test_no_pattern_takes_a_wait_for_a_step() -> None:
-    (sample,) = measure(
-        drawn("range |step| |step| |step| |wait| |step|"), step=".*", is_pattern=True, steps=9
-    )
-    assert (sample.steps, len(sample.periods_ms)) == (4, 1)
-    with pytest.raises(StepsNotFound):
-        measure(build(ranges=[Range(start=0, end=9, name=WAIT_RANGE)]), step=".*", is_pattern=True)
-
-
-def test_waits_after_the_declared_number_of_steps_change_nothing() -> None:
-    timeline = drawn("range |step| |step| |step| |step| |wait| |step|")
-    (sample,) = measure(timeline, step="step", steps=4)
-    assert sample.periods_ms == (7.0, 7.0)
 
 
 def test_a_whole_window_is_without_its_waits() -> None:
@@ -280,9 +171,3 @@ def test_a_whole_window_is_without_its_waits() -> None:
     assert sample.values[Metric.GAP_MS] == 23.0 - 2.0 - 6.0 - 2.0
     assert sample.values[Metric.KERNEL_MS] == 14.0
     assert {row.name: row.values[Metric.GAP_MS] for row in sample.ranges} == {"outer": 13.0}
-
-
-def test_nothing_is_left_of_a_whole_window_inside_a_wait() -> None:
-    sample = only(drawn("range |-----wait-----|\nlaunch    ^a\nkernel    |-a-|"), None)
-    assert (sample.window_ms, sample.values[Metric.GAP_MS]) == (0.0, 0.0)
-    assert sample.values[Metric.KERNEL_MS] == 4.0

@@ -4,23 +4,9 @@ from __future__ import annotations
 
 import pytest
 from support.measuring import only
-from support.timelines import Range, build, draw
+from support.timelines import Range, build
 
 from perfgate.model.metric import Metric
-
-
-def test_a_step_is_complete_when_its_range_and_its_last_gpu_operation_have_ended() -> None:
-    # Completions at the ends of a (col 20), of b (34) and of the third range (42), whose kernel is
-    # done before it.
-    sample = only(
-        draw("""
-range     |-step-|  |-step-|   |---step--|
-launch     ^a        ^b          ^c
-kernel     |----a----||-----b-----|-c-|
-        """)
-    )
-    assert sample.periods_ms == (41.0 - 34.0,)
-    assert sample.values[Metric.STEP_MS] == 7.0
 
 
 def test_the_first_period_is_dropped_and_the_others_mean_taken() -> None:
@@ -48,30 +34,3 @@ def test_the_last_step_of_work_in_flight_ends_no_period_as_nothing_cuts_it_short
         build(ranges=[Range(start=at, end=at + 9 * 10**6, push_pop=False) for at in starts])
     )
     assert behind.periods_ms == (10.0,) * 6
-
-
-def test_a_step_is_not_complete_before_the_step_before_it() -> None:
-    # Step 1's kernel outlives step 2: both are complete at its end.
-    sample = only(
-        draw("""
-        range   |-step-| |-step-| |-step-|          |-step-|
-        launch     ^a       ^b       ^c                ^d
-        kernel      |a|      |---------b---------|      |d|
-        kernel                        |c|
-        """)
-    )
-    assert sample.periods_ms == (0.0, 59.0 - 49.0)
-
-
-def test_a_window_is_what_steps_make_of_their_first_kept_completion_to_their_last() -> None:
-    # window_ms is the sum of the kept periods, and gap_ms the idle share of it, of a step of median
-    # length.
-    sample = only(
-        draw("""
-        range   |---step---|  |---step---|     |---step---|   |---step---|
-        launch     ^a            ^b               ^c             ^d
-        kernel      |-a-|         |-b-|            |-c-|          |-d-|
-        """)
-    )
-    assert sample.window_ms == sum(sample.periods_ms) == 32.0
-    assert sample.values[Metric.GAP_MS] == (32.0 - 8.0) / 2
