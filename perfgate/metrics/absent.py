@@ -42,7 +42,7 @@ _BY_TABLE: Final[Mapping[Table, tuple[Metric, ...]]] = {
 }
 """What is not known where it is not known which step launched a table's operations."""
 _TIMED: Final[Mapping[Metric | None, tuple[str, tuple[Metric, ...]]]] = {
-    Metric.KERNEL_MS: ("kernels", (Metric.KERNEL_MS, Metric.GAP_MS, *EXPOSED)),
+    Metric.KERNEL_MS: ("kernels and CUDA graphs", (Metric.KERNEL_MS, Metric.GAP_MS, *EXPOSED)),
     Metric.NCCL_MS: ("NCCL kernels", (Metric.NCCL_MS, Metric.GAP_MS, *EXPOSED)),
     Metric.H2D_MS: ("host-to-device copies", (Metric.H2D_MS, Metric.H2D_EXPOSED_MS)),
     Metric.MEM_EXPOSED_MS: ("memsets and other copies", (Metric.MEM_EXPOSED_MS,)),
