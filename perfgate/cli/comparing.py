@@ -229,7 +229,7 @@ def _probed(here: Project, name: str, a: Subject, b: Subject, *, most: int, full
     ):
         if (ended := end_killed_gates()) is not None:
             _say(say.fact(ended))
-        probes = probe(context, tool, workload, found, most=most, tell=_say)
+        probes = probe(context, tool, workload, found, most=most, on_run=_say)
     width, colour = screen()
     return kernels_text(
         probes, named=str if full else short, limited=limited_by, width=width, colour=colour

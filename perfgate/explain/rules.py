@@ -1,4 +1,4 @@
-"""What nsys's rules find in one capture beside another: rows of both put together, nothing judged."""
+"""What nsys's rules find in one capture and in another: rows of both put together, nothing judged."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from perfgate.model.side import Side
 def rule_changes(
     before: Placing | None, now: Placing, *, why_alone: Note | None = None
 ) -> RuleChanges:
-    """Put what was found now beside what was found before, by rule and range, the mean over the
+    """Put what was found now next to what was found before, by rule and range, the mean over the
     processes.
 
     `why_alone` says why there is nothing from before.

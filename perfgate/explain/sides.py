@@ -13,13 +13,13 @@ from perfgate.explain.names import short
 from perfgate.explain.ranks import label as process_label
 from perfgate.explain.traces import incomparable
 from perfgate.model.baseline import Result
-from perfgate.model.metric import METRICS, Basis, Kind, Metric
+from perfgate.model.metric import METRICS, Kind, Metric
 from perfgate.model.note import Note, Severity, note
 from perfgate.model.sample import ProcessSample, Run, why_absent
 from perfgate.model.side import Side
 from perfgate.model.verdict import Attribution, MetricVerdict, Verdict
 
-WORTH_TELLING: Final = 0.001
+WORTH_A_ROW: Final = 0.001
 """A clock that changed by less is taken to be the same, as a fraction in its basis: runs differ by
 as much.
 
@@ -53,7 +53,7 @@ def side_of_result(label: str, result: Result) -> Side:
 def side_of_samples(
     label: str, samples: Sequence[ProcessSample], *, missing: Mapping[str, str] | None = None
 ) -> Side:
-    """Take one capture: the worst value of its processes, and what the most telling of them is made
+    """Take one capture: the worst value of its processes, and what the leading one of them is made
     of."""
     run = Run(started_at=datetime.now(UTC), wall_s=0.0, processes=tuple(samples))
     return side_of_runs(label, [run]).model_copy(
@@ -101,7 +101,7 @@ def differences(a: Side, b: Side) -> tuple[MetricVerdict, ...]:
         was, now = before.get(metric), after.get(metric)
         if was is None and now is None:
             continue
-        basis = None if spec.kind is Kind.COUNT else basis_of(metric)
+        basis = None if spec.kind is Kind.COUNT else spec.basis
         row = MetricVerdict(metric=metric, outcome=None, baseline=was, now=now, basis=basis)
         if was is not None and now is not None and was != now and metric in unlike:
             row = row.model_copy(update={"note": note("not-comparable")})
@@ -132,8 +132,8 @@ def as_judged(rows: Sequence[MetricVerdict], verdict: Verdict) -> tuple[MetricVe
 def made_up_of(
     a: Side, b: Side, rows: Sequence[MetricVerdict], *, full: bool = False
 ) -> tuple[Attribution, ...]:
-    """What the differences are made of that are worth telling: of any count, and of clocks from
-    `WORTH_TELLING` on.
+    """What the differences are made of that are worth a row: of any count, and of times from
+    `WORTH_A_ROW` on.
 
     With `full`, kernels bear their whole names.
     """
@@ -148,10 +148,5 @@ def _differs(row: MetricVerdict) -> bool:
     if METRICS[row.metric].kind is Kind.COUNT:
         return row.baseline != row.now
     if row.change is None and row.baseline is not None and row.now is not None:
-        return abs(row.now - row.baseline) >= WORTH_TELLING * max(row.baseline, row.now)
-    return row.change is not None and abs(row.change) >= WORTH_TELLING
-
-
-def basis_of(metric: Metric) -> Basis:
-    """What a clock's change is told in."""
-    return METRICS[metric].basis
+        return abs(row.now - row.baseline) >= WORTH_A_ROW * max(row.baseline, row.now)
+    return row.change is not None and abs(row.change) >= WORTH_A_ROW

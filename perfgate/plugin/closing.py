@@ -45,7 +45,7 @@ def close(state: State, session: pytest.Session) -> None:
             choice=state.part,
         )
 
-    paged = partial(page_of, shelf=state.display.shelf, cleaner=state.gate.cleaner)
+    paged = partial(page_of, paths=state.display.shelf, cleaner=state.gate.cleaner)
     state.closing = state.outputs.write(documented, closing, paged)
     session.exitstatus = max(ended, state.closing.exit_status)
 

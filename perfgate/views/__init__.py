@@ -1,1 +1,1 @@
-"""What a person wants to see beside a verdict, gathered: explain, history, page, ncu."""
+"""What a person wants to see next to a verdict, gathered: explain, history, page, ncu."""

@@ -43,7 +43,7 @@ from perfgate.system.temporary import temporary_folder
 from perfgate.words import say
 
 LARGEST_ASKED: Final = 48_000_000
-"""Bytes of an export up to which nsys's rules are asked without being told to.
+"""Bytes of an export up to which nsys's rules are asked unless somebody wants it.
 
 For a million operations, 119 MB of export, nsys 2024.2 took some 30 s.
 """
@@ -136,11 +136,11 @@ def of_result(
             why=result.verdict.why,
             folders=os.path.relpath(kept.folder.parent),
         )
-    told = side_of_result(
+    side = side_of_result(
         label or os.path.relpath(kept.folder), result.model_copy(update={"runs": made})
     )
     return Subject(
-        side=told,
+        side=side,
         capture=typical_capture(kept.folder, result.workload, made),
         ranks=rank_notes(made),
     )
@@ -157,7 +157,7 @@ def compared_with(kept: KeptResult, store: Store) -> Subject:
         commit = (
             "another commit" if result.verdict.ab_run is None else result.verdict.ab_run.commit[:12]
         )
-        return of_result(kept, runs=result.reference_runs, label=f"{commit}, run beside it")
+        return of_result(kept, runs=result.reference_runs, label=f"{commit}, run next to it")
     slug, name = result.machine.slug, result.workload.id
     baseline = store.baselines.load(slug, name)
     if baseline is None:

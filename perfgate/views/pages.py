@@ -58,21 +58,20 @@ class Paths:
     """The folder of the baselines, relative to the root."""
 
 
-def page_of(document: GateDocument, shelf: Paths, cleaner: Cleaner) -> PageData:
-    """The page of a gate: the document, and whatever is kept beside it; what cannot be read is left
-    out.
+def page_of(document: GateDocument, paths: Paths, cleaner: Cleaner) -> PageData:
+    """The page of a gate: the document, and whatever is kept of it; what cannot be read is left out.
 
     Baselines and git's history are older than what is known of secrets, so the whole is cleaned.
     """
     data = page_data(document)
-    enriched = tuple(_enriched(shown, document, shelf) for shown in data.workloads)
+    enriched = tuple(_enriched(shown, document, paths) for shown in data.workloads)
     return cleaner.record(data.model_copy(update={"workloads": enriched}))
 
 
-def document_of(kept: Sequence[KeptResult], settings: Settings, shelf: Paths) -> GateDocument:
+def document_of(kept: Sequence[KeptResult], settings: Settings, paths: Paths) -> GateDocument:
     """Kept results as the document of one gate, such as it would be if they had been measured
     together."""
-    workloads = tuple(_document_workload(one, settings, shelf) for one in kept)
+    workloads = tuple(_document_workload(one, settings, paths) for one in kept)
     began = min(one.result.measured_at for one in kept)
     runs = [
         run
@@ -95,9 +94,9 @@ def document_of(kept: Sequence[KeptResult], settings: Settings, shelf: Paths) ->
     )
 
 
-def _document_workload(kept: KeptResult, settings: Settings, shelf: Paths) -> DocumentWorkload:
+def _document_workload(kept: KeptResult, settings: Settings, paths: Paths) -> DocumentWorkload:
     result = kept.result
-    baseline = shelf.store.baselines.path(result.machine.slug, result.workload.id)
+    baseline = paths.store.baselines.path(result.machine.slug, result.workload.id)
     source, line = declared_at(result.workload)
     return DocumentWorkload(
         verdict=result.verdict,
@@ -106,28 +105,28 @@ def _document_workload(kept: KeptResult, settings: Settings, shelf: Paths) -> Do
         reference_runs=tuple(map(DocumentRun.of, result.reference_runs)),
         interleaved_runs=tuple(map(DocumentRun.of, result.interleaved_runs)),
         environment=result.environment,
-        baseline=os.path.relpath(baseline, shelf.root) if baseline.exists() else None,
-        files=os.path.relpath(kept.folder, shelf.root),
+        baseline=os.path.relpath(baseline, paths.root) if baseline.exists() else None,
+        files=os.path.relpath(kept.folder, paths.root),
         source=source,
         line=line,
     )
 
 
-def _enriched(shown: PageWorkload, document: GateDocument, shelf: Paths) -> PageWorkload:
+def _enriched(shown: PageWorkload, document: GateDocument, paths: Paths) -> PageWorkload:
     name, machine = shown.verdict.workload, document.machine
     update: dict[str, object] = {"commands": _commands(name, None)}
     kept: KeptResult | None = None
     if shown.files is not None:
         with suppress(PerfgateError):
-            folder = shelf.root / shown.files
-            kept = KeptResult(folder=folder, result=shelf.store.results.load(folder))
+            folder = paths.root / shown.files
+            kept = KeptResult(folder=folder, result=paths.store.results.load(folder))
             machine = kept.result.machine
     baseline: Baseline | None = None
     if machine is not None:
         with suppress(PerfgateError):
-            baseline = shelf.store.baselines.load(machine.slug, name)
+            baseline = paths.store.baselines.load(machine.slug, name)
     if baseline is not None and machine is not None:
-        update["history"] = _history(name, machine.slug, shelf)
+        update["history"] = _history(name, machine.slug, paths)
     if (
         baseline is not None
         and kept is not None
@@ -140,7 +139,7 @@ def _enriched(shown: PageWorkload, document: GateDocument, shelf: Paths) -> Page
     if kept is not None:
         result = kept.result
         judged = result.interleaved_runs or result.runs
-        own = [] if baseline is None else baseline_results(shelf.store, result, baseline)
+        own = [] if baseline is None else baseline_results(paths.store, result, baseline)
         blessed = [(one, one.result.runs) for one in own]
         before = [(kept, result.reference_runs)] if result.reference_runs else blessed
         update |= {
@@ -148,25 +147,25 @@ def _enriched(shown: PageWorkload, document: GateDocument, shelf: Paths) -> Page
             "other": side_of_runs("the other commit", result.reference_runs)
             if result.reference_runs
             else None,
-            "candidate_step": _step([(kept, judged)], shelf),
-            "baseline_step": _step(before, shelf),
+            "candidate_step": _step([(kept, judged)], paths),
+            "baseline_step": _step(before, paths),
             "commands": _commands(name, result.workload.nodeid),
         }
     return shown.model_copy(update=update)
 
 
-def _step(candidates: Sequence[tuple[KeptResult, Sequence[Run]]], shelf: Paths) -> StepView | None:
+def _step(candidates: Sequence[tuple[KeptResult, Sequence[Run]]], paths: Paths) -> StepView | None:
     """A typical step of the first whose capture is still kept and can be read."""
     for kept, runs in candidates:
         capture = typical_capture(kept.folder, kept.result.workload, runs)
         if capture is None or capture.step is None or capture.export.stat().st_size > LARGEST_DRAWN:
             continue
         with suppress(PerfgateError):
-            return _drawn(capture, kept, shelf)
+            return _drawn(capture, kept, paths)
     return None
 
 
-def _drawn(capture: Capture, kept: KeptResult, shelf: Paths) -> StepView:
+def _drawn(capture: Capture, kept: KeptResult, paths: Paths) -> StepView:
     assert capture.step is not None
     timeline = read(capture.export)
     shown = [
@@ -185,7 +184,7 @@ def _drawn(capture: Capture, kept: KeptResult, shelf: Paths) -> StepView:
     return step_view(
         place,
         label=f"{capture.export.parent.name}, step {place.index + 1} of {len(place.process.steps)}",
-        source=os.path.relpath(capture.export, shelf.root),
+        source=os.path.relpath(capture.export, paths.root),
     )
 
 
@@ -207,9 +206,9 @@ def _facts(machine: Machine) -> dict[str, str | None]:
     }
 
 
-def _history(workload: str, slug: str, shelf: Paths) -> tuple[Point, ...]:
+def _history(workload: str, slug: str, paths: Paths) -> tuple[Point, ...]:
     with suppress(PerfgateError):
-        found = read_history(shelf.root, shelf.baselines, workload, Metric.STEP_MS)
+        found = read_history(paths.root, paths.baselines, workload, Metric.STEP_MS)
         return next((points(one, Metric.STEP_MS) for one in found.machines if one.slug == slug), ())
     return ()
 

@@ -3,7 +3,7 @@ before, with ncu.
 
 ```
 now      project, as it is            one run a kernel, under ncu in place of nsys
-before   the compared commit          the same, in a checkout beside the project; nothing where there is none
+before   the compared commit          the same, in a checkout next to the project; nothing where there is none
 ```
 A run is of the same command and environment as a measured one, but of fewer steps. Nothing of it is
 judged, kept or blessed.
@@ -47,7 +47,7 @@ from perfgate.views.ncu.reading import read_launches
 from perfgate.views.ncu.tool import NcuTool
 
 MOST_KERNELS: Final = 3
-"""How many are looked at unless told otherwise: each is a run of its own on either side."""
+"""How many are looked at unless somebody asks for more: each is a run of its own on either side."""
 FEWEST_STEPS: Final = 2
 """Measured steps of a run: loops that take their batches ahead of a step come to a second one."""
 SHOWN_SHA: Final = 12
@@ -76,7 +76,7 @@ def probe(
     of: Candidates,
     *,
     most: int,
-    tell: Callable[[str], None],
+    on_run: Callable[[str], None],
 ) -> KernelProbes:
     """Look at the kernels that moved most; the caller holds the GPU.
 
@@ -86,7 +86,7 @@ def probe(
         workload: as the project declares it now.
         of: what moved.
         most: how many kernels are looked at.
-        tell: gets a line of each run before it is made.
+        on_run: gets a line of each run before it is made.
 
     Raises:
         NcuFailed: ncu has no figures of a launch in the project.
@@ -101,7 +101,7 @@ def probe(
         workload=workload,
         symbols=symbols,
         folder=folder,
-        tell=tell,
+        on_run=on_run,
         planned=len(chosen),
     )
     now = [made.launch(context, number, moved, side="now") for number, moved in enumerate(chosen)]
@@ -134,7 +134,7 @@ class _Probing:
     symbols: Mapping[str, str]
     """Mangled names, by what a baseline keeps of a name."""
     folder: Path
-    tell: Callable[[str], None]
+    on_run: Callable[[str], None]
     planned: int
 
     def before(
@@ -149,7 +149,7 @@ class _Probing:
             baselines = context.settings.baselines
             commit = git.obtain(context.root, commit, baselines=baselines, env=context.env)
             with at_commit(
-                context, commit, on_line=lambda line: self.tell(f"ab_setup: {line}")
+                context, commit, on_line=lambda line: self.on_run(f"ab_setup: {line}")
             ) as there:
                 return [
                     self._launch_there(there, number, moved) for number, moved in enumerate(chosen)
@@ -177,7 +177,7 @@ class _Probing:
         per_step = moved.per_step_before if side == "before" else moved.per_step_now
         if (why_not := self._why_not(moved, per_step)) is not None:
             return why_not
-        self.tell(f"kernel {number + 1} of {self.planned}, {side}: {brief(moved.name)}")
+        self.on_run(f"kernel {number + 1} of {self.planned}, {side}: {brief(moved.name)}")
         symbol = self.symbols[identity(moved.name)]
         workload = of_few_steps(self.workload, per_step)
         home = self.folder / f"{number + 1}-{side}"
@@ -209,7 +209,7 @@ class _Probing:
                 # What ncu says from within the workload's process goes where that prints.
                 said = f"{_text(log)}\n{_text(printed_to)}"
                 if not finished.timed_out and (
-                    failed := trouble(said, subject=moved_as(moved), where=str(log))
+                    failed := trouble(said, subject=brief(moved.name), where=str(log))
                 ):
                     raise failed
                 run.refuse(
@@ -221,7 +221,7 @@ class _Probing:
             return self._read(report, moved, symbol) if report.is_file() else NOT_SEEN
         except OSError as refused:
             raise NcuFailed(
-                "ncu-not-run", kernel=moved_as(moved), reason=refused.strerror or str(refused)
+                "ncu-not-run", kernel=brief(moved.name), reason=refused.strerror or str(refused)
             ) from refused
         finally:
             # It may hold what a capture holds.
@@ -242,12 +242,12 @@ class _Probing:
             timeout_s=READ_TIMEOUT_S,
         )
         said = _text(printed)
-        if (failed := trouble(said, subject=moved_as(moved), where=str(printed))) is not None:
+        if (failed := trouble(said, subject=brief(moved.name), where=str(printed))) is not None:
             raise failed
         if finished.returncode != 0:
             raise NcuFailed(
                 "ncu-report-unread",
-                kernel=moved_as(moved),
+                kernel=brief(moved.name),
                 status="none" if finished.timed_out else str(finished.returncode),
                 log=str(printed),
             )
@@ -259,17 +259,12 @@ class _Probing:
         if identity(first.kernel) != identity(symbol):
             raise NcuFailed(
                 "ncu-another-kernel",
-                kernel=moved_as(moved),
+                kernel=brief(moved.name),
                 found=first.kernel,
                 asked=symbol,
                 log=str(printed),
             )
         return first
-
-
-def moved_as(moved: MovedKernel) -> str:
-    """A kernel as messages name it."""
-    return brief(moved.name)
 
 
 def _asked_for(symbol: str) -> str:
@@ -292,12 +287,12 @@ def of_few_steps(workload: Workload, per_step: float) -> Workload:
 
 
 def _status(run: OneRun, returncode: int | None, said: str) -> int | None:
-    """The workload's exit status: as it told itself, as ncu tells of it, or else ncu's own."""
+    """The workload's exit status: as it said itself, as ncu says, or else ncu's own."""
     worker_report = run.worker_report
     if worker_report is not None and worker_report.ending is Ending.FINISHED:
         return 0
-    told = application_status(said)
-    return returncode if told is None else told
+    status = application_status(said)
+    return returncode if status is None else status
 
 
 def _symbols(of: Candidates) -> dict[str, str]:
@@ -337,7 +332,7 @@ def _notes(
         (note("probed-elsewhere", there=there, here=here), here != there),
     ]
     shapes = [
-        note("probed-other-shape", kernel=moved_as(one.moved))
+        note("probed-other-shape", kernel=brief(one.moved.name))
         for one in probes
         if one.before
         and one.now

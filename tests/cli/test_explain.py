@@ -100,7 +100,7 @@ def test_a_result_of_an_ab_run_is_explained_against_the_other_commits_runs(here:
         )
     )
     lines = here.perfgate("explain", "loop").out.splitlines()
-    assert lines[0] == "a: 0123456789ab, run beside it"
+    assert lines[0] == "a: 0123456789ab, run next to it"
     assert "gap_ms +0.1000 ms" in lines
 
 

@@ -38,7 +38,7 @@ def profile_command(
     Clocks stay as they are: ncu would lock them to their base, which perfgate never does, for it
     changes what others on the machine measure, is left behind where ncu is killed, and shows a
     kernel at another clock than the gate saw. Caches are emptied before each replay (ncu's default,
-    said here because the figures rest on it): what ran before the kernel then does not tell in
+    said here because the figures rest on it): what ran before the kernel then does not show in
     them, so two sides can be compared.
     """
     return (

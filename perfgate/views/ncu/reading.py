@@ -40,7 +40,7 @@ CLOCKS: Final = {
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Quantity:
-    """One figure, and the metrics that tell it: the first one that a report has."""
+    """One figure, and the metrics that hold it: the first one that a report has."""
 
     field: str
     metrics: tuple[str, ...]

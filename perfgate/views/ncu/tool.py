@@ -57,6 +57,6 @@ def find_ncu(
 
     Raises:
         NcuNotFound: nothing there, or what was named does not run.
-        NcuUnsupported: what was named, or all that was found, is too old or tells no version.
+        NcuUnsupported: what was named, or all that was found, is too old or says no version.
     """
     return NCU.find(((VARIABLE, env.get(VARIABLE)),), env, places=places, timeout_s=timeout_s)

@@ -28,7 +28,7 @@ LATER = records.NOON + timedelta(hours=3)
 
 
 @pytest.fixture
-def shelf(tmp_path: Path) -> Paths:
+def paths(tmp_path: Path) -> Paths:
     return Paths(root=tmp_path, store=Store(tmp_path, "baselines"), baselines="baselines")
 
 
@@ -50,11 +50,11 @@ def placed(runs: Sequence[Run], folder: Path, *, prefix: str = "run") -> tuple[R
     return named
 
 
-def kept_result(shelf: Paths, *, drawn: bool = True, **more: object) -> KeptResult:
+def kept_result(paths: Paths, *, drawn: bool = True, **more: object) -> KeptResult:
     result = records.result(of=records.workload(steps=20)).model_copy(
         update={"measured_at": records.NOON, **more}
     )
-    folder = shelf.store.results.new_folder(
+    folder = paths.store.results.new_folder(
         result.workload.id, result.machine.slug, at=result.measured_at
     )
     if drawn:
@@ -62,21 +62,21 @@ def kept_result(shelf: Paths, *, drawn: bool = True, **more: object) -> KeptResu
         if result.reference_runs:
             update["reference_runs"] = placed(result.reference_runs, folder, prefix="reference")
         result = result.model_copy(update=update)
-    shelf.store.results.save(result, folder)
+    paths.store.results.save(result, folder)
     return KeptResult(folder=folder, result=result)
 
 
-def blessed(shelf: Paths, result: Result) -> None:
+def blessed(paths: Paths, result: Result) -> None:
     told = records.baseline(
         of=result.workload, on=result.machine.model_copy(update={"driver": "570.1"})
     )
-    shelf.store.baselines.save(
+    paths.store.baselines.save(
         told.model_copy(update={"breakdown": kept(breakdown_of(result.runs))}), replacing=None
     )
 
 
-def page(shelf: Paths, *of: KeptResult, settings: Settings | None = None) -> PageData:
-    return page_of(document_of(of, settings or Settings(), shelf), shelf, Cleaner())
+def page(paths: Paths, *of: KeptResult, settings: Settings | None = None) -> PageData:
+    return page_of(document_of(of, settings or Settings(), paths), paths, Cleaner())
 
 
 def only(data: PageData) -> PageWorkload:
@@ -84,10 +84,10 @@ def only(data: PageData) -> PageWorkload:
     return told
 
 
-def test_a_result_is_shown_with_its_baseline_and_a_step_of_each(shelf: Paths) -> None:
-    then = kept_result(shelf)
-    blessed(shelf, then.result)
-    told = only(page(shelf, kept_result(shelf, measured_at=LATER)))
+def test_a_result_is_shown_with_its_baseline_and_a_step_of_each(paths: Paths) -> None:
+    then = kept_result(paths)
+    blessed(paths, then.result)
+    told = only(page(paths, kept_result(paths, measured_at=LATER)))
     assert told.baseline is not None
     assert told.candidate is not None
     assert told.candidate.breakdown.ranges
@@ -106,19 +106,19 @@ def test_a_result_is_shown_with_its_baseline_and_a_step_of_each(shelf: Paths) ->
     assert told.baseline_file == "baselines/nvidia-h200/mlp.json"
 
 
-def test_an_ab_run_is_shown_with_a_step_of_the_other_commit(shelf: Paths) -> None:
+def test_an_ab_run_is_shown_with_a_step_of_the_other_commit(paths: Paths) -> None:
     ab_run = ABRun(revision="v1", commit="0123456789abcdef" * 2, pairs=3, screen_runs=0)
     verdict = records.verdict(Outcome.PASSED).model_copy(update={"ab_run": ab_run})
     told = only(
-        page(shelf, kept_result(shelf, reference_runs=records.runs(12.3, 12.4), verdict=verdict))
+        page(paths, kept_result(paths, reference_runs=records.runs(12.3, 12.4), verdict=verdict))
     )
     assert told.other is not None
     assert told.baseline_step is not None
     assert "reference-1" in told.baseline_step.source
 
 
-def test_without_captures_or_a_baseline_the_page_is_without_them(shelf: Paths) -> None:
-    told = only(page(shelf, kept_result(shelf, drawn=False)))
+def test_without_captures_or_a_baseline_the_page_is_without_them(paths: Paths) -> None:
+    told = only(page(paths, kept_result(paths, drawn=False)))
     assert (told.candidate_step, told.baseline_step, told.baseline, told.environment) == (
         None,
         None,
@@ -129,29 +129,29 @@ def test_without_captures_or_a_baseline_the_page_is_without_them(shelf: Paths) -
     assert told.history == ()
 
 
-def test_a_baseline_that_was_blessed_since_is_not_what_it_was_compared_with(shelf: Paths) -> None:
-    one = kept_result(shelf)
+def test_a_baseline_that_was_blessed_since_is_not_what_it_was_compared_with(paths: Paths) -> None:
+    one = kept_result(paths)
     assert (one.result.measured_at, LATER) == (records.NOON, records.NOON + timedelta(hours=3))
     made = records.baseline(of=one.result.workload, on=one.result.machine)
     blessing = made.blessing.model_copy(update={"at": LATER})
-    shelf.store.baselines.save(made.model_copy(update={"blessing": blessing}), replacing=None)
-    (told,) = page(shelf, one).workloads
+    paths.store.baselines.save(made.model_copy(update={"blessing": blessing}), replacing=None)
+    (told,) = page(paths, one).workloads
     assert (told.baseline, told.baseline_step, told.environment) == (None, None, None)
     assert told.candidate is not None
 
 
-def test_a_baseline_that_cannot_be_read_leaves_the_page_without_it(shelf: Paths) -> None:
-    one = kept_result(shelf)
-    blessed(shelf, one.result)
-    file = shelf.store.baselines.path(one.result.machine.slug, one.result.workload.id)
+def test_a_baseline_that_cannot_be_read_leaves_the_page_without_it(paths: Paths) -> None:
+    one = kept_result(paths)
+    blessed(paths, one.result)
+    file = paths.store.baselines.path(one.result.machine.slug, one.result.workload.id)
     file.write_text(f"<<<<<<< HEAD\n{file.read_text()}")
-    told = only(page(shelf, one))
+    told = only(page(paths, one))
     assert (told.baseline, told.baseline_step, told.history) == (None, None, ())
     assert told.candidate is not None
     assert told.candidate_step is not None
 
 
-def test_a_capture_that_is_none_is_not_drawn(shelf: Paths) -> None:
-    one = kept_result(shelf)
+def test_a_capture_that_is_none_is_not_drawn(paths: Paths) -> None:
+    one = kept_result(paths)
     (one.folder / "run-1" / "capture-0.sqlite").write_bytes(b"SQLite format 3\0" + b"x" * 100)
-    assert only(page(shelf, one)).candidate_step is None
+    assert only(page(paths, one)).candidate_step is None
