@@ -40,29 +40,41 @@ def new_mark() -> str:
 
 
 def processes_of(mark: str, *, session: int | None = None) -> list[psutil.Process]:
-    """Find the living processes that bear a mark or belong to a session."""
-    return [
+    """Find the living processes that bear a mark.
+
+    With a session also those that belong to it, and their kin: nsys gives its program a session of
+    its own, in which a child may have cleared its environment.
+    """
+    living = list(_living())
+    found = [
         one
-        for one in _living()
+        for one in living
         if mark in _marks(one) or (session is not None and _session(one) == session)
     ]
+    return found if session is None else _with_kin(found, living)
 
 
 def abandoned() -> list[psutil.Process]:
-    """Find what was started by a `run_process` of this user whose own process is gone.
-
-    With their descendants and what shares a session with them, which bear no mark where they
-    cleared their environment. This process's own surroundings are none of them.
-    """
+    """Find what was started by a `run_process` of this user whose own process is gone, and its
+    kin."""
     inherited = _marks(psutil.Process())
     living = list(_living())
-    found = {one.pid: one for one in living if any(map(_is_orphaned, _marks(one) - inherited))}
-    sessions = {_session(one) for one in found.values()} - {None, os.getsid(0)}
+    found = [one for one in living if any(map(_is_orphaned, _marks(one) - inherited))]
+    return _with_kin(found, living)
+
+
+def _with_kin(
+    processes: list[psutil.Process], living: list[psutil.Process]
+) -> list[psutil.Process]:
+    """Processes with what shares a session with them and their descendants, which bear no mark
+    where they cleared their environment; nothing that this process descends from."""
+    sessions = {_session(one) for one in processes} - {None, os.getsid(0)}
+    found = {one.pid: one for one in processes}
     found |= {one.pid: one for one in living if _session(one) in sessions}
     for one in tuple(found.values()):
         found |= {child.pid: child for child in _descendants(one)}
-    for parent in psutil.Process().parents():
-        found.pop(parent.pid, None)
+    for ours in (psutil.Process(), *psutil.Process().parents()):
+        found.pop(ours.pid, None)
     return [one for one in found.values() if _lives(one)]
 
 

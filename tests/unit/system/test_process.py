@@ -39,6 +39,16 @@ while not (os.path.exists("pid") and open("pid").read()):
     time.sleep(0.01)
 """
 
+HIDDEN = """
+import os, subprocess, time
+if os.fork() == 0:
+    os.setsid()
+    one = subprocess.Popen(["/bin/sleep", "60"], env={})
+    open("pid", "w").write(str(one.pid))
+    time.sleep(60)
+"""
+"""As under nsys, which gives its program a session of its own."""
+
 
 def run(
     code: str,
@@ -125,6 +135,7 @@ def test_of_very_much_output_the_log_keeps_both_ends_and_says_how_much_is_betwee
         pytest.param(SAY_PID + "os.close(1); os.close(2); time.sleep(60)", id="closed its output"),
         pytest.param(STUBBORN + SAY_PID + "time.sleep(60)", id="ignores SIGTERM"),
         pytest.param(DAEMON + "time.sleep(60)", id="daemon of another session"),
+        pytest.param(HIDDEN + "time.sleep(60)", id="no mark, in another session"),
     ],
 )
 def test_a_program_that_hangs_is_ended_after_its_time(
