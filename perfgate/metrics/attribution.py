@@ -95,7 +95,7 @@ def cut(ranges: Ranges, steps: Steps) -> Segments:
 
     Push/pop ranges nest; of several open ones the latest opened is innermost (ranges of two NVTX
     domains need not nest). Start/end ranges may overlap anything and say nothing about what runs
-    "inside" them, so they are left out, unless the thread holds no push/pop range besides steps.
+    "inside" them, so they are left out, unless the thread holds no push/pop range but steps.
     The step itself always counts. Unclosed ranges reach to the end. Nothing is ever in one of
     perfgate's `OWN_RANGES` between steps: they are left out wherever they lie.
     """

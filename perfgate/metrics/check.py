@@ -61,7 +61,7 @@ def notes_of(
     found = (
         *process.steps.notes,
         *_invalid(process, others, devices, values.get(Metric.STEP_MS)),
-        *_remarks(process, values.get(Metric.STEP_MS)),
+        *_other_notes(process, values.get(Metric.STEP_MS)),
         *_busy_elsewhere(process, devices),
     )
     return tuple(sorted(found, key=lambda one: one.severity is not Severity.INVALID))
@@ -234,7 +234,7 @@ def _overtaken(process: Process, step_ms: float | None) -> Iterator[Note]:
         yield _bad("steps-in-clumps", overtaken=count, steps=steps)
 
 
-def _remarks(process: Process, step_ms: float | None) -> Iterator[Note]:
+def _other_notes(process: Process, step_ms: float | None) -> Iterator[Note]:
     """Where the rest of a step went, and what counts otherwise than one would think."""
     totals, range_ms = process.totals, process.nvtx_step_ms
     if step_ms is not None and not totals.devices:

@@ -52,7 +52,7 @@ def grouped(
     PyTorch's `, seq = 4, op_id = 7` is cut off. Names seen in one step only that differ in numbers
     only (`Batch 1`, `Batch 2`) become `Batch #`; names that come back every step (`layer.0`,
     `layer.1`) stay. Steps whose names differ in numbers only always become one: those of the next
-    epoch may be the same again. Where fewer than two steps can tell these apart, names seen once
+    epoch may be the same again. Where fewer than two steps can show these apart, names seen once
     are grouped only if there are more than MANY_NAMES.
 
     Args:

@@ -50,7 +50,7 @@ def measure(
       are longer than the others.
     - What nothing hides, `h2d_exposed_ms` and the like, is the mean of these devices as well: each of them waits for as
       long as a step may. The work itself, `kernel_ms`, `nccl_ms` and `h2d_ms`, is their sum.
-    - Times but `step_ms` are means over the steps, so that a slip every n-th step shows; counts are medians over them.
+    - Times but `step_ms` are means over the steps, so that a loss in every n-th step shows; counts are medians over them.
       What is launched between two steps, by a loader in the loop's header or an evaluation, counts
       to the one before, but is no part of its completion.
     - Managed memory's host-to-device migrations are in `h2d_ms` and `h2d_exposed_ms` but not in the counts, which

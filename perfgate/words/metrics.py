@@ -123,7 +123,7 @@ INVALID: Final[Mapping[str, Text]] = {
 }
 """What makes a run no measurement of its steps."""
 
-REMARKS: Final[Mapping[str, Text]] = {
+OTHER_NOTES: Final[Mapping[str, Text]] = {
     "cpu-runs-ahead": Text(
         "the CPU runs ahead of the GPU: the step range lasts {range_ms:ms} ms, "
         "a step takes {step_ms:ms} ms"
@@ -221,6 +221,6 @@ TEXT: Final[Mapping[str, Text]] = {
     **SHARED,
     **ABSENT,
     **INVALID,
-    **REMARKS,
+    **OTHER_NOTES,
     **NOT_FOUND,
 }

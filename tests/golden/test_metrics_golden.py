@@ -92,7 +92,7 @@ def test_every_metric_of_the_capture(by_step: ProcessSample) -> None:
         Metric.GAP_MS: pytest.approx(STEP_MS * 46.064089 / 130.935241),
         Metric.H2D_MS: pytest.approx(0.42030375),
         Metric.H2D_EXPOSED_MS: pytest.approx(0.42030375),
-        # 180 memsets (185793 ns) and 20 copies within the GPU (69536 ns), none of them beside a
+        # 180 memsets (185793 ns) and 20 copies within the GPU (69536 ns), none of them next to a
         # kernel.
         Metric.MEM_EXPOSED_MS: pytest.approx((0.185793 + 0.069536) / 20),
         Metric.LAUNCHES: 46.0,
@@ -117,7 +117,7 @@ def test_every_metric_of_the_capture(by_step: ProcessSample) -> None:
 
 
 def test_where_the_time_of_a_step_went(by_step: ProcessSample) -> None:
-    told = {
+    shown = {
         row.name: (
             row.count,
             round(row.values[Metric.KERNEL_MS] * 20e6),
@@ -126,7 +126,7 @@ def test_where_the_time_of_a_step_went(by_step: ProcessSample) -> None:
         )
         for row in by_step.ranges
     }
-    assert told == {
+    assert shown == {
         "step": (1.0, 0, 266_557, 0.0),
         "data_load": (1.0, 0, 40_399_571, 0.0),
         "h2d": (1.0, 0, 2_252_702, 0.0),
@@ -134,7 +134,7 @@ def test_where_the_time_of_a_step_went(by_step: ProcessSample) -> None:
         "backward": (1.0, 54_052_742, 1_262_725, 34.0),
         "optimizer": (1.0, 2_039_621, 45_952, 2.0),
     }
-    assert sum(gap for _, _, gap, _ in told.values()) == 46_064_089
+    assert sum(gap for _, _, gap, _ in shown.values()) == 46_064_089
 
 
 def test_the_gap_is_the_window_without_the_time_nsys_says_the_gpu_worked(

@@ -88,8 +88,8 @@ def test_of_two_ranges_with_the_same_span_the_step_is_outer_whatever_they_are_ca
 def test_start_end_ranges_count_only_where_there_is_no_other_range() -> None:
     alone = segments_of(draw("range     |---step---|\nstartend    |---S---|"))
     assert labels_at(alone, [14]) == ["S"]
-    beside = segments_of(draw("range     |---step-----|\nstartend    |---S---|\nrange        |A|"))
-    assert labels_at(beside, [12, 13, 16]) == ["step", "A", "step"]
+    mixed = segments_of(draw("range     |---step-----|\nstartend    |---S---|\nrange        |A|"))
+    assert labels_at(mixed, [12, 13, 16]) == ["step", "A", "step"]
 
 
 def test_pytorchs_unique_suffixes_are_cut_off() -> None:
@@ -144,7 +144,7 @@ def test_a_range_begun_between_the_steps_counts_until_the_last_one_ends() -> Non
 
 
 def test_names_of_one_step_that_hold_ids_or_amounts_are_grouped() -> None:
-    told = [
+    shown = [
         *(f"forward {uuid.uuid4()}" for _ in range(3)),
         *(f"loss={loss}" for loss in ("-0.25", "1.5e-07", "3")),
         *(f"batch [{n}, {n + 1}, {n + 2}]" for n in range(3)),
@@ -155,7 +155,7 @@ def test_names_of_one_step_that_hold_ids_or_amounts_are_grouped() -> None:
                 *(Range(start=100 * n, end=100 * n + 90) for n in range(3)),
                 *(
                     Range(start=100 * (n % 3) + n, end=100 * (n % 3) + 80 - n, name=name)
-                    for n, name in enumerate(told)
+                    for n, name in enumerate(shown)
                 ),
             ]
         )

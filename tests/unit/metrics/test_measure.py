@@ -1,4 +1,4 @@
-"""Which processes and windows of a capture are measured, and what their samples tell."""
+"""Which processes and windows of a capture are measured, and what their samples hold."""
 
 from __future__ import annotations
 

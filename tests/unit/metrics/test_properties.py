@@ -260,7 +260,9 @@ def test_rows_of_ranges_kernels_and_devices_add_up(capture: Capture, step: str |
             of_each = [one.values.get(metric, 0) for one in sample.devices]
             gpus = sum(Metric.GAP_MS in one.values for one in sample.devices) or 1
             waiting = metric in (Metric.GAP_MS, *EXPOSED)
-            if not waiting or Metric.GAP_MS in sample.values:  # which is told of the devices in use
+            if (
+                not waiting or Metric.GAP_MS in sample.values
+            ):  # which is shown of the devices in use
                 assert sum(of_each) / (gpus if waiting else 1) == pytest.approx(
                     sample.values[metric]
                 )
@@ -372,8 +374,8 @@ def test_a_pause_of_any_length_changes_nothing_but_that_its_period_is_gone(
         return {metric: value for metric, value in values.items() if metric not in of_periods}
 
     def rows(sample: ProcessSample) -> dict[str, tuple[float, float, dict[Metric, float]]]:
-        told = {row.name: (row.count, row.cpu_ms, others(row.values)) for row in sample.ranges}
-        return {name: row for name, row in told.items() if row[0] or any(row[2].values())}
+        shown = {row.name: (row.count, row.cpu_ms, others(row.values)) for row in sample.ranges}
+        return {name: row for name, row in shown.items() if row[0] or any(row[2].values())}
 
     assert others(sample.values) == others(without.values)
     assert rows(sample) == rows(without)

@@ -20,7 +20,7 @@ from perfgate.model.stepview import Bar, Lane, StepView
 from perfgate.model.timeline import Timeline
 from perfgate.model.workload import WAIT_RANGE
 
-Told = tuple[str, str, list[tuple[float, float, str]]]
+Shown = tuple[str, str, list[tuple[float, float, str]]]
 MS = 1_000_000
 
 
@@ -32,7 +32,7 @@ def view_of(timeline: Timeline, index: int = 0) -> StepView:
     return step_view(chosen, label="it")
 
 
-def told(view: StepView, *kinds: str) -> list[Told]:
+def shown(view: StepView, *kinds: str) -> list[Shown]:
     """Title, kind and bars of each lane (begin and end in ms, name), of these kinds if any are
     named."""
     return [
@@ -130,7 +130,7 @@ def test_one_step_as_it_ran() -> None:
         d2h                                   |--out--|
     """)
     view = view_of(timeline)
-    assert told(view) == [
+    assert shown(view) == [
         ("CPU", "range", [(0, 26, "step")]),
         ("CPU (2)", "range", [(1, 8, "load"), (10, 22, "forward")]),
         ("CPU (3)", "range", [(13, 21, "inner")]),
@@ -190,7 +190,7 @@ def test_what_is_of_other_steps_is_cut_off_and_says_so() -> None:
     assert view.length_us == 0.06
     assert [
         (title, [(round(a * MS), round(b * MS), name) for a, b, name in bars])
-        for title, _, bars in told(view)
+        for title, _, bars in shown(view)
     ] == [
         (
             "CPU",
@@ -237,7 +237,7 @@ def test_other_threads_ranges_only_if_they_made_calls_in_the_step() -> None:
         kernel              |-b-|
         kernel                                     |--c--|
     """)
-    assert told(view_of(timeline), "range") == [
+    assert shown(view_of(timeline), "range") == [
         ("CPU", "range", [(0, 19, "step"), (23, 27, "step (of another step)")]),
         ("CPU (2)", "range", [(0, 5, "load")]),
         ("CPU thread 7", "range", [(2, 15, "backward"), (25, 27, "backward (of another step)")]),
@@ -254,7 +254,7 @@ def test_kernels_that_overlap_on_a_stream_take_the_first_free_lane() -> None:
         kernel                 |-e-|
     """)
     view = view_of(timeline)
-    assert [(title, [name for _, _, name in bars]) for title, _, bars in told(view, "kernel")] == [
+    assert [(title, [name for _, _, name in bars]) for title, _, bars in shown(view, "kernel")] == [
         ("GPU 0 stream 7", ["a", "c", "f"]),
         ("GPU 0 stream 7 (2)", ["b", "e"]),
         ("GPU 0 stream 7 (3)", ["d"]),
@@ -271,7 +271,7 @@ def test_another_process_on_the_same_gpu_is_shown_as_what_it_is() -> None:
         kernel pid200 gpu1    |---c---|
     """)
     view = view_of(timeline)
-    assert told(view)[1:] == [
+    assert shown(view)[1:] == [
         ("GPU 0 stream 7", "kernel", [(2, 8, "a")]),
         ("GPU 0 stream 7 of process 200", "kernel", [(10, 18, "b")]),
         ("GPU 0 idle", "idle", [(0, 2, "idle"), (8, 10, "idle"), (18, 26, "idle")]),

@@ -67,16 +67,16 @@ def test_what_nothing_hides_is_of_the_ranges_that_launched_it() -> None:
         d2h                             |--d-|                    |--e-|                    |--f-|
         """)
     )
-    told = {
+    shown = {
         metric: {row.name: row.values[metric] for row in sample.ranges if row.values[metric]}
         for metric in EXPOSED
     }
-    assert told == {
+    assert shown == {
         Metric.H2D_EXPOSED_MS: {"A": 7.0},
         Metric.NCCL_EXPOSED_MS: {"B": 7.0},
         Metric.MEM_EXPOSED_MS: {"B": 4.0, "C": 4.0},
     }
-    assert {metric: sum(parts.values()) for metric, parts in told.items()} == {
+    assert {metric: sum(parts.values()) for metric, parts in shown.items()} == {
         metric: sample.values[metric] for metric in EXPOSED
     }
 

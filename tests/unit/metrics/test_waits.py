@@ -86,8 +86,8 @@ def test_a_step_resumes_after_a_closed_wait_between_it_and_the_one_before(
 def test_blocks_are_told_each_by_itself() -> None:
     # The windows above, each with its own periods; the first two steps of all open none.
     sample = only(drawn(BLOCKS))
-    told = [(block.number, block.step_ms, block.gap_ms) for block in sample.blocks]
-    assert told == [(0, 9.0, 9.0 - 5.0), (1, 9.0, 9.0 - 4.0), (2, 9.0, (18.0 - 10.0) / 2)]
+    shown = [(block.number, block.step_ms, block.gap_ms) for block in sample.blocks]
+    assert shown == [(0, 9.0, 9.0 - 5.0), (1, 9.0, 9.0 - 4.0), (2, 9.0, (18.0 - 10.0) / 2)]
     assert only(drawn("range |step| |step| |step| |step|")).blocks == ()
 
 

@@ -27,7 +27,7 @@ def loop(
     calls: Mapping[int, Sequence[str]] | None = None,
     thread: int = 1,
 ) -> Timeline:
-    """A process whose steps take `lengths` ms, each with kernels as long as told (or 2 ms) and API
+    """A process whose steps take `lengths` ms, each with kernels as long as given (or 2 ms) and API
     calls by name.
 
     Kernels are one a step, or as many as there are `trials`; calls last so many ns, and one begins
