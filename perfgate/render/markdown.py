@@ -15,16 +15,10 @@ from perfgate.model.document import GateDocument
 from perfgate.model.loosening import Loosening
 from perfgate.model.outcome import Outcome
 from perfgate.model.secrets import Cleaner
+from perfgate.render import verdict
 from perfgate.render.gate import choice_text, state_of
 from perfgate.render.loosening import counts_text
 from perfgate.render.text import gate_cells
-from perfgate.render.verdict import (
-    headline,
-    is_unchanged_count,
-    shown_metrics,
-    step_cells,
-    verdict_parts,
-)
 from perfgate.words.escape import markdown, markdown_code
 
 LONGEST: Final = 60_000
@@ -110,14 +104,10 @@ def _environment() -> Environment:
         most_lines=MOST_LINES,
         longest_reason=LONGEST_REASON,
         longest_cell=LONGEST_CELL,
-        step_cells=step_cells,
-        headline=headline,
+        verdicts=verdict,
         choice_text=choice_text,
         counts_text=counts_text,
         gate_cells=gate_cells,
-        shown_metrics=shown_metrics,
-        is_unchanged_count=is_unchanged_count,
-        verdict_parts=verdict_parts,
     )
     made.filters.update(prose=prose, name=name, trusted=Trusted)
     return made

@@ -23,20 +23,12 @@ from perfgate.model.metric import METRICS, Metric
 from perfgate.model.outcome import PASSING, WORST_FIRST
 from perfgate.model.pagedata import PageData, PageWorkload
 from perfgate.model.settings import Settings
+from perfgate.render import verdict
 from perfgate.render.explanation import TITLES, shown_parts, signed
 from perfgate.render.gate import GateState, Judged, choice_text, state_of
-from perfgate.render.html import workload as of_workload
+from perfgate.render.html import workload
 from perfgate.render.loosening import counts_text
 from perfgate.render.records import machine_facts, moment
-from perfgate.render.verdict import (
-    change_cell,
-    compared_text,
-    headline,
-    interval_text,
-    shares,
-    shown_metrics,
-    verdict_parts,
-)
 from perfgate.words import numbers
 from perfgate.words.escape import lines, one_line
 from perfgate.words.names import inflected, plural
@@ -143,12 +135,12 @@ def page_html(data: PageData, *, most_bytes: int = MOST_BYTES) -> str:
 
 
 def _section(identity: str, judged: Judged[PageWorkload]) -> Section:
-    plots, timeline = (of(judged.workload) for of in (of_workload.plots, of_workload.timeline))
+    plots, timeline = (of(judged.workload) for of in (workload.plots, workload.timeline))
     return Section(
         identity=identity,
         judged=judged,
-        plots=of_workload.packed(plots) if plots else "",
-        timeline=of_workload.packed(timeline) if timeline else "",
+        plots=workload.packed(plots) if plots else "",
+        timeline=workload.packed(timeline) if timeline else "",
         left_out=judged.workload.steps_left_out,
     )
 
@@ -196,12 +188,19 @@ def _environment() -> Environment:
         symbols=SYMBOLS,
         passing=PASSING,
         metrics=METRICS,
+        step_ms=Metric.STEP_MS,
         in_ranges=IN_RANGES,
         most_parts=MOST_PARTS,
         axes=TITLES,
         plural=plural,
         inflected=inflected,
-        shares=shares,
+        numbers=numbers,
+        verdicts=verdict,
+        workloads=workload,
+        signed=signed,
+        shown_parts=shown_parts,
+        choice_text=choice_text,
+        counts_text=counts_text,
     )
     made.filters.update(
         name=_name,
@@ -211,25 +210,8 @@ def _environment() -> Environment:
         facts=machine_facts,
         moment=moment,
         ms=numbers.milliseconds,
-        size=numbers.size,
-        number=numbers.count,
         value=lambda amount, metric: "" if amount is None else numbers.value(metric, amount),
-        signed=lambda change, metric: signed(metric, change),
-        parts=lambda attribution: shown_parts(attribution, MOST_PARTS),
-        choice=choice_text,
-        counts=counts_text,
-        step=lambda verdict: verdict.of(Metric.STEP_MS),
-        change=change_cell,
-        explained=lambda one: f"perfgate explain {shlex.quote(one.verdict.workload)} --full",
-        compared=compared_text,
-        headline=headline,
-        interval=interval_text,
-        shown_metrics=shown_metrics,
-        verdict_parts=verdict_parts,
-        runs=of_workload.runs,
-        sides=of_workload.sides,
-        steps=of_workload.steps,
-        intervals=of_workload.intervals,
+        quoted=shlex.quote,
     )
     return made
 

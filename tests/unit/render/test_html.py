@@ -208,6 +208,7 @@ def test_hostile_text_adds_no_element_anywhere(name: str) -> None:
         ]
 
     assert skeleton(made(name)) == skeleton(made("plain"))
+    assert not re.search(r"&amp;(lt|gt|amp|#\d+);", made("<&>"))
 
 
 # What it says
