@@ -1,4 +1,4 @@
-"""What `perfgate calibrate` found, as text: SDs beside the defaults, what a gate can see, and which
+"""What `perfgate calibrate` found, as text: SDs next to the defaults, what a gate can see, and which
 budgets hold."""
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from perfgate.words.escape import one_line
 from perfgate.words.names import plural
 
 PROMINENT = (Metric.STEP_MS, Metric.KERNEL_MS)
-"""The clocks whose smallest slowdown is told in a sentence."""
+"""The times whose smallest slowdown is said in a sentence."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SpreadRow:
-    """One clock. All numbers are fractions in its basis."""
+    """One time metric. All numbers are fractions in its basis."""
 
     metric: Metric
     spread: Spread

@@ -100,7 +100,7 @@ def explanation_text(
         _rules(page, rules)
     if rows and not attributions:
         page.blank()
-        page.prose("Nothing differs of which the captures tell where it lies.")
+        page.prose("The captures do not show where a difference lies.")
     return page.text
 
 

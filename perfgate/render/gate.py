@@ -27,7 +27,7 @@ NOT_SHOWN = {
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Judged(Generic[Workload]):
-    """A workload's verdict, under the name that tells it from the others."""
+    """A workload's verdict, under the name that it has among the others."""
 
     name: str
     verdict: Verdict

@@ -134,7 +134,7 @@ def test_any_two_captures_can_be_explained(project: Project, capture: Path) -> N
     assert seen.status == 0
     lacking = "  unmeasured  nccl_ms, nccl_exposed_ms: no NCCL kernels"
     assert seen.out.splitlines()[:4] == ["a: mlp.sqlite", lacking, "b: mlp.sqlite", lacking]
-    assert "  Nothing differs of which the captures tell where it lies." in seen.out.splitlines()
+    assert "  The captures do not show where a difference lies." in seen.out.splitlines()
 
 
 @pytest.mark.parametrize("columns", [80, 200])

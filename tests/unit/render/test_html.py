@@ -91,26 +91,6 @@ def page() -> Read:
 # One file, and nothing but what it was made of
 
 
-def test_page_names_no_address_to_load_from(page: Read) -> None:
-    loading = [
-        (tag, a)
-        for tag, attributes in page.elements
-        for a in attributes.items()
-        if a[0] in ("src", "href")
-    ]
-    assert {
-        value for _, (_, value) in loading if value is not None and not value.startswith("#")
-    } == {"data:,"}
-    assert {tag for tag, _ in page.elements} & {
-        "iframe",
-        "object",
-        "embed",
-        "form",
-        "base",
-        "img",
-    } == set()
-
-
 def test_policy_lets_the_pages_own_script_and_style_run_and_nothing_else(page: Read) -> None:
     (policy,) = (a["content"] for tag, a in page.elements if tag == "meta" and a.get("http-equiv"))
     assert policy is not None
