@@ -7,7 +7,7 @@ from statistics import median
 from perfgate.execute.pairing import in_noise_of
 from perfgate.gate.underway import Underway, step_times
 from perfgate.judge.anchor import beyond_anchor, drift
-from perfgate.judge.clock import longer_by_clock
+from perfgate.judge.clock import by_clock, clock_moved
 from perfgate.model.baseline import Baseline, with_held
 from perfgate.model.metric import Metric
 from perfgate.model.note import Note, note
@@ -22,7 +22,7 @@ def crept(
     budget = underway.policy.anchor_budget
     budgets = with_held(underway.policy.budgets, baseline)
     found = drift(baseline, now, budgets, anchor_budget=budget, medians=medians)
-    longer = 0.0 if reference is not None else longer_by_clock(baseline.runs, underway.runs)
+    longer = 0.0 if reference is not None else _longer(underway, baseline)
     if found is None or not found.shown or not longer:
         return found
     at_clock = [value / (1 + longer) for value in now]
@@ -34,6 +34,13 @@ def has_crept(underway: Underway, baseline: Baseline) -> bool:
     """Whether the runs so far, next to the stored ones, show that small losses have added up."""
     found = crept(underway, baseline)
     return found is not None and found.shown
+
+
+def _longer(underway: Underway, baseline: Baseline) -> float:
+    """By which fraction kernels may take longer since the SM clock is lower now, else 0."""
+    runs = underway.runs
+    is_moved = clock_moved(baseline.runs, runs) is not None
+    return max(by_clock(baseline.runs, runs), 0.0) if is_moved else 0.0
 
 
 def drift_unknown(
@@ -52,7 +59,7 @@ def drift_unknown(
             best_ms=best_ms,
         )
     above = beyond_anchor(baseline, now, anchor_budget=budget)
-    at_lower_clock = reference is None and longer_by_clock(baseline.runs, underway.runs)
+    at_lower_clock = reference is None and _longer(underway, baseline)
     if above is None or baseline.anchor is None or found is not None or not at_lower_clock:
         return None
     return note(

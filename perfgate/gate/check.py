@@ -56,7 +56,7 @@ def _against_baseline(underway: Underway) -> Checked:
         return show(underway, *alone)
     assert baseline is not None
     if not underway.lab.forms:
-        return by_stored(underway, baseline)
+        return by_stored(underway, baseline, no_pairs=note("no-forms"))
     straight = why_no_screen(baseline, expected.machine)
     stage = Stage.SCREEN if straight is None else Stage.COUNTS
     verdict = look(underway, baseline, stage)

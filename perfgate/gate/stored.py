@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from perfgate.gate.alike import launches_gone, other_processes, other_steps
 from perfgate.gate.anchor import has_crept
-from perfgate.gate.clock import beyond_clock, unhidden_by_clock
+from perfgate.gate.clock import left_open_by_clock
 from perfgate.gate.conclude import conclude
 from perfgate.gate.underway import Checked, Differs, Underway
 from perfgate.judge.judge import judge
@@ -64,8 +64,7 @@ def by_stored(
         raise Differs(why, stored=True)
     underway.no_pairs = no_pairs
     verdict = look(underway, baseline, Stage.STORED)
-    verdict = beyond_clock(verdict, baseline, underway.runs)
-    verdict = unhidden_by_clock(verdict, baseline, underway.runs)
+    verdict = left_open_by_clock(verdict, baseline, underway.runs)
     if remedy is not None and verdict.outcome is Outcome.INCONCLUSIVE:
         verdict = verdict.model_copy(update={"next": remedy})
     return conclude(underway, verdict, baseline)

@@ -21,16 +21,10 @@ def clock_moved(blessed: Sequence[BlessedRun], runs: Sequence[Run]) -> Note | No
     return note("clock-moved", then_mhz=round(before), now_mhz=round(now))
 
 
-def clock_rise(blessed: Sequence[BlessedRun], runs: Sequence[Run]) -> float:
-    """By which fraction the SM clock is higher now, else 0: it hides a loss of that size."""
+def by_clock(blessed: Sequence[BlessedRun], runs: Sequence[Run]) -> float:
+    """By which fraction the SM clock alone makes kernels take longer now; below 0: shorter."""
     before, now = _clocks(blessed, runs)
-    return max(0.0, now / before - 1)
-
-
-def longer_by_clock(blessed: Sequence[BlessedRun], runs: Sequence[Run]) -> float:
-    """By which fraction kernels may take longer since the SM clock is lower now, else 0."""
-    before, now = _clocks(blessed, runs)
-    return 0.0 if clock_moved(blessed, runs) is None else max(0.0, before / now - 1)
+    return before / now - 1
 
 
 def _clocks(blessed: Sequence[BlessedRun], runs: Sequence[Run]) -> tuple[float, float]:

@@ -142,6 +142,10 @@ _SIDE: Final[Mapping[str, Text]] = {
 }
 _NEXT_TO_VERDICT: Final[Mapping[str, Text]] = {
     "no-ab-run": Text("No A/B run: {why}", next_step="{why:next}"),
+    "no-forms": Text(
+        "this gate makes none",
+        next_step='With ab_run = "auto" in [tool.perfgate] it does, where a baseline has a commit.',
+    ),
     "no-blocks": Text("No A/B run in blocks: {why}", next_step="{why:next}"),
     "packages-of-both-sides": Text(
         "{change}: both sides would run with that, and none would show its loss"
