@@ -14,7 +14,6 @@ from perfgate.model.baseline import Baseline
 from perfgate.model.note import Note, note
 from perfgate.model.outcome import Outcome
 from perfgate.model.policy import Policy
-from perfgate.model.sample import Form
 from perfgate.model.verdict import Stage
 
 
@@ -39,7 +38,10 @@ def check(
     underway = Underway(expected=expected, policy=policy, lab=lab, affords=affords)
     try:
         try:
-            return _against_commit(underway) if against else _against_baseline(underway)
+            if against:
+                noisy = known_noisy(expected)
+                return _by_forms(underway, None, None, noisy=noisy)
+            return _against_baseline(underway)
         except Differs as differs:
             if differs.stored:
                 return show(underway, Outcome.INCOMPARABLE, differs.why)
@@ -76,35 +78,26 @@ def _against_baseline(underway: Underway) -> Checked:
 
 
 def _by_forms(
-    underway: Underway, baseline: Baseline, straight: Note | None, *, noisy: bool
+    underway: Underway, stored: Baseline | None, straight: Note | None, *, noisy: bool
 ) -> Checked:
-    """Settle it by the first form of an A/B run that can be had, and by stored runs without."""
+    """Settle it by the first form of an A/B run that can be had: blocks first where runs differ much.
+
+    Where none can, by stored runs; `stored` is None where another commit is to be compared with.
+    """
     last: SideUnavailable | None = None
     for form in forms_in_order(underway.lab.forms, noisy=noisy):
+        if last is not None:
+            underway.note("no-blocks", why=last.why)
         try:
-            return by_pairs(underway, form, baseline, straight=straight)
+            return by_pairs(underway, form, stored, straight=straight)
         except SideUnavailable as none:
             last = none
             if none.in_no_form:
                 break
-            if form is Form.BLOCK:
-                underway.note("no-blocks", why=none.why)
     assert last is not None  # there is a form, and it came to nothing
-    remedy = last.why if last.has_remedy else None
-    return by_stored(underway, baseline, no_pairs=last.why, remedy=remedy)
-
-
-def _against_commit(underway: Underway) -> Checked:
-    """Compare with another commit: in blocks first where blessed runs differ much."""
-    last: SideUnavailable | None = None
-    for form in forms_in_order(underway.lab.forms, noisy=known_noisy(underway.expected)):
-        if last is not None:
-            underway.note("no-blocks", why=last.why)
-        try:
-            return by_pairs(underway, form, None, straight=None)
-        except SideUnavailable as none:
-            last = none
-            if none.in_no_form:
-                return show(underway, Outcome.NO_BASELINE, none.why)
-    assert last is not None  # there is a form, and it came to nothing
-    return underway.ended(Ended(Outcome.NOT_MEASURED, last.why))
+    if stored is not None:
+        remedy = last.why if last.has_remedy else None
+        return by_stored(underway, stored, no_pairs=last.why, remedy=remedy)
+    if last.in_no_form:
+        return show(underway, Outcome.NO_BASELINE, last.why)
+    raise Ended(Outcome.NOT_MEASURED, last.why)

@@ -18,6 +18,7 @@ from perfgate.gate.underway import Checked, Underway
 from perfgate.judge.anchor import anchor_lost
 from perfgate.judge.reasons import shut_anyway
 from perfgate.model.baseline import Baseline
+from perfgate.model.machine import Machine
 from perfgate.model.metric import METRICS, Metric
 from perfgate.model.note import Note, Severity, note
 from perfgate.model.outcome import Outcome
@@ -106,13 +107,18 @@ def other_packages(underway: Underway, baseline: Baseline) -> Note | None:
 
     None where the other commit brings its own.
     """
-    if underway.policy.own_packages:
-        return None
     then, now = baseline.machine, underway.lab.machine
-    for name, before, after in (("torch", then.torch, now.torch), ("CUDA", then.cuda, now.cuda)):
-        if before is not None and after is not None and before != after:
-            return note("other-version", name=name, then=before, now=after)
-    return None
+    known = {"torch": then.torch and now.torch, "CUDA": then.cuda and now.cuda}
+    found = (one for one in _versions(then, now) if known.get(str(one.fields["name"])))
+    return None if underway.policy.own_packages else next(found, None)
+
+
+def _versions(then: Machine, now: Machine) -> Iterator[Note]:
+    """The versions that are not the baseline's."""
+    versions = (("driver", then.driver, now.driver), ("torch", then.torch, now.torch))
+    for name, before, after in (*versions, ("CUDA", then.cuda, now.cuda)):
+        if before != after:
+            yield note("other-version", name=name, then=before or "unknown", now=after or "unknown")
 
 
 def _unseen_by_pairs(underway: Underway, stored: Baseline, reference: Baseline) -> Iterator[Note]:
@@ -136,7 +142,4 @@ def _circumstances(underway: Underway, baseline: Baseline) -> Iterator[Note]:
     then, now = baseline.machine, underway.lab.machine
     if {gpu.uuid for gpu in then.gpus} != {gpu.uuid for gpu in now.gpus}:
         yield note("another-gpu-of-the-model")
-    versions = (("driver", then.driver, now.driver), ("torch", then.torch, now.torch))
-    for name, before, after in (*versions, ("CUDA", then.cuda, now.cuda)):
-        if before != after:
-            yield note("other-version", name=name, then=before or "unknown", now=after or "unknown")
+    yield from _versions(then, now)

@@ -93,16 +93,11 @@ def _stored(baseline: Baseline, policy: Policy, *, run_s: float | None) -> tuple
 
 def _spending(number: int, run_s: float | None, plan: Plan = STORED_PLAN) -> Note:
     """A number of runs or pairs, and about how long they take."""
-    both = 2 if plan.is_ab_run else 1
-    if run_s is None:
-        code = "plan-pairs" if plan.is_ab_run else "plan-runs"
-        return note("plan-blocks" if plan.in_pairs else code, number=number)
-    code = "plan-pairs-timed" if plan.is_ab_run else "plan-runs-timed"
-    return note(
-        "plan-blocks-timed" if plan.in_pairs else code,
-        number=number,
-        seconds=float(round((number * both + plan.alone_runs) * run_s)),
-    )
+    runs = number * (2 if plan.is_ab_run else 1) + plan.alone_runs
+    about = None if run_s is None else note("plan-seconds", seconds=float(round(runs * run_s)))
+    if not plan.is_ab_run:
+        return note("plan-runs", number=number, about=about)
+    return note("plan-blocks" if plan.in_pairs else "plan-pairs", number=number, about=about)
 
 
 def _held(baseline: Baseline, policy: Policy, runs: int, plan: Plan) -> tuple[Note, ...]:

@@ -233,12 +233,10 @@ _PLAN: Final[Mapping[str, Text]] = {
     ),
     "plan-holds": Text("holds {losses:list}"),
     "held-loss": Text("{metric} to {loss:short%}"),
-    "plan-runs": Text("{number:run|runs}"),
-    "plan-runs-timed": Text("{number:run|runs} (about {seconds:s})"),
-    "plan-pairs": Text("{number:A/B pair|A/B pairs}"),
-    "plan-pairs-timed": Text("{number:A/B pair|A/B pairs} (about {seconds:s})"),
-    "plan-blocks": Text("{number:A/B pair|A/B pairs} in blocks"),
-    "plan-blocks-timed": Text("{number:A/B pair|A/B pairs} in blocks (about {seconds:s})"),
+    "plan-runs": Text("{number:run|runs}{about}"),
+    "plan-pairs": Text("{number:A/B pair|A/B pairs}{about}"),
+    "plan-blocks": Text("{number:A/B pair|A/B pairs} in blocks{about}"),
+    "plan-seconds": Text(" (about {seconds:s})"),
 }
 _WHAT_TO_DO = (
     "gate with the variables and options that it was blessed with, or, if it was renamed or "

@@ -53,7 +53,7 @@ plans = st.sampled_from([SCREEN_PLAN, STORED_PLAN, AB_PLAN, INTERLEAVED_PLAN])
 
 
 @st.composite
-def duels(draw: st.DrawFn) -> Columns:
+def sides(draw: st.DrawFn) -> Columns:
     """Draw one side of an A/B run: the same metrics on both, over some runs."""
     runs = draw(st.integers(1, 8))
     values = st.lists(st.one_of(times, close_times), min_size=runs, max_size=runs)
@@ -162,38 +162,38 @@ def test_scaling_all_times_changes_nothing(
 
 @given(data=st.data(), runs=st.integers(1, 12))
 @settings(max_examples=150)
-def test_moods_that_the_sides_of_each_pair_share_change_nothing(
+def test_host_noise_that_the_sides_of_each_pair_share_changes_nothing(
     data: st.DataObject, runs: int
 ) -> None:
     drawn = st.lists(close_times, min_size=runs, max_size=runs)
     before, now = data.draw(drawn), data.draw(drawn)
-    moods = data.draw(
+    noise = data.draw(
         st.lists(st.floats(min_value=-0.2, max_value=0.2), min_size=runs, max_size=runs)
     )
 
-    def row(sides: tuple[list[float], list[float]]) -> MetricVerdict:
+    def row(pair: tuple[list[float], list[float]]) -> MetricVerdict:
         found = verdict_of(
-            blessed({Metric.STEP_MS: sides[0]}), {Metric.STEP_MS: sides[1]}, plan=INTERLEAVED_PLAN
+            blessed({Metric.STEP_MS: pair[0]}), {Metric.STEP_MS: pair[1]}, plan=INTERLEAVED_PLAN
         ).of(Metric.STEP_MS)
         assert found is not None
         return found
 
     one = row((before, now))
-    in_moods = [
-        [ms * math.exp(mood) for ms, mood in zip(side, moods, strict=True)]
+    noisy = [
+        [ms * math.exp(shared) for ms, shared in zip(side, noise, strict=True)]
         for side in (before, now)
     ]
-    other = row((in_moods[0], in_moods[1]))
+    other = row((noisy[0], noisy[1]))
     assert one.change == pytest.approx(other.change, abs=1e-9)
     assert one.p_value == pytest.approx(other.p_value, rel=1e-6, abs=1e-12)
 
 
-@given(before=duels(), now=duels(), shift=st.floats(min_value=-0.2, max_value=0.2))
+@given(before=sides(), now=sides(), shift=st.floats(min_value=-0.2, max_value=0.2))
 @settings(max_examples=150)
 def test_a_shift_of_the_occasion_that_both_sides_of_an_ab_run_share_changes_nothing(
     before: Columns, now: Columns, shift: float
 ) -> None:
-    """Times change by a factor, and idle time, which is told as a share of the other side's step,
+    """Times change by a factor, and idle time, which is taken as a share of the other side's step,
     by the same one."""
 
     def shifted(columns: Columns) -> Columns:
