@@ -35,25 +35,28 @@ def left_open_by_clock(verdict: Verdict, baseline: Baseline, runs: Sequence[Run]
         no_loss = {"metrics": tuple(rows), "loss_level": None, "loss_by": None}
         return because(verdict.model_copy(update=no_loss), Outcome.INCONCLUSIVE, why)
     # All follow the clock, and whichever is held closest must not lose unseen.
-    following = [row for row in verdict.metrics if row.metric in _FOLLOW_CLOCK]
-    closest = min((row.budget for row in following if row.budget is not None), default=0.0)
+    following = [
+        row
+        for row in verdict.metrics
+        if row.metric in _FOLLOW_CLOCK and row.change is not None and row.budget is not None
+    ]
+    closest = min((row.budget or 0.0 for row in following), default=0.0)
     rise = 1 / (1 + longer) - 1
     if verdict.outcome not in PASSING or rise <= closest:
         return verdict
     why = note("clock-may-hide-a-loss", workload=verdict.workload, clock=moved, rise=rise)
-    rows = [_at_old_clock(row, rise) if row in following else row for row in verdict.metrics]
+    rows = [
+        _opened(row, estimate=(1 + (row.change or 0.0)) * (1 + rise) - 1)
+        if row in following
+        else row
+        for row in verdict.metrics
+    ]
     opened = verdict.model_copy(update={"metrics": tuple(rows)})
     return because(opened, Outcome.INCONCLUSIVE, why)
 
 
 def _is_by_clock(row: MetricVerdict, longer: float) -> bool:
     return row.metric in _FOLLOW_CLOCK and row.low is not None and row.low <= longer
-
-
-def _at_old_clock(row: MetricVerdict, rise: float) -> MetricVerdict:
-    if row.outcome is None or row.change is None or row.budget is None:
-        return row
-    return _opened(row, estimate=(1 + row.change) * (1 + rise) - 1)
 
 
 def _opened(row: MetricVerdict, **more: float) -> MetricVerdict:

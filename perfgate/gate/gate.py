@@ -247,12 +247,7 @@ class Gate:
         commit = self.checkout.measured()
         if commit is None or not commit.dirty:
             return []
-        paths = self.checkout.uncommitted()
-        return [
-            note("measured-uncommitted", paths=paths)
-            if paths
-            else note("measured-uncommitted-code")
-        ]
+        return [note("measured-uncommitted", paths=self.checkout.uncommitted() or ("its code",))]
 
     def _keep(self, checked: Checked, lab: FreshLab, folder: Path, started_at: datetime) -> None:
         # Kept without runs as well: bless must not take an older result for this one.

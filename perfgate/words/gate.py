@@ -218,10 +218,6 @@ _NEXT_TO_VERDICT: Final[Mapping[str, Text]] = {
         "Measured with uncommitted changes ({paths:list}): a baseline of these runs would have no "
         "A/B run. Commit or ignore them, and gate again, before it is blessed"
     ),
-    "measured-uncommitted-code": Text(
-        "Measured with uncommitted changes: a baseline of these runs would have no A/B run. Commit "
-        "or ignore them, and gate again, before it is blessed"
-    ),
 }
 _PLAN: Final[Mapping[str, Text]] = {
     "plan-nothing": Text("nothing to measure while its baseline cannot be read"),

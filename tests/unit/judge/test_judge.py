@@ -162,6 +162,12 @@ def test_what_a_screen_could_not_measure_counts_as_nothing(screened: Columns) ->
     )
 
 
+def test_what_the_blessed_runs_lack_counts_as_nothing_in_an_ab_run() -> None:
+    stored, alone = blessed({M.SYNCS: [1.0] * 5}), measured(columns(3))
+    found = judged(BASELINE, measured(columns(5)), AB_PLAN, stored=stored, alone=alone)
+    assert found.outcome is Outcome.PASSED
+
+
 @pytest.mark.parametrize(("spread", "noisy"), [(1.0, False), (10.0, True)])
 def test_steps_that_differ_by_more_than_a_percent_are_noisy(spread: float, noisy: bool) -> None:
     steps = [10.0 * (1 + spread * (j - 1)) for j in JITTER[:5]]

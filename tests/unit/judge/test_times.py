@@ -7,12 +7,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from support.judging import blessed, judged, measured
+from support.judging import MOMENT, blessed, judged, measured
 
 from perfgate.judge.looks import AB_PLAN, INTERLEAVED_PLAN, SCREEN_PLAN, STORED_PLAN, Plan
 from perfgate.judge.rows import at_level
-from perfgate.judge.rule import SPECS, TimeRule
+from perfgate.judge.rule import SPECS, TimeRule, columns, rule_of
 from perfgate.judge.times import look_at
+from perfgate.model.baseline import Spread
 from perfgate.model.metric import Basis, Metric
 from perfgate.model.note import Note, note
 from perfgate.model.outcome import Outcome
@@ -152,6 +153,16 @@ def test_calibrated_occasions_count_where_they_are_known_better() -> None:
     known, guessed = (rule(STORED_PLAN, calibrated=(0.03, df)) for df in (20.0, 1.0))
     assert not look_at(known, (x, x), is_last=True).passes
     assert look_at(guessed, (x, x), is_last=True).passes
+
+
+def test_a_rule_is_made_of_what_the_baseline_knows() -> None:
+    known = Spread(run_sd=0.003, occasion_sd=0.01, runs=20, occasions=10, at=MOMENT)
+    calibration = {Metric.STEP_MS: known}
+    baseline = blessed({Metric.STEP_MS: [10.0] * 4}, occasions=2, calibration=calibration)
+    made = rule_of(Metric.STEP_MS, columns(baseline.runs), {}, baseline=baseline)
+    assert (made.occasion_runs, made.calibrated, made.shares) == ((2, 2), (0.01, 11), 1)
+    kernels = {Metric.KERNEL_MS: np.array([8.0])}
+    assert rule_of(Metric.KERNEL_MS, kernels, {}).least_loss == 0
 
 
 @pytest.mark.parametrize(
