@@ -84,11 +84,11 @@ def colours(tab: Tab, chosen: str) -> None:
 
 def show(tab: Tab, figure: str) -> None:
     """Bring a plot into view and wait until it is drawn."""
-    told = json.dumps(figure)
-    tab.until(f"document.querySelector({told}) !== null")
-    tab.value(f"document.querySelector({told}).scrollIntoView({{block: 'center'}})")
-    tab.until(f"document.querySelector({told}).dataset.drawn === 'yes'")
-    tab.value(f"document.querySelector({told}).scrollIntoView({{block: 'center'}})")
+    selector = json.dumps(figure)
+    tab.until(f"document.querySelector({selector}) !== null")
+    tab.value(f"document.querySelector({selector}).scrollIntoView({{block: 'center'}})")
+    tab.until(f"document.querySelector({selector}).dataset.drawn === 'yes'")
+    tab.value(f"document.querySelector({selector}).scrollIntoView({{block: 'center'}})")
 
 
 def span(tab: Tab, figure: str = TIMELINE) -> tuple[float, float]:
@@ -116,8 +116,8 @@ def press(tab: Tab, figure: str, text: str) -> None:
 
 
 def focused(tab: Tab) -> str:
-    told: str = tab.value("document.activeElement.outerHTML.slice(0, 200)")
-    return told
+    focus: str = tab.value("document.activeElement.outerHTML.slice(0, 200)")
+    return focus
 
 
 # Drawn, and only when looked at
@@ -229,11 +229,11 @@ def test_pointer_over_a_bar_shows_its_name_length_and_count(drawn: Tab) -> None:
     tab.mouse("mouseMoved", x - 1, y)
     tab.mouse("mouseMoved", x, y)
     tab.until(f"document.querySelector('{TIMELINE} .hovertext') !== null")
-    told = tab.value(f"document.querySelector('{TIMELINE} .hovertext').textContent")
+    hover = tab.value(f"document.querySelector('{TIMELINE} .hovertext').textContent")
     bar = pages.step("", bars=40).lanes[2].bars[5]
-    assert told.startswith("void at::native::vectorized_elementwise_kernel<4, at::native::AddF")
-    assert f"{bar.length_us:.4g} µs" in told
-    assert "the longest of 3 that lasted" in told
+    assert hover.startswith("void at::native::vectorized_elementwise_kernel<4, at::native::AddF")
+    assert f"{bar.length_us:.4g} µs" in hover
+    assert "the longest of 3 that lasted" in hover
 
 
 def test_colours_change_and_the_zoom_stays(drawn: Tab) -> None:
@@ -358,8 +358,8 @@ def test_a_workload_of_two_gpus_has_two_sections_that_are_drawn(tab: Tab, write:
     ):
         for plot in plots:
             show(tab, f"#w-transformer-on-NVIDIA-{gpu} figure[data-plot={plot}]")
-    told = tab.value("document.querySelector('#w-transformer-on-NVIDIA-H200').textContent")
-    assert "perfgate explain transformer" in told  # the command has the workload's own name
+    section = tab.value("document.querySelector('#w-transformer-on-NVIDIA-H200').textContent")
+    assert "perfgate explain transformer" in section  # the command has the workload's own name
 
 
 # The keyboard
@@ -639,13 +639,13 @@ def test_shut_gate_without_a_baseline_is_drawn(tab: Tab, write: Write) -> None:
         for row in pages.rows(Outcome.PASSED)
     )
     verdict = records.verdict(Outcome.NO_BASELINE, name="first", metrics=rows, blessed=0)
-    told = PageWorkload(
+    workload = PageWorkload(
         verdict=verdict,
         opens_gate=False,
         candidate=pages.side("this gate", (12.3,)),
         candidate_step=pages.step("step 2"),
     )
-    tab.open(write(pages.page(told)))
+    tab.open(write(pages.page(workload)))
     assert tab.value("document.querySelectorAll('figure').length") == 2
     show(tab, "#w-first figure[data-plot=runs]")
     show(tab, "#w-first figure[data-plot=timeline]")

@@ -46,7 +46,7 @@ def read(line: str) -> Command:
     )
 
 
-def told(document: GateDocument, *, prefix: PurePosixPath = ROOT) -> list[Command]:
+def annotated(document: GateDocument, *, prefix: PurePosixPath = ROOT) -> list[Command]:
     lines = gate_annotations(document, prefix=prefix)
     assert all(len(line.splitlines()) == 1 for line in lines)
     return [read(line) for line in lines]
@@ -68,7 +68,9 @@ def test_a_loss_is_an_error_at_the_workloads_line_with_where_and_what_next() -> 
 
 
 def test_a_project_within_its_repository_has_its_folder_before_its_files() -> None:
-    (line,) = told(gate("", judged("mlp", Outcome.INVALID)), prefix=PurePosixPath("services/train"))
+    (line,) = annotated(
+        gate("", judged("mlp", Outcome.INVALID)), prefix=PurePosixPath("services/train")
+    )
     assert line.properties["file"] == "services/train/workloads/loops.py"
 
 
@@ -76,8 +78,8 @@ def test_a_project_within_its_repository_has_its_folder_before_its_files() -> No
 def test_every_other_outcome_is_an_error_where_it_shuts_the_gate_and_else_a_warning(
     outcome: Outcome,
 ) -> None:
-    (shut,) = told(gate("", judged("mlp", outcome)))
-    (open_,) = told(gate("", judged("mlp", outcome, opens_gate=True)))
+    (shut,) = annotated(gate("", judged("mlp", outcome)))
+    (open_,) = annotated(gate("", judged("mlp", outcome, opens_gate=True)))
     assert (shut.name, open_.name) == ("error", "warning")
     assert shut.properties["title"] == open_.properties["title"] == f"mlp: {outcome}"
 
@@ -85,7 +87,7 @@ def test_every_other_outcome_is_an_error_where_it_shuts_the_gate_and_else_a_warn
 def test_worst_come_first_and_what_is_not_shown_is_counted_last() -> None:
     errors = [judged(f"e{n}", Outcome.INVALID) for n in range(12)]
     warnings = [judged(f"w{n}", Outcome.INCONCLUSIVE, opens_gate=True) for n in range(11)]
-    lines = told(gate("", *warnings, *errors, judged("worst", Outcome.REGRESSED)))
+    lines = annotated(gate("", *warnings, *errors, judged("worst", Outcome.REGRESSED)))
     assert [line.name for line in lines] == ["error"] * 10 + ["warning"] * 10 + ["notice"]
     assert lines[0].properties["title"] == "worst: REGRESSED"
     assert lines[-1] == Command(
@@ -111,7 +113,7 @@ def test_worst_come_first_and_what_is_not_shown_is_counted_last() -> None:
 )
 def test_a_file_elsewhere_or_with_an_unseen_name_is_not_named(source: str) -> None:
     document = gate("", judged("mlp", Outcome.REGRESSED, source=source))
-    (line,) = told(document, prefix=PurePosixPath("services/train"))
+    (line,) = annotated(document, prefix=PurePosixPath("services/train"))
     assert line.properties == {"title": "mlp: REGRESSED"}
 
 
@@ -143,7 +145,7 @@ def test_no_name_or_sentence_begins_a_command_or_a_property(text: str) -> None:
         metrics=(),
     )
     one = placed(verdict).model_copy(update={"source": f"workloads/{text}"})
-    first, *more = told(gate("", one, shut_by=[text]))
+    first, *more = annotated(gate("", one, shut_by=[text]))
     assert [line.name for line in (first, *more)] == ["error"] * len((first, *more))
     assert first.properties.keys() <= {"file", "line", "title"}
     assert first.properties.get("line", "7") == "7"

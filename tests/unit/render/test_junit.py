@@ -44,5 +44,5 @@ def test_properties_say_outcome_and_every_known_number() -> None:
 
 
 def test_control_characters_do_not_reach_the_xml() -> None:
-    told = dict(properties(records.verdict(reason="a\x00b\x1b[31m", metrics=[])))
-    assert told["perfgate.reason"] == "a\\x00b\\x1b[31m"
+    pairs = dict(properties(records.verdict(reason="a\x00b\x1b[31m", metrics=[])))
+    assert pairs["perfgate.reason"] == "a\\x00b\\x1b[31m"

@@ -20,7 +20,7 @@ from perfgate.model.outcome import Outcome
 from perfgate.model.settings import Settings
 from perfgate.model.verdict import Verdict
 from perfgate.render.markdown import LONGEST, gate_markdown, prose
-from perfgate.words.escape import lines as inert_prose
+from perfgate.words.escape import lines as escaped_lines
 
 SLOW = (
     records.clock(
@@ -39,8 +39,8 @@ SLOW = (
 
 
 def regressed(workload: str = "mlp", **more: object) -> Verdict:
-    told = records.verdict(Outcome.REGRESSED, name=workload).model_copy(update={"metrics": SLOW})
-    return told.model_copy(update=more)
+    verdict = records.verdict(Outcome.REGRESSED, name=workload).model_copy(update={"metrics": SLOW})
+    return verdict.model_copy(update=more)
 
 
 def gate(*verdicts: Verdict, opens: bool = False, shut_by: tuple[str, ...] = ()) -> GateDocument:
@@ -62,7 +62,7 @@ def rendered(markdown: str) -> str:
     return str(MarkdownIt("commonmark").enable(["table", "strikethrough"]).render(markdown))
 
 
-def test_a_shut_gate_is_told_worst_first_with_a_table_of_what_moved() -> None:
+def test_a_shut_gate_is_shown_worst_first_with_a_table_of_what_moved() -> None:
     advice = Advice(
         topic=Topic.LOADER,
         range="get batch",
@@ -72,14 +72,14 @@ def test_a_shut_gate_is_told_worst_first_with_a_table_of_what_moved() -> None:
         where_notes={Metric.STEP_MS: quoted("+1.86 ms: gap_ms +1.8 under get batch")},
         advice=(advice,),
     )
-    told = gate_markdown(gate(records.verdict(name="fine"), verdict))
-    assert told.startswith("## perfgate: gate \u274c shut\n")
-    page = rendered(told)
+    written = gate_markdown(gate(records.verdict(name="fine"), verdict))
+    assert written.startswith("## perfgate: gate \u274c shut\n")
+    page = rendered(written)
     assert page.index("<code>mlp</code>") < page.index("<code>fine</code>")
     assert '<td style="text-align:right">14.20</td>' in page
     assert "gap_ms +1.8 under get batch" in html.unescape(page)
     assert "get batch takes 6 ms. Workers help." in html.unescape(page)
-    assert "### `fine`" not in told  # of what passed there is nothing more to say
+    assert "### `fine`" not in written  # of what passed there is nothing more to say
 
 
 def test_too_much_is_cut_at_a_line() -> None:
@@ -122,8 +122,8 @@ def test_hostile_text_is_only_text(text: str) -> None:
         rank_notes=(quoted(text),),
         caveats=(text,),
     )
-    told = gate_markdown(gate(verdict, shut_by=(text,)))
-    page = rendered(told)
+    written = gate_markdown(gate(verdict, shut_by=(text,)))
+    page = rendered(written)
     assert set(re.findall(r"<(\w+)", page)) <= {
         *("h2", "h3", "p", "ul", "li", "strong", "code"),
         *("table", "thead", "tbody", "tr", "th", "td"),
@@ -132,9 +132,9 @@ def test_hostile_text_is_only_text(text: str) -> None:
     assert page.count("<h2>") == page.count("<h3>") == 1
     outside_code = html.unescape(re.sub(r"<code>.*?</code>", "", page, flags=re.DOTALL))
     assert not re.search(r"@[a-z]|#\d|https?://|www\.|GH-\d", outside_code)
-    assert not any(line.startswith("::") for line in told.splitlines())
-    assert "\x1b" not in told
-    assert "\u202e" not in told
+    assert not any(line.startswith("::") for line in written.splitlines())
+    assert "\x1b" not in written
+    assert "\u202e" not in written
 
 
 @given(st.text(max_size=200))
@@ -144,4 +144,4 @@ def test_any_sentence_reads_as_it_is(text: str) -> None:
     ).replace("\u200b", "")
     plain = prose(text)
     assert "\n" not in plain
-    assert shown.strip() == " ".join(" ".join(inert_prose(text)).split()).replace("\u200b", "")
+    assert shown.strip() == " ".join(" ".join(escaped_lines(text)).split()).replace("\u200b", "")
