@@ -14,7 +14,7 @@ from perfgate.model.note import Note, note
 from perfgate.model.verdict import Drift
 
 
-def crept(
+def drifted(
     underway: Underway, baseline: Baseline, reference: Baseline | None = None
 ) -> Drift | None:
     """How far it has come from the anchor, if known; `reference` is an A/B run's other side."""
@@ -30,9 +30,9 @@ def crept(
     return found if rest is not None and rest.shown else None
 
 
-def has_crept(underway: Underway, baseline: Baseline) -> bool:
+def has_drifted(underway: Underway, baseline: Baseline) -> bool:
     """Whether the runs so far, next to the stored ones, show that small losses have added up."""
-    found = crept(underway, baseline)
+    found = drifted(underway, baseline)
     return found is not None and found.shown
 
 

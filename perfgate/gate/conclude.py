@@ -12,7 +12,7 @@ from perfgate.explain.breakdown import breakdown_of
 from perfgate.explain.headline import headline
 from perfgate.explain.pace import pace_notes
 from perfgate.explain.where import where
-from perfgate.gate.anchor import crept, drift_unknown
+from perfgate.gate.anchor import drift_unknown, drifted
 from perfgate.gate.notes import because, noting
 from perfgate.gate.underway import Checked, Underway
 from perfgate.judge.anchor import anchor_lost
@@ -44,7 +44,7 @@ def conclude(
     """
     compared = reference or stored
     assert compared is not None
-    found = None if stored is None else crept(underway, stored, reference)
+    found = None if stored is None else drifted(underway, stored, reference)
     verdict = _explained(underway, verdict, compared).model_copy(
         update={
             "runs": len(underway.runs) + len(underway.blocks),

@@ -4,7 +4,7 @@ settled."""
 from __future__ import annotations
 
 from perfgate.gate.alike import launches_gone, other_processes, other_steps
-from perfgate.gate.anchor import has_crept
+from perfgate.gate.anchor import has_drifted
 from perfgate.gate.clock import left_open_by_clock
 from perfgate.gate.conclude import conclude
 from perfgate.gate.underway import Checked, Differs, Underway
@@ -27,7 +27,7 @@ def look(underway: Underway, baseline: Baseline, stage: Stage) -> Verdict:
     verdict = judge(underway.evidence(baseline), underway.policy, stage)
     while verdict.more:
         if len(underway.runs) >= underway.policy.runs:
-            if stage is Stage.STORED and has_crept(underway, baseline):
+            if stage is Stage.STORED and has_drifted(underway, baseline):
                 break
             if not underway.may_spend(verdict.more):
                 break
@@ -48,7 +48,7 @@ def is_settled(
         return True
     is_open = any(_is_open(row) and not row.exact for row in rows)
     final = verdict.outcome is not Outcome.INCONCLUSIVE or not is_open
-    return final and clock is None and not has_crept(underway, baseline)
+    return final and clock is None and not has_drifted(underway, baseline)
 
 
 def by_stored(

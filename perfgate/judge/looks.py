@@ -105,7 +105,7 @@ PLANS: Final[Mapping[Stage, Plan]] = {
 
 
 def step_down(levels: Mapping[str, float | None], *, workloads: int) -> frozenset[str]:
-    """Return the workloads whose clocks are shown to have lost, of so many judged together.
+    """Return the workloads whose times are shown to have lost, of so many judged together.
 
     Holm (1979): by rising level (p over what a single workload may spend), the first against 1/W,
     the next against 1/(W - 1), until one is not reached. A level of None is no loss.

@@ -47,7 +47,7 @@ def slower(percent: float, number: int = 0, *, clock_mhz: float = 1980) -> Run:
     return run.model_copy(update={"conditions": run.conditions.model_copy(update={"gpus": (gpu,)})})
 
 
-def moody(percent: float, *, wobble: int = 0) -> list[Run]:
+def noisy_runs(percent: float, *, wobble: int = 0) -> list[Run]:
     """Runs of a side so much slower, in the mood of their pair."""
     return [
         slower((1 + percent / 100) * (1 + mood / 100) * 100 - 100, n + wobble)

@@ -16,8 +16,8 @@ from support.prepared import (
     copying,
     expect,
     gated,
-    moody,
     noisy_baseline,
+    noisy_runs,
     pairs,
     screen,
     slower,
@@ -342,7 +342,7 @@ def test_a_loop_that_needs_several_cores_is_not_judged_on_one(
     stage: Stage,
 ) -> None:
     pair = Pair(reference=slower(alone[0]), candidate=slower(alone[1]), cores=cores)
-    sides = Pairs(moody(blocks[0]), moody(blocks[1], wobble=2), alone=pair)
+    sides = Pairs(noisy_runs(blocks[0]), noisy_runs(blocks[1], wobble=2), alone=pair)
     checked = gated(
         [slower(alone[1])], pairs(0, alone[1]), noisy_baseline(), blocks=sides, on=UPDATED
     )

@@ -12,8 +12,8 @@ from support.prepared import (
     Pairs,
     came,
     gated,
-    moody,
     noisy_baseline,
+    noisy_runs,
     pairs,
     screen,
     slower,
@@ -33,7 +33,7 @@ STEPS = [12.34 * 1.01**n for n in range(1, 9)]
 """Of eight commits of +1 %."""
 
 
-def crept(*steps: float, anchor: float = 12.34) -> Baseline:
+def drifted(*steps: float, anchor: float = 12.34) -> Baseline:
     """A baseline whose step has come from the anchor's in small losses."""
     path = tuple(
         Milestone(step_ms=ms, at=records.NOON + timedelta(days=day), reason="small")
@@ -45,7 +45,7 @@ def crept(*steps: float, anchor: float = 12.34) -> Baseline:
     )
 
 
-def noisy_crept(anchor: float) -> Baseline:
+def noisy_drifted(anchor: float) -> Baseline:
     """The noisy baseline of 12.34 ms, with an anchor."""
     best = Anchor(step_ms=anchor, at=records.NOON, runs=10, occasions=5)
     return noisy_baseline().model_copy(update={"anchor": best})
@@ -53,7 +53,7 @@ def noisy_crept(anchor: float) -> Baseline:
 
 def test_many_small_losses_end_in_a_large_one_with_the_way_there() -> None:
     then, now = (100 * (1.01**n - 1) for n in (7, 8))
-    checked = gated(screen(now), pairs(then, now), crept(*STEPS[:7]))
+    checked = gated(screen(now), pairs(then, now), drifted(*STEPS[:7]))
     assert came(checked) == (REGRESSED, Stage.AB_RUN, 6, 3)
     row, found = checked.verdict.of(Metric.STEP_MS), checked.verdict.drift
     assert row is not None
@@ -68,11 +68,11 @@ def test_many_small_losses_end_in_a_large_one_with_the_way_there() -> None:
 @pytest.mark.parametrize(
     ("percent", "baseline", "budget", "outcome"),
     [
-        pytest.param(1.0, crept(12.34 * 1.01), 0.05, PASSED, id="one small loss"),
-        pytest.param(8.3, crept(*STEPS), 0.05, REGRESSED, id="eight"),
-        pytest.param(8.3, crept(*STEPS), 0.1, PASSED, id="a wider budget"),
-        pytest.param(5.2, crept(*STEPS[:5]), 0.05, PASSED, id="beyond, and not shown"),
-        pytest.param(0.0, crept(12.34, anchor=12.4), 0.05, PASSED, id="its own anchor"),
+        pytest.param(1.0, drifted(12.34 * 1.01), 0.05, PASSED, id="one small loss"),
+        pytest.param(8.3, drifted(*STEPS), 0.05, REGRESSED, id="eight"),
+        pytest.param(8.3, drifted(*STEPS), 0.1, PASSED, id="a wider budget"),
+        pytest.param(5.2, drifted(*STEPS[:5]), 0.05, PASSED, id="beyond, and not shown"),
+        pytest.param(0.0, drifted(12.34, anchor=12.4), 0.05, PASSED, id="its own anchor"),
     ],
 )
 def test_drift_from_the_anchor(
@@ -87,8 +87,8 @@ def test_drift_from_the_anchor(
 def test_blocks_are_held_against_the_anchor_by_their_ratio(core: float, lost: float) -> None:
     """What a step takes on one core says nothing next to what was blessed."""
     slow = 100 * ((1 + core / 100) * (1 + lost / 100) - 1)
-    blocks = Pairs(moody(core), moody(slow, wobble=2))
-    verdict = gated(moody(lost), pairs(0, 0), noisy_crept(7.0), blocks=blocks).verdict
+    blocks = Pairs(noisy_runs(core), noisy_runs(slow, wobble=2))
+    verdict = gated(noisy_runs(lost), pairs(0, 0), noisy_drifted(7.0), blocks=blocks).verdict
     assert (verdict.outcome, verdict.stage) == (REGRESSED, Stage.BLOCKS)
     assert verdict.drift is not None
     assert verdict.drift.change == pytest.approx(12.34 / 7 * (1 + lost / 100) - 1, rel=1e-3)
@@ -101,7 +101,7 @@ def test_blocks_are_held_against_the_anchor_by_their_ratio(core: float, lost: fl
 def test_what_the_machine_lost_since_the_anchor_is_no_drift(driver: str, mhz: float) -> None:
     """The baseline is 2 % above its anchor, the code unchanged, and everything 8 % slower today."""
     made = screen(100 * (1.02 * 1.08 - 1), clock_mhz=mhz)
-    baseline = crept(12.34 * 1.01, 12.34 * 1.02)
+    baseline = drifted(12.34 * 1.01, 12.34 * 1.02)
     checked = gated(made, Pairs(made, made[2:]), baseline, on=records.machine(driver=driver))
     assert came(checked)[:2] == (PASSED, Stage.AB_RUN)
     assert checked.verdict.drift is not None
@@ -111,7 +111,7 @@ def test_what_the_machine_lost_since_the_anchor_is_no_drift(driver: str, mhz: fl
 def test_what_a_lower_clock_may_account_for_is_no_drift() -> None:
     for mhz, outcome in ((1940, PASSED), (1980, REGRESSED)):
         made = screen(100 * (1.01**8 - 1), clock_mhz=mhz)
-        assert gated(made[:3], None, crept(*STEPS)).verdict.outcome is outcome
+        assert gated(made[:3], None, drifted(*STEPS)).verdict.outcome is outcome
 
 
 # Ten commits of +1 % each

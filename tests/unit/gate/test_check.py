@@ -20,8 +20,8 @@ from support.prepared import (
     expect,
     gated,
     in_blocks,
-    moody,
     noisy_baseline,
+    noisy_runs,
     pairs,
     screen,
     slower,
@@ -303,17 +303,17 @@ def test_pairs_with_packages_that_are_newer_than_the_baseline_do_not_show_what_t
     ("made", "alternate", "blocks", "baseline", "expected"),
     [
         pytest.param(
-            moody(2.5),
+            noisy_runs(2.5),
             pairs(0, 0),
-            Pairs(moody(0), moody(2.5, wobble=2)),
+            Pairs(noisy_runs(0), noisy_runs(2.5, wobble=2)),
             noisy_baseline(),
             (REGRESSED, BLOCKS, 4, 3),
             id="loss",
         ),
         pytest.param(
-            moody(2.5),
+            noisy_runs(2.5),
             pairs(0, 0),
-            Pairs(moody(0), moody(0, wobble=2)),
+            Pairs(noisy_runs(0), noisy_runs(0, wobble=2)),
             noisy_baseline(),
             (PASSED, BLOCKS, 4, 3),
             id="unchanged",
@@ -356,7 +356,7 @@ def test_what_the_host_has_made_faster_is_no_gain() -> None:
 
     baseline = records.baseline(made(7.355, 6.332, 8.222, 7.311, 5.755))
     now = [records.run(values) for values in made(5.414, 5.357, 5.159)]
-    blocks = Pairs(moody(-60), moody(-60, wobble=2))
+    blocks = Pairs(noisy_runs(-60), noisy_runs(-60, wobble=2))
     assert gated(now, pairs(0, 0), baseline, blocks=blocks).verdict.stage is BLOCKS
     assert gated(now, None, baseline).verdict.outcome is OPEN
 
@@ -364,17 +364,19 @@ def test_what_the_host_has_made_faster_is_no_gain() -> None:
 def test_blocks_are_judged_from_block_to_block() -> None:
     """By their medians one side was far slower: it met the slow of its core's two speeds more."""
     speeds = [7.7, 7.7, 7.7, 5.1, 5.1]
-    there = [in_blocks(run, speeds, begins=n % 2 == 0) for n, run in enumerate(moody(40))]
-    here = [in_blocks(run, speeds, begins=n % 2 == 1) for n, run in enumerate(moody(0, wobble=2))]
-    checked = gated(moody(2.5), None, noisy_baseline(), blocks=Pairs(there, here))
+    there = [in_blocks(run, speeds, begins=n % 2 == 0) for n, run in enumerate(noisy_runs(40))]
+    here = [
+        in_blocks(run, speeds, begins=n % 2 == 1) for n, run in enumerate(noisy_runs(0, wobble=2))
+    ]
+    checked = gated(noisy_runs(2.5), None, noisy_baseline(), blocks=Pairs(there, here))
     assert came(checked)[:2] == (PASSED, BLOCKS)
     row = checked.verdict.of(Metric.STEP_MS)
     assert row is not None
     assert row.change == pytest.approx(0.0)
     # What was measured is kept as it was.
     assert checked.interleaved_runs[0].value(Metric.STEP_MS) == here[0].value(Metric.STEP_MS)
-    whole = Pairs(moody(40), moody(0, wobble=2))
-    checked = gated(moody(2.5), None, noisy_baseline(), blocks=whole)
+    whole = Pairs(noisy_runs(40), noisy_runs(0, wobble=2))
+    checked = gated(noisy_runs(2.5), None, noisy_baseline(), blocks=whole)
     assert came(checked)[:2] == (Outcome.IMPROVED, BLOCKS)
 
 
@@ -405,10 +407,10 @@ def test_what_does_not_stand_blocks_is_run_in_pairs_and_leaves_them_nothing(
     there: list[Made], here: list[Made]
 ) -> None:
     blocks, baseline = Pairs(there, here), noisy_baseline()
-    checked = gated(moody(2.5), pairs(0, 0), baseline, blocks=blocks)
+    checked = gated(noisy_runs(2.5), pairs(0, 0), baseline, blocks=blocks)
     assert came(checked) == (PASSED, AB_RUN, 7, 3)
     assert checked.interleaved_runs == ()
-    alone = gated(moody(0), None, baseline, blocks=Pairs(there, here))
+    alone = gated(noisy_runs(0), None, baseline, blocks=Pairs(there, here))
     assert came(alone) == (OPEN, STORED, 10, 0)
     assert alone.interleaved_runs == ()
 
@@ -463,7 +465,7 @@ ALONE = Pair(reference=slower(0), candidate=slower(1), cores=(2.0, 2.0))
 def test_against_a_commit_in_blocks(
     there: float, here: float, baseline: Baseline, alternate: Pairs | None, expected: Came
 ) -> None:
-    blocks = Pairs(moody(there), moody(here, wobble=2), alone=ALONE)
+    blocks = Pairs(noisy_runs(there), noisy_runs(here, wobble=2), alone=ALONE)
     checked = gated(screen(0), alternate, baseline, blocks=blocks, against=True)
     assert came(checked) == expected
 
@@ -511,9 +513,9 @@ def test_runs_alone_are_within_the_budget_of_time_as_well() -> None:
         asked.append(runs)
         return False
 
-    blocks = Pairs(moody(0), moody(0))
+    blocks = Pairs(noisy_runs(0), noisy_runs(0))
     gated(
-        moody(0),
+        noisy_runs(0),
         None,
         noisy_baseline(),
         blocks=blocks,

@@ -44,10 +44,10 @@ def test_a_row_says_how_many_budgets_its_loss_is_estimated_at(
 ) -> None:
     row = OPEN.model_copy(update=changed)
     assert row.budgets_lost == pytest.approx(budgets)
-    told = verdict(row)
-    assert told.opens(on_inconclusive=OnInconclusive.WARN) is (budgets < 2)
-    assert (shut_anyway(told) is not None) is (budgets >= 2)
-    assert not told.opens()
+    found = verdict(row)
+    assert found.opens(on_inconclusive=OnInconclusive.WARN) is (budgets < 2)
+    assert (shut_anyway(found) is not None) is (budgets >= 2)
+    assert not found.opens()
 
 
 def test_the_largest_loss_is_named() -> None:
