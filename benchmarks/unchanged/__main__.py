@@ -31,7 +31,7 @@ from typing import Final, Literal
 
 from pydantic import Field, ValidationError
 
-from perfgate.bless.merge import DOCUMENT_FILE
+from perfgate.bless.gates import DOCUMENT_FILE
 from perfgate.machine import read_machine
 from perfgate.model.baseline import Commit
 from perfgate.model.document import DocumentWorkload, GateDocument, read_document

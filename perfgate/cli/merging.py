@@ -10,7 +10,8 @@ from pathlib import Path
 
 import click
 
-from perfgate.bless.merge import find_gates, merge, merged_page
+from perfgate.bless.gates import find_gates
+from perfgate.bless.merge import merge, merged_page
 from perfgate.cli.arguments import PATH
 from perfgate.cli.common import printable, screen
 from perfgate.gate import Closing
@@ -77,9 +78,11 @@ def merge_gates(folders: tuple[Path, ...], *, expect: int | None, **files: Path 
 
 def _closed(merged: GateDocument, closing: Closing) -> GateDocument:
     """The document with what became of it while it was written."""
+    added = closing.notes[len(merged.shut_by) :]
     update = {
         "opens_gate": closing.opens,
         "exit_status": closing.exit_status,
         "shut_by": closing.shut_by,
+        "shut_codes": (*merged.shut_codes, *(one.code for one in added)),
     }
     return merged.model_copy(update=update)

@@ -141,23 +141,92 @@ TEXT: Final[Mapping[str, Text]] = {
         _REPEATS,
         "See its verdict above for the cause, then run again.",
     ),
+    # Merged gates
+    "merge-no-gate": Text("{folder}: there is no {file} in it, nor below it"),
+    "merge-no-folder": Text("{folder}: no folder that can be listed ({why})"),
+    "merge-folder-is-link": Text("{folder}: a link to a folder of a gate, which is not followed"),
     "merge-document-unreadable": Text(
-        "{path:raw}: {why:raw}",
+        "{path:quote}: {why}",
         "It should be what --perfgate-{option} writes",
         "Let the gate write it anew, with the perfgate that merges.",
     ),
+    "merge-not-there": Text("it is not there"),
+    "merge-no-plain-file": Text("it is no plain file, or a link, which is not followed"),
+    "merge-not-readable": Text("it cannot be read ({why})"),
+    "merge-too-large": Text("it is larger than {largest}"),
+    "merge-no-text": Text("it is no UTF-8 text"),
+    "merge-other-format": Text(
+        "it is not of the format that this perfgate reads ({place}: {problem:quote})"
+    ),
+    "merge-twin-keys": Text("{problem:quote}"),
     "merge-of-merged": Text(
-        "{path:raw}: it is of gates that were merged before",
+        "{path:quote}: it is of gates that were merged before",
         "Merged are the documents of gates themselves",
         "Name the folders of the gates, and write what is merged elsewhere.",
     ),
     "merge-page-of-another-gate": Text(
-        "{path:raw}: it is of another gate than the {document} beside it",
+        "{path:quote}: it is of another gate than the {document} next to it",
         "",
         "Take both from one gate.",
     ),
     "merge-too-many": Text(
-        "{path:raw}: there are more than {most} gates", "", "Merge fewer of them."
+        "{path:quote}: there are more than {most} gates", "", "Merge fewer of them."
+    ),
+    "merge-page-left-out": Text("the page of the gate in {folder:quote} is left out: {why}"),
+    "merge-not-as-expected": Text(
+        "{expected:gate|gates} {expected:~was|were} expected, and {found:gate|gates} found: "
+        "{gates:list}"
+    ),
+    "merge-nothing-judged": Text("no workload was judged, so nothing is known"),
+    "merge-gate-judged-nothing": Text(
+        "{gate}: {file:quote} says that it is open, and no workload was judged"
+    ),
+    "merge-gate-twice": Text("{gate}: one gate is in {folders:list}, and a gate counts once"),
+    "merge-several-commits": Text(
+        "the gates are of several commits, and a verdict is of one: {gates:list}"
+    ),
+    "merge-commit-unknown": Text("{gate}: it does not say at which commit it was measured"),
+    "merge-shards-missing": Text("{n:~shard|shards} {shards:list} {gpu} {n:~is|are} missing"),
+    "merge-shards-differ": Text(
+        "the {of} shards {gpu} divided different workloads, and one may have fallen to none: "
+        "not all collected {workloads:list}",
+        "",
+        "Give all shards the same options, environment and parameters, and skip by a mark what a "
+        "file skips by itself.",
+    ),
+    "merge-shard-of-what": Text(
+        "{gate}: {file:quote} does not say which workloads the shards divided",
+        "One that fell to none of them would not be missed",
+        "Gate all shards anew, with the perfgate that merges.",
+    ),
+    "merge-shard-lacks": Text(
+        "{gate}: {file:quote} says that it is open, and holds no verdict of {workloads:list}, which "
+        "fell to it",
+        "",
+        "Gate this shard anew.",
+    ),
+    "merge-judged-twice": Text("{workload} on {gpu}: several gates judged it ({gates:list})"),
+    "merge-open-but-failed": Text(
+        "{gate}: it says that it is open, and that pytest ended with {status}"
+    ),
+    "merge-shut-without-reason": Text("{gate}: it is shut, and does not say why"),
+    "merge-open-but-loosened": Text(
+        "{file:quote} says that it is open, and that it was loosened without approval"
+    ),
+    "merge-outcome-unlike": Text("{workload}: {file:quote} says {outcome} where {whys:list}"),
+    "merge-no-run": Text("no run was made"),
+    "merge-no-machine": Text("no machine was read"),
+    "merge-no-metric": Text("no metric was judged"),
+    "merge-metric-is": Text("{metric} is {outcome}"),
+    "merge-versions": Text("Measured by perfgate {versions:list}, merged by {own}"),
+    "merge-with-changes": Text("Measured with uncommitted changes: {gates:list}"),
+    "merge-settings-differ": Text(
+        "The gates differ in their settings ({settings:list}); shown are those of {shown}"
+    ),
+    "merge-part-chosen": Text("{gate}: {choice:quote}"),
+    "merge-without-page": Text(
+        "Without blessed runs, timelines and history on the page, for there is no {file}: "
+        "{gates:list}"
     ),
     "demo-run-damaged": Text(
         "{archive}: the recorded run cannot be unpacked ({why:raw})", "", "Reinstall perfgate."

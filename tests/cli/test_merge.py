@@ -157,11 +157,9 @@ def test_a_missing_shard_shuts_the_gate_with_and_without_expect(
     )
 
 
-DIVIDED = (
-    "GATE SHUT: the shards of 2 on NVIDIA H200 divided different workloads, so that {fell} fell to none: {lacking}. "
-    "All should collect the same. Give them the same options, environment and parameters, and skip by a mark what a "
-    "file skips by itself."
-)
+def codes(three: Project) -> tuple[str, ...]:
+    """What shuts the merged gate, of its document."""
+    return read_document((three.root / "all.json").read_text("utf-8")).shut_codes
 
 
 def test_a_workload_that_falls_to_no_shard_for_one_skipped_its_file_shuts_the_gate(
@@ -175,19 +173,17 @@ def test_a_workload_that_falls_to_no_shard_for_one_skipped_its_file_shuts_the_ga
         f'import pytest\npytest.skip("no data", allow_module_level=True)\n{text}', file="zeta.py"
     )
     assert shard(2, "--perfgate-new=allow") == 0
-    seen = three.perfgate("merge", "gates", "--expect=2", columns=400)
-    told = DIVIDED.format(fell="zeta", lacking="h200 2/2 did not collect zeta")
-    assert (seen.status, seen.err, seen.out.splitlines()[-1]) == (1, "", told)
+    seen = three.perfgate("merge", "gates", "--expect=2", "--json=all.json")
+    assert (seen.status, seen.err, codes(three)) == (1, "", ("merge-shards-differ",))
 
 
 def test_workloads_that_fall_to_no_shard_for_one_was_asked_for_less_shut_the_gate(
     three: Project, shard: Callable[..., int]
 ) -> None:
     assert (shard(1, "-k", "not alpha"), shard(2)) == (0, 0)
-    seen = three.perfgate("merge", "gates", "--expect=2", columns=400)
-    told = DIVIDED.format(fell="alpha, gamma", lacking="h200 1/2 did not collect alpha")
+    seen = three.perfgate("merge", "gates", "--expect=2", "--json=all.json")
     assert (seen.status, seen.err) == (1, "")
-    assert told.removeprefix("GATE SHUT: ") in seen.out
+    assert "merge-shards-differ" in codes(three)
 
 
 def test_shards_of_one_selection_are_one_open_gate(
@@ -220,18 +216,20 @@ def test_a_workload_on_two_kinds_of_gpu_is_two_rows(
     )
 
 
-def test_folders_without_a_gate_and_no_folders_are_a_shut_gate(three: Project) -> None:
+def test_folders_without_a_gate_and_no_folders_are_a_shut_gate(
+    three: Project, snapshot: SnapshotAssertion
+) -> None:
     (three.root / "gates" / "empty").mkdir(parents=True)
     seen = three.perfgate(
         "merge", "gates", "nowhere", "--expect=1", "--json=all.json", "--html=all.html"
     )
     assert seen.status == 1
-    assert seen.out == (
-        "gates: there is no perfgate.json in it, nor in a folder of it\n"
-        "nowhere: it does not exist\n"
-        "1 gate was expected, and 0 gates found: none\n"
-        "no workload was judged, so nothing is known\n"
-        "GATE SHUT: 4 reasons above\n"
+    assert seen.out == snapshot
+    assert codes(three) == (
+        "merge-no-gate",
+        "merge-no-folder",
+        "merge-not-as-expected",
+        "merge-nothing-judged",
     )
     assert read_document((three.root / "all.json").read_text("utf-8")).workloads == ()
     assert "No workload was measured." in (three.root / "all.html").read_text("utf-8")
@@ -356,45 +354,25 @@ def change(file: str, **fields: object) -> Callable[[Path], None]:
     return changed
 
 
-OF_DOCUMENT = ". It should be what --perfgate-json writes. Let the gate write it anew, with the perfgate that merges."
-OF_PAGE = OF_DOCUMENT.replace("json", "page-data")
-FORMAT = "it is not of the format that this perfgate reads"
-
-
 @pytest.mark.parametrize(
-    ("spoil", "file", "says"),
+    ("spoil", "file"),
     [
-        (
-            spoil_json,
-            "perfgate.json",
-            f"{FORMAT} (Invalid JSON: EOF while parsing an object at line 1 column 1){OF_DOCUMENT}",
-        ),
-        (spoil_text, "perfgate.json", f"it is no UTF-8 text{OF_DOCUMENT}"),
-        (grow, "perfgate.json", f"it is larger than 64 MB{OF_DOCUMENT}"),
-        (say_twice, "perfgate.json", f"it holds the key 'label' twice{OF_DOCUMENT}"),
-        (make_link, "perfgate.json", f"it is a link, which is not followed{OF_DOCUMENT}"),
-        (make_folder, "perfgate.json", f"it is no plain file{OF_DOCUMENT}"),
-        (make_link_to_nowhere, "page.json", f"it is a link, which is not followed{OF_PAGE}"),
-        (make_pipe, "page.json", f"it is no plain file{OF_PAGE}"),
-        (
-            change("perfgate.json", format=3),
-            "perfgate.json",
-            f"{FORMAT} (format: Input should be 2){OF_DOCUMENT}",
-        ),
-        (
-            change("perfgate.json", novelty=1),
-            "perfgate.json",
-            f"{FORMAT} (novelty: Extra inputs are not permitted){OF_DOCUMENT}",
-        ),
-        (
-            change("page.json", shut_by=["another"]),
-            "page.json",
-            "it is of another gate than the perfgate.json beside it. Take both from one gate.",
-        ),
+        (spoil_json, "perfgate.json"),
+        (spoil_text, "perfgate.json"),
+        (grow, "perfgate.json"),
+        (say_twice, "perfgate.json"),
+        (make_link, "perfgate.json"),
+        (make_folder, "perfgate.json"),
+        (make_link_to_nowhere, "page.json"),
+        (make_pipe, "page.json"),
+        (change("perfgate.json", format=3), "perfgate.json"),
+        (change("perfgate.json", novelty=1), "perfgate.json"),
+        (change("page.json", shut_by=["another"]), "page.json"),
     ],
+    ids=lambda value: getattr(value, "__name__", value),
 )
-def test_what_cannot_be_read_shuts_the_merged_gate_and_the_rest_is_told(
-    three: Project, shard: Callable[..., int], spoil: Callable[[Path], None], file: str, says: str
+def test_what_cannot_be_read_shuts_the_merged_gate_and_the_rest_is_shown(
+    three: Project, shard: Callable[..., int], spoil: Callable[[Path], None], file: str
 ) -> None:
     assert (shard(1), shard(2)) == (0, 0)
     spoil(three.root / "gates" / "h200-2")
@@ -403,44 +381,33 @@ def test_what_cannot_be_read_shuts_the_merged_gate_and_the_rest_is_told(
     merged = read_document((three.root / "all.json").read_text("utf-8"))
     page = read_page_data((three.root / "page.json").read_text("utf-8"))
     measured = [one.verdict.workload for one in merged.workloads]
-    why: tuple[str, ...]
     if file == "page.json":
-        why = (f"the page of the gate in gates/h200-2 is left out: {file}: {says}",)
+        assert merged.shut_codes == ("merge-page-left-out",)
         assert measured == ["alpha", "gamma", "beta"]
         assert [one.baseline is None for one in page.workloads] == [False, False, True]
     else:
-        why = (
-            f"the gate in gates/h200-2 cannot be read: {file}: {says}",
-            "shard 2/2 on NVIDIA H200 is missing",
-        )
+        refused = {"merge-document-unreadable", "merge-page-of-another-gate"}
+        assert merged.shut_codes[0] in refused
+        assert merged.shut_codes[1:] == ("merge-shards-missing",)
         assert measured == ["alpha", "gamma"]
-    assert (merged.opens_gate, merged.exit_status, merged.shut_by, merged.remarks) == (
-        False,
-        1,
-        why,
-        (),
-    )
+    assert (merged.opens_gate, merged.exit_status, merged.remarks) == (False, 1, ())
+    assert f"gates/h200-2/{file}" in merged.shut_by[0]
+    why = merged.shut_by
     assert page.shut_by == why
     assert all(sentence in seen.out for sentence in why)
     for name in ("all.html", "all.md", "all.xml"):
-        assert " in gates/h200" in (three.root / name).read_text("utf-8"), name
+        assert "gates/h200" in (three.root / name).read_text("utf-8"), name
 
 
 @pytest.mark.parametrize(
-    ("to", "says"),
+    ("to", "code"),
     [
-        (
-            "gates/deep/h200-2",
-            "gates: gates lie deeper in it than in a folder of it, and are not read: {to}",
-        ),
-        (
-            "gates/h200-2/perfgate.bak",
-            "gates/h200-2: there is a page.json in it and no perfgate.json",
-        ),
+        ("gates/deep/h200-2", "merge-judged-twice"),
+        ("gates/h200-2/perfgate.bak", "merge-document-unreadable"),
     ],
 )
 def test_a_gate_that_lies_elsewhere_than_it_is_looked_for_is_not_passed_over(
-    three: Project, shard: Callable[..., int], to: str, says: str
+    three: Project, shard: Callable[..., int], to: str, code: str
 ) -> None:
     """Without shards nobody would miss it."""
     assert (shard(1, of=1), shard(2)) == (0, 0)
@@ -451,9 +418,8 @@ def test_a_gate_that_lies_elsewhere_than_it_is_looked_for_is_not_passed_over(
     else:
         (three.root / to).parent.mkdir()
         (three.root / "gates/h200-2").rename(three.root / to)
-    seen = three.perfgate("merge", "gates", columns=400)
-    assert (seen.status, seen.err) == (1, "")
-    assert seen.out.splitlines()[-1] == f"GATE SHUT: {says.format(to=to)}"
+    seen = three.perfgate("merge", "gates", "--json=all.json")
+    assert (seen.status, seen.err, codes(three)) == (1, "", (code,))
 
 
 def test_a_pass_of_nothing_is_told_with_its_file_and_workload(
@@ -504,10 +470,10 @@ def test_where_nothing_can_be_read_the_files_say_so(
     assert (seen.status, seen.err) == (1, "")
     merged = read_document((three.root / "all.json").read_text("utf-8"))
     assert merged.workloads == ()
-    assert merged.shut_by == (
-        f"the gate in gates/h200-1 cannot be read: perfgate.json: it is no UTF-8 text{OF_DOCUMENT}",
-        "1 gate was expected, and 0 gates found: none",
-        "no workload was judged, so nothing is known",
+    assert merged.shut_codes == (
+        "merge-document-unreadable",
+        "merge-not-as-expected",
+        "merge-nothing-judged",
     )
     assert "No workload was measured." in (three.root / "all.html").read_text("utf-8")
 
@@ -518,12 +484,7 @@ def test_what_was_merged_is_not_merged_again(three: Project, shard: Callable[...
     (three.root / "all.json").rename(three.root / "gates" / "perfgate.json")
     seen = three.perfgate("merge", "gates", "--json=all.json")
     assert (seen.status, seen.err) == (1, "")
-    assert read_document((three.root / "all.json").read_text("utf-8")).shut_by == (
-        (
-            "the gate in gates cannot be read: perfgate.json: it is of gates that were merged before. Merged are the "
-            "documents of gates themselves. Name the folders of the gates, and write what is merged elsewhere."
-        ),
-    )
+    assert codes(three)[0] == "merge-of-merged"
 
 
 def test_more_gates_than_a_matrix_can_have_are_an_error_and_nothing_is_written(
@@ -540,19 +501,13 @@ def test_more_gates_than_a_matrix_can_have_are_an_error_and_nothing_is_written(
     assert not (three.root / "all.json").exists()
 
 
-@pytest.mark.parametrize(
-    ("name", "says"),
-    [
-        ("gates/h200-1/perfgate.json", "it is a file; name the folder that holds it"),
-        ("nowhere", "it does not exist"),
-    ],
-)
-def test_what_is_no_folder_is_told_as_what_it_is(
-    three: Project, shard: Callable[..., int], name: str, says: str
+@pytest.mark.parametrize("name", ["gates/h200-1/perfgate.json", "nowhere"])
+def test_what_is_no_folder_shuts_the_gate(
+    three: Project, shard: Callable[..., int], name: str
 ) -> None:
     assert shard(1, of=1) == 0
-    seen = three.perfgate("merge", "gates", name)
-    assert (seen.status, seen.out.splitlines()[-1]) == (1, f"GATE SHUT: {name}: {says}")
+    seen = three.perfgate("merge", "gates", name, "--json=all.json")
+    assert (seen.status, codes(three)) == (1, ("merge-no-folder",))
 
 
 def test_a_folder_that_is_named_twice_counts_once(
@@ -577,11 +532,7 @@ def test_a_copied_gate_is_seen_as_one_that_counts_once(
     seen = three.perfgate("merge", "gates", "--json=all.json", columns=300)
     assert seen.status == 1
     merged = read_document((three.root / "all.json").read_text("utf-8"))
-    both = "h200 1/1 in gates/copy, h200 1/1 in gates/h200-1"
-    assert merged.shut_by == (
-        "h200 1/1: 2 gates bear this label (gates/copy, gates/h200-1), and a gate counts once",
-        *(f"{name} on NVIDIA H200: 2 gates judged it ({both})" for name in NAMES),
-    )
+    assert merged.shut_codes == ("merge-gate-twice", *("merge-judged-twice" for _ in NAMES))
     assert "alpha (h200 1/1 in gates/copy)" in seen.out
     assert {one.verdict.outcome for one in merged.workloads} == {Outcome.PASSED}
 
@@ -590,15 +541,8 @@ def test_shards_of_two_commits_are_no_gate(three: Project, shard: Callable[..., 
     assert shard(1) == 0
     git(three, "commit", "-q", "--allow-empty", "-m", "two")
     assert shard(2) == 0
-    before, after = git(three, "rev-parse", "HEAD~1"), git(three, "rev-parse", "HEAD")
-    seen = three.perfgate("merge", "gates", "--expect=2", columns=300)
-    assert (seen.status, seen.out.splitlines()[-1]) == (
-        1,
-        (
-            "GATE SHUT: the gates are of several commits, and a verdict is of one: "
-            f"h200 1/2 of {before[:12]}, h200 2/2 of {after[:12]}"
-        ),
-    )
+    seen = three.perfgate("merge", "gates", "--expect=2", "--json=all.json")
+    assert (seen.status, codes(three)) == (1, ("merge-several-commits",))
 
 
 @pytest.mark.behaviour

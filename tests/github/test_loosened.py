@@ -14,7 +14,8 @@ import pytest
 from support.actions import ACTION, Done, Machine, load
 from support.repository import IDENTITY
 
-from perfgate.bless.merge import find_gates, merge
+from perfgate.bless.gates import find_gates
+from perfgate.bless.merge import merge
 from perfgate.model.document import GateDocument, read_document
 from perfgate.model.loosening import Direction
 

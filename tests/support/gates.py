@@ -9,7 +9,7 @@ from pathlib import Path
 
 from support import pages, records
 
-from perfgate.bless.merge import Found
+from perfgate.bless.gates import Found
 from perfgate.model.baseline import Commit
 from perfgate.model.document import (
     DocumentRun,

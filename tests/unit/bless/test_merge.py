@@ -12,28 +12,25 @@ from pathlib import Path
 import pytest
 from support import gates, records
 from support.gates import H100, H200, found, gate, judged, shard
+from syrupy.assertion import SnapshotAssertion
 
 from perfgate import __version__
-from perfgate.bless.merge import MOST_GATES, find_gates, merge, merged_page
+from perfgate.bless.gates import MOST_GATES, find_gates
+from perfgate.bless.merge import merge, merged_page
 from perfgate.model.baseline import Commit
 from perfgate.model.document import DocumentWorkload, GateDocument, document_text, read_document
 from perfgate.model.errors import DocumentUnreadable
+from perfgate.model.limits import LARGEST_DOCUMENT
 from perfgate.model.metric import Metric
+from perfgate.model.note import Note, Severity, note
 from perfgate.model.outcome import OnInconclusive, OnNew, Outcome
 from perfgate.model.pagedata import page_data_text, read_page_data
 from perfgate.model.settings import Settings
 from perfgate.model.verdict import MetricVerdict
+from perfgate.words import say
 
 ONE, TWO = shard(1, 2, "mlp", "relu"), shard(2, 2, "mlp", "relu")
 ALPHABET = ("a", "b", "c", "d", "e", "f", "g", "h")
-ALIKE = (
-    "All should collect the same. Give them the same options, environment and parameters, and skip by a mark what a "
-    "file skips by itself."
-)
-UNSAID = (
-    "does not say which workloads the shards divided. One that fell to none of them would not be missed. "
-    "Gate all shards anew, with the perfgate that merges."
-)
 OTHER = Commit(sha="fedcba9876543210fedcba9876543210fedcba98", branch="main")
 
 
@@ -77,39 +74,36 @@ def test_one_gate_alone_may_be_merged_even_where_nobody_knows_its_commit() -> No
 
 
 SHUT: Sequence[tuple[str, Sequence[GateDocument], int | None, tuple[str, ...]]] = [
-    ("nothing", [], None, ("no workload was judged, so nothing is known",)),
+    ("nothing", [], None, ("merge-nothing-judged",)),
     (
         "no gate of one",
         [],
         1,
-        (
-            "1 gate was expected, and 0 gates found: none",
-            "no workload was judged, so nothing is known",
-        ),
+        ("merge-not-as-expected", "merge-nothing-judged"),
     ),
     (
         "a gate without workloads",
         [gate("a")],
         None,
-        ("no workload was judged, so nothing is known",),
+        ("merge-nothing-judged",),
     ),
     (
         "fewer than expected",
         [gate("a", judged("mlp"))],
         2,
-        ("2 gates were expected, and 1 gate found: a",),
+        ("merge-not-as-expected",),
     ),
     (
         "more than expected",
         [gate("a", judged("mlp")), gate("b", judged("lstm"))],
         1,
-        ("1 gate was expected, and 2 gates found: a, b",),
+        ("merge-not-as-expected",),
     ),
     (
         "a shut gate",
         [gate("a", judged("mlp")), gate("b", judged("lstm", Outcome.REGRESSED))],
         None,
-        ("lstm: REGRESSED",),
+        ("workload-shuts",),
     ),
     (
         "a gate that is shut by more than its workloads",
@@ -118,25 +112,25 @@ SHUT: Sequence[tuple[str, Sequence[GateDocument], int | None, tuple[str, ...]]] 
             gate("b", judged("lstm"), shut_by=["relu: it was expected, and not measured"]),
         ],
         None,
-        ("b: relu: it was expected, and not measured",),
+        ("quoted",),
     ),
     (
         "a gate that does not say why it is shut",
         [gate("a", judged("mlp")).model_copy(update={"opens_gate": False})],
         None,
-        ("a: it is shut, and does not say why",),
+        ("merge-shut-without-reason",),
     ),
     (
         "a gate that says it is open, and pytest failed",
         [gate("a", judged("mlp")).model_copy(update={"exit_status": 2})],
         None,
-        ("a: it says that it is open, and that pytest ended with 2",),
+        ("merge-open-but-failed",),
     ),
     (
         "a gate that says it is open, and is not by its outcomes",
         [gate("a", judged("mlp", Outcome.REGRESSED, opens_gate=True))],
         None,
-        ("mlp: REGRESSED",),
+        ("workload-shuts",),
     ),
     (
         "a gate that lets in what its own settings do not",
@@ -149,64 +143,55 @@ SHUT: Sequence[tuple[str, Sequence[GateDocument], int | None, tuple[str, ...]]] 
             gate("b", judged("lstm", Outcome.INCONCLUSIVE, opens_gate=True)),
         ],
         None,
-        ("lstm: INCONCLUSIVE",),
+        ("workload-shuts",),
     ),
     (
         "two commits",
         [gate("a", judged("mlp")), gate("b", judged("lstm"), commit=OTHER)],
         None,
-        (
-            "the gates are of several commits, and a verdict is of one: a of 0123456789ab, b of fedcba987654",
-        ),
+        ("merge-several-commits",),
     ),
     (
         "a commit that nobody knows",
         [gate("a", judged("mlp")), gate("b", judged("lstm"), commit=None)],
         None,
-        ("b: it does not say at which commit it was measured",),
+        ("merge-commit-unknown",),
     ),
     (
         "a label twice",
         [gate("a", judged("mlp")), gate("a", judged("lstm"))],
         None,
-        ("a: 2 gates bear this label (gates/a, gates/a), and a gate counts once",),
+        ("merge-gate-twice",),
     ),
     (
         "one gate twice",
         [gate("", judged("mlp")), gate("", judged("mlp"))],
         None,
-        (
-            "gates/: the same gate is in gates/ as well, and a gate counts once",
-            "mlp on NVIDIA H200: 2 gates judged it (gates/, gates/)",
-        ),
+        ("merge-gate-twice", "merge-judged-twice"),
     ),
     (
         "a workload twice on one kind of machine",
         [gate("a", judged("mlp")), gate("b", judged("mlp"))],
         None,
-        ("mlp on NVIDIA H200: 2 gates judged it (a, b)",),
+        ("merge-judged-twice",),
     ),
     (
         "a workload twice on machines that nobody knows",
         [gate("a", judged("mlp"), on=None), gate("b", judged("mlp"), judged("lstm"), on=None)],
         None,
-        (
-            "mlp: gates/a/perfgate.json says PASSED where no machine was read",
-            "mlp: gates/b/perfgate.json says PASSED where no machine was read",
-            "lstm: gates/b/perfgate.json says PASSED where no machine was read",
-        ),
+        ("merge-outcome-unlike", "merge-outcome-unlike", "merge-outcome-unlike"),
     ),
     (
         "a workload twice, once on a machine that nobody knows",
         [gate("a", judged("mlp")), gate("b", judged("mlp"), on=None)],
         None,
-        ("mlp: gates/b/perfgate.json says PASSED where no machine was read",),
+        ("merge-outcome-unlike",),
     ),
     (
         "a gate that is open without a workload beside another",
         [gate("a", judged("mlp")), gate("b")],
         None,
-        ("b: gates/b/perfgate.json says that it is open, and no workload was judged",),
+        ("merge-gate-judged-nothing",),
     ),
     (
         "a gate that is shut without a workload beside another",
@@ -215,31 +200,25 @@ SHUT: Sequence[tuple[str, Sequence[GateDocument], int | None, tuple[str, ...]]] 
             gate("b", shut_by=["no workload was collected, so nothing was measured"]),
         ],
         None,
-        ("b: no workload was collected, so nothing was measured",),
+        ("quoted",),
     ),
     (
         "a pass of no run and no metric",
         [gate("a", judged("mlp"), told_of(judged("lstm", runs=()), metrics=(), runs=0))],
         None,
-        ("lstm: gates/a/perfgate.json says PASSED where no run was made and no metric was judged",),
+        ("merge-outcome-unlike",),
     ),
     (
         "a pass that tells no run",
         [gate("a", judged("mlp", runs=()))],
         None,
-        ("mlp: gates/a/perfgate.json says PASSED where no run was made",),
+        ("merge-outcome-unlike",),
     ),
     (
         "a pass on a machine that nobody read",
         [gate("a", judged("mlp"), told_of(judged("lstm", runs=()), metrics=(), runs=0), on=None)],
         None,
-        (
-            "mlp: gates/a/perfgate.json says PASSED where no machine was read",
-            (
-                "lstm: gates/a/perfgate.json says PASSED where no run was made and no machine was read and no metric "
-                "was judged"
-            ),
-        ),
+        ("merge-outcome-unlike", "merge-outcome-unlike"),
     ),
     (
         "a workload without a baseline that is let in on a machine that nobody read",
@@ -252,13 +231,13 @@ SHUT: Sequence[tuple[str, Sequence[GateDocument], int | None, tuple[str, ...]]] 
             )
         ],
         None,
-        ("mlp: gates/a/perfgate.json says NO_BASELINE where no machine was read",),
+        ("merge-outcome-unlike",),
     ),
     (
         "a gain of metrics that are only shown",
         [gate("a", told_of(judged("mlp", Outcome.IMPROVED), metrics=rows(None, None)))],
         None,
-        ("mlp: gates/a/perfgate.json says IMPROVED where no metric was judged",),
+        ("merge-outcome-unlike",),
     ),
     (
         "a pass whose metrics did not",
@@ -275,9 +254,7 @@ SHUT: Sequence[tuple[str, Sequence[GateDocument], int | None, tuple[str, ...]]] 
             )
         ],
         None,
-        (
-            "mlp: gates/a/perfgate.json says PASSED where step_mean_ms is REGRESSED and gap_ms is NOT_MEASURED",
-        ),
+        ("merge-outcome-unlike",),
     ),
     (
         "a pass that its settings would not let in by its metrics",
@@ -289,7 +266,7 @@ SHUT: Sequence[tuple[str, Sequence[GateDocument], int | None, tuple[str, ...]]] 
             )
         ],
         None,
-        ("mlp: gates/a/perfgate.json says PASSED where step_mean_ms is INCONCLUSIVE",),
+        ("merge-outcome-unlike",),
     ),
     (
         "a pass of nothing but metrics that are open, which its settings let in",
@@ -312,29 +289,25 @@ SHUT: Sequence[tuple[str, Sequence[GateDocument], int | None, tuple[str, ...]]] 
             ),
         ],
         None,
-        (
-            "mlp: gates/a/perfgate.json says PASSED where step_ms is INCONCLUSIVE and step_mean_ms is INCONCLUSIVE",
-            "lstm: gates/b/perfgate.json says IMPROVED where step_mean_ms is INCONCLUSIVE",
-            "gru: gates/c/perfgate.json says PASSED where step_ms is NO_BASELINE",
-        ),
+        ("merge-outcome-unlike", "merge-outcome-unlike", "merge-outcome-unlike"),
     ),
     (
         "a loss without rows",
         [gate("a", told_of(judged("mlp", Outcome.NOT_MEASURED, runs=()), metrics=(), runs=0))],
         None,
-        ("mlp: NOT_MEASURED",),
+        ("workload-shuts",),
     ),
     (
         "a shard that is missing",
         [gate("a", judged("mlp"), shard=ONE), gate("b", judged("mlp"), on=H100, shard=ONE)],
         2,
-        ("shard 2/2 on NVIDIA H200 is missing", "shard 2/2 on NVIDIA H100 80GB HBM3 is missing"),
+        ("merge-shards-missing", "merge-shards-missing"),
     ),
     (
         "many shards that are missing",
         [gate("a", judged("mlp"), shard=shard(2, 9, "lstm", "mlp"))],
         None,
-        ("shards 1/9, 3/9, 4/9, 5/9, 6/9 and 3 more on NVIDIA H200 are missing",),
+        ("merge-shards-missing",),
     ),
     (
         "shards of different divisions",
@@ -343,13 +316,13 @@ SHUT: Sequence[tuple[str, Sequence[GateDocument], int | None, tuple[str, ...]]] 
             gate("b", judged("lstm"), shard=shard(2, 3, "gru", "lstm")),
         ],
         None,
-        ("shard 2/2 on NVIDIA H200 is missing", "shards 1/3, 3/3 on NVIDIA H200 are missing"),
+        ("merge-shards-missing", "merge-shards-missing"),
     ),
     (
         "shards that are missing where no gate knew its machine",
         [gate("a", judged("mlp", Outcome.NOT_MEASURED), on=None, shard=ONE)],
         None,
-        ("shard 2/2 is missing", "mlp: NOT_MEASURED"),
+        ("merge-shards-missing", "workload-shuts"),
     ),
     (
         "a workload that fell to no shard, for the second did not collect it",
@@ -358,12 +331,7 @@ SHUT: Sequence[tuple[str, Sequence[GateDocument], int | None, tuple[str, ...]]] 
             gate("b", judged("b"), shard=shard(2, 2, "a", "b", "c")),
         ],
         2,
-        (
-            (
-                "the shards of 2 on NVIDIA H200 divided different workloads, so that d fell to none: "
-                f"b did not collect d. {ALIKE}"
-            ),
-        ),
+        ("merge-shards-differ",),
     ),
     (
         "a workload that fell to no shard, for the first did not collect it",
@@ -372,13 +340,7 @@ SHUT: Sequence[tuple[str, Sequence[GateDocument], int | None, tuple[str, ...]]] 
             gate("b", judged("c"), judged("a0"), shard=shard(2, 2, "a", "a0", "b", "c")),
         ],
         2,
-        (
-            (
-                "the shards of 2 on NVIDIA H200 divided different workloads, so that b fell to none: "
-                f"a did not collect a0. {ALIKE}"
-            ),
-            "c on NVIDIA H200: 2 gates judged it (a, b)",
-        ),
+        ("merge-shards-differ", "merge-judged-twice"),
     ),
     (
         "shards of which each collected something else, and one that is missing",
@@ -387,17 +349,7 @@ SHUT: Sequence[tuple[str, Sequence[GateDocument], int | None, tuple[str, ...]]] 
             gate("b", judged("b"), shard=shard(2, 3, "a", "b", "z")),
         ],
         None,
-        (
-            "shard 3/3 on NVIDIA H200 is missing",
-            (
-                "the shards of 3 on NVIDIA H200 divided different workloads, so that one may have fallen to none: "
-                f"a did not collect z; b did not collect c, d, e, f, g and 1 more. {ALIKE}"
-            ),
-            (
-                "a: gates/a/perfgate.json says that it is open, and does not tell of d, g, which fell to it. "
-                "Gate this shard anew."
-            ),
-        ),
+        ("merge-shards-missing", "merge-shards-differ", "merge-shard-lacks"),
     ),
     (
         "shards that collected something else on one of two machines",
@@ -414,12 +366,7 @@ SHUT: Sequence[tuple[str, Sequence[GateDocument], int | None, tuple[str, ...]]] 
             ),
         ],
         4,
-        (
-            (
-                "the shards of 2 on NVIDIA H100 80GB HBM3 divided different workloads, so that one may have fallen to "
-                f"none: c did not collect tanh. {ALIKE}"
-            ),
-        ),
+        ("merge-shards-differ",),
     ),
     (
         "shards of two parts of a project of which one is missing",
@@ -429,7 +376,7 @@ SHUT: Sequence[tuple[str, Sequence[GateDocument], int | None, tuple[str, ...]]] 
             gate("c", judged("gru"), shard=shard(1, 2, "gru", "lstm")),
         ],
         None,
-        ("shard 2/2 on NVIDIA H200 is missing",),
+        ("merge-shards-missing",),
     ),
     (
         "a shard that an older perfgate gated",
@@ -438,13 +385,13 @@ SHUT: Sequence[tuple[str, Sequence[GateDocument], int | None, tuple[str, ...]]] 
             gate("b", judged("relu"), shard=TWO.model_copy(update={"workloads": None})),
         ],
         2,
-        (f"b: gates/b/perfgate.json {UNSAID}",),
+        ("merge-shard-of-what",),
     ),
     (
         "the only shard that an older perfgate gated",
         [gate("a", judged("mlp"), shard=ONE.model_copy(update={"workloads": None}))],
         None,
-        ("shard 2/2 on NVIDIA H200 is missing", f"a: gates/a/perfgate.json {UNSAID}"),
+        ("merge-shards-missing", "merge-shard-of-what"),
     ),
     (
         "a shard that did not come to collect",
@@ -453,31 +400,30 @@ SHUT: Sequence[tuple[str, Sequence[GateDocument], int | None, tuple[str, ...]]] 
             gate("b", shard=TWO.model_copy(update={"workloads": None}), shut_by=["interrupted"]),
         ],
         2,
-        ("b: interrupted",),
+        ("quoted",),
     ),
     (
         "a shard that does not tell of all its part",
         [gate("a", judged("mlp"), shard=shard(1, 1, "mlp", "relu"))],
         None,
-        (
-            (
-                "a: gates/a/perfgate.json says that it is open, and does not tell of relu, which fell to it. "
-                "Gate this shard anew."
-            ),
-        ),
+        ("merge-shard-lacks",),
     ),
 ]
 
 
 @pytest.mark.parametrize(
-    ("documents", "expect", "says"), [row[1:] for row in SHUT], ids=[row[0] for row in SHUT]
+    ("documents", "expect", "codes"), [row[1:] for row in SHUT], ids=[row[0] for row in SHUT]
 )
 def test_the_merged_gate_stays_shut(
-    documents: Sequence[GateDocument], expect: int | None, says: tuple[str, ...]
+    documents: Sequence[GateDocument],
+    expect: int | None,
+    codes: tuple[str, ...],
+    snapshot: SnapshotAssertion,
 ) -> None:
-    told = merged(*documents, expect=expect)
-    assert told.shut_by == says
-    assert (told.opens_gate, told.exit_status) == (False, 1)
+    shut = merged(*documents, expect=expect)
+    assert shut.shut_codes == codes
+    assert (shut.opens_gate, shut.exit_status) == (False, 1)
+    assert shut.shut_by == snapshot
 
 
 def test_what_a_mark_skips_in_a_shard_is_no_workload_that_is_missed() -> None:
@@ -525,22 +471,16 @@ def test_one_workload_on_an_unknown_machine_that_is_shut_by_itself_is_no_second_
 
 
 def test_what_cannot_be_read_keeps_it_shut_beside_gates_that_are_open() -> None:
-    told = merge(
-        [found(gate("a", judged("mlp")))], unread=["gates/b: it does not exist"], at=records.NOON
-    )
+    unread = note("merge-no-gate", Severity.INVALID, folder="gates/b", file="perfgate.json")
+    told = merge([found(gate("a", judged("mlp")))], unread=[unread], at=records.NOON)
     assert (told.opens_gate, told.exit_status) == (False, 1)
-    assert told.shut_by == ("gates/b: it does not exist",)
+    assert told.shut_codes == ("merge-no-gate",)
 
 
 def test_a_page_that_is_left_out_keeps_it_shut_and_is_not_said_to_be_missing() -> None:
-    refused = replace(
-        found(gate("a", judged("mlp"))), page_refused="page.json: it is no plain file."
-    )
+    refused = replace(found(gate("a", judged("mlp"))), page_refused=note("merge-no-plain-file"))
     told = merge([refused], at=records.NOON)
-    assert told.shut_by == (
-        "the page of the gate in gates/a is left out: page.json: it is no plain file.",
-    )
-    assert told.remarks == ()
+    assert (told.shut_codes, told.remarks) == (("merge-page-left-out",), ())
 
 
 def test_a_shard_of_an_unknown_machine_may_be_the_missing_one_and_is_shut_by_itself() -> None:
@@ -562,7 +502,7 @@ def test_what_gates_let_in_by_their_settings_opens_the_merged_one() -> None:
     assert told.opens_gate
 
 
-def test_differences_that_shut_nothing_are_remarked() -> None:
+def test_differences_that_shut_nothing_are_noted(snapshot: SnapshotAssertion) -> None:
     dirty = Commit(sha=records.COMMIT.sha, dirty=True, branch="other")
     told = merged(
         gate("a", judged("mlp"), settings=Settings(runs=5)).model_copy(
@@ -571,12 +511,7 @@ def test_differences_that_shut_nothing_are_remarked() -> None:
         gate("b", judged("lstm"), commit=dirty),
     )
     assert told.opens_gate
-    assert told.remarks == (
-        f"Measured by perfgate 0.0.9, merged by {__version__}.",
-        "Measured with uncommitted changes: b.",
-        "The gates differ in their settings (runs); shown are those of a.",
-        "Without blessed runs, timelines and history on the page, for there is no page.json: a, b.",
-    )
+    assert told.remarks == snapshot
     assert told.commit == Commit(sha=records.COMMIT.sha, dirty=True)
     assert told.settings == Settings(runs=5)
 
@@ -606,76 +541,81 @@ def test_merged_documents_and_pages_are_read_again() -> None:
 # What is found
 
 
-def test_gates_are_found_in_folders_and_one_below_and_sorted_by_label(tmp_path: Path) -> None:
+def codes_of(notes: Sequence[Note]) -> list[tuple[str, ...]]:
+    """Codes, each with those of the notes in its fields."""
+    return [
+        (one.code, *(held.code for held in one.fields.values() if isinstance(held, Note)))
+        for one in notes
+    ]
+
+
+def test_gates_are_found_at_and_below_folders_and_sorted_by_label(tmp_path: Path) -> None:
     b, a, deep = gate("b", judged("lstm")), gate("a", judged("mlp")), gate("deep", judged("relu"))
     gates.put(tmp_path / "x" / "b", b, page=gates.rich(b))
     gates.put(tmp_path / "y", a)
     gates.put(tmp_path / "x" / "b" / "deep", deep)
-    listed, unread = find_gates([tmp_path / "x", tmp_path / "y", tmp_path / "z"])
+    listed, unread = find_gates([tmp_path / "x", tmp_path / "y", tmp_path / "z", tmp_path / "y"])
     assert [(one.name, one.folder, one.page is None) for one in listed] == [
         ("a", (tmp_path / "y").as_posix(), True),
         ("b", (tmp_path / "x" / "b").as_posix(), False),
+        ("deep", (tmp_path / "x" / "b" / "deep").as_posix(), True),
     ]
     assert listed[1].document == b
-    assert unread == (
-        f"{tmp_path}/z: it does not exist",
-        f"{tmp_path}/x: gates lie deeper in it than in a folder of it, and are not read: {tmp_path}/x/b/deep",
-    )
-    listed, unread = find_gates([tmp_path / "x", tmp_path / "x" / "b" / "deep"])
-    assert [one.name for one in listed] == ["b", "deep"]
-    assert unread == ()
+    assert codes_of(unread) == [("merge-no-folder",)]
 
 
-def test_gates_that_lie_too_deep_are_told_with_their_folders(tmp_path: Path) -> None:
-    gates.put(tmp_path / "a", gate("a", judged("mlp")))
-    for number in range(7):
-        gates.put(tmp_path / "b" / ".perfgate" / "github" / str(number), gate("b", judged("lstm")))
-    gates.put(tmp_path / "b" / ".perfgate" / "github" / "0" / "unseen", gate("c", judged("relu")))
-    (tmp_path / "a" / "link").symlink_to(tmp_path / "b")
-    deep = ", ".join(f"{tmp_path}/b/.perfgate/github/{number}" for number in range(5))
-    _, unread = find_gates([tmp_path])
-    assert unread == (
-        f"{tmp_path}: gates lie deeper in it than in a folder of it, and are not read: {deep} and 2 more",
-    )
-
-
-@pytest.mark.parametrize("inner", ["", "b"])
-def test_a_page_without_a_document_is_not_passed_over(tmp_path: Path, inner: str) -> None:
+def test_a_page_without_a_document_is_not_passed_over(tmp_path: Path) -> None:
     a = gate("a", judged("mlp"))
     gates.put(tmp_path / "a", a)
-    (tmp_path / "b").mkdir()
-    (tmp_path / inner / "page.json").write_text(page_data_text(gates.rich(a)), encoding="utf-8")
+    (tmp_path / "page.json").write_text(page_data_text(gates.rich(a)), encoding="utf-8")
     listed, unread = find_gates([tmp_path])
     assert [one.name for one in listed] == ["a"]
-    assert unread == (f"{tmp_path / inner}: there is a page.json in it and no perfgate.json",)
-    (only,) = find_gates([tmp_path / inner])[1] if inner else unread
-    assert only == f"{tmp_path / inner}: there is a page.json in it and no perfgate.json"
+    assert codes_of(unread) == [("merge-document-unreadable", "merge-not-there")]
 
 
 @pytest.mark.parametrize(
-    ("once", "twice", "key"),
+    ("content", "code"),
     [
-        ('"opens_gate": false', '"opens_gate": false, "opens_gate": true', "opens_gate"),
-        ('"outcome": "REGRESSED"', '"outcome": "REGRESSED", "outcome": "PASSED"', "outcome"),
-        ('"exit_status": 1', '"exit_status": 1, "exit_status": 0', "exit_status"),
+        (b"\xff", "merge-no-text"),
+        (b"{", "merge-other-format"),
+        (b'{"' + b"x" * 9_000 + b'": 1}', "merge-other-format"),
+        (b" " * (LARGEST_DOCUMENT + 1), "merge-too-large"),
+        (None, "merge-no-plain-file"),
+    ],
+    ids=["bytes", "broken", "long key", "large", "pipe"],
+)
+def test_gates_are_read_next_to_one_that_cannot_be(
+    tmp_path: Path, content: bytes | None, code: str
+) -> None:
+    gates.put(tmp_path / "a", gate("a", judged("mlp")))
+    file = tmp_path / "b" / "perfgate.json"
+    file.parent.mkdir()
+    if content is None:
+        os.mkfifo(file)
+    else:
+        file.write_bytes(content)
+    listed, unread = find_gates([tmp_path])
+    assert [one.name for one in listed] == ["a"]
+    assert codes_of(unread) == [("merge-document-unreadable", code)]
+    assert len(say.in_one_line(unread[0])) < 1_000
+
+
+@pytest.mark.parametrize(
+    ("once", "twice"),
+    [
+        ('"opens_gate": false', '"opens_gate": false, "opens_gate": true'),
+        ('"outcome": "REGRESSED"', '"outcome": "REGRESSED", "outcome": "PASSED"'),
+        ('"exit_status": 1', '"exit_status": 1, "exit_status": 0'),
     ],
 )
-def test_a_key_that_stands_twice_is_refused(
-    tmp_path: Path, once: str, twice: str, key: str
-) -> None:
+def test_a_key_that_stands_twice_is_refused(tmp_path: Path, once: str, twice: str) -> None:
     folder = gates.put(tmp_path / "a", gate("a", judged("mlp", Outcome.REGRESSED)))
     text = (folder / "perfgate.json").read_text("utf-8")
     assert once in text
     (folder / "perfgate.json").write_text(text.replace(once, twice), encoding="utf-8")
-    assert find_gates([folder]) == (
-        (),
-        (
-            (
-                f"the gate in {folder} cannot be read: perfgate.json: it holds the key '{key}' twice. It should be "
-                "what --perfgate-json writes. Let the gate write it anew, with the perfgate that merges."
-            ),
-        ),
-    )
+    listed, unread = find_gates([folder])
+    assert listed == ()
+    assert codes_of(unread) == [("merge-document-unreadable", "merge-twin-keys")]
 
 
 def test_a_page_with_a_key_that_stands_twice_is_left_out(tmp_path: Path) -> None:
@@ -686,36 +626,33 @@ def test_a_page_with_a_key_that_stands_twice_is_left_out(tmp_path: Path) -> None
         text.replace('"label"', '"label": "x", "label"', 1), encoding="utf-8"
     )
     ((only,), _) = find_gates([folder])
-    assert only.page_refused == (
-        "page.json: it holds the key 'label' twice. It should be what --perfgate-page-data writes. Let the gate write "
-        "it anew, with the perfgate that merges."
-    )
+    assert only.page_refused is not None
+    assert codes_of([only.page_refused]) == [("merge-document-unreadable", "merge-twin-keys")]
 
 
-def test_a_gate_without_a_label_is_called_by_its_folder(tmp_path: Path) -> None:
-    gates.put(tmp_path / "one", gate("", judged("mlp")))
-    ((only,), _) = find_gates([tmp_path])
-    assert only.name == (tmp_path / "one").as_posix()
-
-
-def test_gates_of_one_label_are_told_apart_by_their_folders(tmp_path: Path) -> None:
+def test_a_gate_is_called_by_its_label_or_its_folder_and_by_both_where_labels_are_alike(
+    tmp_path: Path,
+) -> None:
     for name in ("one", "two"):
         gates.put(tmp_path / name, gate("a", judged(name)))
+    gates.put(tmp_path / "three", gate("", judged("mlp")))
     listed, _ = find_gates([tmp_path])
     assert [one.name for one in listed] == [
-        f"a in {(tmp_path / name).as_posix()}" for name in ("one", "two")
+        f"a in {tmp_path}/one",
+        f"a in {tmp_path}/two",
+        f"{tmp_path}/three",
     ]
 
 
-def test_more_gates_than_a_matrix_can_have_are_refused(tmp_path: Path) -> None:
-    text = document_text(gate("a", judged("mlp")))
+@pytest.mark.parametrize("content", [document_text(gate("a", judged("mlp"))), "{"])
+def test_more_gates_than_a_matrix_can_have_are_refused(tmp_path: Path, content: str) -> None:
     for number in range(MOST_GATES + 1):
         folder = tmp_path / str(number)
         folder.mkdir()
-        (folder / "perfgate.json").write_text(text, encoding="utf-8")
+        (folder / "perfgate.json").write_text(content, encoding="utf-8")
     with pytest.raises(DocumentUnreadable) as refused:
         find_gates([tmp_path])
-    assert str(refused.value) == f"{tmp_path}: there are more than 256 gates.\nMerge fewer of them."
+    assert refused.value.code == "merge-too-many"
 
 
 @pytest.mark.parametrize(
@@ -733,117 +670,57 @@ def test_page_data_of_another_gate_is_left_out_and_its_document_counts(
     tmp_path: Path, change: dict[str, object]
 ) -> None:
     document = gate("a", judged("mlp"))
-    folder = gates.put(
-        tmp_path / "a", document, page=gates.rich(document).model_copy(update=change)
-    )
+    page = gates.rich(document).model_copy(update=change)
+    folder = gates.put(tmp_path / "a", document, page=page)
     ((only,), unread) = find_gates([folder])
     assert (only.document, only.page, unread) == (document, None, ())
-    assert only.page_refused == (
-        "page.json: it is of another gate than the perfgate.json beside it. Take both from one gate."
-    )
-
-
-def test_gates_are_read_beside_one_that_cannot_be(tmp_path: Path) -> None:
-    gates.put(tmp_path / "a", gate("a", judged("mlp")))
-    gates.put(tmp_path / "c", gate("c", judged("lstm")))
-    (tmp_path / "b").mkdir()
-    (tmp_path / "b" / "perfgate.json").write_bytes(b"\xff")
-    listed, unread = find_gates([tmp_path])
-    assert [one.name for one in listed] == ["a", "c"]
-    assert unread == (
-        (
-            f"the gate in {tmp_path}/b cannot be read: perfgate.json: it is no UTF-8 text. It should be what "
-            "--perfgate-json writes. Let the gate write it anew, with the perfgate that merges."
-        ),
-    )
+    assert only.page_refused is not None
+    assert only.page_refused.code == "merge-page-of-another-gate"
 
 
 @pytest.mark.parametrize(
     "when", ["2026-01-01T00:00:00", "0001-01-01T00:00:00+14:00", "9999-12-31T23:59:00-12:00"]
 )
-@pytest.mark.parametrize("where", ["started_at", "ended_at", "a run's"])
-def test_a_gate_whose_moments_are_not_to_be_told_in_utc_cannot_be_read(
-    tmp_path: Path, when: str, where: str
+@pytest.mark.parametrize("of_run", [True, False])
+def test_moments_without_a_zone_or_beyond_the_calendar_are_refused(
+    tmp_path: Path, when: str, *, of_run: bool
 ) -> None:
-    gates.put(tmp_path / "a", gate("a", judged("mlp")))
-    told = json.loads(document_text(gate("b", judged("lstm"))))
-    (told["workloads"][0]["runs"][0] if where == "a run's" else told)[
-        where.replace("a run's", "started_at")
-    ] = when
-    (tmp_path / "b").mkdir()
-    (tmp_path / "b" / "perfgate.json").write_text(json.dumps(told), encoding="utf-8")
-    listed, (unread,) = find_gates([tmp_path])
-    assert [one.name for one in listed] == ["a"]
-    assert unread.startswith(f"the gate in {tmp_path}/b cannot be read: perfgate.json: ")
+    held = json.loads(document_text(gate("b", judged("lstm"))))
+    (held["workloads"][0]["runs"][0] if of_run else held)["started_at"] = when
+    (tmp_path / "perfgate.json").write_text(json.dumps(held), encoding="utf-8")
+    listed, unread = find_gates([tmp_path])
+    assert listed == ()
+    assert codes_of(unread) == [("merge-document-unreadable", "merge-other-format")]
 
 
 def test_moments_are_kept_in_utc() -> None:
-    told = json.loads(document_text(gate("a", judged("mlp")))) | {
-        "started_at": "2026-03-02T05:00:00+02:00"
-    }
-    assert read_document(json.dumps(told)).started_at.isoformat() == "2026-03-02T03:00:00+00:00"
+    held = json.loads(document_text(gate("a", judged("mlp"))))
+    held["started_at"] = "2026-03-02T05:00:00+02:00"
+    assert read_document(json.dumps(held)).started_at.isoformat() == "2026-03-02T03:00:00+00:00"
 
 
-def test_gates_that_cannot_be_read_count_among_the_most(tmp_path: Path) -> None:
-    for number in range(MOST_GATES + 1):
-        (tmp_path / str(number)).mkdir()
-        (tmp_path / str(number) / "perfgate.json").write_text("{", encoding="utf-8")
-    with pytest.raises(DocumentUnreadable) as refused:
-        find_gates([tmp_path])
-    assert str(refused.value) == f"{tmp_path}: there are more than 256 gates.\nMerge fewer of them."
-
-
-def test_a_field_that_a_stranger_named_is_told_in_part(tmp_path: Path) -> None:
-    (tmp_path / "perfgate.json").write_text('{"' + "x" * 9_000 + '": 1}', encoding="utf-8")
-    _, (told,) = find_gates([tmp_path])
-    assert len(told) < 1_000
-
-
-def test_a_folder_that_is_a_link_is_not_followed_into(tmp_path: Path) -> None:
+def test_a_folder_that_is_a_link_is_not_followed_into_and_not_passed_over(tmp_path: Path) -> None:
     gates.put(tmp_path / "elsewhere" / "a", gate("a", judged("mlp")))
     inner = tmp_path / "gates" / "a"
     inner.parent.mkdir()
     inner.symlink_to(tmp_path / "elsewhere" / "a")
-    assert find_gates([tmp_path / "gates"]) == (
-        (),
-        (
-            (
-                f"the gate in {inner} cannot be read: perfgate.json: its folder is a link, which is not followed. It "
-                "should be what --perfgate-json writes. Let the gate write it anew, with the perfgate that merges."
-            ),
-        ),
-    )
+    listed, unread = find_gates([tmp_path / "gates"])
+    assert (listed, codes_of(unread)) == ((), [("merge-folder-is-link",)])
     (tmp_path / "link").symlink_to(tmp_path / "elsewhere")  # one that the user names is followed
     ((only,), _) = find_gates([tmp_path / "link"])
     assert only.name == "a"
 
 
-def test_what_is_no_folder_is_told_as_what_it_is(tmp_path: Path) -> None:
+def test_what_holds_no_gate_is_noted_each_for_itself(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_text("x", encoding="utf-8")
     (tmp_path / "empty").mkdir()
-    assert find_gates([file, file / "x", tmp_path / "nowhere", tmp_path / "empty"]) == (
-        (),
-        (
-            f"{file}: it is a file; name the folder that holds it",
-            f"{file}/x: it does not exist",
-            f"{tmp_path}/nowhere: it does not exist",
-            f"{tmp_path}/empty: there is no perfgate.json in it, nor in a folder of it",
-        ),
-    )
+    listed, unread = find_gates([file, file / "x", tmp_path / "nowhere", tmp_path / "empty"])
+    assert listed == ()
+    assert codes_of(unread) == [("merge-no-folder",)] * 3 + [("merge-no-gate",)]
 
 
-def test_a_folder_that_cannot_be_listed_says_so(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def refused(folder: Path) -> list[Path]:
-        raise PermissionError(errno.EACCES, "Permission denied", str(folder))
-
-    monkeypatch.setattr(Path, "iterdir", refused)
-    assert find_gates([tmp_path]) == ((), (f"{tmp_path}: it cannot be listed (Permission denied)",))
-
-
-def test_a_gate_whose_folder_hides_it_is_not_overlooked(
+def test_a_gate_that_cannot_be_looked_at_is_not_passed_over(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gates.put(tmp_path / "a", gate("a", judged("mlp")))
@@ -855,16 +732,16 @@ def test_a_gate_whose_folder_hides_it_is_not_overlooked(
         return stat_of(file)
 
     monkeypatch.setattr(Path, "lstat", refused)
-    _, (told,) = find_gates([tmp_path / "a"])
-    assert "perfgate.json: it cannot be read (Permission denied)." in told
+    _, unread = find_gates([tmp_path / "a"])
+    assert codes_of(unread) == [("merge-document-unreadable", "merge-not-readable")]
 
 
-def test_a_folder_whose_name_is_no_text_is_told_in_a_document_that_can_be_written(
+def test_a_folder_whose_name_is_no_text_is_shown_in_a_document_that_can_be_written(
     tmp_path: Path,
 ) -> None:
     folder = tmp_path / os.fsdecode(b"bad\xff")
     gates.put(folder, gate("", judged("mlp")))
     listed, unread = find_gates([folder, folder / "nowhere"])
-    told = merge(listed, unread=unread, at=records.NOON)
-    assert told.shut_by == (f"{tmp_path}/bad\ufffd/nowhere: it does not exist",)
-    assert read_document(document_text(told)) == told
+    merged_document = merge(listed, unread=unread, at=records.NOON)
+    assert merged_document.shut_codes == ("merge-no-folder",)
+    assert read_document(document_text(merged_document)) == merged_document

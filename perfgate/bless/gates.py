@@ -1,0 +1,174 @@
+"""Finds the documents of gates in folders, and reads them.
+
+They may come from jobs that ran a stranger's code: they are validated and limited in size, and no
+link is followed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final, TypeVar
+
+from pydantic import ValidationError
+
+from perfgate.model.document import GateDocument, read_document
+from perfgate.model.errors import DocumentUnreadable
+from perfgate.model.limits import LARGEST_DOCUMENT
+from perfgate.model.note import Note, Severity, noted
+from perfgate.model.pagedata import PageData, read_page_data
+from perfgate.model.record import TwinKeys, without_twins
+
+DOCUMENT_FILE: Final = "perfgate.json"
+PAGE_FILE: Final = "page.json"
+MOST_GATES: Final = 256
+"""As many jobs as one matrix of GitHub Actions may have."""
+
+_Read = TypeVar("_Read", GateDocument, PageData)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Found:
+    """One gate that was found in a folder."""
+
+    folder: str
+    name: str
+    """What the gate is called: its label, or else its folder; of several that bear one label,
+    both."""
+    document: GateDocument
+    page: PageData | None = None
+    """None where there is no `page.json` next to the document, and where that is left out."""
+    page_refused: Note | None = None
+    """Why the `page.json` is left out."""
+
+
+def find_gates(folders: Sequence[Path]) -> tuple[tuple[Found, ...], tuple[Note, ...]]:
+    """Read the gates in these folders and below them, and note what cannot be read.
+
+    Raises:
+        DocumentUnreadable: there are more than `MOST_GATES`.
+    """
+    found: list[Found] = []
+    unread: list[Note] = []
+    seen: set[str] = set()
+    for folder in folders:
+        before = len(unread)
+        places = list(_places(folder, unread))
+        if not places and len(unread) == before:
+            unread.append(_note("merge-no-gate", folder=folder, file=DOCUMENT_FILE))
+        for place in places:
+            if (real := os.path.realpath(place)) in seen:
+                continue
+            seen.add(real)
+            if len(seen) > MOST_GATES:
+                raise DocumentUnreadable("merge-too-many", path=_text(folder), most=MOST_GATES)
+            try:
+                found.append(_gate_in(place))
+            except DocumentUnreadable as refused:
+                unread.append(noted(refused, Severity.INVALID))
+    return _named(found), tuple(unread)
+
+
+def _places(folder: Path, unread: list[Note]) -> Iterator[Path]:
+    """Folders at and below one that hold a gate's files; what cannot be listed is noted."""
+
+    def refused(error: OSError) -> None:
+        where = error.filename or folder
+        unread.append(_note("merge-no-folder", folder=where, why=error.strerror or str(error)))
+
+    for where, inner, files in os.walk(folder, onerror=refused):
+        inner.sort()
+        for name in inner:
+            link = Path(where, name)
+            if link.is_symlink() and os.path.lexists(link / DOCUMENT_FILE):
+                unread.append(_note("merge-folder-is-link", folder=link))
+        if {DOCUMENT_FILE, PAGE_FILE} & {*files, *inner}:
+            yield Path(where)
+
+
+def _note(code: str, *, folder: Path | str, **fields: str) -> Note:
+    return Note(code=code, severity=Severity.INVALID, fields={"folder": _text(folder), **fields})
+
+
+def _text(path: Path | str) -> str:
+    """A path as text that can be written: the bytes of a name need not be UTF-8."""
+    return os.fsencode(path).decode(errors="replace")
+
+
+def _named(found: Sequence[Found]) -> tuple[Found, ...]:
+    borne = Counter(one.document.label for one in found)
+    named = [
+        replace(one, name=f"{one.document.label} in {one.folder}")
+        if one.document.label and borne[one.document.label] > 1
+        else one
+        for one in found
+    ]
+    return tuple(sorted(named, key=lambda one: (not one.document.label, one.name, one.folder)))
+
+
+def _gate_in(folder: Path) -> Found:
+    document = _read(folder / DOCUMENT_FILE, read_document, option="json")
+    if document.gates:
+        raise DocumentUnreadable("merge-of-merged", path=_text(folder / DOCUMENT_FILE))
+    where = _text(folder)
+    found = Found(folder=where, name=document.label or where, document=document)
+    if not os.path.lexists(folder / PAGE_FILE):
+        return found
+    try:
+        return replace(found, page=_page_of(document, folder / PAGE_FILE))
+    except DocumentUnreadable as refused:
+        return replace(found, page_refused=noted(refused, Severity.INVALID))
+
+
+def _page_of(document: GateDocument, file: Path) -> PageData:
+    """The page's data; refused where it shows another verdict than the document."""
+    page = _read(file, read_page_data, option="page-data")
+    shared = ("started_at", "opens_gate", "exit_status", "shut_by", "machine", "loosening")
+    alike = all(getattr(page, name) == getattr(document, name) for name in shared)
+    of_page = [(one.verdict, one.opens_gate) for one in page.workloads]
+    if not alike or of_page != [(one.verdict, one.opens_gate) for one in document.workloads]:
+        raise DocumentUnreadable(
+            "merge-page-of-another-gate", path=_text(file), document=DOCUMENT_FILE
+        )
+    return page
+
+
+def _read(file: Path, parse: Callable[[str], _Read], *, option: str) -> _Read:
+    def unreadable(code: str, **fields: str) -> DocumentUnreadable:
+        why = Note(code=code, fields=fields)
+        return DocumentUnreadable(
+            "merge-document-unreadable", path=_text(file), option=option, why=why
+        )
+
+    try:
+        # Neither a link, which may lead anywhere, nor a pipe, which may never end.
+        if not stat.S_ISREG(file.lstat().st_mode):
+            raise unreadable("merge-no-plain-file")
+        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        with os.fdopen(os.open(file, flags), "rb") as source:
+            content = source.read(LARGEST_DOCUMENT + 1)
+    except FileNotFoundError:
+        raise unreadable("merge-not-there") from None
+    except OSError as refused:
+        why = refused.strerror or str(refused)
+        raise unreadable("merge-not-readable", why=why) from refused
+    if len(content) > LARGEST_DOCUMENT:
+        raise unreadable("merge-too-large", largest=f"{LARGEST_DOCUMENT / 1e6:.0f} MB")
+    try:
+        text = content.decode()
+        parsed = parse(text)
+        json.loads(text, object_pairs_hook=without_twins, parse_int=str, parse_float=str)
+    except UnicodeDecodeError as broken:
+        raise unreadable("merge-no-text") from broken
+    except ValidationError as broken:
+        first = broken.errors(include_url=False, include_input=False)[0]
+        where = ".".join(map(str, first["loc"]))
+        raise unreadable("merge-other-format", place=where, problem=first["msg"]) from broken
+    except TwinKeys as twins:
+        raise unreadable("merge-twin-keys", problem=str(twins)) from twins
+    return parsed
