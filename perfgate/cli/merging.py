@@ -5,15 +5,13 @@ from __future__ import annotations
 import os
 import sys
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 
 import click
 
 from perfgate.bless.gates import find_gates
 from perfgate.bless.merge import merge, merged_page
-from perfgate.cli.arguments import PATH
-from perfgate.cli.common import printable, screen
+from perfgate.cli.terminal import PATH, screen, show
 from perfgate.gate import Closing
 from perfgate.model.document import GateDocument
 from perfgate.model.errors import EXIT_SHUT, ConfigInvalid
@@ -23,9 +21,6 @@ from perfgate.plugin.outputs import Form, Outputs
 from perfgate.render.text import merged_text
 from perfgate.words import escape
 
-FILE = click.Path(path_type=Path)
-"""To write to; what is wrong with it is told with its form."""
-
 
 @click.command("merge")
 @click.argument("folders", metavar="FOLDER...", nargs=-1, required=True, type=PATH)
@@ -33,19 +28,19 @@ FILE = click.Path(path_type=Path)
     "--expect", type=click.IntRange(min=1), metavar="N", help="How many gates there should be."
 )
 @click.option(
-    "--json", type=FILE, metavar="FILE", help="Write verdicts and measurements to FILE as JSON."
+    "--json", type=PATH, metavar="FILE", help="Write verdicts and measurements to FILE as JSON."
 )
 @click.option(
-    "--html", type=FILE, metavar="FILE", help="Write a page with plots and timelines to FILE."
+    "--html", type=PATH, metavar="FILE", help="Write a page with plots and timelines to FILE."
 )
 @click.option(
     "--page-data",
-    type=FILE,
+    type=PATH,
     metavar="FILE",
     help="Write what such a page is made of to FILE as JSON.",
 )
-@click.option("--markdown", type=FILE, metavar="FILE", help="Append verdicts to FILE as Markdown.")
-@click.option("--junit", type=FILE, metavar="FILE", help="Write verdicts to FILE as JUnit XML.")
+@click.option("--markdown", type=PATH, metavar="FILE", help="Append verdicts to FILE as Markdown.")
+@click.option("--junit", type=PATH, metavar="FILE", help="Write verdicts to FILE as JUnit XML.")
 def merge_gates(folders: tuple[Path, ...], *, expect: int | None, **files: Path | None) -> None:
     """Make one verdict of gates that were measured apart.
 
@@ -61,28 +56,24 @@ def merge_gates(folders: tuple[Path, ...], *, expect: int | None, **files: Path 
     found, unread = find_gates(folders)
     cleaner = Cleaner(os.environ)  # what wrote a gate's files may have known of no secrets
     merged = cleaner.record(merge(found, unread=unread, expect=expect, at=datetime.now(UTC)))
-    notes = tuple(quoted(one, Severity.INVALID) for one in merged.shut_by)
-    closing = Closing(opens=merged.opens_gate, notes=notes)
+
+    def closed(closing: Closing) -> GateDocument:
+        added = closing.notes[len(merged.shut_by) :]
+        update = {
+            "opens_gate": closing.opens,
+            "exit_status": closing.exit_status,
+            "shut_by": closing.shut_by,
+            "shut_codes": (*merged.shut_codes, *(one.code for one in added)),
+        }
+        return merged.model_copy(update=update)
+
+    shut_by = tuple(quoted(one, Severity.INVALID) for one in merged.shut_by)
     closing = outputs.write(
-        partial(_closed, merged),
-        closing,
+        closed,
+        Closing(opens=merged.opens_gate, notes=shut_by),
         lambda document: cleaner.record(merged_page(document, found=found)),
     )
-    width, colour = screen()
-    told = merged_text(_closed(merged, closing), width=width, colour=colour)
-    # What documents tell may be a stranger's, and this a job's log.
-    click.echo(printable(escape.without_commands(told)), nl=False)
+    # Documents may be a stranger's, and this a job's log.
+    show(escape.without_commands(merged_text(closed(closing), **screen())))
     if not closing.opens:
         sys.exit(EXIT_SHUT)
-
-
-def _closed(merged: GateDocument, closing: Closing) -> GateDocument:
-    """The document with what became of it while it was written."""
-    added = closing.notes[len(merged.shut_by) :]
-    update = {
-        "opens_gate": closing.opens,
-        "exit_status": closing.exit_status,
-        "shut_by": closing.shut_by,
-        "shut_codes": (*merged.shut_codes, *(one.code for one in added)),
-    }
-    return merged.model_copy(update=update)

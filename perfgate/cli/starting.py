@@ -13,8 +13,7 @@ from pathlib import Path
 import click
 
 from perfgate import __version__
-from perfgate.cli.common import printable
-from perfgate.cli.complaint import usage
+from perfgate.cli.terminal import show, usage
 from perfgate.init.project import Tool, find_project
 from perfgate.init.report import check_text, init_text
 from perfgate.init.scaffold import State, planned, write
@@ -56,11 +55,11 @@ def init(*, check: bool, force: bool, no_github: bool, install_from: str | None)
     if check:
         lacking = sum(file.state in {State.MISSING, State.OLDER} for file in files)
         is_complete = not lacking and (project.top is None or project.origin is not None)
-        click.echo(printable(check_text(project, tool, files, lacking)), nl=False)
+        show(check_text(project, tool, files, lacking))
         sys.exit(EXIT_OPEN if is_complete else EXIT_SHUT)
     writing = [file for file in files if file.state is State.MISSING or (force and file.differs)]
     write(writing)
-    click.echo(printable(init_text(project, tool, files, writing)), nl=False)
+    show(init_text(project, tool, files, writing))
 
 
 def this_perfgate() -> Tool:

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import click
 
-from perfgate.cli.arguments import PATH
-from perfgate.cli.common import printable, screen
+from perfgate.cli.project import Project
+from perfgate.cli.terminal import PATH, screen, show
 from perfgate.demo.replay import play
 from perfgate.doctor import Finding, Place, check_distribution, check_orphans, examine
 from perfgate.execute.addopts import addopts_of, distribution_of
@@ -25,50 +25,36 @@ from perfgate.model.errors import (
     PerfgateError,
 )
 from perfgate.model.note import note
-from perfgate.model.pyproject import find_root, load_settings
-from perfgate.model.settings import Settings
 from perfgate.plugin.listing import Collected, collect
 from perfgate.profilers.nsys.tool import find_nsys
 from perfgate.render.findings import findings_text
 from perfgate.selftest.play import Runner
 from perfgate.selftest.play import play as play_selftest
-from perfgate.store import Store
 from perfgate.words import say
 
 
 @click.command()
 def doctor() -> None:
     """Check all that a first run needs, and say what to do about each failure."""
-    root = find_root(Path.cwd())
-    settings = load_settings(root, {})
-    width, colour = screen()
-    collected: Collected | None = None
-    orphans: list[str] | PerfgateError
+    here = Project.here()
+    found = [*examine(Place(root=here.root, settings=here.settings, env=os.environ))]
     try:
-        collected = collect(root) if (root / settings.workloads).is_dir() else Collected()
-        orphans = _orphans(root, settings, collected)
-    except (ConfigInvalid, BaselineUnreadable) as unknown:
-        orphans = unknown
-    found = (
-        *examine(Place(root=root, settings=settings, env=os.environ)),
-        check_orphans(orphans),
-        *_distribution(collected),
-        *_workflows(root),
-    )
+        is_there = (here.root / here.settings.workloads).is_dir()
+        collected = collect(here.root) if is_there else Collected()
+    except ConfigInvalid as unknown:
+        found.append(check_orphans(unknown))
+    else:
+        found += (check_orphans(_orphans(here, collected)), *_distribution(collected))
+    found += _workflows(here.root)
     rows = [(one.check, one.ok, say.fact(one.said), say.next_step(one.said)) for one in found]
-    click.echo(printable(findings_text(rows, width=width, colour=colour)), nl=False)
+    show(findings_text(rows, **screen()))
     sys.exit(EXIT_SHUT if any(one.ok is False for one in found) else EXIT_OPEN)
 
 
-def _distribution(collected: Collected | None) -> tuple[Finding, ...]:
+def _distribution(collected: Collected) -> tuple[Finding, ...]:
     """Whether a standing option asks pytest-xdist to distribute."""
-    if collected is None:
-        return ()
-    words = [
-        *addopts_of(collected.configuration),
-        *shlex.split(os.environ.get("PYTEST_ADDOPTS", "")),
-    ]
-    return check_distribution(distribution_of(words))
+    standing = shlex.split(os.environ.get("PYTEST_ADDOPTS", ""))
+    return check_distribution(distribution_of([*addopts_of(collected.configuration), *standing]))
 
 
 def _workflows(root: Path) -> tuple[Finding, ...]:
@@ -81,35 +67,25 @@ def _workflows(root: Path) -> tuple[Finding, ...]:
     return (Finding(check="workflows", ok=not fail, said=said),)
 
 
-def _orphans(root: Path, settings: Settings, collected: Collected) -> list[str]:
-    """Files of baselines without a workload.
-
-    Raises:
-        ConfigInvalid: not all workloads can be collected, so that nobody knows which are gone.
-        BaselineUnreadable: a baseline cannot be read.
-    """
+def _orphans(here: Project, collected: Collected) -> list[str] | PerfgateError:
+    """Files of baselines without a workload, or why nobody knows which these are."""
     known = {workload.id for workload in collected.workloads}
-    listed = Store(root, settings.baselines).baselines.listed(at_home=True)
-    orphans = sorted(os.path.relpath(one.path, root) for one in listed if one.workload not in known)
+    listed = here.store.baselines.listed(at_home=True)
+    orphans = sorted(
+        os.path.relpath(one.path, here.root) for one in listed if one.workload not in known
+    )
     if orphans and collected.skipped_files:
         skipped = tuple(f"{file} ({why})" for file, why in collected.skipped_files.items())
-        raise ConfigInvalid("baselines-perhaps-orphaned", count=len(orphans), skipped=skipped)
+        return ConfigInvalid("baselines-perhaps-orphaned", count=len(orphans), skipped=skipped)
     broken = [one.found for one in listed if isinstance(one.found, BaselineUnreadable)]
-    if broken and not orphans:
-        raise broken[0]
-    return orphans
-
-
-def _say(line: str) -> None:
-    click.echo(printable(line))
+    return broken[0] if broken and not orphans else orphans
 
 
 @click.command()
 @click.option("--keep", type=PATH, help="Keep the demo's folder here, which must not exist.")
 def demo(keep: Path | None) -> None:
     """Replay a gate on captures recorded on an NVIDIA H200. Needs neither a GPU nor nsys."""
-    width, colour = screen()
-    sys.exit(play(_say, width=width, colour=colour, keep=keep))
+    sys.exit(play(show, **screen(), keep=keep))
 
 
 @click.command()
@@ -126,9 +102,8 @@ def selftest(*, nsys: str | None, keep: Path | None, cpu: bool) -> None:
     """
     machine = read_machine(os.environ, nsys=None, nsys_options=())
     if not machine.gpus and not cpu:
-        click.echo(say.message(note("selftest-without-gpu")))
+        show(say.message(note("selftest-without-gpu")))
         sys.exit(EXIT_SHUT)
-    tool = find_nsys(nsys, os.environ, setting=load_settings(find_root(Path.cwd()), {}).nsys)
+    tool = find_nsys(nsys, os.environ, setting=Project.here().settings.nsys)
     runner = Runner(machine=machine, nsys=tool, python=sys.executable, env=os.environ)
-    width, colour = screen()
-    sys.exit(play_selftest(runner, _say, width=width, colour=colour, keep=keep, cpu=cpu))
+    sys.exit(play_selftest(runner, show, **screen(), keep=keep, cpu=cpu))

@@ -84,7 +84,7 @@ def pytest_load_initial_conftests(
     given = early_config.known_args_namespace
     gates = getattr(given, "perfgate", False)
     if gates:
-        _part("cleaned").clean_standard_streams()
+        _part("reports").clean_standard_streams()
         _part("exits").hold_exits(partial(_shown_status, early_config))
         _part("handed_on").note_early(early_config, parser, args)
         _part("typed").note_words(early_config, parser)

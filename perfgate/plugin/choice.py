@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import fnmatch
 from argparse import Namespace
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, Self
 
 import pytest
 from _pytest.mark.expression import Expression
@@ -19,8 +19,7 @@ from perfgate.plugin.typed import SELECTING, TYPED
 
 @dataclass(frozen=True, kw_only=True)
 class Choice:
-    """What was typed to choose workloads, asked of those that were collected and of baselines
-    without a workload."""
+    """What was typed to choose workloads."""
 
     typed: Namespace
     here: Path
@@ -28,33 +27,20 @@ class Choice:
     root: Path
     workloads: Path
     """The folder of the workloads."""
-    failed: frozenset[str] = frozenset()
+    failed: frozenset[str]
     """Node ids that failed last, for `--lf`."""
-    resumed_at: str | None = None
-    """The node id that `--sw` goes on with."""
 
     @classmethod
-    def of(cls, config: pytest.Config, *, workloads: Path) -> Choice:
+    def of(cls, config: pytest.Config, *, workloads: Path) -> Self:
         """Read it off what was typed."""
-        typed = config.stash[TYPED]
-        cache = getattr(config, "cache", None)
-        failed = (
-            cache.get("cache/lastfailed", {})
-            if cache is not None and getattr(typed, "lf", False)
-            else {}
-        )
-        resumed = (
-            cache.get("cache/stepwise", None)
-            if cache is not None and getattr(typed, "stepwise", False)
-            else None
-        )
+        typed, cache = config.stash[TYPED], getattr(config, "cache", None)
+        is_asked = getattr(typed, "lf", False)
         return cls(
             typed=typed,
             here=config.invocation_params.dir,
             root=config.rootpath,
             workloads=workloads.resolve(),
-            failed=frozenset(failed),
-            resumed_at=resumed.get("last_failed") if isinstance(resumed, dict) else resumed,
+            failed=frozenset(cache.get("cache/lastfailed", {}) if cache and is_asked else ()),
         )
 
     @property
@@ -88,9 +74,7 @@ class Choice:
         for name in ("mark", "main"):
             plugin: Any = config.pluginmanager.get_plugin(name)
             plugin.pytest_collection_modifyitems(items=left, config=_AsTyped(config, self.typed))
-        left = [item for item in left if item.nodeid in self.failed] or left
-        at = next((at for at, item in enumerate(left) if item.nodeid == self.resumed_at), 0)
-        return left[at:]
+        return [item for item in left if item.nodeid in self.failed] or left
 
     def may_cover(self, workload: str, source: str | None) -> bool:
         """Whether a workload that was not collected may be one of the chosen, by its id and its
@@ -99,41 +83,39 @@ class Choice:
         Its marks are not known, so no `-m` excludes it; where files were typed, one of an unknown
         file is not meant.
         """
-        return all(self._answers(workload, source))
+        nodeid, typed = f"{source or ''}::{workload}", self.typed
+        if self._places is not None or typed.ignore or typed.ignore_glob:
+            file = None if source is None else (self.root / source).resolve()
+            if file is None or not self._is_named(file, workload) or self._is_ignored(file):
+                return False
+        if nodeid.startswith(tuple(typed.deselect or ("\0",))):
+            return False
+        names = [name.lower() for name in (workload, *Path(source or "").parts)]
+        return self._matches(names) and (not self.failed or nodeid in self.failed)
 
-    def _answers(self, workload: str, source: str | None) -> Iterator[bool]:
-        file = None if source is None else (self.root / source).resolve()
-        if self._places is not None:
-            yield file is not None and any(
-                file.is_relative_to(path)
-                and (not name or workload == name or workload.startswith(f"{name}["))
-                for path, name in self._places
-            )
-        if self.typed.ignore or self.typed.ignore_glob:
-            yield file is not None and not self._ignores(file)
-        nodeid = f"{source or ''}::{workload}"
-        yield not nodeid.startswith(tuple(self.typed.deselect or ("\0",)))
-        if keyword := self.typed.keyword.strip():
-            yield Expression.compile(keyword).evaluate(_Names(workload, *Path(source or "").parts))
-        yield not self.failed or nodeid in self.failed
+    def _is_named(self, file: Path, workload: str) -> bool:
+        return self._places is None or any(
+            file.is_relative_to(path)
+            and (not name or workload == name or workload.startswith(f"{name}["))
+            for path, name in self._places
+        )
 
-    def _ignores(self, file: Path) -> bool:
-        ways = (file, *file.parents)
+    def _is_ignored(self, file: Path) -> bool:
         paths = [(self.here / path).resolve() for path in self.typed.ignore or ()]
         globs = [str(self.here / glob) for glob in self.typed.ignore_glob or ()]
         return any(
-            way in paths or any(fnmatch.fnmatch(str(way), glob) for glob in globs) for way in ways
+            way in paths or any(fnmatch.fnmatch(str(way), glob) for glob in globs)
+            for way in (file, *file.parents)
         )
 
+    def _matches(self, names: Sequence[str]) -> bool:
+        """Whether `-k` matches some names, in lower case."""
 
-class _Names:
-    """What `-k` matches of a workload that was not collected."""
+        def is_held(word: str, /, **_: object) -> bool:
+            return any(word.lower() in name for name in names)
 
-    def __init__(self, *names: str) -> None:
-        self._names = [name.lower() for name in names]
-
-    def __call__(self, name: str, /, **_: object) -> bool:
-        return any(name.lower() in held for held in self._names)
+        keyword = self.typed.keyword.strip()
+        return not keyword or Expression.compile(keyword).evaluate(is_held)
 
 
 class _AsTyped:

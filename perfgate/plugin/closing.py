@@ -9,7 +9,8 @@ import pytest
 
 from perfgate.gate import Closing
 from perfgate.model.document import DocumentShard, GateDocument
-from perfgate.model.note import Note, Severity, Value, note, quoted
+from perfgate.model.note import Note, Severity, note, quoted
+from perfgate.model.pagedata import PageData
 from perfgate.model.workflows import APPROVAL
 from perfgate.plugin.state import State
 from perfgate.plugin.typed import ASKING, LOOKING, TYPED
@@ -33,20 +34,19 @@ def close(state: State, session: pytest.Session) -> None:
         chosen=partial(_was_chosen, state, session),
         paths=state.choice.paths,
     )
-    closing = _with_base(closing, state)
-    closing = _with_exit_status(closing, session.exitstatus, state.broken)
+    closing = _with_exit_status(_with_base(closing, state), session.exitstatus, state.broken)
     ended = int(session.exitstatus)
 
     def documented(so_far: Closing) -> GateDocument:
+        status = max(ended, so_far.exit_status)
         return state.display.document(
-            so_far,
-            exit_status=max(ended, so_far.exit_status),
-            shard=_shard_of(state),
-            choice=state.part,
+            so_far, exit_status=status, shard=_shard_of(state), choice=state.part
         )
 
-    paged = partial(page_of, paths=state.display.shelf, cleaner=state.gate.cleaner)
-    state.closing = state.outputs.write(documented, closing, paged)
+    def gathered(document: GateDocument) -> PageData:
+        return page_of(document, state.display.paths, state.gate.cleaner)
+
+    state.closing = state.outputs.write(documented, closing, gathered)
     session.exitstatus = max(ended, state.closing.exit_status)
 
 
@@ -56,7 +56,9 @@ def _was_chosen(state: State, session: pytest.Session, workload: str, source: st
         return workload in state.here
     # A file that cannot be collected hides its workloads; they are not gone.
     complete = session.exitstatus in COMPLETE and not state.broken
-    return complete and state.asks_for_orphans and state.choice.may_cover(workload, source)
+    # One shard says what is gone; but files that skip themselves here need not do so elsewhere.
+    asks = state.shard is None or state.shard.index == 1 or bool(state.skipped_files)
+    return complete and asks and state.choice.may_cover(workload, source)
 
 
 def _with_base(closing: Closing, state: State) -> Closing:
@@ -69,46 +71,39 @@ def _with_base(closing: Closing, state: State) -> Closing:
         loosened = loosening_text(base.loosening, label=APPROVAL)
         shut.append(quoted(loosened, Severity.INVALID))
     if machine is not None and (state.shard is None or state.shard.index == 1):
-        known = {*state.gate.verdicts, *state.elsewhere, *_named(closing)}
+        named = [one.fields.get("workload") for one in closing.notes]
+        known = {*state.gate.verdicts, *state.elsewhere, *named}
         shut += [
-            _shut("base-not-measured", workload=name, branch=base.loosening.base)
+            note("base-not-measured", Severity.INVALID, workload=name, branch=base.loosening.base)
             for name in base.expected.get(machine.slug, ())
             if name not in known
         ]
     return closing.but(*shut)
 
 
-def _named(closing: Closing) -> list[Value]:
-    """The workloads that keep the gate shut already."""
-    return [one.fields.get("workload") for one in closing.notes]
-
-
 def _with_exit_status(closing: Closing, status: int, broken: list[str]) -> Closing:
     """Keep a gate shut where pytest itself failed: at a file, or in another plugin."""
-    if why := _why_ended(status, broken) or _uncollected(broken):
+    why = _why_ended(status, broken)
+    if why is None and broken:
+        why = note("files-uncollected", Severity.INVALID, files=tuple(broken))
+    if why is not None:
         return Closing(opens=False, notes=(why, *closing.notes))
     if not closing.opens or status == pytest.ExitCode.OK:
         return closing
-    return closing.but(_shut("pytest-failed", exit_status=int(status)))
-
-
-def _shut(code: str, **fields: Value) -> Note:
-    return Note(code=code, severity=Severity.INVALID, fields=fields)
-
-
-def _uncollected(broken: list[str]) -> Note | None:
-    return _shut("files-uncollected", files=tuple(broken)) if broken else None
+    return closing.but(note("pytest-failed", Severity.INVALID, exit_status=int(status)))
 
 
 def _why_ended(status: int, broken: list[str]) -> Note | None:
     """Why pytest ended before it had measured what it should; None where it did not."""
     match status:
+        case pytest.ExitCode.INTERRUPTED if broken:
+            return note("files-uncollected", Severity.INVALID, files=tuple(broken))
         case pytest.ExitCode.INTERRUPTED:
-            return _uncollected(broken) or _shut("pytest-interrupted")
+            return note("pytest-interrupted", Severity.INVALID)
         case pytest.ExitCode.USAGE_ERROR:
-            return _shut("pytest-not-started")
+            return note("pytest-not-started", Severity.INVALID)
         case pytest.ExitCode.INTERNAL_ERROR:
-            return _shut("pytest-broke-down")
+            return note("pytest-broke-down", Severity.INVALID)
         case _:
             return None
 
@@ -118,9 +113,11 @@ def _shard_of(state: State) -> DocumentShard | None:
     if state.shard is None:
         return None
     judged = state.gate.verdicts
-    skipped = tuple(sorted(name for name in state.skipped if name not in judged))
     return DocumentShard(
-        index=state.shard.index, of=state.shard.of, workloads=state.divided, skipped=skipped
+        index=state.shard.index,
+        of=state.shard.of,
+        workloads=None if state.expected is None else tuple(sorted(state.chosen)),
+        skipped=tuple(sorted(name for name in state.skipped if name not in judged)),
     )
 
 
@@ -130,8 +127,10 @@ def show(state: State, reporter: pytest.TerminalReporter, exit_status: int) -> N
         return
     state.shown = True
     reporter.write_sep("=", "perfgate")
+    judged = state.gate.verdicts
+    left = {name: why for name, why in state.skipped.items() if name not in judged}
+    text = skipped_text(state.skipped_files | left, width=reporter._tw.fullwidth)
     ended = _why_ended(exit_status, state.broken)
-    text = skipped_text(state.unmeasured, width=reporter._tw.fullwidth)
     text += state.display.summary(
         state.closing,
         hidden=state.hidden,

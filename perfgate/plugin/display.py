@@ -44,7 +44,7 @@ class Display:
     """Whether tables of what PASSED are shown as well."""
 
     @property
-    def shelf(self) -> Paths:
+    def paths(self) -> Paths:
         """Where results and baselines are kept."""
         return Paths(
             root=self.gate.root, store=self.gate.store, baselines=self.gate.settings.baselines
@@ -57,7 +57,7 @@ class Display:
 
     def properties(self, verdict: Verdict) -> list[tuple[str, object]]:
         """Return one workload's verdict as JUnit properties."""
-        return [(name, value) for name, value in properties(verdict)]
+        return list(properties(verdict))
 
     def summary(
         self,

@@ -11,17 +11,11 @@ from perfgate.model.note import note
 from perfgate.model.workload_file import is_script
 from perfgate.plugin.closing import close, show, status_of_success
 from perfgate.plugin.collect import may_declare, spared_by_timeouts
-from perfgate.plugin.gathering import clean_report, divide, expect, id_of, why_skipped
-from perfgate.plugin.items import (
-    CommandCollector,
-    CommandItem,
-    GatedModule,
-    GateShut,
-    ScriptFile,
-    WorkloadItem,
-)
+from perfgate.plugin.handed_on import restore_process
+from perfgate.plugin.items import CommandCollector, GatedModule, GateShut, ScriptFile
+from perfgate.plugin.reports import clean_report, why_skipped
 from perfgate.plugin.start import start
-from perfgate.plugin.state import STATE
+from perfgate.plugin.state import STATE, id_of
 from perfgate.plugin.typed import STANDING, heed_again
 from perfgate.words import say
 from perfgate.workload import holds_command, holds_workloads
@@ -74,8 +68,8 @@ def pytest_make_collect_report(
 def pytest_itemcollected(item: pytest.Item) -> None:
     """Note it; every run has a time limit of its own."""
     spared_by_timeouts(item)
-    if isinstance(item, WorkloadItem | CommandItem):
-        item.config.stash[STATE].collected[item.workload.id] = item
+    if (name := id_of(item)) is not None:
+        item.config.stash[STATE].collected[name] = item
 
 
 @pytest.hookimpl(trylast=True)
@@ -83,13 +77,13 @@ def pytest_collection_modifyitems(
     session: pytest.Session, config: pytest.Config, items: list[pytest.Item]
 ) -> None:
     """Leave what falls to other shards to them, after -k and the like have chosen."""
-    others = divide(config.stash[STATE], session, items)
+    others = config.stash[STATE].divide(session, items)
     if others:
         config.hook.pytest_deselected(items=others)
 
 
 def pytest_report_header(config: pytest.Config) -> list[str]:
-    """Say which options of the project's are not heeded."""
+    """Name the project's options that are not heeded."""
     stood = config.stash[STANDING]
     return [say.message(note("options-not-heeded", options=stood))] if stood else []
 
@@ -104,8 +98,9 @@ def pytest_report_collectionfinish(config: pytest.Config) -> list[str]:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """Note what is expected."""
-    expect(session.config.stash[STATE], session)
+    """Note what is expected, now that all hooks are done."""
+    restore_process(session.config)
+    session.config.stash[STATE].expect(session)
 
 
 def pytest_deselected(items: list[pytest.Item]) -> None:
@@ -136,18 +131,16 @@ def pytest_sessionfinish(session: pytest.Session) -> Generator[None]:
     try:
         return (yield)
     finally:
-        state = session.config.stash.get(STATE, None)
-        if state is not None:
-            close(state, session)
+        if STATE in session.config.stash:
+            close(session.config.stash[STATE], session)
 
 
 def pytest_terminal_summary(
     terminalreporter: pytest.TerminalReporter, exitstatus: int, config: pytest.Config
 ) -> None:
     """Say whether the gate is open."""
-    state = config.stash.get(STATE, None)
-    if state is not None:
-        show(state, terminalreporter, exitstatus)
+    if STATE in config.stash:
+        show(config.stash[STATE], terminalreporter, exitstatus)
 
 
 def held_status(config: pytest.Config) -> int:

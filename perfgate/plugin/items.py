@@ -4,8 +4,7 @@ fails."""
 from __future__ import annotations
 
 import inspect
-from collections.abc import Collection, Iterable, Iterator
-from contextlib import suppress
+from collections.abc import Iterable
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
@@ -14,7 +13,6 @@ import pytest
 from pydantic import ValidationError
 
 from perfgate.model.errors import ConfigInvalid, PerfgateError
-from perfgate.model.secrets import Cleaner
 from perfgate.model.values import checked_budgets, first_of
 from perfgate.model.verdict import Verdict
 from perfgate.model.workload import Workload
@@ -22,13 +20,13 @@ from perfgate.model.workload_file import read_workload_file
 from perfgate.plugin.collect import WorkloadModule, without_watch
 from perfgate.plugin.handed_on import compared_options
 from perfgate.plugin.parameters import parameters_of
-from perfgate.plugin.state import STATE
+from perfgate.plugin.reports import Lines
+from perfgate.plugin.state import STATE, WORKLOAD
 from perfgate.words import escape
 from perfgate.workload import MARK, declaration_of
 
 if TYPE_CHECKING:
     from _pytest._code.code import TerminalRepr, TracebackStyle
-    from _pytest._io import TerminalWriter
 
 
 class GateShut(Exception):
@@ -42,13 +40,11 @@ class GateShut(Exception):
 class _Gated(pytest.Item):
     """What both forms of a workload do as a pytest item."""
 
-    workload: Workload
-
     def runtest(self) -> None:
         """Measure, judge, and fail if the outcome keeps the gate shut."""
         state = self.config.stash[STATE]
         without_watch(self.config)
-        verdict = state.gate.check(self.workload)
+        verdict = state.gate.check(self.stash[WORKLOAD])
         self.user_properties += state.display.properties(verdict)
         if not state.gate.opens(verdict):
             raise GateShut(verdict)
@@ -66,18 +62,8 @@ class _Gated(pytest.Item):
 
     def reportinfo(self) -> tuple[Path, int | None, str]:
         """Where the workload is declared."""
-        return self.path, self.workload.line, self.workload.id
-
-
-class Lines(str):
-    """Text that pytest writes line by line: in one piece, it would escape the line ends."""
-
-    __slots__ = ()
-
-    def toterminal(self, out: TerminalWriter) -> None:
-        """Write it."""
-        for line in self.split("\n"):
-            out.line(escape.without_commands(line))
+        workload = self.stash[WORKLOAD]
+        return self.path, workload.line, workload.id
 
 
 class WorkloadItem(_Gated, pytest.Function):
@@ -98,18 +84,16 @@ class GatedModule(WorkloadModule):
         """Turn each workload of the module into an item that is measured."""
         try:
             refuse_uncollectable(self.obj, source=self._source)
-            return [
-                self._gated(item) for item in super().collect() if isinstance(item, pytest.Function)
-            ]
+            functions = [one for one in super().collect() if isinstance(one, pytest.Function)]
+            return [self._gated(function) for function in functions]
         except SystemExit as left:
             status = "" if left.code is None else repr(left.code)
             error = ConfigInvalid("workload-left", source=self._source, status=status)
-            raise self.CollectError(escape.message(str(error))) from None
         except ValidationError as invalid:
             error = first_of(invalid, place=f"{self._source}: @workload: ")
-            raise self.CollectError(escape.message(str(error))) from None
-        except PerfgateError as invalid:
-            raise self.CollectError(escape.message(str(invalid))) from None
+        except ConfigInvalid as invalid:
+            error = invalid
+        raise self.CollectError(escape.message(str(error)))
 
     def _gated(self, function: pytest.Function) -> WorkloadItem:
         item: WorkloadItem = WorkloadItem.from_parent(
@@ -120,36 +104,30 @@ class GatedModule(WorkloadModule):
             fixtureinfo=function._fixtureinfo,
             originalname=function.originalname,
         )
-        item.workload = self._workload(function)
+        item.stash[WORKLOAD] = self._workload(function)
         return item
 
     @property
     def _source(self) -> str:
         root = self.config.rootpath
-        return (
-            self.path.relative_to(root).as_posix()
-            if self.path.is_relative_to(root)
-            else str(self.path)
-        )
-
-    def _line(self, function: pytest.Function) -> int | None:
-        """Where the function stands in this file, from 0; None where another file makes it."""
-        path, line, _ = function.reportinfo()
-        return line if Path(path) == self.path else None
+        is_within = self.path.is_relative_to(root)
+        return self.path.relative_to(root).as_posix() if is_within else str(self.path)
 
     def _workload(self, function: pytest.Function) -> Workload:
         declared = declaration_of(function.obj)
         assert declared is not None
         gate, source = self.config.stash[STATE].gate, self._source
-        refuse_no_parameters(function, source=source)
         cleaner = gate.cleaner.knowing({}, declared.pass_env)
-        refuse_secret_id(function, cleaner, source=source)
         parameters = parameters_of(function, cleaner, source=source)
+        if (cleaned := cleaner.clean(function.name)) != function.name:
+            name = function.originalname  # that of its baseline has the secret of a parameter in it
+            raise ConfigInvalid("workload-id-secret", source=source, workload=name, name=cleaned)
+        path, line, _ = function.reportinfo()
         place = f"{source}: @workload of {function.name}: budgets"
         return Workload(
             id=function.name,
             source=source,
-            line=self._line(function),
+            line=line if Path(path) == self.path else None,
             nodeid=function.nodeid,
             steps=declared.steps,
             warmup=declared.warmup,
@@ -182,7 +160,7 @@ class CommandCollector(pytest.File):
         except PerfgateError as invalid:
             raise self.CollectError(escape.message(str(invalid))) from None
         item: CommandItem = CommandItem.from_parent(self, name=workload.id)
-        item.workload = workload
+        item.stash[WORKLOAD] = workload
         return [item]
 
 
@@ -195,52 +173,19 @@ def refuse_uncollectable(module: ModuleType, *, source: str) -> None:
     collected = {id(held) for held in vars(module).values() if inspect.isfunction(held)}
     for name, held in vars(module).items():
         if inspect.isclass(held):
-            for method in _marked_in(held, besides=collected):
-                workload = f"{name}.{method}"
-                raise ConfigInvalid("workload-in-class", source=source, workload=workload)
+            for inner, method in vars(held).items():
+                function = getattr(method, "__func__", method)
+                if id(function) not in collected and declaration_of(function) is not None:
+                    workload = f"{name}.{inner}"
+                    raise ConfigInvalid("workload-in-class", source=source, workload=workload)
         elif not inspect.isfunction(held) and _bears_mark(held):
             kind = type(held).__name__
             raise ConfigInvalid("workload-decorated", source=source, workload=name, type=kind)
 
 
-def _marked_in(outer: type, *, besides: Collection[int]) -> Iterator[str]:
-    """Name what is marked in a class, and in the classes that are declared in it."""
-    for name, held in vars(outer).items():
-        if inspect.isclass(held) and held.__qualname__.startswith(f"{outer.__qualname__}."):
-            yield from (f"{name}.{inner}" for inner in _marked_in(held, besides=besides))
-        elif (
-            id(held) not in besides and declaration_of(getattr(held, "__func__", held)) is not None
-        ):
-            yield name
-
-
 def _bears_mark(held: object) -> bool:
     """Whether an object took over a workload's attributes; asked past its own attribute access."""
-    with suppress(AttributeError, TypeError):
+    try:
         return MARK in object.__getattribute__(held, "__dict__")
-    return False
-
-
-def refuse_secret_id(function: pytest.Function, cleaner: Cleaner, *, source: str) -> None:
-    """Refuse a workload that is named by a secret: its name is that of its baseline.
-
-    Raises:
-        ConfigInvalid: says what to do.
-    """
-    if (cleaned := cleaner.clean(function.name)) != function.name:
-        name = function.originalname
-        raise ConfigInvalid("workload-id-secret", source=source, workload=name, name=cleaned)
-
-
-def refuse_no_parameters(function: pytest.Function, *, source: str) -> None:
-    """Refuse a function that is parametrised with nothing: pytest skips the one item of it.
-
-    Raises:
-        ConfigInvalid: names the arguments without values.
-    """
-    callspec = getattr(function, "callspec", None)
-    params = {} if callspec is None else callspec.params
-    empty = tuple(name for name, value in params.items() if type(value).__name__ == "NotSetType")
-    if empty:
-        name = function.originalname
-        raise ConfigInvalid("parameters-empty", source=source, workload=name, parameters=empty)
+    except (AttributeError, TypeError):
+        return False

@@ -3,35 +3,39 @@
 from __future__ import annotations
 
 import os
+import re
 from contextlib import ExitStack, nullcontext
 from pathlib import Path
-from typing import TextIO, cast
+from typing import Final, TextIO, cast
 
 import pytest
 from pydantic import ValidationError
 
 from perfgate.execute.lab import Against, Invocation
 from perfgate.gate.gate import Gate
-from perfgate.model.errors import PerfgateError
+from perfgate.model.errors import ConfigInvalid, PerfgateError
 from perfgate.model.loosening import Base
 from perfgate.model.options import OPTIONS
 from perfgate.model.pyproject import budgets_of_options, load_settings, outdated
 from perfgate.model.settings import Settings
+from perfgate.model.shard import Shard
 from perfgate.model.workload_file import scripts_of
 from perfgate.plugin.choice import Choice
-from perfgate.plugin.cleaned import CleanedStream
 from perfgate.plugin.display import Display
-from perfgate.plugin.handed_on import environment_before, given_starting_options, own_options
+from perfgate.plugin.handed_on import EARLY, given_starting_options, own_options
 from perfgate.plugin.outputs import Outputs
 from perfgate.plugin.progress import Progress
 from perfgate.plugin.refusals import refused, usage_error
-from perfgate.plugin.roots import refuse_other_root, refuse_root_by_value, refuse_unusable_root
-from perfgate.plugin.sharding import label_of, shard_of
+from perfgate.plugin.reports import CleanedStream
+from perfgate.plugin.roots import refuse_other_root
 from perfgate.plugin.state import STATE, State
 from perfgate.system import git
 from perfgate.system.signals import ending_as_on_ctrl_c
 from perfgate.words import say
 from perfgate.workload import holds_command, workload_files
+
+LONGEST_LABEL: Final = 100
+"""Characters; it is shown next to every workload of a merged gate."""
 
 
 def start(config: pytest.Config) -> State:
@@ -40,9 +44,25 @@ def start(config: pytest.Config) -> State:
     Raises:
         pytest.UsageError: an option, a setting or the project cannot be gated by.
     """
-    settings, choice = _settled(config)
-    outputs, base = Outputs.of(config), _base_of(config)
-    shard, label = shard_of(config), label_of(config)
+    if not config.pluginmanager.hasplugin("terminalreporter"):
+        raise usage_error("plugin-off", plugin="terminal")
+    try:
+        return _started(config)
+    except PerfgateError as invalid:
+        raise refused(invalid) from None
+
+
+def _started(config: pytest.Config) -> State:
+    settings = load_settings(config.rootpath, options_of(config))
+    workloads = config.rootpath / settings.workloads
+    choice = Choice.of(config, workloads=workloads)
+    refuse_other_root(config, choice)
+    for old in outdated(settings):
+        warning = pytest.PytestConfigWarning(say.message(old))
+        config.issue_config_time_warning(warning, stacklevel=2)
+    config.args = list(choice.words) or [_folder_to_collect(config, workloads)]
+    outputs, base, shard = Outputs.of(config), _base_of(config), _shard_of(config)
+    label = _label_of(config)
     held = ExitStack()
     held.enter_context(ending_as_on_ctrl_c())
     config.add_cleanup(held.close)
@@ -63,7 +83,7 @@ def start(config: pytest.Config) -> State:
         colour=writer.hasmarkup,
         verbose=config.get_verbosity() > 0,
     )
-    commands = filter(holds_command, workload_files(config.rootpath / settings.workloads))
+    commands = filter(holds_command, workload_files(workloads))
     return State(
         gate=gate,
         display=display,
@@ -75,26 +95,6 @@ def start(config: pytest.Config) -> State:
     )
 
 
-def _settled(config: pytest.Config) -> tuple[Settings, Choice]:
-    """Return the settings and what was typed to choose workloads, of a project that can be gated."""
-    root = config.rootpath
-    refuse_root_by_value(config)
-    refuse_unusable_root(root)
-    if not config.pluginmanager.hasplugin("terminalreporter"):
-        raise usage_error("plugin-off", plugin="terminal")
-    try:
-        settings = load_settings(root, options_of(config))
-        choice = Choice.of(config, workloads=root / settings.workloads)
-        refuse_other_root(config, choice)
-    except PerfgateError as invalid:
-        raise refused(invalid) from None
-    for old in outdated(settings):
-        warning = pytest.PytestConfigWarning(say.message(old))
-        config.issue_config_time_warning(warning, stacklevel=2)
-    _choose_arguments(config, choice, root / settings.workloads)
-    return settings, choice
-
-
 def options_of(config: pytest.Config) -> dict[str, object]:
     """Return the settings that were given as options; None where an option was not."""
     return {
@@ -104,25 +104,19 @@ def options_of(config: pytest.Config) -> dict[str, object]:
     }
 
 
-def _choose_arguments(config: pytest.Config, choice: Choice, workloads: Path) -> None:
-    """Collect the project's workloads unless files were typed.
+def _folder_to_collect(config: pytest.Config, workloads: Path) -> str:
+    """The project's workloads.
 
     Raises:
-        pytest.UsageError: there is no folder of workloads.
+        ConfigInvalid: there is no such folder.
     """
     start, root = config.invocation_params.dir, config.rootpath
-    if choice.words:
-        config.args = list(choice.words)
-    elif workloads.is_dir():
-        # Relative: pytest takes a bracket in a word for parameters, and a folder's name may have
-        # one.
-        config.args = [os.path.relpath(workloads, start)]
-    elif root in start.parents:
-        raise usage_error(
-            "workloads-folder-elsewhere", folder=str(workloads), root=str(root), start=str(start)
-        )
-    else:
-        raise usage_error("workloads-folder-missing", folder=str(workloads))
+    if workloads.is_dir():
+        # Relative: pytest takes a bracket in a word for parameters, and a folder may have one.
+        return os.path.relpath(workloads, start)
+    elsewhere = root in start.parents
+    code = "workloads-folder-elsewhere" if elsewhere else "workloads-folder-missing"
+    raise ConfigInvalid(code, folder=str(workloads), root=str(root), start=str(start))
 
 
 def _base_of(config: pytest.Config) -> Base | None:
@@ -133,30 +127,51 @@ def _base_of(config: pytest.Config) -> Base | None:
     try:
         return Base.model_validate_json(Path(file).read_bytes())
     except (OSError, ValidationError) as broken:
-        raise usage_error("base-unreadable", file=file) from broken
+        raise ConfigInvalid("base-unreadable", file=file) from broken
 
 
-def _against_of(config: pytest.Config) -> Against | None:
-    """Return the commit that `--perfgate-against` names."""
-    revision = config.getoption("perfgate_against")
-    if revision is None:
+def _shard_of(config: pytest.Config) -> Shard | None:
+    """Return which part of the workloads was asked for.
+
+    Raises:
+        ConfigInvalid: it is none.
+    """
+    given = config.getoption("perfgate_shard")
+    if given is None:
         return None
-    try:
-        return Against(revision=revision, commit=git.resolve(config.rootpath, revision))
-    except PerfgateError as missing:
-        raise refused(missing) from None
+    found = re.fullmatch(r"([0-9]{1,4})/([0-9]{1,4})", given)
+    if found is None or not 1 <= int(found[1]) <= int(found[2]):
+        raise ConfigInvalid("shard-invalid", value=given)
+    return Shard(index=int(found[1]), of=int(found[2]))
+
+
+def _label_of(config: pytest.Config) -> str:
+    """Return what this gate is called among others; empty where nothing was given.
+
+    Raises:
+        ConfigInvalid: it is no line of text that can be shown.
+    """
+    label = config.getoption("perfgate_label")
+    if label is None:
+        return ""
+    if not label.strip() or not label.isprintable() or len(label) > LONGEST_LABEL:
+        raise ConfigInvalid("label-invalid", value=label, longest=LONGEST_LABEL)
+    return str(label)
 
 
 def _gate_of(config: pytest.Config, settings: Settings) -> Gate:
+    revision, root = config.getoption("perfgate_against"), config.rootpath
     return Gate(
         Invocation(
-            root=config.rootpath,
+            root=root,
             settings=settings,
             env=dict(os.environ),
-            worker_env=git.without_repository(environment_before(config)),
+            worker_env=git.without_repository(config.stash[EARLY].environment),
             nsys=config.getoption("perfgate_nsys"),
             pytest_options=worker_options(config),
-            against=_against_of(config),
+            against=None
+            if revision is None
+            else Against(revision=revision, commit=git.resolve(root, revision)),
             keep_captures=config.getoption("perfgate_keep_captures"),
         ),
         _progress(config),

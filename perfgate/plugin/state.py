@@ -1,8 +1,8 @@
-"""One gate as pytest runs it: what it was started with, and what came of it so far."""
+"""One gate as pytest runs it: what it was started with, what is expected of it, what came of it."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 import pytest
@@ -10,12 +10,18 @@ import pytest
 from perfgate.gate import Closing
 from perfgate.gate.gate import Gate
 from perfgate.model.loosening import Base
+from perfgate.model.note import note
 from perfgate.model.shard import Shard
 from perfgate.model.summary import PartChosen
 from perfgate.model.workload import Workload
 from perfgate.plugin.choice import Choice
 from perfgate.plugin.display import Display
 from perfgate.plugin.outputs import Outputs
+from perfgate.plugin.refusals import usage_error
+from perfgate.words import say
+
+WORKLOAD = pytest.StashKey[Workload]()
+"""Of an item: the workload that it is."""
 
 
 @dataclass(kw_only=True)
@@ -37,12 +43,10 @@ class State:
     """All workloads that were collected, by id, whatever a selection or a hook leaves of them."""
     chosen: frozenset[str] = frozenset()
     """Those of them that this gate is to measure, or another shard of it."""
+    elsewhere: frozenset[str] = frozenset()
+    """Those that fall to the other shards: not measured here, and not gone."""
     deselected: set[str] = field(default_factory=set)
     """Workloads that somebody deselected with a word to pytest."""
-    elsewhere: frozenset[str] = frozenset()
-    """Workloads of the other shards: not measured here, and not gone."""
-    divided: tuple[str, ...] | None = None
-    """All workloads that the shards divide among them, sorted."""
     skipped: dict[str, str] = field(default_factory=dict)
     """Workloads that a mark or condition skipped, and why."""
     skipped_files: dict[str, str] = field(default_factory=dict)
@@ -71,21 +75,63 @@ class State:
         known = {*self.collected, *self.gate.blessed}
         return PartChosen(by=flags, workloads=len(self.expected), of=len(known))
 
-    @property
-    def unmeasured(self) -> dict[str, str]:
-        """The files and workloads that were skipped, and why."""
-        judged = self.gate.verdicts
-        left = {name: why for name, why in self.skipped.items() if name not in judged}
-        return self.skipped_files | left
+    def choose(self, session: pytest.Session, items: Iterable[pytest.Item]) -> None:
+        """Note which workloads were chosen: by what was typed, and not by what a hook leaves."""
+        by_words = self.choice.of_items(list(self.collected.values()), session.config)
+        self.chosen = frozenset(workload.id for workload in workloads_of([*by_words, *items]))
 
-    @property
-    def asks_for_orphans(self) -> bool:
-        """Whether baselines without a workload are looked for here.
+    def divide(self, session: pytest.Session, items: list[pytest.Item]) -> list[pytest.Item]:
+        """Leave to other shards what falls to them, and return that.
 
-        By one shard, so that one gate says it and not all; but the files that skip themselves on
-        one runner need not do so on the others.
+        Raises:
+            pytest.UsageError: two workloads have one name.
         """
-        return self.shard is None or self.shard.index == 1 or bool(self.skipped_files)
+        _refuse_twins(workloads_of(items))
+        if self.shard is None:
+            return []
+        self.choose(session, items)
+        self.elsewhere = self.chosen - self.shard.part(self.chosen)
+        others = [item for item in items if id_of(item) in self.elsewhere]
+        items[:] = [item for item in items if id_of(item) not in self.elsewhere]
+        return others
+
+    def expect(self, session: pytest.Session) -> None:
+        """Note what is expected: from here on, what is missing is missed.
+
+        Raises:
+            pytest.UsageError: there are more shards than workloads.
+        """
+        expected = workloads_of(session.items)
+        if self.shard is None:
+            self.choose(session, session.items)
+        elif not session.testsfailed and 0 < len(self.chosen) < self.shard.of:
+            raise usage_error("shards-too-many", value=str(self.shard), workloads=len(self.chosen))
+        left = self.here - {workload.id for workload in expected}
+        why = say.message(note("deselected-by-hook"))
+        self.skipped |= dict.fromkeys(sorted(left & self.deselected), why)
+        dropped = [item for name, item in self.collected.items() if name in left]
+        self.expected = (*expected, *workloads_of(dropped))
+        self.gate.expect(self.expected, elsewhere=self.elsewhere)
 
 
 STATE = pytest.StashKey[State]()
+
+
+def workloads_of(items: Iterable[pytest.Item]) -> list[Workload]:
+    """Return the workloads among pytest's items, in their order."""
+    return [item.stash[WORKLOAD] for item in items if WORKLOAD in item.stash]
+
+
+def id_of(item: pytest.Item) -> str | None:
+    """Return the workload's id; None of an item that is none."""
+    return item.stash[WORKLOAD].id if WORKLOAD in item.stash else None
+
+
+def _refuse_twins(workloads: Sequence[Workload]) -> None:
+    """Refuse workloads that would share a baseline."""
+    sources: dict[str, list[str]] = {}
+    for workload in workloads:
+        sources.setdefault(workload.id, []).append(workload.source)
+    for name, files in sources.items():
+        if len(files) > 1:
+            raise usage_error("workload-name-twice", workload=name, sources=tuple(files))

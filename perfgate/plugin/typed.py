@@ -22,7 +22,6 @@ SELECTING: Final = {
     "ignore": "--ignore",
     "ignore_glob": "--ignore-glob",
     "lf": "--lf",
-    "stepwise": "--sw",
     "perfgate_shard": "--perfgate-shard",
 }
 """Options that leave workloads out, by where pytest keeps their value."""
@@ -35,6 +34,15 @@ LOOKING: Final = {
 """Options under which nothing is to be measured."""
 ASKING: Final = {"help": "--help", "version": "--version", "markers": "--markers"}
 """Options that pytest answers without a session."""
+REFUSED: Final = {
+    "numprocesses": "-n",
+    "tx": "--tx",
+    "forked": "--forked",
+    "looponfail": "-f",
+    "stepwise": "--sw",
+}
+"""Options of pytest and of its plugins with which a gate could not measure, or not alone on the
+machine: refused where they are typed."""
 HINDERING: Final = {
     "last_failed_no_failures": "--lfnf",
     "stepwise_skip": "--sw-skip",
@@ -44,76 +52,67 @@ HINDERING: Final = {
     "usepdb": "--pdb",
     "trace": "--trace",
     "session_timeout": "--session-timeout",
-    "numprocesses": "-n",
     "maxprocesses": "--maxprocesses",
     "dist": "--dist",
     "distload": "-d",
-    "tx": "--tx",
     "px": "--px",
-    "looponfail": "-f",
-    "forked": "--forked",
     "cov_source": "--cov",
 }
-"""Options of pytest and of its plugins with which a gate could not measure, or not alone on the
-machine."""
-ALONE: Final = ("numprocesses", "tx", "forked")
-"""Those of them that are refused: gates on one GPU would measure one another, or be lost in forks.
-"""
+"""Others that are for tests alone."""
 SETTING: Final = {
     "perfgate_base": "--perfgate-base",
     **{option.dest: option.option for option in OPTIONS if option.is_flag and option.typed},
 }
 """Options that say what a gate is held to: `[tool.perfgate]` is where a change of that is seen."""
-WHERE_TYPED: Final = {**SELECTING, **LOOKING, **ASKING, **HINDERING, **SETTING}
+WHERE_TYPED: Final = {**SELECTING, **LOOKING, **ASKING, **REFUSED, **HINDERING, **SETTING}
 
 TYPED = pytest.StashKey[Namespace]()
 """All options, as far as they were typed."""
 STANDING = pytest.StashKey[tuple[str, ...]]()
 """The flags of `WHERE_TYPED` that were given elsewhere, and are not heeded."""
-_WORDS = pytest.StashKey[tuple[str, ...]]()
 
 
 def note_words(config: pytest.Config, parser: pytest.Parser) -> None:
-    """Note what was typed before a conftest could change it, and keep plugins that begin here from
-    the rest."""
-    words = tuple(map(str, config.invocation_params.args))
-    config.stash[_WORDS] = words
-    config.stash[TYPED] = parser.parse_known_args(words)
-    _heed(config.known_args_namespace, config.stash[TYPED])
+    """Note what was typed, and keep plugins that begin before conftests from the rest."""
+    config.stash[TYPED] = parser.parse_known_args(_words(config))
+    config.stash[STANDING] = ()
+    _heed(config, config.known_args_namespace)
 
 
 def heed_what_was_typed(config: pytest.Config) -> None:
-    """Give each option of `WHERE_TYPED` the value that was typed, now that all options are
-    declared.
+    """Give each option of `WHERE_TYPED` the value that was typed, now that all are declared.
 
     Raises:
-        pytest.UsageError: pytest was told to show its help, which nobody typed; or it was asked for
-            what no gate can be run with.
+        pytest.UsageError: pytest shows its help, for which nobody typed; or what was typed is
+            nothing that a gate can be run with.
     """
     if config.stash[TYPED].help:
         return
     if config.option.help:  # pytest read no further
         raise usage_error("help-not-typed")
-    words: tuple[str, ...] = config.stash[_WORDS]
-    typed = config.stash[TYPED] = config._parser.parse(words)
+    typed = config.stash[TYPED] = config._parser.parse(_words(config))
     typed.setuponly |= typed.setupplan  # as pytest has it
-    config.stash[STANDING] = _heed(config.option, config.stash[TYPED])
-    for name in ("looponfail", *(() if typed.collectonly else ALONE)):
-        if getattr(typed, name, None):
-            raise usage_error("option-not-in-a-gate", option=HINDERING[name])
+    heed_again(config)
+    for name, flag in REFUSED.items():
+        if getattr(typed, name, None) and not typed.collectonly:
+            raise usage_error("option-not-in-a-gate", option=flag)
 
 
 def heed_again(config: pytest.Config) -> None:
     """Likewise, now that each conftest has configured pytest."""
-    stood = _heed(config.option, config.stash[TYPED])
-    config.stash[STANDING] = tuple(dict.fromkeys((*config.stash[STANDING], *stood)))
+    _heed(config, config.option)
 
 
-def _heed(option: Namespace, typed: Namespace) -> tuple[str, ...]:
-    """Set them, and return the flags of those that were something else."""
-    stood: list[str] = []
+def _words(config: pytest.Config) -> list[str]:
+    return [str(word) for word in config.invocation_params.args]
+
+
+def _heed(config: pytest.Config, option: Namespace) -> None:
+    typed = config.stash[TYPED]
+    stood = [*config.stash[STANDING]]
     for name, flag in WHERE_TYPED.items():
         if hasattr(option, name) and getattr(option, name) != getattr(typed, name, None):
             setattr(option, name, getattr(typed, name, None))
             stood.append(flag)
-    return tuple(stood)
+    once: tuple[str, ...] = tuple(dict.fromkeys(stood))
+    config.stash[STANDING] = once

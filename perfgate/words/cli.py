@@ -51,27 +51,10 @@ TEXT: Final[Mapping[str, Text]] = {
         _TAKEN,
         "Check the path; of what a gate has measured last, name a workload: WORKLOAD:kept",
     ),
-    "subject-unreadable": Text(
-        "{subject:quote}: this file cannot be read ({reason})", _TAKEN, "Check the path."
-    ),
     "subject-several": Text(
         "{subject:quote}: it has {count} baselines",
         "One of them can be compared",
         "Name its file: {files:list}",
-    ),
-    "capture-file-missing": Text(
-        "{subject:quote}: there is no such file",
-        "It takes a .nsys-rep, .qdrep or .sqlite file",
-        "Check the path.",
-    ),
-    "capture-not-plain": Text(
-        "{subject:quote}: this is no plain file",
-        "It takes a .nsys-rep, .qdrep or .sqlite file",
-        "Check the path.",
-    ),
-    "captures-without-steps": Text(
-        "{missing}",
-        next_step="{missing:rest} Without --step two captures are compared as whole windows.",
     ),
     "capture-without-step": Text(
         "{subject:quote}: without --step, a capture is measured as one window",
@@ -85,12 +68,9 @@ TEXT: Final[Mapping[str, Text]] = {
     ),
     # Refused
     "page-unwritten": Text(
-        "{subject:quote}: the page cannot be written there ({reason})",
+        "{file:quote}: the page cannot be written there ({reason})",
         "",
         "Give it a file that can be written.",
-    ),
-    "page-named-as-workload": Text(
-        "{subject:quote} is a workload", "", "Name the file first: perfgate page {subject}.html"
     ),
     "workload-gone": Text(
         "{subject:quote}: the workload is gone: {why}",
@@ -101,19 +81,12 @@ TEXT: Final[Mapping[str, Text]] = {
     "source-gone": Text("there is no {source:quote}"),
     "source-without": Text("{source:quote} holds no {workload:quote}"),
     "left-out-gone": Text("{workload}: left out, the workload is gone: {why}"),
-    "blessed-none": Text("Nothing is blessed: all at once are, or none"),
-    "blessed-none-although": Text(
-        "Nothing is blessed, although {able:list} could be: all at once are, or none",
-        "",
-        "Name what is to be blessed.",
-    ),
     "gate-unfinished": Text(
         "calibrate: the gate that was to measure the repeats ended with exit status {exit_status}",
         "The baselines are as they were",
         "See what pytest says above.",
     ),
     "baseline-commit": Text("Commit the baselines in a commit of their own"),
-    "unprinted": Text("perfgate: what it prints cannot be written ({reason})"),
     "selftest-without-gpu": Text(
         "This machine has no GPU that a workload would see, so nothing can be shown of a gate on it",
         "",
@@ -121,11 +94,6 @@ TEXT: Final[Mapping[str, Text]] = {
         "perfgate selftest --cpu",
     ),
     # Words of a command that do not go together
-    "name-empty": Text(
-        "it is empty, and every workload has a name", "", "See what there is: perfgate show"
-    ),
-    "path-empty": Text("it is empty, and every file has a name"),
-    "path-unseen": Text("{path:quote} cannot be looked at ({reason})"),
     "hold-invalid": Text("'{value}' is no budget: expected auto, or a percentage as in 8%"),
     "options-contradict": Text("{option} and {other} do not go together", "", "Leave one out."),
     "option-idle": Text(

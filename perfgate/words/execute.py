@@ -146,7 +146,6 @@ _WHY: Final[Mapping[str, Text]] = {
     ),
     "failed-after-loop": Text("its loop came to its end, and then: {what}"),
     "raised": Text("it raised {what:quote}"),
-    "raised-after-loop": Text("its loop came to its end, and {where} raised {what:quote}"),
     "data-ended": Text("it raised StopIteration in turn {turn} of its loop"),
     "called-exit": Text("it called sys.exit({argument:quote})"),
     "skipped": Text("it skipped itself ({what:quote}), so nothing was measured"),
@@ -158,8 +157,6 @@ _WHY: Final[Mapping[str, Text]] = {
         "Run it where there is what it needs, or mark it (pytest.mark.skipif), which the gate sees "
         "before it runs"
     ),
-    "thread-raised": Text("a thread of it raised {what:quote}; its traceback is in the log"),
-    "subtest-raised": Text("a subtest of it raised {what:quote}; its traceback is in the log"),
 }
 """Why a workload failed."""
 

@@ -53,10 +53,10 @@ TEXT: Final[Mapping[str, Text]] = {
     ),
     # The project
     "root-misled": Text(
-        "{option} {value:quote}: pytest took {value:quote} for a test file, looked for the project "
-        "from there, and found {found:quote} instead of {root:quote}",
-        "",
-        "Join option and value: {option}={value:quote}",
+        "--perfgate: pytest takes {root:quote} for the project, as if a word of the command line were "
+        "a test file there",
+        "The gate was started in {start:quote}",
+        "Join each option and its value: --perfgate-json=FILE",
     ),
     "root-within-project": Text(
         "--perfgate: pytest takes {root:quote} for the project. It is a folder of the project "
@@ -71,17 +71,6 @@ TEXT: Final[Mapping[str, Text]] = {
         "",
         "Put a [tool.pytest.ini_options] next to it, so that pytest, and perfgate's commands, find "
         "the project there.",
-    ),
-    "root-not-utf8": Text(
-        "--perfgate: the path of this project cannot be read as {encoding}: {root:quote}",
-        "",
-        "Move it to a folder whose path is UTF-8; if it is, set PYTHONUTF8=1.",
-    ),
-    "root-with-variable": Text(
-        "--perfgate: the path of this project is {root:quote}, and pytest reads {read:quote} where "
-        "it is given it, as a variable of that name is set",
-        "",
-        "Move it to a folder without a dollar sign, or unset the variable.",
     ),
     "workloads-folder-missing": Text(
         "--perfgate: there is no folder {folder:quote}. Workloads are collected from there",
@@ -140,7 +129,7 @@ TEXT: Final[Mapping[str, Text]] = {
     ),
     "parameters-empty": Text(
         "{source:quote}: @workload on {workload}: it is parametrised with no values for "
-        "{parameters:list}",
+        "{parameter}",
         "Nothing of it would be measured",
         "Give it at least one value, or remove it.",
     ),

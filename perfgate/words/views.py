@@ -25,11 +25,6 @@ _HISTORIES: Final[Mapping[str, Text]] = {
 }
 
 _SIDES: Final[Mapping[str, Text]] = {
-    "trace-nothing": Text(
-        "trace: no result is kept in this project",
-        "It shows what a gate has measured, or a capture",
-        "Measure first: pytest --perfgate",
-    ),
     "trace-unwritten": Text(
         "{file}: the trace cannot be written there ({reason})",
         next_step="Give it a file that can be written.",

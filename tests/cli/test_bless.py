@@ -6,7 +6,6 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-import shutil
 from collections.abc import Sequence
 from datetime import timedelta
 
@@ -111,19 +110,6 @@ def test_workloads_that_cannot_be_collected_are_not_taken_for_gone(
     assert here.perfgate("bless", "--reason", "x").err == snapshot
 
 
-def test_a_kept_result_that_was_copied_is_blessed_once(here: Project) -> None:
-    measure(here)
-    kept = here.store.results.latest("loop")
-    assert kept is not None
-    folder = kept.folder
-    shutil.copytree(folder, folder.with_name(f"{folder.name[:-6]}abcdef"))
-    seen = here.perfgate("bless", "loop", "--reason", "copied")
-    assert "5 runs over 1 occasion:" in seen.out
-    new = blessed(here)
-    assert new is not None
-    assert len(new.runs) == 5
-
-
 def test_one_refusal_leaves_every_file_as_it_is(here: Project) -> None:
     here.workload(LOOP.replace("def loop", "def other"), file="others.py")
     measure(here)
@@ -131,12 +117,6 @@ def test_one_refusal_leaves_every_file_as_it_is(here: Project) -> None:
     here.workload(LOOP.replace("def loop", "def other").replace("0.001", "0.002"), file="others.py")
     assert here.perfgate("bless", "--reason", "both").status == 22
     assert (blessed(here), blessed(here, "other")) == (None, None)
-
-
-def test_one_workload_named_twice_is_blessed_once(here: Project) -> None:
-    measure(here)
-    seen = here.perfgate("bless", "loop", "loop", "--reason", "first")
-    assert (seen.status, seen.out.count("first baseline on")) == (0, 1)
 
 
 def test_blessing_again_shows_what_it_replaces(here: Project) -> None:
@@ -199,33 +179,6 @@ def test_code_that_changed_since_is_not_what_was_measured(
     assert refused(here, "loop", "--reason", "x") == snapshot
 
 
-def test_too_few_runs_make_no_baseline(here: Project, snapshot: SnapshotAssertion) -> None:
-    measure(here, *records.runs(12.3, 12.4))
-    kept = here.store.results.latest("loop")
-    assert kept is not None
-    few = kept.result.model_copy(update={"runs": kept.result.runs[:2]})
-    here.store.results.save(few, kept.folder)
-    assert refused(here, "loop", "--reason", "x") == snapshot
-
-
-def test_what_no_gate_has_judged_is_held_to_the_budgets_of_the_project(
-    here: Project, snapshot: SnapshotAssertion
-) -> None:
-    measure(here)
-    (occasion,) = (faster := here.baseline()).occasions
-    runs = tuple(
-        run.model_copy(update={"values": {**run.values, Metric.STEP_MS: 12.16}})
-        for run in occasion.runs
-    )
-    here.bless(
-        faster.model_copy(update={"occasions": (occasion.model_copy(update={"runs": runs}),)})
-    )
-    here.write("pyproject.toml", "[tool.perfgate]\nbudgets = { step_ms = 0.01 }\n")
-    told, status = refused(here, "loop", "--reason", "first")
-    assert told == snapshot
-    assert status == 22
-
-
 def test_a_regression_is_blessed_only_when_it_is_called_one(
     here: Project, snapshot: SnapshotAssertion
 ) -> None:
@@ -241,30 +194,6 @@ def test_a_regression_is_blessed_only_when_it_is_called_one(
     )
     assert "  h2d_copies              2         3  +1 (+50.0 %)" in seen.out.splitlines()
     assert here.gate().status == 0
-
-
-def test_an_invalid_result_is_no_baseline_even_where_an_older_one_was_good(
-    here: Project, snapshot: SnapshotAssertion
-) -> None:
-    measure(here)
-    here.measures(records.run(neighbours=["python (4711)"]))
-    here.gate()
-    told, status = refused(here, "loop", "--reason", "x")
-    assert told == snapshot
-    assert status == 22
-
-
-def test_nan_in_a_kept_result_is_refused_when_it_is_read(
-    here: Project, snapshot: SnapshotAssertion
-) -> None:
-    measure(here)
-    kept = here.store.results.latest("loop")
-    assert kept is not None
-    file = kept.folder / "result.json"
-    file.write_text(file.read_text("utf-8").replace("12.34", "NaN"), encoding="utf-8")
-    told, status = refused(here, "loop", "--reason", "x")
-    assert told == snapshot
-    assert status == 21
 
 
 def test_a_baseline_edited_by_hand_is_not_overwritten_by_the_way(here: Project) -> None:

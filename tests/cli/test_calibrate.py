@@ -162,18 +162,6 @@ def test_budgets_that_can_be_held_are_written_at_a_persons_word(
     assert f"step_ms {100 * budget:.3g} %" in calibrated.perfgate("show", "loop", columns=200).out
 
 
-def test_kept_results_that_cannot_be_read_are_counted(calibrated: Project) -> None:
-    for day in range(1, 5):
-        kept(calibrated, day, *STEPS)
-    calibrated.keep(kept(calibrated, 5, *STEPS))
-    for listed in calibrated.store.results.listed("loop")[:2]:
-        (listed.folder / "result.json").write_text("{")
-    seen = calibrated.perfgate("calibrate", "--kept", columns=120)
-    assert seen.status == 0
-    assert "loop: 25 unchanged runs over 5 occasions on NVIDIA H200\n" in seen.out
-    assert "  note        Kept results left out: 2 that cannot be read.\n" in seen.out
-
-
 def test_without_kept_results_the_baselines_own_runs_are_all_there_is(calibrated: Project) -> None:
     seen = calibrated.perfgate("calibrate", "--kept")
     assert seen.status == 0
@@ -202,13 +190,6 @@ def test_it_measures_first_by_the_gates_own_door(calibrated: Project, commands: 
         )
     ]
     assert stored(calibrated).calibration[Metric.STEP_MS].runs == 10
-
-
-def test_as_many_runs_are_measured_as_asked_for(calibrated: Project, commands: Process) -> None:
-    measures(calibrated)
-    assert calibrated.perfgate("calibrate", "loop", "--runs", "2").status == 0
-    assert list(commands[0])[-3:-1] == ["--perfgate-runs=2", "--perfgate-max-runs=2"]
-    assert stored(calibrated).calibration[Metric.STEP_MS].runs == 7
 
 
 def test_a_gate_that_is_shut_has_measured_repeats_all_the_same(
@@ -243,9 +224,6 @@ def test_each_workload_is_written_for_itself(
     assert not other.calibration
 
 
-UNCHANGED = "Unchanged repeats are of the blessed code, parameters, machine and counts; the baseline is as it was."
-
-
 def test_changed_code_is_refused_before_anything_is_measured(
     calibrated: Project, commands: Process, snapshot: SnapshotAssertion
 ) -> None:
@@ -254,34 +232,6 @@ def test_changed_code_is_refused_before_anything_is_measured(
     assert refused(calibrated) == snapshot
     assert commands == []
     assert calibrated.perfgate("calibrate", "--kept").status == 0
-
-
-def test_changed_parameters_are_refused(calibrated: Project, snapshot: SnapshotAssertion) -> None:
-    calibrated.workload(LOOP.replace("steps=4", "steps=5"))
-    for options in ((), ("--kept",)):
-        assert refused(calibrated, *options) == snapshot
-
-
-def test_a_measurement_that_is_invalid_calibrates_nothing(
-    calibrated: Project, commands: Process, snapshot: SnapshotAssertion
-) -> None:
-    measures(calibrated, records.run(neighbours=["python (4711)"]))
-    assert refused(calibrated) == snapshot
-
-
-def test_a_measurement_on_another_gpu_calibrates_nothing(
-    calibrated: Project, commands: Process, snapshot: SnapshotAssertion
-) -> None:
-    before = stored(calibrated)
-    machine = before.machine.model_copy(update={"driver": "550.0"})
-    calibrated.store.baselines.save(
-        before.model_copy(update={"machine": machine}), replacing=before
-    )
-    measures(calibrated)
-    told, status = refused(calibrated)
-    assert told == snapshot
-    assert status == 31
-    assert not commands
 
 
 def test_a_pytest_that_measures_nothing_is_told_by_its_exit_status(

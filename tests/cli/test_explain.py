@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Mapping
-from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
 
@@ -135,44 +133,6 @@ def test_any_two_captures_can_be_explained(project: Project, capture: Path) -> N
     lacking = "  unmeasured  nccl_ms, nccl_exposed_ms: no NCCL kernels"
     assert seen.out.splitlines()[:4] == ["a: mlp.sqlite", lacking, "b: mlp.sqlite", lacking]
     assert "  The captures do not show where a difference lies." in seen.out.splitlines()
-
-
-@pytest.mark.parametrize("columns", [80, 200])
-def test_captures_whose_graphs_were_traced_unlike_are_explained_by_range(
-    project: Project, graphs: tuple[str, str], columns: int
-) -> None:
-    seen = project.perfgate(
-        "explain", *graphs, "--step", r"Batch \d+", "--no-rules", columns=columns
-    )
-    words = " ".join(seen.out.split())
-    assert words.count("the CUDA graphs of a were traced whole") == 1
-    assert (
-        "unmeasured nccl_ms, nccl_exposed_ms: no NCCL kernels outside the CUDA graphs, which were traced"
-        in words
-    )
-    assert "kernel_ms -0.0017 ms by NVTX range" in words
-    for told in ("by kernel", "gone", "new", "CUDA graph "):
-        assert told not in seen.out
-    assert max(len(line) for line in seen.out.splitlines()) <= columns
-
-
-@pytest.mark.nsys
-@pytest.mark.usefixtures("real_nsys")
-def test_what_a_capture_without_ranges_lacks_is_not_new_to_nsys_rules(
-    project: Project, capture: Path
-) -> None:
-    with (
-        closing(sqlite3.connect(project.root / "bare.sqlite")) as bare,
-        closing(sqlite3.connect(capture)) as whole,
-    ):
-        whole.backup(bare)
-        bare.execute("DELETE FROM NVTX_EVENTS")
-        bare.commit()
-    seen = project.perfgate("explain", "bare.sqlite", "mlp.sqlite")
-    assert (
-        "  findings per step, and their time; not compared: a lacks ranges" in seen.out.splitlines()
-    )
-    assert "new" not in seen.out.split()
 
 
 @pytest.mark.parametrize(

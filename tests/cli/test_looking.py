@@ -5,22 +5,20 @@ from __future__ import annotations
 
 import io
 import json
-import os
 import shutil
 import sqlite3
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from contextlib import closing
 from pathlib import Path
-from typing import IO
 
 import pytest
 from support import records
 from support.project import LOOP, Project
 
 from perfgate import cli
-from perfgate.cli.common import screen
+from perfgate.cli.terminal import screen
 from perfgate.model.metric import Metric
 
 
@@ -110,8 +108,7 @@ def test_a_terminal_is_coloured_unless_it_cannot_be_or_is_not_to_be(
     monkeypatch.delenv("NO_COLOR", raising=False)
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
-    _, colour = screen()
-    assert colour is coloured
+    assert screen()["colour"] is coloured
 
 
 # compare
@@ -149,17 +146,6 @@ def test_compare_needs_the_steps_of_a_capture_beside_a_baseline(
     assert (seen.status, seen.out.splitlines()[1]) == (0, "b: mlp.sqlite (1 run)")
 
 
-@pytest.mark.parametrize(
-    "words", [("compare", "loop", "loop:kept"), ("explain", "loop"), ("explain", "loop", "loop")]
-)
-def test_steps_to_be_found_where_no_capture_is_named_are_wrong_usage(
-    here: Project, words: tuple[str, ...]
-) -> None:
-    seen = here.perfgate(*words, "--step", "Batch .*")
-    assert (seen.status, seen.out) == (2, "")
-    assert seen.codes == {"option-idle"}
-
-
 def test_compare_of_two_captures_says_where_they_differ_nowhere(
     project: Project, capture: Path
 ) -> None:
@@ -183,29 +169,11 @@ def test_compare_says_what_it_does_not_find(
     assert refused(here, "compare", "loop", word) == ({code}, status)
 
 
-@pytest.mark.parametrize("option", ["--perfgate-json", "--perfgate-page-data"])
-def test_what_a_gate_writes_is_no_baseline(here: Project, option: str) -> None:
-    here.bless(here.baseline())
-    here.measures(records.run())
-    here.gate(f"{option}=out.json")
-    for words in (("loop", "out.json"), ("out.json", "loop")):
-        assert refused(here, "compare", *words) == ({"subject-foreign"}, 14)
-
-
 @pytest.mark.parametrize("text", ["{", "[]", '{"format": 1}'])
 def test_a_broken_baseline_is_told_as_one(here: Project, text: str) -> None:
     here.bless(here.baseline())
     here.write("broken.json", text)
     assert refused(here, "compare", "loop", "broken.json")[1] == 19
-
-
-@pytest.mark.parametrize("name", ["mlp.db", "mlp.SQLITE", "mlp", "mlp.json"])
-def test_an_export_is_one_whatever_it_is_called(project: Project, capture: Path, name: str) -> None:
-    capture.rename(project.root / name)
-    for command in (["compare"], ["explain", "--no-rules"]):
-        seen = project.perfgate(*command, name, name, "--step", "step")
-        assert (seen.status, seen.err) == (0, "")
-    assert "a: mlp" in seen.out
 
 
 @pytest.mark.parametrize("command", ["compare", "explain"])
@@ -217,29 +185,6 @@ def test_a_file_that_is_nothing_known_is_said_to_be_there(
     here.write("notes.txt", "hello\n")
     codes, status = refused(here, command, beside, "notes.txt")
     assert ("subject-foreign" in codes, status) == (True, 14)
-
-
-def test_what_is_no_plain_file_is_not_opened_to_be_compared(here: Project) -> None:
-    here.bless(here.baseline())
-    os.mkfifo(here.root / "pipe")
-    assert refused(here, "compare", "loop", "pipe") == ({"subject-foreign"}, 14)
-
-
-def test_a_file_that_cannot_be_read_says_why(
-    here: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    here.bless(here.baseline())
-    here.write("notes.txt", "hello\n")
-
-    opened: Callable[..., IO[bytes]] = Path.open
-
-    def refuse(path: Path, *more: object, **others: object) -> IO[bytes]:
-        if path.name == "notes.txt":
-            raise PermissionError(13, "Permission denied")
-        return opened(path, *more, **others)
-
-    monkeypatch.setattr(Path, "open", refuse)
-    assert refused(here, "compare", "loop", "notes.txt") == ({"subject-unreadable"}, 14)
 
 
 @pytest.mark.parametrize(
@@ -301,42 +246,6 @@ def test_compare_says_of_a_capture_what_makes_it_invalid(project: Project, captu
     told = project.perfgate("compare", "mlp.sqlite", lossy, "--step", "step", columns=80).out
     (line,) = [line for line in told.splitlines() if line.startswith("  INVALID")]
     assert "of 920 launches" in line
-
-
-def test_what_one_capture_did_not_record_is_neither_new_nor_gone(
-    project: Project, capture: Path
-) -> None:
-    bare = without(capture, "bare.sqlite", "NVTX_EVENTS")
-    for sides in (("mlp.sqlite", bare), (bare, "mlp.sqlite")):
-        told = project.perfgate("compare", *sides).out
-        assert "missing     ranges: no NVTX ranges were recorded" in told
-        assert "data_load" not in told
-        assert "none" not in told
-
-
-def test_two_without_a_comparable_metric_are_no_success_where_each_has_some(
-    project: Project, capture: Path
-) -> None:
-    kinds = ("KERNEL", "MEMCPY", "MEMSET", "RUNTIME")
-    bare = without(capture, "bare.sqlite", *(f"CUPTI_ACTIVITY_KIND_{kind}" for kind in kinds))
-    seen = project.perfgate("compare", "mlp.sqlite", bare, "--step", "step")
-    lines = seen.out.splitlines()
-    assert [line for line in lines if "step_ms" in line] == [
-        "  step_ms             7.274  7.291  not comparable"
-    ]
-    assert "  kernel_ms           4.282         not measured in b" in lines
-    assert seen.status == 1
-
-
-def test_captures_whose_graphs_were_traced_unlike_are_not_compared_by_name(
-    project: Project, graphs: tuple[str, str]
-) -> None:
-    def compared(*sides: str) -> str:
-        return project.perfgate("compare", *sides, "--step", r"Batch \d+").out
-
-    assert "  not alike   the CUDA graphs of a were traced whole" in compared(*graphs)
-    assert "  not alike   the CUDA graphs of b were traced whole" in compared(*graphs[::-1])
-    assert "not alike" not in compared(graphs[0], graphs[0])
 
 
 def test_compare_asks_which_of_two_machines_is_meant(here: Project) -> None:
@@ -468,11 +377,6 @@ def test_inspect_of_a_report_needs_an_nsys(project: Project) -> None:
     assert refused(project, "inspect", "run.nsys-rep")[1] == 11
 
 
-def test_inspect_names_ranges_that_were_perhaps_meant(project: Project, capture: Path) -> None:
-    seen = project.perfgate("inspect", "mlp.sqlite", "--step", "forwrd")
-    assert ("forward" in seen.err, seen.status) == (True, 26)
-
-
 def test_inspect_refuses_what_is_no_pattern(project: Project, capture: Path) -> None:
     assert refused(project, "inspect", "mlp.sqlite", "--step", "(")[1] == 10
 
@@ -556,13 +460,6 @@ def test_doctor_tells_of_a_baseline_that_cannot_be_read(here: Project) -> None:
     seen = here.perfgate("doctor")
     assert seen.status == 1
     assert "git checkout HEAD -- baselines/nvidia-h200/loop.json" in seen.out
-
-
-def test_the_help_cuts_nothing_off_on_a_narrow_screen(project: Project) -> None:
-    out = project.perfgate("--help", columns=80).out
-    assert "..." not in out.split("Commands:\n", 1)[1]
-    assert max(map(len, out.splitlines())) <= 80
-    assert " ".join(out.split()).endswith("(default: of all), or of a whole CAPTURE.")
 
 
 def test_the_help_fits_a_screen(project: Project) -> None:

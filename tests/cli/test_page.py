@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import errno
-from pathlib import Path
-
 import pytest
 from support import records
 from support.project import Project
@@ -42,41 +39,10 @@ def test_what_cannot_be_shown_or_written_is_said(
     assert (code in seen.codes, seen.status) == (True, status)
 
 
-def test_a_workload_in_place_of_the_file_is_no_file(
-    here: Project, snapshot: SnapshotAssertion
-) -> None:
-    here.keep(records.result(of=here.declared()))
-    seen = here.perfgate("page", "loop")
-    assert seen.status == 2
-    assert seen.err == snapshot
-    assert not (here.root / "loop").exists()
-
-
 def test_nothing_kept_is_no_page(here: Project, snapshot: SnapshotAssertion) -> None:
     seen = here.perfgate("page", "out.html")
     assert seen.err == snapshot
     assert not (here.root / "out.html").exists()
-
-
-def test_a_page_that_the_disk_does_not_take_leaves_the_one_that_was_there(
-    here: Project, snapshot: SnapshotAssertion
-) -> None:
-    here.keep(records.result(of=here.declared()))
-    page = here.root / "page.html"
-    assert here.perfgate("page", "page.html").status == 0
-    page.chmod(0o600)
-    assert here.perfgate("page", "page.html").status == 0
-    assert page.stat().st_mode & 0o777 == 0o600
-    before = page.read_bytes()
-
-    def full(*_: Path) -> Path:
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    here.patch.setattr(Path, "replace", full)
-    seen = here.perfgate("page", "page.html")
-    assert seen.err == snapshot
-    assert (seen.status, page.read_bytes()) == (23, before)
-    assert list(here.root.glob(".perfgate-*")) == []
 
 
 def test_a_page_behind_a_link_or_a_pipe_is_written_there(here: Project) -> None:

@@ -254,10 +254,6 @@ def test_a_workload_made_by_a_helper_of_another_file_is_collected(
             "workload-in-class",
         ),
         (
-            "class A:\n    class B:\n        @workload()\n        def run(self, steps): ...\n",
-            "workload-in-class",
-        ),
-        (
             "import functools\n\n@functools.lru_cache\n@workload()\ndef other(steps): ...\n",
             "workload-decorated",
         ),
@@ -407,17 +403,6 @@ def test_nor_does_pytests_faulthandler(project: Project) -> None:
     assert seen[:3] == ["dump_traceback_later", "cancel_dump_traceback_later", "run"]
 
 
-def test_nor_does_a_workloads_own_timeout_mark(project: Project, measured: list[str]) -> None:
-    project.workload(
-        LOOP.replace("@workload", "@pytest.mark.timeout(0.001)\n@workload").replace(
-            "import", "import pytest\nimport", 1
-        )
-    )
-    project.bless(project.baseline())
-    assert project.gate().status == 0
-    assert set(measured) == {"loop"}
-
-
 def test_doctests_and_python_files_patterns_change_nothing(
     project: Project, measured: list[str]
 ) -> None:
@@ -429,21 +414,6 @@ def test_doctests_and_python_files_patterns_change_nothing(
     project.bless(project.baseline())
     assert project.gate().status == 0
     assert set(measured) == {"loop"}
-
-
-@pytest.mark.parametrize("named", ["workloads", "workloads/", ".", "workloads/loops.py"])
-def test_who_names_the_whole_folder_asks_for_what_is_gone_as_well(
-    project: Project, named: str
-) -> None:
-    project.gpus()
-    project.workload()
-    project.measures(records.run())
-    project.bless(project.baseline())
-    project.bless(project.baseline("gone"))
-    seen = project.gate(named)
-    whole = named != "workloads/loops.py"
-    assert seen.status == (1 if whole else 0)
-    assert ("GATE SHUT: gone: it has a baseline for this machine" in seen.out) == whole
 
 
 @pytest.mark.parametrize(
@@ -718,18 +688,6 @@ def test_a_script_that_also_declares_workloads_is_collected(project: Project, co
     imported = "import sys\n\nsys.path.insert(0, 'workloads')\nfrom _common import bench\n"
     project.workload(f"{imported}\n@bench\ndef loop(*, steps):\n    pass\n")
     assert "workloads/loops.py::loop" in project.gate("--collect-only", "-q").out
-
-
-def test_a_file_of_workloads_of_the_same_name_as_a_script_elsewhere_is_collected(
-    project: Project,
-) -> None:
-    project.write("train.py", "")
-    project.workload(f"command: [python, train.py]\n{RUN_BY_YAML}", file="cli.yaml")
-    project.workload(LOOP, file="_loops.py")
-    project.workload(
-        "import sys\n\nsys.path.insert(0, 'workloads')\nfrom _loops import loop\n", file="train.py"
-    )
-    assert "workloads/train.py::loop" in project.gate("--collect-only", "-q").out
 
 
 def test_a_script_that_cannot_be_read_is_an_error_of_collection_as_ever(project: Project) -> None:

@@ -17,7 +17,6 @@ from perfgate.execute.context import RunContext
 from perfgate.execute.run import Measured
 from perfgate.model.sample import Run
 from perfgate.model.workload import Workload
-from perfgate.plugin.roots import refuse_unusable_root
 
 CONFTEST = """\
 import pytest
@@ -259,14 +258,3 @@ def test_what_loading_a_workload_does_to_the_process_is_undone_for_the_runs_of_a
     assert told.status != 0
     assert seen == ([(cores, 0)] if is_root else [])
     assert ("niceness-changed" in told.codes) == (not is_root)
-
-
-@pytest.mark.parametrize("path", ["/tmp/lat\udce9in", "/tmp/run-$BRANCH"])
-def test_a_project_whose_path_a_run_could_not_be_given_is_refused(
-    monkeypatch: pytest.MonkeyPatch, path: str
-) -> None:
-    monkeypatch.setenv("BRANCH", "main")
-    monkeypatch.delenv("NOWHERE", raising=False)
-    refuse_unusable_root(Path("/tmp/$5 $NOWHERE"))
-    with pytest.raises(pytest.UsageError):
-        refuse_unusable_root(Path(path))

@@ -55,18 +55,17 @@ def why(worker_report: WorkerReport) -> Note:
     return worker_report.why
 
 
-def test_a_fixture_that_is_not_there_is_named_beside_those_that_are(project: Project) -> None:
+def test_a_fixture_that_is_not_there_is_named_next_to_those_that_are(project: Project) -> None:
     said, log = ran(
         project,
         "def loop(steps, modle):\n    list(steps)\n\n@pytest.fixture\ndef model():\n    return 1\n",
     )
-    what = str(why(said).fields["what"])
-    assert what.startswith("FixtureLookupError: fixture 'modle' not found (available fixtures: ")
-    assert ", model, " in what
-    assert "fixture 'modle' not found" in log
+    what = "in a fixture: FixtureLookupError: there is no fixture 'modle'"
+    assert why(said) == note("raised", what=what)
+    assert ", model, " in log
 
 
-def test_a_fixture_that_raises_is_told_as_one(project: Project) -> None:
+def test_a_fixture_that_raises_is_named_as_one(project: Project) -> None:
     said, log = ran(
         project,
         "def loop(steps, data):\n    list(steps)\n\n@pytest.fixture\ndef data():\n    raise OSError(1)\n",
@@ -75,15 +74,12 @@ def test_a_fixture_that_raises_is_told_as_one(project: Project) -> None:
     assert "E   OSError: 1" in log
 
 
-def test_a_fixture_whose_teardown_raises_is_told_as_one(project: Project) -> None:
+def test_a_fixture_whose_teardown_raises_fails_after_the_loop(project: Project) -> None:
     said, log = ran(
         project,
         "def loop(steps, request):\n    request.addfinalizer(lambda: 1 / 0)\n    list(steps)\n",
     )
-    assert (said.ending, why(said).fields) == (
-        Ending.FAILED,
-        {"where": "a fixture's teardown", "what": "ZeroDivisionError: division by zero"},
-    )
+    assert said.ending is Ending.FINISHED  # its exit status is not 0
     assert "E   ZeroDivisionError: division by zero" in log
 
 
@@ -97,24 +93,12 @@ def test_a_teardown_after_a_workload_that_raised_is_not_its_failure(project: Pro
 
 @SUBTESTS
 @pytest.mark.parametrize("most", [3, 4])
-def test_subtests_that_fail_are_told_with_the_first(project: Project, most: int) -> None:
+def test_subtests_that_fail_are_in_the_log(project: Project, most: int) -> None:
     text = "def loop(steps, subtests):\n    for i in steps:\n        with subtests.test(i=i):\n            assert i < "
     said, log = ran(project, f"{text}{most}\n")
-    assert why(said).fields == {
-        "where": "a subtest",
-        "what": f"AssertionError: assert {most} < {most}",
-    }
+    assert said.ending is Ending.FINISHED  # its exit status is not 0
     assert f"E   assert {most} < {most}" in log
     assert log.lstrip().startswith("workloads/loops.py:9: in loop\n")
-
-
-@SUBTESTS
-def test_a_subtest_that_ends_the_loop_is_told_beside_it(project: Project) -> None:
-    text = "def loop(steps, subtests):\n    with subtests.test():\n        for i in steps:\n            assert i < 2, "
-    said, log = ran(project, f"{text}'slow.'\n")
-    assert (why(said).code, why(said).fields["turns"]) == ("steps-left", 3)
-    assert said.asides == (note("subtest-raised", what="AssertionError: slow"),)
-    assert "E   AssertionError: slow." in log
 
 
 THREAD = """\
@@ -130,22 +114,12 @@ def loop(steps):
 
 
 @pytest.mark.parametrize("options", [(), ("-p", "no:threadexception")], ids=str)
-def test_a_thread_that_ends_the_loop_is_told_beside_it(
+def test_what_a_thread_that_ends_the_loop_raised_is_in_the_log(
     project: Project, options: tuple[str, ...]
 ) -> None:
     said, log = ran(project, THREAD, *options)
     assert (why(said).code, why(said).fields["turns"]) == ("steps-left", 3)
-    assert said.asides == (note("thread-raised", what="RuntimeError: in the thread"),)
     assert log.count("\nRuntimeError: in the thread\n") == 1
-
-
-def test_a_warning_of_a_thread_that_is_an_error_is_told_after_the_loop(project: Project) -> None:
-    text = "def loop(steps):\n    list(steps)\n    t = threading.Thread(target=lambda: 1 / 0)\n    t.start()\n"
-    said, _ = ran(
-        project, f"{text}    t.join()\n", "-Werror::pytest.PytestUnhandledThreadExceptionWarning"
-    )
-    assert (said.ending, why(said).fields["where"]) == (Ending.FAILED, "it")
-    assert str(why(said).fields["what"]).startswith("PytestUnhandledThreadExceptionWarning: ")
 
 
 LOADER = """\

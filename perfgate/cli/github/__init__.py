@@ -9,18 +9,18 @@ import click
 
 from perfgate.cli import Commands
 
-COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
-    "admit": ("commands", "admit"),
-    "approval": ("commands", "approval"),
-    "bless": ("commands", "github_bless"),
-    "clean": ("commands", "clean"),
-    "comment": ("commands", "comment"),
-    "declared": ("commands", "declared"),
-    "gate": ("commands", "gate"),
-    "occasions": ("commands", "occasions"),
+COMMANDS: Final[Mapping[str, str]] = {
+    "admit": "commands:admit",
+    "approval": "commands:approval",
+    "bless": "commands:github_bless",
+    "clean": "commands:clean",
+    "comment": "commands:comment",
+    "declared": "commands:declared",
+    "gate": "commands:gate",
+    "occasions": "commands:occasions",
 }
 
 
-@click.group(cls=Commands, package=__name__, commands=COMMANDS)
+@click.group(cls=Commands, package=__name__, places=COMMANDS)
 def github() -> None:
     """Commands for GitHub Actions: the composite action and its workflows call them."""

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import click
 
-from perfgate.cli.arguments import PATH
-from perfgate.cli.common import printable
+from perfgate.cli.terminal import PATH, show
 from perfgate.model.errors import EXIT_OPEN, EXIT_SHUT
 from perfgate.model.note import Severity, note
 from perfgate.model.pyproject import find_root, load_settings
@@ -88,9 +87,9 @@ def declared(root: Path, out: Path, options: tuple[str, ...]) -> None:
     """Collect the workloads of the project at ROOT with pytest's OPTIONS, and write their
     declarations to OUT."""
     from perfgate.model.workload import Declared
-    from perfgate.plugin.listing import declared as declared_in
+    from perfgate.plugin.listing import collect
 
-    found = declared_in(root, options=options)
+    found = collect(root, options=options).declared
     lines = ",\n".join(Declared.model_dump_json(one) for one in found)
     out.write_text(f"[{lines}]\n", encoding="utf-8")
 
@@ -105,7 +104,7 @@ def gate() -> None:
 
     here = Path.cwd()
     made = job.Job(root=find_root(here), cwd=here, env=dict(os.environ), python=sys.executable)
-    sys.exit(job.run(made, lambda line: click.echo(printable(line))))
+    sys.exit(job.run(made, show))
 
 
 @click.command()
@@ -122,7 +121,7 @@ def clean(*, before: bool) -> None:
     made = job.Job(root=find_root(here), cwd=here, env=dict(os.environ), python=sys.executable)
     notes = leftovers.clean(made, before=before)
     for one in notes:
-        click.echo(printable(job.said(one)))
+        show(job.said(one))
     is_stuck = any(one.severity is Severity.INVALID for one in notes)
     sys.exit(EXIT_SHUT if is_stuck else EXIT_OPEN)
 
@@ -153,4 +152,4 @@ def occasions(folder: Path | None) -> None:  # noqa: ARG001 - what older workflo
 
 
 def _print(coded: Coded) -> None:
-    click.echo(printable(without_commands(message(coded))))
+    show(without_commands(message(coded)))

@@ -16,7 +16,7 @@ busy.py       how many cores it keeps busy
 from perfgate.execute.worker.endings import StepsEnded, StepsMisused
 from perfgate.execute.worker.marking import profiled
 from perfgate.execute.worker.pinning import stay_near
-from perfgate.execute.worker.reporting import report, report_failed
+from perfgate.execute.worker.reporting import report
 from perfgate.execute.worker.steps import MeasuredSteps
 
 __all__ = [
@@ -25,6 +25,5 @@ __all__ = [
     "StepsMisused",
     "profiled",
     "report",
-    "report_failed",
     "stay_near",
 ]

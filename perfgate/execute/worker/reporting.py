@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 
 from perfgate.execute.worker.marking import nvtx_version
@@ -19,7 +18,6 @@ def report(
     ending: Ending,
     *,
     why: Note | None = None,
-    asides: Sequence[Note] = (),
     exit_status: int | None = None,
 ) -> None:
     """Close what the loop left open, and write the worker's report where the order wants it.
@@ -37,7 +35,6 @@ def report(
     worker_report = WorkerReport(
         ending=ending,
         why=why,
-        asides=tuple(asides),
         exit_status=exit_status,
         turns=steps.turns,
         pid=os.getpid(),
@@ -50,16 +47,6 @@ def report(
         cores=steps.cores,
     )
     _write(Path(order.worker_report), worker_report)
-
-
-def report_failed(order: Order, steps: MeasuredSteps, why: Note) -> None:
-    """Add to the report of a workload that came to its end well what failed after that."""
-    file = Path(order.worker_report)
-    if not steps.is_here or not file.exists():
-        return
-    worker_report = WorkerReport.model_validate_json(file.read_text(encoding="utf-8"))
-    if worker_report.ending is Ending.FINISHED:
-        _write(file, worker_report.model_copy(update={"ending": Ending.FAILED, "why": why}))
 
 
 def _write(file: Path, worker_report: WorkerReport) -> None:

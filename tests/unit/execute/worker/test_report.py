@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 from support.sides import WARM, FakeTorch, made, worker_report_of
 
-from perfgate.execute.worker import report, report_failed
-from perfgate.model.note import note
+from perfgate.execute.worker import report
 from perfgate.model.order import Ending, Order, WorkerReport
 
 
@@ -51,27 +50,6 @@ def test_a_process_that_the_workload_forked_has_no_say_in_it(
     list(loop)
     report(order, steps, Ending.FINISHED)
     assert (worker_report_of(order).ending, worker_report_of(order).turns) == (Ending.FINISHED, 5)
-
-
-def test_what_fails_after_a_good_end_is_told_in_its_place_and_after_a_bad_one_not(
-    order: Order, calls: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    steps = made(calls)
-    report_failed(order, steps, note("quoted", text="early"))
-    assert not Path(order.worker_report).exists()
-    list(steps)
-    report(order, steps, Ending.FINISHED)
-    good = worker_report_of(order)
-    with monkeypatch.context() as in_the_child:
-        in_the_child.setattr(os, "getpid", lambda: 4711)
-        report_failed(order, steps, note("quoted", text="in the child"))
-    assert worker_report_of(order) == good
-    first = note("quoted", text="first")
-    for why in (first, note("quoted", text="second")):
-        report_failed(order, steps, why)
-    assert worker_report_of(order) == good.model_copy(
-        update={"ending": Ending.FAILED, "why": first}
-    )
 
 
 def test_telling_closes_what_the_loop_left_open(order: Order, calls: list[str]) -> None:

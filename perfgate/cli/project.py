@@ -1,0 +1,101 @@
+"""The project that a command stands in, and what is kept and blessed there."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Self
+
+from perfgate.model.baseline import Baseline, Result
+from perfgate.model.errors import ConfigInvalid, ResultMissing
+from perfgate.model.pagedata import PageData
+from perfgate.model.pyproject import find_root, load_settings
+from perfgate.model.secrets import Cleaner
+from perfgate.model.settings import Settings
+from perfgate.model.workload import Workload
+from perfgate.profilers.nsys.export.file import REPORTS
+from perfgate.profilers.nsys.tool import NsysTool, find_nsys
+from perfgate.store import KeptResult, Store, near_names
+from perfgate.views.pages import Paths, document_of, page_of
+
+CAPTURES: Final = (".sqlite", *REPORTS)
+"""How files of captures end."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Project:
+    """A project with its settings and its store."""
+
+    root: Path
+    store: Store
+    settings: Settings
+
+    @classmethod
+    def here(cls) -> Self:
+        """The project around the working directory."""
+        root = find_root(Path.cwd())
+        settings = load_settings(root, {})
+        return cls(root=root, store=Store(root, settings.baselines), settings=settings)
+
+    @property
+    def baselines(self) -> str:
+        """The folder of the baselines, relative to the root."""
+        return self.settings.baselines
+
+    def latest(self, workload: str) -> KeptResult:
+        """Return the newest kept result of a workload.
+
+        Raises:
+            ResultMissing: none is kept.
+        """
+        latest = self.store.results.latest(workload)
+        if latest is not None:
+            return latest
+        kept = self.store.results.workloads()
+        if near := near_names(workload, kept):
+            raise ResultMissing("result-misspelt", subject=workload, nearest=tuple(near))
+        if kept:
+            raise ResultMissing("result-unknown", subject=workload, known=tuple(kept))
+        raise ResultMissing("results-none")
+
+    def repeats(self, baseline: Baseline) -> tuple[list[Result], int]:
+        """What is kept of a baseline's workload on its machine, newest first, and how much of it
+        cannot be read."""
+        listed = self.store.results.listed(baseline.workload, baseline.machine.slug)
+        found = [one.found for one in listed if isinstance(one.found, Result)]
+        return found, len(listed) - len(found)
+
+    def page(self, workloads: Sequence[str]) -> PageData:
+        """What a page shows of the newest kept results of some workloads, or of all.
+
+        Raises:
+            ResultMissing: none is kept.
+        """
+        names = tuple(dict.fromkeys(workloads)) or self.store.results.workloads()
+        if not names:
+            raise ResultMissing("results-none")
+        paths = Paths(root=self.root, store=self.store, baselines=self.baselines)
+        kept = [self.latest(name) for name in names]
+        document = document_of(kept, self.settings, paths)
+        return page_of(document, paths, Cleaner(os.environ))
+
+
+def workload_of(name: str, workloads: Sequence[Workload]) -> Workload:
+    """Return the workload of a name.
+
+    Raises:
+        ConfigInvalid: there is none.
+    """
+    by_id = {workload.id: workload for workload in workloads}
+    if name in by_id:
+        return by_id[name]
+    if by_id:
+        raise ConfigInvalid("workload-unknown", subject=name, known=tuple(sorted(by_id)))
+    raise ConfigInvalid("workload-unknown-and-none", subject=name)
+
+
+def find_tool() -> NsysTool:
+    """Find the nsys of this project."""
+    return find_nsys(None, os.environ, setting=load_settings(find_root(Path.cwd()), {}).nsys)

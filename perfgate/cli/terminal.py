@@ -1,0 +1,91 @@
+"""The terminal: the words that several commands take, and how commands print."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+import shutil
+import sys
+from pathlib import Path
+from typing import Final, Literal, TypedDict
+
+import click
+
+from perfgate.model.errors import PerfgateError
+from perfgate.model.note import Note, Value
+from perfgate.model.secrets import Cleaner
+from perfgate.words import escape, say
+
+PATH: Final = click.Path(path_type=Path)
+AUTO: Final = "auto"
+_BEYOND_ASCII: Final = re.compile(r"[^\n -~]")
+
+Hold = float | Literal["auto"] | None
+
+
+class Screen(TypedDict):
+    """What is printed to: its width, and whether it shows colours."""
+
+    width: int
+    colour: bool
+
+
+def screen() -> Screen:
+    """Look at what is printed to; without an open stdout there is none."""
+    is_terminal = sys.stdout is not None and sys.stdout.isatty()
+    is_plain = "NO_COLOR" in os.environ or os.environ.get("TERM") == "dumb"
+    width = shutil.get_terminal_size(fallback=(100, 24)).columns
+    return Screen(width=width, colour=is_terminal and not is_plain)
+
+
+def cleaned(text: str) -> str:
+    """A text without the secrets of this environment, and without what looks like one."""
+    return Cleaner(os.environ).clean(text)
+
+
+def show(text: str, *, err: bool = False) -> None:
+    """Print a text and a line end, without secrets and as the encoding of stdout can hold it."""
+    encoding = getattr(sys.stdout, "encoding", None) or "ascii"
+    held = cleaned(text).encode(encoding, errors="backslashreplace").decode(encoding)
+    click.echo(held.removesuffix("\n"), err=err)
+
+
+def show_json(text: str) -> None:
+    """Print JSON as ASCII, whatever it quotes, without secrets."""
+    safe = escape.escape_json(cleaned(text))
+    click.echo(_BEYOND_ASCII.sub(lambda found: json.dumps(found[0]).strip('"'), safe), nl=False)
+
+
+def show_error(error: PerfgateError) -> None:
+    """Print an error: nothing that it quotes steers a terminal or a CI."""
+    show(escape.message(f"perfgate: {error}"), err=True)
+
+
+def usage(code: str, /, **fields: Value) -> click.UsageError:
+    """Return the error of words that are not accepted, or do not go together."""
+    return click.UsageError(say.message(Note(code=code, fields=fields)))
+
+
+def _hold(_context: click.Context, _option: click.Parameter, word: str | None) -> Hold:
+    if word is None:
+        return None
+    if word == AUTO:
+        return AUTO
+    try:
+        fraction = float(word.removesuffix("%")) / 100
+    except ValueError:
+        fraction = math.nan
+    if not 0 < fraction < 1:
+        raise usage("hold-invalid", value=word)
+    return fraction
+
+
+hold_option = click.option(
+    "--hold",
+    callback=_hold,
+    metavar="auto|8%",
+    help="Where a gate cannot hold a budget here, write a wider one into the baseline: this, or "
+    "what it can hold.",
+)
