@@ -34,6 +34,9 @@ COMMANDS: Final[Mapping[str, str]] = {
 """By its name, the module of this folder that holds a command, and its name there: loaded when it
 is asked for."""
 
+LONGEST_HELP: Final = 160
+"""Characters of the sentence by which `--help` says what a command does."""
+
 
 class Commands(click.Group):
     """Loads a command's module, and all that it needs, only for that command."""
@@ -61,6 +64,18 @@ class Commands(click.Group):
         found = getattr(importlib.import_module(f"{self._package}.{module}"), name)
         assert isinstance(found, click.Command)
         return found
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write what each command does, wrapped: click cuts off what does not fit into a line."""
+        found = [(name, self.get_command(ctx, name)) for name in self._places]
+        with formatter.section("Commands"):
+            formatter.write_dl(
+                [
+                    (name, one.get_short_help_str(LONGEST_HELP))
+                    for name, one in found
+                    if one and not one.hidden
+                ]
+            )
 
 
 @click.group(

@@ -143,6 +143,7 @@ class Outputs:
                 text = _OF_PAGE[form](page)
             file = self.files[form]
             try:
+                file.parent.mkdir(parents=True, exist_ok=True)
                 write_file(file, [text], mode="a" if form is Form.MARKDOWN else "w")
             except OSError as error:
                 reason, option = error.strerror or str(error), f"{self.prefix}{form}"
@@ -172,7 +173,6 @@ def write_file(file: Path, parts: Iterable[str], *, mode: Literal["w", "a"] = "w
         OSError: it cannot be written.
     """
     try:
-        file.parent.mkdir(parents=True, exist_ok=True)
         with file.open(mode, encoding="utf-8") as target:
             target.writelines(parts)
     except OSError:

@@ -177,13 +177,10 @@ def test_a_broken_baseline_is_told_as_one(here: Project, text: str) -> None:
 
 
 @pytest.mark.parametrize("command", ["compare", "explain"])
-@pytest.mark.parametrize("beside", ["loop", "mlp.sqlite"])
-def test_a_file_that_is_nothing_known_is_said_to_be_there(
-    here: Project, capture: Path, command: str, beside: str
-) -> None:
+def test_a_file_that_is_nothing_known_is_said_to_be_there(here: Project, command: str) -> None:
     here.bless(here.baseline())
     here.write("notes.txt", "hello\n")
-    codes, status = refused(here, command, beside, "notes.txt")
+    codes, status = refused(here, command, "loop", "notes.txt")
     assert ("subject-foreign" in codes, status) == (True, 14)
 
 
@@ -346,8 +343,8 @@ def test_json_is_the_same_in_any_encoding_and_steers_no_terminal(
     monkeypatch: pytest.MonkeyPatch, encoding: str
 ) -> None:
     told = printed(monkeypatch, encoding, "inspect", "mlp.sqlite", "--step", "step", "--json")
-    assert not {"\x9b", "\u202e", "\x7f"} & set(told)
-    assert ("\U0001f600" in told, "\u00fc" in told) == (encoding == "utf-8", True)
+    assert told.isascii()
+    assert told.replace("\n", "").isprintable()
     (process,) = json.loads(told)["processes"]
     assert NAME in {row["name"] for row in process["ranges"]}
 
@@ -491,7 +488,8 @@ Commands:
   page       Write a page with plots and timelines of each WORKLOAD's newest kept result (default:
              of all).
   schema     Print the JSON Schema of what `pytest --perfgate --perfgate-json FILE` writes.
-  selftest   Try the gate on this runner: an unchanged loop must pass, planted regressions must fail.
+  selftest   Try the gate on this runner: an unchanged loop must pass, planted regressions must
+             fail.
   show       Show the baselines of WORKLOAD, or list all.
   trace      Write a trace of each WORKLOAD's typical steps (default: of all), or of a whole
              CAPTURE.
