@@ -69,7 +69,7 @@ def merge(
         ended_at=max((document.ended_at for document in documents), default=at),
         opens_gate=not shut,
         exit_status=int(bool(shut)),
-        shut_by=tuple(map(say.in_one_line, shut)),
+        shut_by=tuple(map(_sentence, shut)),
         shut_codes=tuple(one.code for one in shut),
         machine=machines[0] if machines and all(one == machines[0] for one in machines) else None,
         commit=_common_commit(documents),
@@ -156,6 +156,11 @@ def _common_commit(documents: Sequence[GateDocument]) -> Commit | None:
 
 
 # What keeps it shut
+
+
+def _sentence(one: Note) -> str:
+    """The words of a note; a gate's own sentence as it is, since whoever shows it escapes it."""
+    return str(one.fields["text"]) if one.code == "quoted" else say.in_one_line(one)
 
 
 def _shut_note(code: str, **fields: Value) -> Note:

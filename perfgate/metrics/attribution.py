@@ -124,7 +124,7 @@ def cut(ranges: Ranges, steps: Steps) -> Segments:
         for sums, which in ((cpu_ns, inside), (cpu_ns_between, between)):
             some = own[which[own]]
             sums[:] += _time_open(label[some], start[some], until[some], len(labels))
-    edges = np.unique(np.concatenate([steps.starts, steps.ends, *(times for times, _ in changes)]))
+    edges = distinct(np.concatenate([steps.starts, steps.ends, *(times for times, _ in changes)]))
     begins = np.append(edges[0] - 1, edges)
     step, turn = steps.step_at(begins), steps.turn_at(begins)
     at_begin = _label_at(steps, threads, begins, changes)

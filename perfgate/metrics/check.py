@@ -36,6 +36,8 @@ FEWEST_WORKING: Final = 3
 that lack records."""
 FEWEST_BETWEEN: Final = 3
 """So many such steps side by side between others: one or two batches may be skipped."""
+BY_CHANCE: Final = 0.001
+"""Of a loop that uses the GPU in bursts, a row of such steps that comes more rarely counts."""
 MOST_ELSEWHERE: Final = 0.01
 """Share of the steps' time in which processes without steps may keep GPUs busy unmentioned: kernel
 time's default budget."""
@@ -185,7 +187,8 @@ def _without_records(process: Process) -> Iterator[Note]:
     """Of some steps nothing but ranges was recorded, as in no loop's own rhythm.
 
     What is not recorded is no idle time: another profiler has taken over, or records were lost.
-    Where other steps have no CUDA call either, a loop may use the GPU in bursts.
+    Where other steps have no CUDA call either, a loop may use the GPU in bursts, and only a row of
+    them counts that hardly comes by chance.
     """
     steps, totals = process.steps, process.totals
     if steps.whole or not totals.calls.any():
@@ -199,8 +202,15 @@ def _without_records(process: Process) -> Iterator[Note]:
     rows = np.diff(np.concatenate(([-1], working, [len(steps)]))) - 1
     place = int(np.argmax(rows))
     longest = int(rows[place])
-    is_alone = longest == int(rows.sum())
-    if is_alone and longest >= (1 if place in (0, len(working)) else FEWEST_BETWEEN):
+    if others := int(rows.sum()) - longest:
+        # Each in turn by the rule of succession, which knows their share from the other steps
+        # alone.
+        so_far = np.arange(longest)
+        chance = np.prod((others + 1 + so_far) / (others + len(working) + 2 + so_far))
+        counts = bool(len(rows) * chance <= BY_CHANCE)
+    else:
+        counts = longest >= (1 if place in (0, len(working)) else FEWEST_BETWEEN)
+    if counts:
         first = int(working[place - 1]) + 2 if place else 1
         yield _bad(
             "steps-without-records",

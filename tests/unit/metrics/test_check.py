@@ -114,6 +114,7 @@ def recorded_in(steps: Sequence[int]) -> ProcessSample:
         pytest.param(range(29), 30, 30, id="the last one"),
         pytest.param(range(6, 30), 1, 6, id="the first"),
         pytest.param([*range(10), *range(13, 30)], 11, 13, id="three between"),
+        pytest.param([k for k in range(20) if k != 7], 21, 30, id="and a batch skipped"),
     ],
 )
 def test_steps_of_which_nothing_but_their_ranges_was_recorded_are_no_idle_time(
