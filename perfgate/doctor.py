@@ -92,7 +92,7 @@ print(json.dumps({"torch": torch.__version__, "cuda": torch.version.cuda, "gpus"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Finding:
+class CheckResult:
     """One check."""
 
     check: str
@@ -107,7 +107,7 @@ Read = Callable[[Path], Timeline]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Place:
+class Examined:
     """What is examined."""
 
     root: Path
@@ -122,11 +122,11 @@ class Place:
     """The interpreter that workloads run in."""
 
 
-def examine(place: Place) -> tuple[Finding, ...]:
+def examine(place: Examined) -> tuple[CheckResult, ...]:
     """Check all that a first run needs, in the order in which a run needs it. Takes some 10 s: it
     makes a capture."""
     gpu, gpus = check_gpu(place.env, library=place.library)
-    found: list[Finding] = [gpu]
+    found: list[CheckResult] = [gpu]
     if gpus:
         found.append(check_idle(gpus, library=place.library))
     nsys, tool = check_nsys(place.settings.nsys, place.env)
@@ -145,56 +145,56 @@ def examine(place: Place) -> tuple[Finding, ...]:
 
 def check_gpu(
     env: Mapping[str, str], *, library: NvmlLibrary = NVML
-) -> tuple[Finding, tuple[Gpu, ...]]:
+) -> tuple[CheckResult, tuple[Gpu, ...]]:
     """Say which GPUs a workload will see."""
     try:
         with open_nvml(library) as nvml:
             if isinstance(nvml, NoDriver):
                 absent = note("gpu-no-driver", reason=nvml.reason)
-                return Finding(check="GPU", ok=False, said=absent), ()
+                return CheckResult(check="GPU", ok=False, said=absent), ()
             driver, cuda, boards = nvml.driver(), nvml.cuda(), len(nvml.gpus())
             gpus = tuple(device.gpu for device in visible_devices(nvml, env))
     except PerfgateError as error:
-        return Finding(check="GPU", ok=False, said=error), ()
+        return CheckResult(check="GPU", ok=False, said=error), ()
     if not gpus:
         why = f"{VARIABLE}={env.get(VARIABLE, '')!r}"
         hidden = note("gpu-hidden", driver=driver, boards=boards, why=why, variable=VARIABLE)
-        return Finding(check="GPU", ok=False, said=hidden), ()
+        return CheckResult(check="GPU", ok=False, said=hidden), ()
     names = tuple(f"{gpu.name} ({gpu.uuid})" for gpu in gpus)
     there = note("gpu-there", gpus=names, driver=driver, cuda=str(cuda))
-    return Finding(check="GPU", ok=True, said=there), gpus
+    return CheckResult(check="GPU", ok=True, said=there), gpus
 
 
 def check_idle(
     gpus: Sequence[Gpu], *, library: NvmlLibrary = NVML, patience_s: float = IDLE_PATIENCE_S
-) -> Finding:
+) -> CheckResult:
     """Say whether somebody else uses the GPUs."""
     try:
         busy = wait_until_idle(gpus, patience_s, library=library)
     except PerfgateError as error:
-        return Finding(check="GPU idle", ok=False, said=error)
+        return CheckResult(check="GPU idle", ok=False, said=error)
     said = note("gpu-idle") if busy is None else note("gpu-busy", reason=busy)
-    return Finding(check="GPU idle", ok=busy is None, said=said)
+    return CheckResult(check="GPU idle", ok=busy is None, said=said)
 
 
-def check_nsys(setting: str | None, env: Mapping[str, str]) -> tuple[Finding, NsysTool | None]:
+def check_nsys(setting: str | None, env: Mapping[str, str]) -> tuple[CheckResult, NsysTool | None]:
     """Find nsys as a run would."""
     try:
         tool = find_nsys(None, env, setting=setting)
     except PerfgateError as error:
-        return Finding(check="nsys", ok=False, said=error), None
+        return CheckResult(check="nsys", ok=False, said=error), None
     there = note("nsys-there", version=str(tool.version), path=str(tool.path))
-    return Finding(check="nsys", ok=True, said=there), tool
+    return CheckResult(check="nsys", ok=True, said=there), tool
 
 
 def check_trial(
     tool: NsysTool,
-    place: Place,
+    place: Examined,
     *,
     gpu_expected: bool,
     capture: Profile = profile,
     read: Read = seam.read,
-) -> tuple[Finding, ...]:
+) -> tuple[CheckResult, ...]:
     """Profile a program of one NVTX range and one copy to the GPU, and look for both in the
     capture."""
     check = "trial capture"
@@ -217,11 +217,11 @@ def check_trial(
             outcome = capture(tool, spec)
             if outcome.problem is not None or not outcome.captures:
                 _keep_logs(folder)  # the problem may point into one
-                return (Finding(check=check, ok=False, said=_no_capture(tool, outcome)),)
+                return (CheckResult(check=check, ok=False, said=_no_capture(tool, outcome)),)
             timelines = [read(found.sqlite) for found in outcome.captures]
     except PerfgateError as error:
         _keep_logs(folder)
-        return (Finding(check=check, ok=False, said=error),)
+        return (CheckResult(check=check, ok=False, said=error),)
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise
@@ -229,7 +229,7 @@ def check_trial(
     lines = (line.partition(": ") for line in outcome.tail)
     printed = {key: rest for key, _, rest in lines if key.startswith("perfgate-")}
     return (
-        Finding(check=check, ok=True, said=note("trial-done", wall_s=outcome.wall_s)),
+        CheckResult(check=check, ok=True, said=note("trial-done", wall_s=outcome.wall_s)),
         _heard(tool, printed, timelines),
         _traced(tool, printed, timelines, gpu_expected=gpu_expected),
     )
@@ -249,13 +249,15 @@ def _no_capture(tool: NsysTool, outcome: ProfileOutcome) -> Coded:
     return note("trial-failed", reason=reason, nsys=str(tool.path))
 
 
-def _heard(tool: NsysTool, printed: Mapping[str, str], timelines: Sequence[Timeline]) -> Finding:
+def _heard(
+    tool: NsysTool, printed: Mapping[str, str], timelines: Sequence[Timeline]
+) -> CheckResult:
     version, nsys = printed.get("perfgate-nvtx", "absent"), str(tool.version)
     if version.startswith("absent"):
-        return Finding(check="nvtx", ok=False, said=note("nvtx-absent", reason=version))
+        return CheckResult(check="nvtx", ok=False, said=note("nvtx-absent", reason=version))
     ok = any(TRIAL_RANGE in timeline.ranges.name.texts for timeline in timelines)
     said = note("nvtx-heard" if ok else "nvtx-not-heard", nsys=nsys, nvtx=version)
-    return Finding(check="nvtx", ok=ok, said=said)
+    return CheckResult(check="nvtx", ok=ok, said=said)
 
 
 def _traced(
@@ -264,20 +266,22 @@ def _traced(
     timelines: Sequence[Timeline],
     *,
     gpu_expected: bool,
-) -> Finding:
+) -> CheckResult:
     copied = printed.get("perfgate-gpu", "nothing")
     if any(timeline.gpu_operations for timeline in timelines):
         said, ok = note("gpu-traced", nsys=str(tool.version)), True
     elif not gpu_expected:
-        return Finding(check="GPU trace", ok=None, said=note("gpu-none-to-trace"))
+        return CheckResult(check="GPU trace", ok=None, said=note("gpu-none-to-trace"))
     elif copied != "copied":
         said, ok = note("gpu-copy-failed", reason=copied), False
     else:
         said, ok = note("gpu-not-traced", nsys=str(tool.version)), False
-    return Finding(check="GPU trace", ok=ok, said=said)
+    return CheckResult(check="GPU trace", ok=ok, said=said)
 
 
-def check_torch(place: Place, *, gpu_expected: bool, timeout_s: float = TORCH_TIMEOUT_S) -> Finding:
+def check_torch(
+    place: Examined, *, gpu_expected: bool, timeout_s: float = TORCH_TIMEOUT_S
+) -> CheckResult:
     """Import torch in a process of its own and ask it for CUDA."""
     python = place.python
     try:
@@ -294,14 +298,14 @@ def check_torch(place: Place, *, gpu_expected: bool, timeout_s: float = TORCH_TI
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         failed = note("torch-fails", reason=str(error), python=python)
-        return Finding(check="torch", ok=False, said=failed)
+        return CheckResult(check="torch", ok=False, said=failed)
     lines = done.stdout.strip().splitlines()
     if done.returncode != 0 or not lines:
         reason = (done.stderr.strip().splitlines() or [f"exit status {done.returncode}"])[-1]
         if "No module named 'torch'" in reason:
-            return Finding(check="torch", ok=None, said=note("torch-absent", python=python))
+            return CheckResult(check="torch", ok=None, said=note("torch-absent", python=python))
         failed = note("torch-fails", reason=reason, python=python)
-        return Finding(check="torch", ok=False, said=failed)
+        return CheckResult(check="torch", ok=False, said=failed)
     found = json.loads(lines[-1])
     torch, gpus = str(found["torch"]), int(found["gpus"])
     built = f"CUDA {found['cuda']}" if found["cuda"] else "the CPU"
@@ -310,23 +314,23 @@ def check_torch(place: Place, *, gpu_expected: bool, timeout_s: float = TORCH_TI
     elif gpu_expected:
         said, ok = note("torch-sees-none", torch=torch, built=built, python=python), False
     else:
-        return Finding(
+        return CheckResult(
             check="torch", ok=None, said=note("torch-without-gpu", torch=torch, built=built)
         )
-    return Finding(check="torch", ok=ok, said=said)
+    return CheckResult(check="torch", ok=ok, said=said)
 
 
-def check_disk(kept: Path) -> Finding:
+def check_disk(kept: Path) -> CheckResult:
     """Say whether captures can be written where results are kept, and will fit."""
     there = next(folder for folder in (kept, *kept.absolute().parents) if folder.is_dir())
     if (refused := _refusal(there)) is not None:
-        return Finding(check="disk", ok=False, said=refused)
+        return CheckResult(check="disk", ok=False, said=refused)
     free = shutil.disk_usage(there).free
     if free >= FREE_BYTES:
         plenty = note("disk-free", free_bytes=free, folder=str(kept))
-        return Finding(check="disk", ok=True, said=plenty)
+        return CheckResult(check="disk", ok=True, said=plenty)
     low = note("disk-low", free_bytes=free, folder=str(kept), wanted_bytes=FREE_BYTES)
-    return Finding(check="disk", ok=False, said=low)
+    return CheckResult(check="disk", ok=False, said=low)
 
 
 def _refusal(folder: Path) -> Coded | None:
@@ -339,48 +343,48 @@ def _refusal(folder: Path) -> Coded | None:
         return note("folder-not-written", folder=str(folder), reason=reason)
 
 
-def check_locks(folder: Path | None = None) -> Finding:
+def check_locks(folder: Path | None = None) -> CheckResult:
     """Say whether gates can take turns in a folder, by default this machine's."""
     try:
         folder = prepare_folder(machine_folder() if folder is None else folder)
     except PerfgateError as error:
-        return Finding(check="locks", ok=False, said=error)
+        return CheckResult(check="locks", ok=False, said=error)
     refused = _refusal(folder)
     there = note("locks-there", folder=str(folder))
-    return Finding(check="locks", ok=refused is None, said=refused or there)
+    return CheckResult(check="locks", ok=refused is None, said=refused or there)
 
 
-def check_repository(root: Path, *, env: Mapping[str, str], baselines: str) -> Finding:
+def check_repository(root: Path, *, env: Mapping[str, str], baselines: str) -> CheckResult:
     """Say whether measurements can name their commit."""
     try:
         commit = require_commit(root, env=env, baselines=baselines)
     except PerfgateError as error:
-        return Finding(check="git", ok=None, said=error)
+        return CheckResult(check="git", ok=None, said=error)
     code = "commit-changed" if commit.dirty else "commit-there"
-    return Finding(check="git", ok=True, said=note(code, commit=commit.sha[:12]))
+    return CheckResult(check="git", ok=True, said=note(code, commit=commit.sha[:12]))
 
 
-def check_workloads(root: Path, workloads: str) -> Finding:
+def check_workloads(root: Path, workloads: str) -> CheckResult:
     """Say whether there is anything to measure."""
     count = sum(1 for _ in workload_files(root / workloads))
     there = note("workloads-there", count=count, folder=workloads)
     none = note("workloads-none", folder=str(root / workloads))
-    return Finding(check="workloads", ok=count > 0, said=there if count else none)
+    return CheckResult(check="workloads", ok=count > 0, said=there if count else none)
 
 
-def check_orphans(orphans: Sequence[str] | PerfgateError) -> Finding:
+def check_orphans(orphans: Sequence[str] | PerfgateError) -> CheckResult:
     """Name the baselines that guard nothing any more; without knowing all workloads nobody knows
     which these are."""
     if isinstance(orphans, PerfgateError):
-        return Finding(check="baselines", ok=False, said=orphans)
+        return CheckResult(check="baselines", ok=False, said=orphans)
     owned = note("baselines-owned")
     left = note("baselines-orphaned", count=len(orphans), paths=tuple(sorted(orphans)))
-    return Finding(check="baselines", ok=not orphans, said=left if orphans else owned)
+    return CheckResult(check="baselines", ok=not orphans, said=left if orphans else owned)
 
 
-def check_distribution(option: str | None) -> tuple[Finding, ...]:
+def check_distribution(option: str | None) -> tuple[CheckResult, ...]:
     """Say that a standing option of pytest-xdist is none of a gate's."""
     if option is None:
         return ()
     ignored = note("distribution-ignored", option=option)
-    return (Finding(check="pytest-xdist", ok=None, said=ignored),)
+    return (CheckResult(check="pytest-xdist", ok=None, said=ignored),)

@@ -119,15 +119,15 @@ def workload(
                 f"@workload on {name}: it is a {type(function).__name__}, expected a plain function."
             )
         if (kind := _not_run_through(function)) is not None:
-            told = f"it is {kind}, of which calling runs nothing"
-            raise TypeError(f"@workload on {name}: {told}. Write a plain function.")
+            why = f"it is {kind}, of which calling runs nothing"
+            raise TypeError(f"@workload on {name}: {why}. Write a plain function.")
         if "steps" not in inspect.signature(function).parameters:
             raise TypeError(
                 f"@workload on {name}: it takes no argument 'steps'. Write def {name}(steps): ..."
             )
         if (line := _replaced_by(function)) is not None:
-            told = f"it takes the place of the workload of that name in line {line}, which would not be measured"
-            raise TypeError(f"@workload on {name}: {told}. Rename one of them.")
+            why = f"it takes the place of the workload of that name in line {line}, which would not be measured"
+            raise TypeError(f"@workload on {name}: {why}. Rename one of them.")
         setattr(function, MARK, declaration)
         return function
 

@@ -221,12 +221,12 @@ def not_held(
     wider = wider_budgets(baseline, with_held(budgets, baseline), plan)
     if not wider:
         return ()
-    told = listed(
+    text = listed(
         [f"{metric} to {numbers.short_percent(budget)}" for metric, budget in wider.items()]
     )
     guards = listed(["counts", *(metric for metric in gated(baseline) if metric not in wider)])
     said = (
-        f"A gate can hold {told} here, and is INCONCLUSIVE below that now and then, which shuts it; {guards} guard it "
+        f"A gate can hold {text} here, and is INCONCLUSIVE below that now and then, which shuts it; {guards} guard it "
         "at their own budgets. Add occasions (--occasion), let A/B runs settle it (a baseline of a commit, A/B run not "
         f'off), or write the wider budgets: perfgate bless {shlex.quote(baseline.workload)} --reason "..." --hold auto'
     )
@@ -236,12 +236,12 @@ def not_held(
 def holding(baseline: Baseline, budgets: Mapping[Metric, float]) -> str:
     """Say what a gate holds it to: `counts exact, kernel_ms 1 %, step_ms 2 %`."""
     merged = with_held(budgets, baseline)
-    told = {
+    text = {
         metric: budget
         for metric in gated(baseline)
         if (budget := budget_of(metric, merged)) is not None
     }
-    ordered = sorted(told.items(), key=lambda one: (one[1], one[0]))
+    ordered = sorted(text.items(), key=lambda one: (one[1], one[0]))
     return ", ".join(
         [
             "counts exact",
@@ -375,12 +375,12 @@ def worth_knowing(
     `newest` is the last result that it is of, `not_on` the default branch where that does not hold
     its commit.
     """
-    told = (
+    text = (
         why_no_ab_run(baseline, uncommitted=newest.uncommitted)
         or (f"Its commit is not on {not_on}: {_GONE}" if not_on is not None else ""),
         *(f"{say.fact(one)}." for one in pace_notes(newest.runs)),
     )
-    return tuple(sentence for sentence in told if sentence)
+    return tuple(sentence for sentence in text if sentence)
 
 
 _GONE: Final = (
@@ -440,16 +440,16 @@ def costs(baseline: Baseline, budgets: Mapping[Metric, float] | None = None) -> 
     `budgets` are the project's and the workload's, as fractions.
     """
     runs, occasions = len(baseline.runs), len(baseline.occasions)
-    told = f"{plural(runs, 'run')} over {plural(occasions, 'occasion')}"
+    text = f"{plural(runs, 'run')} over {plural(occasions, 'occasion')}"
     if not baseline.values(Metric.STEP_MS):
-        return f"{told}, without {Metric.STEP_MS}: only counts can be judged."
+        return f"{text}, without {Metric.STEP_MS}: only counts can be judged."
     budgets = budgets or {}
     held = {
-        metric: loss for metric in _TOLD if (loss := holds(baseline, metric, budgets)) is not None
+        metric: loss for metric in _SHOWN if (loss := holds(baseline, metric, budgets)) is not None
     }
     if Metric.STEP_MS not in held:
-        return f"{told}, with step times that nothing can be compared with."
-    shown = f"{told}: without A/B runs a gate holds {_told_held(held)}"
+        return f"{text}, with step times that nothing can be compared with."
+    shown = f"{text}: without A/B runs a gate holds {_held_text(held)}"
     if runs >= WANTED_RUNS and occasions >= WANTED_OCCASIONS:
         return f"{shown}."
     wanted_runs, wanted_occasions = max(runs, WANTED_RUNS), max(occasions, WANTED_OCCASIONS)
@@ -459,13 +459,13 @@ def costs(baseline: Baseline, budgets: Mapping[Metric, float] | None = None) -> 
         if (loss := holds(baseline, metric, budgets, fuller=(wanted_runs, wanted_occasions)))
         is not None
     }
-    return f"{shown}; with {wanted_runs} over {wanted_occasions} it would be {_told_held(fuller)}."
+    return f"{shown}; with {wanted_runs} over {wanted_occasions} it would be {_held_text(fuller)}."
 
 
-_TOLD: Final = (Metric.STEP_MS, Metric.KERNEL_MS)
+_SHOWN: Final = (Metric.STEP_MS, Metric.KERNEL_MS)
 
 
-def _told_held(held: Mapping[Metric, float]) -> str:
+def _held_text(held: Mapping[Metric, float]) -> str:
     return listed([f"{metric} to {numbers.loss(loss)}" for metric, loss in held.items()])
 
 

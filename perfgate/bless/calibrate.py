@@ -197,12 +197,12 @@ def calibrate(
     measured = {metric: spread for metric, (spread, _) in spreads_by.items()}
     calibrated = baseline.model_copy(update={"calibration": {**baseline.calibration, **measured}})
     last = AB_PLAN if ab_run else STORED_PLAN
-    told: list[TimeCalibration] = []
+    rows: list[TimeCalibration] = []
     for metric, (spread, set_aside) in spreads_by.items():
         smallest = holds(calibrated, metric, given)
         in_the_end = holds(calibrated, metric, given, last)
         if smallest is not None and in_the_end is not None:
-            told.append(
+            rows.append(
                 TimeCalibration(
                     metric=metric,
                     spread=spread,
@@ -212,17 +212,17 @@ def calibrate(
                     set_aside=set_aside,
                 )
             )
-    if not told or found.runs < 2:
+    if not rows or found.runs < 2:
         raise _nothing_to_calibrate(baseline)
-    known = {clock.metric: clock.spread for clock in told}
+    known = {clock.metric: clock.spread for clock in rows}
     return Calibration(
         baseline=baseline.model_copy(update={"calibration": {**baseline.calibration, **known}}),
         repeats=found,
-        clocks=tuple(told),
+        clocks=tuple(rows),
         remarks=_remarks(
             baseline,
             found,
-            told,
+            rows,
             [metric for metric in gated(baseline) if metric not in known],
             unreadable=unreadable,
         ),
@@ -262,21 +262,21 @@ def _remarks(
     unreadable: int,
 ) -> tuple[str, ...]:
     """Return what is worth knowing beside the numbers, in whole sentences."""
-    told: list[str] = []
+    rows: list[str] = []
     occasions = len(found.occasions)
     if occasions == 1:
-        told.append(
+        rows.append(
             "All runs are of one occasion, so the SD between occasions is the default, which nobody measured here. "
             f"Run this again at other times of day: {WANTED_OCCASIONS} occasions are wanted."
         )
     elif occasions < WANTED_OCCASIONS:
-        told.append(
+        rows.append(
             f"{occasions} of the {WANTED_OCCASIONS} occasions wanted: run this again at other times of day, and the "
             "default weighs less in the SD between occasions."
         )
     if found.regressed:
         were = "result was" if found.regressed == 1 else "results were"
-        told.append(
+        rows.append(
             f"{found.regressed} kept {were} REGRESSED. The code is the blessed one, so it counts: what moved was the "
             "machine, and is in the SD between occasions."
         )
@@ -285,20 +285,20 @@ def _remarks(
             far = ", ".join(f"{distance:+.1%}".replace("%", " %") for distance in clock.set_aside)
             whole = " of a step" if _clock(clock.metric).basis is Basis.STEP else ""
             runs = "run" if len(clock.set_aside) == 1 else "runs"
-            told.append(
+            rows.append(
                 f"{len(clock.set_aside)} {runs} set aside as an outlier of {clock.metric}: {far}{whole}. Its SDs are "
                 f"of {clock.spread.runs} of the {found.runs} runs."
             )
-    told += [
+    rows += [
         f"{metric} is not calibrated: it is 0 in some run, or out of all bounds."
         for metric in skipped
     ]
     left_out = {**found.left_out, **({"that cannot be read": unreadable} if unreadable else {})}
     if left_out:
         reasons = ", ".join(f"{count} {why}" for why, count in left_out.items())
-        told.append(f"Kept results left out: {reasons}.")
+        rows.append(f"Kept results left out: {reasons}.")
     if baseline.code is None:
-        told.append(
+        rows.append(
             "The baseline does not say which files it ran"
             + (
                 ", so kept results count only where they are of its commit and nothing was changed in it."
@@ -306,7 +306,7 @@ def _remarks(
                 else " nor a commit without changes, so only its own runs count. Bless it anew to calibrate it."
             )
         )
-    return tuple(told)
+    return tuple(rows)
 
 
 def _clock(metric: Metric) -> TimeSpec:
@@ -383,10 +383,10 @@ def refuse_parameters(baseline: Baseline, workload: Workload) -> None:
         return
     was, now = baseline.parameters, workload.comparable_parameters()
     names = sorted(name for name in {*was, *now} if was.get(name) != now.get(name))
-    told = ", ".join(
+    rows = ", ".join(
         f"{name} was {was.get(name, 'not set')}, is {now.get(name, 'not set')}" for name in names
     )
-    raise CalibrationRefused("calibrate-other-parameters", workload=baseline.workload, changes=told)
+    raise CalibrationRefused("calibrate-other-parameters", workload=baseline.workload, changes=rows)
 
 
 def refuse_fresh(baseline: Baseline, fresh: Result | None) -> None:

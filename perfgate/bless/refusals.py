@@ -42,8 +42,8 @@ def refuse_by_outcome(result: Result, *, insist: bool = False) -> None:
         case _:
             pass
     for n, run in enumerate(result.runs, start=1):
-        for complaint in run.conditions.complaints:
-            raise _unsound(result, f"run {n}: {complaint}")
+        for why in run.conditions.complaints:
+            raise _unsound(result, f"run {n}: {why}")
 
 
 def refuse_stale(result: Result, code_now: Mapping[str, str]) -> None:

@@ -75,11 +75,11 @@ def repeats(baseline: Baseline, results: Sequence[Result]) -> Repeats:
             grouped[-1].append(one)
         else:
             grouped.append([one])
-    told = [group for group in grouped if any(values for _, values in group)]
+    measured = [group for group in grouped if any(values for _, values in group)]
     return Repeats(
-        occasions=tuple(tuple(run for _, values in group for run in values) for group in told),
-        first=told[0][0][0],
-        last=told[-1][0][0],
+        occasions=tuple(tuple(run for _, values in group for run in values) for group in measured),
+        first=measured[0][0][0],
+        last=measured[-1][0][0],
         results=used,
         regressed=regressed,
         left_out=dict(left_out),

@@ -8,7 +8,7 @@ from typing import Final
 
 import numpy as np
 
-from perfgate.judge.compare import PRIOR_DF, Occasions, Side, with_stored
+from perfgate.judge.compare import PRIOR_DF, Occasions, SideSums, with_stored
 from perfgate.model.metric import Basis, TimeSpec
 
 _SURELY: Final = 0.0005
@@ -38,7 +38,7 @@ def plainly_differ(
         sides, beyond = [np.log(np.array(side)) for side in (one, other)], math.log1p(budget)
     else:
         sides, beyond = [np.array(side) / step_ms for side in (one, other)], budget
-    before, after = (Side.of(x, np.ones_like(x, dtype=np.bool_)) for x in sides)
+    before, after = (SideSums.of(x, np.ones_like(x, dtype=np.bool_)) for x in sides)
     occasions = Occasions(sd=np.asarray(spec.occasion_sd), df=PRIOR_DF, number=1)
     found = with_stored(before, after, prior_sd=spec.prior_sd, occasions=occasions)
     return bool(

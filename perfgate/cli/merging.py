@@ -17,7 +17,7 @@ from perfgate.model.document import GateDocument
 from perfgate.model.errors import EXIT_SHUT, ConfigInvalid
 from perfgate.model.note import Severity, quoted
 from perfgate.model.secrets import Cleaner
-from perfgate.plugin.outputs import Form, Outputs
+from perfgate.plugin.outputs import OutputFormat, Outputs
 from perfgate.render.text import merged_text
 from perfgate.words import escape
 
@@ -47,7 +47,11 @@ def merge_gates(folders: tuple[Path, ...], *, expect: int | None, **files: Path 
     Each FOLDER holds the perfgate.json of a gate (pytest --perfgate-json), and the page.json of
     --perfgate-page-data where there is one, or folders that do.
     """
-    given = {form: file for form in Form if (file := files.get(form.replace("-", "_"))) is not None}
+    given = {
+        form: file
+        for form in OutputFormat
+        if (file := files.get(form.replace("-", "_"))) is not None
+    }
     outputs = Outputs(files=given, prefix="--")
     try:
         outputs.refuse()

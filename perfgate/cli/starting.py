@@ -14,9 +14,9 @@ import click
 
 from perfgate import __version__
 from perfgate.cli.terminal import show, usage
-from perfgate.init.project import Tool, find_project
+from perfgate.init.project import InstalledTool, find_project
 from perfgate.init.report import check_text, init_text
-from perfgate.init.scaffold import State, planned, write
+from perfgate.init.scaffold import FileState, planned, write
 from perfgate.model.errors import EXIT_OPEN, EXIT_SHUT
 
 
@@ -53,21 +53,23 @@ def init(*, check: bool, force: bool, no_github: bool, install_from: str | None)
     )
     files = planned(project, tool)
     if check:
-        lacking = sum(file.state in {State.MISSING, State.OLDER} for file in files)
+        lacking = sum(file.state in {FileState.MISSING, FileState.OLDER} for file in files)
         is_complete = not lacking and (project.top is None or project.origin is not None)
         show(check_text(project, tool, files, lacking))
         sys.exit(EXIT_OPEN if is_complete else EXIT_SHUT)
-    writing = [file for file in files if file.state is State.MISSING or (force and file.differs)]
+    writing = [
+        file for file in files if file.state is FileState.MISSING or (force and file.differs)
+    ]
     write(writing)
     show(init_text(project, tool, files, writing))
 
 
-def this_perfgate() -> Tool:
+def this_perfgate() -> InstalledTool:
     """The perfgate that runs."""
     direct_url = None
     with contextlib.suppress(importlib.metadata.PackageNotFoundError):  # run from its folder
         direct_url = importlib.metadata.distribution("perfgate").read_text("direct_url.json")
-    return Tool(
+    return InstalledTool(
         version=__version__,
         direct_url=direct_url,
         python=f"{sys.version_info.major}.{sys.version_info.minor}",

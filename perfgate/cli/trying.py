@@ -12,7 +12,7 @@ import click
 from perfgate.cli.project import Project
 from perfgate.cli.terminal import PATH, screen, show
 from perfgate.demo.replay import play
-from perfgate.doctor import Finding, Place, check_distribution, check_orphans, examine
+from perfgate.doctor import CheckResult, Examined, check_distribution, check_orphans, examine
 from perfgate.execute.addopts import addopts_of, distribution_of
 from perfgate.init.origin import command
 from perfgate.init.scaffold import installs_fail
@@ -37,7 +37,7 @@ from perfgate.words import say
 def doctor() -> None:
     """Check all that a first run needs, and say what to do about each failure."""
     here = Project.here()
-    found = [*examine(Place(root=here.root, settings=here.settings, env=os.environ))]
+    found = [*examine(Examined(root=here.root, settings=here.settings, env=os.environ))]
     try:
         is_there = (here.root / here.settings.workloads).is_dir()
         collected = collect(here.root) if is_there else Collected()
@@ -51,20 +51,20 @@ def doctor() -> None:
     sys.exit(EXIT_SHUT if any(one.ok is False for one in found) else EXIT_OPEN)
 
 
-def _distribution(collected: Collected) -> tuple[Finding, ...]:
+def _distribution(collected: Collected) -> tuple[CheckResult, ...]:
     """Whether a standing option asks pytest-xdist to distribute."""
     standing = shlex.split(os.environ.get("PYTEST_ADDOPTS", ""))
     return check_distribution(distribution_of([*addopts_of(collected.configuration), *standing]))
 
 
-def _workflows(root: Path) -> tuple[Finding, ...]:
+def _workflows(root: Path) -> tuple[CheckResult, ...]:
     """How runners get perfgate."""
     top = next((folder for folder in (root, *root.parents) if (folder / ".git").exists()), root)
     fail = installs_fail(top)
     if fail is None:
         return ()
     said = note("workflows-fail", command=command()) if fail else note("workflows-install")
-    return (Finding(check="workflows", ok=not fail, said=said),)
+    return (CheckResult(check="workflows", ok=not fail, said=said),)
 
 
 def _orphans(here: Project, collected: Collected) -> list[str] | PerfgateError:

@@ -14,7 +14,7 @@ from uuid import uuid4
 
 from perfgate.execute.context import RunContext
 from perfgate.execute.folder import FIFO
-from perfgate.execute.run import Abandoned, Measured, OneRun, conditions_of, ordered
+from perfgate.execute.run import Measured, OneRun, OtherSideEnded, conditions_of, ordered
 from perfgate.machine import Sampler
 from perfgate.model.errors import ConfigInvalid, NsysCrashed, PerfgateError
 from perfgate.model.order import Blocks
@@ -136,7 +136,7 @@ def _both(reference: Ticking[T], candidate: Ticking[T]) -> tuple[T, T]:
             return part(on_tick=tick)
         except _CalledOff:
             return None
-        except Abandoned as blameless:
+        except OtherSideEnded as blameless:
             abandoned[side] = blameless.error
             return None
         except PerfgateError as error:

@@ -28,7 +28,7 @@ PACKAGE: Final = Path(__file__).resolve().parents[1]
 """The perfgate that runs this gate, and must be the one inside its workers."""
 
 
-class Kind(StrEnum):
+class PlaceKind(StrEnum):
     """What a folder is to the files in it."""
 
     TREE = "working tree"
@@ -41,7 +41,7 @@ class Kind(StrEnum):
 class Place:
     """The folder that a file belongs to."""
 
-    kind: Kind
+    kind: PlaceKind
     folder: Path
 
 
@@ -68,7 +68,7 @@ class Places:
     def of(self, file: Path) -> Place:
         """Where a file belongs, also behind links; one found among packages by a link is of these."""
         place = self._place(Path(os.path.realpath(file)).parent)
-        return self._place(file.parent) if place.kind is Kind.NOBODYS else place
+        return self._place(file.parent) if place.kind is PlaceKind.NOBODYS else place
 
     def _place(self, folder: Path) -> Place:
         if folder not in self._known:
@@ -77,27 +77,31 @@ class Places:
 
     def _look(self, folder: Path) -> Place:
         if folder in self._trees:
-            return Place(Kind.TREE, folder)
+            return Place(PlaceKind.TREE, folder)
         if folder.is_relative_to(PACKAGE) or folder.name == KEPT:
-            return Place(Kind.NOBODYS, folder)
+            return Place(PlaceKind.NOBODYS, folder)
         if folder in self._environments or is_environment(folder):
-            return Place(Kind.ENVIRONMENT, folder)
+            return Place(PlaceKind.ENVIRONMENT, folder)
         if folder.name in INSTALLED and not self._is_in_tree(folder):
-            return Place(Kind.PACKAGES, folder)
+            return Place(PlaceKind.PACKAGES, folder)
         if (folder / ".git").exists() and not self._is_submodule(folder):
-            return Place(Kind.TREE, folder)
+            return Place(PlaceKind.TREE, folder)
         if folder.parent == folder:
-            return Place(Kind.NOBODYS, folder)
+            return Place(PlaceKind.NOBODYS, folder)
         around = self._place(folder.parent)
         # A home folder may be a repository; the caches in it are no code of that.
         is_cache = folder.name.startswith(".") and around.folder not in self._trees
-        return Place(Kind.NOBODYS, folder) if is_cache and around.kind is Kind.TREE else around
+        return (
+            Place(PlaceKind.NOBODYS, folder)
+            if is_cache and around.kind is PlaceKind.TREE
+            else around
+        )
 
     def _is_in_tree(self, folder: Path) -> bool:
         """Whether the working trees that are compared hold a folder, and no environment in them
         does."""
         return folder.parent != folder and self._place(folder.parent) in (
-            Place(Kind.TREE, tree) for tree in self._trees
+            Place(PlaceKind.TREE, tree) for tree in self._trees
         )
 
     def _is_submodule(self, folder: Path) -> bool:

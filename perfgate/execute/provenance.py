@@ -34,7 +34,7 @@ from urllib.parse import unquote, urlsplit
 
 from perfgate.execute.context import RunContext
 from perfgate.execute.import_log import namespace
-from perfgate.execute.places import KEPT, PACKAGE, Kind, Place, Places
+from perfgate.execute.places import KEPT, PACKAGE, Place, PlaceKind, Places
 from perfgate.execute.worktree import Worktree
 from perfgate.model.baseline import ALL_TRACKED, code_files
 from perfgate.model.errors import CodeStale, CodeUnproven, RepositoryUnreadable, StoreFailed
@@ -182,7 +182,7 @@ class _Side:
         real = {
             Path(os.path.realpath(file))
             for file, place in self._files.items()
-            if place == Place(Kind.TREE, self._top)
+            if place == Place(PlaceKind.TREE, self._top)
         }
         return {one for file in real if (one := _on_disk(file)) is not None}
 
@@ -220,14 +220,14 @@ class _Side:
     def _originals(self, file: Path, place: Place) -> list[Path] | None:
         """The side's own files that one might be a copy of; None of what is no code of the project."""
         real = Path(os.path.realpath(file))
-        if place.kind is Kind.TREE and place.folder != self._top:
+        if place.kind is PlaceKind.TREE and place.folder != self._top:
             if not self._is_of_repository(place.folder):
                 return None
             own = self._top / real.relative_to(place.folder)
             if own.is_file() or place.folder in self._trees:
                 return [own]
             return None if file.suffix != COMPILED or self._context.tree is None else []
-        if place.kind is not Kind.PACKAGES:
+        if place.kind is not PlaceKind.PACKAGES:
             return None
         inner = (file if file.is_relative_to(place.folder) else real).relative_to(place.folder)
         if inner.as_posix() not in self._installed_in(place.folder):
@@ -316,7 +316,7 @@ def prove_apart(
     shared = [
         str(file)
         for file in sorted(theirs & ours)
-        if places.of(file).kind is Kind.NOBODYS
+        if places.of(file).kind is PlaceKind.NOBODYS
         and not any(_BY_CONTENT.search(part) for part in file.parts[-2:])
     ]
     if shared:
@@ -324,7 +324,8 @@ def prove_apart(
     lacking = [
         os.path.relpath(file, tree.origin)
         for file in sorted(ours)
-        if places.of(file) == Place(Kind.TREE, tree.origin_top) and not _is_built_in(tree, file)
+        if places.of(file) == Place(PlaceKind.TREE, tree.origin_top)
+        and not _is_built_in(tree, file)
     ]
     if lacking:
         tracked = _tracked(tree.origin_top, env)

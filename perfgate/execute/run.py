@@ -107,7 +107,7 @@ def conditions_of(context: RunContext, sampler: Sampler) -> Conditions:
     return sampler.conditions() if context.machine.gpus else Conditions()
 
 
-class Abandoned(Exception):
+class OtherSideEnded(Exception):
     """The other side of the pair ended first: it has not failed yet, as far as is known here, but
     will."""
 
@@ -177,7 +177,7 @@ class OneRun:
         except WorkloadFailed as failed:
             report = self.worker_report
             if report is not None and report.ending is Ending.ABANDONED:
-                raise Abandoned(failed) from failed
+                raise OtherSideEnded(failed) from failed
             raise
         return Ran(started_at=started_at, end=end, code=code, ranks=ranks)
 

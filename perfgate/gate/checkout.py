@@ -16,7 +16,7 @@ MOST_UNCOMMITTED: Final = 3
 """Paths that are kept of what no commit holds."""
 
 
-class Checkout:
+class WorkingTree:
     """The project's working tree, as far as git knows it."""
 
     def __init__(self, root: Path, *, baselines: str) -> None:

@@ -15,7 +15,7 @@ from perfgate.execute.folder import end_killed_gates, remove_killed_runs
 from perfgate.execute.fresh import FreshLab, Laboratory
 from perfgate.execute.lab import Invocation, Listener, blessed_at
 from perfgate.gate.check import check
-from perfgate.gate.checkout import Checkout
+from perfgate.gate.checkout import WorkingTree
 from perfgate.gate.close import Closing, close, missing, sharing_after, step_down_times
 from perfgate.gate.expect import (
     Expectation,
@@ -56,7 +56,7 @@ class Gate:
     ) -> None:
         self.root, self.settings = of.root, of.settings
         self.store = Store(of.root, of.settings.baselines)
-        self.checkout = Checkout(of.root, baselines=of.settings.baselines)
+        self.checkout = WorkingTree(of.root, baselines=of.settings.baselines)
         self.started_at = datetime.now(UTC)
         self.verdicts: dict[str, Verdict] = {}
         self.workloads: dict[str, Workload] = {}

@@ -212,7 +212,7 @@ class Underway:
 
     def _unread(self, verdict: Verdict) -> tuple[Note, ...]:
         """The parameters that may hold something else than in the baseline, unseen."""
-        unread = self.expected.workload.untold
+        unread = self.expected.workload.by_id
         if not unread or verdict.stage is None:
             return ()
         return (note("parameters-unread", Severity.WARN, parameters=tuple(unread)),)

@@ -21,7 +21,7 @@ from perfgate.execute.addopts import configuration_in, settings_of
 from perfgate.execute.side_environment import environment_there, pin
 from perfgate.execute.worktree import set_up, worktree
 from perfgate.github import loosened
-from perfgate.github.loosened import Gate, differences
+from perfgate.github.loosened import GateValues, differences
 from perfgate.model.baseline import Baseline
 from perfgate.model.errors import ConfigInvalid, PerfgateError
 from perfgate.model.loosening import Base, Difference, Direction, Loosening
@@ -153,7 +153,7 @@ class Collecting:
 
 def _gate_at(
     root: Path, commit: str, *, folder: Path, env: Mapping[str, str]
-) -> tuple[Gate, Expected]:
+) -> tuple[GateValues, Expected]:
     """How a commit decides about its gate, and what it has baselines of.
 
     Raises:
@@ -196,9 +196,9 @@ def _expected(store: Store) -> Expected:
     return found
 
 
-def gate_of(root: Path, top: Path, collecting: Collecting) -> Gate:
+def gate_of(root: Path, top: Path, collecting: Collecting) -> GateValues:
     """How the project at `root`, in the repository at `top`, decides about its gate."""
-    gate, settings = Gate(), Settings()
+    gate, settings = GateValues(), Settings()
     with _reading("settings", gate):
         settings = load_settings(root, {})
         gate.things["setting"] = loosened.setting_values(settings)
@@ -224,7 +224,7 @@ def gate_of(root: Path, top: Path, collecting: Collecting) -> Gate:
 
 
 @contextmanager
-def _reading(part: str, gate: Gate) -> Iterator[None]:
+def _reading(part: str, gate: GateValues) -> Iterator[None]:
     """Note of a part that cannot be read why."""
     try:
         yield

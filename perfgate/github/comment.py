@@ -99,7 +99,7 @@ class Mark:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Found:
+class RunToShow:
     """The result of a run: a document to be shown, or why there is none."""
 
     document: GateDocument | None = None
@@ -190,35 +190,35 @@ def _pull_requests(repository: Repository, run: WorkflowRun) -> list[PullRequest
 
 def _result(
     repository: Repository, run: WorkflowRun, name_of_artifact: str, cleaner: Cleaner
-) -> Found:
+) -> RunToShow:
     if run.conclusion == _NOT_RUN:
-        return Found(why_not=note("run-without-job"), waits=True)
+        return RunToShow(why_not=note("run-without-job"), waits=True)
     artifacts = list(run.get_artifacts())
     named = [one for one in artifacts if one.name == name_of_artifact]
     if not named and run.conclusion == "success" and not artifacts:
-        return Found(why_not=note("run-measured-nothing"))
+        return RunToShow(why_not=note("run-measured-nothing"))
     if not named:
         # A gate that ran leaves something, and of a fork none runs but by the label.
         is_fork = name_of(run.head_repository) != name_of(repository)
         ran = run.conclusion != "failure" or bool(artifacts) or file_of(run) == APPROVED
-        return Found(waits=is_fork and not ran)
+        return RunToShow(waits=is_fork and not ran)
     newest = max(named, key=lambda one: one.id)
     if newest.expired:
-        return Found(why_not=note("artifact-expired", artifact=newest.name))
+        return RunToShow(why_not=note("artifact-expired", artifact=newest.name))
     try:
         content = download(newest, limit_bytes=LARGEST)
         document = read_untrusted(content, run.head_sha, artifact=newest.name)
     except ArtifactUnreadable as error:
-        return Found(why_not=error)
+        return RunToShow(why_not=error)
     # Here: Markdown parts what a secret is made of.
-    return Found(document=cleaner.record(document), artifact=newest)
+    return RunToShow(document=cleaner.record(document), artifact=newest)
 
 
 def _comment_on(
     context: Context,
     run: WorkflowRun,
     pull: PullRequest,
-    found: Found,
+    found: RunToShow,
     *,
     ours: tuple[Mark, IssueComment] | None,
     head: Sequence[str],
@@ -277,7 +277,7 @@ def body_of(
     context: Context,
     run: WorkflowRun,
     pull: PullRequest,
-    found: Found,
+    found: RunToShow,
     head: Sequence[str],
 ) -> list[str]:
     """The comment as lines of Markdown: all addresses are made of what GitHub says, all else is

@@ -85,7 +85,7 @@ def checkout(root: Path, baselines: str, head_sha: str, *, env: Mapping[str, str
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Kept:
+class KeptByGate:
     """What the newest finished gate of a commit has kept."""
 
     run: WorkflowRun
@@ -93,7 +93,9 @@ class Kept:
     """By machine and workload."""
 
 
-def kept_by_gate(repository: Repository, branch: Branch, *, asked_at: datetime | None) -> Kept:
+def kept_by_gate(
+    repository: Repository, branch: Branch, *, asked_at: datetime | None
+) -> KeptByGate:
     """Download what the newest finished gate of a branch's head commit has kept.
 
     A fork can hold the commit too, and its pull request starts runs of its own: they are a
@@ -123,7 +125,7 @@ def kept_by_gate(repository: Repository, branch: Branch, *, asked_at: datetime |
     for one in results.values():
         if len(one) > 1:
             raise twice_kept(one[0])
-    return Kept(run=finished[0], results={key: one[0] for key, one in results.items()})
+    return KeptByGate(run=finished[0], results={key: one[0] for key, one in results.items()})
 
 
 def by_workload(results: Iterable[Result]) -> dict[tuple[str, str], list[Result]]:

@@ -49,7 +49,7 @@ Values = Mapping[str, Any]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Gate:
+class GateValues:
     """One state of a project, as far as it decides about its own gate."""
 
     things: dict[str, Values] = field(default_factory=dict)
@@ -58,7 +58,7 @@ class Gate:
     """By part, why it cannot be read."""
 
 
-def differences(base: Gate, head: Gate) -> tuple[Difference, ...]:
+def differences(base: GateValues, head: GateValues) -> tuple[Difference, ...]:
     """All that differs, what loosens the gate first."""
     unread = [part for part in PARTS if part in base.unread or part in head.unread]
     found = [

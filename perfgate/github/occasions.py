@@ -53,7 +53,7 @@ REASON: Final = "one more occasion each, measured by the scheduled gate of uncha
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Found:
+class ResultsOfGate:
     """What the gate's results come to."""
 
     planned: tuple[Planned, ...]
@@ -130,7 +130,7 @@ def find(
     origin: Origin,
     *,
     at: datetime,
-) -> Found:
+) -> ResultsOfGate:
     """Return what each result comes to: an occasion of its baseline, or why it is none.
 
     Args:
@@ -169,7 +169,7 @@ def find(
     planned = tuple(
         Planned(old=listed[path], new=one, path=path) for path, one in sorted(new.items())
     )
-    return Found(planned=planned, added=len(added), left=tuple(left))
+    return ResultsOfGate(planned=planned, added=len(added), left=tuple(left))
 
 
 def _listed(here: Checkout) -> dict[str, Baseline]:
@@ -210,7 +210,7 @@ def adds_only(base: Baseline, more: Baseline) -> bool:
 def publish(
     repository: Repository,
     context: Context,
-    found: Found,
+    found: ResultsOfGate,
     pull: PullRequest | None,
     origin: Origin,
 ) -> PullRequest:
@@ -239,7 +239,7 @@ def publish(
 # What is shown of it
 
 
-def pull_request_markdown(found: Found, run_url: str) -> str:
+def pull_request_markdown(found: ResultsOfGate, run_url: str) -> str:
     """Return the pull request's text: what was added, and what was not and why."""
     what = (
         f"[The scheduled gate]({run_url}) has repeated what is blessed. Unchanged repeats are "
@@ -254,12 +254,12 @@ def pull_request_markdown(found: Found, run_url: str) -> str:
     return shortened("\n".join([what, "", *_tables(found), "", mind]) + "\n")
 
 
-def summary_markdown(found: Found, first: str) -> str:
+def summary_markdown(found: ResultsOfGate, first: str) -> str:
     """Return the same for the job's summary, with a first sentence."""
     return shortened("\n".join(["### perfgate: occasions", "", first, "", *_tables(found), ""]))
 
 
-def _tables(found: Found) -> list[str]:
+def _tables(found: ResultsOfGate) -> list[str]:
     lines = baselines_table(found.planned) if found.planned else []
     if found.left:
         lines += ["", "Not added:", "", "| workload | machine | why |", "|---|---|---|"]

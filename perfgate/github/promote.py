@@ -17,7 +17,7 @@ from perfgate.execute.provenance import code_now
 from perfgate.github import api
 from perfgate.github.approval import GATE
 from perfgate.github.context import Context
-from perfgate.github.kept import Checkout, Kept, checkout, kept_by_gate, runner_of
+from perfgate.github.kept import Checkout, KeptByGate, checkout, kept_by_gate, runner_of
 from perfgate.github.request import (
     Branch,
     Request,
@@ -164,7 +164,7 @@ class Origin:
 
 
 def plan(
-    kept: Kept, wish: Wish, here: Checkout, settings: Settings, origin: Origin
+    kept: KeptByGate, wish: Wish, here: Checkout, settings: Settings, origin: Origin
 ) -> tuple[Planned, ...]:
     """Return the baselines that are to be committed: by the rules of `perfgate bless`, all of them
     or none.

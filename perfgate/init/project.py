@@ -22,7 +22,7 @@ _NAMED: Final = re.compile(r"perfgate @ ([^\s']+)")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Tool:
+class InstalledTool:
     """The perfgate at work, as it was installed."""
 
     version: str
@@ -34,7 +34,7 @@ class Tool:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Project:
+class ProjectFacts:
     """A project, its repository, and how both are installed on a runner."""
 
     root: Path
@@ -53,8 +53,13 @@ class Project:
 
 
 def find_project(
-    start: Path, tool: Tool, *, github: bool, install_from: str | None, env: Mapping[str, str]
-) -> Project:
+    start: Path,
+    tool: InstalledTool,
+    *,
+    github: bool,
+    install_from: str | None,
+    env: Mapping[str, str],
+) -> ProjectFacts:
     """Find out about the project around a folder.
 
     Args:
@@ -90,7 +95,7 @@ def find_project(
         notes.append(origin_unknown())
     if not tool.has_torch:
         notes.append(note("torch-not-here"))
-    return Project(
+    return ProjectFacts(
         root=root,
         top=top,
         folder=folder,

@@ -6,14 +6,16 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterator, Sequence
 
-from perfgate.init.project import Project, Tool
-from perfgate.init.scaffold import GPU, File, State
+from perfgate.init.project import InstalledTool, ProjectFacts
+from perfgate.init.scaffold import GPU, File, FileState
 from perfgate.model.note import note
 from perfgate.words.escape import escape
 from perfgate.words.say import message
 
 
-def init_text(project: Project, tool: Tool, files: Sequence[File], written: Sequence[File]) -> str:
+def init_text(
+    project: ProjectFacts, tool: InstalledTool, files: Sequence[File], written: Sequence[File]
+) -> str:
     """Show what was written and what was left, with the differences, and what comes next."""
     states = ["written" if one in written else _left(one) for one in files]
     lines = [*_title(project, tool), *_rows(states, files)]
@@ -26,7 +28,9 @@ def init_text(project: Project, tool: Tool, files: Sequence[File], written: Sequ
     return _printable(lines)
 
 
-def check_text(project: Project, tool: Tool, files: Sequence[File], lacking: int) -> str:
+def check_text(
+    project: ProjectFacts, tool: InstalledTool, files: Sequence[File], lacking: int
+) -> str:
     """Show of each file whether it is up to date."""
     lines = [*_title(project, tool), *_rows([one.state.value for one in files], files), ""]
     for one in project.notes:
@@ -37,7 +41,7 @@ def check_text(project: Project, tool: Tool, files: Sequence[File], lacking: int
     return _printable(lines)
 
 
-def _title(project: Project, tool: Tool) -> list[str]:
+def _title(project: ProjectFacts, tool: InstalledTool) -> list[str]:
     how = f" (branch {project.branch}, Python {tool.python})" if project.top else ""
     return [f"perfgate init in {project.root}{how}", ""]
 
@@ -48,16 +52,16 @@ def _rows(words: Sequence[str], files: Sequence[File]) -> list[str]:
 
 
 def _left(file: File) -> str:
-    return "there already" if file.state is State.SAME else file.state.value
+    return "there already" if file.state is FileState.SAME else file.state.value
 
 
-def _difference(file: File, tool: Tool) -> list[str]:
+def _difference(file: File, tool: InstalledTool) -> list[str]:
     there, meant = file.there.splitlines(), file.text.splitlines()
     names = {"fromfile": str(file.path), "tofile": f"{file.path} of perfgate init {tool.version}"}
     return list(difflib.unified_diff(there, meant, **names, lineterm="", n=1))
 
 
-def _next_steps(project: Project) -> Iterator[str]:
+def _next_steps(project: ProjectFacts) -> Iterator[str]:
     around = (project.root, *project.root.parents)
     is_repository = any((folder / ".git").exists() for folder in around)
     # So that the baseline knows its commit.

@@ -15,7 +15,7 @@ from pathlib import Path, PurePosixPath
 from typing import Final
 
 from perfgate.init.origin import command
-from perfgate.init.project import Project, Tool
+from perfgate.init.project import InstalledTool, ProjectFacts
 from perfgate.model.errors import ConfigInvalid, ScaffoldRefused
 from perfgate.store.disk import Disk
 from perfgate.workload import workload_files
@@ -46,7 +46,7 @@ _VENV: Final = 'python -m venv "$RUNNER_TEMP/venv"'
 _PIP: Final = '"$RUNNER_TEMP/venv/bin/pip" install -q'
 
 
-class State(StrEnum):
+class FileState(StrEnum):
     """What is where a file of the scaffold belongs."""
 
     MISSING = "missing"
@@ -68,16 +68,16 @@ class File:
     """The whole file as perfgate init means it."""
     there: str = ""
     """As it is."""
-    state: State
+    state: FileState
     is_github: bool = False
 
     @property
     def differs(self) -> bool:
         """Whether it is GitHub's, and another than perfgate init means."""
-        return self.is_github and self.state in {State.OLDER, State.DIFFERS}
+        return self.is_github and self.state in {FileState.OLDER, FileState.DIFFERS}
 
 
-def planned(project: Project, tool: Tool) -> tuple[File, ...]:
+def planned(project: ProjectFacts, tool: InstalledTool) -> tuple[File, ...]:
     """Compare the scaffold with the project, in the order in which it is shown.
 
     Raises:
@@ -91,7 +91,7 @@ def planned(project: Project, tool: Tool) -> tuple[File, ...]:
     example = _first_line(tool) + _template("example.py")
     files = [
         _file(project, settings, text),
-        File(place=held, path=_shown(project, held), text="", state=State.SAME)
+        File(place=held, path=_shown(project, held), text="", state=FileState.SAME)
         if held is not None
         else _file(project, workloads / "example.py", example),
     ]
@@ -141,19 +141,19 @@ def with_table(text: str) -> str:
     return made
 
 
-def _file(project: Project, place: Path, text: str, *, is_github: bool = False) -> File:
+def _file(project: ProjectFacts, place: Path, text: str, *, is_github: bool = False) -> File:
     """Compare one place with what is meant for it; only what is GitHub's is ever replaced."""
     there = _read(project, place)
     version = _VERSION.match(there or "")
     meant = _VERSION.match(text)
     if there is None or (place.name == "pyproject.toml" and there != text):
-        state = State.MISSING
+        state = FileState.MISSING
     elif not is_github or there.replace("\r\n", "\n") == text:
-        state = State.SAME
+        state = FileState.SAME
     elif version is not None and meant is not None and version[1] != meant[1]:
-        state = State.OLDER
+        state = FileState.OLDER
     else:
-        state = State.DIFFERS
+        state = FileState.DIFFERS
     return File(
         place=place,
         path=_shown(project, place),
@@ -164,11 +164,11 @@ def _file(project: Project, place: Path, text: str, *, is_github: bool = False) 
     )
 
 
-def _shown(project: Project, place: Path) -> PurePosixPath:
+def _shown(project: ProjectFacts, place: Path) -> PurePosixPath:
     return PurePosixPath(os.path.relpath(place, project.top or project.root))
 
 
-def _read(project: Project, place: Path) -> str | None:
+def _read(project: ProjectFacts, place: Path) -> str | None:
     """A file's text, its line ends as they are; None where there is none.
 
     Raises:
@@ -189,11 +189,11 @@ def _template(name: str) -> str:
     return (FOLDER / name).read_text("utf-8")
 
 
-def _first_line(tool: Tool) -> str:
+def _first_line(tool: InstalledTool) -> str:
     return f"# perfgate init {tool.version}: what a newer one would change: perfgate init --check\n"
 
 
-def _filled(text: str, project: Project, tool: Tool) -> str:
+def _filled(text: str, project: ProjectFacts, tool: InstalledTool) -> str:
     """Put values into the places of a workflow, as YAML."""
     folder = project.folder.as_posix()
     values = {
@@ -216,7 +216,7 @@ def _block(lines: Iterator[str]) -> str:
     return "\n".join(("|", *(f"          {line}" for line in lines)))
 
 
-def _install_project(project: Project) -> Iterator[str]:
+def _install_project(project: ProjectFacts) -> Iterator[str]:
     """Install a project and perfgate into an environment of their own."""
     if project.origin is None:
         yield from _fail()
@@ -226,7 +226,7 @@ def _install_project(project: Project) -> Iterator[str]:
     yield f"{_PIP} {shlex.join(words)}"
 
 
-def _install_perfgate(project: Project) -> Iterator[str]:
+def _install_perfgate(project: ProjectFacts) -> Iterator[str]:
     """Install perfgate alone: what it needs by the lock file, itself by its address."""
     if project.origin is None:
         yield from _fail()

@@ -9,7 +9,7 @@ from statistics import median
 
 import numpy as np
 
-from perfgate.judge.compare import Comparison, Side, moderated
+from perfgate.judge.compare import Comparison, SideSums, moderated
 from perfgate.judge.rule import columns, is_usable, rule_of
 from perfgate.model.baseline import FEWEST_RUNS, Anchor, Baseline, Milestone
 from perfgate.model.metric import Basis, Metric
@@ -63,7 +63,7 @@ def drift(
         return None
     rule = rule_of(Metric.STEP_MS, there, budgets, baseline=baseline)
     kept = rule.keep(*sides).flags
-    own, runs = (Side.of(x, flags) for x, flags in zip(sides, kept, strict=True))
+    own, runs = (SideSums.of(x, flags) for x, flags in zip(sides, kept, strict=True))
     between = rule.occasions(sides[0], kept[0])
     variance, own_df = moderated(own, runs, prior_sd=rule.spec.prior_sd)
     worth = 1 / (1 / runs.runs + _MEDIAN_VARIANCE * sum(1 / number for number in medians))

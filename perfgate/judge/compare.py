@@ -89,7 +89,7 @@ class Learnt:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Side:
+class SideSums:
     """The kept runs of one side."""
 
     mean: Floats
@@ -98,7 +98,7 @@ class Side:
     runs: Floats
 
     @classmethod
-    def of(cls, values: Floats, kept: Flags) -> Side:
+    def of(cls, values: Floats, kept: Flags) -> SideSums:
         """Sum up, in an order that does not depend on that of the runs."""
         order = np.argsort(values, axis=-1)
         values = np.take_along_axis(values, order, axis=-1)
@@ -114,26 +114,28 @@ class Side:
         return np.asarray(self.squares / np.maximum(self.runs - 1, 1))
 
 
-def pooled(before: Side, after: Side) -> tuple[Floats, Floats]:
+def pooled(before: SideSums, after: SideSums) -> tuple[Floats, Floats]:
     """Return v within both sides, no prior, and its n - 2 degrees of freedom."""
     df = before.runs + after.runs - 2
     return _floored((before.squares + after.squares) / np.maximum(df, 1)), df
 
 
-def moderated(before: Side, after: Side, *, prior_sd: float) -> tuple[Floats, Floats]:
+def moderated(before: SideSums, after: SideSums, *, prior_sd: float) -> tuple[Floats, Floats]:
     """Return v = (d0 s0^2 + SS)/(d0 + n - 2), and its degrees of freedom (Smyth 2004)."""
     df = PRIOR_DF + before.runs + after.runs - 2
     return _floored((PRIOR_DF * prior_sd**2 + before.squares + after.squares) / df), df
 
 
-def in_ab_run(before: Side, after: Side) -> Comparison:
+def in_ab_run(before: SideSums, after: SideSums) -> Comparison:
     """Compare both sides of an A/B run: SE^2 = v (1/nb + 1/nc)."""
     variance, df = pooled(before, after)
     squared = variance * (1 / before.runs + 1 / after.runs)
     return Comparison(after.mean - before.mean, np.sqrt(squared), df)
 
 
-def with_stored(before: Side, after: Side, *, prior_sd: float, occasions: Occasions) -> Comparison:
+def with_stored(
+    before: SideSums, after: SideSums, *, prior_sd: float, occasions: Occasions
+) -> Comparison:
     """Compare with stored runs, to pass: SE^2 = v (1/nb + 1/nc) + tau^2 (1 + 1/S), tau taken as known.
 
     Degrees of freedom by Satterthwaite (1946), infinite for tau.
@@ -144,7 +146,7 @@ def with_stored(before: Side, after: Side, *, prior_sd: float, occasions: Occasi
     return Comparison(after.mean - before.mean, np.sqrt(total), df * np.square(total / of_runs))
 
 
-def beyond_stored(before: Side, after: Side, *, occasions: Occasions) -> Comparison:
+def beyond_stored(before: SideSums, after: SideSums, *, occasions: Occasions) -> Comparison:
     """Compare with stored runs, to fail: each side's own v without a prior (Welch 1947).
 
     tau as well as it is known. Degrees of freedom by Satterthwaite (1946), of tau those of
@@ -163,7 +165,7 @@ def in_blocks(differences: Floats, *, prior_sd: float) -> Comparison:
 
     v = (d0 s0^2 + SS)/(d0 + n - 1), SE^2 = v/n. What both sides of a pair share falls out.
     """
-    pairs = Side.of(differences, np.ones_like(differences, dtype=np.bool_))
+    pairs = SideSums.of(differences, np.ones_like(differences, dtype=np.bool_))
     df = PRIOR_DF + pairs.runs - 1
     variance = _floored((PRIOR_DF * prior_sd**2 + pairs.squares) / df)
     return Comparison(pairs.mean, np.sqrt(variance / pairs.runs), df)
@@ -199,7 +201,7 @@ def between_occasions(values: Floats, kept: Flags, runs: Sequence[int]) -> tuple
     """
     ends, free = np.cumsum(runs)[:-1], len(runs) - 1
     groups = [
-        Side.of(group, flags | ~np.any(flags, axis=-1, keepdims=True))
+        SideSums.of(group, flags | ~np.any(flags, axis=-1, keepdims=True))
         for group, flags in zip(
             np.split(values, ends, axis=-1), np.split(kept, ends, axis=-1), strict=True
         )

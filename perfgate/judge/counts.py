@@ -25,7 +25,7 @@ _RUNS_TO_BE_EXACT = 3
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Place:
+class RankedCount:
     """A count of the processes that have most of it, or the next most: one value per run."""
 
     blessed: Sequence[float]
@@ -39,7 +39,7 @@ def places_of(
     other: Sequence[BlessedRun],
     runs: Sequence[BlessedRun],
     stored: Sequence[BlessedRun],
-) -> list[Place]:
+) -> list[RankedCount]:
     """Return a count by processes, the highest first; the highest alone where runs do not match.
 
     Whether it is exact `stored` runs know better than the other side's of an A/B run.
@@ -47,13 +47,13 @@ def places_of(
     then, now = _by_process(metric, other), _by_process(metric, runs)
     known_then = _by_process(metric, stored)
     number = len(now[0]) if len({len(one) for one in (*then, *now)}) == 1 else 1
-    places: list[Place] = []
+    places: list[RankedCount] = []
     for place in range(number):
         blessed, here = ([one[place] for one in side] for side in (then, now))
         known = [one[place] for one in known_then if place < len(one)]
         enough = len(blessed) >= _RUNS_TO_BE_EXACT and same(here)
         exact = same(blessed) and (same(known) if known else enough)
-        places.append(Place(blessed=blessed, now=here, exact=exact))
+        places.append(RankedCount(blessed=blessed, now=here, exact=exact))
     return places
 
 
@@ -66,7 +66,7 @@ def _by_process(metric: Metric, runs: Sequence[BlessedRun]) -> list[tuple[float,
 
 def judge_count(
     metric: Metric,
-    places: Sequence[Place],
+    places: Sequence[RankedCount],
     *,
     max_runs: int,
     varying: int = 1,
@@ -95,7 +95,7 @@ def judge_count(
 
 
 def _judge_place(
-    metric: Metric, place: Place, *, max_runs: int, varying: int, budget: float
+    metric: Metric, place: RankedCount, *, max_runs: int, varying: int, budget: float
 ) -> MetricVerdict:
     blessed, now, exact, runs = place.blessed, place.now, place.exact, len(place.now)
     limit, least = max(blessed) * (1 + budget), min(blessed)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from perfgate.judge.clock import clock_moved
 from perfgate.judge.evidence import Case
 from perfgate.judge.outliers import Slow
-from perfgate.judge.rows import Judged
+from perfgate.judge.rows import JudgedRow
 from perfgate.model.metric import METRICS, NO_LONGER_GATED, Kind
 from perfgate.model.note import Note, Severity, note
 from perfgate.model.outcome import PASSING, Outcome
@@ -25,7 +25,7 @@ _WORTH_SAYING = (
 
 
 def why(
-    case: Case, judged: Sequence[Judged], outcome: Outcome, *, more: int
+    case: Case, judged: Sequence[JudgedRow], outcome: Outcome, *, more: int
 ) -> tuple[Note, Note | None]:
     """Say why, and what to do where that does not follow from it."""
     plan, runs, in_pairs = case.plan, len(case.runs), case.plan.is_ab_run
@@ -57,7 +57,7 @@ def why(
             return note(code, times=times, counts=counts, runs=runs, blessed=blessed), None
 
 
-def _inconclusive(case: Case, judged: Sequence[Judged]) -> tuple[Note, Note | None]:
+def _inconclusive(case: Case, judged: Sequence[JudgedRow]) -> tuple[Note, Note | None]:
     """Say what keeps it open, and what would settle it."""
     plan, runs = case.plan, len(case.runs)
     worst = max(
@@ -120,7 +120,7 @@ def _allow(case: Case, runs: int | None = None) -> Note:
     return note("allow-runs", runs=wanted)
 
 
-def notes_of(case: Case, judged: Sequence[Judged]) -> tuple[Note, ...]:
+def notes_of(case: Case, judged: Sequence[JudgedRow]) -> tuple[Note, ...]:
     """Say what is worth knowing next to the verdict."""
     found: list[Note] = []
     if case.evidence.no_pairs is not None and case.plan.stage is Stage.STORED:

@@ -25,7 +25,7 @@ from perfgate.model.verdict import Dropped, MetricVerdict
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Judged:
+class JudgedRow:
     """One metric's row, and what is behind that of a time metric."""
 
     row: MetricVerdict
@@ -35,7 +35,7 @@ class Judged:
     dropped: tuple[Dropped, ...] = ()
 
 
-def judge_rows(case: Case) -> list[Judged]:
+def judge_rows(case: Case) -> list[JudgedRow]:
     """Judge what the other side holds, and show what it lacks; no rows without runs."""
     if not case.runs:
         return []
@@ -43,16 +43,16 @@ def judge_rows(case: Case) -> list[Judged]:
     # Of a loop that uses no GPU, or whose GPU was not traced, each row would say the same.
     measured = {one for run in case.runs for process in run.processes for one in process.values}
     on_gpu = bool(measured - {*PERIODS, *CALLED})
-    judged: list[Judged] = []
+    judged: list[JudgedRow] = []
     for metric, spec in METRICS.items():
         found = [value for run in case.runs if (value := _value(run, metric, case)) is not None]
         is_whole = spec.gated and metric in case.there and len(found) == len(case.runs)
         if is_whole and metric in SPECS:
             judged.append(_judge_time(metric, np.array(found), case))
         elif is_whole:
-            judged.append(Judged(row=counts[metric]))
+            judged.append(JudgedRow(row=counts[metric]))
         elif (row := _unjudged(metric, case, found, on_gpu=on_gpu)) is not None:
-            judged.append(Judged(row=row))
+            judged.append(JudgedRow(row=row))
     return judged
 
 
@@ -88,7 +88,7 @@ def _counts(case: Case) -> dict[Metric, MetricVerdict]:
 # Times
 
 
-def _judge_time(metric: Metric, now: Floats, case: Case) -> Judged:
+def _judge_time(metric: Metric, now: Floats, case: Case) -> JudgedRow:
     rule = rule_of(metric, case.there, case.budgets, plan=case.plan, baseline=case.evidence.blessed)
     learnt = case.evidence.spread.get(metric, Learnt())
     rule = replace(rule, learnt=learnt, shares=rule.shares * case.policy.workloads)
@@ -103,11 +103,11 @@ def _judge_time(metric: Metric, now: Floats, case: Case) -> Judged:
     )
     if (none := _incomparable(rule, before, now, case)) is not None:
         outcome, why = none
-        return Judged(row=row.model_copy(update={"outcome": outcome, "note": why}), rule=rule)
+        return JudgedRow(row=row.model_copy(update={"outcome": outcome, "note": why}), rule=rule)
     sides = (as_x(metric, before, case.there), as_x(metric, now, case.there))
     if not is_usable(*sides):
         why = note("times-too-far-apart")
-        return Judged(row=row.model_copy(update={"note": why}), rule=rule)
+        return JudgedRow(row=row.model_copy(update={"note": why}), rule=rule)
     alone, screened = _alone(metric, case)
     look = look_at(
         rule,
@@ -121,7 +121,7 @@ def _judge_time(metric: Metric, now: Floats, case: Case) -> Judged:
         _centre(side, flags, rule.spec.basis)
         for side, flags in zip((before, now), kept, strict=True)
     ]
-    return Judged(
+    return JudgedRow(
         row=_row(rule, look, centres, runs=len(now)),
         rule=rule,
         look=look,

@@ -15,7 +15,7 @@ from perfgate.judge.compare import (
     Flags,
     Floats,
     Occasions,
-    Side,
+    SideSums,
     beyond_stored,
     in_ab_run,
     in_blocks,
@@ -141,7 +141,7 @@ def _pairs(rule: TimeRule, before: Floats, after: Floats) -> Compared:
 def _runs(rule: TimeRule, before: Floats, after: Floats) -> Compared:
     found = rule.keep(before, after)
     kept = (found.flags[0], found.flags[1])
-    one, other = Side.of(before, kept[0]), Side.of(after, kept[1])
+    one, other = SideSums.of(before, kept[0]), SideSums.of(after, kept[1])
     comparison = against = in_ab_run(one, other)
     if not rule.plan.is_ab_run:
         occasions = rule.occasions(before, kept[0])
@@ -160,7 +160,7 @@ def _runs(rule: TimeRule, before: Floats, after: Floats) -> Compared:
 
 
 def _with_stored(
-    rule: TimeRule, one: Side, other: Side, occasions: Occasions
+    rule: TimeRule, one: SideSums, other: SideSums, occasions: Occasions
 ) -> tuple[Comparison, Comparison]:
     """Return what passes and what fails: the same at the screen, where nothing fails."""
     if not rule.plan.fails:

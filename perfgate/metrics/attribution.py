@@ -11,7 +11,7 @@ import numpy as np
 
 from perfgate.metrics.intervals import FOREVER, sum_by
 from perfgate.metrics.kinds import grouped
-from perfgate.metrics.steps import Steps
+from perfgate.metrics.steps import StepSpans
 from perfgate.model.arrays import distinct
 from perfgate.model.timeline import (
     NO_CORRELATION,
@@ -90,7 +90,7 @@ class Segments:
         return sum_by(self.segment, np.diff(passed), len(self))
 
 
-def cut(ranges: Ranges, steps: Steps) -> Segments:
+def cut(ranges: Ranges, steps: StepSpans) -> Segments:
     """Cut one process's time at its steps and at the ranges of the steps' threads.
 
     Push/pop ranges nest; of several open ones the latest opened is innermost (ranges of two NVTX
@@ -145,7 +145,7 @@ def cut(ranges: Ranges, steps: Steps) -> Segments:
     )
 
 
-def _rows(ranges: Ranges, steps: Steps, eligible: Flags) -> Ints:
+def _rows(ranges: Ranges, steps: StepSpans, eligible: Flags) -> Ints:
     """Ranges of one thread, outer before inner."""
     rows = np.flatnonzero(eligible)
     is_step = np.isin(rows, steps.rows)
@@ -199,7 +199,7 @@ def _time_open(labels: SmallInts, begun: Ints, ended: Ints, size: int) -> Ints:
 
 
 def _label_at(
-    steps: Steps, threads: Ints, begins: Ints, changes: list[tuple[Ints, SmallInts]]
+    steps: StepSpans, threads: Ints, begins: Ints, changes: list[tuple[Ints, SmallInts]]
 ) -> SmallInts:
     """The label of the innermost range at each time, on the thread of the step."""
     # Between steps the thread is that of the last step begun; before the first, the first's.

@@ -11,7 +11,7 @@ import numpy as np
 from perfgate.metrics.absent import MOST_LOST, untimed, why_unplaced
 from perfgate.metrics.devices import Devices, devices_of
 from perfgate.metrics.process import STRAY, Process
-from perfgate.metrics.steps import Steps
+from perfgate.metrics.steps import StepSpans
 from perfgate.metrics.tally import GRAPH_WORDS
 from perfgate.metrics.warmup import unsettled
 from perfgate.model.arrays import distinct
@@ -50,7 +50,7 @@ AHEAD_BELOW: Final = 0.8
 
 
 def notes_of(
-    process: Process, others: Sequence[Steps], devices: Devices, values: Mapping[Metric, float]
+    process: Process, others: Sequence[StepSpans], devices: Devices, values: Mapping[Metric, float]
 ) -> tuple[Note, ...]:
     """All notes of a process, INVALID ones first.
 
@@ -74,7 +74,7 @@ def _bad(code: str, **fields: Value) -> Note:
 
 
 def _invalid(
-    process: Process, others: Sequence[Steps], devices: Devices, step_ms: float | None
+    process: Process, others: Sequence[StepSpans], devices: Devices, step_ms: float | None
 ) -> Iterator[Note]:
     yield from _one_after_the_other(process.timeline, process.steps, others)
     yield from _ranks_without_steps(process, devices)
@@ -91,7 +91,9 @@ def _invalid(
         yield _bad("steps-empty", step_ms=step_ms)
 
 
-def _one_after_the_other(timeline: Timeline, own: Steps, others: Sequence[Steps]) -> Iterator[Note]:
+def _one_after_the_other(
+    timeline: Timeline, own: StepSpans, others: Sequence[StepSpans]
+) -> Iterator[Note]:
     """The steps of another process come after its own.
 
     Where each has GPUs of its own they may be of one job all the same, of replicas that began at

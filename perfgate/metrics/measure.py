@@ -17,7 +17,7 @@ from perfgate.metrics.intervals import Idle
 from perfgate.metrics.process import Process
 from perfgate.metrics.queued import Queued
 from perfgate.metrics.rows import copy_samples, kernel_samples, range_samples, sync_samples
-from perfgate.metrics.steps import StepRule, Steps, find
+from perfgate.metrics.steps import StepRule, StepSpans, find
 from perfgate.metrics.tally import MEMSET_WORDS, Table, Work
 from perfgate.metrics.values import block_samples, device_values, exposed_by_segment, process_values
 from perfgate.model.metric import EXPOSED, METRICS, Metric
@@ -125,7 +125,7 @@ def memory_share_h2d(timeline: Timeline) -> float | None:
 
 
 def _measured(
-    process: Process, found: Sequence[Steps], devices: Devices, *, memory_share: float | None
+    process: Process, found: Sequence[StepSpans], devices: Devices, *, memory_share: float | None
 ) -> ProcessSample:
     steps, totals = process.steps, process.totals
     exposed = {device: exposed_by_segment(process, devices, device) for device in totals.devices}

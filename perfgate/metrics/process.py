@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from perfgate.metrics.attribution import Segments, cut
 from perfgate.metrics.intervals import sum_by
-from perfgate.metrics.steps import Steps
+from perfgate.metrics.steps import StepSpans
 from perfgate.metrics.tally import Tally, tally
 from perfgate.metrics.windows import Windows, completions, counted_periods, end_periods
 from perfgate.model.arrays import distinct
@@ -26,7 +26,7 @@ class Process:
     """What all metrics, reasons and notes of one process are made of, and where its operations lie."""
 
     timeline: Timeline
-    steps: Steps
+    steps: StepSpans
     segments: Segments
     totals: Tally
     done: Ints
@@ -39,7 +39,7 @@ class Process:
     """The devices whose idle time counts, in order."""
 
     @classmethod
-    def of(cls, timeline: Timeline, steps: Steps) -> Process:
+    def of(cls, timeline: Timeline, steps: StepSpans) -> Process:
         """Attribute what the process did to its steps, and add it up."""
         segments = cut(timeline.ranges, steps)
         totals = tally(timeline, steps.process, segments)
@@ -104,7 +104,7 @@ class Process:
         return sum_by(self.segments.step[inside], by_segment[inside], len(self.steps))
 
 
-def _in_steady_use(steps: Steps, segments: Segments, totals: Tally) -> tuple[int, ...]:
+def _in_steady_use(steps: StepSpans, segments: Segments, totals: Tally) -> tuple[int, ...]:
     """The devices that more than `STRAY` of the steps use, in order, or all.
 
     One operation a window on another device, an allocation or a metric's sum, does not make all of

@@ -36,7 +36,7 @@ MOST_STEP_NAMES: Final = 40
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Steps:
+class StepSpans:
     """The steps of one process in order of time, which do not overlap; or, if `whole`, its window."""
 
     process: int
@@ -137,7 +137,7 @@ class StepRule:
         return by_whole if (by_whole & ranges.closed).any() else by_whole | by_rest
 
 
-def find(timeline: Timeline, rule: StepRule | None) -> tuple[Steps, ...]:
+def find(timeline: Timeline, rule: StepRule | None) -> tuple[StepSpans, ...]:
     """The steps of every process, or the window of each as one.
 
     Raises:
@@ -147,7 +147,7 @@ def find(timeline: Timeline, rule: StepRule | None) -> tuple[Steps, ...]:
     return whole_windows(timeline) if rule is None else find_steps(timeline, rule)
 
 
-def find_steps(timeline: Timeline, rule: StepRule) -> tuple[Steps, ...]:
+def find_steps(timeline: Timeline, rule: StepRule) -> tuple[StepSpans, ...]:
     """The steps of every process that has any, by process index.
 
     Of nested matches on one thread the outermost is the step; one that the next begins inside of,
@@ -171,7 +171,7 @@ def find_steps(timeline: Timeline, rule: StepRule) -> tuple[Steps, ...]:
     ranges = timeline.ranges
     matching = rule.matching(ranges)
     start = _start(ranges) if rule.step == STEP_RANGE else None
-    found: list[Steps] = []
+    found: list[StepSpans] = []
     without: list[Note] = []
     for process, pid in enumerate(timeline.processes):
         rows = np.flatnonzero(matching & (ranges.process == process))
@@ -192,7 +192,7 @@ def find_steps(timeline: Timeline, rule: StepRule) -> tuple[Steps, ...]:
 
 def _of_process(
     ranges: Ranges, rule: StepRule, process: int, rows: Ints, start: int | None
-) -> tuple[Steps | None, int]:
+) -> tuple[StepSpans | None, int]:
     """The steps that are measured, if any, and how many there are with the warm-up.
 
     `rows` are the ranges that match, `start` is the `START_RANGE`.
@@ -239,7 +239,7 @@ def _of_process(
         rows = rows[: rule.steps]
     if not len(rows):
         return None, drawn
-    return Steps(
+    return StepSpans(
         process=process,
         starts=ranges.start[rows],
         ends=_until_next(ranges, rows),
@@ -321,7 +321,7 @@ def _without_cut_last(ranges: Ranges, rows: Ints, notes: list[Note]) -> Ints:
     return rows[:-1]
 
 
-def whole_windows(timeline: Timeline) -> tuple[Steps, ...]:
+def whole_windows(timeline: Timeline) -> tuple[StepSpans, ...]:
     """The captured window of each process as one: from its first GPU operation or API call to its
     last GPU operation.
 
@@ -341,7 +341,7 @@ def whole_windows(timeline: Timeline) -> tuple[Steps, ...]:
     return tuple(found)
 
 
-def _whole_window(timeline: Timeline, process: int) -> Steps | None:
+def _whole_window(timeline: Timeline, process: int) -> StepSpans | None:
     ranges = timeline.ranges
     gpu = [span for ops in timeline.operations if (span := _span(ops, process))]
     calls, marked = _span(timeline.calls, process), _span(ranges, process)
@@ -355,7 +355,7 @@ def _whole_window(timeline: Timeline, process: int) -> Steps | None:
     waits = _waits(ranges, process)
     waits = waits[ranges.thread[waits] == thread]
     ends = np.array([max(end for _, end in gpu or begun)], np.int64)
-    return Steps(
+    return StepSpans(
         process=process,
         starts=np.array([min(start for start, _ in begun)], np.int64),
         ends=ends,

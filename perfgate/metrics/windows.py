@@ -10,7 +10,7 @@ import numpy as np
 
 from perfgate.metrics.attribution import Segments
 from perfgate.metrics.intervals import Idle, max_by
-from perfgate.metrics.steps import Steps
+from perfgate.metrics.steps import StepSpans
 from perfgate.metrics.tally import Tally
 from perfgate.model.note import Note, note
 from perfgate.model.timeline import Flags, Ints
@@ -45,7 +45,7 @@ class Windows:
     counted."""
 
     @classmethod
-    def of_whole(cls, steps: Steps) -> Windows:
+    def of_whole(cls, steps: StepSpans) -> Windows:
         """The captured window without the waits in it; nothing is left of a window inside a wait."""
         first, last = steps.starts, steps.ends
         begun, ended = (np.clip(times, first, last) for times in steps.waits)
@@ -94,7 +94,7 @@ class Windows:
         return np.asarray(before[index] + passed(clipped) - opened[index], np.int64)
 
 
-def completions(steps: Steps, segments: Segments, totals: Tally) -> Ints:
+def completions(steps: StepSpans, segments: Segments, totals: Tally) -> Ints:
     """When each step was complete.
 
     ```
@@ -106,13 +106,13 @@ def completions(steps: Steps, segments: Segments, totals: Tally) -> Ints:
     return np.maximum.accumulate(np.maximum(steps.ends, last_ends(steps, segments, totals)))
 
 
-def last_ends(steps: Steps, segments: Segments, totals: Tally) -> Ints:
+def last_ends(steps: StepSpans, segments: Segments, totals: Tally) -> Ints:
     """When the last GPU operation of each step ended; `-FOREVER` where there is none."""
     inside = segments.step >= 0
     return max_by(segments.step[inside], totals.last_end[inside], len(steps))
 
 
-def end_periods(steps: Steps) -> Flags:
+def end_periods(steps: StepSpans) -> Flags:
     """Which steps end a period that counts: not the first one, and none across a wait.
 
     Nor the last one where most steps are measured until the next begins, as work in flight is: none
@@ -140,6 +140,6 @@ def counted_periods(done: Ints, kept: Flags) -> Flags:
     )
 
 
-def no_period(steps: Steps) -> Note:
+def no_period(steps: StepSpans) -> Note:
     """Of steps of which none ends a period that counts."""
     return note("no-period", steps=len(steps), blocks=1 + int(steps.resumes.sum()))

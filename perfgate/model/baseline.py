@@ -103,16 +103,16 @@ class BlessedRun(Record):
 
 def _step_names(run: Run) -> tuple[str, ...]:
     """Those of all its processes; none where one of them does not tell."""
-    told = [process.step_names for process in run.processes]
-    names = sorted({name for of_process in told for name in of_process})
-    return tuple(names) if all(told) and sum(map(len, names)) <= LONGEST_STEP_NAMES else ()
+    given = [process.step_names for process in run.processes]
+    names = sorted({name for of_process in given for name in of_process})
+    return tuple(names) if all(given) and sum(map(len, names)) <= LONGEST_STEP_NAMES else ()
 
 
 def _step_ranges(run: Run) -> int | None:
     """Those of all its processes; None where one of them does not tell."""
-    told = [process.step_ranges for process in run.processes]
-    known = [number for number in told if number is not None]
-    return sum(known) if known and len(known) == len(told) else None
+    given = [process.step_ranges for process in run.processes]
+    known = [number for number in given if number is not None]
+    return sum(known) if known and len(known) == len(given) else None
 
 
 def common_step_names(runs: Iterable[BlessedRun]) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ HISTORY_FORMAT: Final = 2
 """History: 1, the first; 2: a row is a blessing, a deletion or what cannot be read."""
 
 
-class Version(Record):
+class BlessedVersion(Record):
     """One version of a baseline's file. All values are medians over the blessed runs, per step."""
 
     state: Literal["blessed", "deleted", "unreadable"]
@@ -44,7 +44,7 @@ class MachineHistory(Record):
     slug: str
     gpu: str
     """The GPUs of the newest version that can be read; the slug where none can."""
-    versions: tuple[Version, ...]
+    versions: tuple[BlessedVersion, ...]
 
 
 class History(Record):

@@ -62,7 +62,7 @@ class Machine(Record):
         return Counter(gpu.name for gpu in self.gpus if gpu.mig)
 
     @property
-    def _told_slices(self) -> str:
+    def _slices_text(self) -> str:
         """How many MIG slices there are, and of what where that is not clear."""
         several = len({gpu.name for gpu in self.gpus}) > 1
         return _phrase(self._slices.elements()) or "none" if several else str(self._slices.total())
@@ -94,8 +94,8 @@ class Machine(Record):
             found.append(f"baseline is for {self.gpu_name}, this machine is {other.gpu_name}")
         elif self._slices != other._slices:
             found.append(
-                f"baseline is for {self.gpu_name} (MIG slices: {self._told_slices}), "
-                f"this machine is {other.gpu_name} (MIG slices: {other._told_slices})"
+                f"baseline is for {self.gpu_name} (MIG slices: {self._slices_text}), "
+                f"this machine is {other.gpu_name} (MIG slices: {other._slices_text})"
             )
         elif not self.gpus and (self.cpu, self.cpu_count) != (other.cpu, other.cpu_count):
             found.append(
@@ -156,10 +156,10 @@ class Conditions(Record):
     @property
     def complaints(self) -> tuple[str, ...]:
         """What makes the run INVALID, as sentences without full stop; empty if nothing does."""
-        told: list[str] = []
+        found: list[str] = []
         for gpu in self.gpus:
             if gpu.throttled:
-                told.append(f"{gpu.title} was throttled ({', '.join(gpu.throttled)})")
+                found.append(f"{gpu.title} was throttled ({', '.join(gpu.throttled)})")
             if gpu.neighbours:
-                told.append(f"{gpu.title} was shared with {', '.join(gpu.neighbours)}")
-        return tuple(told)
+                found.append(f"{gpu.title} was shared with {', '.join(gpu.neighbours)}")
+        return tuple(found)

@@ -22,7 +22,7 @@ PAGE_FORMAT: Final = 2
 """History: 1, the first; 2 adds what format 2 of the document does."""
 
 
-class Difference(Record):
+class SideDifference(Record):
     """One fact of the environment that is not as it was."""
 
     name: str
@@ -51,7 +51,7 @@ class PageWorkload(Record):
     """The candidate's runs."""
     other_runs: tuple[RunSummary, ...] = ()
     """Those of the other commit."""
-    environment: tuple[Difference, ...] | None = None
+    environment: tuple[SideDifference, ...] | None = None
     """None where it was not compared; empty where nothing differs."""
     history: tuple[Point, ...] = ()
     """step_ms of what was blessed, oldest first."""

@@ -227,7 +227,7 @@ def looks_secret(name: str, value: str) -> bool:
     if not value or name in NEVER_WITHHELD or _GIT_CONFIG_KEY.fullmatch(name):
         return False
     words = _words(name)
-    if _named_secret(name) or _spelled(name).startswith(SECRET_PREFIXES):
+    if _named_secret(name) or _in_capitals(name).startswith(SECRET_PREFIXES):
         return True
     doubtful = not DOUBTFUL_WORDS.isdisjoint(words) or any(
         word.endswith("TOKEN") for word in words if word not in OTHER_WORDS
@@ -237,17 +237,17 @@ def looks_secret(name: str, value: str) -> bool:
     return next(_patterned(value), None) is not None
 
 
-def _spelled(name: str) -> str:
+def _in_capitals(name: str) -> str:
     return _CAMEL.sub("_", name).upper()
 
 
 def _words(name: str) -> list[str]:
-    return _WORD.findall(_spelled(name))
+    return _WORD.findall(_in_capitals(name))
 
 
 def _named_secret(name: str) -> bool:
     """Whether a name is that of nothing but a secret."""
-    joined = _spelled(name).replace("_", "")
+    joined = _in_capitals(name).replace("_", "")
     return any(part in joined for part in SECRET_PARTS) or not SECRET_WORDS.isdisjoint(_words(name))
 
 
@@ -404,38 +404,38 @@ class Cleaner:
         cleaned = self.clean(text)
         return list(lines) if cleaned == text else cleaned.split("\n")
 
-    def record(self, told: T) -> T:
+    def record(self, held: T) -> T:
         """A record, or anything of which such are made, with clean texts; values of enums are none."""
-        text = "\x00".join(_texts(told))
-        return told if self.clean(text) == text else cast("T", self._cleaned(told))
+        text = "\x00".join(_texts(held))
+        return held if self.clean(text) == text else cast("T", self._cleaned(held))
 
-    def _cleaned(self, told: object) -> object:
-        match told:
+    def _cleaned(self, held: object) -> object:
+        match held:
             case BaseModel():
-                return told.model_copy(update={name: self._cleaned(value) for name, value in told})
-            case str() if type(told) is str:
-                return self.clean(told)
+                return held.model_copy(update={name: self._cleaned(value) for name, value in held})
+            case str() if type(held) is str:
+                return self.clean(held)
             case Mapping():
-                return {self._cleaned(key): self._cleaned(value) for key, value in told.items()}
-            case tuple() if type(told) is tuple:
-                return tuple(map(self._cleaned, told))
+                return {self._cleaned(key): self._cleaned(value) for key, value in held.items()}
+            case tuple() if type(held) is tuple:
+                return tuple(map(self._cleaned, held))
             case _:
-                return told
+                return held
 
 
-def _texts(told: object) -> Iterator[str]:
-    match told:
+def _texts(held: object) -> Iterator[str]:
+    match held:
         case BaseModel():
-            for _, value in told:
+            for _, value in held:
                 yield from _texts(value)
-        case str() if type(told) is str:
-            yield told
+        case str() if type(held) is str:
+            yield held
         case Mapping():
-            for key, value in told.items():
+            for key, value in held.items():
                 yield from _texts(key)
                 yield from _texts(value)
         case tuple():
-            for value in told:
+            for value in held:
                 yield from _texts(value)
         case _:
             pass
@@ -475,7 +475,7 @@ def _is_common(name: str, value: str) -> bool:
         return len(value) < SHORTEST_NUMBER
     if _named_secret(name):
         return False
-    if _spelled(name).startswith(SECRET_PREFIXES) and DOUBTFUL_WORDS.isdisjoint(_words(name)):
+    if _in_capitals(name).startswith(SECRET_PREFIXES) and DOUBTFUL_WORDS.isdisjoint(_words(name)):
         return not (len(value) >= 12 and re.search("[0-9]", value) and re.search("[A-Za-z]", value))
     return len(value) < SHORTEST_WORD and _LIKE_WORD.fullmatch(value) is not None
 
@@ -629,10 +629,10 @@ def _squeeze(text: str) -> tuple[str, list[int], list[int]]:
 
 
 def _without(text: str, spans: list[tuple[int, int, str]]) -> str:
-    told: list[str] = []
+    held: list[str] = []
     done = 0
     for start, end, name in sorted(spans, key=lambda span: (span[0], -span[1], span[2] == UNNAMED)):
         if start >= done:
-            told += [text[done:start], f"{_HIDDEN}{name}]"]
+            held += [text[done:start], f"{_HIDDEN}{name}]"]
         done = max(done, end)
-    return "".join((*told, text[done:]))
+    return "".join((*held, text[done:]))

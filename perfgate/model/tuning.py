@@ -49,13 +49,15 @@ def differing(
     known = [one for one in then if one is not None]
     if now is None or not known:
         return None
-    told = [
+    differing = [
         f"{name} was {_set(known[-1].get(name))}, is {_set(now.get(name))}"
         for name in sorted({*now, *known[-1]})
         if all(one.get(name) != now.get(name) for one in known)
     ]
     return (
-        f"Environment variables are not those of the baseline: {'; '.join(told)}" if told else None
+        f"Environment variables are not those of the baseline: {'; '.join(differing)}"
+        if differing
+        else None
     )
 
 

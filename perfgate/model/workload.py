@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Literal
 
-from pydantic import Field
+from pydantic import AliasChoices, Field
 
 from perfgate.model.limits import LONGEST_ID
 from perfgate.model.metric import Budget, Metric
@@ -61,7 +61,7 @@ class Workload(Record):
     """A decorated workload's range name, or a command's regular expression over range names
     (`re.fullmatch`)."""
     parameters: Mapping[str, str] = {}
-    untold: tuple[str, ...] = ()
+    by_id: tuple[str, ...] = Field(default=(), validation_alias=AliasChoices("by_id", "untold"))
     """Parameters of which only their type and id are compared: no text tells what they hold."""
     options: Mapping[str, str] | None = None
     """Options that a conftest declares and that were given, by name; None where that was not noted.
@@ -87,7 +87,7 @@ class Workload(Record):
 
     def comparable_parameters(self) -> dict[str, str]:
         """What two measurements must agree on to be compared, as text by name, sorted by name."""
-        told = {
+        compared = {
             "steps": str(self.steps),
             "warmup": str(self.warmup),
             "step": self.step,
@@ -98,9 +98,9 @@ class Workload(Record):
             **{f"option {name}": value for name, value in (self.options or {}).items()},
         }
         if self.command is not None:
-            told["command"] = json.dumps(list(self.command))
-        told |= {f"env {name}": value for name, value in self.env.items()}
-        return dict(sorted(told.items()))
+            compared["command"] = json.dumps(list(self.command))
+        compared |= {f"env {name}": value for name, value in self.env.items()}
+        return dict(sorted(compared.items()))
 
     def digest(self) -> str:
         """SHA-256 of `comparable_parameters`, 16 hex digits."""

@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 
 from perfgate.execute.addopts import addopts_in_force, starting_options
-from perfgate.execute.places import Kind, Place, Places, prefixes_here
+from perfgate.execute.places import Place, PlaceKind, Places, prefixes_here
 from perfgate.plugin.refusals import usage_error
 
 
@@ -135,7 +135,7 @@ def _parser_of_own_plugins(config: pytest.Config) -> pytest.Parser:
     project."""
     parser, manager = pytest.Parser(_ispytest=True), config.pluginmanager
     root = config.rootpath.resolve()
-    places, of_project = Places(root, prefixes=prefixes_here()), Place(Kind.TREE, root)
+    places, of_project = Places(root, prefixes=prefixes_here()), Place(PlaceKind.TREE, root)
     given = {"parser": parser, "pluginmanager": manager}
     for name in config.known_args_namespace.plugins:
         plugin = manager.get_plugin(name)

@@ -132,7 +132,7 @@ class GatedModule(WorkloadModule):
             steps=declared.steps,
             warmup=declared.warmup,
             parameters=parameters.texts,
-            untold=parameters.by_id,
+            by_id=parameters.by_id,
             options=compared_options(self.config),
             timeout_s=declared.timeout_s or gate.settings.timeout_s,
             budgets=checked_budgets(declared.budgets, place=place),

@@ -27,7 +27,7 @@ from perfgate.render.markdown import gate_markdown
 from perfgate.render.trace import steps_trace
 
 
-class Form(StrEnum):
+class OutputFormat(StrEnum):
     """In which form a gate is written, in this order; the value is what its option is called."""
 
     JSON = "json"
@@ -40,15 +40,15 @@ class Form(StrEnum):
     """Appended, and so once and last: it may be the summary of a CI job, to which others add."""
 
 
-_OF_DOCUMENT: Final[Mapping[Form, Callable[[GateDocument], str]]] = {
-    Form.JSON: document_text,
-    Form.JUNIT: gate_junit,
-    Form.MARKDOWN: gate_markdown,
+_OF_DOCUMENT: Final[Mapping[OutputFormat, Callable[[GateDocument], str]]] = {
+    OutputFormat.JSON: document_text,
+    OutputFormat.JUNIT: gate_junit,
+    OutputFormat.MARKDOWN: gate_markdown,
 }
-_OF_PAGE: Final[Mapping[Form, Callable[[PageData], str]]] = {
-    Form.PAGE_DATA: page_data_text,
-    Form.HTML: page_html,
-    Form.TRACE: steps_trace,
+_OF_PAGE: Final[Mapping[OutputFormat, Callable[[PageData], str]]] = {
+    OutputFormat.PAGE_DATA: page_data_text,
+    OutputFormat.HTML: page_html,
+    OutputFormat.TRACE: steps_trace,
 }
 
 
@@ -56,7 +56,7 @@ _OF_PAGE: Final[Mapping[Form, Callable[[PageData], str]]] = {
 class Outputs:
     """Where a gate's document goes, by its form."""
 
-    files: Mapping[Form, Path]
+    files: Mapping[OutputFormat, Path]
     prefix: str
     """What the options begin with."""
 
@@ -70,10 +70,10 @@ class Outputs:
         folder = config.invocation_params.dir
         given = {
             form: config.getoption(f"perfgate_{form.replace('-', '_')}")
-            for form in Form
-            if form is not Form.JUNIT
+            for form in OutputFormat
+            if form is not OutputFormat.JUNIT
         }
-        files: dict[Form, Path] = {
+        files: dict[OutputFormat, Path] = {
             form: folder / file for form, file in given.items() if file is not None
         }
         found = cls(files=files, prefix="--perfgate-")
@@ -115,7 +115,7 @@ class Outputs:
             closing: what the gate has come to.
             gathered: what the page shows of it.
         """
-        left = [form for form in Form if form in self.files]
+        left = [form for form in OutputFormat if form in self.files]
         while True:
             failure = self._first_failure(left, documented(closing), gathered)
             if failure is None:
@@ -126,10 +126,10 @@ class Outputs:
 
     def _first_failure(
         self,
-        forms: Collection[Form],
+        forms: Collection[OutputFormat],
         document: GateDocument,
         gathered: Callable[[GateDocument], PageData],
-    ) -> tuple[Collection[Form], PerfgateError] | None:
+    ) -> tuple[Collection[OutputFormat], PerfgateError] | None:
         """Write files up to the first that cannot be, and return which forms are lost, and why."""
         page: PageData | None = None
         for form in forms:
@@ -144,7 +144,7 @@ class Outputs:
             file = self.files[form]
             try:
                 file.parent.mkdir(parents=True, exist_ok=True)
-                write_file(file, [text], mode="a" if form is Form.MARKDOWN else "w")
+                write_file(file, [text], mode="a" if form is OutputFormat.MARKDOWN else "w")
             except OSError as error:
                 reason, option = error.strerror or str(error), f"{self.prefix}{form}"
                 return {form}, StoreFailed(

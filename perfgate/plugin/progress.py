@@ -64,12 +64,12 @@ class Progress:
     def done(self, title: str, run: Run) -> None:
         """Tell what a run measured."""
         values = run.measured()
-        told = ", ".join(
+        text = ", ".join(
             f"{metric} {numbers.value(metric, values[metric])}"
             for metric in SHOWN
             if metric in values
         )
-        self.say(f"{self._shown} {title}: {told} ({run.wall_s:.1f} s)")
+        self.say(f"{self._shown} {title}: {text} ({run.wall_s:.1f} s)")
 
     def crashed(self, crash: NsysCrashed) -> None:
         """Tell that nsys broke down in a run, which is made again."""
@@ -87,14 +87,14 @@ class Progress:
         """Show what is to be spent, wrapped at the width."""
         for stage in stages:
             text = escape.line(say.in_one_line(stage))
-            told = textwrap.fill(
+            text = textwrap.fill(
                 f"{self._shown}: {text}",
                 max(self._console.width, NARROWEST),
                 subsequent_indent=" " * 6,
                 break_on_hyphens=False,
                 break_long_words=False,
             )
-            self._write(told)
+            self._write(text)
 
     @property
     def _shown(self) -> str:

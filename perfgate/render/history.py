@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Final
 
-from perfgate.model.history import History, MachineHistory, Version
+from perfgate.model.history import BlessedVersion, History, MachineHistory
 from perfgate.model.metric import METRICS, Basis, Metric
 from perfgate.render.page import Cell, Page, Row
 from perfgate.render.records import moment
@@ -55,7 +55,7 @@ def _table(page: Page, machine: MachineHistory, metric: Metric) -> None:
         )
 
 
-def _row(version: Version, metric: Metric) -> Row:
+def _row(version: BlessedVersion, metric: Metric) -> Row:
     state = "none" if version.state == "blessed" else version.state
     value, best = version.values.get(metric), version.since_anchor
     return [
@@ -69,16 +69,16 @@ def _row(version: Version, metric: Metric) -> Row:
     ]
 
 
-def _change(change: float, version: Version, metric: Metric) -> str:
+def _change(change: float, version: BlessedVersion, metric: Metric) -> str:
     text = numbers.change(change, METRICS[metric].basis.unit)
     return f"{text} *" if version.unlike else text
 
 
-def _commit(version: Version) -> str:
+def _commit(version: BlessedVersion) -> str:
     return "none yet" if version.commit is None else one_line(version.commit[:_SHA])
 
 
-def _notes(page: Page, version: Version) -> None:
+def _notes(page: Page, version: BlessedVersion) -> None:
     if version.why is not None:
         text = f"{_commit(version)}: {say.predicate(version.why)}"
         page.prose(text, label="unreadable", style="yellow")

@@ -14,7 +14,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from perfgate.store.baselines import Baselines, ListedBaseline
-from perfgate.store.disk import Disk, Kind, kind_of
+from perfgate.store.disk import Disk, PathKind, kind_of
 from perfgate.store.names import NEAR_NAMES, file_name, near_names, workload_of
 from perfgate.store.results import RESULT_FILE, KeptResult, ListedResult, Results
 from perfgate.store.sealed import baseline_content, baseline_text, seal_of
@@ -24,9 +24,9 @@ __all__ = [
     "RESULT_FILE",
     "Baselines",
     "KeptResult",
-    "Kind",
     "ListedBaseline",
     "ListedResult",
+    "PathKind",
     "Results",
     "Store",
     "baseline_content",

@@ -73,7 +73,7 @@ class Baselines:
         """
         baseline = self._read(path, None)
         if baseline is None:
-            raise BaselineMissing("baseline-not-there", path=self._disk.told(path))
+            raise BaselineMissing("baseline-not-there", path=self._disk.shown(path))
         return baseline
 
     def own(self, path: Path) -> Baseline:
@@ -94,7 +94,7 @@ class Baselines:
             BaselineUnreadable: it is not a whole, unchanged baseline, or is that of another
             workload.
         """
-        return self._own(path, opened(content, told=self._disk.told(path), workload=None))
+        return self._own(path, opened(content, path=self._disk.shown(path), workload=None))
 
     def listed(
         self, slug: str | None = None, *, at_home: bool = False
@@ -150,7 +150,7 @@ class Baselines:
             if not same_seal(current, replacing):
                 raise StoreFailed(
                     "baseline-changed-meanwhile",
-                    path=self._disk.told(path),
+                    path=self._disk.shown(path),
                     what=note(
                         "baseline-was-deleted" if current is None else "baseline-was-written"
                     ),
@@ -173,7 +173,7 @@ class Baselines:
         """
         path = self.path(baseline.machine.slug, baseline.workload)
         if path.is_symlink():
-            raise StoreFailed("baseline-is-link", path=self._disk.told(path))
+            raise StoreFailed("baseline-is-link", path=self._disk.shown(path))
         self._disk.make_folder(path.parent)
         if not os.access(path.parent, os.W_OK | os.X_OK):
             raise self._disk.failed(path, PermissionError(errno.EACCES, os.strerror(errno.EACCES)))
@@ -188,21 +188,21 @@ class Baselines:
             for link in (self._folder, path.parent, path):
                 if link.is_symlink() and not link.exists():
                     raise BaselineUnreadable(
-                        "baseline-link-to-nowhere", path=self._disk.told(link)
+                        "baseline-link-to-nowhere", path=self._disk.shown(link)
                     ) from None
             return None
         except OSError as error:
             raise BaselineUnreadable(
-                "baseline-not-readable", path=self._disk.told(path), strerror=error.strerror
+                "baseline-not-readable", path=self._disk.shown(path), strerror=error.strerror
             ) from error
-        return opened(raw, told=self._disk.told(path), workload=workload)
+        return opened(raw, path=self._disk.shown(path), workload=workload)
 
     def _own(self, path: Path, baseline: Baseline) -> Baseline:
         """Return a baseline whose file bears the name of its workload."""
         if file_name(baseline.workload) != path.name.removesuffix(".json"):
             raise BaselineUnreadable(
                 "baseline-of-another-workload",
-                path=self._disk.told(path),
+                path=self._disk.shown(path),
                 workload=workload_of(path.stem) or "WORKLOAD",
                 found=baseline.workload,
             )
@@ -213,7 +213,7 @@ class Baselines:
         if file_name(baseline.machine.slug) != path.parent.name:
             raise BaselineUnreadable(
                 "baseline-in-wrong-folder",
-                path=self._disk.told(path),
+                path=self._disk.shown(path),
                 slug=baseline.machine.slug,
                 gpu=baseline.machine.gpu_name,
             )
@@ -235,7 +235,7 @@ class Baselines:
         return ListedBaseline(slug=slug, workload=name, path=path, found=found)
 
     def _vanished(self, path: Path) -> BaselineUnreadable:
-        return BaselineUnreadable("baseline-vanished", path=self._disk.told(path))
+        return BaselineUnreadable("baseline-vanished", path=self._disk.shown(path))
 
     def _slug_folders(self) -> tuple[Path, ...]:
         return tuple(
@@ -249,5 +249,5 @@ class Baselines:
             return []
         except OSError as error:
             raise BaselineUnreadable(
-                "baseline-not-readable", path=self._disk.told(folder), strerror=error.strerror
+                "baseline-not-readable", path=self._disk.shown(folder), strerror=error.strerror
             ) from error

@@ -25,7 +25,7 @@ _CODES: Mapping[int, str] = {
 }
 
 
-class Kind(Enum):
+class PathKind(Enum):
     """What is at a path."""
 
     FILE = auto()
@@ -41,7 +41,7 @@ class Disk:
 
     root: Path
 
-    def told(self, path: Path) -> str:
+    def shown(self, path: Path) -> str:
         """Return a path as messages show it: from the root, where it lies below it."""
         return (path.relative_to(self.root) if path.is_relative_to(self.root) else path).as_posix()
 
@@ -80,7 +80,7 @@ class Disk:
         """
         if largest is not None and len(text.encode()) > largest:
             raise StoreFailed(
-                "disk-too-large", path=self.told(path), n_bytes=len(text.encode()), largest=largest
+                "disk-too-large", path=self.shown(path), n_bytes=len(text.encode()), largest=largest
             )
         try:
             with whole_file(path) as file:
@@ -91,17 +91,23 @@ class Disk:
     def failed(self, path: Path, error: OSError) -> StoreFailed:
         """What to say of a path that the disk did not take."""
         code = _CODES.get(error.errno or 0, "disk-failed")
-        return StoreFailed(code, path=self.told(path), strerror=error.strerror)
+        return StoreFailed(code, path=self.shown(path), strerror=error.strerror)
 
 
-def kind_of(path: Path) -> Kind:
+def kind_of(path: Path) -> PathKind:
     """What is at a path, or where it leads to; nothing where that cannot be looked for, as of too
     long a name."""
     try:
         mode = path.stat().st_mode
     except OSError:
-        return Kind.NOTHING
-    return Kind.FILE if stat.S_ISREG(mode) else Kind.FOLDER if stat.S_ISDIR(mode) else Kind.OTHER
+        return PathKind.NOTHING
+    return (
+        PathKind.FILE
+        if stat.S_ISREG(mode)
+        else PathKind.FOLDER
+        if stat.S_ISDIR(mode)
+        else PathKind.OTHER
+    )
 
 
 def bytes_of(path: Path) -> bytes:
@@ -110,6 +116,6 @@ def bytes_of(path: Path) -> bytes:
     Raises:
         OSError: it cannot be read, or is none.
     """
-    if kind_of(path) is Kind.OTHER:
+    if kind_of(path) is PathKind.OTHER:
         raise OSError(errno.EINVAL, "It is no plain file", str(path))
     return path.read_bytes()

@@ -18,7 +18,7 @@ from perfgate.model.baseline import RESULT_FORMAT, Result
 from perfgate.model.errors import ResultMissing, ResultUnreadable
 from perfgate.model.limits import LARGEST_RESULT
 from perfgate.model.verdict import Verdict
-from perfgate.store.disk import Disk, Kind, bytes_of, kind_of
+from perfgate.store.disk import Disk, PathKind, bytes_of, kind_of
 from perfgate.store.names import file_name, workload_of
 from perfgate.store.strict_json import first_complaint, format_of, json_complaint, parsed
 
@@ -124,8 +124,8 @@ class Results:
             ResultMissing: there is no such file.
             ResultUnreadable: the file is not a whole result of a format that this perfgate reads.
         """
-        file = path / RESULT_FILE if kind_of(path) is Kind.FOLDER else path
-        named = self._disk.told(file)
+        file = path / RESULT_FILE if kind_of(path) is PathKind.FOLDER else path
+        named = self._disk.shown(file)
         try:
             raw = bytes_of(file)
         except FileNotFoundError as error:
@@ -142,7 +142,7 @@ class Results:
         Raises:
             ResultUnreadable: it is not a whole result of a format that this perfgate reads.
         """
-        named = self._disk.told(path)
+        named = self._disk.shown(path)
         try:
             content = parsed(raw)
             number = format_of(content)

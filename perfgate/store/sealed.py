@@ -90,7 +90,7 @@ def _seal(baseline: Baseline | None) -> str | None:
     return None if baseline is None else seal_of(baseline_content(baseline))
 
 
-def opened(raw: bytes, *, told: str, workload: str | None) -> Baseline:
+def opened(raw: bytes, *, path: str, workload: str | None) -> Baseline:
     """Return the baseline in a file's bytes.
 
     `told` and `workload` are what messages call the file and its workload, None where that is not
@@ -99,7 +99,7 @@ def opened(raw: bytes, *, told: str, workload: str | None) -> Baseline:
     Raises:
         BaselineUnreadable: it is not a whole, unchanged baseline.
     """
-    named = {"path": told, "workload": workload or "WORKLOAD"}
+    named = {"path": path, "workload": workload or "WORKLOAD"}
     if raw.startswith(_LFS_POINTER):
         raise BaselineUnreadable("baseline-lfs-pointer", **named)
     if conflict := _CONFLICT.search(raw):

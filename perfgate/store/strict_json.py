@@ -75,8 +75,8 @@ def first_complaint(error: ValidationError) -> str:
 
 def place(location: tuple[int | str, ...]) -> str:
     """Return where in a file something is, as `occasions[0].runs[2].values`."""
-    told = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in location)
-    return told.removeprefix(".") or "the whole"
+    text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in location)
+    return text.removeprefix(".") or "the whole"
 
 
 def line_of(raw: bytes, position: int) -> int:

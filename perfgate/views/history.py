@@ -13,7 +13,7 @@ from statistics import median
 
 from perfgate.model.baseline import Baseline, Blessing
 from perfgate.model.errors import BaselineMissing, BaselineUnreadable
-from perfgate.model.history import History, MachineHistory, Point, Version
+from perfgate.model.history import BlessedVersion, History, MachineHistory, Point
 from perfgate.model.metric import METRICS, Metric
 from perfgate.model.note import Note, note, noted
 from perfgate.store import Store, file_name
@@ -111,7 +111,7 @@ class _Line:
     """The versions of one file, oldest first, each compared with the one before it."""
 
     metric: Metric
-    versions: list[Version] = field(default_factory=list)
+    versions: list[BlessedVersion] = field(default_factory=list)
     last: Baseline | None = None
     """The newest that could be read."""
 
@@ -125,7 +125,7 @@ class _Line:
             if self._ends("blessed") and before is not None and _latest(before) == _latest(found):
                 return
         else:
-            version = Version(
+            version = BlessedVersion(
                 state="deleted" if found is None else "unreadable",
                 commit=commit,
                 at=None if left is None else left.at,
@@ -140,13 +140,13 @@ class _Line:
     def _ends(self, state: str) -> bool:
         return bool(self.versions) and self.versions[-1].state == state
 
-    def _blessed(self, found: Baseline, commit: str | None) -> Version:
+    def _blessed(self, found: Baseline, commit: str | None) -> BlessedVersion:
         blessing, values = _latest(found), _medians(found)
         before = {} if self.last is None else _medians(self.last)
         was, now = before.get(self.metric), values.get(self.metric)
         spec, step = METRICS[self.metric], METRICS[Metric.STEP_MS]
         anchor_ms = None if found.anchor is None else found.anchor.step_ms
-        return Version(
+        return BlessedVersion(
             state="blessed",
             commit=commit,
             at=blessing.at,

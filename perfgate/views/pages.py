@@ -22,7 +22,7 @@ from perfgate.model.errors import PerfgateError
 from perfgate.model.history import Point
 from perfgate.model.machine import Machine
 from perfgate.model.metric import Metric
-from perfgate.model.pagedata import Difference, PageData, PageWorkload, page_data
+from perfgate.model.pagedata import PageData, PageWorkload, SideDifference, page_data
 from perfgate.model.sample import Run
 from perfgate.model.secrets import Cleaner
 from perfgate.model.settings import Settings
@@ -188,10 +188,10 @@ def _drawn(capture: Capture, kept: KeptResult, paths: Paths) -> StepView:
     )
 
 
-def _differences(before: Machine, now: Machine) -> tuple[Difference, ...]:
+def _differences(before: Machine, now: Machine) -> tuple[SideDifference, ...]:
     then, here = _facts(before), _facts(now)
     return tuple(
-        Difference(name=name, before=then[name], now=here[name])
+        SideDifference(name=name, before=then[name], now=here[name])
         for name in then
         if then[name] != here[name]
     )

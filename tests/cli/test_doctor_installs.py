@@ -10,11 +10,11 @@ import pytest
 from support.project import Project, Seen
 
 from perfgate.cli import starting
-from perfgate.init.project import Tool
+from perfgate.init.project import InstalledTool
 
 pytestmark = pytest.mark.behaviour
 
-FOLDER = Tool(
+FOLDER = InstalledTool(
     version="1.2.3",
     direct_url='{"url": "file:///home/ada/perfgate", "dir_info": {}}',
     python="3.12",

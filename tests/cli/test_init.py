@@ -17,12 +17,12 @@ from support.workflow_rules import broken
 from syrupy.assertion import SnapshotAssertion
 
 from perfgate.cli import starting
-from perfgate.init.project import Tool
+from perfgate.init.project import InstalledTool
 
 COMMIT = "a" * 40
 GIT = f'{{"url": "https://git.example.org/perfgate.git", "vcs_info": {{"vcs": "git", "commit_id": "{COMMIT}"}}}}'
 URL = f"git+https://git.example.org/perfgate.git@{COMMIT}"
-TOOL = Tool(version="1.2.3", direct_url=GIT, python="3.12", has_torch=True)
+TOOL = InstalledTool(version="1.2.3", direct_url=GIT, python="3.12", has_torch=True)
 
 GITHUB = (
     ".github/workflows/perfgate.yml",

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from perfgate.doctor import Place, check_gpu, check_nsys, check_trial
+from perfgate.doctor import Examined, check_gpu, check_nsys, check_trial
 from perfgate.machine import Sampler, read_machine, wait_until_idle
 from perfgate.model.errors import MachineUnreadable
 from perfgate.model.machine import Gpu
@@ -180,7 +180,7 @@ def test_the_doctor_sees_the_gpu_and_its_trace(gpu: Gpu) -> None:
     said, tool = check_nsys(None, os.environ)
     if tool is None:
         pytest.skip(f"no nsys: {fact(said.said)}")
-    place = Place(root=Path.cwd(), settings=Settings(), env=os.environ)
+    place = Examined(root=Path.cwd(), settings=Settings(), env=os.environ)
     findings = check_trial(tool, place, gpu_expected=True)
     print(findings)  # noqa: T201
     assert {finding.check: finding.ok for finding in findings}["GPU trace"] is True

@@ -112,7 +112,7 @@ def test_a_scalar_is_compared_by_its_value(
     result = project.store.results.latest("loop[one]")
     assert result is not None
     workload = result.result.workload
-    assert workload.untold == ()
+    assert workload.by_id == ()
     if text is None:
         assert workload.parameters["value"].startswith("sha256:")
     else:
@@ -130,7 +130,7 @@ def test_any_other_value_is_compared_by_its_id_and_the_verdict_says_so(
     result = project.store.results.latest("loop[small]")
     assert result is not None
     workload = result.result.workload
-    assert (workload.untold, workload.parameters) == (("config",), {"config": "Config in small"})
+    assert (workload.by_id, workload.parameters) == (("config",), {"config": "Config in small"})
     blessed = project.baseline("loop[small]")
     project.bless(
         blessed.model_copy(

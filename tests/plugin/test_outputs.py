@@ -17,7 +17,7 @@ from support import gates
 from perfgate.gate import Closing
 from perfgate.model.document import GateDocument, document_text, read_document
 from perfgate.model.pagedata import page_data
-from perfgate.plugin.outputs import Form, Outputs
+from perfgate.plugin.outputs import OutputFormat, Outputs
 
 OPEN = Closing(opens=True)
 GATE = gates.gate("", gates.judged("mlp"))
@@ -45,14 +45,14 @@ def closed(document: GateDocument, closing: Closing) -> GateDocument:
 
 
 def written(
-    files: Mapping[Form, Path], document: GateDocument = GATE, closing: Closing = OPEN
+    files: Mapping[OutputFormat, Path], document: GateDocument = GATE, closing: Closing = OPEN
 ) -> Closing:
     return Outputs(files=files, prefix="--perfgate-").write(
         partial(closed, document), closing, page_data
     )
 
 
-def refusal(form: Form, file: Path) -> str:
+def refusal(form: OutputFormat, file: Path) -> str:
     return (
         f"{file}: the verdicts cannot be written there (File too large). "
         f"Give --perfgate-{form} a file that can be written."
@@ -63,7 +63,7 @@ def refusal(form: Form, file: Path) -> str:
 def test_of_files_that_do_not_fit_nothing_stays_and_each_is_named_once(
     tmp_path: Path, older: bool
 ) -> None:
-    files = {form: tmp_path / f"x.{form}" for form in (Form.HTML, Form.JUNIT)}
+    files = {form: tmp_path / f"x.{form}" for form in (OutputFormat.HTML, OutputFormat.JUNIT)}
     if older:
         assert written(files).opens
     with no_file_larger_than(100):
@@ -78,21 +78,21 @@ def test_an_older_document_that_cannot_be_replaced_is_not_left_to_say_that_the_g
     file = tmp_path / "gate.json"
     file.write_text(document_text(GATE), encoding="utf-8")
     with no_file_larger_than(100):
-        assert not written({Form.JSON: file}).opens
+        assert not written({OutputFormat.JSON: file}).opens
     assert list(tmp_path.iterdir()) == []
 
 
 def test_the_files_that_fit_are_whole_and_name_the_one_that_does_not(tmp_path: Path) -> None:
     files = {
-        Form.JSON: tmp_path / "x.json",
-        Form.HTML: tmp_path / "x.html",
-        Form.MARKDOWN: tmp_path / "x.md",
+        OutputFormat.JSON: tmp_path / "x.json",
+        OutputFormat.HTML: tmp_path / "x.html",
+        OutputFormat.MARKDOWN: tmp_path / "x.md",
     }
     with no_file_larger_than(100_000):
         closing = written(files)
-    assert closing.shut_by == (refusal(Form.HTML, files[Form.HTML]),)
-    assert read_document(files[Form.JSON].read_text("utf-8")) == closed(GATE, closing)
-    assert sorted(tmp_path.iterdir()) == [files[Form.JSON], files[Form.MARKDOWN]]
+    assert closing.shut_by == (refusal(OutputFormat.HTML, files[OutputFormat.HTML]),)
+    assert read_document(files[OutputFormat.JSON].read_text("utf-8")) == closed(GATE, closing)
+    assert sorted(tmp_path.iterdir()) == [files[OutputFormat.JSON], files[OutputFormat.MARKDOWN]]
 
 
 def test_a_pipe_is_written_to(tmp_path: Path) -> None:
@@ -101,14 +101,14 @@ def test_a_pipe_is_written_to(tmp_path: Path) -> None:
     read: list[str] = []
     reader = threading.Thread(target=lambda: read.append(pipe.read_text("utf-8")), daemon=True)
     reader.start()
-    assert written({Form.JSON: pipe}).opens
+    assert written({OutputFormat.JSON: pipe}).opens
     reader.join(timeout=10)
     assert [read_document(text) for text in read] == [closed(GATE, OPEN)]
     assert pipe.is_fifo()
 
 
-@pytest.mark.parametrize("form", [Form.JSON, Form.MARKDOWN])
-def test_a_device_stays_one(form: Form) -> None:
+@pytest.mark.parametrize("form", [OutputFormat.JSON, OutputFormat.MARKDOWN])
+def test_a_device_stays_one(form: OutputFormat) -> None:
     full, null = Path("/dev/full"), Path("/dev/null")
     (why,) = written({form: full}).shut_by
     assert why.startswith(

@@ -15,7 +15,7 @@ from perfgate.model.history import Point
 from perfgate.model.metric import METRICS, Metric
 from perfgate.model.note import note, quoted
 from perfgate.model.outcome import Outcome
-from perfgate.model.pagedata import Difference, PageData, PageWorkload
+from perfgate.model.pagedata import PageData, PageWorkload, SideDifference
 from perfgate.model.sample import Breakdown, CopySample, SyncSample
 from perfgate.model.settings import Settings
 from perfgate.model.side import Side
@@ -228,7 +228,7 @@ def whole(
         candidate_step=step("run 2, step 9 of 30", bars=bars, seed=2, length_us=12_400.0),
         runs=made_runs(),
         other_runs=made_runs(),
-        environment=(Difference(name="torch", before="2.5.1", now="2.6.0"),),
+        environment=(SideDifference(name="torch", before="2.5.1", now="2.6.0"),),
         history=history(),
         commands=(
             f"pytest --perfgate workloads/{name}.py",

@@ -17,7 +17,7 @@ import pytest
 from support.fake_nvml import FakeGpu, FakeNvml
 
 from perfgate import doctor
-from perfgate.doctor import Finding, Place
+from perfgate.doctor import CheckResult, Examined
 from perfgate.model.errors import CaptureUnreadable, ConfigInvalid
 from perfgate.model.machine import Gpu
 from perfgate.model.names import RangeNames
@@ -33,11 +33,11 @@ TOOL = NsysTool(Path("/opt/nsys/target-linux-x64/nsys"), NsysVersion(2024, 2, 3)
 GPU = Gpu(name="NVIDIA H200", uuid=UUID)
 
 
-def place(root: Path, **env: str) -> Place:
-    return Place(root=root, settings=Settings(), env=env)
+def place(root: Path, **env: str) -> Examined:
+    return Examined(root=root, settings=Settings(), env=env)
 
 
-def shown(found: Finding) -> tuple[bool | None, str]:
+def shown(found: CheckResult) -> tuple[bool | None, str]:
     return found.ok, found.said.code
 
 
@@ -375,7 +375,7 @@ def test_baselines_without_a_workload_are_named_or_why_they_are_not_known() -> N
 
 def test_an_examination_goes_on_after_a_failure(tmp_path: Path) -> None:
     found = doctor.examine(
-        Place(
+        Examined(
             root=tmp_path,
             settings=Settings(nsys=str(tmp_path / "no-nsys")),
             env={"PATH": os.environ["PATH"], "GIT_CEILING_DIRECTORIES": str(tmp_path.parent)},

@@ -10,7 +10,7 @@ from types import ModuleType
 
 
 @dataclass(frozen=True, kw_only=True)
-class Capture:
+class CaptureRange:
     """Starts and stops nsys's capture through the CUDA profiler API, and waits for the GPU."""
 
     name: str | None
@@ -19,11 +19,11 @@ class Capture:
     stop: Callable[[], object]
 
 
-def choose_capture(*, torch: ModuleType | None) -> Capture:
+def choose_capture(*, torch: ModuleType | None) -> CaptureRange:
     """Pick the CUDA profiler API of torch, else of the driver library, else none."""
     if torch is not None and torch.cuda.is_available():
         runtime = torch.cuda.cudart()
-        return Capture(
+        return CaptureRange(
             name="torch",
             synchronise=lambda: _synchronise_torch(torch),
             start=runtime.cudaProfilerStart,
@@ -31,13 +31,13 @@ def choose_capture(*, torch: ModuleType | None) -> Capture:
         )
     driver = _driver_library()
     if driver is not None:
-        return Capture(
+        return CaptureRange(
             name="libcuda",
             synchronise=driver.cuCtxSynchronize,
             start=driver.cuProfilerStart,
             stop=driver.cuProfilerStop,
         )
-    return Capture(name=None, synchronise=_nothing, start=_nothing, stop=_nothing)
+    return CaptureRange(name=None, synchronise=_nothing, start=_nothing, stop=_nothing)
 
 
 def _nothing() -> None:

@@ -13,7 +13,7 @@ from types import ModuleType
 from typing import Final, NoReturn, Self
 
 from perfgate.execute.worker.busy import Busy
-from perfgate.execute.worker.capturing import Capture, choose_capture
+from perfgate.execute.worker.capturing import CaptureRange, choose_capture
 from perfgate.execute.worker.endings import Abandoned, StepsMisused, StepsStrayed
 from perfgate.execute.worker.handover import Handover
 from perfgate.execute.worker.marking import Marker, choose_marker, import_nvtx
@@ -197,7 +197,7 @@ class MeasuredSteps:
             if self._handover is not None:
                 self._handover.leave()
 
-    def _wait(self, marker: Marker, capture: Capture) -> None:
+    def _wait(self, marker: Marker, capture: CaptureRange) -> None:
         """Let the other side have its block, if it still needs one."""
         if self._handover is None or self._handover.is_alone:
             return

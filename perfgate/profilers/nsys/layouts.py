@@ -13,7 +13,7 @@ from perfgate.model.findings import RuleName
 from perfgate.model.reports import ReportName
 
 
-class Kind(Enum):
+class ColumnKind(Enum):
     """How one CSV field must look. The value is the regular expression."""
 
     INTEGER = r"-?\d+"
@@ -28,37 +28,37 @@ class Kind(Enum):
     """A name that may hold line breaks, too: what people call their ranges."""
 
 
-COLUMNS: Final[Mapping[str, tuple[Kind, str | None]]] = {
-    "Time (%)": (Kind.SHARE, "time_percent"),
-    "Total Time (ns)": (Kind.INTEGER, "total_ns"),
-    "Instances": (Kind.INTEGER, "count"),
-    "Count": (Kind.INTEGER, "count"),
-    "Avg (ns)": (Kind.NUMBER, "avg_ns"),
-    "Med (ns)": (Kind.NUMBER, "med_ns"),
-    "Min (ns)": (Kind.INTEGER, "min_ns"),
-    "Max (ns)": (Kind.INTEGER, "max_ns"),
-    "StdDev (ns)": (Kind.NUMBER, "stddev_ns"),
-    "Style": (Kind.WORDS, "style"),
-    "GridXYZ": (Kind.WORDS, None),
-    "BlockXYZ": (Kind.WORDS, None),
-    "Range": (Kind.LINES, "range"),
-    "Operation": (Kind.NAME, "operation"),
-    "Name": (Kind.NAME, "name"),
-    "Row#": (Kind.ID, None),
-    "In-Use (%)": (Kind.NUMBER, "in_use_percent"),
-    "Duration (ns)": (Kind.INTEGER, "duration_ns"),
-    "Start (ns)": (Kind.INTEGER, "start_ns"),
-    "Src Kind": (Kind.WORDS, "source"),
-    "Dst Kind": (Kind.WORDS, "target"),
-    "Memory Kind": (Kind.WORDS, "target"),
-    "Bytes (B)": (Kind.INTEGER, "bytes"),
-    "PID": (Kind.INTEGER, "pid"),
-    "TID": (Kind.INTEGER, "tid"),
-    "Device ID": (Kind.INTEGER, "device"),
-    "Context ID": (Kind.ID, None),
-    "Green Context ID": (Kind.ID, None),
-    "Stream ID": (Kind.ID, None),
-    "API Name": (Kind.WORDS, "api"),
+COLUMNS: Final[Mapping[str, tuple[ColumnKind, str | None]]] = {
+    "Time (%)": (ColumnKind.SHARE, "time_percent"),
+    "Total Time (ns)": (ColumnKind.INTEGER, "total_ns"),
+    "Instances": (ColumnKind.INTEGER, "count"),
+    "Count": (ColumnKind.INTEGER, "count"),
+    "Avg (ns)": (ColumnKind.NUMBER, "avg_ns"),
+    "Med (ns)": (ColumnKind.NUMBER, "med_ns"),
+    "Min (ns)": (ColumnKind.INTEGER, "min_ns"),
+    "Max (ns)": (ColumnKind.INTEGER, "max_ns"),
+    "StdDev (ns)": (ColumnKind.NUMBER, "stddev_ns"),
+    "Style": (ColumnKind.WORDS, "style"),
+    "GridXYZ": (ColumnKind.WORDS, None),
+    "BlockXYZ": (ColumnKind.WORDS, None),
+    "Range": (ColumnKind.LINES, "range"),
+    "Operation": (ColumnKind.NAME, "operation"),
+    "Name": (ColumnKind.NAME, "name"),
+    "Row#": (ColumnKind.ID, None),
+    "In-Use (%)": (ColumnKind.NUMBER, "in_use_percent"),
+    "Duration (ns)": (ColumnKind.INTEGER, "duration_ns"),
+    "Start (ns)": (ColumnKind.INTEGER, "start_ns"),
+    "Src Kind": (ColumnKind.WORDS, "source"),
+    "Dst Kind": (ColumnKind.WORDS, "target"),
+    "Memory Kind": (ColumnKind.WORDS, "target"),
+    "Bytes (B)": (ColumnKind.INTEGER, "bytes"),
+    "PID": (ColumnKind.INTEGER, "pid"),
+    "TID": (ColumnKind.INTEGER, "tid"),
+    "Device ID": (ColumnKind.INTEGER, "device"),
+    "Context ID": (ColumnKind.ID, None),
+    "Green Context ID": (ColumnKind.ID, None),
+    "Stream ID": (ColumnKind.ID, None),
+    "API Name": (ColumnKind.WORDS, "api"),
 }
 """By heading: how the column looks, and the field it fills (None: read and left)."""
 

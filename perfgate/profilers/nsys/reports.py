@@ -12,7 +12,7 @@ from perfgate.model.findings import RuleName
 from perfgate.model.reports import KernelRow, MemTimeRow, NvtxRow, ReportName, Reports
 from perfgate.profilers.nsys.answers import TIMEOUT_S, answers
 from perfgate.profilers.nsys.command import called
-from perfgate.profilers.nsys.layouts import COLUMNS, HEADERS, OPERATIONS, Kind
+from perfgate.profilers.nsys.layouts import COLUMNS, HEADERS, OPERATIONS, ColumnKind
 from perfgate.profilers.nsys.tool import NsysTool
 from perfgate.profilers.seam import OnTick
 
@@ -121,11 +121,11 @@ def parsed(text: str, name: ReportName | RuleName, source: str) -> Iterator[Fiel
         yield {field: _value(text, kind) for (kind, field), text in values if field}
 
 
-def _value(text: str, kind: Kind) -> float | int | str | None:
-    if kind in (Kind.NAME, Kind.LINES):
+def _value(text: str, kind: ColumnKind) -> float | int | str | None:
+    if kind in (ColumnKind.NAME, ColumnKind.LINES):
         return text[1:-1] if "," in text else text
     if text in ("", "None"):
         return None
-    if kind is Kind.INTEGER:
+    if kind is ColumnKind.INTEGER:
         return int(text)
-    return text if kind is Kind.WORDS else float(text)
+    return text if kind is ColumnKind.WORDS else float(text)

@@ -171,7 +171,7 @@ def test_parameters_that_no_text_tells_are_said_where_something_was_compared(
     baseline: Baseline | None, outcome: Outcome, said: list[Note]
 ) -> None:
     expected = expect(baseline)
-    workload = expected.workload.model_copy(update={"untold": ("model",)})
+    workload = expected.workload.model_copy(update={"by_id": ("model",)})
     lab = PreparedLab(made=screen(0), by_form={}, machine=expected.machine)
     verdict = check(expected.model_copy(update={"workload": workload}), lab, Policy()).verdict
     found = [one for one in verdict.notes if one.code != "no-ab-run"]

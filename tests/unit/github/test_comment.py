@@ -24,7 +24,7 @@ from support import records
 from support.rest import BOT, NOON, Answer, GitHub, zipped
 
 from perfgate.github import api
-from perfgate.github.comment import Found, Left, Mark, _touched_markdown, body_of, comment
+from perfgate.github.comment import Left, Mark, RunToShow, _touched_markdown, body_of, comment
 from perfgate.github.context import Context
 from perfgate.github.touched import Touched, kind_of
 from perfgate.github.untrusted import read_untrusted
@@ -595,7 +595,7 @@ def shown(found: GateDocument, touched: Touched | None = None) -> str:
     run = WorkflowRun(asks, {}, event()["workflow_run"], completed=True)
     artifact = Artifact(asks, {}, {"id": 8, "created_at": "2026-03-02T12:00:00Z"})
     head = _touched_markdown(touched or Touched(paths={}))
-    made = Found(document=found, artifact=artifact)
+    made = RunToShow(document=found, artifact=artifact)
     return "\n".join((mark(), *body_of(here, run, pull, made, head))) + "\n"
 
 

@@ -13,7 +13,14 @@ from support import records
 from support.promotion import Scene, member, place
 from support.rest import NOT_ACCESSIBLE, Answer, GitHub, zipped
 
-from perfgate.github.kept import Checkout, Kept, checkout, kept_by_gate, read_result, runner_of
+from perfgate.github.kept import (
+    Checkout,
+    KeptByGate,
+    checkout,
+    kept_by_gate,
+    read_result,
+    runner_of,
+)
 from perfgate.github.request import Branch
 from perfgate.model.baseline import Commit
 from perfgate.model.errors import (
@@ -35,7 +42,7 @@ def scene(tmp_path: Path, hub: GitHub) -> Scene:
     return Scene(tmp_path / "project", hub)
 
 
-def kept(scene: Scene, repository: Repository) -> Kept:
+def kept(scene: Scene, repository: Repository) -> KeptByGate:
     return kept_by_gate(repository, Branch(name=scene.branch, head_sha=scene.head), asked_at=None)
 
 

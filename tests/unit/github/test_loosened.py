@@ -10,7 +10,7 @@ from support import records
 from perfgate.github.loosened import (
     PARTS,
     UNREADABLE,
-    Gate,
+    GateValues,
     Values,
     baseline_values,
     differences,
@@ -32,17 +32,17 @@ def gate(
     *,
     skipped: str | None = None,
     settings: Mapping[str, object] | None = None,
-) -> Gate:
+) -> GateValues:
     things: dict[str, Values] = {"setting": setting_values(Settings.model_validate(settings or {}))}
     if workload is not None:
         declared = Declared(workload=workload, skipped=skipped)
         things[f"workload {workload.id}"] = workload_values(declared)
     if baseline is not None:
         things["baseline mlp on nvidia-h200"] = baseline_values(baseline)
-    return Gate(things=things)
+    return GateValues(things=things)
 
 
-def found(base: Gate, head: Gate) -> Mapping[str, Direction]:
+def found(base: GateValues, head: GateValues) -> Mapping[str, Direction]:
     return {one.what.split(": ", 1)[-1]: one.direction for one in differences(base, head)}
 
 
@@ -181,10 +181,10 @@ def test_fewer_runs_loosen() -> None:
 
 
 def test_what_cannot_be_read_on_either_side_loosens() -> None:
-    broken = Gate(unread=dict.fromkeys(PARTS, "it is broken"))
+    broken = GateValues(unread=dict.fromkeys(PARTS, "it is broken"))
     whole = gate(records.baseline())
     for base, head in ((broken, whole), (whole, broken)):
         assert found(base, head) == dict.fromkeys(PARTS, LOOSENS)
-    damaged = Gate(things={**gate().things, "baseline mlp on nvidia-h200": UNREADABLE})
+    damaged = GateValues(things={**gate().things, "baseline mlp on nvidia-h200": UNREADABLE})
     for base, head in ((damaged, whole), (whole, damaged)):
         assert found(base, head) == {"baseline mlp on nvidia-h200": LOOSENS}

@@ -17,7 +17,7 @@ from perfgate.github.context import Context
 from perfgate.github.occasions import (
     BRANCH,
     BY,
-    Found,
+    ResultsOfGate,
     _pull_request,
     adds_only,
     find,
@@ -53,7 +53,7 @@ def weekly(
     return scene.result(12.4, 12.42, 12.41 + week / 100, name=name, at=at, outcome=outcome)
 
 
-def found(scene: Scene, *results: Result, week: int = 1) -> Found:
+def found(scene: Scene, *results: Result, week: int = 1) -> ResultsOfGate:
     at = records.NOON + timedelta(days=7 * week)
     return find(results, scene.checkout, {}, ORIGIN, at=at)
 

@@ -15,7 +15,7 @@ from perfgate.judge.compare import (
     Comparison,
     Learnt,
     Occasions,
-    Side,
+    SideSums,
     beyond_stored,
     in_ab_run,
     in_blocks,
@@ -29,8 +29,8 @@ ONE = Occasions(sd=np.asarray(0.005), df=PRIOR_DF, number=1)
 NONE = Occasions(sd=np.asarray(0.0), df=PRIOR_DF, number=1)
 
 
-def side(values: NDArray[np.float64], kept: NDArray[np.bool_] | None = None) -> Side:
-    return Side.of(values, np.ones_like(values, dtype=np.bool_) if kept is None else kept)
+def side(values: NDArray[np.float64], kept: NDArray[np.bool_] | None = None) -> SideSums:
+    return SideSums.of(values, np.ones_like(values, dtype=np.bool_) if kept is None else kept)
 
 
 def occasions(
@@ -98,7 +98,9 @@ def test_blocks_are_a_paired_t_with_a_prior() -> None:
         lambda one, other: with_stored(one, other, prior_sd=0.0, occasions=NONE),
     ],
 )
-def test_equal_runs_are_not_taken_for_certain(compared: Callable[[Side, Side], Comparison]) -> None:
+def test_equal_runs_are_not_taken_for_certain(
+    compared: Callable[[SideSums, SideSums], Comparison],
+) -> None:
     same = side(np.zeros(3))
     assert float(compared(same, same).standard_error) > FLOOR_SD / 2
 

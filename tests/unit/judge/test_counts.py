@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from perfgate.judge.counts import Place, judge_count, same
+from perfgate.judge.counts import RankedCount, judge_count, same
 from perfgate.model.metric import Metric
 from perfgate.model.outcome import Outcome
 from perfgate.model.verdict import MetricVerdict
@@ -19,7 +19,7 @@ def judged(
     varying: int = 1,
     budget: float = 0.0,
 ) -> MetricVerdict:
-    place = Place(blessed=blessed, now=now, exact=same(blessed) if exact is None else exact)
+    place = RankedCount(blessed=blessed, now=now, exact=same(blessed) if exact is None else exact)
     return judge_count(Metric.SYNCS, [place], max_runs=max_runs, varying=varying, budget=budget)
 
 

@@ -7,7 +7,7 @@ from support.timelines import Call, Op, Range, build, draw
 
 from perfgate.metrics.kinds import kind_of
 from perfgate.metrics.measure import measure
-from perfgate.metrics.steps import StepRule, Steps, find_steps, whole_windows
+from perfgate.metrics.steps import StepRule, StepSpans, find_steps, whole_windows
 from perfgate.model.errors import ConfigInvalid, StepsNotFound
 from perfgate.model.timeline import Timeline
 from perfgate.model.workload import START_RANGE, WARMUP_RANGE
@@ -20,17 +20,17 @@ def found(
     is_pattern: bool = False,
     warmup: int = 0,
     steps: int | None = None,
-) -> Steps:
+) -> StepSpans:
     rule = StepRule(step=step, is_pattern=is_pattern, warmup=warmup, steps=steps)
     (one,) = find_steps(timeline, rule)
     return one
 
 
-def codes(steps: Steps) -> list[str]:
+def codes(steps: StepSpans) -> list[str]:
     return [one.code for one in steps.notes]
 
 
-def spans(steps: Steps) -> list[tuple[int, int]]:
+def spans(steps: StepSpans) -> list[tuple[int, int]]:
     """Begin and end of each, columns of a picture."""
     return list(zip((steps.starts // 10**6).tolist(), (steps.ends // 10**6).tolist(), strict=True))
 

@@ -9,13 +9,13 @@ from rich.cells import cell_len
 from support import records
 from syrupy.assertion import SnapshotAssertion
 
-from perfgate.model.history import History, MachineHistory, Version
+from perfgate.model.history import BlessedVersion, History, MachineHistory
 from perfgate.model.metric import METRICS, Metric
 from perfgate.model.note import note
 from perfgate.render.history import history_json, history_text
 
 
-def version(number: int, step_ms: float | None = None, **more: object) -> Version:
+def version(number: int, step_ms: float | None = None, **more: object) -> BlessedVersion:
     """Build a version of step_ms whose commit is its number, eight times."""
     values = {} if step_ms is None else {Metric.STEP_MS: step_ms, Metric.KERNEL_MS: step_ms * 0.75}
     made = {
@@ -26,7 +26,7 @@ def version(number: int, step_ms: float | None = None, **more: object) -> Versio
         "reason": "faster",
         "values": values,
     }
-    return Version.model_validate(made | more)
+    return BlessedVersion.model_validate(made | more)
 
 
 UNLIKE = note("history-unlike", name="nsys", then="2023.4.4", now="2024.2.3")
@@ -43,7 +43,7 @@ VERSIONS = (
 )
 
 
-def history(*versions: Version, metric: Metric = Metric.STEP_MS) -> History:
+def history(*versions: BlessedVersion, metric: Metric = Metric.STEP_MS) -> History:
     machine = MachineHistory(slug="nvidia-h200", gpu="NVIDIA H200", versions=versions)
     other = MachineHistory(slug="nvidia-l4", gpu="NVIDIA L4", versions=(version(8, 50.0),))
     return History(workload="mlp", metric=metric, shallow=True, machines=(machine, other))

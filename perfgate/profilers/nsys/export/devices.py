@@ -19,7 +19,7 @@ STRAY = 0.01
 another GPU, with an operation or two."""
 
 
-class Devices:
+class DeviceTable:
     """The physical GPUs of a capture, and by which numbers its processes know them."""
 
     def __init__(self, export: Export, pids: Sequence[int]) -> None:

@@ -48,7 +48,7 @@ _ROWS: Final = 20_000
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Kept:
+class KeptColumns:
     """What leaves with one table: texts, whole numbers, and of which rows."""
 
     texts: tuple[str, ...] = ()
@@ -91,35 +91,35 @@ _ALLOWED = {
 }
 """SQL: which values of a column leave, by the kind it is declared as."""
 
-KEPT: Mapping[str, Kept] = {
-    KERNELS.name: Kept(names=_NAMES),
-    **{table.name: Kept() for table in (COPIES, MEMSETS, GRAPHS, WAITS, EVENT_RECORDS)},
-    CALLS.name: Kept(names=("nameId",)),
-    "PROFILER_OVERHEAD": Kept(names=("nameId",)),
-    RANGES.name: Kept(
+KEPT: Mapping[str, KeptColumns] = {
+    KERNELS.name: KeptColumns(names=_NAMES),
+    **{table.name: KeptColumns() for table in (COPIES, MEMSETS, GRAPHS, WAITS, EVENT_RECORDS)},
+    CALLS.name: KeptColumns(names=("nameId",)),
+    "PROFILER_OVERHEAD": KeptColumns(names=("nameId",)),
+    RANGES.name: KeptColumns(
         texts=("text",),
         names=("textId",),
         numbers=_RANGE_NUMBERS,
         where=f"eventType IN ({', '.join(map(str, (*RANGE_EVENTS, DOMAIN_EVENT)))})",
     ),
-    GPUS: Kept(texts=("name", "uuid", "chipName", "busLocation")),
-    CUDA_DEVICES: Kept(texts=("uuid",)),
-    "ANALYSIS_DETAILS": Kept(),
-    DIAGNOSTICS: Kept(
+    GPUS: KeptColumns(texts=("name", "uuid", "chipName", "busLocation")),
+    CUDA_DEVICES: KeptColumns(texts=("uuid",)),
+    "ANALYSIS_DETAILS": KeptColumns(),
+    DIAGNOSTICS: KeptColumns(
         texts=("text",),
         where=" OR ".join(
             "text LIKE '{}'".format(text.replace("'", "''")) for text in _HARMLESS_DIAGNOSTICS
         ),
     ),
     **{
-        name: Kept(
+        name: KeptColumns(
             texts=("name", "value"),
             where="name LIKE 'EXPORT_PRODUCT_%' OR name LIKE 'EXPORT_SCHEMA_VERSION%'",
         )
         for name in METADATA
     },
-    "ENUM_CUDA_MEMCPY_OPER": Kept(texts=("name", "label")),
-    "ENUM_CUDA_MEM_KIND": Kept(texts=("name", "label")),
+    "ENUM_CUDA_MEMCPY_OPER": KeptColumns(texts=("name", "label")),
+    "ENUM_CUDA_MEM_KIND": KeptColumns(texts=("name", "label")),
 }
 """All that leaves. Everything `read_timeline` reads, and what nsys's own reports on kernels,
 memory, calls and ranges, `cuda_gpu_trace` and `gpu_gaps` read. Nothing of environment, command
@@ -209,7 +209,7 @@ def _copy(export: Export, copy: sqlite3.Connection) -> None:
     copy.execute("COMMIT")
 
 
-def _copy_table(export: Export, copy: sqlite3.Connection, table: str, kept: Kept) -> None:
+def _copy_table(export: Export, copy: sqlite3.Connection, table: str, kept: KeptColumns) -> None:
     columns: dict[str, str] = {}
     for _, name, declared, *_ in export.query(f'PRAGMA table_info("{table}")'):
         if name in kept.texts:

@@ -21,7 +21,7 @@ from perfgate.model.timeline import (
     Timeline,
     Waits,
 )
-from perfgate.profilers.nsys.export.devices import Devices
+from perfgate.profilers.nsys.export.devices import DeviceTable
 from perfgate.profilers.nsys.export.file import Export, open_export, text_of, whole_of
 from perfgate.profilers.nsys.export.lacking import missing_in
 from perfgate.profilers.nsys.export.layout import (
@@ -71,7 +71,7 @@ def read_timeline(path: Path) -> Timeline:
 def _timeline(export: Export) -> Timeline:
     tables = {table.name: read_table(export, table) for table in EXPORT_TABLES}
     processes, index = number_processes(list(tables.values()))
-    devices = Devices(export, processes)
+    devices = DeviceTable(export, processes)
     for table in (*OPERATIONS, WAITS, EVENT_RECORDS):
         devices.translate(tables[table.name], is_use=table in OPERATIONS)
     kernels, calls = record(Kernels, tables[KERNELS.name]), record(Calls, tables[CALLS.name])
