@@ -119,6 +119,8 @@ def explain(
     Of WORKLOAD, in its newest kept result against what that was compared with; or in B against A,
     each of which is what `perfgate compare` takes, also captures that perfgate did not make.
     """
+    if ncu and (len(words) != 1 or words[0].endswith(CAPTURES)):
+        raise usage("option-idle", option="--ncu", needed="one workload")
     here = Project.here()
     verdict: Verdict | None = None
     with ExitStack() as held:
@@ -127,7 +129,7 @@ def explain(
                 kept = here.latest(word)
                 b, a = of_result(kept), compared_with(kept, here.store)
                 verdict = judged_against(kept, here.store)
-            case (first, second) if not ncu:
+            case (first, second):
                 a, b = _subjects(here, first, second, step, held)
             case _:
                 raise usage("explain-subjects", words=words)

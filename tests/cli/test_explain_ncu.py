@@ -404,15 +404,6 @@ def test_only_a_workload_can_be_run_again(
     assert seen.err == snapshot
 
 
-@pytest.mark.parametrize("words", [["loop", "--kernels", "2"], ["a.json", "b.json", "--kernels=3"]])
-def test_kernels_without_ncu_is_wrong_usage(
-    here: Project, words: list[str], snapshot: SnapshotAssertion
-) -> None:
-    seen = here.perfgate("explain", *words)
-    assert (seen.status, seen.out) == (2, "")
-    assert seen.err == snapshot
-
-
 def test_a_command_is_run_as_it_is_and_its_warm_up_is_passed_over(bed: Bed) -> None:
     bed.here.write("train.py", "")
     bed.here.write(
