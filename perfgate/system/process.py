@@ -19,6 +19,8 @@ import psutil
 from perfgate.model.order import RUN_COOKIE
 from perfgate.system.ending import end_all, new_mark, processes_of
 
+WRAPPED_LINES: Final = 4
+"""Over so many lines a text is cleaned as one, however it comes."""
 LONGEST_LINE: Final = 1 << 16
 """Bytes after which a line without an end is cut, so that no output can fill the memory."""
 HEAD_BYTES: Final = 2_000_000
@@ -59,7 +61,7 @@ def run_process(
     it runs, but for what has left its session and cleared its environment.
 
     Its stdout and stderr become one stream of lines, ended by newline or carriage return (progress
-    bars), undecodable bytes replaced; `clean` gets those that come together, and what it leaves
+    bars), undecodable bytes replaced; `clean` gets those that may go together, and what it leaves
     goes to `on_line` and, but for the middle of very much, to `log`. Its stdin is empty. `on_tick`
     is called at least every 0.1 s while it runs.
 
@@ -77,7 +79,7 @@ def run_process(
         return processes_of(mark, session=None if process is None else process.pid)
 
     with ExitStack() as held:
-        record = _Log(held.enter_context(log.open("wb")))
+        record, cleaning = _Log(held.enter_context(log.open("wb"))), _Cleaning(clean)
         held.callback(record.close)
         returncode = None
         try:
@@ -92,17 +94,58 @@ def run_process(
             )
             with suppress(_OutOfTime):
                 for lines in _lines(process, deadline=started + timeout_s, on_tick=on_tick):
-                    for line in clean("\n".join(lines)).split("\n"):
-                        record.write(line)
-                        if on_line is not None:
-                            on_line(line)
+                    _pass_on(cleaning.ready(lines), record, on_line)
                 returncode = process.poll()
             wall_s = time.monotonic() - started
+            _pass_on(cleaning.rest(), record, on_line)
         finally:
             # Ctrl-C may fall between the program's start and its being known here: the mark finds
             # it anyway.
-            left = end_all(ours, process)
+            try:
+                left = end_all(ours, process)
+            finally:
+                _pass_on(cleaning.rest(), record, None)
     return Finished(returncode=returncode, timed_out=returncode is None, wall_s=wall_s, left=left)
+
+
+def _pass_on(lines: Sequence[str], record: _Log, on_line: Callable[[str], None] | None) -> None:
+    for line in lines:
+        record.write(line)
+        if on_line is not None:
+            on_line(line)
+
+
+class _Cleaning:
+    """Cleans lines however they come: what is wrapped over the last few may go on in those to come."""
+
+    def __init__(self, clean: Callable[[str], str]) -> None:
+        self._clean = clean
+        self._held: list[str] = []
+
+    def ready(self, lines: Sequence[str]) -> list[str]:
+        """Take further lines, and return those, cleaned, that no later one can change."""
+        self._held += lines
+        cut = len(self._held) if self._clean is str else self._cut()
+        done, self._held = self._held[:cut], self._held[cut:]
+        return self._cleaned(done)
+
+    def rest(self) -> list[str]:
+        """Return the last lines, cleaned."""
+        done, self._held = self._held, []
+        return self._cleaned(done)
+
+    def _cut(self) -> int:
+        """Where the lines can be parted so that cleaning each part by itself is cleaning the whole;
+        0 if nowhere."""
+        held = self._held
+        for cut in range(len(held) - WRAPPED_LINES, max(0, len(held) - 4 * WRAPPED_LINES), -1):
+            before, after = held[max(0, cut - WRAPPED_LINES) : cut], held[cut:]
+            if self._cleaned(before) + self._cleaned(after) == self._cleaned(before + after):
+                return cut
+        return 0
+
+    def _cleaned(self, lines: Sequence[str]) -> list[str]:
+        return self._clean("\n".join(lines)).split("\n") if lines else []
 
 
 class _Log:

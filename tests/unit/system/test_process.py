@@ -351,3 +351,21 @@ def test_signals_are_put_back_and_left_alone_in_other_threads() -> None:
     thread.start()
     thread.join()
     assert seen == [signal.SIG_DFL]
+
+
+def test_what_is_wrapped_over_lines_is_cleaned_however_late_the_next_line_comes(
+    tmp_path: Path,
+) -> None:
+    program = "import time\nfor part in ('a', 'sec', 'ret', *'bcdefg'):\n print(part, flush=True); time.sleep(0.2)"
+    seen: list[str] = []
+    run_process(
+        (sys.executable, "-c", program),
+        cwd=tmp_path,
+        env=os.environ,
+        log=tmp_path / "log",
+        timeout_s=30,
+        on_line=seen.append,
+        clean=lambda text: text.replace("sec\nret", "hidden"),
+    )
+    assert seen == ["a", "hidden", *"bcdefg"]
+    assert (tmp_path / "log").read_text().split() == seen
