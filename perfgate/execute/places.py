@@ -82,7 +82,7 @@ class Places:
             return Place(PlaceKind.NOBODYS, folder)
         if folder in self._environments or is_environment(folder):
             return Place(PlaceKind.ENVIRONMENT, folder)
-        if folder.name in INSTALLED and not self._is_in_tree(folder):
+        if holds_packages(folder) and not self._is_in_tree(folder):
             return Place(PlaceKind.PACKAGES, folder)
         if (folder / ".git").exists() and not self._is_submodule(folder):
             return Place(PlaceKind.TREE, folder)
@@ -108,6 +108,11 @@ class Places:
         """Whether a working tree is part of one that is compared: its notes lie among that one's."""
         note = folder / ".git"
         return note.is_file() and "/modules/" in note.read_text("utf-8", "replace")
+
+
+def holds_packages(folder: Path) -> bool:
+    """Whether packages are installed in a folder, also one of `pip install --target`."""
+    return folder.name in INSTALLED or any(folder.glob("*.dist-info"))
 
 
 def is_environment(folder: Path) -> bool:

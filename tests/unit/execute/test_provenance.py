@@ -264,6 +264,7 @@ def test_compiled_code_of_nobodys_that_both_sides_load_is_unproven(
         (tmp_path / "build" / "fast.so", True),
         (tmp_path / ".triton" / digest / "launcher.so", False),
         (site / "numpy" / "core.so", False),
+        (installed(tmp_path / "target", "", url=None, name="other").with_name("core.so"), False),
     ):
         logs = [log(written(path))]
         if not is_shared:
