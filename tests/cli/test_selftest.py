@@ -17,6 +17,7 @@ import psutil
 import pytest
 from support import records
 from support.project import Project
+from syrupy.assertion import SnapshotAssertion
 
 from perfgate.model.document import DocumentWorkload, GateDocument, document_text
 from perfgate.model.errors import StoreFailed, WorkloadFailed
@@ -126,31 +127,10 @@ def played(
 
 
 def test_regressions_that_are_caught_by_the_right_metrics_are_a_gate_that_works(
-    tmp_path: Path,
+    tmp_path: Path, snapshot: SnapshotAssertion
 ) -> None:
     status, said = played(FakeDoor(verdicts=ALL_WELL))
-    assert (
-        "\n".join(said)
-        == """\
-Selftest on NVIDIA H200, driver 550.54.15, nsys 2025.3.1: about 4 minutes.
-1 of 6  a gate with no baseline yet ...
-2 of 6  a gate with nothing planted ...
-3 of 6  a gate with 3 % more GPU time planted ...
-4 of 6  a gate with one more H2D copy planted ...
-5 of 6  a gate with one more sync planted ...
-6 of 6  a gate with 2 ms host stall planted ...
-
-     planted           expected        outcome     regressed              runs s
-  -- ----------------- --------------- ----------- ---------------------- ---- -
-  ok the baseline      NO_BASELINE     NO_BASELINE                           5 0
-  ok nothing           PASSED          PASSED                                3 0
-  ok 3 % more GPU time kernel_ms       REGRESSED   kernel_ms, step_ms        3 0
-  ok one more H2D copy h2d_copies      REGRESSED   h2d_copies...             2 0
-  ok one more sync     syncs           REGRESSED   syncs                     2 0
-  ok 2 ms host stall   step_ms, gap_ms REGRESSED   step_ms, gap_ms           3 0
-
-The gate works on this runner: 6 of 6 gates came out as they must, in 0 s."""
-    )
+    assert "\n".join(said) == snapshot
     assert status == 0
 
 

@@ -35,7 +35,6 @@ MAY_START_PROCESSES = {
     "profilers/nsys/test_profile.py": "runs a stand-in for nsys",
     "profilers/nsys/test_tool.py": "asks a stand-in for nsys its version",
     "execute/test_pair.py": "asks git where the project lies",
-    "init/test_facts.py": "asks git where a project lies, and for its branches",
     "test_doctor.py": "compiles and runs a trial workload",
     "views/test_pages.py": "asks git for the history of baselines",
     "views/test_history.py": "asks git",
