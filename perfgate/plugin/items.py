@@ -4,7 +4,7 @@ fails."""
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
@@ -173,14 +173,22 @@ def refuse_uncollectable(module: ModuleType, *, source: str) -> None:
     collected = {id(held) for held in vars(module).values() if inspect.isfunction(held)}
     for name, held in vars(module).items():
         if inspect.isclass(held):
-            for inner, method in vars(held).items():
+            for workload, method in _methods(held, name):
                 function = getattr(method, "__func__", method)
                 if id(function) not in collected and declaration_of(function) is not None:
-                    workload = f"{name}.{inner}"
                     raise ConfigInvalid("workload-in-class", source=source, workload=workload)
         elif not inspect.isfunction(held) and _bears_mark(held):
             kind = type(held).__name__
             raise ConfigInvalid("workload-decorated", source=source, workload=name, type=kind)
+
+
+def _methods(held: type, name: str) -> Iterator[tuple[str, object]]:
+    """What a class holds, and the classes that are defined in it, by dotted names."""
+    for inner, value in vars(held).items():
+        if inspect.isclass(value) and value.__qualname__.startswith(f"{held.__qualname__}."):
+            yield from _methods(value, f"{name}.{inner}")
+        else:
+            yield f"{name}.{inner}", value
 
 
 def _bears_mark(held: object) -> bool:

@@ -250,6 +250,10 @@ def test_a_workload_made_by_a_helper_of_another_file_is_collected(
     [
         ("class Loops:\n    @workload()\n    def run(self, steps): ...\n", "workload-in-class"),
         (
+            "class Outer:\n  class Inner:\n    @workload()\n    def run(self, steps): ...\n",
+            "workload-in-class",
+        ),
+        (
             "class Loops:\n    @staticmethod\n    @workload()\n    def run(steps): ...\n",
             "workload-in-class",
         ),
