@@ -29,6 +29,7 @@ from perfgate.model.errors import (
     ConfigInvalid,
     NcuFailed,
     ResultMissing,
+    StepsNotFound,
 )
 from perfgate.model.side import Side
 from perfgate.model.verdict import MetricVerdict, Verdict
@@ -212,7 +213,12 @@ def _subjects(
 def _subject(here: Project, word: str, step: str | None, held: ExitStack) -> Subject:
     path, store = Path(word), here.store
     if word.endswith(CAPTURES):
-        return of_capture(path, step=step, find_tool=find_tool, held=held)
+        try:
+            return of_capture(path, step=step, find_tool=find_tool, held=held)
+        except StepsNotFound as missing:
+            if step is None:
+                raise
+            raise StepsNotFound("captures-without-steps", missing=missing) from missing
     if word.endswith(KEPT):
         kept = here.latest(word.removesuffix(KEPT))
         return of_result(kept, runs=kept.result.runs, label=word)

@@ -111,8 +111,11 @@ class Places:
 
 
 def holds_packages(folder: Path) -> bool:
-    """Whether packages are installed in a folder, also one of `pip install --target`."""
-    return folder.name in INSTALLED or any(folder.glob("*.dist-info"))
+    """Whether packages are installed in a folder, also one of `pip install --target`; a clone is
+    none."""
+    if folder.name in INSTALLED:
+        return True
+    return any(folder.glob("*.dist-info")) and not (folder / ".git").exists()
 
 
 def is_environment(folder: Path) -> bool:

@@ -5,11 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from statistics import median
 
 import numpy as np
 
-from perfgate.judge.compare import Comparison, SideSums, moderated
+from perfgate.judge.compare import Comparison, SideSums, middle, moderated
 from perfgate.judge.rule import columns, is_usable, rule_of
 from perfgate.model.baseline import FEWEST_RUNS, Anchor, Baseline, Milestone
 from perfgate.model.metric import Basis, Metric
@@ -30,9 +29,9 @@ def beyond_anchor(
     It shows nothing: of runs too few for `drift` it says that more are wanted.
     """
     anchor, before = baseline.anchor, baseline.values(Metric.STEP_MS)
-    if anchor is None or not before or not now or anchor.step_ms >= median(before):
+    if anchor is None or not before or not now or anchor.step_ms >= middle(before):
         return None
-    above = median(now) / anchor.step_ms - 1
+    above = middle(now) / anchor.step_ms - 1
     return above if above >= anchor_budget else None
 
 
@@ -55,7 +54,7 @@ def drift(
     before = there.get(Metric.STEP_MS)
     if anchor is None or before is None or len(now) < FEWEST_TO_JUDGE:
         return None
-    if anchor.step_ms >= median(before):
+    if anchor.step_ms >= middle(before):
         return None
     with np.errstate(all="ignore"):
         sides = [np.log(np.asarray(side) / anchor.step_ms) for side in (before, now)]
@@ -79,7 +78,7 @@ def drift(
         high=rule.as_fraction(found.upper(_CONFIDENCE)),
         budget=anchor_budget,
         shown=bool(low > math.log1p(anchor_budget)),
-        now=median(now),
+        now=middle(now),
         path=(_blessed(anchor), *(_blessed(one, one.reason) for one in anchor.path)),
     )
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from statistics import median
 
+from perfgate.judge.compare import middle
 from perfgate.model.baseline import BlessedRun
 from perfgate.model.note import Note, note
 from perfgate.model.sample import Run
@@ -31,6 +31,6 @@ def _clocks(blessed: Sequence[BlessedRun], runs: Sequence[Run]) -> tuple[float, 
     """The SM clock in MHz, then and now; as if it had not moved where one is not known."""
     before = [run.sm_clock_mhz for run in blessed if run.sm_clock_mhz is not None]
     after = [run.conditions.sm_clock_mhz for run in runs if run.conditions.sm_clock_mhz is not None]
-    if not before or not after or min(median(before), median(after)) <= 0:
+    if not before or not after or min(middle(before), middle(after)) <= 0:
         return 1.0, 1.0
-    return median(before), median(after)
+    return middle(before), middle(after)

@@ -6,7 +6,7 @@ each run that is kept. Formulas and their sources, with all others: `docs/how-it
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -224,3 +224,10 @@ def _usable(df: Floats) -> Floats:
 
 def _floored(variance: Floats) -> Floats:
     return np.maximum(variance, FLOOR_SD * FLOOR_SD)
+
+
+def middle(values: Iterable[float]) -> float:
+    """Return the median of at least one value; finite wherever the values are."""
+    ordered = sorted(values)
+    low, high = ordered[(len(ordered) - 1) // 2], ordered[len(ordered) // 2]
+    return low if low == high else low / 2 + high / 2

@@ -8,8 +8,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import median
 
+from perfgate.judge.compare import middle
 from perfgate.model.baseline import BlessedRun
 from perfgate.model.metric import Metric
 from perfgate.model.note import note
@@ -123,7 +123,7 @@ def _judge_place(
             outcome, code = Outcome.IMPROVED, "count-fell"
     elif fallen and exact:
         code = "count-fell-in-some"
-    there, here = median(blessed), median(values)
+    there, here = middle(blessed), middle(values)
     change = (here - there) / there if there else math.nan
     return MetricVerdict(
         metric=metric,

@@ -5,12 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from statistics import median
 
 import numpy as np
 from scipy.special import stdtrit
 
-from perfgate.judge.compare import Flags, Floats, Learnt
+from perfgate.judge.compare import Flags, Floats, Learnt, middle
 from perfgate.judge.counts import judge_count, places_of
 from perfgate.judge.evidence import Case
 from perfgate.judge.looks import PASS_CONFIDENCE
@@ -96,8 +95,8 @@ def _judge_time(metric: Metric, now: Floats, case: Case) -> JudgedRow:
     row = MetricVerdict(
         metric=metric,
         outcome=Outcome.INCONCLUSIVE,
-        baseline=median(before),
-        now=median(now),
+        baseline=middle(before),
+        now=middle(now),
         basis=rule.spec.basis,
         budget=rule.budget,
     )
@@ -254,7 +253,7 @@ def _dropped(rule: TimeRule, side: str, x: Floats, kept: Flags) -> list[Dropped]
 
 def _median_step(case: Case) -> float | None:
     steps = case.there.get(Metric.STEP_MS)
-    return None if steps is None else median(steps)
+    return None if steps is None else middle(steps)
 
 
 # What is not judged
@@ -270,27 +269,26 @@ def _unjudged(
     metric: Metric, case: Case, found: Sequence[float], *, on_gpu: bool
 ) -> MetricVerdict | None:
     """The row of what one side lacks, or of what is shown only; None where neither side has it."""
-    spec, now = METRICS[metric], median(found) if found else None
+    spec, now = METRICS[metric], middle(found) if found else None
     without = [run for run in case.runs if run.value(metric) is None]
     lacking, why = len(without), why_absent(without, metric)
     because = None if why is None else note("because", what=why)
     missing = note("missing-in-runs", without=lacking, runs=len(case.runs), why=because)
     if metric in case.there and spec.gated:
-        there = median(case.there[metric])
+        there = middle(case.there[metric])
         return MetricVerdict(
             metric=metric, outcome=Outcome.NOT_MEASURED, baseline=there, note=missing
         )
     if metric in case.there:
-        there, step_ms = median(case.there[metric]), _median_step(case)
+        there, step_ms = middle(case.there[metric]), _median_step(case)
         change = None if now is None else spec.change(there, now, step_ms=step_ms)
-        is_known = change is not None and math.isfinite(change)
         return MetricVerdict(
             metric=metric,
             outcome=None,
             baseline=there,
             now=now,
-            basis=spec.basis if is_known else None,
-            change=change if is_known else None,
+            basis=None if change is None else spec.basis,
+            change=change,
             note=missing if without else note("only-shown"),
         )
     having = sum(metric in run.values for run in case.other)

@@ -6,14 +6,14 @@ import dataclasses
 import difflib
 import re
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
 
 from perfgate.metrics.intervals import merged, sorted_edges, sum_by
-from perfgate.metrics.kinds import NUMBER, kind_of
+from perfgate.metrics.kinds import NUMBER, kind_of, template
 from perfgate.model.arrays import distinct
 from perfgate.model.errors import ConfigInvalid, StepsNotFound
 from perfgate.model.names import RangeNames
@@ -31,6 +31,9 @@ NEAR: Final = 0.75
 MOST_OVERLAP: Final = 0.05
 """Share of a step by which the next may begin before it has ended, on another thread: they take
 turns."""
+MOST_LEFT_OUT: Final = 0.05
+"""Share of the steps' time that may lie between perfgate's own where other ranges begin: else it is
+microseconds."""
 MOST_STEP_NAMES: Final = 40
 """Names of steps that are kept; more of them are no names but values."""
 
@@ -221,6 +224,8 @@ def _of_process(
     ):
         notes.append(note("ranges-nested", Severity.WARN, ranges=inner))
     if rule.steps is not None:
+        if start is not None:
+            notes += _cut_by_others(ranges, rows[: rule.steps])
         if start is not None and len(rows) >= rule.steps:
             # What follows the last turn is the project's, and no turn that was left open.
             before = ranges.start[opened] < ranges.start[rows[rule.steps - 1]]
@@ -377,6 +382,38 @@ def _start(ranges: Ranges) -> int | None:
     """The last range that says where perfgate's own steps begin."""
     rows = np.flatnonzero(ranges.name.bear(START_RANGE) & ranges.closed)
     return int(rows[np.argmax(ranges.end[rows])]) if len(rows) else None
+
+
+def _cut_by_others(ranges: Ranges, rows: Ints) -> Iterator[Note]:
+    """perfgate's own steps were closed by pops of other ranges, and lack a part of their turns.
+
+    Between two of them only perfgate runs on their thread. What begins there shows that a turn was
+    not at its end:
+
+    ```
+    pushed    step |------|  |------|      a turn ends where the next begins
+    load           |   |-----|   |-----    its task pops what was pushed last, and perfgate at the
+                                           turn's end as well
+    ```
+    """
+    if not len(rows):
+        return
+    names = ranges.name
+    others = (ranges.thread == ranges.thread[rows[0]]) & ranges.push_pop
+    others &= ranges.process == ranges.process[rows[0]]
+    for own in (STEP_RANGE, *OWN_RANGES):
+        others &= ~names.bear(own)
+    starts, ends = ranges.start[rows], ranges.end[rows]
+    found = np.flatnonzero(others)
+    before = np.searchsorted(starts, ranges.start[found], side="right") - 1
+    apart = (before >= 0) & (before < len(rows) - 1) & (ranges.start[found] >= ends[before])
+    turns = distinct(before[apart])
+    left_out = int((starts[turns + 1] - ends[turns]).sum()) / max(int(ends[-1] - starts[0]), 1)
+    if left_out > MOST_LEFT_OUT:
+        codes = distinct(names.codes[found[apart]]).tolist()
+        alike = sorted({template(names.texts[code]) for code in codes})
+        listed = (*alike[:SUGGESTIONS], *(["..."] if len(alike) > SUGGESTIONS else []))
+        yield note("steps-cut-by-others", Severity.INVALID, names=listed, left_out=left_out)
 
 
 def _waits(ranges: Ranges, process: int) -> Ints:

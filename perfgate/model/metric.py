@@ -3,6 +3,7 @@ occasion)."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from enum import StrEnum
 from types import MappingProxyType
@@ -108,12 +109,16 @@ class MetricSpec(Record):
         """Return a gain as a fraction: of `step_ms` for clocks judged as shares of a step, of
         `before` for all else.
 
-        None where that has no meaning: `before` or `step_ms` is zero or unknown.
+        None where that has no meaning: `before` or `step_ms` is zero or unknown, or it is beyond
+        all numbers.
         """
         whole = step_ms if self.basis is Basis.STEP else before
         if before == after:
             return 0.0
-        return (after - before) / whole if whole else None
+        if not whole:
+            return None
+        change = (float(after) - float(before)) / float(whole)
+        return change if math.isfinite(change) else None
 
 
 _OF_STEPS = TimeSpec(

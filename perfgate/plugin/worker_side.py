@@ -66,8 +66,15 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, o
     What fails after that, such as a fixture's teardown, is in the log, and in pytest's exit status.
     """
     order, steps = pyfuncitem.config.stash[ORDER], pyfuncitem.config.stash[STEPS]
-    # pytest would keep what a thread raises for a summary, which is off.
-    threading.excepthook = threading.__excepthook__
+    before = threading.excepthook
+
+    def shown(raised: threading.ExceptHookArgs) -> None:
+        # pytest keeps it for a summary, which is off, and fails the run where warnings are errors.
+        if before is not threading.__excepthook__:
+            threading.__excepthook__(raised)
+        before(raised)
+
+    threading.excepthook = shown
     try:
         result = yield
         given = pyfuncitem.funcargs.get("steps", steps)
@@ -77,6 +84,8 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, o
     except BaseException as raised:
         _report(order, steps, raised)
         raise
+    finally:
+        threading.excepthook = before
     worker.report(order, steps, Ending.FINISHED)
     return result
 

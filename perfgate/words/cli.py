@@ -56,6 +56,10 @@ TEXT: Final[Mapping[str, Text]] = {
         "One of them can be compared",
         "Name its file: {files:list}",
     ),
+    "captures-without-steps": Text(
+        "{missing}",
+        next_step="{missing:rest} Without --step two captures are compared as whole windows.",
+    ),
     "capture-without-step": Text(
         "{subject:quote}: without --step, a capture is measured as one window",
         "The other side is per step",

@@ -119,6 +119,12 @@ INVALID: Final[Mapping[str, Text]] = {
         "{ranges} ranges are named {name} where {steps} were declared, and which are the loop's "
         "own cannot be known; rename those that the project draws itself"
     ),
+    "steps-cut-by-others": Text(
+        "ranges begin where a step has ended and its turn has not ({names:list}), and "
+        "{left_out:%} of the time is in no step: on that thread push and pop of one range close "
+        "another. If tasks take turns there (asyncio), or a range is open while the next step is "
+        "asked for, draw it with nvtx.start_range and nvtx.end_range"
+    ),
     "reports-contradict": Text("nsys's {report} says {theirs} {what}, its export {ours}"),
 }
 """What makes a run no measurement of its steps."""

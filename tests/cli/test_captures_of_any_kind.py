@@ -143,6 +143,7 @@ def test_captures_without_steps_are_compared_as_whole_windows(tmp_path: Path) ->
     refused = perfgate("compare", "a.sqlite", "b.sqlite", "--step", "epoch", cwd=tmp_path)
     assert refused.returncode not in (0, 1)
     assert "Perhaps you meant step" in refused.stderr
+    assert "Without --step" in refused.stderr
 
 
 def many(path: Path, kind: str) -> None:

@@ -70,7 +70,7 @@ class MeasuredSteps:
         self._started = False
         self._running: Callable[[], Generator[int] | None] = lambda: None
         self.turns = 0
-        """Handover begun so far, warm-up included."""
+        """Turns of the loop begun so far, warm-up included."""
         self.finished = False
         """Whether the loop ran to the end."""
         self.marked_by: str | None = None

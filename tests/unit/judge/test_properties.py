@@ -33,9 +33,8 @@ times = st.floats(min_value=0.5, max_value=20.0)
 close_times = st.floats(min_value=9.7, max_value=10.3)
 anything = st.one_of(
     st.none(),
-    # No ratio of two of them overflows.
-    st.floats(min_value=-1e150, max_value=1e150).filter(lambda x: not x or abs(x) >= 1e-150),
-    st.sampled_from([0.0, 1.0, 10.0, 1e150, 1e-150]),
+    st.floats(allow_nan=False, allow_infinity=False),
+    st.sampled_from([0.0, 1.0, 10.0, 1e308, 5e-324]),
 )
 
 

@@ -297,6 +297,19 @@ def test_of_a_marked_loop_only_its_own_steps_are_measured() -> None:
     assert [one.code for one in sample.notes] == ["steps-of-others", "cpu-only"]
 
 
+@pytest.mark.parametrize(("begins", "until", "noted"), [(40, 20, True), (99, 100, False)])
+def test_steps_that_pops_of_other_ranges_have_closed_lack_a_part_of_their_turns(
+    begins: int, until: int, *, noted: bool
+) -> None:
+    """Ten turns; in each a step, until another range's pop, and a task's that begins later."""
+    steps = [Range(start=100 * n, end=100 * n + until - 1) for n in range(1, 11)]
+    tasks = [Range(start=100 * n + begins, end=100 * n + 100, name="load") for n in range(1, 11)]
+    start = Range(start=0, end=1, name=START_RANGE)
+    one = found(build(ranges=[start, *steps, *tasks]), steps=10)
+    assert ("steps-cut-by-others" in codes(one)) == noted
+    assert "steps-cut-by-others" not in codes(found(build(ranges=[*steps, *tasks]), steps=10))
+
+
 def test_what_follows_a_loop_stands_in_for_no_step_that_was_left_open() -> None:
     own = [
         Range(start=10 * n, end=99 if n == 2 else 10 * n + 5, closed=n != 2) for n in range(1, 5)
