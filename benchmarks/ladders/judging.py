@@ -28,7 +28,7 @@ from perfgate.model.sample import RangeSample, Run
 from perfgate.model.verdict import MetricVerdict, Stage, Verdict
 from perfgate.words.names import listed, plural
 
-STEP_BUDGET: Final = clock.budget if (clock := METRICS[Metric.STEP_MS].clock) is not None else 0.0
+STEP_BUDGET: Final = spec.budget if (spec := METRICS[Metric.STEP_MS].time) is not None else 0.0
 """A published gain above this, perfgate's budget of a step, must be found as one."""
 FIRST_LOOK: Final = AB_PLAN.looks[0]
 """With fewer runs of either rung nothing can be shown of the two."""

@@ -269,7 +269,7 @@ def _remarked(steps: Sequence[Step]) -> Iterator[str]:
         f"- {step.rung}: {remark}"
         for step in steps
         if step.up is not None
-        for remark in step.up.remarks
+        for remark in step.up.information
     ]
     if told:
         yield from ("", "What the gate remarks on, on the way up:", "")

@@ -29,7 +29,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final, Literal
 
-from pydantic import Field, ValidationError
+from pydantic import AliasChoices, Field, ValidationError
 
 from perfgate.bless.gates import DOCUMENT_FILE
 from perfgate.machine import read_machine
@@ -68,9 +68,13 @@ class GatedWorkload(Record):
     reason: str = ""
     """Of what is not PASSED."""
     changes: Mapping[Metric, float] = {}
-    """Of the clocks that are judged, in their basis."""
-    remarks: tuple[str, ...] = ()
-    caveats: tuple[str, ...] = ()
+    """Of the times that are judged, in their basis."""
+    information: tuple[str, ...] = Field(
+        default=(), validation_alias=AliasChoices("information", "remarks")
+    )
+    warnings: tuple[str, ...] = Field(
+        default=(), validation_alias=AliasChoices("warnings", "caveats")
+    )
 
 
 class UnchangedGate(Record):
@@ -141,8 +145,8 @@ def workload_of(one: DocumentWorkload) -> GatedWorkload:
             for row in rows
             if row is not None and row.change is not None and row.outcome is not None
         },
-        remarks=verdict.remarks,
-        caveats=verdict.caveats,
+        information=verdict.information,
+        warnings=verdict.warnings,
     )
 
 

@@ -601,7 +601,7 @@ def _joins(
 def _plainly_differ(
     metric: Metric, result: Result, newest: Result, budgets: Mapping[Metric, float]
 ) -> bool:
-    spec, budget = METRICS[metric].clock, _budget(newest, metric, budgets)
+    spec, budget = METRICS[metric].time, _budget(newest, metric, budgets)
     one, other, steps = (
         [value for run in of.runs if (value := run.value(which)) is not None]
         for of, which in ((result, metric), (newest, metric), (newest, Metric.STEP_MS))

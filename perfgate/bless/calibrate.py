@@ -1,4 +1,4 @@
-"""How much a workload's clocks differ when nothing changed: SDs from unchanged repeats. Pure:
+"""How much a workload's times differ when nothing changed: SDs from unchanged repeats. Pure:
 measures, writes nothing.
 
 A model of nested errors, `x = mean + occasion + run`: runs of one occasion share its error, and are
@@ -112,7 +112,7 @@ def moderated(variance: float, df: float, *, prior_sd: float, prior_df: float = 
 
 def spreads(occasions: Sequence[Floats], default: TimeSpec) -> tuple[float, float]:
     """Return the SD between runs (never below the judge's floor) and between occasions, both in the
-    clock's basis.
+    metric's basis.
 
     Of one occasion the second is the default: nothing is known of it.
     """
@@ -129,7 +129,7 @@ def spreads(occasions: Sequence[Floats], default: TimeSpec) -> tuple[float, floa
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TimeCalibration:
-    """One clock: its SDs, and what a gate can see with them."""
+    """One time metric: its SDs, and what a gate can see with them."""
 
     metric: Metric
     spread: Spread
@@ -149,8 +149,8 @@ class Calibration:
 
     baseline: Baseline
     repeats: Repeats
-    clocks: tuple[TimeCalibration, ...]
-    remarks: tuple[str, ...] = ()
+    times: tuple[TimeCalibration, ...]
+    information: tuple[str, ...] = ()
 
 
 def calibrate(
@@ -162,7 +162,7 @@ def calibrate(
     ab_run: bool = False,
     unreadable: int = 0,
 ) -> Calibration:
-    """Return the baseline with the SDs of its clocks, from all unchanged repeats; nothing else in
+    """Return the baseline with the SDs of its time metrics, from all unchanged repeats; nothing else in
     it changes.
 
     Args:
@@ -175,20 +175,20 @@ def calibrate(
         unreadable: how many more results are kept, which cannot be read.
 
     Raises:
-        CalibrationRefused: the baseline holds no clock of which an SD could be told.
+        CalibrationRefused: the baseline holds no time metric of which an SD could be known.
     """
     found = repeats(baseline, results)
     spreads_by: dict[Metric, tuple[Spread, tuple[float, ...]]] = {}
     given = {
         metric: budget
         for metric, budget in (budgets or {}).items()
-        if METRICS[metric].clock is not None
+        if METRICS[metric].time is not None
     }
     budget_by = {
-        metric: budget_of(metric, given) or _clock(metric).budget for metric in gated(baseline)
+        metric: budget_of(metric, given) or _time_spec(metric).budget for metric in gated(baseline)
     }
     for metric in budget_by:
-        spec = _clock(metric)
+        spec = _time_spec(metric)
         values = [[run[metric] for run in occasion] for occasion in found.occasions]
         there = {**columns(baseline.runs), metric: np.concatenate(values)}
         x = [as_x(metric, np.asarray(runs), there) for runs in values]
@@ -214,12 +214,12 @@ def calibrate(
             )
     if not rows or found.runs < 2:
         raise _nothing_to_calibrate(baseline)
-    known = {clock.metric: clock.spread for clock in rows}
+    known = {time.metric: time.spread for time in rows}
     return Calibration(
         baseline=baseline.model_copy(update={"calibration": {**baseline.calibration, **known}}),
         repeats=found,
-        clocks=tuple(rows),
-        remarks=_remarks(
+        times=tuple(rows),
+        information=_information(
             baseline,
             found,
             rows,
@@ -232,7 +232,7 @@ def calibrate(
 def _spread(
     spec: TimeSpec, x: Sequence[Floats], *, budget: float, at: datetime
 ) -> tuple[Spread, tuple[float, ...]]:
-    """Return the SDs of one clock, and what was set aside: fractions, from the median of their
+    """Return the SDs of one time metric, and what was set aside: fractions, from the median of their
     occasion."""
     in_basis = math.log1p(budget) if spec.basis is Basis.LOG else budget
     kept = keep(x, prior_sd=spec.prior_sd, budget=in_basis).flags
@@ -253,10 +253,10 @@ def _spread(
     return spread, tuple(math.expm1(d) if spec.basis is Basis.LOG else d for d in far)
 
 
-def _remarks(
+def _information(
     baseline: Baseline,
     found: Repeats,
-    clocks: Sequence[TimeCalibration],
+    times: Sequence[TimeCalibration],
     skipped: Sequence[str],
     *,
     unreadable: int,
@@ -280,14 +280,14 @@ def _remarks(
             f"{found.regressed} kept {were} REGRESSED. The code is the blessed one, so it counts: what moved was the "
             "machine, and is in the SD between occasions."
         )
-    for clock in clocks:
-        if clock.set_aside:
-            far = ", ".join(f"{distance:+.1%}".replace("%", " %") for distance in clock.set_aside)
-            whole = " of a step" if _clock(clock.metric).basis is Basis.STEP else ""
-            runs = "run" if len(clock.set_aside) == 1 else "runs"
+    for time in times:
+        if time.set_aside:
+            far = ", ".join(f"{distance:+.1%}".replace("%", " %") for distance in time.set_aside)
+            whole = " of a step" if _time_spec(time.metric).basis is Basis.STEP else ""
+            runs = "run" if len(time.set_aside) == 1 else "runs"
             rows.append(
-                f"{len(clock.set_aside)} {runs} set aside as an outlier of {clock.metric}: {far}{whole}. Its SDs are "
-                f"of {clock.spread.runs} of the {found.runs} runs."
+                f"{len(time.set_aside)} {runs} set aside as an outlier of {time.metric}: {far}{whole}. Its SDs are "
+                f"of {time.spread.runs} of the {found.runs} runs."
             )
     rows += [
         f"{metric} is not calibrated: it is 0 in some run, or out of all bounds."
@@ -309,8 +309,8 @@ def _remarks(
     return tuple(rows)
 
 
-def _clock(metric: Metric) -> TimeSpec:
-    spec = METRICS[metric].clock
+def _time_spec(metric: Metric) -> TimeSpec:
+    spec = METRICS[metric].time
     assert spec is not None
     return spec
 

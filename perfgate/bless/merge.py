@@ -74,7 +74,7 @@ def merge(
         machine=machines[0] if machines and all(one == machines[0] for one in machines) else None,
         commit=_common_commit(documents),
         gates=tuple(map(_merged_gate, found)),
-        remarks=tuple(map(say.sentences, _remarks(found))),
+        information=tuple(map(say.sentences, _information(found))),
         loosening=_loosening(documents),
         settings=documents[0].settings if documents else Settings(),
         workloads=workloads,
@@ -348,7 +348,7 @@ def _unlike(held: DocumentWorkload, document: GateDocument) -> Iterator[Note]:
 # What else is to be known
 
 
-def _remarks(found: Sequence[Found]) -> Iterator[Note]:
+def _information(found: Sequence[Found]) -> Iterator[Note]:
     documents = [one.document for one in found]
     versions = tuple(sorted({document.perfgate for document in documents} - {__version__}))
     if versions:

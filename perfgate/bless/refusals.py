@@ -42,7 +42,7 @@ def refuse_by_outcome(result: Result, *, insist: bool = False) -> None:
         case _:
             pass
     for n, run in enumerate(result.runs, start=1):
-        for why in run.conditions.complaints:
+        for why in run.conditions.invalid:
             raise _unsound(result, f"run {n}: {why}")
 
 

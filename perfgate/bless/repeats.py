@@ -117,7 +117,7 @@ def why_no_repeat(baseline: Baseline, result: Result) -> str | None:
         return (
             "of other code" if baseline.code is not None else "not shown to be of the blessed code"
         )
-    complaining = any(run.invalid or run.conditions.complaints for run in result.runs)
+    complaining = any(run.invalid or run.conditions.invalid for run in result.runs)
     if result.verdict.outcome is Outcome.INVALID or complaining:
         return f"that is {Outcome.INVALID}"
     blessed = {_counts(run.values) for run in baseline.runs}
@@ -176,7 +176,7 @@ def clean_commits(baseline: Baseline) -> frozenset[str]:
 
 
 def gated(baseline: Baseline) -> tuple[Metric, ...]:
-    """Return the clocks that a gate holds against this baseline."""
+    """Return the time metrics that a gate holds against this baseline."""
     return tuple(metric for metric in GATED_TIMES if baseline.values(metric))
 
 

@@ -189,10 +189,10 @@ def _text(
             smallest=one.smallest,
             in_the_end=one.in_the_end,
         )
-        for one in found.clocks
+        for one in found.times
     ]
     budgets = {**here.settings.budgets, **workload.budgets}
     holds = f"Holds: {blessing.holding(calibrated, budgets)}."
     unheld = blessing.not_held(calibrated, workload, budgets, here.settings)
-    remarks = (*found.remarks, holds, *unheld)
-    return calibration_text(head, rows, **screen(), remarks=remarks, path=path)
+    information = (*found.information, holds, *unheld)
+    return calibration_text(head, rows, **screen(), information=information, path=path)

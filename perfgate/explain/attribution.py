@@ -140,7 +140,7 @@ def _each(side: Breakdown) -> Sequence[RunBreakdown]:
 def _weight(row: MetricVerdict, *, step_last: bool) -> tuple[int, bool, bool, bool, float]:
     outcomes = (Outcome.REGRESSED, Outcome.INCONCLUSIVE, Outcome.IMPROVED)
     loss = outcomes.index(row.outcome) if row.outcome in outcomes else len(outcomes)
-    is_time = METRICS[row.metric].kind is Kind.CLOCK
+    is_time = METRICS[row.metric].kind is Kind.TIME
     change = abs(row.change) if is_time and row.change is not None else 0.0
     return loss, _growth(row) < 0, is_time, step_last and row.metric in PERIODS, -change
 
@@ -226,7 +226,7 @@ def _by_range(row: MetricVerdict, before: Breakdown, now: Breakdown) -> list[Par
     placed_alike = metric is Metric.GAP_MS or has_calls(before) == has_calls(now)
     if has_ranges(before) != has_ranges(now) or not placed_alike:
         return []
-    is_time = METRICS[metric].kind is Kind.CLOCK
+    is_time = METRICS[metric].kind is Kind.TIME
     # Rows that do not account for all of it are not all rows: an unknown one may have been small.
     complete = math.isclose(sum(was.values()), row.baseline, rel_tol=0.01, abs_tol=NOTHING)
     without = {one.name: 0.0 for one in before.ranges}  # a range without this metric is not new

@@ -96,8 +96,8 @@ def pace_changed(runs: Sequence[Run]) -> Note | None:
     if len(changing) < FEWEST_RUNS or 2 * len(changing) <= len(runs):
         return None
     step, before, after, steps = sorted(change for change, _ in changing)[len(changing) // 2]
-    remarks = [one for _, run in changing for gpu in run.conditions.gpus for one in gpu.remarks]
-    capped = any(one.startswith(_POWER_CAP) for one in remarks)
+    gpus = [gpu for _, run in changing for gpu in run.conditions.gpus]
+    capped = any(one.startswith(_POWER_CAP) for gpu in gpus for one in gpu.information)
     return note(
         "pace-changes-at-power-cap" if capped else "pace-changes",
         found=len(changing),

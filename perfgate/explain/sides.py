@@ -20,7 +20,7 @@ from perfgate.model.side import Side
 from perfgate.model.verdict import Attribution, MetricVerdict, Verdict
 
 WORTH_A_ROW: Final = 0.001
-"""A clock that changed by less is taken to be the same, as a fraction in its basis: runs differ by
+"""A time metric that changed by less is taken to be the same, as a fraction in its basis: runs differ by
 as much.
 
 Without a step to be a share of, as a fraction of the larger value.
@@ -62,7 +62,7 @@ def side_of_samples(
                 gpu.name for one in samples for gpu in one.devices if gpu.name is not None
             ),
             "missing": missing or {},
-            "complaints": invalid_of(samples),
+            "invalid": invalid_of(samples),
         }
     )
 

@@ -127,13 +127,13 @@ def _unseen_by_pairs(underway: Underway, stored: Baseline, reference: Baseline) 
     if (other := other_packages(underway, stored)) is not None:
         yield note("cost-of-packages-unseen", Severity.WARN, change=other)
     then, now = stored.values(Metric.STEP_MS), reference.values(Metric.STEP_MS)
-    clock = METRICS[Metric.STEP_MS].clock
+    spec = METRICS[Metric.STEP_MS].time
     # In blocks, on one core, a step takes another time than when it was blessed.
     is_alike = not underway.blocks and stored.step_value == reference.step_value
-    if not is_alike or not then or not now or clock is None or median(then) <= 0:
+    if not is_alike or not then or not now or spec is None or median(then) <= 0:
         return
     loss = median(now) / median(then) - 1
-    if loss > underway.policy.budgets.get(Metric.STEP_MS, clock.budget):
+    if loss > underway.policy.budgets.get(Metric.STEP_MS, spec.budget):
         yield note("baseline-commit-slower", Severity.WARN, loss=loss)
 
 

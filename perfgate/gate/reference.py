@@ -67,7 +67,7 @@ def check_reference(reference: Run, stored: Baseline | None, candidate: Run) -> 
         Ended: the machine was not fit for it, or the candidate launches nothing to compare.
         SideUnavailable: it is no measurement, or not of what was blessed.
     """
-    if unfit := reference.conditions.complaints:
+    if unfit := reference.conditions.invalid:
         raise Ended(Outcome.INVALID, note("reference-unfit", why=tuple(map(quoted, unfit))))
     if reference.invalid:
         loud = (one for one in reference.notes if one.severity is Severity.WARN)

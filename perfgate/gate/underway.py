@@ -148,7 +148,7 @@ class Underway:
     def _take(self, run: Run, into: list[Run]) -> None:
         into.append(run)
         made = [*self.runs, *self.blocks]
-        unfit = tuple(map(quoted, run.conditions.complaints))
+        unfit = tuple(map(quoted, run.conditions.invalid))
         lost = processes_lost(made)
         why = (*unfit, *run.invalid, *(() if lost is None else (lost,)))
         if why:

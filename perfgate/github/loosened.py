@@ -160,7 +160,7 @@ def _budgets(budgets: Mapping[Metric, float]) -> dict[str, float | None]:
     exact."""
     found: dict[str, float | None] = {}
     for metric, spec in METRICS.items():
-        default = None if spec.clock is None else spec.clock.budget
+        default = None if spec.time is None else spec.time.budget
         if spec.kind is Kind.COUNT:
             default = 0.0
         found[f"budget {metric}"] = budgets.get(metric, default)
@@ -204,11 +204,11 @@ def baseline_values(baseline: Baseline) -> Values:
     for metric, spec in METRICS.items():
         values[metric] = sorted(baseline.values(metric))
         values[f"held {metric}"] = baseline.held.get(metric, 0.0)
-        if spec.clock is not None:
+        if spec.time is not None:
             spread = baseline.calibration.get(metric)
             values[f"calibration {metric}"] = {
-                "run_sd": spec.clock.prior_sd if spread is None else spread.run_sd,
-                "occasion_sd": spec.clock.occasion_sd if spread is None else spread.occasion_sd,
+                "run_sd": spec.time.prior_sd if spread is None else spread.run_sd,
+                "occasion_sd": spec.time.occasion_sd if spread is None else spread.occasion_sd,
             }
     shas = {one.commit.sha for one in baseline.occasions if one.commit is not None}
     return values | {

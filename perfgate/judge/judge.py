@@ -93,7 +93,7 @@ def _outcome(rows: Sequence[MetricVerdict], case: Case) -> tuple[Outcome, int]:
 
 def _estimate(row: MetricVerdict, runs: int) -> MetricVerdict:
     """A row that a loss which ended the gate left no runs for: shown, and not judged."""
-    is_time, is_exact = METRICS[row.metric].kind is Kind.CLOCK, row.exact is True
+    is_time, is_exact = METRICS[row.metric].kind is Kind.TIME, row.exact is True
     settled = (None, Outcome.REGRESSED, Outcome.NOT_MEASURED)
     is_left = row.outcome not in settled if is_time else row.outcome is Outcome.INCONCLUSIVE
     if not is_left or is_exact:

@@ -51,7 +51,7 @@ def why(
             return _inconclusive(case, judged)
         case _:  # PASSED: rows never come to the gate's own outcomes, such as NO_BASELINE
             gated = [METRICS[one.row.metric].kind for one in judged if one.row.outcome is not None]
-            times, counts = gated.count(Kind.CLOCK), gated.count(Kind.COUNT)
+            times, counts = gated.count(Kind.TIME), gated.count(Kind.COUNT)
             code = "within-budget-in-pairs" if in_pairs else "within-budget"
             blessed = len(case.other)
             return note(code, times=times, counts=counts, runs=runs, blessed=blessed), None

@@ -16,7 +16,7 @@ from perfgate.model.baseline import Baseline, BlessedRun
 from perfgate.model.metric import METRICS, Basis, Metric, TimeSpec, budget_of
 
 SPECS: Final[Mapping[Metric, TimeSpec]] = {
-    metric: spec.clock for metric, spec in METRICS.items() if spec.clock is not None
+    metric: spec.time for metric, spec in METRICS.items() if spec.time is not None
 }
 """How each time metric that is gated is judged."""
 Columns = Mapping[Metric, Floats]

@@ -69,7 +69,7 @@ fails."""
 
 
 class Sensor(StrEnum):
-    """What is sampled, as it is named in remarks."""
+    """What is sampled, as it is named in messages."""
 
     SM_CLOCK = "SM clock"
     CLOCK_EVENTS = "clock event reasons"

@@ -1,5 +1,5 @@
 """How the GPUs felt during one run, sampled in a thread; it judges nothing, and a failing sensor
-becomes a remark."""
+becomes information."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class Sampler:
 
     What is listed on a GPU on entry is a neighbour, so let `wait_until_idle` see the last run's
     processes gone first. One thread asks every `interval_s` seconds. Sampling never fails a run:
-    what could not be read is a remark.
+    what could not be read is information.
     """
 
     def __init__(
@@ -130,15 +130,15 @@ class Sampler:
 
         Samples count while one of our processes is on the GPU; where the driver never lists one
         (containers), all do. `sm_clock_mhz` and `power_w` are medians over the samples in which the
-        GPU worked, `temperature_c` is the highest. `throttled` and `remarks` take every counted
+        GPU worked, `temperature_c` is the highest. `throttled` and `information` take every counted
         sample in which the GPU was not idle.
         """
         if self._loop is not None:
             self._loop.result()
         found = {watched.gpu.uuid: _summarise(watched) for watched in self._watched}
         for uuid, reason in self._unsampled.items():
-            remark = f"could not be sampled ({reason}): throttling and neighbours would go unseen"
-            found[uuid] = GpuCondition(uuid=uuid, samples=0, remarks=(remark,))
+            unknown = f"could not be sampled ({reason}): throttling and neighbours would go unseen"
+            found[uuid] = GpuCondition(uuid=uuid, samples=0, information=(unknown,))
         if len({gpu.name for gpu in self._gpus}) == 1:  # among unlike models only CUDA knows
             for ordinal, gpu in enumerate(self._gpus):
                 found[gpu.uuid] = found[gpu.uuid].model_copy(update={"ordinal": ordinal})
@@ -217,9 +217,9 @@ def _summarise(watched: _Watched) -> GpuCondition:
         temperature_c=float(max(degrees)) if degrees else None,
         power_w=round(median(powers), 1) if powers else None,
         throttled=tuple(text for gravity, text in events if gravity is Gravity.INVALIDATES),
-        remarks=(
+        information=(
             *(text for gravity, text in events if gravity is Gravity.NOTED),
-            *_remarks(watched),
+            *_information(watched),
         ),
         neighbours=watched.neighbours.neighbours(),
     )
@@ -264,7 +264,7 @@ def _events(awake: Sequence[Reading]) -> list[tuple[Gravity, str]]:
     ]
 
 
-def _remarks(watched: _Watched) -> list[str]:
+def _information(watched: _Watched) -> list[str]:
     readings = watched.readings
     if not readings:
         return ["no sample was taken: the run was over at once"]

@@ -47,7 +47,7 @@ def range_samples(
         if metric not in by_segment:
             continue
         sums, divisor = by_segment[metric]
-        unit = 1e6 if METRICS[metric].kind is Kind.CLOCK else 1.0
+        unit = 1e6 if METRICS[metric].kind is Kind.TIME else 1.0
         values[metric] = sum_by(segments.label, sums, size) / unit / divisor
     pairs = max(steps - 1, 1)
     count = segments.instances / steps + segments.instances_between / pairs

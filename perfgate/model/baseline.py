@@ -189,7 +189,7 @@ class Anchor(Record):
 
 
 class Spread(Record):
-    """Run-to-run SD and occasion SD of one clock, in its basis, as `perfgate calibrate` measured
+    """Run-to-run SD and occasion SD of one time metric, in its basis, as `perfgate calibrate` measured
     them."""
 
     run_sd: float = Field(ge=0)

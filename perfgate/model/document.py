@@ -47,8 +47,8 @@ class DocumentRun(RunSummary):
             values=values,
             absent={metric: say.fact(reason) for metric, reason in absent.items()},
             sm_clock_mhz=run.conditions.sm_clock_mhz,
-            complaints=(*run.conditions.complaints, *map(say.fact, run.invalid)),
-            remarks=tuple(say.fact(one) for one in run.notes if one not in run.invalid),
+            invalid=(*run.conditions.invalid, *map(say.fact, run.invalid)),
+            information=tuple(say.fact(one) for one in run.notes if one not in run.invalid),
             notes=run.notes,
             reasons=absent,
         )

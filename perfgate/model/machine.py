@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable
 
-from pydantic import Field
+from pydantic import AliasChoices, Field
 
 from perfgate.model.record import Record
 
@@ -131,7 +131,9 @@ class GpuCondition(Record):
     power_w: float | None = None
     throttled: tuple[str, ...] = ()
     """Reasons that make a run INVALID: hardware or thermal slowdown, power brake."""
-    remarks: tuple[str, ...] = ()
+    information: tuple[str, ...] = Field(
+        default=(), validation_alias=AliasChoices("information", "remarks")
+    )
     """What is shown only, such as the power cap that a heavy load always meets."""
     neighbours: tuple[str, ...] = ()
     """Other processes on the GPU, as `name (pid)`."""
@@ -154,7 +156,7 @@ class Conditions(Record):
         return min(clocks, default=None)
 
     @property
-    def complaints(self) -> tuple[str, ...]:
+    def invalid(self) -> tuple[str, ...]:
         """What makes the run INVALID, as sentences without full stop; empty if nothing does."""
         found: list[str] = []
         for gpu in self.gpus:

@@ -49,14 +49,14 @@ class Metric(StrEnum):
 
 
 class Kind(StrEnum):
-    """How a metric is judged: a count exactly, a clock with statistics."""
+    """How a metric is judged: a count exactly, a time with statistics."""
 
-    CLOCK = "clock"
+    TIME = "time"
     COUNT = "count"
 
 
 class Basis(StrEnum):
-    """What a clock's change is measured in."""
+    """What a time metric's change is measured in."""
 
     LOG = "relative"
     """Change of log(ms): 0.02 is 2 % slower."""
@@ -70,7 +70,7 @@ class Basis(StrEnum):
 
 
 class TimeSpec(Record):
-    """How one clock is judged. All numbers are fractions in the clock's basis."""
+    """How one time metric is judged. All numbers are fractions in its basis."""
 
     basis: Basis
     budget: float
@@ -89,24 +89,24 @@ class MetricSpec(Record):
     kind: Kind
     unit: str
     meaning: str
-    clock: TimeSpec | None = None
-    """Present on clocks that are gated; a clock without it is shown only."""
+    time: TimeSpec | None = None
+    """Present on time metrics that are gated; one without it is shown only."""
 
     @property
     def gated(self) -> bool:
         """Whether a loss in this metric can shut the gate."""
-        return self.kind is Kind.COUNT or self.clock is not None
+        return self.kind is Kind.COUNT or self.time is not None
 
     @property
     def basis(self) -> Basis:
         """What a change of a time metric is told in: of waiting, a share of the step, also where it
         is shown only."""
-        if self.clock is not None:
-            return self.clock.basis
+        if self.time is not None:
+            return self.time.basis
         return Basis.STEP if self.metric in EXPOSED else Basis.LOG
 
     def change(self, before: float, after: float, *, step_ms: float | None) -> float | None:
-        """Return a gain as a fraction: of `step_ms` for clocks judged as shares of a step, of
+        """Return a gain as a fraction: of `step_ms` for times judged as shares of a step, of
         `before` for all else.
 
         None where that has no meaning: `before` or `step_ms` is zero or unknown, or it is beyond
@@ -132,57 +132,57 @@ _MOVED = TimeSpec(basis=Basis.STEP, budget=0.01, prior_sd=0.003, occasion_sd=0.0
 _ROWS = (
     MetricSpec(
         metric=Metric.STEP_MS,
-        kind=Kind.CLOCK,
+        kind=Kind.TIME,
         unit="ms",
         meaning="mean period between step completions on the GPU timeline, each capped at 1.2 medians",
-        clock=_OF_STEPS,
+        time=_OF_STEPS,
     ),
     MetricSpec(
         metric=Metric.STEP_MEAN_MS,
-        kind=Kind.CLOCK,
+        kind=Kind.TIME,
         unit="ms",
         meaning="mean period between step completions, stalls and all",
     ),
     MetricSpec(
         metric=Metric.KERNEL_MS,
-        kind=Kind.CLOCK,
+        kind=Kind.TIME,
         unit="ms",
         meaning="kernel time, NCCL's kernels apart",
-        clock=TimeSpec(
+        time=TimeSpec(
             basis=Basis.LOG, budget=0.01, prior_sd=0.001, occasion_sd=0.001, block_sd=0.0028
         ),
     ),
     MetricSpec(
         metric=Metric.GAP_MS,
-        kind=Kind.CLOCK,
+        kind=Kind.TIME,
         unit="ms",
         meaning="time in which a GPU ran no kernel, copy or memset, in the mean of the process's GPUs",
-        clock=_IDLE,
+        time=_IDLE,
     ),
     MetricSpec(
         metric=Metric.H2D_MS,
-        kind=Kind.CLOCK,
+        kind=Kind.TIME,
         unit="ms",
         meaning="host-to-device copy time",
-        clock=_MOVED,
+        time=_MOVED,
     ),
     MetricSpec(
         metric=Metric.H2D_EXPOSED_MS,
-        kind=Kind.CLOCK,
+        kind=Kind.TIME,
         unit="ms",
         meaning="host-to-device copy time during which no kernel ran",
     ),
-    MetricSpec(metric=Metric.NCCL_MS, kind=Kind.CLOCK, unit="ms", meaning="NCCL kernel time"),
+    MetricSpec(metric=Metric.NCCL_MS, kind=Kind.TIME, unit="ms", meaning="NCCL kernel time"),
     MetricSpec(
         metric=Metric.NCCL_EXPOSED_MS,
-        kind=Kind.CLOCK,
+        kind=Kind.TIME,
         unit="ms",
         meaning="NCCL kernel time during which nothing else ran",
-        clock=_MOVED,
+        time=_MOVED,
     ),
     MetricSpec(
         metric=Metric.MEM_EXPOSED_MS,
-        kind=Kind.CLOCK,
+        kind=Kind.TIME,
         unit="ms",
         meaning="time of memsets and of copies other than host-to-device during which no kernel ran",
     ),
@@ -224,7 +224,7 @@ WAITS: frozenset[Metric] = frozenset({Metric.NCCL_MS, Metric.NCCL_EXPOSED_MS})
 """
 EXPOSED: tuple[Metric, ...] = (Metric.H2D_EXPOSED_MS, Metric.NCCL_EXPOSED_MS, Metric.MEM_EXPOSED_MS)
 """Clocks of what lies in the idle time of all that it could have overlapped with."""
-GATED_TIMES: tuple[Metric, ...] = tuple(m for m, s in METRICS.items() if s.clock is not None)
+GATED_TIMES: tuple[Metric, ...] = tuple(m for m, s in METRICS.items() if s.time is not None)
 NO_LONGER_GATED: tuple[Metric, ...] = (
     Metric.STEP_MEAN_MS,
     Metric.H2D_EXPOSED_MS,
@@ -237,7 +237,7 @@ CALLED: tuple[Metric, ...] = (Metric.LAUNCHES, Metric.GRAPH_LAUNCHES, Metric.SYN
 
 
 def budget_of(metric: Metric, given: Mapping[Metric, float]) -> float | None:
-    """What a clock may lose, a fraction in its basis: as given, else by default; None of what has
+    """What a time metric may lose, a fraction in its basis: as given, else by default; None of what has
     no budget."""
-    clock = METRICS[metric].clock
-    return given.get(metric, clock.budget if clock else None)
+    time = METRICS[metric].time
+    return given.get(metric, time.budget if time else None)

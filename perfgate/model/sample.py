@@ -42,7 +42,7 @@ Reason = Annotated[NoteOrText, BeforeValidator(_reason)]
 
 
 def with_notes(held: Any) -> Any:  # noqa: ANN401 - whatever was read
-    """Take the texts that older files have in `complaints` and `remarks` as notes."""
+    """Take the texts that files of before there were notes hold."""
     if not isinstance(held, dict) or not {"complaints", "remarks"} & held.keys():
         return held
     new = {key: value for key, value in held.items() if key not in ("complaints", "remarks")}

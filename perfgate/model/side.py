@@ -30,7 +30,7 @@ class Side(Record):
     absent: Mapping[Metric, NoteOrText] = {}
     """Why a metric could not be measured, from the first process that says so; empty of a baseline.
     """
-    complaints: tuple[NoteOrText, ...] = ()
+    invalid: tuple[NoteOrText, ...] = ()
     """Of a capture: why a gate would not count it as a run; each once."""
 
     @classmethod

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pydantic import Field
+from pydantic import AliasChoices, Field
 
 from perfgate.model.baseline import Commit
 from perfgate.model.loosening import Loosening
@@ -27,9 +27,13 @@ class RunSummary(Record):
     sm_clock_mhz: float | None = None
     absent: Mapping[Metric, str] = {}
     """Why a metric could not be measured."""
-    complaints: tuple[str, ...] = ()
+    invalid: tuple[str, ...] = Field(
+        default=(), validation_alias=AliasChoices("invalid", "complaints")
+    )
     """What makes the run INVALID."""
-    remarks: tuple[str, ...] = ()
+    information: tuple[str, ...] = Field(
+        default=(), validation_alias=AliasChoices("information", "remarks")
+    )
     notes: tuple[Note, ...] = ()
     """Both as codes with fields."""
     reasons: Mapping[Metric, Note] = {}
@@ -69,10 +73,12 @@ class GateSummary(Record):
     label: str = ""
     """Which gate of several this is, in the words of whoever started it."""
     choice: PartChosen | None = None
-    """None where all workloads were asked for, and of merged gates, whose remarks say it."""
+    """None where all workloads were asked for, and of merged gates, whose information says it."""
     gates: tuple[MergedGate, ...] = ()
     """Of merged gates only: what this was made of."""
-    remarks: tuple[str, ...] = ()
+    information: tuple[str, ...] = Field(
+        default=(), validation_alias=AliasChoices("information", "remarks")
+    )
     """Of merged gates only: what is to be known and keeps nothing shut."""
     loosening: Loosening | None = None
     """How it differs from the gate of the branch that it is for; None where nobody asked."""

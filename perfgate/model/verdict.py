@@ -56,7 +56,7 @@ class MetricVerdict(Record):
 
     metric: Metric
     outcome: Outcome | None
-    """None: shown, not gated (new, or a clock without a budget)."""
+    """None: shown, not gated (new, or a time metric without a budget)."""
     baseline: float | None = None
     now: float | None = None
     basis: Basis | None = None
@@ -252,12 +252,12 @@ class Verdict(Record):
     """Among how many workloads of this gate the error was shared when this one was judged (Holm).
     """
     loss_level: float | None = None
-    """Of the clearest loss among the clocks: p over what it may be in a gate of one workload; None
+    """Of the clearest loss of a time metric: p over what it may be in a gate of one workload; None
     without a loss."""
     loss_by: Metric | None = None
-    """The clock that has it."""
+    """The metric that has it."""
     loss_alpha: float | None = None
-    """What a clock's p-value may be at most to show a loss: it sets `low` of each row. None where
+    """What a time metric's p-value may be at most to show a loss: it sets `low` of each row. None where
     nothing is shown."""
     drift: Drift | None = Field(default=None, validation_alias=AliasChoices("drift", "creep"))
     dropped: tuple[Dropped, ...] = ()
@@ -292,14 +292,14 @@ class Verdict(Record):
         read = with_note(read, "next", "next_step") if not is_own else _without(read, "next_step")
         texts = [
             quoted(text, severity)
-            for key, severity in (("caveats", Severity.WARN), ("remarks", Severity.INFO))
+            for key, severity in _TEXT_KEYS.items()
             for text in _texts(read.get(key, ()))
         ]
-        if not {"caveats", "remarks"} & read.keys():
+        if not _TEXT_KEYS.keys() & read.keys():
             return read
         notes = [sayable(one) for one in read.get("notes", ())]
         return {
-            **_without(read, "caveats", "remarks"),
+            **_without(read, *_TEXT_KEYS),
             "notes": texts if None in notes or not notes else notes,
         }
 
@@ -331,13 +331,13 @@ class Verdict(Record):
 
     @computed_field  # type: ignore[prop-decorator]
     @property
-    def caveats(self) -> tuple[str, ...]:
+    def warnings(self) -> tuple[str, ...]:
         """The words of warnings."""
         return self._worded(Severity.WARN)
 
     @computed_field  # type: ignore[prop-decorator]
     @property
-    def remarks(self) -> tuple[str, ...]:
+    def information(self) -> tuple[str, ...]:
         """The words of what else there is to know."""
         return self._worded(Severity.INFO)
 
@@ -376,6 +376,15 @@ class Verdict(Record):
     def of(self, metric: Metric) -> MetricVerdict | None:
         """The row of one metric."""
         return next((row for row in self.metrics if row.metric is metric), None)
+
+
+_TEXT_KEYS: Final = {
+    "warnings": Severity.WARN,
+    "caveats": Severity.WARN,
+    "information": Severity.INFO,
+    "remarks": Severity.INFO,
+}
+"""The words of notes by their severity, next to the notes; also as older files name them."""
 
 
 def _without(read: Mapping[str, Any], *keys: str) -> dict[str, Any]:

@@ -46,7 +46,7 @@ def gate_annotations(document: GateDocument, *, prefix: PurePath) -> tuple[str, 
 def _of(one: Judged[DocumentWorkload], prefix: PurePath) -> str:
     verdict = one.verdict
     where = (f"{metric}: {text}" for metric, text in verdict.where.items())
-    parts = filter(None, (verdict.reason, *where, *verdict.caveats, verdict.next_step))
+    parts = filter(None, (verdict.reason, *where, *verdict.warnings, verdict.next_step))
     file = _file(one.workload.source, prefix)
     return workflow_command(
         "warning" if one.opens else "error",

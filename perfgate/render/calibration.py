@@ -58,7 +58,7 @@ def calibration_text(
     *,
     width: int,
     colour: bool,
-    remarks: Sequence[str] = (),
+    information: Sequence[str] = (),
     path: str | None = None,
 ) -> str:
     """Return what was found of one workload, and where it was written."""
@@ -103,7 +103,7 @@ def calibration_text(
                 label="budget",
                 style="yellow",
             )
-    for note in remarks:
+    for note in information:
         page.prose(note, label="note")
     if path is not None:
         page.file(path)
@@ -136,7 +136,7 @@ def _held(row: SpreadRow, head: CalibrationHead) -> Cell:
 
 
 def _spec(row: SpreadRow) -> TimeSpec:
-    spec = METRICS[row.metric].clock
+    spec = METRICS[row.metric].time
     assert spec is not None
     return spec
 

@@ -37,6 +37,6 @@ def _process(sample: ProcessSample) -> dict[str, Any]:
         **held,
         "absent": {metric: say.fact(why) for metric, why in sample.absent.items()},
         "reasons": held["absent"],
-        "remarks": [text for text, bad in zip(texts, is_invalid, strict=True) if not bad],
-        "complaints": [text for text, bad in zip(texts, is_invalid, strict=True) if bad],
+        "information": [text for text, bad in zip(texts, is_invalid, strict=True) if not bad],
+        "invalid": [text for text, bad in zip(texts, is_invalid, strict=True) if bad],
     }

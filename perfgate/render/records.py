@@ -156,7 +156,7 @@ def side_lines(page: Page, title: str, side: Side, end: str = "") -> None:
     page.line(Cell(text=title, style="bold"), f": {one_line(side.label, longest=1000)}{end}")
     missing_lines(page, side.missing)
     absent_lines(page, side.absent)
-    invalid_lines(page, side.complaints)
+    invalid_lines(page, side.invalid)
 
 
 def unlike_lines(page: Page, a: Side, b: Side, warnings: Sequence[Note]) -> None:

@@ -37,7 +37,7 @@ def sample_text(
     width: int,
     colour: bool,
     missing: Mapping[str, str] | None = None,
-    remarks: Sequence[str] = (),
+    information: Sequence[str] = (),
 ) -> str:
     """Return all that was measured of one capture.
 
@@ -47,13 +47,13 @@ def sample_text(
         width: cells of a line.
         colour: whether escape codes may be used.
         missing: what the capture lacks and why, as `Timeline.missing` says.
-        remarks: what else there is to say, such as nsys's own diagnostics.
+        information: what else there is to say, such as nsys's own diagnostics.
     """
     page = Page(width=width, colour=colour)
     text = plural(len(samples), "process", "processes")
     page.line(Cell(one_line(source, longest=1000), "bold"), f": {text}")
     missing_lines(page, missing or {})
-    page.facts(*(("note", remark) for remark in remarks))
+    page.facts(*(("note", note) for note in information))
     for sample in samples:
         page.blank()
         _process(page, sample)
@@ -95,7 +95,7 @@ def _values(page: Page, sample: ProcessSample, unit: str) -> None:
     for metric, spec in METRICS.items():
         if (value := sample.values.get(metric)) is None:
             continue
-        is_part = spec.kind is Kind.CLOCK and metric not in PERIODS
+        is_part = spec.kind is Kind.TIME and metric not in PERIODS
         part = numbers.share(value, whole) if whole and is_part else ""
         rows.append((metric.value, numbers.value(metric, value), part, spec.meaning))
     share = "of the step" if sample.steps else "of window"

@@ -146,7 +146,7 @@ def _workloads(page: Page, judged: Sequence[Judged[Any]]) -> None:
             page.prose(step, indent=4)
         # The others have a table, which shows their notes.
         passed = verdict.outcome is Outcome.PASSED
-        for text in verdict.caveats if passed else [headline(verdict)]:
+        for text in verdict.warnings if passed else [headline(verdict)]:
             page.prose(one_line(f"note: {text}" if passed else text, longest=1000), indent=4)
 
 
@@ -165,7 +165,7 @@ def merged_text(document: GateDocument, *, width: int, colour: bool) -> str:
     if document.gates:
         page.table(MERGED, [_gate(gate) for gate in document.gates], indent=0)
         page.blank()
-    notes = [("note", remark) for remark in document.remarks]
+    notes = [("note", note) for note in document.information]
     return page.text + gate_text(state_of(document), width=width, colour=colour, notes=notes)
 
 

@@ -160,7 +160,7 @@ def verdict_parts(verdict: Verdict) -> dict[str, Sequence[str]]:
         "ranks": verdict.ranks,
         "advice": [f"{advice.evidence}. {advice.usually}" for advice in verdict.advice],
         "dropped": [dropped_text(dropped) for dropped in verdict.dropped],
-        "note": (*verdict.caveats, *verdict.remarks),
+        "note": (*verdict.warnings, *verdict.information),
     }
     return {label: texts for label, texts in parts.items() if texts}
 

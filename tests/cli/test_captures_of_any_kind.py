@@ -116,7 +116,7 @@ def test_matches_that_are_no_steps_are_counted(tmp_path: Path, *, closed: bool) 
     )
     (process,) = inspected("lost.sqlite", "--step", "step", cwd=tmp_path)
     assert process["steps"] == 1
-    (told,) = [remark for remark in process["remarks"] if "not counted" in remark]
+    (told,) = [remark for remark in process["information"] if "not counted" in remark]
     assert f"({59 if closed else 60})" in told
 
 

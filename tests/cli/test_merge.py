@@ -92,7 +92,7 @@ def test_two_open_shards_are_one_open_gate(three: Project, shard: Callable[..., 
         "GATE OPEN: 3 PASSED\n"
     )
     merged = read_document((three.root / "all.json").read_text("utf-8"))
-    assert (merged.opens_gate, merged.exit_status, merged.shut_by, merged.remarks) == (
+    assert (merged.opens_gate, merged.exit_status, merged.shut_by, merged.information) == (
         True,
         0,
         (),
@@ -390,7 +390,7 @@ def test_what_cannot_be_read_shuts_the_merged_gate_and_the_rest_is_shown(
         assert merged.shut_codes[0] in refused
         assert merged.shut_codes[1:] == ("merge-shards-missing",)
         assert measured == ["alpha", "gamma"]
-    assert (merged.opens_gate, merged.exit_status, merged.remarks) == (False, 1, ())
+    assert (merged.opens_gate, merged.exit_status, merged.information) == (False, 1, ())
     assert f"gates/h200-2/{file}" in merged.shut_by[0]
     why = merged.shut_by
     assert page.shut_by == why

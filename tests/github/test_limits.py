@@ -38,7 +38,7 @@ def gated(*verdicts: Verdict, **more: object) -> GateDocument:
         started_at=records.NOON,
         wall_s=1.0,
         values=dict.fromkeys(Metric, 1.0),
-        remarks=("a remark",) * 20,
+        information=("a remark",) * 20,
     )
     made = GateDocument(
         perfgate="0.1.0",
@@ -85,7 +85,7 @@ def test_the_largest_document_that_is_written_is_read() -> None:
     document = gated(
         *(failed(name, reason=TAIL[:30_000]) for name in names),
         shut_by=tuple(TAIL.splitlines()[: MOST_ENTRIES + 5]),
-        remarks=(TAIL,),
+        information=(TAIL,),
         label=TAIL,
         loosening=Loosening(
             base="main",

@@ -171,9 +171,9 @@ def check_interleaved(launching: Path, made: Gate) -> None:
     )
     assert any(
         remark.startswith("Interleaved: both sides took turns")
-        for remark in made.verdict["remarks"]
+        for remark in made.verdict["information"]
     )
-    assert not any("left core" in remark for remark in made.verdict["remarks"])
+    assert not any("left core" in remark for remark in made.verdict["information"])
     assert "pair 1 of 3, interleaved" in made.output
     assert git(launching, "worktree", "list").count("\n") == 0
 

@@ -44,7 +44,7 @@ def test_the_example_goes_from_no_baseline_to_an_open_gate(project: Project) -> 
     (one,) = told["workloads"]
     assert (one["verdict"]["workload"], one["verdict"]["outcome"]) == ("example", "NO_BASELINE")
     for run in one["runs"]:
-        assert run["complaints"] == []
+        assert run["invalid"] == []
         assert 0.05 < run["values"]["step_ms"] < 1000
     reports = list((project.root / ".perfgate" / "results").rglob("nvtx_sum.csv"))
     assert len(reports) == 5

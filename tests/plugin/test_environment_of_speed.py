@@ -87,9 +87,9 @@ def test_what_is_as_it_was_once_or_is_not_known_is_not_named(
     assert (differing(then, now) is not None) is named
 
 
-def caveats(project: Project) -> str:
+def warnings(project: Project) -> str:
     (told,) = json.loads((project.root / "gate.json").read_text("utf-8"))["workloads"]
-    return " ".join(told["verdict"]["caveats"])
+    return " ".join(told["verdict"]["warnings"])
 
 
 @pytest.mark.nsys
@@ -114,11 +114,11 @@ def test_variables_that_are_not_those_of_the_baseline_are_named(
     blessed = project.perfgate("bless", "loop", "--reason", "first")
     assert blessed.status == 0, blessed.err + blessed.out
     project.run(*options)
-    assert "NCCL_ALGO" not in caveats(project)
+    assert "NCCL_ALGO" not in warnings(project)
     monkeypatch.setenv("NCCL_ALGO", "Tree")
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "-1")
     project.run(*options)
-    told = caveats(project)
+    told = warnings(project)
     assert "NCCL_ALGO" in told
     assert "OMP_NUM_THREADS" not in told
     assert "CUDA_VISIBLE_DEVICES" not in told

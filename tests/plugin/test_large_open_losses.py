@@ -29,14 +29,14 @@ VALUES: Mapping[Metric, float] = {
 }
 WOBBLE = (1.2, -1.1, 0.9, -1.3, 1.0, -0.8, 0.9, -0.9, 1.2, -1.1)
 """Around 0.01, in SDs, so that neither a loss nor its absence is shown."""
-CLOCKS = tuple(metric for metric in VALUES if METRICS[metric].clock is not None)
+TIMES = tuple(metric for metric in VALUES if METRICS[metric].time is not None)
 
 
 def measured(metric: Metric, change: float, spread: float, run: int) -> Run:
     """A run with one metric changed by so much, in the mean of ten, in its basis."""
-    clock = METRICS[metric].clock
-    assert clock is not None
-    whole = VALUES[metric] if clock.basis is Basis.LOG else VALUES[Metric.STEP_MS]
+    time = METRICS[metric].time
+    assert time is not None
+    whole = VALUES[metric] if time.basis is Basis.LOG else VALUES[Metric.STEP_MS]
     moved = whole * (change + spread * WOBBLE[run % len(WOBBLE)])
     values = {**VALUES, metric: VALUES[metric] + moved}
     return records.run().model_copy(update={"processes": (records.process(values),)})
@@ -58,9 +58,9 @@ def bless(project: Project, metric: Metric, *, spread: float) -> None:
 
 
 def budget(metric: Metric) -> float:
-    clock = METRICS[metric].clock
-    assert clock is not None
-    return clock.budget
+    time = METRICS[metric].time
+    assert time is not None
+    return time.budget
 
 
 def outcome(project: Project) -> tuple[str, bool, int]:
@@ -69,7 +69,7 @@ def outcome(project: Project) -> tuple[str, bool, int]:
     return one["verdict"]["outcome"], one["opens_gate"], document["exit_status"]
 
 
-@pytest.mark.parametrize("metric", CLOCKS)
+@pytest.mark.parametrize("metric", TIMES)
 @pytest.mark.parametrize(("budgets", "status"), [(1.6, 0), (2.8, 1)])
 def test_an_estimate_of_two_budgets_keeps_the_gate_shut(
     project: Project, metric: Metric, budgets: float, status: int

@@ -40,7 +40,7 @@ def test_the_small_loops_are_measured_by_their_steps_without_a_gpu(project: Proj
     assert {outcome for outcome, _ in outcomes} == {"NO_BASELINE"}, outcomes
     for one in told["workloads"]:
         (run,) = one["runs"]
-        assert run["complaints"] == []
+        assert run["invalid"] == []
         if not told["machine"]["gpus"]:
             assert list(run["values"]) == ["step_ms", "step_mean_ms"]
         assert 0 < run["values"]["step_ms"] < 1000

@@ -357,7 +357,7 @@ def test_what_was_chosen_stands_in_every_file_of_the_gate(project: Project, two:
     assert sentence.replace("-", "\\-") in (project.root / "gate.md").read_text()
     assert project.perfgate("merge", "one", "--json=merged.json").status == 0
     merged = json.loads((project.root / "merged.json").read_text())
-    assert (merged["choice"], [sentence in one for one in merged["remarks"]].count(True)) == (
+    assert (merged["choice"], [sentence in one for one in merged["information"]].count(True)) == (
         None,
         1,
     )

@@ -122,7 +122,7 @@ def process(
     ranges: Sequence[RangeSample] = RANGES,
     kernels: Sequence[KernelSample] = KERNELS,
     devices: Sequence[DeviceSample] = (),
-    remarks: Sequence[str | Note] = (),
+    information: Sequence[str | Note] = (),
 ) -> ProcessSample:
     """Build one process's sample; `values` replaces `VALUES` whole."""
     held = VALUES if values is None else values
@@ -138,7 +138,7 @@ def process(
         ranges=tuple(ranges),
         kernels=tuple(kernels),
         devices=tuple(devices),
-        notes=tuple(map(quoted, remarks)),
+        notes=tuple(map(quoted, information)),
     )
 
 
@@ -229,7 +229,7 @@ def clock(
 ) -> MetricVerdict:
     """Build a clock's row with the default budget; its interval reaches `around` to both sides of
     the change."""
-    spec = METRICS[metric].clock
+    spec = METRICS[metric].time
     known = change is not None and around is not None
     return MetricVerdict(
         metric=metric,
@@ -281,7 +281,7 @@ def verdict(
     measured: int = 3,
     blessed: int = 5,
     where: Mapping[Metric, str] | None = None,
-    remarks: Sequence[str] = (),
+    information: Sequence[str] = (),
 ) -> Verdict:
     """Build a verdict of three runs against five; its rows are the unchanged counts unless told."""
     return Verdict(
@@ -293,7 +293,7 @@ def verdict(
         runs=measured,
         baseline_runs=blessed,
         where_notes={metric: quoted(text) for metric, text in (where or {}).items()},
-        notes=tuple(map(quoted, remarks)),
+        notes=tuple(map(quoted, information)),
     )
 
 

@@ -35,7 +35,7 @@ from perfgate.model.sample import Run
 from perfgate.words.numbers import short_percent
 
 LATER = records.NOON + timedelta(days=30)
-STEP = METRICS[Metric.STEP_MS].clock or pytest.fail("step_ms is a clock")
+STEP = METRICS[Metric.STEP_MS].time or pytest.fail("step_ms is a clock")
 Floats = NDArray[np.float64]
 
 
@@ -367,7 +367,7 @@ def test_a_baseline_is_given_the_sds_of_all_its_repeats_and_where_they_come_from
 def test_shares_of_a_step_are_told_of_the_baselines_median_step() -> None:
     gaps = (1.80, 1.90, 1.85, 1.87, 1.83)
     made = records.baseline([{Metric.STEP_MS: 10.0, Metric.GAP_MS: gap} for gap in gaps])
-    clock = METRICS[Metric.GAP_MS].clock
+    clock = METRICS[Metric.GAP_MS].time
     assert clock is not None
     expected, _ = spreads(floats([gap / 10 for gap in gaps]), clock)
     assert spread(made, metric=Metric.GAP_MS).run_sd == pytest.approx(expected)
@@ -394,25 +394,25 @@ def test_repeats_moved_by_the_machine_widen_the_sd_between_occasions_only() -> N
 
 def test_an_outlier_is_set_aside_and_told() -> None:
     found = calibrate(blessed(), [later(30, 12.33, 14.0, 12.35, 12.34)], at=LATER)
-    step = found.clocks[0]
+    step = found.times[0]
     assert step.spread.runs == 8
     (distance,) = step.set_aside
     assert distance == pytest.approx(14.0 / 12.345 - 1, abs=1e-4)
     assert (
         "1 run set aside as an outlier of step_ms: +13.4 %. Its SDs are of 8 of the 9 runs."
-        in found.remarks
+        in found.information
     )
 
 
 def test_a_budget_is_held_against_what_runs_and_an_ab_run_can_show() -> None:
     budgets = {Metric.STEP_MS: 0.03}
     found = calibrate(blessed(), [later(30)], at=LATER, budgets=budgets)
-    stored = found.clocks[0]
+    stored = found.times[0]
     assert stored.budget == 0.03
     assert f" a gate holds step_ms to {short_percent(stored.smallest)} " in blessing.costs(
         found.baseline, budgets
     )
-    ab_run = calibrate(blessed(), [later(30)], at=LATER, budgets=budgets, ab_run=True).clocks[0]
+    ab_run = calibrate(blessed(), [later(30)], at=LATER, budgets=budgets, ab_run=True).times[0]
     assert ab_run.smallest == stored.smallest == stored.in_the_end
     assert ab_run.in_the_end == 0.03
 
@@ -421,26 +421,26 @@ def test_of_one_occasion_in_moods_it_sees_as_little_as_the_gate() -> None:
     """Where runs differ by more than the budget, occasions differ rather more, and nobody has
     measured by how much."""
     baseline = blessed([12.34 * (1 + wobble) for wobble in (-0.06, -0.03, 0.0, 0.03, 0.06)])
-    (clock, *_) = calibrate(baseline, [], at=LATER).clocks
+    (clock, *_) = calibrate(baseline, [], at=LATER).times
     assert clock.spread.run_sd == pytest.approx(0.039, abs=0.001)
     assert clock.smallest > 0.25
     told = f" a gate holds step_ms to {short_percent(clock.smallest)} "
     assert told in blessing.costs(baseline), "calibrating one occasion makes nothing of it"
 
 
-def remarks(baseline: Baseline, *results: Result) -> tuple[str, ...]:
-    return calibrate(baseline, results, at=LATER).remarks
+def information(baseline: Baseline, *results: Result) -> tuple[str, ...]:
+    return calibrate(baseline, results, at=LATER).information
 
 
 def test_what_regressed_is_told_and_counts() -> None:
     five = [later(24 * n) for n in range(1, 5)]
-    (told,) = remarks(blessed(), *five, later(120, outcome=Outcome.REGRESSED))
+    (told,) = information(blessed(), *five, later(120, outcome=Outcome.REGRESSED))
     assert told == (
         "1 kept result was REGRESSED. The code is the blessed one, so it counts: what moved was the machine, and is "
         "in the SD between occasions."
     )
     two = [later(hours, outcome=Outcome.REGRESSED) for hours in (120, 144)]
-    assert "2 kept results were REGRESSED." in remarks(blessed(), *five, *two)[0]
+    assert "2 kept results were REGRESSED." in information(blessed(), *five, *two)[0]
 
 
 def test_a_clock_that_is_zero_is_not_calibrated_and_said_to_be_so() -> None:
@@ -448,7 +448,8 @@ def test_a_clock_that_is_zero_is_not_calibrated_and_said_to_be_so() -> None:
     found = calibrate(idle, (), at=LATER)
     assert Metric.KERNEL_MS not in found.baseline.calibration
     assert (
-        "kernel_ms is not calibrated: it is 0 in some run, or out of all bounds." in found.remarks
+        "kernel_ms is not calibrated: it is 0 in some run, or out of all bounds."
+        in found.information
     )
 
 

@@ -480,7 +480,7 @@ def test_what_cannot_be_read_keeps_it_shut_beside_gates_that_are_open() -> None:
 def test_a_page_that_is_left_out_keeps_it_shut_and_is_not_said_to_be_missing() -> None:
     refused = replace(found(gate("a", judged("mlp"))), page_refused=note("merge-no-plain-file"))
     told = merge([refused], at=records.NOON)
-    assert (told.shut_codes, told.remarks) == (("merge-page-left-out",), ())
+    assert (told.shut_codes, told.information) == (("merge-page-left-out",), ())
 
 
 def test_a_shard_of_an_unknown_machine_may_be_the_missing_one_and_is_shut_by_itself() -> None:
@@ -511,7 +511,7 @@ def test_differences_that_shut_nothing_are_noted(snapshot: SnapshotAssertion) ->
         gate("b", judged("lstm"), commit=dirty),
     )
     assert told.opens_gate
-    assert told.remarks == snapshot
+    assert told.information == snapshot
     assert told.commit == Commit(sha=records.COMMIT.sha, dirty=True)
     assert told.settings == Settings(runs=5)
 
@@ -525,7 +525,11 @@ def test_the_page_has_what_each_gate_knew_and_the_same_verdicts() -> None:
     assert [one.opens_gate for one in page.workloads] == [one.opens_gate for one in told.workloads]
     assert [(one.gate, one.machine) for one in page.workloads] == [("a", H200), ("b", H100)]
     assert [one.baseline is None for one in page.workloads] == [False, True]
-    assert (page.shut_by, page.gates, page.remarks) == (told.shut_by, told.gates, told.remarks)
+    assert (page.shut_by, page.gates, page.information) == (
+        told.shut_by,
+        told.gates,
+        told.information,
+    )
     assert page.workloads[1].candidate is not None
     assert page.workloads[1].candidate.machine == H100
 

@@ -7,7 +7,7 @@ import pytest
 from perfgate.bless.speeds import plainly_differ
 from perfgate.model.metric import METRICS, Metric
 
-STEP, GAP = METRICS[Metric.STEP_MS].clock, METRICS[Metric.GAP_MS].clock
+STEP, GAP = METRICS[Metric.STEP_MS].time, METRICS[Metric.GAP_MS].time
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,7 @@ CAP = "SW power cap in 14 of 528 samples"
 
 
 def run(
-    periods_ms: Sequence[float], *, remarks: tuple[str, ...] = (), begins: bool | None = None
+    periods_ms: Sequence[float], *, information: tuple[str, ...] = (), begins: bool | None = None
 ) -> Run:
     """A run with these periods, of two steps more."""
     process = ProcessSample(
@@ -41,7 +41,7 @@ def run(
         window_ms=1.0,
         periods_ms=tuple(periods_ms),
     )
-    gpu = GpuCondition(uuid="GPU-0", samples=20, remarks=remarks)
+    gpu = GpuCondition(uuid="GPU-0", samples=20, information=information)
     return Run(
         started_at=MOMENT,
         wall_s=1.0,
@@ -52,7 +52,7 @@ def run(
 
 
 def test_a_change_of_pace_is_noted_with_the_step() -> None:
-    found = pace_changed([run(POWER_CAPPED, remarks=(CAP,))] * 3)
+    found = pace_changed([run(POWER_CAPPED, information=(CAP,))] * 3)
     assert found is not None
     assert (found.code, found.severity) == ("pace-changes-at-power-cap", Severity.INFO)
     assert found.fields == {
@@ -63,7 +63,7 @@ def test_a_change_of_pace_is_noted_with_the_step() -> None:
         "step": 40,
         "steps": 50,
     }
-    cool, steady = run([8.0] * 12 + [5.0] * 30), run([8.0] * 42, remarks=(CAP,))
+    cool, steady = run([8.0] * 12 + [5.0] * 30), run([8.0] * 42, information=(CAP,))
     faster = pace_changed([cool, cool, steady])
     assert faster is not None
     assert (faster.code, faster.fields["found"]) == ("pace-changes", 2)

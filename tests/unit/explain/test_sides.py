@@ -25,7 +25,7 @@ def test_a_capture_says_what_it_lacks() -> None:
         update={"notes": (LOST, note("cpu-only"))}
     )
     told = side_of_samples("x.sqlite", [sample], missing={"ranges": "none were recorded"})
-    assert (told.missing, told.complaints) == ({"ranges": "none were recorded"}, (LOST,))
+    assert (told.missing, told.invalid) == ({"ranges": "none were recorded"}, (LOST,))
     assert told.absent[Metric.NCCL_MS] == NO_NCCL
     assert Metric.STEP_MS not in told.absent
 

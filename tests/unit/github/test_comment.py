@@ -551,7 +551,7 @@ def everywhere(text: str) -> GateDocument:
         next_step=text,
         metrics=[row.model_copy(update={"reason": text}) for row in METRICS],
         where={Metric.STEP_MS: text},
-        remarks=(text,) * 3,
+        information=(text,) * 3,
     )
     what = note("quoted-advice", evidence=text, usually=text)
     advice = Advice(topic=Topic.LOADER, range=text, what=what)
@@ -572,7 +572,7 @@ def everywhere(text: str) -> GateDocument:
             "perfgate": text,
             "shut_by": (text, text),
             "label": text,
-            "remarks": (text,),
+            "information": (text,),
             "commit": Commit(sha=SHA, branch=text),
             "workloads": (workload, other, other),
         }
@@ -660,10 +660,10 @@ def test_any_text_is_only_text(text: str) -> None:
 def test_many_long_texts_still_fit_a_comment() -> None:
     long = "\U0001f600[x](y)@z " * 100
     verdicts = [
-        records.verdict(Outcome.REGRESSED, name=f"{n}{long}", reason=long, remarks=(long,) * 9)
+        records.verdict(Outcome.REGRESSED, name=f"{n}{long}", reason=long, information=(long,) * 9)
         for n in range(300)
     ]
-    whole = document(*verdicts, opens=False, shut_by=(long,) * 900, remarks=(long,) * 900)
+    whole = document(*verdicts, opens=False, shut_by=(long,) * 900, information=(long,) * 900)
     paths = {f"baselines/{n}{long}": "baselines" for n in range(300)}
     is_inert(shown(whole, Touched(paths=paths)))
 

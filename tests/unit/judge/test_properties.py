@@ -144,7 +144,7 @@ def test_scaling_all_times_changes_nothing(
     def scaled(columns: Columns) -> Columns:
         return {
             metric: [None if value is None else value * factor for value in values]
-            if METRICS[metric].kind is Kind.CLOCK
+            if METRICS[metric].kind is Kind.TIME
             else values
             for metric, values in columns.items()
         }

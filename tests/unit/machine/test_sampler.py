@@ -85,7 +85,7 @@ def test_an_undisturbed_run_has_a_clock_and_nothing_else_to_say() -> None:
     assert found == GpuCondition(
         uuid=UUID, ordinal=0, samples=3, sm_clock_mhz=1980, temperature_c=52, power_w=350.0
     )
-    assert Conditions(gpus=(found,)).complaints == ()
+    assert Conditions(gpus=(found,)).invalid == ()
 
 
 def test_only_samples_with_a_process_of_ours_count() -> None:
@@ -132,7 +132,7 @@ def test_a_clock_that_never_left_idle_is_no_clock_of_the_work() -> None:
 def test_throttling_invalidates(bit: int, name: str) -> None:
     found = sample(state(), state(events=bit | POWER_CAP), state())
     assert found.throttled == (f"{name} in 1 of 3 samples",)
-    assert Conditions(gpus=(found,)).complaints == (
+    assert Conditions(gpus=(found,)).invalid == (
         f"GPU 0 ({UUID}) was throttled ({name} in 1 of 3 samples)",
     )
 
@@ -148,7 +148,7 @@ def test_throttling_invalidates(bit: int, name: str) -> None:
 )
 def test_limits_that_somebody_set_are_remarks(bit: int, name: str) -> None:
     found = sample(state(events=bit), state(events=bit), state())
-    assert (found.throttled, found.remarks) == ((), (f"{name} in 2 of 3 samples",))
+    assert (found.throttled, found.information) == ((), (f"{name} in 2 of 3 samples",))
 
 
 def test_a_slowdown_of_an_idle_gpu_is_none() -> None:
@@ -158,13 +158,15 @@ def test_a_slowdown_of_an_idle_gpu_is_none() -> None:
 def test_a_neighbour_during_the_run_is_named() -> None:
     found = sample(state(), state(pids=(OURS, STRANGER)), state())
     assert found.neighbours == ("ollama (51)",)
-    assert Conditions(gpus=(found,)).complaints == (f"GPU 0 ({UUID}) was shared with ollama (51)",)
+    assert Conditions(gpus=(found,)).invalid == (f"GPU 0 ({UUID}) was shared with ollama (51)",)
 
 
 def test_in_a_container_that_lists_nothing_every_sample_counts_and_says_so() -> None:
     found = sample(state(pids=()), state(pids=()))
     assert (found.sm_clock_mhz, found.throttled, found.neighbours) == (1980, (), ())
-    assert found.remarks == ("the driver never listed a process of this run: all samples count",)
+    assert found.information == (
+        "the driver never listed a process of this run: all samples count",
+    )
 
 
 def test_what_is_not_supported_is_absent_and_remarked() -> None:
@@ -179,7 +181,7 @@ def test_what_is_not_supported_is_absent_and_remarked() -> None:
         time.sleep(0.3)
     (found,) = sampler.conditions().gpus
     assert found.samples > 1
-    assert found.model_dump(exclude={"samples", "remarks"}) == {
+    assert found.model_dump(exclude={"samples", "information"}) == {
         "ordinal": 0,
         "uuid": UUID,
         "sm_clock_mhz": None,
@@ -188,7 +190,7 @@ def test_what_is_not_supported_is_absent_and_remarked() -> None:
         "throttled": (),
         "neighbours": (),
     }
-    assert found.remarks == (
+    assert found.information == (
         "power could not be read (Not Supported)",
         "SM clock could not be read (Not Supported)",
         "clock event reasons could not be read (Not Supported): throttling would go unseen",
@@ -206,7 +208,7 @@ def test_a_sensor_that_fails_now_and_then_says_how_often() -> None:
     ) as sampler:
         assert library.over.wait(10)
     (found,) = sampler.conditions().gpus
-    (remark,) = found.remarks
+    (remark,) = found.information
     total = library.read - 1
     assert remark == (
         f"clock event reasons could not be read in 1 of {total} samples (GPU is lost): throttling would go unseen"
@@ -242,7 +244,7 @@ def test_a_driver_that_goes_away_does_not_kill_the_run(library: FakeNvml, reason
         pass
     remark = f"could not be sampled ({reason}): throttling and neighbours would go unseen"
     assert sampler.conditions().gpus == (
-        GpuCondition(uuid=UUID, ordinal=0, samples=0, remarks=(remark,)),
+        GpuCondition(uuid=UUID, ordinal=0, samples=0, information=(remark,)),
     )
     assert library.started == 0
 

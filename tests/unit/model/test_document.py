@@ -83,10 +83,10 @@ def test_document_is_plain_json() -> None:
     assert (workload["machine"], workload["gate"]) == (None, "")
     assert workload["verdict"]["outcome"] == "INVALID"
     assert workload["runs"][0]["values"]["step_ms"] == 12.34
-    assert workload["runs"][0]["complaints"] == []
+    assert workload["runs"][0]["invalid"] == []
     assert "kernel_ms" not in workload["runs"][1]["values"]
     assert workload["runs"][1]["absent"] == {"kernel_ms": "no kernels"}
-    assert workload["runs"][1]["complaints"] == ["GPU GPU-0 was throttled (thermal slowdown)"]
+    assert workload["runs"][1]["invalid"] == ["GPU GPU-0 was throttled (thermal slowdown)"]
     assert workload["runs"][1]["sm_clock_mhz"] == 1980
 
 

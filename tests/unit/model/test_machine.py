@@ -195,12 +195,12 @@ def test_conditions_complain_of_throttling_and_of_neighbours_gpu_by_gpu() -> Non
                 samples=3,
                 sm_clock_mhz=1755,
                 neighbours=("python (77)",),
-                remarks=("capped",),
+                information=("capped",),
             ),
             GpuCondition(uuid="GPU-2", samples=0),
         )
     )
-    assert conditions.complaints == (
+    assert conditions.invalid == (
         "GPU GPU-0 was throttled (thermal slowdown, power brake)",
         "GPU GPU-1 was shared with python (77)",
     )
@@ -208,4 +208,4 @@ def test_conditions_complain_of_throttling_and_of_neighbours_gpu_by_gpu() -> Non
 
 
 def test_without_samples_there_is_no_clock_and_no_complaint() -> None:
-    assert (Conditions().sm_clock_mhz, Conditions().complaints) == (None, ())
+    assert (Conditions().sm_clock_mhz, Conditions().invalid) == (None, ())

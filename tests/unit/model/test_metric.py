@@ -18,7 +18,7 @@ def test_the_unit_is_in_the_name_of_every_clock_and_counts_have_none_but_bytes()
         Metric.H2D_BYTES
     }
     assert all(
-        (spec.kind is Kind.CLOCK) == metric.endswith("_ms") for metric, spec in METRICS.items()
+        (spec.kind is Kind.TIME) == metric.endswith("_ms") for metric, spec in METRICS.items()
     )
 
 
@@ -40,7 +40,7 @@ def test_the_defaults_are_those_of_the_decision(
     occasion_sd: float,
     block_sd: float,
 ) -> None:
-    spec = METRICS[metric].clock
+    spec = METRICS[metric].time
     assert spec is not None
     found = (spec.basis, spec.budget, spec.prior_sd, spec.occasion_sd, spec.block_sd)
     assert found == (basis, budget, prior_sd, occasion_sd, block_sd)

@@ -99,7 +99,7 @@ def test_what_a_side_lacks_is_said_beneath_it_and_no_metric_of_it_is_gone(
         update={
             "missing": {"calls": none, "ranges": none},
             "absent": {Metric.NCCL_MS: NO_NCCL, Metric.SYNCS: quoted(none)},
-            "complaints": (quoted("of 20 kernel launches the capture lacks 2 kernels"),),
+            "invalid": (quoted("of 20 kernel launches the capture lacks 2 kernels"),),
             "values": {Metric.STEP_MS: (14.2,), Metric.GAP_MS: (5.6,)},
         }
     )

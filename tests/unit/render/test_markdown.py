@@ -118,9 +118,9 @@ def test_hostile_text_is_only_text(text: str) -> None:
         reason=text,
         next_step=text,
         where_notes={Metric.STEP_MS: quoted(text)},
-        remarks=(text,),
+        information=(text,),
         rank_notes=(quoted(text),),
-        caveats=(text,),
+        warnings=(text,),
     )
     written = gate_markdown(gate(verdict, shut_by=(text,)))
     page = rendered(written)

@@ -22,7 +22,7 @@ def rank(number: int) -> ProcessSample:
         rank=number,
         absent={Metric.NCCL_MS: NCCL, Metric.NCCL_EXPOSED_MS: NCCL},
         devices=[device],
-        remarks=["the GPU's clock was not sampled"],
+        information=["the GPU's clock was not sampled"],
     )
 
 
@@ -52,7 +52,7 @@ def test_window_without_steps_says_what_it_lacks(snapshot: SnapshotAssertion) ->
         width=80,
         colour=False,
         missing=missing,
-        remarks=["nsys: CUDA profiling might not have been started correctly."],
+        information=["nsys: CUDA profiling might not have been started correctly."],
     )
     assert text == snapshot
 
@@ -72,7 +72,7 @@ def test_hostile_range_and_kernel_names_stay_text() -> None:
     name = "[red]\x1b[2J\n" + "void at::native::" * 700
     ranges = [RangeSample(name=name, count=1, cpu_ms=1, values={Metric.KERNEL_MS: 1})]
     kernels = [KernelSample(name=name, count=1, gpu_ms=1)]
-    sample = records.process(ranges=ranges, kernels=kernels, remarks=[])
+    sample = records.process(ranges=ranges, kernels=kernels, information=[])
     first, *lines = sample_text([sample], source=name, width=80, colour=False).splitlines()
     assert all(line.isprintable() for line in (first, *lines))
     assert max(len(line) for line in lines) <= 80

@@ -58,7 +58,7 @@ def regressed() -> Verdict:
             Metric.SYNCS: 'cudaStreamSynchronize under "loss"',
             Metric.GAP_MS: 'the GPU sat idle under "loss": 0.01 -> 0.37 ms per step',
         },
-        remarks=["GPU-0 met its power cap in 2 of 3 runs"],
+        information=["GPU-0 met its power cap in 2 of 3 runs"],
     )
     dropped = (
         Dropped(side="candidate", index=2, metric=Metric.STEP_MS, distance=0.091),
@@ -150,7 +150,7 @@ def test_hostile_names_stay_text(name: str) -> None:
         name=name,
         reason=name,
         next_step=name,
-        remarks=[name],
+        information=[name],
         where={Metric.STEP_MS: name},
         metrics=[],
     )
