@@ -18,6 +18,7 @@ from typing import Final, assert_never
 from benchmarks.ladders.lessons import LADDERS, NO_DIFFERENCE, Ladder, Lesson
 from benchmarks.ladders.recording import RecordedRun, RecordedRung, Recording
 from perfgate.explain.pace import pace_notes
+from perfgate.explain.shown import of_counts
 from perfgate.judge.evidence import Evidence
 from perfgate.judge.judge import judge
 from perfgate.judge.looks import AB_PLAN
@@ -215,7 +216,8 @@ def verdict_of(reference: RecordedRung, candidate: RecordedRung) -> Verdict:
     policy = Policy(max_runs=2 * len(pairs), budgets=candidate.workload.budgets)
     evidence = Evidence(workload=candidate.workload.id, pairs=pairs)
     verdict = judge(evidence, policy, Stage.AB_RUN)
-    return verdict.model_copy(update={"notes": (*verdict.notes, *pace_notes(runs))})
+    notes = (*of_counts(verdict), *verdict.notes, *pace_notes(runs))
+    return verdict.model_copy(update={"notes": notes})
 
 
 def _runs(rung: RecordedRung) -> list[Run]:

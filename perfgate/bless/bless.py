@@ -492,7 +492,7 @@ def _refuse_loss(
     judged = {row.metric: row for row in judge(evidence, policy, Stage.STORED).metrics}
     for row in differences(old, new):
         metric = row.metric
-        if row.baseline is None or row.now is None:
+        if row.baseline is None or row.now is None or metric not in judged:
             continue
         outcome, budget = judged[metric].outcome, allowed.get(metric)
         if METRICS[metric].kind is Kind.COUNT:

@@ -3,25 +3,27 @@ differs."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from statistics import median
 
 from perfgate.explain.advice import classify, new_advice, without_outliers
 from perfgate.explain.attribution import attributions
 from perfgate.explain.breakdown import breakdown_of
+from perfgate.explain.drift import anchor_lost
 from perfgate.explain.headline import headline
 from perfgate.explain.pace import pace_notes
+from perfgate.explain.shown import of_counts, with_shown
 from perfgate.explain.where import where
 from perfgate.gate.anchor import drift_unknown, drifted
-from perfgate.gate.notes import because, noting
+from perfgate.gate.notes import because, noting, shut_anyway
 from perfgate.gate.underway import Checked, Underway
-from perfgate.judge.anchor import anchor_lost
-from perfgate.judge.reasons import shut_anyway
-from perfgate.model.baseline import Baseline
+from perfgate.judge.clock import clock_moved
+from perfgate.model.baseline import Baseline, with_held
 from perfgate.model.machine import Machine
-from perfgate.model.metric import METRICS, Metric
+from perfgate.model.metric import METRICS, NO_LONGER_GATED, Metric
 from perfgate.model.note import Note, Severity, note
 from perfgate.model.outcome import Outcome
+from perfgate.model.sample import Run
 from perfgate.model.verdict import ABRun, Drift, Verdict
 
 
@@ -45,6 +47,11 @@ def conclude(
     compared = reference or stored
     assert compared is not None
     found = None if stored is None else drifted(underway, stored, reference)
+    evidence = underway.evidence(stored)
+    judged = [here for _, here in evidence.pairs] or evidence.alone
+    first = _how_judged(underway, verdict, compared, judged)
+    verdict = verdict.model_copy(update={"notes": (*first, *verdict.notes)})
+    verdict = with_shown(verdict, compared.runs, judged)
     verdict = _explained(underway, verdict, compared).model_copy(
         update={
             "runs": len(underway.runs) + len(underway.blocks),
@@ -65,8 +72,22 @@ def conclude(
         verdict = verdict.model_copy(update={"next": spent})
     if stored is not None and verdict.outcome is not Outcome.REGRESSED:
         verdict = _against_anchor(underway, verdict, stored, reference, found)
-    shut = shut_anyway(verdict)
-    return underway.checked(verdict if shut is None else noting(verdict, shut))
+    return underway.checked(noting(verdict, *shut_anyway(verdict)))
+
+
+def _how_judged(
+    underway: Underway, verdict: Verdict, compared: Baseline, runs: Sequence[Run]
+) -> Iterator[Note]:
+    """What is worth knowing of how it was judged, the lack of an A/B run first."""
+    if underway.no_pairs is not None:
+        yield note("no-ab-run", Severity.WARN, why=underway.no_pairs)
+    budgets = with_held(underway.policy.budgets, compared)
+    if ungated := tuple(str(one) for one in NO_LONGER_GATED if one in budgets):
+        yield note("budget-without-effect", Severity.WARN, metrics=ungated)
+    yield from of_counts(verdict)
+    moved = clock_moved(compared.runs, runs)
+    if moved is not None:
+        yield note("kernels-follow", clock=moved)
 
 
 def _opens(verdict: Verdict) -> bool:

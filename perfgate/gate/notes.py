@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
+from perfgate.explain.shown import why_unmeasured
 from perfgate.gate.expect import Expectation
-from perfgate.judge.rows import why_unmeasured
 from perfgate.model.metric import COUNTS, GATED_TIMES, METRICS
 from perfgate.model.note import Note, Severity, note
 from perfgate.model.outcome import Outcome
@@ -63,6 +63,14 @@ def _likeness(one: Note) -> str:
         name: value for name, value in one.fields.items() if not isinstance(value, int | float)
     }
     return f"{one.code} {texts}"
+
+
+def shut_anyway(verdict: Verdict) -> Iterator[Note]:
+    """Why an INCONCLUSIVE verdict keeps the gate shut whatever the settings say, if it does."""
+    if verdict.too_few_runs:
+        yield note("shut-by-few-runs", Severity.WARN)
+    elif verdict.beyond:
+        yield note("shut-by-size", Severity.WARN, metric=verdict.beyond[0].metric)
 
 
 def left_out(verdict: Verdict, runs: Sequence[Run], *, has_gpu: bool) -> Iterator[Note]:

@@ -185,7 +185,6 @@ class Underway:
             alone=tuple(alone),
             pairs=pairs,
             can_pair=frozenset(STAGES[form] for form in self.lab.forms),
-            no_pairs=self.no_pairs,
             spread={} if stored is None else learn(self.expected.others, of=stored),
             spent=self.spent,
         )

@@ -8,11 +8,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from perfgate.judge.compare import Comparison, SideSums, middle, moderated
+from perfgate.judge.compare import Comparison, SideSums, middle, variance_of
 from perfgate.judge.rule import columns, is_usable, rule_of
-from perfgate.model.baseline import FEWEST_RUNS, Anchor, Baseline, Milestone
-from perfgate.model.metric import Basis, Metric
-from perfgate.model.note import Note, note
+from perfgate.model.baseline import Anchor, Baseline, Milestone
+from perfgate.model.metric import Metric
 from perfgate.model.verdict import FEWEST_TO_JUDGE, Blessed, Drift
 
 _CONFIDENCE = 0.995
@@ -64,7 +63,7 @@ def drift(
     kept = rule.keep(*sides).flags
     own, runs = (SideSums.of(x, flags) for x, flags in zip(sides, kept, strict=True))
     between = rule.occasions(sides[0], kept[0])
-    variance, own_df = moderated(own, runs, prior_sd=rule.spec.prior_sd)
+    variance, own_df = variance_of(own, runs, prior_sd=rule.spec.prior_sd)
     worth = 1 / (1 / runs.runs + _MEDIAN_VARIANCE * sum(1 / number for number in medians))
     # The anchor's runs are not at hand: what they differ by is known from the baseline's.
     of_runs = variance * (1 / anchor.runs + 1 / worth)
@@ -86,27 +85,3 @@ def drift(
 def _blessed(one: Anchor | Milestone, reason: str = "") -> Blessed:
     commit = None if one.commit is None else one.commit.sha
     return Blessed(step_ms=one.step_ms, at=one.at, commit=commit, reason=reason)
-
-
-def anchor_lost(found: Drift, workload: str, *, runs: int) -> Note:
-    """Say that many small losses have become one large one, and on which path."""
-    can_bless = runs >= FEWEST_RUNS
-    return note(
-        "anchor-lost",
-        change=found.change,
-        low=found.low,
-        high=found.high,
-        unit=Basis.LOG.unit,
-        budget=found.budget,
-        path=tuple(map(_point, found.path)),
-        now=found.now,
-        bless_it=note("bless-it") if can_bless else note("gate-and-bless", fewest=FEWEST_RUNS),
-        workload=workload,
-    )
-
-
-def _point(blessed: Blessed) -> Note:
-    day, ms = f"{blessed.at:%Y-%m-%d}", blessed.step_ms
-    if blessed.commit is None:
-        return note("blessed-at", step_ms=ms, day=day)
-    return note("blessed-at-commit", step_ms=ms, day=day, commit=blessed.commit[:7])

@@ -19,18 +19,14 @@ Flags = NDArray[np.bool_]
 PRIOR_DF = 2.0
 """What a prior SD weighs, in degrees of freedom: d0."""
 FLOOR_SD = 0.0005
-"""No run-to-run SD is believed to be below 0.05 %: it keeps three equal runs from looking certain.
-"""
-LARGEST = 1e150
-"""Values must stay below this, so that squares stay finite."""
+"""No run-to-run SD is believed to be below 0.05 %: three equal runs do not look certain."""
 _LEAST_DF, _MOST_DF = 1e-3, 1e9
 """Within these the quantile functions keep their footing; with the least, nothing is ever shown."""
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Candidate minus baseline, and what is known of its uncertainty; an array of one number a gate
-    each."""
+    """Candidate minus baseline, and how uncertain it is; arrays of one number a gate."""
 
     estimate: Floats
     standard_error: Floats
@@ -40,7 +36,7 @@ class Comparison:
 
     def margin(self, confidence: float) -> Floats:
         """Half a width: a one-sided bound at `confidence` (0.5-1) lies this far from the estimate."""
-        return np.asarray(stdtrit(_usable(self.df), confidence) * self.standard_error)
+        return np.asarray(stdtrit(self._usable_df, confidence) * self.standard_error)
 
     def upper(self, confidence: float) -> Floats:
         """One-sided upper bound."""
@@ -53,12 +49,16 @@ class Comparison:
     @property
     def p_slower(self) -> Floats:
         """One-sided p-value of the change being above zero."""
-        return np.asarray(stdtr(_usable(self.df), -self.estimate / self.standard_error))
+        return np.asarray(stdtr(self._usable_df, -self.estimate / self.standard_error))
 
     @property
     def p_faster(self) -> Floats:
         """One-sided p-value of the change being below zero."""
-        return np.asarray(stdtr(_usable(self.df), self.estimate / self.standard_error))
+        return np.asarray(stdtr(self._usable_df, self.estimate / self.standard_error))
+
+    @property
+    def _usable_df(self) -> Floats:
+        return np.clip(self.df, _LEAST_DF, _MOST_DF)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -80,12 +80,16 @@ class Occasions:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Learnt:
-    """What other workloads of a machine say of its occasions."""
+    """What else is known of a machine's occasions."""
 
     squares: Floats | float = 0.0
     """Sum of (S - 1) tau_hat^2."""
     df: float = 0.0
     """Sum of S - 1."""
+
+    def __add__(self, more: Learnt) -> Learnt:
+        """Both, pooled."""
+        return Learnt(squares=self.squares + more.squares, df=self.df + more.df)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -114,23 +118,32 @@ class SideSums:
         return np.asarray(self.squares / np.maximum(self.runs - 1, 1))
 
 
-def pooled(before: SideSums, after: SideSums) -> tuple[Floats, Floats]:
-    """Return v within both sides, no prior, and its n - 2 degrees of freedom."""
-    df = before.runs + after.runs - 2
-    return _floored((before.squares + after.squares) / np.maximum(df, 1)), df
+def variance_of(*sides: SideSums, prior_sd: float | None = None) -> tuple[Floats, Floats]:
+    """Return v of a run, pooled over sides, and its degrees of freedom.
 
-
-def moderated(before: SideSums, after: SideSums, *, prior_sd: float) -> tuple[Floats, Floats]:
-    """Return v = (d0 s0^2 + SS)/(d0 + n - 2), and its degrees of freedom (Smyth 2004)."""
-    df = PRIOR_DF + before.runs + after.runs - 2
-    return _floored((PRIOR_DF * prior_sd**2 + before.squares + after.squares) / df), df
+    v = (d0 s0^2 + SS)/(d0 + n - G), n runs of G sides (Smyth 2004); without a prior d0 is 0.
+    """
+    weight = 0.0 if prior_sd is None else PRIOR_DF
+    df = weight + np.asarray(sum(side.runs - 1 for side in sides))
+    squares = weight * (prior_sd or 0.0) ** 2 + np.asarray(sum(side.squares for side in sides))
+    return _floored(squares / np.maximum(df, 1)), df
 
 
 def in_ab_run(before: SideSums, after: SideSums) -> Comparison:
-    """Compare both sides of an A/B run: SE^2 = v (1/nb + 1/nc)."""
-    variance, df = pooled(before, after)
+    """Compare both sides of an A/B run: SE^2 = v (1/nb + 1/nc), no prior."""
+    variance, df = variance_of(before, after)
     squared = variance * (1 / before.runs + 1 / after.runs)
     return Comparison(after.mean - before.mean, np.sqrt(squared), df)
+
+
+def in_blocks(differences: Floats, *, prior_sd: float) -> Comparison:
+    """Compare pairs of blocks by their differences, candidate minus baseline: a paired t.
+
+    SE^2 = v/n. What both sides of a pair share falls out.
+    """
+    pairs = SideSums.of(differences, np.ones_like(differences, dtype=np.bool_))
+    variance, df = variance_of(pairs, prior_sd=prior_sd)
+    return Comparison(pairs.mean, np.sqrt(variance / pairs.runs), df)
 
 
 def with_stored(
@@ -140,7 +153,7 @@ def with_stored(
 
     Degrees of freedom by Satterthwaite (1946), infinite for tau.
     """
-    variance, df = moderated(before, after, prior_sd=prior_sd)
+    variance, df = variance_of(before, after, prior_sd=prior_sd)
     of_runs = variance * (1 / before.runs + 1 / after.runs)
     total = of_runs + occasions.between
     return Comparison(after.mean - before.mean, np.sqrt(total), df * np.square(total / of_runs))
@@ -153,22 +166,14 @@ def beyond_stored(before: SideSums, after: SideSums, *, occasions: Occasions) ->
     `Occasions`.
     """
     own, others = (_floored(side.variance) / side.runs for side in (before, after))
+    parts = (
+        (own, np.maximum(before.runs - 1, _LEAST_DF)),
+        (others, np.maximum(after.runs - 1, _LEAST_DF)),
+        (occasions.between, occasions.df),
+    )
     total = own + others + occasions.between
-    inverse = np.square(own / total) / np.maximum(before.runs - 1, _LEAST_DF)
-    inverse += np.square(others / total) / np.maximum(after.runs - 1, _LEAST_DF)
-    inverse += np.square(occasions.between / total) / occasions.df
+    inverse = np.asarray(sum(np.square(part / total) / df for part, df in parts))
     return Comparison(after.mean - before.mean, np.sqrt(total), 1 / inverse)
-
-
-def in_blocks(differences: Floats, *, prior_sd: float) -> Comparison:
-    """Compare pairs of blocks by their differences, candidate minus baseline: a paired t.
-
-    v = (d0 s0^2 + SS)/(d0 + n - 1), SE^2 = v/n. What both sides of a pair share falls out.
-    """
-    pairs = SideSums.of(differences, np.ones_like(differences, dtype=np.bool_))
-    df = PRIOR_DF + pairs.runs - 1
-    variance = _floored((PRIOR_DF * prior_sd**2 + pairs.squares) / df)
-    return Comparison(pairs.mean, np.sqrt(variance / pairs.runs), df)
 
 
 def occasions_of(
@@ -216,10 +221,6 @@ def between_occasions(values: Floats, kept: Flags, runs: Sequence[int]) -> tuple
     between = (sizes * np.square(means - middle_of_all[..., None])).sum(axis=-1) / free
     of_one = (total - np.square(sizes).sum(axis=-1) / total) / free
     return np.maximum((between - within) / of_one, 0.0), within
-
-
-def _usable(df: Floats) -> Floats:
-    return np.clip(df, _LEAST_DF, _MOST_DF)
 
 
 def _floored(variance: Floats) -> Floats:

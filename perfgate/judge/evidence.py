@@ -8,10 +8,9 @@ from functools import cached_property
 
 from perfgate.judge.compare import Learnt
 from perfgate.judge.looks import Plan
-from perfgate.judge.rule import Columns, columns
+from perfgate.judge.rule import SPECS, Columns, columns
 from perfgate.model.baseline import Baseline, BlessedRun, with_held
 from perfgate.model.metric import Metric
-from perfgate.model.note import Note
 from perfgate.model.policy import Policy
 from perfgate.model.sample import Run
 from perfgate.model.verdict import Stage
@@ -30,8 +29,6 @@ class Evidence:
     """The other commit's run and the candidate's."""
     can_pair: frozenset[Stage] = frozenset()
     """The forms of an A/B run that are to be had."""
-    no_pairs: Note | None = None
-    """Why there is no A/B run, where runs are held against stored ones alone."""
     spread: Mapping[Metric, Learnt] = field(default_factory=dict)
     """What other workloads say of how occasions on this machine differ (`spread.learn`)."""
     spent: int = 0
@@ -70,6 +67,11 @@ class Case:
     def there(self) -> Columns:
         """What all runs of the other side have."""
         return columns(self.other)
+
+    @property
+    def times(self) -> int:
+        """How many time metrics share alpha."""
+        return sum(metric in self.there for metric in SPECS)
 
     @cached_property
     def budgets(self) -> Mapping[Metric, float]:

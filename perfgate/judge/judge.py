@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -10,6 +10,7 @@ from perfgate.judge.evidence import Case, Evidence
 from perfgate.judge.looks import NOISY, PLANS
 from perfgate.judge.reasons import notes_of, why
 from perfgate.judge.rows import judge_rows
+from perfgate.judge.times import Look
 from perfgate.model.metric import METRICS, Kind, Metric
 from perfgate.model.note import note
 from perfgate.model.outcome import PASSING, Outcome
@@ -38,17 +39,8 @@ def judge(evidence: Evidence, policy: Policy, stage: Stage) -> Verdict:
     by_count = outcome is Outcome.REGRESSED and not (case.is_look and case.plan.fails)
     if stage is Stage.COUNTS or by_count:
         rows = [_estimate(row, runs) for row in rows]
-    sharing = next((one.rule for one in judged if one.rule is not None), None)
     looks = {one.row.metric: one.look for one in judged if one.look is not None}
-    # Of the clearest loss of time, over what a gate of this workload may spend.
-    level, lost = min(
-        (
-            (float(look.level) * sharing.shares / policy.workloads, metric)
-            for metric, look in looks.items()
-            if sharing and case.is_look and np.isfinite(look.level)
-        ),
-        default=(None, None),
-    )
+    level, lost = _clearest_loss(looks, case)
     step = looks.get(Metric.STEP_MS)
     return Verdict(
         workload=evidence.workload,
@@ -62,11 +54,25 @@ def judge(evidence: Evidence, policy: Policy, stage: Stage) -> Verdict:
         workloads=policy.workloads,
         loss_level=level,
         loss_by=lost,
-        loss_alpha=None if sharing is None else sharing.loss_alpha,
+        loss_alpha=case.plan.alpha / (case.times * policy.workloads) if case.times else None,
         dropped=tuple(drop for one in judged for drop in one.dropped),
-        notes=notes_of(case, judged),
+        notes=notes_of(judged),
         more=more,
         noisy=step is not None and bool(step.compared.run_sd > NOISY),
+    )
+
+
+def _clearest_loss(
+    looks: Mapping[Metric, Look], case: Case
+) -> tuple[float, Metric] | tuple[None, None]:
+    """The least level of a loss of time, over what a gate of this workload may spend."""
+    return min(
+        (
+            (float(look.level) * case.times, metric)
+            for metric, look in looks.items()
+            if case.is_look and np.isfinite(look.level)
+        ),
+        default=(None, None),
     )
 
 

@@ -102,22 +102,11 @@ class Slow:
         return np.asarray(none | (p > chance))
 
 
-def slow_runs(before: Floats, after: Floats, threshold: Floats) -> Slow:
-    """Count the slow runs of either side: above the median of `before` plus the threshold."""
-    return _slow(before, after, np.median(before, axis=-1) + threshold)
-
-
-def slow_pairs(differences: Floats, threshold: Floats) -> Slow:
-    """Count the pairs of blocks of which either side was slow next to the other."""
-    return _slow(-differences, differences, threshold)
-
-
-def _slow(before: Floats, after: Floats, limit: Floats) -> Slow:
+def slow_runs(before: Floats, after: Floats, limit: Floats) -> Slow:
+    """Count the runs of either side that lie above a limit, one number a gate."""
+    candidate, other = (np.sum(side > limit[..., None], axis=-1) for side in (after, before))
     return Slow(
-        candidate=np.sum(after > limit[..., None], axis=-1),
-        other=np.sum(before > limit[..., None], axis=-1),
-        candidates=after.shape[-1],
-        others=before.shape[-1],
+        candidate=candidate, other=other, candidates=after.shape[-1], others=before.shape[-1]
     )
 
 

@@ -5,23 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from perfgate.judge.clock import clock_moved
 from perfgate.judge.evidence import Case
 from perfgate.judge.outliers import Slow
 from perfgate.judge.rows import JudgedRow
-from perfgate.model.metric import METRICS, NO_LONGER_GATED, Kind
-from perfgate.model.note import Note, Severity, note
+from perfgate.model.metric import METRICS, Kind
+from perfgate.model.note import Note, note
 from perfgate.model.outcome import PASSING, Outcome
-from perfgate.model.verdict import MetricVerdict, Stage, Verdict
-
-_WORTH_SAYING = (
-    "count-rose-in-only",
-    "count-rose-once",
-    "count-rose-by-chance",
-    "count-fell-in-some",
-    "count-of-process",
-)
-"""Of a count, next to the verdict too."""
+from perfgate.model.verdict import MetricVerdict, Stage
 
 
 def why(
@@ -120,34 +110,14 @@ def _allow(case: Case, runs: int | None = None) -> Note:
     return note("allow-runs", runs=wanted)
 
 
-def notes_of(case: Case, judged: Sequence[JudgedRow]) -> tuple[Note, ...]:
-    """Say what is worth knowing next to the verdict."""
-    found: list[Note] = []
-    if case.evidence.no_pairs is not None and case.plan.stage is Stage.STORED:
-        found.append(note("no-ab-run", Severity.WARN, why=case.evidence.no_pairs))
-    if ungated := tuple(str(one) for one in NO_LONGER_GATED if one in case.budgets):
-        found.append(note("budget-without-effect", Severity.WARN, metrics=ungated))
-    found += [
-        note("metric-is", metric=row.metric, what=row.note)
-        for row in (one.row for one in judged)
-        if row.outcome is not Outcome.INCONCLUSIVE and row.note and row.note.code in _WORTH_SAYING
-    ]
+def notes_of(judged: Sequence[JudgedRow]) -> tuple[Note, ...]:
+    """Say of slow runs that chance excuses, next to what passes."""
     slow = [
         one.look.slow
         for one in judged
         if one.look is not None and one.row.outcome in PASSING and one.look.slow.candidate > 0
     ]
-    if slow:
-        most = max(slow, key=lambda one: int(one.candidate))
-        found.append(_slow("slow-by-chance", most, what=None, farthest=0.0))
-    moved = clock_moved(case.other, case.runs)
-    return (*found, *(() if moved is None else (note("kernels-follow", clock=moved),)))
-
-
-def shut_anyway(verdict: Verdict) -> Note | None:
-    """Say why an INCONCLUSIVE verdict keeps the gate shut whatever the settings say, if it does."""
-    if verdict.too_few_runs:
-        return note("shut-by-few-runs", Severity.WARN)
-    if not verdict.beyond:
-        return None
-    return note("shut-by-size", Severity.WARN, metric=verdict.beyond[0].metric)
+    if not slow:
+        return ()
+    most = max(slow, key=lambda one: int(one.candidate))
+    return (_slow("slow-by-chance", most, what=None, farthest=0.0),)

@@ -1,25 +1,24 @@
-"""Judges every metric of a gate, a row each; knows nothing of what the rows come to."""
+"""Judges every metric that is gated, a row each; knows nothing of what the rows come to."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.special import stdtrit
 
-from perfgate.judge.compare import Flags, Floats, Learnt, middle
+from perfgate.judge.compare import Floats, Learnt, middle
 from perfgate.judge.counts import judge_count, places_of
 from perfgate.judge.evidence import Case
 from perfgate.judge.looks import PASS_CONFIDENCE
 from perfgate.judge.rule import SPECS, Columns, TimeRule, as_x, columns, is_usable, rule_of
 from perfgate.judge.times import Look, Sides, look_at
 from perfgate.model.baseline import BlessedRun
-from perfgate.model.metric import CALLED, COUNTS, METRICS, PERIODS, Basis, Metric
+from perfgate.model.metric import COUNTS, METRICS, Basis, Metric
 from perfgate.model.note import Note, note
 from perfgate.model.outcome import Outcome
-from perfgate.model.sample import NO_NCCL, Run, why_absent
+from perfgate.model.sample import NO_NCCL, Run, missing_in, why_absent
 from perfgate.model.verdict import Dropped, MetricVerdict
 
 
@@ -28,38 +27,42 @@ class JudgedRow:
     """One metric's row, and what is behind that of a time metric."""
 
     row: MetricVerdict
-    rule: TimeRule | None = None
     look: Look | None = None
     """None where zeros or the size of the numbers left nothing to compare."""
     dropped: tuple[Dropped, ...] = ()
 
 
 def judge_rows(case: Case) -> list[JudgedRow]:
-    """Judge what the other side holds, and show what it lacks; no rows without runs."""
-    if not case.runs:
-        return []
-    counts = _counts(case)
-    # Of a loop that uses no GPU, or whose GPU was not traced, each row would say the same.
-    measured = {one for run in case.runs for process in run.processes for one in process.values}
-    on_gpu = bool(measured - {*PERIODS, *CALLED})
+    """Judge each gated metric that all runs of the other side have; no rows without runs."""
+    counts = _counts(case) if case.runs else {}
     judged: list[JudgedRow] = []
-    for metric, spec in METRICS.items():
-        found = [value for run in case.runs if (value := _value(run, metric, case)) is not None]
-        is_whole = spec.gated and metric in case.there and len(found) == len(case.runs)
-        if is_whole and metric in SPECS:
+    for metric in METRICS if case.runs else ():
+        if not METRICS[metric].gated or metric not in case.there:
+            continue
+        found = [value for run in case.runs if (value := _value(run, metric)) is not None]
+        if len(found) < len(case.runs):
+            judged.append(JudgedRow(row=_missing(metric, case)))
+        elif metric in SPECS:
             judged.append(_judge_time(metric, np.array(found), case))
-        elif is_whole:
+        else:
             judged.append(JudgedRow(row=counts[metric]))
-        elif (row := _unjudged(metric, case, found, on_gpu=on_gpu)) is not None:
-            judged.append(JudgedRow(row=row))
     return judged
 
 
-def _value(run: Run, metric: Metric, case: Case) -> float | None:
+def _value(run: Run, metric: Metric) -> float | None:
     """A run's value; of NCCL's times, which the baseline has, 0 where no NCCL kernel ran."""
     value = run.value(metric)
-    is_none = metric in case.there and run.why_absent(metric) == NO_NCCL
-    return 0.0 if value is None and is_none else value
+    return 0.0 if value is None and run.why_absent(metric) == NO_NCCL else value
+
+
+def _missing(metric: Metric, case: Case) -> MetricVerdict:
+    """The row of what the other side has and some run has not."""
+    return MetricVerdict(
+        metric=metric,
+        outcome=Outcome.NOT_MEASURED,
+        baseline=middle(case.there[metric]),
+        note=missing_in(case.runs, metric),
+    )
 
 
 def _counts(case: Case) -> dict[Metric, MetricVerdict]:
@@ -88,25 +91,32 @@ def _counts(case: Case) -> dict[Metric, MetricVerdict]:
 
 
 def _judge_time(metric: Metric, now: Floats, case: Case) -> JudgedRow:
-    rule = rule_of(metric, case.there, case.budgets, plan=case.plan, baseline=case.evidence.blessed)
-    learnt = case.evidence.spread.get(metric, Learnt())
-    rule = replace(rule, learnt=learnt, shares=rule.shares * case.policy.workloads)
+    rule = rule_of(
+        metric,
+        case.there,
+        case.budgets,
+        plan=case.plan,
+        baseline=case.evidence.blessed,
+        shares=case.times * case.policy.workloads,
+    )
+    rule = replace(rule, learnt=rule.learnt + case.evidence.spread.get(metric, Learnt()))
     before = case.there[metric]
-    row = MetricVerdict(
+    unjudged = MetricVerdict(
         metric=metric,
         outcome=Outcome.INCONCLUSIVE,
         baseline=middle(before),
         now=middle(now),
         basis=rule.spec.basis,
         budget=rule.budget,
+        note=note("times-too-far-apart"),
     )
     if (none := _incomparable(rule, before, now, case)) is not None:
         outcome, why = none
-        return JudgedRow(row=row.model_copy(update={"outcome": outcome, "note": why}), rule=rule)
+        row = unjudged.model_copy(update={"outcome": outcome, "note": why})
+        return JudgedRow(row=row)
     sides = (as_x(metric, before, case.there), as_x(metric, now, case.there))
     if not is_usable(*sides):
-        why = note("times-too-far-apart")
-        return JudgedRow(row=row.model_copy(update={"note": why}), rule=rule)
+        return JudgedRow(row=unjudged)
     alone, screened = _alone(metric, case)
     look = look_at(
         rule,
@@ -115,18 +125,15 @@ def _judge_time(metric: Metric, now: Floats, case: Case) -> JudgedRow:
         alone=alone,
         screened=screened,
     )
-    kept = look.compared.kept
-    centres = [
-        _centre(side, flags, rule.spec.basis)
-        for side, flags in zip((before, now), kept, strict=True)
-    ]
+    names = ("baseline", "candidate")
     return JudgedRow(
-        row=_row(rule, look, centres, runs=len(now)),
-        rule=rule,
+        row=_row(rule, look, before, now),
         look=look,
-        dropped=(
-            *_dropped(rule, "baseline", sides[0], kept[0]),
-            *_dropped(rule, "candidate", sides[1], kept[1]),
+        dropped=tuple(
+            Dropped(side=name, index=int(run), metric=metric, distance=rule.as_fraction(away[run]))
+            for name, x, kept in zip(names, sides, look.compared.kept, strict=True)
+            for away in (x - np.median(x),)
+            for run in np.flatnonzero(~kept)
         ),
     )
 
@@ -153,14 +160,13 @@ def _alone(metric: Metric, case: Case) -> tuple[Sides | None, Sides | None]:
     return (screened if case.plan.in_pairs else next_to(case.there)), screened
 
 
-def _row(rule: TimeRule, look: Look, centres: Sequence[float], *, runs: int) -> MetricVerdict:
+def _row(rule: TimeRule, look: Look, before: Floats, now: Floats) -> MetricVerdict:
     outcome = Outcome.INCONCLUSIVE
     if look.passes:
         outcome = Outcome.IMPROVED if look.gains else Outcome.PASSED
     elif look.loses:
         outcome = Outcome.REGRESSED
     comparison, against = look.compared.comparison, look.compared.against
-    is_shown = runs >= rule.plan.fewest_to_fail
     smallest = np.maximum(rule.least_loss, against.margin(1 - rule.loss_alpha))
     change = rule.as_fraction(comparison.estimate)
     low = high = None
@@ -168,11 +174,12 @@ def _row(rule: TimeRule, look: Look, centres: Sequence[float], *, runs: int) -> 
         low = rule.as_fraction(against.lower(1 - rule.loss_alpha))
         high = rule.as_fraction(comparison.upper(PASS_CONFIDENCE))
     budget, basis = rule.as_fraction(rule.limit), rule.spec.basis
+    kept = look.compared.kept
     return MetricVerdict(
         metric=rule.metric,
         outcome=outcome,
-        baseline=centres[0],
-        now=centres[1],
+        baseline=_centre(before[kept[0]], basis),
+        now=_centre(now[kept[1]], basis),
         basis=basis,
         change=change,
         low=low,
@@ -181,7 +188,7 @@ def _row(rule: TimeRule, look: Look, centres: Sequence[float], *, runs: int) -> 
         df=float(against.df),
         budget=budget,
         p_value=float(against.p_slower),
-        smallest=rule.as_fraction(smallest) if is_shown else None,
+        smallest=rule.as_fraction(smallest) if len(now) >= rule.plan.fewest_to_fail else None,
         note=note(
             "time-changed" if basis is Basis.LOG else "share-changed",
             change=change,
@@ -209,12 +216,11 @@ def _incomparable(
     """Judge what cannot be compared; None where it can."""
     if rule.spec.basis is Basis.LOG:
         return _zeros(rule, before, now)
-    if (_median_step(case) or 0.0) > 0:
+    if Metric.STEP_MS in case.there and middle(case.there[Metric.STEP_MS]) > 0:
         return None
     why = why_absent(case.runs, Metric.STEP_MS)
-    if why is None:
-        return Outcome.NOT_MEASURED, note("baseline-without-step")
-    return Outcome.NOT_MEASURED, note("sides-without-step", why=why)
+    lacks = note("baseline-without-step") if why is None else note("sides-without-step", why=why)
+    return Outcome.NOT_MEASURED, lacks
 
 
 def _zeros(rule: TimeRule, before: Floats, now: Floats) -> tuple[Outcome, Note] | None:
@@ -233,70 +239,11 @@ def _zeros(rule: TimeRule, before: Floats, now: Floats) -> tuple[Outcome, Note] 
     return (Outcome.REGRESSED if is_shown and has_risen else Outcome.INCONCLUSIVE), why
 
 
-def _centre(values: Floats, kept: Flags, basis: Basis) -> float:
+def _centre(sample: Floats, basis: Basis) -> float:
     """Return what the estimate compares, in ms, so that a row adds up: geometric mean of a LOG."""
-    sample = np.sort(values[kept])
-    scale = float(np.max(np.abs(sample))) or 1.0
+    ordered = np.sort(sample)
+    scale = float(np.max(np.abs(ordered))) or 1.0
     with np.errstate(all="ignore"):
-        shares = sample / scale
+        shares = ordered / scale
         mean = np.exp(np.mean(np.log(shares))) if basis is Basis.LOG else np.mean(shares)
     return float(mean) * scale
-
-
-def _dropped(rule: TimeRule, side: str, x: Floats, kept: Flags) -> list[Dropped]:
-    away = x - np.median(x)
-    return [
-        Dropped(side=side, index=int(run), metric=rule.metric, distance=rule.as_fraction(away[run]))
-        for run in np.flatnonzero(~kept)
-    ]
-
-
-def _median_step(case: Case) -> float | None:
-    steps = case.there.get(Metric.STEP_MS)
-    return None if steps is None else middle(steps)
-
-
-# What is not judged
-
-
-def why_unmeasured(runs: Sequence[Run], metric: Metric) -> Note | None:
-    """Why a metric is not judged that neither side has; None where there is nothing of it."""
-    why = why_absent(runs, metric)
-    return None if why is None or why.code.startswith(NO_NCCL.code) else why
-
-
-def _unjudged(
-    metric: Metric, case: Case, found: Sequence[float], *, on_gpu: bool
-) -> MetricVerdict | None:
-    """The row of what one side lacks, or of what is shown only; None where neither side has it."""
-    spec, now = METRICS[metric], middle(found) if found else None
-    without = [run for run in case.runs if run.value(metric) is None]
-    lacking, why = len(without), why_absent(without, metric)
-    because = None if why is None else note("because", what=why)
-    missing = note("missing-in-runs", without=lacking, runs=len(case.runs), why=because)
-    if metric in case.there and spec.gated:
-        there = middle(case.there[metric])
-        return MetricVerdict(
-            metric=metric, outcome=Outcome.NOT_MEASURED, baseline=there, note=missing
-        )
-    if metric in case.there:
-        there, step_ms = middle(case.there[metric]), _median_step(case)
-        change = None if now is None else spec.change(there, now, step_ms=step_ms)
-        return MetricVerdict(
-            metric=metric,
-            outcome=None,
-            baseline=there,
-            now=now,
-            basis=None if change is None else spec.basis,
-            change=change,
-            note=missing if without else note("only-shown"),
-        )
-    having = sum(metric in run.values for run in case.other)
-    if found or having:
-        code = "new-to-gate" if spec.gated else "new-to-show"
-        of_some = note(code, having=having, runs=len(case.other))
-        return MetricVerdict(metric=metric, outcome=None, now=now, note=of_some)
-    reason = why_unmeasured(case.runs, metric)
-    if not on_gpu or not spec.gated or reason is None:
-        return None
-    return MetricVerdict(metric=metric, outcome=None, note=note("measured-nowhere", why=reason))

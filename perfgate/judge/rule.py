@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
 
-from perfgate.judge.compare import PRIOR_DF, Flags, Floats, Learnt, Occasions, occasions_of
+from perfgate.judge.compare import Flags, Floats, Learnt, Occasions, occasions_of
 from perfgate.judge.looks import STORED_PLAN, Plan
 from perfgate.judge.outliers import Kept, keep
 from perfgate.model.baseline import Baseline, BlessedRun
@@ -28,8 +28,6 @@ _PART_OF_STEP = 0.1
 """Of the step's budget: what kernel time may lose of a step."""
 _FARTHEST_LOG = 700.0
 """exp() of more than this is no double."""
-_OCCASIONS_TO_KNOW = 2
-"""Over fewer, a calibration has measured nothing of what occasions differ by."""
 
 
 # From runs to x
@@ -75,10 +73,8 @@ class TimeRule:
     plan: Plan = STORED_PLAN
     occasion_runs: tuple[int, ...] = (1,)
     """How many of the baseline's runs each of its occasions has, in order."""
-    calibrated: tuple[float, float] | None = None
-    """tau as `perfgate calibrate` measured it, and its degrees of freedom."""
     learnt: Learnt = field(default_factory=Learnt)
-    """What other workloads of the machine say of its occasions."""
+    """What else is known of the machine's occasions: of other workloads, of a calibration."""
     shares: int = 1
     """Among how many alpha is shared: time metrics times workloads."""
 
@@ -109,17 +105,13 @@ class TimeRule:
 
     def occasions(self, before: Floats, kept: Flags) -> Occasions:
         """What occasions differ by, by the baseline's runs that are kept."""
-        found = occasions_of(
+        return occasions_of(
             before,
             kept,
             self.occasion_runs,
             default_sd=self.spec.occasion_sd,
             learnt=self.learnt,
         )
-        if self.calibrated is None or self.calibrated[1] <= found.df:
-            return found
-        sd, df = self.calibrated
-        return replace(found, sd=np.full_like(found.sd, sd), df=df)
 
 
 def rule_of(
@@ -129,11 +121,11 @@ def rule_of(
     *,
     plan: Plan = STORED_PLAN,
     baseline: Baseline | None = None,
+    shares: int = 1,
 ) -> TimeRule:
     """Return how a time metric is judged against `there`; a `baseline`'s occasions count.
 
-    Kernel time may lose a tenth of what the step may, whatever its own budget; alpha is shared by
-    the other side's gated times.
+    Kernel time may lose a tenth of what the step may, whatever its own budget.
     """
     return TimeRule(
         metric=metric,
@@ -141,8 +133,8 @@ def rule_of(
         least_loss=least_loss(there, budgets) if metric is Metric.KERNEL_MS else 0.0,
         plan=plan,
         occasion_runs=tuple(len(one.runs) for one in baseline.occasions) if baseline else (1,),
-        calibrated=_calibrated(metric, baseline),
-        shares=sum(metric in there for metric in SPECS) or 1,
+        learnt=_calibrated(metric, baseline),
+        shares=shares,
     )
 
 
@@ -157,8 +149,8 @@ def least_loss(there: Columns, budgets: Mapping[Metric, float]) -> Floats | floa
         return np.where(kernel > 0, np.log1p(_PART_OF_STEP * budget * share), 0.0)
 
 
-def _calibrated(metric: Metric, baseline: Baseline | None) -> tuple[float, float] | None:
+def _calibrated(metric: Metric, baseline: Baseline | None) -> Learnt:
+    """What a calibration found of occasions, next to what the baseline's own runs say."""
     spread = None if baseline is None else baseline.calibration.get(metric)
-    if spread is None or spread.occasions < _OCCASIONS_TO_KNOW:
-        return None
-    return spread.occasion_sd, PRIOR_DF + spread.occasions - 1
+    free = 0 if spread is None else spread.occasions - 1
+    return Learnt() if spread is None else Learnt(squares=free * spread.occasion_sd**2, df=free)

@@ -29,9 +29,8 @@ def learn(baselines: Iterable[Baseline], *, of: Baseline) -> dict[Metric, Learnt
                 continue
             rule, x = stored
             shown, _ = between_occasions(x, rule.keep(x).flags[0], rule.occasion_runs)
-            so_far = found.get(metric, Learnt())
-            squares = so_far.squares + free * float(shown)
-            found[metric] = Learnt(squares=squares, df=so_far.df + free)
+            more = Learnt(squares=free * float(shown), df=free)
+            found[metric] = found.get(metric, Learnt()) + more
     return found
 
 

@@ -19,11 +19,11 @@ from perfgate.judge.compare import (
     beyond_stored,
     in_ab_run,
     in_blocks,
-    pooled,
+    variance_of,
     with_stored,
 )
 from perfgate.judge.looks import FEWEST_WITH_EXTREMES, PASS_CONFIDENCE
-from perfgate.judge.outliers import Slow, keep, may_be_chance, slow_pairs, slow_runs
+from perfgate.judge.outliers import Slow, keep, may_be_chance, slow_runs
 from perfgate.judge.rule import TimeRule
 from perfgate.model.verdict import Stage
 
@@ -94,7 +94,7 @@ def look_at(
     comparison, against = found.comparison, found.against
     slow, extreme, runs = found.slow, found.extreme, sides[1].shape[-1]
     if alone is not None:
-        slow = slow_runs(*alone, rule.keep(*alone).threshold) + slow
+        slow = _slow_runs(*alone, rule.keep(*alone).threshold) + slow
     if screened is not None:
         extreme = extreme | rule.keep(*screened).any_extreme
     within = comparison.upper(PASS_CONFIDENCE) < limit
@@ -131,11 +131,16 @@ def _pairs(rule: TimeRule, before: Floats, after: Floats) -> Compared:
         against=comparison,
         kept=(everything, everything),
         extreme=nothing,
-        slow=slow_pairs(differences, threshold),
+        slow=slow_runs(-differences, differences, threshold),
         lost_by_chance=nothing,
         gained_by_chance=nothing,
         run_sd=comparison.standard_error * np.sqrt(differences.shape[-1]),
     )
+
+
+def _slow_runs(before: Floats, after: Floats, threshold: Floats) -> Slow:
+    """Slow is what lies above the median of `before` by more than the threshold."""
+    return slow_runs(before, after, np.median(before, axis=-1) + threshold)
 
 
 def _runs(rule: TimeRule, before: Floats, after: Floats) -> Compared:
@@ -152,10 +157,10 @@ def _runs(rule: TimeRule, before: Floats, after: Floats) -> Compared:
         against=against,
         kept=kept,
         extreme=found.any_extreme,
-        slow=slow_runs(before, after, found.threshold),
+        slow=_slow_runs(before, after, found.threshold),
         lost_by_chance=may_be_chance(before, after, kept, between=between),
         gained_by_chance=may_be_chance(after, before, (kept[1], kept[0]), between=between),
-        run_sd=np.sqrt(np.maximum(other.variance, pooled(one, other)[0])),
+        run_sd=np.sqrt(np.maximum(other.variance, variance_of(one, other)[0])),
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from enum import StrEnum
 from typing import Annotated, Any, Final, Literal
@@ -294,3 +294,11 @@ class Run(Record):
 def why_absent(runs: Iterable[Run], metric: Metric) -> Note | None:
     """Why a metric is missing, from the first of several runs that says so."""
     return next((why for run in runs if (why := run.why_absent(metric)) is not None), None)
+
+
+def missing_in(runs: Sequence[Run], metric: Metric) -> Note:
+    """Say in how many runs a metric is missing, and why."""
+    without = [run for run in runs if run.value(metric) is None]
+    why = why_absent(without, metric)
+    because = None if why is None else note("because", what=why)
+    return note("missing-in-runs", without=len(without), runs=len(runs), why=because)

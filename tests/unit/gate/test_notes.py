@@ -118,6 +118,36 @@ def test_why_the_quick_check_did_not_count_is_said(
     assert slower(0).conditions.sm_clock_mhz == then
 
 
+@pytest.mark.parametrize(
+    ("then", "now", "said"),
+    [
+        (1980.0, 1980.0, []),
+        (1980.0, 1975.0, []),
+        (1980.0, 1755.0, ["kernels-follow"]),
+    ],
+)
+def test_another_sm_clock_is_noted(then: float, now: float, said: list[str]) -> None:
+    verdict = gated([slower(0, clock_mhz=now)], None, blessed_as(slower(0, clock_mhz=then))).verdict
+    assert [one.code for one in verdict.notes if one.code == "kernels-follow"] == said
+
+
+def test_a_budget_without_effect_is_said_after_the_lack_of_an_ab_run() -> None:
+    verdict = gated([slower(0)], policy=Policy(budgets={Metric.H2D_EXPOSED_MS: 0.01})).verdict
+    assert [one.code for one in verdict.notes[:2]] == ["no-ab-run", "budget-without-effect"]
+
+
+def test_a_count_that_rose_once_is_noted_next_to_what_passed() -> None:
+    once = slower(0).model_copy(
+        update={"processes": (records.process({**records.VALUES, Metric.SYNCS: 2.0}),)}
+    )
+    verdict = gated([once, slower(0)]).verdict
+    assert verdict.outcome is Outcome.PASSED
+    (noted,) = [one for one in verdict.notes if one.code == "metric-is"]
+    what = noted.fields["what"]
+    assert isinstance(what, Note)
+    assert (noted.fields["metric"], what.code) == (Metric.SYNCS, "count-rose-once")
+
+
 # What its runs, its baseline and its parameters leave unknown
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from support.judging import blessed, measured
 
-from perfgate.judge.anchor import anchor_lost, beyond_anchor, drift
+from perfgate.explain.drift import anchor_lost
+from perfgate.judge.anchor import beyond_anchor, drift
 from perfgate.judge.clock import by_clock, clock_moved
 from perfgate.model.baseline import BlessedRun
 from perfgate.model.metric import Metric

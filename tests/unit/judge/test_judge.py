@@ -19,7 +19,7 @@ from perfgate.judge.looks import (
 )
 from perfgate.model.baseline import BlessedRun, Occasion
 from perfgate.model.metric import Metric
-from perfgate.model.note import Note, Severity, note, quoted
+from perfgate.model.note import Note, note
 from perfgate.model.outcome import Outcome
 from perfgate.model.policy import Policy
 from perfgate.model.sample import NO_NCCL, ProcessSample, Run
@@ -207,20 +207,6 @@ def test_nothing_known_is_not_a_pass(before: Columns, now: Columns, expected: Ou
     assert judged(blessed(before), measured(now)).outcome is expected
 
 
-def test_what_is_new_or_has_no_budget_is_shown_and_shuts_nothing() -> None:
-    before = blessed({M.STEP_MS: [10.0, 10.0], M.NCCL_MS: [1.0, 1.0], M.SYNCS: [1.0, None]})
-    now: Columns = {
-        M.STEP_MS: [10.0] * 5,
-        M.KERNEL_MS: [8.0] * 5,
-        M.NCCL_MS: [3.0] * 5,
-        M.SYNCS: [5.0] * 5,
-    }
-    verdict = judged(before, measured(now), budgets={M.NCCL_MS: 0.01})
-    assert verdict.outcome is Outcome.PASSED
-    shown = [(row.metric, row.baseline, row.now) for row in verdict.metrics if row.outcome is None]
-    assert shown == [(M.KERNEL_MS, None, 8.0), (M.NCCL_MS, 1.0, 3.0), (M.SYNCS, None, 5.0)]
-
-
 def test_budgets_override_the_defaults() -> None:
     lost = columns(5, step=1.04)
     assert judged(BASELINE, measured(lost), budgets={M.STEP_MS: 0.2}).outcome is Outcome.PASSED
@@ -382,22 +368,6 @@ def test_a_run_without_processes_measures_nothing() -> None:
     assert judged(BASELINE, [empty]).outcome is Outcome.NOT_MEASURED
 
 
-def test_what_is_shown_only_may_be_new_or_missing() -> None:
-    step = {M.STEP_MS: [10.0]}
-    new = judged(blessed(step), measured(step | {M.NCCL_MS: [1.0]})).of(M.NCCL_MS)
-    gone = judged(blessed(step | {M.NCCL_MS: [1.0]}), measured(step)).of(M.NCCL_MS)
-    partly = judged(
-        blessed({M.STEP_MS: [10.0, 10.0], M.NCCL_MS: [1.0, None]}),
-        measured(step),
-    ).of(M.NCCL_MS)
-    assert new is not None
-    assert gone is not None
-    assert partly is not None
-    assert (new.now, code(new)) == (1.0, "new-to-show")
-    assert (gone.now, code(gone)) == (None, "missing-in-runs")
-    assert (partly.now, code(partly)) == (None, "new-to-show")
-
-
 def test_the_slowest_process_of_a_run_is_judged() -> None:
     ranks = tuple(
         ProcessSample(pid=rank, rank=rank, steps=30, values={M.STEP_MS: ms}, window_ms=300.0)
@@ -475,45 +445,6 @@ def test_in_an_ab_run_a_count_is_exact_by_what_is_blessed_or_by_three_runs(
     assert row is not None
     assert row.exact is exact
     assert row.outcome is (Outcome.REGRESSED if exact else Outcome.INCONCLUSIVE)
-
-
-@pytest.mark.parametrize(
-    ("before", "now", "notes"),
-    [
-        (1980.0, 1980.0, ()),
-        (1980.0, 1975.0, ()),
-        (1980.0, None, ()),
-        (None, 1980.0, ()),
-        (0.0, 1980.0, ()),
-        (1980.0, 1755.0, ("kernels-follow",)),
-    ],
-)
-def test_another_sm_clock_is_noted(
-    before: float | None, now: float | None, notes: tuple[str, ...]
-) -> None:
-    baseline = blessed(BASE, occasions=5, sm_clock_mhz=before)
-    found = judged(baseline, measured(columns(), sm_clock_mhz=now)).notes
-    assert tuple(one.code for one in found) == notes
-
-
-def test_a_budget_of_what_is_no_longer_gated_has_no_effect_and_says_so() -> None:
-    budgets = {M.H2D_EXPOSED_MS: 0.01}
-    (found,) = judged(BASELINE, measured(columns(5)), budgets=budgets).notes
-    assert (found.code, found.severity) == ("budget-without-effect", Severity.WARN)
-
-
-def test_a_gate_without_pairs_says_so_first_with_the_reason() -> None:
-    evidence = Evidence(
-        workload="w", blessed=BASELINE, alone=measured(columns(5)), no_pairs=quoted("no history")
-    )
-    held = Policy(runs=5, budgets={M.STEP_MEAN_MS: 0.1})
-    assert [one.code for one in judge(evidence, held, Stage.STORED).notes] == [
-        "no-ab-run",
-        "budget-without-effect",
-    ]
-    assert [one.code for one in judge(evidence, held, Stage.SCREEN).notes] == [
-        "budget-without-effect"
-    ]
 
 
 def test_slow_runs_that_chance_excuses_are_noted_where_it_passes() -> None:

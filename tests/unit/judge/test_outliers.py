@@ -11,7 +11,6 @@ from perfgate.judge.outliers import (
     as_many_by_chance,
     keep,
     may_be_chance,
-    slow_pairs,
     slow_runs,
 )
 
@@ -83,15 +82,16 @@ def test_without_extreme_runs_nothing_is_a_mix() -> None:
 
 
 def test_a_run_far_above_the_other_sides_median_is_slow() -> None:
-    threshold = np.asarray(0.04)
-    one = slow_runs(QUIET, np.array([0.0, 0.4, 0.0]), threshold)
+    limit = np.asarray(0.04)
+    one = slow_runs(QUIET, np.array([0.0, 0.4, 0.0]), limit)
     assert (int(one.candidate), int(one.other), one.candidates, one.others) == (1, 0, 3, 5)
-    assert int(slow_runs(QUIET, np.array([0.4, 0.41, 0.4]), threshold).candidate) == 3
-    assert int(slow_runs(np.array([0.0, 0.0, 0.4]), QUIET, threshold).other) == 1
+    assert int(slow_runs(QUIET, np.array([0.4, 0.41, 0.4]), limit).candidate) == 3
+    assert int(slow_runs(np.array([0.0, 0.0, 0.4]), QUIET, limit).other) == 1
 
 
 def test_pairs_of_blocks_are_slow_on_either_side() -> None:
-    found = slow_pairs(np.array([0.0, 0.3, -0.2, 0.01]), np.asarray(0.04))
+    differences = np.array([0.0, 0.3, -0.2, 0.01])
+    found = slow_runs(-differences, differences, np.asarray(0.04))
     assert (int(found.candidate), int(found.other), found.candidates) == (1, 1, 4)
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from support.judging import MOMENT, blessed, judged, measured
 
+from perfgate.judge.compare import Learnt
 from perfgate.judge.looks import AB_PLAN, INTERLEAVED_PLAN, SCREEN_PLAN, STORED_PLAN, Plan
 from perfgate.judge.rows import at_level
 from perfgate.judge.rule import SPECS, TimeRule, columns, rule_of
@@ -148,19 +149,23 @@ def test_idle_time_is_a_share_of_the_step() -> None:
     assert outcome(AB_PLAN, more, before=idle, metric=Metric.GAP_MS) is Outcome.REGRESSED
 
 
-def test_calibrated_occasions_count_where_they_are_known_better() -> None:
+def test_calibrated_occasions_are_pooled_with_what_is_blessed() -> None:
     x = np.log(np.asarray(STEADY) / 10)
-    known, guessed = (rule(STORED_PLAN, calibrated=(0.03, df)) for df in (20.0, 1.0))
-    assert not look_at(known, (x, x), is_last=True).passes
-    assert look_at(guessed, (x, x), is_last=True).passes
+    well, little = (
+        rule(STORED_PLAN, learnt=Learnt(squares=df * 0.03**2, df=df)) for df in (20.0, 0.05)
+    )
+    assert not look_at(well, (x, x), is_last=True).passes
+    assert look_at(little, (x, x), is_last=True).passes
 
 
 def test_a_rule_is_made_of_what_the_baseline_knows() -> None:
     known = Spread(run_sd=0.003, occasion_sd=0.01, runs=20, occasions=10, at=MOMENT)
     calibration = {Metric.STEP_MS: known}
     baseline = blessed({Metric.STEP_MS: [10.0] * 4}, occasions=2, calibration=calibration)
-    made = rule_of(Metric.STEP_MS, columns(baseline.runs), {}, baseline=baseline)
-    assert (made.occasion_runs, made.calibrated, made.shares) == ((2, 2), (0.01, 11), 1)
+    made = rule_of(Metric.STEP_MS, columns(baseline.runs), {}, baseline=baseline, shares=3)
+    assert (made.occasion_runs, made.shares) == ((2, 2), 3)
+    assert made.learnt.df == 9
+    assert float(made.learnt.squares) == pytest.approx(9 * 0.01**2)
     kernels = {Metric.KERNEL_MS: np.array([8.0])}
     assert rule_of(Metric.KERNEL_MS, kernels, {}).least_loss == 0
 

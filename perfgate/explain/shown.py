@@ -1,0 +1,94 @@
+"""The rows of what no verdict rests on: metrics that are shown only, are new, or that neither side
+has."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from statistics import median
+
+from perfgate.model.baseline import BlessedRun
+from perfgate.model.metric import CALLED, METRICS, PERIODS, Metric
+from perfgate.model.note import Note, note
+from perfgate.model.outcome import Outcome
+from perfgate.model.sample import NO_NCCL, Run, missing_in, why_absent
+from perfgate.model.verdict import MetricVerdict, Verdict
+
+_OF_COUNTS = frozenset(
+    {
+        "count-rose-in-only",
+        "count-rose-once",
+        "count-rose-by-chance",
+        "count-fell-in-some",
+        "count-of-process",
+    }
+)
+"""What of a count is said next to the verdict too."""
+
+
+def of_counts(verdict: Verdict) -> Iterator[Note]:
+    """What of its counts is said next to a verdict too: those that nearly decided."""
+    for row in verdict.metrics:
+        if row.outcome is not Outcome.INCONCLUSIVE and row.note and row.note.code in _OF_COUNTS:
+            yield note("metric-is", metric=row.metric, what=row.note)
+
+
+def with_shown(verdict: Verdict, other: Sequence[BlessedRun], runs: Sequence[Run]) -> Verdict:
+    """The verdict with a row of each further metric that the runs, or those of the other side, have,
+    in the order of `METRICS`."""
+    rows = {row.metric: row for row in (*verdict.metrics, *_shown(verdict, other, runs))}
+    return verdict.model_copy(
+        update={"metrics": tuple(rows[metric] for metric in METRICS if metric in rows)}
+    )
+
+
+def _shown(
+    verdict: Verdict, other: Sequence[BlessedRun], runs: Sequence[Run]
+) -> Iterator[MetricVerdict]:
+    # Of a loop that uses no GPU, or whose GPU was not traced, each row would say the same.
+    measured = {one for run in runs for process in run.processes for one in process.values}
+    on_gpu = bool(measured - {*PERIODS, *CALLED})
+    judged = {row.metric for row in verdict.metrics}
+    for metric in METRICS:
+        if metric in judged or not runs:
+            continue
+        before = [run.values[metric] for run in other if metric in run.values]
+        now = [value for run in runs if (value := run.value(metric)) is not None]
+        if before and len(before) == len(other):
+            yield _beside(metric, before, now, other, runs)
+        elif before or now:
+            code = "new-to-gate" if METRICS[metric].gated else "new-to-show"
+            of_some = note(code, having=len(before), runs=len(other))
+            yield MetricVerdict(
+                metric=metric, outcome=None, now=median(now) if now else None, note=of_some
+            )
+        elif on_gpu and METRICS[metric].gated and (why := why_unmeasured(runs, metric)):
+            yield MetricVerdict(metric=metric, outcome=None, note=note("measured-nowhere", why=why))
+
+
+def _beside(
+    metric: Metric,
+    before: Sequence[float],
+    now: Sequence[float],
+    other: Sequence[BlessedRun],
+    runs: Sequence[Run],
+) -> MetricVerdict:
+    """The row of a metric that is shown only, next to the other side's."""
+    steps = [run.values[Metric.STEP_MS] for run in other if Metric.STEP_MS in run.values]
+    step_ms = median(steps) if len(steps) == len(other) else None
+    spec, there, here = METRICS[metric], median(before), median(now) if now else None
+    change = None if here is None else spec.change(there, here, step_ms=step_ms)
+    return MetricVerdict(
+        metric=metric,
+        outcome=None,
+        baseline=there,
+        now=here,
+        basis=None if change is None else spec.basis,
+        change=change,
+        note=note("only-shown") if len(now) == len(runs) else missing_in(runs, metric),
+    )
+
+
+def why_unmeasured(runs: Sequence[Run], metric: Metric) -> Note | None:
+    """Why a metric is not judged that neither side has; None where there is nothing of it."""
+    why = why_absent(runs, metric)
+    return None if why is None or why.code.startswith(NO_NCCL.code) else why

@@ -1,0 +1,61 @@
+"""Rows of what no verdict rests on."""
+
+from __future__ import annotations
+
+from support.judging import Columns, blessed, judged, measured
+
+from perfgate.explain.shown import with_shown
+from perfgate.model.metric import Metric
+from perfgate.model.outcome import Outcome
+from perfgate.model.verdict import MetricVerdict, Verdict
+
+M = Metric
+STEP: Columns = {M.STEP_MS: [10.0]}
+
+
+def shown(before: Columns, now: Columns) -> Verdict:
+    then, runs = blessed(before), measured(now)
+    return with_shown(judged(then, runs, budgets={M.NCCL_MS: 0.01}), then.runs, runs)
+
+
+def nccl(before: Columns, now: Columns) -> MetricVerdict:
+    row = shown(before, now).of(M.NCCL_MS)
+    assert row is not None
+    return row
+
+
+def code(row: MetricVerdict) -> str | None:
+    return None if row.note is None else row.note.code
+
+
+def test_what_is_new_or_has_no_budget_is_shown_in_its_place_and_shuts_nothing() -> None:
+    verdict = shown(
+        {M.STEP_MS: [10.0, 10.0], M.NCCL_MS: [1.0, 1.0], M.SYNCS: [1.0, None]},
+        {
+            M.STEP_MS: [10.0] * 5,
+            M.KERNEL_MS: [8.0] * 5,
+            M.NCCL_MS: [3.0] * 5,
+            M.SYNCS: [5.0] * 5,
+        },
+    )
+    assert verdict.outcome is Outcome.PASSED
+    rows = [(row.metric, row.baseline, row.now) for row in verdict.metrics]
+    assert rows[1:] == [(M.KERNEL_MS, None, 8.0), (M.NCCL_MS, 1.0, 3.0), (M.SYNCS, None, 5.0)]
+    assert {row.outcome for row in verdict.metrics[1:]} == {None}
+
+
+def test_what_is_shown_only_may_be_new_or_missing() -> None:
+    with_nccl = {**STEP, M.NCCL_MS: [1.0]}
+    new, gone = nccl(STEP, with_nccl), nccl(with_nccl, STEP)
+    partly = nccl({M.STEP_MS: [10.0, 10.0], M.NCCL_MS: [1.0, None]}, STEP)
+    assert (new.now, code(new)) == (1.0, "new-to-show")
+    assert (gone.baseline, gone.now, code(gone)) == (1.0, None, "missing-in-runs")
+    assert (partly.now, code(partly)) == (None, "new-to-show")
+
+
+def test_a_change_of_what_is_shown_only_is_of_the_other_sides_step() -> None:
+    exposed: Columns = {M.STEP_MS: [10.0], M.H2D_EXPOSED_MS: [1.0]}
+    row = shown(exposed, {**exposed, M.H2D_EXPOSED_MS: [1.5]}).of(M.H2D_EXPOSED_MS)
+    assert row is not None
+    assert row.change == 0.05
+    assert code(row) == "only-shown"
