@@ -121,6 +121,11 @@ def workload(
         if (kind := _not_run_through(function)) is not None:
             why = f"it is {kind}, of which calling runs nothing"
             raise TypeError(f"@workload on {name}: {why}. Write a plain function.")
+        if "." in function.__qualname__.rpartition("<locals>.")[2]:
+            why = "it stands in a class, of which nothing is collected"
+            raise TypeError(
+                f"@workload on {function.__qualname__}: {why}. Move it out of the class."
+            )
         if "steps" not in inspect.signature(function).parameters:
             raise TypeError(
                 f"@workload on {name}: it takes no argument 'steps'. Write def {name}(steps): ..."

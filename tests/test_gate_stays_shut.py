@@ -873,6 +873,7 @@ CASES = (
             conftest=ALL_IS_WELL,
         ),
         arguments=("-k", "nothing"),
+        status=5,
     ),
     Case(
         name="--setup-only",

@@ -12,10 +12,7 @@ import click
 from perfgate.bless.gates import find_gates
 from perfgate.bless.merge import merge, merged_page
 from perfgate.cli.terminal import PATH, screen, show
-from perfgate.gate import Closing
-from perfgate.model.document import GateDocument
 from perfgate.model.errors import EXIT_SHUT, ConfigInvalid
-from perfgate.model.note import Severity, quoted
 from perfgate.model.secrets import Cleaner
 from perfgate.plugin.outputs import OutputFormat, Outputs
 from perfgate.render.text import merged_text
@@ -61,23 +58,10 @@ def merge_gates(folders: tuple[Path, ...], *, expect: int | None, **files: Path 
     cleaner = Cleaner(os.environ)  # what wrote a gate's files may have known of no secrets
     merged = cleaner.record(merge(found, unread=unread, expect=expect, at=datetime.now(UTC)))
 
-    def closed(closing: Closing) -> GateDocument:
-        added = closing.notes[len(merged.shut_by) :]
-        update = {
-            "opens_gate": closing.opens,
-            "exit_status": closing.exit_status,
-            "shut_by": closing.shut_by,
-            "shut_codes": (*merged.shut_codes, *(one.code for one in added)),
-        }
-        return merged.model_copy(update=update)
-
-    shut_by = tuple(quoted(one, Severity.INVALID) for one in merged.shut_by)
-    closing = outputs.write(
-        closed,
-        Closing(opens=merged.opens_gate, notes=shut_by),
-        lambda document: cleaner.record(merged_page(document, found=found)),
+    document = outputs.write(
+        merged, lambda document: cleaner.record(merged_page(document, found=found))
     )
     # Documents may be a stranger's, and this a job's log.
-    show(escape.without_commands(merged_text(closed(closing), **screen())))
-    if not closing.opens:
+    show(escape.without_commands(merged_text(document, **screen())))
+    if not document.opens_gate:
         sys.exit(EXIT_SHUT)

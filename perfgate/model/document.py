@@ -10,11 +10,12 @@ from typing import Final
 
 from pydantic import Field
 
-from perfgate.model.errors import StoreFailed
+from perfgate.model.errors import EXIT_SHUT, StoreFailed
 from perfgate.model.limits import LARGEST_DOCUMENT, LONGEST_TEXT, MOST_ENTRIES, MOST_WORKLOADS
 from perfgate.model.machine import Machine
 from perfgate.model.merged import Placed, shown_names
 from perfgate.model.metric import Metric
+from perfgate.model.note import Note
 from perfgate.model.record import Format2, Record
 from perfgate.model.sample import Run
 from perfgate.model.shard import Shard
@@ -102,6 +103,19 @@ class GateDocument(GateSummary):
     shard: DocumentShard | None = None
     """Which part of the workloads it measured; None where it was not one of several."""
     workloads: tuple[DocumentWorkload, ...] = ()
+
+    def shut_also_by(self, shut: Note) -> GateDocument:
+        """The same gate with what else keeps it shut."""
+        sentence = say.in_one_line(shut)
+        if sentence in self.shut_by:
+            return self
+        update = {
+            "opens_gate": False,
+            "exit_status": max(self.exit_status, EXIT_SHUT),
+            "shut_by": (*self.shut_by, sentence),
+            "shut_codes": (*self.shut_codes, shut.code),
+        }
+        return self.model_copy(update=update)
 
 
 def declared_at(workload: Workload) -> tuple[str | None, int | None]:

@@ -7,7 +7,7 @@ Standard library only: each pytest that has perfgate installed loads it.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 Default = str | float | tuple[str, ...] | None
 
@@ -41,6 +41,13 @@ class Option(NamedTuple):
     def dest(self) -> str:
         """Where pytest keeps its value."""
         return f"perfgate_{self.name}"
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """What argparse, and so pytest, is told of the flag."""
+        if self.metavar is None:
+            return {"action": "store_true", "default": False}
+        return {"action": "append" if self.repeated else "store", "metavar": self.metavar}
 
     @property
     def summary(self) -> str:

@@ -35,17 +35,8 @@ def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginMa
         "instead of the tests",
     )
     for option in OPTIONS:
-        if option.is_flag and option.metavar is None:
-            group.addoption(option.option, action="store_true", default=False, help=option.summary)
-        elif option.is_flag:
-            action = "append" if option.repeated else "store"
-            group.addoption(
-                option.option,
-                action=action,
-                default=None,
-                metavar=option.metavar,
-                help=option.summary,
-            )
+        if option.is_flag:
+            group.addoption(option.option, help=option.summary, **option.arguments)
     group.addoption("--perfgate-worker", default=None, help=argparse.SUPPRESS)
     group.addoption("--perfgate-base", default=None, help=argparse.SUPPRESS)
 
@@ -132,7 +123,7 @@ def pytest_configure(config: pytest.Config) -> None:
         _load(config, "gate_side" if gates else "worker_side")
         return
     for option in OPTIONS:
-        if option.is_flag and option.metavar and config.getoption(option.dest) is not None:
+        if option.metavar and config.getoption(option.dest) is not None:
             raise _usage_error("option-without-gate", option=option.option)
 
 

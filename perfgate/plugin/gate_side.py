@@ -9,11 +9,12 @@ import pytest
 
 from perfgate.model.note import note
 from perfgate.model.workload_file import is_script
-from perfgate.plugin.closing import close, show, status_of_success
+from perfgate.plugin.closing import close
 from perfgate.plugin.collect import may_declare, spared_by_timeouts
 from perfgate.plugin.handed_on import restore_process
 from perfgate.plugin.items import CommandCollector, GatedModule, GateShut, ScriptFile
 from perfgate.plugin.reports import clean_report, why_skipped
+from perfgate.plugin.shown import show, status_of_success
 from perfgate.plugin.start import start
 from perfgate.plugin.state import STATE, id_of
 from perfgate.plugin.typed import STANDING, heed_again
@@ -151,6 +152,6 @@ def held_status(config: pytest.Config) -> int:
 def shown_status(config: pytest.Config) -> int | None:
     """Return the exit status of a gate whose verdicts are shown; None before."""
     state = config.stash.get(STATE, None)
-    if state is None or state.closing is None or not state.shown:
+    if state is None or state.document is None or not state.shown:
         return None
-    return state.closing.exit_status
+    return state.document.exit_status

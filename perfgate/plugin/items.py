@@ -4,7 +4,7 @@ fails."""
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
@@ -21,7 +21,9 @@ from perfgate.plugin.collect import WorkloadModule, without_watch
 from perfgate.plugin.handed_on import compared_options
 from perfgate.plugin.parameters import parameters_of
 from perfgate.plugin.reports import Lines
+from perfgate.plugin.shown import table
 from perfgate.plugin.state import STATE, WORKLOAD
+from perfgate.render.junit import properties
 from perfgate.words import escape
 from perfgate.workload import MARK, declaration_of
 
@@ -45,7 +47,7 @@ class _Gated(pytest.Item):
         state = self.config.stash[STATE]
         without_watch(self.config)
         verdict = state.gate.check(self.stash[WORKLOAD])
-        self.user_properties += state.display.properties(verdict)
+        self.user_properties += properties(verdict)
         if not state.gate.opens(verdict):
             raise GateShut(verdict)
 
@@ -56,7 +58,7 @@ class _Gated(pytest.Item):
     ) -> str | TerminalRepr:
         """Show a shut gate as its table, and nothing of how it came about."""
         if isinstance(excinfo.value, GateShut):
-            return Lines(self.config.stash[STATE].display.table(excinfo.value.verdict))
+            return Lines(table(self.config.stash[STATE], excinfo.value.verdict))
         # Without the style: pytest.Function chooses its own, and takes none.
         return super().repr_failure(excinfo)
 
@@ -170,25 +172,10 @@ def refuse_uncollectable(module: ModuleType, *, source: str) -> None:
     Raises:
         ConfigInvalid: names the first of them.
     """
-    collected = {id(held) for held in vars(module).values() if inspect.isfunction(held)}
     for name, held in vars(module).items():
-        if inspect.isclass(held):
-            for workload, method in _methods(held, name):
-                function = getattr(method, "__func__", method)
-                if id(function) not in collected and declaration_of(function) is not None:
-                    raise ConfigInvalid("workload-in-class", source=source, workload=workload)
-        elif not inspect.isfunction(held) and _bears_mark(held):
+        if not inspect.isclass(held) and not inspect.isfunction(held) and _bears_mark(held):
             kind = type(held).__name__
             raise ConfigInvalid("workload-decorated", source=source, workload=name, type=kind)
-
-
-def _methods(held: type, name: str) -> Iterator[tuple[str, object]]:
-    """What a class holds, and the classes that are defined in it, by dotted names."""
-    for inner, value in vars(held).items():
-        if inspect.isclass(value) and value.__qualname__.startswith(f"{held.__qualname__}."):
-            yield from _methods(value, f"{name}.{inner}")
-        else:
-            yield f"{name}.{inner}", value
 
 
 def _bears_mark(held: object) -> bool:

@@ -36,33 +36,26 @@ class Collected:
 
 
 class _Listener:
-    """Keeps what was collected."""
+    """Takes what was collected."""
 
-    def __init__(self) -> None:
-        self.found = Collected()
-        self._items: list[pytest.Item] = []
-
-    def pytest_itemcollected(self, item: pytest.Item) -> None:
-        """Note an item, whatever becomes of it."""
-        self._items.append(item)
-
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_collection_finish(self) -> None:
-        """Take the declarations with their marks, to which a hook may have added."""
-        self.found.declared = tuple(
-            Declared(workload=item.stash[WORKLOAD], skipped=_why_skipped(item))
-            for item in self._items
-            if WORKLOAD in item.stash
-        )
+    found: Collected
 
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        """Take the expected workloads of the gate."""
-        if STATE in session.config.stash:
-            state = session.config.stash[STATE]
-            self.found.workloads = state.expected or ()
-            self.found.skipped_files = state.skipped_files
-        self.found.worker_options = worker_options(session.config)
-        self.found.configuration = session.config.inipath
+        """Take the expected workloads of the gate, and all declarations with their marks."""
+        config = session.config
+        state = config.stash.get(STATE, None)
+        if state is None:  # it did not start
+            return
+        self.found = Collected(
+            workloads=state.expected or (),
+            declared=tuple(
+                Declared(workload=item.stash[WORKLOAD], skipped=_why_skipped(item))
+                for item in state.collected.values()
+            ),
+            worker_options=worker_options(config),
+            skipped_files=state.skipped_files,
+            configuration=config.inipath,
+        )
 
 
 def _why_skipped(item: pytest.Item) -> str | None:

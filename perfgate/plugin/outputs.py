@@ -5,17 +5,17 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cache, partial
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Final, Literal, Self
 
 import pytest
 
-from perfgate.gate import Closing
 from perfgate.model.document import GateDocument, document_text
 from perfgate.model.errors import ConfigInvalid, PerfgateError, StoreFailed
 from perfgate.model.note import Severity, noted
@@ -101,56 +101,39 @@ class Outputs:
                 ) from None
 
     def write(
-        self,
-        documented: Callable[[Closing], GateDocument],
-        closing: Closing,
-        gathered: Callable[[GateDocument], PageData],
-    ) -> Closing:
+        self, document: GateDocument, gathered: Callable[[GateDocument], PageData]
+    ) -> GateDocument:
         """Write what was asked for: a file that cannot be written keeps the gate shut.
 
-        The others say so as well: they are written again with what the closing has become.
-
-        Args:
-            documented: the gate as it is with a closing.
-            closing: what the gate has come to.
-            gathered: what the page shows of it.
+        The others say so as well: they are written again with what the document has become, which
+        is returned. `gathered` is what the page shows of it.
         """
         left = [form for form in OutputFormat if form in self.files]
         while True:
-            failure = self._first_failure(left, documented(closing), gathered)
-            if failure is None:
-                return closing
-            forms, error = failure
-            left = [form for form in left if form not in forms]
-            closing = closing.but(noted(error, Severity.INVALID))
-
-    def _first_failure(
-        self,
-        forms: Collection[OutputFormat],
-        document: GateDocument,
-        gathered: Callable[[GateDocument], PageData],
-    ) -> tuple[Collection[OutputFormat], PerfgateError] | None:
-        """Write files up to the first that cannot be, and return which forms are lost, and why."""
-        page: PageData | None = None
-        for form in forms:
-            if form in _OF_DOCUMENT:
-                text = _OF_DOCUMENT[form](document)
-            else:
+            page = cache(partial(gathered, document))
+            for form in left:
                 try:
-                    page = page or gathered(document)
+                    self._write(form, document, page)
                 except PerfgateError as error:
-                    return _OF_PAGE.keys(), error
-                text = _OF_PAGE[form](page)
-            file = self.files[form]
-            try:
-                file.parent.mkdir(parents=True, exist_ok=True)
-                write_file(file, [text], mode="a" if form is OutputFormat.MARKDOWN else "w")
-            except OSError as error:
-                reason, option = error.strerror or str(error), f"{self.prefix}{form}"
-                return {form}, StoreFailed(
-                    "output-refused", file=str(file), reason=reason, option=option
-                )
-        return None
+                    left.remove(form)
+                    document = document.shut_also_by(noted(error, Severity.INVALID))
+                    break
+            else:
+                return document
+
+    def _write(
+        self, form: OutputFormat, document: GateDocument, page: Callable[[], PageData]
+    ) -> None:
+        file = self.files[form]
+        text = _OF_DOCUMENT[form](document) if form in _OF_DOCUMENT else _OF_PAGE[form](page())
+        try:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            write_file(file, [text], mode="a" if form is OutputFormat.MARKDOWN else "w")
+        except OSError as error:
+            reason, option = error.strerror or str(error), f"{self.prefix}{form}"
+            raise StoreFailed(
+                "output-refused", file=str(file), reason=reason, option=option
+            ) from error
 
 
 def _check_writable(file: Path) -> None:

@@ -21,14 +21,13 @@ from perfgate.model.settings import Settings
 from perfgate.model.shard import Shard
 from perfgate.model.workload_file import scripts_of
 from perfgate.plugin.choice import Choice
-from perfgate.plugin.display import Display
 from perfgate.plugin.handed_on import EARLY, given_starting_options, own_options
 from perfgate.plugin.outputs import Outputs
 from perfgate.plugin.progress import Progress
 from perfgate.plugin.refusals import refused, usage_error
 from perfgate.plugin.reports import CleanedStream
 from perfgate.plugin.roots import refuse_other_root
-from perfgate.plugin.state import STATE, State
+from perfgate.plugin.state import STATE, Screen, State
 from perfgate.system import git
 from perfgate.system.signals import ending_as_on_ctrl_c
 from perfgate.words import say
@@ -75,21 +74,14 @@ def _started(config: pytest.Config) -> State:
     writer._file = cast("TextIO", CleanedStream(writer._file, clean))
     gate = _gate_of(config, settings)
     config.add_cleanup(gate.tidy)
-    display = Display(
-        gate=gate,
-        label=label,
-        loosening=None if base is None else base.loosening,
-        width=writer.fullwidth,
-        colour=writer.hasmarkup,
-        verbose=config.get_verbosity() > 0,
-    )
     commands = filter(holds_command, workload_files(workloads))
     return State(
         gate=gate,
-        display=display,
+        screen=Screen(width=writer.fullwidth, colour=writer.hasmarkup),
         outputs=outputs,
         choice=choice,
         shard=shard,
+        label=label,
         base=base,
         scripts=scripts_of(commands, root=config.rootpath),
     )

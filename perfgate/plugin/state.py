@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import TypedDict
 
 import pytest
 
-from perfgate.gate import Closing
 from perfgate.gate.gate import Gate
+from perfgate.model.document import GateDocument
 from perfgate.model.loosening import Base
 from perfgate.model.note import note
 from perfgate.model.shard import Shard
 from perfgate.model.summary import PartChosen
 from perfgate.model.workload import Workload
 from perfgate.plugin.choice import Choice
-from perfgate.plugin.display import Display
 from perfgate.plugin.outputs import Outputs
 from perfgate.plugin.refusals import usage_error
 from perfgate.words import say
@@ -24,16 +24,25 @@ WORKLOAD = pytest.StashKey[Workload]()
 """Of an item: the workload that it is."""
 
 
+class Screen(TypedDict):
+    """What pytest's terminal is like."""
+
+    width: int
+    colour: bool
+
+
 @dataclass(kw_only=True)
 class State:
     """All that the hooks of one gate share."""
 
     gate: Gate
-    display: Display
+    screen: Screen
     outputs: Outputs
     choice: Choice
     """What was typed to choose workloads: of the others none is missed."""
     shard: Shard | None
+    label: str
+    """What this gate is called among others; empty where nothing was given."""
     base: Base | None
     """What is known of the branch that this change is for."""
     scripts: frozenset[str]
@@ -57,9 +66,15 @@ class State:
     """Files that could not be collected."""
     expected: Sequence[Workload] | None = None
     """What is missed from here on where it is missing; None until collection is done."""
-    closing: Closing | None = None
+    document: GateDocument | None = None
+    """What the gate has come to."""
     shown: bool = False
     """Whether the terminal shows what the gate has come to."""
+
+    @property
+    def is_first_shard(self) -> bool:
+        """Whether this shard, or whole gate, is the one that says what is gone."""
+        return self.shard is None or self.shard.index == 1
 
     @property
     def here(self) -> frozenset[str]:

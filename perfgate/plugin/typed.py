@@ -103,6 +103,16 @@ def heed_again(config: pytest.Config) -> None:
     _heed(config, config.option)
 
 
+def only_looks(config: pytest.Config) -> bool:
+    """Whether nothing is to be measured."""
+    return any(getattr(config.stash[TYPED], name, None) for name in LOOKING)
+
+
+def only_asks(config: pytest.Config) -> bool:
+    """Whether pytest answers without a session."""
+    return any(getattr(config.stash[TYPED], name, None) for name in ASKING)
+
+
 def _words(config: pytest.Config) -> list[str]:
     return [str(word) for word in config.invocation_params.args]
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from perfgate.execute import worker
-from perfgate.model.note import Note, note
+from perfgate.model.note import note
 from perfgate.model.order import Ending, Order
 from perfgate.plugin.collect import WorkloadModule, spared_by_timeouts
 from perfgate.workload import holds_workloads
@@ -90,7 +90,9 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, o
     return result
 
 
-def _report(order: Order, steps: worker.MeasuredSteps, raised: BaseException) -> None:
+def _report(
+    order: Order, steps: worker.MeasuredSteps, raised: BaseException, *, where: str = ""
+) -> None:
     """Report a workload that something has ended."""
     ending, status = Ending.RAISED, None
     match raised:
@@ -99,22 +101,15 @@ def _report(order: Order, steps: worker.MeasuredSteps, raised: BaseException) ->
         case pytest.skip.Exception():
             ending, why = Ending.SKIPPED, note("skipped", what=_said(raised))
         case SystemExit():
-            ending, why = Ending.EXITED, note("called-exit", argument=_argument(raised))
+            argument = "" if raised.code is None else _writable(repr(raised.code))
+            ending, why = Ending.EXITED, note("called-exit", argument=argument)
             status = raised.code if isinstance(raised.code, int) else int(raised.code is not None)
         case _:
-            why = _why_raised(raised)
+            # In a line that fits into a sentence; the traceback is in the log.
+            lines = f"{type(raised).__name__}: {_said(raised)}".splitlines()
+            first = next(line for line in lines if line.strip())
+            why = note("raised", what=f"{where}{first.strip().rstrip('.: ')}")
     worker.report(order, steps, ending, why=why, exit_status=status)
-
-
-def _argument(left: SystemExit) -> str:
-    return "" if left.code is None else _writable(repr(left.code))
-
-
-def _why_raised(raised: BaseException, *, where: str = "") -> Note:
-    """What was raised, in a line that fits into a sentence; its traceback is in the log."""
-    lines = f"{type(raised).__name__}: {_said(raised)}".splitlines()
-    first = next(line for line in lines if line.strip())
-    return note("raised", what=f"{where}{first.strip().rstrip('.: ')}")
 
 
 def _said(raised: BaseException) -> str:
@@ -152,10 +147,7 @@ def pytest_runtest_makereport(
     report, raised = (yield), call.excinfo.value if call.excinfo is not None else None
     if report.failed and not isinstance(raised, worker.StepsEnded):
         sys.stderr.write(f"{report.longreprtext}\n")
-    order, steps = item.config.stash[ORDER], item.config.stash[STEPS]
-    if call.when == "setup" and isinstance(raised, pytest.skip.Exception):
-        worker.report(order, steps, Ending.SKIPPED, why=note("skipped", what=_said(raised)))
-    elif call.when == "setup" and raised is not None:
-        why = _why_raised(raised, where="in a fixture: ")
-        worker.report(order, steps, Ending.RAISED, why=why)
+    if call.when == "setup" and raised is not None:
+        stash = item.config.stash
+        _report(stash[ORDER], stash[STEPS], raised, where="in a fixture: ")
     return report

@@ -112,11 +112,6 @@ TEXT: Final[Mapping[str, Text]] = {
         "",
         'Put what it runs under if __name__ == "__main__":, or keep it in another folder.',
     ),
-    "workload-in-class": Text(
-        "{source:quote}: @workload on {workload}: it is in a class",
-        _NOT_MEASURED,
-        "Move it out of the class.",
-    ),
     "workload-decorated": Text(
         "{source:quote}: @workload on {workload}: a decorator above it has made a {type} of it",
         _NOT_MEASURED,

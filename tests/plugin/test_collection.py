@@ -248,15 +248,6 @@ def test_a_workload_made_by_a_helper_of_another_file_is_collected(
 @pytest.mark.parametrize(
     ("text", "code"),
     [
-        ("class Loops:\n    @workload()\n    def run(self, steps): ...\n", "workload-in-class"),
-        (
-            "class Outer:\n  class Inner:\n    @workload()\n    def run(self, steps): ...\n",
-            "workload-in-class",
-        ),
-        (
-            "class Loops:\n    @staticmethod\n    @workload()\n    def run(steps): ...\n",
-            "workload-in-class",
-        ),
         (
             "import functools\n\n@functools.lru_cache\n@workload()\ndef other(steps): ...\n",
             "workload-decorated",

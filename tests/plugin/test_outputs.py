@@ -8,18 +8,15 @@ import resource
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 
 import pytest
 from support import gates
 
-from perfgate.gate import Closing
 from perfgate.model.document import GateDocument, document_text, read_document
 from perfgate.model.pagedata import page_data
 from perfgate.plugin.outputs import OutputFormat, Outputs
 
-OPEN = Closing(opens=True)
 GATE = gates.gate("", gates.judged("mlp"))
 
 
@@ -34,22 +31,8 @@ def no_file_larger_than(size: int) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
-def closed(document: GateDocument, closing: Closing) -> GateDocument:
-    return document.model_copy(
-        update={
-            "opens_gate": closing.opens,
-            "exit_status": closing.exit_status,
-            "shut_by": closing.shut_by,
-        }
-    )
-
-
-def written(
-    files: Mapping[OutputFormat, Path], document: GateDocument = GATE, closing: Closing = OPEN
-) -> Closing:
-    return Outputs(files=files, prefix="--perfgate-").write(
-        partial(closed, document), closing, page_data
-    )
+def written(files: Mapping[OutputFormat, Path]) -> GateDocument:
+    return Outputs(files=files, prefix="--perfgate-").write(GATE, page_data)
 
 
 def refusal(form: OutputFormat, file: Path) -> str:
@@ -65,10 +48,10 @@ def test_of_files_that_do_not_fit_nothing_stays_and_each_is_named_once(
 ) -> None:
     files = {form: tmp_path / f"x.{form}" for form in (OutputFormat.HTML, OutputFormat.JUNIT)}
     if older:
-        assert written(files).opens
+        assert written(files).opens_gate
     with no_file_larger_than(100):
-        closing = written(files)
-    assert closing.shut_by == tuple(refusal(form, file) for form, file in files.items())
+        document = written(files)
+    assert document.shut_by == tuple(refusal(form, file) for form, file in files.items())
     assert list(tmp_path.iterdir()) == []
 
 
@@ -78,7 +61,7 @@ def test_an_older_document_that_cannot_be_replaced_is_not_left_to_say_that_the_g
     file = tmp_path / "gate.json"
     file.write_text(document_text(GATE), encoding="utf-8")
     with no_file_larger_than(100):
-        assert not written({OutputFormat.JSON: file}).opens
+        assert not written({OutputFormat.JSON: file}).opens_gate
     assert list(tmp_path.iterdir()) == []
 
 
@@ -89,9 +72,9 @@ def test_the_files_that_fit_are_whole_and_name_the_one_that_does_not(tmp_path: P
         OutputFormat.MARKDOWN: tmp_path / "x.md",
     }
     with no_file_larger_than(100_000):
-        closing = written(files)
-    assert closing.shut_by == (refusal(OutputFormat.HTML, files[OutputFormat.HTML]),)
-    assert read_document(files[OutputFormat.JSON].read_text("utf-8")) == closed(GATE, closing)
+        document = written(files)
+    assert document.shut_by == (refusal(OutputFormat.HTML, files[OutputFormat.HTML]),)
+    assert read_document(files[OutputFormat.JSON].read_text("utf-8")) == document
     assert sorted(tmp_path.iterdir()) == [files[OutputFormat.JSON], files[OutputFormat.MARKDOWN]]
 
 
@@ -101,9 +84,9 @@ def test_a_pipe_is_written_to(tmp_path: Path) -> None:
     read: list[str] = []
     reader = threading.Thread(target=lambda: read.append(pipe.read_text("utf-8")), daemon=True)
     reader.start()
-    assert written({OutputFormat.JSON: pipe}).opens
+    assert written({OutputFormat.JSON: pipe}).opens_gate
     reader.join(timeout=10)
-    assert [read_document(text) for text in read] == [closed(GATE, OPEN)]
+    assert [read_document(text) for text in read] == [GATE]
     assert pipe.is_fifo()
 
 
@@ -114,6 +97,6 @@ def test_a_device_stays_one(form: OutputFormat) -> None:
     assert why.startswith(
         "/dev/full: the verdicts cannot be written there (No space left on device)."
     )
-    assert written({form: null}).opens
+    assert written({form: null}).opens_gate
     assert full.is_char_device()
     assert null.is_char_device()

@@ -277,3 +277,26 @@ def test_an_author_imports_all_from_the_package() -> None:
     assert perfgate.workload is workload
     assert perfgate.Steps is Steps
     assert sorted(perfgate.__all__) == ["Steps", "__version__", "workload"]
+
+
+def test_a_function_in_a_class_is_no_workload() -> None:
+    def make() -> type:
+        class Loops:
+            @workload()
+            def run(self, steps: Steps) -> None: ...
+
+        return Loops
+
+    with pytest.raises(TypeError, match=r"Loops\.run"):
+        make()
+
+
+def test_a_function_within_a_method_is_one() -> None:
+    class Maker:
+        def make(self) -> Callable[..., None]:
+            @workload()
+            def run(steps: Steps) -> None: ...
+
+            return run
+
+    assert declaration_of(Maker().make()) is not None
