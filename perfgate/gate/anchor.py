@@ -6,7 +6,7 @@ from statistics import median
 
 from perfgate.execute.pairing import in_noise_of
 from perfgate.gate.underway import Underway, step_times
-from perfgate.judge.anchor import beyond_anchor, drift
+from perfgate.judge.anchor import drift
 from perfgate.judge.clock import by_clock, clock_moved
 from perfgate.model.baseline import Baseline, with_held
 from perfgate.model.metric import Metric
@@ -27,7 +27,7 @@ def drifted(
         return found
     at_clock = [value / (1 + longer) for value in now]
     rest = drift(baseline, at_clock, budgets, anchor_budget=budget)
-    return found if rest is not None and rest.shown else None
+    return found.model_copy(update={"shown": rest is not None and rest.shown})
 
 
 def has_drifted(underway: Underway, baseline: Baseline) -> bool:
@@ -43,31 +43,17 @@ def _longer(underway: Underway, baseline: Baseline) -> float:
     return max(by_clock(baseline.runs, runs), 0.0) if is_moved else 0.0
 
 
-def drift_unknown(
-    underway: Underway, baseline: Baseline, reference: Baseline | None, found: Drift | None
-) -> Note | None:
-    """Note that a step is beyond the anchor's budget where its runs cannot show whether it is."""
-    (now, _), budget = _to_anchor(underway, baseline, reference), underway.policy.anchor_budget
-    if found is not None and found.change >= budget:
-        best_ms = found.path[0].step_ms
-        return note(
-            "drift-not-shown",
-            loss=found.change,
-            low=found.low,
-            high=found.high,
-            budget=budget,
-            best_ms=best_ms,
-        )
-    above = beyond_anchor(baseline, now, anchor_budget=budget)
-    at_lower_clock = reference is None and _longer(underway, baseline)
-    if above is None or baseline.anchor is None or found is not None or not at_lower_clock:
+def drift_unknown(found: Drift) -> Note | None:
+    """Note that a step is beyond the anchor's budget where its runs do not show that it is."""
+    if found.shown or found.change < found.budget:
         return None
     return note(
-        "drift-unknown-at-this-clock",
-        runs=len(now),
-        loss=above,
-        budget=budget,
-        best_ms=baseline.anchor.step_ms,
+        "drift-not-shown",
+        loss=found.change,
+        low=found.low,
+        high=found.high,
+        budget=found.budget,
+        best_ms=found.path[0].step_ms,
     )
 
 

@@ -70,8 +70,8 @@ def conclude(
     if verdict.outcome is Outcome.INCONCLUSIVE and underway.ended_by_time:
         spent = note("time-budget-ended", runs=verdict.runs)
         verdict = verdict.model_copy(update={"next": spent})
-    if stored is not None and verdict.outcome is not Outcome.REGRESSED:
-        verdict = _against_anchor(underway, verdict, stored, reference, found)
+    if found is not None and verdict.outcome is not Outcome.REGRESSED:
+        verdict = _against_anchor(underway, verdict, found)
     return underway.checked(noting(verdict, *shut_anyway(verdict)))
 
 
@@ -108,19 +108,13 @@ def _explained(underway: Underway, verdict: Verdict, compared: Baseline) -> Verd
     )
 
 
-def _against_anchor(
-    underway: Underway,
-    verdict: Verdict,
-    stored: Baseline,
-    reference: Baseline | None,
-    found: Drift | None,
-) -> Verdict:
+def _against_anchor(underway: Underway, verdict: Verdict, found: Drift) -> Verdict:
     """The verdict with what small losses have added up to: REGRESSED where that is too much."""
-    if found is None or not found.shown:
-        unknown = drift_unknown(underway, stored, reference, found)
-        return verdict if unknown is None else noting(verdict, unknown)
-    why = anchor_lost(found, verdict.workload, runs=len(underway.runs))
-    return because(verdict, Outcome.REGRESSED, why)
+    if found.shown:
+        why = anchor_lost(found, verdict.workload, runs=len(underway.runs))
+        return because(verdict, Outcome.REGRESSED, why)
+    unknown = drift_unknown(found)
+    return verdict if unknown is None else noting(verdict, unknown)
 
 
 def other_packages(underway: Underway, baseline: Baseline) -> Note | None:

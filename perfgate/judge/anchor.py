@@ -20,20 +20,6 @@ _MEDIAN_VARIANCE = math.pi / 2
 """That of a median over that of a mean, of many normal values; of few it is a little less."""
 
 
-def beyond_anchor(
-    baseline: Baseline, now: Sequence[float], *, anchor_budget: float
-) -> float | None:
-    """Return how far `now`, ms of each run, lies above the anchor; None if not beyond its budget.
-
-    It shows nothing: of runs too few for `drift` it says that more are wanted.
-    """
-    anchor, before = baseline.anchor, baseline.values(Metric.STEP_MS)
-    if anchor is None or not before or not now or anchor.step_ms >= middle(before):
-        return None
-    above = middle(now) / anchor.step_ms - 1
-    return above if above >= anchor_budget else None
-
-
 def drift(
     baseline: Baseline,
     now: Sequence[float],

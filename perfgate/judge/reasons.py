@@ -74,15 +74,12 @@ def _inconclusive(case: Case, judged: Sequence[JudgedRow]) -> tuple[Note, Note |
     return reason, allow or note(remedy, sd=float(look.compared.run_sd), metric=metric)
 
 
-def _size(row: MetricVerdict) -> tuple[bool, bool, float]:
-    """How much a row says: counts before times, as they are exact; then by size, times by budgets.
-
-    What is not judged by its own interval comes last.
-    """
+def _size(row: MetricVerdict) -> tuple[bool, float]:
+    """How much an open row says: counts before times, as they are exact; then by size, times by
+    budgets."""
     if METRICS[row.metric].kind is Kind.COUNT:
-        return True, True, math.inf if row.change is None else abs(row.change)
-    is_own = row.change is None or row.low is not None
-    return False, is_own, math.inf if row.high is None else abs(row.high) / (row.budget or 1.0)
+        return True, math.inf if row.change is None else abs(row.change)
+    return False, math.inf if row.high is None else abs(row.high) / (row.budget or 1.0)
 
 
 def _what(row: MetricVerdict) -> Note:

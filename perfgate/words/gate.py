@@ -190,10 +190,6 @@ _NEXT_TO_VERDICT: Final[Mapping[str, Text]] = {
         "ms), which is not yet shown to be more than the budget of {budget:%} ({low:%} to "
         "{high:%})"
     ),
-    "drift-unknown-at-this-clock": Text(
-        "Whether small losses have added up is not known: by {runs:run|runs} step_ms is {loss:%} "
-        "above the best ever blessed ({best_ms:ms} ms), budget {budget:%}, at another SM clock"
-    ),
     "metrics-not-measured": Text("not judged, as neither side measured {metrics:list}: {why}"),
     "metrics-not-blessed": Text(
         "not judged, as the baseline does not have {metrics:list}; bless anew to gate them"
