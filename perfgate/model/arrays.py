@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, Final, TypeVar
 
 import numpy as np
@@ -13,6 +12,8 @@ _Whole = TypeVar("_Whole", bound=np.signedinteger[Any])
 _SPREAD: Final = 4
 """Numbers that lie this many times as far apart as there are of them are sorted; others are
 counted."""
+_AT_ONCE: Final = 1 << 16
+"""Numbers that are looked at together: few enough for the processor's cache."""
 
 
 def distinct(values: NDArray[_Whole]) -> NDArray[_Whole]:
@@ -25,8 +26,10 @@ def distinct(values: NDArray[_Whole]) -> NDArray[_Whole]:
     if not bool((values[1:] > values[:-1]).all()):
         lowest, highest = int(values.min()), int(values.max())
         if highest - lowest <= _SPREAD * len(values):
-            counted = np.bincount(values - np.int64(lowest) if lowest else values)
-            return (np.flatnonzero(counted) + lowest).astype(values.dtype)
+            occurs = np.zeros(highest - lowest + 1, np.bool_)
+            for first in range(0, len(values), _AT_ONCE):
+                occurs[values[first : first + _AT_ONCE] - np.int64(lowest)] = True
+            return (np.flatnonzero(occurs) + lowest).astype(values.dtype)
         values = np.sort(values)
         values = values[np.append(True, values[1:] != values[:-1])]
     return values.copy()
@@ -49,10 +52,3 @@ def is_constant(values: NDArray[Any]) -> bool:
 def constant(value: _Scalar, size: int) -> NDArray[_Scalar]:
     """One value so many times, which takes no room; to be read only."""
     return np.broadcast_to(np.asarray(value), size)
-
-
-def together(parts: Sequence[NDArray[_Scalar]]) -> NDArray[_Scalar]:
-    """Parts of a column as one; what is the same everywhere takes no room."""
-    if all(is_constant(part) and len(part) and part[0] == parts[0][0] for part in parts):
-        return constant(parts[0][0], sum(map(len, parts)))
-    return np.concatenate(parts)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perfgate.model.arrays import among, constant, distinct, is_constant, together
+from perfgate.model.arrays import among, constant, distinct, is_constant
 
 DTYPES = (np.int8, np.int32, np.int64)
 
@@ -30,19 +30,5 @@ def test_what_occurs_is_what_numpy_says(dtype: type[np.signedinteger], data: st.
     assert is_constant(values) == (len(set(values.tolist())) < 2)
 
 
-@given(st.lists(st.lists(st.integers(0, 1), min_size=1, max_size=3), min_size=1, max_size=4))
-def test_parts_are_one_column(parts: list[list[int]]) -> None:
-    whole = together([np.array(part) for part in parts])
-    assert whole.tolist() == [one for part in parts for one in part]
-
-
 def test_one_value_takes_no_room() -> None:
     assert constant(np.int64(7), 1000).strides == (0,)
-    assert together([constant(np.int32(7), 3), np.array([7, 7], np.int32)]).strides == (0,)
-    assert together([constant(np.int32(7), 3), np.array([7, 8], np.int32)]).tolist() == [
-        7,
-        7,
-        7,
-        7,
-        8,
-    ]

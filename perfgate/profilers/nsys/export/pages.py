@@ -31,6 +31,9 @@ _NULL, _REAL, _ZERO, _ONE, _BLOB = 0, 7, 8, 9, 12
 """Kinds of values. 1 to 6 are whole numbers; from 12 on even ones are bytes and odd ones texts."""
 _WIDTHS: Final = np.array([0, 1, 2, 3, 4, 6, 8, 8, 0, 0, 0, 0], np.int64)
 """Bytes of the kinds below 12."""
+_FEW_BYTES: Final = 3
+"""Numbers up to this width are put together byte by byte: numpy is slow where words lie at odd
+places."""
 _LEAF, _INTERIOR = 13, 5
 _LEAF_HEAD, _INTERIOR_HEAD = 8, 12
 _LEAST_PAGE, _LARGEST_PAGE = 512, 65536
@@ -69,6 +72,10 @@ class Pages:
                 break
         raise Unusual
 
+    def most_rows(self, leaves: Sequence[Ints]) -> int:
+        """More rows than these leaves can hold: each takes a pointer of two bytes at least."""
+        return sum(map(len, leaves)) * self._size // 2
+
     def _below(self, number: int) -> Ints:
         page = self._read(np.array([number]))
         count = int(page[3]) << 8 | int(page[4])
@@ -81,7 +88,8 @@ class Pages:
         return np.append(words[begins], words[8]).astype(np.int64)
 
     def numbers(self, leaves: Ints, places: Sequence[int]) -> dict[int, tuple[Ints, Flags]]:
-        """The columns in these places of the table, and where they are NULL, there 0."""
+        """The columns in these places of the table, and where they are NULL, there 0: one flag
+        where all are, or none is."""
         held = self._read(leaves)
         at, end = self._records(held, len(leaves))
         head, kinds_at = _varints(held, at)
@@ -89,10 +97,7 @@ class Pages:
         found: dict[int, tuple[Ints, Flags]] = {}
         for place in range(max(places, default=-1) + 1):
             kind, kinds_at = _varints(held, kinds_at)
-            width = _WIDTHS.take(kind, mode="clip")
-            if int(kind.max(initial=0)) >= _BLOB:
-                width = np.where(kind < _BLOB, width, (kind - _BLOB) >> 1)
-                width = np.minimum(width, len(held))  # so that they can be added up
+            width = _widths(kind, len(held))
             if place in places:
                 if bool((value + width > end).any()):
                     raise Unusual
@@ -132,13 +137,28 @@ class Pages:
         return held
 
 
+def _widths(kind: Ints, most: int) -> Ints:
+    """How many bytes values of these kinds take, at most so many."""
+    width = _WIDTHS.take(kind, mode="clip")
+    if int(kind.max(initial=0)) >= _BLOB:
+        width = np.where(kind < _BLOB, width, (kind - _BLOB) >> 1)
+        width = np.minimum(width, most)  # so that they can be added up
+    return width
+
+
 def _whole(held: _Bytes, kind: Ints, begins: Ints, width: Ints) -> Ints:
     """The whole numbers of these kinds, which begin here and are this wide; 0 for NULL."""
     least, most = int(kind.min(initial=_BLOB)), int(kind.max(initial=0))
     if most > _ONE or bool((kind == _REAL).any()):
         raise Unusual
     if least == most and most in (_NULL, _ZERO, _ONE):
-        return constant(np.int64(most == _ONE), len(kind))
+        return constant(np.int64(most == _ONE), len(begins))
+    if least == most and most <= _FEW_BYTES:
+        few: Ints = held.take(begins).view(np.int8).astype(np.int64)
+        for place in range(1, most):
+            few <<= 8
+            few |= held[place:].take(begins)
+        return few
     words: NDArray[np.int64] = np.ndarray(
         shape=(len(held) - 7,), dtype=">i8", buffer=held.data, strides=(1,)
     )
@@ -153,12 +173,14 @@ def _whole(held: _Bytes, kind: Ints, begins: Ints, width: Ints) -> Ints:
 
 
 def _varints(held: _Bytes, at: Ints) -> tuple[Ints, Ints]:
-    """Numbers of up to eight bytes, and where what follows is.
+    """Numbers of up to eight bytes, or the one that all are; and where what follows is.
 
     All bytes but the last have their highest bit set.
     """
     byte = held.take(at, mode="clip")
     at = at + 1
+    if len(byte) and byte[0] < 128 and bool((byte == byte[0]).all()):
+        return byte[:1].astype(np.int64), at
     goes_on = byte >= 128
     if not goes_on.any():
         return byte.astype(np.int64), at

@@ -6,7 +6,7 @@ They are taken out of the file's pages where that is possible, else sqlite3 read
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields
 from functools import partial
@@ -15,7 +15,7 @@ from typing import Any, Final, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from perfgate.model.arrays import constant, distinct, together
+from perfgate.model.arrays import constant, distinct, is_constant
 from perfgate.model.timeline import (
     Calls,
     Copies,
@@ -88,13 +88,33 @@ def read_table(export: Export, table: ExportTable) -> Columns:
         if one.default is None:
             export.require(table.name, *one.sources)
     try:
-        parts = _from_pages(export, table)
+        return _from_pages(export, table)
     except Unusual:
         parts = _from_sqlite(export, table)
-    parts = [part for part in parts if len(part["process"])]
-    fields_of = list(parts[0]) if parts else []
-    # Each part is let go of as soon as it stands in the whole.
-    return {name: together([part.pop(name) for part in parts]) for name in fields_of}
+        return joined(parts, sum(len(part["process"]) for part in parts))
+
+
+def joined(parts: Iterable[Columns], most: int) -> Columns:
+    """Parts of a table, of so many rows at most, as one; what is the same everywhere takes no room.
+
+    Each part is let go of as soon as it stands in the whole.
+    """
+    whole: Columns = {}
+    filled = 0
+    for part in parts:
+        if not (size := len(part["process"])):
+            continue
+        if filled + size > most:
+            raise Unusual
+        for name, values in part.items():
+            so_far = whole.setdefault(name, constant(values[0], most))
+            if so_far.strides == (0,) and not (is_constant(values) and values[0] == so_far[0]):
+                whole[name] = np.empty(most, values.dtype)
+                whole[name][:filled] = so_far[:filled]
+            if whole[name].strides != (0,):
+                whole[name][filled : filled + size] = values
+        filled += size
+    return {name: values[:filled] for name, values in whole.items()}
 
 
 def number_processes(tables: Sequence[Columns]) -> tuple[tuple[int, ...], dict[int, int]]:
@@ -125,20 +145,27 @@ def _numbered(keys: Ints, known: Ints, numbers: NDArray[np.int32]) -> NDArray[np
     return numbers[np.searchsorted(known, keys)]
 
 
-def _from_pages(export: Export, table: ExportTable) -> list[Columns]:
+def _from_pages(export: Export, table: ExportTable) -> Columns:
+    root, most = _root(export, table)
     with export.path.open("rb", 0) as file, ThreadPoolExecutor(_READERS) as readers:
         pages = Pages(file.fileno())
-        leaves = pages.leaves(_root(export, table))
-        return list(readers.map(partial(_part, export, table, pages), leaves))
+        leaves = pages.leaves(root)
+        if most > pages.most_rows(leaves):
+            raise Unusual
+        return joined(readers.map(partial(_part, export, table, pages), leaves), most)
 
 
-def _root(export: Export, table: ExportTable) -> int:
-    """The first page of a table's tree. Raises Unusual where a column is the row id."""
+def _root(export: Export, table: ExportTable) -> tuple[int, int]:
+    """The first page of a table's tree, and how many rows it may have.
+
+    Raises Unusual where a column is the row id.
+    """
     name = table.name
     ((root,),) = export.query(f"SELECT rootpage FROM sqlite_master WHERE name = '{name}'")
     if export.query(f"SELECT 1 FROM pragma_table_info('{name}') WHERE pk"):
         raise Unusual
-    return int(root)
+    ((last,),) = export.query(f"SELECT max(rowid) FROM {name}")
+    return int(root), int(last or 0)
 
 
 def _part(export: Export, table: ExportTable, pages: Pages, leaves: Ints) -> Columns:

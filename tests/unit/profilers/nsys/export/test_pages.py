@@ -19,6 +19,7 @@ from support.refusals import refusal
 from perfgate.metrics.measure import measure
 from perfgate.model.errors import PerfgateError
 from perfgate.profilers.nsys.export.pages import Pages
+from perfgate.profilers.nsys.export.tables import column, joined
 from perfgate.profilers.nsys.export.timeline import read_timeline
 
 KERNEL = "CUPTI_ACTIVITY_KIND_KERNEL"
@@ -50,7 +51,7 @@ def numbers(path: Path, table: str, places: list[int], at_once: int) -> list[lis
         for part in np.split(leaves, range(at_once, len(leaves), at_once)):
             found = pages.numbers(part, places)
             for column, place in zip(columns, places, strict=True):
-                values, nulls = (one.tolist() for one in found[place])
+                values, nulls = (one.tolist() for one in np.broadcast_arrays(*found[place]))
                 column += [None if null else one for one, null in zip(values, nulls, strict=True)]
     return columns
 
@@ -160,3 +161,13 @@ def test_a_column_that_is_the_row_id_by_another_name(tmp_path: Path) -> None:
     chosen = "start, end, deviceId, correlationId, globalPid, demangledName"
     execute(path, f"INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL SELECT {chosen} FROM plain")
     assert read_timeline(path).kernels.start.tolist() == [3, 5]
+
+
+@given(st.lists(st.lists(st.integers(0, 1), max_size=3), max_size=4), st.integers(0, 2))
+def test_parts_of_a_table_are_one_column(parts: list[list[int]], more: int) -> None:
+    together = [one for part in parts for one in part]
+    columns = ({"process": np.array(part, np.int32)} for part in parts)
+    found = joined(columns, len(together) + more)
+    assert column(found, "process").tolist() == together
+    if found and len(set(together)) == 1:
+        assert found["process"].strides == (0,)
