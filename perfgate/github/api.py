@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -258,16 +258,15 @@ def download(artifact: Artifact, *, limit_bytes: int) -> bytes:
 # Files and branches
 
 
-def files_of(repository: Repository, sha: str) -> Mapping[str, str]:
-    """Return the files of a commit, POSIX and from the top, with the blob of each.
-
-    Raises:
-        GitHubUnreachable: they are more than GitHub lists at once.
-    """
-    listed = repository.get_git_tree(sha, recursive=True)
-    if listed.raw_data.get("truncated"):
-        raise GitHubUnreachable("github-lists-some", commit=sha)
-    return {one.path: one.sha for one in listed.tree if one.type == "blob"}
+def content_of(repository: Repository, path: str, sha: str) -> bytes | None:
+    """Return what a file of a commit holds; None where there is no such file."""
+    try:
+        found = repository.get_contents(path, ref=sha)
+    except GitHubRefused as refused:
+        if refused.code != "github-not-found":
+            raise
+        return None
+    return None if isinstance(found, list) else found.decoded_content
 
 
 def commit(repository: Repository, *, onto: str, files: Mapping[str, str], message: str) -> str:
@@ -311,5 +310,5 @@ def head_of(repository: Repository, branch: str) -> str | None:
 def _ref(repository: Repository, branch: str) -> GitRef | None:
     # One that begins with this name is in this list too, but it is an answer where the exact one is
     # missing.
-    refs: Sequence[GitRef] = list(repository.get_git_matching_refs(f"heads/{branch}"))
+    refs = repository.get_git_matching_refs(f"heads/{branch}")
     return next((ref for ref in refs if ref.ref == f"refs/heads/{branch}"), None)

@@ -38,7 +38,7 @@ from perfgate.model.note import Note, Severity, note
 from perfgate.model.order import RUN_COOKIE
 from perfgate.model.secrets import Cleaner
 from perfgate.render.annotations import gate_annotations
-from perfgate.render.markdown import loosening_markdown, prose
+from perfgate.render.markdown import filled
 from perfgate.store import RESULT_FILE, file_name
 from perfgate.system import git
 from perfgate.system.ending import adopting, end_marked
@@ -244,9 +244,8 @@ def _concluded(job: Job, inputs: Inputs, status: int, base: Base | None, say: Sa
         outcome = JobOutcome.NONE
         nothing = note("gate-without-verdict", Severity.INVALID, status=status)
         say(said(nothing))
-        differing = [] if base is None else loosening_markdown(base.loosening)
-        lines = ["", "## perfgate: no verdict", "", prose(message(nothing)), "", *differing]
-        append_summary(job.env, "\n".join(lines) + "\n")
+        loosening = None if base is None else base.loosening
+        append_summary(job.env, filled("nothing.md.j2", why=nothing, loosening=loosening))
     else:
         is_open = document.opens_gate and status == EXIT_OPEN
         outcome = JobOutcome.OPEN if is_open else JobOutcome.SHUT

@@ -4,7 +4,7 @@ and never run."""
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -17,7 +17,6 @@ from github.WorkflowRun import WorkflowRun
 from perfgate.github.api import download
 from perfgate.github.approval import APPROVED, GATE, name_of
 from perfgate.github.artifacts import unpacked
-from perfgate.github.request import Branch
 from perfgate.model.baseline import Baseline, Commit, Result
 from perfgate.model.errors import BlessRefused, GitHubRefused, ResultMissing, ResultUnreadable
 from perfgate.model.limits import LARGEST_RESULT, LONGEST_ID
@@ -67,9 +66,9 @@ def checkout(root: Path, baselines: str, head_sha: str, *, env: Mapping[str, str
         BlessRefused: another commit is checked out, something was changed, or the baselines lie
         elsewhere. RepositoryUnreadable: git does not answer.
     """
-    parts = PurePosixPath(baselines).parts
-    is_odd = any(part in {"/", ".."} or part.casefold().startswith(".git") for part in parts)
-    if not parts or is_odd or not baselines.isprintable():
+    # That it lies in the project, reading the settings has seen to.
+    is_git = any(part.casefold().startswith(".git") for part in PurePosixPath(baselines).parts)
+    if is_git or not baselines.isprintable():
         raise BlessRefused("baselines-elsewhere", folder=baselines)
     commit = git.require_commit(root, env=env, baselines=baselines)
     if commit.sha != head_sha:
@@ -85,25 +84,23 @@ def checkout(root: Path, baselines: str, head_sha: str, *, env: Mapping[str, str
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class KeptByGate:
+class Kept:
     """What the newest finished gate of a commit has kept."""
 
     run: WorkflowRun
-    results: Mapping[tuple[str, str], Result]
-    """By machine and workload."""
+    results: tuple[Result, ...]
+    """By machine and workload, one each."""
 
 
-def kept_by_gate(
-    repository: Repository, branch: Branch, *, asked_at: datetime | None
-) -> KeptByGate:
-    """Download what the newest finished gate of a branch's head commit has kept.
+def kept_by_gate(repository: Repository, head_sha: str, *, asked_at: datetime | None) -> Kept:
+    """Download what the newest finished gate of a commit has kept.
 
     A fork can hold the commit too, and its pull request starts runs of its own: they are a
     stranger's, and are not looked at.
 
     Args:
         repository: whom to ask.
-        branch: the branch and its head commit.
+        head_sha: the commit.
         asked_at: when a comment asked; a commit whose first gate began later is not what was looked
             at.
 
@@ -112,33 +109,36 @@ def kept_by_gate(
         twice. ResultMissing: no gate of this commit came to an end and kept something.
         ResultUnreadable, ArtifactUnreadable: what it kept cannot be read.
     """
-    commit = branch.head_sha[:12]
-    runs = _runs(repository, branch.head_sha)
+    runs = _runs(repository, head_sha)
     finished = [run for run in runs if run.status == "completed" and run.conclusion in _FINISHED]
     if not finished:
         going = any(run.status != "completed" for run in runs)
         code = "gate-still-runs" if going else "gate-never-ended"
-        raise ResultMissing(code, commit=commit, workflow=GATE)
+        raise ResultMissing(code, commit=head_sha[:12], workflow=GATE)
     if asked_at is not None and min(run.created_at for run in runs) > asked_at:
-        raise BlessRefused("commit-after-comment", commit=commit)
-    results = by_workload(kept_by_run(finished[0], branch.head_sha))
-    for one in results.values():
-        if len(one) > 1:
-            raise twice_kept(one[0])
-    return KeptByGate(run=finished[0], results={key: one[0] for key, one in results.items()})
+        raise BlessRefused("commit-after-comment", commit=head_sha[:12])
+    groups = by_workload(kept_by_run(finished[0], head_sha))
+    return Kept(run=finished[0], results=tuple(map(only, groups)))
 
 
-def by_workload(results: Iterable[Result]) -> dict[tuple[str, str], list[Result]]:
-    """Return results by machine and workload."""
+def by_workload(results: Iterable[Result]) -> list[list[Result]]:
+    """Return the results of each workload on each machine."""
     found: dict[tuple[str, str], list[Result]] = {}
     for result in results:
         found.setdefault((result.machine.slug, result.workload.id), []).append(result)
-    return dict(sorted(found.items()))
+    return [found[key] for key in sorted(found)]
 
 
-def twice_kept(result: Result) -> BlessRefused:
-    """Return the error of a workload of which a gate has kept several results on one machine."""
-    return BlessRefused("kept-twice", workload=result.workload.id, gpu=result.machine.gpu_name)
+def only(results: Sequence[Result]) -> Result:
+    """Return the one result of a workload on a machine.
+
+    Raises:
+        BlessRefused: there are several.
+    """
+    first = results[0]
+    if len(results) > 1:
+        raise BlessRefused("kept-twice", workload=first.workload.id, gpu=first.machine.gpu_name)
+    return first
 
 
 def _runs(repository: Repository, head_sha: str) -> list[WorkflowRun]:
@@ -210,15 +210,11 @@ def read_result(path: str, raw: bytes, where: str, head_sha: str) -> Result:
     return result
 
 
-def runner_of(repository: Repository, run_id: int) -> str | None:
+def runner_of(run: WorkflowRun) -> str | None:
     """Return where a run's gates ran; None where GitHub does not say, which is no reason to refuse."""
     try:
-        jobs = list(repository.get_workflow_run(run_id).jobs("all"))
+        jobs = list(run.jobs("all"))
     except GitHubRefused:
         return None
-    names = {
-        job.runner_name: None
-        for job in jobs
-        if job.runner_name and "self-hosted" in (job.labels or ())
-    }
-    return ", ".join([*names][:3]) or None
+    own = [job.runner_name for job in jobs if "self-hosted" in (job.labels or ())]
+    return ", ".join([*dict.fromkeys(filter(None, own))][:3]) or None

@@ -10,11 +10,12 @@ import re
 from functools import cache
 from typing import Final
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment
 from markupsafe import Markup
 
 from perfgate.model.document import DocumentWorkload, GateDocument
 from perfgate.model.verdict import Verdict
+from perfgate.render.filling import environment
 from perfgate.render.gate import Judged, state_of
 from perfgate.render.text import verdict_table
 from perfgate.words.escape import lines, one_line
@@ -93,20 +94,15 @@ def _xml(shown: object) -> object:
 
 @cache
 def _environment() -> Environment:
-    made = Environment(
-        loader=PackageLoader("perfgate.render"),
-        finalize=_xml,
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
+    return environment(
+        escape=_xml,
+        markup=True,
+        filters={
+            "name": lambda text: one_line(text, longest=1000),
+            "line": _line,
+            "module": lambda file: file.removesuffix(".py").replace("/", ".") or "perfgate",
+            "took": _took,
+            "table": _table,
+            "properties": properties,
+        },
     )
-    made.filters.update(
-        name=lambda text: one_line(text, longest=1000),
-        line=_line,
-        module=lambda file: file.removesuffix(".py").replace("/", ".") or "perfgate",
-        took=_took,
-        table=_table,
-        properties=properties,
-    )
-    return made

@@ -9,17 +9,20 @@ from collections import defaultdict
 from functools import cache
 from typing import Final
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment
 
 from perfgate.model.document import GateDocument
-from perfgate.model.loosening import Loosening
 from perfgate.model.outcome import Outcome
 from perfgate.model.secrets import Cleaner
 from perfgate.render import verdict
+from perfgate.render.filling import environment
 from perfgate.render.gate import choice_text, state_of
 from perfgate.render.loosening import counts_text
+from perfgate.render.records import extent
 from perfgate.render.text import gate_cells
 from perfgate.words.escape import markdown, markdown_code
+from perfgate.words.names import plural
+from perfgate.words.say import fact, message
 
 LONGEST: Final = 60_000
 """Characters of the whole: a comment may have 65,536."""
@@ -51,6 +54,11 @@ class Trusted(str):
     __slots__ = ()
 
 
+def filled(template: str, **values: object) -> str:
+    """Return a document of the templates that end in `.md.j2`, no longer than GitHub takes it."""
+    return shortened(_environment().get_template(template).render(**values))
+
+
 def gate_markdown(document: GateDocument, *, page: str | None = None) -> str:
     """Return the gate's outcome, a line a workload, and what there is to say of each not PASSED.
 
@@ -58,15 +66,7 @@ def gate_markdown(document: GateDocument, *, page: str | None = None) -> str:
         document: all that the gate found.
         page: an address of the HTML page, trusted; named where it is known.
     """
-    template = _environment().get_template("gate.md.j2")
-    text = template.render(document=document, state=state_of(document), page=page)
-    return shortened(text)
-
-
-def loosening_markdown(loosening: Loosening) -> list[str]:
-    """Return the lines of a table of all that differs from the base branch's gate."""
-    template = _environment().get_template("loosening.md.j2")
-    return shortened(template.render(loosening=loosening)).splitlines()
+    return filled("gate.md.j2", document=document, state=state_of(document), page=page)
 
 
 def shortened(text: str) -> str:
@@ -89,25 +89,26 @@ def name(text: str) -> str:
 @cache
 def _environment() -> Environment:
     """Return Jinja2's environment: all text is escaped, and what is missing is a fault."""
-    made = Environment(
-        loader=PackageLoader("perfgate.render"),
-        finalize=lambda shown: shown if isinstance(shown, Trusted) else prose(str(shown)),
-        autoescape=False,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
+    return environment(
+        escape=lambda shown: shown if isinstance(shown, Trusted) else prose(str(shown)),
+        names={
+            "marks": MARKS,
+            "most_reasons": MOST_REASONS,
+            "most_lines": MOST_LINES,
+            "longest_reason": LONGEST_REASON,
+            "longest_cell": LONGEST_CELL,
+            "verdicts": verdict,
+            "choice_text": choice_text,
+            "counts_text": counts_text,
+            "gate_cells": gate_cells,
+            "plural": plural,
+        },
+        filters={
+            "prose": prose,
+            "name": name,
+            "trusted": Trusted,
+            "extent": extent,
+            "fact": fact,
+            "message": message,
+        },
     )
-    made.globals.update(
-        marks=MARKS,
-        most_reasons=MOST_REASONS,
-        most_lines=MOST_LINES,
-        longest_reason=LONGEST_REASON,
-        longest_cell=LONGEST_CELL,
-        verdicts=verdict,
-        choice_text=choice_text,
-        counts_text=counts_text,
-        gate_cells=gate_cells,
-    )
-    made.filters.update(prose=prose, name=name, trusted=Trusted)
-    return made

@@ -9,7 +9,7 @@ from functools import cache
 from statistics import median
 from typing import Final
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment
 
 from perfgate.model.baseline import Baseline, common_step_names
 from perfgate.model.machine import Machine
@@ -17,6 +17,7 @@ from perfgate.model.metric import METRICS, Basis
 from perfgate.model.note import Note
 from perfgate.model.side import Side
 from perfgate.model.verdict import MetricVerdict
+from perfgate.render.filling import environment
 from perfgate.render.page import Cell, Page, Row
 from perfgate.render.samples import (
     absent_lines,
@@ -230,22 +231,16 @@ def _write(page: Page, macro: str, *fields: object, style: str = "") -> None:
 
 @cache
 def _environment() -> Environment:
-    made = Environment(
-        loader=PackageLoader("perfgate.render"),
-        finalize=lambda shown: _LINE_END.join(str(shown).splitlines()),
-        autoescape=False,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
+    return environment(
+        escape=lambda shown: _LINE_END.join(str(shown).splitlines()),
+        filters={
+            "line": lambda text, longest=LONGEST_NAME: one_line(str(text), longest=longest),
+            "moment": moment,
+            "plural": plural,
+            "extent": extent,
+            "median": median,
+            "ms": numbers.milliseconds,
+            "percent": numbers.percent,
+            "distance": lambda sd, of: numbers.change(sd, METRICS[of].basis.unit).lstrip("+"),
+        },
     )
-    made.filters.update(
-        line=lambda text, longest=LONGEST_NAME: one_line(str(text), longest=longest),
-        moment=moment,
-        plural=plural,
-        extent=extent,
-        median=median,
-        ms=numbers.milliseconds,
-        percent=numbers.percent,
-        distance=lambda sd, metric: numbers.change(sd, METRICS[metric].basis.unit).lstrip("+"),
-    )
-    return made

@@ -122,9 +122,6 @@ TEXT: Final[Mapping[str, Text]] = {
         "",
         "See GitHub's documentation of its REST API for what it wants.",
     ),
-    "github-lists-some": Text(
-        "commit {commit}: GitHub lists only some of its files", "", "Bless at a desk."
-    ),
     "branch-moved": Text(
         "branch {branch}: it is at {commit}",
         "It was to be at {expected}; it stays as it is",

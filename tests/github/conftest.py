@@ -7,14 +7,19 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
 import pytest
 from support import replayed
 from support.actions import Machine
+from support.jobs import Job
+from support.promotion import HASTY, Scene
 from support.repository import Repository
+from support.rest import GitHub
+
+from perfgate.github import api
 
 TESTS = Path(__file__).parents[1]
 PYPROJECT = '[project]\nname = "engine"\nversion = "1"\n\n[tool.perfgate]\nab_run = "off"\n'
@@ -123,6 +128,28 @@ def _runner_in(
 def runner_in(template: Path) -> Callable[..., Machine]:
     """Makes runners, each in a folder."""
     return partial(_runner_in, template)
+
+
+@pytest.fixture
+def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[GitHub]:
+    """A GitHub with one repository, octo/loops, that is asked without the pauses that it wants."""
+    monkeypatch.setattr(api, "PATIENCE", HASTY)
+    with GitHub() as hub:
+        yield hub
+
+
+@pytest.fixture
+def job_of(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Callable[[Scene], Job]:
+    """Makes a job with a scene's branch checked out."""
+    return lambda scene: Job(scene, tmp_path, monkeypatch, capsys)
+
+
+@pytest.fixture
+def job(hub: GitHub, tmp_path: Path, job_of: Callable[[Scene], Job]) -> Job:
+    """A job on the branch `faster`."""
+    return job_of(Scene(tmp_path / "project", hub))
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ no other."""
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -93,12 +93,6 @@ class Scene:
 @pytest.fixture
 def scene(hub: GitHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Scene:
     return Scene(hub, tmp_path, monkeypatch)
-
-
-@pytest.fixture
-def hub() -> Iterator[GitHub]:
-    with GitHub() as made:
-        yield made
 
 
 def test_a_commit_that_was_the_head_for_a_while_is_approved(

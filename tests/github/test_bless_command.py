@@ -1,129 +1,33 @@
-"""`perfgate github bless` and `occasions` as their workflows run them: by event and environment, in
-a checkout."""
+"""`perfgate github bless` as its workflow runs it: by event and environment, in a checkout."""
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from support import records
-from support.promotion import HASTY, RUN_URL, Scene
-from support.rest import BOT, GitHub, primary_limit
+from support.jobs import Job
+from support.promotion import RUN_URL, Scene, place
+from support.rest import NOT_ACCESSIBLE, Answer, GitHub, primary_limit, zipped
 
-from perfgate import cli
-from perfgate.github import api
-from perfgate.github.occasions import BRANCH
+from perfgate.github.bless import LONGEST_REASON, Wish, read_comment
+from perfgate.github.commit import Origin, commit_message
+from perfgate.model.baseline import Commit
+from perfgate.model.errors import BlessRefused
+from perfgate.model.limits import LARGEST_RESULT
+from perfgate.model.metric import Metric
 from perfgate.model.outcome import Outcome
 
+pytestmark = pytest.mark.behaviour
 
-@dataclass(frozen=True, kw_only=True)
-class Seen:
-    """What a step leaves."""
-
-    status: int
-    out: str
-    err: str
-    summary: str
-
-
-class Job:
-    """One job of a workflow, its branch being checked out."""
-
-    def __init__(
-        self,
-        scene: Scene,
-        folder: Path,
-        patch: pytest.MonkeyPatch,
-        capsys: pytest.CaptureFixture[str],
-    ) -> None:
-        self.scene = scene
-        self.hub = scene.hub
-        self._folder = folder
-        self._patch = patch
-        self._capsys = capsys
-
-    def dispatched(
-        self, reason: str = "fused the loss", workload: str = "", accept: str = "false"
-    ) -> Seen:
-        return self.run("bless", self.dispatch(reason, workload, accept))
-
-    def dispatch(
-        self, reason: str = "fused the loss", workload: str = "", accept: str = "false"
-    ) -> dict[str, str]:
-        """The environment of a job that a maintainer has started on the branch."""
-        more = {
-            "GITHUB_REF": f"refs/heads/{self.scene.branch}",
-            "GITHUB_SHA": self.scene.head,
-            "PERFGATE_INPUT_REASON": reason,
-            "PERFGATE_INPUT_WORKLOAD": workload,
-            "PERFGATE_INPUT_ACCEPT_REGRESSION": accept,
-        }
-        return self.hub.env_of("workflow_dispatch", {"inputs": {}}, self._folder, **more)
-
-    def commented(self, body: str, number: int, *, login: str = "ada", minutes: int = 10) -> Seen:
-        """Run it for a comment that was made so many minutes after noon."""
-        event = {
-            "action": "created",
-            "issue": {"number": number, "pull_request": {}},
-            "comment": {
-                "body": body,
-                "created_at": (records.NOON + timedelta(minutes=minutes)).isoformat(),
-                "user": {"login": login},
-            },
-        }
-        inputs = dict.fromkeys(("REASON", "WORKLOAD", "ACCEPT_REGRESSION"), "")
-        env = self.hub.env_of("issue_comment", event, self._folder)
-        return self.run(
-            "bless", env | {f"PERFGATE_INPUT_{name}": value for name, value in inputs.items()}
-        )
-
-    def run(self, command: str, env: Mapping[str, str], *arguments: str) -> Seen:
-        """Run a command in this process."""
-        summary = self._folder / "summary.md"
-        summary.write_text("", encoding="utf-8")
-        for name, value in {
-            **self.scene.env,
-            **env,
-            "GITHUB_STEP_SUMMARY": str(summary),
-            "CI": "true",
-        }.items():
-            self._patch.setenv(name, value)
-        self._patch.chdir(self.scene.root)
-        status = 0
-        try:
-            cli.main(["github", command, *arguments])
-        except SystemExit as left:
-            status = left.code if isinstance(left.code, int) else int(left.code is not None)
-        seen = self._capsys.readouterr()
-        return Seen(
-            status=status, out=seen.out, err=seen.err, summary=summary.read_text(encoding="utf-8")
-        )
-
-    def pull(self, **more: object) -> int:
-        """Open the branch's pull request."""
-        return self.hub.pull(branch=self.scene.branch, sha=self.scene.head, **more)  # type: ignore[arg-type]
-
-
-@pytest.fixture
-def hub() -> Iterator[GitHub]:
-    """A GitHub with one repository, octo/loops."""
-    with GitHub() as hub:
-        yield hub
-
-
-@pytest.fixture
-def job(
-    hub: GitHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Job:
-    """A job on the branch `faster`, of which GitHub is asked without the pauses that it wants."""
-    monkeypatch.setattr(api, "PATIENCE", HASTY)
-    return Job(Scene(tmp_path / "project", hub), tmp_path, monkeypatch, capsys)
+OTHER = "0123456789abcdef" * 2 + "01234567"
+LATER = records.NOON + timedelta(hours=2)
 
 
 def test_a_dispatch_commits_what_the_gate_has_kept_and_starts_the_next(job: Job) -> None:
@@ -135,8 +39,11 @@ def test_a_dispatch_commits_what_the_gate_has_kept_and_starts_the_next(job: Job)
     assert made in seen.summary
     baseline = job.scene.on_branch()
     assert baseline is not None
+    assert baseline.values(Metric.STEP_MS) == (12.34, 12.31, 12.36, 12.33, 12.35)
     blessing = baseline.blessing
     assert (blessing.by, blessing.reason) == ("ada via GitHub", "fused the loss")
+    assert blessing.commit is not None
+    assert (blessing.commit.sha, blessing.commit.dirty) == (job.scene.head, False)
     assert (blessing.run_url, blessing.runner) == (f"{RUN_URL}/{run}", "h200-a")
     assert [one.workflow for one in job.hub.dispatched] == ["perfgate.yml"]
     assert job.hub.comments == {}
@@ -153,12 +60,30 @@ def test_a_maintainers_comment_does_the_same_and_is_answered(job: Job) -> None:
     assert job.scene.on_branch("cnn") is None
 
 
-def test_a_comment_of_somebody_who_may_not_write_does_nothing_and_is_not_answered(job: Job) -> None:
+@pytest.mark.parametrize("may", ["read", "none", "Admin"])
+def test_a_comment_of_somebody_who_may_not_write_does_nothing_and_is_not_answered(
+    job: Job, may: str
+) -> None:
     number = job.pull()
     job.scene.gate(job.scene.result())
+    job.hub.permissions["eve"] = may
     seen = job.commented("/perfgate bless mlp please", number, login="eve")
-    assert (seen.status, seen.out, seen.summary) == (22, "", "")
+    assert (seen.code, seen.out, seen.summary) == ("bless-by-stranger", "", "")
     assert job.hub.lines == ["GET /collaborators/eve/permission"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "more"),
+    [
+        ("issue_comment", {"action": "edited"}),
+        ("issue_comment", {"issue": {"number": 1}}),
+        ("pull_request_target", {}),
+    ],
+)
+def test_no_other_event_asks(job: Job, kind: str, more: dict[str, object]) -> None:
+    seen = job.commented("/perfgate bless mlp why", job.pull(), event_name=kind, more=more)
+    assert seen.code == "bless-event-wanted"
+    assert job.hub.asked == []
 
 
 def test_a_refusal_is_told_where_it_was_asked(job: Job) -> None:
@@ -170,27 +95,40 @@ def test_a_refusal_is_told_where_it_was_asked(job: Job) -> None:
     (answer,) = job.hub.comments[number]
     assert answer["body"] == seen.summary
     assert not [line for line in seen.err.splitlines() if line.startswith("::")]
-    assert (seen.status, job.hub.branches["faster"]) == (22, job.scene.head)
+    assert (seen.code, job.hub.branches["faster"]) == ("bless-loss", job.scene.head)
 
 
 def test_a_comment_of_another_form_is_answered_with_the_form(job: Job) -> None:
     number = job.pull()
-    seen = job.commented("/perfgate bless mlp", number)
-    assert seen.status == 22
+    assert job.commented("/perfgate bless mlp", number).code == "bless-command-odd"
     assert len(job.hub.comments[number]) == 1
 
 
-def test_a_fork_is_left_to_a_desk(job: Job) -> None:
-    number = job.pull(head="eve/loops")
-    seen = job.commented("/perfgate bless mlp why", number)
-    assert seen.status == 22
+@pytest.mark.parametrize("where", [{"head": "eve/loops"}, {"fork_gone": True}, {"state": "closed"}])
+def test_a_fork_is_left_to_a_desk(job: Job, where: dict[str, object]) -> None:
+    seen = job.commented("/perfgate bless mlp why", job.pull(**where))
+    assert seen.code == "bless-branch-elsewhere"
+
+
+@pytest.mark.parametrize(
+    ("reason", "workload", "accept"),
+    [
+        *(("", "", ""), ("a\nb", "", ""), ("x" * (LONGEST_REASON + 1), "", "")),
+        *(("why", "a\nb", ""), ("why", "", "yes")),
+    ],
+)
+def test_inputs_that_can_be_none_are_refused(
+    job: Job, reason: str, workload: str, accept: str
+) -> None:
+    assert job.dispatched(reason, workload, accept).code == "bless-input-odd"
+    assert job.hub.asked == []
 
 
 def test_a_push_between_the_comment_and_its_job_is_not_blessed(job: Job) -> None:
     number = job.pull()
     job.scene.gate(job.scene.result(), created_at=records.NOON + timedelta(minutes=20))
     seen = job.commented("/perfgate bless mlp why", number, minutes=10)
-    assert seen.status == 22
+    assert seen.code == "commit-after-comment"
     assert job.hub.branches["faster"] == job.scene.head
 
 
@@ -227,9 +165,7 @@ def test_what_is_not_there_is_asked_for_by_name(job: Job, monkeypatch: pytest.Mo
     env = job.dispatch()
     del env["GITHUB_TOKEN"]
     monkeypatch.delenv("GITHUB_TOKEN", raising=False)
-    seen = job.run("bless", env)
-    assert "GITHUB_TOKEN" in seen.err
-    assert seen.status == 33
+    assert job.run("bless", env).code == "actions-token-missing"
 
 
 def test_nothing_of_the_branch_is_run_by_the_whole_command(job: Job, tmp_path: Path) -> None:
@@ -266,74 +202,251 @@ def test_nothing_of_the_branch_is_run_by_the_whole_command(job: Job, tmp_path: P
     assert not witness.exists()
 
 
-# Occasions
+# What is blessed
 
 
-@pytest.fixture
-def base(
-    job: Job,
-    tmp_path: Path,
-    hub: GitHub,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> Job:
-    """A job on the base branch, which has a baseline."""
-    scene = Scene(tmp_path / "base", hub, branch="main")
-    scene.bless(scene.baseline())
-    return Job(scene, tmp_path, monkeypatch, capsys)
+def test_a_named_workload_is_taken_on_all_machines(job: Job) -> None:
+    run = job.scene.gate(job.scene.result(), job.scene.result(name="cnn"))
+    job.scene.keep(run, job.scene.result(on=records.machine("NVIDIA L4")), artifact="kept-l4")
+    job.hub.artifact(run, "perfgate", zipped({"perfgate.json": "{}"}))
+    assert job.dispatched(workload="lmp").code == "kept-without-workload"
+    assert job.dispatched(workload="mlp").code is None
+    assert blessed(job) == {"nvidia-h200/mlp", "nvidia-l4/mlp"}
 
 
-def scheduled(base: Job, *outcomes: Outcome) -> Seen:
-    """The gate of the base branch, a day later, and then the command."""
-    run = base.hub.run(run_id=9001, head_sha=base.scene.head, head_branch="main", event="schedule")
-    for number, outcome in enumerate(outcomes):
-        result = base.scene.result(
-            12.4,
-            12.41,
-            12.42,
-            at=records.NOON + timedelta(days=number + 1),
-            outcome=outcome,
-            reason="step_ms rose 3 %",
-        )
-        base.scene.keep(run, result, artifact=f"kept-h200-{number}")
-    env = base.hub.env(
-        GITHUB_EVENT_NAME="schedule",
-        GITHUB_RUN_ID=str(run),
-        GITHUB_SHA=base.scene.head,
-        GITHUB_REF="refs/heads/main",
+def blessed(job: Job) -> set[str]:
+    paths = (Path(path) for path in job.hub.content("faster") if path.startswith("baselines/"))
+    return {f"{path.parent.name}/{path.stem}" for path in paths}
+
+
+def test_what_no_gate_has_judged_is_held_to_the_budgets_of_the_project(job: Job) -> None:
+    job.scene.bless(job.scene.baseline(*[12.16] * 5))
+    job.scene.gate(job.scene.result(*[12.9] * 5, outcome=Outcome.NO_BASELINE))
+    assert job.dispatched().status == 22
+
+
+def test_a_loss_is_blessed_only_when_it_is_called_one(job: Job) -> None:
+    job.scene.bless(job.scene.baseline())
+    job.scene.gate(job.scene.result(*[14.0] * 5, outcome=Outcome.REGRESSED))
+    assert job.dispatched().status == 22
+    assert job.dispatched(accept="true").status == 0
+
+
+def test_one_refusal_leaves_all_baselines_as_they_are(job: Job) -> None:
+    job.scene.gate(job.scene.result(), job.scene.result(name="cnn", code={"model.py": "0" * 64}))
+    assert job.dispatched().code == "bless-all-or-none"
+    assert blessed(job) == set()
+
+
+def test_hostile_words_are_only_text(job: Job) -> None:
+    evil = "<img src=x> [x](https://evil.example) @octocat | closes #1"
+    job.scene.gate(job.scene.result())
+    refused = job.dispatched(evil, workload=evil)
+    done = job.dispatched(evil)
+    assert (refused.code, done.code) == ("kept-without-workload", None)
+    for text in (refused.summary, done.summary):
+        assert not any(part in text for part in ("<img", "](https://evil", "@octocat", "#1"))
+
+
+# Whose results
+
+
+def newest(job: Job) -> float:
+    """The first step time of what is blessed."""
+    assert job.dispatched().code is None
+    baseline = job.scene.on_branch()
+    assert baseline is not None
+    return baseline.values(Metric.STEP_MS)[0]
+
+
+def test_the_newest_finished_gate_of_the_repository_itself_counts(job: Job) -> None:
+    scene = job.scene
+    scene.gate(scene.result(*[13.0] * 5))
+    scene.gate(scene.result(), created_at=LATER)
+    scene.gate(created_at=LATER, conclusion="skipped")
+    scene.gate(scene.result(14.0), created_at=LATER + timedelta(hours=1), conclusion="cancelled")
+    scene.gate(created_at=LATER + timedelta(hours=2), status="in_progress", conclusion=None)
+    theirs = scene.hub.run(
+        head_sha=scene.head, head_branch=scene.branch, created_at=LATER, fork="eve/loops"
     )
-    return base.run("occasions", env)
+    scene.keep(theirs, scene.result(*[9.0] * 5, at=LATER))
+    assert newest(job) == 12.34
 
 
-def test_the_scheduled_gate_opens_one_pull_request(base: Job) -> None:
-    seen = scheduled(base, Outcome.PASSED)
-    (number,) = base.hub.pulls
-    address = f"https://github.example/octo/loops/pull/{number}"
-    assert (seen.status, seen.err) == (0, "")
-    assert address in seen.out
-    assert address in seen.summary
-    made = base.scene.on_branch(branch=BRANCH)
-    assert made is not None
-    assert len(made.occasions) == 2
-    assert base.hub.pulls[number]["user"] == {"login": BOT, "id": 1, "type": "Bot"}
-    assert f"]({RUN_URL}/9001)" in json.dumps(base.hub.pulls[number]["body"])
+@pytest.mark.parametrize("label_later", [True, False])
+def test_a_gate_that_a_label_started_is_one_of_the_branch(job: Job, label_later: bool) -> None:
+    job.scene.gate(job.scene.result(*[12.3] * 5))
+    labelled = job.hub.run(
+        head_sha=job.scene.head,
+        head_branch=job.scene.branch,
+        workflow="perfgate-approved.yml",
+        created_at=LATER if label_later else records.NOON - timedelta(hours=1),
+    )
+    job.scene.keep(labelled, job.scene.result(*[9.0] * 5))
+    assert newest(job) == (9.0 if label_later else 12.3)
 
 
-def test_nothing_to_add_opens_none_and_is_no_failure(base: Job) -> None:
-    seen = scheduled(base, Outcome.REGRESSED)
-    assert (seen.status, seen.err) == (0, "")
-    assert "step\\_ms rose 3 %" in seen.summary
-    assert (base.hub.pulls, base.hub.changes) == ({}, [])
+def test_where_github_does_not_answer_about_the_labels_gates_nothing_is_blessed(job: Job) -> None:
+    job.scene.gate(job.scene.result())
+    bad = Answer(502, {"message": "Bad Gateway"})
+    job.hub.fail("GET /actions/workflows/perfgate-approved.yml", bad, times=99)
+    assert job.dispatched().code == "github-unreachable"
 
 
-def test_a_repository_that_lets_actions_open_none_is_told_the_setting(base: Job) -> None:
-    base.hub.may_open_pull_requests = False
-    seen = scheduled(base, Outcome.PASSED)
-    assert '"Allow GitHub Actions to create and approve pull requests"' in seen.err
-    assert seen.status == 35
+def test_of_one_name_the_newest_artifact_counts(job: Job) -> None:
+    run = job.scene.gate(job.scene.result(*[13.0] * 5))
+    job.scene.keep(run, job.scene.result())
+    assert newest(job) == 12.34
 
 
-def test_another_commit_than_the_runs_is_no_base(base: Job) -> None:
-    env = base.hub.env(GITHUB_EVENT_NAME="schedule", GITHUB_SHA="0" * 40)
-    seen = base.run("occasions", env)
-    assert seen.status == 22
+def test_a_gate_that_kept_nothing_of_this_commit_is_no_result(job: Job) -> None:
+    scene = job.scene
+    scene.gate(scene.result())
+    scene.push({"model.py": "LAYERS = 4\n"})
+    assert job.dispatched().code == "gate-never-ended"
+    scene.gate(status="in_progress", conclusion=None)
+    assert job.dispatched().code == "gate-still-runs"
+    run = scene.gate()
+    assert job.dispatched().code == "kept-nothing"
+    scene.keep(run, scene.result())
+    job.hub.artifacts[run][0]["expired"] = True
+    assert job.dispatched().code == "kept-expired"
+
+
+def test_the_same_workload_twice_on_one_machine_is_ambiguous(job: Job) -> None:
+    run = job.scene.gate(job.scene.result())
+    job.scene.keep(run, job.scene.result(), artifact="kept-perfgate-h200-2")
+    assert job.dispatched().code == "kept-twice"
+
+
+@pytest.mark.parametrize("commit", [Commit(sha=OTHER), None, "dirty"])
+def test_a_result_of_anything_but_the_commit_is_refused(
+    job: Job, commit: Commit | str | None
+) -> None:
+    of = Commit(sha=job.scene.head, dirty=True) if commit == "dirty" else commit
+    job.scene.gate(job.scene.result().model_copy(update={"commit": of}))
+    assert job.dispatched().code == "kept-of-another-commit"
+
+
+def test_what_lies_in_another_place_is_no_kept_result(job: Job) -> None:
+    result = job.scene.result()
+    run = job.scene.gate()
+    elsewhere = place(job.scene.result(name="cnn"))
+    job.hub.artifact(run, "kept-a", zipped({elsewhere: result.model_dump_json()}))
+    assert job.dispatched().code == "kept-out-of-place"
+
+
+@pytest.mark.parametrize("name", ["mlp\n::error::x", "mlp\u202e"])
+def test_a_name_that_is_none_is_refused_and_harmless(job: Job, name: str) -> None:
+    job.scene.gate(job.scene.result(name=name))
+    seen = job.dispatched()
+    assert seen.code == "kept-out-of-place"
+    assert not {"\u202e"} & set(seen.err + seen.summary)
+    assert not [line for line in seen.err.splitlines() if line.startswith("::")]
+
+
+@pytest.mark.parametrize("raw", [b" " * (LARGEST_RESULT + 1), b"{}", b"\xff"])
+def test_a_result_is_read_up_to_a_limit_and_only_if_it_is_one(job: Job, raw: bytes) -> None:
+    run = job.scene.gate()
+    job.hub.artifact(run, "kept-a", zipped({place(job.scene.result()): raw}))
+    assert job.dispatched().status == 21
+
+
+def test_the_checkout_has_to_be_the_commit_unchanged(job: Job) -> None:
+    job.scene.gate(job.scene.result())
+    job.scene.write({"model.py": "LAYERS = 9\n"})
+    assert job.dispatched().code == "checkout-changed"
+
+
+@pytest.mark.parametrize(
+    "folder", ["/etc", "../other", "a/../../b", ".git", ".github/workflows", ".", ".GIT/x"]
+)
+def test_baselines_that_lie_elsewhere_are_not_committed(job: Job, folder: str) -> None:
+    settings = f'[tool.perfgate]\nbaselines = "{folder}"\n'
+    job.scene.push({"pyproject.toml": settings})
+    job.scene.gate(job.scene.result())
+    assert job.dispatched().code in {"baselines-elsewhere", "value-invalid"}
+
+
+def test_a_project_below_the_top_is_committed_there(
+    hub: GitHub, job_of: Callable[[Scene], Job], tmp_path: Path
+) -> None:
+    job = job_of(Scene(tmp_path / "monorepo", hub, within="services/train"))
+    job.scene.gate(job.scene.result())
+    assert job.dispatched().code is None
+    assert "services/train/baselines/nvidia-h200/mlp.json" in job.hub.content("faster")
+
+
+def test_the_runner_is_the_self_hosted_one_if_github_says_which(job: Job) -> None:
+    job.scene.gate(job.scene.result(), runners=("h200-b", "h200-a"))
+    job.hub.fail("GET /actions/runs/[0-9]+/jobs", NOT_ACCESSIBLE)
+    for runner in (None, "h200-b, h200-a"):
+        assert job.dispatched(accept="true").code is None
+        baseline = job.scene.on_branch()
+        assert baseline is not None
+        assert baseline.blessing.runner == runner
+        job.hub.branches["faster"] = job.scene.head
+
+
+# The words
+
+
+@pytest.mark.parametrize(
+    ("comment", "workload", "reason", "accept"),
+    [
+        ("/perfgate bless mlp fused the loss", "mlp", "fused the loss", False),
+        ("/perfgate bless\tmlp  a   b \r\n\r\nThank you!", "mlp", "a b", False),
+        ("/perfgate bless `mlp[a b]` why", "mlp[a b]", "why", False),
+        ("/perfgate bless --accept-regression mlp why", "mlp", "why", True),
+        ("/perfgate bless mlp meant --accept-regression so", "mlp", "meant so", True),
+        ("/perfgate bless mlp why -- really", "mlp", "why -- really", False),
+    ],
+)
+def test_a_comment_names_its_workload_and_its_reason(
+    comment: str, workload: str, reason: str, accept: bool
+) -> None:
+    wish = Wish(workload=workload, reason=reason, accept_regression=accept)
+    assert read_comment(comment) == wish
+
+
+@pytest.mark.parametrize(
+    "comment",
+    [
+        *("", "please /perfgate bless mlp why", "\n/perfgate bless mlp why"),
+        *("/perfgate blessmlp x", "/perfgate bless", "/perfgate bless mlp"),
+        *("/perfgate bless `mlp why", "/perfgate bless mlp --accept-regression"),
+        *("/perfgate bless --accept-regression mlp", "/perfgate bless --allow-ci mlp why"),
+        *("/perfgate bless mlp why --force", "/perfgate bless -x why"),
+        *("/perfgate bless mlp a\x1bb", "/perfgate bless mlp a\u202eb"),
+        f"/perfgate bless mlp {'x' * (LONGEST_REASON + 1)}",
+    ],
+)
+def test_what_is_no_such_command_is_refused(comment: str) -> None:
+    with pytest.raises(BlessRefused) as caught:
+        read_comment(comment)
+    assert caught.value.code == "bless-command-odd"
+    assert not {"\x1b", "\u202e"} & set(str(caught.value))
+
+
+ORIGIN = Origin(by="ada via GitHub", run_url=f"{RUN_URL}/7", runner="h200-a")
+
+
+def test_many_workloads_are_counted_and_a_long_name_is_cut() -> None:
+    many = [f"workload-{n}" for n in range(20)]
+    lines = [commit_message(named, "why", ORIGIN).splitlines() for named in (many, many[:1])]
+    assert [line[0] for line in lines] == ["bless: 20 workloads", "bless: workload-0"]
+    assert len(commit_message(["x" * 99], "why", ORIGIN).splitlines()[0]) <= 72
+
+
+@given(st.text(min_size=1, max_size=300).filter(lambda text: text.strip() and text.isprintable()))
+def test_whatever_the_words_there_are_three_paragraphs_and_our_trailers(reason: str) -> None:
+    made = commit_message(["mlp"], f"{reason} closes #1 @ada [skip ci] GH-2", ORIGIN)
+    subject, said, trailers = made.rstrip("\n").split("\n\n")
+    assert (subject, said[0], said[-1]) == ("bless: mlp", '"', '"')
+    assert len(said.splitlines()) == 1
+    assert [line.partition(": ")[0] for line in trailers.splitlines()] == [
+        "Perfgate-Run",
+        "Perfgate-Runner",
+        "Blessed-by",
+    ]
+    assert not any(word in said for word in ("#1", "@ada", "[skip ci]", "GH-2"))

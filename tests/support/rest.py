@@ -160,8 +160,6 @@ class GitHub(AbstractContextManager["GitHub"]):
         """By run."""
         self.jobs: dict[int, list[dict[str, object]]] = {}
         """By run."""
-        self.truncates_trees = False
-        """Whether a listing of files is too long for one answer."""
         self.files: dict[int, bytes] = {}
         """Zip files by artifact."""
         self.workflows: set[str] = set()
@@ -453,8 +451,7 @@ class GitHub(AbstractContextManager["GitHub"]):
         ("GET", r"/actions/artifacts/(\d+)/zip", "actions: read", "_redirect"),
         ("GET", r"/git/matching-refs/heads/(.+)", "contents: read", "_matching_refs"),
         ("GET", r"/git/commits/([0-9a-f]+)", "contents: read", "_get_commit"),
-        ("GET", r"/git/blobs/([0-9a-f]+)", "contents: read", "_get_blob"),
-        ("GET", r"/git/trees/([0-9a-f]+)", "contents: read", "_get_tree"),
+        ("GET", r"/contents/(.+)", "contents: read", "_get_content"),
         ("POST", r"/git/trees", "contents: write", "_create_tree"),
         ("POST", r"/git/commits", "contents: write", "_create_commit"),
         ("POST", r"/git/refs", "contents: write", "_create_ref"),
@@ -699,28 +696,12 @@ class GitHub(AbstractContextManager["GitHub"]):
             },
         )
 
-    def _get_blob(self, asked: Asked, sha: str) -> Answer:
-        if sha not in self.blobs:
+    def _get_content(self, asked: Asked, path: str) -> Answer:
+        tree = self.trees[self.commits[asked.query["ref"]].tree]
+        if path not in tree:
             return not_found()
-        content = self.blobs[sha]
-        told = {"sha": sha, "size": len(content), "encoding": "base64"}
-        return Answer(200, {**told, "content": base64.encodebytes(content).decode()})
-
-    def _get_tree(self, asked: Asked, sha: str) -> Answer:
-        sha = self.commits[sha].tree if sha in self.commits else sha
-        if sha not in self.trees:
-            return not_found()
-        rows: list[dict[str, object]] = []
-        folders: dict[str, dict[str, str]] = {}
-        for path, blob in sorted(self.trees[sha].items()):
-            top, _, rest = path.partition("/")
-            if rest:
-                folders.setdefault(top, {})[rest] = blob
-            if not rest or "recursive" in asked.query:
-                rows.append({"path": path, "mode": "100644", "type": "blob", "sha": blob})
-        for top, files in folders.items():
-            rows.append({"path": top, "mode": "040000", "type": "tree", "sha": self._tree(files)})
-        return Answer(200, {"sha": sha, "tree": rows, "truncated": self.truncates_trees})
+        content = base64.encodebytes(self.blobs[tree[path]]).decode()
+        return Answer(200, {"type": "file", "path": path, "encoding": "base64", "content": content})
 
     def _create_tree(self, asked: Asked) -> Answer:
         sent = _sent(asked)

@@ -134,7 +134,7 @@ def github_bless() -> None:
     PERFGATE_INPUT_ACCEPT_REGRESSION) or by a maintainer's comment: /perfgate bless WORKLOAD
     REASON... The head commit is checked out, and only read.
     """
-    from perfgate.github.promote import bless
+    from perfgate.github.bless import bless
 
     bless(find_root(Path.cwd()), os.environ, _print)
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment
 from markupsafe import Markup
 
 from perfgate.model.metric import METRICS, Metric
@@ -25,6 +25,7 @@ from perfgate.model.pagedata import PageData, PageWorkload
 from perfgate.model.settings import Settings
 from perfgate.render import verdict
 from perfgate.render.explanation import TITLES, shown_parts, signed
+from perfgate.render.filling import environment
 from perfgate.render.gate import GateState, Judged, choice_text, state_of
 from perfgate.render.html import workload
 from perfgate.render.loosening import counts_text
@@ -177,43 +178,39 @@ def _page(data: PageData, state: GateState[PageWorkload], sections: Sequence[Sec
 @cache
 def _environment() -> Environment:
     """Return Jinja2's environment: all text is escaped, and what is missing is a fault."""
-    made = Environment(
-        loader=PackageLoader("perfgate.render.html", "."),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
+    return environment(
+        "html",
+        markup=True,
+        names={
+            "symbols": SYMBOLS,
+            "passing": PASSING,
+            "metrics": METRICS,
+            "step_ms": Metric.STEP_MS,
+            "in_ranges": IN_RANGES,
+            "most_parts": MOST_PARTS,
+            "axes": TITLES,
+            "plural": plural,
+            "inflected": inflected,
+            "numbers": numbers,
+            "verdicts": verdict,
+            "workloads": workload,
+            "signed": signed,
+            "shown_parts": shown_parts,
+            "choice_text": choice_text,
+            "counts_text": counts_text,
+        },
+        filters={
+            "name": _name,
+            "line": lambda text: one_line(str(text), longest=LONGEST_LINE),
+            "lines": lines,
+            "copyable": _is_copyable,
+            "facts": machine_facts,
+            "moment": moment,
+            "ms": numbers.milliseconds,
+            "value": lambda ms, of: "" if ms is None else numbers.value(of, ms),
+            "quoted": shlex.quote,
+        },
     )
-    made.globals.update(
-        symbols=SYMBOLS,
-        passing=PASSING,
-        metrics=METRICS,
-        step_ms=Metric.STEP_MS,
-        in_ranges=IN_RANGES,
-        most_parts=MOST_PARTS,
-        axes=TITLES,
-        plural=plural,
-        inflected=inflected,
-        numbers=numbers,
-        verdicts=verdict,
-        workloads=workload,
-        signed=signed,
-        shown_parts=shown_parts,
-        choice_text=choice_text,
-        counts_text=counts_text,
-    )
-    made.filters.update(
-        name=_name,
-        line=lambda text: one_line(str(text), longest=LONGEST_LINE),
-        lines=lines,
-        copyable=_is_copyable,
-        facts=machine_facts,
-        moment=moment,
-        ms=numbers.milliseconds,
-        value=lambda amount, metric: "" if amount is None else numbers.value(metric, amount),
-        quoted=shlex.quote,
-    )
-    return made
 
 
 def _name(text: Any) -> Markup:  # noqa: ANN401 - whatever has a text

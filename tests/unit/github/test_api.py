@@ -114,14 +114,15 @@ def test_an_artifact_is_downloaded_up_to_a_limit_without_the_token(
     assert "sig" not in str(caught.value)
 
 
-def test_files_of_a_commit_are_listed_whole_or_not_at_all(
+def test_a_file_of_a_commit_is_read_and_none_that_is_not_there(
     hub: GitHub, repository: Repository
 ) -> None:
-    sha = hub.commit({"a/b.json": "1", "c": "2"}, branch="main")
-    assert [*api.files_of(repository, sha)] == ["a/b.json", "c"]
-    hub.truncates_trees = True
-    with pytest.raises(GitHubUnreachable):
-        api.files_of(repository, sha)
+    sha = hub.commit({"a/b.json": "1"}, branch="main")
+    assert api.content_of(repository, "a/b.json", sha) == b"1"
+    assert api.content_of(repository, "c", sha) is None
+    hub.fail("GET /contents", NOT_ACCESSIBLE)
+    with pytest.raises(GitHubRefused):
+        api.content_of(repository, "a/b.json", sha)
 
 
 def test_a_branch_is_moved_only_from_where_it_was_seen(hub: GitHub, repository: Repository) -> None:
