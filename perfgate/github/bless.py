@@ -22,7 +22,7 @@ from perfgate.github import api
 from perfgate.github.approval import GATE, name_of
 from perfgate.github.commit import Origin, Planned, commit
 from perfgate.github.context import Context, Payload
-from perfgate.github.kept import Checkout, Kept, checkout, kept_by_gate, runner_of
+from perfgate.github.kept import Checkout, GateResults, checkout, kept_by_gate, runner_of
 from perfgate.github.summary import append_summary
 from perfgate.model.baseline import FEWEST_RUNS
 from perfgate.model.errors import BlessRefused, ConfigInvalid, PerfgateError, ResultMissing
@@ -267,7 +267,7 @@ def read_comment(body: str) -> Wish:
 
 
 def plan(
-    kept: Kept, wish: Wish, here: Checkout, settings: Settings, origin: Origin
+    kept: GateResults, wish: Wish, here: Checkout, settings: Settings, origin: Origin
 ) -> tuple[Planned, ...]:
     """Return the baselines that are to be committed: by the rules of `perfgate bless`, all of them
     or none.
