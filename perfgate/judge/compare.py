@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import stdtr, stdtrit
+
+from perfgate.judge.distributions import stdtr, stdtrit
 
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]

@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from typing import Final
 
 import numpy as np
-from scipy.special import nctdtrit, stdtrit
 
 from perfgate.judge.compare import FLOOR_SD, PRIOR_DF, Flags, Floats
+from perfgate.judge.distributions import nctdtrit, stdtrit
 from perfgate.judge.looks import NOISY, PASS_CONFIDENCE, STORED_PLAN, Plan
 from perfgate.judge.rule import SPECS, TimeRule, as_x, columns, is_usable, rule_of
 from perfgate.model.baseline import Baseline

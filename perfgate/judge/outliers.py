@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import comb
 
 from perfgate.judge.compare import PRIOR_DF, Flags, Floats
+from perfgate.judge.distributions import comb
 
 Counts = NDArray[np.int64]
 

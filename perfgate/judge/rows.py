@@ -6,10 +6,10 @@ import math
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.special import stdtrit
 
 from perfgate.judge.compare import Floats, Learnt, middle
 from perfgate.judge.counts import judge_count, places_of
+from perfgate.judge.distributions import stdtrit
 from perfgate.judge.evidence import Case
 from perfgate.judge.looks import PASS_CONFIDENCE
 from perfgate.judge.rule import SPECS, Columns, TimeRule, as_x, columns, is_usable, rule_of

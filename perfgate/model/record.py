@@ -60,6 +60,8 @@ class Record(BaseModel):
 
     model_config: ClassVar[ConfigDict] = ConfigDict(
         frozen=True,
+        # A schema is built by the first value of it: few gates meet every record.
+        defer_build=True,
         extra="forbid",
         allow_inf_nan=False,
         ser_json_bytes="utf8",

@@ -4,6 +4,7 @@ loads no more."""
 from __future__ import annotations
 
 import argparse
+import gc
 import importlib
 import os
 import shlex
@@ -130,7 +131,14 @@ def pytest_configure(config: pytest.Config) -> None:
 def _load(config: pytest.Config, side: str) -> None:
     # pluginmanager.import_plugin would warn where `perfgate doctor` has imported it before.
     name = f"perfgate.plugin.{side}"
-    if config.pluginmanager.register(importlib.import_module(name), name) is None:
+    collects = gc.isenabled()
+    gc.disable()  # It would go through all that is loaded, many times, and find nothing.
+    try:
+        loaded = importlib.import_module(name)
+    finally:
+        if collects:
+            gc.enable()
+    if config.pluginmanager.register(loaded, name) is None:
         raise _usage_error("plugin-off", plugin=name)
 
 
