@@ -9,6 +9,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+# A gate in this process forgets what it has loaded (pytester), and NumPy's parts load once.
+import scipy.special  # noqa: F401
 from hypothesis import HealthCheck, settings
 
 pytest_plugins = ["pytester", "support.again", "support.project"]
