@@ -32,9 +32,10 @@ class Declaration:
         timeout_s: float | None,
         budgets: Mapping[str, float],
         pass_env: tuple[str, ...],
+        ahead: int | None = None,
     ) -> None:
         self.steps, self.warmup, self.timeout_s = steps, warmup, timeout_s
-        self.budgets, self.pass_env = budgets, pass_env
+        self.budgets, self.pass_env, self.ahead = budgets, pass_env, ahead
 
 
 @runtime_checkable
@@ -65,6 +66,7 @@ def workload(
     timeout_s: float | None = None,
     budgets: Mapping[str, float] | None = None,
     pass_env: Sequence[str] = (),
+    ahead: int | None = None,
 ) -> Callable[[Function], Function]:
     """Declare a function to be a perfgate workload; pytest's marks, fixtures and parameters work as
     on any test.
@@ -78,12 +80,13 @@ def workload(
         timeout_s: seconds that one run may take; by default the project's.
         budgets: what a metric may lose, as fractions by metric name: ``{"step_ms": 0.05}``.
         pass_env: environment variables to hand over although their names look like secrets.
+        ahead: runs that may be alive at once; 1 where two of them would want the same port or file.
 
     Raises:
         TypeError: the mark is used without parentheses, on something that takes no ``steps``, or on
         a second function
             of one name.
-        ValueError: `steps`, `warmup` or `timeout_s` is too small.
+        ValueError: `steps`, `warmup`, `timeout_s` or `ahead` is too small.
     """
     if bare is not None:
         raise TypeError(
@@ -92,6 +95,8 @@ def workload(
         )
     _check_int("steps", steps, minimum=3)
     _check_int("warmup", warmup, minimum=0)
+    if ahead is not None:
+        _check_int("ahead", ahead, minimum=1)
     if timeout_s is not None and (
         isinstance(timeout_s, bool) or not isinstance(timeout_s, int | float)
     ):
@@ -110,6 +115,7 @@ def workload(
         timeout_s=timeout_s,
         budgets=dict(budgets or {}),
         pass_env=tuple(pass_env),
+        ahead=ahead,
     )
 
     def mark(function: Function) -> Function:

@@ -4,7 +4,7 @@ rendering."""
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import ExitStack
 from datetime import UTC, datetime
 from importlib.resources import as_file, files
@@ -164,14 +164,14 @@ class _Recorded:
         self._captures = captures
         self._folder = folder
 
-    def runs(self, number: int) -> Iterator[Run]:
+    def runs(self, number: int) -> Generator[Run]:
         """Measure recorded runs as a gate measures fresh ones."""
         for recorded in islice(self._left, number):
             work = self._folder / recorded.archive.partition(".")[0]
             unpack(self._captures / recorded.archive, work)
             yield _measured(self._manifest, recorded, work)
 
-    def pairs(self, form: Form, number: int) -> Iterator[Pair]:
+    def pairs(self, form: Form, number: int) -> Generator[Pair]:
         """No other commit was recorded."""
         raise NotImplementedError(f"{number} pairs ({form})")
 

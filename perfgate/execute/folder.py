@@ -3,7 +3,8 @@
 ```
 order.json          to the worker          which workload, how many steps, whose turn in a pair
 worker-report.json  from the worker        how it ended, with which versions
-turn                between both workers   a pair's FIFO: read to wait, written to to hand over
+turn                to the worker          a FIFO: read to wait for a turn
+gate                from the worker        one: it is ready, or done; where the gate holds it
 imports/            from every process     which files it loaded
 nsys/               from nsys              all that it writes, with every variable of the environment
 workload.log, capture-N.sqlite, capture-N-reports/     kept: cleaned of secrets
@@ -34,6 +35,7 @@ from perfgate.system.temporary import UNDERWAY, left, remove_left_folders
 ORDER: Final = "order.json"
 WORKER_REPORT: Final = "worker-report.json"
 FIFO: Final = "turn"
+GATE_FIFO: Final = "gate"
 IMPORTS: Final = "imports"
 RAW: Final = "nsys"
 LOG: Final = "workload.log"
@@ -50,8 +52,11 @@ def make_folder(folder: Path, order: Order) -> None:
         (folder / IMPORTS).mkdir()
         (folder / ORDER).write_text(order.model_dump_json(indent=2), encoding="utf-8")
         shutil.copyfile(import_log.__file__, folder / IMPORTS / "sitecustomize.py")
-        if order.blocks is not None:
-            os.mkfifo(order.blocks.own)
+        for way in (order.blocks, order.hold):
+            if way is not None:
+                os.mkfifo(way.own)
+        if order.hold is not None:
+            os.mkfifo(order.hold.other)
     except OSError as refused:
         raise _not_written("run-folder-not-written", folder, refused) from refused
 
@@ -116,10 +121,16 @@ def keep_exports(captures: Sequence[Captured], folder: Path) -> None:
             raise _not_written("export-not-kept", folder, refused) from refused
 
 
+def remove_fifos(folder: Path) -> None:
+    """Remove what a run's process waited at."""
+    for name in (FIFO, GATE_FIFO):
+        (folder / name).unlink(missing_ok=True)
+
+
 def clear(folder: Path) -> None:
     """Remove from a run's folder what holds every variable of its environment, or is of no use any
     more."""
-    (folder / FIFO).unlink(missing_ok=True)
+    remove_fifos(folder)
     shutil.rmtree(folder / RAW, ignore_errors=True)
     shutil.rmtree(folder / IMPORTS, ignore_errors=True)
 

@@ -13,14 +13,15 @@ from __future__ import annotations
 import math
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from statistics import median
 from typing import Final, TypeVar
 
+from perfgate.execute.ahead import Wanted, measure_ahead
 from perfgate.execute.context import RunContext, at_commit
 from perfgate.execute.lab import (
     NOT_MEASURED_BY,
@@ -33,14 +34,21 @@ from perfgate.execute.lab import (
 )
 from perfgate.execute.pair import ReferenceFailed, Side, measure_pair
 from perfgate.execute.provenance import is_as_blessed, prove_apart
-from perfgate.execute.run import Measured, measure_run, outlasting_crashes
+from perfgate.execute.room import how_to_run
+from perfgate.execute.run import TRIES, Measured, measure_run, outlasting_crashes
 from perfgate.execute.side_environment import declared_there
 from perfgate.machine import read_machine, wait_until_idle
-from perfgate.model.baseline import Baseline, code_digest
-from perfgate.model.errors import CodeUnproven, PerfgateError, WorkloadFailed, WorktreeFailed
+from perfgate.model.baseline import Baseline, BlessedRun, code_digest
+from perfgate.model.errors import (
+    CodeUnproven,
+    NsysCrashed,
+    PerfgateError,
+    WorkloadFailed,
+    WorktreeFailed,
+)
 from perfgate.model.machine import Machine
 from perfgate.model.metric import Metric
-from perfgate.model.note import Note, Severity, note
+from perfgate.model.note import Note, Severity, note, noted
 from perfgate.model.sample import Form, Run
 from perfgate.model.settings import ABForm
 from perfgate.model.workload import Workload
@@ -100,9 +108,13 @@ class Laboratory:
         """Wait for an idle GPU, and note what keeps it busy if it does not become so."""
         return wait_until_idle(self.context.machine.gpus, IDLE_PATIENCE_S)
 
-    def make(self, context: RunContext, workload: Workload, folder: Path) -> Measured:
-        """Make one run."""
-        return measure_run(context, workload, folder)
+    def make(self, wanted: Sequence[Wanted], form: Form) -> Generator[Measured]:
+        """Make one run, or some that are started together."""
+        if form is Form.ALONE:
+            (one,) = wanted
+            yield measure_run(one.context, one.workload, one.folder)
+        else:
+            yield from measure_ahead(wanted, form)
 
     def make_pair(
         self,
@@ -241,6 +253,10 @@ class FreshLab:
         self._folders = self._taken = 0
         self._pairs = dict.fromkeys(Form, 0)
         self._step_ms: float | None = None
+        self._failed_ahead: PerfgateError | None = None
+        """Why runs are not started together any more."""
+        self.notes: tuple[Note, ...] = ()
+        """What is to be known of how they were made."""
         self._last: Measured | None = None
         """The candidate's last run."""
         self.environment: Mapping[str, str] | None = None
@@ -292,82 +308,125 @@ class FreshLab:
         """Its SHA."""
         return self._other.commit
 
-    def runs(self, number: int) -> Iterator[Run]:
-        """Make runs of the candidate alone, one after the other."""
-        planned = self._taken + number
-        for _ in range(number):
-            yield self._candidate(f"run {self._taken + 1} of {planned}", Form.ALONE)
+    def runs(self, number: int) -> Generator[Run]:
+        """Make runs of the candidate, as many of them started together as there is room for."""
+        first, planned = self._taken + 1, self._taken + number
+        jobs = [
+            _Job(title=f"run {first + index} of {planned}", form=Form.ALONE)
+            for index in range(number)
+        ]
+        for made in self._made(jobs, together=1):
+            yield made.run
 
-    def pairs(self, form: Form, number: int) -> Iterator[Pair]:
+    def pairs(self, form: Form, number: int) -> Generator[Pair]:
         """Make pairs in one form; every other one begins with the other side (ABBA)."""
-        planned = self._pairs[form] + number
-        for _ in range(number):
-            index = self._pairs[form]
+        planned, first = self._pairs[form] + number, self._pairs[form]
+        if form is not Form.BLOCK:
+            self._refuse_other_command()
+            jobs = [job for index in range(first, planned) for job in _pair(form, index, planned)]
+            made = self._made(jobs, together=2)
+            for index, (one, other) in enumerate(zip(made, made, strict=True), first):
+                self._pairs[form] += 1
+                there, here = (other, one) if index % 2 else (one, other)
+                yield self._held_apart(there, here)
+            return
+        for index in range(first, planned):
             self._pairs[form] += 1
-            title = "alone" if form is Form.ALONE else f"pair {index + 1} of {planned}"
-            if form is Form.BLOCK:
-                there, run = self._in_blocks(index, f"{title}, in blocks")
-            else:
-                there, run = self._in_turn(index, title, form)
-            self._hold_apart(there)
-            yield Pair(
-                reference=there.run, candidate=run, cores=(_cores(there), _cores(self._last))
-            )
+            title = f"pair {index + 1} of {planned}, in blocks"
+            yield self._held_apart(*self._in_blocks(index, title))
 
     # Runs of either side
 
-    def _candidate(self, title: str, form: Form) -> Run:
-        self._folders += 1
-        made = self._make(self._of.context, f"run-{self._folders}", title, form)
-        run = self._take(made)
-        self._step_ms = run.value(Metric.STEP_MS)
-        return run
-
-    def _take(self, made: Measured) -> Run:
+    def _take(self, made: Measured) -> Measured:
         """Take in a run of the candidate."""
-        run, before = made.run, self._last
+        before = self._last
         if before is not None and made.code != before.code:
             changed = note("code-changed", Severity.INVALID)
-            run = run.model_copy(update={"notes": (*run.notes, changed)})
+            run = made.run.model_copy(update={"notes": (*made.run.notes, changed)})
+            made = replace(made, run=run)
         self._taken += 1
         self._last = made
         if self.environment is None:
             self.environment = made.environment
-        return run
-
-    def _reference(self, folder: str, title: str, form: Form) -> Measured:
-        self._refuse_other_command()
-        try:
-            made = self._make(self._other.context, folder, f"{title}, {self._other.shown}", form)
-        except NOT_MEASURED_BY as failed:
-            raise self._failed_there(failed) from failed
-        return self._as_blessed(made)
-
-    def _make(self, context: RunContext, folder: str, title: str, form: Form) -> Measured:
-        """Make one run on an idle GPU and report it."""
-        busy, listener = self._of.busy(), self._of.listener
-        with listener.run(title):
-            made = outlasting_crashes(
-                lambda fresh: self._of.make(context, self._workload, fresh(self._folder / folder)),
-                on_crash=listener.crashed,
-            )
-        made = _noting(made, busy, form)
-        listener.done(title, made.run)
         return made
+
+    def _made(self, jobs: Sequence[_Job], *, together: int) -> Iterator[Measured]:
+        """Make runs of either side in their order, as many ahead as there is room for.
+
+        Where several fail that are alive at once, each is made again alone; so is one in which nsys
+        broke down.
+        """
+        left = list(jobs)
+        while left:
+            form, most = self._how()
+            batch = left[: max(most // together * together, 1)]
+            busy, made = self._of.busy(), self._of.make(list(map(self._wanted, batch)), form)
+            try:
+                with closing(made):
+                    for job in batch:
+                        with self._of.listener.run(self._title(job, batch)):
+                            one = next(made)
+                        left.pop(0)
+                        yield self._finished(job, _noting(one, busy, job.form))
+            except PerfgateError as failed:
+                self._try_again(left, batch, failed)
+
+    def _how(self) -> tuple[Form, int]:
+        """The form of the next runs, and how many at once."""
+        blessed = () if self._baseline is None else self._baseline.runs
+        own = () if self._last is None else (BlessedRun.of(self._last.run),)
+        asked = self._workload.ahead or self._of.asked.settings.ahead
+        form, most = how_to_run(
+            self._workload, self._of.context.machine, (*blessed, *own), asked=asked
+        )
+        return form, most if self._failed_ahead is None else 1
+
+    def _wanted(self, job: _Job) -> Wanted:
+        """A folder for one more try."""
+        if not job.folder:
+            self._folders += 1
+            job.folder = f"run-{self._folders}"
+        job.tries += 1
+        folder = job.folder if job.tries == 1 else f"{job.folder}-try-{job.tries}"
+        context = self._other.context if job.is_reference else self._of.context
+        return Wanted(context=context, workload=self._workload, folder=self._folder / folder)
+
+    def _title(self, job: _Job, batch: Sequence[_Job]) -> str:
+        title = f"{job.title}, {self._other.shown}" if job.is_reference else job.title
+        return title if len(batch) == 1 else f"{title} ({len(batch)} started together)"
+
+    def _finished(self, job: _Job, made: Measured) -> Measured:
+        """A run of either side that was made, held to what it is to be."""
+        failed = self._failed_ahead
+        if failed is not None and not self.notes and not isinstance(failed, NsysCrashed):
+            self.notes = (note("ahead-failed", Severity.WARN, failure=noted(failed)),)
+        if job.is_reference:
+            made = self._as_blessed(made)
+        else:
+            made = self._take(made)
+            self._step_ms = made.run.value(Metric.STEP_MS)
+        self._of.listener.done(self._title(job, [job]), made.run)
+        return made
+
+    def _try_again(
+        self, left: Sequence[_Job], batch: Sequence[_Job], failed: PerfgateError
+    ) -> None:
+        """Whether, and how, what is left of a batch is made again.
+
+        Raises:
+            PerfgateError: it failed alone, and nsys is not to blame, or too often.
+        """
+        job = left[0]
+        if isinstance(failed, NsysCrashed) and job.tries < TRIES:
+            self._of.listener.crashed(failed)
+        elif len(batch) == 1:
+            raise self._failed_there(failed) if job.is_reference else failed
+        if len(batch) > 1:
+            self._failed_ahead = failed
 
     # Both sides
 
-    def _in_turn(self, index: int, title: str, form: Form) -> tuple[Measured, Run]:
-        """One run after the other: the candidate first in every second pair, so that drift hits
-        both."""
-        folder = "reference-alone" if form is Form.ALONE else f"reference-{index + 1}"
-        if index % 2:
-            candidate = self._candidate(f"{title}, candidate", form)
-            return self._reference(folder, title, form), candidate
-        reference = self._reference(folder, title, form)
-        return reference, self._candidate(f"{title}, candidate", form)
-
-    def _in_blocks(self, index: int, title: str) -> tuple[Measured, Run]:
+    def _in_blocks(self, index: int, title: str) -> tuple[Measured, Measured]:
         """Both at once, a few steps of each in turn."""
         other, listener = self._other, self._of.listener
         self._folders += 1
@@ -394,10 +453,10 @@ class FreshLab:
         except WorkloadFailed as failed:
             raise self._failed_in_blocks(failed, steps) from failed
         there, here = (_noting(one, busy, Form.BLOCK) for one in made)
-        reference, run = self._as_blessed(there), self._take(here)
+        reference, candidate = self._as_blessed(there), self._take(here)
         listener.done(f"{title}, {other.shown}", reference.run)
-        listener.done(f"{title}, candidate", run)
-        return reference, run
+        listener.done(f"{title}, candidate", candidate.run)
+        return reference, candidate
 
     @property
     def _known_step_ms(self) -> float | None:
@@ -483,17 +542,43 @@ class FreshLab:
             )
         return made
 
-    def _hold_apart(self, there: Measured) -> None:
+    def _held_apart(self, there: Measured, here: Measured) -> Pair:
         """Hold what the other commit's run loaded to what the candidate's did."""
         context = self._other.context
-        if context.tree is not None and self._last is not None:
+        if context.tree is not None:
             prove_apart(
                 self._workload,
                 context.tree,
                 reference=there.import_logs,
-                candidate=self._last.import_logs,
+                candidate=here.import_logs,
                 env=context.env,
             )
+        return Pair(reference=there.run, candidate=here.run, cores=(_cores(there), _cores(here)))
+
+
+@dataclass(kw_only=True)
+class _Job:
+    """One run of either side that is still to be made."""
+
+    title: str
+    form: Form
+    is_reference: bool = False
+    folder: str = ""
+    tries: int = 0
+
+
+def _pair(form: Form, index: int, planned: int) -> tuple[_Job, _Job]:
+    """Both runs of a pair: the candidate's first in every second one, so that drift hits both."""
+    is_alone = form is Form.ALONE
+    title = "alone" if is_alone else f"pair {index + 1} of {planned}"
+    reference = _Job(
+        title=title,
+        form=form,
+        is_reference=True,
+        folder="reference-alone" if is_alone else f"reference-{index + 1}",
+    )
+    candidate = _Job(title=f"{title}, candidate", form=form)
+    return (candidate, reference) if index % 2 else (reference, candidate)
 
 
 def steps_in_blocks(step_ms: float | None) -> int:
@@ -502,13 +587,15 @@ def steps_in_blocks(step_ms: float | None) -> int:
     return BLOCK_STEPS * min(max(blocks, 3), MOST_BLOCKS)
 
 
-def _cores(made: Measured | None) -> float | None:
+def _cores(made: Measured) -> float | None:
     """CPU cores that a run's steps kept busy."""
-    return None if made is None or made.worker_report is None else made.worker_report.cores
+    return None if made.worker_report is None else made.worker_report.cores
 
 
 def _noting(made: Measured, busy: Note | None, form: Form) -> Measured:
-    """The run with its form, and with what kept the GPU busy before it."""
+    """The run with its form, where it was not held, and with what kept the GPU busy before it."""
+    if made.run.form in (Form.EARLY, Form.LATE):
+        form = made.run.form
     notes = made.run.notes
     if busy is not None:
         notes = (*notes, note("busy-before", Severity.INVALID, why=busy))

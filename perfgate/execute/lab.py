@@ -3,7 +3,7 @@ prepared ones."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -87,10 +87,11 @@ class Lab(Protocol):
     def commit(self) -> str:
         """Its SHA; likewise."""
 
-    def runs(self, number: int) -> Iterator[Run]:
-        """Make runs of the candidate; raises any of `NOT_MEASURED_BY`."""
+    def runs(self, number: int) -> Generator[Run]:
+        """Make runs of the candidate, some of them ahead: closing it ends those. Raises any of
+        `NOT_MEASURED_BY`."""
 
-    def pairs(self, form: Form, number: int) -> Iterator[Pair]:
+    def pairs(self, form: Form, number: int) -> Generator[Pair]:
         """Make pairs; raises `NOT_MEASURED_BY` for the candidate, `SIDE_MISSING_BY` for the other.
 
         Form.ALONE: a run of either side as it is without an A/B run, for blocks to be held against.

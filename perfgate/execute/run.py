@@ -32,6 +32,7 @@ from perfgate.execute.failures import (
 )
 from perfgate.execute.folder import (
     FIFO,
+    GATE_FIFO,
     IMPORTS,
     LOG,
     ORDER,
@@ -42,6 +43,7 @@ from perfgate.execute.folder import (
     keep_log,
     make_folder,
     read_worker_report,
+    remove_fifos,
 )
 from perfgate.execute.provenance import ImportLog, code_of_run, code_unlogged, read_import_logs
 from perfgate.execute.side_environment import check_there, declared_there, workload_there
@@ -49,11 +51,11 @@ from perfgate.machine import RankWatch, Sampler
 from perfgate.model.errors import NsysCrashed, StepsNotFound, WorkloadFailed
 from perfgate.model.machine import Conditions
 from perfgate.model.note import Note, Severity, note
-from perfgate.model.order import RUN_COOKIE, Blocks, Ending, Order, WorkerReport
+from perfgate.model.order import RUN_COOKIE, Blocks, Ending, Hold, Order, WorkerReport
 from perfgate.model.reports import Reports
 from perfgate.model.sample import Form, ProcessSample, Run
 from perfgate.model.tuning import tuning
-from perfgate.model.workload import Workload
+from perfgate.model.workload import END_RANGE, Workload
 from perfgate.profilers.nsys.output import signal_name
 from perfgate.profilers.nsys.profile import profile
 from perfgate.profilers.seam import ProfileOutcome, ProfileSpec
@@ -139,6 +141,8 @@ class OneRun:
     spec: ProfileSpec
     withheld: tuple[str, ...]
     blocks: Blocks | None
+    hold: Hold | None
+    form: Form
 
     @property
     def worker_report(self) -> WorkerReport | None:
@@ -257,7 +261,8 @@ class OneRun:
             wall_s=outcome.wall_s,
             processes=processes,
             conditions=conditions,
-            form=Form.ALONE if self.blocks is None else Form.BLOCK,
+            form=self.form,
+            needs=None if worker_report is None else worker_report.needs,
             begins=None if self.blocks is None else self.blocks.begins,
             folder=self.folder.name,
             notes=self._notes(processes, captures, worker_report),
@@ -310,9 +315,12 @@ def ordered(
     folder: Path,
     *,
     run_id: str,
+    form: Form = Form.ALONE,
     blocks: Blocks | None = None,
 ) -> Iterator[OneRun]:
     """Make the folder of one run with its order, and leave in it only what is to be kept.
+
+    `form` is what the run is noted as; one that is EARLY or LATE is held.
 
     Raises:
         StoreFailed: the folder cannot be made.
@@ -326,6 +334,10 @@ def ordered(
     given = given_environment(context, workload, imports)
     if tree is not None:
         workload = workload_there(workload, tree)
+    hold = None
+    if form in (Form.EARLY, Form.LATE):
+        own, other = folder / FIFO, folder / GATE_FIFO
+        hold = Hold(is_early=form is Form.EARLY, own=str(own), other=str(other))
     order = Order(
         workload=workload.id,
         steps=workload.steps,
@@ -333,6 +345,7 @@ def ordered(
         root=str(context.root),
         worker_report=str(folder / WORKER_REPORT),
         blocks=blocks,
+        hold=hold,
     )
     make_folder(folder, order)
     shares_core = blocks is not None and blocks.core is not None
@@ -353,6 +366,7 @@ def ordered(
         timeout_s=workload.timeout_s,
         capture=capture_window(workload, context.machine),
         graph_trace=context.settings.cuda_graph_trace,
+        until=None if workload.form == "command" else END_RANGE,
         cleaner=context.cleaner.knowing(given, (*workload.pass_env,)),
     )
     with underway(folder):
@@ -364,10 +378,12 @@ def ordered(
                 spec=spec,
                 withheld=withheld,
                 blocks=blocks,
+                hold=hold,
+                form=form if blocks is None else Form.BLOCK,
             )
         finally:
             if context.keep_captures:
-                (folder / FIFO).unlink(missing_ok=True)
+                remove_fifos(folder)
             else:
                 clear(folder)
 

@@ -11,7 +11,7 @@ from typing import Final
 from perfgate.model.baseline import Baseline, BlessedRun, common_step_ranges
 from perfgate.model.metric import Metric
 from perfgate.model.note import Note, note
-from perfgate.model.sample import Run
+from perfgate.model.sample import Form, Run
 
 MOST_OTHERS: Final = 0.2
 """Share of the steps whose names the other side does not know, from which they are other steps."""
@@ -113,3 +113,18 @@ def _launched(of_runs: Iterable[Callable[[Metric], float | None]]) -> list[tuple
             return []
         found.append((kernels, graphs))
     return found
+
+
+def other_form(then: Sequence[BlessedRun], runs: Sequence[Run]) -> Note | None:
+    """Note that runs waited elsewhere than those of the other side, where CUDA graphs take another
+    time for it."""
+    graphs = [one.values.get(Metric.GRAPH_LAUNCHES) for one in then]
+    graphs += [run.value(Metric.GRAPH_LAUNCHES) for run in runs]
+    forms = [
+        {one.form if one.form in (Form.EARLY, Form.LATE) else Form.ALONE for one in side}
+        for side in (then, runs)
+    ]
+    if len(forms[0] | forms[1]) < 2 or not any(graphs):
+        return None
+    before, now = (tuple(sorted(side)) for side in forms)
+    return note("other-form", then=before, now=now)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from perfgate.execute.lab import Lab
 from perfgate.gate.ab import by_pairs, forms_in_order
+from perfgate.gate.alike import other_form
 from perfgate.gate.conclude import conclude, other_packages
 from perfgate.gate.expect import Expectation, known_noisy, why_incomparable, why_no_screen
 from perfgate.gate.show import show
@@ -68,7 +69,8 @@ def _against_baseline(underway: Underway) -> Checked:
         # Not where a user asked for runs: those of blocks cannot be blessed.
         noisy = underway.policy.stops_early and known_noisy(expected)
         return _by_forms(underway, baseline, straight, noisy=noisy)
-    moved = clock_moved(baseline.runs, underway.runs)
+    own = underway.runs
+    moved = clock_moved(baseline.runs, own) or other_form(baseline.runs, own)
     if is_settled(underway, baseline, verdict, clock=moved):
         return conclude(underway, verdict, baseline)
     if moved is None and (other := other_packages(underway, baseline)) is not None:

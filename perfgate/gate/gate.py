@@ -228,7 +228,7 @@ class Gate:
             against=self._against is not None,
             affords=self._affords,
         )
-        notes: list[Note] = []
+        notes: list[Note] = [*lab.notes]
         if lab.withheld:
             notes.append(note("variables-withheld", names=lab.withheld))
         if expected.baseline is not None:

@@ -3,7 +3,7 @@ settled."""
 
 from __future__ import annotations
 
-from perfgate.gate.alike import launches_gone, other_processes, other_steps
+from perfgate.gate.alike import launches_gone, other_form, other_processes, other_steps
 from perfgate.gate.anchor import has_drifted
 from perfgate.gate.clock import left_open_by_clock
 from perfgate.gate.conclude import conclude
@@ -64,6 +64,8 @@ def by_stored(
         raise Differs(why, stored=True)
     underway.no_pairs = no_pairs
     verdict = look(underway, baseline, Stage.STORED)
+    if (differs := other_form(baseline.runs, underway.runs)) is not None:
+        raise Differs(note("runs-differ", workload=baseline.workload, differs=differs), stored=True)
     verdict = left_open_by_clock(verdict, baseline, underway.runs)
     if remedy is not None and verdict.outcome is Outcome.INCONCLUSIVE:
         verdict = verdict.model_copy(update={"next": remedy})

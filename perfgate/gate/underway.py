@@ -4,6 +4,7 @@ spent."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from statistics import median
 from typing import Final
@@ -116,9 +117,10 @@ class Underway:
             Ended: one came to nothing, or does not count.
         """
         try:
-            for run in self.lab.runs(number):
-                self._take(run, self.runs)
-                yield run
+            with closing(self.lab.runs(number)) as made:  # what is started ahead ends with it
+                for run in made:
+                    self._take(run, self.runs)
+                    yield run
         except NOT_MEASURED_BY as failed:
             raise Ended(Outcome.NOT_MEASURED, noted(failed)) from failed
 
@@ -131,11 +133,12 @@ class Underway:
             alone.
         """
         try:
-            for pair in self.lab.pairs(form, number):
-                if form is not Form.ALONE:
-                    self.references.append(pair.reference)
-                self._take(pair.candidate, self.blocks if form is Form.BLOCK else self.runs)
-                yield pair
+            with closing(self.lab.pairs(form, number)) as made:
+                for pair in made:
+                    if form is not Form.ALONE:
+                        self.references.append(pair.reference)
+                    self._take(pair.candidate, self.blocks if form is Form.BLOCK else self.runs)
+                    yield pair
         except SIDE_MISSING_BY as missing:
             gone = isinstance(missing, RevisionMissing)
             raise SideUnavailable(noted(missing), in_no_form=gone, has_remedy=True) from missing

@@ -12,6 +12,7 @@ from pydantic import Field, model_validator
 
 from perfgate.model.machine import Machine
 from perfgate.model.metric import Metric, budget_of
+from perfgate.model.order import Needs
 from perfgate.model.record import Format2, ObjectName, Record
 from perfgate.model.sample import Breakdown, Form, Run
 from perfgate.model.verdict import Verdict
@@ -81,6 +82,8 @@ class BlessedRun(Record):
     not noted."""
     form: Form | None = None
     """None where it was not noted."""
+    needs: Needs | None = None
+    """None where it was not noted."""
     steps: int | None = Field(default=None, ge=0)
     """Measured steps of its process, of several the fewest; None where it was not noted."""
 
@@ -97,6 +100,7 @@ class BlessedRun(Record):
             step_names=_step_names(run),
             step_ranges=_step_ranges(run),
             form=run.form,
+            needs=run.needs,
             steps=min((process.steps for process in run.processes), default=None),
         )
 

@@ -79,6 +79,7 @@ OPTIONS: Final = (
         29,
         "max-runs",
     ),
+    _setting("ahead", "runs that are alive at once (default: as there is room for; 1: one by one)"),
     Option(
         "time_budget",
         "time that the whole gate has: a workload it comes to later is NOT_MEASURED",

@@ -20,6 +20,29 @@ both.
 """
 
 
+class Needs(Record):
+    """What one run took of the machine: how many may be alive at once."""
+
+    host_bytes: int = Field(ge=0)
+    """Memory of its processes at most."""
+    gpu_bytes: int | None = Field(default=None, ge=0)
+    """Of each GPU at most; None where it was not seen, 0 where it uses none."""
+    tunes: bool = False
+    """Whether it chooses kernels by their times, which must not be taken next to other runs."""
+
+
+class Hold(Record):
+    """How a run that is started with others waits for its turn to measure, and then for their ends.
+
+    Gate and worker have a FIFO each: each reads its own to wait, and writes to the other's.
+    """
+
+    is_early: bool
+    """Whether it waits before the workload's own code; else after the warm-up."""
+    own: str
+    other: str
+
+
 class Blocks(Record):
     """How one side of an A/B run of blocks takes its steps: some at a time, the other side waiting
     meanwhile.
@@ -53,6 +76,8 @@ class Order(Record):
     """Where to write the `WorkerReport`."""
     blocks: Blocks | None = None
     """None where the workload runs alone."""
+    hold: Hold | None = None
+    """None where it waits for nobody."""
 
 
 class Ending(StrEnum):
@@ -98,3 +123,5 @@ class WorkerReport(Record):
     cores: float | None = None
     """CPU cores that it and its children kept busy, on average over the measured steps; not
     measured in turns."""
+    needs: Needs | None = None
+    """None where the loop did not come to its end."""

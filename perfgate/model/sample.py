@@ -12,6 +12,7 @@ from pydantic import AliasChoices, BeforeValidator, Field, model_validator
 from perfgate.model.machine import Conditions
 from perfgate.model.metric import METRICS, WAITS, Kind, Metric
 from perfgate.model.note import Note, NoteOrText, Severity, note, quoted
+from perfgate.model.order import Needs
 from perfgate.model.record import Record
 from perfgate.model.words import gpu_title
 
@@ -223,8 +224,11 @@ class Form(StrEnum):
     """One after another with a run of another commit, each alone in its time."""
     BLOCK = "block"
     """Alive with a run of another commit, a few steps of each in turn."""
-    HELD = "held"
-    """Started with other runs of its workload, each measured while the others wait."""
+    EARLY = "early"
+    """Started with other runs, and held before the workload's own code, so that only one of them
+    builds and measures at any time; those that are through stay alive."""
+    LATE = "late"
+    """Started with other runs, and held after its warm-up."""
 
 
 class Run(Record):
@@ -236,6 +240,8 @@ class Run(Record):
     conditions: Conditions = Conditions()
     form: Form | None = None
     """None where it was not noted."""
+    needs: Needs | None = None
+    """None where it was not noted, as of a script."""
     begins: bool | None = None
     """Of an A/B run of blocks: whether this side had the first block; None of a run alone."""
     folder: str | None = None

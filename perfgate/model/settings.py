@@ -48,6 +48,8 @@ class Settings(Record):
     max_runs: int = Field(default=29, ge=1, le=100)
     """Runs of one workload in one gate, an A/B run's baseline runs included: 5 and 12 pairs by default.
     """
+    ahead: int | None = Field(default=None, ge=1, le=16)
+    """Runs that are alive at once; as many as there is room for where it is not set."""
     time_budget_s: float | None = Field(default=None, gt=0)
     """Seconds that a whole gate may take; what does not fit is INCONCLUSIVE or NOT_MEASURED."""
     ab_run: ABForm = Field(default=ABForm.AUTO, validation_alias=AliasChoices("ab_run", "duet"))

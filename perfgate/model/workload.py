@@ -25,7 +25,10 @@ name, is perfgate's own."""
 WAIT_RANGE = "perfgate wait"
 """The NVTX range, between two measured steps, in which one side of an A/B run waits while the other
 takes its turn."""
-OWN_RANGES = (START_RANGE, WARMUP_RANGE, WAIT_RANGE)
+END_RANGE = "perfgate end"
+"""The empty NVTX range after the last measured turn: whatever begins after it is no longer measured,
+although nsys goes on to record it."""
+OWN_RANGES = (START_RANGE, WARMUP_RANGE, WAIT_RANGE, END_RANGE)
 """What perfgate draws around the steps; none of it is ever a step."""
 
 
@@ -68,6 +71,8 @@ class Workload(Record):
     """
     capture: CaptureMode | CaptureWindow = CaptureMode.CUDA_PROFILER_API
     timeout_s: float = Field(default=600.0, gt=0)
+    ahead: int | None = Field(default=None, ge=1, le=16)
+    """Runs that may be alive at once; as the project has it where it is not said."""
     budgets: Mapping[Metric, Budget] = {}
     """Budgets of this workload, as fractions; they come before the project's."""
     pass_env: tuple[str, ...] = ()

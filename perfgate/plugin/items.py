@@ -139,6 +139,7 @@ class GatedModule(WorkloadModule):
             timeout_s=declared.timeout_s or gate.settings.timeout_s,
             budgets=checked_budgets(declared.budgets, place=place),
             pass_env=declared.pass_env,
+            ahead=declared.ahead,
         )
 
 

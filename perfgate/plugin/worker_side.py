@@ -3,6 +3,7 @@ report."""
 
 from __future__ import annotations
 
+import atexit
 import os
 import sys
 import threading
@@ -32,9 +33,34 @@ def pytest_configure(config: pytest.Config) -> None:
         warmup=order.warmup,
         profiled=worker.profiled(os.environ),
         blocks=order.blocks,
+        hold=order.hold,
     )
+    config.add_cleanup(lambda: _leave(config))
     if order.blocks is not None and order.blocks.core is not None:
         worker.stay_near(order.blocks.core)
+
+
+def _leave(config: pytest.Config) -> None:
+    """End the process, once all of pytest is done, as its interpreter would: threads and children
+    joined, what was registered for the end done. But do not take the interpreter apart, which nsys
+    waits for.
+
+    nsys has all of a capture that the workload closed itself; of another it gets the rest then.
+    """
+    steps, session = config.stash[STEPS], config.pluginmanager.get_plugin("session")
+    if not steps.is_here or not steps.finished or steps.captured_by is None or session is None:
+        return
+    threading._shutdown()  # type: ignore[attr-defined]
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(int(session.exitstatus))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Wait for the turn, where that comes before the workload's fixtures."""
+    item.config.stash[STEPS].hold()
 
 
 @pytest.fixture

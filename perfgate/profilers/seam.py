@@ -38,6 +38,9 @@ class ProfileSpec:
     timeout_s: float
     capture: CaptureMode | CaptureWindow
     graph_trace: GraphTrace = GraphTrace.GRAPH
+    until: str | None = None
+    """Name of the NVTX range that the workload draws at the end of its window, after which nothing
+    counts; None where the profiler ends the capture itself."""
     cleaner: Cleaner = field(default_factory=Cleaner)
     """Takes secrets out of what is printed, before it is kept."""
 

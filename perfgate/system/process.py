@@ -63,7 +63,7 @@ def run_process(
     Its stdout and stderr become one stream of lines, ended by newline or carriage return (progress
     bars), undecodable bytes replaced; `clean` gets those that may go together, and what it leaves
     goes to `on_line` and, but for the middle of very much, to `log`. Its stdin is empty. `on_tick`
-    is called at least every 0.1 s while it runs.
+    is called at least every 0.1 s while it runs, and may raise OutOfTime before `timeout_s` is over.
 
     Raises:
         OSError: the program cannot be started, or the log cannot be written.
@@ -92,7 +92,7 @@ def run_process(
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
             )
-            with suppress(_OutOfTime):
+            with suppress(OutOfTime):
                 for lines in _lines(process, deadline=started + timeout_s, on_tick=on_tick):
                     _pass_on(cleaning.ready(lines), record, on_line)
                 returncode = process.poll()
@@ -183,8 +183,8 @@ class _Log:
         self._file.writelines(self._tail)
 
 
-class _OutOfTime(Exception):
-    """The program still ran at its deadline."""
+class OutOfTime(Exception):
+    """The program still ran at its deadline; or at another, whoever raises it on a tick."""
 
 
 def _lines(
@@ -196,7 +196,7 @@ def _lines(
     """Yield the output, the lines that come together at a time, until the program has ended.
 
     Raises:
-        _OutOfTime: the deadline came first. The pipe is closed then, at which the program may end
+        OutOfTime: the deadline came first. The pipe is closed then, at which the program may end
         by itself; that is no end in time.
     """
     stream = process.stdout
@@ -214,7 +214,7 @@ def _lines(
             if remaining <= 0 and not ended:
                 if pending:
                     yield [_decoded(pending)]
-                raise _OutOfTime
+                raise OutOfTime
             if not selector.select(timeout=_POLL_S if ended else min(_POLL_S, remaining)):
                 if ended:
                     break  # a child that outlives the program holds the pipe open
@@ -222,8 +222,11 @@ def _lines(
             chunk = os.read(descriptor, 1 << 16)
             if not chunk:
                 # All ends of the pipe are closed; the program itself may run on without a word.
-                with suppress(subprocess.TimeoutExpired):
-                    process.wait(timeout=max(0.0, deadline - time.monotonic()))
+                while process.poll() is None and time.monotonic() < deadline:
+                    if on_tick is not None:
+                        on_tick()
+                    with suppress(subprocess.TimeoutExpired):
+                        process.wait(timeout=min(_POLL_S, max(0.0, deadline - time.monotonic())))
                 break
             if ended and remaining <= 0:
                 break  # a child that outlives the program floods the pipe

@@ -75,6 +75,14 @@ _CODE: Final[Mapping[str, Text]] = {
 
 _FAILURES: Final[Mapping[str, Text]] = {
     "workload-failed": Text("{workload}: {why}", next_step="{see:sentences}"),
+    "ahead-failed": Text(
+        "runs that were alive at once failed, and one alone did not: {failure}",
+        next_step="They were made one by one, which takes longer. Where they want the same port, "
+        "file or cache, say @workload(ahead=1), or let each have its own.",
+    ),
+    "held-busy": Text(
+        "runs that wait for their turn keep {cores:.1f} CPU cores busy, next to the one that measures"
+    ),
     "workload-timed-out": Text(
         "{workload}: it did not end within {limit_s:s} and was stopped",
         next_step="Raise timeout_s if it needs longer. {see:sentences}",

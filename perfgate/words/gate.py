@@ -66,6 +66,10 @@ _ALIKE: Final[Mapping[str, Text]] = {
         "steps of {now:process|processes} were found, of {then} in the baseline"
     ),
     "processes-lost": Text("steps of {now:process|processes} were found, of {first} in run 1"),
+    "other-form": Text(
+        "its CUDA graphs were measured in runs made {then:list}, and now in runs made {now:list}: "
+        "they take other times where other processes have started meanwhile"
+    ),
     "launches-nothing": Text(
         "most of its steps launch nothing on a GPU, those it is compared with {then:count} "
         "kernels or graphs"

@@ -33,6 +33,7 @@ from perfgate.model.note import Note, Severity, note
 from perfgate.model.order import RUN_COOKIE, WorkerReport
 from perfgate.model.settings import Settings
 from perfgate.model.workload import (
+    END_RANGE,
     START_RANGE,
     STEP_RANGE,
     WAIT_RANGE,
@@ -252,7 +253,12 @@ def test_two_commits_take_turns_on_one_core_and_both_captures_hold_all_steps(
     for side, measured in zip(SIDES, (reference, candidate), strict=True):
         # Without a GPU all is captured, so that the warm-up is there as well.
         blocks_drawn = [*[*[STEP_RANGE] * 3, WAIT_RANGE] * 3, STEP_RANGE]
-        assert stage.ranges(side) == [*[WARMUP_RANGE] * WARMUP, START_RANGE, *blocks_drawn]
+        assert stage.ranges(side) == [
+            *[WARMUP_RANGE] * WARMUP,
+            START_RANGE,
+            *blocks_drawn,
+            END_RANGE,
+        ]
         (process,) = measured.run.processes
         assert (process.steps, len(process.periods_ms)) == (10, 5)
         assert all(period < 1000 for period in process.periods_ms)

@@ -3,7 +3,7 @@ them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field
 
 from support import records
@@ -142,13 +142,13 @@ class PreparedLab:
     def forms(self) -> frozenset[Form]:
         return frozenset(self.by_form)
 
-    def runs(self, number: int) -> Iterator[Run]:
+    def runs(self, number: int) -> Generator[Run]:
         self.asked.append(number)
         for _ in range(number):
             self.taken += 1
             yield _come(self.made, self.taken - 1)
 
-    def pairs(self, form: Form, number: int) -> Iterator[Pair]:
+    def pairs(self, form: Form, number: int) -> Generator[Pair]:
         if form is Form.ALONE:
             yield self.by_form[Form.BLOCK].alone
             return

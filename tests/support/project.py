@@ -14,7 +14,7 @@ import signal
 import subprocess
 import sys
 import textwrap
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import partial
@@ -25,6 +25,7 @@ from support import records
 from support.fake_nvml import FakeGpu, FakeNvml
 
 from perfgate import cli
+from perfgate.execute.ahead import Wanted
 from perfgate.execute.context import RunContext
 from perfgate.execute.fresh import Laboratory
 from perfgate.execute.run import Measured
@@ -36,7 +37,7 @@ from perfgate.model.machine import Machine
 from perfgate.model.metric import Metric
 from perfgate.model.note import Note
 from perfgate.model.order import Ending, WorkerReport
-from perfgate.model.sample import Run
+from perfgate.model.sample import Form, Run
 from perfgate.model.settings import GraphTrace
 from perfgate.model.workload import Workload
 from perfgate.profilers.nsys.command import trace_options
@@ -139,10 +140,12 @@ class Prepared(Laboratory):
         gpus = self.context.machine.gpus
         return wait_until_idle(gpus, self.idle_patience_s, library=self.nvml)
 
-    def make(self, context: RunContext, workload: Workload, folder: Path) -> Measured:
+    def make(self, wanted: Sequence[Wanted], form: Form) -> Generator[Measured]:
         if self.making is None:
-            return super().make(context, workload, folder)
-        return self.making(context, workload, folder)
+            yield from super().make(wanted, form)
+            return
+        for one in wanted:
+            yield self.making(one.context, one.workload, one.folder)
 
 
 class Project:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+from collections.abc import Generator, Sequence
 from itertools import count
 from pathlib import Path
 
@@ -19,6 +20,7 @@ import pytest
 import perfgate
 from perfgate.demo.record import EXPORT, MANIFEST, Manifest, Recording, unpack
 from perfgate.demo.replay import _measured
+from perfgate.execute.ahead import Wanted
 from perfgate.execute.context import RunContext
 from perfgate.execute.fresh import Laboratory
 from perfgate.execute.provenance import code_now
@@ -26,6 +28,7 @@ from perfgate.execute.run import Measured
 from perfgate.gate import gate
 from perfgate.model.machine import Machine
 from perfgate.model.reports import ReportName
+from perfgate.model.sample import Form
 from perfgate.model.workload import Workload
 from perfgate.profilers.nsys.tool import NsysTool, NsysVersion
 from perfgate.system.process import run_process
@@ -63,8 +66,9 @@ class Replayed(Laboratory):
     def busy(self) -> None:
         """No other process is on the GPU."""
 
-    def make(self, context: RunContext, workload: Workload, folder: Path) -> Measured:
-        return _replayed(context, workload, folder, next(self._recorded))
+    def make(self, wanted: Sequence[Wanted], form: Form) -> Generator[Measured]:
+        for one in wanted:
+            yield _replayed(one.context, one.workload, one.folder, next(self._recorded))
 
 
 def pytest_configure() -> None:

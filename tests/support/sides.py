@@ -21,7 +21,8 @@ STEP = "push step"
 START = "push perfgate start"
 WAIT = "push perfgate wait"
 OPENING = ["sync 0", "start", START, "pop"]
-CLOSING = ["sync 0", "stop"]
+END = "push perfgate end"
+CLOSING = ["sync 0", END, "pop", "stop"]
 SOON_S = 5.0
 """Within which everything here happens that does not wait for nothing."""
 GONE = "other-side-ended"
@@ -43,6 +44,8 @@ class FakeTorch(ModuleType):
         )
         self.cuda = SimpleNamespace(
             is_available=lambda: available,
+            is_initialized=lambda: available,
+            max_memory_reserved=lambda _device: 0,
             device_count=lambda: len(contexts),
             synchronize=lambda device: calls.append(f"sync {device}"),
             cudart=lambda: runtime,

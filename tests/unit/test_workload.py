@@ -34,7 +34,9 @@ def test_the_defaults_are_thirty_steps_after_ten_of_warm_up() -> None:
 
 
 def test_everything_declared_is_kept() -> None:
-    @workload(steps=3, warmup=0, timeout_s=90, budgets={"step_ms": 0.05}, pass_env=["HF_TOKEN"])
+    @workload(
+        steps=3, warmup=0, timeout_s=90, budgets={"step_ms": 0.05}, pass_env=["HF_TOKEN"], ahead=1
+    )
     def declared(steps: Steps) -> None: ...
 
     assert vars(declared_by(declared)) == {
@@ -43,6 +45,7 @@ def test_everything_declared_is_kept() -> None:
         "timeout_s": 90,
         "budgets": {"step_ms": 0.05},
         "pass_env": ("HF_TOKEN",),
+        "ahead": 1,
     }
 
 

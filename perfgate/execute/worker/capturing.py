@@ -40,6 +40,12 @@ def choose_capture(*, torch: ModuleType | None) -> CaptureRange:
     return CaptureRange(name=None, synchronise=_nothing, start=_nothing, stop=_nothing)
 
 
+def start_cuda(torch: ModuleType | None) -> None:
+    """Make the context of the first GPU, as the first use of it would: before anybody measures."""
+    if torch is not None and torch.cuda.is_available():
+        torch.cuda.synchronize(0)
+
+
 def _nothing() -> None:
     """Do nothing, where there is no CUDA profiler API."""
 

@@ -1,45 +1,54 @@
-"""How the two processes of an A/B run of blocks take turns, so that only one of them works at any
-time."""
+"""How processes that are alive at once take turns, so that only one of them works at any time: the
+two of an A/B run of blocks, or one that is held and the gate that holds it."""
 
 from __future__ import annotations
 
+import math
 import os
 import select
 import weakref
 from typing import Final
 
 from perfgate.execute.worker.endings import Abandoned
-from perfgate.model.order import Blocks
+from perfgate.model.order import Blocks, Hold
+
+READY: Final = b"r"
+"""Of a held run: it is where it is to wait."""
+TURN: Final = b"t"
+DONE: Final = b"d"
+"""The rest is the other side's, without a turn any more."""
+LEFT: Final = b"l"
+"""The loop was left before its end. A process that is killed says nothing, and is known by the end
+of the file."""
 
 
 class Handover:
-    """One side's end of the two FIFOs by which the processes of an A/B run of blocks work in turns.
+    """One side's end of the two FIFOs by which processes work in turns.
 
     ```
     begins      |warm-up|.......|start, block|...........|block|....|stop      . waits
     the other   |.......|warm-up|...........|start, block|....|block|stop
+
+    held        |start of Python and CUDA|.....|build, warm-up, steps|.....|stop
+    held late   |start of Python and CUDA, build, warm-up|.....|steps|.....|stop
     ```
 
     Whoever has taken all its steps waits for the other to have done so too: the end of a process is
     work as well.
     """
 
-    _TURN: Final = b"t"
-    _DONE: Final = b"d"
-    """The rest is the other side's, without a turn any more."""
-    _LEFT: Final = b"l"
-    """The loop was left before its end. A process that is killed says nothing, and is known by the
-    end of the file."""
     _LONGEST_MS: Final = 2**31 - 1
     """What poll can count to."""
 
-    def __init__(self, blocks: Blocks) -> None:
-        self._begins = blocks.begins
-        self._patience_s = blocks.patience_s
-        self._own: int | None = os.open(blocks.own, os.O_RDONLY | os.O_NONBLOCK)
+    def __init__(self, by: Blocks | Hold) -> None:
+        self._begins = isinstance(by, Blocks) and by.begins
+        self._is_held = isinstance(by, Hold)
+        # A gate lets go of what it holds, and its end is the end of the file.
+        self._patience_s = by.patience_s if isinstance(by, Blocks) else math.inf
+        self._own: int | None = os.open(by.own, os.O_RDONLY | os.O_NONBLOCK)
         # Also for reading: that waits for nobody, and what is written before the other side is
         # there is kept for it.
-        self._other = os.open(blocks.other, os.O_RDWR | os.O_NONBLOCK)
+        self._other = os.open(by.other, os.O_RDWR | os.O_NONBLOCK)
         self._poll = select.poll()
         self._poll.register(self._own, select.POLLIN)
         self.is_alone = False
@@ -52,13 +61,16 @@ class Handover:
         os.register_at_fork(after_in_child=lambda: (bound := close()) and bound())
 
     def begin(self) -> None:
-        """Wait, on the side that does not begin, for the first turn.
+        """Wait, on the side that does not begin, for the first turn; does nothing the second time.
 
         Raises:
             Abandoned: it does not come.
         """
         if not self._begins:
+            if self._is_held:
+                self._say(READY)
             self._wait()
+            self._begins = True
 
     def hand_over(self) -> None:
         """Give the turn away and wait for the next; at once where the other side needs none any
@@ -68,29 +80,29 @@ class Handover:
             Abandoned: it does not come.
         """
         if not self.is_alone:
-            self._say(self._TURN)
+            self._say(TURN)
             self._wait()
 
     def end(self) -> None:
         """Hand over for good, and keep still until the other side is through as well; how it ends
         is its own affair."""
         if self._own is not None:
-            self._say(self._DONE)
-            while not self.is_alone and self._hear() == self._TURN:
+            self._say(DONE)
+            while not self.is_alone and self._hear() == TURN:
                 pass
             self._close()
 
     def leave(self) -> None:
         """Hand over for good before the end; does nothing after `end`."""
         if self._own is not None:
-            self._say(self._LEFT)
+            self._say(LEFT)
             self._close()
 
     def _wait(self) -> None:
         heard = self._hear()
-        if heard == self._DONE:
+        if heard == DONE:
             self.is_alone = True
-        elif heard != self._TURN:
+        elif heard != TURN:
             self.abandoned = (
                 Abandoned("other-side-silent", limit_s=self._patience_s)
                 if heard is None

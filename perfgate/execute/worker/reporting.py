@@ -45,6 +45,7 @@ def report(
         captured_by=steps.captured_by,
         core=steps.kept_core,
         cores=steps.cores,
+        needs=steps.needs,
     )
     _write(Path(order.worker_report), worker_report)
 

@@ -13,13 +13,20 @@ from types import ModuleType
 from typing import Final, NoReturn, Self
 
 from perfgate.execute.worker.busy import Busy
-from perfgate.execute.worker.capturing import CaptureRange, choose_capture
+from perfgate.execute.worker.capturing import CaptureRange, choose_capture, start_cuda
 from perfgate.execute.worker.endings import Abandoned, StepsMisused, StepsStrayed
 from perfgate.execute.worker.handover import Handover
 from perfgate.execute.worker.marking import Marker, choose_marker, import_nvtx
+from perfgate.execute.worker.needs import needs_of
 from perfgate.execute.worker.pinning import Pinned
-from perfgate.model.order import Blocks
-from perfgate.model.workload import START_RANGE, STEP_RANGE, WAIT_RANGE, WARMUP_RANGE
+from perfgate.model.order import Blocks, Hold, Needs
+from perfgate.model.workload import (
+    END_RANGE,
+    START_RANGE,
+    STEP_RANGE,
+    WAIT_RANGE,
+    WARMUP_RANGE,
+)
 
 SETTLING_TURNS: Final = 5
 """Warm-up turns that are taken on the one core of an A/B run of blocks (as many as where its spread
@@ -51,6 +58,7 @@ class MeasuredSteps:
         warmup: int,
         profiled: bool,
         blocks: Blocks | None = None,
+        hold: Hold | None = None,
         find_torch: Callable[[], ModuleType | None] | None = None,
         find_nvtx: Callable[[], ModuleType | None] | None = None,
     ) -> None:
@@ -60,7 +68,10 @@ class MeasuredSteps:
         self._block_steps = steps if blocks is None else blocks.steps
         # Now, not at the first turn: the other side is to see it if this one does not come that
         # far.
-        self._handover = None if blocks is None else Handover(blocks)
+        takes_turns = blocks or hold
+        self._handover = None if takes_turns is None else Handover(takes_turns)
+        self._in_blocks = blocks is not None
+        self._is_held_early = hold is not None and hold.is_early
         self._core = None if blocks is None else blocks.core
         self._find_torch = find_torch or (lambda: sys.modules.get("torch"))
         self._find_nvtx = find_nvtx or import_nvtx
@@ -78,6 +89,8 @@ class MeasuredSteps:
         self.cores: float | None = None
         """CPU cores kept busy over the measured steps, on average; None in turns with another
         process."""
+        self.needs: Needs | None = None
+        """What it took of the machine."""
         self.kept_core: int | None = None
         """The core that it was ordered to, if it was still there after its last step."""
 
@@ -126,6 +139,16 @@ class MeasuredSteps:
         from it."""
         return os.getpid() == self._pid
 
+    def hold(self) -> None:
+        """Start CUDA, and wait for the turn to go on, where that comes before the workload's code.
+
+        Raises:
+            Abandoned: the gate is gone.
+        """
+        if self._is_held_early and self._handover is not None:
+            start_cuda(self._find_torch())
+            self._handover.begin()
+
     def close(self) -> None:
         """Close the open range and the capture of a loop that was left while something still holds
         its iterator.
@@ -158,7 +181,7 @@ class MeasuredSteps:
             torch = self._find_torch()
             marker = choose_marker(torch=torch, nvtx=self._find_nvtx(), profiled=self._profiled)
             self.marked_by = marker.name
-            if self._handover is not None:
+            if self._handover is not None and self._in_blocks:
                 self._handover.begin()
             settled = min(SETTLING_TURNS, self._warmup)
             for turn in range(self._warmup - settled):
@@ -171,10 +194,10 @@ class MeasuredSteps:
             self.captured_by = capture.name
             capture.synchronise()
             if self._handover is not None:
-                self._handover.hand_over()
+                self._handover.hand_over() if self._in_blocks else self._handover.begin()
             capture.start()
             try:
-                busy = Busy() if self._handover is None else None
+                busy = None if self._in_blocks else Busy()
                 marker.push(START_RANGE)
                 marker.pop()
                 for number in range(self._steps):
@@ -182,6 +205,8 @@ class MeasuredSteps:
                         self._wait(marker, capture)
                     yield from self._one(marker, STEP_RANGE, self._warmup + number)
                 capture.synchronise()
+                marker.push(END_RANGE)
+                marker.pop()
                 if busy is not None:
                     self.cores = busy.cores()
                 if self._handover is not None:
@@ -192,6 +217,7 @@ class MeasuredSteps:
                     self.kept_core = pinned.core if pinned.let_go() else None
             finally:
                 capture.stop()
+            self.needs = needs_of(self._find_torch(), has_gpu=capture.name is not None)
             self.finished = True
         finally:
             if self._handover is not None:

@@ -123,7 +123,7 @@ def _captures(
     for rep in sorted(reps, key=lambda path: (len(path.name), path.name)):
         try:
             sqlite = _exported_with(rep) or export(tool, rep, spec.folder, on_tick=on_tick)
-            clean_export(sqlite, spec.cleaner)
+            clean_export(sqlite, spec.cleaner, until=spec.until)
             found.append(Captured(rep=rep, sqlite=sqlite))
         except (CaptureUnreadable, StoreFailed) as error:
             problem = Note(code=error.code, severity=Severity.INVALID, fields=error.fields)
@@ -171,6 +171,7 @@ def _run(tool: NsysTool, spec: ProfileSpec, lines: Output, on_tick: OnTick) -> t
                     output=plain / OUTPUT,
                     capture=spec.capture,
                     graph_trace=spec.graph_trace,
+                    flushes_at_once=spec.until is None,
                     workload_tmpdir=workload_tmpdir if has_own else None,
                 ),
                 cwd=spec.cwd,

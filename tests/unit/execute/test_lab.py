@@ -4,13 +4,14 @@ and git."""
 from __future__ import annotations
 
 import io
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from support import records
 
+from perfgate.execute.ahead import Wanted
 from perfgate.execute.context import RunContext
 from perfgate.execute.fresh import FreshLab, Laboratory, steps_in_blocks
 from perfgate.execute.lab import Against, Invocation, blessed_at
@@ -93,10 +94,11 @@ class Prepared(Laboratory):
         assert commit == SHA
         return replace(self.context, root=self.folder / "checkout", tree=self.tree)
 
-    def make(self, context: RunContext, workload: Workload, folder: Path) -> Measured:
-        made = self._next(f"{context.root.name}: {folder.name}")
-        assert isinstance(made, Measured)
-        return made
+    def make(self, wanted: Sequence[Wanted], form: Form) -> Generator[Measured]:
+        for one in wanted:
+            made = self._next(f"{one.context.root.name}: {one.folder.name}")
+            assert isinstance(made, Measured)
+            yield made
 
     def make_pair(
         self,

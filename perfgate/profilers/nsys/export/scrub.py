@@ -35,6 +35,7 @@ from perfgate.profilers.nsys.export.layout import (
     LOSSES,
     MEMSETS,
     METADATA,
+    OPERATIONS,
     RANGE_EVENTS,
     RANGES,
     STRINGS,
@@ -43,6 +44,8 @@ from perfgate.profilers.nsys.export.layout import (
 
 _TEXTS: Final = ((STRINGS, "value"), (RANGES.name, "text"))
 """Tables and columns of what the workload calls its kernels and ranges."""
+_TIMED: Final = tuple(table.name for table in (*OPERATIONS, CALLS, RANGES, WAITS))
+"""Tables of what the workload did, each with the time of its start."""
 _ROWS: Final = 20_000
 """Rows whose texts are looked at together."""
 
@@ -127,8 +130,11 @@ line, host, user, files or process output: and of StringIds, where nsys keeps th
 names that the rows above refer to."""
 
 
-def clean_export(path: Path, cleaner: Cleaner) -> None:
-    """Replace texts that hold a secret, in place. Raises CaptureUnreadable as `read_timeline`."""
+def clean_export(path: Path, cleaner: Cleaner, *, until: str | None = None) -> None:
+    """Replace texts that hold a secret, and leave out what began after the range `until`; in place.
+
+    Raises CaptureUnreadable as `read_timeline`.
+    """
     check_export(path)
     with refusing_damage(path), closing(sqlite3.connect(path)) as export:
         export.text_factory = decoded
@@ -136,7 +142,35 @@ def clean_export(path: Path, cleaner: Cleaner) -> None:
             columns = {row[1] for row in export.execute(f'PRAGMA table_info("{table}")')}
             if column in columns:
                 _clean(export, table, column, cleaner)
+        if until is not None:
+            _cut(export, until)
         export.commit()
+
+
+def _cut(export: sqlite3.Connection, until: str) -> None:
+    """Delete what began after a range: nsys's own reports then show no more than perfgate does."""
+    columns = {
+        table: {row[1] for row in export.execute(f'PRAGMA table_info("{table}")')}
+        for table in (*_TIMED, STRINGS)
+    }
+    is_range = f"eventType IN ({', '.join(map(str, RANGE_EVENTS))})"
+    texts = ["text"] if "text" in columns[RANGES.name] else []
+    if "textId" in columns[RANGES.name] and columns[STRINGS]:
+        texts.append(f"(SELECT value FROM {STRINGS} WHERE id = textId)")
+    if not texts:
+        return
+    named = " OR ".join(f"{text} = :until" for text in texts)
+    found = f'SELECT min(start) FROM "{RANGES.name}" WHERE {is_range} AND ({named})'
+    ((end,),) = export.execute(found, {"until": until})
+    if end is None:
+        return
+    for table in _TIMED:
+        if "start" not in columns[table]:
+            continue
+        only = is_range if table == RANGES.name else "1"
+        export.execute(f'DELETE FROM "{table}" WHERE start > ? AND {only}', (end,))
+        if not export.execute(f'SELECT 1 FROM "{table}" LIMIT 1').fetchall():
+            export.execute(f'DROP TABLE "{table}"')  # as nsys leaves out what would be empty
 
 
 def _clean(export: sqlite3.Connection, table: str, column: str, cleaner: Cleaner) -> None:

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from typing import NoReturn
 
 import pytest
-from support.sides import START, STEP, FakeNvtx, FakeTorch, made
+from support.sides import END, START, STEP, FakeNvtx, FakeTorch, made
 
 from perfgate.execute.worker import capturing
 from perfgate.execute.worker.capturing import choose_capture
@@ -31,7 +31,7 @@ def test_the_driver_library_opens_the_capture_where_torch_does_not(
     monkeypatch.setattr(capturing, "_driver_library", lambda: driver)
     steps = made(calls, warmup=0, nvtx=FakeNvtx(calls))
     list(steps)
-    assert calls == ["sync", "start", START, "pop", *[STEP, "pop"] * 3, "sync", "stop"]
+    assert calls == ["sync", "start", START, "pop", *[STEP, "pop"] * 3, "sync", END, "pop", "stop"]
     assert steps.captured_by == "libcuda"
 
 

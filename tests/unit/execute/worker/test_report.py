@@ -24,7 +24,8 @@ def test_the_account_tells_how_it_ended_and_with_what(
     report(order, steps, Ending.FINISHED)
     said = worker_report_of(order)
     assert said.cores is not None
-    assert said.model_copy(update={"cores": None}) == WorkerReport(
+    assert said.needs is not None
+    assert said.model_copy(update={"cores": None, "needs": None}) == WorkerReport(
         ending=Ending.FINISHED,
         turns=5,
         pid=77,

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from types import ModuleType
 
 import pytest
-from support.sides import CLOSING, OPENING, START, STEP, WARM, FakeNvtx, FakeTorch, made
+from support.sides import CLOSING, END, OPENING, START, STEP, WARM, FakeNvtx, FakeTorch, made
 
 from perfgate.execute.worker import MeasuredSteps, StepsMisused
 
@@ -57,7 +57,7 @@ def test_torch_that_the_loop_itself_imports_opens_the_capture(calls: list[str]) 
 def test_without_a_gpu_the_steps_are_marked_and_nothing_else_is_done(calls: list[str]) -> None:
     steps = made(calls, torch=FakeTorch(calls, available=False), nvtx=FakeNvtx(calls))
     list(steps)
-    assert calls == [*[WARM, "pop"] * 2, START, "pop", *[STEP, "pop"] * 3]
+    assert calls == [*[WARM, "pop"] * 2, START, "pop", *[STEP, "pop"] * 3, END, "pop"]
     assert (steps.marked_by, steps.captured_by) == ("nvtx", None)
 
 
@@ -118,7 +118,7 @@ def test_steps_first_with_data_for_every_turn_is_right(calls: list[str]) -> None
     for _ in zip(steps, range(5), strict=False):
         pass
     steps.check()
-    assert calls[-2:] == CLOSING
+    assert calls[-len(CLOSING) :] == CLOSING
 
 
 def test_a_loop_that_never_started_is_misused(calls: list[str]) -> None:

@@ -1,0 +1,280 @@
+"""Runs that are started together under a real nsys: who works when, and what becomes of them where
+one fails or the gate goes."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+
+import psutil
+import pytest
+from support.project import Project
+
+import perfgate
+from perfgate.execute.ahead import Wanted, measure_ahead
+from perfgate.execute.context import RunContext
+from perfgate.execute.run import Measured
+from perfgate.model.errors import NsysCrashed, WorkloadFailed, WorkloadTimedOut
+from perfgate.model.machine import Machine
+from perfgate.model.sample import Form
+from perfgate.model.settings import Settings
+from perfgate.model.workload import CaptureMode, Workload
+from perfgate.profilers.nsys.tool import NsysTool
+
+pytestmark = pytest.mark.nsys
+
+NOTING = """
+import json, os, time
+from pathlib import Path
+
+AT = Path(__file__).parent.parent / "times"
+AT.mkdir(exist_ok=True)
+times = {"imported": time.monotonic()}
+
+def noted(name):
+    times[name] = time.monotonic()
+    (AT / str(os.getpid())).write_text(json.dumps(times))
+"""
+"""A workload's way of telling when it did what."""
+
+LOOP = (
+    NOTING
+    + """
+from perfgate import workload
+
+@workload(steps=5, warmup=2)
+def loop(steps):
+    noted("built")
+    for number in steps:
+        if number == 2:
+            noted("began")
+        time.sleep(0.02)
+        if number == 6:
+            noted("ended")
+    noted("left")
+"""
+)
+
+
+def wanted(tool: NsysTool, root: Path, text: str, *, runs: int = 3, **more: object) -> list[Wanted]:
+    """Runs of a loop in a project of its own."""
+    (root / "workloads").mkdir(parents=True)
+    (root / "pyproject.toml").write_text("[tool.pytest.ini_options]\n", encoding="utf-8")
+    (root / "workloads" / "loops.py").write_text(text, encoding="utf-8")
+    context = RunContext(
+        root=root,
+        settings=Settings(),
+        tool=tool,
+        machine=Machine(),
+        env={**os.environ, "PYTHONPATH": str(Path(perfgate.__file__).parents[1])},
+        python=sys.executable,
+        pytest_options=(f"--rootdir={root}", "-c", str(root / "pyproject.toml")),
+    )
+    fields: dict[str, object] = {
+        "id": "loop",
+        "source": "workloads/loops.py",
+        "nodeid": "workloads/loops.py::loop",
+        "steps": 5,
+        "warmup": 2,
+        "capture": CaptureMode.ALL,
+        "timeout_s": 60,
+        **more,
+    }
+    workload = Workload.model_validate(fields)
+    return [
+        Wanted(context=context, workload=workload, folder=root / f"run-{number}")
+        for number in range(runs)
+    ]
+
+
+def times_of(root: Path) -> list[Mapping[str, float]]:
+    """When each run did what, in the order of their windows."""
+    found = [json.loads(file.read_text()) for file in (root / "times").iterdir()]
+    return sorted(found, key=lambda one: one.get("began", 0.0))
+
+
+def processes_in(folder: Path) -> list[psutil.Process]:
+    """Living processes whose command names something in a folder."""
+    return [
+        one
+        for one in psutil.process_iter(["cmdline", "status"])
+        if one.info["status"] != psutil.STATUS_ZOMBIE
+        and any(str(folder) in word for word in one.info["cmdline"] or ())
+    ]
+
+
+@pytest.mark.parametrize("form", [Form.EARLY, Form.LATE])
+def test_runs_start_together_and_measure_one_after_another(
+    nsys_tool: NsysTool, tmp_path: Path, form: Form
+) -> None:
+    root = tmp_path / "project"
+    made = _outlasting(wanted(nsys_tool, root, LOOP), form)
+    assert [one.run.form for one in made] == [form] * 3
+    assert [process.steps for one in made for process in one.run.processes] == [5, 5, 5]
+    assert all(one.run.needs is not None and one.run.needs.host_bytes > 0 for one in made)
+    times = times_of(root)
+    assert len(times) == 3
+    # All are there before the first measures, and nobody goes on before the last has.
+    assert max(one["imported"] for one in times) < times[0]["began"]
+    assert times[-1]["ended"] < min(one["left"] for one in times)
+    for before, after in pairwise(times):
+        assert before["ended"] < after["began"]
+        if form is Form.EARLY:
+            assert before["ended"] < after["built"]
+        else:
+            assert after["built"] < times[0]["began"]
+    assert not processes_in(root)
+    assert not list(root.glob("run-*/*/nsys")) + list(root.glob("run-*/*/gate"))
+
+
+def _outlasting(asked: Sequence[Wanted], form: Form) -> list[Measured]:
+    """Make them; nsys itself breaks down now and then on a busy machine."""
+    for number in range(3):
+        try:
+            folders = [one.folder / f"try-{number}" for one in asked]
+            again = [replace(one, folder=at) for one, at in zip(asked, folders, strict=True)]
+            return list(measure_ahead(again, form))
+        except NsysCrashed:
+            for file in (asked[0].context.root / "times").glob("*"):
+                file.unlink()
+    raise AssertionError("nsys broke down three times")
+
+
+def test_what_a_workload_does_after_its_window_is_not_measured(
+    nsys_tool: NsysTool, tmp_path: Path
+) -> None:
+    after = (
+        LOOP
+        + """
+    import nvtx
+    for _ in range(3):
+        with nvtx.annotate("step"):
+            time.sleep(0.5)
+"""
+    )
+    (made,) = _outlasting(wanted(nsys_tool, tmp_path / "project", after, runs=1), Form.LATE)
+    (process,) = made.run.processes
+    assert (process.steps, process.step_ranges) in [(5, None), (5, 5)]
+    assert process.window_ms < 400
+    assert made.run.invalid == ()
+    rows = [row for one in made.reports for row in one.nvtx_sum if row.range.strip(":") == "step"]
+    assert [row.count for row in rows] == [5]
+
+
+def test_one_that_dies_while_it_is_held_ends_the_others(
+    nsys_tool: NsysTool, tmp_path: Path
+) -> None:
+    root = tmp_path / "project"
+    dying = LOOP.replace(
+        '    noted("built")\n',
+        '    noted("built")\n    if len(list(AT.iterdir())) == 2:\n        os.kill(os.getpid(), 9)\n',
+    )
+    with pytest.raises(WorkloadFailed) as failed:
+        list(measure_ahead(wanted(nsys_tool, root, dying), Form.EARLY))
+    assert "process-killed" in str(failed.value.fields["why"])
+    assert not processes_in(root)
+    # The third was not let go.
+    assert len(times_of(root)) == 2
+
+
+def test_only_its_own_work_counts_against_a_runs_time_limit(
+    nsys_tool: NsysTool, tmp_path: Path
+) -> None:
+    slow = LOOP.replace("time.sleep(0.02)", "time.sleep(0.5)")
+    made = _outlasting(wanted(nsys_tool, tmp_path / "slow", slow, timeout_s=20), Form.EARLY)
+    assert len(made) == 3
+    root, began = tmp_path / "hanging", time.monotonic()
+    hanging = LOOP.replace(
+        "        if number == 2:\n",
+        "        if number == 3:\n            time.sleep(600)\n        if number == 2:\n",
+    )
+    with pytest.raises(WorkloadTimedOut):
+        list(measure_ahead(wanted(nsys_tool, root, hanging, timeout_s=15), Form.EARLY))
+    assert time.monotonic() - began < 60
+    assert not processes_in(root)
+
+
+def test_whoever_wants_no_more_of_them_ends_the_rest(nsys_tool: NsysTool, tmp_path: Path) -> None:
+    root = tmp_path / "project"
+    made = measure_ahead(wanted(nsys_tool, root, LOOP, runs=3), Form.LATE)
+    next(made)
+    made.close()
+    assert not processes_in(root)
+    assert not list(root.glob("run-*/nsys"))
+
+
+PORT = """
+import socket
+from perfgate import workload
+
+@workload(steps=4, warmup=1)
+def loop(steps):
+    with socket.create_server(("127.0.0.1", {port})):
+        for _ in steps:
+            sum(range(200_000))
+"""
+
+
+def test_runs_that_want_the_same_port_are_made_one_by_one_and_that_is_said(
+    project: Project, real_nsys: Sequence[str]
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    project.workload(PORT.format(port=port))
+    project.write("pyproject.toml", "[tool.perfgate]\nahead = 3\n")
+    seen = project.gate("--perfgate-new=allow", "--perfgate-runs=3")
+    assert seen.status == 0
+    assert "ahead-failed" in seen.codes
+    kept = project.store.results.latest("loop")
+    assert kept is not None
+    assert len(kept.result.runs) >= 3
+
+
+@pytest.mark.parametrize("ahead", ["setting", "declared"])
+def test_one_at_a_time_where_that_is_wanted(
+    project: Project, real_nsys: Sequence[str], ahead: str
+) -> None:
+    if ahead == "setting":
+        project.write("pyproject.toml", "[tool.perfgate]\nahead = 1\n")
+    text = LOOP if ahead == "setting" else LOOP.replace("warmup=2", "warmup=2, ahead=1")
+    project.workload(text)
+    assert project.gate("--perfgate-new=allow", "--perfgate-runs=2").status == 0
+    times = times_of(project.root)
+    for before, after in pairwise(times):
+        assert before["left"] < after["imported"]
+    kept = project.store.results.latest("loop")
+    assert kept is not None
+    assert {run.form for run in kept.result.runs} == {Form.ALONE}
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
+def test_runs_that_are_held_do_not_outlive_their_gate(
+    project: Project, real_nsys: Sequence[str], number: signal.Signals
+) -> None:
+    """The one that measures hangs; the others wait, before it and behind it."""
+    text = LOOP.replace(
+        '    noted("built")\n',
+        '    noted("built")\n    if len(list(AT.iterdir())) == 2:\n        time.sleep(20)\n',
+    )
+    project.workload(text)
+    project.write("pyproject.toml", "[tool.perfgate]\nahead = 3\n")
+    with project.start("--perfgate", stdout=subprocess.DEVNULL) as gate:
+        deadline = time.monotonic() + 60
+        while len(list((project.root / "times").glob("*"))) < 2 and time.monotonic() < deadline:
+            time.sleep(0.05)
+        below = psutil.Process(gate.pid).children(recursive=True)
+        assert len([one for one in below if "--perfgate-worker" in " ".join(one.cmdline())]) >= 3
+        gate.send_signal(number)
+    deadline = time.monotonic() + 60  # what measures ends by itself
+    while processes_in(project.root) and time.monotonic() < deadline:
+        time.sleep(0.2)
+    assert not processes_in(project.root)
