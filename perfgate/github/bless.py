@@ -30,7 +30,7 @@ from perfgate.model.limits import LONGEST_ID
 from perfgate.model.note import note
 from perfgate.model.pyproject import load_settings
 from perfgate.model.settings import Settings
-from perfgate.render.markdown import filled
+from perfgate.render.markdown import filled, shortened
 from perfgate.words.say import Coded
 
 COMMAND: Final = "/perfgate bless"
@@ -122,7 +122,7 @@ def bless(root: Path, env: Mapping[str, str], say: Callable[[Coded], None]) -> N
         pull = repository.get_pull(event.issue.number)
 
     def answer(template: str, **values: object) -> None:
-        markdown = filled(template, **values)
+        markdown = shortened(filled(template, **values))
         append_summary(env, markdown)
         if pull is not None:
             try:

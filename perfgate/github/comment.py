@@ -8,10 +8,11 @@ event alone.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final
+from pathlib import PurePosixPath
+from typing import Final, Literal
 
 from github.Artifact import Artifact
 from github.IssueComment import IssueComment
@@ -19,19 +20,23 @@ from github.PullRequest import PullRequest
 from github.Repository import Repository
 from github.WorkflowRun import WorkflowRun
 
-from perfgate.github.api import LONGEST_COMMENT, download
+from perfgate.github.api import LONGEST_COMMENT, MOST_CHANGED_FILES, download
 from perfgate.github.approval import APPROVED, file_of, name_of, why_fallen
-from perfgate.github.context import Context, is_sha
-from perfgate.github.touched import Touched, touched
+from perfgate.github.context import Context, Payload, is_sha
 from perfgate.github.untrusted import LARGEST, read_untrusted
 from perfgate.model.document import GateDocument
-from perfgate.model.errors import ActionsContextMissing, ArtifactUnreadable, GitHubRefused
+from perfgate.model.errors import (
+    ActionsContextMissing,
+    ArtifactUnreadable,
+    GitHubRefused,
+    GitHubUnreachable,
+)
 from perfgate.model.note import Note, note
 from perfgate.model.secrets import Cleaner
 from perfgate.model.settings import Settings
 from perfgate.model.workflows import APPROVAL, ARTIFACT
-from perfgate.render.markdown import gate_markdown, name, prose
-from perfgate.words.say import Coded, fact, message
+from perfgate.render.markdown import filled, gate_markdown
+from perfgate.words.say import Coded
 
 AUTHOR: Final = "github-actions[bot]"
 """Whose comments a workflow's own token writes."""
@@ -45,9 +50,19 @@ _MARKER: Final = re.compile(
 _NOT_RUN: Final = "action_required"
 """The conclusion of a run of which no job ran, because GitHub's own settings ask for an approval.
 """
-
-
 _NOTHING: Final = note("run-left-nothing")
+_FILES: Final = frozenset(
+    {
+        *("pyproject.toml", "pytest.ini", ".pytest.ini", "pytest.toml", ".pytest.toml"),
+        *("tox.ini", "setup.cfg", "conftest.py"),
+    }
+)
+"""Files in which pytest looks for its configuration and hooks, or perfgate for its settings."""
+
+
+class _Finished(Payload):
+    action: Literal["completed"]
+    workflow_run: Mapping[str, object]
 
 
 class Left(StrEnum):
@@ -116,6 +131,35 @@ class RunToShow:
         return Left.NONE if self.document is None else Left.RESULT
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Touched:
+    """What a pull request changes of what judges it. Names are a stranger's."""
+
+    paths: tuple[str, ...] = ()
+    """A rename is both of its paths."""
+    unknown: Coded | None = None
+    """Why there may be others."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Label:
+    """The label that approves a commit, on the pull request."""
+
+    why_not: Note | None = None
+    """Why it does not approve the head."""
+    stays: Coded | None = None
+    """Why it could not be taken off."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Head:
+    """What stands above the rest: what judges the pull request and is changed by it, and what its
+    label is worth."""
+
+    touched: Touched
+    label: Label | None = None
+
+
 def comment(
     repository: Repository,
     context: Context,
@@ -140,30 +184,25 @@ def comment(
     if not pulls:
         return ()
     found = _result(repository, run, artifact, context.cleaner)
-    return tuple(
-        _comment_on(
-            context,
-            run,
-            pull,
-            found,
-            ours=_ours(pull, author),
-            head=_head(repository, run, pull, settings),
+    done = []
+    for pull in pulls:
+        ours = _ours(pull, author)
+        head = Head(
+            touched=touched(repository, pull, run.head_sha, settings),
+            label=_label(repository, pull),
         )
-        for pull in pulls
-    )
+        mark = Mark(run=run.id, attempt=run.run_attempt, commit=run.head_sha, left=found.left)
+        body = f"{mark.text}\n{body_of(context, run, pull, found, head)}"
+        done.append(_written(pull, ours, mark, body))
+    return tuple(done)
 
 
 def _finished_run(repository: Repository, context: Context) -> WorkflowRun:
     """The run that the event is about."""
     if context.event_name != "workflow_run":
         raise ActionsContextMissing("comment-event-wanted", event=context.event_name)
-    event = context.event()
-    sent = event.get("workflow_run")
-    if event.get("action") != "completed" or not isinstance(sent, dict):
-        raise ActionsContextMissing(
-            "event-odd", event="workflow_run", reason="no completed run is in it"
-        )
-    run = WorkflowRun(repository.requester, {}, sent, completed=True)
+    sent = context.event_as(_Finished).workflow_run
+    run = WorkflowRun(repository.requester, {}, dict(sent), completed=True)
     if not is_sha(run.head_sha):
         raise ActionsContextMissing(
             "event-odd", event="workflow_run", reason="head_sha is no commit"
@@ -214,55 +253,6 @@ def _result(
     return RunToShow(document=cleaner.record(document), artifact=newest)
 
 
-def _comment_on(
-    context: Context,
-    run: WorkflowRun,
-    pull: PullRequest,
-    found: RunToShow,
-    *,
-    ours: tuple[Mark, IssueComment] | None,
-    head: Sequence[str],
-) -> Note:
-    mark = Mark(run=run.id, attempt=run.run_attempt, commit=run.head_sha, left=found.left)
-    body = "\n".join((mark.text, *body_of(context, run, pull, found, head))) + "\n"
-    if ours is None:
-        return _done("comment-created", pull, pull.create_issue_comment(body))
-    before, there = ours
-    if (kept := before.is_kept_from(mark)) is not None:
-        return _done(kept, pull, there)
-    if there.body.replace("\r\n", "\n").strip() == body.strip():
-        return _done("comment-unchanged", pull, there)
-    there.edit(body)
-    return _done("comment-edited", pull, there)
-
-
-def _head(
-    repository: Repository, run: WorkflowRun, pull: PullRequest, settings: Settings
-) -> list[str]:
-    """Lines that stand above the rest: what judges it and is changed, and what its label is worth."""
-    changed = touched(repository, pull, run.head_sha, settings)
-    return [*_touched_markdown(changed), *_label(repository, pull)]
-
-
-def _done(code: str, pull: PullRequest, there: IssueComment) -> Note:
-    return note(code, number=pull.number, url=there.html_url)
-
-
-def _label(repository: Repository, pull: PullRequest) -> list[str]:
-    """A line about the label that approves a commit, which is taken off where that is not the head."""
-    if APPROVAL not in {label.name for label in pull.labels}:
-        return []
-    why = why_fallen(repository, pull)
-    if why is None:
-        return [f"The label `{APPROVAL}` approves commit `{pull.head.sha}`.", ""]
-    lines = [f"The label `{APPROVAL}` does not approve this commit: {prose(fact(why))}.", ""]
-    try:
-        pull.remove_from_labels(APPROVAL)
-    except GitHubRefused as refused:
-        lines[0] += f" Taking it off failed: {prose(fact(refused))}."
-    return lines
-
-
 def _ours(pull: PullRequest, author: str) -> tuple[Mark, IssueComment] | None:
     """The oldest comment of ours. A stranger's that begins as ours do is not."""
     for one in pull.get_issue_comments():
@@ -273,59 +263,102 @@ def _ours(pull: PullRequest, author: str) -> tuple[Mark, IssueComment] | None:
     return None
 
 
-def body_of(
-    context: Context,
-    run: WorkflowRun,
-    pull: PullRequest,
-    found: RunToShow,
-    head: Sequence[str],
-) -> list[str]:
-    """The comment as lines of Markdown: all addresses are made of what GitHub says, all else is
-    only text.
+def _written(
+    pull: PullRequest, ours: tuple[Mark, IssueComment] | None, mark: Mark, body: str
+) -> Note:
+    """Write the comment, or leave the one that is there; say what was done."""
+    if ours is None:
+        code, there = "comment-created", pull.create_issue_comment(body)
+    else:
+        before, there = ours
+        is_same = there.body.replace("\r\n", "\n").strip() == body.strip()
+        code = before.is_kept_from(mark) or ("comment-unchanged" if is_same else "comment-edited")
+        if code == "comment-edited":
+            there.edit(body)
+    return note(code, number=pull.number, url=there.html_url)
 
-    `head` are lines that stand above the rest, each paragraph with its empty line.
-    """
-    page_of_run = context.page_of_run(run.id, run.run_attempt)
-    page_of_commit = f"{context.page}/pull/{pull.number:d}/commits/{run.head_sha}"
-    source = (
-        f"Commit [`{run.head_sha[:12]}`]({page_of_commit}), "
-        f"[run {run.id:d}, attempt {run.run_attempt:d}]({page_of_run}), "
-        f"which ended as {name(run.conclusion)}."
+
+# What it says
+
+
+def _label(repository: Repository, pull: PullRequest) -> Label | None:
+    """What the label that approves a commit is worth; it is taken off where that is not the head."""
+    if APPROVAL not in {label.name for label in pull.labels}:
+        return None
+    why = why_fallen(repository, pull)
+    if why is None:
+        return Label()
+    try:
+        pull.remove_from_labels(APPROVAL)
+    except GitHubRefused as refused:
+        return Label(why_not=why, stays=refused)
+    return Label(why_not=why)
+
+
+def touched(
+    repository: Repository, pull: PullRequest, head_sha: str, settings: Settings
+) -> Touched:
+    """Return what of a commit judges it, by the default branch's settings. What GitHub does not say
+    is not known, and no reason to fail."""
+    try:
+        files = list(pull.get_files())
+        now = repository.get_pull(pull.number).head.sha
+    except (GitHubRefused, GitHubUnreachable) as error:
+        return Touched(unknown=error)
+    if now != head_sha:
+        # The list is of the head, which may have moved since the pull request was looked for.
+        return Touched(unknown=note("head-moved-on", commit=now))
+    changed = {one.filename for one in files}
+    changed |= {
+        one.previous_filename for one in files if one.previous_filename and one.status != "copied"
+    }
+    all_listed = len(files) < MOST_CHANGED_FILES
+    return Touched(
+        paths=tuple(path for path in sorted(changed) if judges(path, settings)),
+        unknown=None if all_listed else note("files-listed-in-part", most=MOST_CHANGED_FILES),
     )
+
+
+def judges(path: str, settings: Settings) -> bool:
+    """Whether a file belongs to what judges a pull request.
+
+    Whatever its case, for where files have none, and wherever its folder lies; and a folder's own
+    name counts, since a link may take its place.
+    """
+    folded = PurePosixPath(path.casefold())
+    folders = (".github", settings.baselines.casefold(), settings.workloads.casefold())
+    within = f"/{folded}/"
+    return folded.name in _FILES or any(
+        f"/{PurePosixPath(folder)}/" in within for folder in folders
+    )
+
+
+def body_of(
+    context: Context, run: WorkflowRun, pull: PullRequest, found: RunToShow, head: Head
+) -> str:
+    """The comment in Markdown: all addresses are made of what GitHub says, all else is only text."""
     document, artifact = found.document, found.artifact
-    if document is None or artifact is None:
-        why = f"{source} {prose(message(found.why_not))}"
-        if found.waits and name_of(pull.head.repo) != name_of(pull.base.repo):
-            why += f"\nA maintainer who has read the code starts the gate: label `{APPROVAL}`."
-        return ["## perfgate: no result", "", *head, why]
-    foot = [source]
-    if document.opens_gate and run.conclusion != "success":
-        foot.append("**The run itself did not succeed, whatever the gate says above.**")
-    if artifact.created_at < run.run_started_at:
-        foot.append("The result is of an earlier attempt of this run: the latest left none.")
-    if document.commit is not None and document.commit.dirty:
-        foot.append("There were uncommitted changes when it was measured.")
-    page = f"{context.page_of_run(run.id)}/artifacts/{artifact.id:d}"
-    whole = [gate_markdown(document, page=page).rstrip("\n"), "", *head, "---", "", *foot]
+    pages = context.page_of_run(run.id)
+    page = None if artifact is None else f"{pages}/artifacts/{artifact.id:d}"
+    values = {
+        "run": run,
+        "page_of_commit": f"{context.page}/pull/{pull.number:d}/commits/{run.head_sha}",
+        "page_of_run": context.page_of_run(run.id, run.run_attempt),
+        "page": page,
+        "head": head,
+        "sha": pull.head.sha,
+        "label": APPROVAL,
+        "most_names": MOST_NAMES,
+        "document": document,
+        "why_not": found.why_not,
+        "waits_for_label": found.waits and name_of(pull.head.repo) != name_of(pull.base.repo),
+        "is_earlier": artifact is not None and artifact.created_at < run.run_started_at,
+    }
+    if document is None:
+        return filled("comment.md.j2", gate="", **values)
+    gate = gate_markdown(document, page=page)
+    whole = filled("comment.md.j2", gate=gate, **values)
     # Characters beyond the first plane count as two: GitHub does not say how it counts.
-    if len("\n".join(whole).encode("utf-16-le")) // 2 + 200 <= LONGEST_COMMENT:
+    if len(whole.encode("utf-16-le")) // 2 + 200 <= LONGEST_COMMENT:
         return whole
-    state = "open" if document.opens_gate else "shut"
-    short = f"The verdict is too long for a comment: [see the page]({page})."
-    return [f"## perfgate: gate {state}", "", short, "", *head, *foot]
-
-
-def _touched_markdown(found: Touched) -> list[str]:
-    """A paragraph on what judges the pull request and is changed by it; nothing where that is
-    nothing."""
-    lines = []
-    if found.paths:
-        counts = ", ".join(f"{kind} ({count})" for kind, count in found.counts.items())
-        names = ", ".join(name(path) for path in [*found.paths][:MOST_NAMES])
-        left = len(found.paths) - MOST_NAMES
-        more = f" and {left} more" if left > 0 else ""
-        lines.append(f"**This pull request changes what judges it:** {counts}: {names}{more}.")
-    if found.unknown is not None:
-        why = prose(fact(found.unknown))
-        lines.append(f"**It is not known whether it changes (more of) what judges it:** {why}.")
-    return [*lines, ""] if lines else []
+    return filled("comment.md.j2", gate="", **values)

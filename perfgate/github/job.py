@@ -21,7 +21,7 @@ from pathlib import Path, PurePath
 from typing import Final
 
 from perfgate.github.approval import labelled_head
-from perfgate.github.base import Change, compare
+from perfgate.github.change import Change, compare
 from perfgate.github.context import Context, Payload, is_sha
 from perfgate.github.inputs import INPUT, Inputs
 from perfgate.github.summary import append, append_summary
@@ -342,13 +342,10 @@ def _base(job: Job, inputs: Inputs, say: Say) -> Base | None:
         branch=branch,
         since=since if branch == named else None,
         approved=_is_approved(job),
-    )
-    found = compare(
-        change,
-        folder=job.kept / "worktrees",
         wants=inputs.wants,
-        say=lambda one: say(said(one)),
+        folder=job.kept / "worktrees",
     )
+    found = compare(change, lambda one: say(said(one)))
     return Cleaner(job.env).record(found)
 
 

@@ -8,26 +8,25 @@ from __future__ import annotations
 import ast
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from statistics import median
 from typing import Any, Final
 
 from perfgate.model.baseline import Baseline
 from perfgate.model.loosening import Difference, Direction
-from perfgate.model.metric import METRICS, Kind, Metric
+from perfgate.model.metric import METRICS, Kind, Metric, budget_of
 from perfgate.model.settings import Settings
 from perfgate.model.workload import Declared
 
 LONGEST: Final = 200
 """Characters of a value that are shown."""
-PARTS: Final = ("settings", "pytest", "workloads", "baselines")
-"""What can be read whole or not at all."""
-_MORE: Final = frozenset({"anchor_budget", "timeout_s", "warmup", "budget", "held", "anchor"})
-"""Of these a larger value lets more through, and none most."""
-_LESS: Final = frozenset({"runs", "max_runs", "time_budget_s", "steps", "occasions"})
+CODE: Final = "code"
+"""The name of what is known of a thing that is compared as a whole."""
+UNREADABLE: Final = "cannot be read"
+"""The name of why a thing is not known."""
+
 _OF_PYTEST_ALONE: Final = (
     *("asyncio_*", "cache_dir", "console_output_style", "doctest_*", "filterwarnings", "junit_*"),
     *("log_*", "markers", "minversion", "tmp_path_*", "verbosity_*"),
@@ -39,99 +38,100 @@ _FOLLOWS: Final = {
 }
 """Fields of a baseline that are compared by what they hold, or follow from others."""
 
-CODE: Final = "code"
-"""The name of what is known of a thing that is compared as a whole."""
-UNREADABLE: Final = {CODE: "cannot be read"}
-"""What is known of a baseline that is damaged."""
-
 Values = Mapping[str, Any]
 """What is known of one thing, by name, as JSON has it."""
+State = Mapping[str, Values]
+"""A project, as far as it decides about its own gate: values by what each thing is called,
+`setting`, `pytest`, `workload mlp`, `conftest.py`."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class GateValues:
-    """One state of a project, as far as it decides about its own gate."""
-
-    things: dict[str, Values] = field(default_factory=dict)
-    """By what each is called: `setting`, `pytest`, `workload mlp`, `conftest.py`."""
-    unread: dict[str, str] = field(default_factory=dict)
-    """By part, why it cannot be read."""
+# Which way a value moves the gate
 
 
-def differences(base: GateValues, head: GateValues) -> tuple[Difference, ...]:
-    """All that differs, what loosens the gate first."""
-    unread = [part for part in PARTS if part in base.unread or part in head.unread]
-    found = [
-        Difference(
-            what=part,
-            old=_text(base.unread.get(part)),
-            new=_text(head.unread.get(part)),
-            direction=Direction.LOOSENS,
-        )
-        for part in unread
-    ]
-    kinds = tuple(part.removesuffix("s") for part in unread)
-    for what in sorted({*base.things, *head.things}):
-        if what.partition(" ")[0] not in kinds:
-            found += _compared(what, base.things.get(what), head.things.get(what))
-    order = list(Direction)
-    return tuple(sorted(found, key=lambda one: order.index(one.direction)))
+def _grows(old: float | None, new: float | None) -> bool:
+    """Of these a larger value lets more through, and none most."""
+    return _number(new) > _number(old)
 
 
-def _compared(what: str, old: Values | None, new: Values | None) -> Iterator[Difference]:
-    if old is None or new is None or (CODE in old) != (CODE in new):
-        # A workload or a baseline more is one more that must pass; of new code nobody knows.
-        is_new = old is None and CODE not in (new or {})
-        was, now = (None if one is None else one.get(CODE, "there") for one in (old, new))
-        direction = Direction.TIGHTENS if is_new else Direction.LOOSENS
-        yield Difference(what=_short(what), old=was, new=now, direction=direction)
-        return
-    for name in sorted({*old, *new}):
-        was, now = old.get(name), new.get(name)
-        loosens = _loosens(name, was, now) if was != now else None
-        if loosens is not None:
-            shown = f"{what} {name}" if what in {"setting", "pytest"} else f"{what}: {name}"
-            yield Difference(
-                what=_short(shown),
-                old=_text(was),
-                new=_text(now),
-                direction=Direction.LOOSENS if loosens else Direction.TIGHTENS,
-            )
-
-
-def _loosens(name: str, old: Any, new: Any) -> bool | None:  # noqa: ANN401 - JSON
-    """Whether another value lets more through; None where others say what it does."""
-    rule = name.partition(" ")[0]
-    if rule in _MORE:
-        return _number(new) > _number(old)
-    if rule in _LESS:
-        return _number(new) < _number(old)
-    if rule in {*Metric}:
-        # Runs whose median or whose highest is higher let more through.
-        return not new or (bool(old) and (median(new) > median(old) or max(new) > max(old)))
-    match rule:
-        case "inconclusive" | "new" | "loosened":
-            return bool(old == "fail")
-        case "ab_run":
-            return bool(old != "off")
-        case "skipped":
-            return new is not None
-        case "calibration":
-            return any(new[key] > old[key] for key in old)
-        case "commits":
-            # What was measured anew was so at another one, and its values say what that does.
-            return True if old["step_ms"] == new["step_ms"] else None
-        case _:
-            return True
+def _shrinks(old: float | None, new: float | None) -> bool:
+    return _number(new) < _number(old)
 
 
 def _number(value: float | None) -> float:
     return float("inf") if value is None else value
 
 
+def _slower(old: Sequence[float] | None, new: Sequence[float] | None) -> bool:
+    """Runs whose median or whose highest is higher let more through."""
+    return not new or (bool(old) and (median(new) > median(old or ()) or max(new) > max(old or ())))
+
+
+def _measured_elsewhere(old: Values, new: Values) -> bool | None:
+    """What was measured anew was so at another commit, and its values say what that does."""
+    return True if old["step_ms"] == new["step_ms"] else None
+
+
+_Rule = Callable[[Any, Any], bool | None]
+_RULES: Final[Mapping[str, _Rule]] = {
+    **dict.fromkeys(("anchor_budget", "timeout_s", "warmup", "budget", "held", "anchor"), _grows),
+    **dict.fromkeys(("run_sd", "occasion_sd"), _grows),
+    **dict.fromkeys(("runs", "max_runs", "time_budget_s", "steps", "occasions"), _shrinks),
+    **dict.fromkeys(Metric, _slower),
+    **dict.fromkeys(("inconclusive", "new", "loosened"), lambda old, _: bool(old == "fail")),
+    "ab_run": lambda old, _: bool(old != "off"),
+    "skipped": lambda _, new: new is not None,
+    "commits": _measured_elsewhere,
+}
+"""By a value's name, up to its first space: whether another one lets more through; None where
+others say what it does. What has no rule loosens."""
+
+
+def differences(base: State, head: State) -> tuple[Difference, ...]:
+    """All that differs, what loosens the gate first."""
+    things = sorted({*base, *head})
+    found = [one for what in things for one in _compared(what, base.get(what), head.get(what))]
+    order = list(Direction)
+    return tuple(sorted(found, key=lambda one: order.index(one.direction)))
+
+
+def _compared(what: str, old: Values | None, new: Values | None) -> Iterator[Difference]:
+    if old is None or new is None or _has_parts(old) != _has_parts(new):
+        # A workload or a baseline more is one more that must pass; of new code nobody knows.
+        is_one_more = old is None and new is not None and _has_parts(new)
+        yield _difference(what, _whole(old), _whole(new), loosens=not is_one_more)
+        return
+    for name in sorted({*old, *new}):
+        was, now = old.get(name), new.get(name)
+        if was == now and name != UNREADABLE:
+            continue
+        rule = _RULES.get(name.partition(" ")[0])
+        way = True if rule is None else rule(was, now)
+        if way is not None:
+            shown = f"{what} {name}" if what in {"setting", "pytest"} else f"{what}: {name}"
+            yield _difference(shown, _text(was), _text(now), loosens=way)
+
+
+def _has_parts(values: Values) -> bool:
+    """Whether it is compared value by value."""
+    return {CODE, UNREADABLE}.isdisjoint(values)
+
+
+def _difference(what: str, old: str | None, new: str | None, *, loosens: bool) -> Difference:
+    direction = Direction.LOOSENS if loosens else Direction.TIGHTENS
+    return Difference(what=_short(what), old=old, new=new, direction=direction)
+
+
+def _whole(values: Values | None) -> str | None:
+    if values is None:
+        return None
+    return _short(str(values.get(CODE) or values.get(UNREADABLE) or "there"))
+
+
 def _text(value: Any) -> str | None:  # noqa: ANN401 - JSON
     match value:
-        case None | str():
+        case None:
+            return None
+        case str():
             text = value
         case float():
             text = f"{value:.6g}"
@@ -139,7 +139,7 @@ def _text(value: Any) -> str | None:  # noqa: ANN401 - JSON
             text = f"{median(value):.5g}, at most {max(value):.5g}"
         case _:
             text = json.dumps(value, default=str, ensure_ascii=False)
-    return None if text is None else _short(text)
+    return _short(text)
 
 
 def _short(text: str) -> str:
@@ -158,13 +158,8 @@ def setting_values(settings: Settings) -> Values:
 def _budgets(budgets: Mapping[Metric, float]) -> dict[str, float | None]:
     """Budgets as they count: one that is not set is the metric's own, and a count without one is
     exact."""
-    found: dict[str, float | None] = {}
-    for metric, spec in METRICS.items():
-        default = None if spec.time is None else spec.time.budget
-        if spec.kind is Kind.COUNT:
-            default = 0.0
-        found[f"budget {metric}"] = budgets.get(metric, default)
-    return found
+    exact = {metric: 0.0 for metric, spec in METRICS.items() if spec.kind is Kind.COUNT}
+    return {f"budget {metric}": budget_of(metric, {**exact, **budgets}) for metric in METRICS}
 
 
 def pytest_values(options: Mapping[str, object]) -> Values:
@@ -205,11 +200,10 @@ def baseline_values(baseline: Baseline) -> Values:
         values[metric] = sorted(baseline.values(metric))
         values[f"held {metric}"] = baseline.held.get(metric, 0.0)
         if spec.time is not None:
-            spread = baseline.calibration.get(metric)
-            values[f"calibration {metric}"] = {
-                "run_sd": spec.time.prior_sd if spread is None else spread.run_sd,
-                "occasion_sd": spec.time.occasion_sd if spread is None else spread.occasion_sd,
-            }
+            known = baseline.calibration.get(metric)
+            run_sd, occasion_sd = spec.time.prior_sd, spec.time.occasion_sd
+            values[f"run_sd {metric}"] = known.run_sd if known else run_sd
+            values[f"occasion_sd {metric}"] = known.occasion_sd if known else occasion_sd
     shas = {one.commit.sha for one in baseline.occasions if one.commit is not None}
     return values | {
         "runs": len(baseline.runs),

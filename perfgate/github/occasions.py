@@ -33,7 +33,7 @@ from perfgate.model.errors import (
 )
 from perfgate.model.note import Note, note
 from perfgate.model.pyproject import load_settings
-from perfgate.render.markdown import filled
+from perfgate.render.markdown import filled, shortened
 from perfgate.words.names import plural
 
 EVENTS: Final = ("schedule", "workflow_dispatch")
@@ -202,7 +202,7 @@ def publish(
     made = commit(repository, found.planned, onto=context.sha, reason=REASON, origin=origin)
     api.move_branch(repository, BRANCH, expected=head, to=made, force=True)
     title = f"perfgate: more occasions for {plural(len(found.planned), 'baseline')}"
-    body = filled("proposal.md.j2", found=found, run_url=origin.run_url, branch=BRANCH)
+    body = shortened(filled("proposal.md.j2", found=found, run_url=origin.run_url, branch=BRANCH))
     if pull is None:
         return repository.create_pull(context.branch, BRANCH, title=title, body=body)
     pull.edit(title=title, body=body)

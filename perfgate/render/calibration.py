@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from perfgate.model.baseline import Spread
-from perfgate.model.metric import METRICS, Basis, Metric, TimeSpec
+from perfgate.model.metric import METRICS, Metric
 from perfgate.render.page import Cell, Page, Row
 from perfgate.render.records import moment
 from perfgate.words import numbers
@@ -31,6 +31,20 @@ class SpreadRow:
     """What the first look of a gate can show."""
     in_the_end: float
     """What all that a gate may measure can show."""
+
+    @property
+    def unit(self) -> str:
+        """Of its fractions, in hundredths: `%` or `pp`."""
+        return METRICS[self.metric].basis.unit
+
+    @property
+    def holdable(self) -> float:
+        """The least budget that holds: rounded up to a tenth of a per cent."""
+        return math.ceil(round(1000 * self.in_the_end, 6)) / 1000
+
+    def limit(self, budget: float) -> str:
+        """Write a budget."""
+        return numbers.limit(budget, self.unit)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -64,10 +78,8 @@ def calibration_text(
     """Return what was found of one workload, and where it was written."""
     page = Page(width=width, colour=colour)
     measured = f"{plural(head.runs, 'unchanged run')} over {plural(head.occasions, 'occasion')}"
-    page.line(
-        Cell(text=one_line(head.workload), style="bold"),
-        f": {measured} on {one_line(head.machine)}",
-    )
+    name = Cell(text=one_line(head.workload), style="bold")
+    page.line(name, f": {measured} on {one_line(head.machine)}")
     span = moment(head.first) + (f" to {moment(head.last)}" if head.first != head.last else "")
     page.prose(span, label="measured")
     sees = [
@@ -77,78 +89,52 @@ def calibration_text(
         if row.metric is metric
     ]
     if sees:
-        page.prose(
-            f"The smallest slowdown this gate can see here is {' and '.join(sees)}.",
-            label="sees",
-            style="bold",
-        )
+        text = f"The smallest slowdown this gate can see here is {' and '.join(sees)}."
+        page.prose(text, label="sees", style="bold")
     page.blank()
     page.table(COLUMNS, [_row(row, head) for row in rows])
     page.blank()
+    with_points = any(row.unit == "pp" for row in rows)
     page.prose(
-        f"smallest: the loss that a gate of {head.gate_runs} runs tells from noise in half of all cases. "
-        f"held: whether a loss of the size of the budget shows with {head.gate_runs} runs, or {head.in_the_end}."
-        + (
-            " pp: percentage points of a step."
-            if any(_spec(row).basis is Basis.STEP for row in rows)
-            else ""
-        ),
+        f"smallest: the loss that a gate of {head.gate_runs} runs tells from noise in half of all "
+        "cases. held: whether a loss of the size of the budget shows with "
+        f"{head.gate_runs} runs, or {head.in_the_end}."
+        + (" pp: percentage points of a step." if with_points else ""),
         style="dim",
     )
-    for row in rows:
-        if row.in_the_end > row.budget:
-            page.prose(
-                f"{row.metric} cannot be held to {_limit(row.budget, row)}: set a budget of at least "
-                f"{_limit(_rounded_up(row.in_the_end), row)}.",
-                label="budget",
-                style="yellow",
-            )
-    for note in information:
-        page.prose(note, label="note")
-    if path is not None:
-        page.file(path)
+    unheld = [
+        f"{row.metric} cannot be held to {row.limit(row.budget)}: set a budget of at least "
+        f"{row.limit(row.holdable)}."
+        for row in rows
+        if row.in_the_end > row.budget
+    ]
+    page.facts(*(("budget", text) for text in unheld), style="yellow")
+    page.facts(*(("note", text) for text in information))
+    page.file(path)
     return page.text
 
 
 def _row(row: SpreadRow, head: CalibrationHead) -> Row:
-    spec = _spec(row)
-    unit = spec.basis.unit
+    prior = METRICS[row.metric].time
+    assert prior is not None
+
+    def hundredths(fraction: float) -> str:
+        return f"{numbers.hundredths(fraction, 2, signed=False)} {row.unit}"
+
+    # Of one occasion the record holds the default, which is no finding.
+    occasion_sd = hundredths(row.spread.occasion_sd) if row.spread.occasions > 1 else "not known"
+    if row.smallest <= row.budget:
+        held = Cell(text="yes", style="green")
+    elif row.in_the_end <= row.budget:
+        held = Cell(text=head.in_the_end)
+    else:
+        held = Cell(text=f"no: >= {row.limit(row.holdable)}", style="bold yellow")
     return (
         row.metric.value,
-        f"{_hundredths(row.spread.run_sd)} {unit}",
-        # Of one occasion the record holds the default, which is no finding.
-        f"{_hundredths(row.spread.occasion_sd)} {unit}"
-        if row.spread.occasions > 1
-        else "not known",
-        f"{100 * spec.prior_sd:g}, {100 * spec.occasion_sd:g} {unit}",
-        f"{_hundredths(row.smallest)} {unit}",
-        _limit(row.budget, row),
-        _held(row, head),
+        hundredths(row.spread.run_sd),
+        occasion_sd,
+        f"{100 * prior.prior_sd:g}, {100 * prior.occasion_sd:g} {row.unit}",
+        hundredths(row.smallest),
+        row.limit(row.budget),
+        held,
     )
-
-
-def _held(row: SpreadRow, head: CalibrationHead) -> Cell:
-    if row.smallest <= row.budget:
-        return Cell(text="yes", style="green")
-    if row.in_the_end <= row.budget:
-        return Cell(text=head.in_the_end)
-    return Cell(text=f"no: >= {_limit(_rounded_up(row.in_the_end), row)}", style="bold yellow")
-
-
-def _spec(row: SpreadRow) -> TimeSpec:
-    spec = METRICS[row.metric].time
-    assert spec is not None
-    return spec
-
-
-def _limit(fraction: float, row: SpreadRow) -> str:
-    return numbers.limit(fraction, _spec(row).basis.unit)
-
-
-def _rounded_up(fraction: float) -> float:
-    """To a tenth of a per cent; a budget rounded down would not hold."""
-    return math.ceil(round(1000 * fraction, 6)) / 1000
-
-
-def _hundredths(fraction: float) -> str:
-    return f"{100 * fraction:.2f}"

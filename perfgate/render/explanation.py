@@ -91,7 +91,7 @@ def explanation_text(
         page.blank()
         page.line(
             Cell(text=metric, style="bold"),
-            f" {signed(metric, own[0].change)}{' ms' if METRICS[metric].unit == 'ms' else ''}",
+            f" {numbers.difference(metric, own[0].change)}{' ms' if METRICS[metric].unit == 'ms' else ''}",
             f" in {one_line(own[0].process)}" if own[0].process else "",
         )
         for one in own:
@@ -132,14 +132,12 @@ def _table(page: Page, attribution: Attribution, *, full: bool) -> None:
     longest = 100_000 if full else LONGEST
     rows: list[Row] = []
     for name, part, change in shown_parts(attribution, None if full else MOST_PARTS):
-        if part is None:
-            rows.append((name, "", "", signed(attribution.metric, change), ""))
-        else:
-            before = "" if part.before is None else numbers.value(part.metric, part.before)
-            now, change_of = numbers.value(part.metric, part.now), signed(part.metric, change)
-            rows.append(
-                (one_line(name, longest=longest), before, now, change_of, one_line(part.note))
-            )
+        metric = attribution.metric if part is None else part.metric
+        before, now = (None, None) if part is None else (part.before, part.now)
+        values = (numbers.value(metric, value) for value in (before, now))
+        why = "" if part is None else one_line(part.note)
+        grown = numbers.difference(metric, change)
+        rows.append((one_line(name, longest=longest), *values, grown, why))
     page.blank()
     page.table((f"{TITLES[attribution.axis]}*", ">a", ">b", ">b - a", "*"), rows)
 
@@ -171,8 +169,3 @@ def shown_parts(attribution: Attribution, most: int | None) -> list[tuple[str, P
 def _part_name(part: Part, metric: Metric) -> str:
     name = "(outside any range)" if part.name == OUTSIDE_RANGES else part.name or UNNAMED
     return name if part.metric is metric else f"{part.metric} under {name}"
-
-
-def signed(metric: Metric, change: float) -> str:
-    """Write a change of a metric with its sign."""
-    return f"{'-' if change < 0 else '+'}{numbers.value(metric, abs(change))}"

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from perfgate.model.kernelfigures import KernelProbes, LaunchFigures
+from perfgate.model.metric import Metric
 from perfgate.model.note import Note
 from perfgate.render.page import Cell, Page, Row
 from perfgate.words import numbers, say
@@ -79,13 +80,11 @@ def kernels_text(
     for probe in kernels.probes:
         moved = probe.moved
         page.blank()
-        signed = (
-            f"{'-' if moved.change_ms < 0 else '+'}{numbers.milliseconds(abs(moved.change_ms))}"
-        )
+        grown = numbers.difference(Metric.KERNEL_MS, moved.change_ms)
         notes = "".join(f", {one_line(say.fact(note))}" for note in moved.notes)
         page.line(
             Cell(one_line(named(moved.name), longest=LONGEST), "bold"),
-            f"  {signed} ms a step{notes}",
+            f"  {grown} ms a step{notes}",
         )
         page.table(("figure", ">a", ">b", ">change"), _rows(probe.before, probe.now))
         absent = (("a", probe.no_before), ("b", probe.no_now))

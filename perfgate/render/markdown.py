@@ -27,11 +27,7 @@ from perfgate.words.say import fact, message
 LONGEST: Final = 60_000
 """Characters of the whole: a comment may have 65,536."""
 LONGEST_SENTENCE: Final = 1500
-LONGEST_CELL: Final = 200
-LONGEST_REASON: Final = 400
 LONGEST_NAME: Final = 120
-MOST_REASONS: Final = 20
-MOST_LINES: Final = 100
 
 MARKS: Final = defaultdict(
     lambda: "\u274c",
@@ -55,8 +51,8 @@ class Trusted(str):
 
 
 def filled(template: str, **values: object) -> str:
-    """Return a document of the templates that end in `.md.j2`, no longer than GitHub takes it."""
-    return shortened(_environment().get_template(template).render(**values))
+    """Return a document of the templates that end in `.md.j2`."""
+    return _environment().get_template(template).render(**values)
 
 
 def gate_markdown(document: GateDocument, *, page: str | None = None) -> str:
@@ -66,7 +62,8 @@ def gate_markdown(document: GateDocument, *, page: str | None = None) -> str:
         document: all that the gate found.
         page: an address of the HTML page, trusted; named where it is known.
     """
-    return filled("gate.md.j2", document=document, state=state_of(document), page=page)
+    text = filled("gate.md.j2", document=document, state=state_of(document), page=page)
+    return shortened(text)
 
 
 def shortened(text: str) -> str:
@@ -93,10 +90,6 @@ def _environment() -> Environment:
         escape=lambda shown: shown if isinstance(shown, Trusted) else prose(str(shown)),
         names={
             "marks": MARKS,
-            "most_reasons": MOST_REASONS,
-            "most_lines": MOST_LINES,
-            "longest_reason": LONGEST_REASON,
-            "longest_cell": LONGEST_CELL,
             "verdicts": verdict,
             "choice_text": choice_text,
             "counts_text": counts_text,

@@ -20,7 +20,7 @@ LONGEST: Final = 400
 """Characters of a name."""
 _DEVICES_A_TABLE: Final = 4
 
-_OF_RANGE: Final = {
+OF_RANGE: Final = {
     Metric.KERNEL_MS: "kernel ms",
     Metric.NCCL_MS: "nccl ms",
     Metric.GAP_MS: "gap ms",
@@ -129,7 +129,7 @@ def _devices(page: Page, devices: Sequence[DeviceSample]) -> None:
     for start in range(0, len(devices), _DEVICES_A_TABLE):
         some = devices[start : start + _DEVICES_A_TABLE]
         rows = [
-            (metric.value, *(_value(metric, device.values) for device in some))
+            (metric.value, *(numbers.value(metric, device.values.get(metric)) for device in some))
             for metric in METRICS
             if any(metric in device.values for device in some)
         ]
@@ -146,11 +146,11 @@ def ranges_table(page: Page, ranges: Sequence[RangeSample], unit: str) -> None:
             one_line(sample.name, longest=LONGEST) or UNNAMED,
             numbers.count(sample.count),
             numbers.milliseconds(sample.cpu_ms),
-            *(_value(metric, sample.values) for metric in _OF_RANGE),
+            *(numbers.value(metric, sample.values.get(metric)) for metric in OF_RANGE),
         )
         for sample in ordered
     ]
-    titles = ("range*", f">{unit}", ">CPU ms", *(f">{title}" for title in _OF_RANGE.values()))
+    titles = ("range*", f">{unit}", ">CPU ms", *(f">{title}" for title in OF_RANGE.values()))
     _largest(page, titles, rows, MOST_RANGES)
 
 
@@ -177,8 +177,3 @@ def _largest(page: Page, titles: Sequence[str], rows: Sequence[Row], most: int) 
     page.table(titles, rows[:most])
     if len(rows) > most:
         page.prose(f"and {len(rows) - most:,} smaller", style="dim")
-
-
-def _value(metric: Metric, values: Mapping[Metric, float]) -> str:
-    value = values.get(metric)
-    return "" if value is None else numbers.value(metric, value)

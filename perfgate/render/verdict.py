@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 from perfgate.model.metric import METRICS, Basis, Kind, Metric
@@ -42,10 +43,7 @@ class MetricCells:
 
 def metric_cells(row: MetricVerdict, verdict: Verdict | None = None) -> MetricCells:
     """Return what is shown of a metric."""
-
-    def value(amount: float | None) -> str:
-        return "" if amount is None else numbers.value(row.metric, amount)
-
+    value = partial(numbers.value, row.metric)
     return MetricCells(
         row=row,
         before=value(row.baseline),

@@ -97,8 +97,11 @@ def is_time(metric: str) -> bool:
     return metric.endswith("_ms")
 
 
-def value(metric: str, amount: float) -> str:
-    """Write a metric's value without the unit of a time, which is in the metric's name."""
+def value(metric: str, amount: float | None) -> str:
+    """Write a metric's value without the unit of a time, which is in the metric's name; of one that
+    is not known nothing."""
+    if amount is None:
+        return ""
     if is_time(metric):
         return milliseconds(amount)
     return size(amount) if metric.endswith("_bytes") else count(amount)
@@ -119,6 +122,11 @@ def change(fraction: float, unit: str, low: float | None = None, high: float | N
     shown = ", ".join(hundredths(end, decimals, signed=True) for end in ends)
     interval = f" [{shown}]" if ends else ""
     return f"{hundredths(fraction, decimals, signed=True)} {unit}{interval}"
+
+
+def difference(metric: str, grown: float) -> str:
+    """Write with its sign by how much a metric's value grew, in its own unit."""
+    return f"{'-' if grown < 0 else '+'}{value(metric, abs(grown))}"
 
 
 def count_change(metric: str, before: float, after: float) -> str:

@@ -24,12 +24,13 @@ from perfgate.model.outcome import PASSING, WORST_FIRST
 from perfgate.model.pagedata import PageData, PageWorkload
 from perfgate.model.settings import Settings
 from perfgate.render import verdict
-from perfgate.render.explanation import TITLES, shown_parts, signed
+from perfgate.render.explanation import TITLES, shown_parts
 from perfgate.render.filling import environment
 from perfgate.render.gate import GateState, Judged, choice_text, state_of
 from perfgate.render.html import workload
 from perfgate.render.loosening import counts_text
 from perfgate.render.records import machine_facts, moment
+from perfgate.render.samples import OF_RANGE
 from perfgate.words import numbers
 from perfgate.words.escape import lines, one_line
 from perfgate.words.names import inflected, plural
@@ -43,15 +44,6 @@ MOST_PARTS: Final = 30
 """Rows of a table of parts; smaller ones are one row."""
 SYMBOLS: Final = dict(zip(WORST_FIRST, "✗?!≠○≈▲✓", strict=True))
 """Next to each outcome's word."""
-IN_RANGES: Final = (
-    Metric.KERNEL_MS,
-    Metric.NCCL_MS,
-    Metric.GAP_MS,
-    Metric.H2D_MS,
-    Metric.LAUNCHES,
-    Metric.SYNCS,
-)
-"""Metrics that are shown by range."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -186,7 +178,7 @@ def _environment() -> Environment:
             "passing": PASSING,
             "metrics": METRICS,
             "step_ms": Metric.STEP_MS,
-            "in_ranges": IN_RANGES,
+            "in_ranges": tuple(OF_RANGE),
             "most_parts": MOST_PARTS,
             "axes": TITLES,
             "plural": plural,
@@ -194,7 +186,6 @@ def _environment() -> Environment:
             "numbers": numbers,
             "verdicts": verdict,
             "workloads": workload,
-            "signed": signed,
             "shown_parts": shown_parts,
             "choice_text": choice_text,
             "counts_text": counts_text,
@@ -207,7 +198,7 @@ def _environment() -> Environment:
             "facts": machine_facts,
             "moment": moment,
             "ms": numbers.milliseconds,
-            "value": lambda ms, of: "" if ms is None else numbers.value(of, ms),
+            "value": lambda amount, metric: numbers.value(metric, amount),
             "quoted": shlex.quote,
         },
     )

@@ -24,9 +24,17 @@ from support import records
 from support.rest import BOT, NOON, Answer, GitHub, zipped
 
 from perfgate.github import api
-from perfgate.github.comment import Left, Mark, RunToShow, _touched_markdown, body_of, comment
+from perfgate.github.comment import (
+    Head,
+    Left,
+    Mark,
+    RunToShow,
+    Touched,
+    body_of,
+    comment,
+    judges,
+)
 from perfgate.github.context import Context
-from perfgate.github.touched import Touched, kind_of
 from perfgate.github.untrusted import read_untrusted
 from perfgate.model.advice import Advice, Topic
 from perfgate.model.baseline import Commit
@@ -594,9 +602,9 @@ def shown(found: GateDocument, touched: Touched | None = None) -> str:
     pull = PullRequest(asks, {}, {"number": 7, **sides}, completed=True)
     run = WorkflowRun(asks, {}, event()["workflow_run"], completed=True)
     artifact = Artifact(asks, {}, {"id": 8, "created_at": "2026-03-02T12:00:00Z"})
-    head = _touched_markdown(touched or Touched(paths={}))
+    head = Head(touched=touched or Touched())
     made = RunToShow(document=found, artifact=artifact)
-    return "\n".join((mark(), *body_of(here, run, pull, made, head))) + "\n"
+    return f"{mark()}\n{body_of(here, run, pull, made, head)}"
 
 
 def rendered(markdown: str) -> str:
@@ -651,7 +659,7 @@ def test_hostile_text_is_only_text(text: str) -> None:
 @given(st.text(max_size=300))
 @settings(max_examples=50)
 def test_any_text_is_only_text(text: str) -> None:
-    paths = {f"baselines/{text}": "baselines"}
+    paths = (f"baselines/{text}",)
     is_inert(
         shown(everywhere(text), Touched(paths=paths, unknown=note("head-moved-on", commit=text)))
     )
@@ -664,7 +672,7 @@ def test_many_long_texts_still_fit_a_comment() -> None:
         for n in range(300)
     ]
     whole = document(*verdicts, opens=False, shut_by=(long,) * 900, information=(long,) * 900)
-    paths = {f"baselines/{n}{long}": "baselines" for n in range(300)}
+    paths = tuple(f"baselines/{n}{long}" for n in range(300))
     is_inert(shown(whole, Touched(paths=paths)))
 
 
@@ -686,24 +694,27 @@ def test_a_hostile_reason_for_having_no_result_is_only_text(
 
 
 @pytest.mark.parametrize(
-    ("path", "kind"),
+    "path",
     [
-        *((name, "settings") for name in ("pyproject.toml", ".pytest.ini", "tox.ini", "setup.cfg")),
-        ("sub/project/pyproject.toml", "settings"),
-        ("workloads/pyproject.toml", "settings"),
-        *((name, "conftest") for name in ("conftest.py", "workloads/conftest.py", "a/ConfTest.py")),
-        *((name, "baselines") for name in ("baselines/h200/mlp.json", "Baselines/x", "baselines")),
-        ("sub/project/baselines/mlp.json", "baselines"),
-        *((name, "workloads") for name in ("workloads/mlp.py", "a/../workloads/x")),
-        *((name, ".github") for name in (".github/workflows/perfgate.yml", ".github/baselines/x")),
-        *((name, None) for name in ("src/model.py", "my_baselines/x.json", "baselines.json")),
-        *((name, None) for name in ("workloads.py", "my_conftest.py", "pyproject.toml/x")),
+        *("pyproject.toml", ".pytest.ini", "tox.ini", "setup.cfg", "sub/project/pyproject.toml"),
+        *("conftest.py", "workloads/conftest.py", "a/ConfTest.py", "workloads/mlp.py"),
+        *("baselines/h200/mlp.json", "Baselines/x", "baselines", "sub/project/baselines/mlp.json"),
+        *("a/../workloads/x", ".github/workflows/perfgate.yml", ".github/x"),
     ],
 )
-def test_a_path_belongs_to_what_judges_by_its_file_or_a_folder_above_it(
-    path: str, kind: str | None
-) -> None:
-    assert kind_of(path, Settings()) == kind
+def test_a_path_belongs_to_what_judges_by_its_file_or_a_folder_above_it(path: str) -> None:
+    assert judges(path, Settings())
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        *("src/model.py", "my_baselines/x.json", "baselines.json", "workloads.py"),
+        *("my_conftest.py", "pyproject.toml/x"),
+    ],
+)
+def test_other_files_do_not_judge(path: str) -> None:
+    assert not judges(path, Settings())
 
 
 def test_what_judges_is_named_whether_there_is_a_result_or_not(
@@ -728,7 +739,7 @@ def test_files_of_250_are_counted_over_all_pages_and_ten_named(
         desk.hub.change(desk.number, f"baselines/{n:03}.json", status="removed")
     desk.comments(repository)
     assert len(re.findall(r"`baselines/\d+\.json`", desk.body)) == 10
-    assert "(250)" in desk.body
+    assert "250 files" in desk.body
 
 
 @pytest.mark.parametrize("line", ["GET /pulls/.*files", "moved", "more files than are listed"])
