@@ -7,11 +7,9 @@ import math
 from collections.abc import Mapping
 from enum import StrEnum
 from types import MappingProxyType
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 from pydantic import BeforeValidator
-
-from perfgate.model.record import Record
 
 
 def _fraction(value: object) -> object:
@@ -69,7 +67,7 @@ class Basis(StrEnum):
         return "%" if self is Basis.LOG else "pp"
 
 
-class TimeSpec(Record):
+class TimeSpec(NamedTuple):
     """How one time metric is judged. All numbers are fractions in its basis."""
 
     basis: Basis
@@ -82,7 +80,7 @@ class TimeSpec(Record):
     """SD of what the two sides of a pair of interleaved blocks differ by."""
 
 
-class MetricSpec(Record):
+class MetricSpec(NamedTuple):
     """One row of the metrics table."""
 
     metric: Metric
@@ -121,8 +119,19 @@ class MetricSpec(Record):
         return change if math.isfinite(change) else None
 
 
+def _time(metric: Metric, meaning: str, spec: TimeSpec | None = None) -> MetricSpec:
+    return MetricSpec(metric, Kind.TIME, "ms", meaning, spec)
+
+
+def _count(metric: Metric, meaning: str, unit: str = "") -> MetricSpec:
+    return MetricSpec(metric, Kind.COUNT, unit, meaning)
+
+
 _OF_STEPS = TimeSpec(
     basis=Basis.LOG, budget=0.02, prior_sd=0.005, occasion_sd=0.005, block_sd=0.007
+)
+_OF_KERNELS = TimeSpec(
+    basis=Basis.LOG, budget=0.01, prior_sd=0.001, occasion_sd=0.001, block_sd=0.0028
 )
 _IDLE = TimeSpec(basis=Basis.STEP, budget=0.02, prior_sd=0.005, occasion_sd=0.005, block_sd=0.007)
 """Idle time carries the noise of the step: in launch-bound loops it is the step but for its
@@ -130,88 +139,33 @@ kernels."""
 _MOVED = TimeSpec(basis=Basis.STEP, budget=0.01, prior_sd=0.003, occasion_sd=0.002, block_sd=0.003)
 
 _ROWS = (
-    MetricSpec(
-        metric=Metric.STEP_MS,
-        kind=Kind.TIME,
-        unit="ms",
-        meaning="mean period between step completions on the GPU timeline, each capped at 1.2 medians",
-        time=_OF_STEPS,
+    _time(
+        Metric.STEP_MS,
+        "mean period between step completions on the GPU timeline, each capped at 1.2 medians",
+        _OF_STEPS,
     ),
-    MetricSpec(
-        metric=Metric.STEP_MEAN_MS,
-        kind=Kind.TIME,
-        unit="ms",
-        meaning="mean period between step completions, stalls and all",
+    _time(Metric.STEP_MEAN_MS, "mean period between step completions, stalls and all"),
+    _time(Metric.KERNEL_MS, "kernel time, NCCL's kernels apart", _OF_KERNELS),
+    _time(
+        Metric.GAP_MS,
+        "time in which a GPU ran no kernel, copy or memset, in the mean of the process's GPUs",
+        _IDLE,
     ),
-    MetricSpec(
-        metric=Metric.KERNEL_MS,
-        kind=Kind.TIME,
-        unit="ms",
-        meaning="kernel time, NCCL's kernels apart",
-        time=TimeSpec(
-            basis=Basis.LOG, budget=0.01, prior_sd=0.001, occasion_sd=0.001, block_sd=0.0028
-        ),
+    _time(Metric.H2D_MS, "host-to-device copy time", _MOVED),
+    _time(Metric.H2D_EXPOSED_MS, "host-to-device copy time during which no kernel ran"),
+    _time(Metric.NCCL_MS, "NCCL kernel time"),
+    _time(Metric.NCCL_EXPOSED_MS, "NCCL kernel time during which nothing else ran", _MOVED),
+    _time(
+        Metric.MEM_EXPOSED_MS,
+        "time of memsets and of copies other than host-to-device during which no kernel ran",
     ),
-    MetricSpec(
-        metric=Metric.GAP_MS,
-        kind=Kind.TIME,
-        unit="ms",
-        meaning="time in which a GPU ran no kernel, copy or memset, in the mean of the process's GPUs",
-        time=_IDLE,
-    ),
-    MetricSpec(
-        metric=Metric.H2D_MS,
-        kind=Kind.TIME,
-        unit="ms",
-        meaning="host-to-device copy time",
-        time=_MOVED,
-    ),
-    MetricSpec(
-        metric=Metric.H2D_EXPOSED_MS,
-        kind=Kind.TIME,
-        unit="ms",
-        meaning="host-to-device copy time during which no kernel ran",
-    ),
-    MetricSpec(metric=Metric.NCCL_MS, kind=Kind.TIME, unit="ms", meaning="NCCL kernel time"),
-    MetricSpec(
-        metric=Metric.NCCL_EXPOSED_MS,
-        kind=Kind.TIME,
-        unit="ms",
-        meaning="NCCL kernel time during which nothing else ran",
-        time=_MOVED,
-    ),
-    MetricSpec(
-        metric=Metric.MEM_EXPOSED_MS,
-        kind=Kind.TIME,
-        unit="ms",
-        meaning="time of memsets and of copies other than host-to-device during which no kernel ran",
-    ),
-    MetricSpec(
-        metric=Metric.LAUNCHES,
-        kind=Kind.COUNT,
-        unit="",
-        meaning="kernel launches, runtime and driver API",
-    ),
-    MetricSpec(
-        metric=Metric.GRAPH_LAUNCHES, kind=Kind.COUNT, unit="", meaning="CUDA graph launches"
-    ),
-    MetricSpec(metric=Metric.H2D_COPIES, kind=Kind.COUNT, unit="", meaning="host-to-device copies"),
-    MetricSpec(
-        metric=Metric.H2D_BYTES, kind=Kind.COUNT, unit="B", meaning="bytes copied host to device"
-    ),
-    MetricSpec(metric=Metric.D2H_COPIES, kind=Kind.COUNT, unit="", meaning="device-to-host copies"),
-    MetricSpec(
-        metric=Metric.PAGEABLE_COPIES,
-        kind=Kind.COUNT,
-        unit="",
-        meaning="copies whose host side is pageable memory",
-    ),
-    MetricSpec(
-        metric=Metric.SYNCS,
-        kind=Kind.COUNT,
-        unit="",
-        meaning="calls that make the CPU wait for the GPU",
-    ),
+    _count(Metric.LAUNCHES, "kernel launches, runtime and driver API"),
+    _count(Metric.GRAPH_LAUNCHES, "CUDA graph launches"),
+    _count(Metric.H2D_COPIES, "host-to-device copies"),
+    _count(Metric.H2D_BYTES, "bytes copied host to device", unit="B"),
+    _count(Metric.D2H_COPIES, "device-to-host copies"),
+    _count(Metric.PAGEABLE_COPIES, "copies whose host side is pageable memory"),
+    _count(Metric.SYNCS, "calls that make the CPU wait for the GPU"),
 )
 
 METRICS: Mapping[Metric, MetricSpec] = MappingProxyType({row.metric: row for row in _ROWS})
@@ -237,7 +191,7 @@ CALLED: tuple[Metric, ...] = (Metric.LAUNCHES, Metric.GRAPH_LAUNCHES, Metric.SYN
 
 
 def budget_of(metric: Metric, given: Mapping[Metric, float]) -> float | None:
-    """What a time metric may lose, a fraction in its basis: as given, else by default; None of what has
-    no budget."""
+    """What a time metric may lose, a fraction in its basis: as given, else by default; None of what
+    has no budget."""
     time = METRICS[metric].time
     return given.get(metric, time.budget if time else None)

@@ -2,34 +2,25 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import math
 import os
 import posixpath
 import re
 import shlex
-from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
-import yaml
 from pydantic import Field
 
-from perfgate.model.errors import ConfigInvalid, PerfgateError
+from perfgate.model.errors import PerfgateError
 from perfgate.model.metric import Budget, Metric
-from perfgate.model.note import Note, note
 from perfgate.model.record import Record
 from perfgate.model.settings import Settings
 from perfgate.model.values import check_budgets, check_keys, validated, wrong
 from perfgate.model.workload import CaptureMode, CaptureWindow, Workload
-from perfgate.words import say
 
-MOST_VALUES: Final = 20_000
-"""In one file: aliases may make more of some lines than anybody would walk through."""
-LARGEST_BYTES: Final = 65_536
-"""A workload is some ten lines; whatever is larger is another file, which the parser would chew on
-for minutes."""
 LONGEST_S: Final = 86_400
 """Of a window by the clock and of the time before it; nsys 2024.2 refuses 50 days."""
 
@@ -175,83 +166,7 @@ def _check_values(declared: CommandFile, source: str, root: Path) -> None:
         raise wrong(f"{source} cwd", declared.cwd, "expects-existing-folder")
 
 
-class _Loader(yaml.BaseLoader):
-    """Reads every scalar as the text that is written, and refuses a key that is there twice.
+def _mapping(file: Path, source: str) -> Mapping[str, object]:
+    from perfgate.model import yaml_file  # noqa: PLC0415 - few projects have such files
 
-    The record says which texts are numbers. So `[train.py, 010, 1.10, yes]` hands over just these
-    words, which YAML would have made 8, 1.1 and True; and of two keys YAML would silently have
-    taken the last.
-    """
-
-    def get_single_node(self) -> yaml.Node | None:
-        """Refuse a file that aliases make a large one of before anything walks through it."""
-        node: yaml.Node | None = super().get_single_node()
-        if node is not None:
-            _values(node, {})
-        return node
-
-    def construct_mapping(
-        self,
-        node: yaml.MappingNode,
-        deep: bool = False,  # noqa: FBT001, FBT002
-    ) -> dict[Hashable, object]:
-        """Build a mapping whose keys are texts, each of them once."""
-        known: set[str] = set()
-        for key, _ in node.value:
-            if not isinstance(key, yaml.ScalarNode):
-                raise _refusal(note("yaml-key-no-text"), key)
-            if key.value in known:
-                raise _refusal(note("yaml-key-twice", key=key.value), key)
-            known.add(key.value)
-        return super().construct_mapping(node, deep=deep)
-
-
-def _refusal(why: Note, node: yaml.Node) -> yaml.constructor.ConstructorError:
-    return yaml.constructor.ConstructorError(None, None, say.fact(why), node.start_mark)
-
-
-def _values(node: yaml.Node, known: dict[int, int]) -> int:
-    """How many values a node holds, those of aliases as often as they stand there.
-
-    Raises:
-        yaml.constructor.ConstructorError: there are too many, or it holds itself.
-    """
-    if id(node) not in known:
-        known[id(node)] = MOST_VALUES  # within itself
-        held = [] if isinstance(node, yaml.ScalarNode) else node.value
-        inner = itertools.chain.from_iterable(held) if isinstance(node, yaml.MappingNode) else held
-        known[id(node)] = 1 + sum(_values(one, known) for one in inner)
-    if known[id(node)] >= MOST_VALUES:
-        raise _refusal(note("yaml-too-large", most=MOST_VALUES), node)
-    return known[id(node)]
-
-
-def _mapping(file: Path, source: str) -> dict[str, object]:
-    try:
-        size = file.stat().st_size
-        if size > LARGEST_BYTES:
-            raise ConfigInvalid(
-                "workload-file-large", file=source, bytes=size, most_bytes=LARGEST_BYTES
-            )
-        given = yaml.load(file.read_text(encoding="utf-8-sig"), Loader=_Loader)
-    except yaml.MarkedYAMLError as broken:
-        raise _at(broken, source) from broken
-    except (yaml.YAMLError, UnicodeDecodeError, OSError, RecursionError) as broken:
-        problem = broken.strerror if isinstance(broken, OSError) else None
-        problem = problem or " ".join(str(broken).split())
-        raise ConfigInvalid("workload-file-unreadable", file=source, problem=problem) from broken
-    if not isinstance(given, dict):
-        raise ConfigInvalid("workload-file-empty", file=source)
-    return given
-
-
-def _at(broken: yaml.MarkedYAMLError, source: str) -> ConfigInvalid:
-    if broken.problem_mark is None:
-        return ConfigInvalid("workload-file-unreadable", file=source, problem=str(broken))
-    return ConfigInvalid(
-        "workload-file-at",
-        file=source,
-        line=broken.problem_mark.line + 1,
-        column=broken.problem_mark.column + 1,
-        problem=str(broken.problem),
-    )
+    return yaml_file.mapping(file, source)

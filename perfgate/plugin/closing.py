@@ -17,7 +17,6 @@ from perfgate.plugin.documented import document_of
 from perfgate.plugin.state import State
 from perfgate.plugin.typed import only_looks
 from perfgate.render.loosening import loosening_text
-from perfgate.views.pages import Paths, page_of
 
 COMPLETE: Final = (
     pytest.ExitCode.OK,
@@ -49,6 +48,8 @@ def close(state: State, session: pytest.Session) -> None:
     closing = _with_pytest(closing, status, state.broken)
 
     def gathered(document: GateDocument) -> PageData:
+        from perfgate.views.pages import Paths, page_of  # noqa: PLC0415 - few gates write a page
+
         paths = Paths(root=gate.root, store=gate.store, baselines=gate.settings.baselines)
         return page_of(document, paths, gate.cleaner)
 

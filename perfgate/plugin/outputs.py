@@ -11,20 +11,17 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache, partial
 from pathlib import Path
+from pkgutil import resolve_name
 from tempfile import TemporaryFile
 from typing import Final, Literal, Self
 
 import pytest
 
-from perfgate.model.document import GateDocument, document_text
+from perfgate.model.document import GateDocument
 from perfgate.model.errors import ConfigInvalid, PerfgateError, StoreFailed
 from perfgate.model.note import Severity, noted
-from perfgate.model.pagedata import PageData, page_data_text
+from perfgate.model.pagedata import PageData
 from perfgate.plugin.refusals import refused
-from perfgate.render.html import page_html
-from perfgate.render.junit import gate_junit
-from perfgate.render.markdown import gate_markdown
-from perfgate.render.trace import steps_trace
 
 
 class OutputFormat(StrEnum):
@@ -40,16 +37,18 @@ class OutputFormat(StrEnum):
     """Appended, and so once and last: it may be the summary of a CI job, to which others add."""
 
 
-_OF_DOCUMENT: Final[Mapping[OutputFormat, Callable[[GateDocument], str]]] = {
-    OutputFormat.JSON: document_text,
-    OutputFormat.JUNIT: gate_junit,
-    OutputFormat.MARKDOWN: gate_markdown,
+_OF_DOCUMENT: Final[Mapping[OutputFormat, str]] = {
+    OutputFormat.JSON: "perfgate.model.document:document_text",
+    OutputFormat.JUNIT: "perfgate.render.junit:gate_junit",
+    OutputFormat.MARKDOWN: "perfgate.render.markdown:gate_markdown",
 }
-_OF_PAGE: Final[Mapping[OutputFormat, Callable[[PageData], str]]] = {
-    OutputFormat.PAGE_DATA: page_data_text,
-    OutputFormat.HTML: page_html,
-    OutputFormat.TRACE: steps_trace,
+"""What makes its text of the gate's document; loaded where it is asked for."""
+_OF_PAGE: Final[Mapping[OutputFormat, str]] = {
+    OutputFormat.PAGE_DATA: "perfgate.model.pagedata:page_data_text",
+    OutputFormat.HTML: "perfgate.render.html:page_html",
+    OutputFormat.TRACE: "perfgate.render.trace:steps_trace",
 }
+"""The same of the gate's page."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -125,7 +124,10 @@ class Outputs:
         self, form: OutputFormat, document: GateDocument, page: Callable[[], PageData]
     ) -> None:
         file = self.files[form]
-        text = _OF_DOCUMENT[form](document) if form in _OF_DOCUMENT else _OF_PAGE[form](page())
+        if form in _OF_DOCUMENT:
+            text = resolve_name(_OF_DOCUMENT[form])(document)
+        else:
+            text = resolve_name(_OF_PAGE[form])(page())
         try:
             file.parent.mkdir(parents=True, exist_ok=True)
             write_file(file, [text], mode="a" if form is OutputFormat.MARKDOWN else "w")

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+if TYPE_CHECKING:
+    from jinja2 import Environment
 
 
 def environment(
@@ -25,11 +26,13 @@ def environment(
         names: what every template knows.
         filters: what it may pass values through.
     """
-    made = Environment(
-        loader=PackageLoader("perfgate.render", folder),
+    import jinja2  # noqa: PLC0415 - most gates write a terminal alone
+
+    made = jinja2.Environment(
+        loader=jinja2.PackageLoader("perfgate.render", folder),
         finalize=escape,
         autoescape=markup,
-        undefined=StrictUndefined,
+        undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import re
 from functools import cache
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from jinja2 import Environment
 from markupsafe import Markup
 
 from perfgate.model.document import DocumentWorkload, GateDocument
@@ -20,11 +19,14 @@ from perfgate.render.gate import Judged, state_of
 from perfgate.render.text import verdict_table
 from perfgate.words.escape import lines, one_line
 
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
 PREFIX: Final = "perfgate."
 TABLE_WIDTH: Final = 110
 NUMBERS: Final = ("baseline", "now", "change", "low", "high", "budget", "p_value", "smallest")
 """Of a metric: fields of its row, and names of properties."""
-_NOT_IN_XML: Final = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_NOT_IN_XML: Final = "[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
 
 
 def properties(verdict: Verdict) -> list[tuple[str, str]]:
@@ -87,8 +89,8 @@ def _xml(shown: object) -> object:
     """Escape what XML has no way to hold; the markup of a macro has been through this."""
     if isinstance(shown, Markup):
         return shown
-    return _NOT_IN_XML.sub(
-        lambda found: found[0].encode("unicode_escape").decode("ascii"), str(shown)
+    return re.sub(
+        _NOT_IN_XML, lambda found: found[0].encode("unicode_escape").decode("ascii"), str(shown)
     )
 
 

@@ -7,9 +7,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from functools import cache
-from typing import Final
-
-from jinja2 import Environment
+from typing import TYPE_CHECKING, Final
 
 from perfgate.model.document import GateDocument
 from perfgate.model.outcome import Outcome
@@ -23,6 +21,9 @@ from perfgate.render.text import gate_cells
 from perfgate.words.escape import markdown, markdown_code
 from perfgate.words.names import plural
 from perfgate.words.say import fact, message
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
 
 LONGEST: Final = 60_000
 """Characters of the whole: a comment may have 65,536."""

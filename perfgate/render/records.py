@@ -7,9 +7,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from functools import cache
 from statistics import median
-from typing import Final
-
-from jinja2 import Environment
+from typing import TYPE_CHECKING, Final
 
 from perfgate.model.baseline import Baseline, common_step_names
 from perfgate.model.machine import Machine
@@ -31,6 +29,9 @@ from perfgate.render.verdict import metric_cells, shares
 from perfgate.words import numbers, say
 from perfgate.words.escape import LONGEST_NAME, one_line
 from perfgate.words.names import listed, plural
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
 
 
 def baseline_text(

@@ -14,9 +14,8 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from jinja2 import Environment
 from markupsafe import Markup
 
 from perfgate.model.metric import METRICS, Metric
@@ -34,6 +33,9 @@ from perfgate.render.samples import OF_RANGE
 from perfgate.words import numbers
 from perfgate.words.escape import lines, one_line
 from perfgate.words.names import inflected, plural
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
 
 MOST_BYTES: Final = 10_000_000
 """Of a page; timelines are left out until it is smaller, those of passing workloads first."""

@@ -12,7 +12,8 @@ from perfgate.model.errors import ConfigInvalid
 from perfgate.model.metric import Metric
 from perfgate.model.settings import Settings
 from perfgate.model.workload import CaptureMode, CaptureWindow, Workload
-from perfgate.model.workload_file import LARGEST_BYTES, is_script, read_workload_file, scripts_of
+from perfgate.model.workload_file import is_script, read_workload_file, scripts_of
+from perfgate.model.yaml_file import LARGEST_BYTES
 
 LEAST = 'command: [python, train.py, "4", "64"]\nstep: "Batch \\\\d+"\nsteps: 30\n'
 
