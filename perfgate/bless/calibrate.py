@@ -12,307 +12,193 @@ drawn about it::
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
+from itertools import groupby
 
 import numpy as np
-import pandas as pd
 
-from perfgate.bless.bless import WANTED_OCCASIONS
+from perfgate.bless.holds import WANTED_OCCASIONS
+from perfgate.bless.refusals import few
 from perfgate.bless.repeats import (
     Repeats,
     clean_commits,
     gated,
     is_blessed_commit,
-    known_to_differ,
     repeats,
     why_no_repeat,
 )
-from perfgate.judge.compare import FLOOR_SD, PRIOR_DF, Floats
+from perfgate.judge.compare import FLOOR_SD, PRIOR_DF, Floats, between_occasions
 from perfgate.judge.hold import holds
-from perfgate.judge.looks import AB_PLAN, STORED_PLAN
+from perfgate.judge.looks import STORED_PLAN, Plan
 from perfgate.judge.outliers import keep
-from perfgate.judge.rule import as_x, columns, is_usable
-from perfgate.model.baseline import Baseline, Commit, Result, Spread, changed_code, code_digest
+from perfgate.judge.rule import SPECS, as_x, columns, is_usable
+from perfgate.model.baseline import Baseline, Commit, Occasion, Result, Spread, changed_code
+from perfgate.model.calibration import CalibratedTime, Calibration
 from perfgate.model.errors import CalibrationRefused
-from perfgate.model.machine import Machine
-from perfgate.model.metric import METRICS, Basis, Metric, TimeSpec, budget_of
+from perfgate.model.metric import Basis, Metric, TimeSpec
+from perfgate.model.note import Note, note
 from perfgate.model.outcome import Outcome
 from perfgate.model.workload import Workload
-
-# Statistics
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Components:
-    """Variance within occasions and between them, from groups of unequal size; degrees of freedom
-    may be 0."""
-
-    within: float
-    """Mean square within occasions; 0 where no occasion has two runs."""
-    within_df: int
-    between: float
-    """Mean square between the occasions' means, weighted by runs; 0 of one occasion."""
-    between_df: int
-    runs_per_occasion: float
-    """Searle's n0: their mean, a little less where they are unequal."""
-
-    def occasion_variance(self, *, run_variance: float) -> float:
-        """Return what the occasions' means vary by beyond `run_variance`, never below 0; 0 of one
-        occasion."""
-        return (
-            max(0.0, self.between - run_variance) / self.runs_per_occasion
-            if self.between_df
-            else 0.0
-        )
-
-
-def components(occasions: Sequence[Floats]) -> Components:
-    """Split the variance of runs by occasion: one-way random-effects ANOVA, method of moments,
-    unequal group sizes.
-
-    Searle, Casella and McCulloch, Variance Components (1992), 3.6: with N runs in a groups of n_i,
-    MSW = SSW / (N - a), MSB = sum n_i (mean_i - mean)^2 / (a - 1), n0 = (N - sum n_i^2 / N) / (a -
-    1), and the variance between groups is (MSB - MSW) / n0. At least one occasion; each has at
-    least one run.
-    """
-    # Sorted, so that the order in which runs and occasions come changes no bit.
-    ordered = sorted(
-        (np.sort(runs) for runs in occasions), key=lambda runs: (len(runs), *runs.tolist())
-    )
-    numbers = np.repeat(np.arange(len(ordered)), [len(runs) for runs in ordered])
-    runs = pd.DataFrame({"occasion": numbers, "x": np.concatenate(ordered)}).groupby("occasion")[
-        "x"
-    ]
-    sizes, means, total = runs.size(), runs.mean(), len(numbers)
-    inner = float((runs.var(ddof=0) * sizes).sum())
-    outer = float((sizes * (means - (sizes * means).sum() / total) ** 2).sum())
-    within_df, between_df = total - len(ordered), len(ordered) - 1
-    return Components(
-        within=inner / within_df if within_df else 0.0,
-        within_df=within_df,
-        between=outer / between_df if between_df else 0.0,
-        between_df=between_df,
-        runs_per_occasion=(total - float(np.sum(np.square(sizes))) / total) / between_df
-        if between_df
-        else total,
-    )
-
-
-def moderated(variance: float, df: float, *, prior_sd: float, prior_df: float = PRIOR_DF) -> float:
-    """Return an SD from a variance of so many degrees of freedom and a prior SD: s^2 = (d0 s0^2 + d
-    s^2) / (d0 + d).
-
-    Smyth, Linear models and empirical Bayes methods (2004), 3: what few runs say is drawn towards
-    what is usual.
-    """
-    return math.sqrt((prior_df * prior_sd * prior_sd + df * variance) / (prior_df + df))
-
-
-def spreads(occasions: Sequence[Floats], default: TimeSpec) -> tuple[float, float]:
-    """Return the SD between runs (never below the judge's floor) and between occasions, both in the
-    metric's basis.
-
-    Of one occasion the second is the default: nothing is known of it.
-    """
-    found = components(occasions)
-    run_sd = max(moderated(found.within, found.within_df, prior_sd=default.prior_sd), FLOOR_SD)
-    # Of single runs nobody knows what lies within an occasion; the default then stands for it.
-    run_variance = found.within if found.within_df else default.prior_sd**2
-    beyond = found.occasion_variance(run_variance=run_variance)
-    return run_sd, moderated(beyond, found.between_df, prior_sd=default.occasion_sd)
-
-
-# Calibration
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class TimeCalibration:
-    """One time metric: its SDs, and what a gate can see with them."""
-
-    metric: Metric
-    spread: Spread
-    budget: float
-    smallest: float
-    """The loss, a fraction in the metric's basis, that stored runs can hold."""
-    in_the_end: float
-    """The same of all that a gate may measure: an A/B run's pairs where there are any, else the
-    stored looks."""
-    set_aside: tuple[float, ...] = ()
-    """Outliers, by their distance from the median of their occasion, as fractions in the basis."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Calibration:
-    """A baseline with what was found, and what is to be told."""
-
-    baseline: Baseline
-    repeats: Repeats
-    times: tuple[TimeCalibration, ...]
-    information: tuple[str, ...] = ()
 
 
 def calibrate(
     baseline: Baseline,
     results: Sequence[Result],
+    plan: Plan,
     *,
+    budgets: Mapping[Metric, float],
     at: datetime,
-    budgets: Mapping[Metric, float] | None = None,
-    ab_run: bool = False,
     unreadable: int = 0,
 ) -> Calibration:
-    """Return the baseline with the SDs of its time metrics, from all unchanged repeats; nothing else in
-    it changes.
+    """Return the baseline with the SDs of its time metrics, from all unchanged repeats; nothing
+    else in it changes.
 
     Args:
         baseline: what is blessed; its own runs are repeats.
         results: kept results of the workload, in any order; those that are no repeats are left out,
             and counted.
-        at: when this is done, aware.
+        plan: the looks that a gate ends with.
         budgets: fractions, over the defaults.
-        A/B run: whether a gate may run the baseline's commit again beside the candidate.
+        at: when this is done, aware.
         unreadable: how many more results are kept, which cannot be read.
 
     Raises:
         CalibrationRefused: the baseline holds no time metric of which an SD could be known.
     """
     found = repeats(baseline, results)
-    spreads_by: dict[Metric, tuple[Spread, tuple[float, ...]]] = {}
-    given = {
-        metric: budget
-        for metric, budget in (budgets or {}).items()
-        if METRICS[metric].time is not None
-    }
-    budget_by = {
-        metric: budget_of(metric, given) or _time_spec(metric).budget for metric in gated(baseline)
-    }
-    for metric in budget_by:
-        spec = _time_spec(metric)
-        values = [[run[metric] for run in occasion] for occasion in found.occasions]
-        there = {**columns(baseline.runs), metric: np.concatenate(values)}
-        x = [as_x(metric, np.asarray(runs), there) for runs in values]
+    of_times = {metric: budgets.get(metric, SPECS[metric].budget) for metric in gated(baseline)}
+    known: dict[Metric, Spread] = {}
+    dropped: dict[Metric, list[float]] = {}
+    for metric in of_times:
+        there = columns(baseline.runs)
+        x = [as_x(metric, _values(one, metric), there) for one in found.occasions]
         if is_usable(*x):
-            spreads_by[metric] = _spread(spec, x, budget=budget_by[metric], at=at)
-    measured = {metric: spread for metric, (spread, _) in spreads_by.items()}
-    calibrated = baseline.model_copy(update={"calibration": {**baseline.calibration, **measured}})
-    last = AB_PLAN if ab_run else STORED_PLAN
-    rows: list[TimeCalibration] = []
-    for metric, (spread, set_aside) in spreads_by.items():
-        smallest = holds(calibrated, metric, given)
-        in_the_end = holds(calibrated, metric, given, last)
-        if smallest is not None and in_the_end is not None:
-            rows.append(
-                TimeCalibration(
-                    metric=metric,
-                    spread=spread,
-                    budget=budget_by[metric],
-                    smallest=smallest,
-                    in_the_end=in_the_end,
-                    set_aside=set_aside,
-                )
-            )
-    if not rows or found.runs < 2:
+            known[metric], dropped[metric] = _spread(SPECS[metric], x, of_times[metric], at)
+    calibrated = baseline.model_copy(update={"calibration": {**baseline.calibration, **known}})
+    times = [
+        CalibratedTime(
+            metric=metric,
+            spread=spread,
+            budget=of_times[metric],
+            smallest=smallest,
+            in_the_end=in_the_end,
+        )
+        for metric, spread in known.items()
+        if (smallest := holds(calibrated, metric, budgets)) is not None
+        and (in_the_end := holds(calibrated, metric, budgets, plan)) is not None
+    ]
+    runs = sum(len(occasion.runs) for occasion in found.occasions)
+    if not times or runs < 2:
         raise _nothing_to_calibrate(baseline)
-    known = {time.metric: time.spread for time in rows}
     return Calibration(
-        baseline=baseline.model_copy(update={"calibration": {**baseline.calibration, **known}}),
-        repeats=found,
-        times=tuple(rows),
-        information=_information(
-            baseline,
-            found,
-            rows,
-            [metric for metric in gated(baseline) if metric not in known],
-            unreadable=unreadable,
+        baseline=calibrated,
+        runs=runs,
+        occasions=len(found.occasions),
+        first=found.occasions[0].measured_at,
+        last=found.occasions[-1].measured_at,
+        times=tuple(times),
+        gate_runs=STORED_PLAN.most_runs,
+        ab_run=plan.is_ab_run,
+        notes=(
+            *_of_occasions(found),
+            *(_of_dropped(metric, known[metric], far) for metric, far in dropped.items() if far),
+            *(note("not-calibrated", metric=metric) for metric in of_times if metric not in known),
+            *_left_out(baseline, found, unreadable),
         ),
     )
 
 
+# Statistics
+
+
+def spreads(occasions: Sequence[Floats], spec: TimeSpec) -> tuple[float, float]:
+    """Return the SD between runs (never below the judge's floor) and between occasions, in the
+    metric's basis.
+
+    Of one occasion the second is the default: nothing is known of it.
+    """
+    x, sizes = np.concatenate(occasions), [len(runs) for runs in occasions]
+    shown, within = map(float, between_occasions(x, np.ones_like(x, dtype=np.bool_), sizes))
+    within_df = len(x) - len(sizes)
+    if not within_df:
+        # Of single runs nobody knows what lies within an occasion; the default then stands for it.
+        shown = max(0.0, shown - spec.prior_sd**2)
+    run_sd = _moderated(within, within_df, prior_sd=spec.prior_sd)
+    return max(run_sd, FLOOR_SD), _moderated(shown, len(sizes) - 1, prior_sd=spec.occasion_sd)
+
+
+def _moderated(variance: float, df: float, *, prior_sd: float) -> float:
+    """Return an SD from a variance of so many degrees of freedom and a prior SD: s^2 = (d0 s0^2 + d
+    s^2) / (d0 + d).
+
+    Smyth, Linear models and empirical Bayes methods (2004), 3: what few runs say is drawn towards
+    what is usual.
+    """
+    return math.sqrt((PRIOR_DF * prior_sd * prior_sd + df * variance) / (PRIOR_DF + df))
+
+
+def _values(occasion: Occasion, metric: Metric) -> Floats:
+    return np.array([run.values[metric] for run in occasion.runs])
+
+
 def _spread(
-    spec: TimeSpec, x: Sequence[Floats], *, budget: float, at: datetime
-) -> tuple[Spread, tuple[float, ...]]:
-    """Return the SDs of one time metric, and what was set aside: fractions, from the median of their
-    occasion."""
-    in_basis = math.log1p(budget) if spec.basis is Basis.LOG else budget
-    kept = keep(x, prior_sd=spec.prior_sd, budget=in_basis).flags
-    occasions = [runs[flags] for runs, flags in zip(x, kept, strict=True)]
-    run_sd, occasion_sd = spreads(occasions, spec)
-    far = [
-        distance
-        for runs, flags in zip(x, kept, strict=True)
-        for distance in (runs[~flags] - np.median(runs)).tolist()
-    ]
+    spec: TimeSpec, x: Sequence[Floats], budget: float, at: datetime
+) -> tuple[Spread, list[float]]:
+    """Return the SDs of one time metric, and what was dropped as outliers: fractions, from the
+    median of their occasion."""
+    is_log = spec.basis is Basis.LOG
+    flags = keep(x, prior_sd=spec.prior_sd, budget=math.log1p(budget) if is_log else budget).flags
+    kept = [runs[flag] for runs, flag in zip(x, flags, strict=True)]
+    far = np.concatenate(
+        [(runs - np.median(runs))[~flag] for runs, flag in zip(x, flags, strict=True)]
+    )
+    run_sd, occasion_sd = spreads(kept, spec)
     spread = Spread(
         run_sd=run_sd,
         occasion_sd=occasion_sd,
-        runs=sum(len(runs) for runs in occasions),
-        occasions=len(occasions),
+        runs=sum(map(len, kept)),
+        occasions=len(kept),
         at=at,
     )
-    return spread, tuple(math.expm1(d) if spec.basis is Basis.LOG else d for d in far)
+    return spread, (np.expm1(far) if is_log else far).tolist()
 
 
-def _information(
-    baseline: Baseline,
-    found: Repeats,
-    times: Sequence[TimeCalibration],
-    skipped: Sequence[str],
-    *,
-    unreadable: int,
-) -> tuple[str, ...]:
-    """Return what is worth knowing beside the numbers, in whole sentences."""
-    rows: list[str] = []
+# What should be known besides the numbers
+
+
+def _of_occasions(found: Repeats) -> Iterator[Note]:
     occasions = len(found.occasions)
     if occasions == 1:
-        rows.append(
-            "All runs are of one occasion, so the SD between occasions is the default, which nobody measured here. "
-            f"Run this again at other times of day: {WANTED_OCCASIONS} occasions are wanted."
-        )
+        yield note("one-occasion", wanted=WANTED_OCCASIONS)
     elif occasions < WANTED_OCCASIONS:
-        rows.append(
-            f"{occasions} of the {WANTED_OCCASIONS} occasions wanted: run this again at other times of day, and the "
-            "default weighs less in the SD between occasions."
-        )
+        yield note("few-occasions", occasions=occasions, wanted=WANTED_OCCASIONS)
     if found.regressed:
-        were = "result was" if found.regressed == 1 else "results were"
-        rows.append(
-            f"{found.regressed} kept {were} REGRESSED. The code is the blessed one, so it counts: what moved was the "
-            "machine, and is in the SD between occasions."
-        )
-    for time in times:
-        if time.set_aside:
-            far = ", ".join(f"{distance:+.1%}".replace("%", " %") for distance in time.set_aside)
-            whole = " of a step" if _time_spec(time.metric).basis is Basis.STEP else ""
-            runs = "run" if len(time.set_aside) == 1 else "runs"
-            rows.append(
-                f"{len(time.set_aside)} {runs} set aside as an outlier of {time.metric}: {far}{whole}. Its SDs are "
-                f"of {time.spread.runs} of the {found.runs} runs."
-            )
-    rows += [
-        f"{metric} is not calibrated: it is 0 in some run, or out of all bounds."
-        for metric in skipped
-    ]
-    left_out = {**found.left_out, **({"that cannot be read": unreadable} if unreadable else {})}
-    if left_out:
-        reasons = ", ".join(f"{count} {why}" for why, count in left_out.items())
-        rows.append(f"Kept results left out: {reasons}.")
+        yield note("repeats-regressed", n=found.regressed)
+
+
+def _of_dropped(metric: Metric, spread: Spread, far: Sequence[float]) -> Note:
+    code = "distance-of-step" if SPECS[metric].basis is Basis.STEP else "distance"
+    return note(
+        "repeats-dropped",
+        metric=metric,
+        n=len(far),
+        far=tuple(note(code, distance=distance) for distance in far),
+        runs=spread.runs,
+        of=spread.runs + len(far),
+    )
+
+
+def _left_out(baseline: Baseline, found: Repeats, unreadable: int) -> Iterator[Note]:
+    groups = [list(group) for _, group in groupby(sorted(found.left_out, key=repr), key=repr)]
+    reasons = [note("of-results", n=len(group), why=group[0]) for group in groups]
+    if unreadable:
+        reasons.append(note("of-results", n=unreadable, why=note("repeat-unreadable")))
+    if reasons:
+        yield note("results-left-out", reasons=tuple(reasons))
     if baseline.code is None:
-        rows.append(
-            "The baseline does not say which files it ran"
-            + (
-                ", so kept results count only where they are of its commit and nothing was changed in it."
-                if clean_commits(baseline)
-                else " nor a commit without changes, so only its own runs count. Bless it anew to calibrate it."
-            )
-        )
-    return tuple(rows)
-
-
-def _time_spec(metric: Metric) -> TimeSpec:
-    spec = METRICS[metric].time
-    assert spec is not None
-    return spec
+        has_commit = bool(clean_commits(baseline))
+        yield note("only-of-its-commit" if has_commit else "only-its-own-runs")
 
 
 # Refusals
@@ -321,11 +207,9 @@ def _time_spec(metric: Metric) -> TimeSpec:
 def refuse_changed(
     baseline: Baseline,
     workload: Workload,
-    results: Sequence[Result],
     *,
     code_now: Callable[[Mapping[str, str]], Mapping[str, str]],
     commit: Commit | None,
-    machine: Machine,
 ) -> None:
     """Refuse, before minutes are spent on it, to measure what cannot be a repeat of what is
     blessed.
@@ -333,43 +217,22 @@ def refuse_changed(
     Args:
         baseline: what is blessed.
         workload: what would be measured.
-        results: kept results; one of the blessed code tells which files that is.
         code_now: returns SHA-256 by path, as the files are now, of the paths it is given.
         commit: where the repository stands now.
-        machine: what this one is, with the versions that are installed.
 
     Raises:
-        CalibrationRefused: the parameters have changed, the code or the machine, or there is
-        nothing to calibrate.
+        CalibrationRefused: the parameters have changed or the code, or there is nothing to
+            calibrate.
     """
     refuse_parameters(baseline, workload)
     if not gated(baseline):
         raise _nothing_to_calibrate(baseline)
-    if differing := known_to_differ(baseline.machine, machine):
-        raise CalibrationRefused(
-            "calibrate-other-machine", workload=baseline.workload, differing=", ".join(differing)
-        )
-    if baseline.code is None and (commit is None or not is_blessed_commit(baseline, commit)):
+    if baseline.code is None and not is_blessed_commit(baseline, commit):
         raise CalibrationRefused("calibrate-code-unknown", workload=baseline.workload)
-    if baseline.code is None:
-        return
-    known = baseline.code_files
-    if not known and workload.form == "command":
-        raise CalibrationRefused("calibrate-code-unknown", workload=baseline.workload)
-    if not known:
-        known = next(
-            (result.code for result in results if code_digest(result.code) == baseline.code), {}
-        )
-    changed = changed_code(known, code_now(known))
-    if changed:
-        more = [f"{len(changed) - 3} more"] if len(changed) > 3 else []
+    if changed := changed_code(baseline.code_files, code_now(baseline.code_files)):
         raise CalibrationRefused(
-            "calibrate-code-changed", workload=baseline.workload, files=(*changed[:3], *more)
+            "calibrate-code-changed", workload=baseline.workload, files=few(changed)
         )
-
-
-def _nothing_to_calibrate(baseline: Baseline) -> CalibrationRefused:
-    return CalibrationRefused("calibrate-nothing-gated", workload=baseline.workload)
 
 
 def refuse_parameters(baseline: Baseline, workload: Workload) -> None:
@@ -383,10 +246,18 @@ def refuse_parameters(baseline: Baseline, workload: Workload) -> None:
         return
     was, now = baseline.parameters, workload.comparable_parameters()
     names = sorted(name for name in {*was, *now} if was.get(name) != now.get(name))
-    rows = ", ".join(
-        f"{name} was {was.get(name, 'not set')}, is {now.get(name, 'not set')}" for name in names
+    changes = [
+        note(
+            "parameter-changed",
+            name=name,
+            then=was.get(name, "not set"),
+            now=now.get(name, "not set"),
+        )
+        for name in names
+    ]
+    raise CalibrationRefused(
+        "calibrate-other-parameters", workload=baseline.workload, changes=tuple(changes)
     )
-    raise CalibrationRefused("calibrate-other-parameters", workload=baseline.workload, changes=rows)
 
 
 def refuse_fresh(baseline: Baseline, fresh: Result | None) -> None:
@@ -403,3 +274,7 @@ def refuse_fresh(baseline: Baseline, fresh: Result | None) -> None:
     unsound = fresh.verdict.outcome in (Outcome.INVALID, Outcome.NOT_MEASURED)
     code = "calibrate-unsound" if unsound else "calibrate-no-repeat"
     raise CalibrationRefused(code, workload=baseline.workload, why=why)
+
+
+def _nothing_to_calibrate(baseline: Baseline) -> CalibrationRefused:
+    return CalibrationRefused("calibrate-nothing-gated", workload=baseline.workload)

@@ -11,17 +11,17 @@ from perfgate.bless.repeats import SAME_OCCASION, is_in, near_occasion, why_no_r
 from perfgate.model.baseline import Baseline, Result, changed_code
 from perfgate.model.errors import BlessRefused
 from perfgate.model.metric import METRICS
-from perfgate.model.note import note
+from perfgate.model.note import Note, note
 from perfgate.model.outcome import Outcome
 from perfgate.model.sample import why_absent
 
 
-def refuse_formally(result: Result, *, reason: str, in_ci: bool, allow_ci: bool) -> None:
+def refuse_unasked(reason: str, *, in_ci: bool, allow_ci: bool) -> None:
     """Refuse without a reason, and in CI unless somebody said that CI may."""
     if not reason.strip():
-        raise BlessRefused("bless-without-reason", workload=result.workload.id)
+        raise BlessRefused("bless-without-reason")
     if in_ci and not allow_ci:
-        raise BlessRefused("bless-in-ci", workload=result.workload.id)
+        raise BlessRefused("bless-in-ci")
 
 
 def refuse_by_outcome(result: Result, *, insist: bool = False) -> None:
@@ -43,7 +43,7 @@ def refuse_by_outcome(result: Result, *, insist: bool = False) -> None:
             pass
     for n, run in enumerate(result.runs, start=1):
         for why in run.conditions.invalid:
-            raise _unsound(result, f"run {n}: {why}")
+            raise _unsound(result, note("bless-run-unsound", run=n, why=why))
 
 
 def refuse_stale(result: Result, code_now: Mapping[str, str]) -> None:
@@ -56,9 +56,8 @@ def refuse_stale(result: Result, code_now: Mapping[str, str]) -> None:
         )
     elif changed := changed_code(result.code, code_now):
         gone = {path for path in changed if path in result.code and path not in code_now}
-        shown = [f"{path} (deleted)" if path in gone else path for path in changed[:3]]
-        more = [f"{len(changed) - 3} more"] if len(changed) > 3 else []
-        why = note("bless-code-changed", files=(*shown, *more))
+        shown = [f"{path} (deleted)" if path in gone else path for path in changed]
+        why = note("bless-code-changed", files=few(shown))
     else:
         return
     raise BlessRefused(
@@ -92,62 +91,58 @@ def refuse_judged_loss(result: Result) -> None:
     verdict = result.verdict
     lost = any(row.outcome is Outcome.REGRESSED for row in verdict.metrics)
     if verdict.outcome is Outcome.REGRESSED or lost:
-        reason = f": {verdict.reason.rstrip('.')}" if verdict.reason else ""
-        raise loss(result, f"it REGRESSED{reason}")
+        code = "bless-regressed" if verdict.reason else "bless-regressed-unexplained"
+        raise loss(result, note(code, reason=verdict.reason.rstrip(".")))
 
 
-def refuse_no_repeat(baseline: Baseline, result: Result) -> None:
-    """Refuse what is not the blessed measurement once more, or went so badly that somebody has to
-    look first."""
+def refuse_no_occasion(baseline: Baseline, result: Result, others: Sequence[Result]) -> None:
+    """Refuse what is not the blessed measurement once more, went so badly that somebody has to look
+    first, or was measured within a quarter of an hour of an occasion that is in the baseline.
+
+    `others` are further kept results: those in the baseline say how long its occasions lasted.
+    """
     workload, verdict = result.workload.id, result.verdict
     why = why_no_repeat(baseline, result)
     if why is not None:
         raise BlessRefused("occasion-no-repeat", workload=workload, why=why)
-    for metric in METRICS:
-        if baseline.values(metric) and any(metric not in run.measured() for run in result.runs):
-            raise BlessRefused(
-                "occasion-lacks-metric", workload=workload, metric=metric, selector=selector(result)
-            )
     reason = verdict.reason.rstrip(".")
-    match verdict.outcome:
-        case Outcome.PASSED | Outcome.IMPROVED | Outcome.INCONCLUSIVE:
-            pass
-        case Outcome.REGRESSED:
-            raise BlessRefused("occasion-regressed", workload=workload, reason=reason)
-        case _:
-            raise BlessRefused(
-                "occasion-not-judged",
-                workload=workload,
-                outcome=verdict.outcome,
-                reason=reason,
-                selector=selector(result),
-            )
-
-
-def refuse_same_occasion(baseline: Baseline, result: Result, others: Sequence[Result]) -> None:
-    """Refuse what was measured within a quarter of an hour of an occasion that is in the baseline."""
-    at = _moment(result.measured_at)
+    if verdict.outcome is Outcome.REGRESSED:
+        raise BlessRefused("occasion-regressed", workload=workload, reason=reason)
+    if verdict.outcome not in (Outcome.PASSED, Outcome.IMPROVED, Outcome.INCONCLUSIVE):
+        raise BlessRefused(
+            "occasion-not-judged",
+            workload=workload,
+            outcome=verdict.outcome,
+            reason=reason,
+            selector=selector(result),
+        )
+    near = near_occasion(baseline, result, others)
     if is_in(baseline, result):
-        why = note("occasion-is-in", at=at)
-    elif (near := near_occasion(baseline, result, others)) is not None:
-        why = note("occasion-is-near", at=at, near=_moment(near))
+        why = note("occasion-is-in", at=_moment(result.measured_at))
+    elif near is not None:
+        why = note("occasion-is-near", at=_moment(result.measured_at), near=_moment(near))
     else:
         return
     raise BlessRefused(
         "occasion-not-another",
-        workload=result.workload.id,
+        workload=workload,
         why=why,
         minutes=int(SAME_OCCASION.total_seconds() // 60),
         selector=selector(result),
     )
 
 
-def loss(result: Result, why: object) -> BlessRefused:
+def few(paths: Sequence[str]) -> tuple[str, ...]:
+    """The first three of some paths, and how many more there are."""
+    return (*paths[:3], *([f"{len(paths) - 3} more"] if len(paths) > 3 else []))
+
+
+def loss(result: Result, why: Note) -> BlessRefused:
     """Return the refusal of a loss that nobody said is meant."""
     return BlessRefused("bless-loss", workload=result.workload.id, why=why)
 
 
-def _unsound(result: Result, why: object) -> BlessRefused:
+def _unsound(result: Result, why: Note) -> BlessRefused:
     return BlessRefused(
         "bless-unsound", workload=result.workload.id, why=why, selector=selector(result)
     )

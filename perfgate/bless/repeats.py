@@ -3,47 +3,46 @@ judges no speed."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Final, TypeVar
 
-from perfgate.model.baseline import Baseline, Commit, Result, code_digest
-from perfgate.model.machine import Machine
-from perfgate.model.metric import COUNTS, GATED_TIMES, Metric
+from perfgate.model.baseline import (
+    Baseline,
+    BlessedRun,
+    Blessing,
+    Commit,
+    Occasion,
+    Result,
+    code_digest,
+)
+from perfgate.model.metric import COUNTS, GATED_TIMES, METRICS, Metric
+from perfgate.model.note import Note, note
 from perfgate.model.outcome import Outcome
 
 SAME_OCCASION: Final = timedelta(minutes=15)
 """Results closer than this share one thermal state: a GPU's temperature settles within minutes, and
 the drift between occasions that `tau` stands for (room, clocks, neighbours) shows over hours."""
 
-Values = Mapping[Metric, float]
-
 _DIGITS: Final = 6
 """Significant digits by which a run is known again in a baseline, whose file rounds times."""
+
+_Timed = TypeVar("_Timed")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Repeats:
-    """Runs of what is blessed, by occasion, oldest first: the baseline's own and those of kept
-    results."""
+    """What is blessed, and what kept results add to it."""
 
-    occasions: tuple[tuple[Values, ...], ...]
-    first: datetime
-    last: datetime
-    """When the first and the last occasion began."""
+    occasions: tuple[Occasion, ...]
+    """The baseline's own and those of kept results, oldest first."""
     results: int
     """Kept results among them."""
     regressed: int
     """Of these, how many were judged to have lost something."""
-    left_out: Mapping[str, int]
-    """Kept results that are no repeats, by the reason in a phrase."""
-
-    @property
-    def runs(self) -> int:
-        """All runs."""
-        return sum(len(occasion) for occasion in self.occasions)
+    left_out: tuple[Note, ...]
+    """Why each of the other kept results is no repeat."""
 
 
 def repeats(baseline: Baseline, results: Sequence[Result]) -> Repeats:
@@ -52,37 +51,49 @@ def repeats(baseline: Baseline, results: Sequence[Result]) -> Repeats:
     A result that was blessed into the baseline counts once, with the baseline; one whose folder was
     copied, once. Results within 15 minutes of one another are one occasion, as in blessing.
     """
-    found: list[tuple[datetime, tuple[Values, ...]]] = [
-        (occasion.measured_at, tuple(run.values for run in occasion.runs))
-        for occasion in baseline.occasions
-    ]
-    unclaimed = _unclaimed(baseline)
-    whys = [why_no_repeat(baseline, result) for result in results]
-    left_out = Counter(why for why in whys if why is not None)
-    kept = [result for result, why in zip(results, whys, strict=True) if why is None]
-    used = regressed = 0
-    for result in sorted(once(kept), key=lambda result: result.measured_at):
-        values = tuple(run.measured() for run in result.runs)
-        if _claimed(baseline, result, unclaimed):
-            values = ()  # but its time says how long the occasion lasted
+    whys = [(result, why_no_repeat(baseline, result)) for result in results]
+    runs = [(occasion.measured_at, occasion.runs) for occasion in baseline.occasions]
+    added: list[Result] = []
+    for result in once([result for result, why in whys if why is None]):
+        if is_in(baseline, result):  # which adds no runs, but says how long the occasion lasted
+            runs.append((result.measured_at, ()))
         else:
-            used += 1
-            regressed += result.verdict.outcome is Outcome.REGRESSED
-        found.append((result.measured_at, values))
-    grouped: list[list[tuple[datetime, tuple[Values, ...]]]] = []
-    for one in sorted(found, key=lambda one: one[0]):
-        if grouped and one[0] - grouped[-1][-1][0] < SAME_OCCASION:
-            grouped[-1].append(one)
-        else:
-            grouped.append([one])
-    measured = [group for group in grouped if any(values for _, values in group)]
+            runs.append((result.measured_at, tuple(map(BlessedRun.of, result.runs))))
+            added.append(result)
+    together = by_occasion(runs, at=lambda timed: timed[0])
     return Repeats(
-        occasions=tuple(tuple(run for _, values in group for run in values) for group in measured),
-        first=measured[0][0][0],
-        last=measured[-1][0][0],
-        results=used,
-        regressed=regressed,
-        left_out=dict(left_out),
+        occasions=tuple(
+            Occasion(measured_at=of[0][0], runs=found)
+            for of in together
+            if (found := tuple(run for _, runs in of for run in runs))
+        ),
+        results=len(added),
+        regressed=sum(one.verdict.outcome is Outcome.REGRESSED for one in added),
+        left_out=tuple(why for _, why in whys if why is not None),
+    )
+
+
+def by_occasion(timed: Iterable[_Timed], *, at: Callable[[_Timed], datetime]) -> list[list[_Timed]]:
+    """Put together what was measured within 15 minutes of one another, oldest first."""
+    found: list[list[_Timed]] = []
+    for one in sorted(timed, key=at):
+        if found and at(one) - at(found[-1][-1]) < SAME_OCCASION:
+            found[-1].append(one)
+        else:
+            found.append([one])
+    return found
+
+
+def occasion_of(results: Sequence[Result], added: Blessing | None = None) -> Occasion:
+    """The occasion that results are, which were measured together, oldest first."""
+    last = results[-1]
+    return Occasion(
+        measured_at=results[0].measured_at,
+        commit=last.commit,
+        runs=tuple(BlessedRun.of(run) for result in results for run in result.runs),
+        gpus=tuple(gpu.uuid for gpu in last.machine.gpus),
+        environment=last.environment,
+        added=added,
     )
 
 
@@ -97,39 +108,45 @@ def once(results: Sequence[Result]) -> list[Result]:
     return kept
 
 
-def why_no_repeat(baseline: Baseline, result: Result) -> str | None:
-    """Say in a phrase why a kept result is no repeat of what is blessed; None where it is one.
+def why_no_repeat(baseline: Baseline, result: Result) -> Note | None:
+    """Why a kept result is no repeat of what is blessed; None where it is one.
 
     A result that REGRESSED is: the code is the same, so what moved was the machine.
     """
-    if (
-        result.workload.id != baseline.workload
-        or baseline.as_noted(result.workload).digest() != baseline.digest
-    ):
-        return "of other parameters"
+    digest = baseline.as_noted(result.workload).digest()
+    if (result.workload.id, digest) != (baseline.workload, baseline.digest):
+        return note("repeat-other-parameters")
     if result.verdict.outcome is Outcome.NOT_MEASURED or not result.runs:
-        return f"that is {Outcome.NOT_MEASURED}"
+        return note("repeat-unsound", outcome=Outcome.NOT_MEASURED)
     if result.machine != baseline.machine:
-        return f"of another machine ({', '.join(_differing(baseline.machine, result.machine))})"
+        there, here = baseline.machine.model_dump(), result.machine.model_dump()
+        names = tuple(name.replace("_", " ") for name in there if there[name] != here[name])
+        return note("repeat-other-machine", names=names)
     if result.step_value != baseline.step_value:
-        return "whose step_ms is another value of the periods"
-    if not of_blessed_code(baseline, result):
-        return (
-            "of other code" if baseline.code is not None else "not shown to be of the blessed code"
-        )
-    complaining = any(run.invalid or run.conditions.invalid for run in result.runs)
-    if result.verdict.outcome is Outcome.INVALID or complaining:
-        return f"that is {Outcome.INVALID}"
-    blessed = {_counts(run.values) for run in baseline.runs}
-    if any(_counts(run.measured()) not in blessed for run in result.runs):
-        return "with other counts"
-    lacking = [m for m in gated(baseline) if any(m not in run.measured() for run in result.runs)]
-    return f"without {lacking[0]}" if lacking else None
+        return note("repeat-other-step-value")
+    if not _of_blessed_code(baseline, result):
+        code_known = baseline.code is not None
+        return note("repeat-other-code" if code_known else "repeat-code-unknown")
+    is_invalid = any(run.invalid or run.conditions.invalid for run in result.runs)
+    if result.verdict.outcome is Outcome.INVALID or is_invalid:
+        return note("repeat-unsound", outcome=Outcome.INVALID)
+    counts = {_counts(run) for run in baseline.runs}
+    runs = list(map(BlessedRun.of, result.runs))
+    if any(_counts(run) not in counts for run in runs):
+        return note("repeat-other-counts")
+    for metric in METRICS:
+        if baseline.values(metric) and any(metric not in run.values for run in runs):
+            return note("repeat-lacks-metric", metric=metric)
+    return None
 
 
 def is_in(baseline: Baseline, result: Result) -> bool:
     """Whether a result's runs are in the baseline already, by time and values."""
-    return _claimed(baseline, result, _unclaimed(baseline))
+    begun = [one for one in baseline.occasions if one.measured_at <= result.measured_at]
+    if not begun or result.measured_at > (begun[-1].added or baseline.blessing).at:
+        return False
+    blessed = {_known_by(run) for run in begun[-1].runs}
+    return all(_known_by(BlessedRun.of(run)) in blessed for run in result.runs)
 
 
 def near_occasion(baseline: Baseline, result: Result, kept: Sequence[Result]) -> datetime | None:
@@ -147,32 +164,19 @@ def near_occasion(baseline: Baseline, result: Result, kept: Sequence[Result]) ->
     return min(near, key=lambda at: abs(result.measured_at - at), default=None)
 
 
-def of_blessed_code(baseline: Baseline, result: Result) -> bool:
-    """Whether a result ran the code that is blessed: the same files, or for want of their digest a
-    clean commit."""
-    if baseline.code is not None:
-        return code_digest(result.code) == baseline.code
-    return result.commit is not None and is_blessed_commit(baseline, result.commit)
-
-
-def is_blessed_commit(baseline: Baseline, commit: Commit) -> bool:
+def is_blessed_commit(baseline: Baseline, commit: Commit | None) -> bool:
     """Whether a commit without changes is one that the baseline was measured at, or has the same
     files."""
-    trees = {
-        one.commit.tree
-        for one in baseline.occasions
-        if one.commit is not None and not one.commit.dirty
-    }
-    same = commit.sha in clean_commits(baseline) or (
-        commit.tree is not None and commit.tree in trees
-    )
-    return same and not commit.dirty
+    if commit is None or commit.dirty:
+        return False
+    blessed = _clean(baseline)
+    trees = {one.tree for one in blessed} - {None}
+    return commit.sha in {one.sha for one in blessed} or commit.tree in trees
 
 
 def clean_commits(baseline: Baseline) -> frozenset[str]:
     """Return the commits at which the baseline was measured without uncommitted changes."""
-    commits = [occasion.commit for occasion in baseline.occasions]
-    return frozenset(commit.sha for commit in commits if commit is not None and not commit.dirty)
+    return frozenset(commit.sha for commit in _clean(baseline))
 
 
 def gated(baseline: Baseline) -> tuple[Metric, ...]:
@@ -180,65 +184,24 @@ def gated(baseline: Baseline) -> tuple[Metric, ...]:
     return tuple(metric for metric in GATED_TIMES if baseline.values(metric))
 
 
-def _unclaimed(baseline: Baseline) -> list[Counter[tuple[object, ...]]]:
-    return [
-        Counter(_known_by(run.values) for run in occasion.runs) for occasion in baseline.occasions
-    ]
+def _clean(baseline: Baseline) -> list[Commit]:
+    commits = [occasion.commit for occasion in baseline.occasions]
+    return [commit for commit in commits if commit is not None and not commit.dirty]
 
 
-def _claimed(
-    baseline: Baseline, result: Result, unclaimed: Sequence[Counter[tuple[object, ...]]]
-) -> bool:
-    """Whether a result's runs are in the baseline already, by time and values; they are then taken
-    off `unclaimed`."""
-    begun = [
-        n
-        for n, occasion in enumerate(baseline.occasions)
-        if occasion.measured_at <= result.measured_at
-    ]
-    if not begun:
-        return False
-    added = baseline.occasions[begun[-1]].added or baseline.blessing
-    if result.measured_at > added.at:
-        return False
-    own = Counter(_known_by(run.measured()) for run in result.runs)
-    if not own <= unclaimed[begun[-1]]:
-        return False
-    unclaimed[begun[-1]].subtract(own)
-    return True
+def _of_blessed_code(baseline: Baseline, result: Result) -> bool:
+    """Whether a result ran the code that is blessed: the same files, or for want of their digest a
+    clean commit."""
+    if baseline.code is not None:
+        return code_digest(result.code) == baseline.code
+    return is_blessed_commit(baseline, result.commit)
 
 
-def _known_by(values: Values) -> tuple[object, ...]:
-    return tuple(
-        (metric, float(f"{value:.{_DIGITS}g}")) for metric, value in sorted(values.items())
+def _known_by(run: BlessedRun) -> frozenset[tuple[Metric, float]]:
+    return frozenset(
+        (metric, float(f"{value:.{_DIGITS}g}")) for metric, value in run.values.items()
     )
 
 
-def _counts(values: Values) -> tuple[tuple[Metric, float], ...]:
-    return tuple((metric, values[metric]) for metric in COUNTS if metric in values)
-
-
-def known_to_differ(blessed: Machine, here: Machine) -> tuple[str, ...]:
-    """Name what is known of a machine, before anything runs on it, to be other than what was
-    blessed.
-
-    Of packages only the release is known then, and of those that a workload does not load nothing
-    is noted.
-    """
-
-    def release(version: str | None) -> str:
-        return (version or "").partition("+")[0]
-
-    noted = {
-        name: getattr(blessed, name)
-        for name in ("torch", "nvtx")
-        if None in (getattr(blessed, name), getattr(here, name))
-        or release(getattr(blessed, name)) == release(getattr(here, name))
-    }
-    noted |= {"cuda": blessed.cuda} | ({} if here.nsys is not None else {"nsys": blessed.nsys})
-    return tuple(_differing(blessed, here.model_copy(update=noted)))
-
-
-def _differing(one: Machine, other: Machine) -> list[str]:
-    there, here = one.model_dump(), other.model_dump()
-    return [name.replace("_", " ") for name in there if there[name] != here[name]]
+def _counts(run: BlessedRun) -> tuple[float | None, ...]:
+    return tuple(run.values.get(metric) for metric in COUNTS)

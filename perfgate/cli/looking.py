@@ -10,7 +10,7 @@ from statistics import median
 
 import click
 
-from perfgate.bless.bless import holding
+from perfgate.bless.holds import held_to
 from perfgate.cli.project import CAPTURES, Project, find_tool
 from perfgate.cli.terminal import PATH, screen, show, show_json, usage
 from perfgate.metrics.measure import measure
@@ -52,7 +52,7 @@ def show_baselines(workload: str | None) -> None:
     for one in listed:
         if workload is not None and isinstance(one.found, Baseline):
             path = os.path.relpath(one.path)
-            holds = holding(one.found, here.settings.budgets)
+            holds = say.fact(held_to(one.found, here.settings.budgets))
             show(baseline_text(one.found, **screen(), holds=holds, path=path))
     for one in listed:
         if isinstance(one.found, BaselineUnreadable):

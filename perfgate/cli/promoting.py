@@ -11,10 +11,12 @@ from pathlib import Path
 import click
 
 from perfgate.bless import bless as blessing
+from perfgate.bless.holds import budgets_of, costs, holding
+from perfgate.bless.refusals import refuse_unasked
 from perfgate.cli.project import Project
 from perfgate.cli.terminal import Hold, cleaned, hold_option, screen, show, usage
 from perfgate.execute.provenance import code_now
-from perfgate.model.baseline import Baseline, Result, changed_code
+from perfgate.model.baseline import Baseline, Blessing, Result, changed_code
 from perfgate.model.errors import (
     BlessRefused,
     ConfigInvalid,
@@ -23,8 +25,8 @@ from perfgate.model.errors import (
     ResultUnreadable,
 )
 from perfgate.model.note import Note, note
-from perfgate.model.settings import ABForm
 from perfgate.plugin.listing import collected_workloads
+from perfgate.render.page import Page
 from perfgate.render.records import bless_text
 from perfgate.system import git
 from perfgate.words import say
@@ -57,41 +59,29 @@ def bless(
     names = tuple(dict.fromkeys(workloads)) or _still_there(here)
     if not names:
         raise ResultMissing("results-none")
-    by, commit = git.author(here.root), git.read_commit(here.root, baselines=here.baselines)
     in_ci = os.environ.get("CI", "").lower() in {"1", "true", "yes"}
+    refuse_unasked(reason, in_ci=in_ci, allow_ci=allow_ci)
+    asked = Blessing(
+        by=git.author(here.root),
+        at=datetime.now(UTC),
+        reason=cleaned(reason).strip(),
+        commit=git.read_commit(here.root, baselines=here.baselines),
+    )
     planned: list[_Plan] = []
     for name in names:
         plan = _Plan(here, name)
         if (why := _why_gone(here, plan.newest)) is not None:
             raise BlessRefused("workload-gone", subject=name, why=why)
         if occasion:
-            plan.new = blessing.add_occasion(
-                plan.results,
-                plan.old,
-                reason=cleaned(reason),
-                by=by,
-                at=datetime.now(UTC),
-                commit=commit,
-                in_ci=in_ci,
-                allow_ci=allow_ci,
-            )
+            plan.new = blessing.add_occasion(plan.results, plan.old, asked)
         else:
             plan.new = blessing.bless(
                 plan.results,
                 plan.old,
-                reason=cleaned(reason),
-                by=by,
-                at=datetime.now(UTC),
-                commit=commit,
+                asked,
                 code_now=code_now(plan.newest.code, here.root, baselines=here.baselines),
-                budgets=plan.budgets,
-                accept_regression=accept_regression,
-                in_ci=in_ci,
-                allow_ci=allow_ci,
-                pairs=blessing.allows_pairs(here.settings),
-                blocks=here.settings.ab_run is not ABForm.ALTERNATE,
-                insist=hold is not None,
-                hold=hold,
+                settings=here.settings,
+                consent=blessing.Consent(accept_regression=accept_regression, hold=hold),
             )
         planned.append(plan)
     # All are blessed at once, or none.
@@ -114,20 +104,19 @@ class _Plan:
         self.results = [one.found for one in listed if isinstance(one.found, Result)]
         self.newest = self.results[0]
         self.old = here.store.baselines.load(slug, name)
-        self.budgets = {**here.settings.budgets, **self.newest.workload.budgets}
 
 
 def _shown(here: Project, plan: _Plan, *, path: str, occasion: bool) -> str:
     new, newest = plan.new, plan.newest
     rows = blessing.differences(plan.old, new)
-    costs = f"{blessing.costs(new, plan.budgets)} Holds: {blessing.holding(new, plan.budgets)}."
-    notes = [("runs", costs)]
-    if not occasion:
-        branch = _branch_without(newest, here)
-        notes += [("note", one) for one in blessing.worth_knowing(new, newest, not_on=branch)]
-        unheld = blessing.not_held(new, newest.workload, plan.budgets, here.settings)
-        notes += [("note", one) for one in unheld]
-    return bless_text(plan.old, new, rows, **screen(), notes=notes, path=path)
+    known = [] if occasion else blessing.worth_knowing(new, newest, _branch_without(newest, here))
+    held, *unheld = holding(new, newest.workload, here.settings)
+    notes = {
+        "runs": [costs(new, budgets_of(newest.workload, here.settings))],
+        "holds": [held],
+        "note": [*known, *([] if occasion else unheld)],
+    }
+    return bless_text(Page(**screen()), plan.old, new, rows, notes=notes, path=path)
 
 
 def _branch_without(result: Result, here: Project) -> str | None:

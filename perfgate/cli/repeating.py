@@ -9,24 +9,22 @@ from datetime import UTC, datetime
 
 import click
 
-from perfgate.bless import bless as blessing
 from perfgate.bless import calibrate as calibration
-from perfgate.bless.repeats import clean_commits
+from perfgate.bless.holds import budgets_of, holding, last_plan, wider_budgets
 from perfgate.cli.project import Project, workload_of
 from perfgate.cli.terminal import Hold, hold_option, screen, show, show_error, usage
 from perfgate.execute.provenance import code_now
-from perfgate.judge.looks import STORED_PLAN
 from perfgate.machine import read_machine
 from perfgate.model.baseline import Baseline
 from perfgate.model.errors import BaselineMissing, CalibrationRefused, NsysNotFound, PerfgateError
 from perfgate.model.machine import Machine
 from perfgate.model.note import note
-from perfgate.model.settings import ABForm
 from perfgate.model.workload import Workload
 from perfgate.plugin.listing import collected_workloads
 from perfgate.profilers.nsys.command import trace_options
 from perfgate.profilers.nsys.tool import find_nsys
-from perfgate.render.calibration import CalibrationHead, SpreadRow, calibration_text
+from perfgate.render.calibration import calibration_text
+from perfgate.render.page import Page
 from perfgate.system import git
 from perfgate.system.gate_process import gate_command, run_to_end
 from perfgate.words import say
@@ -58,9 +56,8 @@ def calibrate(workloads: tuple[str, ...], *, runs: int | None, kept: bool, hold:
     if kept and runs is not None:
         raise usage("options-contradict", option="--kept", other="--runs")
     here = Project.here()
-    machine = _this_machine(here)
-    targets = _targets(here, workloads, machine.slug)
-    since = None if kept else _measure_again(here, targets, machine, runs=runs or REPEATS)
+    targets = _targets(here, workloads, _this_machine(here).slug)
+    since = None if kept else _measure_again(here, targets, runs=runs or REPEATS)
     refusals: list[PerfgateError] = []
     for workload, baseline in targets:
         try:
@@ -101,19 +98,15 @@ def _this_machine(here: Project) -> Machine:
     return read_machine(os.environ, nsys=nsys, nsys_options=options)
 
 
-def _measure_again(
-    here: Project, targets: Sequence[Target], machine: Machine, *, runs: int
-) -> datetime:
+def _measure_again(here: Project, targets: Sequence[Target], *, runs: int) -> datetime:
     """Gate the workloads once more, all runs in one look, and return when that began."""
     commit = git.read_commit(here.root, baselines=here.baselines)
     for workload, baseline in targets:
         calibration.refuse_changed(
             baseline,
             workload,
-            here.repeats(baseline)[0],
             code_now=lambda paths: code_now(paths, here.root, baselines=here.baselines),
             commit=commit,
-            machine=machine,
         )
     selected = [workload.nodeid or f"{workload.source}::{workload.id}" for workload, _ in targets]
     options = (f"--perfgate-runs={runs}", f"--perfgate-max-runs={runs}", *selected)
@@ -136,63 +129,15 @@ def _calibrated(
     if since is not None:
         fresh = next((one for one in results if one.measured_at >= since), None)
         calibration.refuse_fresh(baseline, fresh)
-    budgets = {**here.settings.budgets, **workload.budgets}
-    ab_run = here.settings.ab_run is not ABForm.OFF and bool(clean_commits(baseline))
+    plan = last_plan(workload, baseline, here.settings)
+    budgets = budgets_of(workload, here.settings)
     found = calibration.calibrate(
-        baseline,
-        results,
-        at=datetime.now(UTC),
-        budgets=budgets,
-        ab_run=ab_run,
-        unreadable=unreadable,
+        baseline, results, plan, budgets=budgets, at=datetime.now(UTC), unreadable=unreadable
     )
     calibrated = found.baseline
     if hold is not None:
-        plan = blessing.last_plan(
-            workload,
-            calibrated,
-            pairs=blessing.allows_pairs(here.settings),
-            blocks=here.settings.ab_run is not ABForm.ALTERNATE,
-        )
-        width = None if hold == "auto" else hold
-        wider = blessing.wider_budgets(calibrated, budgets, plan, hold=width)
+        wider = wider_budgets(calibrated, budgets, plan, hold)
         calibrated = calibrated.model_copy(update={"held": wider})
     path = here.store.baselines.save(calibrated, replacing=baseline)
-    return _text(here, workload, found, calibrated, path=os.path.relpath(path), ab_run=ab_run)
-
-
-def _text(
-    here: Project,
-    workload: Workload,
-    found: calibration.Calibration,
-    calibrated: Baseline,
-    *,
-    path: str,
-    ab_run: bool,
-) -> str:
-    repeats, most = found.repeats, STORED_PLAN.most_runs
-    head = CalibrationHead(
-        workload=workload.id,
-        machine=calibrated.machine.gpu_name,
-        runs=repeats.runs,
-        occasions=len(repeats.occasions),
-        first=repeats.first,
-        last=repeats.last,
-        gate_runs=most,
-        in_the_end="in an A/B run" if ab_run else f"with {most} runs",
-    )
-    rows = [
-        SpreadRow(
-            metric=one.metric,
-            spread=one.spread,
-            budget=one.budget,
-            smallest=one.smallest,
-            in_the_end=one.in_the_end,
-        )
-        for one in found.times
-    ]
-    budgets = {**here.settings.budgets, **workload.budgets}
-    holds = f"Holds: {blessing.holding(calibrated, budgets)}."
-    unheld = blessing.not_held(calibrated, workload, budgets, here.settings)
-    information = (*found.information, holds, *unheld)
-    return calibration_text(head, rows, **screen(), information=information, path=path)
+    held = holding(calibrated, workload, here.settings)
+    return calibration_text(Page(**screen()), found, tuple(held), path=os.path.relpath(path))

@@ -12,6 +12,7 @@ from itertools import islice
 from pathlib import Path
 
 from perfgate.bless import bless as blessing
+from perfgate.bless.holds import costs
 from perfgate.demo.record import EXPORT, MANIFEST, Manifest, RecordedRun, Recording, unpack
 from perfgate.execute.lab import Pair
 from perfgate.gate.check import check
@@ -19,16 +20,17 @@ from perfgate.gate.expect import Expectation
 from perfgate.gate.underway import Checked
 from perfgate.metrics.measure import measure
 from perfgate.metrics.reconcile import contradictions
-from perfgate.model.baseline import Baseline, Result
+from perfgate.model.baseline import Baseline, Blessing, Result
 from perfgate.model.errors import EXIT_OPEN, EXIT_SHUT, StoreFailed
 from perfgate.model.outcome import Outcome
 from perfgate.model.policy import Policy
 from perfgate.model.reports import ReportName
 from perfgate.model.sample import Form, Run
+from perfgate.model.settings import Settings
 from perfgate.model.verdict import Verdict
 from perfgate.profilers.nsys.reports import read_reports
 from perfgate.profilers.seam import read
-from perfgate.render.page import NARROWEST
+from perfgate.render.page import NARROWEST, Page
 from perfgate.render.records import bless_text
 from perfgate.render.text import verdict_table
 from perfgate.store import Store
@@ -103,12 +105,11 @@ def play_recorded(
         rows = blessing.differences(baseline, meant)
         say(
             bless_text(
+                Page(width=width, colour=colour),
                 baseline,
                 meant,
                 rows,
-                width=width,
-                colour=colour,
-                notes=[("runs", blessing.costs(meant))],
+                notes={"runs": [costs(meant, {})]},
             )
         )
     return _verdict_of_demo(unchanged.verdict, regressed.verdict, say, width=width)
@@ -215,12 +216,9 @@ def _bless(
     return blessing.bless(
         [result],
         baseline,
-        reason=reason,
-        by="perfgate demo",
-        at=datetime.now(UTC),
-        commit=None,
+        Blessing(by="perfgate demo", at=datetime.now(UTC), reason=reason),
         code_now=CODE,
-        accept_regression=accept,
-        insist=True,  # recorded at no commit, so stored runs are all there is
-        hold="auto",
+        settings=Settings(),
+        # Recorded at no commit, so stored runs are all there is.
+        consent=blessing.Consent(accept_regression=accept, hold="auto"),
     )

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import Final
 
@@ -17,6 +17,7 @@ from github.PullRequest import PullRequest
 from github.Repository import Repository
 
 from perfgate.bless import bless as blessing
+from perfgate.bless.refusals import refuse_unasked
 from perfgate.execute.provenance import code_now
 from perfgate.github import api
 from perfgate.github.approval import GATE, name_of
@@ -24,7 +25,6 @@ from perfgate.github.commit import Origin, Planned, commit
 from perfgate.github.context import Context, Payload
 from perfgate.github.kept import Checkout, GateResults, checkout, kept_by_gate, runner_of
 from perfgate.github.summary import append_summary
-from perfgate.model.baseline import FEWEST_RUNS
 from perfgate.model.errors import BlessRefused, ConfigInvalid, PerfgateError, ResultMissing
 from perfgate.model.limits import LONGEST_ID
 from perfgate.model.note import note
@@ -37,10 +37,6 @@ COMMAND: Final = "/perfgate bless"
 ACCEPT: Final = "--accept-regression"
 LONGEST_REASON: Final = 300
 MAY_BLESS: Final = frozenset({"admin", "maintain", "write"})
-MEASURE_MORE: Final = (
-    f"Start {GATE} on the branch with runs: {FEWEST_RUNS} "
-    "(Actions, perfgate, Run workflow), then ask again."
-)
 
 _COMMENT: Final = re.compile(
     rf"{COMMAND}\s+(?P<before>(?:{ACCEPT}\s+)*)(?:`(?P<quoted>[^`]+)`|(?P<word>[^\s`-][^\s`]*))"
@@ -280,6 +276,7 @@ def plan(
     if not wanted:
         known = tuple(sorted({one.workload.id for one in kept.results})[:10])
         raise ResultMissing("kept-without-workload", workload=wish.workload, known=known)
+    refuse_unasked(wish.reason, in_ci=True, allow_ci=True)
     planned: list[Planned] = []
     refused: list[BlessRefused] = []
     for result in wanted:
@@ -288,22 +285,13 @@ def plan(
             new = blessing.bless(
                 [result],
                 old,
-                reason=wish.reason,
-                by=origin.by,
-                at=datetime.now(UTC),
-                commit=here.commit,
+                origin.blessing(wish.reason, here.commit),
                 code_now=code_now(result.code, here.root, baselines=settings.baselines),
-                budgets={**settings.budgets, **result.workload.budgets},
-                accept_regression=wish.accept_regression,
-                in_ci=True,
-                allow_ci=True,
-                run_url=origin.run_url,
-                runner=origin.runner,
-                measure_more=MEASURE_MORE,
-                pairs=blessing.allows_pairs(settings),
+                settings=settings,
+                consent=blessing.Consent(accept_regression=wish.accept_regression),
             )
         except BlessRefused as error:
-            refused.append(error)
+            refused.append(_as_done_here(error))
             continue
         planned.append(Planned(old=old, new=new, path=here.path_in_tree(new)))
     if refused and len(wanted) > 1:
@@ -311,3 +299,10 @@ def plan(
     if refused:
         raise refused[0]
     return tuple(planned)
+
+
+def _as_done_here(refused: BlessRefused) -> BlessRefused:
+    """A refusal with what is to be done about it in Actions."""
+    if refused.code != "bless-too-few-runs":
+        return refused
+    return BlessRefused("bless-too-few-runs-in-ci", **refused.fields, workflow=GATE)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Final
 
 from github.Repository import Repository
 
 from perfgate.bless import bless as blessing
 from perfgate.github import api
-from perfgate.model.baseline import Baseline
+from perfgate.model.baseline import Baseline, Blessing, Commit
 from perfgate.model.verdict import MetricVerdict
 from perfgate.store import baseline_text, file_name
 from perfgate.words.escape import one_line
@@ -47,6 +48,17 @@ class Origin:
     by: str
     run_url: str
     runner: str | None
+
+    def blessing(self, reason: str, at_commit: Commit | None) -> Blessing:
+        """What a baseline says of where it comes from."""
+        return Blessing(
+            by=self.by,
+            at=datetime.now(UTC),
+            reason=reason.strip(),
+            commit=at_commit,
+            run_url=self.run_url,
+            runner=self.runner,
+        )
 
 
 def commit(

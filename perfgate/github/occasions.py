@@ -165,14 +165,7 @@ def find(
             new[path] = blessing.add_occasion(
                 [result],
                 new.get(path),
-                reason=f"the scheduled gate of {at:%Y-%m-%d}",
-                by=origin.by,
-                at=at,
-                commit=here.commit,
-                in_ci=True,
-                allow_ci=True,
-                run_url=origin.run_url,
-                runner=origin.runner,
+                origin.blessing(f"the scheduled gate of {at:%Y-%m-%d}", here.commit),
             )
             added.add(path)
         except (BlessRefused, BaselineUnreadable) as refused:

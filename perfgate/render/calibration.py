@@ -3,16 +3,14 @@ budgets hold."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import datetime
 
-from perfgate.model.baseline import Spread
+from perfgate.model.calibration import CalibratedTime, Calibration
 from perfgate.model.metric import METRICS, Metric
+from perfgate.model.note import Note
 from perfgate.render.page import Cell, Page, Row
 from perfgate.render.records import moment
-from perfgate.words import numbers
+from perfgate.words import numbers, say
 from perfgate.words.escape import one_line
 from perfgate.words.names import plural
 
@@ -20,67 +18,18 @@ PROMINENT = (Metric.STEP_MS, Metric.KERNEL_MS)
 """The times whose smallest slowdown is said in a sentence."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class SpreadRow:
-    """One time metric. All numbers are fractions in its basis."""
-
-    metric: Metric
-    spread: Spread
-    budget: float
-    smallest: float
-    """What the first look of a gate can show."""
-    in_the_end: float
-    """What all that a gate may measure can show."""
-
-    @property
-    def unit(self) -> str:
-        """Of its fractions, in hundredths: `%` or `pp`."""
-        return METRICS[self.metric].basis.unit
-
-    @property
-    def holdable(self) -> float:
-        """The least budget that holds: rounded up to a tenth of a per cent."""
-        return math.ceil(round(1000 * self.in_the_end, 6)) / 1000
-
-    def limit(self, budget: float) -> str:
-        """Write a budget."""
-        return numbers.limit(budget, self.unit)
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class CalibrationHead:
-    """Where the numbers come from."""
-
-    workload: str
-    machine: str
-    runs: int
-    occasions: int
-    first: datetime
-    last: datetime
-    gate_runs: int
-    """Runs of a gate's first look."""
-    in_the_end: str
-    """What a gate does where that does not suffice: `with 10 runs`, `in an A/B run`."""
-
-
 COLUMNS = ("metric", ">run SD", ">occasion SD", ">defaults", ">smallest", ">budget", "held")
 
 
 def calibration_text(
-    head: CalibrationHead,
-    rows: Sequence[SpreadRow],
-    *,
-    width: int,
-    colour: bool,
-    information: Sequence[str] = (),
-    path: str | None = None,
+    page: Page, found: Calibration, held: Sequence[Note], *, path: str | None = None
 ) -> str:
-    """Return what was found of one workload, and where it was written."""
-    page = Page(width=width, colour=colour)
-    measured = f"{plural(head.runs, 'unchanged run')} over {plural(head.occasions, 'occasion')}"
-    name = Cell(text=one_line(head.workload), style="bold")
-    page.line(name, f": {measured} on {one_line(head.machine)}")
-    span = moment(head.first) + (f" to {moment(head.last)}" if head.first != head.last else "")
+    """Return what was found of one workload, what a gate holds it to, and where it was written."""
+    rows, baseline = found.times, found.baseline
+    measured = f"{plural(found.runs, 'unchanged run')} over {plural(found.occasions, 'occasion')}"
+    name = Cell(text=one_line(baseline.workload), style="bold")
+    page.line(name, f": {measured} on {one_line(baseline.machine.gpu_name)}")
+    span = moment(found.first) + (f" to {moment(found.last)}" if found.first != found.last else "")
     page.prose(span, label="measured")
     sees = [
         f"{numbers.percent(row.smallest)} of {row.metric}"
@@ -92,29 +41,29 @@ def calibration_text(
         text = f"The smallest slowdown this gate can see here is {' and '.join(sees)}."
         page.prose(text, label="sees", style="bold")
     page.blank()
-    page.table(COLUMNS, [_row(row, head) for row in rows])
+    page.table(COLUMNS, [_row(row, found) for row in rows])
     page.blank()
     with_points = any(row.unit == "pp" for row in rows)
     page.prose(
-        f"smallest: the loss that a gate of {head.gate_runs} runs tells from noise in half of all "
+        f"smallest: the loss that a gate of {found.gate_runs} runs tells from noise in half of all "
         "cases. held: whether a loss of the size of the budget shows with "
-        f"{head.gate_runs} runs, or {head.in_the_end}."
+        f"{found.gate_runs} runs, or {_in_the_end(found)}."
         + (" pp: percentage points of a step." if with_points else ""),
         style="dim",
     )
     unheld = [
-        f"{row.metric} cannot be held to {row.limit(row.budget)}: set a budget of at least "
-        f"{row.limit(row.holdable)}."
+        f"{row.metric} cannot be held to {_limit(row, row.budget)}: set a budget of at least "
+        f"{_limit(row, row.holdable)}."
         for row in rows
         if row.in_the_end > row.budget
     ]
     page.facts(*(("budget", text) for text in unheld), style="yellow")
-    page.facts(*(("note", text) for text in information))
+    page.facts(*(("note", say.in_one_line(one)) for one in (*found.notes, *held)))
     page.file(path)
     return page.text
 
 
-def _row(row: SpreadRow, head: CalibrationHead) -> Row:
+def _row(row: CalibratedTime, found: Calibration) -> Row:
     prior = METRICS[row.metric].time
     assert prior is not None
 
@@ -126,15 +75,24 @@ def _row(row: SpreadRow, head: CalibrationHead) -> Row:
     if row.smallest <= row.budget:
         held = Cell(text="yes", style="green")
     elif row.in_the_end <= row.budget:
-        held = Cell(text=head.in_the_end)
+        held = Cell(text=_in_the_end(found))
     else:
-        held = Cell(text=f"no: >= {row.limit(row.holdable)}", style="bold yellow")
+        held = Cell(text=f"no: >= {_limit(row, row.holdable)}", style="bold yellow")
     return (
         row.metric.value,
         hundredths(row.spread.run_sd),
         occasion_sd,
         f"{100 * prior.prior_sd:g}, {100 * prior.occasion_sd:g} {row.unit}",
         hundredths(row.smallest),
-        row.limit(row.budget),
+        _limit(row, row.budget),
         held,
     )
+
+
+def _in_the_end(found: Calibration) -> str:
+    """What a gate does where stored runs do not suffice."""
+    return "in an A/B run" if found.ab_run else f"with {found.gate_runs} runs"
+
+
+def _limit(row: CalibratedTime, budget: float) -> str:
+    return numbers.limit(budget, row.unit)

@@ -3,7 +3,7 @@ judgement."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cache
 from statistics import median
@@ -85,18 +85,16 @@ def comparison_text(
 
 
 def bless_text(
+    page: Page,
     old: Baseline | None,
     new: Baseline,
     rows: Sequence[MetricVerdict],
     *,
-    width: int,
-    colour: bool,
-    notes: Sequence[tuple[str, str]] = (),
+    notes: Mapping[str, Sequence[Note]],
     path: str | None = None,
 ) -> str:
     """Return what a blessing, or one more occasion, changes: `rows` are the differences, `notes`
-    what else there is to say, each with its label."""
-    page = Page(width=width, colour=colour)
+    what else there is to say, by their label."""
     is_occasion = old is not None and old.blessing == new.blessing
     what = "one more occasion" if is_occasion else "new baseline" if old else "first baseline"
     gpu = one_line(new.machine.gpu_name)
@@ -110,7 +108,8 @@ def bless_text(
     difference_table(page, rows, titles=("before", "after") if old is not None else ("", "now"))
     page.blank()
     _write(page, "anchor", old, new)
-    page.facts(*notes)
+    for label, said in notes.items():
+        page.facts(*((label, " ".join(say.in_one_line(one).split())) for one in said))
     page.file(path)
     return page.text
 

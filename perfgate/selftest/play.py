@@ -18,12 +18,13 @@ from perfgate.bless import bless as blessing
 from perfgate.execute.folder import end_killed_gates
 from perfgate.execute.provenance import code_now
 from perfgate.machine import gpu_lock
-from perfgate.model.baseline import Baseline
+from perfgate.model.baseline import Baseline, Blessing
 from perfgate.model.document import read_document
 from perfgate.model.errors import EXIT_OPEN, EXIT_SHUT, StoreFailed, WorkloadFailed
 from perfgate.model.machine import Machine
 from perfgate.model.metric import Metric
 from perfgate.model.outcome import Outcome
+from perfgate.model.settings import Settings
 from perfgate.model.verdict import Verdict
 from perfgate.profilers.nsys.tool import NsysTool
 from perfgate.render.selftest import SelftestRow, selftest_text
@@ -248,12 +249,14 @@ class _Play:
         baseline = blessing.bless(
             [kept.result],
             None,
-            reason="what the selftest compares with",
-            by="perfgate selftest",
-            at=datetime.now(UTC),
-            commit=None,
+            Blessing(
+                by="perfgate selftest",
+                at=datetime.now(UTC),
+                reason="what the selftest compares with",
+            ),
             code_now=code_now(kept.result.code, self.folder / "project", baselines="baselines"),
-            insist=True,
+            settings=Settings(),
+            consent=blessing.Consent(insist=True),
         )
         store.baselines.save(baseline, replacing=None)
         return baseline

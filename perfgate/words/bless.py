@@ -15,16 +15,17 @@ _AGAIN: Final = "Measure again: pytest --perfgate {selector}"
 
 TEXT: Final[Mapping[str, Text]] = {
     "bless-without-reason": Text(
-        "{workload}: no reason was given",
+        "no reason was given",
         "A baseline says why it is one",
-        'Say why: perfgate bless {workload:sh} --reason "..."',
+        'Say why: perfgate bless --reason "..."',
     ),
     "bless-in-ci": Text(
-        "{workload}: this is CI",
+        "this is CI",
         "A baseline is blessed by someone who looked at what it changes",
         "Bless at a desk and commit the file, or say that CI may: --allow-ci",
     ),
-    "bless-unsound": Text("{workload}: {why:raw}", _SOUND, _AGAIN),
+    "bless-unsound": Text("{workload}: {why}", _SOUND, _AGAIN),
+    "bless-run-unsound": Text("run {run}: {why}"),
     "bless-inconclusive": Text(
         "{workload}: the kept result is INCONCLUSIVE: {reason:raw}", _SOUND, "{next_step:raw}"
     ),
@@ -51,19 +52,26 @@ TEXT: Final[Mapping[str, Text]] = {
     "bless-too-few-runs-in-ci": Text(
         "{workload}: {runs:run|runs} over {occasions:occasion|occasions} can be blessed",
         "A baseline needs at least {fewest}; runs of the same code, machine and speed are joined",
-        "{measure_more:raw}",
+        "Start {workflow} on the branch with runs: {fewest} "
+        "(Actions, perfgate, Run workflow), then ask again.",
     ),
     "bless-loss": Text(
-        "{workload}: {why:raw}",
+        "{workload}: {why}",
         "A loss beyond budget is not blessed by the way",
         'Fix it, or say that it is meant: perfgate bless {workload:sh} --accept-regression --reason "..."',
     ),
-    "bless-rose": Text(
-        "{metric} rises by {change:%}{of} over what is blessed now, its budget is {budget:%}"
+    "bless-regressed": Text("it REGRESSED: {reason:raw}"),
+    "bless-regressed-unexplained": Text("it REGRESSED"),
+    "bless-count-rose": Text("{metric} {reason:raw}"),
+    "bless-time-rose": Text(
+        "{metric} rises by {change:%} over what is blessed now, its budget is {budget:%}"
+    ),
+    "bless-share-rose": Text(
+        "{metric} rises by {change:%} of a step over what is blessed now, its budget is {budget:%}"
     ),
     "bless-coarse": Text(
-        "{workload}: its runs took {lowest:ms} to {highest:ms} ms a step: stored runs could hold no budget of step_ms "
-        "below {smallest}. {why:raw}",
+        "{workload}: its runs took {lowest:ms} to {highest:ms} ms a step: stored runs could hold "
+        "no budget of step_ms below {smallest:loss}. {why}",
         "A baseline holds {coarsest:short%}, or its commit can be run again",
         "Steady the workload or its machine, or measure at a commit without changes (ab_run not off); to bless it as it "
         'is: perfgate bless {workload:sh} --reason "..." --hold auto',
@@ -79,14 +87,9 @@ TEXT: Final[Mapping[str, Text]] = {
         "Measure fewer at once: pytest --perfgate --perfgate-runs={fewest} {selector}",
     ),
     "occasion-no-repeat": Text(
-        "{workload}: the kept result is one {why}",
+        "{workload}: the kept result is {why}",
         "Only an unchanged repeat of what is blessed is an occasion of it",
         'Repeat it as it was blessed, or bless anew: perfgate bless {workload:sh} --reason "..."',
-    ),
-    "occasion-lacks-metric": Text(
-        "{workload}: {metric} was not measured in all of its runs",
-        "All runs of a baseline have the same metrics",
-        "Measure it again: pytest --perfgate {selector}",
     ),
     "occasion-regressed": Text(
         "{workload}: it REGRESSED: {reason:raw}",
@@ -105,18 +108,102 @@ TEXT: Final[Mapping[str, Text]] = {
     ),
     "occasion-is-in": Text("the newest kept result, of {at}, is in the baseline already"),
     "occasion-is-near": Text("{at} is the same occasion as {near}, which is in the baseline"),
+    # Why a kept result is no repeat of what is blessed
+    "repeat-other-parameters": Text("of other parameters"),
+    "repeat-unsound": Text("{outcome}"),
+    "repeat-other-machine": Text("of another machine ({names:list,})"),
+    "repeat-other-step-value": Text("of another value of step_ms"),
+    "repeat-other-code": Text("of other code"),
+    "repeat-code-unknown": Text("not shown to be of the blessed code"),
+    "repeat-other-counts": Text("of other counts"),
+    "repeat-lacks-metric": Text("without {metric} in some run"),
+    # What to know of a baseline
+    "never-an-ab-run": Text("{why}: there will be no A/B run with it"),
+    "no-ab-run-no-commit": Text("It was not measured at a commit, so no gate can run it again"),
+    "no-ab-run-uncommitted": Text(
+        "It was measured with uncommitted changes, which no commit holds"
+    ),
+    "no-ab-run-uncommitted-files": Text(
+        "It was measured with uncommitted changes ({files:list,}), which no commit holds"
+    ),
+    "no-ab-run-by-settings": Text("The settings leave no A/B run"),
+    "commit-not-on-branch": Text(
+        "Its commit is not on {branch}: after a squash or a rebase no branch will hold it",
+        "Gates then run a commit with the same files, or fetch it from the remote as long as that "
+        "keeps it",
+    ),
+    "counts-exact": Text("counts exact"),
+    "has-budget": Text("{metric} {loss:short%}"),
+    "held-to": Text("{metric} to {loss:short%}"),
+    "holds": Text("{held:list,}"),
+    "cannot-be-held": Text(
+        "A gate can hold {wider:list} here, and is INCONCLUSIVE below that now and then, which "
+        "shuts it; {guards:list} guard it at their own budgets",
+        "",
+        "Add occasions (--occasion), let A/B runs settle it (a baseline of a commit, A/B run not "
+        'off), or write the wider budgets: perfgate bless {workload:sh} --reason "..." --hold auto',
+    ),
+    "costs-counts-only": Text(
+        "{runs:run|runs} over {occasions:occasion|occasions}, without step_ms: only counts can be "
+        "judged"
+    ),
+    "costs-nothing": Text(
+        "{runs:run|runs} over {occasions:occasion|occasions}, with step times that nothing can be "
+        "compared with"
+    ),
+    "costs": Text(
+        "{runs:run|runs} over {occasions:occasion|occasions}: without A/B runs a gate holds "
+        "{held:list}"
+    ),
+    "costs-fewer": Text(
+        "{runs:run|runs} over {occasions:occasion|occasions}: without A/B runs a gate holds "
+        "{held:list}; with {wanted_runs} over {wanted_occasions} it would be {then:list}"
+    ),
+    "repeat-unreadable": Text("that cannot be read"),
+    "of-results": Text("{n} {why}"),
+    # What to know of a calibration
+    "one-occasion": Text(
+        "All runs are of one occasion, so the SD between occasions is the default, which nobody "
+        "measured here",
+        "",
+        "Run this again at other times of day: {wanted} occasions are wanted.",
+    ),
+    "few-occasions": Text(
+        "{occasions} of the {wanted} occasions wanted: run this again at other times of day, and "
+        "the default weighs less in the SD between occasions"
+    ),
+    "repeats-regressed": Text(
+        "{n:kept result|kept results} {n:~was|were} REGRESSED",
+        "The code is the blessed one, so it counts: what moved was the machine, and is in the SD "
+        "between occasions",
+    ),
+    "repeats-dropped": Text(
+        "{n:run|runs} dropped as {n:~an outlier|outliers} of {metric}: {far:list,}",
+        "Its SDs are of {runs} of the {of} runs",
+    ),
+    "distance": Text("{distance:+%}"),
+    "distance-of-step": Text("{distance:+%} of a step"),
+    "not-calibrated": Text("{metric} is not calibrated: it is 0 in some run, or out of all bounds"),
+    "results-left-out": Text("Kept results left out: {reasons:list,}"),
+    "only-of-its-commit": Text(
+        "The baseline does not say which files it ran, so kept results count only where they are "
+        "of its commit and nothing was changed in it"
+    ),
+    "only-its-own-runs": Text(
+        "The baseline says neither which files it ran nor a commit without changes, so only its "
+        "own runs count",
+        "",
+        "Bless it anew to calibrate it.",
+    ),
     "calibrate-nothing-gated": Text(
         "{workload}: the baseline holds no time with a budget of which an SD could be shown",
         "Counts are exact and need no calibration",
         "See what it holds: perfgate show {workload:sh}",
     ),
     "calibrate-other-parameters": Text(
-        "{workload}: its parameters have changed since it was blessed ({changes:raw})",
+        "{workload}: its parameters have changed since it was blessed ({changes:list,})",
         _REPEATS,
         _ANEW,
-    ),
-    "calibrate-other-machine": Text(
-        "{workload}: it was blessed on another machine ({differing:raw})", _REPEATS, _ANEW
     ),
     "calibrate-code-unknown": Text(
         "{workload}: the baseline does not say which files it ran, and this is not its commit, unchanged",
@@ -132,12 +219,12 @@ TEXT: Final[Mapping[str, Text]] = {
         "See what pytest says above.",
     ),
     "calibrate-no-repeat": Text(
-        "{workload}: what was measured just now is a result {why}, and no repeat of what is blessed",
+        "{workload}: what was measured just now is {why}, and no repeat of what is blessed",
         _REPEATS,
         _GO_BACK,
     ),
     "calibrate-unsound": Text(
-        "{workload}: what was measured just now is a result {why}, and no repeat of what is blessed",
+        "{workload}: what was measured just now is {why}, and no repeat of what is blessed",
         _REPEATS,
         "See its verdict above for the cause, then run again.",
     ),

@@ -228,7 +228,7 @@ _PLAN: Final[Mapping[str, Text]] = {
         "{runs:run|runs} cannot pass: that takes {needed} (--perfgate-max-runs={needed})"
     ),
     "plan-holds": Text("holds {losses:list}"),
-    "held-loss": Text("{metric} to {loss:short%}"),
+    "held-loss": Text("{metric} to {loss:loss}"),
     "plan-runs": Text("{number:run|runs}{about}"),
     "plan-pairs": Text("{number:A/B pair|A/B pairs}{about}"),
     "plan-blocks": Text("{number:A/B pair|A/B pairs} in blocks{about}"),

@@ -18,7 +18,7 @@ from support.project import LOOP, Project
 from syrupy.assertion import SnapshotAssertion
 
 from perfgate.cli import repeating
-from perfgate.model.baseline import Baseline, Result, code_digest
+from perfgate.model.baseline import Baseline, Result, code_digest, code_files
 from perfgate.model.metric import Metric
 from perfgate.model.outcome import Outcome
 from perfgate.model.sample import Run
@@ -64,7 +64,9 @@ def code(project: Project) -> dict[str, str]:
 
 
 def baseline(project: Project, name: str = "loop") -> Baseline:
-    return project.baseline(name).model_copy(update={"code": code_digest(code(project))})
+    loaded = code(project)
+    noted = {"code": code_digest(loaded), "code_files": code_files(loaded)}
+    return project.baseline(name).model_copy(update=noted)
 
 
 def kept(

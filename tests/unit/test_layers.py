@@ -92,7 +92,6 @@ HOMES: Mapping[str, frozenset[str]] = {
     "markupsafe": frozenset({"render"}),
     "numpy": frozenset({"model", "profilers", "metrics", "judge", "bless"}),
     "nvtx": frozenset({"execute", "selftest", "init"}),
-    "pandas": frozenset({"bless"}),
     "psutil": frozenset({"system", "machine"}),
     "pydantic": frozenset({"model", "store", "plugin", "github", "bless"}),
     "pynvml": frozenset({"machine"}),

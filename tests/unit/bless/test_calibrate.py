@@ -13,26 +13,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from support import records
+from syrupy.assertion import SnapshotAssertion
 
-from perfgate.bless import bless as blessing
-from perfgate.bless.calibrate import (
-    calibrate,
-    components,
-    moderated,
-    refuse_changed,
-    refuse_fresh,
-    spreads,
-)
+from perfgate.bless.calibrate import calibrate, refuse_changed, refuse_fresh, spreads
+from perfgate.bless.holds import costs
 from perfgate.bless.repeats import repeats, why_no_repeat
 from perfgate.judge.compare import FLOOR_SD
-from perfgate.model.baseline import Baseline, Commit, Result, Spread, code_digest
+from perfgate.judge.looks import AB_PLAN, STORED_PLAN, Plan
+from perfgate.model.baseline import Baseline, Commit, Result, Spread, code_digest, code_files
+from perfgate.model.calibration import Calibration
 from perfgate.model.errors import CalibrationRefused
-from perfgate.model.machine import Machine
 from perfgate.model.metric import METRICS, Metric
-from perfgate.model.note import Severity, quoted
+from perfgate.model.note import Note, Severity, quoted
 from perfgate.model.outcome import Outcome
 from perfgate.model.sample import Run
-from perfgate.words.numbers import short_percent
+from perfgate.words import say
 
 LATER = records.NOON + timedelta(days=30)
 STEP = METRICS[Metric.STEP_MS].time or pytest.fail("step_ms is a clock")
@@ -46,52 +41,27 @@ def floats(*groups: Sequence[float]) -> list[Floats]:
 # The statistics
 
 
-def test_unequal_groups_by_hand() -> None:
-    # Means 2 and 5, grand mean 3.2: SSW = 2 + 2, SSB = 3 * 1.2^2 + 2 * 1.8^2, n0 = 5 - (9 + 4) / 5.
-    found = components(floats([1, 2, 3], [4, 6]))
-    assert found.within == pytest.approx(4 / 3)
-    assert found.between == pytest.approx(10.8)
-    assert (found.within_df, found.between_df) == (3, 1)
-    assert found.runs_per_occasion == pytest.approx(2.4)
-    assert found.occasion_variance(run_variance=found.within) == pytest.approx((10.8 - 4 / 3) / 2.4)
+def test_two_occasions_by_hand() -> None:
+    """Means 2 and 5, grand mean 3.2: SSW = 2 + 2 of 3, SSB = 10.8 of 1, n0 = 2.4; the priors count
+    as two degrees of freedom."""
+    run_sd, occasion_sd = spreads(floats([1, 2, 3], [4, 6]), STEP)
+    assert run_sd == pytest.approx(math.sqrt((2 * 0.005**2 + 4) / 5))
+    between = (10.8 - 4 / 3) / 2.4
+    assert occasion_sd == pytest.approx(math.sqrt((2 * 0.005**2 + between) / 3))
 
 
 def test_the_looms_of_a_textbook() -> None:
     """Montgomery, Design and Analysis of Experiments: fabric from four looms, 1.90 within them and
     6.96 between."""
-    found = components(
-        floats([98, 97, 99, 96], [91, 90, 93, 92], [96, 95, 97, 95], [95, 96, 99, 98])
-    )
-    assert found.within == pytest.approx(1.90, abs=0.005)
-    assert found.between == pytest.approx(29.73, abs=0.005)
-    assert found.runs_per_occasion == 4
-    assert found.occasion_variance(run_variance=found.within) == pytest.approx(6.96, abs=0.005)
-
-
-def test_one_occasion_says_nothing_of_what_lies_between() -> None:
-    found = components(floats([1, 2, 3]))
-    assert (found.within, found.within_df) == (1, 2)
-    assert (found.between, found.between_df) == (0, 0)
-    assert found.occasion_variance(run_variance=0) == 0
-
-
-def test_single_runs_say_nothing_of_what_lies_within() -> None:
-    found = components(floats([1], [2], [3]))
-    assert (found.within, found.within_df) == (0, 0)
-    assert (found.between, found.between_df, found.runs_per_occasion) == (1, 2, 1)
+    looms = floats([98, 97, 99, 96], [91, 90, 93, 92], [96, 95, 97, 95], [95, 96, 99, 98])
+    run_sd, occasion_sd = spreads(looms, STEP)
+    assert run_sd**2 == pytest.approx(1.90 * 12 / 14, abs=0.005)
+    assert occasion_sd**2 == pytest.approx(6.96 * 3 / 5, abs=0.005)
 
 
 def test_occasions_closer_than_their_runs_have_no_variance_of_their_own() -> None:
-    found = components(floats([1, 9], [2, 8]))
-    assert found.between == 0
-    assert found.occasion_variance(run_variance=found.within) == 0
-
-
-def test_an_sd_is_drawn_towards_the_prior_by_its_two_degrees_of_freedom() -> None:
-    assert moderated(0.0004, 6, prior_sd=0.01) == pytest.approx(
-        math.sqrt((2 * 0.0001 + 6 * 0.0004) / 8)
-    )
-    assert moderated(123.0, 0, prior_sd=0.01) == pytest.approx(0.01)
+    _, occasion_sd = spreads(floats([1, 9], [2, 8]), STEP)
+    assert occasion_sd == pytest.approx(STEP.occasion_sd * math.sqrt(2 / 3))
 
 
 def test_of_one_occasion_the_sd_between_them_is_the_default() -> None:
@@ -120,46 +90,11 @@ GROUPS = st.lists(
 )
 
 
-@given(GROUPS, st.randoms(use_true_random=False))
-def test_the_order_of_runs_and_occasions_changes_no_bit(
-    groups: list[list[float]], random: st.DataObject
-) -> None:
-    shuffled = [list(group) for group in groups]
-    for group in shuffled:
-        random.shuffle(group)  # type: ignore[attr-defined]
-    random.shuffle(shuffled)  # type: ignore[attr-defined]
-    assert components(floats(*groups)) == components(floats(*shuffled))
-
-
-@given(GROUPS, st.integers(-6, 6))
-def test_twice_the_distances_are_four_times_the_variance(
-    groups: list[list[float]], power: int
-) -> None:
-    factor = 2.0**power
-    one, other = (
-        components(floats(*groups)),
-        components([factor * runs for runs in floats(*groups)]),
-    )
-    assert other.within == pytest.approx(factor**2 * one.within, rel=1e-9, abs=1e-12)
-    assert other.between == pytest.approx(factor**2 * one.between, rel=1e-9, abs=1e-12)
-
-
 @given(GROUPS, st.floats(-10, 10))
 def test_a_shift_of_all_runs_is_no_variance(groups: list[list[float]], shift: float) -> None:
-    one, other = components(floats(*groups)), components([runs + shift for runs in floats(*groups)])
-    assert other.within == pytest.approx(one.within, rel=1e-6, abs=1e-9)
-    assert other.between == pytest.approx(one.between, rel=1e-6, abs=1e-9)
-
-
-@given(GROUPS)
-def test_degrees_of_freedom_and_squares_add_up_to_those_of_all_runs(
-    groups: list[list[float]],
-) -> None:
-    found = components(floats(*groups))
-    runs = np.concatenate(floats(*groups))
-    assert found.within_df + found.between_df == len(runs) - 1
-    whole = found.within * found.within_df + found.between * found.between_df
-    assert whole == pytest.approx(float(np.sum(np.square(runs - runs.mean()))), rel=1e-9, abs=1e-9)
+    one = spreads(floats(*groups), STEP)
+    other = spreads([runs + shift for runs in floats(*groups)], STEP)
+    assert other == pytest.approx(one, rel=1e-6, abs=1e-9)
 
 
 @given(st.integers(2, 8), st.integers(2, 6))
@@ -173,26 +108,15 @@ def test_more_quiet_occasions_say_more_of_what_lies_between_them(occasions: int,
 @given(GROUPS)
 def test_a_run_sd_lies_between_the_default_and_what_was_measured(groups: list[list[float]]) -> None:
     run_sd, _ = spreads(floats(*groups), STEP)
-    measured = math.sqrt(components(floats(*groups)).within)
-    assert min(measured, STEP.prior_sd) - 1e-12 <= run_sd <= max(measured, STEP.prior_sd) + 1e-12
+    squares = sum(float(np.sum(np.square(runs - runs.mean()))) for runs in floats(*groups))
+    measured = math.sqrt(squares / max(sum(map(len, groups)) - len(groups), 1))
+    assert min(measured, STEP.prior_sd) - 1e-9 <= run_sd <= max(measured, STEP.prior_sd) + 1e-9
 
 
 def simulated(
     rng: np.random.Generator, sizes: Sequence[int], *, run_sd: float, occasion_sd: float
 ) -> list[Floats]:
     return [rng.normal(rng.normal(0, occasion_sd), run_sd, size) for size in sizes]
-
-
-def test_known_variances_are_met_on_average_whatever_the_sizes() -> None:
-    rng = np.random.default_rng(7)
-    found = [
-        components(simulated(rng, (2, 3, 5, 8, 10), run_sd=0.003, occasion_sd=0.006))
-        for _ in range(4000)
-    ]
-    within = np.mean([one.within for one in found])
-    between = np.mean([(one.between - one.within) / one.runs_per_occasion for one in found])
-    assert math.sqrt(within) == pytest.approx(0.003, rel=0.02)
-    assert math.sqrt(between) == pytest.approx(0.006, rel=0.03)
 
 
 @pytest.mark.parametrize(("run_sd", "occasion_sd"), [(0.001, 0.004), (0.02, 0.001), (0.005, 0.0)])
@@ -228,14 +152,15 @@ def later(hours: float, *step_ms: float, outcome: Outcome = Outcome.PASSED) -> R
 
 
 def sizes(baseline: Baseline, *results: Result) -> list[int]:
-    return [len(runs) for runs in repeats(baseline, results).occasions]
+    return [len(one.runs) for one in repeats(baseline, results).occasions]
 
 
 def test_a_baseline_alone_is_its_own_repeats() -> None:
     found = repeats(blessed((12.3, 12.4, 12.35), (12.3, 12.2)), ())
-    assert [len(runs) for runs in found.occasions] == [3, 2]
-    assert (found.runs, found.results, found.left_out) == (5, 0, {})
-    assert (found.first, found.last) == (records.NOON, records.NOON + timedelta(hours=1))
+    assert [len(one.runs) for one in found.occasions] == [3, 2]
+    assert (found.results, found.left_out) == (0, ())
+    begun = [one.measured_at for one in found.occasions]
+    assert begun == [records.NOON, records.NOON + timedelta(hours=1)]
 
 
 def test_kept_results_are_occasions_of_their_own_unless_within_15_minutes() -> None:
@@ -250,7 +175,7 @@ def test_a_result_soon_after_a_blessed_occasion_belongs_to_it() -> None:
 def test_what_was_blessed_counts_once_even_if_it_is_kept_as_well() -> None:
     own = records.result(Outcome.NO_BASELINE)
     found = repeats(blessed(), [own, later(30)])
-    assert [len(runs) for runs in found.occasions] == [5, 3]
+    assert [len(one.runs) for one in found.occasions] == [5, 3]
     assert found.results == 1
 
 
@@ -261,12 +186,15 @@ def test_a_result_whose_folder_was_copied_is_one_repeat() -> None:
 
 
 def test_results_joined_into_one_occasion_are_each_known_again() -> None:
-    steps = (12.30, 12.32, 12.34)
-    results = [later(0, *steps), later(0.2, *steps), later(0.4, *steps), later(0.6, *steps)]
-    # Blessed were the first two; the third and fourth, of the same values, are new, and within the
-    # occasion's chain.
-    assert sizes(blessed((*steps, *steps)), *results) == [12]
-    assert repeats(blessed((*steps, *steps)), results).results == 2
+    blessed_steps = (12.30, 12.32, 12.34, 12.31, 12.33, 12.35)
+    results = [
+        later(0, *blessed_steps[:3]),
+        later(0.2, *blessed_steps[3:]),
+        later(0.4, 12.36, 12.37),
+    ]
+    # The third, which was not blessed, lies within the occasion's chain.
+    assert sizes(blessed(blessed_steps), *results) == [8]
+    assert repeats(blessed(blessed_steps), results).results == 1
 
 
 def test_a_blessed_result_is_known_by_what_a_file_keeps_of_its_values() -> None:
@@ -286,6 +214,10 @@ def test_what_the_judge_made_of_them_changes_nothing_about_repeats(outcome: Outc
     assert why_no_repeat(blessed(), later(30, outcome=outcome)) is None
 
 
+def code_of(found: Note | None) -> str | None:
+    return found.code if found else None
+
+
 def unlike(*measured: Run, **options: object) -> Result:
     made = later(30)
     return made.model_copy(update={**({"runs": measured} if measured else {}), **options})
@@ -294,46 +226,46 @@ def unlike(*measured: Run, **options: object) -> Result:
 @pytest.mark.parametrize(
     ("result", "why"),
     [
-        (records.result(of=records.workload(steps=31)), "of other parameters"),
-        (records.result(of=records.workload("other")), "of other parameters"),
-        (records.result(on=records.machine(driver="560.35.03")), "of another machine (driver)"),
+        (records.result(of=records.workload(steps=31)), "repeat-other-parameters"),
+        (records.result(of=records.workload("other")), "repeat-other-parameters"),
+        (records.result(on=records.machine(driver="560.35.03")), "repeat-other-machine"),
         (
             records.result(on=records.machine(nsys="2025.3.1", driver="1")),
-            "of another machine (driver, nsys)",
+            "repeat-other-machine",
         ),
-        (records.result(code={**records.CODE, "model.py": "c"}), "of other code"),
-        (records.result(code={}), "of other code"),
-        (records.result(Outcome.INVALID), "that is INVALID"),
-        (records.result(Outcome.NOT_MEASURED), "that is NOT_MEASURED"),
-        (records.result(measured=()), "that is NOT_MEASURED"),
+        (records.result(code={**records.CODE, "model.py": "c"}), "repeat-other-code"),
+        (records.result(code={}), "repeat-other-code"),
+        (records.result(Outcome.INVALID), "repeat-unsound"),
+        (records.result(Outcome.NOT_MEASURED), "repeat-unsound"),
+        (records.result(measured=()), "repeat-unsound"),
         (
             records.result(on=records.machine().model_copy(update={"torch": None}), measured=()),
-            "that is NOT_MEASURED",
+            "repeat-unsound",
         ),
-        (unlike(records.run(throttled=["heat"])), "that is INVALID"),
+        (unlike(records.run(throttled=["heat"])), "repeat-unsound"),
         (
             unlike(
                 records.run().model_copy(
                     update={"notes": (quoted("steps were lost", Severity.INVALID),)}
                 )
             ),
-            "that is INVALID",
+            "repeat-unsound",
         ),
-        (unlike(records.run(), records.run({Metric.SYNCS: 2})), "with other counts"),
-        (unlike(records.run(absent={Metric.H2D_MS: "none"})), "without h2d_ms"),
+        (unlike(records.run(), records.run({Metric.SYNCS: 2})), "repeat-other-counts"),
+        (unlike(records.run(absent={Metric.H2D_MS: "none"})), "repeat-lacks-metric"),
     ],
 )
 def test_results_of_something_else_are_no_repeats(result: Result, why: str) -> None:
-    assert why_no_repeat(blessed(), result) == why
     found = repeats(blessed(), [result])
-    assert (found.left_out, found.results, found.runs) == ({why: 1}, 0, 5)
+    assert [one.code for one in found.left_out] == [why]
+    assert (found.results, sizes(blessed(), result)) == (0, [5])
 
 
 def test_without_a_digest_of_its_code_only_a_clean_commit_speaks_for_a_result() -> None:
     silent = blessed(code=None)
     assert why_no_repeat(silent, later(30)) is None
     for commit in (None, Commit(sha=records.COMMIT.sha, dirty=True), Commit(sha="f" * 40)):
-        assert why_no_repeat(silent, unlike(commit=commit)) == "not shown to be of the blessed code"
+        assert code_of(why_no_repeat(silent, unlike(commit=commit))) == "repeat-code-unknown"
     dirty = silent.model_copy(
         update={
             "occasions": (
@@ -347,8 +279,17 @@ def test_without_a_digest_of_its_code_only_a_clean_commit_speaks_for_a_result() 
 # Calibration
 
 
+def calibrated(
+    baseline: Baseline,
+    *results: Result,
+    plan: Plan = STORED_PLAN,
+    budgets: Mapping[Metric, float] | None = None,
+) -> Calibration:
+    return calibrate(baseline, results, plan, budgets=budgets or {}, at=LATER)
+
+
 def spread(baseline: Baseline, *results: Result, metric: Metric = Metric.STEP_MS) -> Spread:
-    return calibrate(baseline, results, at=LATER).baseline.calibration[metric]
+    return calibrated(baseline, *results).baseline.calibration[metric]
 
 
 def log_groups(*groups: Sequence[float]) -> list[Floats]:
@@ -375,7 +316,7 @@ def test_shares_of_a_step_are_told_of_the_baselines_median_step() -> None:
 
 def test_nothing_but_the_calibration_changes() -> None:
     before = blessed()
-    found = calibrate(before, [later(30)], at=LATER)
+    found = calibrated(before, later(30))
     assert set(found.baseline.calibration) == {
         Metric.STEP_MS,
         Metric.KERNEL_MS,
@@ -393,26 +334,33 @@ def test_repeats_moved_by_the_machine_widen_the_sd_between_occasions_only() -> N
 
 
 def test_an_outlier_is_set_aside_and_told() -> None:
-    found = calibrate(blessed(), [later(30, 12.33, 14.0, 12.35, 12.34)], at=LATER)
-    step = found.times[0]
-    assert step.spread.runs == 8
-    (distance,) = step.set_aside
-    assert distance == pytest.approx(14.0 / 12.345 - 1, abs=1e-4)
-    assert (
-        "1 run set aside as an outlier of step_ms: +13.4 %. Its SDs are of 8 of the 9 runs."
-        in found.information
-    )
+    found = calibrated(blessed(), later(30, 12.33, 14.0, 12.35, 12.34))
+    assert found.times[0].spread.runs == 8
+    (dropped,) = [one for one in found.notes if one.code == "repeats-dropped"]
+    assert {name: dropped.fields[name] for name in ("metric", "n", "runs", "of")} == {
+        "metric": "step_ms",
+        "n": 1,
+        "runs": 8,
+        "of": 9,
+    }
+    assert "+13.4 %" in say.fact(dropped)
+
+
+def leads(baseline: Baseline, budgets: Mapping[Metric, float]) -> object:
+    """What blessing says that stored runs hold of the step."""
+    held = costs(baseline, budgets).fields["held"]
+    assert isinstance(held, tuple)
+    assert isinstance(held[0], Note)
+    return held[0].fields["loss"]
 
 
 def test_a_budget_is_held_against_what_runs_and_an_ab_run_can_show() -> None:
     budgets = {Metric.STEP_MS: 0.03}
-    found = calibrate(blessed(), [later(30)], at=LATER, budgets=budgets)
+    found = calibrated(blessed(), later(30), budgets=budgets)
     stored = found.times[0]
     assert stored.budget == 0.03
-    assert f" a gate holds step_ms to {short_percent(stored.smallest)} " in blessing.costs(
-        found.baseline, budgets
-    )
-    ab_run = calibrate(blessed(), [later(30)], at=LATER, budgets=budgets, ab_run=True).times[0]
+    assert leads(found.baseline, budgets) == stored.smallest
+    ab_run = calibrated(blessed(), later(30), budgets=budgets, plan=AB_PLAN).times[0]
     assert ab_run.smallest == stored.smallest == stored.in_the_end
     assert ab_run.in_the_end == 0.03
 
@@ -421,36 +369,45 @@ def test_of_one_occasion_in_moods_it_sees_as_little_as_the_gate() -> None:
     """Where runs differ by more than the budget, occasions differ rather more, and nobody has
     measured by how much."""
     baseline = blessed([12.34 * (1 + wobble) for wobble in (-0.06, -0.03, 0.0, 0.03, 0.06)])
-    (clock, *_) = calibrate(baseline, [], at=LATER).times
+    (clock, *_) = calibrated(baseline).times
     assert clock.spread.run_sd == pytest.approx(0.039, abs=0.001)
     assert clock.smallest > 0.25
-    told = f" a gate holds step_ms to {short_percent(clock.smallest)} "
-    assert told in blessing.costs(baseline), "calibrating one occasion makes nothing of it"
+    assert leads(baseline, {}) == clock.smallest, "calibrating one occasion makes nothing of it"
 
 
-def information(baseline: Baseline, *results: Result) -> tuple[str, ...]:
-    return calibrate(baseline, results, at=LATER).information
+def codes(baseline: Baseline, *results: Result) -> list[str]:
+    return [one.code for one in calibrated(baseline, *results).notes]
 
 
 def test_what_regressed_is_told_and_counts() -> None:
     five = [later(24 * n) for n in range(1, 5)]
-    (told,) = information(blessed(), *five, later(120, outcome=Outcome.REGRESSED))
-    assert told == (
-        "1 kept result was REGRESSED. The code is the blessed one, so it counts: what moved was the machine, and is "
-        "in the SD between occasions."
-    )
     two = [later(hours, outcome=Outcome.REGRESSED) for hours in (120, 144)]
-    assert "2 kept results were REGRESSED." in information(blessed(), *five, *two)[0]
+    found = calibrated(blessed(), *five, *two)
+    assert [(one.code, one.fields) for one in found.notes] == [("repeats-regressed", {"n": 2})]
+    assert found.occasions == 7
+
+
+def test_notes_say_how_many_occasions_are_wanted_and_what_was_left_out(
+    snapshot: SnapshotAssertion,
+) -> None:
+    assert codes(blessed()) == ["one-occasion"]
+    assert codes(blessed(), later(30)) == ["few-occasions"]
+    other = [
+        unlike(code={"a.py": "0"}),
+        unlike(code={"b.py": "0"}),
+        later(60, outcome=Outcome.INVALID),
+    ]
+    found = calibrated(blessed(), later(30), *other)
+    assert [say.message(one) for one in found.notes] == snapshot
 
 
 def test_a_clock_that_is_zero_is_not_calibrated_and_said_to_be_so() -> None:
     idle = records.baseline([{Metric.KERNEL_MS: 0.0}] * 5)
-    found = calibrate(idle, (), at=LATER)
+    found = calibrated(idle)
     assert Metric.KERNEL_MS not in found.baseline.calibration
-    assert (
-        "kernel_ms is not calibrated: it is 0 in some run, or out of all bounds."
-        in found.information
-    )
+    assert {one.code: one.fields for one in found.notes}["not-calibrated"] == {
+        "metric": "kernel_ms"
+    }
 
 
 @pytest.mark.parametrize("values", [{Metric.STEP_MS: 0.0, Metric.KERNEL_MS: 0.0}, None])
@@ -464,103 +421,66 @@ def test_a_baseline_without_a_usable_clock_is_refused(
             update={"occasions": (made.occasions[0].model_copy(update={"runs": runs}),)}
         )
     with pytest.raises(CalibrationRefused) as refused:
-        calibrate(made, (), at=LATER)
+        calibrated(made)
     assert refused.value.code == "calibrate-nothing-gated"
 
 
 # Refusals
 
-UNCHANGED = "Unchanged repeats are of the blessed code, parameters, machine and counts; the baseline is as it was."
-GO_BACK = (
-    "Go back to what is blessed, or calibrate by what is kept of it: perfgate calibrate --kept mlp"
-)
-ANEW = 'Bless what is here: perfgate bless mlp --reason "..."'
-
 
 def refusal(
     baseline: Baseline,
-    *results: Result,
+    *,
     steps: int = 30,
     now: Mapping[str, str] = records.CODE,
     commit: Commit | None = records.COMMIT,
-    machine: Machine | None = None,
 ) -> str | None:
     try:
         refuse_changed(
             baseline,
             records.workload(steps=steps),
-            results,
             code_now=lambda paths: {path: now[path] for path in paths if path in now},
             commit=commit,
-            machine=machine or baseline.machine,
         )
     except CalibrationRefused as refused:
-        return str(refused)
+        return refused.code
     return None
 
 
+def of_files(code: Mapping[str, str]) -> Baseline:
+    return blessed(code=code).model_copy(update={"code_files": code_files(code)})
+
+
 def test_unchanged_code_and_parameters_may_be_measured() -> None:
-    assert refusal(blessed()) is None
-    assert refusal(blessed(), later(30)) is None
-    assert refusal(blessed(), unlike(code={"gone.py": "0"})) is None
+    assert refusal(of_files(records.CODE)) is None
     assert refusal(blessed(code=None)) is None
 
 
 def test_what_cannot_be_a_repeat_is_refused_before_it_is_measured() -> None:
-    here = blessed().machine
-    for known in ({"nsys": None}, {"torch": None}, {"torch": f"{here.torch}+cu124", "cuda": "99"}):
-        assert refusal(blessed(), machine=here.model_copy(update=known)) is None
-    for other in ({"driver": "1"}, {"nsys": "1"}, {"torch": "1.0"}, {"gpus": ()}):
-        assert refusal(blessed(), machine=here.model_copy(update=other)) is not None
-    counted = blessed().model_copy(update={"code_files": {"train.py": "a" * 16}})
+    counted = of_files({"train.py": "a" * 64})
     assert refusal(counted, now={"train.py": "a" * 64}) is None
-    assert refusal(counted, now={"train.py": "b" * 64}) is not None
-    assert refusal(counted, now={}) is not None
-
-
-def test_other_parameters_are_refused_by_name() -> None:
-    assert refusal(blessed(), steps=31) == (
-        f"mlp: its parameters have changed since it was blessed (steps was 30, is 31). {UNCHANGED}\n{ANEW}"
-    )
-
-
-def test_changed_files_are_refused_by_name_where_a_kept_result_names_them() -> None:
-    assert refusal(blessed(), later(30), now={**records.CODE, "model.py": "c"}) == (
-        f"mlp: model.py changed since it was blessed. {UNCHANGED}\n{GO_BACK}"
-    )
-    many = {f"{letter}.py": "0" for letter in "abcde"}
-    assert "mlp: a.py, b.py, c.py and 2 more changed since" in str(
-        refusal(blessed(code=many), unlike(code=many), now={})
-    )
+    assert refusal(counted, now={"train.py": "b" * 64}) == "calibrate-code-changed"
+    assert refusal(counted, now={}) == "calibrate-code-changed"
+    assert refusal(counted, steps=31) == "calibrate-other-parameters"
 
 
 @pytest.mark.parametrize(
     "commit", [None, Commit(sha=records.COMMIT.sha, dirty=True), Commit(sha="f" * 40)]
 )
 def test_without_a_digest_another_commit_is_refused(commit: Commit | None) -> None:
-    assert refusal(blessed(code=None), commit=commit) == (
-        f"mlp: the baseline does not say which files it ran, and this is not its commit, unchanged. {UNCHANGED}\n{ANEW}"
-    )
+    assert refusal(blessed(code=None), commit=commit) == "calibrate-code-unknown"
 
 
-def fresh(result: Result | None) -> str | None:
-    try:
+@pytest.mark.parametrize(
+    ("result", "code"),
+    [
+        (None, "calibrate-no-result"),
+        (unlike(code={"a.py": "0"}), "calibrate-no-repeat"),
+        (later(30, outcome=Outcome.INVALID), "calibrate-unsound"),
+    ],
+)
+def test_a_fresh_result_must_be_there_and_be_a_repeat(result: Result | None, code: str) -> None:
+    refuse_fresh(blessed(), later(30))
+    with pytest.raises(CalibrationRefused) as refused:
         refuse_fresh(blessed(), result)
-    except CalibrationRefused as refused:
-        return str(refused)
-    return None
-
-
-def test_a_fresh_result_must_be_there_and_be_a_repeat() -> None:
-    assert fresh(later(30)) is None
-    assert fresh(None) == (
-        "mlp: the gate left no result of it. Its runs were to be the repeats.\nSee what pytest says above."
-    )
-    assert fresh(unlike(code={"a.py": "0"})) == (
-        "mlp: what was measured just now is a result of other code, and no repeat of what is blessed. "
-        f"{UNCHANGED}\n{GO_BACK}"
-    )
-    assert fresh(later(30, outcome=Outcome.INVALID)) == (
-        "mlp: what was measured just now is a result that is INVALID, and no repeat of what is blessed. "
-        f"{UNCHANGED}\nSee its verdict above for the cause, then run again."
-    )
+    assert refused.value.code == code

@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
+from support import records
 
 from perfgate.bless.speeds import plainly_differ
-from perfgate.model.metric import METRICS, Metric
+from perfgate.model.metric import Metric
 
-STEP, GAP = METRICS[Metric.STEP_MS].time, METRICS[Metric.GAP_MS].time
+
+def differ(metric: Metric, one: Sequence[float], other: Sequence[float], *, budget: float) -> bool:
+    """Whether runs of these values, of steps of 10 ms where they are not the steps themselves,
+    differ from those of a baseline."""
+    alike = {Metric.STEP_MS: 10.0}
+    blessed, runs = ([{**alike, metric: value} for value in values] for values in (one, other))
+    result = records.result(measured=[records.run({**records.VALUES, **of}) for of in runs])
+    return plainly_differ(records.baseline(blessed), result, {metric: budget})
 
 
 @pytest.mark.parametrize(
-    ("one", "other", "differ"),
+    ("one", "other", "apart"),
     [
         ([4.18, 4.14, 4.14], [12.16, 12.18], True),
         ([12.16], [4.18, 4.14, 4.14, 4.15, 4.17], True),
@@ -25,21 +35,16 @@ STEP, GAP = METRICS[Metric.STEP_MS].time, METRICS[Metric.GAP_MS].time
     ids=["3 : 1", "one run", "within an occasion", "9 %", "moods", "zeros", "from zero", "a zero"],
 )
 def test_steps_of_two_speeds_are_told_from_those_of_two_occasions(
-    one: list[float], other: list[float], differ: bool
+    one: list[float], other: list[float], apart: bool
 ) -> None:
-    assert STEP is not None
-    assert plainly_differ(STEP, one, other, step_ms=10.0, budget=0.02) is differ
-    assert plainly_differ(STEP, other, one, step_ms=10.0, budget=0.02) is differ
+    assert differ(Metric.KERNEL_MS, one, other, budget=0.02) is apart
+    assert differ(Metric.KERNEL_MS, other, one, budget=0.02) is apart
 
 
-@pytest.mark.parametrize(("now", "differ"), [(0.3, False), (3.0, True)])
-def test_other_clocks_differ_by_shares_of_a_step(now: float, differ: bool) -> None:
-    assert GAP is not None
-    assert (
-        plainly_differ(GAP, [0.2, 0.21, 0.2], [now, now, now], step_ms=10.0, budget=0.01) is differ
-    )
+@pytest.mark.parametrize(("now", "apart"), [(0.3, False), (3.0, True)])
+def test_idle_time_differs_by_shares_of_a_step(now: float, apart: bool) -> None:
+    assert differ(Metric.GAP_MS, [0.2, 0.21, 0.2], [now, now, now], budget=0.01) is apart
 
 
 def test_nothing_differs_within_a_wide_budget() -> None:
-    assert STEP is not None
-    assert not plainly_differ(STEP, [4.18, 4.14, 4.14], [12.16, 12.18], step_ms=10.0, budget=2.5)
+    assert not differ(Metric.STEP_MS, [4.18, 4.14, 4.14], [12.16, 12.18], budget=2.5)

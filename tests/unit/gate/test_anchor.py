@@ -21,11 +21,12 @@ from support.prepared import (
 
 from perfgate.bless import bless as blessing
 from perfgate.gate.underway import Checked
-from perfgate.model.baseline import Anchor, Baseline, Commit, Milestone
+from perfgate.model.baseline import Anchor, Baseline, Blessing, Commit, Milestone
 from perfgate.model.metric import Metric
 from perfgate.model.outcome import Outcome
 from perfgate.model.policy import Policy
 from perfgate.model.sample import Run
+from perfgate.model.settings import Settings
 from perfgate.model.verdict import Stage
 
 PASSED, REGRESSED = Outcome.PASSED, Outcome.REGRESSED
@@ -137,11 +138,9 @@ def blessed(checked: Checked, old: Baseline | None, commits: int) -> Baseline:
     return blessing.bless(
         [result.model_copy(update={"commit": commit})],
         old,
-        reason=f"commit {commits}",
-        by="Ada <ada@example.org>",
-        at=when,
-        commit=commit,
+        Blessing(by="Ada <ada@example.org>", at=when, reason=f"commit {commits}", commit=commit),
         code_now=records.CODE,
+        settings=Settings(),
     )
 
 

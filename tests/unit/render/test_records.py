@@ -9,10 +9,12 @@ from syrupy.assertion import SnapshotAssertion
 
 from perfgate.bless import bless as blessing
 from perfgate.explain.sides import differences, side_of_result, side_of_samples
-from perfgate.model.baseline import Anchor, Baseline, Spread, code_digest
+from perfgate.model.baseline import Anchor, Baseline, Blessing, Spread, code_digest
 from perfgate.model.metric import Metric
 from perfgate.model.note import note, quoted
+from perfgate.model.settings import Settings
 from perfgate.model.side import Side
+from perfgate.render.page import Page
 from perfgate.render.records import baseline_text, bless_text, comparison_text, unlike
 
 PATH = "baselines/nvidia-h200/mlp.json"
@@ -37,11 +39,14 @@ def new() -> Baseline:
     return blessing.bless(
         [records.result(measured=faster)],
         old(),
-        reason="fused the loss",
-        by="Bob",
-        at=records.NOON + timedelta(days=2),
-        commit=records.COMMIT,
+        Blessing(
+            by="Bob",
+            at=records.NOON + timedelta(days=2),
+            reason="fused the loss",
+            commit=records.COMMIT,
+        ),
         code_now=records.CODE,
+        settings=Settings(),
     )
 
 
@@ -49,12 +54,13 @@ def test_baseline_at_80_columns(snapshot: SnapshotAssertion) -> None:
     assert baseline_text(old(), width=80, colour=False, path=PATH) == snapshot
 
 
-NOTES = [("runs", "what it costs"), ("note", "what to know")]
+NOTES = {"runs": [quoted("what it costs")], "note": [quoted("what to know")]}
 
 
 def test_blessing_shows_what_changes(snapshot: SnapshotAssertion) -> None:
     rows = blessing.differences(old(), new())
-    text = bless_text(old(), new(), rows, width=80, colour=False, notes=NOTES, path=PATH)
+    page = Page(width=80, colour=False)
+    text = bless_text(page, old(), new(), rows, notes=NOTES, path=PATH)
     assert text == snapshot
 
 
@@ -67,18 +73,21 @@ def with_occasion() -> Baseline:
     return blessing.add_occasion(
         [records.result(at=at, measured=records.runs(*[12.4] * 28), code=records.CODE)],
         old().model_copy(update={"code": code_digest(records.CODE)}),
-        reason="the weekly occasion",
-        by="perfgate",
-        at=at + timedelta(minutes=5),
-        commit=records.COMMIT,
-        run_url=RUN_URL,
-        runner="h200-a",
+        Blessing(
+            by="perfgate",
+            at=at + timedelta(minutes=5),
+            reason="the weekly occasion",
+            commit=records.COMMIT,
+            run_url=RUN_URL,
+            runner="h200-a",
+        ),
     )
 
 
 def test_one_more_occasion_shows_what_it_changes(snapshot: SnapshotAssertion) -> None:
     rows = blessing.differences(old(), with_occasion())[:2]
-    text = bless_text(old(), with_occasion(), rows, width=100, colour=False, notes=NOTES, path=PATH)
+    page = Page(width=100, colour=False)
+    text = bless_text(page, old(), with_occasion(), rows, notes=NOTES, path=PATH)
     assert text == snapshot
 
 
