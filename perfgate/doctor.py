@@ -19,7 +19,7 @@ from perfgate.machine.sampler import wait_until_idle
 from perfgate.machine.visible import VARIABLE, visible_devices
 from perfgate.model.errors import PerfgateError
 from perfgate.model.machine import Gpu
-from perfgate.model.note import note
+from perfgate.model.note import Note, Severity, note, noted
 from perfgate.model.settings import GraphTrace, Settings
 from perfgate.model.timeline import Timeline
 from perfgate.model.workload import CaptureMode
@@ -53,10 +53,11 @@ def use_gpu():
     except OSError:
         return "no libcuda.so.1"
     device, context, memory = ctypes.c_int(), ctypes.c_void_p(), ctypes.c_uint64()
+    device_of_context = (ctypes.byref(context), device)
     steps = (
         ("cuInit", lambda: cuda.cuInit(0)),
         ("cuDeviceGet", lambda: cuda.cuDeviceGet(ctypes.byref(device), 0)),
-        ("cuDevicePrimaryCtxRetain", lambda: cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), device)),
+        ("cuDevicePrimaryCtxRetain", lambda: cuda.cuDevicePrimaryCtxRetain(*device_of_context)),
         ("cuCtxSetCurrent", lambda: cuda.cuCtxSetCurrent(context)),
         ("cuMemAlloc", lambda: cuda.cuMemAlloc_v2(ctypes.byref(memory), ctypes.c_size_t(4096))),
         ("cuMemcpyHtoD", lambda: cuda.cuMemcpyHtoD_v2(memory, bytes(4096), ctypes.c_size_t(4096))),
@@ -87,19 +88,29 @@ take seconds."""
 
 TORCH_PROGRAM: Final = """\
 import json, torch
-print(json.dumps({"torch": torch.__version__, "cuda": torch.version.cuda, "gpus": torch.cuda.device_count()}))
+found = {"torch": torch.__version__, "cuda": torch.version.cuda}
+print(json.dumps({**found, "gpus": torch.cuda.device_count()}))
 """
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class CheckResult:
     """One check."""
 
     check: str
-    ok: bool | None
-    """None where it could not be made or decides nothing."""
     said: Coded
     """A note, or the error by which it failed."""
+
+    @property
+    def ok(self) -> bool | None:
+        """Whether it holds; None where it could not be made or decides nothing."""
+        severity = self.said.severity if isinstance(self.said, Note) else BAD
+        return {BAD: False, OPEN: None}.get(severity, True)
+
+
+BAD: Final = Severity.INVALID
+OPEN: Final = Severity.WARN
+"""Of a check that could not be made, or decides nothing."""
 
 
 Profile = Callable[[NsysTool, ProfileSpec], ProfileOutcome]
@@ -150,19 +161,17 @@ def check_gpu(
     try:
         with open_nvml(library) as nvml:
             if isinstance(nvml, NoDriver):
-                absent = note("gpu-no-driver", reason=nvml.reason)
-                return CheckResult(check="GPU", ok=False, said=absent), ()
+                return CheckResult("GPU", note("gpu-no-driver", BAD, reason=nvml.reason)), ()
             driver, cuda, boards = nvml.driver(), nvml.cuda(), len(nvml.gpus())
             gpus = tuple(device.gpu for device in visible_devices(nvml, env))
     except PerfgateError as error:
-        return CheckResult(check="GPU", ok=False, said=error), ()
+        return CheckResult("GPU", error), ()
     if not gpus:
         why = f"{VARIABLE}={env.get(VARIABLE, '')!r}"
-        hidden = note("gpu-hidden", driver=driver, boards=boards, why=why, variable=VARIABLE)
-        return CheckResult(check="GPU", ok=False, said=hidden), ()
+        hidden = note("gpu-hidden", BAD, driver=driver, boards=boards, why=why, variable=VARIABLE)
+        return CheckResult("GPU", hidden), ()
     names = tuple(f"{gpu.name} ({gpu.uuid})" for gpu in gpus)
-    there = note("gpu-there", gpus=names, driver=driver, cuda=str(cuda))
-    return CheckResult(check="GPU", ok=True, said=there), gpus
+    return CheckResult("GPU", note("gpu-there", gpus=names, driver=driver, cuda=str(cuda))), gpus
 
 
 def check_idle(
@@ -172,9 +181,9 @@ def check_idle(
     try:
         busy = wait_until_idle(gpus, patience_s, library=library)
     except PerfgateError as error:
-        return CheckResult(check="GPU idle", ok=False, said=error)
-    said = note("gpu-idle") if busy is None else note("gpu-busy", reason=busy)
-    return CheckResult(check="GPU idle", ok=busy is None, said=said)
+        return CheckResult("GPU idle", error)
+    said = note("gpu-idle") if busy is None else note("gpu-busy", BAD, reason=busy)
+    return CheckResult("GPU idle", said)
 
 
 def check_nsys(setting: str | None, env: Mapping[str, str]) -> tuple[CheckResult, NsysTool | None]:
@@ -182,9 +191,9 @@ def check_nsys(setting: str | None, env: Mapping[str, str]) -> tuple[CheckResult
     try:
         tool = find_nsys(None, env, setting=setting)
     except PerfgateError as error:
-        return CheckResult(check="nsys", ok=False, said=error), None
+        return CheckResult("nsys", error), None
     there = note("nsys-there", version=str(tool.version), path=str(tool.path))
-    return CheckResult(check="nsys", ok=True, said=there), tool
+    return CheckResult("nsys", there), tool
 
 
 def check_trial(
@@ -217,11 +226,11 @@ def check_trial(
             outcome = capture(tool, spec)
             if outcome.problem is not None or not outcome.captures:
                 _keep_logs(folder)  # the problem may point into one
-                return (CheckResult(check=check, ok=False, said=_no_capture(tool, outcome)),)
+                return (CheckResult(check, _no_capture(tool, outcome)),)
             timelines = [read(found.sqlite) for found in outcome.captures]
     except PerfgateError as error:
         _keep_logs(folder)
-        return (CheckResult(check=check, ok=False, said=error),)
+        return (CheckResult(check, error),)
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise
@@ -229,7 +238,7 @@ def check_trial(
     lines = (line.partition(": ") for line in outcome.tail)
     printed = {key: rest for key, _, rest in lines if key.startswith("perfgate-")}
     return (
-        CheckResult(check=check, ok=True, said=note("trial-done", wall_s=outcome.wall_s)),
+        CheckResult(check, note("trial-done", wall_s=outcome.wall_s)),
         _heard(tool, printed, timelines),
         _traced(tool, printed, timelines, gpu_expected=gpu_expected),
     )
@@ -245,8 +254,8 @@ def _keep_logs(folder: Path) -> None:
 def _no_capture(tool: NsysTool, outcome: ProfileOutcome) -> Coded:
     reason = outcome.problem or note("trial-left-nothing", wall_s=outcome.wall_s)
     if reason.code == "nsys-importer-lacks":
-        return reason
-    return note("trial-failed", reason=reason, nsys=str(tool.path))
+        return noted(reason, BAD)
+    return note("trial-failed", BAD, reason=noted(reason), nsys=str(tool.path))
 
 
 def _heard(
@@ -254,10 +263,10 @@ def _heard(
 ) -> CheckResult:
     version, nsys = printed.get("perfgate-nvtx", "absent"), str(tool.version)
     if version.startswith("absent"):
-        return CheckResult(check="nvtx", ok=False, said=note("nvtx-absent", reason=version))
-    ok = any(TRIAL_RANGE in timeline.ranges.name.texts for timeline in timelines)
-    said = note("nvtx-heard" if ok else "nvtx-not-heard", nsys=nsys, nvtx=version)
-    return CheckResult(check="nvtx", ok=ok, said=said)
+        return CheckResult("nvtx", note("nvtx-absent", BAD, reason=version))
+    if any(TRIAL_RANGE in timeline.ranges.name.texts for timeline in timelines):
+        return CheckResult("nvtx", note("nvtx-heard", nsys=nsys, nvtx=version))
+    return CheckResult("nvtx", note("nvtx-not-heard", BAD, nsys=nsys, nvtx=version))
 
 
 def _traced(
@@ -269,14 +278,14 @@ def _traced(
 ) -> CheckResult:
     copied = printed.get("perfgate-gpu", "nothing")
     if any(timeline.gpu_operations for timeline in timelines):
-        said, ok = note("gpu-traced", nsys=str(tool.version)), True
+        said = note("gpu-traced", nsys=str(tool.version))
     elif not gpu_expected:
-        return CheckResult(check="GPU trace", ok=None, said=note("gpu-none-to-trace"))
+        said = note("gpu-none-to-trace", OPEN)
     elif copied != "copied":
-        said, ok = note("gpu-copy-failed", reason=copied), False
+        said = note("gpu-copy-failed", BAD, reason=copied)
     else:
-        said, ok = note("gpu-not-traced", nsys=str(tool.version)), False
-    return CheckResult(check="GPU trace", ok=ok, said=said)
+        said = note("gpu-not-traced", BAD, nsys=str(tool.version))
+    return CheckResult("GPU trace", said)
 
 
 def check_torch(
@@ -297,50 +306,45 @@ def check_torch(
             check=False,
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        failed = note("torch-fails", reason=str(error), python=python)
-        return CheckResult(check="torch", ok=False, said=failed)
+        return CheckResult("torch", note("torch-fails", BAD, reason=str(error), python=python))
     lines = done.stdout.strip().splitlines()
     if done.returncode != 0 or not lines:
         reason = (done.stderr.strip().splitlines() or [f"exit status {done.returncode}"])[-1]
         if "No module named 'torch'" in reason:
-            return CheckResult(check="torch", ok=None, said=note("torch-absent", python=python))
-        failed = note("torch-fails", reason=reason, python=python)
-        return CheckResult(check="torch", ok=False, said=failed)
+            return CheckResult("torch", note("torch-absent", OPEN, python=python))
+        return CheckResult("torch", note("torch-fails", BAD, reason=reason, python=python))
     found = json.loads(lines[-1])
     torch, gpus = str(found["torch"]), int(found["gpus"])
     built = f"CUDA {found['cuda']}" if found["cuda"] else "the CPU"
     if gpus:
-        said, ok = note("torch-sees", torch=torch, built=built, gpus=gpus), True
+        said = note("torch-sees", torch=torch, built=built, gpus=gpus)
     elif gpu_expected:
-        said, ok = note("torch-sees-none", torch=torch, built=built, python=python), False
+        said = note("torch-sees-none", BAD, torch=torch, built=built, python=python)
     else:
-        return CheckResult(
-            check="torch", ok=None, said=note("torch-without-gpu", torch=torch, built=built)
-        )
-    return CheckResult(check="torch", ok=ok, said=said)
+        said = note("torch-without-gpu", OPEN, torch=torch, built=built)
+    return CheckResult("torch", said)
 
 
 def check_disk(kept: Path) -> CheckResult:
     """Say whether captures can be written where results are kept, and will fit."""
     there = next(folder for folder in (kept, *kept.absolute().parents) if folder.is_dir())
     if (refused := _refusal(there)) is not None:
-        return CheckResult(check="disk", ok=False, said=refused)
-    free = shutil.disk_usage(there).free
-    if free >= FREE_BYTES:
-        plenty = note("disk-free", free_bytes=free, folder=str(kept))
-        return CheckResult(check="disk", ok=True, said=plenty)
-    low = note("disk-low", free_bytes=free, folder=str(kept), wanted_bytes=FREE_BYTES)
-    return CheckResult(check="disk", ok=False, said=low)
+        return CheckResult("disk", refused)
+    free, folder = shutil.disk_usage(there).free, str(kept)
+    if free < FREE_BYTES:
+        low = note("disk-low", BAD, free_bytes=free, folder=folder, wanted_bytes=FREE_BYTES)
+        return CheckResult("disk", low)
+    return CheckResult("disk", note("disk-free", free_bytes=free, folder=folder))
 
 
-def _refusal(folder: Path) -> Coded | None:
+def _refusal(folder: Path) -> Note | None:
     """Why a folder takes no file; None where it does."""
     try:
         with tempfile.TemporaryFile(dir=folder):
             return None
     except OSError as error:
         reason = error.strerror or str(error)
-        return note("folder-not-written", folder=str(folder), reason=reason)
+        return note("folder-not-written", BAD, folder=str(folder), reason=reason)
 
 
 def check_locks(folder: Path | None = None) -> CheckResult:
@@ -348,10 +352,8 @@ def check_locks(folder: Path | None = None) -> CheckResult:
     try:
         folder = prepare_folder(machine_folder() if folder is None else folder)
     except PerfgateError as error:
-        return CheckResult(check="locks", ok=False, said=error)
-    refused = _refusal(folder)
-    there = note("locks-there", folder=str(folder))
-    return CheckResult(check="locks", ok=refused is None, said=refused or there)
+        return CheckResult("locks", error)
+    return CheckResult("locks", _refusal(folder) or note("locks-there", folder=str(folder)))
 
 
 def check_repository(root: Path, *, env: Mapping[str, str], baselines: str) -> CheckResult:
@@ -359,32 +361,32 @@ def check_repository(root: Path, *, env: Mapping[str, str], baselines: str) -> C
     try:
         commit = require_commit(root, env=env, baselines=baselines)
     except PerfgateError as error:
-        return CheckResult(check="git", ok=None, said=error)
+        return CheckResult("git", noted(error, OPEN))
     code = "commit-changed" if commit.dirty else "commit-there"
-    return CheckResult(check="git", ok=True, said=note(code, commit=commit.sha[:12]))
+    return CheckResult("git", note(code, commit=commit.sha[:12]))
 
 
 def check_workloads(root: Path, workloads: str) -> CheckResult:
     """Say whether there is anything to measure."""
     count = sum(1 for _ in workload_files(root / workloads))
-    there = note("workloads-there", count=count, folder=workloads)
-    none = note("workloads-none", folder=str(root / workloads))
-    return CheckResult(check="workloads", ok=count > 0, said=there if count else none)
+    if not count:
+        return CheckResult("workloads", note("workloads-none", BAD, folder=str(root / workloads)))
+    return CheckResult("workloads", note("workloads-there", count=count, folder=workloads))
 
 
 def check_orphans(orphans: Sequence[str] | PerfgateError) -> CheckResult:
     """Name the baselines that guard nothing any more; without knowing all workloads nobody knows
     which these are."""
     if isinstance(orphans, PerfgateError):
-        return CheckResult(check="baselines", ok=False, said=orphans)
-    owned = note("baselines-owned")
-    left = note("baselines-orphaned", count=len(orphans), paths=tuple(sorted(orphans)))
-    return CheckResult(check="baselines", ok=not orphans, said=left if orphans else owned)
+        return CheckResult("baselines", orphans)
+    if not orphans:
+        return CheckResult("baselines", note("baselines-owned"))
+    paths = tuple(sorted(orphans))
+    return CheckResult("baselines", note("baselines-orphaned", BAD, count=len(paths), paths=paths))
 
 
 def check_distribution(option: str | None) -> tuple[CheckResult, ...]:
     """Say that a standing option of pytest-xdist is none of a gate's."""
     if option is None:
         return ()
-    ignored = note("distribution-ignored", option=option)
-    return (CheckResult(check="pytest-xdist", ok=None, said=ignored),)
+    return (CheckResult("pytest-xdist", note("distribution-ignored", OPEN, option=option)),)

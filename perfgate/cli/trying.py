@@ -24,7 +24,7 @@ from perfgate.model.errors import (
     ConfigInvalid,
     PerfgateError,
 )
-from perfgate.model.note import note
+from perfgate.model.note import Severity, note
 from perfgate.plugin.listing import Collected, collect
 from perfgate.profilers.nsys.tool import find_nsys
 from perfgate.render.findings import findings_text
@@ -63,8 +63,8 @@ def _workflows(root: Path) -> tuple[CheckResult, ...]:
     fail = installs_fail(top)
     if fail is None:
         return ()
-    said = note("workflows-fail", command=command()) if fail else note("workflows-install")
-    return (CheckResult(check="workflows", ok=not fail, said=said),)
+    bad = note("workflows-fail", Severity.INVALID, command=command())
+    return (CheckResult("workflows", bad if fail else note("workflows-install")),)
 
 
 def _orphans(here: Project, collected: Collected) -> list[str] | PerfgateError:

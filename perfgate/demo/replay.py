@@ -41,8 +41,8 @@ CODE = {"workload": "recorded"}
 
 
 def play(say: Callable[[str], None], *, width: int, colour: bool, keep: Path | None = None) -> int:
-    """Play the demo, and return its exit status: 0 only if the unchanged gate passed and the planted
-    regression was caught.
+    """Play the demo, and return its exit status: 0 only if the unchanged gate passed and the
+    planted regression was caught.
 
     Args:
         say: takes each piece of text.

@@ -117,15 +117,6 @@ def bless(root: Path, env: Mapping[str, str], say: Callable[[Coded], None]) -> N
         refuse_strangers(repository, event.comment.user.login)
         pull = repository.get_pull(event.issue.number)
 
-    def answer(template: str, **values: object) -> None:
-        markdown = shortened(filled(template, **values))
-        append_summary(env, markdown)
-        if pull is not None:
-            try:
-                pull.create_issue_comment(markdown)
-            except PerfgateError as error:
-                say(error)  # what was done is done; the summary has it
-
     try:
         wish = read_inputs(env) if event is None else read_comment(event.comment.body)
         asked = _asked(context, pull, None if event is None else event.comment)
@@ -141,10 +132,10 @@ def bless(root: Path, env: Mapping[str, str], say: Callable[[Coded], None]) -> N
         made = commit(repository, planned, onto=asked.head_sha, reason=wish.reason, origin=origin)
         api.move_branch(repository, asked.branch, expected=asked.head_sha, to=made)
     except PerfgateError as error:
-        answer("refused.md.j2", error=error)
+        _answer(env, pull, say, filled("refused.md.j2", error=error))
         raise
     not_started = _start_gate(repository, asked.branch)
-    answer(
+    markdown = filled(
         "blessed.md.j2",
         planned=planned,
         commit=made,
@@ -155,10 +146,23 @@ def bless(root: Path, env: Mapping[str, str], say: Callable[[Coded], None]) -> N
         gate=GATE,
         not_started=not_started,
     )
+    _answer(env, pull, say, markdown)
     paths = tuple(one.path for one in planned)
     say(note("baselines-committed", commit=made, branch=asked.branch, paths=paths))
     if not_started is not None:
         raise not_started
+
+
+def _answer(
+    env: Mapping[str, str], pull: PullRequest | None, say: Callable[[Coded], None], markdown: str
+) -> None:
+    """Write the answer to the job's summary and, where a comment asked, under that."""
+    append_summary(env, shortened(markdown))
+    if pull is not None:
+        try:
+            pull.create_issue_comment(shortened(markdown))
+        except PerfgateError as error:
+            say(error)  # what was done is done; the summary has it
 
 
 def _start_gate(repository: Repository, branch: str) -> PerfgateError | None:

@@ -1,8 +1,8 @@
 """The branch that a change is for, and the change: how each decides about the gate, next to each
 other.
 
-The base is the commit at which the change left its branch, checked out next to the project. What the
-change may do to its gate, the branch says as it is now.
+The base is the commit at which the change left its branch, checked out next to the project. What
+the change may do to its gate, the branch says as it is now.
 """
 
 from __future__ import annotations

@@ -282,7 +282,7 @@ def _written(
 
 
 def _label(repository: Repository, pull: PullRequest) -> Label | None:
-    """What the label that approves a commit is worth; it is taken off where that is not the head."""
+    """What the approving label is worth; it is taken off where it does not approve the head."""
     if APPROVAL not in {label.name for label in pull.labels}:
         return None
     why = why_fallen(repository, pull)
@@ -336,7 +336,7 @@ def judges(path: str, settings: Settings) -> bool:
 def body_of(
     context: Context, run: WorkflowRun, pull: PullRequest, found: RunToShow, head: Head
 ) -> str:
-    """The comment in Markdown: all addresses are made of what GitHub says, all else is only text."""
+    """The comment in Markdown: addresses are made of what GitHub says, all else is only text."""
     document, artifact = found.document, found.artifact
     pages = context.page_of_run(run.id)
     page = None if artifact is None else f"{pages}/artifacts/{artifact.id:d}"

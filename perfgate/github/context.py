@@ -35,7 +35,7 @@ _FORMS: Final[Mapping[str, str]] = {
 
 
 class Payload(BaseModel):
-    """The base of what is read of an event: the fields that are used; what else is there is left."""
+    """The base of what is read of an event: the fields that are used, and no others."""
 
     model_config: ClassVar[ConfigDict] = ConfigDict(
         frozen=True, extra="ignore", allow_inf_nan=False
@@ -92,7 +92,7 @@ class Context:
 
     @property
     def sha(self) -> str:
-        """The commit that started the workflow: of a pull request its merge commit, not its head."""
+        """The commit that started the workflow: of a pull request its merge, not its head."""
         return self._value("GITHUB_SHA")
 
     @property

@@ -97,7 +97,7 @@ class Inputs:
         load_settings(root, {**options, "budgets": self.budgets})
 
     def wants(self, workload: str, source: str | None) -> bool:
-        """Whether a workload, declared in this file of the project, is among what is to be gated."""
+        """Whether a workload, declared in this file of the project, is to be gated."""
         for line in self.workloads:
             path, _, named = line.partition("::")
             if (

@@ -4,8 +4,8 @@ status.
 Files lie where the action's other steps find them::
 
     .perfgate/github/perfgate.json, page.json, perfgate.html, junit.xml
-    .perfgate/github/kept/results/<machine>/<workload>/<time>/result.json      what bless may promote
-    .perfgate/github/captures/<workload>/<run>/...                             if asked: scrubbed exports
+    .perfgate/github/kept/results/<machine>/<workload>/<time>/result.json   what may be blessed
+    .perfgate/github/captures/<workload>/<run>/...                          scrubbed, if asked for
 """
 
 from __future__ import annotations

@@ -213,7 +213,7 @@ def read_result(path: str, raw: bytes, where: str, head_sha: str) -> Result:
 
 
 def runner_of(run: WorkflowRun) -> str | None:
-    """Return where a run's gates ran; None where GitHub does not say, which is no reason to refuse."""
+    """Return where a run's gates ran; None where GitHub does not say: no reason to refuse."""
     try:
         jobs = list(run.jobs("all"))
     except GitHubRefused:

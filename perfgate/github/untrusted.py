@@ -1,4 +1,4 @@
-"""A gate's document as a run has uploaded it: written by the code of a pull request, read as data."""
+"""A gate's document as a run has uploaded it: written by a pull request's code, read as data."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""What `perfgate calibrate` found, as text: SDs next to the defaults, what a gate can see, and which
-budgets hold."""
+"""What `perfgate calibrate` found, as text: SDs next to the defaults, what a gate can see, and
+which budgets hold."""
 
 from __future__ import annotations
 

@@ -89,9 +89,10 @@ def explanation_text(
     for metric in dict.fromkeys(one.metric for one in attributions):
         own = [one for one in attributions if one.metric is metric]
         page.blank()
+        unit = " ms" if METRICS[metric].unit == "ms" else ""
         page.line(
             Cell(text=metric, style="bold"),
-            f" {numbers.difference(metric, own[0].change)}{' ms' if METRICS[metric].unit == 'ms' else ''}",
+            f" {numbers.difference(metric, own[0].change)}{unit}",
             f" in {one_line(own[0].process)}" if own[0].process else "",
         )
         for one in own:

@@ -1,4 +1,4 @@
-"""What `perfgate doctor` found, as text: one line a check, and what to do below each that failed."""
+"""What `perfgate doctor` found, as text: one line a check, and what to do where one failed."""
 
 from __future__ import annotations
 

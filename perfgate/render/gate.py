@@ -100,7 +100,7 @@ def gate_state(
     opens: bool,
     ended: str = "",
 ) -> GateState[Workload]:
-    """Return a gate's state, its workloads in order; of `shut_by` what their outcomes do not say."""
+    """Return a gate's state, the worst workloads first; of `shut_by` what no outcome says."""
     said = {f"{one.name}: {one.verdict.outcome}" for one in judged}
     return GateState(
         judged=sorted(judged, key=lambda one: WORST_FIRST.index(one.verdict.outcome)),

@@ -48,7 +48,8 @@ def selftest_text(rows: Sequence[SelftestRow], *, width: int, colour: bool, cpu:
         page.prose(text, indent=0, style="green")
     else:
         rest = f", {not_run} were not run" if not_run else ""
-        text = f"The gate does not work on this runner: {failed} of {len(rows)} gates came out otherwise{rest}."
+        otherwise = f"{failed} of {len(rows)} gates came out otherwise{rest}"
+        text = f"The gate does not work on this runner: {otherwise}."
         page.prose(text, indent=0, style="bold red")
     return page.text
 

@@ -110,7 +110,7 @@ def is_unchanged_count(row: MetricVerdict) -> bool:
 
 
 def shares(rows: Sequence[MetricVerdict], metric: Metric) -> tuple[str, str]:
-    """Return a metric's share of its own side's step, before and now; empty where it is not known."""
+    """Return a metric's share of its side's step, before and now; empty where it is not known."""
     by = {row.metric: row for row in rows}
     part, whole = by[metric], by.get(Metric.STEP_MS)
     if metric not in SHARES or whole is None:
@@ -180,10 +180,10 @@ def anchor_text(verdict: Verdict) -> str:
     if drift is None:
         return ""
     best = drift.path[0]
+    change = numbers.change(drift.change, unit, drift.low, drift.high)
     return (
-        f"step_ms {numbers.change(drift.change, unit, drift.low, drift.high)} against the best ever "
-        f"blessed ({numbers.milliseconds(best.step_ms)} ms on {best.at:%Y-%m-%d}), budget "
-        f"{numbers.limit(drift.budget, unit)}"
+        f"step_ms {change} against the best ever blessed ({numbers.milliseconds(best.step_ms)} ms "
+        f"on {best.at:%Y-%m-%d}), budget {numbers.limit(drift.budget, unit)}"
     )
 
 
@@ -191,9 +191,10 @@ def interval_text(verdict: Verdict) -> str:
     """Say what the ends of an interval are: the bounds that decide, with their levels."""
     if verdict.loss_alpha is None:
         return "[ ]: interval"
+    level = f"{100 * (1 - verdict.loss_alpha):.4g} %"
     return (
-        f"[ ]: a loss is shown where the lower end ({100 * (1 - verdict.loss_alpha):.4g} %) is above "
-        "0, a pass where the upper end (97.5 %) is below the budget"
+        f"[ ]: a loss is shown where the lower end ({level}) is above 0, a pass where the upper "
+        "end (97.5 %) is below the budget"
     )
 
 

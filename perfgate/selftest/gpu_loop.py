@@ -1,5 +1,5 @@
-"""The GPU loop of `perfgate selftest`, with regressions to plant: copied into a project of its own, never
-imported here."""
+"""The GPU loop of `perfgate selftest`, with regressions to plant: copied into a project of its own,
+never imported here."""
 
 import os
 import time
@@ -34,7 +34,8 @@ def loop(steps: Steps) -> None:
         with nvtx.annotate("compute"):
             for _ in range(SUMS):
                 torch.add(left, right, out=total)
-            torch.cuda._sleep(CYCLES if PLANTED == "sleep" else NEXT_TO_NO_CYCLES)  # type: ignore[no-untyped-call]
+            cycles = CYCLES if PLANTED == "sleep" else NEXT_TO_NO_CYCLES
+            torch.cuda._sleep(cycles)  # type: ignore[no-untyped-call]
         with nvtx.annotate("wait"):
             for _ in range(2 if PLANTED == "sync" else 1):
                 torch.cuda.synchronize()

@@ -105,6 +105,17 @@ class _Gated:
     wall_s: float
     log: Path
 
+    @property
+    def outcome(self) -> Outcome | None:
+        """Of the loop; None where there is no verdict."""
+        return None if self.verdict is None else self.verdict.outcome
+
+    @property
+    def lost(self) -> tuple[Metric, ...]:
+        """The metrics that REGRESSED."""
+        rows = () if self.verdict is None else self.verdict.metrics
+        return tuple(row.metric for row in rows if row.outcome is Outcome.REGRESSED)
+
 
 def play(
     runner: Runner,
@@ -186,9 +197,8 @@ class _Play:
         baseline = self._baseline()
         if baseline is not None:
             kernel_ms = median(baseline.values(Metric.KERNEL_MS) or [0.0])
-            self.tuning["PERFGATE_SELFTEST_CYCLES"] = str(
-                round(SLEEP_SHARE * kernel_ms * cycles_per_ms)
-            )
+            cycles = round(SLEEP_SHARE * kernel_ms * cycles_per_ms)
+            self.tuning["PERFGATE_SELFTEST_CYCLES"] = str(cycles)
             for number, plant in enumerate(self.plants, start=2):
                 self._plant(plant, number)
         else:
@@ -234,12 +244,7 @@ class _Play:
     def _baseline(self) -> Baseline | None:
         """Measure and bless what the other gates compare with; None where that failed."""
         gated = self._gate(1, "", "no baseline yet", name="baseline")
-        verdict = gated.verdict
-        ok = (
-            gated.status == EXIT_SHUT
-            and verdict is not None
-            and verdict.outcome is Outcome.NO_BASELINE
-        )
+        ok = (gated.status, gated.outcome) == (EXIT_SHUT, Outcome.NO_BASELINE)
         self._row(Plant(name="", what="the baseline"), Outcome.NO_BASELINE, gated, ok=ok)
         if not ok:
             return None
@@ -265,14 +270,9 @@ class _Play:
         gated = self._gate(
             number, plant.name, f"{plant.what} planted", name=plant.name or "nothing"
         )
-        lost = _lost(gated.verdict)
-        outcome = None if gated.verdict is None else gated.verdict.outcome
-        if plant.caught_by:
-            ok = (gated.status, outcome) == (EXIT_SHUT, Outcome.REGRESSED) and set(
-                plant.caught_by
-            ) <= set(lost)
-        else:
-            ok = (gated.status, outcome) == (EXIT_OPEN, Outcome.PASSED)
+        caught = (EXIT_SHUT, Outcome.REGRESSED)
+        must = caught if plant.caught_by else (EXIT_OPEN, Outcome.PASSED)
+        ok = (gated.status, gated.outcome) == must and {*plant.caught_by} <= {*gated.lost}
         self._row(plant, plant.expected, gated, ok=ok)
 
     def _gate(self, number: int, planted: str, what: str, *, name: str) -> _Gated:
@@ -291,11 +291,8 @@ class _Play:
         status = self.runner.run(
             gate_command(self.runner.python, *options, root=project), cwd=project, env=env, log=log
         )
-        found = (
-            read_document(document.read_text(encoding="utf-8")).workloads
-            if document.is_file()
-            else ()
-        )
+        text = document.read_text(encoding="utf-8") if document.is_file() else ""
+        found = read_document(text).workloads if text else ()
         return _Gated(
             verdict=found[0].verdict if found else None,
             status=status,
@@ -306,12 +303,12 @@ class _Play:
     def _row(self, plant: Plant, expected: str, gated: _Gated, *, ok: bool) -> None:
         verdict = gated.verdict
         # Those that were expected come first: a narrow screen cuts the rest.
-        lost = sorted(_lost(verdict), key=lambda metric: metric not in plant.caught_by)
+        lost = sorted(gated.lost, key=lambda metric: metric not in plant.caught_by)
         self.rows.append(
             SelftestRow(
                 planted=plant.what,
                 expected=expected,
-                outcome=verdict.outcome if verdict is not None else f"exit {gated.status}",
+                outcome=gated.outcome or f"exit {gated.status}",
                 named=", ".join(lost),
                 runs=verdict.runs if verdict is not None else 0,
                 wall_s=gated.wall_s,
@@ -321,24 +318,16 @@ class _Play:
         if ok:
             return
         if verdict is not None:
-            self.say(
-                verdict_table(verdict, width=self.width, colour=self.colour).removesuffix("\n")
-            )
+            table = verdict_table(verdict, width=self.width, colour=self.colour)
+            self.say(table.removesuffix("\n"))
         else:
             self.say("\n".join(f"  | {escape.line(line)}" for line in _tail(gated.log)))
 
     def _env(self) -> dict[str, str]:
         """The environment of a gate: this one, without what was meant for another pytest."""
-        env = {
-            name: value for name, value in self.runner.env.items() if not name.startswith("PYTEST_")
-        }
+        every = self.runner.env.items()
+        env = {name: value for name, value in every if not name.startswith("PYTEST_")}
         return {**env, "CUDA_VISIBLE_DEVICES": ""} if self.cpu else env
-
-
-def _lost(verdict: Verdict | None) -> tuple[Metric, ...]:
-    """The metrics that REGRESSED."""
-    rows = () if verdict is None else verdict.metrics
-    return tuple(row.metric for row in rows if row.outcome is Outcome.REGRESSED)
 
 
 def _tail(log: Path) -> list[str]:

@@ -28,16 +28,20 @@ def measured() -> dict[str, float]:
     def add() -> None:
         torch.add(left, right, out=total)
 
+    def sleep() -> None:
+        torch.cuda._sleep(CYCLES)  # type: ignore[no-untyped-call]
+
     until = time.monotonic() + WARM_UP_S
     while time.monotonic() < until:
         _milliseconds(add, times=20)
-    sleep_ms = _milliseconds(lambda: torch.cuda._sleep(CYCLES), times=3)  # type: ignore[no-untyped-call]
+    sleep_ms = _milliseconds(sleep, times=3)
     return {"sum_ms": _milliseconds(add, times=100), "cycles_per_ms": CYCLES / sleep_ms}
 
 
 def _milliseconds(work: Callable[[], None], *, times: int) -> float:
     """The mean time of one of so many calls on the GPU, ms."""
-    start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))  # type: ignore[no-untyped-call]
+    make = torch.cuda.Event
+    start, end = (make(enable_timing=True) for _ in range(2))  # type: ignore[no-untyped-call]
     start.record()
     for _ in range(times):
         work()

@@ -102,7 +102,7 @@ def _runs(workload: PageWorkload, metric: Metric, side: str, values: tuple[float
 
 
 def intervals(workload: PageWorkload) -> list[dict[str, Any]]:
-    """Return change and interval of each time metric that has a budget, in % or percentage points."""
+    """Return change and interval of each time metric that has a budget, in % or pp."""
     return [
         {
             "name": f"{one.row.metric} ({unit_of(one.row)})",
