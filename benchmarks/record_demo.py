@@ -2,7 +2,7 @@
 
 Usage: python benchmarks/record_demo.py TARGET
 Runs `pytest --perfgate` on workloads/small_loops.py three times (baseline, unchanged, with the
-slips pageable and item), and packs the kept exports, which hold no environment, and nsys's
+regressions pageable and item), and packs the kept exports, which hold no environment, and nsys's
 summaries into TARGET.
 """
 
@@ -27,7 +27,7 @@ TITLES = {
     "unchanged": "The same loop again, unchanged",
     "regressed": "The same loop with a planted regression: its input is pageable, and each step asks for loss.item()",
 }
-SLIPS = {"baseline": "", "unchanged": "", "regressed": "pageable,item"}
+REGRESSIONS = {"baseline": "", "unchanged": "", "regressed": "pageable,item"}
 
 
 def record(name: str, project: Path, target: Path) -> tuple[Recording, Result]:
@@ -41,7 +41,9 @@ def record(name: str, project: Path, target: Path) -> tuple[Recording, Result]:
         WORKLOAD,
         f"--perfgate-runs={RUNS}",
     ]
-    subprocess.run(command, cwd=project, env={**os.environ, "SMALL_SLIP": SLIPS[name]}, check=False)
+    subprocess.run(
+        command, cwd=project, env={**os.environ, "SMALL_REGRESSION": REGRESSIONS[name]}, check=False
+    )
     kept = Store(project, "baselines").results.latest(WORKLOAD)
     if kept is None or len(kept.result.runs) != RUNS:
         raise SystemExit(f"{name}: the gate kept no result of {RUNS} runs")

@@ -1,5 +1,5 @@
-"""Keeps slips.py out of a plain `pytest --perfgate`: it is collected where SLIP is set, or where it is asked for."""
+"""Keeps regressions.py out of a plain `pytest --perfgate`: it is collected where REGRESSION is set, or where it is asked for."""
 
 import os
 
-collect_ignore = [] if os.environ.get("SLIP") else ["slips.py"]
+collect_ignore = [] if os.environ.get("REGRESSION") else ["regressions.py"]

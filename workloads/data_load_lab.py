@@ -1,12 +1,12 @@
 """A small network fed with batches made on the CPU: a lab about who waits for whom.
 
-| rung | where the batches come from |
+| variant | where the batches come from |
 |---|---|
 | cpu | the process that trains makes each batch, then copies it: the GPU waits |
 | gpu | they lie on the GPU from the start: the lesson, for no real set of data fits |
 | workers | 8 worker processes make them, in pinned memory, which nothing on the CPU waits for: the fix |
 
-LADDER=all in the environment collects every rung, LADDER=cpu,gpu those two, otherwise only workers is.
+VARIANTS=all in the environment collects every variant, VARIANTS=cpu,gpu those two, otherwise only workers is.
 The batches that wait for the GPU lie in /dev/shm: 17 of 6.3 MB, more than a container has by default (--shm-size=1g).
 Without a GPU, or with PERFGATE_SMALL=1, batches and network are tiny; without a GPU there is no pinned memory, and
 the rung gpu keeps its batches on the CPU.
@@ -24,12 +24,12 @@ from torch.utils.data import DataLoader, Dataset, Sampler
 
 from perfgate import Steps, workload
 
-RUNGS = ("cpu", "gpu", "workers")
-ASKED = os.environ.get("LADDER", "").replace(",", " ").split() or ["workers"]
-LADDER = [rung for rung in RUNGS if rung in ASKED or "all" in ASKED]
-if wrong := sorted(set(ASKED) - {*RUNGS, "all"}):
+VARIANTS = ("cpu", "gpu", "workers")
+ASKED = os.environ.get("VARIANTS", "").replace(",", " ").split() or ["workers"]
+CHOSEN = [rung for rung in VARIANTS if rung in ASKED or "all" in ASKED]
+if wrong := sorted(set(ASKED) - {*VARIANTS, "all"}):
     raise ValueError(
-        f"LADDER: data_load_lab has no rung {', '.join(wrong)}. It has {', '.join(RUNGS)}, or all."
+        f"VARIANTS: data_load_lab has no variant {', '.join(wrong)}. It has {', '.join(VARIANTS)}, or all."
     )
 
 CUDA = torch.cuda.is_available()
@@ -48,12 +48,12 @@ Batch = tuple[Tensor, Tensor]
 
 
 @workload(steps=70, warmup=40)
-@pytest.mark.parametrize("rung", LADDER)
+@pytest.mark.parametrize("rung", CHOSEN)
 @pytest.mark.filterwarnings(
     "default"
 )  # torch's advice on workers and forks fails nothing, however strict the project
 def data_load_lab(steps: Steps, rung: str) -> None:
-    """SGD and cross-entropy; nothing waits for the GPU but the copies of the rung cpu."""
+    """SGD and cross-entropy; nothing waits for the GPU but the copies of the variant cpu."""
     torch.manual_seed(0)
     model = network().to(DEVICE)
     criterion = nn.CrossEntropyLoss()
@@ -72,7 +72,7 @@ def data_load_lab(steps: Steps, rung: str) -> None:
 
 
 def batches_of(rung: str) -> Iterator[Batch]:
-    """Batches on the device, the same ones on every rung."""
+    """Batches on the device, the same ones on every variant."""
     match rung:
         case "cpu":
             made = MadeBatches()
@@ -89,7 +89,7 @@ def batches_of(rung: str) -> Iterator[Batch]:
             )
             return (on_device(batch, non_blocking=True) for batch in loader)
         case _:
-            raise ValueError(f"data_load_lab: there is no rung {rung!r}.")
+            raise ValueError(f"data_load_lab: there is no variant {rung!r}.")
 
 
 def on_device(batch: Batch, *, non_blocking: bool = False) -> Batch:

@@ -1,6 +1,6 @@
-"""ResNet-18 fed with images made on the fly: the ladder of the input pipeline, from a serial loader to a prefetcher.
+"""ResNet-18 fed with images made on the fly: the series of the input pipeline, from a serial loader to a prefetcher.
 
-| rung | what it adds |
+| variant | what it adds |
 |---|---|
 | serial | the process that trains also makes the images: the GPU waits |
 | workers | 8 worker processes make them |
@@ -10,10 +10,10 @@
 | kept | overlap with images that are made once: workers with time to spare, so that a gate can see 1 % of idle time |
 | steady | the prefetcher with those images: what makes no difference, and can be seen to make none |
 
-LADDER=all in the environment collects every rung, LADDER=serial,pinned those two, otherwise only steady is.
+VARIANTS=all in the environment collects every variant, VARIANTS=serial,pinned those two, otherwise only steady is.
 The images that wait for the GPU lie in /dev/shm: 17 batches of 201 MB, so a container needs --shm-size=4g or more.
 Without a GPU, or with PERFGATE_SMALL=1, a tiny residual network trains on tiny images; without a GPU there are no
-streams and no pinned memory, and the rungs from `workers` on do the same work.
+streams and no pinned memory, and the variants from `workers` on do the same work.
 """
 
 import itertools
@@ -29,12 +29,12 @@ from torch.utils.data import DataLoader, Dataset, Sampler
 
 from perfgate import Steps, workload
 
-RUNGS = ("serial", "workers", "pinned", "overlap", "prefetcher", "kept", "steady")
-ASKED = os.environ.get("LADDER", "").replace(",", " ").split() or ["steady"]
-LADDER = [rung for rung in RUNGS if rung in ASKED or "all" in ASKED]
-if wrong := sorted(set(ASKED) - {*RUNGS, "all"}):
+VARIANTS = ("serial", "workers", "pinned", "overlap", "prefetcher", "kept", "steady")
+ASKED = os.environ.get("VARIANTS", "").replace(",", " ").split() or ["steady"]
+CHOSEN = [rung for rung in VARIANTS if rung in ASKED or "all" in ASKED]
+if wrong := sorted(set(ASKED) - {*VARIANTS, "all"}):
     raise ValueError(
-        f"LADDER: resnet18_input has no rung {', '.join(wrong)}. It has {', '.join(RUNGS)}, or all."
+        f"VARIANTS: resnet18_input has no variant {', '.join(wrong)}. It has {', '.join(VARIANTS)}, or all."
     )
 
 CUDA = torch.cuda.is_available()
@@ -45,19 +45,19 @@ if not CUDA:
 CLASSES = 10
 BATCH, SIDE, WORKERS = (4, 32, 2) if SMALL else (64, 512, 8)
 IMAGES = 128
-"""Of the rungs kept and steady, made at the start; they are gone through again and again."""
+"""Of the variants kept and steady, made at the start; they are gone through again and again."""
 
 Batch = list[Tensor]
 """Images and labels."""
 
 
 @workload(steps=20, warmup=16)
-@pytest.mark.parametrize("rung", LADDER)
+@pytest.mark.parametrize("rung", CHOSEN)
 @pytest.mark.filterwarnings(
     "default"
 )  # torch's advice on workers and forks fails nothing, however strict the project
 def resnet18_input(steps: Steps, rung: str) -> None:
-    """Adam and cross-entropy; nothing waits for the GPU but the copies of the first two rungs.
+    """Adam and cross-entropy; nothing waits for the GPU but the copies of the first two variants.
 
     The workers start first, forked from a process without CUDA: while it and the network are set up, they make the 2
     batches each that they make ahead. 8 of them are about as fast as an H200 computes, and a queue that was empty at
@@ -206,7 +206,7 @@ class Endless(Sampler[int]):
 
 
 def loader(rung: str) -> DataLoader[tuple[Tensor, int]]:
-    """The loader of a rung; all give the same batches, but kept and steady go through theirs again and again."""
+    """The loader of a variant; all give the same batches, but kept and steady go through theirs again and again."""
     return DataLoader(
         KeptImages() if reached(rung, "kept") else MadeImages(),
         batch_size=BATCH,
@@ -217,8 +217,8 @@ def loader(rung: str) -> DataLoader[tuple[Tensor, int]]:
 
 
 def reached(rung: str, other: str) -> bool:
-    """Whether a rung is the other one or above it, and so does what that one added."""
-    return RUNGS.index(rung) >= RUNGS.index(other)
+    """Whether a variant is the other one or above it, and so does what that one added."""
+    return VARIANTS.index(rung) >= VARIANTS.index(other)
 
 
 class Residual(nn.Module):

@@ -1,6 +1,6 @@
-"""ResNet-50 on images of CIFAR's size: the ladder of the training step, from `.item()` to channels_last.
+"""ResNet-50 on images of CIFAR's size: the series of the training step, from `.item()` to channels_last.
 
-| rung | what it adds |
+| variant | what it adds |
 |---|---|
 | naive | loss and accuracy are fetched each step: the CPU waits for the GPU |
 | detached | both are kept on the GPU, to be added up when somebody asks |
@@ -14,10 +14,10 @@
 | steady | nothing is chosen by trial any more: a gate can see 1 % |
 | exhaustive | max_autotune with all of that mode, and every configuration inductor knows: long, the first time |
 
-LADDER=all in the environment collects every rung but exhaustive, LADDER=naive,detached those two (and all,exhaustive
+VARIANTS=all in the environment collects every variant but exhaustive, VARIANTS=naive,detached those two (and all,exhaustive
 really all), otherwise only steady is.
 Without a GPU, or with PERFGATE_SMALL=1, a tiny residual network trains, and is compiled by the backend "eager";
-without a GPU there are no pinned memory, cuDNN and GradScaler either: pinned and cudnn_benchmark do what the rung
+without a GPU there are no pinned memory, cuDNN and GradScaler either: pinned and cudnn_benchmark do what the variant
 before does, and grad_scaler trains in float16 without a scaler.
 """
 
@@ -36,15 +36,15 @@ from torch.utils.data import DataLoader, Dataset, Sampler
 
 from perfgate import Steps, workload
 
-RUNGS = (
+VARIANTS = (
     *("naive", "detached", "pinned", "cudnn_benchmark", "compile", "max_autotune"),
     *("grad_scaler", "autocast", "channels_last", "steady", "exhaustive"),
 )
-ASKED = os.environ.get("LADDER", "").replace(",", " ").split() or ["steady"]
-LADDER = [rung for rung in RUNGS if rung in ASKED or ("all" in ASKED and rung != "exhaustive")]
-if wrong := sorted(set(ASKED) - {*RUNGS, "all"}):
+ASKED = os.environ.get("VARIANTS", "").replace(",", " ").split() or ["steady"]
+CHOSEN = [rung for rung in VARIANTS if rung in ASKED or ("all" in ASKED and rung != "exhaustive")]
+if wrong := sorted(set(ASKED) - {*VARIANTS, "all"}):
     raise ValueError(
-        f"LADDER: resnet50_cifar has no rung {', '.join(wrong)}. It has {', '.join(RUNGS)}, or all."
+        f"VARIANTS: resnet50_cifar has no variant {', '.join(wrong)}. It has {', '.join(VARIANTS)}, or all."
     )
 
 CUDA = torch.cuda.is_available()
@@ -75,7 +75,7 @@ Convolutions stay cuDNN's, which has chosen them by trial since the rung cudnn_b
 for a gate on a fresh machine: with Triton's convolutions among the choices the first compilation was not at its end
 after 13 minutes on the 16 cores of an H200's host, and with each product tried with and without what can be fused into
 it not after 4, though both were tried before one_ptxas was there. With it the first run of max_autotune took 121 s, of
-the rungs above 80 to 132, and a later one of any of them 31 to 38.
+the variants above 80 to 132, and a later one of any of them 31 to 38.
 """
 CACHE_KEY_TAG = os.environ.get("TORCH_COMPILE_CACHE_KEY_TAG", "")
 """What torch adds to the keys of inductor's caches for whoever asks."""
@@ -97,7 +97,7 @@ EXHAUSTIVE: dict[str, str | int | bool | Callable[..., Any]] = {
 
 
 @workload(steps=30, warmup=15, timeout_s=3600)
-@pytest.mark.parametrize("rung", LADDER)
+@pytest.mark.parametrize("rung", CHOSEN)
 @pytest.mark.filterwarnings(
     "default"
 )  # torch's and inductor's advice fails nothing, however strict the project
@@ -199,7 +199,7 @@ class Endless(Sampler[int]):
 
 
 def loader(*, pinned: bool) -> DataLoader[tuple[Tensor, int]]:
-    """Batches from a few worker processes, as on every rung."""
+    """Batches from a few worker processes, as on every variant."""
     return DataLoader(
         Noise(),
         batch_size=BATCH,
@@ -210,8 +210,8 @@ def loader(*, pinned: bool) -> DataLoader[tuple[Tensor, int]]:
 
 
 def reached(rung: str, other: str) -> bool:
-    """Whether a rung is the other one or above it, and so does what that one added; exhaustive branches off early."""
-    return RUNGS.index("max_autotune" if rung == "exhaustive" else rung) >= RUNGS.index(other)
+    """Whether a variant is the other one or above it, and so does what that one added; exhaustive branches off early."""
+    return VARIANTS.index("max_autotune" if rung == "exhaustive" else rung) >= VARIANTS.index(other)
 
 
 def tried(rung: str) -> bool:
@@ -224,7 +224,7 @@ def tried(rung: str) -> bool:
 
 
 def compiled(model: nn.Module, rung: str) -> Callable[[Tensor], Tensor]:
-    """The model as a rung runs it."""
+    """The model as a variant runs it."""
     if not reached(rung, "compile"):
         return model
     if SMALL:

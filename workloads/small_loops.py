@@ -1,4 +1,4 @@
-"""Two small loops, the smallest in which every metric of perfgate has something to measure, with slips to plant."""
+"""Two small loops, the smallest in which every metric of perfgate has something to measure, with regressions to plant."""
 
 import os
 import time
@@ -12,19 +12,19 @@ from perfgate import Steps, workload
 CUDA = torch.cuda.is_available()
 DEVICE = "cuda" if CUDA else "cpu"
 KNOWN = ("item", "pageable", "kernel", "sleep", "stall")
-SLIPS = frozenset(os.environ.get("SMALL_SLIP", "").replace(",", " ").split())
-"""Slips to plant, so that the gate can be tried; several joined by commas."""
-if wrong := sorted(SLIPS.difference(KNOWN)):
+REGRESSIONS = frozenset(os.environ.get("SMALL_REGRESSION", "").replace(",", " ").split())
+"""Regressions to plant, so that the gate can be tried; several joined by commas."""
+if wrong := sorted(REGRESSIONS.difference(KNOWN)):
     raise ValueError(
-        f"SMALL_SLIP: there is no slip {', '.join(wrong)}. There are {', '.join(KNOWN)}."
+        f"SMALL_REGRESSION: there is no regression {', '.join(wrong)}. There are {', '.join(KNOWN)}."
     )
 SLEEP_CYCLES = int(os.environ.get("SLEEP_CYCLES", "120000"))
-"""Clock cycles of the sleep slip: 3 % of a 2 ms step at 2 GHz."""
+"""Clock cycles of the sleep regression: 3 % of a 2 ms step at 2 GHz."""
 
 
 def on_host(batch: torch.Tensor) -> torch.Tensor:
-    """A batch in the memory from which it is copied each step: pinned, but for the slip that forgets to."""
-    return batch.pin_memory() if CUDA and "pageable" not in SLIPS else batch
+    """A batch in the memory from which it is copied each step: pinned, but for the regression that forgets to."""
+    return batch.pin_memory() if CUDA and "pageable" not in REGRESSIONS else batch
 
 
 @workload(steps=150, warmup=50)
@@ -87,12 +87,12 @@ def transformer(steps: Steps) -> None:
 
 
 def plant(value: torch.Tensor) -> None:
-    """Do what the chosen slips do; without one, only the short sleep kernel that the sleep slip makes longer."""
+    """Do what the chosen regressions do; without one, only the short sleep kernel that the sleep regression makes longer."""
     if CUDA:
-        torch.cuda._sleep(SLEEP_CYCLES if "sleep" in SLIPS else 100)  # type: ignore[no-untyped-call]
-    if "item" in SLIPS:
+        torch.cuda._sleep(SLEEP_CYCLES if "sleep" in REGRESSIONS else 100)  # type: ignore[no-untyped-call]
+    if "item" in REGRESSIONS:
         value.item()
-    if "kernel" in SLIPS:
+    if "kernel" in REGRESSIONS:
         value.detach().add_(0.0)
-    if "stall" in SLIPS:
+    if "stall" in REGRESSIONS:
         time.sleep(0.002)

@@ -18,7 +18,7 @@ from support.gpu import Gate, bless, gate, needs_a_gate
 pytestmark = [pytest.mark.gpu, pytest.mark.timeout(1200)]
 
 LOOPS = Path(__file__).parents[2] / "workloads" / "small_loops.py"
-SLEEP = '_sleep(SLEEP_CYCLES if "sleep" in SLIPS else 100)'
+SLEEP = '_sleep(SLEEP_CYCLES if "sleep" in REGRESSIONS else 100)'
 ONE_PERCENT = "_sleep(64000)"
 """Of a 3.26 ms step at 1980 MHz: 0.032 ms, 1.2 % of its kernel time."""
 MLP = ("-k", "mlp")

@@ -1,4 +1,4 @@
-"""The whole gate on a real GPU with a real nsys: an unchanged loop passes, and each planted slip is
+"""The whole gate on a real GPU with a real nsys: an unchanged loop passes, and each planted regression is
 caught by name.
 
 About five minutes on an H200.
@@ -21,9 +21,11 @@ SLEEP_CYCLES = "194000"
 """3 % of a 3.26 ms step at 1980 MHz."""
 
 
-def gate_mlp(project: Path, slip: str, *options: str) -> Gate:
-    """Gate the MLP loop with a slip, or with none."""
-    return gate(project, "-k", "mlp", *options, SMALL_SLIP=slip, SLEEP_CYCLES=SLEEP_CYCLES)
+def gate_mlp(project: Path, regression: str, *options: str) -> Gate:
+    """Gate the MLP loop with a regression, or with none."""
+    return gate(
+        project, "-k", "mlp", *options, SMALL_REGRESSION=regression, SLEEP_CYCLES=SLEEP_CYCLES
+    )
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +47,7 @@ def test_the_unchanged_loop_passes(project: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("slip", "culprits"),
+    ("regression", "culprits"),
     [
         ("item", {"syncs", "d2h_copies"}),
         ("pageable", {"pageable_copies"}),
@@ -54,10 +56,10 @@ def test_the_unchanged_loop_passes(project: Path) -> None:
         ("stall", {"gap_ms", "step_ms"}),
     ],
 )
-def test_a_planted_slip_is_caught_by_its_metric(
-    project: Path, slip: str, culprits: set[str]
+def test_a_planted_regression_is_caught_by_its_metric(
+    project: Path, regression: str, culprits: set[str]
 ) -> None:
-    slipped = gate_mlp(project, slip)
+    slipped = gate_mlp(project, regression)
     assert slipped.ended == (1, "REGRESSED")
     assert culprits <= slipped.regressed
 

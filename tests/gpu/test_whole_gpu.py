@@ -25,8 +25,8 @@ import torch
 
 from perfgate import workload
 
-SLIP = os.environ.get("SLIP", "")
-CYCLES = 4_400_000 if SLIP == "faster" else 8_800_000
+REGRESSION = os.environ.get("REGRESSION", "")
+CYCLES = 4_400_000 if REGRESSION == "faster" else 8_800_000
 
 
 @workload(steps=60, warmup=20)
@@ -37,7 +37,7 @@ def side_by_side(steps):
         began = time.perf_counter()
         other.wait_stream(here)
         torch.cuda._sleep(CYCLES)
-        with torch.cuda.stream(here if SLIP == "serial" and turn % 3 == 0 else other):
+        with torch.cuda.stream(here if REGRESSION == "serial" and turn % 3 == 0 else other):
             torch.cuda._sleep(CYCLES)
         here.wait_stream(other)
         while time.perf_counter() - began < 0.006:
@@ -64,7 +64,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_an_overlap_that_is_lost_every_third_step_is_a_loss_of_the_mean_alone(
     project: Path,
 ) -> None:
-    serial = gate(project, SLIP="serial")
+    serial = gate(project, REGRESSION="serial")
     assert serial.ended == (1, "REGRESSED")
     assert serial.regressed == {"step_mean_ms"}
     assert 0.1 < serial.row("step_mean_ms")["change"] < 0.35
@@ -74,7 +74,7 @@ def test_an_overlap_that_is_lost_every_third_step_is_a_loss_of_the_mean_alone(
 
 
 def test_idle_time_that_faster_kernels_leave_is_no_loss(project: Path) -> None:
-    faster = gate(project, SLIP="faster")
+    faster = gate(project, REGRESSION="faster")
     assert faster.ended == (0, "IMPROVED")
     row = faster.row("gap_ms")
     assert (row["outcome"], row["change"] > 0.2) == ("PASSED", True)

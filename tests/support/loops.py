@@ -1,4 +1,4 @@
-"""Files of `workloads/` as modules, and what the explanations of the slips must name."""
+"""Files of `workloads/` as modules, and what the explanations of the regressions must name."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ def load_file(path: Path, name: str, patch: pytest.MonkeyPatch) -> ModuleType:
     return module
 
 
-def load_slips(name: str, patch: pytest.MonkeyPatch) -> ModuleType:
+def load_regressions(name: str, patch: pytest.MonkeyPatch) -> ModuleType:
     """Import the loops, clean."""
-    for variable in ("SLIP", "SLIP_CYCLES"):
+    for variable in ("REGRESSION", "REGRESSION_CYCLES"):
         patch.delenv(variable, raising=False)
-    return load_file(WORKLOADS / "slips.py", name, patch)
+    return load_file(WORKLOADS / "regressions.py", name, patch)
 
 
 def named_first(line: str, culprit: str) -> bool:

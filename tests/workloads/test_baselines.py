@@ -32,7 +32,7 @@ def workloads() -> dict[str, Workload]:
     env = {
         name: value
         for name, value in os.environ.items()
-        if name not in ("LADDER", "SLIP", "PYTEST_ADDOPTS")
+        if name not in ("VARIANTS", "REGRESSION", "PYTEST_ADDOPTS")
     }
     done = subprocess.run(
         [sys.executable, "-c", LIST],

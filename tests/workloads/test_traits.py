@@ -1,4 +1,4 @@
-"""What each rung of a ladder does that the one before it does not, as far as a machine without a
+"""What each variant of a series does that the one before it does not, as far as a machine without a
 GPU can tell."""
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ pytestmark = pytest.mark.filterwarnings(
 
 @dataclass
 class Seen:
-    """What a rung did in `STEPS` turns."""
+    """What a variant did in `STEPS` turns."""
 
     loader: dict[str, Any] = field(default_factory=dict)
     """What its loader was asked for."""
@@ -53,7 +53,7 @@ Watch = Callable[[str, str], Seen]
 
 @pytest.fixture
 def watch(monkeypatch: pytest.MonkeyPatch) -> Iterator[Watch]:
-    """Run a rung as on a GPU, but for streams and pinned memory, which are asked for and not had."""
+    """Run a variant as on a GPU, but for streams and pinned memory, which are asked for and not had."""
     threads, benchmark, tf32 = (
         torch.get_num_threads(),
         torch.backends.cudnn.benchmark,
@@ -61,13 +61,13 @@ def watch(monkeypatch: pytest.MonkeyPatch) -> Iterator[Watch]:
     )
     torch.set_num_threads(1)
     monkeypatch.setenv("PERFGATE_SMALL", "1")
-    monkeypatch.delenv("LADDER", raising=False)
-    yield lambda name, rung: watched(name, rung, monkeypatch)
+    monkeypatch.delenv("VARIANTS", raising=False)
+    yield lambda name, variant: watched(name, variant, monkeypatch)
     torch.set_num_threads(threads)
     torch.backends.cudnn.benchmark, torch.backends.cuda.matmul.allow_tf32 = benchmark, tf32
 
 
-def watched(name: str, rung: str, patch: pytest.MonkeyPatch) -> Seen:
+def watched(name: str, variant: str, patch: pytest.MonkeyPatch) -> Seen:
     module, seen = load_file(WORKLOADS / f"{name}.py", name, patch), Seen()
     patch.setattr(module, "CUDA", True)
 
@@ -78,7 +78,7 @@ def watched(name: str, rung: str, patch: pytest.MonkeyPatch) -> Seen:
     hook = optimizers.register_optimizer_step_pre_hook(told_step)
     with patch.context() as watching:
         spy(module, seen, watching)
-        getattr(module, name)(range(STEPS), rung)
+        getattr(module, name)(range(STEPS), variant)
     hook.remove()
     seen.cudnn_benchmark = torch.backends.cudnn.benchmark
     return seen
@@ -167,7 +167,7 @@ launches."""
 
 
 @pytest.mark.parametrize(
-    ("rung", "dataset", "workers", "pinned", "non_blocking", "events"),
+    ("variant", "dataset", "workers", "pinned", "non_blocking", "events"),
     [
         ("serial", "MadeImages", 0, False, {False}, IN_TURN),
         ("workers", "MadeImages", 2, False, {False}, IN_TURN),
@@ -178,16 +178,16 @@ launches."""
         ("steady", "KeptImages", 2, True, {True}, PREFETCHED),
     ],
 )
-def test_each_rung_of_the_input_pipeline(
+def test_each_variant_of_the_input_pipeline(
     watch: Watch,
-    rung: str,
+    variant: str,
     dataset: str,
     workers: int,
     pinned: bool,
     non_blocking: set[bool],
     events: list[str],
 ) -> None:
-    seen = watch("resnet18_input", rung)
+    seen = watch("resnet18_input", variant)
     asked = {name: seen.loader[name] for name in ("dataset", "num_workers", "pin_memory")}
     assert asked == {"dataset": dataset, "num_workers": workers, "pin_memory": pinned}
     assert (set(seen.non_blocking), seen.events) == (non_blocking, events)
@@ -198,7 +198,16 @@ HALF, BRAIN = torch.float16, torch.bfloat16
 
 
 @pytest.mark.parametrize(
-    ("rung", "fetched", "pinned", "benchmark", "compiled", "autocast", "scaled", "channels_last"),
+    (
+        "variant",
+        "fetched",
+        "pinned",
+        "benchmark",
+        "compiled",
+        "autocast",
+        "scaled",
+        "channels_last",
+    ),
     [
         ("naive", 2 * STEPS, False, False, 0, None, False, False),
         ("detached", 0, False, False, 0, None, False, False),
@@ -213,9 +222,9 @@ HALF, BRAIN = torch.float16, torch.bfloat16
         ("exhaustive", 0, True, True, 1, None, False, False),
     ],
 )
-def test_each_rung_of_the_training_step(
+def test_each_variant_of_the_training_step(
     watch: Watch,
-    rung: str,
+    variant: str,
     fetched: int,
     pinned: bool,
     benchmark: bool,
@@ -224,7 +233,7 @@ def test_each_rung_of_the_training_step(
     scaled: bool,
     channels_last: bool,
 ) -> None:
-    seen = watch("resnet50_cifar", rung)
+    seen = watch("resnet50_cifar", variant)
     assert (seen.fetched, seen.compiled, seen.cudnn_benchmark) == (fetched, compiled, benchmark)
     assert (seen.loader["pin_memory"], set(seen.non_blocking)) == (pinned, {pinned})
     assert (seen.autocast, seen.scaled, seen.channels_last) == ({autocast}, scaled, {channels_last})
@@ -232,7 +241,7 @@ def test_each_rung_of_the_training_step(
 
 
 @pytest.mark.parametrize(
-    ("rung", "options"),
+    ("variant", "options"),
     [
         ("pinned", "not compiled"),
         ("compile", None),
@@ -243,10 +252,10 @@ def test_each_rung_of_the_training_step(
         ("exhaustive", "EXHAUSTIVE"),
     ],
 )
-def test_the_full_network_is_compiled_with_the_options_of_its_rung(
-    rung: str, options: str | None, monkeypatch: pytest.MonkeyPatch
+def test_the_full_network_is_compiled_with_the_options_of_its_variant(
+    variant: str, options: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delenv("LADDER", raising=False)
+    monkeypatch.delenv("VARIANTS", raising=False)
     module = load_file(WORKLOADS / "resnet50_cifar.py", "resnet50_cifar", monkeypatch)
     monkeypatch.setattr(module, "SMALL", False)
     monkeypatch.setattr(module, "one_ptxas", lambda: None)
@@ -258,14 +267,14 @@ def test_the_full_network_is_compiled_with_the_options_of_its_rung(
         return model
 
     monkeypatch.setattr(torch, "compile", told_compile)
-    module.compiled(torch.nn.Identity(), rung)
+    module.compiled(torch.nn.Identity(), variant)
     assert asked[-1] == (
         getattr(module, options) if options in {"AUTOTUNED", "STEADY", "EXHAUSTIVE"} else options
     )
 
 
 @pytest.mark.parametrize(
-    ("rung", "workers", "non_blocking", "events"),
+    ("variant", "workers", "non_blocking", "events"),
     [
         ("cpu", None, {False}, ["made", "compute"] * STEPS),
         ("gpu", None, {False}, ["made"] * 8 + IN_TURN),
@@ -273,9 +282,9 @@ def test_the_full_network_is_compiled_with_the_options_of_its_rung(
     ],
 )
 def test_each_place_that_batches_come_from(
-    watch: Watch, rung: str, workers: int | None, non_blocking: set[bool], events: list[str]
+    watch: Watch, variant: str, workers: int | None, non_blocking: set[bool], events: list[str]
 ) -> None:
-    seen = watch("data_load_lab", rung)
+    seen = watch("data_load_lab", variant)
     assert (seen.loader.get("num_workers"), seen.loader.get("pin_memory")) == (
         workers,
         None if workers is None else True,

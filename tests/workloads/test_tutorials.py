@@ -1,4 +1,4 @@
-"""The tutorial workloads at their CPU sizes under a real nsys: steps and ranges of every loop, rung
+"""The tutorial workloads at their CPU sizes under a real nsys: steps and ranges of every loop, variant
 and script."""
 
 from __future__ import annotations
@@ -45,27 +45,27 @@ IN_STEP = {
     "resnet50_cifar": {"get batch", "copy batch", "forward", "backward", "optimizer", "loss stats"},
     "data_load_lab": {"data_load", "forward", "backward", "optimizer"},
 }
-RUNGS = [
+VARIANTS = [
     *(
-        f"resnet18_input[{rung}]"
-        for rung in ("serial", "workers", "pinned", "overlap", "prefetcher", "kept", "steady")
+        f"resnet18_input[{variant}]"
+        for variant in ("serial", "workers", "pinned", "overlap", "prefetcher", "kept", "steady")
     ),
     *(
-        f"resnet50_cifar[{rung}]"
-        for rung in ("naive", "detached", "pinned", "cudnn_benchmark", "compile")
+        f"resnet50_cifar[{variant}]"
+        for variant in ("naive", "detached", "pinned", "cudnn_benchmark", "compile")
     ),
-    *(f"resnet50_cifar[{rung}]" for rung in ("max_autotune", "grad_scaler", "autocast")),
-    *(f"resnet50_cifar[{rung}]" for rung in ("channels_last", "steady", "exhaustive")),
-    *(f"data_load_lab[{rung}]" for rung in ("cpu", "gpu", "workers")),
+    *(f"resnet50_cifar[{variant}]" for variant in ("max_autotune", "grad_scaler", "autocast")),
+    *(f"resnet50_cifar[{variant}]" for variant in ("channels_last", "steady", "exhaustive")),
+    *(f"data_load_lab[{variant}]" for variant in ("cpu", "gpu", "workers")),
 ]
 DDP_IN_STEP = {"get batch", "copy batch", "zero grad", "forward", "loss", "backward", "optimizer"}
 STEP = r"step|(Batch|step) #"
 """A step's own range, with a # for its index."""
 STALL_MS = 30.0
 STEPS = 4
-"""Of each rung in `every_rung`."""
+"""Of each variant in `every_variant`."""
 
-EVERY_RUNG = """
+EVERY_VARIANT = """
 import importlib.util, sys
 from pathlib import Path
 import nvtx, torch
@@ -85,11 +85,11 @@ for file in map(Path, sys.argv[1:]):
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module
     spec.loader.exec_module(module)
-    for rung in module.RUNGS:
+    for variant in module.VARIANTS:
         torch._dynamo.reset()
-        getattr(module, file.stem)(Steps(f"{file.stem}[{rung}]"), rung)
+        getattr(module, file.stem)(Steps(f"{file.stem}[{variant}]"), variant)
 """
-"""All rungs in one process, each with steps under its own name: a process of its own for each takes
+"""All variants in one process, each with steps under its own name: a process of its own for each takes
 minutes."""
 
 
@@ -123,7 +123,7 @@ def environment() -> dict[str, str]:
     """Without a GPU, with the interpreter that runs the tests as `python`, and with no threads
     beside the loaders."""
     kept, _ = withhold_secrets(os.environ, ())
-    for name in ("CI", "GITHUB_ACTIONS", "LADDER", "PYTEST_ADDOPTS", "PERFGATE_SMALL"):
+    for name in ("CI", "GITHUB_ACTIONS", "VARIANTS", "PYTEST_ADDOPTS", "PERFGATE_SMALL"):
         kept.pop(name, None)
     path = f"{Path(sys.executable).parent}{os.pathsep}{kept.get('PATH', os.defpath)}"
     return {
@@ -207,7 +207,7 @@ def in_step(process: ProcessSample) -> dict[str, float]:
     }
 
 
-def test_a_plain_gate_takes_one_rung_of_each_ladder_and_the_scripts_by_their_yaml(
+def test_a_plain_gate_takes_one_variant_of_each_series_and_the_scripts_by_their_yaml(
     gated: Gated,
 ) -> None:
     assert gated.status == 1
@@ -303,14 +303,14 @@ def test_the_straggler_is_the_rank_whose_batches_are_late(gated: Gated) -> None:
 
 
 @pytest.fixture(scope="module")
-def every_rung(real_nsys: object, tmp_path_factory: pytest.TempPathFactory) -> Timeline:
-    """A capture of all rungs of all loops."""
-    root = tmp_path_factory.mktemp("rungs")
-    (root / "every_rung.py").write_text(EVERY_RUNG, encoding="utf-8")
+def every_variant(real_nsys: object, tmp_path_factory: pytest.TempPathFactory) -> Timeline:
+    """A capture of all variants of all loops."""
+    root = tmp_path_factory.mktemp("variants")
+    (root / "every_variant.py").write_text(EVERY_VARIANT, encoding="utf-8")
     tool = find_nsys(None, os.environ)
     for number in range(TRIES):
         spec = ProfileSpec(
-            argv=(sys.executable, "every_rung.py", *(str(WORKLOADS / file) for file in LOOPS)),
+            argv=(sys.executable, "every_variant.py", *(str(WORKLOADS / file) for file in LOOPS)),
             folder=root / f"run-{number}",
             cwd=root,
             env=environment(),
@@ -325,11 +325,11 @@ def every_rung(real_nsys: object, tmp_path_factory: pytest.TempPathFactory) -> T
     return read_timeline(captured.sqlite)
 
 
-@pytest.mark.parametrize("name", RUNGS)
-def test_every_rung_goes_through_its_steps_and_the_same_ranges(
-    every_rung: Timeline, name: str
+@pytest.mark.parametrize("name", VARIANTS)
+def test_every_variant_goes_through_its_steps_and_the_same_ranges(
+    every_variant: Timeline, name: str
 ) -> None:
-    [process] = measure(every_rung, step=name, steps=STEPS)
+    [process] = measure(every_variant, step=name, steps=STEPS)
     assert process.steps == STEPS
     counts = {told.name: told.count for told in process.ranges if told.count and told.name != name}
     assert counts == dict.fromkeys(IN_STEP[name.partition("[")[0]], 1)

@@ -389,7 +389,7 @@ def test_the_slowest_process_of_a_run_is_judged() -> None:
         ((0.0, 0.0, 0.0), Outcome.IMPROVED, "count-fell"),
     ],
 )
-def test_a_slip_that_one_rank_always_made_is_a_rise_where_others_make_it_too(
+def test_a_regression_that_one_rank_always_made_is_a_rise_where_others_make_it_too(
     now: tuple[float, ...], outcome: Outcome, reason: str
 ) -> None:
     occasion = Occasion(

@@ -1,4 +1,4 @@
-"""Makes the runs of the rungs, in turns, until each has enough or the time is over; judges nothing.
+"""Makes the runs of the variants, in turns, until each has enough or the time is over; judges nothing.
 
 round 1   serial -> workers -> pinned          one fresh process under nsys each
 round 2   serial <- workers <- pinned          downwards, so that a drift of the machine hits neighbours alike
@@ -22,11 +22,11 @@ from typing import Final, Protocol
 
 from pydantic import TypeAdapter
 
-from benchmarks.ladders.lessons import LADDERS
-from benchmarks.ladders.recording import (
+from benchmarks.series.lessons import VARIANTS
+from benchmarks.series.recording import (
     Failure,
     RecordedRun,
-    RecordedRung,
+    RecordedVariant,
     Recording,
     Unusable,
     compact,
@@ -59,11 +59,11 @@ from perfgate.system import git
 from perfgate.words.say import fact
 
 LISTING: Final = Path(__file__).with_name("listing.py")
-VARIABLE: Final = "LADDER"
-"""Tells the workloads which rungs to show: `all`, or their names with commas between them."""
+VARIABLE: Final = "VARIANTS"
+"""Tells the workloads which variants to show: `all`, or their names with commas between them."""
 SMALL: Final = "PERFGATE_SMALL"
 """Asks the workloads for their small variants, which they take without a GPU in any case."""
-OF_THE_RUNG: Final = (
+OF_THE_VARIANT: Final = (
     CaptureFailed,
     CaptureUnreadable,
     LayoutUnknown,
@@ -72,7 +72,7 @@ OF_THE_RUNG: Final = (
     WorkloadFailed,
     WorkloadTimedOut,
 )
-"""Errors that end a rung, while the others go on; any other ends all."""
+"""Errors that end a variant, while the others go on; any other ends all."""
 IDLE_PATIENCE_S: Final = 10.0
 """How long a GPU may take to become idle before a run."""
 MARGIN: Final = 1.25
@@ -89,16 +89,16 @@ class OutOfTime(Exception):
 
 @dataclass(frozen=True, kw_only=True)
 class Collected:
-    """One rung of one loop, as it is to be run."""
+    """One variant of one loop, as it is to be run."""
 
     loop: str
-    rung: str
+    variant: str
     workload: Workload
 
     @property
     def key(self) -> tuple[str, str]:
-        """Loop and rung."""
-        return self.loop, self.rung
+        """Loop and variant."""
+        return self.loop, self.variant
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,88 +112,88 @@ class Taken:
 class Measure(Protocol):
     """Makes one run; `within_s` is the time it may take, None for no limit.
 
-    Raises any of `OF_THE_RUNG`, or OutOfTime.
+    Raises any of `OF_THE_VARIANT`, or OutOfTime.
     """
 
     def __call__(self, one: Collected, *, within_s: float | None) -> Taken:
         """Make it."""
 
 
-# Which rungs there are
+# Which variants there are
 
 
-def chosen_rungs(loop: str, rungs: Sequence[str]) -> tuple[str, ...] | None:
-    """Which rungs of a loop to show: those named, in the ladder's order; None stands for all that
+def chosen_variants(loop: str, variants: Sequence[str]) -> tuple[str, ...] | None:
+    """Which variants of a loop to show: those named, in the series's order; None stands for all that
     need no naming."""
-    if not rungs:
+    if not variants:
         return None
-    ladder = LADDERS.get(loop)
-    if ladder is None:
-        return tuple(rungs)
-    return tuple(rung.name for rung in ladder.rungs if rung.name in rungs)
+    series = VARIANTS.get(loop)
+    if series is None:
+        return tuple(variants)
+    return tuple(variant.name for variant in series.variants if variant.name in variants)
 
 
-def refuse_unknown(loops: Sequence[str], rungs: Sequence[str]) -> None:
-    """Refuse a rung that no chosen loop has.
+def refuse_unknown(loops: Sequence[str], variants: Sequence[str]) -> None:
+    """Refuse a variant that no chosen loop has.
 
     Raises:
-        Unusable: names the rungs there are.
+        Unusable: names the variants there are.
     """
-    if any(loop not in LADDERS for loop in loops):
+    if any(loop not in VARIANTS for loop in loops):
         return
-    known = [rung.name for loop in loops for rung in LADDERS[loop].rungs]
-    for rung in rungs:
-        if rung not in known:
+    known = [variant.name for loop in loops for variant in VARIANTS[loop].variants]
+    for variant in variants:
+        if variant not in known:
             raise Unusable(
-                f"--rung {rung}: there is none in {', '.join(loops)}; their rungs are {_listed(known)}."
+                f"--variant {variant}: there is none in {', '.join(loops)}; their variants are {_listed(known)}."
             )
 
 
 def collect(
     project: Path,
     loops: Sequence[str],
-    rungs: Sequence[str],
+    variants: Sequence[str],
     *,
     env: Mapping[str, str],
     machine: Machine,
 ) -> tuple[Collected, ...]:
-    """Find the rungs of the loops in a project, in the ladders' order.
+    """Find the variants of the loops in a project, in the series' order.
 
     Raises:
-        Unusable: a loop has no file there, the files cannot be collected, or none of the rungs is
+        Unusable: a loop has no file there, the files cannot be collected, or none of the variants is
         in them.
     """
-    refuse_unknown(loops, rungs)
+    refuse_unknown(loops, variants)
     groups: dict[str, list[str]] = {}
     for loop in loops:
-        chosen = chosen_rungs(loop, rungs)
+        chosen = chosen_variants(loop, variants)
         if chosen != ():
             groups.setdefault("all" if chosen is None else ",".join(chosen), []).append(loop)
     listed = [
         workload
-        for ladder, together in groups.items()
+        for series, together in groups.items()
         for workload in _listing(
-            project, [_file_of(project, loop) for loop in together], env=env, ladder=ladder
+            project, [_file_of(project, loop) for loop in together], env=env, series=series
         )
     ]
     found: list[Collected] = []
     for loop in loops:
         of_loop = [
-            Collected(loop=loop, rung=rung_of(workload, machine), workload=workload)
+            Collected(loop=loop, variant=variant_of(workload, machine), workload=workload)
             for workload in listed
             if workload.id.partition("[")[0] == loop
         ]
-        wanted = [one for one in of_loop if not rungs or one.rung in rungs]
-        found += sorted(wanted, key=lambda one: _place(one.loop, one.rung))
+        wanted = [one for one in of_loop if not variants or one.variant in variants]
+        found += sorted(wanted, key=lambda one: _place(one.loop, one.variant))
     if not found:
         raise Unusable(
-            f"There is nothing to run: {_listed(loops)} has none of the rungs {_listed(rungs)}."
+            f"There is nothing to run: {_listed(loops)} has none of the variants {_listed(variants)}."
         )
     return tuple(found)
 
 
-def rung_of(workload: Workload, machine: Machine) -> str:
-    """A workload's rung: what stands in its brackets, or on how many GPUs it runs where nothing
+def variant_of(workload: Workload, machine: Machine) -> str:
+    """A workload's variant: what stands in its brackets, or on how many GPUs it runs where nothing
     does."""
     _, bracket, inner = workload.id.partition("[")
     if bracket:
@@ -202,9 +202,9 @@ def rung_of(workload: Workload, machine: Machine) -> str:
     return "no GPU" if not count else f"{count} GPU{'s' if count > 1 else ''}"
 
 
-def _place(loop: str, rung: str) -> int:
-    names = [one.name for one in LADDERS[loop].rungs] if loop in LADDERS else []
-    return names.index(rung) if rung in names else len(names)
+def _place(loop: str, variant: str) -> int:
+    names = [one.name for one in VARIANTS[loop].variants] if loop in VARIANTS else []
+    return names.index(variant) if variant in names else len(names)
 
 
 def _file_of(project: Path, loop: str) -> Path:
@@ -225,12 +225,12 @@ def _file_of(project: Path, loop: str) -> Path:
 
 
 def _listing(
-    project: Path, files: Sequence[Path], *, env: Mapping[str, str], ladder: str
+    project: Path, files: Sequence[Path], *, env: Mapping[str, str], series: str
 ) -> tuple[Workload, ...]:
     done = subprocess.run(
         [sys.executable, "-P", str(LISTING), str(project), *map(str, files)],
         cwd=project,
-        env={**env, VARIABLE: ladder},
+        env={**env, VARIABLE: series},
         capture_output=True,
         text=True,
         check=False,
@@ -252,16 +252,16 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def next_turn(
-    rungs: Sequence[Collected],
+    variants: Sequence[Collected],
     made: Mapping[tuple[str, str], int],
     *,
     runs: int,
     left_out: Collection[tuple[str, str]],
 ) -> Collected | None:
-    """Return the rung of one loop that is to be run next; None where each has its runs, or is left
+    """Return the variant of one loop that is to be run next; None where each has its runs, or is left
     out."""
     for number in range(runs):
-        in_order = rungs if number % 2 == 0 else rungs[::-1]
+        in_order = variants if number % 2 == 0 else variants[::-1]
         for one in in_order:
             if made.get(one.key, 0) <= number and one.key not in left_out:
                 return one
@@ -269,7 +269,7 @@ def next_turn(
 
 
 def expected_s(recording: Recording, one: Collected) -> float:
-    """How long a run of a rung will take: as its last, or as the longest of its loop or of all so
+    """How long a run of a variant will take: as its last, or as the longest of its loop or of all so
     far; 0 at first.
 
     Its first may have taken longer, where compilers keep what they made.
@@ -277,8 +277,8 @@ def expected_s(recording: Recording, one: Collected) -> float:
     own = recording.of(*one.key)
     groups = (
         [] if own is None else own.runs[-1:],
-        [run for rung in recording.rungs if rung.loop == one.loop for run in rung.runs],
-        [run for rung in recording.rungs for run in rung.runs],
+        [run for variant in recording.variants if variant.loop == one.loop for run in variant.runs],
+        [run for variant in recording.variants for run in variant.runs],
     )
     return next((max(run.took_s for run in group) for group in groups if group), 0.0)
 
@@ -288,7 +288,7 @@ class Turns:
     """The runs of one invocation: makes them one after another, and saves after each."""
 
     recording: Recording
-    rungs: Sequence[Collected]
+    variants: Sequence[Collected]
     runs: int
     measure: Measure
     save: Callable[[Recording], None]
@@ -297,22 +297,22 @@ class Turns:
     ends: float | None = None
     """On that clock; None for no limit."""
     retry: bool = False
-    """Whether a rung that failed in an earlier invocation is tried again."""
+    """Whether a variant that failed in an earlier invocation is tried again."""
     _left_out: set[tuple[str, str]] = field(default_factory=set)
     _unsound: dict[tuple[str, str], int] = field(default_factory=dict)
 
     def take(self) -> Recording:
-        """Make runs until each rung has enough of them, or the time is over; loop after loop.
+        """Make runs until each variant has enough of them, or the time is over; loop after loop.
 
         Raises:
-            PerfgateError: what is no rung's own fault: no nsys, a GPU that another gate holds, a
-            full disk. Unusable: a rung's recorded runs are of other parameters.
+            PerfgateError: what is no variant's own fault: no nsys, a GPU that another gate holds, a
+            full disk. Unusable: a variant's recorded runs are of other parameters.
         """
-        for one in self.rungs:
+        for one in self.variants:
             former = self.recording.of(*one.key)
             if former is None:
-                rung = RecordedRung(loop=one.loop, rung=one.rung, workload=one.workload)
-                self.recording = self.recording.with_rung(rung)
+                variant = RecordedVariant(loop=one.loop, variant=one.variant, workload=one.workload)
+                self.recording = self.recording.with_variant(variant)
                 continue
             refuse_other_parameters(former, one.workload)
             if former.failures and not former.sound and not self.retry:
@@ -320,8 +320,8 @@ class Turns:
                 self.say(
                     f"{one.workload.id}: it failed before, and is left out; --retry tries it again"
                 )
-        for loop in dict.fromkeys(one.loop for one in self.rungs):
-            of_loop = [one for one in self.rungs if one.loop == loop]
+        for loop in dict.fromkeys(one.loop for one in self.variants):
+            of_loop = [one for one in self.variants if one.loop == loop]
             while (turn := self._next(of_loop)) is not None:
                 try:
                     self._take(turn)
@@ -331,8 +331,8 @@ class Turns:
         return self.recording
 
     def missing(self) -> tuple[Collected, ...]:
-        """The rungs that do not have their runs."""
-        return tuple(one for one in self.rungs if self._made(one) < self.runs)
+        """The variants that do not have their runs."""
+        return tuple(one for one in self.variants if self._made(one) < self.runs)
 
     def _next(self, of_loop: Sequence[Collected]) -> Collected | None:
         made = {one.key: self._made(one) for one in of_loop}
@@ -340,8 +340,8 @@ class Turns:
         return next_turn(of_loop, made, runs=self.runs, left_out=self._left_out | late)
 
     def _made(self, one: Collected) -> int:
-        rung = self.recording.of(*one.key)
-        return 0 if rung is None else len(rung.sound)
+        variant = self.recording.of(*one.key)
+        return 0 if variant is None else len(variant.sound)
 
     def _fits(self, one: Collected) -> bool:
         return (
@@ -350,26 +350,26 @@ class Turns:
         )
 
     def _take(self, one: Collected) -> None:
-        rung = self.recording.of(*one.key)
-        assert rung is not None
+        variant = self.recording.of(*one.key)
+        assert variant is not None
         try:
             taken = self.measure(
                 one, within_s=None if self.ends is None else self.ends - self.clock()
             )
-        except OF_THE_RUNG as failed:
+        except OF_THE_VARIANT as failed:
             self._left_out.add(one.key)
-            self._fail(rung, _reason(failed, subject=one.workload.id))
+            self._fail(variant, _reason(failed, subject=one.workload.id))
             return
         self.recording, index = self.recording.machine_index(taken.machine)
         run = taken.run.model_copy(update={"machine": index})
-        rung = rung.model_copy(update={"runs": (*rung.runs, run)})
-        self.recording = self.recording.with_rung(rung)
+        variant = variant.model_copy(update={"runs": (*variant.runs, run)})
+        self.recording = self.recording.with_variant(variant)
         self.save(self.recording)
         if not run.complaints:
             step_ms = run.run.value(Metric.STEP_MS)
             told = "no step time" if step_ms is None else f"{step_ms:.4g} ms a step"
             self.say(
-                f"{one.workload.id}: run {len(rung.sound)} of {self.runs}, {told}, {run.took_s:.0f} s"
+                f"{one.workload.id}: run {len(variant.sound)} of {self.runs}, {told}, {run.took_s:.0f} s"
             )
             return
         self.say(f"{one.workload.id}: a run that does not count, {'; '.join(run.complaints)}")
@@ -377,14 +377,15 @@ class Turns:
         if self._unsound[one.key] >= self.runs:
             self._left_out.add(one.key)
             self._fail(
-                rung, f"none of its last {self._unsound[one.key]} runs counts: {run.complaints[0]}"
+                variant,
+                f"none of its last {self._unsound[one.key]} runs counts: {run.complaints[0]}",
             )
 
-    def _fail(self, rung: RecordedRung, reason: str) -> None:
-        self.say(f"{rung.workload.id}: failed, {reason}")
+    def _fail(self, variant: RecordedVariant, reason: str) -> None:
+        self.say(f"{variant.workload.id}: failed, {reason}")
         failed = Failure(at=datetime.now(UTC), reason=reason)
-        self.recording = self.recording.with_rung(
-            rung.model_copy(update={"failures": (*rung.failures, failed)})
+        self.recording = self.recording.with_variant(
+            variant.model_copy(update={"failures": (*variant.failures, failed)})
         )
         self.save(self.recording)
 
@@ -411,7 +412,7 @@ class Nsys:
 
     context: RunContext
     folder: Path
-    rungs: tuple[str, ...]
+    variants: tuple[str, ...]
     """Those asked for by name; without any, all that need no naming."""
     keep: bool
     """Whether logs and exports of the runs are left in `folder`."""
@@ -424,14 +425,14 @@ class Nsys:
 
     def __call__(self, one: Collected, *, within_s: float | None) -> Taken:
         """Make one run."""
-        chosen = chosen_rungs(one.loop, self.rungs)
-        ladder = "all" if chosen is None else ",".join(chosen)
-        context = replace(self.context, env={**self.context.env, VARIABLE: ladder})
+        chosen = chosen_variants(one.loop, self.variants)
+        series = "all" if chosen is None else ",".join(chosen)
+        context = replace(self.context, env={**self.context.env, VARIABLE: series})
         own_s = min(one.workload.timeout_s, self.longest_s)
         limit_s = own_s if within_s is None else min(own_s, max(within_s, LEAST_S))
         workload = one.workload.model_copy(update={"timeout_s": limit_s})
         stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S.%f")
-        folder = self.folder / f"{one.loop}-{one.rung}-{stamp}".replace(" ", "-")
+        folder = self.folder / f"{one.loop}-{one.variant}-{stamp}".replace(" ", "-")
         patience_s = min(
             context.settings.lock_timeout_s, limit_s if within_s is not None else math.inf
         )

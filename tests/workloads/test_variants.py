@@ -1,4 +1,4 @@
-"""The tutorial workloads as plain functions: which rungs are collected, and that all of a ladder
+"""The tutorial workloads as plain functions: which variants are collected, and that all of a series
 train alike."""
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from support.loops import load_file
 torch = pytest.importorskip("torch", reason="no torch here: it is in the extra torch")
 
 WORKLOADS = Path(__file__).parents[2] / "workloads"
-RUNGS = {
+VARIANTS = {
     "resnet18_input": ("serial", "workers", "pinned", "overlap", "prefetcher", "kept", "steady"),
     "resnet50_cifar": (
         *("naive", "detached", "pinned", "cudnn_benchmark", "compile", "max_autotune"),
@@ -27,7 +27,7 @@ RUNGS = {
 DEFAULTS = {"resnet18_input": "steady", "resnet50_cifar": "steady", "data_load_lab": "workers"}
 STEPS = 6
 LESS_PRECISE = {"resnet50_cifar": ("grad_scaler", "autocast", "channels_last", "steady")}
-"""Rungs under autocast: their losses differ from the others' by what float16 and bfloat16 round."""
+"""Variants under autocast: their losses differ from the others' by what float16 and bfloat16 round."""
 
 Load = Callable[..., ModuleType]
 
@@ -44,72 +44,73 @@ def one_thread() -> Iterator[None]:
 
 @pytest.fixture
 def load(monkeypatch: pytest.MonkeyPatch) -> Load:
-    """Import a workload or script anew, at its small size and under a LADDER."""
+    """Import a workload or script anew, at its small size and under a VARIANTS."""
 
-    def load(name: str, ladder: str | None = None) -> ModuleType:
+    def load(name: str, series: str | None = None) -> ModuleType:
         monkeypatch.setenv("PERFGATE_SMALL", "1")
-        monkeypatch.delenv("LADDER", raising=False)
-        if ladder is not None:
-            monkeypatch.setenv("LADDER", ladder)
+        monkeypatch.delenv("VARIANTS", raising=False)
+        if series is not None:
+            monkeypatch.setenv("VARIANTS", series)
         return load_file(WORKLOADS / f"{name}.py", Path(name).stem, monkeypatch)
 
     return load
 
 
-def collected(load: Load, name: str, ladder: str | None) -> tuple[str, ...]:
-    """The rungs that a file offers to pytest under a LADDER."""
-    return tuple(load(name, ladder).LADDER)
+def collected(load: Load, name: str, series: str | None) -> tuple[str, ...]:
+    """The variants that a file offers to pytest under a VARIANTS."""
+    return tuple(load(name, series).CHOSEN)
 
 
-@pytest.mark.parametrize("name", RUNGS)
-def test_without_a_ladder_one_rung_is_collected(load: Load, name: str) -> None:
-    assert tuple(load(name).RUNGS) == RUNGS[name]
+@pytest.mark.parametrize("name", VARIANTS)
+def test_without_a_series_one_variant_is_collected(load: Load, name: str) -> None:
+    assert tuple(load(name).VARIANTS) == VARIANTS[name]
     assert collected(load, name, None) == (DEFAULTS[name],)
     assert collected(load, name, "") == (DEFAULTS[name],)
 
 
-def test_all_collects_every_rung_but_the_exhaustive_search(load: Load) -> None:
-    assert collected(load, "resnet18_input", "all") == RUNGS["resnet18_input"]
-    assert collected(load, "data_load_lab", "all") == RUNGS["data_load_lab"]
-    assert collected(load, "resnet50_cifar", "all") == RUNGS["resnet50_cifar"][:-1]
-    assert collected(load, "resnet50_cifar", "all,exhaustive") == RUNGS["resnet50_cifar"]
+def test_all_collects_every_variant_but_the_exhaustive_search(load: Load) -> None:
+    assert collected(load, "resnet18_input", "all") == VARIANTS["resnet18_input"]
+    assert collected(load, "data_load_lab", "all") == VARIANTS["data_load_lab"]
+    assert collected(load, "resnet50_cifar", "all") == VARIANTS["resnet50_cifar"][:-1]
+    assert collected(load, "resnet50_cifar", "all,exhaustive") == VARIANTS["resnet50_cifar"]
     assert collected(load, "resnet50_cifar", "exhaustive") == ("exhaustive",)
 
 
-def test_named_rungs_are_collected_once_and_in_the_order_of_the_ladder(load: Load) -> None:
+def test_named_variants_are_collected_once_and_in_the_order_of_the_series(load: Load) -> None:
     assert collected(load, "resnet18_input", "pinned,serial,pinned") == ("serial", "pinned")
 
 
-@pytest.mark.parametrize("name", RUNGS)
-def test_spaces_around_rungs_are_no_part_of_their_names(load: Load, name: str) -> None:
-    first, second = RUNGS[name][:2]
+@pytest.mark.parametrize("name", VARIANTS)
+def test_spaces_around_variants_are_no_part_of_their_names(load: Load, name: str) -> None:
+    first, second = VARIANTS[name][:2]
     assert collected(load, name, f" {second}, {first} ,") == (first, second)
     assert collected(load, name, " ") == (DEFAULTS[name],)
 
 
-def test_a_wrong_slip_of_the_small_loops_is_refused_with_the_right_ones(
+def test_a_wrong_regression_of_the_small_loops_is_refused_with_the_right_ones(
     load: Load, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("SMALL_SLIP", "item, stall")
-    slips = load("small_loops").SLIPS
-    assert slips == {"item", "stall"}
-    monkeypatch.setenv("SMALL_SLIP", "itme,stall")
+    monkeypatch.setenv("SMALL_REGRESSION", "item, stall")
+    regressions = load("small_loops").REGRESSIONS
+    assert regressions == {"item", "stall"}
+    monkeypatch.setenv("SMALL_REGRESSION", "itme,stall")
     with pytest.raises(
-        ValueError, match=r"^SMALL_SLIP: there is no slip itme\. There are item, pageable, "
+        ValueError,
+        match=r"^SMALL_REGRESSION: there is no regression itme\. There are item, pageable, ",
     ):
         load("small_loops")
 
 
-@pytest.mark.parametrize("name", RUNGS)
-def test_a_wrong_rung_is_refused_with_the_right_ones(load: Load, name: str) -> None:
-    rungs = ", ".join(RUNGS[name])
-    message = f"LADDER: {name} has no rung fastest, slowest. It has {rungs}, or all."
+@pytest.mark.parametrize("name", VARIANTS)
+def test_a_wrong_variant_is_refused_with_the_right_ones(load: Load, name: str) -> None:
+    variants = ", ".join(VARIANTS[name])
+    message = f"VARIANTS: {name} has no variant fastest, slowest. It has {variants}, or all."
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
-        load(name, f"slowest,{RUNGS[name][0]},fastest")
+        load(name, f"slowest,{VARIANTS[name][0]},fastest")
 
 
-def losses_of(module: ModuleType, rung: str, monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """Train a few steps on a rung; the loss of each."""
+def losses_of(module: ModuleType, variant: str, monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """Train a few steps on a variant; the loss of each."""
     losses: list[float] = []
     forward = torch.nn.CrossEntropyLoss.forward
 
@@ -121,7 +122,7 @@ def losses_of(module: ModuleType, rung: str, monkeypatch: pytest.MonkeyPatch) ->
     torch._dynamo.reset()
     with monkeypatch.context() as patch:
         patch.setattr(torch.nn.CrossEntropyLoss, "forward", recorded)
-        getattr(module, module.__name__)(range(STEPS), rung)
+        getattr(module, module.__name__)(range(STEPS), variant)
     return losses
 
 
@@ -129,21 +130,21 @@ def losses_of(module: ModuleType, rung: str, monkeypatch: pytest.MonkeyPatch) ->
     "default"
 )  # the workloads' own mark, which only pytest --perfgate applies
 @pytest.mark.usefixtures("one_thread")
-@pytest.mark.parametrize("name", RUNGS)
-def test_all_rungs_of_a_ladder_do_the_same_training(
+@pytest.mark.parametrize("name", VARIANTS)
+def test_all_variants_of_a_series_do_the_same_training(
     load: Load, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     module = load(name)
-    first, *others = RUNGS[name]
+    first, *others = VARIANTS[name]
     expected = losses_of(module, first, monkeypatch)
     assert len(expected) == STEPS
     assert len(set(expected)) == STEPS
-    for rung in others:
-        losses = losses_of(module, rung, monkeypatch)
-        rounded = rung in LESS_PRECISE.get(name, ())
+    for variant in others:
+        losses = losses_of(module, variant, monkeypatch)
+        rounded = variant in LESS_PRECISE.get(name, ())
         # Losses of different batches differ by some per cent.
-        assert losses == pytest.approx(expected, rel=5e-3 if rounded else 1e-3), rung
-        assert not rounded or losses != expected, rung
+        assert losses == pytest.approx(expected, rel=5e-3 if rounded else 1e-3), variant
+        assert not rounded or losses != expected, variant
 
 
 def test_statistics_that_are_fetched_and_those_on_the_device_add_up_alike(load: Load) -> None:
@@ -215,9 +216,9 @@ def test_graphs_for_float16_are_kept_apart_from_those_for_bfloat16(
     keep_apart = load("resnet50_cifar").keep_apart
     tags = {}
     with settings.patch(cache_key_tag=asked or ""):
-        for rung in RUNGS["resnet50_cifar"]:
-            keep_apart(rung)
-            tags[rung] = settings.cache_key_tag
+        for variant in VARIANTS["resnet50_cifar"]:
+            keep_apart(variant)
+            tags[variant] = settings.cache_key_tag
 
     assert tags.pop("grad_scaler") == f"{asked or ''}float16"
     assert set(tags.values()) == {asked or ""}

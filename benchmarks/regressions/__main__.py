@@ -1,11 +1,11 @@
-"""What the gate made of the planted slips of workloads/slips.py, and what its explanations say
+"""What the gate made of the planted regressions of workloads/regressions.py, and what its explanations say
 first, as a table.
 
-    SLIPS_TABLE=slips.json python -m pytest tests/gpu/test_slips_gpu.py     # on a GPU, with nsys
-    python -m benchmarks.slips record RECORD.json.xz slips.json ...
-    python -m benchmarks.slips table RECORD.json.xz ...
+    REGRESSIONS_TABLE=regressions.json python -m pytest tests/gpu/test_regressions_gpu.py     # on a GPU, with nsys
+    python -m benchmarks.regressions record RECORD.json.xz regressions.json ...
+    python -m benchmarks.regressions table RECORD.json.xz ...
 
-`record` puts the gates of slips into a record, in place of older ones of the same slip: the
+`record` puts the gates of regressions into a record, in place of older ones of the same regression: the
 verdict's rows, and what both sides are made of as a baseline keeps it. `table` explains them as
 perfgate does now, and writes RESULTS.md, a part for each record.
 """
@@ -40,9 +40,9 @@ CLEAN: Final = "none"
 
 
 class Gate(Record):
-    """One gate of a loop with a slip planted."""
+    """One gate of a loop with a regression planted."""
 
-    slip: str
+    regression: str
     loop: str
     machine: str = "an unknown machine"
     """GPU, driver, torch and nsys."""
@@ -73,7 +73,7 @@ def save(gates: Sequence[Gate], path: Path) -> None:
 
 
 def taken(table: Mapping[str, Any]) -> list[Gate]:
-    """The gates of slips among those that a file of SLIPS_TABLE tells of; clean loops are none."""
+    """The gates of regressions among those that a file of REGRESSIONS_TABLE tells of; clean loops are none."""
     machine = (
         {}
         if table["machine"] is None
@@ -83,7 +83,7 @@ def taken(table: Mapping[str, Any]) -> list[Gate]:
     return [
         Gate.model_validate({**{name: gate[name] for name in fields}, **machine})
         for gate in table["gates"]
-        if gate["slip"] != CLEAN and gate["before"] and gate["now"]
+        if gate["regression"] != CLEAN and gate["before"] and gate["now"]
     ]
 
 
@@ -93,12 +93,12 @@ def _machine(of: Machine) -> str:
 
 def markdown(records: Mapping[Path, Sequence[Gate]]) -> str:
     """The tables, of the gates in each record."""
-    command = " ".join(["python -m benchmarks.slips table", *map(str, records)])
+    command = " ".join(["python -m benchmarks.regressions table", *map(str, records)])
     rows = [
-        "# What the gate made of planted slips",
+        "# What the gate made of planted regressions",
         "",
         (
-            f"Made by `{command}`; do not edit. Each slip of `workloads/slips.py` was planted and gated, 3 runs "
+            f"Made by `{command}`; do not edit. Each regression of `workloads/regressions.py` was planted and gated, 3 runs "
             "against 6 blessed ones. Changes are as the gate reckons them: `step_ms`, `kernel_ms` and large counts "
             "relative, other clocks in percentage points of a step. The first line of the explanation is as perfgate "
             "explains the record now; long ones are cut off."
@@ -109,7 +109,7 @@ def markdown(records: Mapping[Path, Sequence[Gate]]) -> str:
             "",
             f"## {'; '.join(sorted({gate.machine for gate in gates}))}",
             "",
-            "| loop | slip | REGRESSED | the explanation begins |",
+            "| loop | regression | REGRESSED | the explanation begins |",
             "| --- | --- | --- | --- |",
             *map(_row, gates),
         ]
@@ -122,7 +122,7 @@ def _row(gate: Gate) -> str:
     sizes = ", ".join(f"{row.metric} {_moved(row, step_ms)}" for row in lost)
     first = gate.first_line
     shown = first if len(first) <= LONGEST else f"{first[: LONGEST - 3]}..."
-    return f"| {gate.loop} | {gate.slip} | {sizes} | {shown.replace('|', '&#124;')} |"
+    return f"| {gate.loop} | {gate.regression} | {sizes} | {shown.replace('|', '&#124;')} |"
 
 
 def _moved(row: MetricVerdict, step_ms: float | None) -> str:
@@ -147,7 +147,7 @@ def _rounded(told: object) -> object:
 def main(argv: Sequence[str] | None = None) -> int:
     """Do what is asked, and return the exit status."""
     parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.slips",
+        prog="python -m benchmarks.regressions",
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -155,17 +155,22 @@ def main(argv: Sequence[str] | None = None) -> int:
     record = kinds.add_parser("record", help="put gates into a record")
     record.add_argument("record", type=Path, metavar="RECORD.json.xz")
     record.add_argument(
-        "tables", type=Path, nargs="+", metavar="slips.json", help="what SLIPS_TABLE named"
+        "tables",
+        type=Path,
+        nargs="+",
+        metavar="regressions.json",
+        help="what REGRESSIONS_TABLE named",
     )
     table = kinds.add_parser("table", help="write RESULTS.md")
     table.add_argument("records", type=Path, nargs="+", metavar="RECORD.json.xz")
     table.add_argument("--out", type=Path, default=HERE / "RESULTS.md", metavar="FILE")
     given = parser.parse_args(argv)
     if given.what == "record":
-        gates = {gate.slip: gate for gate in load(given.record)}
+        gates = {gate.regression: gate for gate in load(given.record)}
         for path in given.tables:
             gates |= {
-                gate.slip: gate for gate in taken(json.loads(path.read_text(encoding="utf-8")))
+                gate.regression: gate
+                for gate in taken(json.loads(path.read_text(encoding="utf-8")))
             }
         save(list(gates.values()), given.record)
         return 0

@@ -1,4 +1,4 @@
-"""Draws how much faster each rung is than the first of its loop, and what its GPU did of a step;
+"""Draws how much faster each variant is than the first of its loop, and what its GPU did of a step;
 measures nothing."""
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from typing import Final
 import matplotlib as mpl
 from matplotlib.figure import Figure
 
-from benchmarks.ladders.recording import Recording
-from benchmarks.ladders.speedups import Bar, bars_of
+from benchmarks.series.recording import Recording
+from benchmarks.series.speedups import Bar, bars_of
 
 OURS: Final = "#0072b2"
 PUBLISHED: Final = "#e69f00"
@@ -37,7 +37,7 @@ def svg(recording: Recording) -> str | None:
     """Draw a row of panels a loop, on white, which dark pages show as well; None where there is
     nothing to compare.
 
-    On the left a pair of bars a rung, ours and the published: a bar ends at the median, and a line
+    On the left a pair of bars a variant, ours and the published: a bar ends at the median, and a line
     spans the runs. On the right what the GPU did of a step, of loops in which one was measured.
     """
     panels = bars_of(recording)
@@ -78,12 +78,12 @@ def _panel(axes: mpl.axes.Axes, loop: str, bars: Sequence[Bar]) -> None:
             )
             _number(axes, bar.published, bar.published, at)
     axes.set_title(loop, loc="left", fontweight="bold", color="#222222")
-    axes.set_yticks(range(len(bars)), [bar.rung for bar in bars])
+    axes.set_yticks(range(len(bars)), [bar.variant for bar in bars])
     axes.invert_yaxis()
     axes.axvline(1.0, color="#bbbbbb", linewidth=0.8, linestyle=":", zorder=0)
     axes.margins(x=0.1)
     axes.set_xlim(left=0)
-    axes.set_xlabel(f"speed-up over {bars[0].rung}; the line spans the runs", color="#444444")
+    axes.set_xlabel(f"speed-up over {bars[0].variant}; the line spans the runs", color="#444444")
     if has_published:
         axes.legend(
             loc="lower right",

@@ -1,15 +1,15 @@
-"""Runs every rung of the tutorials' optimisation ladders on this machine, and judges each against
+"""Runs every variant of the tutorials' optimisation series on this machine, and judges each against
 the one before.
 
-    python -m benchmarks.ladders run OUT.json --seconds 540
-    python -m benchmarks.ladders table OUT.json
+    python -m benchmarks.series run OUT.json --seconds 540
+    python -m benchmarks.series table OUT.json
 
-`run` measures each rung of workloads/ several times, in fresh processes under nsys, and saves after
+`run` measures each variant of workloads/ several times, in fresh processes under nsys, and saves after
 each run: run the same command again, and it goes on where it was. On a machine with several GPUs,
 start one `run` a GPU, each with its own CUDA_VISIBLE_DEVICES, cores (taskset), loops and file, and
-`merge` the files: what OUT.json holds stays in it, but for loops (`--replace`) or rungs
-(`--replace-rungs`) that are taken from the last file that has them. `table` writes RESULTS.md and
-ladders.svg, next to the published numbers.
+`merge` the files: what OUT.json holds stays in it, but for loops (`--replace`) or variants
+(`--replace-variants`) that are taken from the last file that has them. `table` writes RESULTS.md and
+series.svg, next to the published numbers.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from pathlib import Path
 from typing import Final
 
 import perfgate
-from benchmarks.ladders.lessons import LADDERS
-from benchmarks.ladders.measuring import Nsys, Turns, bench_of, collect, commit_of, is_small
-from benchmarks.ladders.recording import Recording, Replace, Unusable, load, merge, save
-from benchmarks.ladders.table import PICTURE, markdown
+from benchmarks.series.lessons import VARIANTS
+from benchmarks.series.measuring import Nsys, Turns, bench_of, collect, commit_of, is_small
+from benchmarks.series.recording import Recording, Replace, Unusable, load, merge, save
+from benchmarks.series.table import PICTURE, markdown
 from perfgate.model.errors import PerfgateError
 from perfgate.system.signals import ending_as_on_ctrl_c
 
@@ -68,7 +68,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def parser() -> argparse.ArgumentParser:
     """The command line."""
     whole = argparse.ArgumentParser(
-        prog="python -m benchmarks.ladders",
+        prog="python -m benchmarks.series",
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -76,8 +76,8 @@ def parser() -> argparse.ArgumentParser:
 
     run = kinds.add_parser(
         "run",
-        help="measure rungs, and go on where a file already holds some",
-        description="Measure rungs in turns. Exits 0 if each has its runs, 1 if some are missing (failed, or no time). "
+        help="measure variants, and go on where a file already holds some",
+        description="Measure variants in turns. Exits 0 if each has its runs, 1 if some are missing (failed, or no time). "
         "Runs that the file holds count, of whichever code and GPU: to measure a loop anew, begin another file and "
         "`merge --replace` it.",
     )
@@ -92,11 +92,11 @@ def parser() -> argparse.ArgumentParser:
         nargs="+",
         action="extend",
         metavar="W",
-        help=f"loops, by the stem of their file (default: {' '.join(LADDERS)}); resnet50_ddp runs on as many GPUs as "
+        help=f"loops, by the stem of their file (default: {' '.join(VARIANTS)}); resnet50_ddp runs on as many GPUs as "
         "are visible",
     )
     run.add_argument(
-        "--rung",
+        "--variant",
         nargs="+",
         action="extend",
         default=[],
@@ -108,7 +108,7 @@ def parser() -> argparse.ArgumentParser:
         type=_positive_int,
         default=RUNS,
         metavar="N",
-        help=f"of each rung (default: {RUNS})",
+        help=f"of each variant (default: {RUNS})",
     )
     run.add_argument(
         "--seconds",
@@ -121,9 +121,9 @@ def parser() -> argparse.ArgumentParser:
         type=_positive,
         default=math.inf,
         metavar="S",
-        help="a run that takes longer fails, and its rung is left out: some compile for long at first",
+        help="a run that takes longer fails, and its variant is left out: some compile for long at first",
     )
-    run.add_argument("--retry", action="store_true", help="try rungs again that failed before")
+    run.add_argument("--retry", action="store_true", help="try variants again that failed before")
     run.add_argument(
         "--project", type=Path, default=Path(), metavar="DIR", help="holds workloads/ (default: .)"
     )
@@ -147,18 +147,18 @@ def parser() -> argparse.ArgumentParser:
         help="take each loop from the last file with runs of it, and no other",
     )
     replacing.add_argument(
-        "--replace-rungs",
+        "--replace-variants",
         dest="replace",
         action="store_const",
-        const=Replace.RUNGS,
-        help="take each rung from the last file with runs of it: where those that are compared were measured together",
+        const=Replace.VARIANTS,
+        help="take each variant from the last file with runs of it: where those that are compared were measured together",
     )
 
     table = kinds.add_parser(
         "table",
-        help="write RESULTS.md and ladders.svg",
+        help="write RESULTS.md and series.svg",
         description="Judge a recording and write RESULTS.md and, with matplotlib (pip install -e '.[bench]'), "
-        "ladders.svg.",
+        "series.svg.",
     )
     table.add_argument("file", type=Path, metavar="FILE.json")
     table.add_argument(
@@ -166,13 +166,13 @@ def parser() -> argparse.ArgumentParser:
         type=Path,
         default=HERE,
         metavar="DIR",
-        help="where to (default: benchmarks/ladders)",
+        help="where to (default: benchmarks/series)",
     )
     return whole
 
 
 def _run(given: argparse.Namespace) -> int:
-    # From here on: finding the rungs takes seconds too.
+    # From here on: finding the variants takes seconds too.
     ends = None if given.seconds is None else time.monotonic() + given.seconds
     project = given.project.resolve()
     env = dict(os.environ)
@@ -187,29 +187,29 @@ def _run(given: argparse.Namespace) -> int:
         kinds = ("full-sized", "small")
         told = f"it holds runs of the {kinds[recording.small]} loops, and these would be of the {kinds[small]} ones"
         raise Unusable(f"{given.out}: {told}; give another file.")
-    loops = list(dict.fromkeys(given.workload or LADDERS))
-    if len(context.machine.gpus) > 1 and any(loop in LADDERS for loop in loops):
+    loops = list(dict.fromkeys(given.workload or VARIANTS))
+    if len(context.machine.gpus) > 1 and any(loop in VARIANTS for loop in loops):
         _say(
             f"{len(context.machine.gpus)} GPUs are visible, and these loops use one: set CUDA_VISIBLE_DEVICES"
         )
-    rungs = collect(project, loops, given.rung, env=env, machine=context.machine)
+    variants = collect(project, loops, given.variant, env=env, machine=context.machine)
     save(recording, given.out)
     with ExitStack() as held:
         if given.keep is None:
             folder = Path(
-                held.enter_context(tempfile.TemporaryDirectory(prefix="perfgate-ladders-"))
+                held.enter_context(tempfile.TemporaryDirectory(prefix="perfgate-series-"))
             )
         else:
             folder = given.keep.resolve()
             folder.mkdir(parents=True, exist_ok=True)
         turns = Turns(
             recording=recording,
-            rungs=rungs,
+            variants=variants,
             runs=given.runs,
             measure=Nsys(
                 context=context,
                 folder=folder,
-                rungs=tuple(given.rung),
+                variants=tuple(given.variant),
                 keep=given.keep is not None,
                 commit=commit_of(project),
                 longest_s=given.run_timeout,
@@ -239,7 +239,7 @@ def _table(given: argparse.Namespace) -> int:
     recording = load(given.file)
     try:
         # Only here, and only if it can be had: a machine that measures has no use for it.
-        drawn = importlib.import_module("benchmarks.ladders.picture").svg(recording)
+        drawn = importlib.import_module("benchmarks.series.picture").svg(recording)
         lacking = ""
     except ModuleNotFoundError as missing:
         if (missing.name or "").partition(".")[0] != "matplotlib":

@@ -8,10 +8,10 @@ from functools import partial
 from statistics import median
 from typing import Final
 
-from benchmarks.ladders.judging import Step, judge_loop, ordered_rungs, speed
-from benchmarks.ladders.lessons import LADDERS, SCALED, Ladder, Lesson, Unit
-from benchmarks.ladders.recording import RecordedRung, Recording
-from benchmarks.ladders.shares import shares_of
+from benchmarks.series.judging import Step, judge_loop, ordered_variants, speed
+from benchmarks.series.lessons import SCALED, VARIANTS, Lesson, Series, Unit
+from benchmarks.series.recording import RecordedVariant, Recording
+from benchmarks.series.shares import shares_of
 from perfgate.model.metric import Metric
 from perfgate.model.outcome import Outcome
 from perfgate.model.sample import OUTSIDE_RANGES
@@ -19,7 +19,7 @@ from perfgate.model.verdict import Verdict
 from perfgate.words.names import listed
 from perfgate.words.numbers import count, milliseconds
 
-PICTURE: Final = "ladders.svg"
+PICTURE: Final = "series.svg"
 COUNTS: Final = (
     Metric.LAUNCHES,
     Metric.GRAPH_LAUNCHES,
@@ -45,22 +45,22 @@ def markdown(recording: Recording, *, picture: bool) -> str:
     """Write the whole file; `picture` tells whether one lies beside it."""
     judged = {loop: judge_loop(recording, loop) for loop in ordered_loops(recording)}
     lines = [
-        "# The optimisation ladders, measured and judged",
+        "# The optimisation series, measured and judged",
         "",
         (
-            "Made by `python -m benchmarks.ladders run` and `table`; do not edit. Every rung is run in fresh processes "
-            "under nsys, in turns with the rungs of its loop that share its GPUs. Values are medians over runs, per "
+            "Made by `python -m benchmarks.series run` and `table`; do not edit. Every variant is run in fresh processes "
+            "under nsys, in turns with the variants of its loop that share its GPUs. Values are medians over runs, per "
             "step; `spread` is the range of step_ms over its median. The published speeds are those of the tutorials "
-            "that teach with these loops, on another machine: what can be compared is how much faster a rung is than "
+            "that teach with these loops, on another machine: what can be compared is how much faster a variant is than "
             "another."
         ),
         "",
         (
-            "A step up is judged by perfgate as an A/B run of the rung with the one before it, a step back with the sides "
+            "A step up is judged by perfgate as an A/B run of the variant with the one before it, a step back with the sides "
             "exchanged, each as a gate of its own. It is as taught where every metric that the tutorial names got "
             "better on the way up and REGRESSED on the way back; at a price where another metric got worse besides, "
-            "since a gate then calls the way up REGRESSED. A rung that is taught to change nothing must be PASSED "
-            "both ways. Runs are compared on the GPUs that both rungs ran on, if each has three there or more; if not, "
+            "since a gate then calls the way up REGRESSED. A variant that is taught to change nothing must be PASSED "
+            "both ways. Runs are compared on the GPUs that both variants ran on, if each has three there or more; if not, "
             "all are. Metrics that the tutorial names are in bold."
         ),
         "",
@@ -75,7 +75,7 @@ def markdown(recording: Recording, *, picture: bool) -> str:
     if picture:
         lines += [
             "",
-            f"![Speed-up over the first rung of each loop, ours and published; what the GPU did of a step]({PICTURE})",
+            f"![Speed-up over the first variant of each loop, ours and published; what the GPU did of a step]({PICTURE})",
         ]
     for loop, steps in judged.items():
         lines += _loop(recording, loop, steps)
@@ -83,13 +83,13 @@ def markdown(recording: Recording, *, picture: bool) -> str:
 
 
 def ordered_loops(recording: Recording) -> list[str]:
-    """The recorded loops, those with a ladder first and in its order."""
-    known = [loop for loop in LADDERS if loop in recording.loops()]
+    """The recorded loops, those with a series first and in its order."""
+    known = [loop for loop in VARIANTS if loop in recording.loops()]
     return [*known, *(loop for loop in recording.loops() if loop not in known)]
 
 
 def _circumstances(recording: Recording) -> Iterator[str]:
-    used = {run.machine for rung in recording.rungs for run in rung.runs}
+    used = {run.machine for variant in recording.variants for run in variant.runs}
     kinds: dict[str, set[tuple[str, ...]]] = {}
     for index in sorted(used):
         machine = recording.machines[index]
@@ -103,7 +103,7 @@ def _circumstances(recording: Recording) -> Iterator[str]:
         kinds.setdefault(told, set()).add(tuple(gpu.uuid for gpu in machine.gpus))
     for told, sets in kinds.items():
         yield f"- {told}" + (f"; {len(sets)} different GPUs" if len(sets) > 1 else "")
-    runs = [run for rung in recording.rungs for run in rung.runs]
+    runs = [run for variant in recording.variants for run in variant.runs]
     commits = sorted({run.commit for run in runs if run.commit is not None})
     yield f"- perfgate {recording.perfgate}" + (
         f", commit {', '.join(commits)} (+: with changes)" if commits else ""
@@ -114,23 +114,23 @@ def _circumstances(recording: Recording) -> Iterator[str]:
 
 
 def _loop(recording: Recording, loop: str, steps: Sequence[Step]) -> Iterator[str]:
-    ladder = LADDERS.get(loop)
-    rungs = ordered_rungs(recording, loop)
+    series = VARIANTS.get(loop)
+    variants = ordered_variants(recording, loop)
     yield from ("", f"## {loop}", "")
-    if ladder is not None:
+    if series is not None:
         published = (
-            f" Published on an {ladder.published_on}."
-            if ladder.published_on and not recording.small
+            f" Published on an {series.published_on}."
+            if series.published_on and not recording.small
             else ""
         )
-        yield from (f"{ladder.told}.{published}", "")
+        yield from (f"{series.told}.{published}", "")
     elif loop in SCALED:
         yield from (f"{SCALED[loop]}.", "")
-    yield from _speeds(recording, ladder, rungs)
-    yield from _remarks(recording, rungs)
+    yield from _speeds(recording, series, variants)
+    yield from _remarks(recording, variants)
     if steps:
         yield ""
-        yield from _steps(ladder, steps, small=recording.small)
+        yield from _steps(series, steps, small=recording.small)
         yield from _places(steps)
         yield from _remarked(steps)
         if not recording.small:
@@ -138,76 +138,76 @@ def _loop(recording: Recording, loop: str, steps: Sequence[Step]) -> Iterator[st
 
 
 def _speeds(
-    recording: Recording, ladder: Ladder | None, rungs: Sequence[RecordedRung]
+    recording: Recording, series: Series | None, variants: Sequence[RecordedVariant]
 ) -> Iterator[str]:
-    unit = None if ladder is None or recording.small else ladder.unit
-    columns: list[tuple[str, Callable[[RecordedRung], str]]] = [
-        ("runs", lambda rung: str(len(rung.sound))),
-        ("steps/s", lambda rung: _speed(speed(rung))),
+    unit = None if series is None or recording.small else series.unit
+    columns: list[tuple[str, Callable[[RecordedVariant], str]]] = [
+        ("runs", lambda variant: str(len(variant.sound))),
+        ("steps/s", lambda variant: _speed(speed(variant))),
     ]
-    if ladder is not None and unit is Unit.IMAGES:
-        columns.append(("images/s", partial(_images, ladder)))
-    if ladder is not None and unit is not None:
-        columns.append((f"published {unit}", partial(_published, ladder)))
+    if series is not None and unit is Unit.IMAGES:
+        columns.append(("images/s", partial(_images, series)))
+    if series is not None and unit is not None:
+        columns.append((f"published {unit}", partial(_published, series)))
     columns += [
         (Metric.STEP_MS, partial(_ms, metric=Metric.STEP_MS)),
         ("spread", _spread),
         (Metric.KERNEL_MS, partial(_ms, metric=Metric.KERNEL_MS)),
         ("h2d_share", partial(_share, metric=Metric.H2D_MS)),
         (Metric.H2D_EXPOSED_MS, partial(_ms, metric=Metric.H2D_EXPOSED_MS)),
-        *((metric, partial(_ms, metric=metric)) for metric in NCCL if _any(rungs, metric)),
+        *((metric, partial(_ms, metric=metric)) for metric in NCCL if _any(variants, metric)),
         ("gap_share", partial(_share, metric=Metric.GAP_MS)),
         *(
             (metric, partial(_count, metric=metric))
             for metric in COUNTS
-            if metric not in RARE or _any(rungs, metric)
+            if metric not in RARE or _any(variants, metric)
         ),
     ]
-    told = [(title, [tell(rung) for rung in rungs]) for title, tell in columns]
+    told = [(title, [tell(variant) for variant in variants]) for title, tell in columns]
     told = [(title, cells) for title, cells in told if any(cell != _NONE for cell in cells)]
-    yield _row(["rung", *(title for title, _ in told)])
+    yield _row(["variant", *(title for title, _ in told)])
     yield _row(["---", *["---:"] * len(told)])
-    for place, rung in enumerate(rungs):
-        yield _row([rung.rung, *(cells[place] for _, cells in told)])
+    for place, variant in enumerate(variants):
+        yield _row([variant.variant, *(cells[place] for _, cells in told)])
 
 
-def _remarks(recording: Recording, rungs: Sequence[RecordedRung]) -> Iterator[str]:
+def _remarks(recording: Recording, variants: Sequence[RecordedVariant]) -> Iterator[str]:
     told = [
-        f"- {rung.rung} {'failed once' if rung.sound else 'has no run'}: {failure.reason}."
-        for rung in rungs
-        for failure in rung.failures[-1:]
+        f"- {variant.variant} {'failed once' if variant.sound else 'has no run'}: {failure.reason}."
+        for variant in variants
+        for failure in variant.failures[-1:]
     ]
     unsound = {
-        rung.rung: len(rung.runs) - len(rung.sound)
-        for rung in rungs
-        if len(rung.runs) > len(rung.sound)
+        variant.variant: len(variant.runs) - len(variant.sound)
+        for variant in variants
+        if len(variant.runs) > len(variant.sound)
     }
     told += [f"- Runs of {name} that do not count: {number}." for name, number in unsound.items()]
-    if len({run.code for rung in rungs for run in rung.sound}) > 1:
+    if len({run.code for variant in variants for run in variant.sound}) > 1:
         told.append("- The workload's code changed between these runs.")
-    told += [*_windows(rungs), *_apart(recording, rungs)]
+    told += [*_windows(variants), *_apart(recording, variants)]
     if told:
         yield ""
         yield from told
 
 
-def _windows(rungs: Sequence[RecordedRung]) -> Iterator[str]:
+def _windows(variants: Sequence[RecordedVariant]) -> Iterator[str]:
     """How many steps a run measured, which the workload may have changed since."""
     of: dict[tuple[int | None, int], list[str]] = {}
-    for rung in rungs:
-        of.setdefault((rung.workload.steps, rung.workload.warmup), []).append(rung.rung)
+    for variant in variants:
+        of.setdefault((variant.workload.steps, variant.workload.warmup), []).append(variant.variant)
     for (steps, warmup), names in of.items():
         whose = f" of {listed(names)}" if len(of) > 1 else ""
         after = f" after {warmup} of warm-up" if warmup else ""
         yield f"- Each run{whose} measured {steps} steps{after}."
 
 
-def _apart(recording: Recording, rungs: Sequence[RecordedRung]) -> Iterator[str]:
-    """Which rungs were measured on which machine, where not all were on the same."""
+def _apart(recording: Recording, variants: Sequence[RecordedVariant]) -> Iterator[str]:
+    """Which variants were measured on which machine, where not all were on the same."""
     on: dict[int, list[str]] = {}
-    for rung in rungs:
-        for machine in sorted({_host(recording, run.machine) for run in rung.sound}):
-            on.setdefault(machine, []).append(rung.rung)
+    for variant in variants:
+        for machine in sorted({_host(recording, run.machine) for run in variant.sound}):
+            on.setdefault(machine, []).append(variant.variant)
     if len({tuple(names) for names in on.values()}) > 1:
         told = (
             f"{listed(names)} on machine {machine + 1}" for machine, names in sorted(on.items())
@@ -223,15 +223,15 @@ def _host(recording: Recording, machine: int) -> int:
     return next((number for number, common in enumerate(shared) if common), machine)
 
 
-def _steps(ladder: Ladder | None, steps: Sequence[Step], *, small: bool) -> Iterator[str]:
+def _steps(series: Series | None, steps: Sequence[Step], *, small: bool) -> Iterator[str]:
     shows_published = not small and any(step.published is not None for step in steps)
-    titles = ["rung", "against", "speed", *(["published"] if shows_published else [])]
+    titles = ["variant", "against", "speed", *(["published"] if shows_published else [])]
     titles += ["step up", "better", "worse", "step back", "worse then", "counts", "lesson"]
     yield _row(titles)
     yield _row(["---", "---", *["---:"] * (1 + shows_published), *["---"] * 7])
     for step in steps:
-        lesson = _lesson(ladder, step.rung)
-        cells = [step.rung, step.before, _times(step.ratio)]
+        lesson = _lesson(series, step.variant)
+        cells = [step.variant, step.before, _times(step.ratio)]
         if shows_published:
             cells.append(_times(step.published))
         cells += [
@@ -249,7 +249,7 @@ def _steps(ladder: Ladder | None, steps: Sequence[Step], *, small: bool) -> Iter
 def _places(steps: Sequence[Step]) -> Iterator[str]:
     """Under which ranges the named metrics moved, a line each."""
     told = [
-        f"- {step.rung}: {metric} {', '.join(moved)}"
+        f"- {step.variant}: {metric} {', '.join(moved)}"
         for step in steps
         for metric, changes in step.where.items()
         if (moved := _largest(changes))
@@ -266,7 +266,7 @@ def _places(steps: Sequence[Step]) -> Iterator[str]:
 def _remarked(steps: Sequence[Step]) -> Iterator[str]:
     """What a gate says beside its table of a way up, a line each."""
     told = [
-        f"- {step.rung}: {remark}"
+        f"- {step.variant}: {remark}"
         for step in steps
         if step.up is not None
         for remark in step.up.information
@@ -277,11 +277,11 @@ def _remarked(steps: Sequence[Step]) -> Iterator[str]:
 
 
 def _unlike_published(recording: Recording, loop: str, steps: Sequence[Step]) -> Iterator[str]:
-    """Where a rung gains more or less than published, a line each, with what the profile shows of
+    """Where a variant gains more or less than published, a line each, with what the profile shows of
     it."""
     told: list[str] = []
     for step in steps:
-        sides = [recording.of(loop, name) for name in (step.before, step.rung)]
+        sides = [recording.of(loop, name) for name in (step.before, step.variant)]
         before, now = (None if side is None else shares_of(side) for side in sides)
         if not step.ratio or not step.published or before is None or now is None:
             continue
@@ -295,7 +295,7 @@ def _unlike_published(recording: Recording, loop: str, steps: Sequence[Step]) ->
                 )
             ]
             gains = f"x{step.ratio:.2f} against x{step.published:.2f}"
-            told.append(f"- {step.rung}: {gains}; of a step the GPU {', '.join(shown)}")
+            told.append(f"- {step.variant}: {gains}; of a step the GPU {', '.join(shown)}")
     if told:
         yield from (
             "",
@@ -317,9 +317,9 @@ def _largest(changes: Mapping[str, float]) -> list[str]:
     ]
 
 
-def _lesson(ladder: Ladder | None, name: str) -> Lesson | None:
-    rung = None if ladder is None else ladder.rung(name)
-    return None if rung is None else rung.lesson
+def _lesson(series: Series | None, name: str) -> Lesson | None:
+    variant = None if series is None else series.variant(name)
+    return None if variant is None else variant.lesson
 
 
 def _outcome(verdict: Verdict | None) -> str:
@@ -335,17 +335,17 @@ def _metrics(verdict: Verdict | None, outcome: Outcome, lesson: Lesson | None) -
     )
 
 
-def _images(ladder: Ladder, measured: RecordedRung) -> str:
+def _images(series: Series, measured: RecordedVariant) -> str:
     steps_s = speed(measured)
-    return _speed(None if steps_s is None or ladder.batch is None else steps_s * ladder.batch)
+    return _speed(None if steps_s is None or series.batch is None else steps_s * series.batch)
 
 
-def _published(ladder: Ladder, measured: RecordedRung) -> str:
-    rung = ladder.rung(measured.rung)
-    if rung is None or rung.published is None:
+def _published(series: Series, measured: RecordedVariant) -> str:
+    variant = series.variant(measured.variant)
+    if variant is None or variant.published is None:
         return _NONE
-    told = f"{rung.published:,g}"
-    return f"({told})" if rung.in_brackets else told
+    told = f"{variant.published:,g}"
+    return f"({told})" if variant.in_brackets else told
 
 
 def _speed(value: float | None) -> str:
@@ -358,28 +358,28 @@ def _times(ratio: float | None) -> str:
     return _NONE if ratio is None else f"x{ratio:.2f}"
 
 
-def _ms(rung: RecordedRung, metric: Metric) -> str:
-    values = rung.values(metric)
+def _ms(variant: RecordedVariant, metric: Metric) -> str:
+    values = variant.values(metric)
     return milliseconds(median(values)) if values else _NONE
 
 
-def _count(rung: RecordedRung, metric: Metric) -> str:
-    values = rung.values(metric)
+def _count(variant: RecordedVariant, metric: Metric) -> str:
+    values = variant.values(metric)
     return count(median(values)) if values else _NONE
 
 
-def _any(rungs: Sequence[RecordedRung], metric: Metric) -> bool:
-    return any(any(rung.values(metric)) for rung in rungs)
+def _any(variants: Sequence[RecordedVariant], metric: Metric) -> bool:
+    return any(any(variant.values(metric)) for variant in variants)
 
 
-def _share(rung: RecordedRung, metric: Metric) -> str:
-    both = [(one.run.value(metric), one.run.value(Metric.STEP_MS)) for one in rung.sound]
+def _share(variant: RecordedVariant, metric: Metric) -> str:
+    both = [(one.run.value(metric), one.run.value(Metric.STEP_MS)) for one in variant.sound]
     shares = [part / whole for part, whole in both if part is not None and whole]
     return f"{100 * median(shares):.1f} %" if shares else _NONE
 
 
-def _spread(rung: RecordedRung) -> str:
-    values = rung.values(Metric.STEP_MS)
+def _spread(variant: RecordedVariant) -> str:
+    values = variant.values(Metric.STEP_MS)
     return (
         f"{100 * (max(values) - min(values)) / median(values):.1f} %" if len(values) > 1 else _NONE
     )

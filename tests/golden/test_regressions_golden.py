@@ -1,4 +1,4 @@
-"""Of slips that were planted and gated on GPUs, the first line of the explanation names the true
+"""Of regressions that were planted and gated on GPUs, the first line of the explanation names the true
 culprit."""
 
 from __future__ import annotations
@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.loops import load_slips, named_first
+from support.loops import load_regressions, named_first
 
-from benchmarks.slips.__main__ import Gate, load, markdown
+from benchmarks.regressions.__main__ import Gate, load, markdown
 from perfgate.explain.attribution import attributions
 from perfgate.explain.sides import differences, made_up_of
 from perfgate.explain.where import where
@@ -21,28 +21,33 @@ ROOT = Path(__file__).parents[2]
 DATA = Path("tests/golden/data")
 RECORDS = {
     path: load(ROOT / path)
-    for path in (DATA / "slips-h200-nsys2025.3.json.xz", DATA / "slips-h100-nsys2025.3.json.xz")
+    for path in (
+        DATA / "regressions-h200-nsys2025.3.json.xz",
+        DATA / "regressions-h100-nsys2025.3.json.xz",
+    )
 }
 GATES = {
-    f"{path.name.split('-')[1]}-{gate.slip}": gate
+    f"{path.name.split('-')[1]}-{gate.regression}": gate
     for path, gates in RECORDS.items()
     for gate in gates
 }
 
 
 @pytest.fixture(scope="module")
-def slips() -> Mapping[str, Any]:
+def regressions() -> Mapping[str, Any]:
     """The table beside the loops."""
     pytest.importorskip("torch", reason="no torch here: it is in the extra torch")
     with pytest.MonkeyPatch.context() as patch:
-        table: Mapping[str, Any] = load_slips("slips_of_golden_tests", patch).SLIPS
+        table: Mapping[str, Any] = load_regressions(
+            "regressions_of_golden_tests", patch
+        ).REGRESSIONS
         return table
 
 
 @pytest.fixture(scope="module")
-def culprits(slips: Mapping[str, Any]) -> dict[str, str]:
-    """What each slip's explanation must name."""
-    return {slip.name: slip.culprit for slip in slips.values()}
+def culprits(regressions: Mapping[str, Any]) -> dict[str, str]:
+    """What each regression's explanation must name."""
+    return {regression.name: regression.culprit for regression in regressions.values()}
 
 
 @pytest.fixture(params=GATES)
@@ -51,7 +56,7 @@ def gate(request: pytest.FixtureRequest) -> Gate:
 
 
 def test_the_first_line_names_the_culprit(gate: Gate, culprits: dict[str, str]) -> None:
-    assert named_first(gate.first_line, culprits[gate.slip]), gate.first_line
+    assert named_first(gate.first_line, culprits[gate.regression]), gate.first_line
 
 
 def test_so_does_an_explanation_that_knows_no_verdict(gate: Gate, culprits: dict[str, str]) -> None:
@@ -60,7 +65,7 @@ def test_so_does_an_explanation_that_knows_no_verdict(gate: Gate, culprits: dict
     a = Side(label="before", values=before, breakdown=gate.before)
     b = Side(label="now", values=now, breakdown=gate.now)
     first = say.fact(next(iter(where(made_up_of(a, b, differences(a, b))).values())))
-    assert named_first(first, culprits[gate.slip]), first
+    assert named_first(first, culprits[gate.regression]), first
 
 
 def test_the_parts_of_every_change_add_up_to_it(gate: Gate) -> None:
@@ -73,6 +78,6 @@ def test_the_parts_of_every_change_add_up_to_it(gate: Gate) -> None:
 
 
 def test_the_committed_table_is_as_the_gates_are_explained_now() -> None:
-    table = ROOT / "benchmarks" / "slips" / "RESULTS.md"
-    command = " ".join(["python -m benchmarks.slips table", *map(str, RECORDS)])
+    table = ROOT / "benchmarks" / "regressions" / "RESULTS.md"
+    command = " ".join(["python -m benchmarks.regressions table", *map(str, RECORDS)])
     assert table.read_text(encoding="utf-8") == markdown(RECORDS), command

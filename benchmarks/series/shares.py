@@ -1,4 +1,4 @@
-"""What the GPU did of a rung's step: computed, copied with nothing to hide it, or idled; judges
+"""What the GPU did of a variant's step: computed, copied with nothing to hide it, or idled; judges
 nothing."""
 
 from __future__ import annotations
@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from statistics import median
 
-from benchmarks.ladders.recording import RecordedRun, RecordedRung
+from benchmarks.series.recording import RecordedRun, RecordedVariant
 from perfgate.model.metric import Metric
 
 
@@ -22,10 +22,10 @@ class Shares:
     """No kernel, copy or memset ran."""
 
 
-def shares_of(rung: RecordedRung) -> Shares | None:
-    """Of a rung's runs that count; None where no GPU was measured in them."""
+def shares_of(variant: RecordedVariant) -> Shares | None:
+    """Of a variant's runs that count; None where no GPU was measured in them."""
     copying, idle = [], []
-    for one in rung.sound:
+    for one in variant.sound:
         found = _of_step(one)
         if found is not None:
             copying.append(found[0])

@@ -1,7 +1,7 @@
-"""Judges each rung against the one before, both ways, by perfgate's own judge, and holds that
+"""Judges each variant against the one before, both ways, by perfgate's own judge, and holds that
 against the lesson.
 
-A step up the ladder is judged as an A/B run whose other side is the rung before: both were measured in
+A step up the series is judged as an A/B run whose other side is the variant before: both were measured in
 turns, on the same occasions. The step back is the same with the sides exchanged. Nothing is
 measured or written here.
 """
@@ -15,8 +15,8 @@ from enum import StrEnum
 from statistics import median
 from typing import Final, assert_never
 
-from benchmarks.ladders.lessons import LADDERS, NO_DIFFERENCE, Ladder, Lesson
-from benchmarks.ladders.recording import RecordedRun, RecordedRung, Recording
+from benchmarks.series.lessons import NO_DIFFERENCE, VARIANTS, Lesson, Series
+from benchmarks.series.recording import RecordedRun, RecordedVariant, Recording
 from perfgate.explain.pace import pace_notes
 from perfgate.explain.shown import of_counts
 from perfgate.judge.evidence import Evidence
@@ -32,11 +32,11 @@ from perfgate.words.names import listed, plural
 STEP_BUDGET: Final = spec.budget if (spec := METRICS[Metric.STEP_MS].time) is not None else 0.0
 """A published gain above this, perfgate's budget of a step, must be found as one."""
 FIRST_LOOK: Final = AB_PLAN.looks[0]
-"""With fewer runs of either rung nothing can be shown of the two."""
+"""With fewer runs of either variant nothing can be shown of the two."""
 
 
 class Finding(StrEnum):
-    """What a step up the ladder shows, beside what is taught of it."""
+    """What a step up the series shows, beside what is taught of it."""
 
     AS_TAUGHT = "as taught"
     AT_A_PRICE = "as taught, at a price"
@@ -51,9 +51,9 @@ class Finding(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Step:
-    """One rung against the one before."""
+    """One variant against the one before."""
 
-    rung: str
+    variant: str
     before: str
     finding: Finding
     why: tuple[str, ...] = ()
@@ -82,38 +82,38 @@ class Step:
         )
 
 
-def speed(rung: RecordedRung) -> float | None:
+def speed(variant: RecordedVariant) -> float | None:
     """Steps a second: the median over its runs; None where it has none, or no step time."""
-    times = rung.values(Metric.STEP_MS)
+    times = variant.values(Metric.STEP_MS)
     return 1000 / median(times) if times and median(times) > 0 else None
 
 
-def ordered_rungs(recording: Recording, loop: str) -> list[RecordedRung]:
-    """A loop's recorded rungs in the ladder's order, without one by the number of GPUs that they
+def ordered_variants(recording: Recording, loop: str) -> list[RecordedVariant]:
+    """A loop's recorded variants in the series's order, without one by the number of GPUs that they
     are named after."""
-    ladder = LADDERS.get(loop)
-    names = [] if ladder is None else [rung.name for rung in ladder.rungs]
+    series = VARIANTS.get(loop)
+    names = [] if series is None else [variant.name for variant in series.variants]
 
-    def place(rung: RecordedRung) -> int:
-        if ladder is not None:
-            return names.index(rung.rung) if rung.rung in names else len(names)
-        number, _, _ = rung.rung.partition(" ")
+    def place(variant: RecordedVariant) -> int:
+        if series is not None:
+            return names.index(variant.variant) if variant.variant in names else len(names)
+        number, _, _ = variant.variant.partition(" ")
         return int(number) if number.isdecimal() else 0
 
-    return sorted((rung for rung in recording.rungs if rung.loop == loop), key=place)
+    return sorted((variant for variant in recording.variants if variant.loop == loop), key=place)
 
 
 def judge_loop(recording: Recording, loop: str) -> tuple[Step, ...]:
-    """Judge every rung of a loop that has one before it, in the ladder's order."""
-    ladder = LADDERS.get(loop)
+    """Judge every variant of a loop that has one before it, in the series's order."""
+    series = VARIANTS.get(loop)
     names = [
-        one.rung
-        for one in ordered_rungs(recording, loop)
-        if ladder is None or ladder.rung(one.rung)
+        one.variant
+        for one in ordered_variants(recording, loop)
+        if series is None or series.variant(one.variant)
     ]
     steps: list[Step] = []
     for place, name in enumerate(names):
-        before = (names[place - 1] if place else None) if ladder is None else ladder.before(name)
+        before = (names[place - 1] if place else None) if series is None else series.before(name)
         if before is not None:
             steps.append(
                 _judge_step(recording, loop, name, _last_measured(recording, loop, name, before))
@@ -122,37 +122,37 @@ def judge_loop(recording: Recording, loop: str) -> tuple[Step, ...]:
 
 
 def _last_measured(recording: Recording, loop: str, name: str, before: str) -> str:
-    """The rung that one is judged against: the one before, or where that has no run, the nearest
+    """The variant that one is judged against: the one before, or where that has no run, the nearest
     below that has one.
 
     Not where the lesson is that nothing changes: it says so of those two only.
     """
-    ladder = LADDERS.get(loop)
-    if ladder is None or _lesson(ladder, name) == NO_DIFFERENCE:
+    series = VARIANTS.get(loop)
+    if series is None or _lesson(series, name) == NO_DIFFERENCE:
         return before
     candidate: str | None = before
     while candidate is not None:
-        rung = recording.of(loop, candidate)
-        if rung is not None and rung.sound:
+        variant = recording.of(loop, candidate)
+        if variant is not None and variant.sound:
             return candidate
-        candidate = ladder.before(candidate)
+        candidate = series.before(candidate)
     return before
 
 
-def _lesson(ladder: Ladder | None, name: str) -> Lesson | None:
-    rung = None if ladder is None else ladder.rung(name)
-    return None if rung is None else rung.lesson
+def _lesson(series: Series | None, name: str) -> Lesson | None:
+    variant = None if series is None else series.variant(name)
+    return None if variant is None else variant.lesson
 
 
 def _judge_step(recording: Recording, loop: str, name: str, before_name: str) -> Step:
-    ladder = LADDERS.get(loop)
+    series = VARIANTS.get(loop)
     now, before = _met(recording.of(loop, name), recording.of(loop, before_name))
-    published = None if ladder is None else _published_ratio(ladder, name, before_name)
+    published = None if series is None else _published_ratio(series, name, before_name)
 
     def not_judged(why: str, *, ratio: float | None = None) -> Step:
         finding = Finding.NOT_JUDGED
         return Step(
-            rung=name,
+            variant=name,
             before=before_name,
             finding=finding,
             why=(why,),
@@ -172,10 +172,10 @@ def _judge_step(recording: Recording, loop: str, name: str, before_name: str) ->
         verdict_of(before, now),
         verdict_of(now, before),
     )
-    lesson = _lesson(ladder, name)
+    lesson = _lesson(series, name)
     finding, why = _finding(lesson, up, down, before, now, ratio=ratio, published=published)
     return Step(
-        rung=name,
+        variant=name,
         before=before_name,
         finding=finding,
         why=why,
@@ -188,28 +188,28 @@ def _judge_step(recording: Recording, loop: str, name: str, before_name: str) ->
 
 
 def _met(
-    now: RecordedRung | None, before: RecordedRung | None
-) -> tuple[RecordedRung | None, RecordedRung | None]:
+    now: RecordedVariant | None, before: RecordedVariant | None
+) -> tuple[RecordedVariant | None, RecordedVariant | None]:
     """Their runs on GPUs that both ran on, if an A/B run can be looked at with them; all, if not.
 
-    What another host launches slower, or another GPU computes slower, is no part of what a rung
+    What another host launches slower, or another GPU computes slower, is no part of what a variant
     adds.
     """
     if now is None or before is None:
         return now, before
     there = {run.machine for run in now.sound} & {run.machine for run in before.sound}
     met = _on(now, there), _on(before, there)
-    return met if all(len(rung.sound) >= FIRST_LOOK for rung in met) else (now, before)
+    return met if all(len(variant.sound) >= FIRST_LOOK for variant in met) else (now, before)
 
 
-def _on(rung: RecordedRung, machines: Container[int]) -> RecordedRung:
-    return rung.model_copy(
-        update={"runs": tuple(run for run in rung.runs if run.machine in machines)}
+def _on(variant: RecordedVariant, machines: Container[int]) -> RecordedVariant:
+    return variant.model_copy(
+        update={"runs": tuple(run for run in variant.runs if run.machine in machines)}
     )
 
 
-def verdict_of(reference: RecordedRung, candidate: RecordedRung) -> Verdict:
-    """Judge a rung's runs against those of another, which are blessed for it as the other side of a
+def verdict_of(reference: RecordedVariant, candidate: RecordedVariant) -> Verdict:
+    """Judge a variant's runs against those of another, which are blessed for it as the other side of a
     A/B run is."""
     runs = _runs(candidate)
     pairs = tuple(zip(_runs(reference), runs, strict=False))
@@ -220,13 +220,13 @@ def verdict_of(reference: RecordedRung, candidate: RecordedRung) -> Verdict:
     return verdict.model_copy(update={"notes": notes})
 
 
-def _runs(rung: RecordedRung) -> list[Run]:
-    return [one.run for one in rung.sound]
+def _runs(variant: RecordedVariant) -> list[Run]:
+    return [one.run for one in variant.sound]
 
 
-def _ranges(rung: RecordedRung) -> tuple[RangeSample, ...]:
+def _ranges(variant: RecordedVariant) -> tuple[RangeSample, ...]:
     """Those of its slowest process in the run with the median step."""
-    runs = sorted(_runs(rung), key=lambda run: run.value(Metric.STEP_MS) or 0.0)
+    runs = sorted(_runs(variant), key=lambda run: run.value(Metric.STEP_MS) or 0.0)
     processes = runs[len(runs) // 2].processes
     slowest = max(
         processes, key=lambda process: process.values.get(Metric.STEP_MS, 0.0), default=None
@@ -234,20 +234,23 @@ def _ranges(rung: RecordedRung) -> tuple[RangeSample, ...]:
     return () if slowest is None else slowest.ranges
 
 
-def _ratio(before: RecordedRung, now: RecordedRung) -> float | None:
+def _ratio(before: RecordedVariant, now: RecordedVariant) -> float | None:
     slow, fast = speed(before), speed(now)
     return fast / slow if slow and fast else None
 
 
-def _published_ratio(ladder: Ladder, name: str, before: str) -> float | None:
+def _published_ratio(series: Series, name: str, before: str) -> float | None:
     slow, fast = (
-        None if (rung := ladder.rung(one)) is None else rung.published for one in (before, name)
+        None if (variant := series.variant(one)) is None else variant.published
+        for one in (before, name)
     )
     return fast / slow if slow and fast else None
 
 
-def _why_incomparable(recording: Recording, before: RecordedRung, now: RecordedRung) -> str | None:
-    there, here = ({run.machine for run in rung.sound} for rung in (before, now))
+def _why_incomparable(
+    recording: Recording, before: RecordedVariant, now: RecordedVariant
+) -> str | None:
+    there, here = ({run.machine for run in variant.sound} for variant in (before, now))
     for then in sorted(there):
         for one in sorted(here):
             if len(recording.machines[then].gpus) != len(recording.machines[one].gpus):
@@ -258,8 +261,8 @@ def _why_incomparable(recording: Recording, before: RecordedRung, now: RecordedR
             if found:
                 return (
                     found[0]
-                    .replace("baseline", before.rung, 1)
-                    .replace("this machine", now.rung, 1)
+                    .replace("baseline", before.variant, 1)
+                    .replace("this machine", now.variant, 1)
                 )
     return None
 
@@ -271,19 +274,19 @@ def _finding(
     lesson: Lesson | None,
     up: Verdict,
     down: Verdict,
-    before: RecordedRung,
-    now: RecordedRung,
+    before: RecordedVariant,
+    now: RecordedVariant,
     *,
     ratio: float | None,
     published: float | None,
 ) -> tuple[Finding, tuple[str, ...]]:
     if lesson is None:
         return Finding.NO_LESSON, ()
-    for rung in (before, now):
-        if len(rung.sound) < FIRST_LOOK:
-            counted = plural(len(rung.sound), "run")
+    for variant in (before, now):
+        if len(variant.sound) < FIRST_LOOK:
+            counted = plural(len(variant.sound), "run")
             return Finding.NOT_SETTLED, (
-                f"{counted} of {rung.rung}, and an A/B run is first looked at with {FIRST_LOOK}",
+                f"{counted} of {variant.variant}, and an A/B run is first looked at with {FIRST_LOOK}",
             )
     if not lesson.metrics:
         return _as_no_difference(up, down)
@@ -385,7 +388,7 @@ def _fell_by_chance(row: MetricVerdict | None) -> bool:
     return (row.now or 0.0) < (row.baseline or 0.0)
 
 
-def _not_there(lesson: Lesson, before: RecordedRung, now: RecordedRung) -> list[str]:
+def _not_there(lesson: Lesson, before: RecordedVariant, now: RecordedVariant) -> list[str]:
     """What is taught of ranges, and is otherwise."""
     told: list[str] = []
     for metric, taught in lesson.under.items():
@@ -404,19 +407,19 @@ def _not_there(lesson: Lesson, before: RecordedRung, now: RecordedRung) -> list[
     return told
 
 
-def _changes(metric: Metric, before: RecordedRung, now: RecordedRung) -> dict[str, float]:
+def _changes(metric: Metric, before: RecordedVariant, now: RecordedVariant) -> dict[str, float]:
     """What each range added to a metric, that which fell most first; ranges that held none of it
     are left out."""
     changes: defaultdict[str, float] = defaultdict(float)
-    for sign, rung in ((-1.0, before), (1.0, now)):
-        for sample in _ranges(rung):
+    for sign, variant in ((-1.0, before), (1.0, now)):
+        for sample in _ranges(variant):
             if metric in sample.values:
                 changes[sample.name] += sign * sample.values[metric]
     return dict(sorted(changes.items(), key=lambda change: (change[1], change[0])))
 
 
 def _where(
-    lesson: Lesson, before: RecordedRung, now: RecordedRung
+    lesson: Lesson, before: RecordedVariant, now: RecordedVariant
 ) -> dict[Metric, dict[str, float]]:
     found = {metric: _changes(metric, before, now) for metric in lesson.metrics}
     return {metric: changes for metric, changes in found.items() if changes}

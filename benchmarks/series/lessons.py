@@ -1,7 +1,7 @@
-"""What the tutorials publish and teach of each ladder, as data; it measures nothing and knows no
+"""What the tutorials publish and teach of each series, as data; it measures nothing and knows no
 result of ours.
 
-A ladder is one training loop in several states, its rungs: each holds one more optimisation than
+A series is one training loop in several states, its variants: each holds one more optimisation than
 the one before it.
 """
 
@@ -25,7 +25,7 @@ class Unit(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Lesson:
-    """What must move from the rung before to this one; a lesson without metrics is that nothing
+    """What must move from the variant before to this one; a lesson without metrics is that nothing
     does."""
 
     every: tuple[Metric, ...] = ()
@@ -37,7 +37,7 @@ class Lesson:
     at_least: float | None = None
     """So many times as fast."""
     top_range: tuple[str, int] | None = None
-    """A range that is among the first so many of nvtx_sum, the step's own apart, on the rung
+    """A range that is among the first so many of nvtx_sum, the step's own apart, on the variant
     before."""
 
     @property
@@ -47,48 +47,48 @@ class Lesson:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Rung:
+class Variant:
     """One state of a loop."""
 
     name: str
     published: float | None = None
-    """Its speed in the ladder's unit."""
+    """Its speed in the series's unit."""
     in_brackets: bool = False
     """Whether the source gives that number in brackets."""
     lesson: Lesson | None = None
-    """None of a first rung, and of one that is not the tutorial's."""
+    """None of a first variant, and of one that is not the tutorial's."""
     against: str | None = None
-    """The rung that it is compared with; by default the one before it."""
+    """The variant that it is compared with; by default the one before it."""
     opt_in: bool = False
     """Whether it is only measured where it is named."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ladder:
-    """One loop with its rungs, the slowest first."""
+class Series:
+    """One loop with its variants, the slowest first."""
 
     loop: str
     """The workload, and the stem of its file."""
     told: str
     """In a few words."""
-    rungs: tuple[Rung, ...]
+    variants: tuple[Variant, ...]
     unit: Unit | None = None
     """None where no speed is published."""
     published_on: str = ""
     batch: int | None = None
     """Images in a step of the full-sized loop."""
 
-    def rung(self, name: str) -> Rung | None:
-        """One rung by its name."""
-        return next((rung for rung in self.rungs if rung.name == name), None)
+    def variant(self, name: str) -> Variant | None:
+        """One variant by its name."""
+        return next((variant for variant in self.variants if variant.name == name), None)
 
     def before(self, name: str) -> str | None:
-        """The rung that one is compared with; None of the first, and of no rung."""
-        names = [rung.name for rung in self.rungs]
-        rung = self.rung(name)
-        if rung is None or names.index(name) == 0:
+        """The variant that one is compared with; None of the first, and of no variant."""
+        names = [variant.name for variant in self.variants]
+        variant = self.variant(name)
+        if variant is None or names.index(name) == 0:
             return None
-        return rung.against or names[names.index(name) - 1]
+        return variant.against or names[names.index(name) - 1]
 
 
 FASTER_KERNELS: Final = Lesson(every=(Metric.KERNEL_MS,))
@@ -102,51 +102,51 @@ NO_DIFFERENCE: Final = Lesson()
 DATA_LOAD_FIRST: Final = ("data_load", 2)
 FIX_AT_LEAST: Final = 1.1
 
-RESNET18_INPUT: Final = Ladder(
+RESNET18_INPUT: Final = Series(
     loop="resnet18_input",
     told="ResNet-18, images of 3x512x512 made on the fly, batch 64: the input pipeline",
     unit=Unit.STEPS,
     published_on="NVIDIA L40S",
     batch=64,
-    rungs=(
-        Rung(name="serial", published=2.97),
-        Rung(
+    variants=(
+        Variant(name="serial", published=2.97),
+        Variant(
             name="workers",
             published=4.81,
             lesson=Lesson(every=(Metric.GAP_MS,), under={Metric.GAP_MS: "get batch"}),
         ),
-        Rung(
+        Variant(
             name="pinned",
             published=5.91,
             lesson=Lesson(every=(Metric.PAGEABLE_COPIES, Metric.H2D_MS)),
         ),
-        Rung(name="overlap", published=6.44, lesson=Lesson(every=(Metric.STEP_MS,))),
-        Rung(name="prefetcher", published=6.44, lesson=NO_DIFFERENCE),
-        Rung(name="kept", against="overlap"),
+        Variant(name="overlap", published=6.44, lesson=Lesson(every=(Metric.STEP_MS,))),
+        Variant(name="prefetcher", published=6.44, lesson=NO_DIFFERENCE),
+        Variant(name="kept", against="overlap"),
         # The prefetcher once more, where no loader that is just as fast as the GPU hides whether it
         # makes a difference.
-        Rung(name="steady", lesson=NO_DIFFERENCE),
+        Variant(name="steady", lesson=NO_DIFFERENCE),
     ),
 )
-RESNET50_CIFAR: Final = Ladder(
+RESNET50_CIFAR: Final = Series(
     loop="resnet50_cifar",
     told="ResNet-50, images of 3x32x32, batch 384 (published: 128): the training step",
     unit=Unit.IMAGES,
     batch=384,
-    rungs=(
-        Rung(name="naive", published=995),
-        Rung(name="detached", published=1049, lesson=NOTHING_FETCHED),
-        Rung(name="pinned", published=1063, lesson=Lesson(every=(Metric.PAGEABLE_COPIES,))),
-        Rung(name="cudnn_benchmark", published=1093, lesson=FASTER_KERNELS),
-        Rung(name="compile", published=1290, lesson=FEWER_OR_FASTER),
-        Rung(name="max_autotune", published=1393, lesson=GRAPHS_OR_FASTER),
-        Rung(name="grad_scaler", published=2486, lesson=FASTER_KERNELS),
+    variants=(
+        Variant(name="naive", published=995),
+        Variant(name="detached", published=1049, lesson=NOTHING_FETCHED),
+        Variant(name="pinned", published=1063, lesson=Lesson(every=(Metric.PAGEABLE_COPIES,))),
+        Variant(name="cudnn_benchmark", published=1093, lesson=FASTER_KERNELS),
+        Variant(name="compile", published=1290, lesson=FEWER_OR_FASTER),
+        Variant(name="max_autotune", published=1393, lesson=GRAPHS_OR_FASTER),
+        Variant(name="grad_scaler", published=2486, lesson=FASTER_KERNELS),
         # The kernels are as fast in either format; the scaler fetches each step whether a gradient
         # overflowed.
-        Rung(name="autocast", published=3026, lesson=NOTHING_FETCHED),
-        Rung(name="channels_last", published=3178, lesson=FASTER_KERNELS),
-        Rung(name="steady"),
-        Rung(
+        Variant(name="autocast", published=3026, lesson=NOTHING_FETCHED),
+        Variant(name="channels_last", published=3178, lesson=FASTER_KERNELS),
+        Variant(name="steady"),
+        Variant(
             name="exhaustive",
             published=1427,
             in_brackets=True,
@@ -156,12 +156,12 @@ RESNET50_CIFAR: Final = Ladder(
         ),
     ),
 )
-DATA_LOAD_LAB: Final = Ladder(
+DATA_LOAD_LAB: Final = Series(
     loop="data_load_lab",
     told="A small CNN fed by batches made on the CPU",
-    rungs=(
-        Rung(name="cpu"),
-        Rung(
+    variants=(
+        Variant(name="cpu"),
+        Variant(
             name="gpu",
             lesson=Lesson(
                 every=(Metric.H2D_COPIES, Metric.GAP_MS),
@@ -169,7 +169,7 @@ DATA_LOAD_LAB: Final = Ladder(
                 top_range=DATA_LOAD_FIRST,
             ),
         ),
-        Rung(
+        Variant(
             name="workers",
             against="cpu",
             lesson=Lesson(
@@ -180,8 +180,8 @@ DATA_LOAD_LAB: Final = Ladder(
         ),
     ),
 )
-LADDERS: Final[Mapping[str, Ladder]] = MappingProxyType(
-    {ladder.loop: ladder for ladder in (RESNET18_INPUT, RESNET50_CIFAR, DATA_LOAD_LAB)}
+VARIANTS: Final[Mapping[str, Series]] = MappingProxyType(
+    {series.loop: series for series in (RESNET18_INPUT, RESNET50_CIFAR, DATA_LOAD_LAB)}
 )
 """By loop. What is not here can be measured as well; it is then shown, and judged against nothing
 that was taught."""
@@ -191,4 +191,4 @@ SCALED: Final[Mapping[str, str]] = MappingProxyType(
         "script by its YAML file. Values are those of the slowest rank, of NCCL of the one that waits least"
     }
 )
-"""What is told of loops that climb no ladder: their rungs are numbers of GPUs."""
+"""What is told of loops that climb no series: their variants are numbers of GPUs."""

@@ -1,4 +1,4 @@
-"""The planted slips without a GPU: their table, what each does that a CPU can do as well, and when
+"""The planted regressions without a GPU: their table, what each does that a CPU can do as well, and when
 they are gated."""
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from support.loops import load_slips
+from support.loops import load_regressions
 from support.project import Project
 
 from perfgate.model.metric import METRICS, Metric
@@ -92,19 +92,21 @@ def loaded() -> Iterator[ModuleType]:
     everywhere."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(importlib.import_module("torch.cuda"), "is_available", lambda: False)
-        yield load_slips("slips_of_tests", patch)
+        yield load_regressions("regressions_of_tests", patch)
 
 
 @pytest.fixture
 def play(loaded: ModuleType, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Turns]:
-    """Run a loop here, clean or with a slip planted, from the start of torch.compile's memory."""
+    """Run a loop here, clean or with a regression planted, from the start of torch.compile's memory."""
 
-    def run(loop: str, slip: str = "none", look: Callable[[], object] = lambda: None) -> Turns:
+    def run(
+        loop: str, regression: str = "none", look: Callable[[], object] = lambda: None
+    ) -> Turns:
         import torch
 
         torch.compiler.reset()
         torch._dynamo.utils.counters.clear()
-        monkeypatch.setattr(loaded, "SLIP", slip)
+        monkeypatch.setattr(loaded, "REGRESSION", regression)
         turns = Turns(look)
         getattr(loaded, loop)(turns)
         assert len(turns.seen) == TURNS
@@ -117,7 +119,7 @@ def play(loaded: ModuleType, monkeypatch: pytest.MonkeyPatch) -> Callable[..., T
 def operations(play: Callable[..., Turns]) -> Callable[..., Counter[str]]:
     """What torch did in one late turn of a loop, by the operation's name."""
 
-    def count(loop: str, slip: str = "none") -> Counter[str]:
+    def count(loop: str, regression: str = "none") -> Counter[str]:
         from torch.utils._python_dispatch import TorchDispatchMode
 
         done: Counter[str] = Counter()
@@ -134,7 +136,7 @@ def operations(play: Callable[..., Turns]) -> Callable[..., Counter[str]]:
                 return func(*args, **(kwargs or {}))
 
         with Counting():  # type: ignore[no-untyped-call]
-            turns = play(loop, slip, look=lambda: Counter(done))
+            turns = play(loop, regression, look=lambda: Counter(done))
         *_, before, after = turns.seen
         assert isinstance(before, Counter)
         assert isinstance(after, Counter)
@@ -146,9 +148,11 @@ def operations(play: Callable[..., Turns]) -> Callable[..., Counter[str]]:
 # The table
 
 
-def test_the_table_has_every_slip_in_its_loop(loaded: ModuleType) -> None:
-    assert {name: slip.workload for name, slip in loaded.SLIPS.items()} == LOOP_OF
-    assert [slip.name for slip in loaded.SLIPS.values()] == list(loaded.SLIPS)
+def test_the_table_has_every_regression_in_its_loop(loaded: ModuleType) -> None:
+    assert {name: regression.workload for name, regression in loaded.REGRESSIONS.items()} == LOOP_OF
+    assert [regression.name for regression in loaded.REGRESSIONS.values()] == list(
+        loaded.REGRESSIONS
+    )
 
 
 def test_the_loops_of_the_table_are_the_workloads_of_the_file(loaded: ModuleType) -> None:
@@ -156,17 +160,21 @@ def test_the_loops_of_the_table_are_the_workloads_of_the_file(loaded: ModuleType
     assert sorted(declared) == LOOPS
 
 
-def test_each_slip_is_caught_by_metrics_that_can_shut_the_gate(loaded: ModuleType) -> None:
-    for slip in loaded.SLIPS.values():
-        named = [Metric(metric) for metric in (*slip.caught_by, *slip.may_follow)]
-        assert slip.caught_by
-        assert len(set(named)) == len(named), slip.name
-        assert all(METRICS[metric].gated for metric in named), slip.name
-        assert slip.does
+def test_each_regression_is_caught_by_metrics_that_can_shut_the_gate(loaded: ModuleType) -> None:
+    for regression in loaded.REGRESSIONS.values():
+        named = [Metric(metric) for metric in (*regression.caught_by, *regression.may_follow)]
+        assert regression.caught_by
+        assert len(set(named)) == len(named), regression.name
+        assert all(METRICS[metric].gated for metric in named), regression.name
+        assert regression.does
 
 
 def test_the_sleeps_are_of_one_two_and_three_percent(loaded: ModuleType) -> None:
-    shares = {slip.name: slip.share for slip in loaded.SLIPS.values() if slip.share}
+    shares = {
+        regression.name: regression.share
+        for regression in loaded.REGRESSIONS.values()
+        if regression.share
+    }
     assert shares == {"sleep_1": 0.01, "sleep_2": 0.02, "sleep_3": 0.03}
 
 
@@ -174,22 +182,24 @@ def test_the_sleeps_are_of_one_two_and_three_percent(loaded: ModuleType) -> None
 
 
 def test_no_name_and_none_are_the_clean_loop(loaded: ModuleType) -> None:
-    assert [loaded.chosen_slip(""), loaded.chosen_slip("none"), loaded.SLIP] == ["none"] * 3
+    assert [loaded.chosen_regression(""), loaded.chosen_regression("none"), loaded.REGRESSION] == [
+        "none"
+    ] * 3
 
 
-def test_an_unknown_slip_is_an_error_that_names_the_known(loaded: ModuleType) -> None:
-    with pytest.raises(ValueError, match="SLIP is 'itme', expected one of: ") as raised:
-        loaded.chosen_slip("itme")
-    assert str(raised.value).split(": ", 1)[1] == f"{', '.join(['none', *loaded.SLIPS])}."
+def test_an_unknown_regression_is_an_error_that_names_the_known(loaded: ModuleType) -> None:
+    with pytest.raises(ValueError, match="REGRESSION is 'itme', expected one of: ") as raised:
+        loaded.chosen_regression("itme")
+    assert str(raised.value).split(": ", 1)[1] == f"{', '.join(['none', *loaded.REGRESSIONS])}."
 
 
 @pytest.mark.parametrize(
-    ("slip", "told", "cycles"), [("none", None, 100), ("item", "9", 100), ("sleep_2", "9", 9)]
+    ("regression", "told", "cycles"), [("none", None, 100), ("item", "9", 100), ("sleep_2", "9", 9)]
 )
 def test_only_a_planted_sleep_lasts_longer(
-    loaded: ModuleType, slip: str, told: str | None, cycles: int
+    loaded: ModuleType, regression: str, told: str | None, cycles: int
 ) -> None:
-    assert loaded.sleep_cycles(slip, told) == cycles
+    assert loaded.sleep_cycles(regression, told) == cycles
 
 
 @pytest.mark.parametrize("told", [None, "", "0", "-5", "1e5", "many"])
@@ -197,12 +207,12 @@ def test_a_sleep_of_no_known_length_is_an_error(loaded: ModuleType, told: str | 
     with pytest.raises(ValueError) as raised:  # noqa: PT011  (its whole text is below)
         loaded.sleep_cycles("sleep_2", told)
     assert str(raised.value) == (
-        f"SLIP_CYCLES is {told!r}, expected the clock cycles of SLIP=sleep_2: "
+        f"REGRESSION_CYCLES is {told!r}, expected the clock cycles of REGRESSION=sleep_2: "
         "2 % of the blessed step_ms, times the SM clock in cycles per ms."
     )
 
 
-# What the slips do
+# What the regressions do
 
 
 @pytest.mark.parametrize("loop", LOOPS)
@@ -212,25 +222,27 @@ def test_a_clean_loop_does_the_same_in_every_turn(
     assert operations(loop) == operations(loop)
 
 
-@pytest.mark.parametrize("slip", ON_GPU_ONLY)
-def test_a_slip_that_is_nothing_without_cuda_skips_its_loop_and_no_other(
-    loaded: ModuleType, play: Callable[..., Turns], slip: str
+@pytest.mark.parametrize("regression", ON_GPU_ONLY)
+def test_a_regression_that_is_nothing_without_cuda_skips_its_loop_and_no_other(
+    loaded: ModuleType, play: Callable[..., Turns], regression: str
 ) -> None:
-    with pytest.raises(pytest.skip.Exception, match=f"^the slip {slip} needs CUDA$"):
-        play(LOOP_OF[slip], slip)
-    play("ddp", slip)
+    with pytest.raises(pytest.skip.Exception, match=f"^the regression {regression} needs CUDA$"):
+        play(LOOP_OF[regression], regression)
+    play("ddp", regression)
 
 
-def test_the_table_says_which_slips_need_cuda(loaded: ModuleType) -> None:
-    assert [name for name, slip in loaded.SLIPS.items() if slip.needs_cuda] == ON_GPU_ONLY
+def test_the_table_says_which_regressions_need_cuda(loaded: ModuleType) -> None:
+    assert [
+        name for name, regression in loaded.REGRESSIONS.items() if regression.needs_cuda
+    ] == ON_GPU_ONLY
 
 
-@pytest.mark.parametrize("slip", [name for name in LOOP_OF if name not in ON_GPU_ONLY])
-def test_a_loop_stays_clean_with_the_slip_of_another(
-    operations: Callable[..., Counter[str]], slip: str
+@pytest.mark.parametrize("regression", [name for name in LOOP_OF if name not in ON_GPU_ONLY])
+def test_a_loop_stays_clean_with_the_regression_of_another(
+    operations: Callable[..., Counter[str]], regression: str
 ) -> None:
-    other = "mixed" if LOOP_OF[slip] == "ddp" else "ddp"
-    assert operations(other, slip) == operations(other)
+    other = "mixed" if LOOP_OF[regression] == "ddp" else "ddp"
+    assert operations(other, regression) == operations(other)
 
 
 def test_item_reads_one_number_a_step(operations: Callable[..., Counter[str]]) -> None:
@@ -298,8 +310,8 @@ def test_host_augmentation_flips_and_normalises_in_the_loader(
 def test_host_augmentation_makes_a_batch_four_times_as_large(
     loaded: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def image_bytes(slip: str) -> int:
-        monkeypatch.setattr(loaded, "SLIP", slip)
+    def image_bytes(regression: str) -> int:
+        monkeypatch.setattr(loaded, "REGRESSION", regression)
         images, _ = loaded.Images(batches=1, size=4, side=8)[0]
         return int(images.numel() * images.element_size())
 
@@ -395,37 +407,37 @@ def test_no_hundredth_iteration_is_measured_in_which_the_reducer_waits(loaded: M
 
 
 @pytest.fixture
-def with_slips(project: Project, loaded: ModuleType) -> Project:
-    """A project with the slips beside another workload, and no slip chosen.
+def with_regressions(project: Project, loaded: ModuleType) -> Project:
+    """A project with the regressions beside another workload, and no regression chosen.
 
     Its gates run in this process, which `loaded` has given torch: what they import first is
     forgotten after them.
     """
-    for name in ("slips.py", "conftest.py"):
+    for name in ("regressions.py", "conftest.py"):
         shutil.copy(WORKLOADS / name, project.root / "workloads")
     project.workload(file="others.py")
-    for name in ("SLIP", "SLIP_CYCLES"):
+    for name in ("REGRESSION", "REGRESSION_CYCLES"):
         project.patch.delenv(name, raising=False)
     return project
 
 
-def test_a_plain_gate_leaves_the_slips_out(with_slips: Project) -> None:
-    seen = with_slips.gate("--collect-only", "-q")
+def test_a_plain_gate_leaves_the_regressions_out(with_regressions: Project) -> None:
+    seen = with_regressions.gate("--collect-only", "-q")
     assert "workloads/others.py::loop" in seen.out
-    assert "slips.py" not in seen.out
+    assert "regressions.py" not in seen.out
 
 
-def test_a_gate_with_a_slip_chosen_takes_them_in(with_slips: Project) -> None:
-    with_slips.patch.setenv("SLIP", "none")
-    seen = with_slips.gate("--collect-only", "-q")
-    assert [loop for loop in LOOPS if f"workloads/slips.py::{loop}" in seen.out] == LOOPS
+def test_a_gate_with_a_regression_chosen_takes_them_in(with_regressions: Project) -> None:
+    with_regressions.patch.setenv("REGRESSION", "none")
+    seen = with_regressions.gate("--collect-only", "-q")
+    assert [loop for loop in LOOPS if f"workloads/regressions.py::{loop}" in seen.out] == LOOPS
 
 
-def test_a_gate_with_an_unknown_slip_says_which_there_are(with_slips: Project) -> None:
-    with_slips.patch.setenv("SLIP", "itme")
-    seen = with_slips.gate("--collect-only", "-q")
+def test_a_gate_with_an_unknown_regression_says_which_there_are(with_regressions: Project) -> None:
+    with_regressions.patch.setenv("REGRESSION", "itme")
+    seen = with_regressions.gate("--collect-only", "-q")
     assert seen.status == 2
-    assert f"SLIP is 'itme', expected one of: {', '.join(['none', *LOOP_OF])}." in seen.out
+    assert f"REGRESSION is 'itme', expected one of: {', '.join(['none', *LOOP_OF])}." in seen.out
 
 
 def gated(project: Project, *nodes: str) -> dict[str, Any]:
@@ -447,18 +459,20 @@ def measured_steps(project: Project, loop: str) -> int:
 
 @pytest.mark.nsys
 @pytest.mark.usefixtures("real_nsys")
-def test_every_clean_loop_is_measured_step_by_step(with_slips: Project) -> None:
-    assert sorted(gated(with_slips, "workloads/slips.py")) == LOOPS
-    assert [measured_steps(with_slips, loop) for loop in LOOPS] == [30] * 4
+def test_every_clean_loop_is_measured_step_by_step(with_regressions: Project) -> None:
+    assert sorted(gated(with_regressions, "workloads/regressions.py")) == LOOPS
+    assert [measured_steps(with_regressions, loop) for loop in LOOPS] == [30] * 4
 
 
 @pytest.mark.nsys
 @pytest.mark.usefixtures("real_nsys")
-def test_a_slip_is_measured_in_its_loop_and_one_that_needs_cuda_is_not(with_slips: Project) -> None:
-    with_slips.patch.setenv("SLIP", "item")
-    gated(with_slips, "workloads/slips.py::eager")
-    assert measured_steps(with_slips, "eager") == 30
-    with_slips.patch.setenv("SLIP", "pageable")
-    skipped = gated(with_slips, "workloads/slips.py::eager")["eager"]["verdict"]
+def test_a_regression_is_measured_in_its_loop_and_one_that_needs_cuda_is_not(
+    with_regressions: Project,
+) -> None:
+    with_regressions.patch.setenv("REGRESSION", "item")
+    gated(with_regressions, "workloads/regressions.py::eager")
+    assert measured_steps(with_regressions, "eager") == 30
+    with_regressions.patch.setenv("REGRESSION", "pageable")
+    skipped = gated(with_regressions, "workloads/regressions.py::eager")["eager"]["verdict"]
     assert skipped["outcome"] == "NOT_MEASURED"
-    assert "the slip pageable needs CUDA" in skipped["reason"]
+    assert "the regression pageable needs CUDA" in skipped["reason"]

@@ -1,4 +1,4 @@
-"""The ladders: turns, file, judgement and table, on runs made of numbers and by a clock of our own."""
+"""The series: turns, file, judgement and table, on runs made of numbers and by a clock of our own."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ import pytest
 from support import records
 from support.judging import MOMENT
 
-from benchmarks.ladders import __main__ as door
-from benchmarks.ladders.judging import Finding, Step, judge_loop
-from benchmarks.ladders.measuring import (
+from benchmarks.series import __main__ as door
+from benchmarks.series.judging import Finding, Step, judge_loop
+from benchmarks.series.measuring import (
     Collected,
     Measure,
     OutOfTime,
     Taken,
     Turns,
 )
-from benchmarks.ladders.recording import (
+from benchmarks.series.recording import (
     RecordedRun,
-    RecordedRung,
+    RecordedVariant,
     Recording,
     TopRange,
     load,
     merge,
     save,
 )
-from benchmarks.ladders.table import markdown
+from benchmarks.series.table import markdown
 from perfgate.explain.pace import slow_start
 from perfgate.model.metric import Metric
 from perfgate.model.note import Severity, quoted
@@ -66,14 +66,14 @@ PINNED: Values = {
 OVERLAP: Values = {**PINNED, Metric.STEP_MS: 64.0, Metric.GAP_MS: 14.0, Metric.H2D_EXPOSED_MS: 0.1}
 
 
-def workload(loop: str, rung: str, *, steps: int = 30) -> Workload:
+def workload(loop: str, variant: str, *, steps: int = 30) -> Workload:
     return Workload(
-        id=f"{loop}[{rung}]",
+        id=f"{loop}[{variant}]",
         source=f"workloads/{loop}.py",
-        nodeid=f"workloads/{loop}.py::{loop}[{rung}]",
+        nodeid=f"workloads/{loop}.py::{loop}[{variant}]",
         steps=steps,
         warmup=5,
-        parameters={"rung": repr(rung)},
+        parameters={"variant": repr(variant)},
     )
 
 
@@ -108,25 +108,29 @@ def idle_under(name: str, ms: float) -> RangeSample:
     return RangeSample(name=name, count=1, cpu_ms=ms, values={Metric.GAP_MS: ms})
 
 
-def rung_with(loop: str, rung: str, runs: Sequence[RecordedRun]) -> RecordedRung:
-    return RecordedRung(loop=loop, rung=rung, workload=workload(loop, rung), runs=tuple(runs))
+def variant_with(loop: str, variant: str, runs: Sequence[RecordedRun]) -> RecordedVariant:
+    return RecordedVariant(
+        loop=loop, variant=variant, workload=workload(loop, variant), runs=tuple(runs)
+    )
 
 
-def measured(loop: str, rungs: Mapping[str, Values], **more: Sequence[RangeSample]) -> Recording:
-    """A recording of three runs a rung on one H200; `more` gives a rung its ranges."""
+def measured(loop: str, variants: Mapping[str, Values], **more: Sequence[RangeSample]) -> Recording:
+    """A recording of three runs a variant on one H200; `more` gives a variant its ranges."""
     return Recording(
         perfgate="0.1.0",
         machines=(H200,),
-        rungs=tuple(
-            rung_with(
-                loop, rung, [run_of(values, number=n, ranges=more.get(rung, ())) for n in range(3)]
+        variants=tuple(
+            variant_with(
+                loop,
+                variant,
+                [run_of(values, number=n, ranges=more.get(variant, ())) for n in range(3)],
             )
-            for rung, values in rungs.items()
+            for variant, values in variants.items()
         ),
     )
 
 
-LADDER = measured(
+VARIANTS = measured(
     "resnet18_input",
     {
         "serial": SERIAL,
@@ -140,9 +144,9 @@ LADDER = measured(
 )
 
 
-def only_step(recording: Recording, rung: str) -> Step:
+def only_step(recording: Recording, variant: str) -> Step:
     (loop,) = recording.loops()
-    (step,) = [step for step in judge_loop(recording, loop) if step.rung == rung]
+    (step,) = [step for step in judge_loop(recording, loop) if step.variant == variant]
     return step
 
 
@@ -162,21 +166,21 @@ class Machinery:
         self._takes_s = takes_s or {}
 
     def __call__(self, one: Collected, *, within_s: float | None) -> Taken:
-        self.made.append(one.rung)
-        takes_s = self._takes_s.get(one.rung, 10.0)
+        self.made.append(one.variant)
+        takes_s = self._takes_s.get(one.variant, 10.0)
         if within_s is not None and takes_s > within_s:
             self.now += within_s
             raise OutOfTime
         self.now += takes_s
-        if one.rung in self.fails:
-            raise self.fails[one.rung]
-        complaints = (self.complains[one.rung],) if one.rung in self.complains else ()
+        if one.variant in self.fails:
+            raise self.fails[one.variant]
+        complaints = (self.complains[one.variant],) if one.variant in self.complains else ()
         run = run_of(SERIAL, number=len(self.made), took_s=takes_s, complaints=complaints)
         return Taken(run=run, machine=H200)
 
     def turns(
         self,
-        *rungs: str,
+        *variants: str,
         runs: int = 3,
         recording: Recording | None = None,
         seconds: float | None = None,
@@ -187,10 +191,10 @@ class Machinery:
         measure: Measure = self
         return Turns(
             recording=recording or Recording(perfgate="0.1.0"),
-            rungs=[
-                Collected(loop=loop, rung=rung, workload=workload(loop, rung, steps=steps))
+            variants=[
+                Collected(loop=loop, variant=variant, workload=workload(loop, variant, steps=steps))
                 for loop in loops
-                for rung in rungs
+                for variant in variants
             ],
             runs=runs,
             measure=measure,
@@ -207,8 +211,8 @@ def machinery() -> Machinery:
     return Machinery()
 
 
-def runs_by_rung(recording: Recording) -> dict[str, int]:
-    return {rung.rung: len(rung.sound) for rung in recording.rungs}
+def runs_by_variant(recording: Recording) -> dict[str, int]:
+    return {variant.variant: len(variant.sound) for variant in recording.variants}
 
 
 def test_a_killed_command_goes_on_where_it_was(machinery: Machinery, tmp_path: Path) -> None:
@@ -229,18 +233,18 @@ def test_a_killed_command_goes_on_where_it_was(machinery: Machinery, tmp_path: P
     recording = again.turns("serial", "workers", "pinned", runs=2, recording=load(file)).take()
     assert machinery.made == ["serial", "workers", "pinned", "pinned"]
     assert again.made == ["workers", "serial"]
-    assert runs_by_rung(recording) == {"serial": 2, "workers": 2, "pinned": 2}
+    assert runs_by_variant(recording) == {"serial": 2, "workers": 2, "pinned": 2}
 
 
-# Which rungs
+# Which variants
 
 
 # The file
 
 
 def test_a_recording_is_read_as_it_was_written_a_run_a_line(tmp_path: Path) -> None:
-    save(LADDER, tmp_path / "out.json")
-    assert load(tmp_path / "out.json") == LADDER
+    save(VARIANTS, tmp_path / "out.json")
+    assert load(tmp_path / "out.json") == VARIANTS
     lines = (tmp_path / "out.json").read_text(encoding="utf-8").splitlines()
     assert sum(line.startswith('{"run":') for line in lines) == 15
     assert [file.name for file in tmp_path.iterdir()] == ["out.json"]
@@ -250,17 +254,17 @@ def test_merging_takes_each_run_once_in_order_of_time() -> None:
     other_gpu = H200.model_copy(
         update={"gpus": (H200.gpus[0].model_copy(update={"uuid": "GPU-9"}),)}
     )
-    early = LADDER.model_copy(update={"rungs": LADDER.rungs[:2]})
+    early = VARIANTS.model_copy(update={"variants": VARIANTS.variants[:2]})
     late = Recording(
         perfgate="0.1.0",
         machines=(other_gpu,),
-        rungs=(
-            rung_with("resnet18_input", "workers", [run_of(WORKERS, number=5)]),
-            rung_with("resnet50_cifar", "naive", [run_of(SERIAL, number=6)]),
+        variants=(
+            variant_with("resnet18_input", "workers", [run_of(WORKERS, number=5)]),
+            variant_with("resnet50_cifar", "naive", [run_of(SERIAL, number=6)]),
         ),
     )
     merged = merge([late, early, early])
-    assert {rung.key: len(rung.runs) for rung in merged.rungs} == {
+    assert {variant.key: len(variant.runs) for variant in merged.variants} == {
         ("resnet18_input", "workers"): 4,
         ("resnet50_cifar", "naive"): 1,
         ("resnet18_input", "serial"): 3,
@@ -280,9 +284,9 @@ def test_merging_takes_each_run_once_in_order_of_time() -> None:
 # The judgement
 
 
-def test_a_ladder_as_it_is_taught_is_found_to_be_so_both_ways() -> None:
-    steps = judge_loop(LADDER, "resnet18_input")
-    assert [(step.rung, step.before) for step in steps] == [
+def test_a_series_as_it_is_taught_is_found_to_be_so_both_ways() -> None:
+    steps = judge_loop(VARIANTS, "resnet18_input")
+    assert [(step.variant, step.before) for step in steps] == [
         ("workers", "serial"),
         ("pinned", "workers"),
         ("overlap", "pinned"),
@@ -300,7 +304,7 @@ def test_a_ladder_as_it_is_taught_is_found_to_be_so_both_ways() -> None:
     assert pinned.counts() == ("pageable_copies 2 -> 0", "syncs 2 -> 0")
 
 
-def test_a_rung_that_only_costs_is_not_as_taught() -> None:
+def test_a_variant_that_only_costs_is_not_as_taught() -> None:
     step = only_step(measured("resnet18_input", {"workers": PINNED, "pinned": WORKERS}), "pinned")
     assert step.finding is Finding.DIFFERS
     assert step.up is not None
@@ -310,7 +314,7 @@ def test_a_rung_that_only_costs_is_not_as_taught() -> None:
     assert step.why[:2] == ("pageable_copies is REGRESSED", "h2d_ms is REGRESSED")
 
 
-def test_a_rung_that_is_taught_to_change_nothing_differs_where_it_does() -> None:
+def test_a_variant_that_is_taught_to_change_nothing_differs_where_it_does() -> None:
     better = {**OVERLAP, Metric.STEP_MS: 60.0}
     step = only_step(
         measured("resnet18_input", {"overlap": OVERLAP, "prefetcher": better}), "prefetcher"
@@ -345,9 +349,11 @@ def told(capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str]]:
     return call
 
 
-def test_the_warm_up_of_the_recorded_rungs_is_long_enough() -> None:
-    recorded = load(Path(door.__file__).parent / "h200.json").rungs
-    runs = [one.run for rung in recorded for one in rung.sound if one.run.processes[0].periods_ms]
+def test_the_warm_up_of_the_recorded_variants_is_long_enough() -> None:
+    recorded = load(Path(door.__file__).parent / "h200.json").variants
+    runs = [
+        one.run for variant in recorded for one in variant.sound if one.run.processes[0].periods_ms
+    ]
     assert len(runs) == 88
     assert [run.started_at for run in runs if slow_start([run, run]) is not None] == []
 
@@ -356,5 +362,5 @@ def test_the_committed_table_is_what_the_recording_and_the_judge_of_now_make() -
     folder = Path(door.__file__).parent
     told = markdown(load(folder / "h200.json"), picture=True)
     assert (folder / "RESULTS.md").read_text(encoding="utf-8") == told, (
-        "python -m benchmarks.ladders table h200.json"
+        "python -m benchmarks.series table h200.json"
     )

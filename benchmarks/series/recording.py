@@ -1,4 +1,4 @@
-"""The runs of all rungs as one file of plain numbers: reads, writes and joins such files; measures
+"""The runs of all variants as one file of plain numbers: reads, writes and joins such files; measures
 and judges nothing.
 
 A run is kept as perfgate's own record of it, cut to what a table, a judgement and a "where" need.
@@ -39,7 +39,7 @@ class Replace(StrEnum):
     """What of a later recording takes the place of an earlier one's."""
 
     LOOPS = "loops"
-    RUNGS = "rungs"
+    VARIANTS = "variants"
 
 
 class Unusable(Exception):
@@ -55,7 +55,7 @@ class TopRange(Record):
 
 
 class RecordedRun(Record):
-    """One run of one rung: one fresh process under nsys."""
+    """One run of one variant: one fresh process under nsys."""
 
     run: Run
     machine: int = Field(ge=0)
@@ -81,11 +81,11 @@ class Failure(Record):
     reason: str
 
 
-class RecordedRung(Record):
-    """One rung with all that was tried of it."""
+class RecordedVariant(Record):
+    """One variant with all that was tried of it."""
 
     loop: str
-    rung: str
+    variant: str
     workload: Workload
     runs: tuple[RecordedRun, ...] = ()
     failures: tuple[Failure, ...] = ()
@@ -97,8 +97,8 @@ class RecordedRung(Record):
 
     @property
     def key(self) -> tuple[str, str]:
-        """Loop and rung."""
-        return self.loop, self.rung
+        """Loop and variant."""
+        return self.loop, self.variant
 
     def values(self, metric: Metric) -> tuple[float, ...]:
         """One metric over the runs that count and have it."""
@@ -115,15 +115,15 @@ class Recording(Record):
     small: bool = False
     """Whether the loops were the small variants, which nothing published is about."""
     machines: tuple[Machine, ...] = ()
-    rungs: tuple[RecordedRung, ...] = ()
+    variants: tuple[RecordedVariant, ...] = ()
 
-    def of(self, loop: str, rung: str) -> RecordedRung | None:
-        """One rung."""
-        return next((one for one in self.rungs if one.key == (loop, rung)), None)
+    def of(self, loop: str, variant: str) -> RecordedVariant | None:
+        """One variant."""
+        return next((one for one in self.variants if one.key == (loop, variant)), None)
 
     def loops(self) -> tuple[str, ...]:
         """The loops, in the order in which they were first measured."""
-        return tuple(dict.fromkeys(one.loop for one in self.rungs))
+        return tuple(dict.fromkeys(one.loop for one in self.variants))
 
     def machine_index(self, machine: Machine) -> tuple[Recording, int]:
         """This recording with a machine in it, and the machine's index."""
@@ -131,12 +131,16 @@ class Recording(Record):
             return self, self.machines.index(machine)
         return self.model_copy(update={"machines": (*self.machines, machine)}), len(self.machines)
 
-    def with_rung(self, rung: RecordedRung) -> Recording:
-        """This recording with one rung replaced, or added at the end."""
-        if self.of(*rung.key) is None:
-            return self.model_copy(update={"rungs": (*self.rungs, rung)})
+    def with_variant(self, variant: RecordedVariant) -> Recording:
+        """This recording with one variant replaced, or added at the end."""
+        if self.of(*variant.key) is None:
+            return self.model_copy(update={"variants": (*self.variants, variant)})
         return self.model_copy(
-            update={"rungs": tuple(rung if one.key == rung.key else one for one in self.rungs)}
+            update={
+                "variants": tuple(
+                    variant if one.key == variant.key else one for one in self.variants
+                )
+            }
         )
 
 
@@ -153,7 +157,9 @@ def load(path: Path) -> Recording:
     except ValidationError as invalid:
         first = invalid.errors()[0]
         where = ".".join(str(part) for part in first["loc"]) or "it"
-        raise Unusable(f"{path}: it is no recording of rungs ({where}: {first['msg']}).") from None
+        raise Unusable(
+            f"{path}: it is no recording of variants ({where}: {first['msg']})."
+        ) from None
 
 
 def save(recording: Recording, path: Path) -> None:
@@ -164,7 +170,7 @@ def save(recording: Recording, path: Path) -> None:
     """
     told = {"format": recording.format, **recording.model_dump(mode="json", exclude_defaults=True)}
     text = json.dumps(told, separators=(",", ":"), ensure_ascii=False)
-    for start in ('{"loop"', '{"run":', '"machines"', '"rungs"'):
+    for start in ('{"loop"', '{"run":', '"machines"', '"variants"'):
         text = text.replace(start, f"\n{start}")
     beside = path.with_name(f".{path.name}.{os.getpid()}")
     try:
@@ -182,8 +188,8 @@ def merge(recordings: Sequence[Recording], *, replace: Replace | None = None) ->
     of time.
 
     With `replace`, all of a loop comes from the last recording that has a run of it: runs of one
-    ladder that were not made in turns, or are of code that was changed since, are then in no one
-    table. Or all of a rung does: for rungs that are compared with each other alone, and were
+    series that were not made in turns, or are of code that was changed since, are then in no one
+    table. Or all of a variant does: for variants that are compared with each other alone, and were
     measured anew together.
 
     Raises:
@@ -201,54 +207,65 @@ def merge(recordings: Sequence[Recording], *, replace: Replace | None = None) ->
         places: dict[int, int] = {}
         for number, machine in enumerate(recording.machines):
             merged, places[number] = merged.machine_index(machine)
-        for rung in recording.rungs:
+        for variant in recording.variants:
             moved = tuple(
-                run.model_copy(update={"machine": places[run.machine]}) for run in rung.runs
+                run.model_copy(update={"machine": places[run.machine]}) for run in variant.runs
             )
-            so_far = merged.of(*rung.key)
-            merged = merged.with_rung(_joined(so_far, rung.model_copy(update={"runs": moved})))
+            so_far = merged.of(*variant.key)
+            merged = merged.with_variant(
+                _joined(so_far, variant.model_copy(update={"runs": moved}))
+            )
     return merged
 
 
 def _each_from_its_last(recordings: Sequence[Recording], replace: Replace) -> list[Recording]:
-    def of(rung: RecordedRung) -> tuple[str, ...]:
-        return (rung.loop,) if replace is Replace.LOOPS else rung.key
+    def of(variant: RecordedVariant) -> tuple[str, ...]:
+        return (variant.loop,) if replace is Replace.LOOPS else variant.key
 
     last = {
-        of(rung): number for number, one in enumerate(recordings) for rung in one.rungs if rung.runs
+        of(variant): number
+        for number, one in enumerate(recordings)
+        for variant in one.variants
+        if variant.runs
     }
     kept = [
-        tuple(rung for rung in one.rungs if last.get(of(rung), number) == number)
+        tuple(variant for variant in one.variants if last.get(of(variant), number) == number)
         for number, one in enumerate(recordings)
     ]
-    return [_without_idle_machines(one, rungs) for one, rungs in zip(recordings, kept, strict=True)]
+    return [
+        _without_idle_machines(one, variants)
+        for one, variants in zip(recordings, kept, strict=True)
+    ]
 
 
-def _without_idle_machines(recording: Recording, rungs: tuple[RecordedRung, ...]) -> Recording:
-    """A recording of these rungs of it alone, with the machines that made their runs."""
-    used = sorted({run.machine for rung in rungs for run in rung.runs})
+def _without_idle_machines(
+    recording: Recording, variants: tuple[RecordedVariant, ...]
+) -> Recording:
+    """A recording of these variants of it alone, with the machines that made their runs."""
+    used = sorted({run.machine for variant in variants for run in variant.runs})
     moved = tuple(
-        rung.model_copy(
+        variant.model_copy(
             update={
                 "runs": tuple(
-                    run.model_copy(update={"machine": used.index(run.machine)}) for run in rung.runs
+                    run.model_copy(update={"machine": used.index(run.machine)})
+                    for run in variant.runs
                 )
             }
         )
-        for rung in rungs
+        for variant in variants
     )
     return recording.model_copy(
-        update={"rungs": moved, "machines": tuple(recording.machines[one] for one in used)}
+        update={"variants": moved, "machines": tuple(recording.machines[one] for one in used)}
     )
 
 
-def _joined(former: RecordedRung | None, rung: RecordedRung) -> RecordedRung:
+def _joined(former: RecordedVariant | None, variant: RecordedVariant) -> RecordedVariant:
     if former is None:
-        return rung
-    refuse_other_parameters(former, rung.workload)
-    runs = sorted({_identity(run): run for run in (*former.runs, *rung.runs)}.items())
+        return variant
+    refuse_other_parameters(former, variant.workload)
+    runs = sorted({_identity(run): run for run in (*former.runs, *variant.runs)}.items())
     failures = {
-        (failure.at, failure.reason): failure for failure in (*former.failures, *rung.failures)
+        (failure.at, failure.reason): failure for failure in (*former.failures, *variant.failures)
     }
     return former.model_copy(
         update={
@@ -262,7 +279,7 @@ def _identity(run: RecordedRun) -> tuple[datetime, int, tuple[int, ...]]:
     return run.run.started_at, run.machine, tuple(process.pid for process in run.run.processes)
 
 
-def refuse_other_parameters(former: RecordedRung, workload: Workload) -> None:
+def refuse_other_parameters(former: RecordedVariant, workload: Workload) -> None:
     """Refuse to join what does other work than what is recorded.
 
     Raises:

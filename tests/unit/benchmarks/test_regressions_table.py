@@ -1,4 +1,4 @@
-"""The table of planted slips: which gates it takes, how it keeps them, what it shows."""
+"""The table of planted regressions: which gates it takes, how it keeps them, what it shows."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.slips.__main__ import load, main
+from benchmarks.regressions.__main__ import load, main
 
 BEFORE = {
     "ranges": [
@@ -38,9 +38,9 @@ MACHINE = {
 }
 
 
-def told(slip: str, **changes: object) -> dict[str, Any]:
+def told(regression: str, **changes: object) -> dict[str, Any]:
     return {
-        "slip": slip,
+        "regression": regression,
         "loop": "eager",
         "before": BEFORE,
         "now": NOW,
@@ -51,16 +51,18 @@ def told(slip: str, **changes: object) -> dict[str, Any]:
 
 
 def recorded(folder: Path, *gates: dict[str, Any]) -> Path:
-    (folder / "slips.json").write_text(json.dumps({"machine": MACHINE, "gates": gates}))
+    (folder / "regressions.json").write_text(json.dumps({"machine": MACHINE, "gates": gates}))
     record = folder / "record.json.xz"
-    assert main(["record", str(record), str(folder / "slips.json")]) == 0
+    assert main(["record", str(record), str(folder / "regressions.json")]) == 0
     return record
 
 
-def test_gates_of_slips_are_kept_and_newer_ones_take_the_place_of_older(tmp_path: Path) -> None:
+def test_gates_of_regressions_are_kept_and_newer_ones_take_the_place_of_older(
+    tmp_path: Path,
+) -> None:
     recorded(tmp_path, told("none"), told("item"), told("cpu", now={}), told("print"))
     record = recorded(tmp_path, told("item", loop="mixed"))
-    assert [(gate.slip, gate.loop) for gate in load(record)] == [
+    assert [(gate.regression, gate.loop) for gate in load(record)] == [
         ("item", "mixed"),
         ("print", "eager"),
     ]

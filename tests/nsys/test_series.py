@@ -1,4 +1,4 @@
-"""A ladder of two rungs, without a GPU, from the command line to its verdict."""
+"""A series of two variants, without a GPU, from the command line to its verdict."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.ladders import __main__ as door
-from benchmarks.ladders.judging import Finding, judge_loop
-from benchmarks.ladders.measuring import Nsys
-from benchmarks.ladders.recording import load
+from benchmarks.series import __main__ as door
+from benchmarks.series.judging import Finding, judge_loop
+from benchmarks.series.measuring import Nsys
+from benchmarks.series.recording import load
 from perfgate.model.metric import Metric
 from perfgate.model.outcome import Outcome
 from perfgate.profilers.nsys.tool import NsysTool
@@ -25,22 +25,22 @@ import nvtx
 import pytest
 from perfgate import workload
 
-ASKED = os.environ.get("LADDER", "workers").split(",")
-LADDER = [rung for rung in ("cpu", "gpu", "workers") if rung in ASKED or ("all" in ASKED and rung != "gpu")]
+ASKED = os.environ.get("VARIANTS", "workers").split(",")
+CHOSEN = [variant for variant in ("cpu", "gpu", "workers") if variant in ASKED or ("all" in ASKED and variant != "gpu")]
 
 
 @workload(steps=8, warmup=1)
-@pytest.mark.parametrize("rung", LADDER)
-def data_load_lab(steps, rung):
-    if rung == "gpu":
+@pytest.mark.parametrize("variant", CHOSEN)
+def data_load_lab(steps, variant):
+    if variant == "gpu":
         raise RuntimeError("CUDA out of memory")
     for _ in steps:
         with nvtx.annotate("data_load"):
-            time.sleep(0.012 if rung == "cpu" else 0.002)
+            time.sleep(0.012 if variant == "cpu" else 0.002)
         with nvtx.annotate("forward"):
             time.sleep(0.002)
 """
-"""Three rungs, of which `all` shows two: the third fails."""
+"""Three variants, of which `all` shows two: the third fails."""
 STRICT = """\
 [tool.perfgate]
 [tool.pytest.ini_options]
@@ -50,7 +50,7 @@ filterwarnings = ["error"]
 
 @pytest.fixture
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, nsys_tool: NsysTool) -> Path:
-    """A project with a ladder, whose runs wait for no gate elsewhere on this machine."""
+    """A project with a series, whose runs wait for no gate elsewhere on this machine."""
     (tmp_path / "pyproject.toml").write_text(STRICT, encoding="utf-8")
     (tmp_path / "workloads").mkdir()
     (tmp_path / "workloads" / "data_load_lab.py").write_text(LAB, encoding="utf-8")
@@ -73,7 +73,7 @@ def run(project: Path, *options: str) -> int:
     )
 
 
-def test_a_ladder_is_climbed_in_two_goes_and_judged(
+def test_a_series_is_climbed_in_two_goes_and_judged(
     project: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(project, "--runs", "1") == 0
@@ -90,8 +90,8 @@ def test_a_ladder_is_climbed_in_two_goes_and_judged(
     assert recording.small
     (machine,) = recording.machines
     assert machine.nvtx is not None
-    for rung in recording.rungs:
-        processes = [process for one in rung.sound for process in one.run.processes]
+    for variant in recording.variants:
+        processes = [process for one in variant.sound for process in one.run.processes]
         assert [process.steps for process in processes] == [8, 8, 8]
         assert [len(process.periods_ms) for process in processes] == [
             6,
@@ -99,12 +99,12 @@ def test_a_ladder_is_climbed_in_two_goes_and_judged(
             6,
         ]  # between completions, but for the first
         assert all(
-            {top.name for top in one.nvtx_sum} == {"data_load", "forward"} for one in rung.sound
+            {top.name for top in one.nvtx_sum} == {"data_load", "forward"} for one in variant.sound
         )
-        assert len({one.code for one in rung.sound}) == 1
-    assert [one.nvtx_sum[0].name for one in recording.rungs[0].sound] == ["data_load"] * 3
+        assert len({one.code for one in variant.sound}) == 1
+    assert [one.nvtx_sum[0].name for one in recording.variants[0].sound] == ["data_load"] * 3
     (step,) = judge_loop(recording, "data_load_lab")
-    assert (step.rung, step.before) == ("workers", "cpu")
+    assert (step.variant, step.before) == ("workers", "cpu")
     assert step.up is not None
     assert step.down is not None
     # Three runs of which one is extreme fail nothing.
@@ -117,32 +117,32 @@ def test_a_ladder_is_climbed_in_two_goes_and_judged(
         assert (step.finding, step.why) == (Finding.AS_TAUGHT, ())
 
 
-def test_a_rung_that_fails_is_told_and_kept_apart(
+def test_a_variant_that_fails_is_told_and_kept_apart(
     project: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run(project, "--runs", "1", "--rung", "gpu") == 1
+    assert run(project, "--runs", "1", "--variant", "gpu") == 1
     assert (
         "data_load_lab[gpu]: failed, it raised RuntimeError: CUDA out of memory"
         in capsys.readouterr().out
     )
-    (gpu,) = load(project / "out.json").rungs
+    (gpu,) = load(project / "out.json").variants
     assert [failure.reason for failure in gpu.failures] == [
         "it raised RuntimeError: CUDA out of memory"
     ]
 
 
-def test_a_run_that_takes_longer_than_it_may_leaves_its_rung_out_and_no_other(
+def test_a_run_that_takes_longer_than_it_may_leaves_its_variant_out_and_no_other(
     project: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     # The first of all runs that the project is asked for makes a bytecode cache and imports cold:
     # give the others time.
     lab = LAB.replace('raise RuntimeError("CUDA out of memory")', "time.sleep(600)")
     (project / "workloads" / "data_load_lab.py").write_text(lab, encoding="utf-8")
-    assert run(project, "--runs", "1", "--rung", "gpu", "workers", "--run-timeout", "15") == 1
+    assert run(project, "--runs", "1", "--variant", "gpu", "workers", "--run-timeout", "15") == 1
     said = capsys.readouterr().out
     assert "data_load_lab[gpu]: failed, it did not end within 15 s" in said
     assert "data_load_lab[workers]: run 1 of 1" in said
-    failed, made = load(project / "out.json").rungs
+    failed, made = load(project / "out.json").variants
     assert (len(failed.failures), len(failed.runs)) == (1, 0)
     assert (len(made.failures), len(made.runs)) == (0, 1)
 
@@ -151,9 +151,9 @@ def test_a_file_that_cannot_be_collected_is_told_in_a_sentence(
     project: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (project / "workloads" / "data_load_lab.py").write_text(
-        "raise ValueError('no such rung')\n", encoding="utf-8"
+        "raise ValueError('no such variant')\n", encoding="utf-8"
     )
     assert run(project) == 2
     assert capsys.readouterr().err == (
-        "data_load_lab.py: the workloads cannot be collected (ValueError: no such rung).\n"
+        "data_load_lab.py: the workloads cannot be collected (ValueError: no such variant).\n"
     )

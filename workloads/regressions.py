@@ -1,6 +1,6 @@
-"""Training loops in which one slip can be planted, to try the gate: `SLIP=item pytest --perfgate workloads/slips.py`.
+"""Training loops in which one regression can be planted, to try the gate: `REGRESSION=item pytest --perfgate workloads/regressions.py`.
 
-A slip is named by the environment, not by a parameter: a workload's id and parameters are the same with and without
+A regression is named by the environment, not by a parameter: a workload's id and parameters are the same with and without
 it, so that one baseline serves both. For the same reason both sides of a duet would have it: gate with `duet = "off"`.
 """
 
@@ -34,8 +34,8 @@ if not CUDA:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Slip:
-    """One row of the table: a slip, and what a gate must make of it."""
+class Regression:
+    """One row of the table: a regression, and what a gate must make of it."""
 
     name: str
     workload: str
@@ -50,17 +50,17 @@ class Slip:
     needs_cuda: bool = False
     """Whether it is nothing without CUDA; the loop is then skipped."""
     share: float = 0.0
-    """Of the clean step_ms: what SLIP_CYCLES must make of the sleep kernel."""
+    """Of the clean step_ms: what REGRESSION_CYCLES must make of the sleep kernel."""
 
 
 _WAITS = ("gap_ms", "step_ms")
 """Where the CPU waits each step it is no longer ahead: the GPU may idle until the next step's first kernels come."""
 
-SLIPS: Mapping[str, Slip] = MappingProxyType(
+REGRESSIONS: Mapping[str, Regression] = MappingProxyType(
     {
-        slip.name: slip
-        for slip in (
-            Slip(
+        regression.name: regression
+        for regression in (
+            Regression(
                 name="item",
                 workload="eager",
                 does="loss.item() each step",
@@ -69,7 +69,7 @@ SLIPS: Mapping[str, Slip] = MappingProxyType(
                 # Older torch has the number copied to pageable memory.
                 may_follow=("pageable_copies", *_WAITS),
             ),
-            Slip(
+            Regression(
                 name="cpu",
                 workload="eager",
                 does="outputs.cpu() each step, to pageable memory",
@@ -77,7 +77,7 @@ SLIPS: Mapping[str, Slip] = MappingProxyType(
                 culprit="under log",
                 may_follow=_WAITS,
             ),
-            Slip(
+            Regression(
                 name="print",
                 workload="eager",
                 does="print(loss) each step: some kernels, and a copy to the host for each of several numbers",
@@ -85,7 +85,7 @@ SLIPS: Mapping[str, Slip] = MappingProxyType(
                 culprit="under log",
                 may_follow=("pageable_copies", "kernel_ms", *_WAITS),
             ),
-            Slip(
+            Regression(
                 name="pageable",
                 workload="eager",
                 does="a loader without pin_memory",
@@ -94,7 +94,7 @@ SLIPS: Mapping[str, Slip] = MappingProxyType(
                 may_follow=("h2d_ms", *_WAITS),
                 needs_cuda=True,
             ),
-            Slip(
+            Regression(
                 name="blocking_copy",
                 workload="eager",
                 does="copies from pinned memory, but with non_blocking=False",
@@ -103,14 +103,14 @@ SLIPS: Mapping[str, Slip] = MappingProxyType(
                 may_follow=_WAITS,
                 needs_cuda=True,
             ),
-            Slip(
+            Regression(
                 name="no_workers",
                 workload="eager",
                 does="num_workers=0: the training process decodes the images itself, longer than the GPU computes",
                 caught_by=("step_ms", "gap_ms"),
                 culprit="under get batch",
             ),
-            Slip(
+            Regression(
                 name="synchronize",
                 workload="eager",
                 does="torch.cuda.synchronize() each step",
@@ -119,7 +119,7 @@ SLIPS: Mapping[str, Slip] = MappingProxyType(
                 may_follow=_WAITS,
                 needs_cuda=True,
             ),
-            Slip(
+            Regression(
                 name="empty_cache",
                 workload="eager",
                 does="torch.cuda.empty_cache() each step: cudaFree waits for the GPU, and the next step allocates anew",
@@ -129,7 +129,7 @@ SLIPS: Mapping[str, Slip] = MappingProxyType(
                 may_follow=("syncs", "kernel_ms"),
                 needs_cuda=True,
             ),
-            Slip(
+            Regression(
                 name="unfused_optimizer",
                 workload="eager",
                 does="Adam with foreach=False and fused=False: some ten kernels for each parameter",
@@ -137,7 +137,7 @@ SLIPS: Mapping[str, Slip] = MappingProxyType(
                 culprit="under optimizer",
                 may_follow=("kernel_ms", *_WAITS),
             ),
-            Slip(
+            Regression(
                 name="host_augmentation",
                 workload="eager",
                 does="images flipped and normalised by the loader, so that float32 is copied in place of uint8",
@@ -146,7 +146,7 @@ SLIPS: Mapping[str, Slip] = MappingProxyType(
                 may_follow=("h2d_ms", *_WAITS),
             ),
             *(
-                Slip(
+                Regression(
                     name=f"sleep_{percent}",
                     workload="eager",
                     does=f"a kernel that sleeps for {percent} % of the clean step",
@@ -158,7 +158,7 @@ SLIPS: Mapping[str, Slip] = MappingProxyType(
                 )
                 for percent in (1, 2, 3)
             ),
-            Slip(
+            Regression(
                 name="fp32_matmul",
                 workload="mixed",
                 does="one layer's product in float32 under autocast",
@@ -167,7 +167,7 @@ SLIPS: Mapping[str, Slip] = MappingProxyType(
                 # Two casts fewer, but cuBLAS may split a product over two kernels.
                 may_follow=("launches",),
             ),
-            Slip(
+            Regression(
                 name="channels_last",
                 workload="mixed",
                 does="contiguous() in each block: the images are transposed to NCHW, and by the convolution back",
@@ -175,7 +175,7 @@ SLIPS: Mapping[str, Slip] = MappingProxyType(
                 culprit="direct_copy_kernel",
                 may_follow=_WAITS,
             ),
-            Slip(
+            Regression(
                 name="recompiles",
                 workload="compiled",
                 does="another number of rows each step: torch.compile gives up at its limit, and the loop runs eagerly",
@@ -183,7 +183,7 @@ SLIPS: Mapping[str, Slip] = MappingProxyType(
                 culprit="under forward",
                 may_follow=("kernel_ms", *_WAITS),
             ),
-            Slip(
+            Regression(
                 name="graph_break",
                 workload="compiled",
                 does="a graph break between two blocks, across which nothing is fused: an addition runs by itself",
@@ -192,7 +192,7 @@ SLIPS: Mapping[str, Slip] = MappingProxyType(
                 culprit="triton_poi_fused_add (1 -> 2 a step",
                 may_follow=("launches", *_WAITS),
             ),
-            Slip(
+            Regression(
                 name="bucket_copies",
                 workload="ddp",
                 does="no gradient_as_bucket_view: DistributedDataParallel copies each gradient out of its bucket",
@@ -203,59 +203,66 @@ SLIPS: Mapping[str, Slip] = MappingProxyType(
         )
     }
 )
-"""Every slip, by name, in the order of its loops."""
+"""Every regression, by name, in the order of its loops."""
 
 NONE = "none"
-"""SLIP of the clean loops."""
+"""REGRESSION of the clean loops."""
 
 
-def chosen_slip(name: str) -> str:
-    """Return the slip of that name, `none` for no name.
+def chosen_regression(name: str) -> str:
+    """Return the regression of that name, `none` for no name.
 
     Raises:
-        ValueError: there is no such slip.
+        ValueError: there is no such regression.
     """
     if name in ("", NONE):
         return NONE
-    if name not in SLIPS:
-        raise ValueError(f"SLIP is {name!r}, expected one of: {', '.join((NONE, *SLIPS))}.")
+    if name not in REGRESSIONS:
+        raise ValueError(
+            f"REGRESSION is {name!r}, expected one of: {', '.join((NONE, *REGRESSIONS))}."
+        )
     return name
 
 
-def sleep_cycles(slip: str, told: str | None) -> int:
+def sleep_cycles(regression: str, told: str | None) -> int:
     """Return the clock cycles of the sleep kernel: next to none where no sleep is planted, so that no count differs.
 
-    The slip's are fixed by whoever gates, from the blessed step_ms and the SM clock, and not measured here: the
+    The regression's are fixed by whoever gates, from the blessed step_ms and the SM clock, and not measured here: the
     planted time is then the same in every run.
 
     Raises:
         ValueError: a sleep is planted, and `told` is no number of cycles.
     """
-    if slip not in SLIPS or not SLIPS[slip].share:
+    if regression not in REGRESSIONS or not REGRESSIONS[regression].share:
         return 100
     if told is None or not told.isdecimal() or not int(told):
-        percent = f"{100 * SLIPS[slip].share:g} %"
+        percent = f"{100 * REGRESSIONS[regression].share:g} %"
         raise ValueError(
-            f"SLIP_CYCLES is {told!r}, expected the clock cycles of SLIP={slip}: "
+            f"REGRESSION_CYCLES is {told!r}, expected the clock cycles of REGRESSION={regression}: "
             f"{percent} of the blessed step_ms, times the SM clock in cycles per ms."
         )
     return int(told)
 
 
-SLIP = chosen_slip(os.environ.get("SLIP", NONE))
-SLEEP_CYCLES = sleep_cycles(SLIP, os.environ.get("SLIP_CYCLES"))
+REGRESSION = chosen_regression(os.environ.get("REGRESSION", NONE))
+SLEEP_CYCLES = sleep_cycles(REGRESSION, os.environ.get("REGRESSION_CYCLES"))
 
 
-def planted(slip: str) -> bool:
-    """Whether this slip is the one that was chosen."""
-    assert slip in SLIPS, slip
-    return slip == SLIP
+def planted(regression: str) -> bool:
+    """Whether this regression is the one that was chosen."""
+    assert regression in REGRESSIONS, regression
+    return regression == REGRESSION
 
 
 def skip_without_cuda(loop: str) -> None:
-    """Skip a loop whose slip is nothing on this machine: it would be measured as if it were clean."""
-    if SLIP in SLIPS and SLIPS[SLIP].workload == loop and SLIPS[SLIP].needs_cuda and not CUDA:
-        pytest.skip(f"the slip {SLIP} needs CUDA")
+    """Skip a loop whose regression is nothing on this machine: it would be measured as if it were clean."""
+    if (
+        REGRESSION in REGRESSIONS
+        and REGRESSIONS[REGRESSION].workload == loop
+        and REGRESSIONS[REGRESSION].needs_cuda
+        and not CUDA
+    ):
+        pytest.skip(f"the regression {REGRESSION} needs CUDA")
 
 
 def on_host(tensor: torch.Tensor) -> torch.Tensor:
@@ -365,7 +372,7 @@ def eager(steps: Steps) -> None:
 
 
 def log(loss: torch.Tensor, outputs: torch.Tensor) -> None:
-    """Nothing that waits, but for the slips; and the short sleep kernel that three of them make longer."""
+    """Nothing that waits, but for the regressions; and the short sleep kernel that three of them make longer."""
     if CUDA:
         torch.cuda._sleep(SLEEP_CYCLES)  # type: ignore[no-untyped-call]
     if planted("item"):
@@ -373,7 +380,7 @@ def log(loss: torch.Tensor, outputs: torch.Tensor) -> None:
     if planted("cpu"):
         outputs.cpu()
     if planted("print"):
-        print(loss)  # noqa: T201 - the slip
+        print(loss)  # noqa: T201 - the regression
     if planted("synchronize"):
         torch.cuda.synchronize()
     if planted("empty_cache"):

@@ -1,10 +1,10 @@
-"""Every slip of `workloads/slips.py` on a real GPU: its metrics catch it, and no metric is blamed
+"""Every regression of `workloads/regressions.py` on a real GPU: its metrics catch it, and no metric is blamed
 without cause.
 
-Each loop is blessed once and gated clean; then each of its slips is gated. That is 6 runs a loop
-and 3 a gate or more, of about 10 s on an H200: `-k eager` takes one loop with its 13 slips, some 8
-minutes, `-k eager-item` one slip. A line is printed for each gate, and a table at the end, which
-SLIPS_TABLE=FILE also writes as JSON after each gate.
+Each loop is blessed once and gated clean; then each of its regressions is gated. That is 6 runs a loop
+and 3 a gate or more, of about 10 s on an H200: `-k eager` takes one loop with its 13 regressions, some 8
+minutes, `-k eager-item` one regression. A line is printed for each gate, and a table at the end, which
+REGRESSIONS_TABLE=FILE also writes as JSON after each gate.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from typing import Any, Final
 
 import pytest
 from support.gpu import bless, why_no_gate
-from support.loops import load_slips, named_first
+from support.loops import load_regressions, named_first
 
 from perfgate.explain.breakdown import breakdown_of, kept
 from perfgate.store import Store
@@ -40,12 +40,12 @@ SLEPT: Final = (0.6, 1.4)
 tenth."""
 SETTINGS: Final = """\
 [tool.perfgate]
-ab_run = "off"  # both of its sides would have the slip
+ab_run = "off"  # both of its sides would have the regression
 """
 
 
 def why_not() -> str | None:
-    """Say why no slip can be gated here, None if one can."""
+    """Say why no regression can be gated here, None if one can."""
     if (reason := why_no_gate()) is not None:
         return reason
     return None if importlib.util.find_spec("torch") else "no torch here: it is in the extra torch"
@@ -58,12 +58,21 @@ if (reason := why_not()) is not None:
 pytestmark = [pytest.mark.gpu, pytest.mark.timeout(1200)]
 
 with pytest.MonkeyPatch.context() as _patch:
-    slips = load_slips("slips_of_gpu_tests", _patch)
-LOOPS: Final = tuple(dict.fromkeys(slip.workload for slip in slips.SLIPS.values()))
+    regressions = load_regressions("regressions_of_gpu_tests", _patch)
+LOOPS: Final = tuple(
+    dict.fromkeys(regression.workload for regression in regressions.REGRESSIONS.values())
+)
 CASES: Final = [
     (loop, name)
     for loop in LOOPS
-    for name in (slips.NONE, *(slip.name for slip in slips.SLIPS.values() if slip.workload == loop))
+    for name in (
+        regressions.NONE,
+        *(
+            regression.name
+            for regression in regressions.REGRESSIONS.values()
+            if regression.workload == loop
+        ),
+    )
 ]
 
 
@@ -72,7 +81,7 @@ class Gated:
     """What one gate came to."""
 
     loop: str
-    slip: str
+    regression: str
     status: int
     wall_s: float
     is_first: bool = False
@@ -111,27 +120,27 @@ class Gated:
     def problems(self) -> tuple[str, ...]:
         """In what it is not what was to be expected of what was planted."""
         clean = (1, "NO_BASELINE") if self.is_first else (0, "PASSED")
-        expected = clean if self.slip == slips.NONE else (1, "REGRESSED")
+        expected = clean if self.regression == regressions.NONE else (1, "REGRESSED")
         if (self.status, self.outcome) != expected:
             return (
                 f"{self.outcome} and exit status {self.status}, expected {expected[1]} and {expected[0]}",
             )
-        if self.slip == slips.NONE:
+        if self.regression == regressions.NONE:
             return ()
-        slip = slips.SLIPS[self.slip]
-        missed = [metric for metric in slip.caught_by if metric not in self.regressed]
-        allowed = {*slip.caught_by, *slip.may_follow}
+        regression = regressions.REGRESSIONS[self.regression]
+        missed = [metric for metric in regression.caught_by if metric not in self.regressed]
+        allowed = {*regression.caught_by, *regression.may_follow}
         # Of a median that is just not shown to be slower the mean may tell.
         allowed |= {"step_mean_ms"} if "step_ms" in allowed else set()
         blamed = [metric for metric in self.regressed if metric not in allowed]
         told = [f"{metric} did not catch it" for metric in missed]
         told += [f"{metric} is blamed without cause" for metric in blamed]
         first = next(iter((self.verdict.get("where") or {}).values()), "")
-        if not named_first(first, slip.culprit):
+        if not named_first(first, regression.culprit):
             told.append(
-                f"the first line of the explanation does not name {slip.culprit!r} first: {first!r}"
+                f"the first line of the explanation does not name {regression.culprit!r} first: {first!r}"
             )
-        before, now = self.changes["kernel_ms"] if slip.share else (None, None)
+        before, now = self.changes["kernel_ms"] if regression.share else (None, None)
         if before is not None and now is not None:
             found = (now - before) / self.planted_ms
             if not SLEPT[0] <= found <= SLEPT[1]:
@@ -145,14 +154,14 @@ class Gated:
         sizes = ", ".join(f"{metric} {_size(*self.changes[metric])}" for metric in self.regressed)
         marks = "".join(f"  << {problem}" for problem in self.problems)
         counted = f"{len(self.runs):>2} runs  {self.wall_s:5.0f} s"
-        return f"{self.loop:<9} {self.slip:<18} {self.outcome:<13} {counted}  {sizes or '-'}{marks}"
+        return f"{self.loop:<9} {self.regression:<18} {self.outcome:<13} {counted}  {sizes or '-'}{marks}"
 
     def record(self) -> Mapping[str, object]:
-        """The gate for SLIPS_TABLE."""
-        known = slips.SLIPS.get(self.slip)
+        """The gate for REGRESSIONS_TABLE."""
+        known = regressions.REGRESSIONS.get(self.regression)
         return {
             "loop": self.loop,
-            "slip": self.slip,
+            "regression": self.regression,
             "expected": None if known is None else asdict(known),
             "exit_status": self.status,
             "outcome": self.outcome,
@@ -186,7 +195,7 @@ class Scratch:
         self._baselines: dict[str, Gated | None] = {}
         (root / "workloads").mkdir()
         (root / "pyproject.toml").write_text(SETTINGS, encoding="utf-8")
-        for name in ("slips.py", "conftest.py"):
+        for name in ("regressions.py", "conftest.py"):
             shutil.copy(WORKLOADS / name, root / "workloads")
 
     def blessed(self, loop: str) -> Gated:
@@ -194,7 +203,7 @@ class Scratch:
         again."""
         if loop not in self._baselines:
             self._baselines[loop] = None
-            gated = self._gate(loop, slips.NONE, runs=BLESSED_RUNS, is_first=True)
+            gated = self._gate(loop, regressions.NONE, runs=BLESSED_RUNS, is_first=True)
             self.say(f"{gated.line()}  {self._values(gated)}")
             assert gated.problems == (), gated.out
             bless(self.root, loop, "--reason", "the clean loop")
@@ -203,12 +212,16 @@ class Scratch:
         assert baseline is not None, f"{loop} has no baseline: see the first test of it"
         return baseline
 
-    def gate(self, loop: str, slip: str) -> Gated:
-        """Gate a loop with a slip planted against its baseline, and tell of it."""
+    def gate(self, loop: str, regression: str) -> Gated:
+        """Gate a loop with a regression planted against its baseline, and tell of it."""
         baseline = self.blessed(loop)
-        share = slips.SLIPS[slip].share if slip in slips.SLIPS else 0.0
+        share = (
+            regressions.REGRESSIONS[regression].share
+            if regression in regressions.REGRESSIONS
+            else 0.0
+        )
         step_ms = median(run["values"]["step_ms"] for run in baseline.runs)
-        gated = self._gate(loop, slip, runs=RUNS, planted_ms=share * step_ms)
+        gated = self._gate(loop, regression, runs=RUNS, planted_ms=share * step_ms)
         self.gates.append(gated)
         self.say(gated.line())
         self._write()
@@ -229,14 +242,20 @@ class Scratch:
         return "\n".join(gated.line() for gated in self.gates)
 
     def _gate(
-        self, loop: str, slip: str, *, runs: int, planted_ms: float = 0.0, is_first: bool = False
+        self,
+        loop: str,
+        regression: str,
+        *,
+        runs: int,
+        planted_ms: float = 0.0,
+        is_first: bool = False,
     ) -> Gated:
         document = self.root / "out.json"
         document.unlink(missing_ok=True)
         env = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
-        env["SLIP"] = slip
+        env["REGRESSION"] = regression
         if planted_ms:
-            env["SLIP_CYCLES"] = str(round(planted_ms * self.cycles_per_ms))
+            env["REGRESSION_CYCLES"] = str(round(planted_ms * self.cycles_per_ms))
         options = (
             f"--perfgate-runs={runs}",
             f"--perfgate-json={document}",
@@ -245,7 +264,14 @@ class Scratch:
         )
         began = time.monotonic()
         done = subprocess.run(
-            [sys.executable, "-m", "pytest", "--perfgate", f"workloads/slips.py::{loop}", *options],
+            [
+                sys.executable,
+                "-m",
+                "pytest",
+                "--perfgate",
+                f"workloads/regressions.py::{loop}",
+                *options,
+            ],
             cwd=self.root,
             env=env,
             stdout=subprocess.PIPE,
@@ -272,7 +298,7 @@ class Scratch:
                 mode="json", exclude_defaults=True
             ),
             loop=loop,
-            slip=slip,
+            regression=regression,
             status=done.returncode,
             wall_s=time.monotonic() - began,
             is_first=is_first,
@@ -294,7 +320,7 @@ class Scratch:
         return ", ".join(told)
 
     def _write(self) -> None:
-        if file := os.environ.get("SLIPS_TABLE"):
+        if file := os.environ.get("REGRESSIONS_TABLE"):
             baselines = [gated.record() for gated in self._baselines.values() if gated is not None]
             gates = [gated.record() for gated in self.gates]
             document = {"machine": self.machine, "baselines": baselines, "gates": gates}
@@ -313,15 +339,17 @@ def scratch(
         with capture.global_and_fixture_disabled():
             print(f"\n{text}", flush=True)  # noqa: T201  (what is measured here is what this is run for)
 
-    project = Scratch(tmp_path_factory.mktemp("slips"), say)
+    project = Scratch(tmp_path_factory.mktemp("regressions"), say)
     yield project
     say(project.table())
 
 
-@pytest.mark.parametrize(("loop", "slip"), CASES, ids=[f"{loop}-{slip}" for loop, slip in CASES])
-def test_a_slip_is_caught_by_its_metrics_alone_and_a_clean_loop_passes(
-    scratch: Scratch, loop: str, slip: str
+@pytest.mark.parametrize(
+    ("loop", "regression"), CASES, ids=[f"{loop}-{regression}" for loop, regression in CASES]
+)
+def test_a_regression_is_caught_by_its_metrics_alone_and_a_clean_loop_passes(
+    scratch: Scratch, loop: str, regression: str
 ) -> None:
-    gated = scratch.gate(loop, slip)
+    gated = scratch.gate(loop, regression)
     print(gated.out)  # noqa: T201  (what the user sees says why)
     assert gated.problems == ()
