@@ -24,7 +24,7 @@ from types import TracebackType
 from typing import ClassVar, Self
 from urllib.parse import parse_qs, unquote, urlencode, urlsplit
 
-TOKEN = "ghs_0123456789abcdef"
+TOKEN = "ghs_7fQ2mXv9Lr4Tz8Kp"
 BOT = "github-actions[bot]"
 NOON = datetime(2026, 3, 2, 12, 0, tzinfo=UTC)
 LONGEST_BODY = 65_536
