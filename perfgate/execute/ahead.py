@@ -13,10 +13,11 @@ import os
 import select
 import threading
 import time
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Final
 from uuid import uuid4
@@ -39,7 +40,9 @@ LOOK_S: Final = 0.1
 """How often those are looked at of which nothing is heard."""
 QUIET_CORES: Final = 0.2
 """CPU cores that all held runs together may keep busy while another one measures."""
-QUIET_PATIENCE_S: Final = 3.0
+QUIET_S: Final = 0.1
+"""And CPU time in its window, which is counted in ticks of 10 ms."""
+QUIET_PATIENCE_S: Final = 5.0
 """How long they may take to become so quiet: what a library's threads spin for, nsys writes."""
 
 
@@ -101,34 +104,42 @@ def _take_windows(runs: Sequence[_Held]) -> None:
         run.wait_for(READY, runs)
     for run in runs:
         others = [other for other in runs if other is not run]
-        _wait_until_quiet(others)
-        before, began = _cpu_s(others), time.monotonic()
-        run.say(TURN)
-        run.wait_for(DONE, runs)
-        _refuse_busy(run, _cpu_s(others) - before, time.monotonic() - began)
+        deadline = time.monotonic() + QUIET_PATIENCE_S
+        # What still spins or is written after the last of them measured, or warmed up.
+        while (used := _used_by(others, partial(time.sleep, LOOK_S))).cores > QUIET_CORES:
+            if time.monotonic() > deadline:
+                raise used.refused(run)
+        used = _used_by(others, partial(_measure, run, runs))
+        if used.cores > QUIET_CORES and used.cpu_s > QUIET_S:
+            raise used.refused(run)
 
 
-def _wait_until_quiet(others: Sequence[_Held]) -> None:
-    """Wait for what still spins or is written after the last of them measured, or warmed up."""
-    deadline = time.monotonic() + QUIET_PATIENCE_S
-    while others and time.monotonic() < deadline:
-        before = _cpu_s(others)
-        time.sleep(LOOK_S)
-        if _cpu_s(others) - before <= QUIET_CORES * LOOK_S:
-            return
+def _measure(run: _Held, runs: Sequence[_Held]) -> None:
+    run.say(TURN)
+    run.wait_for(DONE, runs)
 
 
-def _refuse_busy(run: _Held, used_s: float, lasted_s: float) -> None:
-    cores = used_s / max(lasted_s, LOOK_S)
-    if cores > QUIET_CORES:
-        workload = run.one.workload.id
-        why = note("held-busy", cores=cores)
-        raise WorkloadFailed("workload-failed", workload=workload, why=why, see=())
+@dataclass(frozen=True, kw_only=True)
+class _Used:
+    """What runs that were to wait have used."""
+
+    cpu_s: float
+    cores: float
+
+    def refused(self, run: _Held) -> WorkloadFailed:
+        """Why one that measures next to them does not count."""
+        why = note("held-busy", cores=self.cores)
+        return WorkloadFailed("workload-failed", workload=run.one.workload.id, why=why, see=())
 
 
-def _cpu_s(runs: Sequence[_Held]) -> float:
-    """CPU time so far of all processes of some runs."""
-    return sum(run.processes.cpu_s() for run in runs if run.processes is not None)
+def _used_by(others: Sequence[_Held], meanwhile: Callable[[], None]) -> _Used:
+    def cpu_s() -> float:
+        return sum(other.processes.cpu_s() for other in others if other.processes is not None)
+
+    before, began = cpu_s(), time.monotonic()
+    meanwhile()
+    used_s = cpu_s() - before
+    return _Used(cpu_s=used_s, cores=used_s / max(time.monotonic() - began, LOOK_S))
 
 
 class _Held:

@@ -9,6 +9,7 @@ from perfgate.gate.clock import left_open_by_clock
 from perfgate.gate.conclude import conclude
 from perfgate.gate.underway import Checked, Differs, Underway
 from perfgate.judge.judge import judge
+from perfgate.judge.looks import PLANS
 from perfgate.model.baseline import STEP_VALUE, Baseline
 from perfgate.model.metric import METRICS, Kind
 from perfgate.model.note import Note, note
@@ -25,18 +26,30 @@ def look(underway: Underway, baseline: Baseline, stage: Stage) -> Verdict:
     """
     refuse_others(underway, baseline)
     verdict = judge(underway.evidence(baseline), underway.policy, stage)
-    while verdict.more:
-        if len(underway.runs) >= underway.policy.runs:
-            if stage is Stage.STORED and has_drifted(underway, baseline):
-                break
-            if not underway.may_spend(verdict.more):
-                break
-        for _ in underway.make(verdict.more):
+    runs = underway.runs
+    while verdict.more and _may_go_on(underway, baseline, verdict):
+        looks_at = len(runs) + verdict.more
+        # A pass takes no fewer, and what is started with the others costs little more.
+        to_pass = min(PLANS[stage].fewest_to_pass, underway.policy.max_runs) - len(runs)
+        for _ in underway.make(max(verdict.more, to_pass)):
             refuse_others(underway, baseline)
             verdict = judge(underway.evidence(baseline), underway.policy, stage)
             if not verdict.more:
                 break
+            if len(runs) == looks_at:
+                if not _may_go_on(underway, baseline, verdict):
+                    return verdict
+                looks_at += verdict.more
     return verdict
+
+
+def _may_go_on(underway: Underway, baseline: Baseline, verdict: Verdict) -> bool:
+    """Whether there is time for the runs that a verdict wants, and they may still change it."""
+    if len(underway.runs) < underway.policy.runs:
+        return True
+    if verdict.stage is Stage.STORED and has_drifted(underway, baseline):
+        return False
+    return underway.may_spend(verdict.more)
 
 
 def is_settled(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from importlib.util import find_spec
@@ -11,7 +12,9 @@ from pathlib import Path
 import pytest
 from support.project import Project
 
+from perfgate.execute import import_log
 from perfgate.execute.command import worker_command
+from perfgate.execute.worker.needs import CONTEXT_BYTES
 from perfgate.model.note import Note, note
 from perfgate.model.order import Ending, Order, WorkerReport
 
@@ -160,3 +163,79 @@ def test_what_the_worker_of_a_dataloader_raises_is_told_as_the_cause(project: Pr
         why(said).fields["what"] == "IndexError: Caught IndexError in DataLoader worker process 0"
     )
     assert "Original Traceback" in log
+
+
+CLOSING = """
+import atexit, sys, types
+from pathlib import Path
+
+def said(what):
+    with Path("said").open("a") as file:
+        file.write(what + "\\n")
+
+torch = types.ModuleType("torch")
+runtime = types.SimpleNamespace(
+    cudaProfilerStart=lambda: said("start"), cudaProfilerStop=lambda: said("stop")
+)
+torch.cuda = types.SimpleNamespace(
+    is_available=lambda: True,
+    is_initialized=lambda: True,
+    device_count=lambda: 1,
+    synchronize=lambda _device: None,
+    max_memory_reserved=lambda _device: 5,
+    cudart=lambda: runtime,
+    nvtx=types.SimpleNamespace(range_push=lambda _name: None, range_pop=lambda: None),
+)
+torch._C = types.SimpleNamespace()
+sys.modules["torch"] = torch
+
+class Kept:
+    def __del__(self):
+        said("taken apart")
+
+kept = Kept()
+atexit.register(said, "at exit")
+
+@pytest.fixture
+def data():
+    yield
+    threading.Thread(target=lambda: (__import__("time").sleep(0.3), said("thread"))).start()
+    said("teardown")
+    {fails}
+
+@workload(steps=4, warmup=1)
+def loop(steps, data):
+    list(steps)
+    print("printed last", end="")
+"""
+
+
+@pytest.mark.parametrize(("fails", "status"), [("", 0), ("assert False", 1)])
+def test_a_worker_whose_capture_is_closed_ends_without_taking_its_interpreter_apart(
+    project: Project, fails: str, status: int
+) -> None:
+    project.workload(f"{HEAD.rpartition('@')[0]}{CLOSING.replace('{fails}', fails)}")
+    worker_report = project.root / "worker-report.json"
+    order = Order(
+        workload="loop", steps=4, warmup=1, root=str(project.root), worker_report=str(worker_report)
+    )
+    (project.root / "order.json").write_text(order.model_dump_json(), encoding="utf-8")
+    command = worker_command(
+        project.declared(), Path("order.json"), python=sys.executable, pytest_options=()
+    )
+    imports = project.root / "imports"
+    imports.mkdir()
+    shutil.copyfile(import_log.__file__, imports / "sitecustomize.py")
+    env = {**os.environ, import_log.FOLDER: str(imports), "PYTHONPATH": str(imports)}
+    done = subprocess.run(
+        command, cwd=project.root, env=env, capture_output=True, text=True, check=False, timeout=120
+    )
+    assert done.returncode == status
+    said = (project.root / "said").read_text(encoding="utf-8").split("\n")
+    assert said == ["start", "stop", "teardown", "thread", "at exit", ""]
+    assert "printed last" in done.stdout
+    report = WorkerReport.model_validate_json(worker_report.read_text(encoding="utf-8"))
+    assert (report.ending, report.captured_by) == (Ending.FINISHED, "torch")
+    assert report.needs is not None
+    assert report.needs.gpu_bytes == CONTEXT_BYTES + 5
+    assert list(imports.glob("*.json"))

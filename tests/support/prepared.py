@@ -135,6 +135,8 @@ class PreparedLab:
     machine: Machine
     asked: list[int] = field(default_factory=list)
     taken: int = 0
+    called_off: list[int] = field(default_factory=list)
+    """How many of those that were asked for nobody wanted any more, each time."""
     revision: str = "the baseline's commit 0123456789ab"
     commit: str = SHA
 
@@ -144,9 +146,14 @@ class PreparedLab:
 
     def runs(self, number: int) -> Generator[Run]:
         self.asked.append(number)
-        for _ in range(number):
-            self.taken += 1
-            yield _come(self.made, self.taken - 1)
+        left = number
+        try:
+            for _ in range(number):
+                self.taken += 1
+                left -= 1
+                yield _come(self.made, self.taken - 1)
+        finally:
+            self.called_off.append(left)
 
     def pairs(self, form: Form, number: int) -> Generator[Pair]:
         if form is Form.ALONE:

@@ -34,7 +34,7 @@ from perfgate.model.metric import Metric
 from perfgate.model.note import Severity, note, quoted
 from perfgate.model.outcome import Outcome
 from perfgate.model.policy import Policy
-from perfgate.model.sample import Run
+from perfgate.model.sample import Form, Run
 from perfgate.model.verdict import Stage
 
 ONCE = records.baseline()
@@ -202,6 +202,45 @@ def of_two_processes(baseline: Baseline) -> Baseline:
 def test_a_rank_that_took_no_step_on_either_side_is_no_comparison(on: Machine | None) -> None:
     checked = gated(screen(0), pairs(0, 0), of_two_processes(FULL), on=on)
     assert (checked.verdict.outcome, len(checked.runs)) == (INCOMPARABLE, 5)
+
+
+def with_graphs(form: Form | None) -> Baseline:
+    blessed = [{**records.VALUES, Metric.GRAPH_LAUNCHES: 1.0}] * 5
+    made = records.baseline(blessed)
+    runs = tuple(run.model_copy(update={"form": form}) for run in made.runs)
+    return made.model_copy(
+        update={"occasions": (made.occasions[0].model_copy(update={"runs": runs}),)}
+    )
+
+
+def in_form(form: Form, graphs: float) -> Run:
+    run = records.run({Metric.GRAPH_LAUNCHES: graphs})
+    return run.model_copy(update={"form": form})
+
+
+@pytest.mark.parametrize(
+    ("blessed", "form", "graphs", "settles"),
+    [
+        (Form.EARLY, Form.EARLY, 1.0, True),
+        (None, Form.ALONE, 1.0, True),
+        (None, Form.EARLY, 1.0, False),
+        (Form.EARLY, Form.LATE, 1.0, False),
+    ],
+)
+def test_graphs_of_runs_that_waited_elsewhere_are_not_compared(
+    blessed: Form | None, form: Form, graphs: float, *, settles: bool
+) -> None:
+    made = [in_form(form, graphs)]
+    stored = with_graphs(blessed)
+    alone = gated(made, None, stored).verdict
+    assert alone.outcome is (PASSED if settles else INCOMPARABLE)
+    paired = gated(made, Pairs(made, made), stored).verdict
+    assert paired.stage is (Stage.SCREEN if settles else Stage.AB_RUN)
+
+
+def test_runs_without_graphs_are_compared_wherever_they_waited() -> None:
+    made = [screen(0)[0], *(in_form(Form.LATE, 0.0),) * 4]
+    assert gated(made, None, ONCE).verdict.outcome is PASSED
 
 
 def test_a_run_that_fails_while_other_steps_are_measured_ends_that() -> None:

@@ -103,7 +103,14 @@ def test_against_stored_runs(
 def test_runs_grow_from_look_to_look() -> None:
     lab = PreparedLab(made=[slower(0.9)], by_form={}, machine=records.machine())
     check(expect(ONCE), lab, Policy())
-    assert lab.asked == [3, 2, 3, 2]
+    assert lab.asked == [5, 3, 2]
+
+
+def test_runs_that_were_started_ahead_end_where_a_count_rose() -> None:
+    lab = PreparedLab(made=[more_syncs()], by_form={}, machine=records.machine())
+    checked = check(expect(ONCE), lab, Policy())
+    assert (checked.verdict.outcome, checked.verdict.runs) == (REGRESSED, 2)
+    assert (lab.asked, lab.called_off) == ([5], [3])
 
 
 def test_an_unreadable_baseline_is_incomparable_and_nothing_is_measured() -> None:

@@ -1,0 +1,88 @@
+"""In which form runs are made, and how many at once: by what is known of earlier ones."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+from support import records
+
+from perfgate.execute import room
+from perfgate.execute.room import MOST, how_to_run
+from perfgate.model.baseline import BlessedRun
+from perfgate.model.machine import Gpu, Machine
+from perfgate.model.metric import Metric
+from perfgate.model.order import Needs
+from perfgate.model.sample import Form
+
+GIB = 1 << 30
+H200 = Machine(gpus=(Gpu(name="NVIDIA H200", uuid="GPU-0", memory_mib=140 * 1024),))
+SMALL = Needs(host_bytes=GIB, gpu_bytes=GIB)
+
+
+@pytest.fixture(autouse=True)
+def _large_host(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(room, "free_bytes", lambda: 100 * GIB)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _pid: set(range(16)))
+
+
+def known(
+    needs: Needs | None = SMALL, *, graphs: int = 0, form: Form | None = None, processes: int = 1
+) -> BlessedRun:
+    return BlessedRun(
+        values={Metric.GRAPH_LAUNCHES: graphs}, needs=needs, form=form, processes=processes
+    )
+
+
+@pytest.mark.parametrize(
+    ("runs", "expected"),
+    [
+        pytest.param([], (Form.EARLY, 1), id="nothing known"),
+        pytest.param([known(None)], (Form.EARLY, 1), id="needs not noted"),
+        pytest.param([known()], (Form.LATE, MOST), id="small"),
+        pytest.param([known(Needs(host_bytes=GIB, gpu_bytes=30 * GIB))], (Form.LATE, 3), id="gpu"),
+        pytest.param(
+            [known(Needs(host_bytes=GIB, gpu_bytes=90 * GIB))], (Form.LATE, 1), id="fills the GPU"
+        ),
+        pytest.param([known(Needs(host_bytes=20 * GIB, gpu_bytes=0))], (Form.LATE, 3), id="host"),
+        pytest.param([known(Needs(host_bytes=GIB))], (Form.LATE, 1), id="GPU memory not seen"),
+        pytest.param(
+            [known(SMALL.model_copy(update={"tunes": True}))], (Form.EARLY, MOST), id="tunes"
+        ),
+        pytest.param(
+            [known(graphs=1, form=Form.EARLY)], (Form.EARLY, MOST), id="graphs, blessed early"
+        ),
+        pytest.param([known(graphs=1)], (Form.ALONE, 1), id="graphs, blessed one by one"),
+        pytest.param(
+            [known(), known(graphs=1, form=Form.LATE)], (Form.EARLY, MOST), id="graphs now"
+        ),
+        pytest.param([known(processes=2)], (Form.ALONE, 1), id="several processes"),
+    ],
+)
+def test_as_earlier_runs_let_it(runs: list[BlessedRun], expected: tuple[Form, int]) -> None:
+    assert how_to_run(records.workload(), H200, runs, asked=None) == expected
+
+
+def test_a_few_cores_start_few_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _pid: {0, 1})
+    assert how_to_run(records.workload(), Machine(), [known()], asked=None) == (Form.LATE, 4)
+
+
+@pytest.mark.parametrize(
+    ("runs", "asked", "expected"),
+    [
+        ([known()], 1, (Form.ALONE, 1)),
+        ([], 3, (Form.EARLY, 3)),
+        ([known(Needs(host_bytes=GIB))], 2, (Form.LATE, 2)),
+        # Graphs take another time in another form.
+        ([known(graphs=1, form=Form.EARLY)], 1, (Form.EARLY, 1)),
+        ([known(graphs=1, form=Form.ALONE)], 4, (Form.ALONE, 1)),
+    ],
+)
+def test_as_somebody_wants(runs: list[BlessedRun], asked: int, expected: tuple[Form, int]) -> None:
+    assert how_to_run(records.workload(), H200, runs, asked=asked) == expected
+
+
+def test_a_script_is_run_one_by_one() -> None:
+    script = records.workload().model_copy(update={"command": ("python", "train.py")})
+    assert how_to_run(script, H200, [known()], asked=4) == (Form.ALONE, 1)
