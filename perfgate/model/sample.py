@@ -265,13 +265,14 @@ class Run(Record):
         waits for none. One that never waits, because it runs no NCCL kernels where others do, does
         not tell.
         """
-        waiting = [process for process in self.processes if process.may_wait]
-        processes = (waiting or self.processes) if metric in WAITS else self.processes
+        processes: Sequence[ProcessSample] = self.processes
+        worst = max
+        if metric in WAITS:
+            processes = [process for process in processes if process.may_wait] or processes
+            worst = min
         values = [process.values.get(metric) for process in processes]
-        if not values or any(value is None for value in values):
-            return None
-        worst = min if metric in WAITS else max
-        return worst(value for value in values if value is not None)
+        known = [value for value in values if value is not None]
+        return worst(known) if known and len(known) == len(values) else None
 
     def by_process(self, metric: Metric) -> tuple[float, ...]:
         """The values of its processes, the worst first; empty if any of them could not measure it."""

@@ -50,6 +50,8 @@ def is_invisible(character: str) -> bool:
 
 def escape(text: str) -> str:
     r"""Write invisible characters as Python does: `\x1b`, `\n`, `\u202e`."""
+    if text.isprintable():  # a little more than these is not
+        return text
     return "".join(
         character.encode("unicode_escape").decode("ascii") if is_invisible(character) else character
         for character in text

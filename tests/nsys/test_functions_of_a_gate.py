@@ -1,0 +1,97 @@
+"""How much of the house one passed gate walks through: functions, modules, and frames at once.
+
+Whoever wants to know how a gate works reads these. Lambdas and what stands in the bodies of classes
+and modules do not count.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from perfgate.profilers.nsys.tool import VARIABLE, NsysTool
+
+pytestmark = pytest.mark.nsys
+
+MOST_FUNCTIONS: Final = 945
+"""docs/house.md says what was counted last, and what is wanted: 400 of 70 modules."""
+MOST_MODULES: Final = 159
+MOST_FRAMES: Final = 22
+
+LOOP: Final = """\
+import time
+from perfgate import workload
+
+@workload(steps=8, warmup=1)
+def loop(steps):
+    for _ in steps:
+        time.sleep(0.05)
+"""
+COUNTING: Final = """\
+import json, sys, threading
+import pytest
+import perfgate
+
+package = perfgate.__file__.removesuffix("__init__.py")
+ran, depths, here = set(), set(), threading.local()
+
+def count(frame, event, argument):
+    code = frame.f_code
+    is_function = code.co_flags & 1 and not code.co_name.startswith("<")
+    if is_function and code.co_filename.startswith(package):
+        if event == "call":
+            ran.add((code.co_filename.removeprefix(package), code.co_qualname))
+            here.depth = getattr(here, "depth", 0) + 1
+            depths.add(here.depth)
+        elif event == "return":
+            here.depth = getattr(here, "depth", 1) - 1
+
+threading.setprofile(count)
+sys.setprofile(count)
+status = pytest.main(["--perfgate", "-q", "-p", "no:cacheprovider", "--perfgate-budget=step_ms=0.9"])
+sys.setprofile(None)
+with open("counted.json", "w") as file:
+    json.dump({"status": int(status), "ran": sorted(ran), "deepest": max(depths)}, file)
+"""
+
+
+def run(project: Path, nsys: NsysTool, *words: str) -> subprocess.CompletedProcess[str]:
+    env = {
+        name: value for name, value in os.environ.items() if name not in ("CI", "PYTEST_ADDOPTS")
+    }
+    command = [sys.executable, *words]
+    return subprocess.run(
+        command,
+        cwd=project,
+        env={**env, VARIABLE: str(nsys.path)},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=250,
+    )
+
+
+def test_one_passed_gate_is_no_larger_than_it_was(tmp_path: Path, nsys_tool: NsysTool) -> None:
+    (tmp_path / "workloads").mkdir()
+    (tmp_path / "workloads" / "loop.py").write_text(LOOP, encoding="utf-8")
+    (tmp_path / "pyproject.toml").write_text("[tool.perfgate]\n", encoding="utf-8")
+    (tmp_path / ".gitignore").write_text("counted.json\n__pycache__\n", encoding="utf-8")
+    for words in (("init", "-q"), ("add", "-A"), ("commit", "-q", "-m", "one")):
+        named = ("-c", "user.name=Ada", "-c", "user.email=ada@example.org")
+        subprocess.run(("git", *named, *words), cwd=tmp_path, check=True)
+    assert run(tmp_path, nsys_tool, "-m", "pytest", "--perfgate", "-q").returncode == 1
+    blessed = run(tmp_path, nsys_tool, "-m", "perfgate", "bless", "--reason", "the first")
+    assert blessed.returncode == 0, blessed.stdout + blessed.stderr
+    shown = run(tmp_path, nsys_tool, "-c", COUNTING)
+    found = json.loads((tmp_path / "counted.json").read_text(encoding="utf-8"))
+    assert found["status"] == 0, shown.stdout
+    modules = {module for module, _ in found["ran"]}
+    assert len(found["ran"]) <= MOST_FUNCTIONS
+    assert len(modules) <= MOST_MODULES
+    assert found["deepest"] <= MOST_FRAMES
