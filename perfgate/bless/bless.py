@@ -44,7 +44,7 @@ from perfgate.model.baseline import (
 )
 from perfgate.model.errors import BlessRefused
 from perfgate.model.metric import GATED_TIMES, METRICS, Basis, Kind, Metric, budget_of
-from perfgate.model.note import Note, note
+from perfgate.model.note import Note, note, quoted
 from perfgate.model.outcome import Outcome
 from perfgate.model.policy import Policy
 from perfgate.model.sample import Run
@@ -185,7 +185,7 @@ def add_occasion(results: Sequence[Result], baseline: Baseline | None, added: Bl
 
 def differences(old: Baseline | None, new: Baseline) -> tuple[MetricVerdict, ...]:
     """Return what blessing changes: medians over the runs of both, without a judgement."""
-    before = Side(label="old", values={}) if old is None else Side.of_baseline("old", old)
+    before = Side(label=quoted("old"), values={}) if old is None else Side.of_baseline("old", old)
     return sides.differences(before, Side.of_baseline("new", new))
 
 

@@ -15,11 +15,8 @@ from perfgate.cli.project import CAPTURES, Project, find_tool, workload_of
 from perfgate.cli.terminal import screen, show, usage
 from perfgate.execute.context import RunContext
 from perfgate.execute.folder import end_killed_gates
-from perfgate.explain.advice import advise, classify
 from perfgate.explain.kernels import limited_by
 from perfgate.explain.names import short
-from perfgate.explain.sides import as_judged, differences, made_up_of
-from perfgate.explain.traces import unlike_notes
 from perfgate.machine import gpu_lock, read_machine
 from perfgate.model.errors import (
     EXIT_SHUT,
@@ -37,11 +34,14 @@ from perfgate.plugin.listing import collect
 from perfgate.profilers.nsys.command import trace_options
 from perfgate.render.explanation import explanation_text
 from perfgate.render.kernels import kernels_text
+from perfgate.render.page import Page
 from perfgate.render.records import comparison_text
 from perfgate.store import KeptResult, Store
 from perfgate.views.explain import (
     Subject,
+    compared,
     compared_with,
+    explained,
     judged_against,
     of_capture,
     of_result,
@@ -69,18 +69,10 @@ def compare(a: str, b: str, *, step: str | None) -> None:
     result. `perfgate explain A B` says where they differ.
     """
     with ExitStack() as held:
-        first, second = (one.side for one in _subjects(Project.here(), a, b, step, held))
-    rows = differences(first, second)
-    text = comparison_text(
-        first,
-        second,
-        rows,
-        **screen(),
-        captures=(a.endswith(CAPTURES), b.endswith(CAPTURES)),
-        warnings=tuple(unlike_notes(first, second)),
-    )
-    show(text)
-    _leave_unless_compared(rows)
+        found = compared(*_subjects(Project.here(), a, b, step, held))
+    captures = a.endswith(CAPTURES), b.endswith(CAPTURES)
+    show(comparison_text(Page(**screen()), found, captures=captures))
+    _leave_unless_compared(found.rows)
 
 
 @click.command()
@@ -134,28 +126,12 @@ def explain(
                 a, b = _subjects(here, first, second, step, held)
             case _:
                 raise usage("explain-subjects", words=words)
-        found = rules_on(a, b, find_tool, asked=rules)
-    rows = differences(a.side, b.side)
-    if verdict is not None:
-        rows = as_judged(rows, verdict)
-    text = explanation_text(
-        a.side,
-        b.side,
-        rows,
-        made_up_of(a.side, b.side, rows, full=full),
-        **screen(),
-        verdict=verdict,
-        ranks=b.ranks,
-        classified=classify(b.side.breakdown),
-        advice=advise(b.side.breakdown),
-        rules=found,
-        warnings=tuple(unlike_notes(a.side, b.side)),
-        full=full,
-    )
-    show(text)
+        applied = rules_on(a, b, find_tool, asked=rules)
+    found = explained(a, b, verdict, applied, full=full)
+    show(explanation_text(Page(**screen()), found, full=full))
     if ncu:
         show(f"\n{_probed(here, words[0], a, b, most=kernels, full=full)}")
-    _leave_unless_compared(rows)
+    _leave_unless_compared(found.rows)
 
 
 def _leave_unless_compared(rows: Sequence[MetricVerdict]) -> None:

@@ -129,13 +129,12 @@ def inspect(capture: Path, *, step: str | None, warmup: int, as_json: bool) -> N
     with ExitStack() as held:
         _, timeline = opened(capture, find_tool, held)
     samples = measure(timeline, step=step, is_pattern=True, warmup=warmup)
-    missing = {what: say.fact(why) for what, why in timeline.missing.items()}
     # A file's name need not be UTF-8.
     source = os.fsencode(capture.name).decode(errors="replace")
     if as_json:
-        show_json(measurement_text(samples, source=source, missing=missing))
+        show_json(measurement_text(samples, source=source, missing=timeline.missing))
     else:
-        show(sample_text(samples, source=source, **screen(), missing=missing))
+        show(sample_text(samples, source=source, **screen(), missing=timeline.missing))
 
 
 @click.command()

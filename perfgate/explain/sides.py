@@ -14,7 +14,7 @@ from perfgate.explain.ranks import label as process_label
 from perfgate.explain.traces import incomparable
 from perfgate.model.baseline import Result
 from perfgate.model.metric import METRICS, Kind, Metric
-from perfgate.model.note import Note, Severity, note
+from perfgate.model.note import Note, Severity, note, quoted
 from perfgate.model.sample import ProcessSample, Run, why_absent
 from perfgate.model.side import Side
 from perfgate.model.verdict import Attribution, MetricVerdict, Verdict
@@ -27,12 +27,12 @@ Without a step to be a share of, as a fraction of the larger value.
 """
 
 
-def side_of_runs(label: str, runs: Sequence[Run]) -> Side:
+def side_of_runs(label: Note | str, runs: Sequence[Run]) -> Side:
     """Take runs, of which nothing else is known."""
     measured = [run.measured() for run in runs]
     reasons = {metric: why_absent(runs, metric) for metric in METRICS}
     return Side(
-        label=label,
+        label=quoted(label),
         values={
             m: tuple(run[m] for run in measured) if all(m in run for run in measured) else ()
             for m in METRICS
@@ -42,7 +42,7 @@ def side_of_runs(label: str, runs: Sequence[Run]) -> Side:
     )
 
 
-def side_of_result(label: str, result: Result) -> Side:
+def side_of_result(label: Note | str, result: Result) -> Side:
     """Take a kept result's runs: those that can be blessed."""
     side = side_of_runs(label, result.runs)
     return side.model_copy(
@@ -51,7 +51,7 @@ def side_of_result(label: str, result: Result) -> Side:
 
 
 def side_of_samples(
-    label: str, samples: Sequence[ProcessSample], *, missing: Mapping[str, str] | None = None
+    label: str, samples: Sequence[ProcessSample], *, missing: Mapping[str, Note] | None = None
 ) -> Side:
     """Take one capture: the worst value of its processes, and what the leading one of them is made
     of."""

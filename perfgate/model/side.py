@@ -4,20 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from statistics import median
+from typing import Annotated
+
+from pydantic import AfterValidator
 
 from perfgate.model.baseline import Baseline
 from perfgate.model.machine import Machine
 from perfgate.model.metric import METRICS, Metric
-from perfgate.model.note import NoteOrText
+from perfgate.model.note import Note, NoteOrText, quoted, sayable
 from perfgate.model.record import Record
 from perfgate.model.sample import Breakdown
+
+
+def _sayable(label: Note) -> Note:
+    if label.code != "quoted" and sayable(label) is None:
+        raise ValueError("expected a label whose words are known")
+    return label
 
 
 class Side(Record):
     """One of two things to be compared: its values run by run, what they are made of, and where
     they come from."""
 
-    label: str
+    label: Annotated[NoteOrText, AfterValidator(_sayable)]
     values: Mapping[Metric, tuple[float, ...]]
     """One value a run; of several processes the worst."""
     machine: Machine | None = None
@@ -25,7 +34,7 @@ class Side(Record):
     breakdown: Breakdown = Breakdown()
     gpus: frozenset[str] = frozenset()
     """Of a capture: the models of the GPUs that its steps used, so far as it names them."""
-    missing: Mapping[str, str] = {}
+    missing: Mapping[str, NoteOrText] = {}
     """Of a capture: what it lacks and why, as `Timeline.missing` says."""
     absent: Mapping[Metric, NoteOrText] = {}
     """Why a metric could not be measured, from the first process that says so; empty of a baseline.
@@ -34,10 +43,10 @@ class Side(Record):
     """Of a capture: why a gate would not count it as a run; each once."""
 
     @classmethod
-    def of_baseline(cls, label: str, baseline: Baseline) -> Side:
+    def of_baseline(cls, label: Note | str, baseline: Baseline) -> Side:
         """Take a baseline."""
         return cls(
-            label=label,
+            label=quoted(label),
             values={metric: baseline.values(metric) for metric in METRICS},
             machine=baseline.machine,
             parameters=baseline.parameters,

@@ -3,16 +3,13 @@ left over."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Final
 
-from perfgate.model.advice import Advice, Classified
+from perfgate.model.explanation import Explanation
 from perfgate.model.findings import RuleChanges
 from perfgate.model.metric import METRICS, Metric
-from perfgate.model.note import Note
 from perfgate.model.sample import OUTSIDE_RANGES, UNNAMED
-from perfgate.model.side import Side
-from perfgate.model.verdict import Attribution, Axis, MetricVerdict, Part, Verdict
+from perfgate.model.verdict import Attribution, Axis, Part
 from perfgate.render.page import Cell, Page, Row
 from perfgate.render.records import difference_table, side_lines, unlike_lines
 from perfgate.render.verdict import interval_text
@@ -35,44 +32,13 @@ TITLES: Final = {
 }
 
 
-def explanation_text(
-    a: Side,
-    b: Side,
-    rows: Sequence[MetricVerdict],
-    attributions: Sequence[Attribution],
-    *,
-    width: int,
-    colour: bool,
-    verdict: Verdict | None = None,
-    ranks: Sequence[Note] = (),
-    classified: Classified | None = None,
-    advice: Sequence[Advice] = (),
-    rules: RuleChanges | None = None,
-    warnings: Sequence[Note] = (),
-    full: bool = False,
-) -> str:
+def explanation_text(page: Page, found: Explanation, *, full: bool = False) -> str:
     """Return how b differs from a, and what each difference is made of; with `full`, every part and
-    whole names.
-
-    Args:
-        a: what it is compared with.
-        b: what is explained.
-        rows: their medians.
-        attributions: what the differences are made of; those of one metric together.
-        width: cells of a line.
-        colour: whether escape codes may be used.
-        verdict: of what the rows are, where a gate has judged them.
-        ranks: what is known of several processes.
-        classified: what b is bound by.
-        advice: what usually helps b.
-        rules: what nsys's expert rules find in b.
-        warnings: what makes the two unlike, besides what they say of themselves.
-        full: whether nothing is left out.
-    """
-    page = Page(width=width, colour=colour)
-    side_lines(page, "a", a)
-    side_lines(page, "b", b)
-    unlike_lines(page, a, b, warnings)
+    whole names."""
+    rows, verdict = found.rows, found.verdict
+    side_lines(page, "a", found.a)
+    side_lines(page, "b", found.b)
+    unlike_lines(page, found.a, found.b, found.warnings)
     page.blank()
     if rows:
         difference_table(page, rows, titles=("a", "b"))
@@ -80,14 +46,13 @@ def explanation_text(
         page.prose("Neither holds a metric that could be compared.")
     if verdict is not None and any(row.low is not None for row in rows):
         page.prose(f"as the gate judged them. {interval_text(verdict)}", style="dim")
-    for rank in ranks:
-        page.prose(say.fact(rank), label="ranks")
-    if classified is not None:
-        page.prose(f"{classified.bound}: {classified.evidence}", label="b is")
-    for found in advice:
-        page.prose(f"{found.evidence}. {found.usually}", label="advice")
-    for metric in dict.fromkeys(one.metric for one in attributions):
-        own = [one for one in attributions if one.metric is metric]
+    page.facts(*(("ranks", say.fact(one)) for one in found.ranks))
+    if found.classified is not None:
+        page.prose(f"{found.classified.bound}: {found.classified.evidence}", label="b is")
+    page.facts(*(("advice", f"{one.evidence}. {one.usually}") for one in found.advice))
+    for metric in dict.fromkeys(one.metric for one in found.attributions):
+        own = [one for one in found.attributions if one.metric is metric]
+        unit = " ms" if METRICS[metric].unit == "ms" else ""
         page.blank()
         unit = " ms" if METRICS[metric].unit == "ms" else ""
         page.line(
@@ -97,9 +62,9 @@ def explanation_text(
         )
         for one in own:
             _table(page, one, full=full)
-    if rules is not None:
-        _rules(page, rules)
-    if rows and not attributions:
+    if found.rules is not None:
+        _rules(page, found.rules)
+    if rows and not found.attributions:
         page.blank()
         page.prose("The captures do not show where a difference lies.")
     return page.text

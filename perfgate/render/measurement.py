@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from perfgate.model.note import Severity
+from perfgate.model.note import Note, Severity
 from perfgate.model.sample import ProcessSample
 from perfgate.words import say
 
@@ -15,14 +15,14 @@ MEASUREMENT_FORMAT: Final = 1
 
 
 def measurement_text(
-    samples: Sequence[ProcessSample], *, source: str, missing: Mapping[str, str]
+    samples: Sequence[ProcessSample], *, source: str, missing: Mapping[str, Note]
 ) -> str:
     """Return the measurement of one capture as JSON, ending in a newline; `missing` is what it
     lacks, and why."""
     measured = {
         "format": MEASUREMENT_FORMAT,
         "source": source,
-        "missing": dict(missing),
+        "missing": {what: say.fact(why) for what, why in missing.items()},
         "processes": [_process(sample) for sample in samples],
     }
     return json.dumps(measured, indent=2, ensure_ascii=False, allow_nan=False) + "\n"

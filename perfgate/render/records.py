@@ -10,6 +10,7 @@ from statistics import median
 from typing import TYPE_CHECKING, Final
 
 from perfgate.model.baseline import Baseline, common_step_names
+from perfgate.model.explanation import Comparison
 from perfgate.model.machine import Machine
 from perfgate.model.metric import METRICS, Basis
 from perfgate.model.note import Note
@@ -56,26 +57,17 @@ def baseline_text(
     return page.text
 
 
-def comparison_text(
-    a: Side,
-    b: Side,
-    rows: Sequence[MetricVerdict],
-    *,
-    width: int,
-    colour: bool,
-    captures: tuple[bool, bool] = (False, False),
-    warnings: Sequence[Note] = (),
-) -> str:
-    """Return how two measurements differ: `rows` of medians.
+def comparison_text(page: Page, found: Comparison, *, captures: tuple[bool, bool]) -> str:
+    """Return how two measurements differ: no judgement.
 
-    No judgement. `captures` says of each whether it is one capture, which is one run even where no
-    metric could be measured; `warnings` are what else makes the two unlike.
+    `captures` says of each whether it is one capture, which is one run even where no metric could
+    be measured.
     """
-    page = Page(width=width, colour=colour)
-    for title, side, is_capture in (("a", a, captures[0]), ("b", b, captures[1])):
+    rows = found.rows
+    for title, side, is_capture in zip("ab", (found.a, found.b), captures, strict=True):
         runs = 1 if is_capture else max((len(values) for values in side.values.values()), default=0)
         side_lines(page, title, side, f" ({plural(runs, 'run')})")
-    unlike_lines(page, a, b, warnings)
+    unlike_lines(page, found.a, found.b, found.warnings)
     page.blank()
     if rows:
         difference_table(page, rows, titles=("a", "b"))
@@ -154,7 +146,9 @@ def difference_table(page: Page, rows: Sequence[MetricVerdict], *, titles: tuple
 
 def side_lines(page: Page, title: str, side: Side, end: str = "") -> None:
     """Write what a side is and, of a capture, what `perfgate inspect` says that it lacks."""
-    page.line(Cell(text=title, style="bold"), f": {one_line(side.label, longest=1000)}{end}")
+    page.line(
+        Cell(text=title, style="bold"), f": {one_line(say.fact(side.label), longest=1000)}{end}"
+    )
     missing_lines(page, side.missing)
     absent_lines(page, side.absent)
     invalid_lines(page, side.invalid)
@@ -181,7 +175,7 @@ def unlike(a: Side, b: Side) -> list[str]:
     """Name what makes two measurements incomparable, as far as it is known."""
     before, now = _known(a, b), _known(b, a)
     return [
-        f"{name} of {a.label}: {before[name]}; of {b.label}: {now[name]}"
+        f"{name} of {say.fact(a.label)}: {before[name]}; of {say.fact(b.label)}: {now[name]}"
         for name in before
         if name in now and before[name] != now[name]
     ]

@@ -36,7 +36,7 @@ def sample_text(
     source: str,
     width: int,
     colour: bool,
-    missing: Mapping[str, str] | None = None,
+    missing: Mapping[str, Note] | None = None,
     information: Sequence[str] = (),
 ) -> str:
     """Return all that was measured of one capture.
@@ -102,9 +102,10 @@ def _values(page: Page, sample: ProcessSample, unit: str) -> None:
     page.table(("metric", f">{unit}", f">{share}", "what it is*"), rows)
 
 
-def missing_lines(page: Page, missing: Mapping[str, str]) -> None:
+def missing_lines(page: Page, missing: Mapping[str, Note]) -> None:
     """Write what a capture lacks, and why."""
-    page.facts(*(("missing", text) for text in _by_reason(missing)))
+    reasons = {what: say.fact(why) for what, why in missing.items()}
+    page.facts(*(("missing", text) for text in _by_reason(reasons)))
 
 
 def invalid_lines(page: Page, notes: Sequence[Note]) -> None:

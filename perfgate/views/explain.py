@@ -12,9 +12,17 @@ from pathlib import Path
 from statistics import median
 from typing import Final
 
+from perfgate.explain.advice import advise, classify
 from perfgate.explain.ranks import rank_notes
 from perfgate.explain.rules import recorded_unlike, rule_changes, why_blind
-from perfgate.explain.sides import side_of_result, side_of_samples
+from perfgate.explain.sides import (
+    as_judged,
+    differences,
+    made_up_of,
+    side_of_result,
+    side_of_samples,
+)
+from perfgate.explain.traces import unlike_notes
 from perfgate.metrics.measure import measure
 from perfgate.metrics.placing import place
 from perfgate.model.baseline import Baseline, Result
@@ -25,9 +33,10 @@ from perfgate.model.errors import (
     PerfgateError,
     ResultMissing,
 )
+from perfgate.model.explanation import Comparison, Explanation
 from perfgate.model.findings import Placing, RuleChanges
 from perfgate.model.metric import Metric
-from perfgate.model.note import Note, note, noted
+from perfgate.model.note import Note, note, noted, quoted
 from perfgate.model.sample import Run
 from perfgate.model.side import Side
 from perfgate.model.timeline import Timeline
@@ -40,13 +49,15 @@ from perfgate.profilers.nsys.tool import NsysTool
 from perfgate.profilers.seam import read
 from perfgate.store import KeptResult, Store
 from perfgate.system.temporary import temporary_folder
-from perfgate.words import say
 
 LARGEST_ASKED: Final = 48_000_000
 """Bytes of an export up to which nsys's rules are asked unless somebody wants it.
 
 For a million operations, 119 MB of export, nsys 2024.2 took some 30 s.
 """
+
+OTHER_COMMIT: Final = note("side-other-commit")
+"""What the runs of another commit are called where nobody noted which it is."""
 
 FindTool = Callable[[], NsysTool]
 """Finds nsys when it is needed.
@@ -107,18 +118,14 @@ def of_capture(path: Path, *, step: str | None, find_tool: FindTool, held: ExitS
     samples = measure(timeline, step=step, is_pattern=True)
     run = Run(started_at=datetime.now(UTC), wall_s=0.0, processes=samples)
     return Subject(
-        side=side_of_samples(
-            str(path),
-            samples,
-            missing={what: say.fact(why) for what, why in timeline.missing.items()},
-        ),
+        side=side_of_samples(str(path), samples, missing=timeline.missing),
         capture=Capture(export=exported, step=step),
         ranks=rank_notes([run]),
     )
 
 
 def of_result(
-    kept: KeptResult, *, runs: Sequence[Run] | None = None, label: str | None = None
+    kept: KeptResult, *, runs: Sequence[Run] | None = None, label: Note | str | None = None
 ) -> Subject:
     """The runs of a kept result, or some of them, as a subject.
 
@@ -154,22 +161,54 @@ def compared_with(kept: KeptResult, store: Store) -> Subject:
     """
     result = kept.result
     if result.reference_runs:
-        commit = (
-            "another commit" if result.verdict.ab_run is None else result.verdict.ab_run.commit[:12]
-        )
-        return of_result(kept, runs=result.reference_runs, label=f"{commit}, run next to it")
+        ab_run = result.verdict.ab_run
+        label = note("side-next-to-it", commit=ab_run.commit[:12]) if ab_run else OTHER_COMMIT
+        return of_result(kept, runs=result.reference_runs, label=label)
     slug, name = result.machine.slug, result.workload.id
     baseline = store.baselines.load(slug, name)
     if baseline is None:
         was = result.verdict.baseline_runs > 0
         code = "compared-baseline-gone" if was else "compared-with-nothing"
         raise BaselineMissing(code, workload=name, machine=slug)
-    label = os.path.relpath(store.baselines.path(slug, name))
-    if (since := blessed_since(baseline, result)) is not None:
-        label += f", blessed {since:%Y-%m-%d %H:%M} UTC, after b was measured"
+    path = os.path.relpath(store.baselines.path(slug, name))
+    since = blessed_since(baseline, result)
+    label = quoted(path)
+    if since is not None:
+        label = note("side-blessed-since", path=path, at=f"{since:%Y-%m-%d %H:%M}")
     return Subject(
         side=Side.of_baseline(label, baseline),
         capture=_first_capture(baseline_results(store, result, baseline)),
+    )
+
+
+def compared(a: Subject, b: Subject) -> Comparison:
+    """How two subjects differ, without judging."""
+    return Comparison(
+        a=a.side,
+        b=b.side,
+        rows=differences(a.side, b.side),
+        warnings=tuple(unlike_notes(a.side, b.side)),
+    )
+
+
+def explained(
+    a: Subject, b: Subject, verdict: Verdict | None, rules: RuleChanges | None, *, full: bool
+) -> Explanation:
+    """How two subjects differ and where; `verdict` is the gate's of them, `rules` what nsys finds;
+    with `full`, kernels bear their whole names."""
+    found = compared(a, b)
+    rows = found.rows if verdict is None else as_judged(found.rows, verdict)
+    return Explanation(
+        a=a.side,
+        b=b.side,
+        rows=rows,
+        warnings=found.warnings,
+        attributions=made_up_of(a.side, b.side, rows, full=full),
+        verdict=verdict,
+        ranks=tuple(b.ranks),
+        classified=classify(b.side.breakdown),
+        advice=advise(b.side.breakdown),
+        rules=rules,
     )
 
 

@@ -25,6 +25,9 @@ _HISTORIES: Final[Mapping[str, Text]] = {
 }
 
 _SIDES: Final[Mapping[str, Text]] = {
+    "side-next-to-it": Text("{commit}, run next to it"),
+    "side-other-commit": Text("another commit, run next to it"),
+    "side-blessed-since": Text("{path:quote}, blessed {at} UTC, after b was measured"),
     "trace-unwritten": Text(
         "{file}: the trace cannot be written there ({reason})",
         next_step="Give it a file that can be written.",

@@ -63,7 +63,7 @@ def side(label: str, step_ms: Sequence[float]) -> Side:
         ),
         syncs=(SyncSample(call="cudaStreamSynchronize", range="data_load", count=1, cpu_ms=0.4),),
     )
-    return Side(label=label, values=values, machine=records.machine(), breakdown=held)
+    return Side(label=quoted(label), values=values, machine=records.machine(), breakdown=held)
 
 
 @cache

@@ -30,7 +30,7 @@ from perfgate.render.html import workload
 from perfgate.render.loosening import counts_text
 from perfgate.render.records import machine_facts, moment
 from perfgate.render.samples import OF_RANGE
-from perfgate.words import numbers
+from perfgate.words import numbers, say
 from perfgate.words.escape import lines, one_line
 from perfgate.words.names import inflected, plural
 
@@ -197,6 +197,7 @@ def _environment() -> Environment:
             "line": lambda text: one_line(str(text), longest=LONGEST_LINE),
             "lines": lines,
             "copyable": _is_copyable,
+            "fact": say.fact,
             "facts": machine_facts,
             "moment": moment,
             "ms": numbers.milliseconds,

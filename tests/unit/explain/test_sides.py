@@ -14,7 +14,7 @@ from perfgate.explain.sides import (
     side_of_samples,
 )
 from perfgate.model.metric import Metric
-from perfgate.model.note import Severity, note
+from perfgate.model.note import Severity, note, quoted
 from perfgate.model.sample import NO_NCCL, RangeSample
 
 LOST = note("work-lost", Severity.INVALID, launched=20, lost=2)
@@ -24,8 +24,9 @@ def test_a_capture_says_what_it_lacks() -> None:
     sample = records.process(absent={Metric.NCCL_MS: NO_NCCL}).model_copy(
         update={"notes": (LOST, note("cpu-only"))}
     )
-    told = side_of_samples("x.sqlite", [sample], missing={"ranges": "none were recorded"})
-    assert (told.missing, told.invalid) == ({"ranges": "none were recorded"}, (LOST,))
+    missing = {"ranges": quoted("none were recorded")}
+    told = side_of_samples("x.sqlite", [sample], missing=missing)
+    assert (told.missing, told.invalid) == (missing, (LOST,))
     assert told.absent[Metric.NCCL_MS] == NO_NCCL
     assert Metric.STEP_MS not in told.absent
 

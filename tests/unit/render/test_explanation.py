@@ -9,6 +9,7 @@ import pytest
 from syrupy.assertion import SnapshotAssertion
 
 from perfgate.explain.sides import differences, made_up_of
+from perfgate.model.explanation import Explanation
 from perfgate.model.findings import PlacedFinding, RuleChange, RuleChanges, RuleName
 from perfgate.model.metric import Metric
 from perfgate.model.note import note, quoted
@@ -21,13 +22,14 @@ from perfgate.model.sample import (
 )
 from perfgate.model.side import Side
 from perfgate.render.explanation import MOST_PARTS, explanation_text
+from perfgate.render.page import Page
 
 HOSTILE = "\x1b[2J[bold]\u202eevil<script>" + "x" * 9000
 
 
 def side(label: str, values: Mapping[Metric, float], breakdown: Breakdown) -> Side:
     return Side(
-        label=label,
+        label=quoted(label),
         values={metric: (value,) for metric, value in values.items()},
         breakdown=breakdown,
     )
@@ -35,9 +37,8 @@ def side(label: str, values: Mapping[Metric, float], breakdown: Breakdown) -> Si
 
 def text(a: Side, b: Side, *, width: int = 100, full: bool = False) -> str:
     rows = differences(a, b)
-    return explanation_text(
-        a, b, rows, made_up_of(a, b, rows, full=full), width=width, colour=False, full=full
-    )
+    found = Explanation(a=a, b=b, rows=rows, attributions=made_up_of(a, b, rows, full=full))
+    return explanation_text(Page(width=width, colour=False), found, full=full)
 
 
 def ranges(**gaps: float) -> tuple[RangeSample, ...]:
@@ -94,25 +95,22 @@ def test_hostile_names_stay_text_and_tables_fit(width: int) -> None:
 def test_what_a_side_lacks_is_said_beneath_it_and_no_metric_of_it_is_gone(
     snapshot: SnapshotAssertion,
 ) -> None:
-    none = "they were not recorded"
+    none = quoted("they were not recorded")
     a = AFTER.model_copy(
         update={
             "missing": {"calls": none, "ranges": none},
-            "absent": {Metric.NCCL_MS: NO_NCCL, Metric.SYNCS: quoted(none)},
+            "absent": {Metric.NCCL_MS: NO_NCCL, Metric.SYNCS: none},
             "invalid": (quoted("of 20 kernel launches the capture lacks 2 kernels"),),
             "values": {Metric.STEP_MS: (14.2,), Metric.GAP_MS: (5.6,)},
         }
     )
     found = PlacedFinding(rule=RuleName.GPU_GAPS, range="load", count=1, ms=2.0, steps=20)
     change = RuleChange(rule=found.rule, range=found.range, now=found)
-    shown = explanation_text(
-        a,
-        AFTER,
-        differences(a, AFTER),
-        (),
-        width=80,
-        colour=False,
+    found_there = Explanation(
+        a=a,
+        b=AFTER,
+        rows=differences(a, AFTER),
         warnings=(quoted("they were traced unlike"),),
         rules=RuleChanges(rows=(change,), why_alone=note("rules-alone")),
     )
-    assert shown == snapshot
+    assert explanation_text(Page(width=80, colour=False), found_there) == snapshot

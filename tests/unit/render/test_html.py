@@ -166,7 +166,7 @@ def test_hostile_text_adds_no_element_anywhere(name: str) -> None:
             "verdict": verdict,
             "candidate_step": step,
             "baseline_step": step,
-            "candidate": side.model_copy(update={"label": text}),
+            "candidate": side.model_copy(update={"label": quoted(text)}),
             "history": tuple(
                 point.model_copy(update={"by": text, "reason": text}) for point in plain.history
             ),

@@ -10,6 +10,7 @@ from syrupy.assertion import SnapshotAssertion
 from perfgate.bless import bless as blessing
 from perfgate.explain.sides import differences, side_of_result, side_of_samples
 from perfgate.model.baseline import Anchor, Baseline, Blessing, Spread, code_digest
+from perfgate.model.explanation import Comparison
 from perfgate.model.metric import Metric
 from perfgate.model.note import note, quoted
 from perfgate.model.settings import Settings
@@ -95,7 +96,9 @@ def test_comparison_shows_medians(snapshot: SnapshotAssertion) -> None:
     slow = records.process({**records.VALUES, Metric.STEP_MS: 14.0, Metric.GAP_MS: 3.5})
     a = side_of_samples("before.sqlite", [records.process()])
     b = side_of_samples("after.sqlite", [slow])
-    assert comparison_text(a, b, differences(a, b), width=80, colour=False) == snapshot
+    found = Comparison(a=a, b=b, rows=differences(a, b))
+    page = Page(width=80, colour=False)
+    assert comparison_text(page, found, captures=(False, False)) == snapshot
 
 
 def test_baseline_and_result_of_unlike_machines_are_compared_with_a_warning() -> None:
@@ -119,10 +122,9 @@ def test_comparison_says_what_a_side_lacks_and_what_cannot_be_compared(
     step, *others = differences(a, b)
     apart = {"now": 13.0, "change": None, "note": note("not-comparable")}
     rows = (step.model_copy(update=apart), *others)
-    text = comparison_text(
-        a, b, rows, width=80, colour=False, warnings=(quoted("a was traced unlike b"),)
-    )
-    assert text == snapshot
+    found = Comparison(a=a, b=b, rows=rows, warnings=(quoted("a was traced unlike b"),))
+    page = Page(width=80, colour=False)
+    assert comparison_text(page, found, captures=(False, False)) == snapshot
 
 
 def test_hostile_text_in_a_baseline_stays_text() -> None:

@@ -45,7 +45,8 @@ def test_a_capture_is_shown_whole(snapshot: SnapshotAssertion) -> None:
 
 
 def test_window_without_steps_says_what_it_lacks(snapshot: SnapshotAssertion) -> None:
-    missing = dict.fromkeys(("kernels", "copies"), "no CUDA events") | {"ranges": "no NVTX"}
+    no_events = dict.fromkeys(("kernels", "copies"), quoted("no CUDA events"))
+    missing = {**no_events, "ranges": quoted("no NVTX")}
     text = sample_text(
         [window()],
         source="x.nsys-rep",
