@@ -1,6 +1,6 @@
 """Whether runs that are started together repeat as well as serial ones, and what each way takes.
 
-    python -m benchmarks.ahead PART... [--loop LOOP ...] [--runs 20] [--out FILE] [--minutes 9]
+    python -m benchmarks.ahead [--part PART ...] [--loop LOOP ...] [--runs 20] [--minutes 9]
 
 Parts: `bare` (the loop in a plain process), `serial`, `early`, `late` (runs under nsys, the latter
 two `--at-once` of them together), `gate` (whole gates of the unchanged loop, after one that is
@@ -177,7 +177,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("parts", nargs="*", choices=["bare", *FORMS, "gate"])
+    parser.add_argument("--part", nargs="+", choices=["bare", *FORMS, "gate"], default=[])
     parser.add_argument("--loop", nargs="+", choices=list(LOOPS), default=list(LOOPS)[:3])
     parser.add_argument("--runs", type=int, default=20, help="of each loop and part")
     parser.add_argument("--at-once", type=int, default=5, help="runs that are started together")
@@ -185,7 +185,7 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=9.0, help="after which nothing is begun")
     asked = parser.parse_args()
     ends = time.monotonic() + 60 * asked.minutes
-    for part in asked.parts:
+    for part in asked.part:
         for loop in asked.loop:
             with tempfile.TemporaryDirectory(prefix="perfgate-gates-") as folder:
                 make: Callable[[], Iterator[Row]]
