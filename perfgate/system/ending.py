@@ -13,10 +13,10 @@ import signal
 import subprocess
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 import psutil
 
@@ -34,6 +34,14 @@ _OWNED: Final = re.compile(r"[0-9a-f]{32}-(?P<owner>(?P<pid>\d+)-\d+-(?P<where>\
 Find = Callable[[], list[psutil.Process]]
 
 
+class _Seen(NamedTuple):
+    """One living process, looked at once."""
+
+    process: psutil.Process
+    marks: frozenset[str]
+    session: int
+
+
 def new_mark() -> str:
     """A mark for what this process starts."""
     return f"{uuid.uuid4().hex}-{_identity(os.getpid())}"
@@ -45,37 +53,32 @@ def processes_of(mark: str, *, session: int | None = None) -> list[psutil.Proces
     With a session also those that belong to it, and their kin: nsys gives its program a session of
     its own, in which a child may have cleared its environment.
     """
-    living = list(_living())
-    found = [
-        one
-        for one in living
-        if mark in _marks(one) or (session is not None and _session(one) == session)
-    ]
-    return found if session is None else _with_kin(found, living)
+    living = _living()
+    found = [one for one in living if mark in one.marks or one.session == session]
+    return [one.process for one in found] if session is None else _with_kin(found, living)
 
 
 def abandoned() -> list[psutil.Process]:
     """Find what was started by a `run_process` of this user whose own process is gone, and its
     kin."""
     inherited = _marks(psutil.Process())
-    living = list(_living())
-    found = [one for one in living if any(map(_is_orphaned, _marks(one) - inherited))]
+    living = _living()
+    found = [one for one in living if any(map(_is_orphaned, one.marks - inherited))]
     return _with_kin(found, living)
 
 
-def _with_kin(
-    processes: list[psutil.Process], living: list[psutil.Process]
-) -> list[psutil.Process]:
+def _with_kin(found: Sequence[_Seen], living: Sequence[_Seen]) -> list[psutil.Process]:
     """Processes with what shares a session with them and their descendants, which bear no mark
     where they cleared their environment; nothing that this process descends from."""
-    sessions = {_session(one) for one in processes} - {None, os.getsid(0)}
-    found = {one.pid: one for one in processes}
-    found |= {one.pid: one for one in living if _session(one) in sessions}
-    for one in tuple(found.values()):
-        found |= {child.pid: child for child in _descendants(one)}
-    for ours in (psutil.Process(), *psutil.Process().parents()):
-        found.pop(ours.pid, None)
-    return [one for one in found.values() if _lives(one)]
+    sessions = {one.session for one in found} - {os.getsid(0)}
+    kin = {one.process for one in living if one.session in sessions}.union(
+        one.process for one in found
+    )
+    for process in tuple(kin):
+        with suppress(psutil.Error):
+            kin.update(process.children(recursive=True))
+    ours = psutil.Process()
+    return [one for one in kin - {ours, *ours.parents()} if _lives(one)]
 
 
 def end_marked(mark: str) -> tuple[str, ...]:
@@ -126,8 +129,7 @@ def end_all(find: Find, process: subprocess.Popen[bytes] | None = None) -> tuple
             if not strays:
                 break
             if sweep == 0:
-                names = [name for one in strays if (name := _name(one)) is not None]
-                _signal(strays, signal.SIGTERM)
+                names = _signal(strays, signal.SIGTERM)
                 strays = _wait(strays, process, timeout_s=GRACE_S, give_up=in_a_hurry)
             _signal(strays, signal.SIGKILL)
             _wait(strays, process, timeout_s=1.0)
@@ -137,10 +139,15 @@ def end_all(find: Find, process: subprocess.Popen[bytes] | None = None) -> tuple
     return tuple(names)
 
 
-def _signal(processes: list[psutil.Process], number: signal.Signals) -> None:
+def _signal(processes: list[psutil.Process], number: signal.Signals) -> list[str]:
+    """Send a signal, and name those that were still there."""
+    names: list[str] = []
     for one in processes:
+        with suppress(psutil.Error):
+            names.append(one.name())
         with suppress(psutil.Error, OSError):
             one.send_signal(number)
+    return names
 
 
 def _wait(
@@ -161,17 +168,19 @@ def _wait(
         time.sleep(0.01)
 
 
-def _living() -> Iterator[psutil.Process]:
+def _living() -> list[_Seen]:
     """All living processes but this one.
 
     Looked at anew each time: `psutil.process_iter` keeps them by number, and leaves one out for a
     round whose number another process bore before.
     """
+    found: list[_Seen] = []
     for pid in psutil.pids():
-        with suppress(psutil.Error):
+        with suppress(psutil.Error, OSError):
             process = psutil.Process(pid)
             if pid != os.getpid() and _lives(process):
-                yield process
+                found.append(_Seen(process, _marks(process), os.getsid(pid)))
+    return found
 
 
 def _lives(process: psutil.Process) -> bool:
@@ -181,33 +190,12 @@ def _lives(process: psutil.Process) -> bool:
         return False
 
 
-def _marks(process: psutil.Process) -> set[str]:
+def _marks(process: psutil.Process) -> frozenset[str]:
     """Its marks; none where its environment may not be seen."""
     try:
-        return set(process.environ().get(RUN_COOKIE, "").split(":")) - {""}
+        return frozenset(process.environ().get(RUN_COOKIE, "").split(":")) - {""}
     except (psutil.Error, OSError):
-        return set()
-
-
-def _session(process: psutil.Process) -> int | None:
-    try:
-        return os.getsid(process.pid)
-    except OSError:
-        return None
-
-
-def _descendants(process: psutil.Process) -> list[psutil.Process]:
-    try:
-        return process.children(recursive=True)
-    except psutil.Error:
-        return []
-
-
-def _name(process: psutil.Process) -> str | None:
-    try:
-        return process.name()
-    except psutil.Error:
-        return None
+        return frozenset()
 
 
 def _is_orphaned(mark: str) -> bool:
