@@ -8,7 +8,6 @@ branch that baselines are compared with.
 from __future__ import annotations
 
 from perfgate.system.git.asking import without_repository
-from perfgate.system.git.changed import changes, content_digest
 from perfgate.system.git.commits import (
     author,
     default_branch,
@@ -23,6 +22,8 @@ from perfgate.system.git.commits import (
     resolve,
 )
 from perfgate.system.git.files import (
+    changes,
+    content_digest,
     ignored,
     is_same_repository,
     is_tracked,

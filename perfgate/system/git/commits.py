@@ -12,8 +12,7 @@ from typing import Final
 from perfgate.model.baseline import Commit
 from perfgate.model.errors import RepositoryUnreadable, RevisionMissing
 from perfgate.system.git.asking import HISTORY_LIMIT_S, ask, printable, run
-from perfgate.system.git.changed import changes
-from perfgate.system.git.trees import code_tree
+from perfgate.system.git.files import changes, code_tree
 
 
 def read_commit(

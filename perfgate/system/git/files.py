@@ -1,13 +1,22 @@
-"""Which files git tracks, ignores or keeps elsewhere, and where a project lies among them."""
+"""Files of a checkout and of commits: which git tracks or ignores, which have changed, and by which
+tree a squash is known again."""
 
 from __future__ import annotations
 
+import hashlib
 import os
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path, PurePath
+from typing import Final
 
 from perfgate.model.errors import RepositoryUnreadable
-from perfgate.system.git.asking import ask, refused, run
+from perfgate.system.git.asking import ask, objects, printable, refused, run
+
+_SUBMODULES: Final = "--ignore-submodules=none"
+"""Whatever .gitmodules or the user's configuration says."""
+_LOOK_YOURSELF: Final = ("core.fsmonitor=false",)
+"""A watcher is a program of the user's, or of whoever had the checkout before: its word is not
+taken for the files'."""
 
 
 def tracked_files(
@@ -89,3 +98,131 @@ def ignored(
     if done.returncode not in (0, 1):  # 1: none of them
         raise refused(root, "check-ignore", os.fsdecode(done.stderr), done.returncode)
     return {name for name in os.fsdecode(done.stdout).split("\0") if name}
+
+
+def changes(
+    root: Path, *, env: Mapping[str, str] | None = None, baselines: str | None = None
+) -> tuple[str, ...]:
+    """Return the paths from the top whose files are not as HEAD has them, or that are neither
+    tracked nor ignored.
+
+    Files in the folder `baselines` (relative to `root`) do not count, since blessing writes them
+    after the measurement, nor does what Python keeps in a `__pycache__`.
+
+    Raises:
+        RepositoryUnreadable: no git, no repository, or git refuses.
+    """
+    where = _where(baselines)
+    words = ("status", "--porcelain=v1", "-z", "--no-renames", "--untracked-files=normal")
+    entries = ask(root, env, *words, _SUBMODULES, *where, settings=_LOOK_YOURSELF).split("\0")
+    found = [entry[3:] for entry in entries if entry]
+    found += [name for name in _unwatched(root, env, where) if name not in found]
+    return tuple(map(printable, found))
+
+
+def content_digest(root: Path, *, baselines: str, env: Mapping[str, str] | None = None) -> str:
+    """Return a digest of all files that git tracks in the repository, as they are now; the
+    baselines do not count.
+
+    Raises:
+        RepositoryUnreadable: no git, no repository, git refuses, or a file cannot be read.
+    """
+    top = Path(ask(root, env, "rev-parse", "--show-toplevel").removesuffix("\n"))
+    left_out = (root / baselines).resolve()
+    digest = hashlib.sha256()
+    for name in tracked_files(top, env=env):
+        file = top / name
+        if not file.is_relative_to(left_out):
+            try:
+                content = hashlib.sha256(file.read_bytes()).hexdigest()
+            except OSError as error:
+                raise RepositoryUnreadable(
+                    "content-unknown", root=str(root), file=printable(name)
+                ) from error
+            digest.update(f"{content} {name}\n".encode(errors="surrogateescape"))
+    return digest.hexdigest()
+
+
+def _where(baselines: str | None) -> tuple[str, ...]:
+    """Where a change counts, as git is to be asked."""
+    folder = PurePath(".." if baselines is None else baselines)
+    is_inside = not folder.is_absolute() and ".." not in folder.parts
+    excluded = [f":(exclude,literal){folder.as_posix()}"] if is_inside else []
+    return ("--", ":(top)", ":(top,exclude,glob)**/__pycache__/**", *excluded)
+
+
+def _unwatched(root: Path, env: Mapping[str, str] | None, where: tuple[str, ...]) -> list[str]:
+    """Files, from the top, that git was told not to look at, and that count as changed.
+
+    One of skip-worktree only where it is there: a sparse checkout leaves files out by that.
+    """
+    listed = ask(root, env, "ls-files", "-v", "-z", "--full-name", *where, settings=_LOOK_YOURSELF)
+    flagged = [
+        entry for entry in listed.split("\0") if entry and (entry[0].islower() or entry[0] == "S")
+    ]
+    if not flagged:
+        return []
+    top = Path(ask(root, env, "rev-parse", "--show-toplevel").removesuffix("\n"))
+    return [
+        entry[2:] for entry in flagged if entry[0] not in "Ss" or os.path.lexists(top / entry[2:])
+    ]
+
+
+def code_tree(root: Path, sha: str, *, baselines: str, env: Mapping[str, str] | None = None) -> str:
+    """Return the SHA of a commit's tree as it would be without the folder of the baselines.
+
+    Raises:
+        RepositoryUnreadable: no git, no repository, no such commit, or git refuses.
+    """
+    tree = ask(root, env, "rev-parse", "--verify", "--quiet", f"{sha}^{{tree}}").strip()
+    return without_baselines(root, [tree], baselines, env=env).get(tree, tree)
+
+
+def without_baselines(
+    root: Path, trees: Sequence[str], baselines: str, *, env: Mapping[str, str] | None = None
+) -> Mapping[str, str]:
+    """Return the SHA of each tree as it would be without that folder, by its own; of one that
+    cannot be read, nothing.
+
+    Raises:
+        RepositoryUnreadable: no git, no repository, or git refuses.
+    """
+    folder = PurePath(os.path.normpath(baselines))
+    if folder.is_absolute() or not folder.parts or ".." in folder.parts:
+        return {}
+    parts = (prefix(root, env=env) / folder).parts
+    above = ["/".join(parts[:level]) for level in range(len(parts))]
+    found = objects(root, env, [f"{tree}:{path}" for tree in trees for path in above])
+    contents = [None if one is None or one[0] != b"tree" else one[1] for one in found]
+    reduced = {}
+    for place, tree in enumerate(trees):
+        levels = contents[place * len(parts) : (place + 1) * len(parts)]
+        if levels[0] is not None:
+            reduced[tree] = _sha_without(levels, parts, tree)
+    return reduced
+
+
+def _sha_without(levels: Sequence[bytes | None], parts: Sequence[str], tree: str) -> str:
+    """The SHA of a tree, by the contents of the folders that lead to the one that is left out."""
+    width = len(tree) // 2
+    new: bytes | None = None
+    for content, part in zip(reversed(levels), reversed(parts), strict=True):
+        if content is None:
+            continue
+        kept = b""
+        for mode, name, sha in _entries(content, width):
+            now = new if name == os.fsencode(part) else sha
+            if now is not None:
+                kept += mode + b" " + name + b"\0" + now
+        made = hashlib.new("sha1" if width == 20 else "sha256", usedforsecurity=False)
+        made.update(b"tree %d\0" % len(kept) + kept)
+        new = made.digest() if kept else None
+    return tree if new is None else new.hex()
+
+
+def _entries(content: bytes, width: int) -> Iterator[tuple[bytes, bytes, bytes]]:
+    while content:
+        head, _, rest = content.partition(b"\0")
+        mode, _, name = head.partition(b" ")
+        yield mode, name, rest[:width]
+        content = rest[width:]

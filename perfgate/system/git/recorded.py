@@ -10,7 +10,7 @@ from typing import Final
 from perfgate.model.errors import RepositoryUnreadable, RevisionMissing
 from perfgate.system.git.asking import ask, printable, run
 from perfgate.system.git.commits import SHA, is_shallow, resolve
-from perfgate.system.git.trees import without_baselines
+from perfgate.system.git.files import without_baselines
 
 FETCH_LIMIT_S: Final = 60.0
 MOST_COMMITS: Final = 5000

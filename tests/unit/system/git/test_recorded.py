@@ -12,7 +12,7 @@ from support.repository import Repository
 
 from perfgate.model.errors import RevisionMissing
 from perfgate.system import git
-from perfgate.system.git import recorded, trees
+from perfgate.system.git import files, recorded
 
 pytestmark = pytest.mark.behaviour
 
@@ -30,7 +30,7 @@ def origin(tmp_path: Path) -> Repository:
 
 def code_tree(repository: Repository, revision: str = "HEAD", baselines: str = "baselines") -> str:
     sha = git.resolve(repository.root, revision, env=repository.env)
-    return trees.code_tree(repository.root, sha, baselines=baselines, env=repository.env)
+    return files.code_tree(repository.root, sha, baselines=baselines, env=repository.env)
 
 
 def measured_and_squashed(repository: Repository) -> tuple[str, str]:
