@@ -42,7 +42,8 @@ programs.mkdir(parents=True, exist_ok=True)
 ran = pathlib.Path({ran!r})
 for name in ("python", "perfgate", "pip", "pytest", "ruff", "mypy"):
     real = {{"python": "", "perfgate": "-P -m perfgate"}}.get(name)
-    does = f"echo {{name}} \\"$@\\" >>'{{ran}}'" if real is None else f"exec {python} {{real}} \\"$@\\""
+    noted = f"echo {{name}} \\"$@\\" >>'{{ran}}'"
+    does = noted if real is None else f"exec {python} {{real}} \\"$@\\""
     (programs / name).write_text(f"#!/bin/sh\\n{{does}}\\n")
     (programs / name).chmod(0o755)
 """

@@ -4,7 +4,6 @@ is approved."""
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -12,11 +11,9 @@ from typing import Any
 
 import pytest
 from support.actions import ACTION, Done, Machine, load
-from support.repository import IDENTITY
 
 from perfgate.bless.gates import find_gates
 from perfgate.bless.merge import merge
-from perfgate.model.document import GateDocument, read_document
 from perfgate.model.loosening import Direction
 
 pytestmark = pytest.mark.behaviour
@@ -30,21 +27,13 @@ PYPROJECT = '[project]\nname = "engine"\nversion = "1"\n\n[tool.perfgate]\nab_ru
 def commit(machine: Machine, files: Mapping[str, str | None]) -> str:
     """Write files, delete those that are None, commit, and return the SHA."""
     for name, text in files.items():
-        file = machine.workspace / name
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.unlink() if text is None else file.write_text(text, encoding="utf-8")
-    for words in (("add", "--all"), ("commit", "--quiet", "-m", "a change")):
-        subprocess.run(
-            ("git", *IDENTITY, *words), cwd=machine.workspace, check=True, capture_output=True
-        )
-    done = subprocess.run(
-        ("git", "rev-parse", "HEAD"),
-        cwd=machine.workspace,
-        check=True,
-        capture_output=True,
-        text=True,
-    )
-    return done.stdout.strip()
+        if text is None:
+            (machine.workspace / name).unlink()
+        else:
+            machine.write(name, text)
+    machine.git("add", "--all")
+    machine.git("commit", "--quiet", "-m", "a change")
+    return machine.git("rev-parse", "HEAD")
 
 
 def asked(
@@ -76,14 +65,8 @@ def asked(
     return machine.run(STEPS["Gate"], {"inputs": given})
 
 
-def document(machine: Machine) -> GateDocument:
-    return read_document(
-        (machine.workspace / ".perfgate" / "github" / "perfgate.json").read_text("utf-8")
-    )
-
-
 def directions(machine: Machine) -> dict[str, Direction]:
-    loosening = document(machine).loosening
+    loosening = machine.document.loosening
     assert loosening is not None
     return {one.what: one.direction for one in loosening.differences}
 
@@ -109,15 +92,15 @@ def test_a_loosened_gate_is_shut_and_says_what_was_loosened(loosened: tuple[Mach
         "setting budget step_ms": Direction.LOOSENS,
         "setting max_runs": Direction.TIGHTENS,
     }
-    found = document(machine)
+    found = machine.document
     assert [one.verdict.outcome for one in found.workloads] == ["PASSED"]
-    page = (machine.workspace / ".perfgate" / "github" / "perfgate.html").read_text("utf-8")
+    page = (machine.folder / "perfgate.html").read_text("utf-8")
     for text in (machine.told, page):
         assert "setting runs" in text
         assert "0.02" in text
         assert "0.5" in text
     # The verdict of all gates says it as well.
-    gates, unread = find_gates([machine.workspace / ".perfgate" / "github"])
+    gates, unread = find_gates([machine.folder])
     merged = merge(gates, unread=unread, at=found.ended_at)
     assert not merged.opens_gate
     assert merged.loosening == found.loosening
@@ -144,12 +127,8 @@ def test_what_loosening_does_is_for_the_base_branch_to_say(runner: Runner) -> No
     sha = commit(machine, {"pyproject.toml": f'{PYPROJECT}runs = 2\nloosened = "warn"\n'})
     assert asked(machine, sha).status == 1
     assert directions(machine)["setting loosened"] is Direction.LOOSENS
-    subprocess.run(
-        ("git", "update-ref", "refs/remotes/origin/main", "HEAD"), cwd=machine.workspace, check=True
-    )
-    subprocess.run(
-        ("git", "remote", "set-url", "origin", "/gone"), cwd=machine.workspace, check=True
-    )
+    machine.git("update-ref", "refs/remotes/origin/main", "HEAD")
+    machine.git("remote", "set-url", "origin", "/gone")
     sha = commit(machine, {"pyproject.toml": f"{PYPROJECT}runs = 1\n"})
     done = asked(machine, sha)
     assert (done.status, done.outputs["outcome"]) == (0, "open"), done.log
@@ -173,20 +152,14 @@ def test_declarations_hooks_baselines_and_workflows_are_among_it(runner: Runner)
             ),
             "workloads/twin.py": None,
             baseline.relative_to(machine.workspace).as_posix(): None,
-            "conftest.py": "import os\n\n\ndef pytest_collection_modifyitems(items):\n    items.sort(key=str)\n",
+            "conftest.py": "def pytest_collection_modifyitems(items):\n    items.sort(key=str)\n",
             "pytest.ini": "[pytest]\naddopts = -m 'not slow'\nmarkers = slow\n",
-            ".github/workflows/gate.yml": "on: push\njobs: {gate: {steps: [{uses: ./.github/actions/perfgate}]}}\n",
+            ".github/workflows/gate.yml": "on: push\n# ./.github/actions/perfgate\n",
             ".github/workflows/docs.yml": "on: push\n",
         },
     )
-    subprocess.run(
-        ("git", "update-ref", "refs/remotes/origin/main", "refs/remotes/origin/two"),
-        cwd=machine.workspace,
-        check=True,
-    )
-    subprocess.run(
-        ("git", "remote", "set-url", "origin", "/gone"), cwd=machine.workspace, check=True
-    )
+    machine.git("update-ref", "refs/remotes/origin/main", "refs/remotes/origin/two")
+    machine.git("remote", "set-url", "origin", "/gone")
     done = asked(machine, sha)
     assert (done.status, done.outputs["outcome"]) == (1, "shut"), done.log
     found = directions(machine)
@@ -202,7 +175,7 @@ def test_declarations_hooks_baselines_and_workflows_are_among_it(runner: Runner)
         ".github/workflows/gate.yml",
     }
     assert "pytest markers" not in found
-    assert any(reason.startswith("twin: ") for reason in document(machine).shut_by), (
+    assert any(reason.startswith("twin: ") for reason in machine.document.shut_by), (
         "main has a baseline of it"
     )
     # Approved, it is gone on purpose.
@@ -217,11 +190,8 @@ def test_a_base_that_cannot_be_found_is_no_base_without_differences(
     sha = commit(machine, {"notes.txt": "nothing of the gate"})
     assert asked(machine, sha).status == 0
     assert directions(machine) == {}
-    for words in (
-        ("remote", "set-url", "origin", str(tmp_path / "##[error]gone")),
-        ("update-ref", "-d", "refs/remotes/origin/main"),
-    ):
-        subprocess.run(("git", *words), cwd=machine.workspace, check=True, capture_output=True)
+    machine.git("remote", "set-url", "origin", str(tmp_path / "##[error]gone"))
+    machine.git("update-ref", "-d", "refs/remotes/origin/main")
     done = asked(machine, sha)
     assert done.status == 1
     assert "[error]gone" in done.log
@@ -249,14 +219,8 @@ def queued(machine: Machine, *, on: str, branch: str) -> Done:
 def test_a_merge_queue_is_held_to_the_commit_that_it_puts_the_change_on(runner: Runner) -> None:
     machine = runner("unchanged")
     commit(machine, {"pyproject.toml": f"{PYPROJECT}runs = 2\n"})
-    subprocess.run(
-        ("git", "update-ref", "refs/remotes/origin/release", "HEAD"),
-        cwd=machine.workspace,
-        check=True,
-    )
-    subprocess.run(
-        ("git", "remote", "set-url", "origin", "/gone"), cwd=machine.workspace, check=True
-    )
+    machine.git("update-ref", "refs/remotes/origin/release", "HEAD")
+    machine.git("remote", "set-url", "origin", "/gone")
     before = commit(machine, {"pyproject.toml": f"{PYPROJECT}runs = 2\nmax_runs = 40\n"})
     commit(
         machine,
@@ -265,7 +229,7 @@ def test_a_merge_queue_is_held_to_the_commit_that_it_puts_the_change_on(runner: 
     done = queued(machine, on=before, branch="release")
     assert (done.status, done.outputs["outcome"]) == (0, "open"), done.log
     assert directions(machine) == {"setting budget step_ms": Direction.LOOSENS}
-    loosening = document(machine).loosening
+    loosening = machine.document.loosening
     assert loosening is not None
     assert loosening.base == "release"
     # Of a clone without that commit, the branch must do.

@@ -16,6 +16,8 @@ from support.workflow_rules import broken
 
 from perfgate.model.baseline import FEWEST_RUNS
 
+pytestmark = pytest.mark.behaviour
+
 FILES = [*sorted(WORKFLOWS.glob("*.yml")), ACTION]
 BIN = Path(sys.executable).parent
 
@@ -434,7 +436,8 @@ def test_a_gate_that_is_started_by_hand_may_be_given_runs_and_need_not() -> None
     ].items()
     assert (name, others) == ("runs", [])
     assert told == {
-        "description": f"Runs of the first look; {FEWEST_RUNS} where a baseline is to be blessed from it.",
+        "description": f"Runs of the first look; {FEWEST_RUNS} where a baseline is to be "
+        "blessed from it.",
         "default": "",
         "type": "string",
     }

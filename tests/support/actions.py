@@ -22,6 +22,9 @@ from typing import Any
 
 import psutil
 import yaml
+from support.repository import IDENTITY
+
+from perfgate.model.document import GateDocument, read_document
 
 ROOT = Path(__file__).parents[2]
 WORKFLOWS = ROOT / ".github" / "workflows"
@@ -51,7 +54,8 @@ def load(file: Path) -> Yaml:
 # Expressions
 
 _TOKEN = re.compile(
-    r"\s*(?:(?P<text>'(?:[^']|'')*')|(?P<number>\d+)|(?P<word>[A-Za-z_][\w-]*(?:\.[A-Za-z_*][\w-]*)*)"
+    r"\s*(?:(?P<text>'(?:[^']|'')*')|(?P<number>\d+)"
+    r"|(?P<word>[A-Za-z_][\w-]*(?:\.[A-Za-z_*][\w-]*)*)"
     r"|(?P<sign>==|!=|&&|\|\||[!(),]))"
 )
 _PLACE = re.compile(r"\$\{\{(.*?)\}\}", re.DOTALL)
@@ -174,7 +178,7 @@ def truthy(value: Value) -> bool:
 
 
 def _folded(value: Value) -> Value:
-    """A value as `==` compares it: letters of both cases are the same, and null is an empty text."""
+    """A value as `==` compares it: whatever the case of its letters, and null is an empty text."""
     return "" if value is None else value.lower() if isinstance(value, str) else value
 
 
@@ -191,7 +195,8 @@ def text_of(value: Value) -> str:
 
 def filled(text: object, known: Mapping[str, Any]) -> str:
     """A text with its expressions in it."""
-    return _PLACE.sub(lambda place: text_of(Expression(place[1], known).value()), text_of(text))  # type: ignore[arg-type]
+    shown = text_of(text)  # type: ignore[arg-type]
+    return _PLACE.sub(lambda place: text_of(Expression(place[1], known).value()), shown)
 
 
 def condition(text: str, known: Mapping[str, Any], *, state: str = "success") -> bool:
@@ -328,6 +333,33 @@ class Machine:
             ending_s=ended - (signalled or ended),
         )
 
+    def git(self, *words: str) -> str:
+        """What git says in the workspace."""
+        done = subprocess.run(
+            ("git", *IDENTITY, *words),
+            cwd=self.workspace,
+            check=True,
+            capture_output=True,
+            text=True,
+        )
+        return done.stdout.strip()
+
+    def write(self, path: str, text: str) -> None:
+        """Write a file of the workspace."""
+        file = self.workspace / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, encoding="utf-8")
+
+    @property
+    def folder(self) -> Path:
+        """Where a gate's files lie."""
+        return self.workspace / ".perfgate" / "github"
+
+    @property
+    def document(self) -> GateDocument:
+        """What the gate found."""
+        return read_document((self.folder / "perfgate.json").read_text("utf-8"))
+
     def _end_all(self) -> None:
         for process in psutil.process_iter():
             with contextlib.suppress(psutil.Error, OSError):
@@ -341,6 +373,17 @@ class Machine:
     def told(self) -> str:
         """The job summary."""
         return self.summary.read_text(encoding="utf-8") if self.summary.exists() else ""
+
+
+def packed(paths: Sequence[Path]) -> dict[str, bytes]:
+    """What upload-artifact would pack: below the one folder, or below what the files have in
+    common."""
+    is_folder = len(paths) == 1 and paths[0].is_dir()
+    top = paths[0] if is_folder else Path(os.path.commonpath([one.parent for one in paths]))
+    within = (file for path in paths for file in (path.rglob("*") if path.is_dir() else [path]))
+    return {
+        file.relative_to(top).as_posix(): file.read_bytes() for file in within if file.is_file()
+    }
 
 
 def read_outputs(file: Path) -> dict[str, str]:

@@ -127,4 +127,5 @@ class Job:
 
     def pull(self, **more: object) -> int:
         """Open the branch's pull request."""
-        return self.hub.pull(branch=self.scene.branch, sha=self.scene.head, **more)  # type: ignore[arg-type]
+        branch, sha = self.scene.branch, self.scene.head
+        return self.hub.pull(branch=branch, sha=sha, **more)  # type: ignore[arg-type]

@@ -39,7 +39,8 @@ RUN_URL = "https://github.example/octo/loops/actions/runs"
 def place(result: Result) -> str:
     """Where a gate keeps a result, in its artifact."""
     stamp = result.measured_at.strftime("%Y%m%dT%H%M%S.%fZ")
-    return f"results/{file_name(result.machine.slug)}/{file_name(result.workload.id)}/{stamp}-0a1b2c/{RESULT_FILE}"
+    folders = (file_name(result.machine.slug), file_name(result.workload.id), f"{stamp}-0a1b2c")
+    return "/".join(("results", *folders, RESULT_FILE))
 
 
 def member(result: Result) -> bytes:

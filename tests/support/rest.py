@@ -306,13 +306,14 @@ class GitHub(AbstractContextManager["GitHub"]):
     def comment(self, number: int, body: str, *, author: str | None = BOT) -> int:
         """Add a comment to a pull request and return its id."""
         made = self._next()
+        page = f"https://github.example/{self.repository}/pull/{number}"
         self.comments[number].append(
             {
                 "id": made,
                 "url": self.url(f"/issues/comments/{made}"),
                 "user": None if author is None else _user(author),
                 "body": body,
-                "html_url": f"https://github.example/{self.repository}/pull/{number}#issuecomment-{made}",
+                "html_url": f"{page}#issuecomment-{made}",
                 "created_at": _time(NOON + timedelta(seconds=made)),
             }
         )
@@ -376,7 +377,7 @@ class GitHub(AbstractContextManager["GitHub"]):
                 "name": name,
                 "size_in_bytes": len(packed),
                 "expired": expired,
-                "archive_download_url": f"{self.api_url}/repos/{self.repository}/actions/artifacts/{made}/zip",
+                "archive_download_url": self.url(f"/actions/artifacts/{made}/zip"),
                 "created_at": _time(created_at),
             }
         )
@@ -868,7 +869,7 @@ class _Server:
 
             do_GET = do_POST = do_PATCH = do_DELETE = _serve  # noqa: N815 - http.server's names
 
-            def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - http.server's name
+            def log_message(self, format: str, *args: object) -> None:  # noqa: A002
                 """Nothing is logged."""
 
         class Quiet(ThreadingHTTPServer):

@@ -198,7 +198,8 @@ def _of_verdict(job: Yaml) -> Iterator[str]:
         for state in ("success", "failure", "cancelled"):
             needs: Mapping[str, Any] = {"needs": {"gate": {"result": result}}}
             if not condition(str(job.get("if", "success()")), needs, state=state):
-                yield f"its verdict may be skipped: where the gate ended as {result} and the run as {state}"
+                where = f"where the gate ended as {result} and the run as {state}"
+                yield f"its verdict may be skipped: {where}"
     first, *_ = job["steps"]
     if "run" not in first or "if" in first or "needs.gate.result" not in str(first.get("env")):
         yield "its first step is not to see that a gate ran"
@@ -342,7 +343,7 @@ def _of_writing_job(
     for step in job["steps"]:
         uses, run = str(step.get("uses", "")), str(step.get("run", ""))
         if uses.startswith(("./", "$/")):
-            yield f"{_name(step)}: it uses an action of a checkout, which has a token that may write"
+            yield f"{_name(step)}: it uses an action of a checkout, with a token that may write"
         if any(re.search(rf"(?<![\w-]){re.escape(path)}(?![\w-])", run) for path in others):
             yield f"{_name(step)}: it names a checkout that is only data"
         if step.get("working-directory", ".").split("/")[0] in others and not _runs_perfgate_alone(

@@ -296,7 +296,11 @@ def test_an_importer_that_lacks_a_library_is_named(tmp_path: Path) -> None:
 
 # torch: a stand-in module on PYTHONPATH says what the real one would.
 
-FAKE_TORCH = "__version__ = '2.11'\nclass version: cuda = {cuda!r}\nclass cuda:\n    device_count = lambda: {gpus}\n"
+FAKE_TORCH = """\
+__version__ = '2.11'
+class version: cuda = {cuda!r}
+class cuda: device_count = lambda: {gpus}
+"""
 
 
 @pytest.mark.parametrize(

@@ -128,7 +128,8 @@ class Desk:
     def bodies(self, number: int | None = None) -> list[str]:
         """The comments of ours."""
         rows = self.hub.comments[number or self.number]
-        return [str(one["body"]) for one in rows if one["user"] and one["user"]["login"] == BOT]  # type: ignore[index]
+        authors = (one["user"] and one["user"]["login"] for one in rows)  # type: ignore[index]
+        return [str(one["body"]) for one, by in zip(rows, authors, strict=True) if by == BOT]
 
     @property
     def body(self) -> str:
@@ -379,7 +380,7 @@ def test_a_result_takes_the_place_of_what_is_older_or_only_waits(
 def test_a_run_that_waits_takes_no_result_of_its_commit_away(
     desk: Desk, repository: Repository, there: str, conclusion: str, code: str
 ) -> None:
-    """As one does that reopens the pull request; one that crashed leaves no older result standing."""
+    """As one does that reopens the pull request; one that crashed leaves no older result."""
     desk.hub.comment(desk.number, f"{there}\nbefore")
     assert desk.comments(repository, conclusion=conclusion) == [code]
     assert desk.body.endswith("before") is (code != "comment-edited")
@@ -617,12 +618,13 @@ def rendered(markdown: str) -> str:
 
 
 OURS = re.compile(
-    r"https://github\.example/octo/loops/(?:actions/runs/700/artifacts/8|actions/runs/700/attempts/1|pull/7/commits/a{40})"
+    r"https://github\.example/octo/loops/"
+    r"(?:actions/runs/700/artifacts/8|actions/runs/700/attempts/1|pull/7/commits/a{40})"
 )
 
 
 def is_inert(body: str) -> None:
-    """Nothing in a comment but our own hidden line, headings, tables, lists, code and three links."""
+    """Nothing in a comment but our hidden line, headings, tables, lists, code and three links."""
     page = rendered(body)
     assert page.startswith(f"{mark()}\n")
     assert page.count("<!--") == page.count("-->") == 1

@@ -1,4 +1,4 @@
-"""A gate as a job: what becomes of its inputs, what it may publish, and what a runner is left with."""
+"""A gate as a job: what becomes of its inputs, what it may publish, what a runner is left with."""
 
 from __future__ import annotations
 

@@ -218,9 +218,7 @@ def test_data_of_a_page_is_read_again_and_bears_its_format() -> None:
     assert read_page_data(text) == data
 
 
-def test_data_that_is_too_large_leaves_out_steps_of_passing_workloads_first_and_the_page_says_so() -> (
-    None
-):
+def test_data_that_is_too_large_leaves_out_steps_of_passing_workloads_first_and_says_so() -> None:
     workloads = [
         pages.whole(f"w{n}", Outcome.REGRESSED if n == 1 else Outcome.PASSED, bars=400)
         for n in range(4)
