@@ -14,8 +14,15 @@ from __future__ import annotations
 from pathlib import Path
 
 from perfgate.store.baselines import Baselines, ListedBaseline
-from perfgate.store.disk import Disk, PathKind, kind_of
-from perfgate.store.names import NEAR_NAMES, file_name, near_names, workload_of
+from perfgate.store.disk import (
+    NEAR_NAMES,
+    Disk,
+    PathKind,
+    file_name,
+    kind_of,
+    near_names,
+    workload_of,
+)
 from perfgate.store.results import RESULT_FILE, KeptResult, ListedResult, Results
 from perfgate.store.sealed import baseline_content, baseline_text, seal_of
 

@@ -13,8 +13,7 @@ from perfgate.model.baseline import Baseline
 from perfgate.model.errors import BaselineMissing, BaselineUnreadable, StoreFailed
 from perfgate.model.limits import LARGEST_BASELINE
 from perfgate.model.note import note
-from perfgate.store.disk import Disk, bytes_of
-from perfgate.store.names import file_name, workload_of
+from perfgate.store.disk import Disk, bytes_of, file_name, workload_of
 from perfgate.store.sealed import baseline_text, opened, same_seal
 from perfgate.system.files import remove_unfinished
 

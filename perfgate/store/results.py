@@ -18,9 +18,8 @@ from perfgate.model.baseline import RESULT_FORMAT, Result
 from perfgate.model.errors import ResultMissing, ResultUnreadable
 from perfgate.model.limits import LARGEST_RESULT
 from perfgate.model.verdict import Verdict
-from perfgate.store.disk import Disk, PathKind, bytes_of, kind_of
-from perfgate.store.names import file_name, workload_of
-from perfgate.store.strict_json import first_complaint, format_of, json_complaint, parsed
+from perfgate.store.disk import Disk, PathKind, bytes_of, file_name, kind_of, workload_of
+from perfgate.store.sealed import first_complaint, format_of, parsed, why_broken
 
 KEPT_RESULTS: Final = 20
 """Kept results per workload and machine: four for each of the five occasions that a good baseline
@@ -155,7 +154,7 @@ class Results:
             why = first_complaint(error)
             raise ResultUnreadable("result-does-not-fit", path=named, why=why) from error
         except (ValueError, RecursionError) as error:
-            why = json_complaint(raw, error)
+            why = why_broken(raw, error)
             raise ResultUnreadable("result-broken", path=named, why=why) from error
 
     def listed(self, workload: str, slug: str | None = None) -> tuple[ListedResult, ...]:

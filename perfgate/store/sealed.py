@@ -1,10 +1,11 @@
-"""A baseline as a file: tidy, sorted, sealed, and opened only whole and unchanged; where it lies it
-does not know."""
+"""What lies in a file: JSON, read strictly, and a baseline, tidy, sorted, sealed, and opened only
+whole and unchanged; where it lies it does not know."""
 
 from __future__ import annotations
 
 import hashlib
 import json
+import math
 import re
 from collections.abc import Mapping
 from typing import Final
@@ -14,14 +15,7 @@ from pydantic import ValidationError
 from perfgate.model.baseline import BASELINE_FORMAT, Baseline
 from perfgate.model.errors import BaselineUnreadable
 from perfgate.model.metric import COUNTS
-from perfgate.store.strict_json import (
-    first_complaint,
-    format_of,
-    json_complaint,
-    line_of,
-    parsed,
-    place,
-)
+from perfgate.model.record import without_twins
 
 SEAL: Final = "seal"
 """The key of the file, not of the record, that holds the SHA-256 of everything else in it."""
@@ -83,11 +77,9 @@ def baseline_text(baseline: Baseline) -> str:
 
 def same_seal(one: Baseline | None, other: Baseline | None) -> bool:
     """Whether two baselines, or their absence, would be one file."""
-    return _seal(one) == _seal(other)
-
-
-def _seal(baseline: Baseline | None) -> str | None:
-    return None if baseline is None else seal_of(baseline_content(baseline))
+    if one is None or other is None:
+        return one is other
+    return seal_of(baseline_content(one)) == seal_of(baseline_content(other))
 
 
 def opened(raw: bytes, *, path: str, workload: str | None) -> Baseline:
@@ -103,13 +95,13 @@ def opened(raw: bytes, *, path: str, workload: str | None) -> Baseline:
     if raw.startswith(_LFS_POINTER):
         raise BaselineUnreadable("baseline-lfs-pointer", **named)
     if conflict := _CONFLICT.search(raw):
-        raise BaselineUnreadable("baseline-conflict", **named, line=line_of(raw, conflict.start()))
+        raise BaselineUnreadable(
+            "baseline-conflict", **named, line=raw.count(b"\n", 0, conflict.start()) + 1
+        )
     try:
         content = parsed(raw)
     except (ValueError, RecursionError) as error:
-        raise BaselineUnreadable(
-            "baseline-broken", **named, why=json_complaint(raw, error)
-        ) from error
+        raise BaselineUnreadable("baseline-broken", **named, why=why_broken(raw, error)) from error
     number = format_of(content)
     if number is None:
         raise BaselineUnreadable("baseline-no-json-object", **named)
@@ -124,7 +116,7 @@ def opened(raw: bytes, *, path: str, workload: str | None) -> Baseline:
     try:
         baseline = Baseline.model_validate(content)
     except ValidationError as error:
-        unknown = [place(e["loc"]) for e in error.errors() if e["type"] == "extra_forbidden"]
+        unknown = [_place(e["loc"]) for e in error.errors() if e["type"] == "extra_forbidden"]
         if unknown:
             keys = ", ".join(unknown[:3])
             raise BaselineUnreadable("baseline-unknown-keys", **named, keys=keys) from error
@@ -135,3 +127,57 @@ def opened(raw: bytes, *, path: str, workload: str | None) -> Baseline:
             "baseline-without-seal" if seal is None else "baseline-edited", **named
         )
     return baseline
+
+
+def parsed(raw: bytes) -> dict[str, object]:
+    """Return a JSON object, strictly; a byte-order mark and any line ends are no harm.
+
+    Raises:
+        ValueError: not UTF-8, not JSON, not an object, NaN, or one key twice.
+        RecursionError: nested beyond reason.
+    """
+    content: object = json.loads(
+        raw.decode("utf-8-sig"),
+        object_pairs_hook=without_twins,
+        parse_constant=_no_constant,
+        parse_float=_finite,
+    )
+    if not isinstance(content, dict):
+        raise ValueError("it is not a JSON object")  # noqa: TRY004 - of what was read
+    return content
+
+
+def _no_constant(name: str) -> object:
+    raise ValueError(f"it holds {name}, which is not a number")
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(f"it holds {text[:20]}, which is beyond a number's range")
+    return number
+
+
+def why_broken(raw: bytes, error: ValueError | RecursionError) -> str:
+    """What is wrong with bytes that `parsed` refused, in Python's words where it has some."""
+    if not raw.strip():
+        return "it is empty"
+    return "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
+
+
+def format_of(content: Mapping[str, object]) -> int | None:
+    """The number of the format that a file says it has."""
+    number = content.get("format")
+    return number if isinstance(number, int) and not isinstance(number, bool) else None
+
+
+def first_complaint(error: ValidationError) -> str:
+    """The first thing that is wrong with a record, and where."""
+    first = error.errors()[0]
+    return f"{_place(first['loc'])}: {first['msg'][:1].lower()}{first['msg'][1:]}"
+
+
+def _place(location: tuple[int | str, ...]) -> str:
+    """Return where in a file something is, as `occasions[0].runs[2].values`."""
+    text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in location)
+    return text.removeprefix(".") or "the whole"

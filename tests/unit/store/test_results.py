@@ -121,7 +121,7 @@ def test_results_come_newest_first_and_the_broken_with_their_error(
     assert listed[0].found == hours[2]
     assert str(listed[1].found) == (
         f"{(folders[1] / 'result.json').relative_to(tmp_path)}: the kept result is broken: "
-        "its JSON ends too early (line 1: Unterminated string starting at).\nMeasure again: pytest --perfgate"
+        "Unterminated string starting at: line 1 column 15 (char 14).\nMeasure again: pytest --perfgate"
     )
 
 

@@ -122,17 +122,20 @@ def test_lfs_pointer_is_named(store: Store) -> None:
         (b" \n", "the baseline is broken: it is empty"),
         (
             baseline_text(records.baseline()).partition("2026-03-02T12:0")[0].encode(),
-            "the baseline is broken: its JSON ends too early (line 4: Unterminated string starting at)",
+            "the baseline is broken: Unterminated string starting at: line 4 column 11 (char 46)",
         ),
         (
             b'{"format": 1',
-            "the baseline is broken: its JSON ends too early (line 1: Expecting ',' delimiter)",
+            "the baseline is broken: Expecting ',' delimiter: line 1 column 13 (char 12)",
         ),
         (
             b'{\n"format": 1,,}',
-            "the baseline is broken: its JSON is malformed (line 2: Expecting property name enclosed in double quotes)",
+            "the baseline is broken: Expecting property name enclosed in double quotes: line 2 column 13 (char 14)",
         ),
-        (b'{"format": 1, "digest": "\xff"}', "the baseline is broken: it is not UTF-8 (byte 25)"),
+        (
+            b'{"format": 1, "digest": "\xff"}',
+            "the baseline is broken: 'utf-8' codec can't decode byte 0xff in position 25: invalid start byte",
+        ),
         (b"[1]", "the baseline is broken: it is not a JSON object"),
         (b'{"format": 1, "a": NaN}', "the baseline is broken: it holds NaN, which is not a number"),
         (
