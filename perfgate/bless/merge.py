@@ -21,11 +21,11 @@ from perfgate.model.document import (
     reasons_besides,
 )
 from perfgate.model.loosening import Direction, Loosening
-from perfgate.model.merged import MergedGate, shown_names
 from perfgate.model.note import Note, Severity, Value, note, quoted
 from perfgate.model.outcome import PASSING, OnLoosened, Outcome, opens_gate
 from perfgate.model.pagedata import PageData, PageWorkload, page_data
 from perfgate.model.settings import Settings
+from perfgate.model.summary import MergedGate, shown_names
 from perfgate.render.gate import choice_text
 from perfgate.words import say
 

@@ -13,13 +13,11 @@ from pydantic import Field
 from perfgate.model.errors import EXIT_SHUT, StoreFailed
 from perfgate.model.limits import LARGEST_DOCUMENT, LONGEST_TEXT, MOST_ENTRIES, MOST_WORKLOADS
 from perfgate.model.machine import Machine
-from perfgate.model.merged import Placed, shown_names
 from perfgate.model.metric import Metric
 from perfgate.model.note import Note
 from perfgate.model.record import Format2, Record
 from perfgate.model.sample import Run
-from perfgate.model.shard import Shard
-from perfgate.model.summary import GateSummary, RunSummary
+from perfgate.model.summary import GateSummary, Placed, RunSummary, Shard, shown_names
 from perfgate.model.verdict import Verdict
 from perfgate.model.workload import Workload
 from perfgate.words import say

@@ -9,12 +9,11 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import AliasChoices, BeforeValidator, Field, model_validator
 
-from perfgate.model.machine import Conditions
+from perfgate.model.machine import Conditions, gpu_title
 from perfgate.model.metric import METRICS, WAITS, Kind, Metric
 from perfgate.model.note import Note, NoteOrText, Severity, note, quoted
 from perfgate.model.order import Needs
 from perfgate.model.record import Record
-from perfgate.model.words import gpu_title
 
 OUTSIDE_RANGES = "(no range)"
 """The row of operations launched, and of idle time passed, under no NVTX range of the step's

@@ -14,9 +14,9 @@ from typing import Any, Final, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from perfgate.model.machine import gpu_title
 from perfgate.model.names import RangeNames
 from perfgate.model.note import Note
-from perfgate.model.words import gpu_title
 
 Ints = NDArray[np.int64]
 SmallInts = NDArray[np.int32]

@@ -8,10 +8,9 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar, overload
 
 from perfgate.model.document import DocumentWorkload, GateDocument
-from perfgate.model.merged import shown_names
 from perfgate.model.outcome import PASSING, WORST_FIRST, Outcome
 from perfgate.model.pagedata import PageData, PageWorkload
-from perfgate.model.summary import PartChosen
+from perfgate.model.summary import PartChosen, shown_names
 from perfgate.model.verdict import Verdict
 from perfgate.render.verdict import counted_text
 from perfgate.words.names import listed, plural

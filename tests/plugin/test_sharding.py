@@ -12,7 +12,7 @@ from perfgate.model.document import DocumentShard, GateDocument, read_document
 from perfgate.model.metric import Metric
 from perfgate.model.outcome import Outcome
 from perfgate.model.sample import Run
-from perfgate.model.shard import Shard
+from perfgate.model.summary import Shard
 
 NAMES = ("alpha", "beta", "gamma", "delta", "epsilon")
 IN_ORDER = ("alpha", "beta", "delta", "epsilon", "gamma")
