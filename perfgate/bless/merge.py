@@ -9,19 +9,14 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from datetime import datetime
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from perfgate import __version__
 from perfgate.bless.gates import DOCUMENT_FILE, PAGE_FILE, Found
 from perfgate.model.baseline import Commit
-from perfgate.model.document import (
-    DocumentShard,
-    DocumentWorkload,
-    GateDocument,
-    reasons_besides,
-)
+from perfgate.model.document import DocumentWorkload, GateDocument, reasons_besides
 from perfgate.model.loosening import Direction, Loosening
-from perfgate.model.note import Note, Severity, Value, note, quoted
+from perfgate.model.note import Note, Severity, note, quoted
 from perfgate.model.outcome import PASSING, OnLoosened, Outcome, opens_gate
 from perfgate.model.pagedata import PageData, PageWorkload, page_data
 from perfgate.model.settings import Settings
@@ -29,6 +24,7 @@ from perfgate.model.summary import MergedGate, shown_names
 from perfgate.render.gate import choice_text
 from perfgate.words import say
 
+_SHUT: Final = Severity.INVALID
 _Held = TypeVar("_Held", DocumentWorkload, PageWorkload)
 
 
@@ -52,15 +48,9 @@ def merge(
     workloads = tuple(_placed(held, one) for one in found for held in one.document.workloads)
     shut = [
         *unread,
-        *_pages_left_out(found),
-        *_not_as_expected(found, expect),
-        *_twice(found),
-        *_of_other_commits(found),
-        *_shards_missing(found),
-        *_shards_in_part(found),
-        *_judged_twice(workloads),
-        *_shut(found, workloads),
-        *(contradiction for one in found for contradiction in _contradictions(one)),
+        *_of_all(found, expect),
+        *_of_workloads(workloads),
+        *(why for one in found for why in _of_gate(one, among=len(found))),
     ]
     machines = [document.machine for document in documents]
     return GateDocument(
@@ -92,37 +82,29 @@ def merged_page(document: GateDocument, found: Sequence[Found]) -> PageData:
 
 
 def _placed(held: _Held, of: Found) -> _Held:
-    lets = held.opens_gate and _lets_open(held, of.document.settings)
+    """A workload of a gate: it opens by its outcome and the gate's own settings, whatever the gate
+    says of it."""
+    lets = held.opens_gate and _lets_open(held, of.document)
     update = {"machine": of.document.machine, "gate": of.name, "opens_gate": lets}
     return held.model_copy(update=update)
 
 
-def _lets_open(held: DocumentWorkload | PageWorkload, settings: Settings) -> bool:
-    """What the verdict does by the gate's own settings, whatever the gate says of it."""
+def _lets_open(held: DocumentWorkload | PageWorkload, document: GateDocument) -> bool:
+    settings = document.settings
     return held.verdict.opens(on_inconclusive=settings.inconclusive, on_new=settings.new)
 
 
 def _merged_gate(one: Found) -> MergedGate:
+    document = one.document
+    lets = [_placed(held, one).opens_gate for held in document.workloads]
     return MergedGate(
         label=one.name,
-        opens_gate=_opens(one),
-        started_at=one.document.started_at,
-        ended_at=one.document.ended_at,
-        machine=one.document.machine,
-        workloads=len(_of(one)),
+        opens_gate=document.opens_gate and all(lets) and not any(_of_gate(one)),
+        started_at=document.started_at,
+        ended_at=document.ended_at,
+        machine=document.machine,
+        workloads=len(lets),
     )
-
-
-def _opens(one: Found) -> bool:
-    """Whether a gate is open, and all of its document agrees with that."""
-    document = one.document
-    says = document.opens_gate and document.exit_status == 0 and not document.shut_by
-    lets = all(_placed(held, one).opens_gate for held in _of(one))
-    return says and bool(_of(one)) and lets and not any(_contradictions(one))
-
-
-def _of(one: Found) -> Sequence[DocumentWorkload]:
-    return one.document.workloads
 
 
 def _loosening(documents: Sequence[GateDocument]) -> Loosening | None:
@@ -163,120 +145,69 @@ def _sentence(one: Note) -> str:
     return str(one.fields["text"]) if one.code == "quoted" else say.in_one_line(one)
 
 
-def _shut_note(code: str, **fields: Value) -> Note:
-    return Note(code=code, severity=Severity.INVALID, fields=fields)
-
-
-def _in(one: Found) -> str:
-    return f"{one.folder}/{DOCUMENT_FILE}"
-
-
-def _pages_left_out(found: Sequence[Found]) -> Iterator[Note]:
+def _of_all(found: Sequence[Found], expect: int | None) -> Iterator[Note]:
+    """What does not fit together."""
     for one in found:
         if one.page_refused is not None:
-            yield _shut_note("merge-page-left-out", folder=one.folder, why=one.page_refused)
-
-
-def _not_as_expected(found: Sequence[Found], expect: int | None) -> Iterator[Note]:
+            yield note("merge-page-left-out", _SHUT, folder=one.folder, why=one.page_refused)
     if expect is not None and len(found) != expect:
         names = tuple(one.name for one in found) or ("none",)
-        yield _shut_note("merge-not-as-expected", expected=expect, found=len(found), gates=names)
-    if not any(map(_of, found)):
-        yield _shut_note("merge-nothing-judged")
-        return
+        yield note("merge-not-as-expected", _SHUT, expected=expect, found=len(found), gates=names)
+    if not any(one.document.workloads for one in found):
+        yield note("merge-nothing-judged", _SHUT)
+    # Gates of one label, and copies of one without a label.
+    alike: defaultdict[str, list[Found]] = defaultdict(list)
     for one in found:
-        if one.document.opens_gate and not _of(one):
-            yield _shut_note("merge-gate-judged-nothing", gate=one.name, file=_in(one))
-
-
-def _twice(found: Sequence[Found]) -> Iterator[Note]:
-    """Gates of one label, and copies of one without a label."""
-    groups: defaultdict[str, list[Found]] = defaultdict(list)
-    for one in found:
-        groups[one.document.label or one.document.model_dump_json()].append(one)
-    for members in groups.values():
-        if len(members) > 1:
-            folders = tuple(one.folder for one in members)
-            yield _shut_note("merge-gate-twice", gate=members[0].name, folders=folders)
-
-
-def _of_other_commits(found: Sequence[Found]) -> Iterator[Note]:
-    if len(found) < 2:
-        return
-    known = [(one.name, one.document.commit) for one in found]
-    shown = tuple(f"{name} of {commit.sha[:12]}" for name, commit in known if commit is not None)
-    if len({commit.sha for _, commit in known if commit is not None}) > 1:
-        yield _shut_note("merge-several-commits", gates=shown)
-    for name, commit in known:
-        if commit is None:
-            yield _shut_note("merge-commit-unknown", gate=name)
+        alike[one.document.label or one.document.model_dump_json()].append(one)
+    for twins in alike.values():
+        if len(twins) > 1:
+            folders = tuple(one.folder for one in twins)
+            yield note("merge-gate-twice", _SHUT, gate=twins[0].name, folders=folders)
+    known = [(one.name, commit) for one in found if (commit := one.document.commit) is not None]
+    if len({commit.sha for _, commit in known}) > 1:
+        shown = tuple(f"{name} of {commit.sha[:12]}" for name, commit in known)
+        yield note("merge-several-commits", _SHUT, gates=shown)
+    yield from _shards_missing(found)
 
 
 def _shards_missing(found: Sequence[Found]) -> Iterator[Note]:
-    """Of each machine and number of shards those that no gate was, and that shards divided
-    different workloads.
+    """Of each machine and division those shards that no gate was.
 
     Each shard divides what it collected itself. Where two collected differently, a workload may be
-    of neither: shard 1 of a, b, c, d leaves d to shard 2, and shard 2 of a, b, c has b alone.
-    Shards that divided the same workloads are one gate's; there may be several such gates, of the
-    parts of a project. A shard that does not say its machine, or what it divided, may be any that
-    is missing; it is shut by that itself.
+    of neither: shard 1 of a, b, c, d leaves d to shard 2, and shard 2 of a, b, c has b alone. So
+    only shards that divided the same workloads make up a gate; there may be several such gates, of
+    the parts of a project. One that does not say its machine, or what it divided, may be any that
+    is missing: it is shut by that itself.
     """
-    known: defaultdict[tuple[str, int], list[DocumentShard]] = defaultdict(list)
+    known: defaultdict[tuple[str, int, frozenset[str]], set[int]] = defaultdict(set)
     unknown: defaultdict[int, set[int]] = defaultdict(set)
     for one in found:
         shard, machine = one.document.shard, one.document.machine
-        if shard is None:
-            continue
-        if machine is None or shard.workloads is None:
+        if shard is not None and machine is not None and shard.workloads is not None:
+            known[machine.gpu_name, shard.of, frozenset(shard.workloads)].add(shard.index)
+        elif shard is not None:
             unknown[shard.of].add(shard.index)
-        else:
-            known[machine.gpu_name, shard.of].append(shard)
-    known.update({("", of): [] for of in unknown if not any(number == of for _, number in known)})
-    for (gpu, of), shards in known.items():
-        divisions: dict[frozenset[str], set[int]] = {}
-        for shard in shards:
-            division = frozenset(shard.workloads or ())
-            divisions.setdefault(division, set(unknown[of])).add(shard.index)
-        torn = [division for division, indices in divisions.items() if len(indices) < of]
-        there = set(unknown[of]).union(*(divisions[division] for division in torn))
-        missing = tuple(f"{index}/{of}" for index in range(1, of + 1) if index not in there)
-        if missing and (torn or not divisions):
-            yield _shut_note(
-                "merge-shards-missing",
-                shards=missing,
-                n=len(missing),
-                gpu=f"on {gpu}" if gpu else "",
-            )
-        if len(torn) > 1:
-            union = frozenset[str]().union(*torn)
-            some = sorted(union - frozenset(union).intersection(*torn))
-            yield _shut_note(
-                "merge-shards-differ", of=of, gpu=f"on {gpu}" if gpu else "", workloads=tuple(some)
-            )
+    for of in unknown:
+        if not any(number == of for _, number, _ in known):
+            known["", of, frozenset()] = set()
+    torn: defaultdict[tuple[str, int], list[frozenset[str]]] = defaultdict(list)
+    for (gpu, of, division), there in known.items():
+        lacking = [index for index in range(1, of + 1) if index not in there | unknown[of]]
+        if lacking:
+            torn[gpu, of].append(division)
+            shards = tuple(f"{index}/{of}" for index in lacking)
+            on = f"on {gpu}" if gpu else ""
+            yield note("merge-shards-missing", _SHUT, shards=shards, n=len(shards), gpu=on)
+    for (gpu, of), divisions in torn.items():
+        some = frozenset[str]().union(*divisions) - frozenset.intersection(*divisions)
+        if some:
+            names = tuple(sorted(some))
+            yield note("merge-shards-differ", _SHUT, of=of, gpu=gpu, workloads=names)
 
 
-def _shards_in_part(found: Sequence[Found]) -> Iterator[Note]:
-    """Shards that do not say what they divided, and those that are open without all of their part.
-
-    One that is shut and judged nothing may have ended before it collected.
-    """
-    for one in found:
-        shard = one.document.shard
-        if shard is None or not (one.document.opens_gate or _of(one)):
-            continue
-        if shard.workloads is None:
-            yield _shut_note("merge-shard-of-what", gate=one.name, file=_in(one))
-            continue
-        judged = {held.verdict.workload for held in _of(one)}
-        lacking = sorted(shard.part(frozenset(shard.workloads)) - judged - {*shard.skipped})
-        if lacking and one.document.opens_gate:
-            names = tuple(lacking)
-            yield _shut_note("merge-shard-lacks", gate=one.name, file=_in(one), workloads=names)
-
-
-def _judged_twice(workloads: Sequence[DocumentWorkload]) -> Iterator[Note]:
-    """Workloads that two gates judged against one baseline: which of the verdicts holds?
+def _of_workloads(workloads: Sequence[DocumentWorkload]) -> Iterator[Note]:
+    """Workloads that shut their gate, and those that two gates judged against one baseline: which
+    of the verdicts holds?
 
     One of an unknown machine may be of any; it is shut by itself.
     """
@@ -287,62 +218,71 @@ def _judged_twice(workloads: Sequence[DocumentWorkload]) -> Iterator[Note]:
             judges[key].append(held.gate)
     for (_, gpu, workload), gates in judges.items():
         if len(gates) > 1:
-            yield _shut_note("merge-judged-twice", workload=workload, gpu=gpu, gates=tuple(gates))
-
-
-def _shut(found: Sequence[Found], workloads: Sequence[DocumentWorkload]) -> Iterator[Note]:
-    """Why the gates themselves are shut: their workloads, and what else they say."""
+            named = tuple(gates)
+            yield note("merge-judged-twice", _SHUT, workload=workload, gpu=gpu, gates=named)
     for name, held in zip(shown_names(workloads), workloads, strict=True):
         if not held.opens_gate:
-            yield _shut_note("workload-shuts", workload=name, outcome=held.verdict.outcome)
-    for one in found:
-        document = one.document
-        for sentence in reasons_besides(document.shut_by, document.workloads):
-            before = f"{one.name}: " if len(found) > 1 else ""
-            yield quoted(f"{before}{sentence}", Severity.INVALID)
-        if document.opens_gate and document.exit_status != 0:
-            status = document.exit_status
-            yield _shut_note("merge-open-but-failed", gate=one.name, status=status)
-        elif not document.opens_gate and not document.shut_by:
-            yield _shut_note("merge-shut-without-reason", gate=one.name)
+            yield note("workload-shuts", _SHUT, workload=name, outcome=held.verdict.outcome)
 
 
-def _contradictions(one: Found) -> Iterator[Note]:
-    """What a gate says of its workloads that does not go with outcomes that open it, or with its
-    being loosened."""
-    loosening = one.document.loosening
-    if loosening is not None and loosening.shuts and one.document.opens_gate:
-        yield _shut_note("merge-open-but-loosened", file=_in(one))
-    for held in _of(one):
-        if not (held.opens_gate and _lets_open(held, one.document.settings)):
-            continue
-        verdict = held.verdict
-        if whys := tuple(_unlike(held, one.document)):
-            yield _shut_note(
+def _of_gate(one: Found, *, among: int = 1) -> Iterator[Note]:
+    """Why one of so many gates is shut besides its workloads: by its own word, for what it lacks,
+    and by what does not go with its being open."""
+    document, workloads, gate = one.document, one.document.workloads, one.name
+    file = f"{one.folder}/{DOCUMENT_FILE}"
+    if among > 1 and document.commit is None:
+        yield note("merge-commit-unknown", _SHUT, gate=gate)
+    for sentence in reasons_besides(document.shut_by, workloads):
+        yield quoted(f"{gate}: {sentence}" if among > 1 else sentence, _SHUT)
+    if document.opens_gate and document.exit_status != 0:
+        yield note("merge-open-but-failed", _SHUT, gate=gate, status=document.exit_status)
+    if not document.opens_gate and not document.shut_by:
+        yield note("merge-shut-without-reason", _SHUT, gate=gate)
+    if document.opens_gate and not workloads:
+        yield note("merge-gate-judged-nothing", _SHUT, gate=gate, file=file)
+    # A shard that is shut and judged nothing may have ended before it collected.
+    shard = document.shard if document.opens_gate or workloads else None
+    if shard is not None and shard.workloads is None:
+        yield note("merge-shard-of-what", _SHUT, gate=gate, file=file)
+    elif shard is not None and document.opens_gate:
+        judged = {held.verdict.workload for held in workloads}
+        lacking = shard.part(frozenset(shard.workloads or ())) - judged - {*shard.skipped}
+        if lacking:
+            names = tuple(sorted(lacking))
+            yield note("merge-shard-lacks", _SHUT, gate=gate, file=file, workloads=names)
+    if document.opens_gate and document.loosening is not None and document.loosening.shuts:
+        yield note("merge-open-but-loosened", _SHUT, file=file)
+    for held in workloads:
+        unlike = tuple(_unlike(held, document)) if _placed(held, one).opens_gate else ()
+        if unlike:
+            name, outcome = held.verdict.workload, held.verdict.outcome
+            yield note(
                 "merge-outcome-unlike",
-                workload=verdict.workload,
-                file=_in(one),
-                outcome=verdict.outcome,
-                whys=whys,
+                _SHUT,
+                workload=name,
+                file=file,
+                outcome=outcome,
+                whys=unlike,
             )
 
 
 def _unlike(held: DocumentWorkload, document: GateDocument) -> Iterator[Note]:
+    """What does not go with an outcome that opens the gate."""
     verdict, settings = held.verdict, document.settings
-    judged = [row for row in verdict.metrics if row.outcome is not None]
+    judged = {row.metric: row for row in verdict.metrics if row.outcome is not None}
     if not verdict.runs or not (held.runs or held.interleaved_runs):
         yield note("merge-no-run")
     if document.machine is None:
         yield note("merge-no-machine")
     if not judged and verdict.outcome is not Outcome.NO_BASELINE:
         yield note("merge-no-metric")
-    for row in {row.metric: row for row in judged}.values():
+    for metric, row in judged.items():
         opens = row.outcome is not None and opens_gate(
             row.outcome, on_inconclusive=settings.inconclusive, on_new=settings.new
         )
         # No judge passes what one of its rows does not, whatever the settings let in.
         if not opens or (verdict.outcome in PASSING and row.outcome not in PASSING):
-            yield note("merge-metric-is", metric=row.metric, outcome=row.outcome)
+            yield note("merge-metric-is", metric=metric, outcome=row.outcome)
 
 
 # What else is to be known

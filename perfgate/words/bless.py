@@ -275,7 +275,7 @@ TEXT: Final[Mapping[str, Text]] = {
     "merge-commit-unknown": Text("{gate}: it does not say at which commit it was measured"),
     "merge-shards-missing": Text("{n:~shard|shards} {shards:list} {gpu} {n:~is|are} missing"),
     "merge-shards-differ": Text(
-        "the {of} shards {gpu} divided different workloads, and one may have fallen to none: "
+        "the {of} shards on {gpu} divided different workloads, and one may have fallen to none: "
         "not all collected {workloads:list}",
         "",
         "Give all shards the same options, environment and parameters, and skip by a mark what a "

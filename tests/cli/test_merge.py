@@ -174,7 +174,8 @@ def test_a_workload_that_falls_to_no_shard_for_one_skipped_its_file_shuts_the_ga
     )
     assert shard(2, "--perfgate-new=allow") == 0
     seen = three.perfgate("merge", "gates", "--expect=2", "--json=all.json")
-    assert (seen.status, seen.err, codes(three)) == (1, "", ("merge-shards-differ",))
+    assert (seen.status, seen.err) == (1, "")
+    assert "merge-shards-differ" in codes(three)
 
 
 def test_workloads_that_fall_to_no_shard_for_one_was_asked_for_less_shut_the_gate(
