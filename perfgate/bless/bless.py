@@ -113,30 +113,22 @@ def bless(
     budgets = with_held(budgets_of(newest.workload, settings), old)
     joined = _joined(results, _baseline([newest], blessing), budgets)
     new = _baseline(joined, blessing)
+    if old is not None:
+        new = new.model_copy(update={"held": old.held, "calibration": old.calibration})
     if len(new.runs) < FEWEST_RUNS:
-        raise BlessRefused(
-            "bless-too-few-runs",
-            workload=new.workload,
-            runs=len(new.runs),
-            occasions=len(new.occasions),
-            fewest=FEWEST_RUNS,
-            selector=selector(newest),
-            options="--accept-regression " if consent.accept_regression else "",
-            reason=blessing.reason,
-        )
+        raise _too_few_runs(newest, new, consent)
     if old is not None and not consent.accept_regression:
         _refuse_loss(
             newest, Evidence(workload=new.workload, blessed=old, alone=_runs(joined)), budgets
         )
     if not insist:
         _refuse_coarse(newest, new, settings)
-    anchor = _anchor(old, new, newest, forgotten=consent.accept_regression)
-    held = {} if old is None else old.held
     if consent.hold is not None:
         plan = last_plan(newest.workload, new, settings)
         held = wider_budgets(new, budgets_of(newest.workload, settings), plan, consent.hold)
-    calibration = {} if old is None else old.calibration
-    return new.model_copy(update={"anchor": anchor, "held": held, "calibration": calibration})
+        new = new.model_copy(update={"held": held})
+    anchor = _anchor(old, new, newest, forgotten=consent.accept_regression)
+    return new.model_copy(update={"anchor": anchor})
 
 
 def add_occasion(results: Sequence[Result], baseline: Baseline | None, added: Blessing) -> Baseline:
@@ -275,6 +267,19 @@ def _joined(
             break
         joined.append(result)
     return joined
+
+
+def _too_few_runs(result: Result, new: Baseline, consent: Consent) -> BlessRefused:
+    return BlessRefused(
+        "bless-too-few-runs",
+        workload=new.workload,
+        runs=len(new.runs),
+        occasions=len(new.occasions),
+        fewest=FEWEST_RUNS,
+        selector=selector(result),
+        options="--accept-regression " if consent.accept_regression else "",
+        reason=new.blessing.reason,
+    )
 
 
 def _refuse_loss(result: Result, evidence: Evidence, budgets: Mapping[Metric, float]) -> None:

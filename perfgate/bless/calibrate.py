@@ -6,7 +6,7 @@ drawn about it::
 
     occasion 1     x x  x x x      |
     occasion 2          x x x  x x      run_sd: within the rows
-    occasion 3   x x x x x         |    occasion_sd: between the rows' means, beyond what run_sd explains
+    occasion 3   x x x x x         |    occasion_sd: between the rows' means, beyond run_sd
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from perfgate.judge.hold import holds
 from perfgate.judge.looks import STORED_PLAN, Plan
 from perfgate.judge.outliers import keep
 from perfgate.judge.rule import SPECS, as_x, columns, is_usable
-from perfgate.model.baseline import Baseline, Commit, Occasion, Result, Spread, changed_code
+from perfgate.model.baseline import Baseline, Commit, Result, Spread, changed_code
 from perfgate.model.calibration import CalibratedTime, Calibration
 from perfgate.model.errors import CalibrationRefused
 from perfgate.model.metric import Basis, Metric, TimeSpec
@@ -68,13 +68,12 @@ def calibrate(
     """
     found = repeats(baseline, results)
     of_times = {metric: budgets.get(metric, SPECS[metric].budget) for metric in gated(baseline)}
-    known: dict[Metric, Spread] = {}
-    dropped: dict[Metric, list[float]] = {}
-    for metric in of_times:
-        there = columns(baseline.runs)
-        x = [as_x(metric, _values(one, metric), there) for one in found.occasions]
-        if is_usable(*x):
-            known[metric], dropped[metric] = _spread(SPECS[metric], x, of_times[metric], at)
+    spreads_of = {
+        metric: _spread(SPECS[metric], x, budget, at)
+        for metric, budget in of_times.items()
+        if is_usable(*(x := _as_x(baseline, found, metric)))
+    }
+    known = {metric: spread for metric, (spread, _) in spreads_of.items()}
     calibrated = baseline.model_copy(update={"calibration": {**baseline.calibration, **known}})
     times = [
         CalibratedTime(
@@ -88,24 +87,18 @@ def calibrate(
         if (smallest := holds(calibrated, metric, budgets)) is not None
         and (in_the_end := holds(calibrated, metric, budgets, plan)) is not None
     ]
-    runs = sum(len(occasion.runs) for occasion in found.occasions)
-    if not times or runs < 2:
+    if not times or found.runs < 2:
         raise _nothing_to_calibrate(baseline)
     return Calibration(
         baseline=calibrated,
-        runs=runs,
+        runs=found.runs,
         occasions=len(found.occasions),
         first=found.occasions[0].measured_at,
         last=found.occasions[-1].measured_at,
         times=tuple(times),
         gate_runs=STORED_PLAN.most_runs,
         ab_run=plan.is_ab_run,
-        notes=(
-            *_of_occasions(found),
-            *(_of_dropped(metric, known[metric], far) for metric, far in dropped.items() if far),
-            *(note("not-calibrated", metric=metric) for metric in of_times if metric not in known),
-            *_left_out(baseline, found, unreadable),
-        ),
+        notes=tuple(_notes(found, spreads_of, baseline, unreadable)),
     )
 
 
@@ -138,8 +131,11 @@ def _moderated(variance: float, df: float, *, prior_sd: float) -> float:
     return math.sqrt((PRIOR_DF * prior_sd * prior_sd + df * variance) / (PRIOR_DF + df))
 
 
-def _values(occasion: Occasion, metric: Metric) -> Floats:
-    return np.array([run.values[metric] for run in occasion.runs])
+def _as_x(baseline: Baseline, found: Repeats, metric: Metric) -> list[Floats]:
+    """A metric's values by occasion; shares of a step are of the baseline's."""
+    there = columns(baseline.runs)
+    values = [[run.values[metric] for run in occasion.runs] for occasion in found.occasions]
+    return [as_x(metric, np.array(of_occasion), there) for of_occasion in values]
 
 
 def _spread(
@@ -167,7 +163,12 @@ def _spread(
 # What should be known besides the numbers
 
 
-def _of_occasions(found: Repeats) -> Iterator[Note]:
+def _notes(
+    found: Repeats,
+    spreads_of: Mapping[Metric, tuple[Spread, Sequence[float]]],
+    baseline: Baseline,
+    unreadable: int,
+) -> Iterator[Note]:
     occasions = len(found.occasions)
     if occasions == 1:
         yield note("one-occasion", wanted=WANTED_OCCASIONS)
@@ -175,6 +176,13 @@ def _of_occasions(found: Repeats) -> Iterator[Note]:
         yield note("few-occasions", occasions=occasions, wanted=WANTED_OCCASIONS)
     if found.regressed:
         yield note("repeats-regressed", n=found.regressed)
+    for metric, (spread, far) in spreads_of.items():
+        if far:
+            yield _of_dropped(metric, spread, far)
+    for metric in gated(baseline):
+        if metric not in spreads_of:
+            yield note("not-calibrated", metric=metric)
+    yield from _left_out(baseline, found, unreadable)
 
 
 def _of_dropped(metric: Metric, spread: Spread, far: Sequence[float]) -> Note:

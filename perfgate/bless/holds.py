@@ -18,7 +18,7 @@ from perfgate.model.verdict import FEWEST_TO_JUDGE
 from perfgate.model.workload import Workload
 
 Hold = float | Literal["auto"]
-"""The budget that is written where a gate cannot hold its own: this fraction, or what it can hold."""
+"""The budget to write where a gate cannot hold its own: this fraction, or what it can hold."""
 
 WANTED_RUNS: Final = 10
 WANTED_OCCASIONS: Final = 5

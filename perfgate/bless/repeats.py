@@ -44,6 +44,11 @@ class Repeats:
     left_out: tuple[Note, ...]
     """Why each of the other kept results is no repeat."""
 
+    @property
+    def runs(self) -> int:
+        """All runs."""
+        return sum(len(occasion.runs) for occasion in self.occasions)
+
 
 def repeats(baseline: Baseline, results: Sequence[Result]) -> Repeats:
     """Collect the unchanged repeats of a baseline from itself and from kept results, in any order.
@@ -98,7 +103,7 @@ def occasion_of(results: Sequence[Result], added: Blessing | None = None) -> Occ
 
 
 def once(results: Sequence[Result]) -> list[Result]:
-    """Return results in their order, each measurement once: a copy of its folder says nothing more."""
+    """Return results in their order, each measurement once: a copy of its folder adds nothing."""
     kept: list[Result] = []
     for result in results:
         if not any(

@@ -1,4 +1,4 @@
-"""Whether two sets of runs are of one speed, so that they may be taken together; knows no verdict."""
+"""Whether two sets of runs are of one speed, so that they may be taken together."""
 
 from __future__ import annotations
 

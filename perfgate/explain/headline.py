@@ -68,7 +68,7 @@ def headline(verdict: Verdict) -> Note:
 
 
 def _estimated(row: MetricVerdict, outcome: Outcome) -> bool:
-    """Whether a row that is not judged, or open, is estimated to have moved so, by half a budget."""
+    """Whether a row that is not judged, or open, is estimated to have moved so by half a budget."""
     is_open = row.outcome in (None, Outcome.INCONCLUSIVE, outcome)
     if not is_open or row.low is None or row.change is None:
         return False

@@ -23,19 +23,21 @@ _RETURNED: Final = re.compile(
 _CAST: Final = re.compile(r"\((?:unsigned |signed )?[A-Za-z_][\w:]*(?: long)?\)(?=-?\d)")
 """nsys writes a template's numbers as `(int)4`, and an enumeration's as `(Kind)0`."""
 _LAMBDA: Final = re.compile(
-    r"\((?P<of>[^()<>]*)\)(?:::\[lambda\([^()]*\) \(instance \d+\)\](?:::operator \(\)\(\) const)?)*"
+    r"\((?P<of>[^()<>]*)\)"
+    r"(?:::\[lambda\([^()]*\) \(instance \d+\)\](?:::operator \(\)\(\) const)?)*"
     r"::\[lambda\((?P<own>[^()]*)\) \(instance \d+\)\]"
 )
 """A function's parameters, and the lambdas in it down to the one that is meant; of these, only its
 own say what it is."""
 _WRAPPER: Final = re.compile(
-    r"(?P<of>(?:\w+_)?elementwise_kernel(?:_\w+)?|multi_tensor_apply_kernel|reduce_kernel)<(?P<held>.+)>"
+    r"(?P<of>(?:\w+_)?elementwise_kernel(?:_\w+)?|multi_tensor_apply_kernel|reduce_kernel)"
+    r"<(?P<held>.+)>"
 )
 """torch's kernels that run a function over all elements: what they run says what they are."""
 _HOLDER: Final = re.compile(r"gpu_kernel_impl(?:_nocast)?<(?P<held>.+)>")
 _SAYS_NOTHING: Final = re.compile(
-    r"(?:const )?(?:float|double|bool|int|long|unsigned int|unsigned long|char|BFloat16|Half)(?: \*)?"
-    r"|(?:array|\w*OffsetCalculator|\w*ListMetadata|LoadWith\w+|StoreWith\w+|LoadWithoutCast|StoreWithoutCast)\b.*"
+    r"(?:const )?(?:float|double|bool|(?:unsigned )?(?:int|long)|char|BFloat16|Half)(?: \*)?"
+    r"|(?:array|\w*OffsetCalculator|\w*ListMetadata|(?:Load|Store)With\w+)\b.*"
 )
 """Arguments of such a kernel: how elements are found, read and written."""
 _GENERATED: Final = re.compile(r"\A(?P<of>triton_[a-z]+_fused\w*?)(?:_\d+)+\Z")

@@ -1,4 +1,4 @@
-"""What nsys's rules find in one capture and in another: rows of both put together, nothing judged."""
+"""What nsys's rules find in one capture and in another: rows of both put together."""
 
 from __future__ import annotations
 

@@ -33,8 +33,8 @@ def of_counts(verdict: Verdict) -> Iterator[Note]:
 
 
 def with_shown(verdict: Verdict, other: Sequence[BlessedRun], runs: Sequence[Run]) -> Verdict:
-    """The verdict with a row of each further metric that the runs, or those of the other side, have,
-    in the order of `METRICS`."""
+    """The verdict with a row of each further metric that either side's runs have, in the order of
+    `METRICS`."""
     rows = {row.metric: row for row in (*verdict.metrics, *_shown(verdict, other, runs))}
     return verdict.model_copy(
         update={"metrics": tuple(rows[metric] for metric in METRICS if metric in rows)}

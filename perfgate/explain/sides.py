@@ -20,8 +20,8 @@ from perfgate.model.side import Side
 from perfgate.model.verdict import Attribution, MetricVerdict, Verdict
 
 WORTH_A_ROW: Final = 0.001
-"""A time metric that changed by less is taken to be the same, as a fraction in its basis: runs differ by
-as much.
+"""A time metric that changed by less is taken to be the same, as a fraction in its basis: runs
+differ by as much.
 
 Without a step to be a share of, as a fraction of the larger value.
 """

@@ -19,7 +19,8 @@ EXAMPLE: Final = "git+https://HOST/OWNER/perfgate.git@COMMIT"
 _HOST: Final = r"(?!localhost\b|127\.|0\.0\.0\.0)[\w.-]+(?::\d+)?"
 _FOLDER: Final = r"subdirectory=[\w./-]+"
 _ADDRESS: Final = re.compile(
-    rf"git\+(?:https?|ssh)://(?:\w+@)?{_HOST}/[\w./~%+-]+@(?:[0-9a-f]{{40}}|[0-9a-f]{{64}})(?:#{_FOLDER})?"
+    rf"git\+(?:https?|ssh)://(?:\w+@)?{_HOST}/[\w./~%+-]+"
+    rf"@(?:[0-9a-f]{{40}}|[0-9a-f]{{64}})(?:#{_FOLDER})?"
     rf"|https?://{_HOST}/[\w./~%+-]+#sha256=[0-9a-f]{{64}}(?:&{_FOLDER})?"
 )
 _CREDENTIALS: Final = re.compile(r"(?<=http://)[^/@]+@|(?<=https://)[^/@]+@")

@@ -66,12 +66,14 @@ def _next_steps(project: ProjectFacts) -> Iterator[str]:
     is_repository = any((folder / ".git").exists() for folder in around)
     # So that the baseline knows its commit.
     committed = " all this committed," if is_repository else ""
-    yield f"Next, in {project.root},{committed} on a machine with a GPU (perfgate doctor checks it):"
+    where = f"in {project.root},{committed} on a machine with a GPU"
+    yield f"Next, {where} (perfgate doctor checks it):"
     yield "  pytest --perfgate"
     yield '  perfgate bless --reason "first baseline"'
     if project.top is not None:
         yield "On GitHub, once all this is committed:"
-        yield "  see that the steps called Install in perfgate-gate.yml install what workloads need;"
+        install = "the steps called Install in perfgate-gate.yml install what workloads need"
+        yield f"  see that {install};"
         yield f"  a runner with the labels self-hosted and {GPU}, with nsys and the GPU's driver;"
         yield "  for more GPUs or shards of the workloads, the matrix in perfgate-gate.yml;"
         yield "  the check perfgate / Verdict as a required one;"

@@ -59,7 +59,7 @@ class Paths:
 
 
 def page_of(document: GateDocument, paths: Paths, cleaner: Cleaner) -> PageData:
-    """The page of a gate: the document, and whatever is kept of it; what cannot be read is left out.
+    """The page of a gate: the document, and whatever of it is kept and can be read.
 
     Baselines and git's history are older than what is known of secrets, so the whole is cleaned.
     """

@@ -3,7 +3,7 @@ before, with ncu.
 
 ```
 now      project, as it is            one run a kernel, under ncu in place of nsys
-before   the compared commit          the same, in a checkout next to the project; nothing where there is none
+before   the compared commit          the same, in a checkout next to the project, if there is one
 ```
 A run is of the same command and environment as a measured one, but of fewer steps. Nothing of it is
 judged, kept or blessed.
@@ -192,10 +192,9 @@ class _Probing:
                     skip=round(per_step * workload.warmup) if workload.skips_warmup else 0,
                     from_start=spec.capture is not CaptureMode.CUDA_PROFILER_API,
                 )
+                argv = _resolved(spec.argv, env)
                 finished = run_process(
-                    profile_command(
-                        self.tool, launch, _resolved(spec.argv, env), report=report, log=log
-                    ),
+                    profile_command(self.tool, launch, argv, report=report, log=log),
                     cwd=spec.cwd,
                     env=env,
                     log=printed_to,

@@ -8,9 +8,15 @@ from typing import Final
 from perfgate.words.text import Text
 
 _SOUND: Final = "Only a sound measurement can be a baseline"
-_REPEATS: Final = "Unchanged repeats are of the blessed code, parameters, machine and counts; the baseline is as it was"
+_REPEATS: Final = (
+    "Unchanged repeats are of the blessed code, parameters, machine and counts; the baseline is "
+    "as it was"
+)
 _ANEW: Final = 'Bless what is here: perfgate bless {workload:sh} --reason "..."'
-_GO_BACK: Final = "Go back to what is blessed, or calibrate by what is kept of it: perfgate calibrate --kept {workload:sh}"
+_GO_BACK: Final = (
+    "Go back to what is blessed, or calibrate by what is kept of it: perfgate calibrate --kept "
+    "{workload:sh}"
+)
 _AGAIN: Final = "Measure again: pytest --perfgate {selector}"
 
 TEXT: Final[Mapping[str, Text]] = {
@@ -58,7 +64,8 @@ TEXT: Final[Mapping[str, Text]] = {
     "bless-loss": Text(
         "{workload}: {why}",
         "A loss beyond budget is not blessed by the way",
-        'Fix it, or say that it is meant: perfgate bless {workload:sh} --accept-regression --reason "..."',
+        "Fix it, or say that it is meant: perfgate bless {workload:sh} --accept-regression "
+        '--reason "..."',
     ),
     "bless-regressed": Text("it REGRESSED: {reason:raw}"),
     "bless-regressed-unexplained": Text("it REGRESSED"),
@@ -73,7 +80,8 @@ TEXT: Final[Mapping[str, Text]] = {
         "{workload}: its runs took {lowest:ms} to {highest:ms} ms a step: stored runs could hold "
         "no budget of step_ms below {smallest:loss}. {why}",
         "A baseline holds {coarsest:short%}, or its commit can be run again",
-        "Steady the workload or its machine, or measure at a commit without changes (ab_run not off); to bless it as it "
+        "Steady the workload or its machine, or measure at a commit without changes (ab_run not "
+        "off); to bless it as it "
         'is: perfgate bless {workload:sh} --reason "..." --hold auto',
     ),
     "occasion-of-no-baseline": Text(
@@ -103,7 +111,8 @@ TEXT: Final[Mapping[str, Text]] = {
     ),
     "occasion-not-another": Text(
         "{workload}: {why}",
-        "Within {minutes} minutes a GPU is in one state: more runs of it say nothing of other hours",
+        "Within {minutes} minutes a GPU is in one state: more runs of it say nothing of other "
+        "hours",
         "Measure it at another time of day: pytest --perfgate {selector}",
     ),
     "occasion-is-in": Text("the newest kept result, of {at}, is in the baseline already"),
@@ -206,7 +215,8 @@ TEXT: Final[Mapping[str, Text]] = {
         _ANEW,
     ),
     "calibrate-code-unknown": Text(
-        "{workload}: the baseline does not say which files it ran, and this is not its commit, unchanged",
+        "{workload}: the baseline does not say which files it ran, and this is not its commit, "
+        "unchanged",
         _REPEATS,
         _ANEW,
     ),
@@ -287,7 +297,8 @@ TEXT: Final[Mapping[str, Text]] = {
         "Gate all shards anew, with the perfgate that merges.",
     ),
     "merge-shard-lacks": Text(
-        "{gate}: {file:quote} says that it is open, and holds no verdict of {workloads:list}, which "
+        "{gate}: {file:quote} says that it is open, and holds no verdict of {workloads:list}, "
+        "which "
         "fell to it",
         "",
         "Gate this shard anew.",

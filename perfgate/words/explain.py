@@ -34,12 +34,14 @@ _WHERE: Final[Mapping[str, Text]] = {
 _UNLIKE: Final[Mapping[str, Text]] = {
     "whole-graphs-unlike": Text(
         "the CUDA graphs of {side} were traced whole, those of {other} were not, if it ran any",
-        "Kernels and copies are not compared by name: what a whole graph copies is not counted, and "
+        "Kernels and copies are not compared by name: what a whole graph copies is not counted, "
+        "and "
         "it counts as one kernel from end to end",
         "Capture both again with --cuda-graph-trace=node.",
     ),
     "kernels-not-timed": Text(
-        "no time of a kernel is known of {side}: its steps end when the CPU has left them, those of "
+        "no time of a kernel is known of {side}: its steps end when the CPU has left them, those "
+        "of "
         "{other} when the GPU has done their work",
         next_step="Capture {side} again with --trace=cuda,nvtx.",
     ),
@@ -72,7 +74,8 @@ _RANKS: Final[Mapping[str, Text]] = {
 
 _PACE: Final[Mapping[str, Text]] = {
     "slow-start": Text(
-        "The first measured steps take longer than all others, in {found} of {runs:run|runs}: up to "
+        "The first measured steps take longer than all others, in {found} of {runs:run|runs}: up "
+        "to "
         "{longest_ms:ms} ms, the others {usual_ms:ms} ms, until step {last}. If that is work which "
         "is done once, raise warmup by at least {warmup}"
     ),
@@ -83,7 +86,8 @@ _PACE: Final[Mapping[str, Text]] = {
     ),
     "pace-changes-at-power-cap": Text(
         "The pace changes within the measured steps, in {found} of {runs:run|runs}: "
-        "{before_ms:ms} ms a step, and {after_ms:ms} ms from step {step} of {steps} on, and the GPU "
+        "{before_ms:ms} ms a step, and {after_ms:ms} ms from step {step} of {steps} on, and the "
+        "GPU "
         "met its power cap. Let the steps end before that, or the warm-up outlast it"
     ),
 }
@@ -126,11 +130,13 @@ _BOUND: Final[Mapping[str, Text]] = {
         "limited by compute and memory alike: {compute:short%} and {memory:short%} of their peaks"
     ),
     "limited-by-size": Text(
-        "too small to fill the GPU: compute at {compute:short%}, memory at {memory:short%} of their "
+        "too small to fill the GPU: compute at {compute:short%}, memory at {memory:short%} of "
+        "their "
         "peaks"
     ),
     "limited-by-latency": Text(
-        "mostly limited by latency: compute at {compute:short%}, memory at {memory:short%} of their "
+        "mostly limited by latency: compute at {compute:short%}, memory at {memory:short%} of "
+        "their "
         "peaks"
     ),
 }
@@ -150,7 +156,8 @@ _ADVICE: Final[Mapping[str, Text]] = {
         "non_blocking=True) are copied faster, and the CPU does not wait for them.",
     ),
     "advice-unhidden": Text(
-        "copies to the GPU{under} take {ms:ms} ms a step, and no kernel runs for {exposed_ms:ms} ms "
+        "copies to the GPU{under} take {ms:ms} ms a step, and no kernel runs for {exposed_ms:ms} "
+        "ms "
         "of it",
         next_step="In a stream of its own, the next batch is copied while this one is computed.",
     ),
@@ -163,8 +170,10 @@ _ADVICE: Final[Mapping[str, Text]] = {
     ),
     "advice-wait-for-work": Text(
         _WAITS,
-        next_step="Only what the CPU reads has to be waited for: a synchronize() that was left from "
-        "taking a time can go.",
+        next_step=(
+            "Only what the CPU reads has to be waited for: a synchronize() that was left from "
+            "taking a time can go."
+        ),
     ),
     "advice-loader": Text(
         "{range} takes {cpu_ms:ms} ms a step on the CPU, and {gpu} idles for {idle_ms:ms} ms of it",
@@ -179,8 +188,10 @@ _ADVICE: Final[Mapping[str, Text]] = {
     ),
     "advice-more-graphs": Text(
         "{because}",
-        next_step="What is launched outside the CUDA graphs can be captured in one as well; several "
-        "steps in a graph, fused optimizers and larger batches launch fewer.",
+        next_step=(
+            "What is launched outside the CUDA graphs can be captured in one as well; several "
+            "steps in a graph, fused optimizers and larger batches launch fewer."
+        ),
     ),
 }
 

@@ -19,7 +19,10 @@ _ANOTHER_NCU: Final = (
 _HISTORIES: Final[Mapping[str, Text]] = {
     "history-shallow": Text(
         "{workload}: this clone, which is shallow, has no baseline of it",
-        next_step="In GitHub Actions set fetch-depth: 0; elsewhere fetch the whole history: git fetch --unshallow",
+        next_step=(
+            "In GitHub Actions set fetch-depth: 0; elsewhere fetch the whole history: git fetch "
+            "--unshallow"
+        ),
     ),
     "history-unlike": Text("{name} {then}, then {now}"),
 }
@@ -119,8 +122,10 @@ _KERNELS: Final[Mapping[str, Text]] = {
     ),
     "ncu-no-counters": Text(
         _NO_FIGURES,
-        next_step="ncu cannot read counters on this machine; some sandboxes and virtual GPUs do not "
-        "let it. Use another one.",
+        next_step=(
+            "ncu cannot read counters on this machine; some sandboxes and virtual GPUs do not "
+            "let it. Use another one."
+        ),
     ),
     "ncu-gpu-unknown": Text(
         _NO_FIGURES, next_step="Use an ncu that knows this GPU, through PERFGATE_NCU."

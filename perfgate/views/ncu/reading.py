@@ -2,7 +2,7 @@
 where they lead.
 
 ```
-"ID","Process ID",...,"Kernel Name",...,"Block Size","Grid Size","Device","CC","gpu__time_duration.sum",...
+"ID","Process ID",...,"Kernel Name",...,"Block Size","Grid Size","Device","CC",...
 "","",...,"ns",...                                    the units
 "0","3662034",...                                     a row a launch
 ```
