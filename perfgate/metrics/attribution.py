@@ -5,14 +5,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from perfgate.metrics.intervals import FOREVER, sum_by
 from perfgate.metrics.kinds import grouped
 from perfgate.metrics.steps import StepSpans
-from perfgate.model.arrays import distinct
+from perfgate.model.arrays import distinct, parts
 from perfgate.model.timeline import (
     NO_CORRELATION,
     SHARE_AN_ID,
@@ -23,6 +24,7 @@ from perfgate.model.timeline import (
 )
 from perfgate.model.workload import OWN_RANGES
 
+_Whole = TypeVar("_Whole", bound=np.signedinteger[Any])
 _SPARSE: Final = 4
 """A table by correlation id may be this many times longer than its rows; beyond that ids are
 renumbered."""
@@ -103,45 +105,69 @@ def cut(ranges: Ranges, steps: StepSpans) -> Segments:
     for own_range in OWN_RANGES:
         eligible &= ~ranges.name.bear(own_range)
     threads = distinct(steps.threads)
-    by_thread = [_rows(ranges, steps, eligible & (ranges.thread == one)) for one in threads]
-    rows = np.concatenate(by_thread)
-    start, end = ranges.start[rows], ranges.end[rows]
-    in_step = steps.step_at(start)
+    rows = [_rows(ranges, steps, eligible & (ranges.thread == one)) for one in threads]
+    together = np.concatenate(rows)
     labels, label = grouped(
-        ranges.name[rows],
-        in_step,
+        ranges.name[together],
+        steps.step_at(ranges.start[together]),
         distinct(ranges.name.codes[steps.rows]),
         steps=0 if steps.whole else len(steps),
     )
-    inside = in_step >= 0
-    # How long one was open that was never closed is not known.
-    between = ~inside & (start >= steps.starts[0]) & (start < steps.ends[-1]) & ranges.closed[rows]
-    until = np.where(inside, end, np.minimum(end, steps.ends[-1]))
-    cpu_ns, cpu_ns_between = np.zeros(len(labels), np.int64), np.zeros(len(labels), np.int64)
-    changes = []
-    for own in np.split(np.arange(len(rows)), np.cumsum([len(one) for one in by_thread])[:-1]):
-        changes.append(_innermost(start[own], end[own], label[own]))
-        for sums, which in ((cpu_ns, inside), (cpu_ns_between, between)):
-            some = own[which[own]]
-            sums[:] += _time_open(label[some], start[some], until[some], len(labels))
+    del together, eligible
+    label_of = np.split(label, np.cumsum([len(own) for own in rows])[:-1])
+    its = [*zip(rows, label_of, strict=True)]
+    sums = [_begun(ranges, steps, own, label, len(labels)) for own, label in its]
+    instances, cpu_ns, instances_between, cpu_ns_between = np.sum(sums, axis=0)
+    changes = [_innermost(ranges.start[own], ranges.end[own], label) for own, label in its]
+    del rows, label, label_of, its
     edges = distinct(np.concatenate([steps.starts, steps.ends, *(times for times, _ in changes)]))
-    begins = np.append(edges[0] - 1, edges)
-    step, turn = steps.step_at(begins), steps.turn_at(begins)
-    at_begin = _label_at(steps, threads, begins, changes)
-    phase = np.cumsum((np.diff(step, prepend=step[0]) != 0) | (np.diff(turn, prepend=turn[0]) != 0))
-    code = phase * len(labels) + at_begin
-    _, row, segment = np.unique(code, return_index=True, return_inverse=True)
+    segment, step, turn, label = _segmented(steps, threads, edges, changes, len(labels))
     return Segments(
         edges=edges,
-        segment=segment.astype(np.int32),
-        step=step[row],
-        turn=turn[row],
-        label=at_begin[row],
+        segment=segment,
+        step=step,
+        turn=turn,
+        label=label,
         labels=labels,
-        instances=np.bincount(label[inside], minlength=len(labels)),
+        instances=instances,
         cpu_ns=cpu_ns,
-        instances_between=np.bincount(label[between], minlength=len(labels)),
+        instances_between=instances_between,
         cpu_ns_between=cpu_ns_between,
+    )
+
+
+def _segmented(
+    steps: StepSpans,
+    threads: Ints,
+    edges: Ints,
+    changes: list[tuple[Ints, SmallInts]],
+    labels: int,
+) -> tuple[SmallInts, SmallInts, SmallInts, SmallInts]:
+    """The segment of each stretch, and the step, turn and label of each segment."""
+    begins = np.append(edges[0] - 1, edges)
+    step, turn = steps.step_at(begins), steps.turn_at(begins)
+    label = _label_at(steps, threads, begins, changes)
+    del begins
+    changed = (np.diff(step, prepend=step[0]) != 0) | (np.diff(turn, prepend=turn[0]) != 0)
+    code = np.cumsum(changed) * labels + label
+    _, row, segment = np.unique(code, return_index=True, return_inverse=True)
+    return segment.astype(np.int32), step[row], turn[row], label[row]
+
+
+def _begun(ranges: Ranges, steps: StepSpans, rows: Ints, label: SmallInts, labels: int) -> Ints:
+    """By label, of one thread: ranges begun in the steps and their time; and between two of these."""
+    start, end = ranges.start[rows], ranges.end[rows]
+    inside = steps.step_at(start) >= 0
+    # How long one was open that was never closed is not known.
+    between = ~inside & (start >= steps.starts[0]) & (start < steps.ends[-1]) & ranges.closed[rows]
+    ended = np.minimum(end, steps.ends[-1])
+    return np.stack(
+        (
+            np.bincount(label[inside], minlength=labels),
+            _time_open(label[inside], start[inside], end[inside], labels),
+            np.bincount(label[between], minlength=labels),
+            _time_open(label[between], start[between], ended[between], labels),
+        )
     )
 
 
@@ -158,30 +184,40 @@ def _rows(ranges: Ranges, steps: StepSpans, eligible: Flags) -> Ints:
 
 
 def _innermost(starts: Ints, ends: Ints, labels: SmallInts) -> tuple[Ints, SmallInts]:
-    """Times at which the innermost open range changes, in order, and its label from then on (0:
-    none).
+    """Times at which the innermost open range may change, in order, and its label before the first
+    and from each on (0: none).
 
     The ranges come outer before inner. Where one ends that is innermost, the next is the last begun
     before it that ends later.
     """
-    times: list[int] = []
-    inner: list[int] = []
-    opened = [(2 * FOREVER, 0)]
-    columns = (starts.tolist(), ends.tolist(), labels.tolist())
-    for start, end, label in (*zip(*columns, strict=True), (FOREVER, FOREVER, 0)):
-        while (ended := opened[-1][0]) <= start:
-            while opened[-1][0] <= ended:
-                opened.pop()
-            times.append(ended)
-            inner.append(opened[-1][1])
-        if end > start:
-            times.append(start)
-            inner.append(label)
-            opened.append((end, label))
-    at = np.array(times, np.int64)
-    # Of several changes at once the last shows.
-    shows = np.append(at[1:] != at[:-1], True)[: len(at)]
-    return at[shows], np.array(inner, np.int32)[shows]
+    some = ends > starts
+    starts, labels = np.append(-FOREVER, starts[some]), np.append(np.int32(0), labels[some])
+    ends = np.append(2 * FOREVER, ends[some])
+    around = _around(starts, ends)
+    times = distinct(np.concatenate((starts[1:], ends[1:])))
+    at = np.searchsorted(starts, times, side="right") - 1
+    while len(ended := np.flatnonzero(ends[at] <= times)):
+        at[ended] = around[at[ended]]
+    return times, np.append(np.int32(0), labels[at])
+
+
+def _around(starts: Ints, ends: Ints) -> Ints:
+    """For each range the last begun before it that ends later; the first one lasts for ever.
+
+    Ranges nest but for rare ones: then it is the last before it that is open at one depth less.
+    """
+    size = len(starts)
+    depth = np.arange(size) - np.searchsorted(np.sort(ends), starts, side="right")
+    order = np.argsort(depth, kind="stable")
+    place = depth[order] * size + order
+    around = np.empty(size, np.int64)
+    around[order] = order[np.maximum(np.searchsorted(place, place - size) - 1, 0)]
+    if (ends > ends[around]).any():
+        around = np.maximum(np.arange(size) - 1, 0)
+    left = np.arange(1, size)
+    while len(left := left[ends[around[left]] <= ends[left]]):
+        around[left] = around[around[left]]
+    return around
 
 
 def _time_open(labels: SmallInts, begun: Ints, ended: Ints, size: int) -> Ints:
@@ -202,14 +238,15 @@ def _label_at(
     steps: StepSpans, threads: Ints, begins: Ints, changes: list[tuple[Ints, SmallInts]]
 ) -> SmallInts:
     """The label of the innermost range at each time, on the thread of the step."""
-    # Between steps the thread is that of the last step begun; before the first, the first's.
-    last_begun = np.maximum(np.searchsorted(steps.starts, begins, side="right") - 1, 0)
-    thread_of = np.searchsorted(threads, steps.threads)[last_begun]
     label = np.zeros(len(begins), np.int32)
-    for index, (times, innermost) in enumerate(changes):
-        here = thread_of == index
-        at = np.searchsorted(times, begins[here], side="right")
-        label[here] = np.append(0, innermost)[at]
+    for part in parts(len(begins)):
+        # Between steps the thread is that of the last step begun; before the first, the first's.
+        last_begun = np.maximum(np.searchsorted(steps.starts, begins[part], side="right") - 1, 0)
+        thread_of = np.searchsorted(threads, steps.threads)[last_begun]
+        for index, (times, innermost) in enumerate(changes):
+            at = np.searchsorted(times, begins[part], side="right")
+            here = thread_of == index
+            label[part][here] = innermost[at[here]]
     return label
 
 
@@ -219,9 +256,9 @@ class Launches:
     id (a runtime call and the driver call in it) the first counts."""
 
     times: Ints
-    """Of all calls, in order, and `FOREVER` behind them."""
+    """Of all calls, in order."""
     segment: SmallInts
-    """Of each of these, and -1 behind them."""
+    """Of each of these."""
     lowest: int
     """The lowest id of any call."""
     ids: Ints | None
@@ -231,10 +268,7 @@ class Launches:
 
     @classmethod
     def of(cls, correlation: Ints, begins: Ints, segment: SmallInts) -> Launches:
-        """Of the calls of one process, with the segments in which they begin."""
-        if not bool((begins[1:] >= begins[:-1]).all()):
-            order = np.argsort(begins, kind="stable")
-            correlation, begins, segment = correlation[order], begins[order], segment[order]
+        """Of the calls of one process, in order, with the segments in which they begin."""
         place = np.arange(len(begins), dtype=np.int32)
         named = correlation != NO_CORRELATION
         if np.count_nonzero(correlation == 0) > SHARE_AN_ID:
@@ -244,15 +278,14 @@ class Launches:
         lowest, ids = int(correlation.min(initial=FOREVER)), None
         if int(correlation.max(initial=0)) - lowest > _SPARSE * len(correlation) + 1_000_000:
             ids, correlation = np.unique(correlation, return_inverse=True)
-        elif len(correlation):
-            correlation = correlation - lowest
-        table = np.full(int(correlation.max(initial=-1)) + 1, -1, np.int32)
-        table[correlation[::-1]] = place[::-1]  # of equal ids the first is written last
-        segment = np.append(segment, np.int32(-1))
-        return cls(np.append(begins, FOREVER), segment, lowest, ids, table)
+        least = 0 if ids is not None else lowest
+        table = np.full(max(int(correlation.max(initial=least - 1)) - least + 1, 0), -1, np.int32)
+        for part in reversed([*parts(len(place))]):  # of equal ids the first is written last
+            table[correlation[part][::-1] - least] = place[part][::-1]
+        return cls(begins, segment, lowest, ids, table)
 
     def place(self, correlation: Ints) -> SmallInts:
-        """The place of each operation's call in `times`, -1 (the last) where no call has its id."""
+        """The place of each operation's call in `times`, -1 where no call has its id."""
         if self.ids is not None:
             rows = np.searchsorted(self.ids, correlation)
             known = self.ids.take(rows, mode="clip") == correlation
@@ -264,3 +297,19 @@ class Launches:
         found = np.full(len(correlation), -1, np.int32)
         found[known] = self.table[rows[known]]
         return found
+
+    def begun(self, place: SmallInts) -> Ints:
+        """When the calls in these places began, `FOREVER` where there is none."""
+        return _taken(self.times, place, FOREVER)
+
+    def segment_at(self, place: SmallInts) -> SmallInts:
+        """The segments of the calls in these places, -1 where there is none."""
+        return _taken(self.segment, place, -1)
+
+
+def _taken(values: NDArray[_Whole], place: SmallInts, none: int) -> NDArray[_Whole]:
+    if not len(values):
+        return np.full(len(place), none, values.dtype)
+    found = values.take(place)
+    found[place < 0] = none
+    return found

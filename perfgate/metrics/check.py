@@ -151,7 +151,7 @@ def _busy_elsewhere(process: Process, devices: Devices) -> Iterator[Note]:
 def _before_their_calls(process: Process) -> Iterator[Note]:
     """GPU operations begin before the calls that launch them: one of two clocks is wrong."""
     steps, totals = process.steps, process.totals
-    ahead = np.concatenate(totals.before_call)
+    ahead = np.concatenate([*totals.before_call, np.empty(0, np.int64)])
     held = int(totals.operations[process.segments.turn >= 0].sum())
     time = float(ahead.sum(dtype=np.float64))
     if len(ahead) > MOST_BEFORE_CALL * held or time > MOST_BEFORE_CALL * int(

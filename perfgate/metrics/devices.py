@@ -3,6 +3,7 @@ were."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from concurrent.futures import Executor
 from functools import cached_property
 
@@ -12,7 +13,7 @@ from perfgate.metrics.intervals import Idle
 from perfgate.metrics.tally import NCCL_KERNEL
 from perfgate.metrics.windows import Windows
 from perfgate.model.arrays import distinct
-from perfgate.model.timeline import Copies, Flags, Ints, Kernels, Spans, Timeline
+from perfgate.model.timeline import Flags, Spans, Timeline
 
 
 def devices_of(timeline: Timeline, process: int) -> frozenset[int]:
@@ -89,19 +90,21 @@ class Devices:
         pids = {t.processes[one] for ops, own in here for one in distinct(ops.process[own])}
         if not pids:
             return None
-        parts = [_chosen(ops, own) for ops, own in here]
-        idle = Idle.from_intervals([start for start, _ in parts], [end for _, end in parts])
-        return 1 - windows.idle_ns(idle) / windows.ns, tuple(sorted(pids))
+        return 1 - windows.idle_ns(idle_of(here)) / windows.ns, tuple(sorted(pids))
 
     def _idle(self, device: int, *, memory: bool, but: Flags | None = None) -> Idle:
         t = self._timeline
-        tables: tuple[Kernels | Copies | Spans, ...] = (
-            (t.graphs, t.copies, t.memsets) if memory else (t.graphs,)
-        )
-        on = t.kernels.device == device if but is None else (t.kernels.device == device) & ~but
-        parts = [_chosen(t.kernels, on), *(_chosen(ops, ops.device == device) for ops in tables)]
-        return Idle.from_intervals([start for start, _ in parts], [end for _, end in parts])
+        tables = t.operations if memory else (t.kernels, t.graphs)
+        here = [(ops, ops.device == device) for ops in tables]
+        if but is not None:
+            here[0] = (t.kernels, here[0][1] & ~but)
+        return idle_of(here)
 
 
-def _chosen(ops: Kernels | Copies | Spans, rows: Flags) -> tuple[Ints, Ints]:
-    return (ops.start, ops.end) if rows.all() else (ops.start[rows], ops.end[rows])
+def idle_of(operations: Iterable[tuple[Spans, Flags]]) -> Idle:
+    """When none of some operations runs: of each table, which of its rows."""
+    chosen = [
+        (ops.start, ops.end) if rows.all() else (ops.start[rows], ops.end[rows])
+        for ops, rows in operations
+    ]
+    return Idle.from_intervals([start for start, _ in chosen], [end for _, end in chosen])

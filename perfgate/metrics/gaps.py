@@ -6,9 +6,10 @@ from __future__ import annotations
 import numpy as np
 
 from perfgate.metrics.attribution import Segments
-from perfgate.metrics.intervals import Idle, sum_by
+from perfgate.metrics.intervals import Idle
 from perfgate.metrics.queued import Queued
 from perfgate.metrics.windows import Windows
+from perfgate.model.arrays import parts
 from perfgate.model.timeline import Ints
 
 
@@ -19,9 +20,10 @@ def gaps_by_segment(segments: Segments, idle: Idle, windows: Windows, queued: Qu
     by_time = segments.passed(
         lambda times: windows.until(times, own), windows.starts[:1], windows.ends[-1:]
     )
-    begins, ends = idle.starts[queued.flags], (idle.starts + np.diff(idle.before))[queued.flags]
-    lasted = windows.within(begins, ends)
-    return np.asarray(by_time + sum_by(queued.segment, lasted, len(segments.step)), np.int64)
+    begins, ends, at = idle.starts[queued.flags], idle.ends[queued.flags], queued.segment
+    for part in parts(len(at)):
+        np.add.at(by_time, at[part], windows.within(begins[part], ends[part]))
+    return by_time
 
 
 def time_by_segment(segments: Segments, windows: Windows) -> Ints:

@@ -8,40 +8,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from perfgate.model.arrays import parts
 from perfgate.model.timeline import Flags, Ints, SmallInts
 
 FOREVER = 2**61
 """Before and after everything, ns: far outside any capture, small enough that sums stay within 64
 bits."""
-
-
-def sorted_edges(starts: Sequence[Ints], ends: Sequence[Ints]) -> tuple[Ints, Ints]:
-    """All starts and all ends of several sets of intervals, each sorted on its own.
-
-    The stable sort is merge-like: captures are nearly in order of time, which makes it linear
-    there.
-    """
-    begun, ended = (np.concatenate([*parts, np.empty(0, np.int64)]) for parts in (starts, ends))
-    begun.sort(kind="stable")
-    ended.sort(kind="stable")
-    return begun, ended
-
-
-def merged(starts: Ints, ends: Ints) -> tuple[Ints, Ints]:
-    """The union of intervals as disjoint intervals in order of time; touching ones become one.
-
-    Takes starts and ends sorted independently: between `ends[j]` and `starts[j + 1]` nothing runs
-    when the next start is later, because by then as many intervals have ended as have begun.
-    ```
-    |---a---|
-       |--b--|         |-c-|      starts a b c     ends a b c
-             ^ end b   ^ start c  later: nothing runs in between
-    ```
-    """
-    breaks = np.flatnonzero(starts[1:] > ends[:-1])
-    return starts[np.concatenate(([0], breaks + 1))[: len(starts)]], ends[
-        np.append(breaks, -1)[: len(ends)]
-    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,25 +32,37 @@ class Idle:
     @classmethod
     def from_intervals(cls, starts: Sequence[Ints], ends: Sequence[Ints]) -> Idle:
         """The complement of the union of several sets of intervals, in any order; linear if these
-        are nearly sorted."""
-        begun, ended = sorted_edges(starts, ends)
-        if not len(begun):
-            return cls(np.array([-FOREVER]), np.array([0, 2 * FOREVER]))
-        breaks = np.flatnonzero(begun[1:] > ended[:-1])
-        # Filled in place: on millions of gaps, touching fresh memory is most of the time.
-        idle_starts, before = (
-            np.empty(len(breaks) + 2, np.int64),
-            np.empty(len(breaks) + 3, np.int64),
-        )
-        idle_starts[0], idle_starts[-1] = -FOREVER, ended[-1]
-        np.take(ended, breaks, out=idle_starts[1:-1], mode="clip")
-        breaks += 1
-        before[0], before[1], before[-1] = 0, begun[0], FOREVER
-        np.take(begun, breaks, out=before[2:-1], mode="clip")
-        lengths = before[1:]
-        lengths -= idle_starts
-        np.cumsum(lengths, out=lengths)
-        return cls(idle_starts, before)
+        are nearly sorted.
+
+        Starts and ends are sorted apart: nothing runs from an end to the start that is as far from
+        the first, where that is later: by then as many intervals have ended as have begun.
+        ```
+        |---a---|
+           |--b--|         |-c-|      starts a b c forever     ends -forever a b c
+                 ^ end b   ^ start c  later: nothing runs in between
+        ```
+        """
+        begun, ended = np.concatenate([*starts, [FOREVER]]), np.concatenate([[-FOREVER], *ends])
+        # Merge-like: captures are nearly in order of time, which makes it linear there.
+        begun.sort(kind="stable")
+        ended.sort(kind="stable")
+        idle = begun > ended
+        idle[0] = idle[-1] = True
+        begins = ended[idle]
+        before = np.zeros(len(begins) + 1, np.int64)
+        np.subtract(begun[idle], begins, out=before[1:])
+        np.cumsum(before, out=before)
+        return cls(begins, before)
+
+    @property
+    def ends(self) -> Ints:
+        """Where each idle time ends, shape (n,)."""
+        return self.starts + np.diff(self.before)
+
+    @property
+    def busy(self) -> tuple[Ints, Ints]:
+        """Starts and ends of the times between, disjoint and in order; what touches is one."""
+        return self.ends[:-1], self.starts[1:]
 
     def until(self, times: Ints) -> Ints:
         """Idle ns from `-FOREVER` to each time; only differences of two of these mean anything."""
@@ -106,18 +90,25 @@ class Idle:
         return sum_by(keys, self.until(np.maximum(ends, first)) - self.until(first), size)
 
     def only(self, chosen: Flags) -> Idle:
-        """The same without the idle times that are not chosen; `chosen` has shape (n,)."""
-        lengths = np.diff(self.before)[chosen]
-        return Idle(self.starts[chosen], np.concatenate(([0], np.cumsum(lengths))))
+        """The same where the idle times that are not chosen take no time; `chosen` has shape (n,)."""
+        before = np.zeros(len(self.before), np.int64)
+        np.multiply(np.diff(self.before), chosen, out=before[1:])
+        np.cumsum(before, out=before)
+        return Idle(self.starts, before)
 
 
 def sum_by(keys: Ints | SmallInts, values: Ints, size: int) -> Ints:
-    """Exact sums of int64 values by key 0..size-1. Adds up runs of equal keys first: captures come
-    in long ones."""
+    """Exact sums of int64 values by key 0..size-1."""
     sums = np.zeros(size, np.int64)
-    if len(keys):
-        runs = np.concatenate(([0], np.flatnonzero(keys[1:] != keys[:-1]) + 1))
-        np.add.at(sums, keys[runs], np.add.reduceat(values, runs))
+    np.add.at(sums, keys, values)
+    return sums
+
+
+def time_by(keys: Ints | SmallInts, starts: Ints, ends: Ints, size: int) -> Ints:
+    """How long intervals last together by key 0..size-1."""
+    sums = np.zeros(size, np.int64)
+    for part in parts(len(keys)):
+        np.add.at(sums, keys[part], ends[part] - starts[part])
     return sums
 
 
@@ -125,7 +116,5 @@ def max_by(keys: Ints | SmallInts, values: Ints, size: int) -> Ints:
     """The largest value by key 0..size-1, `-FOREVER` where a key has none: a capture's times may be
     negative."""
     largest = np.full(size, -FOREVER, np.int64)
-    if len(keys):
-        runs = np.concatenate(([0], np.flatnonzero(keys[1:] != keys[:-1]) + 1))
-        np.maximum.at(largest, keys[runs], np.maximum.reduceat(values, runs))
+    np.maximum.at(largest, keys, values)
     return largest

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
+from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
@@ -16,7 +18,9 @@ MANY_NAMES: Final = 40
 apart from a name."""
 NUMBER: Final = re.compile(r"0x[0-9a-fA-F]+|\d+")
 """What makes range names unique: indices and addresses."""
-_TORCH: Final = re.compile(r", (?:seq|op_id|sizes|input_op_ids) = .*\Z", re.DOTALL)
+_APART: Final = "\0"
+"""Between names that are gone through together, which is many times faster; in no name."""
+_TORCH: Final = re.compile(rf", (?:seq|op_id|sizes|input_op_ids) = [^{_APART}]*")
 """What `torch.autograd.profiler.emit_nvtx` appends to the name of an operation."""
 _ID: Final = re.compile(
     r"\b(?:[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}|(?=[0-9a-fA-F]*\d)[0-9a-fA-F]{6,})\b"
@@ -32,15 +36,19 @@ def template(text: str) -> str:
     return NUMBER.sub("#", text)
 
 
-def bare(text: str) -> str:
-    """A name without what PyTorch appends to it."""
-    return _TORCH.sub("", text)
-
-
-def kind_of(text: str) -> str:
-    """A name without what is said of the single step: numbers, ids, lists of them, what PyTorch
+def kinds_of(texts: Sequence[str]) -> list[str]:
+    """Names without what is said of the single step: numbers, ids, lists of them, what PyTorch
     appends."""
-    return _LIST.sub("#", template(_AMOUNT.sub("#", _ID.sub("#", bare(text)))))
+    return _replaced(texts, (_TORCH, ""), *((one, "#") for one in (_ID, _AMOUNT, NUMBER, _LIST)))
+
+
+def _replaced(texts: Sequence[str], *rules: tuple[re.Pattern[str], str]) -> list[str]:
+    joined = _APART.join(texts)
+    if joined.count(_APART) >= max(len(texts), 1):
+        joined = _APART.join(text.replace(_APART, " ") for text in texts)
+    for pattern, instead in rules:
+        joined = pattern.sub(instead, joined)
+    return joined.split(_APART) if texts else []
 
 
 def grouped(
@@ -62,7 +70,10 @@ def grouped(
         steps: how many there are, 0 of a whole window.
     """
     used, place = np.unique(names.codes, return_inverse=True)
-    each = RangeNames.of(bare(names.texts[one]) for one in used.tolist())
+    texts = [names.texts[one] for one in used.tolist()]
+    each = RangeNames(tuple(texts), np.arange(len(texts), dtype=np.int32))
+    if (without := _replaced(texts, (_TORCH, ""))) != texts:
+        each = RangeNames.of(without)
     code = each.codes[place]
     count = len(each.texts)
     first, last = np.full(count, len(code), np.int32), np.full(count, -1, np.int32)
@@ -73,12 +84,12 @@ def grouped(
     alike = first >= last
     alike[each.codes[np.isin(used, of_steps)]] = True
     alike &= steps > 1 or count > MANY_NAMES
-    kind = RangeNames.of(map(kind_of, each.texts))
-    alike &= (np.bincount(kind.codes[alike], minlength=len(kind.texts)) > 1)[kind.codes]
-    texts = [
-        kind.texts[int(kind.codes[place])] if alike[place] else text
-        for place, text in enumerate(each.texts)
-    ]
+    texts, rows = list(each.texts), np.flatnonzero(alike).tolist()
+    kinds = kinds_of([texts[row] for row in rows])
+    number_of = Counter(kinds)
+    for row, kind in zip(rows, kinds, strict=True):
+        if number_of[kind] > 1:
+            texts[row] = kind
     labels = (OUTSIDE_RANGES, *sorted({*texts} - {OUTSIDE_RANGES}))
     number = {label: index for index, label in enumerate(labels)}
     return labels, np.array([number[text] for text in texts], np.int32)[code]

@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 
 from perfgate.metrics.gaps import gaps_by_segment
-from perfgate.metrics.intervals import FOREVER, Idle, merged, sorted_edges, sum_by
+from perfgate.metrics.intervals import Idle, sum_by
 from perfgate.metrics.process import Process
 from perfgate.metrics.queued import Queued
 from perfgate.metrics.steps import StepRule, find
@@ -153,7 +153,7 @@ def _launched(process: Process, rule: RuleName, starts: Ints, ends: Ints) -> tup
     spans = list(zip(starts.tolist(), ends.tolist(), strict=True))
     real = np.array([index for index, span in enumerate(spans) if span in correlation], np.int64)
     ids = np.array([correlation[spans[index]] for index in real.tolist()], np.int64)
-    segment = launches.segment[launches.place(ids)]
+    segment = launches.segment_at(launches.place(ids))
     return real, np.where(segment < 0, process.segments.at(starts[real]), segment)
 
 
@@ -184,11 +184,11 @@ def _gaps(process: Process, findings: Sequence[Finding]) -> list[PlacedFinding]:
 def _idle(timeline: Timeline, device: int, starts: Ints, ends: Ints) -> Idle:
     """Times within these gaps in which nothing ran on the device: what is not in a gap is taken as
     busy."""
+    outside = Idle.from_intervals([starts], [ends])
     here = [(ops, ops.device == device) for ops in timeline.operations]
-    first, last = merged(*sorted_edges([starts], [ends]))
     return Idle.from_intervals(
-        [*(ops.start[on] for ops, on in here), np.append(-FOREVER, last)],
-        [*(ops.end[on] for ops, on in here), np.append(first, FOREVER)],
+        [*(ops.start[on] for ops, on in here), outside.starts],
+        [*(ops.end[on] for ops, on in here), outside.ends],
     )
 
 

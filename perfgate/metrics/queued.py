@@ -9,19 +9,8 @@ import numpy as np
 
 from perfgate.metrics.intervals import FOREVER, Idle
 from perfgate.metrics.process import Process
-from perfgate.model.timeline import (
-    MANAGED_COPIES,
-    Copies,
-    Flags,
-    Ints,
-    Kernels,
-    SmallInts,
-    Spans,
-    Timeline,
-)
-
-_AT_ONCE = 1 << 16
-"""Idle times that are looked at together: bounds what they take in other forms."""
+from perfgate.model.arrays import parts
+from perfgate.model.timeline import MANAGED_COPIES, Copies, Flags, Ints, SmallInts
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,22 +33,14 @@ class Queued:
 
     @classmethod
     def of(cls, process: Process, idle: Idle, device: int) -> Queued:
-        """Look for the launch of what ends each idle time; both outermost ones have no end."""
-        begins = idle.starts
-        flags = np.zeros(len(begins), np.bool_)
-        starts, correlation, mine = _operations(process.timeline, process.steps.process, device)
-        if len(begins) < 3 or not len(starts):
-            return cls(flags, np.empty(0, np.int32))
-        segment: list[SmallInts] = []
-        for first in range(1, len(begins) - 1, _AT_ONCE):
-            part = slice(first, min(first + _AT_ONCE, len(begins) - 1))
-            ends = begins[part] + np.diff(idle.before[part.start : part.stop + 1])
-            row = np.minimum(np.searchsorted(starts, ends), len(starts) - 1)
-            ids = np.where(mine[row] & (starts[row] == ends), correlation[row], 0)
-            launches = process.totals.launches
-            launched = np.where(ids > 0, launches.times[launches.place(ids)], FOREVER)
-            flags[part] = launched < begins[part]
-            segment.append(process.segments.at(launched[flags[part]]))
+        """Look for the launch of what ends each idle time; of the outermost ones nothing does."""
+        ids = _launched_by(process, idle.ends, device)
+        flags, segment = np.zeros(len(ids), np.bool_), [np.empty(0, np.int32)]
+        launches = process.totals.launches
+        for part in parts(len(ids)):
+            begun = launches.begun(launches.place(ids[part]))
+            flags[part] = (begun < idle.starts[part]) & (ids[part] > 0)
+            segment.append(process.segments.at(begun[flags[part]]))
         return cls(flags, np.concatenate(segment))
 
     def place(self, idle: Idle, times: Ints, at: SmallInts) -> SmallInts:
@@ -72,24 +53,22 @@ class Queued:
         return np.where(self.flags[row], launched, at).astype(np.int32)
 
 
-def _operations(timeline: Timeline, process: int, device: int) -> tuple[Ints, Ints, Flags]:
-    """Start, correlation id and whether of the process, of all that ran on a device, by start."""
-    on_device = [(ops, ops.device == device) for ops in timeline.operations]
-    here = [(ops, slice(None) if on.all() else np.flatnonzero(on)) for ops, on in on_device]
-    starts = np.concatenate([ops.start[rows] for ops, rows in here])
-    correlation = np.concatenate([_launched_by(ops)[rows] for ops, rows in here])
-    mine = np.concatenate([ops.process[rows] == process for ops, rows in here])
-    order = np.argsort(starts, kind="stable")
-    begun = starts[order]
-    if bool((begun[1:] == begun[:-1]).any()):
-        # Of those that start at once the process's own comes first, by its id: the order of rows
-        # changes nothing.
-        order = np.lexsort((correlation, ~mine, starts))
-    return begun, correlation[order], mine[order]
+def _launched_by(process: Process, ends: Ints, device: int) -> Ints:
+    """The correlation id of what the process began on a device at each of these times, in order;
+    `FOREVER` where it began nothing.
 
-
-def _launched_by(ops: Kernels | Copies | Spans) -> Ints:
-    """The correlation ids, 0 for what moves managed memory: no call launches that, whichever has
-    its id."""
-    alone = np.isin(ops.kind, MANAGED_COPIES) if isinstance(ops, Copies) else np.False_
-    return np.where(alone, 0, ops.correlation) if alone.any() else ops.correlation
+    Of those that begin at once the lowest counts: the order of rows changes nothing. It is 0 for
+    what moves managed memory: no call launches that, whichever has its id.
+    """
+    ids = np.full(len(ends), FOREVER)
+    for ops in process.timeline.operations:
+        for part in parts(len(ops.start)):
+            start, launched_by = ops.start[part], ops.correlation[part]
+            if isinstance(ops, Copies):
+                launched_by = np.where(np.isin(ops.kind[part], MANAGED_COPIES), 0, launched_by)
+            near = slice(*np.searchsorted(ends, (start.min(), start.max() + 1)))
+            at = near.start + np.searchsorted(ends[near], start)
+            begun = ends.take(at, mode="clip") == start
+            begun &= (ops.device[part] == device) & (ops.process[part] == process.steps.process)
+            np.minimum.at(ids, at[begun], launched_by[begun])
+    return ids

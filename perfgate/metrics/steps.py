@@ -12,9 +12,9 @@ from typing import Final
 
 import numpy as np
 
-from perfgate.metrics.intervals import merged, sorted_edges, sum_by
-from perfgate.metrics.kinds import NUMBER, kind_of, template
-from perfgate.model.arrays import distinct
+from perfgate.metrics.intervals import Idle, sum_by
+from perfgate.metrics.kinds import NUMBER, kinds_of, template
+from perfgate.model.arrays import distinct, parts
 from perfgate.model.errors import ConfigInvalid, StepsNotFound
 from perfgate.model.names import RangeNames
 from perfgate.model.note import Note, Severity, note
@@ -89,11 +89,12 @@ class StepSpans:
         return self._at(times, np.where(last, self.ends, np.append(self.starts[1:], 0)))
 
     def _at(self, times: Ints, until: Ints) -> SmallInts:
-        if self.whole:
-            return np.zeros(len(times), np.int32)
-        index = np.searchsorted(self.starts, times, side="right") - 1
-        within = (index >= 0) & (times < until[np.maximum(index, 0)])
-        return np.where(within, index, -1).astype(np.int32)
+        found = np.zeros(len(times), np.int32)
+        for part in parts(0 if self.whole else len(times)):
+            index = np.searchsorted(self.starts, times[part], side="right") - 1
+            within = (index >= 0) & (times[part] < until[np.maximum(index, 0)])
+            found[part] = np.where(within, index, -1)
+        return found
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -131,7 +132,8 @@ class StepRule:
         texts = [text if text not in OWN_RANGES else "" for text in ranges.name.texts]
         whole = [bool(text and pattern.fullmatch(text)) for text in texts]
         behind = [
-            any(pattern.fullmatch(text, at.end()) for at in re.finditer(":(?!$)", text))
+            ":" in text
+            and any(pattern.fullmatch(text, at.end()) for at in re.finditer(":(?!$)", text))
             for text in texts
         ]
         by_whole, by_rest = (
@@ -272,7 +274,7 @@ def _outermost(ranges: Ranges, rows: Ints) -> Ints:
     if free.any():
         around = np.maximum.accumulate(np.where(kept, np.arange(len(rows)), 0))
         used, code = np.unique(names.codes[rows], return_inverse=True)
-        kind = RangeNames.of(kind_of(names.texts[one]) for one in used.tolist()).codes[code]
+        kind = RangeNames.of(kinds_of([names.texts[one] for one in used.tolist()])).codes[code]
         kept |= free & free[around] & (kind == kind[around])
         # Of those that begin at once the first is the step.
         places = np.flatnonzero(kept)
@@ -367,7 +369,7 @@ def _whole_window(timeline: Timeline, process: int) -> StepSpans | None:
         threads=np.array([thread], np.int64),
         rows=np.empty(0, np.int64),
         range_ends=ends,
-        waits=merged(*sorted_edges([ranges.start[waits]], [ranges.end[waits]])),
+        waits=Idle.from_intervals([ranges.start[waits]], [ranges.end[waits]]).busy,
         whole=True,
     )
 
@@ -446,8 +448,9 @@ def _until_next(ranges: Ranges, rows: Ints) -> Ints:
 def _shares(names: RangeNames, rows: Ints) -> dict[str, float]:
     codes, counts = np.unique(names.codes[rows], return_counts=True)
     found: Counter[str] = Counter()
-    for code, count in zip(codes.tolist(), counts.tolist(), strict=True):
-        found[kind_of(names.texts[code])] += count
+    kinds = kinds_of([names.texts[code] for code in codes.tolist()])
+    for kind, count in zip(kinds, counts.tolist(), strict=True):
+        found[kind] += count
     few = found if len(found) <= MOST_STEP_NAMES else {}
     return {name: round(few[name] / len(rows), 3) for name in sorted(few)}
 
@@ -483,8 +486,8 @@ def _likely(ranges: Ranges, rule: StepRule) -> tuple[str, ...]:
     for text, count, ns in zip(names.texts, counts, lasted, strict=True):
         if text in OWN_RANGES:
             continue
-        parts = NUMBER.split(text) if rule.is_pattern else ()
-        asked = r"\d+".join(re.escape(part).replace(r"\ ", " ") for part in parts) or text
+        pieces = NUMBER.split(text) if rule.is_pattern else ()
+        asked = r"\d+".join(re.escape(piece).replace(r"\ ", " ") for piece in pieces) or text
         before = total[asked]
         total[asked] = before[0] + count, before[1] + ns
     near = difflib.get_close_matches(rule.step, total, n=SUGGESTIONS, cutoff=NEAR)

@@ -10,7 +10,7 @@ from typing import Final, Literal
 
 import numpy as np
 
-from perfgate.metrics.intervals import Idle
+from perfgate.metrics.devices import idle_of
 from perfgate.metrics.process import Process
 from perfgate.metrics.steps import StepRule, find
 from perfgate.metrics.tally import GRAPH_WORDS, MEMSET_WORDS, NCCL_KERNEL, copy_words
@@ -310,7 +310,7 @@ def _named(place: StepPlace, ops: Spans, rows: Ints, name: Callable[[int], str])
     if not names or ops.process[rows[0]] != process.steps.process:
         return names
     launches, segments = process.totals.launches, process.segments
-    segment = launches.segment[launches.place(ops.correlation[rows])]
+    segment = launches.segment_at(launches.place(ops.correlation[rows]))
     if isinstance(ops, Copies):
         segment[np.isin(ops.kind[rows], MANAGED_COPIES)] = -1
     segment = np.where(segment < 0, segments.at(ops.start[rows]), segment)
@@ -320,11 +320,9 @@ def _named(place: StepPlace, ops: Spans, rows: Ints, name: Callable[[int], str])
 
 
 def _idle(place: StepPlace, device: int, title: str) -> _Line:
-    on = [(ops, ops.device == device) for ops in place.process.timeline.operations]
-    idle = Idle.from_intervals(
-        [ops.start[rows] for ops, rows in on], [ops.end[rows] for ops, rows in on]
-    )
-    start, end = place.clipped(idle.starts), place.clipped(idle.starts + np.diff(idle.before))
+    operations = place.process.timeline.operations
+    idle = idle_of((ops, ops.device == device) for ops in operations)
+    start, end = place.clipped(idle.starts), place.clipped(idle.ends)
     some = end > start
     return _Line(title, "idle", start[some], end[some], ["idle"] * int(some.sum()))
 

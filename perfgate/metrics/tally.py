@@ -4,7 +4,7 @@ becomes of them."""
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
@@ -13,9 +13,9 @@ import numpy as np
 
 from perfgate.metrics.attribution import Launches, Segments
 from perfgate.metrics.calls import CallClass, base_name, classify, nested_in, of_driver
-from perfgate.metrics.intervals import FOREVER, max_by, sum_by
+from perfgate.metrics.intervals import FOREVER, sum_by, time_by
 from perfgate.metrics.nodes import lost_nodes
-from perfgate.model.arrays import among, distinct
+from perfgate.model.arrays import distinct, parts, taken
 from perfgate.model.metric import Metric
 from perfgate.model.sample import MEMSETS, WHOLE_GRAPHS
 from perfgate.model.timeline import (
@@ -136,6 +136,8 @@ class Tally:
     """The calls of the process."""
     calls: Ints
     """How many, by segment."""
+    from_first: bool
+    """Whether there are calls from the first step on, and something may have been launched before."""
     operations: Ints
     """GPU operations by segment of launch."""
     last_end: Ints
@@ -181,12 +183,6 @@ class Tally:
     copies_lost: int = 0
     """Copies of theirs that it should hold and does not."""
 
-    def calls_from_first(self, segments: Segments) -> bool:
-        """Whether there are calls from the first step on, and something may have been launched
-        before."""
-        begun = np.flatnonzero(self.calls)
-        return bool(len(begun) and segments.turn[0] < 0 and segments.step[: begun[0] + 1].max() < 1)
-
     @property
     def devices(self) -> tuple[int, ...]:
         """Those that operations launched in turns ran on, in order."""
@@ -195,76 +191,75 @@ class Tally:
 
 def tally(timeline: Timeline, process: int, segments: Segments) -> Tally:
     """Add up one process. Linear in operations and calls while these are nearly in order of time."""
-    calls = _Calls(timeline, process, segments)
-    zeros = np.zeros(len(segments), np.int64)
+    calls, size = _Calls(timeline, process, segments), len(segments)
+    called = np.bincount(calls.segment, minlength=size)
+    begun = int(np.argmax(called > 0))
+    first = segments.step[: begun + 1].max() < 1 and segments.turn[0] < 0
     total = Tally(
         launches=Launches.of(calls.correlation, calls.start, calls.segment),
-        calls=np.bincount(calls.segment, minlength=len(segments)),
-        operations=zeros,
-        last_end=zeros - FOREVER,
-        calls_lost=zeros,
+        calls=called,
+        from_first=bool(called.any() and first),
+        operations=np.zeros(size, np.int64),
+        last_end=np.full(size, -FOREVER, np.int64),
+        calls_lost=np.zeros(size, np.int64),
     )
-    ran = [
-        _Ran(process, table, ops)
-        for table, ops in (
-            (Table.KERNELS, timeline.kernels),
-            (Table.KERNELS, timeline.graphs),
-            (Table.MEMSETS, timeline.memsets),
-            (Table.COPIES, timeline.copies),
-        )
-    ]
-    for one in ran:
-        one.attribute(total, segments)
-    kernels, graphs, memsets, copies = ran
+    attribution = _Attribution(total, segments, process)
+    kernels = attribution.run(Table.KERNELS, timeline.kernels)
+    graphs = attribution.run(Table.KERNELS, timeline.graphs)
+    memsets = attribution.run(Table.MEMSETS, timeline.memsets)
+    copies = attribution.run(Table.COPIES, timeline.copies)
     _add_kernels(total, timeline, kernels)
-    for spans, metric, named, words in (
+    for ran, metric, named, words in (
         (graphs, Metric.KERNEL_MS, total.kernels, GRAPH_WORDS),
         (memsets, Metric.MEM_EXPOSED_MS, total.memory, MEMSET_WORDS),
     ):
-        spans.group(total, metric)
-        if len(spans.start):
-            named[words] = Work(count=len(spans.start), gpu_ns=int(spans.ns.sum()))
-    _add_copies(total, timeline.copies, copies, len(segments))
+        ran.group(total, metric)
+        if len(ran.start):
+            named[words] = Work(count=len(ran.start), gpu_ns=int(ran.ns.sum()))
+    _add_copies(total, timeline.copies, copies, size)
     for metric in (Metric.KERNEL_MS, Metric.NCCL_MS, Metric.H2D_MS):
-        parts = [one for one in total.groups if one.metric is metric]
-        sums = (sum_by(one.segment, one.end - one.start, len(segments)) for one in parts)
-        total.by_segment[metric] = sum(sums, zeros)
+        groups = [one for one in total.groups if one.metric is metric]
+        sums = (time_by(one.segment, one.start, one.end, size) for one in groups)
+        total.by_segment[metric] = sum(sums, np.zeros(size, np.int64))
     counted = {metric: calls.counted_as(wanted) for metric, wanted in _COUNTED.items()}
     _count_calls(total, calls, segments, counted)
-    _look_for_lost(total, timeline, process, calls, counted)
+    operations = [kernels.left_by, copies.left_by | graphs.left_by | memsets.left_by]
+    _look_for_lost(total, timeline, calls, counted, operations)
+    _look_for_lost_copies(total, calls, copies)
     return total
 
 
 class _Calls:
-    """The calls of one process, shape (n,) each."""
+    """The calls of one process in order of time, shape (n,) each."""
 
     def __init__(self, timeline: Timeline, process: int, segments: Segments) -> None:
         calls = timeline.calls
         rows = _rows(calls.process, process)
+        begun = calls.start[rows]
+        if not bool((begun[1:] >= begun[:-1]).all()):
+            rows = np.arange(len(calls.start))[rows][np.argsort(begun, kind="stable")]
         self.start, self.end, self.thread = calls.start[rows], calls.end[rows], calls.thread[rows]
         self.correlation = calls.correlation[rows]
         self.segment = segments.at(self.start)
-        self.turn = segments.turn[self.segment]
+        self.turn = taken(segments.turn, self.segment)
         self.key, self.texts = _texts(calls.name[rows], timeline.names)
-        self.at_once: Flags = self.turn >= 0
+        self.in_turn: Flags = self.turn >= 0
+        recording = self.which(lambda text: bool(_RECORDS.match(text)))
+        self.at_once = self.in_turn
         """Which are in turns, and start what runs then: turns that record a graph are left out."""
-        recording = self.which(_RECORDS)
         # What is launched while a CUDA graph is being recorded runs later, with the graph.
         if recording.any():
-            self.at_once &= ~np.isin(self.turn, self.turn[recording])
+            self.at_once = self.in_turn & ~np.isin(self.turn, self.turn[recording])
 
-    def which(self, pattern: re.Pattern[str]) -> Flags:
+    def which(self, wanted: Callable[[str], bool]) -> Flags:
         """Which have such a name."""
-        matching: Flags = np.array([bool(pattern.match(text)) for text in self.texts], np.bool_)
-        return matching.take(self.key)
+        return taken(np.array([wanted(text) for text in self.texts], np.bool_), self.key)
 
     def counted_as(self, wanted: CallClass) -> Flags:
         """Which count as this; of a runtime call and the driver call in it the outer one."""
-        is_wanted = np.array([classify(text) is wanted for text in self.texts], np.bool_)
-        driver = np.array([of_driver(text) for text in self.texts], np.bool_) & is_wanted
-        chosen: Flags = is_wanted.take(self.key)
-        if driver.any() and not (driver == is_wanted).all():
-            by_driver = driver.take(self.key)
+        chosen = self.which(lambda text: classify(text) is wanted)
+        by_driver = self.which(of_driver) & chosen
+        if by_driver.any() and not (by_driver == chosen).all():
             inner, outer = (
                 (self.start[its], self.end[its], self.thread[its])
                 for its in (by_driver, chosen & ~by_driver)
@@ -273,110 +268,129 @@ class _Calls:
         return chosen
 
 
+@dataclass(frozen=True, slots=True)
 class _Ran:
-    """The operations of one process in one table: first all of them, then those in turns."""
+    """The operations of one process in one table that were launched in turns."""
 
-    def __init__(self, process: int, table: Table, ops: Spans) -> None:
-        self.table, self.rows = table, _rows(ops.process, process)
-        self.start, self.end = ops.start[self.rows], ops.end[self.rows]
-        self.device, self.correlation = ops.device[self.rows], ops.correlation[self.rows]
-        self.segment = np.empty(0, np.int32)
-        self.by_fault: Flags | None = None
-        """Which no call launched: managed memory moves by page fault, and belongs to the step in
-        which it began."""
-        if isinstance(ops, Copies) and len(self.start):
-            self.by_fault = np.isin(ops.kind[self.rows], MANAGED_COPIES)
+    rows: slice | Ints
+    start: Ints
+    end: Ints
+    device: SmallInts
+    segment: SmallInts
+    left_by: Flags
+    """Which calls left one in the table, in turns or not; by their place, and one more for none."""
 
     @property
     def ns(self) -> Ints:
         """How long each took."""
         return self.end - self.start
 
-    def attribute(self, total: Tally, segments: Segments) -> None:
-        """Find the segment of each, add up what all tables have in common, and keep those in
-        turns."""
-        launches, by_fault = total.launches, self.by_fault
-        place = launches.place(self.correlation)
-        segment = launches.segment[place]
-        if by_fault is not None:
-            place[by_fault] = segment[by_fault] = -1
-        unknown = np.flatnonzero(segment < 0)
-        launched = unknown if by_fault is None else unknown[~by_fault[unknown]]
-        if total.calls_from_first(segments):
-            # The ids of calls rise: what has a lower one than the first was launched before it.
-            ids = self.correlation[launched]
-            before = launched[(ids > 0) & (ids < launches.lowest)]
-            segment[before] = 0
-            total.before_capture += len(before)
-            unknown, launched = (some[segment[some] < 0] for some in (unknown, launched))
-        segment[unknown] = segments.at(self.start[unknown])
-        self._link(total, segment, launched, segments)
-        end = self.end
-        untimed = np.flatnonzero((end == 0) & (self.start == 0))
-        if len(untimed):
-            total.without_times += len(untimed)
-            end = end.copy()
-            end[untimed] = -FOREVER  # a capture's times may be negative, and 0 one of its last
-        total.last_end = np.maximum(total.last_end, max_by(segment, end, len(segments)))
-        in_turn = segments.in_turn.take(segment)
-        ahead = launches.times[place] - self.start
-        early = (ahead > CLOCKS_APART_NS) & in_turn & (place >= 0) & (end > -FOREVER)
-        total.before_call.append(ahead[early])
-        self.segment = segment
-        if not in_turn.all():
-            some = np.flatnonzero(in_turn)
-            self.rows = some if isinstance(self.rows, slice) else self.rows[some]
-            self.start, self.end, self.device = self.start[some], self.end[some], self.device[some]
-            self.correlation, self.segment = self.correlation[some], segment[some]
-
-    def _link(
-        self, total: Tally, segment: SmallInts, without_call: Ints, segments: Segments
-    ) -> None:
-        """Count those that a call is to have launched, and those of them of which it is not
-        known."""
-        size, linked = len(segments), total.linked[self.table]
-        counts = np.bincount(segment, minlength=size)
-        total.operations = total.operations + counts
-        first = int(np.argmax(segments.step >= 0))
-        linked.launched += int(counts[first:].sum())
-        if self.by_fault is not None:
-            linked.launched -= int((segment[self.by_fault] >= first).sum())
-        at = segment[without_call]
-        linked.without_call += len(at)
-        linked.since += int((at >= first).sum())
-        linked.outside += int(((at >= first) & (segments.step[at] < 0)).sum())
-        called = self.correlation[without_call] > 0
-        total.calls_lost = total.calls_lost + np.bincount(at[called], minlength=size)
-
     def group(self, total: Tally, metric: Metric, which: Flags | None = None) -> None:
         """Keep them, or some of them, by device."""
-        some = np.ones(len(self.start), np.bool_) if which is None else which
-        for device in distinct(self.device[some]).tolist():
-            here = some & (self.device == device)
+        for device in distinct(self.device if which is None else self.device[which]).tolist():
+            here = self.device == device
+            here = here if which is None else here & which
             its = slice(None) if here.all() else np.flatnonzero(here)
             total.groups.append(
                 Group(metric, device, self.segment[its], self.start[its], self.end[its])
             )
 
 
+class _Attribution:
+    """Finds the segment of each operation of a process, and adds up what all tables have in
+    common."""
+
+    def __init__(self, total: Tally, segments: Segments, process: int) -> None:
+        self._total, self._segments, self._process = total, segments, process
+        self._in_turn = segments.in_turn
+        self._first = int(np.argmax(segments.step >= 0))
+
+    def run(self, table: Table, ops: Spans) -> _Ran:
+        """Go through a table in parts that the processor's cache holds."""
+        mine = _rows(ops.process, self._process)
+        columns = ops.start[mine], ops.end[mine], ops.correlation[mine]
+        managed = np.zeros(len(columns[0]), np.bool_)
+        if isinstance(ops, Copies):
+            managed = np.isin(ops.kind[mine], MANAGED_COPIES)
+        segment = np.empty(len(managed), np.int32)
+        left_by = np.zeros(len(self._total.launches.times) + 1, np.bool_)
+        for part in parts(len(managed)):
+            segment[part] = self._part(
+                self._total.linked[table], left_by, managed[part], *(one[part] for one in columns)
+            )
+        device, (start, end, _) = ops.device[mine], columns
+        in_turn = taken(self._in_turn, segment)
+        if not in_turn.all():
+            some = np.flatnonzero(in_turn)
+            mine = some if isinstance(mine, slice) else mine[some]
+            start, end, device, segment = start[some], end[some], device[some], segment[some]
+        return _Ran(mine, start, end, device, segment, left_by)
+
+    def _part(
+        self, linked: Linked, left_by: Flags, managed: Flags, start: Ints, end: Ints, ids: Ints
+    ) -> SmallInts:
+        total = self._total
+        place = total.launches.place(ids)
+        left_by[place] = True
+        # Managed memory moves by page fault, and belongs to the step in which it began.
+        place[managed] = -1
+        segment = total.launches.segment_at(place)
+        if (segment < 0).any():
+            self._place_others(linked, segment, managed, start, ids)
+        np.add.at(total.operations, segment, 1)
+        linked.launched += int(np.count_nonzero((segment >= self._first) & ~managed))
+        untimed = (end == 0) & (start == 0)
+        if untimed.any():
+            total.without_times += int(np.count_nonzero(untimed))
+            # A capture's times may be negative, and 0 one of its last.
+            end = np.where(untimed, -FOREVER, end)
+        np.maximum.at(total.last_end, segment, end)
+        ahead = total.launches.begun(place) - start
+        early = (ahead > CLOCKS_APART_NS) & (place >= 0) & ~untimed
+        if early.any():
+            total.before_call.append(ahead[early & self._in_turn.take(segment)])
+        return segment
+
+    def _place_others(
+        self, linked: Linked, segment: SmallInts, managed: Flags, start: Ints, ids: Ints
+    ) -> None:
+        """Put those without a call where they ran, in place."""
+        total, segments = self._total, self._segments
+        if total.from_first:
+            # The ids of calls rise: what has a lower one than the first was launched before it.
+            before = (segment < 0) & ~managed & (ids > 0) & (ids < total.launches.lowest)
+            segment[before] = 0
+            total.before_capture += int(np.count_nonzero(before))
+        unknown = np.flatnonzero(segment < 0)
+        segment[unknown] = segments.at(start[unknown])
+        launched = unknown[~managed[unknown]]
+        at = segment[launched]
+        since = at[at >= self._first]
+        linked.without_call += len(at)
+        linked.since += len(since)
+        linked.outside += int(np.count_nonzero(segments.step[since] < 0))
+        np.add.at(total.calls_lost, at[ids[launched] > 0], 1)
+
+
 def _add_kernels(total: Tally, timeline: Timeline, ran: _Ran) -> None:
     key, texts = _texts(timeline.kernels.name[ran.rows], timeline.names)
     count = np.bincount(key, minlength=len(texts))
-    ns = sum_by(key, ran.ns, len(texts))
+    ns = time_by(key, ran.start, ran.end, len(texts))
     total.kernels = {
         texts[one]: Work(count=int(count[one]), gpu_ns=int(ns[one]))
         for one in np.flatnonzero(count).tolist()
     }
     is_nccl = np.array([bool(NCCL_KERNEL.match(text)) for text in texts], np.bool_)
     if is_nccl.any():
-        nccl = is_nccl.take(key)
+        nccl = taken(is_nccl, key)
         ran.group(total, Metric.NCCL_MS, nccl)
         ran.group(total, Metric.KERNEL_MS, ~nccl)
     else:
         ran.group(total, Metric.KERNEL_MS)
     node = timeline.kernels.graph_node[ran.rows]
-    in_graphs = node != NO_NODE
-    total.nodes, total.nodes_lost = lost_nodes(ran.correlation[in_graphs], node[in_graphs])
+    if (in_graphs := node != NO_NODE).any():
+        launch = timeline.kernels.correlation[ran.rows][in_graphs]
+        total.nodes, total.nodes_lost = lost_nodes(launch, node[in_graphs])
 
 
 def _add_copies(total: Tally, ops: Copies, ran: _Ran, size: int) -> None:
@@ -419,10 +433,10 @@ def _count_calls(
 ) -> None:
     """Count launches and synchronisations in turns, and these by call and label."""
     for metric, chosen in counted.items():
-        segment = calls.segment[chosen & (calls.turn >= 0)]
+        segment = calls.segment[chosen & calls.in_turn]
         total.by_segment[metric] = np.bincount(segment, minlength=len(segments))
-    waiting = counted[Metric.SYNCS] & (calls.turn >= 0)
-    lasted, labels = (calls.end - calls.start)[waiting], len(segments.labels)
+    waiting = np.flatnonzero(counted[Metric.SYNCS] & calls.in_turn)
+    lasted, labels = calls.end[waiting] - calls.start[waiting], len(segments.labels)
     label = segments.label[calls.segment[waiting]]
     code = calls.key[waiting].astype(np.int64) * labels + label
     present, index, counts = np.unique(code, return_inverse=True, return_counts=True)
@@ -436,33 +450,31 @@ def _count_calls(
 def _look_for_lost(
     total: Tally,
     timeline: Timeline,
-    process: int,
     calls: _Calls,
     counted: Mapping[Metric, Flags],
+    left: Sequence[Flags],
 ) -> None:
-    """Count launches of which nothing ran, and calls of which no copy is there."""
-    kernels, *others = (
-        ops.correlation[_rows(ops.process, process)]
-        for ops in (timeline.kernels, timeline.copies, timeline.graphs, timeline.memsets)
-    )
+    """Count launches of which nothing ran; `left` says which calls left a kernel, and which
+    another operation.
+
+    Where a capture holds other processes' kernels alone, this one's are lost; where it holds none,
+    none were traced. Traced node by node, a graph is what its nodes are.
+    """
+    kernels, others = left
     lost = 0
-    # Where a capture holds other processes' kernels alone, this one's are lost; where it holds
-    # none, none were traced. Traced node by node, a graph is what its nodes are.
-    for metric, traced, held in (
-        (Metric.LAUNCHES, len(timeline.kernels.start), [kernels]),
-        (Metric.GRAPH_LAUNCHES, timeline.gpu_operations, [kernels, *others]),
+    for metric, traced, ran in (
+        (Metric.LAUNCHES, len(timeline.kernels.start), kernels),
+        (Metric.GRAPH_LAUNCHES, timeline.gpu_operations, kernels | others),
     ):
-        ids = calls.correlation[counted[metric] & calls.at_once]
-        ids = ids[ids > 0]
-        if traced:
-            total.launched += len(ids)
-            lost += int((~np.isin(ids, np.concatenate(held))).sum())
+        chosen = counted[metric] & calls.at_once & (calls.correlation > 0)
+        if traced and chosen.any():
+            total.launched += int(np.count_nonzero(chosen))
+            lost += int(np.count_nonzero(~ran[total.launches.place(calls.correlation[chosen])]))
     # What ran since the first step and has no call may be of a launch of which nothing is found.
     total.lost = max(0, lost - total.linked[Table.KERNELS].since)
-    _look_for_lost_copies(total, calls, others[0])
 
 
-def _look_for_lost_copies(total: Tally, calls: _Calls, held: Ints) -> None:
+def _look_for_lost_copies(total: Tally, calls: _Calls, copies: _Ran) -> None:
     """Count the calls that copy, and the copies that the last turns lack.
 
     Some calls never leave a copy (of no bytes, by a kernel): those of a name that has none are not
@@ -476,10 +488,11 @@ def _look_for_lost_copies(total: Tally, calls: _Calls, held: Ints) -> None:
     lacking  1 0 1 1 1 1 3 3      4 are lost: two a turn of the last two
     ```
     """
-    copying = np.flatnonzero(calls.which(_COPIES) & calls.at_once & (calls.correlation > 0))
+    makes_one = calls.which(lambda text: bool(_COPIES.match(text)))
+    copying = np.flatnonzero(makes_one & calls.at_once & (calls.correlation > 0))
     key, turn = calls.key[copying], calls.turn[copying]
-    found = among(calls.correlation[copying], held)
-    if not len(held):
+    found = copies.left_by[total.launches.place(calls.correlation[copying])]
+    if not copies.left_by.any():
         total.copying = total.copies_lost = len(copying)
         return
     asked = np.isin(key, distinct(key[found]))
@@ -498,17 +511,11 @@ def _look_for_lost_copies(total: Tally, calls: _Calls, held: Ints) -> None:
 def _texts(key: SmallInts, names: Mapping[int, str]) -> tuple[SmallInts, list[str]]:
     """Keys into a list of the names in use ("" where a key is not): the keys themselves, renumbered
     where sparse."""
-    if int(key.min(initial=0)) < 0 or int(key.max(initial=-1)) > len(key) + _KEYS:
-        used, renumbered = np.unique(key, return_inverse=True)
-        return renumbered.astype(np.int32), [_name(names, one) for one in used.tolist()]
-    texts = [""] * (int(key.max(initial=-1)) + 1)
-    for one in np.flatnonzero(np.bincount(key)).tolist():
-        texts[one] = _name(names, one)
-    return key, texts
-
-
-def _name(names: Mapping[int, str], key: int) -> str:
-    return names.get(key, f"(name {key})")
+    used = distinct(key)
+    named = {one: names.get(one, f"(name {one})") for one in used.tolist()}
+    if len(used) and (used[0] < 0 or used[-1] > len(key) + _KEYS):
+        return np.searchsorted(used, key).astype(np.int32), list(named.values())
+    return key, [named.get(one, "") for one in range(int(used.max(initial=-1)) + 1)]
 
 
 def _rows(of: SmallInts, process: int) -> slice | Ints:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import compress, count
+from operator import ne
 from typing import overload
 
 import numpy as np
@@ -23,14 +26,17 @@ class RangeNames:
     """The place in `texts` of the name of each range, shape (ranges,)."""
 
     @classmethod
-    def of(cls, names: Iterable[str]) -> RangeNames:
-        """The names of ranges in their order."""
-        number: dict[str, int] = {}
-        codes = np.fromiter((number.setdefault(name, len(number)) for name in names), np.int32)
-        texts = sorted(number)
-        place = np.empty(len(texts), np.int32)
-        place[[number[text] for text in texts]] = np.arange(len(texts), dtype=np.int32)
-        return cls(tuple(texts), place[codes])
+    def of(cls, names: Iterable[str | bytes]) -> RangeNames:
+        """The names of ranges in their order; bytes are UTF-8, as far as they are."""
+        number: defaultdict[str | bytes, int] = defaultdict(count().__next__)
+        codes = np.fromiter(map(number.__getitem__, names), np.int32)
+        each = [one.decode(errors="replace") if isinstance(one, bytes) else one for one in number]
+        order = sorted(range(len(each)), key=each.__getitem__)
+        texts = [each[one] for one in order]
+        is_new = [True, *map(ne, texts[1:], texts)][: len(texts)]
+        place = np.empty(len(each), np.int32)
+        place[order] = np.cumsum(is_new) - 1
+        return cls(tuple(compress(texts, is_new)), place[codes])
 
     def __len__(self) -> int:
         return len(self.codes)

@@ -213,15 +213,16 @@ def test_a_correlation_id_leads_to_its_earliest_call(
     # Dense ids go through a table, sparse ones through a search: scale makes them so.
     # Unsigned ids above 2**31 may come as negative ones; 0 and -1 stand for none.
     known = {one // scale: places for one, places in calls.items() if one // scale not in (0, -1)}
-    rows = [(one, place) for one, places in known.items() for place in places]
-    begins = np.array([begin for _, begin in rows] + [0], np.int64)
+    pairs = [(one, place) for one, places in known.items() for place in places]
+    rows = sorted(pairs, key=lambda pair: pair[1])
+    begins = np.array([begin for _, begin in rows] + [9], np.int64)
     launches = Launches.of(
         np.array([one for one, _ in rows] + [-1], np.int64), begins, begins.astype(np.int32) // 3
     )
     wanted = [one // scale for one in asked] + list(known)
     place = launches.place(np.array(wanted, np.int64))
     first = [min(known.get(one, [FOREVER])) for one in wanted]
-    assert launches.times[place].tolist() == first
-    assert launches.segment[place].tolist() == [
+    assert launches.begun(place).tolist() == first
+    assert launches.segment_at(place).tolist() == [
         -1 if begin == FOREVER else begin // 3 for begin in first
     ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from support.timelines import Call, Op, Range, build, draw
 
-from perfgate.metrics.kinds import kind_of
+from perfgate.metrics.kinds import kinds_of
 from perfgate.metrics.measure import measure
 from perfgate.metrics.steps import StepRule, StepSpans, find_steps, whole_windows
 from perfgate.model.errors import ConfigInvalid, StepsNotFound
@@ -339,5 +339,6 @@ def test_steps_of_other_processes_stand_in_for_none_of_a_marked_loop() -> None:
         ("eval", "eval"),
     ],
 )
-def test_numbers_of_any_length_leave_one_kind_of_name(text: str, kind: str) -> None:
-    assert kind_of(text) == kind
+def test_numbers_of_any_length_leave_one_kinds_of_name(text: str, kind: str) -> None:
+    assert kinds_of([text]) == [kind]
+    assert kinds_of([text, "", text]) == [kind, "", kind]

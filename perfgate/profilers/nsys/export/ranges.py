@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
@@ -91,7 +92,7 @@ def _domains(export: Export, index: Mapping[int, int]) -> dict[tuple[int, int], 
         if whole_of(number) is not None and process is not None:
             domain = found.setdefault((number, process), _Domain("", set()))
             domain.threads.add(creator)
-            domain.name = domain.name or name
+            domain.name = domain.name or name.decode(errors="replace")
     return found
 
 
@@ -111,7 +112,7 @@ def _names(export: Export, prefix: NDArray[np.int64], prefixes: list[str]) -> Ra
     return RangeNames(names.texts, names.codes[which])
 
 
-def _texts(export: Export, condition: str) -> Iterator[str]:
+def _texts(export: Export, condition: str) -> Iterator[bytes]:
     """What some events are called: a registered string, else a text of their own, else nothing."""
     own = "event.text" if export.has(RANGES.name, "text") else "NULL"
     joined = ""
@@ -122,4 +123,4 @@ def _texts(export: Export, condition: str) -> Iterator[str]:
         f"SELECT CAST(coalesce({own}, '') AS BLOB) FROM {RANGES.name} AS event {joined} "
         f"WHERE {condition}"
     )
-    return (raw.decode(errors="replace") for (raw,) in found)
+    return chain.from_iterable(found)
