@@ -242,6 +242,10 @@ class Walk:
                 self._screen(everyone)
 
     def _screen(self, gates: Ints) -> None:
+        """Screen; blessed runs that differ much could pass none, and blocks follow one run."""
+        noisy = self._noisy_blessed()
+        self._pair(INTERLEAVED_PLAN, gates[noisy], screened=1)
+        gates = gates[~noisy]
         for runs in SCREEN_PLAN.looks:
             looks = self._screened(gates, runs)
             passes, noisy = all_pass(looks), looks[Metric.STEP_MS].compared.run_sd > NOISY
@@ -250,6 +254,14 @@ class Walk:
                 self._pair(plan, gates[~passes & suits], screened=runs)
             gates = gates[passes]
         self.outcome[gates] = PASSED
+
+    def _noisy_blessed(self) -> Flags:
+        """As `perfgate.judge.hold.differs_much` says it of one gate."""
+        x = as_x(Metric.STEP_MS, self._world.blessed[Metric.STEP_MS], self._world.blessed)
+        spec = SPECS[Metric.STEP_MS]
+        kept = keep((x,), prior_sd=spec.prior_sd, budget=spec.budget).flags[0]
+        within = between_occasions(x, kept, self._how.occasion_runs)[1]
+        return np.asarray(within > NOISY**2)
 
     def _screened(self, gates: Ints, runs: int) -> dict[Metric, Look]:
         stored, alone = (

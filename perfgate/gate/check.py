@@ -6,7 +6,7 @@ from perfgate.execute.lab import Lab
 from perfgate.gate.ab import by_pairs, forms_in_order
 from perfgate.gate.alike import other_form
 from perfgate.gate.conclude import conclude, other_packages
-from perfgate.gate.expect import Expectation, known_noisy, why_incomparable, why_no_screen
+from perfgate.gate.expect import Expectation, known_noisy, why_incomparable, why_straight
 from perfgate.gate.show import show
 from perfgate.gate.stored import by_stored, is_settled, look
 from perfgate.gate.underway import Affords, Checked, Differs, Ended, SideUnavailable, Underway
@@ -60,7 +60,7 @@ def _against_baseline(underway: Underway) -> Checked:
     assert baseline is not None
     if not underway.lab.forms:
         return by_stored(underway, baseline, no_pairs=note("no-forms"))
-    straight = why_no_screen(baseline, expected.machine)
+    straight = why_straight(expected, underway.policy, underway.lab.forms)
     stage = Stage.SCREEN if straight is None else Stage.COUNTS
     verdict = look(underway, baseline, stage)
     if stage is Stage.COUNTS:

@@ -8,13 +8,15 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 
-from perfgate.judge.hold import differs_much
-from perfgate.model.baseline import STEP_VALUE, Baseline
+from perfgate.judge.hold import differs_much, may_screen
+from perfgate.model.baseline import STEP_VALUE, Baseline, with_held
 from perfgate.model.errors import BaselineUnreadable, ConfigInvalid
 from perfgate.model.machine import Machine
 from perfgate.model.note import Note, Severity, note, noted
 from perfgate.model.outcome import Outcome
+from perfgate.model.policy import Policy
 from perfgate.model.record import Record
+from perfgate.model.sample import Form
 from perfgate.model.workload import Workload
 from perfgate.store import ListedBaseline, Store
 
@@ -125,11 +127,32 @@ def why_no_screen(baseline: Baseline, machine: Machine) -> Note | None:
     """Why stored times do not hold on this machine, although they may be compared."""
     if baseline.step_value != STEP_VALUE:
         return note("older-step-value", value=baseline.step_value)
-    if baseline.machine.driver != machine.driver:
+    if _branch(baseline.machine.driver) != _branch(machine.driver):
         return note(
             "other-version", name="driver", then=baseline.machine.driver, now=machine.driver
         )
     return None
+
+
+def _branch(driver: str | None) -> str | None:
+    """A driver's branch: 580.159 of 580.159.04, whose patches do not change what a kernel takes."""
+    return None if driver is None else driver.rpartition(".")[0]
+
+
+def why_straight(expected: Expectation, policy: Policy, forms: Collection[Form]) -> Note | None:
+    """Why an A/B run is begun without a screen; None where runs are screened first.
+
+    Where blessed runs differ so much that unchanged ones could not pass it, blocks will decide
+    anyway. Not where a user asked for runs: those of blocks cannot be blessed.
+    """
+    baseline = expected.baseline
+    assert baseline is not None
+    if (older := why_no_screen(baseline, expected.machine)) is not None:
+        return older
+    in_blocks = policy.stops_early and Form.BLOCK in forms and known_noisy(expected)
+    if not in_blocks or may_screen(baseline, with_held(policy.budgets, baseline)):
+        return None
+    return note("blessed-runs-differ")
 
 
 def known_noisy(expected: Expectation) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Collection
 from typing import Final
 
 from perfgate.gate.ab import forms_in_order
-from perfgate.gate.expect import Expectation, known_noisy, why_incomparable, why_no_screen
+from perfgate.gate.expect import Expectation, known_noisy, why_incomparable, why_straight
 from perfgate.gate.underway import STAGES
 from perfgate.judge.evidence import looks_of
 from perfgate.judge.hold import holds
@@ -40,7 +40,7 @@ def forecast(
     if not against and (baseline is None or why_incomparable(expected) is not None):
         return (note("plan-to-show", spending=_spending(policy.new_runs, run_s)),)
     has_screen = not against and baseline is not None
-    if has_screen and baseline is not None and why_no_screen(baseline, expected.machine):
+    if has_screen and why_straight(expected, policy, forms) is not None:
         has_screen = False
     before = 0 if against else policy.runs if has_screen else 1
     noisy = (against or policy.stops_early) and known_noisy(expected)

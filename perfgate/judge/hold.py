@@ -12,9 +12,9 @@ from typing import Final
 
 import numpy as np
 
-from perfgate.judge.compare import FLOOR_SD, PRIOR_DF, Flags, Floats
+from perfgate.judge.compare import FLOOR_SD, PRIOR_DF, Flags, Floats, SideSums, with_stored
 from perfgate.judge.distributions import nctdtrit, stdtrit
-from perfgate.judge.looks import NOISY, PASS_CONFIDENCE, STORED_PLAN, Plan
+from perfgate.judge.looks import NOISY, PASS_CONFIDENCE, SCREEN_PLAN, STORED_PLAN, Plan
 from perfgate.judge.rule import SPECS, TimeRule, as_x, columns, is_usable, rule_of
 from perfgate.model.baseline import Baseline
 from perfgate.model.metric import Metric, budget_of
@@ -119,6 +119,23 @@ def differs_much(baseline: Baseline) -> bool:
     made in blocks."""
     found = stored_x(baseline, Metric.STEP_MS, {})
     return found is not None and math.sqrt(_within(*found)[0]) > NOISY
+
+
+def may_screen(baseline: Baseline, budgets: Mapping[Metric, float]) -> bool:
+    """Whether unchanged runs that differ as much as the blessed ones could pass the screen.
+
+    The same code measured again lies at the same mean, so that its upper bound is the margin.
+    """
+    found = stored_x(baseline, Metric.STEP_MS, budgets, SCREEN_PLAN)
+    if found is None:
+        return True
+    rule, x = found
+    kept = rule.keep(x).flags[0]
+    own, runs = SideSums.of(x, kept), SCREEN_PLAN.fewest_to_pass
+    again = SideSums(mean=own.mean, squares=own.variance * (runs - 1), runs=np.asarray(float(runs)))
+    occasions = rule.occasions(x, kept)
+    bound = with_stored(own, again, prior_sd=rule.spec.prior_sd, occasions=occasions)
+    return bool(bound.upper(PASS_CONFIDENCE) < rule.limit)
 
 
 def too_coarse(baseline: Baseline, budgets: Mapping[Metric, float]) -> float | None:

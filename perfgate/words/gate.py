@@ -154,6 +154,9 @@ _NEXT_TO_VERDICT: Final[Mapping[str, Text]] = {
     "packages-of-both-sides": Text(
         "{change}: both sides would run with that, and none would show its loss"
     ),
+    "blessed-runs-differ": Text(
+        "the blessed runs differ too much among themselves for stored times to settle it"
+    ),
     "straight-to-ab-run": Text("Skipped the quick check: {why}"),
     "in-blocks": Text(
         "In blocks: both sides took turns of a few steps on one CPU core, where steps take another "

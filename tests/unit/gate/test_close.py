@@ -187,7 +187,11 @@ PAIRS, BOTH = [Form.PAIR], [Form.PAIR, Form.BLOCK]
         pytest.param(FULL, PAIRS, Policy(), ["5 runs", "12 A/B pairs"], id="pairs"),
         pytest.param(FULL, BOTH, Policy(), ["5 runs", "12 A/B pairs"], id="quiet"),
         pytest.param(
-            noisy_baseline(), BOTH, Policy(), ["5 runs", "12 A/B pairs in blocks"], id="noisy"
+            noisy_baseline(),
+            BOTH,
+            Policy(),
+            ["1 run", "3 A/B pairs in blocks", "12 A/B pairs in blocks"],
+            id="noisy",
         ),
         pytest.param(FULL, [], Policy(), ["5 runs", "5 runs"], id="stored"),
         pytest.param(FULL, [], Policy(runs=10, max_runs=10), ["10 runs"], id="one look"),

@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 from support.judging import Columns, blessed
 
-from perfgate.judge.hold import COARSEST, differs_much, holds, stored_x, too_coarse
+from perfgate.judge.hold import COARSEST, differs_much, holds, may_screen, stored_x, too_coarse
 from perfgate.judge.looks import AB_PLAN, INTERLEAVED_PLAN, STORED_PLAN, Plan
 from perfgate.judge.times import look_at
 from perfgate.model.metric import Metric
@@ -103,6 +103,13 @@ def test_runs_that_differ_by_more_than_a_percent_are_better_compared_in_blocks(
 ) -> None:
     assert differs_much(blessed(steps(sd))) is much
     assert not differs_much(blessed({M.SYNCS: [1.0]}))
+
+
+def test_runs_that_differ_too_much_pass_no_screen_but_within_a_wide_budget() -> None:
+    assert may_screen(blessed(steps(0.003)), {})
+    assert not may_screen(blessed(steps(0.03)), {})
+    assert may_screen(blessed(steps(0.03)), {M.STEP_MS: 0.2})
+    assert may_screen(blessed({M.SYNCS: [1.0]}), {})
 
 
 @pytest.mark.parametrize("plan", [STORED_PLAN, AB_PLAN])
