@@ -170,7 +170,7 @@ def _probed(here: Project, name: str, a: Subject, b: Subject, *, most: int, full
         if (ended := end_killed_gates()) is not None:
             _note(say.fact(ended))
         probes = probe(context, tool, workload, found, most=most, on_run=_note)
-    return kernels_text(probes, named=str if full else short, limited=limited_by, **screen())
+    return kernels_text(Page(**screen()), probes, named=str if full else short, limited=limited_by)
 
 
 def _note(line: str) -> None:

@@ -53,7 +53,7 @@ def show_baselines(workload: str | None) -> None:
         if workload is not None and isinstance(one.found, Baseline):
             path = os.path.relpath(one.path)
             holds = say.fact(held_to(one.found, here.settings.budgets))
-            show(baseline_text(one.found, **screen(), holds=holds, path=path))
+            show(baseline_text(Page(**screen()), one.found, holds=holds, path=path))
     for one in listed:
         if isinstance(one.found, BaselineUnreadable):
             raise one.found
@@ -105,7 +105,7 @@ def history(workload: str, *, metric: str, as_json: bool) -> None:
     if as_json:
         show_json(history_json(found))
     else:
-        show(history_text(found, **screen()))
+        show(history_text(Page(**screen()), found))
 
 
 @click.command()
@@ -134,7 +134,7 @@ def inspect(capture: Path, *, step: str | None, warmup: int, as_json: bool) -> N
     if as_json:
         show_json(measurement_text(samples, source=source, missing=timeline.missing))
     else:
-        show(sample_text(samples, source=source, **screen(), missing=timeline.missing))
+        show(sample_text(Page(**screen()), samples, source=source, missing=timeline.missing))
 
 
 @click.command()

@@ -15,6 +15,7 @@ from perfgate.cli.terminal import PATH, screen, show
 from perfgate.model.errors import EXIT_SHUT, ConfigInvalid
 from perfgate.model.secrets import Cleaner
 from perfgate.plugin.outputs import OutputFormat, Outputs
+from perfgate.render.page import Page
 from perfgate.render.text import merged_text
 from perfgate.words import escape
 
@@ -62,6 +63,6 @@ def merge_gates(folders: tuple[Path, ...], *, expect: int | None, **files: Path 
         merged, lambda document: cleaner.record(merged_page(document, found=found))
     )
     # Documents may be a stranger's, and this a job's log.
-    show(escape.without_commands(merged_text(document, **screen())))
+    show(escape.without_commands(merged_text(Page(**screen()), document)))
     if not document.opens_gate:
         sys.exit(EXIT_SHUT)

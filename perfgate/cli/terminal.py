@@ -9,7 +9,7 @@ import re
 import shutil
 import sys
 from pathlib import Path
-from typing import Final, Literal, TypedDict
+from typing import TYPE_CHECKING, Final, Literal
 
 import click
 
@@ -18,6 +18,9 @@ from perfgate.model.note import Note, Value
 from perfgate.model.secrets import Cleaner
 from perfgate.words import escape, say
 
+if TYPE_CHECKING:
+    from perfgate.render.page import Screen
+
 PATH: Final = click.Path(path_type=Path)
 AUTO: Final = "auto"
 _BEYOND_ASCII: Final = re.compile(r"[^\n -~]")
@@ -25,19 +28,12 @@ _BEYOND_ASCII: Final = re.compile(r"[^\n -~]")
 Hold = float | Literal["auto"] | None
 
 
-class Screen(TypedDict):
-    """What is printed to: its width, and whether it shows colours."""
-
-    width: int
-    colour: bool
-
-
 def screen() -> Screen:
     """Look at what is printed to; without an open stdout there is none."""
     is_terminal = sys.stdout is not None and sys.stdout.isatty()
     is_plain = "NO_COLOR" in os.environ or os.environ.get("TERM") == "dumb"
     width = shutil.get_terminal_size(fallback=(100, 24)).columns
-    return Screen(width=width, colour=is_terminal and not is_plain)
+    return {"width": width, "colour": is_terminal and not is_plain}
 
 
 def cleaned(text: str) -> str:

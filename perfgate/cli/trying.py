@@ -28,6 +28,7 @@ from perfgate.model.note import Severity, note
 from perfgate.plugin.listing import Collected, collect
 from perfgate.profilers.nsys.tool import find_nsys
 from perfgate.render.findings import findings_text
+from perfgate.render.page import Page
 from perfgate.selftest.play import Runner
 from perfgate.selftest.play import play as play_selftest
 from perfgate.words import say
@@ -47,7 +48,7 @@ def doctor() -> None:
         found += (check_orphans(_orphans(here, collected)), *_distribution(collected))
     found += _workflows(here.root)
     rows = [(one.check, one.ok, say.fact(one.said), say.next_step(one.said)) for one in found]
-    show(findings_text(rows, **screen()))
+    show(findings_text(Page(**screen()), rows))
     sys.exit(EXIT_SHUT if any(one.ok is False for one in found) else EXIT_OPEN)
 
 
@@ -85,7 +86,7 @@ def _orphans(here: Project, collected: Collected) -> list[str] | PerfgateError:
 @click.option("--keep", type=PATH, help="Keep the demo's folder here, which must not exist.")
 def demo(keep: Path | None) -> None:
     """Replay a gate on captures recorded on an NVIDIA H200. Needs neither a GPU nor nsys."""
-    sys.exit(play(show, **screen(), keep=keep))
+    sys.exit(play(show, screen(), keep=keep))
 
 
 @click.command()
@@ -106,4 +107,4 @@ def selftest(*, nsys: str | None, keep: Path | None, cpu: bool) -> None:
         sys.exit(EXIT_SHUT)
     tool = find_nsys(nsys, os.environ, setting=Project.here().settings.nsys)
     runner = Runner(machine=machine, nsys=tool, python=sys.executable, env=os.environ)
-    sys.exit(play_selftest(runner, show, **screen(), keep=keep, cpu=cpu))
+    sys.exit(play_selftest(runner, show, screen(), keep=keep, cpu=cpu))

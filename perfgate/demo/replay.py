@@ -3,7 +3,6 @@ rendering."""
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Callable, Generator
 from contextlib import ExitStack
 from datetime import UTC, datetime
@@ -27,10 +26,9 @@ from perfgate.model.policy import Policy
 from perfgate.model.reports import ReportName
 from perfgate.model.sample import Form, Run
 from perfgate.model.settings import Settings
-from perfgate.model.verdict import Verdict
 from perfgate.profilers.nsys.reports import read_reports
 from perfgate.profilers.seam import read
-from perfgate.render.page import NARROWEST, Page
+from perfgate.render.page import Page, Screen
 from perfgate.render.records import bless_text
 from perfgate.render.text import verdict_table
 from perfgate.store import Store
@@ -40,14 +38,13 @@ CODE = {"workload": "recorded"}
 """The demo's workload cannot change: its code is what was recorded."""
 
 
-def play(say: Callable[[str], None], *, width: int, colour: bool, keep: Path | None = None) -> int:
+def play(say: Callable[[str], None], screen: Screen, *, keep: Path | None = None) -> int:
     """Play the demo, and return its exit status: 0 only if the unchanged gate passed and the
     planted regression was caught.
 
     Args:
         say: takes each piece of text.
-        width: cells of a line.
-        colour: whether escape codes may be used.
+        screen: what it is for.
         keep: a folder to make for baseline and captures, instead of a temporary one.
 
     Raises:
@@ -56,7 +53,7 @@ def play(say: Callable[[str], None], *, width: int, colour: bool, keep: Path | N
     with ExitStack() as held:
         captures = held.enter_context(as_file(files("perfgate.demo") / "captures"))
         folder = _folder(held, keep)
-        return play_recorded(captures, folder, say, width=width, colour=colour)
+        return play_recorded(captures, folder, say, screen)
 
 
 def _folder(held: ExitStack, keep: Path | None) -> Path:
@@ -71,67 +68,55 @@ def _folder(held: ExitStack, keep: Path | None) -> Path:
     return keep
 
 
-def play_recorded(
-    captures: Path, folder: Path, say: Callable[[str], None], *, width: int, colour: bool
-) -> int:
+def play_recorded(captures: Path, folder: Path, say: Callable[[str], None], screen: Screen) -> int:
     """Play a folder of recorded captures in an own folder; see `play`."""
     manifest = Manifest.model_validate_json((captures / MANIFEST).read_text(encoding="utf-8"))
     store = Store(folder, "baselines")
     machine = manifest.machine
     say(f"Captures recorded on {machine.gpu_name}, driver {machine.driver}, nsys {machine.nsys}.\n")
 
-    first = _check(manifest, manifest.baseline, None, captures, folder)
-    say(_wrapped(f"1. {manifest.baseline.title}", width))
-    say(verdict_table(first.verdict, width=width, colour=colour))
+    def shown(number: int, recording: Recording, checked: Checked) -> Checked:
+        say(_wrapped(f"{number}. {recording.title}", screen))
+        say(verdict_table(Page(**screen), checked.verdict))
+        return checked
+
+    first = shown(1, manifest.baseline, _check(manifest, manifest.baseline, None, captures, folder))
     if first.verdict.outcome is not Outcome.NO_BASELINE:
         return EXIT_SHUT
     baseline = _bless(manifest, first, None, "what the demo compares with", accept=False)
     store.baselines.save(baseline, replacing=None)
     say(f'$ perfgate bless {manifest.workload.id} --reason "{baseline.blessing.reason}"\n')
 
-    unchanged = _check(manifest, manifest.unchanged, baseline, captures, folder, runs=3)
-    say(_wrapped(f"2. {manifest.unchanged.title}", width))
-    say(verdict_table(unchanged.verdict, width=width, colour=colour))
-
-    regressed = _check(manifest, manifest.regressed, baseline, captures, folder)
-    say(_wrapped(f"3. {manifest.regressed.title}", width))
-    say(verdict_table(regressed.verdict, width=width, colour=colour))
-
+    unchanged = shown(
+        2,
+        manifest.unchanged,
+        _check(manifest, manifest.unchanged, baseline, captures, folder, runs=3),
+    )
+    regressed = shown(
+        3, manifest.regressed, _check(manifest, manifest.regressed, baseline, captures, folder)
+    )
     if regressed.verdict.outcome is Outcome.REGRESSED:
         meant = _bless(manifest, regressed, baseline, "a loss, meant", accept=True)
         store.baselines.save(meant, replacing=baseline)
         asked = f'perfgate bless {manifest.workload.id} --reason "{meant.blessing.reason}"'
         say(f"$ {asked} --accept-regression --hold auto")
-        rows = blessing.differences(baseline, meant)
-        say(
-            bless_text(
-                Page(width=width, colour=colour),
-                baseline,
-                meant,
-                rows,
-                notes={"runs": [costs(meant, {})]},
-            )
-        )
-    return _verdict_of_demo(unchanged.verdict, regressed.verdict, say, width=width)
-
-
-def _wrapped(text: str, width: int) -> str:
-    return textwrap.fill(
-        text, max(width, NARROWEST), break_long_words=False, break_on_hyphens=False
-    )
-
-
-def _verdict_of_demo(
-    unchanged: Verdict, regressed: Verdict, say: Callable[[str], None], *, width: int
-) -> int:
-    as_meant = unchanged.outcome is Outcome.PASSED and regressed.outcome is Outcome.REGRESSED
+        rows, notes = blessing.differences(baseline, meant), {"runs": [costs(meant, {})]}
+        say(bless_text(Page(**screen), baseline, meant, rows, notes=notes))
+    outcomes = (unchanged.verdict.outcome, regressed.verdict.outcome)
+    as_meant = outcomes == (Outcome.PASSED, Outcome.REGRESSED)
     works = "works as it should" if as_meant else "does not work as it should"
     found = (
-        f"The unchanged loop is {unchanged.outcome}, the loop with the planted regression is "
-        f"{regressed.outcome}: the gate {works}."
+        f"The unchanged loop is {outcomes[0]}, the loop with the planted regression is "
+        f"{outcomes[1]}: the gate {works}."
     )
-    say(_wrapped(found, width))
+    say(_wrapped(found, screen))
     return EXIT_OPEN if as_meant else EXIT_SHUT
+
+
+def _wrapped(text: str, screen: Screen) -> str:
+    page = Page(**screen)
+    page.prose(text, indent=0)
+    return page.text.removesuffix("\n")
 
 
 def _check(

@@ -15,6 +15,7 @@ from perfgate.plugin.documented import relative
 from perfgate.plugin.state import State
 from perfgate.plugin.typed import only_asks, only_looks
 from perfgate.render.gate import choice_text, state_of
+from perfgate.render.page import Page
 from perfgate.render.text import gate_text, skipped_text, verdict_table
 from perfgate.words import escape, say
 
@@ -22,7 +23,7 @@ from perfgate.words import escape, say
 def table(state: State, verdict: Verdict) -> str:
     """Return one workload's verdict as a table."""
     files = relative(state.gate.folder(verdict.workload), state.gate)
-    return verdict_table(verdict, **state.screen, files=files)
+    return verdict_table(Page(**state.screen), verdict, files=files)
 
 
 def show(state: State, reporter: pytest.TerminalReporter, exit_status: int) -> None:
@@ -33,7 +34,7 @@ def show(state: State, reporter: pytest.TerminalReporter, exit_status: int) -> N
     state.shown = True
     judged = state.gate.verdicts
     left = {name: why for name, why in state.skipped.items() if name not in judged}
-    text = skipped_text(state.skipped_files | left, width=state.screen["width"])
+    text = skipped_text(Page(**state.screen), state.skipped_files | left)
     is_verbose = reporter.config.get_verbosity() > 0
     for name, verdict in judged.items():
         is_of_note = is_verbose or verdict.outcome is not Outcome.PASSED
@@ -47,7 +48,7 @@ def show(state: State, reporter: pytest.TerminalReporter, exit_status: int) -> N
         summary = replace(summary, others=(), ended=say.fact(ended))
     elif state.part is not None:
         notes.append(("", choice_text(state.part)))
-    text += gate_text(summary, **state.screen, notes=notes)
+    text += gate_text(Page(**state.screen), summary, notes=notes)
     reporter.write_sep("=", "perfgate")
     for line in text.splitlines():
         reporter.write_line(escape.without_commands(line))

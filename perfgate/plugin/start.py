@@ -27,7 +27,8 @@ from perfgate.plugin.progress import Progress
 from perfgate.plugin.refusals import refused, usage_error
 from perfgate.plugin.reports import CleanedStream
 from perfgate.plugin.roots import refuse_other_root
-from perfgate.plugin.state import STATE, Screen, State
+from perfgate.plugin.state import STATE, State
+from perfgate.render.page import Screen
 from perfgate.system import git
 from perfgate.system.signals import ending_as_on_ctrl_c
 from perfgate.words import say

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TypedDict
 
 import pytest
 
@@ -17,17 +16,11 @@ from perfgate.model.workload import Workload
 from perfgate.plugin.choice import Choice
 from perfgate.plugin.outputs import Outputs
 from perfgate.plugin.refusals import usage_error
+from perfgate.render.page import Screen
 from perfgate.words import say
 
 WORKLOAD = pytest.StashKey[Workload]()
 """Of an item: the workload that it is."""
-
-
-class Screen(TypedDict):
-    """What pytest's terminal is like."""
-
-    width: int
-    colour: bool
 
 
 @dataclass(kw_only=True)

@@ -13,12 +13,9 @@ _WORDS = {
 }
 
 
-def findings_text(
-    findings: Sequence[tuple[str, bool | None, str, str]], *, width: int, colour: bool
-) -> str:
+def findings_text(page: Page, findings: Sequence[tuple[str, bool | None, str, str]]) -> str:
     """Return the findings as text. Each is its check, whether it holds (None: it decides nothing),
     fact and advice."""
-    page = Page(width=width, colour=colour)
     for check, ok, fact, advice in findings:
         page.line(_WORDS[ok], "  ", Cell(text=check, style="bold"))
         page.prose(fact, indent=6)

@@ -17,9 +17,8 @@ _SHA: Final = 8
 _LONGEST_REASON: Final = 400
 
 
-def history_text(history: History, *, width: int, colour: bool) -> str:
+def history_text(page: Page, history: History) -> str:
     """Return the baselines of a workload, newest last, in a table a machine."""
-    page = Page(width=width, colour=colour)
     for number, machine in enumerate(history.machines):
         if number:
             page.blank()

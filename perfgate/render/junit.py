@@ -16,6 +16,7 @@ from perfgate.model.document import DocumentWorkload, GateDocument
 from perfgate.model.verdict import Verdict
 from perfgate.render.filling import environment
 from perfgate.render.gate import Judged, state_of
+from perfgate.render.page import Page
 from perfgate.render.text import verdict_table
 from perfgate.words.escape import lines, one_line
 
@@ -74,7 +75,8 @@ def gate_junit(document: GateDocument) -> str:
 
 
 def _table(one: Judged[DocumentWorkload]) -> str:
-    return verdict_table(one.verdict, width=TABLE_WIDTH, colour=False, files=one.workload.files)
+    page = Page(width=TABLE_WIDTH, colour=False)
+    return verdict_table(page, one.verdict, files=one.workload.files)
 
 
 def _took(one: DocumentWorkload) -> float:

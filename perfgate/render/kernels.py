@@ -49,23 +49,20 @@ FIGURES: Final[Mapping[str, Figure]] = {
 
 
 def kernels_text(
+    page: Page,
     kernels: KernelProbes,
     *,
     named: Callable[[str], str],
     limited: Callable[[LaunchFigures], Note | None],
-    width: int,
-    colour: bool,
 ) -> str:
     """Return the tables of all kernels.
 
     Args:
+        page: what it is written on.
         kernels: what was looked at.
         named: makes a kernel's name readable.
         limited: says what a launch is limited by, or None.
-        width: cells of a line.
-        colour: whether escape codes may be used.
     """
-    page = Page(width=width, colour=colour)
     sides = f": a is {kernels.before}, b is {kernels.now}"
     page.line(Cell(f"kernels under {kernels.tool}", "bold"), sides)
     if not kernels.probes:

@@ -9,7 +9,7 @@ import io
 import re
 import textwrap
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, TypedDict
 
 from rich.cells import cell_len
 from rich.console import Console, Group
@@ -40,6 +40,13 @@ Cell = Text
 Row = Sequence[str | Text]
 """A table's cells. Its titles say how they are shown: `>ms` is of numbers, `name*` is wrapped where
 it must be."""
+
+
+class Screen(TypedDict):
+    """What a page is for: its width in cells, and whether it shows colours."""
+
+    width: int
+    colour: bool
 
 
 class Page:

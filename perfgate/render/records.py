@@ -36,11 +36,10 @@ if TYPE_CHECKING:
 
 
 def baseline_text(
-    baseline: Baseline, *, width: int, colour: bool, holds: str = "", path: str | None = None
+    page: Page, baseline: Baseline, *, holds: str = "", path: str | None = None
 ) -> str:
     """Return all that a baseline says: who blessed it and why, where it was measured, what it
     holds, its values."""
-    page = Page(width=width, colour=colour)
     gpu = one_line(baseline.machine.gpu_name)
     page.line(Cell(one_line(baseline.workload), "bold"), f" on {gpu}")
     _write(page, "baseline", baseline, holds, machine_facts(baseline.machine))

@@ -31,29 +31,23 @@ OF_RANGE: Final = {
 
 
 def sample_text(
+    page: Page,
     samples: Sequence[ProcessSample],
     *,
     source: str,
-    width: int,
-    colour: bool,
     missing: Mapping[str, Note] | None = None,
-    information: Sequence[str] = (),
 ) -> str:
     """Return all that was measured of one capture.
 
     Args:
+        page: what it is written on.
         samples: one a process, as the metrics room returns them.
         source: the capture's file name.
-        width: cells of a line.
-        colour: whether escape codes may be used.
         missing: what the capture lacks and why, as `Timeline.missing` says.
-        information: what else there is to say, such as nsys's own diagnostics.
     """
-    page = Page(width=width, colour=colour)
     text = plural(len(samples), "process", "processes")
     page.line(Cell(one_line(source, longest=1000), "bold"), f": {text}")
     missing_lines(page, missing or {})
-    page.facts(*(("note", note) for note in information))
     for sample in samples:
         page.blank()
         _process(page, sample)

@@ -27,9 +27,8 @@ class SelftestRow:
     ok: bool | None = None
 
 
-def selftest_text(rows: Sequence[SelftestRow], *, width: int, colour: bool, cpu: bool) -> str:
+def selftest_text(page: Page, rows: Sequence[SelftestRow], *, cpu: bool) -> str:
     """Return the table and the selftest's own verdict; `cpu` says that no GPU was gated."""
-    page = Page(width=width, colour=colour)
     page.blank()
     page.table(COLUMNS, [_row(row) for row in rows])
     page.blank()

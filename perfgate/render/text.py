@@ -45,12 +45,11 @@ COLUMNS: Final = (
 STATISTICS: Final = 2
 
 
-def verdict_table(verdict: Verdict, *, width: int, colour: bool, files: str | None = None) -> str:
+def verdict_table(page: Page, verdict: Verdict, *, files: str | None = None) -> str:
     """Return all there is to say of one workload: outcome, reason, table, where, notes, next step.
 
     `files` is where its captures and logs lie.
     """
-    page = Page(width=width, colour=colour)
     compared = compared_text(verdict)
     page.line(
         Cell(one_line(verdict.workload), "bold"),
@@ -110,12 +109,9 @@ def share_rows(one: MetricCells, known: tuple[str, str], *, blanks: int) -> list
     return [[Cell(text, "dim") for text in cells]] if any(known) else []
 
 
-def gate_text(
-    state: GateState[Any], *, width: int, colour: bool, notes: Sequence[tuple[str, str]] = ()
-) -> str:
+def gate_text(page: Page, state: GateState[Any], *, notes: Sequence[tuple[str, str]] = ()) -> str:
     """Return a line a workload, worst first, notes with their labels, other reasons, and last
     whether the gate is open and why."""
-    page = Page(width=width, colour=colour)
     if state.judged:
         _workloads(page, state.judged)
     for label, text in notes:
@@ -159,14 +155,13 @@ def _step_text(verdict: Verdict) -> str:
 MERGED: Final = ("gate*", "GPU*", ">workloads", "state")
 
 
-def merged_text(document: GateDocument, *, width: int, colour: bool) -> str:
+def merged_text(page: Page, document: GateDocument) -> str:
     """Return a line a gate that was merged, and what `gate_text` says of them together."""
-    page = Page(width=width, colour=colour)
     if document.gates:
         page.table(MERGED, [_gate(gate) for gate in document.gates], indent=0)
         page.blank()
     notes = [("note", note) for note in document.information]
-    return page.text + gate_text(state_of(document), width=width, colour=colour, notes=notes)
+    return gate_text(page, state_of(document), notes=notes)
 
 
 def gate_cells(gate: MergedGate) -> tuple[str, str, str, str]:
@@ -181,9 +176,8 @@ def _gate(gate: MergedGate) -> Row:
     return one_line(label), one_line(machine), workloads, Cell(state, style)
 
 
-def skipped_text(skipped: Mapping[str, str], *, width: int) -> str:
+def skipped_text(page: Page, skipped: Mapping[str, str]) -> str:
     """Return what was skipped, with its reason by name, a line each."""
-    page = Page(width=width, colour=False)
     for name, why in skipped.items():
         reason = f" ({one_line(why)})" if why else ""
         page.prose(f"skipped: {one_line(name)}{reason}", indent=0)

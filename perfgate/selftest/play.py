@@ -27,6 +27,7 @@ from perfgate.model.outcome import Outcome
 from perfgate.model.settings import Settings
 from perfgate.model.verdict import Verdict
 from perfgate.profilers.nsys.tool import NsysTool
+from perfgate.render.page import Page, Screen
 from perfgate.render.selftest import SelftestRow, selftest_text
 from perfgate.render.text import verdict_table
 from perfgate.store import Store
@@ -120,9 +121,8 @@ class _Gated:
 def play(
     runner: Runner,
     say: Callable[[str], None],
+    screen: Screen,
     *,
-    width: int,
-    colour: bool,
     keep: Path | None = None,
     cpu: bool = False,
 ) -> int:
@@ -131,8 +131,7 @@ def play(
     Args:
         runner: what is tried; on a machine without a GPU only `cpu` can be played.
         say: takes each piece of text.
-        width: cells of a line.
-        colour: whether escape codes may be used.
+        screen: what it is for.
         keep: a folder to make for the project, its captures and logs, instead of a temporary one.
         cpu: gate a loop that uses no GPU.
 
@@ -143,7 +142,7 @@ def play(
     """
     with ExitStack() as held:
         folder = _folder(held, keep)
-        played = _Play(runner=runner, folder=folder, say=say, width=width, colour=colour, cpu=cpu)
+        played = _Play(runner=runner, folder=folder, say=say, screen=screen, cpu=cpu)
         works = played.all()
     if keep is not None:
         say(f"The project, its captures and logs are in {keep}.")
@@ -174,8 +173,7 @@ class _Play:
     runner: Runner
     folder: Path
     say: Callable[[str], None]
-    width: int
-    colour: bool
+    screen: Screen
     cpu: bool
     rows: list[SelftestRow] = field(default_factory=list)
     tuning: dict[str, str] = field(default_factory=dict)
@@ -206,7 +204,7 @@ class _Play:
                 SelftestRow(planted=plant.what, expected=plant.expected, outcome="not run")
                 for plant in self.plants
             ]
-        table = selftest_text(self.rows, width=self.width, colour=self.colour, cpu=self.cpu)
+        table = selftest_text(Page(**self.screen), self.rows, cpu=self.cpu)
         self.say(table.removesuffix("\n"))
         return all(row.ok for row in self.rows)
 
@@ -318,7 +316,7 @@ class _Play:
         if ok:
             return
         if verdict is not None:
-            table = verdict_table(verdict, width=self.width, colour=self.colour)
+            table = verdict_table(Page(**self.screen), verdict)
             self.say(table.removesuffix("\n"))
         else:
             self.say("\n".join(f"  | {escape.line(line)}" for line in _tail(gated.log)))

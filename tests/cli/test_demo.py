@@ -11,6 +11,7 @@ from perfgate.demo import replay
 from perfgate.demo.record import MANIFEST, Manifest, unpack
 from perfgate.demo.replay import play, play_recorded
 from perfgate.model.errors import StoreFailed
+from perfgate.render.page import Screen
 
 ROOT = Path(__file__).parents[2]
 CAPTURES = Path(replay.__file__).parent / "captures"
@@ -18,7 +19,7 @@ CAPTURES = Path(replay.__file__).parent / "captures"
 
 def played(captures: Path, folder: Path) -> tuple[int, list[str]]:
     said: list[str] = []
-    return play_recorded(captures, folder, said.append, width=120, colour=False), said
+    return play_recorded(captures, folder, said.append, Screen(width=120, colour=False)), said
 
 
 def swapped(tmp_path: Path, **sets: str) -> Path:
@@ -35,7 +36,7 @@ def swapped(tmp_path: Path, **sets: str) -> Path:
 
 def test_the_unchanged_loop_passes_and_the_regression_is_caught_where_it_is() -> None:
     said: list[str] = []
-    assert play(said.append, width=120, colour=False) == 0
+    assert play(said.append, Screen(width=120, colour=False)) == 0
     text = "\n".join(said)
     assert "mlp: NO_BASELINE (5 runs)" in text
     assert "mlp: PASSED (5 runs against 5 blessed)" in text
@@ -54,7 +55,7 @@ def test_the_unchanged_loop_passes_and_the_regression_is_caught_where_it_is() ->
 @pytest.mark.parametrize("page", ["bless.md", "first-workload.md"])
 def test_what_the_pages_quote_of_the_demo_is_what_it_prints(page: str) -> None:
     said: list[str] = []
-    play(said.append, width=120, colour=False)
+    play(said.append, Screen(width=120, colour=False))
     printed = " ".join("\n".join(said).split())
     blocks = (ROOT / "docs" / page).read_text().split("```")[1::2]
     (quoted,) = (block for block in blocks if block.startswith("\nmlp: "))
@@ -64,7 +65,7 @@ def test_what_the_pages_quote_of_the_demo_is_what_it_prints(page: str) -> None:
 
 def test_no_line_of_the_demo_is_broken_by_a_terminal_of_80_columns() -> None:
     said: list[str] = []
-    assert play(said.append, width=80, colour=False) == 0
+    assert play(said.append, Screen(width=80, colour=False)) == 0
     assert [line for text in said for line in text.splitlines() if len(line) > 80] == []
     assert said[-1] == (
         "The unchanged loop is PASSED, the loop with the planted regression is REGRESSED:\nthe gate works as it should."
@@ -89,7 +90,7 @@ def test_an_unchanged_loop_that_fails_shuts_the_demo(tmp_path: Path) -> None:
 
 def test_a_kept_demo_never_overwrites(tmp_path: Path) -> None:
     with pytest.raises(StoreFailed) as refused:
-        play(lambda _: None, width=80, colour=False, keep=tmp_path)
+        play(lambda _: None, Screen(width=80, colour=False), keep=tmp_path)
     assert str(refused.value) == (
         f"{tmp_path}: the demo's folder cannot be made (File exists). A folder that is not there yet.\n"
         "Give --keep another name."

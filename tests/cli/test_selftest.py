@@ -27,6 +27,7 @@ from perfgate.model.pyproject import load_settings
 from perfgate.model.settings import ABForm, Settings
 from perfgate.model.verdict import Verdict
 from perfgate.profilers.nsys.tool import NsysTool, NsysVersion
+from perfgate.render.page import Screen
 from perfgate.selftest.play import SETTINGS, Runner, play
 from perfgate.store import Store
 
@@ -123,7 +124,7 @@ def played(
         env={"PATH": "/bin", "PYTEST_ADDOPTS": "-n 4"},
         run=door,
     )
-    return play(runner, said.append, width=width, colour=False, keep=keep, cpu=cpu), said
+    return play(runner, said.append, Screen(width=width, colour=False), keep=keep, cpu=cpu), said
 
 
 def test_regressions_that_are_caught_by_the_right_metrics_are_a_gate_that_works(

@@ -13,6 +13,7 @@ from perfgate.model.history import BlessedVersion, History, MachineHistory
 from perfgate.model.metric import METRICS, Metric
 from perfgate.model.note import note
 from perfgate.render.history import history_json, history_text
+from perfgate.render.page import Page
 
 
 def version(number: int, step_ms: float | None = None, **more: object) -> BlessedVersion:
@@ -51,7 +52,7 @@ def history(*versions: BlessedVersion, metric: Metric = Metric.STEP_MS) -> Histo
 
 @pytest.mark.parametrize("width", [80, 200])
 def test_everything(width: int, snapshot: SnapshotAssertion) -> None:
-    assert history_text(history(*VERSIONS), width=width, colour=False) == snapshot
+    assert history_text(Page(width=width, colour=False), history(*VERSIONS)) == snapshot
 
 
 @pytest.mark.parametrize("metric", list(METRICS))
@@ -59,7 +60,7 @@ def test_no_line_is_wider_than_the_screen(metric: Metric) -> None:
     large = {"values": dict.fromkeys(METRICS, 12345.678), "change": 9.87, "since_anchor": -0.5}
     long = {"by": "Maximilian-Alexander von und zu Hohenheim", "reason": "word " * 40}
     versions = [one.model_copy(update=large | long) for one in VERSIONS]
-    text = history_text(history(*versions, metric=metric), width=100, colour=False)
+    text = history_text(Page(width=100, colour=False), history(*versions, metric=metric))
     assert [line for line in text.splitlines() if cell_len(line) > 100] == []
 
 
@@ -67,7 +68,8 @@ def test_hostile_text_is_escaped() -> None:
     nasty = "\x1b[2J[red]\u202e"
     hostile = version(0, 12.0, by=nasty, reason=nasty, unlike=(note("quoted", text="x"),))
     text = history_text(
-        history(hostile).model_copy(update={"workload": nasty}), width=200, colour=False
+        Page(width=200, colour=False),
+        history(hostile).model_copy(update={"workload": nasty}),
     )
     assert "\x1b" not in text
     assert "\u202e" not in text

@@ -7,6 +7,7 @@ from syrupy.assertion import SnapshotAssertion
 from perfgate.model.kernelfigures import KernelProbe, KernelProbes, LaunchFigures, MovedKernel
 from perfgate.model.note import note, quoted
 from perfgate.render.kernels import kernels_text
+from perfgate.render.page import Page
 
 A = LaunchFigures(
     kernel="_Z5Sobel",
@@ -51,11 +52,10 @@ def shown(*probes: KernelProbe) -> str:
         probes=probes,
     )
     return kernels_text(
+        Page(width=100, colour=False),
         made,
         named=lambda name: name,
         limited=lambda one: quoted(f"limited by something, {one.registers:g}"),
-        width=100,
-        colour=False,
     )
 
 

@@ -25,6 +25,7 @@ from perfgate.model.pagedata import page_data_text, read_page_data
 from perfgate.render.html import page_html
 from perfgate.render.junit import gate_junit, properties
 from perfgate.render.markdown import gate_markdown
+from perfgate.render.page import Page
 from perfgate.render.text import merged_text
 from perfgate.render.verdict import change_cell
 
@@ -94,7 +95,7 @@ class Rows(HTMLParser):
 
 
 def by_terminal(document: GateDocument) -> Shown:
-    text = merged_text(document, width=400, colour=False)
+    text = merged_text(Page(width=400, colour=False), document)
     rows = re.findall(rf"^({OUTCOME}) +(.+?)   *\S", text, re.MULTILINE)
     return Shown(
         opens=text.splitlines()[-1].startswith("GATE OPEN: "),
@@ -186,7 +187,7 @@ def test_reasons_that_no_workload_tells_are_in_every_form() -> None:
     listed = [found(gate("a", judged("mlp"), shard=shard(1, 2, "mlp", "relu")))]
     document = merge(listed, expect=2, at=records.NOON)
     for form in (
-        merged_text(document, width=200, colour=False),
+        merged_text(Page(width=200, colour=False), document),
         gate_markdown(document),
         document_text(document),
         page_html(merged_page(document, listed)),
@@ -212,7 +213,7 @@ def test_hostile_labels_and_machines_stay_text_in_every_form() -> None:
     assert (
         page.count("<tr>") == 3 + 3 + 1 + 4
     )  # workloads, gates, and the rows of the one with a loss
-    terminal = merged_text(document, width=200, colour=False)
+    terminal = merged_text(Page(width=200, colour=False), document)
     assert "\x1b" not in terminal
     assert "\u202e" not in terminal
     assert not [line for line in terminal.splitlines() if line.startswith("::")]
@@ -263,7 +264,7 @@ def test_junit_is_xml_whatever_is_in_it(text: str) -> None:
 @pytest.mark.parametrize("others", [[], ["two"]])
 def test_a_reason_from_elsewhere_moves_no_cursor_and_begins_no_line(others: list[str]) -> None:
     shown = gate("a", judged("mlp"), shut_by=["one\x1b[2J\n::error::pwn\u202e", *others])
-    text = merged_text(merge([found(shown)], at=records.NOON), width=100, colour=False)
+    text = merged_text(Page(width=100, colour=False), merge([found(shown)], at=records.NOON))
     assert r"one\x1b[2J\n::error::pwn\u202e" in text
     assert not {"\x1b", "\u202e"} & set(text)
     assert not any(line.startswith("::") for line in text.splitlines())

@@ -52,7 +52,7 @@ def new() -> Baseline:
 
 
 def test_baseline_at_80_columns(snapshot: SnapshotAssertion) -> None:
-    assert baseline_text(old(), width=80, colour=False, path=PATH) == snapshot
+    assert baseline_text(Page(width=80, colour=False), old(), path=PATH) == snapshot
 
 
 NOTES = {"runs": [quoted("what it costs")], "note": [quoted("what to know")]}
@@ -129,7 +129,7 @@ def test_comparison_says_what_a_side_lacks_and_what_cannot_be_compared(
 
 def test_hostile_text_in_a_baseline_stays_text() -> None:
     hostile = records.baseline(name="[red]\x1b[2J", reason="a\x1b[2J\n[bold]b")
-    text = baseline_text(hostile, width=80, colour=False)
+    text = baseline_text(Page(width=80, colour=False), hostile)
     assert "\x1b" not in text
     assert text.startswith("[red]\\x1b[2J on NVIDIA H200\n")
     assert "  reason      a\\x1b[2J\n              [bold]b\n" in text

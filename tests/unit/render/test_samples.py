@@ -8,6 +8,7 @@ from syrupy.assertion import SnapshotAssertion
 from perfgate.model.metric import Metric
 from perfgate.model.note import Severity, quoted
 from perfgate.model.sample import DeviceSample, KernelSample, ProcessSample, RangeSample
+from perfgate.render.page import Page
 from perfgate.render.samples import sample_text
 
 NCCL = "no NCCL kernel in the capture"
@@ -41,20 +42,14 @@ def window() -> ProcessSample:
 
 
 def test_a_capture_is_shown_whole(snapshot: SnapshotAssertion) -> None:
-    assert sample_text([rank(0)], source="mlp.sqlite", width=80, colour=False) == snapshot
+    assert sample_text(Page(width=80, colour=False), [rank(0)], source="mlp.sqlite") == snapshot
 
 
 def test_window_without_steps_says_what_it_lacks(snapshot: SnapshotAssertion) -> None:
     no_events = dict.fromkeys(("kernels", "copies"), quoted("no CUDA events"))
     missing = {**no_events, "ranges": quoted("no NVTX")}
-    text = sample_text(
-        [window()],
-        source="x.nsys-rep",
-        width=80,
-        colour=False,
-        missing=missing,
-        information=["nsys: CUDA profiling might not have been started correctly."],
-    )
+    page = Page(width=80, colour=False)
+    text = sample_text(page, [window()], source="x.nsys-rep", missing=missing)
     assert text == snapshot
 
 
@@ -62,7 +57,7 @@ def test_of_many_ranges_and_kernels_the_largest_are_shown_and_the_others_counted
     ranges = [RangeSample(name=f"Batch {n}", count=1 / 30, cpu_ms=n) for n in range(1000)]
     kernels = [KernelSample(name=f"kernel {n}", count=1, gpu_ms=n) for n in range(100)]
     sample = records.process(ranges=ranges, kernels=kernels)
-    text = sample_text([sample], source="x", width=80, colour=False)
+    text = sample_text(Page(width=80, colour=False), [sample], source="x")
     names = [line.split("  ")[1] for line in text.splitlines() if " 980" in line or "Batch" in line]
     assert names == [*(f"Batch {n}" for n in range(999, 979, -1)), "and 980 smaller"]
     assert text.count("\n  kernel ") == 10
@@ -74,7 +69,7 @@ def test_hostile_range_and_kernel_names_stay_text() -> None:
     ranges = [RangeSample(name=name, count=1, cpu_ms=1, values={Metric.KERNEL_MS: 1})]
     kernels = [KernelSample(name=name, count=1, gpu_ms=1)]
     sample = records.process(ranges=ranges, kernels=kernels, information=[])
-    first, *lines = sample_text([sample], source=name, width=80, colour=False).splitlines()
+    first, *lines = sample_text(Page(width=80, colour=False), [sample], source=name).splitlines()
     assert all(line.isprintable() for line in (first, *lines))
     assert max(len(line) for line in lines) <= 80
     assert sum("[red]\\x1b[2J\\nvoid" in line for line in lines) == 2

@@ -13,6 +13,7 @@ from perfgate.model.metric import Metric
 from perfgate.model.outcome import PASSING, Outcome
 from perfgate.model.verdict import Dropped, MetricVerdict, Verdict
 from perfgate.render.gate import Judged, gate_state
+from perfgate.render.page import Page
 from perfgate.render.text import gate_text, verdict_table
 
 FILES = ".perfgate/results/nvidia-h200/mlp/20260302T120000.000000Z-abcdef"
@@ -113,14 +114,15 @@ SHOWN = [regressed(), first(), failed(), unclear()]
 def test_a_verdict_is_shown_whole(
     width: int, verdict: Verdict, snapshot: SnapshotAssertion
 ) -> None:
-    text = verdict_table(verdict, width=width, colour=False, files=FILES)
+    text = verdict_table(Page(width=width, colour=False), verdict, files=FILES)
     assert max(len(line) for line in text.splitlines()) <= width
     assert text == snapshot
 
 
 def test_colour_adds_escapes_and_nothing_else() -> None:
     plain, coloured = (
-        verdict_table(regressed(), width=80, colour=colour, files=FILES) for colour in (False, True)
+        verdict_table(Page(width=80, colour=colour), regressed(), files=FILES)
+        for colour in (False, True)
     )
     assert "\x1b" not in plain
     assert "\x1b[1;31mREGRESSED\x1b[0m" in coloured
@@ -155,7 +157,7 @@ def test_hostile_names_stay_text(name: str) -> None:
         metrics=[],
     )
     for text in (
-        verdict_table(verdict, width=80, colour=False, files=name),
+        verdict_table(Page(width=80, colour=False), verdict, files=name),
         summary([verdict], opens=True),
     ):
         assert all(character.isprintable() or character == "\n" for character in text)
@@ -170,7 +172,7 @@ def summary(verdicts: Sequence[Verdict], *, opens: bool, width: int = 80, ended:
         for one in verdicts
     ]
     state = gate_state(judged, (), opens=opens, ended=ended)
-    return gate_text(state, width=width, colour=False)
+    return gate_text(Page(width=width, colour=False), state)
 
 
 @pytest.mark.parametrize("width", [80, 200])
