@@ -29,16 +29,31 @@ def forecast(
     run_s: float | None,
     against: bool = False,
 ) -> tuple[Note, ...]:
-    """Return what is to be measured, a note a stage.
+    """Return what is to be measured, a note a stage, behind one that says how long that takes.
 
     `run_s` is what a run of this workload last took, where that is known; `forms` are those of an
     A/B run that may be had; `against` is a gate with another commit than the baseline's.
     """
+    stages, first, most = _stages(expected, policy, forms, against=against)
+    if run_s is None or not first:
+        return stages
+    up_to = note("plan-at-most", seconds=float(round(most * run_s))) if most > first else None
+    return note("plan-time", seconds=float(round(first * run_s)), at_most=up_to), *stages
+
+
+Stages = tuple[tuple[Note, ...], int, int]
+"""What is to be measured, how many runs of both sides that takes as a rule, and at most."""
+
+
+def _stages(
+    expected: Expectation, policy: Policy, forms: Collection[Form], *, against: bool
+) -> Stages:
     baseline = expected.baseline
     if expected.trouble is not None and not against:
-        return (note("plan-nothing"),)
+        return (note("plan-nothing"),), 0, 0
     if not against and (baseline is None or why_incomparable(expected) is not None):
-        return (note("plan-to-show", spending=_spending(policy.new_runs, run_s)),)
+        runs = policy.new_runs
+        return (note("plan-to-show", spending=_spending(runs)),), runs, runs
     has_screen = not against and baseline is not None
     if has_screen and why_straight(expected, policy, forms) is not None:
         has_screen = False
@@ -47,19 +62,21 @@ def forecast(
     plan = _affordable(forms, policy, before=before, noisy=noisy)
     if plan is None and against:
         needed = before + 2 * STORED_PLAN.fewest_to_pass
-        return (note("no-runs-for-pairs", runs=policy.max_runs, needed=needed),)
+        return (note("no-runs-for-pairs", runs=policy.max_runs, needed=needed),), 0, 0
     if plan is None:
         assert baseline is not None
-        return _stored(baseline, policy, run_s=run_s)
+        return _stored(baseline, policy)
     first, pairs = _looks(plan, policy, before)
-    up_to = note("plan-if-inconclusive", spending=_spending(pairs, run_s, plan))
+    up_to = note("plan-if-inconclusive", spending=_spending(pairs, plan))
     held = () if baseline is None else _held(baseline, policy, pairs, plan)
+    of_pairs = plan.alone_runs + 2 * pairs
     if has_screen:
         screen = min(max(policy.runs, SCREEN_PLAN.fewest_to_pass), policy.max_runs)
-        return _spending(screen, run_s), up_to, *held
-    begin = () if against else (note("plan-counts", spending=_spending(before, run_s)),)
+        return (_spending(screen), up_to, *held), screen, screen + of_pairs
+    begin = () if against else (note("plan-counts", spending=_spending(before)),)
     more = (up_to,) if pairs > first else ()
-    return *begin, _spending(first, run_s, plan), *more, *held
+    stages = (*begin, _spending(first, plan), *more, *held)
+    return stages, before + plan.alone_runs + 2 * first, before + of_pairs
 
 
 def _affordable(
@@ -77,27 +94,25 @@ def _looks(plan: Plan, policy: Policy, before: int) -> tuple[int, int]:
     return looks_of(plan, policy, alone=before, spent=before + plan.alone_runs)
 
 
-def _stored(baseline: Baseline, policy: Policy, *, run_s: float | None) -> tuple[Note, ...]:
+def _stored(baseline: Baseline, policy: Policy) -> Stages:
     """The looks at stored runs where there is no A/B run to be had."""
     most = max(min(STORED_PLAN.most_runs, policy.max_runs), policy.runs)
     needed = STORED_PLAN.fewest_to_pass
-    first = max(policy.runs, needed)
-    begin = _spending(min(first, policy.max_runs), run_s)
+    first = min(max(policy.runs, needed), policy.max_runs)
+    begin = _spending(first)
     if most < needed:
-        return begin, note("plan-cannot-pass", runs=most, needed=needed)
+        return (begin, note("plan-cannot-pass", runs=most, needed=needed)), first, first
     if most <= first:
-        return (begin,)
-    more = note("plan-if-inconclusive", spending=_spending(most - first, run_s))
-    return begin, more, *_held(baseline, policy, most, STORED_PLAN)
+        return (begin,), first, first
+    more = note("plan-if-inconclusive", spending=_spending(most - first))
+    return (begin, more, *_held(baseline, policy, most, STORED_PLAN)), first, most
 
 
-def _spending(number: int, run_s: float | None, plan: Plan = STORED_PLAN) -> Note:
-    """A number of runs or pairs, and about how long they take."""
-    runs = number * (2 if plan.is_ab_run else 1) + plan.alone_runs
-    about = None if run_s is None else note("plan-seconds", seconds=float(round(runs * run_s)))
+def _spending(number: int, plan: Plan = STORED_PLAN) -> Note:
+    """A number of runs or pairs."""
     if not plan.is_ab_run:
-        return note("plan-runs", number=number, about=about)
-    return note("plan-blocks" if plan.in_pairs else "plan-pairs", number=number, about=about)
+        return note("plan-runs", number=number)
+    return note("plan-blocks" if plan.in_pairs else "plan-pairs", number=number)
 
 
 def _held(baseline: Baseline, policy: Policy, runs: int, plan: Plan) -> tuple[Note, ...]:

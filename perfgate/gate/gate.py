@@ -304,14 +304,14 @@ class Gate:
         return None
 
     def _last_run_s(self, expected: Expectation) -> float | None:
-        """What a run took when this workload was last measured here, s."""
-        try:
+        """What a run took when this workload was last measured here, or else blessed, s."""
+        latest = None
+        with suppress(PerfgateError):
             latest = self.store.results.latest(expected.workload.id, expected.machine.slug)
-        except PerfgateError:
-            return None
-        if latest is None or not latest.result.runs:
-            return None
-        return median(run.wall_s for run in latest.result.runs)
+        took = [] if latest is None else [run.wall_s for run in latest.result.runs]
+        if not took and expected.baseline is not None:
+            took = [run.wall_s for run in expected.baseline.runs if run.wall_s is not None]
+        return median(took) if took else None
 
     # What came of it
 

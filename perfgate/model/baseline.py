@@ -83,7 +83,8 @@ class BlessedRun(Record):
     form: Form | None = None
     """None where it was not noted."""
     needs: Needs | None = None
-    """None where it was not noted."""
+    wall_s: float | None = None
+    """None where they were not noted, as before runs were started together."""
     steps: int | None = Field(default=None, ge=0)
     """Measured steps of its process, of several the fewest; None where it was not noted."""
 
@@ -101,6 +102,7 @@ class BlessedRun(Record):
             step_ranges=_step_ranges(run),
             form=run.form,
             needs=run.needs,
+            wall_s=round(run.wall_s, 2),
             steps=min((process.steps for process in run.processes), default=None),
         )
 

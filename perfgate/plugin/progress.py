@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Protocol, TextIO
@@ -43,11 +44,13 @@ class Progress:
         self._live = live
         self._suspend = suspend
         self._workload = ""
+        self._ends = 0.0
+        """When the workload's runs come to their end, as planned."""
 
     @contextmanager
     def of(self, workload: str) -> Iterator[None]:
         """Tell of one workload's runs inside the block."""
-        self._workload = workload
+        self._workload, self._ends = workload, 0.0
         self.say("")
         yield
 
@@ -58,7 +61,7 @@ class Progress:
             if not self._live:
                 yield
                 return
-            with self._console.status(Text(f"{self._shown} {title} under nsys ...")):
+            with self._console.status(_Underway(f"{self._shown} {title} under nsys", self._ends)):
                 yield
 
     def done(self, title: str, run: Run) -> None:
@@ -86,6 +89,9 @@ class Progress:
     def plan(self, stages: Sequence[Note]) -> None:
         """Show what is to be spent, wrapped at the width."""
         for stage in stages:
+            planned_s = stage.fields.get("seconds")
+            if stage.code == "plan-time" and isinstance(planned_s, float):
+                self._ends = time.monotonic() + planned_s
             text = escape.line(say.in_one_line(stage))
             text = textwrap.fill(
                 f"{self._shown}: {text}",
@@ -99,3 +105,15 @@ class Progress:
     @property
     def _shown(self) -> str:
         return f"  {escape.one_line(self._workload)}"
+
+
+class _Underway:
+    """What goes on, with the time that is left of what was planned, anew each time it is drawn."""
+
+    def __init__(self, text: str, ends: float) -> None:
+        self._text, self._ends = text, ends
+
+    def __rich__(self) -> Text:
+        left_s = self._ends - time.monotonic()
+        left = f", about {numbers.seconds(round(left_s))} left" if left_s >= 1 else ""
+        return Text(f"{self._text}{left} ...")

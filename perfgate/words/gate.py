@@ -232,10 +232,11 @@ _PLAN: Final[Mapping[str, Text]] = {
     ),
     "plan-holds": Text("holds {losses:list}"),
     "held-loss": Text("{metric} to {loss:loss}"),
-    "plan-runs": Text("{number:run|runs}{about}"),
-    "plan-pairs": Text("{number:A/B pair|A/B pairs}{about}"),
-    "plan-blocks": Text("{number:A/B pair|A/B pairs} in blocks{about}"),
-    "plan-seconds": Text(" (about {seconds:s})"),
+    "plan-runs": Text("{number:run|runs}"),
+    "plan-pairs": Text("{number:A/B pair|A/B pairs}"),
+    "plan-blocks": Text("{number:A/B pair|A/B pairs} in blocks"),
+    "plan-time": Text("about {seconds:s}{at_most}"),
+    "plan-at-most": Text(", at most {seconds:s}"),
 }
 _WHAT_TO_DO = (
     "gate with the variables and options that it was blessed with, or, if it was renamed or "

@@ -204,12 +204,15 @@ def test_it_is_said_before_what_is_to_be_spent(
 ) -> None:
     from perfgate.words import say
 
-    for run_s, seconds in ((None, ""), (10.0, " s)")):
+    for run_s, seconds in ((None, ""), (10.0, "about ")):
         plan = forecast(expect(baseline), policy, forms, run_s=run_s)
         plan = tuple(one for one in plan if one.code != "plan-holds")
+        if seconds:
+            assert plan[0].code == "plan-time"
+            assert seconds in say.fact(plan[0])
+            plan = plan[1:]
         assert len(plan) == len(spending)
         assert all(text in say.fact(one) for one, text in zip(plan, spending, strict=True))
-        assert (seconds in say.fact(plan[0])) is True
 
 
 @pytest.mark.parametrize(
@@ -225,6 +228,23 @@ def test_where_stored_times_do_not_hold_counts_and_pairs_are_planned(
 ) -> None:
     plan = forecast(expect(FULL, on=UPDATED), policy, forms, run_s=None)
     assert [one.code for one in plan] == codes
+
+
+@pytest.mark.parametrize(
+    ("baseline", "forms", "said"),
+    [
+        (None, BOTH, "about 50 s"),
+        (FULL, PAIRS, "about 50 s, at most 4 min 50 s"),
+        (FULL, [], "about 50 s, at most 1 min 40 s"),
+    ],
+)
+def test_it_is_said_how_long_it_takes(
+    baseline: Baseline | None, forms: list[Form], said: str
+) -> None:
+    from perfgate.words import say
+
+    plan = forecast(expect(baseline), Policy(), forms, run_s=10.0)
+    assert say.fact(plan[0]) == said
 
 
 def test_the_plan_of_another_commit_and_of_a_baseline_that_cannot_be_read() -> None:
