@@ -24,10 +24,10 @@ from pathlib import Path
 from statistics import mean, median, stdev
 from typing import Final
 
-from perfgate.execute.ahead import Wanted
+from perfgate.execute.ahead import RunFailed, Wanted
 from perfgate.execute.fresh import Laboratory
 from perfgate.execute.lab import Invocation
-from perfgate.model.errors import NsysCrashed
+from perfgate.model.errors import PerfgateError
 from perfgate.model.metric import Metric
 from perfgate.model.sample import Form
 from perfgate.model.settings import Settings
@@ -204,8 +204,8 @@ def main() -> None:
                         break
                     try:
                         rows = [{"loop": loop, "part": part, **row} for row in make()]
-                    except NsysCrashed as crashed:
-                        print(f"{loop} {part}: {crashed}", file=sys.stderr)
+                    except (RunFailed, PerfgateError) as failed:
+                        print(f"{loop} {part}: {failed}", file=sys.stderr)
                         continue
                     with asked.out.open("a", encoding="utf-8") as file:
                         file.writelines(json.dumps(row) + "\n" for row in rows)

@@ -4,7 +4,8 @@
 run 1   |start|..|build, steps|.................|end, export, read|      . waits
 run 2   |start|................|build, steps|...|end, export, read|
 ```
-Held late, they build and warm up together, and only the steps are taken alone.
+Held late, they build and warm up together, and only the steps are taken alone. A pair in blocks
+measures as one.
 """
 
 from __future__ import annotations
@@ -23,13 +24,21 @@ from typing import Final
 from uuid import uuid4
 
 from perfgate.execute.context import RunContext
-from perfgate.execute.run import Measured, OneRun, Ran, conditions_of, ordered
+from perfgate.execute.folder import FIFO
+from perfgate.execute.run import (
+    Measured,
+    OneRun,
+    OtherSideEnded,
+    Ran,
+    conditions_of,
+    ordered,
+)
 from perfgate.execute.worker.handover import DONE, READY, TURN
 from perfgate.machine import Sampler
-from perfgate.model.errors import WorkloadFailed
+from perfgate.model.errors import ConfigInvalid, PerfgateError, WorkloadFailed
 from perfgate.model.machine import Conditions
 from perfgate.model.note import note
-from perfgate.model.order import RUN_COOKIE
+from perfgate.model.order import RUN_COOKIE, Blocks
 from perfgate.model.sample import Form
 from perfgate.model.workload import Workload
 from perfgate.system.process import OutOfTime
@@ -53,6 +62,52 @@ class Wanted:
     context: RunContext
     workload: Workload
     folder: Path
+    blocks: Blocks | None = None
+    """Of one side of a pair in blocks, the other side of which is the next, or the last."""
+
+
+def in_blocks(
+    sides: tuple[Wanted, Wanted], *, candidate_begins: bool, block_steps: int, core: int | None
+) -> tuple[Wanted, Wanted]:
+    """Both sides of a pair, reference and candidate, taking turns of so many steps on one core.
+
+    Either may take twice its time limit, for it waits for the other; None leaves them where they
+    may run.
+
+    Raises:
+        ConfigInvalid: the workload is a command, which nobody can stop between its steps.
+    """
+    if sides[0].workload.form == "command":
+        raise ConfigInvalid("command-in-blocks", workload=sides[0].workload.id)
+    there, here = sides
+
+    def side(one: Wanted, other: Wanted, *, begins: bool) -> Wanted:
+        patience_s = one.workload.timeout_s
+        blocks = Blocks(
+            steps=block_steps,
+            begins=begins,
+            own=str(one.folder / FIFO),
+            other=str(other.folder / FIFO),
+            core=core,
+            patience_s=patience_s,
+        )
+        stretched = one.workload.model_copy(update={"timeout_s": 2 * patience_s})
+        return replace(one, workload=stretched, blocks=blocks)
+
+    return (
+        side(there, here, begins=not candidate_begins),
+        side(here, there, begins=candidate_begins),
+    )
+
+
+class RunFailed(Exception):
+    """One of several runs came to nothing, by an error that `measure_run` would have raised."""
+
+    def __init__(self, number: int, error: PerfgateError) -> None:
+        self.number = number
+        """Which of them, from 0."""
+        self.error = error
+        super().__init__(str(error))
 
 
 class _CalledOff(Exception):
@@ -62,61 +117,88 @@ class _CalledOff(Exception):
 def measure_ahead(wanted: Sequence[Wanted], form: Form) -> Generator[Measured]:
     """Start runs together, let them measure one after another, and return them in that order.
 
-    Whoever wants no more of them closes the iterator, which ends the others.
+    Both sides of a pair in blocks, one behind the other, measure at the same time. Whoever wants no
+    more of them closes the iterator, which ends the others.
 
     Raises:
-        PerfgateError: one of them came to nothing, as `measure_run` says it; the others have been
-        ended.
+        RunFailed: one of them came to nothing; the others have been ended.
     """
     began, batch = time.monotonic(), uuid4().hex
-    context = wanted[0].context
     with ExitStack() as held:
         runs: list[_Held] = []
-        for one in wanted:
-            run_id = f"{batch}:{uuid4().hex}"
-            made = ordered(one.context, one.workload, one.folder, run_id=run_id, form=form)
-            alive = held.enter_context(made)
-            # Its own time is what it works for; `tick` looks after that.
-            limit_s = alive.spec.timeout_s * (len(wanted) + 1)
-            alive = replace(alive, spec=replace(alive.spec, timeout_s=limit_s))
-            runs.append(held.enter_context(_holding(alive)))
+        for number, one in enumerate(wanted):
+            try:
+                runs.append(held.enter_context(_holding(one, form, batch, of=len(wanted))))
+            except PerfgateError as failed:
+                raise RunFailed(number, failed) from failed
         pool = held.enter_context(_pool(runs))
-        with Sampler(context.machine.gpus, run_id=batch) as sampler:
+        with Sampler(wanted[0].context.machine.gpus, run_id=batch) as sampler:
             for run in runs:
                 run.ran = pool.submit(run.one.run, on_tick=run.tick)
             _take_windows(runs)
-        conditions = conditions_of(context, sampler)
+        conditions = conditions_of(wanted[0].context, sampler)
         for run in runs:
             run.say(DONE)
-        for read in [pool.submit(run.measured, conditions) for run in runs]:
-            measured = read.result()
+        read = [pool.submit(run.measured, conditions) for run in runs]
+        for number, measured in enumerate(read):
+            try:
+                made = measured.result()
+            except PerfgateError as failed:
+                raise RunFailed(number, failed) from failed
             share_s = (time.monotonic() - began) / len(runs)
-            yield replace(measured, run=measured.run.model_copy(update={"wall_s": share_s}))
+            yield replace(made, run=made.run.model_copy(update={"wall_s": share_s}))
 
 
 def _take_windows(runs: Sequence[_Held]) -> None:
     """Let each measure while the others wait.
 
     Raises:
-        WorkloadFailed: those that are to wait do something.
+        RunFailed: one ended before that, or those that are to wait do something.
     """
     for run in runs:
         run.wait_for(READY, runs)
-    for run in runs:
-        others = [other for other in runs if other is not run]
+    size = 1 if runs[0].one.blocks is None else 2
+    for first in range(0, len(runs), size):
+        measuring = runs[first : first + size]
+        others = [other for other in runs if other not in measuring]
         deadline = time.monotonic() + QUIET_PATIENCE_S
         # What still spins or is written after the last of them measured, or warmed up.
         while (used := _used_by(others, partial(time.sleep, LOOK_S))).cores > QUIET_CORES:
             if time.monotonic() > deadline:
-                raise used.refused(run)
-        used = _used_by(others, partial(_measure, run, runs))
+                raise RunFailed(first, used.refused(runs[first]))
+        used = _used_by(others, partial(_measure, measuring, runs))
         if used.cores > QUIET_CORES and used.cpu_s > QUIET_S:
-            raise used.refused(run)
+            raise RunFailed(first, used.refused(runs[first]))
 
 
-def _measure(run: _Held, runs: Sequence[_Held]) -> None:
-    run.say(TURN)
-    run.wait_for(DONE, runs)
+def _measure(measuring: Sequence[_Held], runs: Sequence[_Held]) -> None:
+    for run in measuring:
+        run.say(TURN)
+    for run in measuring:
+        run.wait_for(DONE, runs)
+
+
+def _refuse_failed(runs: Sequence[_Held]) -> None:
+    """Refuse all where one came to nothing.
+
+    Raises:
+        RunFailed: names it; of two that end together the candidate, and not one that only says that
+        the other side of its pair ended first, unless nobody says more.
+    """
+    failed = {
+        number: error
+        for number, run in enumerate(runs)
+        if run.ran is not None and run.ran.done() and (error := run.ran.exception()) is not None
+    }
+    blamed = [number for number, error in failed.items() if not isinstance(error, OtherSideEnded)]
+    if not blamed and all(run.ran is not None and run.ran.done() for run in runs):
+        blamed = list(failed)
+    for number in reversed(blamed):
+        match failed[number]:
+            case OtherSideEnded(error=error) | (PerfgateError() as error):
+                raise RunFailed(number, error)
+            case bug:
+                raise bug
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -173,10 +255,11 @@ class _Held:
         """Wait until it says this, and from then on for the gate; or until it has ended.
 
         Raises:
-            PerfgateError: it failed, or another of the runs.
+            RunFailed: it failed, or another of the runs.
         """
-        while not any(run.has_failed() for run in runs):
-            if self.ran is not None and self.ran.done():
+        while True:
+            _refuse_failed(runs)
+            if self.ran is not None and self.ran.done() and self.ran.exception() is None:
                 return
             if self._poll.poll(1000 * LOOK_S):
                 heard = os.read(self._hears, 1)
@@ -194,10 +277,6 @@ class _Held:
         assert self.ran is not None
         return self.one.measured(self.ran.result(), conditions, on_tick=self.tick)
 
-    def has_failed(self) -> bool:
-        """Whether it ended, and not well, which is raised."""
-        return self.ran is not None and self.ran.done() and self.ran.result() is None
-
     def tick(self) -> None:
         """End it where it is not wanted any more, or has worked for too long by itself."""
         if self.is_off.is_set():
@@ -209,12 +288,24 @@ class _Held:
 
 
 @contextmanager
-def _holding(one: OneRun) -> Iterator[_Held]:
-    held = _Held(one)
-    try:
-        yield held
-    finally:
-        held.close()
+def _holding(wanted: Wanted, form: Form, batch: str, *, of: int) -> Iterator[_Held]:
+    """One run of a batch of so many, with its folder, for as long as the block lasts."""
+    made = ordered(
+        wanted.context,
+        wanted.workload,
+        wanted.folder,
+        run_id=f"{batch}:{uuid4().hex}",
+        form=form,
+        blocks=wanted.blocks,
+    )
+    with made as one:
+        # What counts is what it works for; `tick` looks after that.
+        limit_s = one.spec.timeout_s * (of + 1)
+        held = _Held(replace(one, spec=replace(one.spec, timeout_s=limit_s)))
+        try:
+            yield held
+        finally:
+            held.close()
 
 
 @contextmanager

@@ -3,8 +3,8 @@
 ```
 order.json          to the worker          which workload, how many steps, whose turn in a pair
 worker-report.json  from the worker        how it ended, with which versions
-turn                to the worker          a FIFO: read to wait for a turn
-gate                from the worker        one: it is ready, or done; where the gate holds it
+turn                between both workers   a pair's FIFO: read to wait, written to to hand over
+go, gate            to and from the worker its two where the gate holds it
 imports/            from every process     which files it loaded
 nsys/               from nsys              all that it writes, with every variable of the environment
 workload.log, capture-N.sqlite, capture-N-reports/     kept: cleaned of secrets
@@ -35,7 +35,7 @@ from perfgate.system.temporary import UNDERWAY, left, remove_left_folders
 ORDER: Final = "order.json"
 WORKER_REPORT: Final = "worker-report.json"
 FIFO: Final = "turn"
-GATE_FIFO: Final = "gate"
+HELD_FIFOS: Final = ("go", "gate")
 IMPORTS: Final = "imports"
 RAW: Final = "nsys"
 LOG: Final = "workload.log"
@@ -123,7 +123,7 @@ def keep_exports(captures: Sequence[Captured], folder: Path) -> None:
 
 def remove_fifos(folder: Path) -> None:
     """Remove what a run's process waited at."""
-    for name in (FIFO, GATE_FIFO):
+    for name in (FIFO, *HELD_FIFOS):
         (folder / name).unlink(missing_ok=True)
 
 

@@ -4,8 +4,7 @@
 Laboratory      of one gate: the machine, nsys, commits that are checked out
   lab(...)      of one workload: its runs, one after the other, each on an idle GPU
 ```
-Recorded and prepared runs come from a `Laboratory` that overrides `look`, `busy`, `make` and
-`make_pair`.
+Recorded and prepared runs come from a `Laboratory` that overrides `look`, `busy` and `make`.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from pathlib import Path
 from statistics import median
 from typing import Final, TypeVar
 
-from perfgate.execute.ahead import Wanted, measure_ahead
+from perfgate.execute.ahead import RunFailed, Wanted, in_blocks, measure_ahead
 from perfgate.execute.context import RunContext, at_commit
 from perfgate.execute.lab import (
     NOT_MEASURED_BY,
@@ -32,10 +31,9 @@ from perfgate.execute.lab import (
     Pair,
     blessed_at,
 )
-from perfgate.execute.pair import ReferenceFailed, Side, measure_pair
 from perfgate.execute.provenance import is_as_blessed, prove_apart
 from perfgate.execute.room import how_to_run
-from perfgate.execute.run import TRIES, Measured, measure_run, outlasting_crashes
+from perfgate.execute.run import TRIES, Measured, measure_run
 from perfgate.execute.side_environment import declared_there
 from perfgate.machine import read_machine, wait_until_idle
 from perfgate.model.baseline import Baseline, BlessedRun, code_digest
@@ -115,26 +113,6 @@ class Laboratory:
             yield measure_run(one.context, one.workload, one.folder)
         else:
             yield from measure_ahead(wanted, form)
-
-    def make_pair(
-        self,
-        sides: tuple[RunContext, RunContext],
-        workload: Workload,
-        folders: tuple[Path, Path],
-        *,
-        begins: Side,
-        steps: int,
-    ) -> tuple[Measured, Measured]:
-        """Make a run of the reference and one of the candidate at once, in blocks."""
-        return measure_pair(
-            *sides,
-            workload,
-            folders,
-            begins=begins,
-            block_steps=BLOCK_STEPS,
-            steps=steps,
-            core=max(os.sched_getaffinity(0)),
-        )
 
     # The same for all
 
@@ -311,11 +289,11 @@ class FreshLab:
     def runs(self, number: int) -> Generator[Run]:
         """Make runs of the candidate, as many of them started together as there is room for."""
         first, planned = self._taken + 1, self._taken + number
-        jobs = [
-            _Job(title=f"run {first + index} of {planned}", form=Form.ALONE)
+        units = [
+            (_Job(title=f"run {first + index} of {planned}", form=Form.ALONE),)
             for index in range(number)
         ]
-        for made in self._made(jobs, together=1):
+        for made in self._made(units):
             yield made.run
 
     def pairs(self, form: Form, number: int) -> Generator[Pair]:
@@ -323,17 +301,13 @@ class FreshLab:
         planned, first = self._pairs[form] + number, self._pairs[form]
         if form is not Form.BLOCK:
             self._refuse_other_command()
-            jobs = [job for index in range(first, planned) for job in _pair(form, index, planned)]
-            made = self._made(jobs, together=2)
-            for index, (one, other) in enumerate(zip(made, made, strict=True), first):
-                self._pairs[form] += 1
-                there, here = (other, one) if index % 2 else (one, other)
-                yield self._held_apart(there, here)
-            return
-        for index in range(first, planned):
+        units = [_pair(form, index, planned) for index in range(first, planned)]
+        made = self._made(units)
+        for index, (one, other) in enumerate(zip(made, made, strict=True), first):
             self._pairs[form] += 1
-            title = f"pair {index + 1} of {planned}, in blocks"
-            yield self._held_apart(*self._in_blocks(index, title))
+            candidate_first = index % 2 and form is not Form.BLOCK
+            there, here = (other, one) if candidate_first else (one, other)
+            yield self._held_apart(there, here)
 
     # Runs of either side
 
@@ -350,26 +324,37 @@ class FreshLab:
             self.environment = made.environment
         return made
 
-    def _made(self, jobs: Sequence[_Job], *, together: int) -> Iterator[Measured]:
+    def _made(self, units: Sequence[tuple[_Job, ...]]) -> Iterator[Measured]:
         """Make runs of either side in their order, as many ahead as there is room for.
 
-        Where several fail that are alive at once, each is made again alone; so is one in which nsys
-        broke down.
+        Those of a unit are made together, if there is room for several runs. Where some fail that
+        are alive at once, each unit is made again by itself; so is one in which nsys broke down.
         """
-        left = list(jobs)
+        left = [job for unit in units for job in unit]
+        together = len(units[0])
         while left:
             form, most = self._how()
-            batch = left[: max(most // together * together, 1)]
-            busy, made = self._of.busy(), self._of.make(list(map(self._wanted, batch)), form)
+            in_blocks = left[0].form is Form.BLOCK
+            if in_blocks:
+                form = Form.EARLY  # both sides take their warm-up in turns
+            fewest = together if in_blocks else 1
+            batch = left[: max(most // together * together, fewest)]
             try:
-                with closing(made):
-                    for job in batch:
-                        with self._of.listener.run(self._title(job, batch)):
-                            one = next(made)
-                        left.pop(0)
-                        yield self._finished(job, _noting(one, busy, job.form))
+                yield from self._of_batch(batch, left, form)
+            except RunFailed as failed:
+                self._try_again(batch[failed.number], failed.error, is_alone=len(batch) <= fewest)
             except PerfgateError as failed:
-                self._try_again(left, batch, failed)
+                self._try_again(left[0], failed, is_alone=True)
+
+    def _of_batch(self, batch: Sequence[_Job], left: list[_Job], form: Form) -> Iterator[Measured]:
+        """Make some runs together, and take each that is there off what is left."""
+        busy, made = self._of.busy(), self._of.make(self._wanted(batch), form)
+        with closing(made):
+            for job in batch:
+                with self._of.listener.run(self._title(job, batch)):
+                    one = next(made)
+                left.remove(job)
+                yield self._finished(job, _noting(one, busy, job.form))
 
     def _how(self) -> tuple[Form, int]:
         """The form of the next runs, and how many at once."""
@@ -381,15 +366,25 @@ class FreshLab:
         )
         return form, most if self._failed_ahead is None else 1
 
-    def _wanted(self, job: _Job) -> Wanted:
-        """A folder for one more try."""
-        if not job.folder:
-            self._folders += 1
-            job.folder = f"run-{self._folders}"
-        job.tries += 1
-        folder = job.folder if job.tries == 1 else f"{job.folder}-try-{job.tries}"
-        context = self._other.context if job.is_reference else self._of.context
-        return Wanted(context=context, workload=self._workload, folder=self._folder / folder)
+    def _wanted(self, batch: Sequence[_Job]) -> list[Wanted]:
+        """Folders for one more try of some runs, and what each is to do."""
+        made: list[Wanted] = []
+        workload = self._workload
+        if batch[0].form is Form.BLOCK:
+            steps = max(steps_in_blocks(self._known_step_ms), workload.steps)
+            workload = workload.model_copy(update={"steps": steps})
+        for job in batch:
+            if not job.folder:
+                self._folders += 1
+                job.folder = f"run-{self._folders}"
+            job.tries += 1
+            folder = job.folder if job.tries == 1 else f"{job.folder}-try-{job.tries}"
+            context = self._other.context if job.is_reference else self._of.context
+            made.append(Wanted(context=context, workload=workload, folder=self._folder / folder))
+        if batch[0].form is not Form.BLOCK:
+            return made
+        sides = zip(made[::2], made[1::2], batch[::2], strict=True)
+        return [one for there, here, job in sides for one in _in_blocks((there, here), job)]
 
     def _title(self, job: _Job, batch: Sequence[_Job]) -> str:
         title = f"{job.title}, {self._other.shown}" if job.is_reference else job.title
@@ -404,68 +399,35 @@ class FreshLab:
             made = self._as_blessed(made)
         else:
             made = self._take(made)
-            self._step_ms = made.run.value(Metric.STEP_MS)
+            if job.form is not Form.BLOCK:
+                self._step_ms = made.run.value(Metric.STEP_MS)
         self._of.listener.done(self._title(job, [job]), made.run)
         return made
 
-    def _try_again(
-        self, left: Sequence[_Job], batch: Sequence[_Job], failed: PerfgateError
-    ) -> None:
-        """Whether, and how, what is left of a batch is made again.
+    def _try_again(self, job: _Job, failed: PerfgateError, *, is_alone: bool) -> None:
+        """Take in how one of a batch failed, what is left of which is made again.
 
         Raises:
             PerfgateError: it failed alone, and nsys is not to blame, or too often.
         """
-        job = left[0]
         if isinstance(failed, NsysCrashed) and job.tries < TRIES:
             self._of.listener.crashed(failed)
-        elif len(batch) == 1:
+        elif is_alone:
+            if job.form is Form.BLOCK:
+                failed = self._failed_in_blocks(failed)
             raise self._failed_there(failed) if job.is_reference else failed
-        if len(batch) > 1:
+        if not is_alone:
             self._failed_ahead = failed
-
-    # Both sides
-
-    def _in_blocks(self, index: int, title: str) -> tuple[Measured, Measured]:
-        """Both at once, a few steps of each in turn."""
-        other, listener = self._other, self._of.listener
-        self._folders += 1
-        names = (f"interleaved-reference-{index + 1}", f"run-{self._folders}")
-        busy = self._of.busy()
-        steps = max(steps_in_blocks(self._known_step_ms), self._workload.steps)
-
-        def both(fresh: Callable[[Path], Path]) -> tuple[Measured, Measured]:
-            there, here = (fresh(self._folder / name) for name in names)
-            return self._of.make_pair(
-                (other.context, self._of.context),
-                self._workload,
-                (there, here),
-                begins="candidate" if index % 2 else "reference",
-                steps=steps,
-            )
-
-        try:
-            with listener.run(title):
-                made = outlasting_crashes(both, on_crash=listener.crashed)
-        except ReferenceFailed as failed:
-            why = self._failed_in_blocks(failed.error, steps)
-            raise self._failed_there(why) from failed.error
-        except WorkloadFailed as failed:
-            raise self._failed_in_blocks(failed, steps) from failed
-        there, here = (_noting(one, busy, Form.BLOCK) for one in made)
-        reference, candidate = self._as_blessed(there), self._take(here)
-        listener.done(f"{title}, {other.shown}", reference.run)
-        listener.done(f"{title}, candidate", candidate.run)
-        return reference, candidate
 
     @property
     def _known_step_ms(self) -> float | None:
         blessed = () if self._baseline is None else self._baseline.values(Metric.STEP_MS)
         return self._step_ms or (median(blessed) if blessed else None)
 
-    def _failed_in_blocks(self, failed: PerfgateError, steps: int) -> PerfgateError:
+    def _failed_in_blocks(self, failed: PerfgateError) -> PerfgateError:
         """A workload's failure in blocks, with what may be behind it: data for as many turns as are
         declared."""
+        steps = steps_in_blocks(self._known_step_ms)
         if not isinstance(failed, WorkloadFailed) or steps <= self._workload.steps:
             return failed
         return WorkloadFailed(
@@ -563,22 +525,47 @@ class _Job:
     title: str
     form: Form
     is_reference: bool = False
+    candidate_begins: bool = False
+    """Of a pair in blocks, as its reference's side says."""
     folder: str = ""
     tries: int = 0
 
 
 def _pair(form: Form, index: int, planned: int) -> tuple[_Job, _Job]:
-    """Both runs of a pair: the candidate's first in every second one, so that drift hits both."""
-    is_alone = form is Form.ALONE
-    title = "alone" if is_alone else f"pair {index + 1} of {planned}"
+    """Both runs of a pair: the candidate's first in every second one, so that drift hits both.
+
+    In blocks they are made at once, and the order is that of their first blocks.
+    """
+    title = f"pair {index + 1} of {planned}"
+    match form:
+        case Form.ALONE:
+            title, folder = "alone", "reference-alone"
+        case Form.BLOCK:
+            title, folder = f"{title}, in blocks", f"interleaved-reference-{index + 1}"
+        case _:
+            folder = f"reference-{index + 1}"
+    candidate_begins = index % 2 == 1
     reference = _Job(
         title=title,
         form=form,
         is_reference=True,
-        folder="reference-alone" if is_alone else f"reference-{index + 1}",
+        folder=folder,
+        candidate_begins=candidate_begins,
     )
     candidate = _Job(title=f"{title}, candidate", form=form)
-    return (candidate, reference) if index % 2 else (reference, candidate)
+    if candidate_begins and form is not Form.BLOCK:
+        return candidate, reference
+    return reference, candidate
+
+
+def _in_blocks(sides: tuple[Wanted, Wanted], reference: _Job) -> tuple[Wanted, Wanted]:
+    """Both sides of a pair as they are made in blocks, on the last core."""
+    return in_blocks(
+        sides,
+        candidate_begins=reference.candidate_begins,
+        block_steps=BLOCK_STEPS,
+        core=max(os.sched_getaffinity(0)),
+    )
 
 
 def steps_in_blocks(step_ms: float | None) -> int:

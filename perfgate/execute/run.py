@@ -31,8 +31,7 @@ from perfgate.execute.failures import (
     without_steps,
 )
 from perfgate.execute.folder import (
-    FIFO,
-    GATE_FIFO,
+    HELD_FIFOS,
     IMPORTS,
     LOG,
     ORDER,
@@ -336,8 +335,8 @@ def ordered(
         workload = workload_there(workload, tree)
     hold = None
     if form in (Form.EARLY, Form.LATE):
-        own, other = folder / FIFO, folder / GATE_FIFO
-        hold = Hold(is_early=form is Form.EARLY, own=str(own), other=str(other))
+        own, other = (str(folder / name) for name in HELD_FIFOS)
+        hold = Hold(is_early=form is Form.EARLY, own=own, other=other)
     order = Order(
         workload=workload.id,
         steps=workload.steps,

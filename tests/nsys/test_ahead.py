@@ -20,7 +20,7 @@ import pytest
 from support.project import Project
 
 import perfgate
-from perfgate.execute.ahead import Wanted, measure_ahead
+from perfgate.execute.ahead import RunFailed, Wanted, in_blocks, measure_ahead
 from perfgate.execute.context import RunContext
 from perfgate.execute.run import Measured
 from perfgate.model.errors import NsysCrashed, WorkloadFailed, WorkloadTimedOut
@@ -143,10 +143,34 @@ def _outlasting(asked: Sequence[Wanted], form: Form) -> list[Measured]:
             folders = [one.folder / f"try-{number}" for one in asked]
             again = [replace(one, folder=at) for one, at in zip(asked, folders, strict=True)]
             return list(measure_ahead(again, form))
-        except NsysCrashed:
+        except RunFailed as failed:
+            if not isinstance(failed.error, NsysCrashed):
+                raise
             for file in (asked[0].context.root / "times").glob("*"):
                 file.unlink()
     raise AssertionError("nsys broke down three times")
+
+
+def test_pairs_in_blocks_are_started_together_and_measure_one_after_another(
+    nsys_tool: NsysTool, tmp_path: Path
+) -> None:
+    root = tmp_path / "project"
+    one, other, third, fourth = wanted(nsys_tool, root, LOOP, runs=4)
+    pairs = [
+        in_blocks(sides, candidate_begins=begins, block_steps=2, core=None)
+        for sides, begins in (((one, other), False), ((third, fourth), True))
+    ]
+    made = list(measure_ahead([side for pair in pairs for side in pair], Form.EARLY))
+    assert [one.run.form for one in made] == [Form.BLOCK] * 4
+    assert [one.run.begins for one in made] == [True, False, False, True]
+    assert [process.steps for one in made for process in one.run.processes] == [5] * 4
+    times = times_of(root)
+    assert max(one["imported"] for one in times) < times[0]["began"]
+    first, second = times[:2], times[2:]
+    for pair in (first, second):  # both sides of a pair at once, in turns
+        assert max(one["began"] for one in pair) < min(one["ended"] for one in pair)
+    assert max(one["ended"] for one in first) < min(one["built"] for one in second)
+    assert times[-1]["ended"] < min(one["left"] for one in times)
 
 
 def test_what_a_workload_does_after_its_window_is_not_measured(
@@ -178,9 +202,10 @@ def test_one_that_dies_while_it_is_held_ends_the_others(
         '    noted("built")\n',
         '    noted("built")\n    if len(list(AT.iterdir())) == 2:\n        os.kill(os.getpid(), 9)\n',
     )
-    with pytest.raises(WorkloadFailed) as failed:
+    with pytest.raises(RunFailed) as failed:
         list(measure_ahead(wanted(nsys_tool, root, dying), Form.EARLY))
-    assert "process-killed" in str(failed.value.fields["why"])
+    assert (failed.value.number, type(failed.value.error)) == (1, WorkloadFailed)
+    assert "process-killed" in str(failed.value.error.fields["why"])
     assert not processes_in(root)
     # The third was not let go.
     assert len(times_of(root)) == 2
@@ -197,8 +222,9 @@ def test_only_its_own_work_counts_against_a_runs_time_limit(
         "        if number == 2:\n",
         "        if number == 3:\n            time.sleep(600)\n        if number == 2:\n",
     )
-    with pytest.raises(WorkloadTimedOut):
+    with pytest.raises(RunFailed) as failed:
         list(measure_ahead(wanted(nsys_tool, root, hanging, timeout_s=15), Form.EARLY))
+    assert isinstance(failed.value.error, WorkloadTimedOut)
     assert time.monotonic() - began < 60
     assert not processes_in(root)
 

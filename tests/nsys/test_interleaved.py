@@ -16,14 +16,15 @@ from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Literal
 
 import psutil
 import pytest
 from support.repository import Repository
+from support.runs import ReferenceFailed, pair_in_blocks
 
 import perfgate
 from perfgate.execute.context import RunContext, at_commit
-from perfgate.execute.pair import ReferenceFailed, Side, measure_pair
 from perfgate.execute.run import Measured, outlasting_crashes
 from perfgate.execute.worker.steps import SETTLING_TURNS
 from perfgate.model.baseline import code_digest
@@ -48,6 +49,7 @@ pytestmark = pytest.mark.nsys
 PERFGATE = Path(perfgate.__file__).parents[1]
 CORES = sorted(os.sched_getaffinity(0))
 CORE = CORES[-1]
+Side = Literal["reference", "candidate"]
 SIDES: tuple[Side, ...] = ("reference", "candidate")
 WARMUP = 8
 
@@ -147,21 +149,19 @@ class Stage:
             steps=4,
             warmup=WARMUP,
             capture=CaptureMode.ALL,
-        ).model_copy(update={"timeout_s": timeout_s})
+        ).model_copy(update={"timeout_s": timeout_s, "steps": steps})
         with at_commit(self.context, "HEAD~1") as there:
 
             def make(_fresh: Callable[[Path], Path]) -> tuple[Measured, Measured]:
                 folders = self.folder / "reference", self.folder / "candidate"
                 for folder in folders:
                     shutil.rmtree(folder, ignore_errors=True)
-                return measure_pair(
-                    there,
-                    self.context,
+                return pair_in_blocks(
+                    (there, self.context),
                     workload,
                     folders,
-                    begins=begins,
+                    candidate_begins=begins == "candidate",
                     block_steps=block_steps,
-                    steps=steps,
                     core=core,
                 )
 

@@ -159,9 +159,9 @@ def test_a_gate_says_what_it_may_spend_and_what_it_does(
     assert " 12 A/B pairs " in out[start + 2]
     begin = next(n for n, line in enumerate(out) if line.startswith("  loop run 1 "))
     assert out[begin : begin + 8] == [
-        "  loop run 1 of 3: step_ms 12.65, kernel_ms 9.100, gap_ms 1.851 (0.0 s)",
-        "  loop run 2 of 3: step_ms 12.65, kernel_ms 9.100, gap_ms 1.851 (0.0 s)",
-        "  loop run 3 of 3: step_ms 12.65, kernel_ms 9.100, gap_ms 1.851 (0.0 s)",
+        "  loop run 1 of 5: step_ms 12.65, kernel_ms 9.100, gap_ms 1.851 (0.0 s)",
+        "  loop run 2 of 5: step_ms 12.65, kernel_ms 9.100, gap_ms 1.851 (0.0 s)",
+        "  loop run 3 of 5: step_ms 12.65, kernel_ms 9.100, gap_ms 1.851 (0.0 s)",
         f"  checking out {sha} next to the project",
         f"  loop pair 1 of 3, {sha}: step_ms 12.34, kernel_ms 9.100, gap_ms 1.851 (0.0 s)",
         "  loop pair 1 of 3, candidate: step_ms 12.65, kernel_ms 9.100, gap_ms 1.851 (0.0 s)",

@@ -86,8 +86,8 @@ def test_progress_is_a_plain_line_a_run_where_nobody_watches(blessed: Project) -
     assert lines[start + 1] == "  loop: 5 runs"
     runs = [line for line in lines[start:] if line.startswith("  loop run ")]
     assert runs == [
-        f"  loop run {n} of {of}: step_ms 12.34, kernel_ms 9.100, gap_ms 1.851 (0.0 s)"
-        for n, of in ((1, 3), (2, 3), (3, 3), (4, 5), (5, 5))
+        f"  loop run {n} of 5: step_ms 12.34, kernel_ms 9.100, gap_ms 1.851 (0.0 s)"
+        for n in range(1, 6)
     ]
 
 

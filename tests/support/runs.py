@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+from perfgate.execute.ahead import RunFailed, Wanted, in_blocks, measure_ahead
 from perfgate.execute.context import RunContext
+from perfgate.execute.run import Measured
+from perfgate.model.errors import NsysCrashed, PerfgateError
 from perfgate.model.machine import Machine
 from perfgate.model.note import Note, note
 from perfgate.model.order import Ending, WorkerReport
+from perfgate.model.sample import Form
 from perfgate.model.settings import Settings
 from perfgate.model.workload import Workload
 from perfgate.profilers.nsys.tool import NsysTool, NsysVersion
@@ -77,3 +81,41 @@ def worker_report(
 ) -> WorkerReport:
     """What a worker reports of its end."""
     return WorkerReport(ending=ending, why=why, exit_status=exit_status, turns=turns, pid=7)
+
+
+class ReferenceFailed(Exception):
+    """The reference's side of a pair came to nothing."""
+
+    def __init__(self, error: PerfgateError) -> None:
+        self.error = error
+        super().__init__(str(error))
+
+
+def pair_in_blocks(
+    sides: tuple[RunContext, RunContext],
+    workload: Workload,
+    folders: tuple[Path, Path],
+    *,
+    candidate_begins: bool,
+    block_steps: int,
+    core: int | None,
+) -> tuple[Measured, Measured]:
+    """Run a workload on either side, reference and candidate, in blocks of steps.
+
+    Raises:
+        ReferenceFailed: that side failed, but for nsys. PerfgateError: the candidate, or nsys.
+    """
+    there, here = (
+        Wanted(context=context, workload=workload, folder=folder)
+        for context, folder in zip(sides, folders, strict=True)
+    )
+    wanted = in_blocks(
+        (there, here), candidate_begins=candidate_begins, block_steps=block_steps, core=core
+    )
+    try:
+        reference, candidate = measure_ahead(wanted, Form.EARLY)
+    except RunFailed as failed:
+        if failed.number == 0 and not isinstance(failed.error, NsysCrashed):
+            raise ReferenceFailed(failed.error) from failed
+        raise failed.error from failed
+    return reference, candidate

@@ -68,9 +68,8 @@ class MeasuredSteps:
         self._block_steps = steps if blocks is None else blocks.steps
         # Now, not at the first turn: the other side is to see it if this one does not come that
         # far.
-        takes_turns = blocks or hold
-        self._handover = None if takes_turns is None else Handover(takes_turns)
-        self._in_blocks = blocks is not None
+        self._handover = None if blocks is None else Handover(blocks)
+        self._gate = None if hold is None else Handover(hold)
         self._is_held_early = hold is not None and hold.is_early
         self._core = None if blocks is None else blocks.core
         self._find_torch = find_torch or (lambda: sys.modules.get("torch"))
@@ -145,9 +144,9 @@ class MeasuredSteps:
         Raises:
             Abandoned: the gate is gone.
         """
-        if self._is_held_early and self._handover is not None:
+        if self._is_held_early and self._gate is not None:
             start_cuda(self._find_torch())
-            self._handover.begin()
+            self._gate.begin()
 
     def close(self) -> None:
         """Close the open range and the capture of a loop that was left while something still holds
@@ -160,8 +159,8 @@ class MeasuredSteps:
             # A thread that the loop left behind may be in it: then it is not to be closed.
             with contextlib.suppress(ValueError):
                 loop.close()
-        if self._handover is not None:
-            self._handover.leave()
+        for other in self._waits_for:
+            other.leave()
 
     def _refuse_strayed(self) -> None:
         if not self.is_here:
@@ -170,9 +169,14 @@ class MeasuredSteps:
 
     @property
     def abandoned(self) -> Abandoned | None:
-        """Why the other side of the A/B run is not to be waited for any more, whatever the workload
-        made of that."""
-        return None if self._handover is None else self._handover.abandoned
+        """Why the other side of the A/B run, or the gate, is not to be waited for any more, whatever
+        the workload made of that."""
+        return next((one.abandoned for one in self._waits_for if one.abandoned), None)
+
+    @property
+    def _waits_for(self) -> list[Handover]:
+        """The other side of the A/B run, and the gate."""
+        return [one for one in (self._handover, self._gate) if one is not None]
 
     def _loop(self) -> Generator[int]:
         # An iterator that was made before a fork begins here.
@@ -181,7 +185,7 @@ class MeasuredSteps:
             torch = self._find_torch()
             marker = choose_marker(torch=torch, nvtx=self._find_nvtx(), profiled=self._profiled)
             self.marked_by = marker.name
-            if self._handover is not None and self._in_blocks:
+            if self._handover is not None:
                 self._handover.begin()
             settled = min(SETTLING_TURNS, self._warmup)
             for turn in range(self._warmup - settled):
@@ -193,11 +197,13 @@ class MeasuredSteps:
             capture = choose_capture(torch=self._find_torch())
             self.captured_by = capture.name
             capture.synchronise()
+            if self._gate is not None:
+                self._gate.begin()
             if self._handover is not None:
-                self._handover.hand_over() if self._in_blocks else self._handover.begin()
+                self._handover.hand_over()
             capture.start()
             try:
-                busy = None if self._in_blocks else Busy()
+                busy = Busy() if self._handover is None else None
                 marker.push(START_RANGE)
                 marker.pop()
                 for number in range(self._steps):
@@ -209,8 +215,8 @@ class MeasuredSteps:
                 marker.pop()
                 if busy is not None:
                     self.cores = busy.cores()
-                if self._handover is not None:
-                    self._handover.end()
+                for other in self._waits_for:
+                    other.end()
                 if pinned is not None:
                     # Neither has a step to take any more: what both still have to do they need not
                     # do on one core.
@@ -220,8 +226,8 @@ class MeasuredSteps:
             self.needs = needs_of(self._find_torch(), has_gpu=capture.name is not None)
             self.finished = True
         finally:
-            if self._handover is not None:
-                self._handover.leave()
+            for other in self._waits_for:
+                other.leave()
 
     def _wait(self, marker: Marker, capture: CaptureRange) -> None:
         """Let the other side have its block, if it still needs one."""

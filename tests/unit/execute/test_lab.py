@@ -11,11 +11,10 @@ from pathlib import Path
 import pytest
 from support import records
 
-from perfgate.execute.ahead import Wanted
+from perfgate.execute.ahead import RunFailed, Wanted
 from perfgate.execute.context import RunContext
 from perfgate.execute.fresh import FreshLab, Laboratory, steps_in_blocks
 from perfgate.execute.lab import Against, Invocation, blessed_at
-from perfgate.execute.pair import ReferenceFailed, Side
 from perfgate.execute.provenance import ImportLog
 from perfgate.execute.run import Measured
 from perfgate.execute.worktree import Worktree
@@ -95,23 +94,19 @@ class Prepared(Laboratory):
         return replace(self.context, root=self.folder / "checkout", tree=self.tree)
 
     def make(self, wanted: Sequence[Wanted], form: Form) -> Generator[Measured]:
+        if wanted[0].blocks is not None:
+            there, here = wanted
+            assert there.blocks is not None
+            begins = "reference" if there.blocks.begins else "candidate"
+            steps = here.workload.steps
+            made = self._next(f"{there.folder.name} | {here.folder.name}: {begins} {steps}")
+            assert isinstance(made, tuple)
+            yield from made
+            return
         for one in wanted:
-            made = self._next(f"{one.context.root.name}: {one.folder.name}")
-            assert isinstance(made, Measured)
-            yield made
-
-    def make_pair(
-        self,
-        sides: tuple[RunContext, RunContext],
-        workload: Workload,
-        folders: tuple[Path, Path],
-        *,
-        begins: Side,
-        steps: int,
-    ) -> tuple[Measured, Measured]:
-        made = self._next(f"{folders[0].name} | {folders[1].name}: {begins} {steps}")
-        assert isinstance(made, tuple)
-        return made
+            alone = self._next(f"{one.context.root.name}: {one.folder.name}")
+            assert isinstance(alone, Measured)
+            yield alone
 
     def _next(self, where: str) -> Measured | tuple[Measured, Measured]:
         self.made.append(where)
@@ -219,7 +214,7 @@ def test_another_commit_that_does_not_run(
     tmp_path: Path, form: Form, kind: type[PerfgateError], raised: type[PerfgateError]
 ) -> None:
     of, failed = Prepared(tmp_path), error(kind)
-    of.left = [failed if form is Form.PAIR else ReferenceFailed(failed), measured()]
+    of.left = [failed if form is Form.PAIR else RunFailed(0, failed), measured()]
     lab = of.of()
     with pytest.raises(raised) as caught:
         list(lab.pairs(form, 1))
@@ -240,7 +235,7 @@ def test_a_candidate_that_fails_in_blocks(
     tmp_path: Path, kind: type[PerfgateError], steps: int, code: str
 ) -> None:
     of = Prepared(tmp_path)
-    of.left = [error(kind)]
+    of.left = [RunFailed(1, error(kind))]
     workload = records.workload().model_copy(update={"steps": steps})
     with pytest.raises(kind) as caught:
         list(of.of(workload).pairs(Form.BLOCK, 1))
