@@ -15,6 +15,7 @@ from support import records
 from support.jobs import Job
 from support.promotion import RUN_URL, Scene, place
 from support.rest import NOT_ACCESSIBLE, Answer, GitHub, primary_limit, zipped
+from syrupy.assertion import SnapshotAssertion
 
 from perfgate.github.bless import LONGEST_REASON, Wish, read_comment
 from perfgate.github.commit import Origin, commit_message
@@ -47,6 +48,18 @@ def test_a_dispatch_commits_what_the_gate_has_kept_and_starts_the_next(job: Job)
     assert (blessing.run_url, blessing.runner) == (f"{RUN_URL}/{run}", "h200-a")
     assert [one.workflow for one in job.hub.dispatched] == ["perfgate.yml"]
     assert job.hub.comments == {}
+
+
+def test_what_was_blessed_and_what_was_refused_is_told_whole(
+    job: Job, snapshot: SnapshotAssertion
+) -> None:
+    job.scene.bless(job.scene.baseline(*[12.2] * 5, name="cnn"))
+    job.scene.gate(job.scene.result(), job.scene.result(name="cnn"))
+    assert job.dispatched(workload="lmp").wording == snapshot(name="refused")
+    assert job.dispatched().wording == snapshot(name="blessed")
+    job.hub.branches["faster"] = job.scene.head
+    job.hub.workflows.clear()
+    assert job.dispatched().wording == snapshot(name="no gate started")
 
 
 def test_a_maintainers_comment_does_the_same_and_is_answered(job: Job) -> None:

@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 from support import records
-from support.jobs import Job, Seen
+from support.jobs import Job, Seen, without_commits
 from support.promotion import RUN_URL, Scene
 from support.rest import BOT, GitHub
+from syrupy.assertion import SnapshotAssertion
 
 from perfgate.github.occasions import BRANCH, BY, with_occasions
 from perfgate.model.baseline import Baseline, Commit, Result
@@ -74,6 +75,16 @@ def test_the_scheduled_gate_opens_one_pull_request(base: Job) -> None:
     assert address in seen.summary
     assert base.hub.pulls[number]["user"] == {"login": BOT, "id": 1, "type": "Bot"}
     assert f"]({RUN_URL}/9001)" in json.dumps(base.hub.pulls[number]["body"])
+
+
+def test_what_is_proposed_and_what_is_left_is_told_whole(
+    base: Job, snapshot: SnapshotAssertion
+) -> None:
+    left = weekly(base, name="cnn", outcome=Outcome.REGRESSED)
+    assert scheduled(base, left).wording == snapshot(name="nothing")
+    assert scheduled(base, weekly(base), left).wording == snapshot(name="summary")
+    (pull,) = base.hub.pulls.values()
+    assert without_commits(f"{pull['title']}\n\n{pull['body']}") == snapshot(name="pull request")
 
 
 def test_an_unchanged_repeat_is_an_occasion_of_its_baseline(base: Job) -> None:

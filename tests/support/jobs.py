@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
@@ -27,6 +28,17 @@ class Seen:
     summary: str
     code: str | None
     """Of its error."""
+
+    @property
+    def wording(self) -> str:
+        """The summary without what is another one each time."""
+        return without_commits(self.summary)
+
+
+def without_commits(text: str) -> str:
+    """A text with COMMIT in the place of names of commits, and DAY in that of days."""
+    text = re.sub(r"\b(?:[0-9a-f]{40}|[0-9a-f]{12})\b", "COMMIT", text)
+    return re.sub(r"\b20[0-9]{2}-[0-9]{2}-[0-9]{2}\b", "DAY", text)
 
 
 class Job:

@@ -22,6 +22,7 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from support import records
 from support.rest import BOT, NOON, Answer, GitHub, zipped
+from syrupy.assertion import SnapshotAssertion
 
 from perfgate.github import api
 from perfgate.github.comment import (
@@ -176,6 +177,18 @@ def test_a_result_is_shown_with_its_page_its_commit_and_its_run(
         f"{here}/actions/runs/{RUN}/attempts/1",
     ):
         assert f"]({link})" in desk.body
+
+
+def test_what_is_said_of_a_result_and_of_none_is_told_whole(
+    desk: Desk, repository: Repository, fork: int, snapshot: SnapshotAssertion
+) -> None:
+    desk.uploads(document(commit=Commit(sha=SHA, dirty=True)))
+    desk.hub.change(desk.number, "baselines/h200/mlp.json")
+    desk.comments(repository, conclusion="failure")
+    assert desk.body == snapshot(name="result")
+    desk.hub.pulls[fork]["labels"] = [{"name": "perfgate-approved"}]
+    desk.comments(repository, run=RUN + 1, head="eve/loops", conclusion="failure")
+    assert desk.bodies(fork) == snapshot(name="a fork waits")
 
 
 def test_the_newest_of_several_attempts_is_shown(desk: Desk, repository: Repository) -> None:
