@@ -15,8 +15,13 @@ from typing import Any
 
 import pytest
 
-from perfgate.model.options import OPTIONS
-from perfgate.workload import declaration_of
+# pytest rewrites what a plugin's package asserts: it would compile 240 files of ours, and again at
+# each start where nothing can be written next to them.
+for _finder in sys.meta_path:
+    getattr(_finder, "_must_rewrite", set[str]()).discard("perfgate")
+
+from perfgate.model.options import OPTIONS  # noqa: E402
+from perfgate.workload import declaration_of  # noqa: E402
 
 _BEGUN = pytest.StashKey[bool]()
 """Whether all is loaded, and pytest does what it was started for."""
