@@ -197,6 +197,29 @@ class How:
     learnt: Mapping[Metric, Learnt] = field(default_factory=dict)
     """What the other workloads gated together say of the machine's occasions, of every gate."""
 
+    def of(self, gates: Ints | None) -> How:
+        """How these gates are judged; None where no stored runs are compared with."""
+        learnt = {
+            metric: replace(found, squares=np.asarray(found.squares)[gates])
+            for metric, found in self.learnt.items()
+            if gates is not None and found.df > 0
+        }
+        return replace(self, learnt=learnt)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Earlier:
+    """What was measured of each gate before its pairs."""
+
+    alone: Values
+    """The candidate's runs."""
+    stored: Values
+    """The blessed ones."""
+
+    def of(self, gates: Ints) -> Earlier:
+        """Those of some gates."""
+        return Earlier(alone=_of(gates, self.alone), stored=_of(gates, self.stored))
+
 
 def learnt_of(blessed: Values, scenario: Scenario) -> dict[Metric, Learnt]:
     """Pool what a family's other workloads say, as `perfgate.judge.spread` does for one gate."""
@@ -267,23 +290,21 @@ class Walk:
         stored, alone = (
             _of(gates, side) for side in (self._world.blessed, self._world.alone(runs))
         )
-        return look(SCREEN_PLAN, stored, alone, self._how, is_last=True, gates=gates)
+        return look(SCREEN_PLAN, stored, alone, self._how.of(gates), is_last=True)
 
     def _pair(self, plan: Plan, gates: Ints, *, screened: int) -> None:
         """Make an A/B run; one in blocks begins with a run of either side alone."""
         before = screened + plan.alone_runs
         there, here = self._world.pairs(after=before, in_blocks=plan.in_pairs)
-        alone = _of(gates, self._world.alone(screened + plan.alone_runs // 2)) if screened else None
-        stored = _of(gates, self._world.blessed)
-        most = (MAX_RUNS - before) // 2
+        alone = self._world.alone(screened + plan.alone_runs // 2)
+        earlier = Earlier(alone=_of(gates, alone), stored=_of(gates, self._world.blessed))
         self.outcome[gates], pairs = settle(
             plan,
             _of(gates, there),
             _of(gates, here),
             self._how,
-            most=most,
-            alone=alone,
-            stored=stored,
+            most=(MAX_RUNS - before) // 2,
+            earlier=earlier if screened else None,
         )
         self.processes[gates] = before + 2 * pairs
 
@@ -295,14 +316,10 @@ def settle(
     how: How,
     *,
     most: int,
-    alone: Values | None = None,
-    stored: Values | None = None,
+    earlier: Earlier | None = None,
 ) -> tuple[Ints, Ints]:
     """Look at ever more runs, or pairs, until each gate is settled or has no more; return outcomes
     and runs.
-
-    Slow runs among those that the candidate made `alone` before count beside the other side's, in
-    blocks the `stored`.
     """
     gates, made = next(iter(after.values())).shape
     outcome, spent, live = np.full(gates, OPEN), np.zeros(gates, dtype=np.int64), np.arange(gates)
@@ -310,20 +327,13 @@ def settle(
     while len(live) and runs < (wanted := plan.next_look(runs, max_runs=most)) <= made:
         spent[live] = runs = wanted
         there = _of(live, before, runs if plan.is_ab_run else None)
-        own = None if alone is None else _of(live, alone)
-        usual = _of(live, stored) if plan.in_pairs and stored is not None else there
-        is_last = runs == most and runs > plan.looks[-2]
-        then = None if stored is None else _of(live, stored)
         looks = look(
             plan,
             there,
             _of(live, after, runs),
-            how,
-            is_last=is_last,
-            alone=own,
-            usual=usual,
-            stored=then,
-            gates=None if plan.is_ab_run else live,
+            how.of(None if plan.is_ab_run else live),
+            is_last=runs == most and runs > plan.looks[-2],
+            earlier=None if earlier is None else earlier.of(live),
         )
         loses = np.any([one.loses for one in looks.values()], axis=0)
         outcome[live] = np.where(all_pass(looks), PASSED, np.where(loses, REGRESSED, OPEN))
@@ -338,14 +348,11 @@ def look(
     how: How,
     *,
     is_last: bool,
-    alone: Values | None = None,
-    usual: Values | None = None,
-    stored: Values | None = None,
-    gates: Ints | None = None,
+    earlier: Earlier | None = None,
 ) -> dict[Metric, Look]:
     """Judge each time metric once, as `perfgate.judge.rows` does for one gate.
 
-    `gates` are those of what was `learnt`, where stored runs are compared with.
+    Slow runs of `earlier` ones count beside the other side's, in blocks beside the stored ones.
     """
     found: dict[Metric, Look] = {}
     for metric in how.metrics:
@@ -355,22 +362,16 @@ def look(
             least_loss=least_loss(before, how.budgets) if metric is Metric.KERNEL_MS else 0.0,
             plan=plan,
             occasion_runs=how.occasion_runs,
-            learnt=Learnt() if gates is None else _learnt(how, metric, gates),
+            learnt=how.learnt.get(metric, Learnt()),
             shares=how.shares,
         )
-        found[metric] = look_at(
-            rule,
-            _as_x(metric, before, after),
-            is_last=is_last,
-            alone=None if alone is None or usual is None else _as_x(metric, usual, alone),
-            screened=None if alone is None or stored is None else _as_x(metric, stored, alone),
-        )
+        alone = screened = None
+        if earlier is not None:
+            screened = _as_x(metric, earlier.stored, earlier.alone)
+            alone = screened if plan.in_pairs else _as_x(metric, before, earlier.alone)
+        sides = _as_x(metric, before, after)
+        found[metric] = look_at(rule, sides, is_last=is_last, alone=alone, screened=screened)
     return found
-
-
-def _learnt(how: How, metric: Metric, gates: Ints) -> Learnt:
-    found = how.learnt.get(metric, Learnt())
-    return found if found.df == 0 else replace(found, squares=np.asarray(found.squares)[gates])
 
 
 def _as_x(metric: Metric, before: Values, after: Values) -> Sides:

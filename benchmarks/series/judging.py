@@ -173,7 +173,7 @@ def _judge_step(recording: Recording, loop: str, name: str, before_name: str) ->
         verdict_of(now, before),
     )
     lesson = _lesson(series, name)
-    finding, why = _finding(lesson, up, down, before, now, ratio=ratio, published=published)
+    finding, why = _finding(lesson, (up, down), (before, now), ratio=ratio, published=published)
     return Step(
         variant=name,
         before=before_name,
@@ -272,17 +272,17 @@ def _why_incomparable(
 
 def _finding(
     lesson: Lesson | None,
-    up: Verdict,
-    down: Verdict,
-    before: RecordedVariant,
-    now: RecordedVariant,
+    way: tuple[Verdict, Verdict],
+    variants: tuple[RecordedVariant, RecordedVariant],
     *,
     ratio: float | None,
     published: float | None,
 ) -> tuple[Finding, tuple[str, ...]]:
+    """Hold what a step up, and back, of two variants shows against what is taught of it."""
     if lesson is None:
         return Finding.NO_LESSON, ()
-    for variant in (before, now):
+    up, down = way
+    for variant in variants:
         if len(variant.sound) < FIRST_LOOK:
             counted = plural(len(variant.sound), "run")
             return Finding.NOT_SETTLED, (
@@ -295,7 +295,7 @@ def _finding(
         return Finding.NOT_JUDGED, tuple(f"{metric} was not measured in both" for metric in absent)
     contrary, still_open = _unmoved(lesson, up, down)
     slow = _too_slow(lesson, up, ratio, published)
-    contrary += _not_there(lesson, before, now)
+    contrary += _not_there(lesson, *variants)
     (still_open if _may_be_faster(up) else contrary).extend(slow)
     worse = [row.metric for row in _rows(up) if row.outcome is Outcome.REGRESSED]
     if contrary:

@@ -24,6 +24,7 @@ from benchmarks.decision.simulate import (
     STORED,
     UNCHANGED,
     Cell,
+    Earlier,
     Gate,
     How,
     Scenario,
@@ -220,7 +221,8 @@ def test_many_gates_at_once_are_judged_as_one_real_gate_is(
         (before, after), alone = drawn.pairs(after=5, in_blocks=plan.in_pairs), drawn.alone(5)
     most = (MAX_RUNS - 5 - plan.alone_runs) // (2 if plan.is_ab_run else 1)
     how = How(occasion_runs=(5,), shares=4)
-    outcomes, runs = settle(plan, before, after, how, most=most, alone=alone, stored=drawn.blessed)
+    earlier = None if alone is None else Earlier(alone=alone, stored=drawn.blessed)
+    outcomes, runs = settle(plan, before, after, how, most=most, earlier=earlier)
 
     def of(gate: int, values: Values) -> Values:
         return {metric: of_metric[[gate]] for metric, of_metric in values.items()}
