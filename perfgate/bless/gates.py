@@ -10,18 +10,18 @@ import json
 import os
 import stat
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, TypeVar
 
 from pydantic import ValidationError
 
-from perfgate.model.document import GateDocument, read_document
+from perfgate.model.document import GateDocument
 from perfgate.model.errors import DocumentUnreadable
 from perfgate.model.limits import LARGEST_DOCUMENT
 from perfgate.model.note import Note, Severity, noted
-from perfgate.model.pagedata import PageData, read_page_data
+from perfgate.model.pagedata import PageData
 from perfgate.model.record import TwinKeys, without_twins
 
 DOCUMENT_FILE: Final = "perfgate.json"
@@ -112,7 +112,7 @@ def _named(found: Sequence[Found]) -> tuple[Found, ...]:
 
 
 def _gate_in(folder: Path) -> Found:
-    document = _read(folder / DOCUMENT_FILE, read_document, option="json")
+    document = _read(folder / DOCUMENT_FILE, GateDocument, option="json")
     if document.gates:
         raise DocumentUnreadable("merge-of-merged", path=_text(folder / DOCUMENT_FILE))
     where = _text(folder)
@@ -127,7 +127,7 @@ def _gate_in(folder: Path) -> Found:
 
 def _page_of(document: GateDocument, file: Path) -> PageData:
     """The page's data; refused where it shows another verdict than the document."""
-    page = _read(file, read_page_data, option="page-data")
+    page = _read(file, PageData, option="page-data")
     shared = ("started_at", "opens_gate", "exit_status", "shut_by", "machine", "loosening")
     alike = all(getattr(page, name) == getattr(document, name) for name in shared)
     of_page = [(one.verdict, one.opens_gate) for one in page.workloads]
@@ -138,7 +138,7 @@ def _page_of(document: GateDocument, file: Path) -> PageData:
     return page
 
 
-def _read(file: Path, parse: Callable[[str], _Read], *, option: str) -> _Read:
+def _read(file: Path, of: type[_Read], *, option: str) -> _Read:
     def unreadable(code: str, **fields: str) -> DocumentUnreadable:
         why = Note(code=code, fields=fields)
         return DocumentUnreadable(
@@ -152,19 +152,14 @@ def _read(file: Path, parse: Callable[[str], _Read], *, option: str) -> _Read:
         flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
         with os.fdopen(os.open(file, flags), "rb") as source:
             content = source.read(LARGEST_DOCUMENT + 1)
-    except FileNotFoundError:
-        raise unreadable("merge-not-there") from None
     except OSError as refused:
         why = refused.strerror or str(refused)
         raise unreadable("merge-not-readable", why=why) from refused
     if len(content) > LARGEST_DOCUMENT:
         raise unreadable("merge-too-large", largest=f"{LARGEST_DOCUMENT / 1e6:.0f} MB")
     try:
-        text = content.decode()
-        parsed = parse(text)
-        json.loads(text, object_pairs_hook=without_twins, parse_int=str, parse_float=str)
-    except UnicodeDecodeError as broken:
-        raise unreadable("merge-no-text") from broken
+        parsed = of.model_validate_json(content)
+        json.loads(content, object_pairs_hook=without_twins, parse_int=str, parse_float=str)
     except ValidationError as broken:
         first = broken.errors(include_url=False, include_input=False)[0]
         where = ".".join(map(str, first["loc"]))

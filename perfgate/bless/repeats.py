@@ -104,13 +104,10 @@ def occasion_of(results: Sequence[Result], added: Blessing | None = None) -> Occ
 
 def once(results: Sequence[Result]) -> list[Result]:
     """Return results in their order, each measurement once: a copy of its folder adds nothing."""
-    kept: list[Result] = []
+    found: dict[datetime, Result] = {}
     for result in results:
-        if not any(
-            (result.measured_at, result.runs) == (one.measured_at, one.runs) for one in kept
-        ):
-            kept.append(result)
-    return kept
+        found.setdefault(result.measured_at, result)
+    return list(found.values())
 
 
 def why_no_repeat(baseline: Baseline, result: Result) -> Note | None:

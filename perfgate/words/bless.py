@@ -247,11 +247,9 @@ TEXT: Final[Mapping[str, Text]] = {
         "It should be what --perfgate-{option} writes",
         "Let the gate write it anew, with the perfgate that merges.",
     ),
-    "merge-not-there": Text("it is not there"),
     "merge-no-plain-file": Text("it is no plain file, or a link, which is not followed"),
     "merge-not-readable": Text("it cannot be read ({why})"),
     "merge-too-large": Text("it is larger than {largest}"),
-    "merge-no-text": Text("it is no UTF-8 text"),
     "merge-other-format": Text(
         "it is not of the format that this perfgate reads ({place}: {problem:quote})"
     ),

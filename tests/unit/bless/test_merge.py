@@ -584,13 +584,13 @@ def test_a_page_without_a_document_is_not_passed_over(tmp_path: Path) -> None:
     (tmp_path / "page.json").write_text(page_data_text(gates.rich(a)), encoding="utf-8")
     listed, unread = find_gates([tmp_path])
     assert [one.name for one in listed] == ["a"]
-    assert codes_of(unread) == [("merge-document-unreadable", "merge-not-there")]
+    assert codes_of(unread) == [("merge-document-unreadable", "merge-not-readable")]
 
 
 @pytest.mark.parametrize(
     ("content", "code"),
     [
-        (b"\xff", "merge-no-text"),
+        (b"\xff", "merge-other-format"),
         (b"{", "merge-other-format"),
         (b'{"' + b"x" * 9_000 + b'": 1}', "merge-other-format"),
         (b" " * (LARGEST_DOCUMENT + 1), "merge-too-large"),
