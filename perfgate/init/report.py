@@ -4,13 +4,13 @@ prints."""
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from perfgate.init.project import InstalledTool, ProjectFacts
 from perfgate.init.scaffold import GPU, File, FileState
 from perfgate.model.note import note
 from perfgate.words.escape import escape
-from perfgate.words.say import message
+from perfgate.words.say import fact, message
 
 
 def init_text(
@@ -61,24 +61,15 @@ def _difference(file: File, tool: InstalledTool) -> list[str]:
     return list(difflib.unified_diff(there, meant, **names, lineterm="", n=1))
 
 
-def _next_steps(project: ProjectFacts) -> Iterator[str]:
+def _next_steps(project: ProjectFacts) -> list[str]:
     around = (project.root, *project.root.parents)
     is_repository = any((folder / ".git").exists() for folder in around)
     # So that the baseline knows its commit.
-    committed = " all this committed," if is_repository else ""
-    where = f"in {project.root},{committed} on a machine with a GPU"
-    yield f"Next, {where} (perfgate doctor checks it):"
-    yield "  pytest --perfgate"
-    yield '  perfgate bless --reason "first baseline"'
+    code = "next-once-committed" if is_repository else "next-steps"
+    steps = [note(code, root=str(project.root))]
     if project.top is not None:
-        yield "On GitHub, once all this is committed:"
-        install = "the steps called Install in perfgate-gate.yml install what workloads need"
-        yield f"  see that {install};"
-        yield f"  a runner with the labels self-hosted and {GPU}, with nsys and the GPU's driver;"
-        yield "  for more GPUs or shards of the workloads, the matrix in perfgate-gate.yml;"
-        yield "  the check perfgate / Verdict as a required one;"
-        yield "  the label perfgate-approved, by which maintainers let one commit of a fork run;"
-        yield '  "Allow GitHub Actions to create and approve pull requests" in the settings.'
+        steps.append(note("next-on-github", label=GPU))
+    return [line for one in steps for line in fact(one).splitlines()]
 
 
 def _printable(lines: Sequence[str]) -> str:

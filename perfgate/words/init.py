@@ -7,6 +7,10 @@ from typing import Final
 
 from perfgate.words.text import Text
 
+_FIRST_GATE: Final = (
+    '(perfgate doctor checks it):\n  pytest --perfgate\n  perfgate bless --reason "first baseline"'
+)
+
 TEXT: Final[Mapping[str, Text]] = {
     # What a repository says of itself
     "nothing-for-github-yet": Text(
@@ -22,6 +26,20 @@ TEXT: Final[Mapping[str, Text]] = {
         "[tool.perfgate] cannot be appended to pyproject.toml",
         "Settings of tools are tables of their own: [tool.NAME]",
         "Write [tool.perfgate] by hand, with workloads and baselines.",
+    ),
+    # What comes next
+    "next-steps": Text(f"Next, in {{root:raw}}, on a machine with a GPU {_FIRST_GATE}"),
+    "next-once-committed": Text(
+        f"Next, in {{root:raw}}, all this committed, on a machine with a GPU {_FIRST_GATE}"
+    ),
+    "next-on-github": Text(
+        "On GitHub, once all this is committed:\n"
+        "  see that the steps called Install in perfgate-gate.yml install what workloads need;\n"
+        "  a runner with the labels self-hosted and {label}, with nsys and the GPU's driver;\n"
+        "  for more GPUs or shards of the workloads, the matrix in perfgate-gate.yml;\n"
+        "  the check perfgate / Verdict as a required one;\n"
+        "  the label perfgate-approved, by which maintainers let one commit of a fork run;\n"
+        '  "Allow GitHub Actions to create and approve pull requests" in the settings'
     ),
     # Where runners get perfgate from
     "origin-unknown": Text(
