@@ -232,7 +232,7 @@ def _baselines(store: Store) -> dict[str, Values]:
     return {
         f"baseline {one.workload} on {one.slug}": loosened.baseline_values(one.found)
         if isinstance(one.found, Baseline)
-        else {loosened.UNREADABLE: one.found.fact}
+        else {loosened.CODE: f"cannot be read: {one.found.fact}"}
         for one in store.baselines.listed()
     }
 

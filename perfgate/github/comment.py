@@ -8,7 +8,7 @@ event alone.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import PurePosixPath
@@ -31,7 +31,7 @@ from perfgate.model.errors import (
     GitHubRefused,
     GitHubUnreachable,
 )
-from perfgate.model.note import Note, note
+from perfgate.model.note import Note, note, noted
 from perfgate.model.secrets import Cleaner
 from perfgate.model.settings import Settings
 from perfgate.model.workflows import APPROVAL, ARTIFACT
@@ -141,25 +141,6 @@ class Touched:
     """Why there may be others."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Label:
-    """The label that approves a commit, on the pull request."""
-
-    why_not: Note | None = None
-    """Why it does not approve the head."""
-    stays: Coded | None = None
-    """Why it could not be taken off."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Head:
-    """What stands above the rest: what judges the pull request and is changed by it, and what its
-    label is worth."""
-
-    touched: Touched
-    label: Label | None = None
-
-
 def comment(
     repository: Repository,
     context: Context,
@@ -187,12 +168,10 @@ def comment(
     done = []
     for pull in pulls:
         ours = _ours(pull, author)
-        head = Head(
-            touched=touched(repository, pull, run.head_sha, settings),
-            label=_label(repository, pull),
-        )
+        changed = touched(repository, pull, run.head_sha, settings)
+        label = _label(repository, pull)
         mark = Mark(run=run.id, attempt=run.run_attempt, commit=run.head_sha, left=found.left)
-        body = f"{mark.text}\n{body_of(context, run, pull, found, head)}"
+        body = f"{mark.text}\n{body_of(context, run, pull, found, changed, label)}"
         done.append(_written(pull, ours, mark, body))
     return tuple(done)
 
@@ -281,18 +260,19 @@ def _written(
 # What it says
 
 
-def _label(repository: Repository, pull: PullRequest) -> Label | None:
+def _label(repository: Repository, pull: PullRequest) -> list[Note]:
     """What the approving label is worth; it is taken off where it does not approve the head."""
     if APPROVAL not in {label.name for label in pull.labels}:
-        return None
+        return []
     why = why_fallen(repository, pull)
     if why is None:
-        return Label()
+        return [note("label-approves", label=APPROVAL, commit=pull.head.sha)]
+    said = [note("label-approves-another", label=APPROVAL, why=why)]
     try:
         pull.remove_from_labels(APPROVAL)
     except GitHubRefused as refused:
-        return Label(why_not=why, stays=refused)
-    return Label(why_not=why)
+        said.append(note("label-stays", why=noted(refused)))
+    return said
 
 
 def touched(
@@ -334,7 +314,12 @@ def judges(path: str, settings: Settings) -> bool:
 
 
 def body_of(
-    context: Context, run: WorkflowRun, pull: PullRequest, found: RunToShow, head: Head
+    context: Context,
+    run: WorkflowRun,
+    pull: PullRequest,
+    found: RunToShow,
+    changed: Touched,
+    label: Sequence[Note],
 ) -> str:
     """The comment in Markdown: addresses are made of what GitHub says, all else is only text."""
     document, artifact = found.document, found.artifact
@@ -345,9 +330,9 @@ def body_of(
         "page_of_commit": f"{context.page}/pull/{pull.number:d}/commits/{run.head_sha}",
         "page_of_run": context.page_of_run(run.id, run.run_attempt),
         "page": page,
-        "head": head,
-        "sha": pull.head.sha,
-        "label": APPROVAL,
+        "changed": changed,
+        "label": label,
+        "approval": APPROVAL,
         "most_names": MOST_NAMES,
         "document": document,
         "why_not": found.why_not,

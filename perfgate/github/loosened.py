@@ -25,7 +25,7 @@ LONGEST: Final = 200
 CODE: Final = "code"
 """The name of what is known of a thing that is compared as a whole."""
 UNREADABLE: Final = "cannot be read"
-"""The name of why a thing is not known."""
+"""The name of why a part, such as all workloads, is not known."""
 
 _OF_PYTEST_ALONE: Final = (
     *("asyncio_*", "cache_dir", "console_output_style", "doctest_*", "filterwarnings", "junit_*"),
@@ -87,8 +87,12 @@ others say what it does. What has no rule loosens."""
 
 
 def differences(base: State, head: State) -> tuple[Difference, ...]:
-    """All that differs, what loosens the gate first."""
-    things = sorted({*base, *head})
+    """All that differs, what loosens the gate first; of a part that cannot be read only that."""
+    every = sorted({*base, *head})
+    unread = [one for one in every if UNREADABLE in {**base.get(one, {}), **head.get(one, {})}]
+    kinds = {one.removesuffix("s") for one in unread}
+    others = [one for one in every if one.partition(" ")[0] not in {*kinds, *unread}]
+    things = [*unread, *others]
     found = [one for what in things for one in _compared(what, base.get(what), head.get(what))]
     order = list(Direction)
     return tuple(sorted(found, key=lambda one: order.index(one.direction)))

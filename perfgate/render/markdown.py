@@ -20,7 +20,7 @@ from perfgate.render.records import extent
 from perfgate.render.text import gate_cells
 from perfgate.words.escape import markdown, markdown_code
 from perfgate.words.names import plural
-from perfgate.words.say import fact, message
+from perfgate.words.say import fact, message, sentences
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -104,5 +104,6 @@ def _environment() -> Environment:
             "extent": extent,
             "fact": fact,
             "message": message,
+            "sentences": sentences,
         },
     )

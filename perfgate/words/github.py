@@ -179,6 +179,8 @@ TEXT: Final[Mapping[str, Text]] = {
         "Call it in a workflow with on: {{pull_request: {{types: [labeled]}}}}",
     ),
     "label-approves": Text("The label {label} approves commit {commit}"),
+    "label-approves-another": Text("The label {label} does not approve this commit: {why}"),
+    "label-stays": Text("Taking it off failed: {why}"),
     "label-approves-nothing": Text(
         "commit {commit} of pull request {number}: {why}",
         "The label {label} approves the one commit that was read, and takes effect only where it "

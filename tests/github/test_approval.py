@@ -161,7 +161,8 @@ def test_the_label_stays_on_what_it_approves_and_comes_off_what_follows(scene: S
 def test_a_label_that_came_too_soon_comes_off(scene: Scene) -> None:
     scene.pushed(READ, LABELLED - timedelta(minutes=1))
     scene.labelled()
-    assert APPROVAL in scene.comment(READ, workflow="perfgate-approved.yml")
+    said = scene.comment(READ, workflow="perfgate-approved.yml").replace("\\", "")
+    assert f"The label {APPROVAL} does not" in said
     assert scene.labels == []
 
 

@@ -26,7 +26,6 @@ from syrupy.assertion import SnapshotAssertion
 
 from perfgate.github import api
 from perfgate.github.comment import (
-    Head,
     Left,
     Mark,
     RunToShow,
@@ -616,9 +615,8 @@ def shown(found: GateDocument, touched: Touched | None = None) -> str:
     pull = PullRequest(asks, {}, {"number": 7, **sides}, completed=True)
     run = WorkflowRun(asks, {}, event()["workflow_run"], completed=True)
     artifact = Artifact(asks, {}, {"id": 8, "created_at": "2026-03-02T12:00:00Z"})
-    head = Head(touched=touched or Touched())
     made = RunToShow(document=found, artifact=artifact)
-    return f"{mark()}\n{body_of(here, run, pull, made, head)}"
+    return f"{mark()}\n{body_of(here, run, pull, made, touched or Touched(), [])}"
 
 
 def rendered(markdown: str) -> str:

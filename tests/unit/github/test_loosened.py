@@ -8,6 +8,7 @@ import pytest
 from support import records
 
 from perfgate.github.loosened import (
+    CODE,
     UNREADABLE,
     State,
     Values,
@@ -23,6 +24,7 @@ from perfgate.model.settings import Settings
 from perfgate.model.workload import CaptureMode, Declared, Workload
 
 LOOSENS, TIGHTENS, _ = Direction
+WORKLOAD = Workload(id="mlp", source="workloads/a.py", steps=30, warmup=10)
 
 
 def gate(
@@ -182,9 +184,17 @@ def test_fewer_runs_loosen() -> None:
 def test_what_cannot_be_read_on_either_side_loosens() -> None:
     whole = gate(records.baseline())
     unread = {UNREADABLE: "it is broken"}
-    for broken in ({**whole, "workloads": unread}, {**whole, "baseline mlp on h200": unread}):
+    for part in ("workloads", "baselines", "settings", "pytest", "code"):
+        broken = {**whole, part: unread}
         for base, head in ((broken, whole), (whole, broken), (broken, broken)):
             assert set(found(base, head).values()) == {LOOSENS}
-    damaged = {**whole, "baseline mlp on nvidia-h200": unread}
+    assert found({"workloads": unread}, gate(workload=WORKLOAD))["workloads"] is LOOSENS
+    assert "workload mlp" not in found({"workloads": unread}, gate(workload=WORKLOAD))
+
+
+def test_a_baseline_is_no_other_where_it_was_damaged_before() -> None:
+    whole = gate(records.baseline())
+    damaged = {**whole, "baseline mlp on nvidia-h200": {CODE: "cannot be read"}}
+    assert found(damaged, damaged) == {}
     for base, head in ((damaged, whole), (whole, damaged)):
         assert found(base, head) == {"baseline mlp on nvidia-h200": LOOSENS}
