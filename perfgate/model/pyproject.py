@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import json
 import tomllib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePath
 from typing import Final
 
@@ -40,10 +40,12 @@ def find_root(start: Path) -> Path:
     pyproject.toml, else with a setup.py. Where pytest would then take `start`, the nearest
     repository comes first.
     """
-    start = start.resolve()
-    for is_root in (_configures_pytest, _has_pyproject, _has_setup, _is_repository):
-        for folder in (start, *start.parents):
-            if is_root(folder):
+    folders = (start := start.resolve(), *start.parents)
+    if (configuring := next(filter(_configures_pytest, folders), None)) is not None:
+        return configuring
+    for name in ("pyproject.toml", "setup.py", ".git"):
+        for folder in folders:
+            if (folder / name).exists():
                 return folder
     return start
 
@@ -81,23 +83,20 @@ def _has_table(folder: Path) -> bool:
 
 
 def _configures_pytest(folder: Path) -> bool:
-    if any(
-        (folder / name).is_file()
-        for name in ("pytest.toml", ".pytest.toml", "pytest.ini", ".pytest.ini")
-    ):
+    own = ("pytest.toml", ".pytest.toml", "pytest.ini", ".pytest.ini")
+    if any((folder / name).is_file() for name in own):
         return True
-    if (folder / "pyproject.toml").is_file():
-        try:
-            tool = tomllib.loads((folder / "pyproject.toml").read_text(encoding="utf-8")).get(
-                "tool", {}
-            )
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError):
-            return True  # pytest stops at it, and so must the settings: they tell what is wrong
-        pytests = tool.get("pytest", {}) if isinstance(tool, dict) else {}
-        if isinstance(pytests, dict) and pytests:
-            return True
-    return _has_section(folder / "tox.ini", "[pytest]") or _has_section(
-        folder / "setup.cfg", "[tool:pytest]"
+    try:
+        project = tomllib.loads((folder / "pyproject.toml").read_text(encoding="utf-8"))
+    except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
+        project = {}
+    except (ValueError, OSError):
+        return True  # pytest stops at it, and so must the settings: they tell what is wrong
+    tool = project.get("tool", {})
+    return (
+        (isinstance(tool, dict) and isinstance(tool.get("pytest"), dict) and bool(tool["pytest"]))
+        or _has_section(folder / "tox.ini", "[pytest]")
+        or _has_section(folder / "setup.cfg", "[tool:pytest]")
     )
 
 
@@ -107,18 +106,6 @@ def _has_section(file: Path, header: str) -> bool:
     except (UnicodeDecodeError, OSError):
         return False
     return any(line.startswith(header) for line in lines)
-
-
-def _has_pyproject(folder: Path) -> bool:
-    return (folder / "pyproject.toml").is_file()
-
-
-def _has_setup(folder: Path) -> bool:
-    return (folder / "setup.py").is_file()
-
-
-def _is_repository(folder: Path) -> bool:
-    return (folder / ".git").exists()
 
 
 def load_settings(root: Path, options: Mapping[str, object]) -> Settings:
@@ -232,15 +219,10 @@ def _table(file: Path) -> dict[str, object]:
     tool = document.get("tool", {})
     if not isinstance(tool, dict):
         return {}
-    if "perfgate" not in tool:
-        _refuse_misspelt(tool)
+    meant = difflib.get_close_matches("perfgate", tool, n=1, cutoff=MISSPELT)
+    if meant and "perfgate" not in tool:  # what it asks for would have no effect
+        raise ConfigInvalid("table-misspelt", table=meant[0])
     table = tool.get("perfgate", {})
     if not isinstance(table, dict):
         raise ConfigInvalid("table-invalid", type=type(table).__name__)
     return table
-
-
-def _refuse_misspelt(tools: Iterable[str]) -> None:
-    """Refuse a table whose name is nearly ours: what it asks for would have no effect."""
-    if meant := difflib.get_close_matches("perfgate", tools, n=1, cutoff=MISSPELT):
-        raise ConfigInvalid("table-misspelt", table=meant[0])
