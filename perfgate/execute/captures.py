@@ -126,7 +126,8 @@ def notes_of(
 
 
 def _lost(workload: Workload, process: ProcessSample) -> Note:
-    """A process that shows another number of steps than were to be measured, with the likely cause."""
+    """A process that shows another number of steps than were to be measured, with its likely
+    cause."""
     nested = any(one.code == "ranges-nested" for one in process.notes)
     if workload.command is None:
         code = "steps-lost-by-push" if nested else "steps-lost"

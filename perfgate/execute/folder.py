@@ -6,7 +6,7 @@ worker-report.json  from the worker        how it ended, with which versions
 turn                between both workers   a pair's FIFO: read to wait, written to to hand over
 go, gate            to and from the worker its two where the gate holds it
 imports/            from every process     which files it loaded
-nsys/               from nsys              all that it writes, with every variable of the environment
+nsys/               from nsys              all that it writes, with all of the environment
 workload.log, capture-N.sqlite, capture-N-reports/     kept: cleaned of secrets
 ```
 """

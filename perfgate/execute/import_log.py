@@ -21,7 +21,7 @@ ON_SIGTERM = "PERFGATE_IMPORT_LOG_SIGTERM"
 
 
 def log(cwd: str, executed: list[str]) -> str:
-    """The files that this process has loaded or executed, as the text of a JSON object of strings."""
+    """The files that this process has loaded or executed, as the text of a JSON object."""
     import json  # noqa: PLC0415 - at the end: its absence before is part of what is measured
 
     files = set(executed)

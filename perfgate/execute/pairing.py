@@ -32,7 +32,7 @@ def in_noise_of(reference: Run, run: Run) -> Run:
     1963). Of `step_mean_ms`, which is to show what falls in few blocks, it is their mean.
 
     ```
-    begins      |-0-|     |-1-|     |-2-|          neighbours: 0 and 0, 0 and 1, 1 and 1, 1 and 2, 2 and 2
+    begins      |-0-|     |-1-|     |-2-|   neighbours: 0 and 0, 0 and 1, 1 and 1, 1 and 2, 2 and 2
     the other        |-0-|     |-1-|     |-2-|
     ```
 
@@ -40,7 +40,7 @@ def in_noise_of(reference: Run, run: Run) -> Run:
     both runs may be of different noise. Measured on a host whose cores had two speeds:
     `benchmarks/host-noise`.
 
-    Whatever else was measured stays as it is, as does all of it where blocks are missing or too few.
+    Whatever else was measured stays as it is, as does all of it where there are too few blocks.
     """
     neighbours = _in_order(reference, run)
     if not neighbours:

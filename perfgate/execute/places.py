@@ -66,7 +66,7 @@ class Places:
         self._known: dict[Path, Place] = {}
 
     def of(self, file: Path) -> Place:
-        """Where a file belongs, also behind links; one found among packages by a link is of these."""
+        """Where a file belongs, also behind links; one found among packages by a link is theirs."""
         place = self._place(Path(os.path.realpath(file)).parent)
         return self._place(file.parent) if place.kind is PlaceKind.NOBODYS else place
 
@@ -105,7 +105,7 @@ class Places:
         )
 
     def _is_submodule(self, folder: Path) -> bool:
-        """Whether a working tree is part of one that is compared: its notes lie among that one's."""
+        """Whether a working tree is part of one that is compared: its notes lie among its."""
         note = folder / ".git"
         return note.is_file() and "/modules/" in note.read_text("utf-8", "replace")
 

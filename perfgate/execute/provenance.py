@@ -5,8 +5,8 @@ Each file belongs to the innermost place around it (`places`), and counts like t
 
 ```
 the side's own working tree               its code
-the other side's working tree             the candidate: another copy, see below; the reference: unproven
-another working tree or clone of the      a copy of the file at the same place in the side's own: as good if
+the other side's working tree             the candidate: a copy, see below; the reference: unproven
+another working tree or clone of the     a copy of the file at the same place in its own: as good if
 repository                                equal, else the run was of other code
 packages installed from the project       copies of its files, likewise; compiled ones prove no reference
 anything else                             no code of the project
@@ -218,7 +218,7 @@ class _Side:
         return found
 
     def _originals(self, file: Path, place: Place) -> list[Path] | None:
-        """The side's own files that one might be a copy of; None of what is no code of the project."""
+        """The side's own files that one might be a copy of; None of what is not the project's."""
         real = Path(os.path.realpath(file))
         if place.kind is PlaceKind.TREE and place.folder != self._top:
             if not self._is_of_repository(place.folder):
@@ -254,7 +254,7 @@ class _Side:
         return frozenset()
 
     def _installed_in(self, site: Path) -> frozenset[str]:
-        """The files that installing the project, of either side, has put into a folder, from there."""
+        """The files that installing the project, of either side, has put into a folder."""
         if site not in self._installed:
             self._installed[site] = frozenset(self._look_in(site))
         return self._installed[site]

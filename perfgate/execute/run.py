@@ -14,9 +14,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Final
 from uuid import uuid4
 
 from perfgate.execute.captures import OfCapture, measure_capture, notes_of, processes_of
@@ -47,7 +46,7 @@ from perfgate.execute.folder import (
 from perfgate.execute.provenance import ImportLog, code_of_run, code_unlogged, read_import_logs
 from perfgate.execute.side_environment import check_there, declared_there, workload_there
 from perfgate.machine import RankWatch, Sampler
-from perfgate.model.errors import NsysCrashed, StepsNotFound, WorkloadFailed
+from perfgate.model.errors import StepsNotFound, WorkloadFailed
 from perfgate.model.machine import Conditions
 from perfgate.model.note import Note, Severity, note
 from perfgate.model.order import RUN_COOKIE, Blocks, Ending, Hold, Order, WorkerReport
@@ -62,8 +61,6 @@ from perfgate.system.temporary import underway
 
 TRIES: Final = 3
 """How often a run is tried in which nsys itself breaks down, as it does on a busy machine."""
-
-Made = TypeVar("Made")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -385,31 +382,3 @@ def ordered(
                 remove_fifos(folder)
             else:
                 clear(folder)
-
-
-def outlasting_crashes(
-    make: Callable[[Callable[[Path], Path]], Made],
-    *,
-    on_crash: Callable[[NsysCrashed], None] | None = None,
-) -> Made:
-    """Make a run or a pair, and if nsys itself breaks down, make it again, `TRIES` times in all.
-
-    Args:
-        make: makes it, in the folder that its argument returns for the intended one: itself, then
-            fresh ones next to it.
-        on_crash: hears of each crash after which it is made again.
-
-    Raises:
-        NsysCrashed: of the last try.
-    """
-    for number in range(1, TRIES):
-        try:
-            return make(partial(_folder_of_try, number))
-        except NsysCrashed as crashed:
-            if on_crash is not None:
-                on_crash(crashed)
-    return make(partial(_folder_of_try, TRIES))
-
-
-def _folder_of_try(number: int, folder: Path) -> Path:
-    return folder if number == 1 else folder.with_name(f"{folder.name}-try-{number}")

@@ -43,7 +43,7 @@ def pin(tree: Worktree) -> None:
     <home>/worker/sitecustomize.py      for workers, with the running perfgate: the checkout, or its
                   perfgate -> ...       environment, may hold another
                   perfgate-*.dist-info  so that pytest finds the plugin, installed or not
-                  pytest.ini            empty, for a commit without one: pytest would take the project's
+                  pytest.ini            empty, for a commit without one: pytest would take another
     ```
 
     Raises:
@@ -237,7 +237,7 @@ def environment_there(
     """The environment of a run in the checkout: what Python finds in the project, it finds there.
 
     The variables that the workload itself declares lead there too, where they are absolute paths of
-    the project. What torch compiles as it runs lies next to the checkout, whatever was said of that.
+    the project. What torch compiles as it runs lies next to the checkout, whatever was said of it.
 
     Args:
         env: that of the same run in the project.

@@ -82,7 +82,7 @@ def _against_baseline(underway: Underway) -> Checked:
 def _by_forms(
     underway: Underway, stored: Baseline | None, straight: Note | None, *, noisy: bool
 ) -> Checked:
-    """Settle it by the first form of an A/B run that can be had: blocks first where runs differ much.
+    """Settle it by the first form of an A/B run that can be had: blocks first where it is noisy.
 
     Where none can, by stored runs; `stored` is None where another commit is to be compared with.
     """

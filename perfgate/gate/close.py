@@ -40,7 +40,7 @@ class Closing(Record):
 
 
 def close(expected: Sequence[str], verdicts: Mapping[str, Verdict], policy: Policy) -> Closing:
-    """Return whether every expected workload has a verdict that opens, and there was at least one."""
+    """Return whether every expected workload has a verdict that opens, and there was one."""
     shut: list[Note] = []
     if not expected:
         shut.append(note("nothing-collected", Severity.INVALID))

@@ -84,7 +84,7 @@ class Gate:
     def expect(
         self, workloads: Sequence[Workload], *, elsewhere: frozenset[str] = frozenset()
     ) -> None:
-        """Take what is to be measured here, and what other shards of the gate measure `elsewhere`."""
+        """Take what is to be measured here, and what other shards of the gate do `elsewhere`."""
         self._expected = max(len(workloads), 1)
         for workload in workloads:
             self.know(workload)

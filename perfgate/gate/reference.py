@@ -1,4 +1,4 @@
-"""The other commit's runs: held against what is known of it, and as what the judge compares with."""
+"""The other commit's runs: held against what is known of it, and as what is compared with."""
 
 from __future__ import annotations
 

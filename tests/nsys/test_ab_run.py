@@ -13,11 +13,12 @@ from pathlib import Path
 
 import pytest
 from support.repository import Repository
+from support.runs import outlasting_crashes
 
 import perfgate
 from perfgate.execute.context import RunContext, at_commit
 from perfgate.execute.provenance import prove_apart
-from perfgate.execute.run import Measured, measure_run, outlasting_crashes
+from perfgate.execute.run import Measured, measure_run
 from perfgate.model.baseline import code_digest
 from perfgate.model.errors import CodeStale, CodeUnproven, PerfgateError, RevisionMissing
 from perfgate.model.machine import Machine

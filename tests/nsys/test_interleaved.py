@@ -21,11 +21,11 @@ from typing import Literal
 import psutil
 import pytest
 from support.repository import Repository
-from support.runs import ReferenceFailed, pair_in_blocks
+from support.runs import ReferenceFailed, outlasting_crashes, pair_in_blocks
 
 import perfgate
 from perfgate.execute.context import RunContext, at_commit
-from perfgate.execute.run import Measured, outlasting_crashes
+from perfgate.execute.run import Measured
 from perfgate.execute.worker.steps import SETTLING_TURNS
 from perfgate.model.baseline import code_digest
 from perfgate.model.errors import CodeUnproven, PerfgateError, WorkloadFailed, WorkloadTimedOut

@@ -10,10 +10,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from support.runs import outlasting_crashes
 
 import perfgate
 from perfgate.execute.context import RunContext
-from perfgate.execute.run import Measured, measure_run, outlasting_crashes
+from perfgate.execute.run import Measured, measure_run
 from perfgate.model.machine import Machine
 from perfgate.model.metric import Metric
 from perfgate.model.settings import Settings

@@ -51,6 +51,6 @@ class NotPinned(StepsEnded):
 
 
 class Abandoned(StepsEnded):
-    """The other side of a pair in blocks ended before its last step, or did not hand over in time."""
+    """The other side of a pair in blocks, or the gate, ended first or did not hand over in time."""
 
     ending = Ending.ABANDONED

@@ -43,11 +43,11 @@ class MeasuredSteps:
     capture                         |------------------|
     ```
 
-    With `blocks`, in turns with another process, which works only where this one waits, and from the
-    last turns of the warm-up on one core, if it names one:
+    With `blocks`, in turns with another process, which works only where this one waits, and from
+    the last turns of the warm-up on one core, if it names one:
     ```
-    warm-up   |w|w|w|   sync, wait, start   |step|step|   sync, wait   |step|step|   sync, wait, stop
-    one core      |----------------------------------------------------------------------|
+    warm-up   |w|w|w|  sync, wait, start  |step|step|  sync, wait  |step|step|  sync, wait, stop
+    one core      |--------------------------------------------------------------------|
     ```
     """
 
@@ -169,8 +169,8 @@ class MeasuredSteps:
 
     @property
     def abandoned(self) -> Abandoned | None:
-        """Why the other side of the A/B run, or the gate, is not to be waited for any more, whatever
-        the workload made of that."""
+        """Why the other side of the A/B run, or the gate, is not to be waited for any more,
+        whatever the workload made of that."""
         return next((one.abandoned for one in self._waits_for if one.abandoned), None)
 
     @property

@@ -116,7 +116,7 @@ def _why_never_opened(capture: CaptureMode | CaptureWindow, status: int | None) 
 
 
 def missing_libraries(nsys: Path) -> frozenset[str]:
-    """Ask the loader what the importer next to an nsys lacks; empty if nothing, or if it cannot say.
+    """Ask the loader what the importer next to an nsys lacks; empty if nothing, or not known.
 
     nsys itself only says "Importer error status: An unknown error occurred", leaves a .qdstrm and
     exits with 0.

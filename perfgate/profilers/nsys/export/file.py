@@ -145,7 +145,7 @@ def check_capture(path: Path) -> bytes:
 
 
 def check_export(path: Path) -> None:
-    """Raise as `read_timeline` does for what is no whole export; SQLite knows one that lacks pages."""
+    """Raise as `read_timeline` does for what is no whole export; SQLite sees if pages are gone."""
     with open_export(path):
         pass
 

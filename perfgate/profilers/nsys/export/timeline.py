@@ -46,7 +46,7 @@ from perfgate.profilers.nsys.export.tables import Columns, number_processes, rea
 def read_timeline(path: Path) -> Timeline:
     """Read everything perfgate measures from the SQLite export at `path`.
 
-    The file is opened read-only and immutable: it is not changed, and no file is created next to it.
+    The file is opened read-only and immutable: it is not changed, and none is made next to it.
 
     - A table that is absent is an empty one: nsys writes no empty tables. What that means is in
       `Timeline.missing`.
