@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Final, TypeVar, cast
-from urllib.parse import quote, quote_plus
+from urllib.parse import quote, quote_plus, urlsplit
 
 from pydantic import BaseModel
 
@@ -293,10 +293,32 @@ def _parts(name: str, value: str) -> Iterator[str]:
         if Path(value).exists():
             return
     within = [part for found in _PARTS.finditer(value) for part in found.groups() if part]
+    with suppress(ValueError):
+        within.append(urlsplit(value).password or "")
+    with suppress(ValueError, RecursionError):
+        held = json.loads(value) if value.lstrip().startswith(("{", "[")) else None
+        within += [
+            text
+            for key, text in _leaves(held)
+            if looks_secret(key, text) and not text.startswith("http")
+        ]
     within += [line for line in map(str.strip, value.splitlines()) if len(line) >= LONG_LINE]
     for part in (value, *(part for part in within if "-----" not in part)):
         if len(part) >= SHORTEST and not _SWITCH.fullmatch(part) and not _is_common(name, part):
             yield part
+
+
+def _leaves(held: object, key: str = "") -> Iterator[tuple[str, str]]:
+    """The texts of what JSON holds, each with the name that it stands under."""
+    match held:
+        case str():
+            yield key, held
+        case dict():
+            for name, value in held.items():
+                yield from _leaves(value, name)
+        case list():
+            for value in held:
+                yield from _leaves(value, key)
 
 
 def _is_common(name: str, value: str) -> bool:
@@ -352,7 +374,7 @@ def _forms(name: str, value: str) -> Iterator[_Written]:
         text = _joined(written)[0].strip(_AROUND)
         if len(_flat(text)) < SHORTEST or (len(text) < SHORTEST_WITHIN and not is_word):
             continue
-        is_whole = is_word or re.search(r"\s|://|^/", text) is not None
+        is_whole = is_word or re.search(r"://|^/", text) is not None
         cut = len(text) if is_whole else max(SHORTEST_WITHIN, min(12, len(text) // 2))
         yield _Written(name=name, text=text, is_word=is_word, head=text[:cut], tail=text[-cut:])
 

@@ -65,6 +65,30 @@ def test_a_secret_is_hidden_in_every_form_and_only_once(text: str, cleaned: str)
     assert CLEANER.clean(cleaned) == cleaned
 
 
+DOCKER = {"auths": {"ghcr.io": {"auth": "dXNlcjpwYXNzd29yZA=="}}}
+LEAVES = {"passphrase": "open sesame now", "cookie": "a1,b2;c3&d4", "tokens": ["caf\u00e9-7719-x"]}
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "text", "secret"),
+    [
+        ("DOCKER_AUTH_CONFIG", json.dumps(DOCKER), "dXNlcjpwYXNzd29yZA==", ""),
+        ("GCP_CREDENTIALS", json.dumps(LEAVES), "open sesame now", ""),
+        ("GCP_CREDENTIALS", json.dumps(LEAVES), "a1,b2;c3&d4", ""),
+        ("GCP_CREDENTIALS", json.dumps(LEAVES), "caf\u00e9-7719-x", ""),
+        ("DATABASE_URL", "postgres://me:p@ss4Word9x@db/x", "p@ss4Word9x", ""),
+        ("DB_PASSWORD", "correct horse battery staple", "correct horse batt...", "..."),
+        ("DB_PASSWORD", "correct horse battery staple", "...battery staple", "..."),
+    ],
+)
+@pytest.mark.behaviour
+def test_secrets_within_a_value_are_hidden_by_themselves(
+    name: str, value: str, text: str, secret: str
+) -> None:
+    cleaned = Cleaner({name: value}).clean(f"it is {text} here")
+    assert cleaned.replace(f"[hidden: {name}]", "") == f"it is {secret} here"
+
+
 @pytest.mark.parametrize("before", range(3))
 def test_base64_is_found_wherever_a_value_begins_in_it(before: int) -> None:
     told = base64.b64encode(b"x" * before + TOKEN.encode() + b"yz").decode()
