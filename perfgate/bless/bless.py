@@ -11,6 +11,7 @@ from typing import Final
 
 from perfgate.bless.holds import Hold, budgets_of, last_plan, why_no_ab_run, wider_budgets
 from perfgate.bless.refusals import (
+    has_lost,
     loss,
     refuse_by_outcome,
     refuse_judged_loss,
@@ -257,6 +258,7 @@ def _joined(
         result
         for result in results[1:]
         if result.verdict.outcome in outcomes
+        and (moved or not has_lost(result))
         and why_no_repeat(alone, result) is None
         and not plainly_differ(alone, result, budgets)
     ]

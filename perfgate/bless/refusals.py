@@ -86,13 +86,19 @@ def refuse_uneven(result: Result) -> None:
             )
 
 
+def has_lost(result: Result) -> bool:
+    """Whether its gate has judged it, or a metric of it, to be REGRESSED."""
+    verdict = result.verdict
+    rows = (row.outcome for row in verdict.metrics)
+    return Outcome.REGRESSED in (verdict.outcome, *rows)
+
+
 def refuse_judged_loss(result: Result) -> None:
     """Refuse what its gate has judged to be a loss."""
-    verdict = result.verdict
-    lost = any(row.outcome is Outcome.REGRESSED for row in verdict.metrics)
-    if verdict.outcome is Outcome.REGRESSED or lost:
-        code = "bless-regressed" if verdict.reason else "bless-regressed-unexplained"
-        raise loss(result, note(code, reason=verdict.reason.rstrip(".")))
+    if has_lost(result):
+        reason = result.verdict.reason.rstrip(".")
+        code = "bless-regressed" if reason else "bless-regressed-unexplained"
+        raise loss(result, note(code, reason=reason))
 
 
 def refuse_no_occasion(baseline: Baseline, result: Result, others: Sequence[Result]) -> None:
