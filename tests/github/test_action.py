@@ -32,7 +32,7 @@ Runner = Callable[..., Machine]
 
 def contexts(**given: str) -> dict[str, Any]:
     """The contexts of the action's expressions, with these inputs and the others' defaults."""
-    inputs = {name: told["default"] for name, told in INPUTS.items()}
+    inputs = {name: declared["default"] for name, declared in INPUTS.items()}
     return {
         "inputs": inputs
         | {"python": sys.executable}
@@ -96,8 +96,8 @@ def test_an_unchanged_workload_opens_the_gate(runner: Runner) -> None:
         "perfgate": FOUR,
         "kept-perfgate": KEPT,
     }
-    assert machine.told.startswith("## perfgate: gate \u2705 open\n")
-    assert "| `mlp` | \u2705 PASSED | 3.259 |" in machine.told
+    assert machine.summary_text.startswith("## perfgate: gate \u2705 open\n")
+    assert "| `mlp` | \u2705 PASSED | 3.259 |" in machine.summary_text
     document, head = machine.document, machine.git("rev-parse", "HEAD")
     assert document.commit is not None
     assert (document.commit.sha, document.commit.dirty, document.label) == (head, False, "perfgate")
@@ -132,8 +132,8 @@ def test_a_regression_shuts_the_gate_and_is_shown_at_the_workload(
         "::error file=workloads/small_loops.py,line=4,title=mlp%3A REGRESSED::"
     ), shown
     assert "d2h_copies 0 to 1" in shown.splitlines()[0]
-    assert machine.told.startswith("## perfgate: gate \u274c shut\n")
-    assert "| `mlp` | \u274c REGRESSED |" in machine.told
+    assert machine.summary_text.startswith("## perfgate: gate \u274c shut\n")
+    assert "| `mlp` | \u274c REGRESSED |" in machine.summary_text
     artifacts = published(machine, done, "failure")
     exports = [f"mlp/run-{number}/capture-0.sqlite" for number in (1, 2)]
     reports = [
@@ -174,7 +174,7 @@ def test_a_budget_that_the_runs_cannot_show_is_inconclusive(
     assert shown.startswith(
         f"::{kind} file=workloads/small_loops.py,line=4,title=mlp%3A INCONCLUSIVE::"
     ), shown
-    assert "INCONCLUSIVE" in machine.told
+    assert "INCONCLUSIVE" in machine.summary_text
     settings = machine.document.settings
     assert (settings.budgets, settings.runs, settings.max_runs) == ({"gap_ms": 0.001}, 5, 5)
 
@@ -183,7 +183,7 @@ def test_a_budget_that_the_runs_cannot_show_is_inconclusive(
     ("new", "status", "outcome", "kind"),
     [("", 1, "shut", "error"), ("allow", 0, "open", "warning")],
 )
-def test_a_workload_without_a_baseline_is_told_how_to_get_one(
+def test_a_workload_without_a_baseline_is_shown_how_to_get_one(
     runner: Runner, new: str, status: int, outcome: str, kind: str
 ) -> None:
     machine = runner("unchanged", branch="unblessed")
@@ -217,7 +217,7 @@ def test_a_baseline_that_a_branch_adds_is_named(runner: Runner) -> None:
     machine = runner("unchanged", GITHUB_BASE_REF="unblessed")
     done = gated(machine)
     assert done.status == 0, done.log
-    assert "`baseline mlp on nvidia-h200`" in machine.told
+    assert "`baseline mlp on nvidia-h200`" in machine.summary_text
 
 
 def test_a_branch_that_cannot_be_found_shuts_the_gate(runner: Runner) -> None:
@@ -235,7 +235,7 @@ def test_files_of_an_earlier_gate_are_never_taken_for_this_ones(runner: Runner) 
     assert (done.status, done.outputs["outcome"], done.outputs["json"]) == (4, "none", ""), done.log
     assert [one.startswith("::error title=perfgate::") for one in done.commands] == [True]
     assert published(machine, done, "failure") == {}
-    assert machine.told.startswith("\n## perfgate: no verdict\n")
+    assert machine.summary_text.startswith("\n## perfgate: no verdict\n")
 
 
 def test_a_gate_that_was_killed_has_left_no_verdict(runner: Runner) -> None:
@@ -364,7 +364,7 @@ def test_a_cancelled_gate_ends_all_that_it_started_and_frees_the_gpu(
     assert (done.status, done.outputs["outcome"]) == (2, "shut"), done.log
     assert [one.split("::")[1] for one in done.commands] == [SHUT, SHUT]
     assert machine.document.shut_codes == ("pytest-interrupted", "expected-not-measured")
-    assert "gate \u274c shut" in machine.told
+    assert "gate \u274c shut" in machine.summary_text
     the_gpu_is_free(tmp_path)
     artifacts = published(machine, done, "cancelled")
     assert artifacts["perfgate"] == FOUR
@@ -456,7 +456,7 @@ def test_the_name_of_a_process_is_no_command_to_the_runner(runner: Runner, tmp_p
 # Before and after
 
 
-def test_a_workspace_that_is_not_clean_is_told_before_and_after(runner: Runner) -> None:
+def test_a_workspace_that_is_not_clean_is_shown_before_and_after(runner: Runner) -> None:
     machine = runner("unchanged")
     machine.write("engine.egg-info/top_level.txt", "")
     machine.write("pyproject.toml", CHANGED)

@@ -50,7 +50,7 @@ def test_a_dispatch_commits_what_the_gate_has_kept_and_starts_the_next(job: Job)
     assert job.hub.comments == {}
 
 
-def test_what_was_blessed_and_what_was_refused_is_told_whole(
+def test_what_was_blessed_and_what_was_refused_is_shown_whole(
     job: Job, snapshot: SnapshotAssertion
 ) -> None:
     job.scene.bless(job.scene.baseline(*[12.2] * 5, name="cnn"))
@@ -99,7 +99,7 @@ def test_no_other_event_asks(job: Job, kind: str, more: dict[str, object]) -> No
     assert job.hub.asked == []
 
 
-def test_a_refusal_is_told_where_it_was_asked(job: Job) -> None:
+def test_a_refusal_is_shown_where_it_was_asked(job: Job) -> None:
     number = job.pull()
     job.scene.gate(
         job.scene.result(outcome=Outcome.REGRESSED, reason="h2d_copies rose\n::error::from 2 to 3")
@@ -184,8 +184,8 @@ def test_what_is_not_there_is_asked_for_by_name(job: Job, monkeypatch: pytest.Mo
 def test_nothing_of_the_branch_is_run_by_the_whole_command(job: Job, tmp_path: Path) -> None:
     """As the workflow starts it: the installed script, in the folder of a branch that would like to
     be run."""
-    witness = tmp_path / "ran"
-    run_it = f"import pathlib; pathlib.Path({str(witness)!r}).touch()\n"
+    ran = tmp_path / "ran"
+    run_it = f"import pathlib; pathlib.Path({str(ran)!r}).touch()\n"
     modules = (
         "perfgate",
         "click",
@@ -212,7 +212,7 @@ def test_nothing_of_the_branch_is_run_by_the_whole_command(job: Job, tmp_path: P
         timeout=120,
     )
     assert (done.returncode, done.stderr) == (0, "")
-    assert not witness.exists()
+    assert not ran.exists()
 
 
 # What is blessed

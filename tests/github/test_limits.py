@@ -38,7 +38,7 @@ def gated(*verdicts: Verdict, **more: object) -> GateDocument:
         started_at=records.NOON,
         wall_s=1.0,
         values=dict.fromkeys(Metric, 1.0),
-        information=("a remark",) * 20,
+        information=("a note",) * 20,
     )
     made = GateDocument(
         perfgate="0.1.0",

@@ -1,4 +1,4 @@
-"""A pull request that loosens its own gate: told in summary, document and page, and shut until it
+"""A pull request that loosens its own gate: shown in summary, document and page, and shut until it
 is approved."""
 
 from __future__ import annotations
@@ -45,20 +45,20 @@ def asked(
     **inputs: str,
 ) -> Done:
     """Gate as the run of a pull request does, for its head or for a label on it."""
-    told: dict[str, Any] = {
+    sent: dict[str, Any] = {
         "action": "synchronize" if label is None else "labeled",
         "pull_request": {"number": 7, "head": {"sha": sha, "repo": {"full_name": "ada/engine"}}},
         "repository": {"default_branch": "main"},
     }
     machine.event.write_text(
-        json.dumps(told if label is None else {**told, "label": {"name": label}})
+        json.dumps(sent if label is None else {**sent, "label": {"name": label}})
     )
     machine.env |= {
         "GITHUB_EVENT_NAME": event,
         "GITHUB_BASE_REF": "main" if event == "pull_request" else "",
     }
     given = (
-        {name: told["default"] for name, told in INPUTS.items()}
+        {name: declared["default"] for name, declared in INPUTS.items()}
         | {"python": sys.executable}
         | inputs
     )
@@ -95,7 +95,7 @@ def test_a_loosened_gate_is_shut_and_says_what_was_loosened(loosened: tuple[Mach
     found = machine.document
     assert [one.verdict.outcome for one in found.workloads] == ["PASSED"]
     page = (machine.folder / "perfgate.html").read_text("utf-8")
-    for text in (machine.told, page):
+    for text in (machine.summary_text, page):
         assert "setting runs" in text
         assert "0.02" in text
         assert "0.5" in text
@@ -205,14 +205,16 @@ def queued(machine: Machine, *, on: str, branch: str) -> Done:
         "base_sha": on,
         "head_ref": f"refs/heads/gh-readonly-queue/{branch}/1",
     }
-    told = {
+    sent = {
         "action": "checks_requested",
         "merge_group": group,
         "repository": {"default_branch": "main"},
     }
-    machine.event.write_text(json.dumps(told))
+    machine.event.write_text(json.dumps(sent))
     machine.env |= {"GITHUB_EVENT_NAME": "merge_group", "GITHUB_BASE_REF": ""}
-    given = {name: told["default"] for name, told in INPUTS.items()} | {"python": sys.executable}
+    given = {name: declared["default"] for name, declared in INPUTS.items()} | {
+        "python": sys.executable
+    }
     return machine.run(STEPS["Gate"], {"inputs": given})
 
 
@@ -240,7 +242,7 @@ def test_a_merge_queue_is_held_to_the_commit_that_it_puts_the_change_on(runner: 
     }
 
 
-def test_what_a_change_does_to_its_gate_is_told_without_secrets(runner: Runner) -> None:
+def test_what_a_change_does_to_its_gate_is_shown_without_secrets(runner: Runner) -> None:
     token, password = "ghp_" + "Zz9Yy8Xx7Ww6Vv5Uu4Tt3", "Sw0rd-Fish-22"
     machine = runner("unchanged")
     machine.env["DB_PASSWORD"] = password
@@ -250,7 +252,7 @@ def test_what_a_change_does_to_its_gate_is_told_without_secrets(runner: Runner) 
     )
     done = asked(machine, sha)
     assert (done.status, done.outputs["outcome"]) == (4, "none"), done.log
-    assert "odder" in machine.told
+    assert "odder" in machine.summary_text
     for secret in (token, password):
-        assert secret not in machine.told.replace("\\", "").replace("\u200b", "")
+        assert secret not in machine.summary_text.replace("\\", "").replace("\u200b", "")
         assert secret not in done.log

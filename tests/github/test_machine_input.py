@@ -20,7 +20,7 @@ def test_a_gate_is_open_only_on_the_machine_that_is_meant(
 ) -> None:
     action = load(ACTION)
     (gate,) = (step for step in action["runs"]["steps"] if step.get("id") == "gate")
-    inputs = {name: told["default"] for name, told in action["inputs"].items()}
+    inputs = {name: declared["default"] for name, declared in action["inputs"].items()}
     done = runner("unchanged").run(
         gate, {"inputs": inputs | {"python": sys.executable, "machine": machine}}
     )

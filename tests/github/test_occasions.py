@@ -77,7 +77,7 @@ def test_the_scheduled_gate_opens_one_pull_request(base: Job) -> None:
     assert f"]({RUN_URL}/9001)" in json.dumps(base.hub.pulls[number]["body"])
 
 
-def test_what_is_proposed_and_what_is_left_is_told_whole(
+def test_what_is_proposed_and_what_is_left_is_shown_whole(
     base: Job, snapshot: SnapshotAssertion
 ) -> None:
     left = weekly(base, name="cnn", outcome=Outcome.REGRESSED)
@@ -186,7 +186,7 @@ def test_a_branch_that_was_left_behind_is_made_anew_and_a_push_meanwhile_wins(ba
     assert base.hub.branches[BRANCH] == moved
 
 
-def test_a_repository_that_lets_actions_open_none_is_told_the_setting(base: Job) -> None:
+def test_a_repository_that_lets_actions_open_none_is_shown_the_setting(base: Job) -> None:
     base.hub.may_open_pull_requests = False
     assert scheduled(base, weekly(base)).code == "github-pulls-forbidden"
 

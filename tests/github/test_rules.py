@@ -56,14 +56,14 @@ def test_zizmor_finds_nothing() -> None:
     assert "No findings to report." in done.stdout
 
 
-def test_whatever_zizmor_is_told_to_leave_says_why() -> None:
-    told = [
+def test_whatever_zizmor_is_shown_to_leave_says_why() -> None:
+    lines = [
         line
         for file in FILES
         for line in file.read_text("utf-8").splitlines()
         if "zizmor" in line.partition("#")[2]
     ]
-    ignored = [line for line in told if "ignore[" in line]
+    ignored = [line for line in lines if "ignore[" in line]
     assert len(ignored) == 6
     assert [
         line for line in ignored if not re.search(r"# zizmor: ignore\[[a-z-]+\] \w+ .*\w+", line)
@@ -216,7 +216,7 @@ BREAKS: Sequence[tuple[str, str, str, str]] = (
         "perfgate",
         "reopened]",
         "reopened, labeled]",
-        "any label starts it, beside other types of pull_request",
+        "any label starts it, next to other types of pull_request",
     ),
     (
         "perfgate",
@@ -264,7 +264,7 @@ BREAKS: Sequence[tuple[str, str, str, str]] = (
         "perfgate-gate",
         "permissions: {}\n",
         "permissions: {}\nconcurrency: gate\n",
-        "it is called, and has a concurrency beside its caller's",
+        "it is called, and has a concurrency next to its caller's",
     ),
     (
         "perfgate-gate",
@@ -376,11 +376,11 @@ def test_the_check_to_require_is_the_same_of_a_push_and_of_an_approval() -> None
 
 
 def test_the_comment_follows_every_workflow_that_gates_pull_requests() -> None:
-    told = load(WORKFLOWS / "perfgate-comment.yml")
+    workflow = load(WORKFLOWS / "perfgate-comment.yml")
     gates = [load(WORKFLOWS / f"{name}.yml")["name"] for name in ("perfgate", "perfgate-approved")]
-    assert told["on"]["workflow_run"] == {"workflows": gates, "types": ["completed"]}
-    assert told["concurrency"]["queue"] == "max"
-    assert told["concurrency"]["cancel-in-progress"] is False
+    assert workflow["on"]["workflow_run"] == {"workflows": gates, "types": ["completed"]}
+    assert workflow["concurrency"]["queue"] == "max"
+    assert workflow["concurrency"]["cancel-in-progress"] is False
 
 
 @pytest.mark.parametrize(
@@ -431,11 +431,11 @@ def test_a_run_with_a_gate_or_of_a_fork_that_waits_is_commented_on_and_one_of_an
 
 def test_a_gate_that_is_started_by_hand_may_be_given_runs_and_need_not() -> None:
     """As the one that a blessing starts is not."""
-    (name, told), *others = load(WORKFLOWS / "perfgate.yml")["on"]["workflow_dispatch"][
+    (name, declared), *others = load(WORKFLOWS / "perfgate.yml")["on"]["workflow_dispatch"][
         "inputs"
     ].items()
     assert (name, others) == ("runs", [])
-    assert told == {
+    assert declared == {
         "description": f"Runs of the first look; {FEWEST_RUNS} where a baseline is to be "
         "blessed from it.",
         "default": "",

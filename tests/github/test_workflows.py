@@ -88,7 +88,7 @@ def gated(
     )
     called = passed(machine, inputs or {}) if workflow == "perfgate-gate" else {}
     known = contexts(machine, matrix=matrix, inputs=called)
-    defaults = {name: told["default"] for name, told in load(ACTION)["inputs"].items()}
+    defaults = {name: declared["default"] for name, declared in load(ACTION)["inputs"].items()}
     known["inputs"] = defaults | {name: filled(value, known) for name, value in use["with"].items()}
     state, gate, artifacts = "success", None, {}
     for one in load(ACTION)["runs"]["steps"]:
@@ -110,8 +110,8 @@ def gated(
 def passed(machine: Machine, inputs: Mapping[str, str]) -> dict[str, str]:
     """What the workflow that is started hands to the one that it calls."""
     defaults = {
-        name: told["default"]
-        for name, told in load(WORKFLOWS / "perfgate-gate.yml")["on"]["workflow_call"][
+        name: declared["default"]
+        for name, declared in load(WORKFLOWS / "perfgate-gate.yml")["on"]["workflow_call"][
             "inputs"
         ].items()
     }
@@ -190,7 +190,7 @@ def test_shards_are_merged_into_one_verdict(
         "twin": "perfgate-h200-2",
     }
     assert document.opens_gate is (mark == "open")
-    assert f"{mark}\n" in machine.told.splitlines(keepends=True)[0]
+    assert f"{mark}\n" in machine.summary_text.splitlines(keepends=True)[0]
 
 
 def test_a_gate_that_is_missing_shuts_the_merged_one(runner: Runner, gates: Gates) -> None:
@@ -284,7 +284,7 @@ def test_where_no_gate_ran_the_verdict_fails_and_nothing_is_published(
 def test_the_verdict_is_that_of_the_gates_that_there_should_be(
     runner: Runner, gates: Gates, result: str, expected: int, state: str
 ) -> None:
-    """Nor is it open where a gate's job failed beside an open gate, such as in clearing up."""
+    """Nor is it open where a gate's job failed next to an open gate, such as in clearing up."""
     machine = runner("unchanged")
     done, artifacts = gates("unchanged")
     assert done.status == 0, done.log
@@ -310,7 +310,7 @@ def test_gates_are_not_merged_without_knowing_how_many_there_should_be(
 
 
 @pytest.mark.parametrize(("inputs", "runs"), [({}, 5), ({"runs": ""}, 5), ({"runs": "6"}, 6)])
-def test_a_gate_that_is_started_by_hand_measures_as_often_as_it_is_told(
+def test_a_gate_that_is_started_by_hand_measures_as_often_as_is_asked(
     runner: Runner, gates: Gates, inputs: Mapping[str, str], runs: int
 ) -> None:
     if inputs:
@@ -360,7 +360,7 @@ def test_a_new_workload_is_gated_commented_on_and_blessed(
     assert "NO_BASELINE" in str(comment["body"])
     assert "`mlp`" in str(comment["body"])
 
-    # The blessing, beside a checkout of the branch that is only read.
+    # The blessing, next to a checkout of the branch that is only read.
     branch = machine.workspace / "branch"
     subprocess.run(
         ["git", "clone", "-q", "-b", "unblessed", str(machine.workspace), str(branch)], check=True

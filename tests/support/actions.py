@@ -370,7 +370,7 @@ class Machine:
                     process.kill()
 
     @property
-    def told(self) -> str:
+    def summary_text(self) -> str:
         """The job summary."""
         return self.summary.read_text(encoding="utf-8") if self.summary.exists() else ""
 

@@ -86,7 +86,7 @@ class Scene(Local):
         )
 
     def baseline(self, *step_ms: float, name: str = "mlp", at: datetime = records.NOON) -> Baseline:
-        """A baseline of the code that is there; of five runs unless told."""
+        """A baseline of the code that is there; of five runs unless given."""
         times = step_ms or (12.34, 12.31, 12.36, 12.33, 12.35)
         made = records.baseline([{Metric.STEP_MS: ms} for ms in times], name=name, at=at)
         return made.model_copy(update={"code": code_digest(CODE)})
@@ -103,7 +103,7 @@ class Scene(Local):
         code: Mapping[str, str] = CODE,
         reason: str = "within budget",
     ) -> Result:
-        """A result of the head commit; of five runs unless told."""
+        """A result of the head commit; of five runs unless given."""
         made = records.result(
             of=records.workload(name),
             on=on,

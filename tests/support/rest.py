@@ -104,11 +104,11 @@ def not_found(message: str = "Not Found") -> Answer:
 
 
 def invalid(message: str, *errors: object) -> Answer:
-    told: dict[str, object] = {
+    says: dict[str, object] = {
         "message": message,
         "documentation_url": "https://docs.github.com/rest",
     }
-    return Answer(422, {**told, "errors": list(errors)} if errors else told)
+    return Answer(422, {**says, "errors": list(errors)} if errors else says)
 
 
 def primary_limit(seconds: int) -> Answer:
@@ -542,14 +542,14 @@ class GitHub(AbstractContextManager["GitHub"]):
             pull["state"] == "open" and _part(pull, "head")["ref"] == head
             for pull in self.pulls.values()
         ):
-            told = f"A pull request already exists for {self.repository.partition('/')[0]}:{head}."
+            says = f"A pull request already exists for {self.repository.partition('/')[0]}:{head}."
             return invalid(
-                "Validation Failed", {"resource": "PullRequest", "code": "custom", "message": told}
+                "Validation Failed", {"resource": "PullRequest", "code": "custom", "message": says}
             )
         if self.branches[head] == self.branches.get(base):
-            told = f"No commits between {base} and {head}"
+            says = f"No commits between {base} and {head}"
             return invalid(
-                "Validation Failed", {"resource": "PullRequest", "code": "custom", "message": told}
+                "Validation Failed", {"resource": "PullRequest", "code": "custom", "message": says}
             )
         number = self.pull(
             branch=head, sha=self.branches[head], base=base, author=BOT, title=str(sent["title"])
@@ -824,10 +824,10 @@ def _refused_body(asked: Asked) -> Answer | None:
             {"resource": "IssueComment", "code": "missing_field", "field": "body"},
         )
     if len(body) > LONGEST_BODY:
-        told = {"resource": "IssueComment", "code": "unprocessable", "field": "data"}
+        says = {"resource": "IssueComment", "code": "unprocessable", "field": "data"}
         return invalid(
             "Validation Failed",
-            {**told, "message": "Body is too long (maximum is 65536 characters)"},
+            {**says, "message": "Body is too long (maximum is 65536 characters)"},
         )
     return None
 

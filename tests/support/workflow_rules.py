@@ -33,7 +33,7 @@ def broken(folder: Path) -> list[str]:
     `action.yml`."""
     files = sorted(file for file in folder.rglob("*.yml") if file.is_file())
     assert files, f"no workflow in {folder}"
-    told = []
+    faults: list[str] = []
     documents = {file: load(file) for file in files}
     workflows = {file.name: document for file, document in documents.items() if "jobs" in document}
     for file, document in documents.items():
@@ -42,11 +42,11 @@ def broken(folder: Path) -> list[str]:
             if "runs" in document
             else _of_workflow(document, file.name, workflows)
         )
-        told += [
+        faults += [
             f"{file.relative_to(folder)}: {fault}"
             for fault in (*found, *_of_text(file.read_text("utf-8")))
         ]
-    return [*told, *_of_pull_requests(workflows)]
+    return [*faults, *_of_pull_requests(workflows)]
 
 
 def _of_text(text: str) -> Iterator[str]:
@@ -93,11 +93,11 @@ def _of_concurrency(
     types = _types(events.get("pull_request")) if "pull_request" in events else ()
     if "workflow_call" in events:
         if "concurrency" in document:
-            yield "it is called, and has a concurrency beside its caller's"
+            yield "it is called, and has a concurrency next to its caller's"
         return
     if gates and "labeled" in types:
         if len(types) > 1:
-            yield "any label starts it, beside other types of pull_request"
+            yield "any label starts it, next to other types of pull_request"
         if "concurrency" in document:
             yield "any label ends a gate that runs, by the concurrency of the workflow"
         elif not all("concurrency" in job for job in jobs):
@@ -123,8 +123,8 @@ def _jobs_in(
             yield f"{shown} / {inner.get('name', inner_name)}", job, inner
 
 
-def _types(told: Mapping[str, Any] | None) -> Sequence[str]:
-    types = (told or {}).get("types", UNNAMED_TYPES)
+def _types(event: Mapping[str, Any] | None) -> Sequence[str]:
+    types = (event or {}).get("types", UNNAMED_TYPES)
     return [types] if isinstance(types, str) else list(types)
 
 
@@ -145,14 +145,14 @@ def _of_pull_requests(workflows: Mapping[str, Yaml]) -> Iterator[str]:
     }
     if gates and len(verdicts) != 1:
         yield f"verdicts have not one name: {sorted(verdicts)}"
-    for told, github, runs in PULL_REQUESTS if gates else ():
+    for case, github, runs in PULL_REQUESTS if gates else ():
         needs: dict[str, Any] = {
             "gate": {"result": "success" if runs else "skipped"},
             "changes": {"result": "skipped"},
         }
         known = {"github": github, "inputs": {}, "needs": needs}
         refused = github.get("approval", "success")
-        gated, told_of = [], []
+        gated, verdicts_of = [], []
         for name, document in gates.items():
             if github["event"]["action"] not in _types(_events(document["on"])["pull_request"]):
                 continue
@@ -163,12 +163,14 @@ def _of_pull_requests(workflows: Mapping[str, Yaml]) -> Iterator[str]:
                     continue
                 if condition(str(job.get("if", "success()")), known):
                     gated += [name] if _is_self_hosted(job) else []
-                    told_of += [name] if _merges(job) else []
+                    verdicts_of += [name] if _merges(job) else []
         if len(gated) != runs:
-            yield f"{told}: gates run in {gated}"
+            yield f"{case}: gates run in {gated}"
         label = github["event"].get("label", {}).get("name")
-        if len(told_of) != (github["event"]["action"] != "labeled" or label == "perfgate-approved"):
-            yield f"{told}: verdicts come from {told_of}"
+        if len(verdicts_of) != (
+            github["event"]["action"] != "labeled" or label == "perfgate-approved"
+        ):
+            yield f"{case}: verdicts come from {verdicts_of}"
 
 
 def _approval(jobs: Sequence[Yaml], known: Mapping[str, Any], outcome: str) -> str:
@@ -262,13 +264,13 @@ def _of_gpu_job(
         yield "strangers' events reach a self-hosted runner"
     if "pull_request" in events:
         asked = str(job.get("if", "true"))
-        for told, github, runs in PULL_REQUESTS:
+        for case, github, runs in PULL_REQUESTS:
             result = _approval(
                 jobs, {"github": github, "inputs": {}}, github.get("approval", "success")
             )
             needs = {"approval": {"result": result}, "changes": {"result": "skipped"}}
             if condition(asked, {"github": github, "needs": needs}) is not runs:
-                yield f"{told}: it {'does not run' if runs else 'runs'}"
+                yield f"{case}: it {'does not run' if runs else 'runs'}"
     if not any(
         str(step.get("uses", "")).endswith("/.github/actions/perfgate") for step in job["steps"]
     ):

@@ -178,7 +178,7 @@ def test_a_result_is_shown_with_its_page_its_commit_and_its_run(
         assert f"]({link})" in desk.body
 
 
-def test_what_is_said_of_a_result_and_of_none_is_told_whole(
+def test_what_is_said_of_a_result_and_of_none_is_shown_whole(
     desk: Desk, repository: Repository, fork: int, snapshot: SnapshotAssertion
 ) -> None:
     desk.uploads(document(commit=Commit(sha=SHA, dirty=True)))
@@ -634,7 +634,7 @@ OURS = re.compile(
 )
 
 
-def is_inert(body: str) -> None:
+def is_only_text(body: str) -> None:
     """Nothing in a comment but our hidden line, headings, tables, lists, code and three links."""
     page = rendered(body)
     assert page.startswith(f"{mark()}\n")
@@ -666,14 +666,14 @@ def is_inert(body: str) -> None:
 @pytest.mark.parametrize("text", HOSTILE)
 def test_hostile_text_is_only_text(text: str) -> None:
     content = packed(document_text(everywhere(text)))
-    is_inert(shown(read_untrusted(content, SHA, artifact="perfgate")))
+    is_only_text(shown(read_untrusted(content, SHA, artifact="perfgate")))
 
 
 @given(st.text(max_size=300))
 @settings(max_examples=50)
 def test_any_text_is_only_text(text: str) -> None:
     paths = (f"baselines/{text}",)
-    is_inert(
+    is_only_text(
         shown(everywhere(text), Touched(paths=paths, unknown=note("head-moved-on", commit=text)))
     )
 
@@ -686,7 +686,7 @@ def test_many_long_texts_still_fit_a_comment() -> None:
     ]
     whole = document(*verdicts, opens=False, shut_by=(long,) * 900, information=(long,) * 900)
     paths = tuple(f"baselines/{n}{long}" for n in range(300))
-    is_inert(shown(whole, Touched(paths=paths)))
+    is_only_text(shown(whole, Touched(paths=paths)))
 
 
 @pytest.mark.parametrize("text", HOSTILE[:16])

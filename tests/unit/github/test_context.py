@@ -41,7 +41,7 @@ def code(asked: str, **env: str) -> str:
     return caught.value.code
 
 
-def test_what_a_job_is_told_is_there() -> None:
+def test_what_a_job_is_shown_is_there() -> None:
     here = Context.from_env(ENV)
     assert (here.api_url, here.branch, here.run_id) == (
         "https://ghe.example.org/api/v3",
