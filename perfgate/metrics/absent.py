@@ -101,7 +101,7 @@ def untimed(process: Process) -> Absent:
 
 
 def _without_operations(process: Process, devices: Devices) -> Absent:
-    """What the GPU's operations do not show: all of them, some kind, their times, or their devices."""
+    """What the GPU's operations do not show: all of them, some kind, their times, their devices."""
     unknown_host = process.totals.unknown_host
     absent = untimed(process) | _uncopied(process) | _without_kernels(process, devices)
     if why := lacking(process, "devices"):

@@ -39,8 +39,8 @@ class Segments:
     ranges         |--A--|  |---B---|           |--A--|
                               |-C-|
     stretch   0  1 2     3  4 5   6 7  8      9 ...
-    segment   0  1 2     1  3 4   3 1  5      6           segments come in order of time, step by step
-    label     -  s A     s  B C   B s  -      s           s: the step's own range, -: OUTSIDE_RANGES
+    segment   0  1 2     1  3 4   3 1  5      6           in order of time, step by step
+    label     -  s A     s  B C   B s  -      s           s: the step's range, -: OUTSIDE_RANGES
     step      -  0 0     0  0 0   0 0  -      1
     turn      -  0 0     0  0 0   0 0  0      1
     ```
@@ -155,7 +155,7 @@ def _segmented(
 
 
 def _begun(ranges: Ranges, steps: StepSpans, rows: Ints, label: SmallInts, labels: int) -> Ints:
-    """By label, of one thread: ranges begun in the steps and their time; and between two of these."""
+    """By label, of one thread: ranges begun in the steps and their time; and between two steps."""
     start, end = ranges.start[rows], ranges.end[rows]
     inside = steps.step_at(start) >= 0
     # How long one was open that was never closed is not known.
@@ -194,30 +194,49 @@ def _innermost(starts: Ints, ends: Ints, labels: SmallInts) -> tuple[Ints, Small
     starts, labels = np.append(-FOREVER, starts[some]), np.append(np.int32(0), labels[some])
     ends = np.append(2 * FOREVER, ends[some])
     around = _around(starts, ends)
-    times = distinct(np.concatenate((starts[1:], ends[1:])))
-    at = np.searchsorted(starts, times, side="right") - 1
-    while len(ended := np.flatnonzero(ends[at] <= times)):
-        at[ended] = around[at[ended]]
-    return times, np.append(np.int32(0), labels[at])
+    if (ends[1:] > ends[around[1:]]).any():
+        times, inner = _innermost_of_crossing(starts, ends)
+    else:
+        times = np.concatenate((ends[1:], starts[1:]))
+        order = np.argsort(times, kind="stable")
+        times, inner = times[order], np.append(around[1:], np.arange(1, len(starts)))[order]
+    # Of several changes at once the last shows.
+    shows = np.append(times[1:] != times[:-1], True)[: len(times)]
+    return times[shows], labels[np.append(0, inner[shows])]
 
 
 def _around(starts: Ints, ends: Ints) -> Ints:
-    """For each range the last begun before it that ends later; the first one lasts for ever.
-
-    Ranges nest but for rare ones: then it is the last before it that is open at one depth less.
-    """
+    """For each range that which is around it and ends later, where ranges nest; the first one lasts
+    for ever."""
     size = len(starts)
     depth = np.arange(size) - np.searchsorted(np.sort(ends), starts, side="right")
     order = np.argsort(depth, kind="stable")
     place = depth[order] * size + order
     around = np.empty(size, np.int64)
     around[order] = order[np.maximum(np.searchsorted(place, place - size) - 1, 0)]
-    if (ends > ends[around]).any():
-        around = np.maximum(np.arange(size) - 1, 0)
     left = np.arange(1, size)
-    while len(left := left[ends[around[left]] <= ends[left]]):
+    while len(left := left[ends[around[left]] == ends[left]]):
         around[left] = around[around[left]]
     return around
+
+
+def _innermost_of_crossing(starts: Ints, ends: Ints) -> tuple[Ints, Ints]:
+    """Times at which the innermost range changes, in order, and which it is then, where ranges of
+    several domains do not nest; one by one."""
+    times: list[int] = []
+    inner: list[int] = []
+    opened = [0]
+    end_of = [*ends.tolist(), FOREVER]
+    for row, start in enumerate([*starts[1:].tolist(), FOREVER], 1):
+        while (ended := end_of[opened[-1]]) <= start:
+            while end_of[opened[-1]] <= ended:
+                opened.pop()
+            times.append(ended)
+            inner.append(opened[-1])
+        times.append(start)
+        inner.append(row)
+        opened.append(row)
+    return np.array(times[:-1], np.int64), np.array(inner[:-1], np.int64)
 
 
 def _time_open(labels: SmallInts, begun: Ints, ended: Ints, size: int) -> Ints:

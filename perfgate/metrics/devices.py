@@ -33,7 +33,8 @@ class Devices:
         """Start on what every capture with copies needs; `stepping` are the processes that have
         steps."""
         self._timeline = timeline
-        self._stepping = stepping
+        self.stepping = stepping
+        """The processes that have steps."""
         t = timeline
         present = sorted({one for ops in t.operations for one in distinct(ops.device).tolist()})
         copied = bool(len(t.copies.start) or len(t.memsets.start))
@@ -42,11 +43,6 @@ class Devices:
             one: pool.submit(self._idle, one, memory=False) for one in present if copied
         }
         self._but_nccl: dict[int, Idle] = {}
-
-    @property
-    def stepping(self) -> frozenset[int]:
-        """The processes that have steps."""
-        return self._stepping
 
     @property
     def present(self) -> tuple[int, ...]:
@@ -81,10 +77,10 @@ class Devices:
         """Share of the windows in which processes without steps ran something, and their pids; None
         if they did not."""
         t = self._timeline
-        if len(t.processes) == len(self._stepping):
+        if len(t.processes) == len(self.stepping):
             return None
         here = [
-            (ops, (ops.device == device) & ~np.isin(ops.process, list(self._stepping)))
+            (ops, (ops.device == device) & ~np.isin(ops.process, list(self.stepping)))
             for ops in t.operations
         ]
         pids = {t.processes[one] for ops, own in here for one in distinct(ops.process[own])}

@@ -90,7 +90,7 @@ class Idle:
         return sum_by(keys, self.until(np.maximum(ends, first)) - self.until(first), size)
 
     def only(self, chosen: Flags) -> Idle:
-        """The same where the idle times that are not chosen take no time; `chosen` has shape (n,)."""
+        """The same where idle times that are not chosen take no time; `chosen` has shape (n,)."""
         before = np.zeros(len(self.before), np.int64)
         np.multiply(np.diff(self.before), chosen, out=before[1:])
         np.cumsum(before, out=before)

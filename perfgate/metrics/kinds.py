@@ -23,7 +23,8 @@ _APART: Final = "\0"
 _TORCH: Final = re.compile(rf", (?:seq|op_id|sizes|input_op_ids) = [^{_APART}]*")
 """What `torch.autograd.profiler.emit_nvtx` appends to the name of an operation."""
 _ID: Final = re.compile(
-    r"\b(?:[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}|(?=[0-9a-fA-F]*\d)[0-9a-fA-F]{6,})\b"
+    r"\b(?:[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
+    r"|(?=[0-9a-fA-F]*\d)[0-9a-fA-F]{6,})\b"
 )
 _AMOUNT: Final = re.compile(
     r"(?<![A-Za-z\d.])(?:0x[0-9a-fA-F]+|[-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?)"

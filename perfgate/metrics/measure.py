@@ -12,10 +12,9 @@ import numpy as np
 from perfgate.metrics.absent import why_absent, why_unplaced
 from perfgate.metrics.check import notes_of
 from perfgate.metrics.devices import Devices
-from perfgate.metrics.gaps import gaps_by_segment, time_by_segment
+from perfgate.metrics.gaps import Queued, gaps_by_segment
 from perfgate.metrics.intervals import Idle
 from perfgate.metrics.process import Process
-from perfgate.metrics.queued import Queued
 from perfgate.metrics.rows import copy_samples, kernel_samples, range_samples, sync_samples
 from perfgate.metrics.steps import StepRule, StepSpans, find
 from perfgate.metrics.tally import MEMSET_WORDS, Table, Work
@@ -40,21 +39,22 @@ def measure(
     `ProcessSample.steps` is 0.
 
     - A step is complete when its range has ended and the last GPU operation launched in it has, but
-      not before the step before it. `step_ms` is the mean period between completions, each capped at
-      1.2 medians, the first period dropped.
+      not before the step before it. `step_ms` is the mean period between completions, each capped
+      at 1.2 medians, the first period dropped.
     - In an A/B run of blocks the process waits between some steps: a period across a wait is
       dropped, too, and `ProcessSample.blocks` has the periods and gaps between two waits.
-    - `gap_ms` is over the windows from each completion that opens a row of periods kept to the one that closes it: the
-      share of them in which no operation of any process ran on a device, in the mean of the devices
-      the steps used, times `step_ms`. So it is in the same step as that, also where single periods
-      are longer than the others.
-    - What nothing hides, `h2d_exposed_ms` and the like, is the mean of these devices as well: each of them waits for as
-      long as a step may. The work itself, `kernel_ms`, `nccl_ms` and `h2d_ms`, is their sum.
-    - Times but `step_ms` are means over the steps, so that a loss in every n-th step shows; counts are medians over them.
-      What is launched between two steps, by a loader in the loop's header or an evaluation, counts
-      to the one before, but is no part of its completion.
-    - Managed memory's host-to-device migrations are in `h2d_ms` and `h2d_exposed_ms` but not in the counts, which
-      are to be exact: page faults are not.
+    - `gap_ms` is over the windows from each completion that opens a row of periods kept to the one
+      that closes it: the share of them in which no operation of any process ran on a device, in the
+      mean of the devices the steps used, times `step_ms`. So it is in the same step as that, also
+      where single periods are longer than the others.
+    - What nothing hides, `h2d_exposed_ms` and the like, is the mean of these devices as well: each
+      of them waits for as long as a step may. The work itself, `kernel_ms`, `nccl_ms` and `h2d_ms`,
+      is their sum.
+    - Times but `step_ms` are means over the steps, so that a loss in every n-th step shows; counts
+      are medians over them. What is launched between two steps, by a loader in the loop's header or
+      an evaluation, counts to the one before, but is no part of its completion.
+    - Managed memory's host-to-device migrations are in `h2d_ms` and `h2d_exposed_ms` but not in the
+      counts, which are to be exact: page faults are not.
 
     Fewer than `steps` steps: all there are, and `ProcessSample.steps` says how many. `step` is a
     range's name or, with `is_pattern`, a regular expression; see `find_steps` for what a step is.
@@ -225,20 +225,15 @@ def _attributable(
     }
     if idle and windows is not None:
         gaps = (
-            gaps_by_segment(
-                segments,
-                of_device,
-                windows,
-                Queued.of(process, of_device, device),
-            )
-            for device, of_device in idle.items()
+            gaps_by_segment(process, windows, its, Queued.of(process, its, device))
+            for device, its in idle.items()
         )
         by_segment[Metric.GAP_MS] = (reduce(np.add, gaps), windows.steps * process.gpus)
     if not exposed and Metric.STEP_MS in values and (typical := process.typical) is not None:
-        by_segment[Metric.STEP_MS] = (time_by_segment(segments, typical), float(typical.periods))
+        by_segment[Metric.STEP_MS] = (typical.by_segment(segments), float(typical.periods))
         if windows is not None:
             by_segment[Metric.STEP_MEAN_MS] = (
-                time_by_segment(segments, windows),
+                windows.by_segment(segments),
                 float(windows.periods),
             )
     return by_segment

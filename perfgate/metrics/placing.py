@@ -8,10 +8,9 @@ from typing import Final
 
 import numpy as np
 
-from perfgate.metrics.gaps import gaps_by_segment
+from perfgate.metrics.gaps import Queued, gaps_by_segment
 from perfgate.metrics.intervals import Idle, sum_by
 from perfgate.metrics.process import Process
-from perfgate.metrics.queued import Queued
 from perfgate.metrics.steps import StepRule, find
 from perfgate.model.arrays import among
 from perfgate.model.findings import (
@@ -138,23 +137,14 @@ def _rows(
 
 
 def _launched(process: Process, rule: RuleName, starts: Ints, ends: Ints) -> tuple[Ints, SmallInts]:
-    """Which findings are of operations that the process ran, and the segments that launched these."""
-    timeline, launches = process.timeline, process.totals.launches
+    """Which findings are of operations that the process ran, and the segments of their launches."""
+    timeline = process.timeline
     ops = timeline.memsets if rule is RuleName.CUDA_MEMSET_SYNC else timeline.copies
-    mine = ops.process == process.steps.process
-    rows = np.flatnonzero(mine & among(ops.start, starts))
-    correlation = dict(
-        zip(
-            zip(ops.start[rows].tolist(), ops.end[rows].tolist(), strict=True),
-            ops.correlation[rows].tolist(),
-            strict=True,
-        )
-    )
-    spans = list(zip(starts.tolist(), ends.tolist(), strict=True))
-    real = np.array([index for index, span in enumerate(spans) if span in correlation], np.int64)
-    ids = np.array([correlation[spans[index]] for index in real.tolist()], np.int64)
-    segment = launches.segment_at(launches.place(ids))
-    return real, np.where(segment < 0, process.segments.at(starts[real]), segment)
+    mine = np.flatnonzero((ops.process == process.steps.process) & among(ops.start, starts))
+    row_of = {(int(ops.start[row]), int(ops.end[row])): row for row in mine.tolist()}
+    spans = zip(starts.tolist(), ends.tolist(), strict=True)
+    rows = np.array([row_of.get(span, -1) for span in spans], np.int64)
+    return np.flatnonzero(rows >= 0), process.segment_of(ops, rows[rows >= 0])
 
 
 def _gaps(process: Process, findings: Sequence[Finding]) -> list[PlacedFinding]:
@@ -171,7 +161,7 @@ def _gaps(process: Process, findings: Sequence[Finding]) -> list[PlacedFinding]:
         ends = starts + _durations(gaps)
         idle = _idle(timeline, device, starts, ends)
         queued = Queued.of(process, idle, device)
-        ns += gaps_by_segment(segments, idle, windows, queued)
+        ns += gaps_by_segment(process, windows, idle, queued)
         begun.append(real := starts[idle.until(ends) > idle.until(starts)])
         lying.append(queued.place(idle, real, segments.at(real)))
     starts = np.concatenate(begun)

@@ -15,7 +15,15 @@ from perfgate.metrics.steps import StepSpans
 from perfgate.metrics.tally import Tally, tally
 from perfgate.metrics.windows import Windows, completions, counted_periods, end_periods
 from perfgate.model.arrays import distinct
-from perfgate.model.timeline import Flags, Ints, Timeline
+from perfgate.model.timeline import (
+    MANAGED_COPIES,
+    Copies,
+    Flags,
+    Ints,
+    SmallInts,
+    Spans,
+    Timeline,
+)
 
 STRAY: Final = 0.05
 """Share of the steps up to which what they run on a device is no use of it."""
@@ -23,7 +31,7 @@ STRAY: Final = 0.05
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Process:
-    """What all metrics, reasons and notes of one process are made of, and where its operations lie."""
+    """What all metrics, reasons and notes of one process are made of."""
 
     timeline: Timeline
     steps: StepSpans
@@ -92,6 +100,17 @@ class Process:
         """Median CPU duration of the step range; None of a whole window."""
         steps = self.steps
         return None if steps.whole else float(np.median(steps.range_ends - steps.starts)) / 1e6
+
+    def segment_of(self, ops: Spans, rows: Ints) -> SmallInts:
+        """The segments in which some of its operations were launched; where no call did that, in
+        which they began."""
+        launches = self.totals.launches
+        segment = launches.segment_at(launches.place(ops.correlation[rows]))
+        if isinstance(ops, Copies):
+            segment[np.isin(ops.kind[rows], MANAGED_COPIES)] = -1
+        alone = segment < 0
+        segment[alone] = self.segments.at(ops.start[rows[alone]])
+        return segment
 
     def by_turn(self, by_segment: Ints) -> Ints:
         """Sums by segment as sums by step, with what was launched between it and the next."""

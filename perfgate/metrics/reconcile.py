@@ -1,4 +1,4 @@
-"""Holds the timeline against nsys's own reports of the same capture: two readings that must agree."""
+"""Holds the timeline against nsys's own reports of the same capture: both must agree."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from perfgate.metrics.attribution import Segments
 from perfgate.metrics.intervals import sum_by
-from perfgate.metrics.tally import COPY_WORDS, GRAPH_WORDS, NCCL_KERNEL, SyncWork, Work
+from perfgate.metrics.tally import COPY_WORDS, GRAPH_WORDS, NCCL_KERNEL, Work
 from perfgate.model.metric import METRICS, Kind, Metric
 from perfgate.model.sample import (
     OTHER_KERNELS,
@@ -87,22 +87,17 @@ def kernel_samples(
     graphs = {name: work for name, work in kernels.items() if name == GRAPH_WORDS}
     nccl = {name: work for name, work in kernels.items() if NCCL_KERNEL.match(name)}
     others = (item for item in kernels.items() if item[0] not in nccl and item[0] not in graphs)
-    own = sorted(others, key=lambda item: (-item[1].gpu_ns, item[0]))
+    own = sorted(others, key=lambda item: (-item[1].ns, item[0]))
     named: list[tuple[str, Work, Literal["kernel", "nccl", "memory"]]] = [
         *((name, work, "kernel") for name, work in (*own[:TOP_KERNELS], *graphs.items())),
         *((name, work, "nccl") for name, work in nccl.items()),
         *((name, work, "memory") for name, work in memory.items()),
     ]
     if rest := [work for _, work in own[TOP_KERNELS:]]:
-        folded = Work(
-            count=sum(work.count for work in rest), gpu_ns=sum(work.gpu_ns for work in rest)
-        )
-        named.append((OTHER_KERNELS, folded, "kernel"))
+        named.append((OTHER_KERNELS, sum(rest, Work()), "kernel"))
     return tuple(
-        KernelSample(
-            name=name, count=work.count / steps, gpu_ms=work.gpu_ns / 1e6 / steps, kind=kind
-        )
-        for name, work, kind in sorted(named, key=lambda row: (-row[1].gpu_ns, row[0]))
+        KernelSample(name=name, count=work.count / steps, gpu_ms=work.ns / 1e6 / steps, kind=kind)
+        for name, work, kind in sorted(named, key=lambda row: (-row[1].ns, row[0]))
     )
 
 
@@ -120,7 +115,7 @@ def copy_samples(
             else f"kind {host}",
             count=work.count / steps,
             bytes=work.bytes / steps,
-            gpu_ms=work.gpu_ns / 1e6 / steps,
+            gpu_ms=work.ns / 1e6 / steps,
         )
         for (kind, host), work in copies.items()
     ]
@@ -128,19 +123,14 @@ def copy_samples(
 
 
 def sync_samples(
-    syncs: Mapping[tuple[str, int], SyncWork], labels: Sequence[str], *, steps: int
+    syncs: Mapping[tuple[str, int], Work], labels: Sequence[str], *, steps: int
 ) -> tuple[SyncSample, ...]:
     """The TOP_SYNCS calls and ranges by number and one row for the rest, by number, descending."""
-    ordered = sorted(syncs.items(), key=lambda item: (-item[1].count, -item[1].cpu_ns, item[0]))
+    ordered = sorted(syncs.items(), key=lambda item: (-item[1].count, -item[1].ns, item[0]))
     named = [((call, labels[label]), work) for (call, label), work in ordered[:TOP_SYNCS]]
     if rest := [work for _, work in ordered[TOP_SYNCS:]]:
-        folded = SyncWork(
-            count=sum(work.count for work in rest), cpu_ns=sum(work.cpu_ns for work in rest)
-        )
-        named.append(((OTHER_SYNCS, OTHER_RANGES), folded))
+        named.append(((OTHER_SYNCS, OTHER_RANGES), sum(rest, Work())))
     return tuple(
-        SyncSample(
-            call=call, range=label, count=work.count / steps, cpu_ms=work.cpu_ns / 1e6 / steps
-        )
+        SyncSample(call=call, range=label, count=work.count / steps, cpu_ms=work.ns / 1e6 / steps)
         for (call, label), work in named
     )

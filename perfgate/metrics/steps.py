@@ -40,7 +40,7 @@ MOST_STEP_NAMES: Final = 40
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StepSpans:
-    """The steps of one process in order of time, which do not overlap; or, if `whole`, its window."""
+    """The steps of one process in order of time, none overlapping; or, if `whole`, its window."""
 
     process: int
     """Index into `Timeline.processes`."""
@@ -225,25 +225,15 @@ def _of_process(
         rule.is_pattern or (rule.steps is not None and len(rows) < rule.steps)
     ):
         notes.append(note("ranges-nested", Severity.WARN, ranges=inner))
-    if rule.steps is not None:
-        if start is not None:
-            notes += _cut_by_others(ranges, rows[: rule.steps])
-        if start is not None and len(rows) >= rule.steps:
+    if rule.steps is not None and start is not None:
+        notes += _cut_by_others(ranges, rows[: rule.steps])
+        if len(rows) >= rule.steps:
             # What follows the last turn is the project's, and no turn that was left open.
             before = ranges.start[opened] < ranges.start[rows[rule.steps - 1]]
             rows = rows[: max(rule.steps - int(before.sum()), 0)]
-        elif start is None and not rule.is_pattern and outermost - rule.warmup > rule.steps:
-            named = outermost - rule.warmup
-            notes.append(
-                note(
-                    "steps-ambiguous",
-                    Severity.INVALID,
-                    ranges=named,
-                    name=rule.step,
-                    steps=rule.steps,
-                )
-            )
-        rows = rows[: rule.steps]
+    elif rule.steps is not None and not rule.is_pattern:
+        notes += _ambiguous(rule, outermost - rule.warmup, rule.steps)
+    rows = rows[: rule.steps]
     if not len(rows):
         return None, drawn
     return StepSpans(
@@ -258,6 +248,13 @@ def _of_process(
         names=_shares(ranges.name, rows),
         notes=tuple(notes),
     ), drawn
+
+
+def _ambiguous(rule: StepRule, named: int, steps: int) -> Iterator[Note]:
+    """More ranges than the declared steps bear their name: it may be the project's own."""
+    if named > steps:
+        severity = Severity.INVALID
+        yield note("steps-ambiguous", severity, ranges=named, name=rule.step, steps=steps)
 
 
 def _outermost(ranges: Ranges, rows: Ints) -> Ints:

@@ -19,9 +19,7 @@ from perfgate.model.errors import StepsNotFound
 from perfgate.model.metric import Metric
 from perfgate.model.stepview import Bar, Lane, StepView
 from perfgate.model.timeline import (
-    MANAGED_COPIES,
     NO_STREAM,
-    Copies,
     CopyKind,
     Flags,
     Ints,
@@ -309,13 +307,10 @@ def _named(place: StepPlace, ops: Spans, rows: Ints, name: Callable[[int], str])
     process, names = place.process, [name(row) for row in rows.tolist()]
     if not names or ops.process[rows[0]] != process.steps.process:
         return names
-    launches, segments = process.totals.launches, process.segments
-    segment = launches.segment_at(launches.place(ops.correlation[rows]))
-    if isinstance(ops, Copies):
-        segment[np.isin(ops.kind[rows], MANAGED_COPIES)] = -1
-    segment = np.where(segment < 0, segments.at(ops.start[rows]), segment)
+    segment = process.segment_of(ops, rows)
     return [
-        one + mark for one, mark in zip(names, place.marks(segments.step[segment]), strict=True)
+        one + mark
+        for one, mark in zip(names, place.marks(process.segments.step[segment]), strict=True)
     ]
 
 

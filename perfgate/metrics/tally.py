@@ -78,19 +78,19 @@ class Table(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Work:
-    """What operations of one name did in the steps."""
+    """What operations of one name, or calls of one name and label, did in the steps."""
 
-    count: int
-    gpu_ns: int
+    count: int = 0
+    ns: int = 0
+    """Their time, on the GPU or in the call."""
     bytes: int = 0
 
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class SyncWork:
-    """What one synchronising call did in the steps under one label."""
-
-    count: int
-    cpu_ns: int
+    def __add__(self, other: Work) -> Work:
+        return Work(
+            count=self.count + other.count,
+            ns=self.ns + other.ns,
+            bytes=self.bytes + other.bytes,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +137,8 @@ class Tally:
     calls: Ints
     """How many, by segment."""
     from_first: bool
-    """Whether there are calls from the first step on, and something may have been launched before."""
+    """Whether there are calls from the first step on, and something may have been launched
+    before."""
     operations: Ints
     """GPU operations by segment of launch."""
     last_end: Ints
@@ -154,7 +155,7 @@ class Tally:
     end is the host."""
     memory: dict[str, Work] = field(default_factory=dict)
     """Copies and memsets launched in turns, in nsys's words."""
-    syncs: dict[tuple[str, int], SyncWork] = field(default_factory=dict)
+    syncs: dict[tuple[str, int], Work] = field(default_factory=dict)
     """Synchronising calls in turns, by base name and label."""
     linked: dict[Table, Linked] = field(default_factory=lambda: {one: Linked() for one in Table})
     before_capture: int = 0
@@ -190,7 +191,7 @@ class Tally:
 
 
 def tally(timeline: Timeline, process: int, segments: Segments) -> Tally:
-    """Add up one process. Linear in operations and calls while these are nearly in order of time."""
+    """Add up one process. Linear in operations and calls that are nearly in order of time."""
     calls, size = _Calls(timeline, process, segments), len(segments)
     called = np.bincount(calls.segment, minlength=size)
     begun = int(np.argmax(called > 0))
@@ -215,7 +216,7 @@ def tally(timeline: Timeline, process: int, segments: Segments) -> Tally:
     ):
         ran.group(total, metric)
         if len(ran.start):
-            named[words] = Work(count=len(ran.start), gpu_ns=int(ran.ns.sum()))
+            named[words] = Work(count=len(ran.start), ns=int(ran.ns.sum()))
     _add_copies(total, timeline.copies, copies, size)
     for metric in (Metric.KERNEL_MS, Metric.NCCL_MS, Metric.H2D_MS):
         groups = [one for one in total.groups if one.metric is metric]
@@ -377,7 +378,7 @@ def _add_kernels(total: Tally, timeline: Timeline, ran: _Ran) -> None:
     count = np.bincount(key, minlength=len(texts))
     ns = time_by(key, ran.start, ran.end, len(texts))
     total.kernels = {
-        texts[one]: Work(count=int(count[one]), gpu_ns=int(ns[one]))
+        texts[one]: Work(count=int(count[one]), ns=int(ns[one]))
         for one in np.flatnonzero(count).tolist()
     }
     is_nccl = np.array([bool(NCCL_KERNEL.match(text)) for text in texts], np.bool_)
@@ -415,11 +416,11 @@ def _add_copies(total: Tally, ops: Copies, ran: _Ran, size: int) -> None:
             alike = of_kind if host is None else of_kind & (host_end == host)
             total.copies[one, host] = Work(
                 count=int(made[alike].sum()),
-                gpu_ns=int(ran.ns[alike].sum()),
+                ns=int(ran.ns[alike].sum()),
                 bytes=int(moved[alike].sum()),
             )
         total.memory[copy_words(one)] = Work(
-            count=int(made[of_kind].sum()), gpu_ns=int(ran.ns[of_kind].sum())
+            count=int(made[of_kind].sum()), ns=int(ran.ns[of_kind].sum())
         )
 
 
@@ -443,8 +444,7 @@ def _count_calls(
     spent = sum_by(index, lasted, len(present))
     for one, count, ns in zip(present.tolist(), counts.tolist(), spent.tolist(), strict=True):
         key = base_name(calls.texts[one // labels]), one % labels
-        before = total.syncs.get(key, SyncWork(count=0, cpu_ns=0))
-        total.syncs[key] = SyncWork(count=before.count + count, cpu_ns=before.cpu_ns + ns)
+        total.syncs[key] = total.syncs.get(key, Work()) + Work(count=count, ns=ns)
 
 
 def _look_for_lost(

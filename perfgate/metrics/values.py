@@ -27,7 +27,7 @@ _OF: Final = {
 def process_values(
     process: Process, per_device: Mapping[int, Mapping[Metric, float]]
 ) -> dict[Metric, float]:
-    """Every metric that has a number, also where `why_absent` says that it is none of the steps'."""
+    """Every metric that has a number, also where `why_absent` says it is none of the steps'."""
     values: dict[Metric, float] = {}
     if len(periods := process.periods_ns):
         values[Metric.STEP_MS] = capped_mean(periods) / 1e6

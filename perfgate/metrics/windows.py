@@ -33,7 +33,7 @@ class Windows:
     range      |--0--| |--1--| |--2--| |--3--|               |--4--| |--5--|
     wait                                       |---wait---|
     complete         ^       ^       ^       ^                     ^       ^
-    window                   |---------------|                     |-------|      3 periods: 1-2, 2-3 and 4-5
+    window                   |---------------|                     |-------|      1-2, 2-3, 4-5
     ```
     """
 
@@ -46,7 +46,7 @@ class Windows:
 
     @classmethod
     def of_whole(cls, steps: StepSpans) -> Windows:
-        """The captured window without the waits in it; nothing is left of a window inside a wait."""
+        """The captured window without the waits in it; nothing is left of one inside a wait."""
         first, last = steps.starts, steps.ends
         begun, ended = (np.clip(times, first, last) for times in steps.waits)
         return cls(np.concatenate((first, ended)), np.concatenate((begun, last)), 1, 1.0)
@@ -76,6 +76,12 @@ class Windows:
     def idle_ns(self, idle: Idle) -> int:
         """How much of them is idle."""
         return int(self.until(self.ends[-1:], idle)[0])
+
+    def by_segment(self, segments: Segments, idle: Idle | None = None) -> Ints:
+        """How much of them, or of the idle time in them, lies in each segment, ns."""
+        return segments.passed(
+            lambda times: self.until(times, idle), self.starts[:1], self.ends[-1:]
+        )
 
     def within(self, begins: Ints, ends: Ints) -> Ints:
         """How much of each interval lies in the windows, ns."""

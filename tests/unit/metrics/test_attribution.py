@@ -226,3 +226,22 @@ def test_a_correlation_id_leads_to_its_earliest_call(
     assert launches.segment_at(place).tolist() == [
         -1 if begin == FOREVER else begin // 3 for begin in first
     ]
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 12), st.integers(0, 12), st.sampled_from("abcd")), max_size=9)
+)
+def test_the_innermost_range_is_the_last_begun_that_is_open(
+    spans: list[tuple[int, int, str]],
+) -> None:
+    """Whether ranges nest or cross one another, as those of two domains may."""
+    ranges = [
+        Range(name=name, start=min(one, other), end=max(one, other)) for one, other, name in spans
+    ]
+    around = Range(name="step", start=-5, end=20)
+    segments = segments_of(build(ranges=[around, *ranges]))
+    for time in range(-4, 20):
+        opened = [one for one in ranges if one.start <= time < one.end]
+        last = max(opened, key=lambda one: (one.start, -one.end, one.name), default=around)
+        (at,) = segments.at(np.array([time]))
+        assert segments.labels[segments.label[at]] == last.name
