@@ -49,10 +49,11 @@ GIT_CONFIG: Final = re.compile(r"GIT_CONFIG_(COUNT|(KEY|VALUE)_\d+)")
 """Names of settings of git's, such as `safe.directory`; their values may be secrets."""
 
 _SECRET_NAME: Final = re.compile(
-    r"^AWS_|PASS_?WORD|PASSWD|PASS_?PHRASE|SECRET|CREDENTIAL|(?:API|ACCESS|PRIVATE)_?KEY"
+    r"PASSWORD|PASSWD|PASSPHRASE|SECRET|CREDENTIAL|(?:API|ACCESS|PRIVATE)KEY"
     r"|(?<![A-Z0-9])(?:CREDS|DSN|JWT|PASS|PAT|PWD|WEBHOOK)(?![A-Z0-9])"
 )
-"""In a name in capitals, of nothing but secrets: PGPASSWORD, CLIENT_SECRET, DB_PASS, SENTRY_DSN."""
+"""In a name in capitals, with or without its underscores: PGPASSWORD, CLIENT_SECRET, API_KEY,
+DB_PASS, SENTRY_DSN."""
 _DOUBTFUL_NAME: Final = re.compile(
     r"(?<![A-Z0-9])(?!TIKTOKEN)"
     r"(?:AUTH|BEARER|COOKIES?|KEYS?|OAUTH|PRIVATE|TOKENS|[A-Z0-9]*TOKEN)(?![A-Z0-9])"
@@ -126,20 +127,21 @@ _PATTERNS: Final = (
         ),
     ),
     ("secret", rf"(?i:secret_?access_?key){_IS}([A-Za-z0-9/+]{{40}})"),
-    # GitHub, Hugging Face, npm, AWS, Stripe
+    # GitHub, Hugging Face, npm, Stripe
     (
-        "gho_ ghp_ ghr_ ghs_ ghu_ hf_ npm_ akia asia sk_live_ sk_test_ rk_live_",
-        rf"{_BEGINS}(?:gh[oprsu]_|hf_|npm_|AKIA|ASIA|[sr]k_(?:live|test)_){_run(_WORD, 16)}",
+        "gho_ ghp_ ghr_ ghs_ ghu_ hf_ npm_ sk_live_ sk_test_ rk_live_",
+        rf"{_BEGINS}(?:gh[oprsu]_|hf_|npm_|[sr]k_(?:live|test)_){_run(_WORD, 16)}",
     ),
-    # GitHub, GitLab, model providers, NVIDIA, Google, Slack, PyPI
+    # GitHub, GitLab, model providers, NVIDIA, Google, PyPI
     (
-        "github_pat_ glpat- sk- nvapi- aiza ya29. gocspx- xox xapp- pypi-",
+        "github_pat_ glpat- sk- nvapi- aiza ya29. gocspx- pypi-",
         (
-            rf"{_BEGINS}(?:github_pat_|glpat-|sk-|nvapi-|AIza|ya29\.|GOCSPX-|xox[abeoprs]-|xapp-"
-            "|pypi-)"
+            rf"{_BEGINS}(?:github_pat_|glpat-|sk-|nvapi-|AIza|ya29\.|GOCSPX-|pypi-)"
             rf"{_run(_BASE64URL, 16)}"
         ),
     ),
+    ("akia asia", rf"{_BEGINS}(?:AKIA|ASIA){_run('[A-Z0-9]', 12)}"),  # AWS
+    ("xox xapp-", rf"{_BEGINS}(?:xox[abeoprs]|xapp)-{_run('[A-Za-z0-9-]', 8)}"),  # Slack
     ("hooks.slack.com/", rf"(?<=hooks\.slack\.com/)[A-Za-z]+/{_run('[A-Za-z0-9/_-]', 16)}"),
     # JSON web tokens
     (
@@ -170,6 +172,12 @@ SHORTEST_NUMBER: Final = 12
 """Of one of digits alone: shorter ones are what is measured."""
 _NUMBER: Final = re.compile(r"[0-9.]+")
 _LIKE_WORD: Final = re.compile(r"[A-Za-z]+|[0-9][0-9.]*")
+_LIKE_TOKEN: Final = re.compile(r"(?=.*[0-9])(?=.*[A-Za-z])|.{16}", re.DOTALL)
+_DOTS_BEHIND: Final = ("...", "…", "[...", "<...")
+_DOTS_BEFORE: Final = ("...", "…", "...]", "...>")
+"""What stands around the part of a text that was cut."""
+_BESIDE: Final = 40
+"""Characters that are looked at for that."""
 _PARTS: Final = re.compile(
     r"(?i:\b[\w-]*(?:password|pwd|secret|key|token|bearer|basic|sig))"
     r"['\"]?[=: ]\s*['\"]?([^;,&\s'\"]+)"
@@ -186,11 +194,16 @@ def looks_secret(name: str, value: str) -> bool:
     if not value or name in NEVER_WITHHELD or name.startswith("GIT_CONFIG_KEY_"):
         return False
     capitals = _CAMEL.sub("_", name).upper()
-    if _SECRET_NAME.search(capitals):
+    if capitals.startswith("AWS_") or _names_secret(capitals):
         return True
     if _DOUBTFUL_NAME.search(capitals) and not _SWITCH.fullmatch(value):
         return True
     return next(_patterned(value), None) is not None
+
+
+def _names_secret(capitals: str) -> bool:
+    """Whether a name in capitals is that of nothing but a secret."""
+    return any(_SECRET_NAME.search(one) for one in (capitals, capitals.replace("_", "")))
 
 
 @lru_cache
@@ -247,8 +260,15 @@ class Cleaner:
             for form in perhaps:
                 for start, end in form.within(joined):
                     first, last = places[start], places[end - 1] + 1
-                    within_word = _goes_on(joined, start, end) and _goes_on(text, first, last)
-                    if not (form.is_word and within_word):
+                    part = joined[start:end]
+                    if part != form.text:
+                        is_it = _is_cut(text, first, last, is_head=form.text.startswith(part))
+                    elif form.is_word:
+                        within_word = _goes_on(joined, start, end) and _goes_on(text, first, last)
+                        is_it = not within_word
+                    else:
+                        is_it = True
+                    if is_it:
                         spans.append((first, last, form.name))
         return _without(text, spans) if spans else text
 
@@ -319,15 +339,16 @@ def _leaves(held: object, key: str = "") -> Iterator[tuple[str, str]]:
         case list():
             for value in held:
                 yield from _leaves(value, key)
+        case _:
+            pass
 
 
 def _is_common(name: str, value: str) -> bool:
     """Whether a value may be a word that any text holds: that of a setting, by its name."""
     if _NUMBER.fullmatch(value):
         return len(value) < SHORTEST_NUMBER
-    capitals = _CAMEL.sub("_", name).upper().removeprefix("AWS_")
     is_short = len(value) < SHORTEST_WORD and _LIKE_WORD.fullmatch(value) is not None
-    return is_short and _SECRET_NAME.search(capitals) is None
+    return is_short and not _names_secret(_CAMEL.sub("_", name).upper())
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -339,7 +360,7 @@ class _Written:
     is_word: bool
     """Whether it is one only where it is no part of a longer word."""
     head: str
-    """What it is known by, with what goes on as it does: where a text may cut it, its beginning."""
+    """Its beginning where a text may cut it, else all of it; what goes on as it does is of it too."""
     tail: str
 
     @property
@@ -375,7 +396,7 @@ def _forms(name: str, value: str) -> Iterator[_Written]:
         if len(_flat(text)) < SHORTEST or (len(text) < SHORTEST_WITHIN and not is_word):
             continue
         is_whole = is_word or re.search(r"://|^/", text) is not None
-        cut = len(text) if is_whole else max(SHORTEST_WITHIN, min(12, len(text) // 2))
+        cut = len(text) if is_whole else max(SHORTEST, min(12, len(text) // 2))
         yield _Written(name=name, text=text, is_word=is_word, head=text[:cut], tail=text[-cut:])
 
 
@@ -384,11 +405,14 @@ def _encoded(value: str) -> Iterator[str]:
     raw = value.encode(errors="surrogateescape")
     once = {repr(value)[1:-1], repr(raw)[2:-1]}
     once |= {json.dumps(value, ensure_ascii=ascii_only)[1:-1] for ascii_only in (True, False)}
-    once |= {escaped.replace("'", r"\'") for escaped in once}
-    yield from once
-    for escaped in once:
-        yield repr(escaped)[1:-1]
-        yield json.dumps(escaped, ensure_ascii=False)[1:-1]
+    twice = {repr(escaped)[1:-1] for escaped in once}
+    twice |= {
+        json.dumps(escaped, ensure_ascii=ascii_only)[1:-1]
+        for escaped in once
+        for ascii_only in (True, False)
+    }
+    yield from once | twice
+    yield from (escaped.replace("'", r"\'") for escaped in once | twice if "'" in escaped)
     for escaped in (quote(raw, safe=""), quote(raw), quote_plus(raw)):
         yield escaped
         yield re.sub("%..", lambda found: found[0].lower(), escaped)
@@ -426,6 +450,20 @@ def _joined(text: str) -> tuple[str, list[int]]:
 def _goes_on(text: str, start: int, end: int) -> bool:
     """Whether a part of a text is a part of a longer word."""
     return text[start - 1 : start].isalnum() or text[end : end + 1].isalnum()
+
+
+def _is_cut(text: str, start: int, end: int, *, is_head: bool) -> bool:
+    """Whether a part of a text is a secret's whose rest is left out: where dots say so, or a line
+    ends next to what looks like a token's part."""
+    if is_head:
+        beside = text[end : end + _BESIDE].lstrip(_AROUND)
+        has_dots = beside.startswith(_DOTS_BEHIND)
+        is_at_end = not beside or beside[0] == "\n"
+    else:
+        beside = text[max(start - _BESIDE, 0) : start].rstrip(_AROUND)
+        has_dots = beside.endswith(_DOTS_BEFORE)
+        is_at_end = not beside or beside[-1] == "\n"
+    return has_dots or (is_at_end and _LIKE_TOKEN.match(text[start:end]) is not None)
 
 
 def _without(text: str, spans: list[tuple[int, int, str]]) -> str:

@@ -43,6 +43,8 @@ CLEANER = Cleaner(
         (f"'{TOKEN[:20]}...'", "'[hidden: MY_TOKEN]...'"),
         (f"'...{TOKEN[-20:]}'", "'...[hidden: MY_TOKEN]'"),
         ("an opaque-value-77", "an [hidden: PLAIN]"),
+        ("an opaque-value-78", "an opaque-value-78"),
+        ("TOK tok3n+Aa1Bb2/Cc3 is another", "TOK tok3n+Aa1Bb2/Cc3 is another"),
         ("me and hush1234", "me and [hidden: DATABASE]"),
         ("hunter2, ghunter22", "[hidden: DB_PASSWORD], ghunter22"),
         ("0a1b2c3d4e5f6a7b of ada", "[hidden: CLOUD_CREDENTIALS] of ada"),

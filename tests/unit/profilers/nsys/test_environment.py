@@ -107,6 +107,8 @@ def test_what_runs_need_is_no_secret(name: str, value: str) -> None:
         "hf_" + "a" * 34,
         "AKIA" + "ABCDEFGHIJKLMNOP",
         "xox" + "b-1234567890-abcdef",
+        "xapp" + "-1-BmONjjFnPv",
+        "ASIA" + "ABCDEFGHIJKL",
         "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.abc",
         "-----BEGIN OPENSSH PRIVATE KEY-----\nabc",
     ],
