@@ -10,6 +10,7 @@ import pytest
 from support import records
 from support.project import LOOP, Project
 
+from perfgate.bless import bless as blessing
 from perfgate.model.metric import Metric
 from perfgate.model.sample import Run
 
@@ -51,7 +52,7 @@ def gated(
 @pytest.fixture(autouse=True)
 def code(monkeypatch: pytest.MonkeyPatch) -> None:
     """Which files a run loads is of no interest here."""
-    monkeypatch.setattr("perfgate.bless.bless.refuse_stale", lambda *_: None)
+    monkeypatch.setattr(blessing, "refuse_stale", lambda *_: None)
 
 
 def is_blessed(project: Project) -> bool:
