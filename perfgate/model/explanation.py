@@ -10,7 +10,7 @@ from perfgate.model.side import Side
 from perfgate.model.verdict import Attribution, MetricVerdict, Verdict
 
 
-class Comparison(Record):
+class ComparedSides(Record):
     """Two sides and how b's medians differ from a's; judged by nobody."""
 
     a: Side
@@ -20,7 +20,7 @@ class Comparison(Record):
     """What makes the two unlike, besides what they say of themselves."""
 
 
-class Explanation(Comparison):
+class Explanation(ComparedSides):
     """The same with what each difference is made of, and what is known of b besides."""
 
     attributions: tuple[Attribution, ...] = ()

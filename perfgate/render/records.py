@@ -10,7 +10,7 @@ from statistics import median
 from typing import TYPE_CHECKING, Final
 
 from perfgate.model.baseline import Baseline, common_step_names
-from perfgate.model.explanation import Comparison
+from perfgate.model.explanation import ComparedSides
 from perfgate.model.machine import Machine
 from perfgate.model.metric import METRICS, Basis
 from perfgate.model.note import Note
@@ -56,7 +56,7 @@ def baseline_text(
     return page.text
 
 
-def comparison_text(page: Page, found: Comparison, *, captures: tuple[bool, bool]) -> str:
+def comparison_text(page: Page, found: ComparedSides, *, captures: tuple[bool, bool]) -> str:
     """Return how two measurements differ: no judgement.
 
     `captures` says of each whether it is one capture, which is one run even where no metric could

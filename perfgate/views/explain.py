@@ -33,7 +33,7 @@ from perfgate.model.errors import (
     PerfgateError,
     ResultMissing,
 )
-from perfgate.model.explanation import Comparison, Explanation
+from perfgate.model.explanation import ComparedSides, Explanation
 from perfgate.model.findings import Placing, RuleChanges
 from perfgate.model.metric import Metric
 from perfgate.model.note import Note, note, noted, quoted
@@ -181,9 +181,9 @@ def compared_with(kept: KeptResult, store: Store) -> Subject:
     )
 
 
-def compared(a: Subject, b: Subject) -> Comparison:
+def compared(a: Subject, b: Subject) -> ComparedSides:
     """How two subjects differ, without judging."""
-    return Comparison(
+    return ComparedSides(
         a=a.side,
         b=b.side,
         rows=differences(a.side, b.side),

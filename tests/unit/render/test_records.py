@@ -10,7 +10,7 @@ from syrupy.assertion import SnapshotAssertion
 from perfgate.bless import bless as blessing
 from perfgate.explain.sides import differences, side_of_result, side_of_samples
 from perfgate.model.baseline import Anchor, Baseline, Blessing, Spread, code_digest
-from perfgate.model.explanation import Comparison
+from perfgate.model.explanation import ComparedSides
 from perfgate.model.metric import Metric
 from perfgate.model.note import note, quoted
 from perfgate.model.settings import Settings
@@ -96,7 +96,7 @@ def test_comparison_shows_medians(snapshot: SnapshotAssertion) -> None:
     slow = records.process({**records.VALUES, Metric.STEP_MS: 14.0, Metric.GAP_MS: 3.5})
     a = side_of_samples("before.sqlite", [records.process()])
     b = side_of_samples("after.sqlite", [slow])
-    found = Comparison(a=a, b=b, rows=differences(a, b))
+    found = ComparedSides(a=a, b=b, rows=differences(a, b))
     page = Page(width=80, colour=False)
     assert comparison_text(page, found, captures=(False, False)) == snapshot
 
@@ -122,7 +122,7 @@ def test_comparison_says_what_a_side_lacks_and_what_cannot_be_compared(
     step, *others = differences(a, b)
     apart = {"now": 13.0, "change": None, "note": note("not-comparable")}
     rows = (step.model_copy(update=apart), *others)
-    found = Comparison(a=a, b=b, rows=rows, warnings=(quoted("a was traced unlike b"),))
+    found = ComparedSides(a=a, b=b, rows=rows, warnings=(quoted("a was traced unlike b"),))
     page = Page(width=80, colour=False)
     assert comparison_text(page, found, captures=(False, False)) == snapshot
 
