@@ -22,7 +22,7 @@ NOT_ENTERED = ("*.egg", ".*", "_darcs", "build", "CVS", "dist", "node_modules", 
 
 
 class Declaration:
-    """What `@workload(...)` says of a function. No dataclass: each pytest would wait for its making."""
+    """What `@workload(...)` says of a function. No dataclass: that takes long to make."""
 
     def __init__(
         self,
@@ -121,9 +121,8 @@ def workload(
     def mark(function: Function) -> Function:
         name = getattr(function, "__name__", repr(function))
         if not inspect.isfunction(function):
-            raise TypeError(
-                f"@workload on {name}: it is a {type(function).__name__}, expected a plain function."
-            )
+            given = type(function).__name__
+            raise TypeError(f"@workload on {name}: it is a {given}, expected a plain function.")
         if (kind := _not_run_through(function)) is not None:
             why = f"it is {kind}, of which calling runs nothing"
             raise TypeError(f"@workload on {name}: {why}. Write a plain function.")
@@ -137,8 +136,10 @@ def workload(
                 f"@workload on {name}: it takes no argument 'steps'. Write def {name}(steps): ..."
             )
         if (line := _replaced_by(function)) is not None:
-            why = f"it takes the place of the workload of that name in line {line}, which would not be measured"
-            raise TypeError(f"@workload on {name}: {why}. Rename one of them.")
+            why = f"it takes the place of the workload of that name in line {line}"
+            raise TypeError(
+                f"@workload on {name}: {why}, which would not be measured. Rename one of them."
+            )
         setattr(function, MARK, declaration)
         return function
 

@@ -21,7 +21,7 @@ from pathlib import Path
 import pytest
 from support import records
 from support.exports import write_export
-from support.project import LOOP, Project
+from support.project import LOOP, Project, loops
 from syrupy.assertion import SnapshotAssertion
 
 from perfgate.machine import gpu_lock
@@ -29,7 +29,6 @@ from perfgate.model.baseline import BlessedRun
 from perfgate.model.metric import Metric
 from perfgate.model.outcome import Outcome
 from perfgate.model.sample import Run
-from perfgate.plugin import outputs
 from perfgate.profilers.nsys import tool
 from perfgate.profilers.nsys.export.timeline import read_timeline
 
@@ -63,7 +62,7 @@ def pytest_sessionfinish(session):
 """
 """What a conftest may say for the sake of a suite without tests."""
 
-OTHER = LOOP.replace("def loop", "def other")
+OTHER = loops("other")
 SKIPPED = LOOP.replace("@workload", '@pytest.mark.skip(reason="not today")\n@workload').replace(
     "import time", "import time\nimport pytest"
 )
@@ -147,8 +146,7 @@ def of_other_steps(project: Project) -> None:
     project.workload()
     made = project.baseline(metrics=SMALL)
     runs = tuple(one.model_copy(update={"step_names": ("training_step #",)}) for one in made.runs)
-    occasion = made.occasions[0].model_copy(update={"runs": runs})
-    project.bless(made.model_copy(update={"occasions": (occasion,)}))
+    project.bless(records.in_one_occasion(made, runs=runs))
     now = run()
     names = {"step_names": {"optimizer_step #": 0.5, "training_step #": 0.5}}
     processes = tuple(process.model_copy(update=names) for process in now.processes)
@@ -188,7 +186,7 @@ def spoilt(project: Project, spoil: Callable[[str], str]) -> None:
 
 def renamed(project: Project) -> None:
     blessed(project)
-    project.workload(LOOP.replace("def loop", "def new_name"))
+    project.workload(loops("new_name"))
 
 
 def deleted(project: Project) -> None:
@@ -208,7 +206,7 @@ def beside_two_of_which_one_needs(project: Project, package: str) -> None:
     package."""
     beside_one_that_needs(project, package=package)
     project.bless(project.baseline(metrics=SMALL, name="relu"))
-    project.workload(LOOP.replace("def loop", "def relu"), file="relu.py")
+    project.workload(loops("relu"), file="relu.py")
 
 
 def all_skipped(project: Project) -> None:
@@ -299,27 +297,21 @@ def full_disk(project: Project) -> None:
 
 def unwritable_document(project: Project) -> None:
     blessed(project)
-
-    def full(*_arguments: object, **_options: object) -> None:
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    project.patch.setattr(outputs, "write_file", full)
+    (project.root / "verdicts.json").symlink_to("/dev/full")
 
 
 def nearly_full_disk(project: Project) -> None:
     project.workload()
     usage = shutil.disk_usage(project.root)._replace(free=30_000_000)
-    project.patch.setattr("perfgate.profilers.nsys.profile.shutil.disk_usage", lambda _path: usage)
+    project.patch.setattr("shutil.disk_usage", lambda _path: usage)
 
 
 def same_to_the_last_digit(project: Project) -> None:
     """Baseline and runs without any spread: no division by it, and no loss hidden by it."""
     project.gpus()
     project.workload()
-    alike = project.baseline(metrics=[])
     same = BlessedRun(values={Metric.STEP_MS: 12.34, Metric.H2D_COPIES: 2})
-    occasion = alike.occasions[0].model_copy(update={"runs": (same,) * 5})
-    project.bless(alike.model_copy(update={"occasions": (occasion,)}))
+    project.bless(records.in_one_occasion(project.baseline(), runs=(same,) * 5))
     project.measures(run({Metric.STEP_MS: 12.34 * 1.05}))
 
 
@@ -329,7 +321,6 @@ def taken(project: Project) -> None:
     project.write("pyproject.toml", "[tool.perfgate]\nlock_timeout_s = 0.5\n")
     held = gpu_lock(project.machine.gpus, timeout_s=1, on_wait=print, workload="resnet18")
     held.__enter__()
-    project.lab.idle_patience_s = 0.0
     project.held = held
 
 

@@ -1,4 +1,4 @@
-"""The command line: translates words into calls, prints what comes back, exits by the error's code."""
+"""The command line: translates words into calls, prints what comes back, exits by the error."""
 
 from __future__ import annotations
 
@@ -52,11 +52,11 @@ class Commands(click.Group):
         super().__init__(**options)
         self._package, self._places = package, places
 
-    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click gives it
+    def list_commands(self, _ctx: click.Context) -> list[str]:
         """Name the commands, as `--help` lists them."""
         return [*self._places]
 
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - click gives it
+    def get_command(self, _ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Load a command; None where there is none of that name."""
         if cmd_name not in self._places:
             return None
@@ -95,7 +95,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         with ending_as_on_ctrl_c():
             cli.main(args=None if arguments is None else list(arguments), prog_name="perfgate")
     except PerfgateError as error:
-        from perfgate.cli.terminal import show_error  # noqa: PLC0415 - slow to import, and mostly not needed
+        from perfgate.cli.terminal import show_error  # noqa: PLC0415 - slow, and mostly not needed
 
         show_error(error)
         sys.exit(error.exit_code)

@@ -89,14 +89,16 @@ def compare(a: str, b: str, *, step: str | None) -> None:
 @click.option(
     "--ncu",
     is_flag=True,
-    help="Of WORKLOAD: run it again under Nsight Compute, and show a launch of the kernels that moved most.",
+    help="Of WORKLOAD: run it again under Nsight Compute, and show a launch of the kernels that "
+    "moved most.",
 )
 @click.option(
     "--kernels",
     type=click.IntRange(1, 20),
     default=MOST_KERNELS,
     show_default=True,
-    help="How many kernels --ncu looks at; each is a run of its own, and one more of the compared commit.",
+    help="How many kernels --ncu looks at; each is a run of its own, and one more of the compared "
+    "commit.",
 )
 def explain(
     words: tuple[str, ...],

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TypeVar
 
 import click
 
@@ -13,11 +15,24 @@ from perfgate.bless.gates import find_gates
 from perfgate.bless.merge import merge, merged_page
 from perfgate.cli.terminal import PATH, screen, show
 from perfgate.model.errors import EXIT_SHUT, ConfigInvalid
+from perfgate.model.options import OPTIONS
 from perfgate.model.secrets import Cleaner
 from perfgate.plugin.outputs import OutputFormat, Outputs
 from perfgate.render.page import Page
 from perfgate.render.text import merged_text
 from perfgate.words import escape
+
+Command = TypeVar("Command", bound=Callable[..., object])
+
+
+def _files(command: Command) -> Command:
+    """Give a command the options of a gate's files, as the table of options has them, and JUnit."""
+    helps = {option.name: option.help for option in OPTIONS}
+    for form in reversed(OutputFormat):
+        text = helps.get(form.replace("-", "_"), "write verdicts as JUnit XML to FILE")
+        text = f"{text[0].upper()}{text[1:]}."
+        command = click.option(f"--{form}", type=PATH, metavar="FILE", help=text)(command)
+    return command
 
 
 @click.command("merge")
@@ -25,32 +40,15 @@ from perfgate.words import escape
 @click.option(
     "--expect", type=click.IntRange(min=1), metavar="N", help="How many gates there should be."
 )
-@click.option(
-    "--json", type=PATH, metavar="FILE", help="Write verdicts and measurements to FILE as JSON."
-)
-@click.option(
-    "--html", type=PATH, metavar="FILE", help="Write a page with plots and timelines to FILE."
-)
-@click.option(
-    "--page-data",
-    type=PATH,
-    metavar="FILE",
-    help="Write what such a page is made of to FILE as JSON.",
-)
-@click.option("--markdown", type=PATH, metavar="FILE", help="Append verdicts to FILE as Markdown.")
-@click.option("--junit", type=PATH, metavar="FILE", help="Write verdicts to FILE as JUnit XML.")
+@_files
 def merge_gates(folders: tuple[Path, ...], *, expect: int | None, **files: Path | None) -> None:
     """Make one verdict of gates that were measured apart.
 
     Each FOLDER holds the perfgate.json of a gate (pytest --perfgate-json), and the page.json of
     --perfgate-page-data where there is one, or folders that do.
     """
-    given = {
-        form: file
-        for form in OutputFormat
-        if (file := files.get(form.replace("-", "_"))) is not None
-    }
-    outputs = Outputs(files=given, prefix="--")
+    given = {form: files[form.replace("-", "_")] for form in OutputFormat}
+    outputs = Outputs(files={form: file for form, file in given.items() if file}, prefix="--")
     try:
         outputs.refuse()
     except ConfigInvalid as refused:

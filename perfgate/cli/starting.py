@@ -35,7 +35,8 @@ from perfgate.model.errors import EXIT_OPEN, EXIT_SHUT
 @click.option(
     "--install-from",
     metavar="URL",
-    help="Where a runner gets perfgate from: git+https://HOST/REPO@COMMIT, or https://HOST/NAME.whl#sha256=HASH. "
+    help="Where a runner gets perfgate from: git+https://HOST/REPO@COMMIT, or "
+    "https://HOST/NAME.whl#sha256=HASH. "
     "By default where this perfgate was installed from.",
 )
 def init(*, check: bool, force: bool, no_github: bool, install_from: str | None) -> None:

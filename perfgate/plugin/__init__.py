@@ -83,17 +83,17 @@ def pytest_load_initial_conftests(
     if gates:
         _part("reports").clean_standard_streams()
         _part("exits").hold_exits(partial(_shown_status, early_config))
-        _part("handed_on").note_early(early_config, parser, args)
+        _part("handed_on").note_early(early_config, args)
         _part("typed").note_words(early_config, parser)
-    elif getattr(given, "perfgate_worker", None):
-        _part("handed_on").prepend_addopts(early_config, parser, args)
     yield
     if gates:
         early_config.pluginmanager.register(_Outermost())
+    elif getattr(given, "perfgate_worker", None):
+        _part("handed_on").prepend_addopts(early_config, args)
 
 
 class _Outermost:
-    """A plugin that is registered after all conftests, so that no hook of theirs is outside of it."""
+    """A plugin that is registered after all conftests: no hook of theirs is outside of it."""
 
     @staticmethod
     @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -109,15 +109,15 @@ class _Outermost:
         except SystemExit as left:
             if left.code:
                 raise
-        status = status or int(_part("gate_side").held_status(config))
+        status = status or int(_part("shown").status_of_success(config))
         _part("exits").hold_exits(partial(int, status))
         return status
 
 
 def _shown_status(config: pytest.Config) -> int | None:
     """Return the exit status of a gate that has shown its verdicts; None before."""
-    side = sys.modules.get("perfgate.plugin.gate_side")
-    return None if side is None else side.shown_status(config)
+    shown = sys.modules.get("perfgate.plugin.shown")
+    return None if shown is None else shown.shown_status(config)
 
 
 def pytest_configure(config: pytest.Config) -> None:

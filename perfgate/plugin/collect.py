@@ -19,7 +19,7 @@ class WorkloadModule(pytest.Module):
     """A Python file of workloads: only functions marked `@workload` are collected, whatever their
     names."""
 
-    def istestfunction(self, obj: object, name: str) -> bool:  # noqa: ARG002 - the signature is pytest's
+    def istestfunction(self, obj: object, name: str) -> bool:  # noqa: ARG002 - as pytest asks
         """Whether an object is a workload, and declared in this file rather than imported from a
         sister file."""
         if declaration_of(obj) is None or not inspect.isfunction(obj):
@@ -34,7 +34,7 @@ class WorkloadModule(pytest.Module):
         shown_there = sister is not None and any(held is obj for held in vars(sister).values())
         return not (shown_there and holds_workloads(declared_in))
 
-    def istestclass(self, obj: object, name: str) -> bool:  # noqa: ARG002 - the signature is pytest's
+    def istestclass(self, obj: object, name: str) -> bool:  # noqa: ARG002 - as pytest asks
         """No class is a workload."""
         return False
 

@@ -14,7 +14,7 @@ from perfgate.plugin.collect import may_declare, spared_by_timeouts
 from perfgate.plugin.handed_on import restore_process
 from perfgate.plugin.items import CommandCollector, GatedModule, GateShut, ScriptFile
 from perfgate.plugin.reports import clean_report, why_skipped
-from perfgate.plugin.shown import show, status_of_success
+from perfgate.plugin.shown import show
 from perfgate.plugin.start import start
 from perfgate.plugin.state import STATE, id_of
 from perfgate.plugin.typed import STANDING, heed_again
@@ -74,11 +74,9 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 
 
 @pytest.hookimpl(trylast=True)
-def pytest_collection_modifyitems(
-    session: pytest.Session, config: pytest.Config, items: list[pytest.Item]
-) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave what falls to other shards to them, after -k and the like have chosen."""
-    others = config.stash[STATE].divide(session, items)
+    others = config.stash[STATE].divide(items)
     if others:
         config.hook.pytest_deselected(items=others)
 
@@ -142,16 +140,3 @@ def pytest_terminal_summary(
     """Say whether the gate is open."""
     if STATE in config.stash:
         show(config.stash[STATE], terminalreporter, exitstatus)
-
-
-def held_status(config: pytest.Config) -> int:
-    """Return the exit status of a pytest that ended with 0."""
-    return status_of_success(config, config.stash.get(STATE, None))
-
-
-def shown_status(config: pytest.Config) -> int | None:
-    """Return the exit status of a gate whose verdicts are shown; None before."""
-    state = config.stash.get(STATE, None)
-    if state is None or state.document is None or not state.shown:
-        return None
-    return state.document.exit_status

@@ -12,7 +12,7 @@ from __future__ import annotations
 import hashlib
 import inspect
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,45 +28,37 @@ class Early:
     """How pytest was started, before any conftest was loaded: another commit has its own."""
 
     words: tuple[str, ...]
-    """Of the command line and of PYTEST_ADDOPTS."""
-    own: frozenset[str]
-    """Options among them, or in `addopts`, that nobody had declared by then, or a plugin of the
-    project had."""
+    """Those of `addopts`, of PYTEST_ADDOPTS, and of the command line."""
+    given: tuple[str, ...]
+    """The same without those of `addopts`."""
     environment: Mapping[str, str]
     cores: frozenset[int]
     niceness: int
 
 
 EARLY = pytest.StashKey[Early]()
-NOT_IN_WORKERS = frozenset(
-    {
-        *("--lf", "--last-failed", "--ff", "--failed-first", "--nf", "--new-first"),
-        *("--lfnf", "--last-failed-no-failures", "--cache-show", "--cache-clear"),
-        *("--sw", "--stepwise", "--sw-skip", "--stepwise-skip", "--sw-reset", "--stepwise-reset"),
-    }
-)
-"""Options of pytest's cache, which a worker has none of."""
 
 
-def note_early(config: pytest.Config, parser: pytest.Parser, words: Sequence[str]) -> None:
+def note_early(config: pytest.Config, words: Sequence[str]) -> None:
     """Note how pytest was started; the words of `addopts` come first."""
     config.stash[EARLY] = Early(
-        words=tuple(words[len(config.getini("addopts")) :]),
-        own=_own_among(config, parser, words),
+        words=tuple(words),
+        given=tuple(words[len(config.getini("addopts")) :]),
         environment=dict(os.environ),
         cores=frozenset(os.sched_getaffinity(0)),
         niceness=os.getpriority(os.PRIO_PROCESS, 0),
     )
 
 
-def prepend_addopts(config: pytest.Config, parser: pytest.Parser, words: list[str]) -> None:
-    """In a worker: put before its words what `addopts` says of the project's own options.
+def prepend_addopts(config: pytest.Config, words: list[str]) -> None:
+    """In a worker, with its conftests: put before its words what `addopts` says of the project's
+    own options.
 
     The worker's pytest itself gets no `addopts`. One that the user overrides is that of both sides.
     """
     *overrides, _ = config.known_args_namespace.override_ini  # the last is the worker's own
     said = addopts_in_force(overrides, config.inipath)
-    words[:0] = _with_values(said, _own_among(config, parser, said))
+    words[:0] = _own_among(config, said)
 
 
 def restore_process(config: pytest.Config) -> None:
@@ -86,16 +78,14 @@ def restore_process(config: pytest.Config) -> None:
 
 
 def own_options(config: pytest.Config) -> list[str]:
-    """The given words of options that a conftest or a plugin of the project declares, each with its
-    values."""
-    early = config.stash[EARLY]
-    return _with_values(early.words, early.own, files=config.option.file_or_dir)
+    """What was given of the project's own options."""
+    return _own_among(config, config.stash[EARLY].given)
 
 
 def given_starting_options(config: pytest.Config) -> tuple[str, ...]:
     """What was given of files, plugins and ini values to begin with; what `addopts` says of them
     each side reads."""
-    return starting_options(config.stash[EARLY].words, folder=config.invocation_params.dir)
+    return starting_options(config.stash[EARLY].given, folder=config.invocation_params.dir)
 
 
 def compared_options(config: pytest.Config) -> dict[str, str]:
@@ -104,7 +94,9 @@ def compared_options(config: pytest.Config) -> dict[str, str]:
     Where files lie on this machine is no part of what is measured: an option whose value is an
     absolute path is left out.
     """
-    names = sorted({word.partition("=")[0] for word in config.stash[EARLY].own})
+    own = _own_among(config, config.stash[EARLY].words)
+    options = (word for word in own if word.startswith("-") and not _is_number(word))
+    names = sorted({word.partition("=")[0] for word in options})
     values = {name: str(config.getoption(name, None)) for name in names}
     return {
         name: value if value in ("True", "False", "None") or _is_number(value) else digest(value)
@@ -118,37 +110,34 @@ def digest(text: str) -> str:
     return f"sha256:{hashlib.sha256(text.encode(errors='surrogateescape')).hexdigest()[:12]}"
 
 
-def _own_among(
-    config: pytest.Config, parser: pytest.Parser, words: Sequence[str]
-) -> frozenset[str]:
-    """Options among the words that nobody has declared yet, or a plugin of the project has."""
-    _, unknown = parser.parse_known_and_unknown_args(list(words))
-    _, foreign = _parser_of_own_plugins(config).parse_known_and_unknown_args(list(words))
-    own = {word for word in words if word not in foreign and word != "--"} | {*unknown}
-    return frozenset(
-        word for word in own if _is_option(word) and word.partition("=")[0] not in NOT_IN_WORKERS
-    )
+def _own_among(config: pytest.Config, words: Sequence[str]) -> list[str]:
+    """The options among some words that a conftest or a plugin of the project declares, each with
+    its values."""
+    found, others = _own_parser(config).parse_known_and_unknown_args(list(words))
+    left = ["--", *others, *map(str, found.file_or_dir)]
+    own: list[str] = []
+    for word in words:
+        if word in left:
+            left.remove(word)
+        else:
+            own.append(word)
+    return own
 
 
-def _parser_of_own_plugins(config: pytest.Config) -> pytest.Parser:
-    """A parser of the options alone that plugins declare which were named (`-p`) and lie in the
-    project."""
+def _own_parser(config: pytest.Config) -> pytest.Parser:
+    """A parser of the options alone that conftests declare, and plugins that lie in the project."""
     parser, manager = pytest.Parser(_ispytest=True), config.pluginmanager
     root = config.rootpath.resolve()
     places, of_project = Places(root, prefixes=prefixes_here()), Place(PlaceKind.TREE, root)
     given = {"parser": parser, "pluginmanager": manager}
-    for name in config.known_args_namespace.plugins:
-        plugin = manager.get_plugin(name)
+    for plugin in manager.get_plugins():
         file, declare = getattr(plugin, "__file__", None), getattr(plugin, "pytest_addoption", None)
-        if file and declare is not None and places.of(Path(file)) == of_project:
+        if file is None or declare is None:
+            continue
+        if Path(file).name == "conftest.py" or places.of(Path(file)) == of_project:
             wanted = inspect.signature(declare).parameters
-            declare(**{word: value for word, value in given.items() if word in wanted})
+            declare(**{name: value for name, value in given.items() if name in wanted})
     return parser
-
-
-def _is_option(word: str) -> bool:
-    """Whether a word is no value; a negative number is one."""
-    return word.startswith("-") and not _is_number(word)
 
 
 def _is_number(word: str) -> bool:
@@ -157,21 +146,3 @@ def _is_number(word: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-def _with_values(
-    words: Iterable[str], own: frozenset[str], files: Iterable[object] = ()
-) -> list[str]:
-    """Some options, each with what follows it: its values, unless pytest took them for files in the
-    end."""
-    left = [str(file) for file in files]
-    handed: list[str] = []
-    follows = False
-    for word in words:
-        if word in left:
-            left.remove(word)
-            follows = False
-        else:
-            follows = word in own if _is_option(word) else follows
-            handed += [word] if follows else []
-    return handed

@@ -61,7 +61,7 @@ class _Listener:
 def _why_skipped(item: pytest.Item) -> str | None:
     try:
         skip = evaluate_skip_marks(item)
-    except BaseException as broken:  # noqa: BLE001 - a condition that fails, by pytest's own outcomes too, skips nothing
+    except BaseException as broken:  # noqa: BLE001 - pytest's own outcomes too: it skips nothing
         return f"its condition cannot be evaluated: {type(broken).__name__}"
     return None if skip is None else skip.reason
 

@@ -21,7 +21,6 @@ from perfgate.model.document import GateDocument
 from perfgate.model.errors import ConfigInvalid, PerfgateError, StoreFailed
 from perfgate.model.note import Severity, noted
 from perfgate.model.pagedata import PageData
-from perfgate.plugin.refusals import refused
 
 
 class OutputFormat(StrEnum):
@@ -64,7 +63,7 @@ class Outputs:
         """Read the options.
 
         Raises:
-            pytest.UsageError: a file cannot be written there.
+            ConfigInvalid: a file cannot be written there.
         """
         folder = config.invocation_params.dir
         given = {
@@ -76,10 +75,7 @@ class Outputs:
             form: folder / file for form, file in given.items() if file is not None
         }
         found = cls(files=files, prefix="--perfgate-")
-        try:
-            found.refuse()
-        except PerfgateError as error:
-            raise refused(error) from None
+        found.refuse()
         return found
 
     def refuse(self) -> None:

@@ -18,14 +18,13 @@ def refuse_other_root(config: pytest.Config, choice: Choice) -> None:
     if config.getoption("rootdir") or config.getoption("inifilename"):
         return
     start, root = config.invocation_params.dir, config.rootpath
-    files = [(start / word.partition("::")[0]).resolve() for word in choice.words]
     around = project_around(root)
     if around is not None:
         workloads = (around / load_settings(around, {}).workloads).resolve()
-        if not files or any(file.is_relative_to(workloads) for file in files):
+        if not choice.files or any(file.is_relative_to(workloads) for file in choice.files):
             raise usage_error("root-within-project", root=str(root), project=str(around))
-    for place in (start, *files):
+    for place in (start, *choice.files):
         if (within := project_within(root, place)) is not None:
             raise usage_error("root-around-project", root=str(root), project=str(within))
-    if root not in (start, *start.parents) and not files:
+    if root not in (start, *start.parents) and not choice.files:
         raise usage_error("root-misled", root=str(root), start=str(start))

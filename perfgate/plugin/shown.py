@@ -12,7 +12,7 @@ from perfgate.model.outcome import Outcome
 from perfgate.model.verdict import Verdict
 from perfgate.plugin.closing import why_ended
 from perfgate.plugin.documented import relative
-from perfgate.plugin.state import State
+from perfgate.plugin.state import STATE, State
 from perfgate.plugin.typed import only_asks, only_looks
 from perfgate.render.gate import choice_text, state_of
 from perfgate.render.page import Page
@@ -54,12 +54,21 @@ def show(state: State, reporter: pytest.TerminalReporter, exit_status: int) -> N
         reporter.write_line(escape.without_commands(line))
 
 
-def status_of_success(config: pytest.Config, state: State | None) -> int:
+def status_of_success(config: pytest.Config) -> int:
     """Return the exit status of a pytest that ended with 0, which another hook may have set."""
     if only_looks(config) or only_asks(config):
         return int(pytest.ExitCode.OK)
+    state = config.stash.get(STATE, None)
     document = None if state is None else state.document
-    is_shown = state is not None and state.shown
-    if not is_shown and (document is None or not document.opens_gate):
+    is_open = document is not None and document.opens_gate
+    if not is_open and shown_status(config) is None:
         sys.stderr.write(f"{say.message(note('left-before-verdict'))}\n")
     return int(pytest.ExitCode.TESTS_FAILED) if document is None else document.exit_status
+
+
+def shown_status(config: pytest.Config) -> int | None:
+    """Return the exit status of a gate whose verdicts are shown; None before."""
+    state = config.stash.get(STATE, None)
+    if state is None or state.document is None or not state.shown:
+        return None
+    return state.document.exit_status

@@ -6,7 +6,7 @@ import os
 import re
 from contextlib import ExitStack, nullcontext
 from pathlib import Path
-from typing import Final, TextIO, cast
+from typing import TextIO, cast
 
 import pytest
 from pydantic import ValidationError
@@ -34,9 +34,6 @@ from perfgate.system.signals import ending_as_on_ctrl_c
 from perfgate.words import say
 from perfgate.workload import holds_command, workload_files
 
-LONGEST_LABEL: Final = 100
-"""Characters; it is shown next to every workload of a merged gate."""
-
 
 def start(config: pytest.Config) -> State:
     """Make the gate that pytest was asked for.
@@ -55,14 +52,13 @@ def start(config: pytest.Config) -> State:
 def _started(config: pytest.Config) -> State:
     settings = load_settings(config.rootpath, options_of(config))
     workloads = config.rootpath / settings.workloads
-    choice = Choice.of(config, workloads=workloads)
+    choice = Choice(config, workloads=workloads)
     refuse_other_root(config, choice)
     for old in outdated(settings):
         warning = pytest.PytestConfigWarning(say.message(old))
         config.issue_config_time_warning(warning, stacklevel=2)
     config.args = list(choice.words) or [_folder_to_collect(config, workloads)]
     outputs, base, shard = Outputs.of(config), _base_of(config), _shard_of(config)
-    label = _label_of(config)
     held = ExitStack()
     held.enter_context(ending_as_on_ctrl_c())
     config.add_cleanup(held.close)
@@ -82,7 +78,7 @@ def _started(config: pytest.Config) -> State:
         outputs=outputs,
         choice=choice,
         shard=shard,
-        label=label,
+        label=config.getoption("perfgate_label") or "",
         base=base,
         scripts=scripts_of(commands, root=config.rootpath),
     )
@@ -103,13 +99,12 @@ def _folder_to_collect(config: pytest.Config, workloads: Path) -> str:
     Raises:
         ConfigInvalid: there is no such folder.
     """
-    start, root = config.invocation_params.dir, config.rootpath
     if workloads.is_dir():
         # Relative: pytest takes a bracket in a word for parameters, and a folder may have one.
-        return os.path.relpath(workloads, start)
-    elsewhere = root in start.parents
-    code = "workloads-folder-elsewhere" if elsewhere else "workloads-folder-missing"
-    raise ConfigInvalid(code, folder=str(workloads), root=str(root), start=str(start))
+        return os.path.relpath(workloads, config.invocation_params.dir)
+    raise ConfigInvalid(
+        "workloads-folder-missing", folder=str(workloads), root=str(config.rootpath)
+    )
 
 
 def _base_of(config: pytest.Config) -> Base | None:
@@ -136,20 +131,6 @@ def _shard_of(config: pytest.Config) -> Shard | None:
     if found is None or not 1 <= int(found[1]) <= int(found[2]):
         raise ConfigInvalid("shard-invalid", value=given)
     return Shard(index=int(found[1]), of=int(found[2]))
-
-
-def _label_of(config: pytest.Config) -> str:
-    """Return what this gate is called among others; empty where nothing was given.
-
-    Raises:
-        ConfigInvalid: it is no line of text that can be shown.
-    """
-    label = config.getoption("perfgate_label")
-    if label is None:
-        return ""
-    if not label.strip() or not label.isprintable() or len(label) > LONGEST_LABEL:
-        raise ConfigInvalid("label-invalid", value=label, longest=LONGEST_LABEL)
-    return str(label)
 
 
 def _gate_of(config: pytest.Config, settings: Settings) -> Gate:

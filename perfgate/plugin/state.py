@@ -82,12 +82,12 @@ class State:
         known = {*self.collected, *self.gate.blessed}
         return PartChosen(by=flags, workloads=len(self.expected), of=len(known))
 
-    def choose(self, session: pytest.Session, items: Iterable[pytest.Item]) -> None:
+    def choose(self, items: Iterable[pytest.Item]) -> None:
         """Note which workloads were chosen: by what was typed, and not by what a hook leaves."""
-        by_words = self.choice.of_items(list(self.collected.values()), session.config)
+        by_words = self.choice.of_items(list(self.collected.values()))
         self.chosen = frozenset(workload.id for workload in workloads_of([*by_words, *items]))
 
-    def divide(self, session: pytest.Session, items: list[pytest.Item]) -> list[pytest.Item]:
+    def divide(self, items: list[pytest.Item]) -> list[pytest.Item]:
         """Leave to other shards what falls to them, and return that.
 
         Raises:
@@ -96,7 +96,7 @@ class State:
         _refuse_twins(workloads_of(items))
         if self.shard is None:
             return []
-        self.choose(session, items)
+        self.choose(items)
         self.elsewhere = self.chosen - self.shard.part(self.chosen)
         others = [item for item in items if id_of(item) in self.elsewhere]
         items[:] = [item for item in items if id_of(item) not in self.elsewhere]
@@ -110,12 +110,12 @@ class State:
         """
         expected = workloads_of(session.items)
         if self.shard is None:
-            self.choose(session, session.items)
+            self.choose(session.items)
         elif not session.testsfailed and 0 < len(self.chosen) < self.shard.of:
             raise usage_error("shards-too-many", value=str(self.shard), workloads=len(self.chosen))
         left = self.here - {workload.id for workload in expected}
-        why = say.message(note("deselected-by-hook"))
-        self.skipped |= dict.fromkeys(sorted(left & self.deselected), why)
+        for name in sorted(left & self.deselected):
+            self.skipped[name] = say.message(note("deselected-by-hook"))
         dropped = [item for name, item in self.collected.items() if name in left]
         self.expected = (*expected, *workloads_of(dropped))
         self.gate.expect(self.expected, elsewhere=self.elsewhere)

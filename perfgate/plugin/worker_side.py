@@ -23,7 +23,7 @@ STEPS = pytest.StashKey[worker.MeasuredSteps]()
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Read the order, and stay near the core it names before anything of the workload is imported."""
+    """Read the order, and stay near its core before anything of the workload is imported."""
     file = Path(config.getoption("perfgate_worker"))
     order = Order.model_validate_json(file.read_text(encoding="utf-8"))
     del config.args[:-1]  # a word of `addopts` that is no option's value

@@ -43,11 +43,6 @@ TEXT: Final[Mapping[str, Text]] = {
         "Some shards would measure nothing",
         "Ask for {workloads:shard|shards} at most.",
     ),
-    "label-invalid": Text(
-        "--perfgate-label: the value is '{value}'",
-        "It should be 1 to {longest} characters that can be seen",
-        "Correct it.",
-    ),
     "options-not-heeded": Text(
         "perfgate: a gate heeds what is typed on its command line, so not {options:list}"
     ),
@@ -74,14 +69,9 @@ TEXT: Final[Mapping[str, Text]] = {
     ),
     "workloads-folder-missing": Text(
         "--perfgate: there is no folder {folder:quote}. Workloads are collected from there",
-        "",
-        "Make one with a workload in it, or set workloads in [tool.perfgate].",
-    ),
-    "workloads-folder-elsewhere": Text(
-        "--perfgate: there is no folder {folder:quote}. Workloads are collected from there",
         "The project is {root:quote}",
         "Make one with a workload in it, or set workloads in [tool.perfgate]. To have a project "
-        "here, give {start:quote} a configuration of pytest's own.",
+        "elsewhere, give its folder a configuration of pytest's own.",
     ),
     "niceness-changed": Text(
         "--perfgate: loading a conftest or a workload's file changed the niceness of this process "

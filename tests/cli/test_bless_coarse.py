@@ -3,14 +3,12 @@ much."""
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Sequence
 
 import pytest
 from support import records
 from support.project import LOOP, Project
 
-from perfgate.bless import bless as blessing
 from perfgate.model.metric import Metric
 from perfgate.model.sample import Run
 
@@ -25,11 +23,6 @@ def run(step_ms: float) -> Run:
     return records.run().model_copy(update={"processes": (records.process(values),)})
 
 
-def git(project: Project, *words: str) -> None:
-    identity = ("-c", "user.name=Ada", "-c", "user.email=ada@example.org")
-    subprocess.run(["git", *identity, *words], cwd=project.root, check=True, capture_output=True)
-
-
 def gated(
     project: Project, steps: Sequence[float], *, commit: bool = False, settings: str = ""
 ) -> str:
@@ -42,17 +35,9 @@ def gated(
     if settings:
         project.write("pyproject.toml", f"[tool.perfgate]\n{settings}\n")
     if commit:
-        git(project, "init", "-q", "-b", "main")
-        git(project, "add", "-A")
-        git(project, "commit", "-q", "-m", "one")
-    project.measures(*map(run, steps), code=[{}])
+        project.commit()
+    project.measures(*map(run, steps), code=[project.code()])
     return project.gate("workloads/loops.py").out
-
-
-@pytest.fixture(autouse=True)
-def code(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Which files a run loads is of no interest here."""
-    monkeypatch.setattr(blessing, "refuse_stale", lambda *_: None)
 
 
 def is_blessed(project: Project) -> bool:
@@ -85,8 +70,8 @@ def test_garbage_is_no_baseline_where_nobody_can_run_it_again(
 def test_nor_is_it_with_uncommitted_changes(project: Project) -> None:
     gated(project, (10.0, 10.1, 9.9, 10.0, 10.0), commit=True)
     project.write("model.py", "width = 2\n")
-    git(project, "add", "model.py")
-    project.measures(*map(run, GARBAGE), code=[{}])
+    project.git("add", "model.py")
+    project.measures(*map(run, GARBAGE), code=[project.code()])
     project.gate("workloads/loops.py")
     assert project.perfgate(*BLESS).status != 0
     assert not is_blessed(project)
@@ -144,5 +129,5 @@ def test_a_gate_is_held_to_what_is_written(
     project: Project, hold: tuple[str, ...], opens: bool
 ) -> None:
     held(project, *hold)
-    project.measures(*(run(1.15 * step_ms) for step_ms in ROUGH), code=[{}])
+    project.measures(*(run(1.15 * step_ms) for step_ms in ROUGH), code=[project.code()])
     assert (project.gate("workloads/loops.py").status == 0) is opens

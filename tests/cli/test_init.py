@@ -20,7 +20,10 @@ from perfgate.cli import starting
 from perfgate.init.project import InstalledTool
 
 COMMIT = "a" * 40
-GIT = f'{{"url": "https://git.example.org/perfgate.git", "vcs_info": {{"vcs": "git", "commit_id": "{COMMIT}"}}}}'
+GIT = (
+    f'{{"url": "https://git.example.org/perfgate.git", '
+    f'"vcs_info": {{"vcs": "git", "commit_id": "{COMMIT}"}}}}'
+)
 URL = f"git+https://git.example.org/perfgate.git@{COMMIT}"
 TOOL = InstalledTool(version="1.2.3", direct_url=GIT, python="3.12", has_torch=True)
 

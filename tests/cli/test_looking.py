@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 from support import records
 from support.project import LOOP, Project
+from syrupy.assertion import SnapshotAssertion
 
 from perfgate import cli
 from perfgate.cli.terminal import screen
@@ -169,13 +170,6 @@ def test_compare_says_what_it_does_not_find(
     assert refused(here, "compare", "loop", word) == ({code}, status)
 
 
-@pytest.mark.parametrize("text", ["{", "[]", '{"format": 1}'])
-def test_a_broken_baseline_is_told_as_one(here: Project, text: str) -> None:
-    here.bless(here.baseline())
-    here.write("broken.json", text)
-    assert refused(here, "compare", "loop", "broken.json")[1] == 19
-
-
 @pytest.mark.parametrize("command", ["compare", "explain"])
 def test_a_file_that_is_nothing_known_is_said_to_be_there(here: Project, command: str) -> None:
     here.bless(here.baseline())
@@ -199,7 +193,6 @@ def test_two_of_which_no_metric_can_be_compared_are_no_success(
             database.execute(f"DELETE FROM {name}")
         database.commit()
     seen = project.perfgate(*command, "mlp.sqlite", "mlp.sqlite")
-    assert "  Neither holds a metric that could be compared." in seen.out.splitlines()
     assert (seen.status, seen.out.splitlines()[0], seen.err) == (1, label, "")
 
 
@@ -215,25 +208,13 @@ def without(capture: Path, name: str, *tables: str) -> str:
 
 
 def test_compare_says_of_captures_what_inspect_says_that_they_lack(
-    project: Project, capture: Path
+    project: Project, capture: Path, snapshot: SnapshotAssertion
 ) -> None:
     bare = without(capture, "bare.sqlite", "CUPTI_ACTIVITY_KIND_RUNTIME")
     told = project.perfgate(
         "compare", "mlp.sqlite", bare, "--step", "step", columns=80
     ).out.splitlines()
-    assert told[:10] == [
-        "a: mlp.sqlite (1 run)",
-        "  unmeasured  nccl_ms, nccl_exposed_ms: no NCCL kernels",
-        "b: bare.sqlite (1 run)",
-        "  missing     calls: GPU operations were recorded, but not the CUDA calls that",
-        "              started them",
-        "  unmeasured  nccl_ms, nccl_exposed_ms: no NCCL kernels",
-        "  unmeasured  launches, graph_launches, syncs: GPU operations were recorded, but",
-        "              not the CUDA calls that started them",
-        "  not alike   which calls launched what is not known of b: its kernels and",
-        "              copies count under the ranges in which they ran, those of a under",
-    ]
-    assert "  launches               46            not measured in b" in told
+    assert told == snapshot
     inspected = project.perfgate("inspect", bare, "--step", "step", columns=80).out.splitlines()
     assert [line for line in told[3:8] if line not in inspected] == []
 
@@ -254,18 +235,11 @@ def test_compare_asks_which_of_two_machines_is_meant(here: Project) -> None:
 # inspect
 
 
-def test_inspect_measures_a_whole_window(project: Project, capture: Path) -> None:
+def test_inspect_measures_a_whole_window(
+    project: Project, capture: Path, snapshot: SnapshotAssertion
+) -> None:
     seen = project.perfgate("inspect", "mlp.sqlite")
-    lines = seen.out.splitlines()
-    assert lines[:3] == [
-        "mlp.sqlite: 1 process",
-        "",
-        "process 548: the whole captured window, as one, 148.9 ms",
-    ]
-    assert (
-        "  unmeasured  step_ms, step_mean_ms: the captured window was measured as one, without steps"
-        in lines
-    )
+    assert seen.out == snapshot
     assert (seen.status, seen.err) == (0, "")
 
 
@@ -374,10 +348,6 @@ def test_inspect_of_a_report_needs_an_nsys(project: Project) -> None:
     assert refused(project, "inspect", "run.nsys-rep")[1] == 11
 
 
-def test_inspect_refuses_what_is_no_pattern(project: Project, capture: Path) -> None:
-    assert refused(project, "inspect", "mlp.sqlite", "--step", "(")[1] == 10
-
-
 @pytest.mark.nsys
 @pytest.mark.usefixtures("real_nsys")
 def test_inspect_reads_a_report_that_a_gate_kept(project: Project) -> None:
@@ -413,11 +383,9 @@ def test_a_baseline_in_the_folder_of_another_machine_is_told_by_doctor_and_show(
 ) -> None:
     path = here.bless(here.baseline())
     path.parent.rename(path.parent.with_name("nvidia-a100"))
-    told = "baselines/nvidia-a100/loop.json: the baseline in it is that of NVIDIA H200"
-    assert told in here.perfgate("doctor", columns=120).out
-    shown = here.perfgate("show", columns=160)
-    assert "unreadable: the baseline in it is that of NVIDIA H200" in shown.out
-    assert shown.status != 0
+    for command in ("doctor", "show"):
+        seen = here.perfgate(command)
+        assert (seen.status != 0, "baseline-in-wrong-folder" in seen.codes) == (True, True)
 
 
 def test_doctor_takes_the_baselines_of_a_folder_that_is_gone_for_orphans(here: Project) -> None:
@@ -459,42 +427,10 @@ def test_doctor_tells_of_a_baseline_that_cannot_be_read(here: Project) -> None:
     assert "git checkout HEAD -- baselines/nvidia-h200/loop.json" in seen.out
 
 
-def test_the_help_fits_a_screen(project: Project) -> None:
+def test_the_help_fits_a_screen(project: Project, snapshot: SnapshotAssertion) -> None:
     seen = project.perfgate("--help")
     assert seen.status == 0
-    assert (
-        seen.out
-        == """\
-Usage: perfgate [OPTIONS] COMMAND [ARGS]...
-
-  A CI gate for GPU performance. The gate itself is `pytest --perfgate`.
-
-Options:
-  --version   Show the version and exit.
-  -h, --help  Show this message and exit.
-
-Commands:
-  bless      Make the kept result of each WORKLOAD (default: of all) its baseline.
-  calibrate  Measure how far unchanged repeats of each WORKLOAD (default: of all) differ.
-  compare    Show how B differs from A, without judging.
-  demo       Replay a gate on captures recorded on an NVIDIA H200.
-  doctor     Check all that a first run needs, and say what to do about each failure.
-  explain    Say what moved and where, by NVTX range, kernel, copy and call.
-  github     Commands for GitHub Actions: the composite action and its workflows call them.
-  history    Show the blessed baselines of WORKLOAD through git's history, newest last.
-  init       Write the first files: a workload, [tool.perfgate], workflows for GitHub Actions.
-  inspect    Measure any CAPTURE, a .nsys-rep, .qdrep or .sqlite file, whoever made it.
-  merge      Make one verdict of gates that were measured apart.
-  page       Write a page with plots and timelines of each WORKLOAD's newest kept result (default:
-             of all).
-  schema     Print the JSON Schema of what `pytest --perfgate --perfgate-json FILE` writes.
-  selftest   Try the gate on this runner: an unchanged loop must pass, planted regressions must
-             fail.
-  show       Show the baselines of WORKLOAD, or list all.
-  trace      Write a trace of each WORKLOAD's typical steps (default: of all), or of a whole
-             CAPTURE.
-"""
-    )
+    assert seen.out == snapshot
 
 
 @pytest.mark.parametrize(

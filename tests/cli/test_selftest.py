@@ -8,14 +8,14 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import psutil
 import pytest
 from support import records
+from support.processes import until
 from support.project import Project
 from syrupy.assertion import SnapshotAssertion
 
@@ -167,14 +167,11 @@ def test_every_gate_gets_its_plant_and_the_same_loop(tmp_path: Path) -> None:
     assert all("--perfgate-nsys=/bin/nsys" in command for command in door.asked[1:])
 
 
-def test_without_a_gpu_only_the_path_is_tried(tmp_path: Path) -> None:
+def test_without_a_gpu_only_the_path_is_tried(snapshot: SnapshotAssertion) -> None:
     door = FakeDoor(verdicts={**ALL_WELL, "stall": regressed(Metric.STEP_MS)})
     status, said = played(door, cpu=True)
-    assert (status, said[0]) == (0, "Selftest without a GPU, nsys 2025.3.1: about half a minute.")
-    assert said[-1].splitlines()[-2:] == [
-        "The path from nsys to a verdict works here, without a GPU: 3 of 3 gates came out",
-        "as they must, in 0 s.",
-    ]
+    assert status == 0
+    assert "\n".join(said) == snapshot
     assert {env["CUDA_VISIBLE_DEVICES"] for env in door.environments} == {""}
 
 
@@ -222,41 +219,24 @@ def test_whatever_came_out_otherwise_is_a_gate_that_does_not_work(
     assert status == 1
     assert " ".join(row.split()) in " ".join(text.split())
     assert f"{verdict.workload}: {verdict.outcome} (" in text
-    assert said[-2].splitlines()[-1] == (
-        "The gate does not work on this runner: 1 of 6 gates came out otherwise."
-    )
-    assert said[-1] == "To see captures and logs, run again with --keep FOLDER."
+    assert "1 of 6" in said[-2].splitlines()[-1]
 
 
 def test_a_gate_without_a_verdict_is_shown_by_the_end_of_its_log() -> None:
     status, said = played(FakeDoor(verdicts={**ALL_WELL, "sync": None}))
     assert status == 1
     assert "  | a first line\n  | nsys has gone away" in said
-    assert "  FAIL one more sync     syncs           exit 3 " in said[-2]
+    assert "exit 3" in said[-2]
 
 
-def test_without_a_baseline_nothing_is_planted() -> None:
+def test_without_a_baseline_nothing_is_planted(snapshot: SnapshotAssertion) -> None:
     door = FakeDoor(
         verdicts={**ALL_WELL, "baseline": records.verdict(Outcome.INVALID, name="loop")}
     )
     status, said = played(door)
     assert status == 1
     assert len(door.asked) == 2
-    assert (
-        said[-2]
-        == """
-        planted            expected         outcome  runs  s
-  ----  -----------------  ---------------  -------  ----  -
-  FAIL  the baseline       NO_BASELINE      INVALID     3  0
-  -     nothing            PASSED           not run
-  -     3 % more GPU time  kernel_ms        not run
-  -     one more H2D copy  h2d_copies       not run
-  -     one more sync      syncs            not run
-  -     2 ms host stall    step_ms, gap_ms  not run
-
-The gate does not work on this runner: 1 of 6 gates came out otherwise, 5 were
-not run."""
-    )
+    assert said[-2] == snapshot
 
 
 def test_a_gpu_that_cannot_be_measured_is_told_by_the_last_word_of_its_log() -> None:
@@ -268,7 +248,7 @@ def test_a_gpu_that_cannot_be_measured_is_told_by_the_last_word_of_its_log() -> 
 def test_what_is_kept_lies_in_the_folder_that_was_named(tmp_path: Path) -> None:
     keep = tmp_path / "kept"
     _, said = played(FakeDoor(verdicts=ALL_WELL), keep=keep)
-    assert said[-1] == f"The project, its captures and logs are in {keep}."
+    assert str(keep) in said[-1]
     assert sorted(path.name for path in keep.iterdir()) == sorted(
         [
             f"{n}-{name}.{kind}"
@@ -294,12 +274,7 @@ def test_the_project_of_the_selftest_has_settings_that_perfgate_knows(tmp_path: 
 
 def test_a_machine_without_a_gpu_shows_nothing(project: Project) -> None:
     seen = project.perfgate("selftest")
-    assert seen.out == (
-        "This machine has no GPU that a workload would see, so nothing can be shown of a gate on it.\n"
-        "Run on a machine with one (perfgate doctor says what is missing), or try only the path: "
-        "perfgate selftest --cpu\n"
-    )
-    assert (seen.err, seen.status) == ("", 1)
+    assert (seen.err, seen.status, seen.codes) == ("", 1, {"selftest-without-gpu"})
 
 
 def test_an_nsys_that_is_not_there_is_said_before_anything_is_run(project: Project) -> None:
@@ -359,7 +334,7 @@ def test_interrupted_it_leaves_nothing_behind(
         text=True,
     )
     try:
-        wait_until(
+        until(
             lambda: any(temporary.glob("perfgate-selftest-*/project/.perfgate/results/*/*/*/run-1"))
         )
         process.send_signal(number)
@@ -372,15 +347,7 @@ def test_interrupted_it_leaves_nothing_behind(
     assert process.returncode == 1
     assert said.endswith("\nAborted!\n")
     assert list(temporary.glob("perfgate-selftest-*")) == []
-    wait_until(lambda: not living_with(mark))
-
-
-def wait_until(holds: Callable[[], bool], *, timeout_s: float = 200) -> None:
-    """Wait, longer than gates of other tests may hold the turn, or fail."""
-    deadline = time.monotonic() + timeout_s
-    while not holds():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    until(lambda: not living_with(mark))
 
 
 def living_with(mark: str) -> list[str]:

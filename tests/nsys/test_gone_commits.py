@@ -7,23 +7,10 @@ from collections.abc import Sequence
 
 import pytest
 from support.project import LOOP, Project
-from support.repository import IDENTITY
 
 from perfgate.model.baseline import Result
 
 pytestmark = [pytest.mark.nsys, pytest.mark.behaviour]
-
-
-def git(project: Project, *words: str) -> str:
-    done = subprocess.run(
-        ("git", *IDENTITY, *words),
-        cwd=project.root,
-        check=True,
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
-    return done.stdout.strip()
 
 
 def test_after_a_squash_merge_a_gate_makes_its_pairs(
@@ -37,13 +24,11 @@ def test_after_a_squash_merge_a_gate_makes_its_pairs(
         '[project]\nname = "scratch"\nversion = "1"\n[tool.perfgate]\nab_run = "alternate"\n',
     )
     project.workload(LOOP)
-    git(project, "init", "--quiet", "--initial-branch=main")
-    git(project, "add", "--all")
-    git(project, "commit", "--quiet", "-m", "base")
-    git(project, "checkout", "--quiet", "-b", "topic")
+    project.commit()
+    project.git("checkout", "--quiet", "-b", "topic")
     project.workload(LOOP.replace("0.001", "0.002"))
-    git(project, "commit", "--quiet", "-am", "code")
-    measured = git(project, "rev-parse", "HEAD")
+    project.git("commit", "--quiet", "-am", "code")
+    measured = project.git("rev-parse", "HEAD")
     assert project.run("--perfgate", "--perfgate-runs=1").status == 1
     project.repeat()
     seen = project.perfgate("bless", "loop", "--reason", "first", "--hold", "auto", columns=400)
@@ -54,17 +39,16 @@ def test_after_a_squash_merge_a_gate_makes_its_pairs(
     # Of another driver: stored times do not count, and what is judged is pairs alone.
     machine = made.machine.model_copy(update={"driver": "1.0"})
     project.store.baselines.save(made.model_copy(update={"machine": machine}), replacing=made)
-    git(project, "add", "--all")
-    git(project, "commit", "--quiet", "-m", "baseline")
-    git(project, "checkout", "--quiet", "main")
-    git(project, "merge", "--quiet", "--squash", "topic")
-    git(project, "commit", "--quiet", "-m", "squashed")
-    squashed = git(project, "rev-parse", "HEAD")
-    git(project, "branch", "--quiet", "-D", "topic")
-    git(project, "reflog", "expire", "--expire=now", "--all")
-    git(project, "gc", "--quiet", "--prune=now")
+    project.commit()
+    project.git("checkout", "--quiet", "main")
+    project.git("merge", "--quiet", "--squash", "topic")
+    project.git("commit", "--quiet", "-m", "squashed")
+    squashed = project.git("rev-parse", "HEAD")
+    project.git("branch", "--quiet", "-D", "topic")
+    project.git("reflog", "expire", "--expire=now", "--all")
+    project.git("gc", "--quiet", "--prune=now")
     with pytest.raises(subprocess.CalledProcessError):
-        git(project, "cat-file", "-e", measured)
+        project.git("cat-file", "-e", measured)
     project.run("--perfgate", "--perfgate-max-runs=8")
     result = project.store.results.listed("loop", "no-gpu")[0].found
     assert isinstance(result, Result)

@@ -3,13 +3,11 @@ repeats, others do not."""
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
 
 import pytest
 from support.project import Project, Seen
-from support.repository import IDENTITY
 
 from perfgate.model.baseline import Baseline, Result
 from perfgate.model.outcome import Outcome
@@ -65,27 +63,13 @@ def repository(project: Project, real_nsys: Sequence[str]) -> Project:
         project.write(name, text)
     project.patch.setenv("GIT_CONFIG_GLOBAL", "/dev/null")
     project.patch.setenv("PYTHONPATH", ".")
-    git(project, "init", "--quiet", "--initial-branch=main")
     return project
-
-
-def git(project: Project, *words: str) -> str:
-    done = subprocess.run(
-        ("git", *IDENTITY, *words),
-        cwd=project.root,
-        check=True,
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
-    return done.stdout.strip()
 
 
 def commit(project: Project, files: Mapping[str, str] | None = None) -> None:
     for name, text in (files or {}).items():
         project.write(name, text)
-    git(project, "add", "--all")
-    git(project, "commit", "--quiet", "--allow-empty", "-m", "a commit")
+    project.commit()
 
 
 def script(project: Project, *words: str) -> str:

@@ -3,7 +3,6 @@ baseline."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 
 import pytest
@@ -88,8 +87,8 @@ def test_what_is_as_it_was_once_or_is_not_known_is_not_named(
 
 
 def warnings(project: Project) -> str:
-    (told,) = json.loads((project.root / "gate.json").read_text("utf-8"))["workloads"]
-    return " ".join(told["verdict"]["warnings"])
+    (one,) = project.written("gate.json").workloads
+    return " ".join(one.verdict.warnings)
 
 
 @pytest.mark.nsys
@@ -107,8 +106,8 @@ def test_variables_that_are_not_those_of_the_baseline_are_named(
         "--perfgate-json=gate.json",
     )
     project.run(*options)
-    document = json.loads((project.root / "gate.json").read_text("utf-8"))
-    environment = document["workloads"][0]["environment"]
+    environment = project.written("gate.json").workloads[0].environment
+    assert environment is not None
     assert (environment["NCCL_ALGO"], environment["OMP_NUM_THREADS"]) == ("Ring", "2")
     project.repeat()
     blessed = project.perfgate("bless", "loop", "--reason", "first")
@@ -132,5 +131,6 @@ def test_of_a_command_it_is_what_the_process_of_the_steps_was_started_with(
     project.write("train.py", SCRIPT)
     project.write("workloads/train.yaml", COMMAND)
     project.run("--perfgate", "--perfgate-runs=1", "--perfgate-json=gate.json")
-    (told,) = json.loads((project.root / "gate.json").read_text("utf-8"))["workloads"]
-    assert told["environment"]["NCCL_ALGO"] == "Ring"
+    (one,) = project.written("gate.json").workloads
+    assert one.environment is not None
+    assert one.environment["NCCL_ALGO"] == "Ring"

@@ -41,11 +41,7 @@ def test_a_gate_that_it_ends_before_the_verdict_is_shut_and_says_where(
     project.write(file, text)
     seen = project.run("--perfgate", columns=300)
     assert seen.status == 1, seen.out
-    assert (
-        f"GATE SHUT: os._exit(0) at /project/{file}:{line} ended pytest before its verdict, so nothing was shown. "
-        "That is no success.\nCall it where only the workload's own process comes by, or gate the script by a "
-        "workload file.\n"
-    ) in seen.err
+    assert f"GATE SHUT: os._exit(0) at /project/{file}:{line} " in seen.err
 
 
 def test_what_the_terminal_cannot_show_is_escaped_and_no_line_end_with_it(project: Project) -> None:

@@ -26,7 +26,8 @@ def train(steps):
 """A workload that skips itself where there are too few GPUs for it."""
 SKIPS_ITS_FILE = NEEDS_GPUS.replace(
     "@pytest",
-    'if not os.environ.get("GPUS"):\n    pytest.skip("too few GPUs", allow_module_level=True)\n\n@pytest',
+    'if not os.environ.get("GPUS"):\n    pytest.skip("too few GPUs", allow_module_level=True)\n\n'
+    "@pytest",
 )
 ONE = FakeGpu(utilisation=0)
 
@@ -111,12 +112,9 @@ def test_a_project_without_gpu_baselines_needs_no_word(no_gpu: Project) -> None:
 def test_so_does_one_for_more_gpus_than_are_left(
     project: Project, on: Machine, status: int
 ) -> None:
-    project.gpus(ONE)
-    project.workload(LOOP)
+    project.unchanged()
     project.workload(NEEDS_GPUS, file="train.py")
-    project.bless(project.baseline())
     project.bless(project.baseline("train", on=on))
-    project.measures(records.run())
     assert project.gate().status == status
     assert project.gate("--perfgate-machine=nvidia-h200").status == 0
 
@@ -128,10 +126,7 @@ def test_so_does_one_for_more_gpus_than_are_left(
 def test_nothing_is_measured_on_another_machine_than_expected(
     project: Project, place: str, expected: str
 ) -> None:
-    project.gpus(ONE)
-    project.workload(LOOP)
-    project.bless(project.baseline())
-    asked = project.measures(records.run())
+    asked = project.unchanged()
     assert project.gate("--perfgate-machine=nvidia-h200").status == 0
     asked.clear()
     if place == "setting":
@@ -143,9 +138,6 @@ def test_nothing_is_measured_on_another_machine_than_expected(
 
 
 def test_the_option_outranks_the_setting(project: Project) -> None:
-    project.gpus(ONE)
-    project.workload(LOOP)
-    project.bless(project.baseline())
-    project.measures(records.run())
+    project.unchanged()
     project.write("pyproject.toml", '[tool.perfgate]\nmachine = "nvidia-h200-x2"\n')
     assert project.gate("--perfgate-machine=nvidia-h200").status == 0

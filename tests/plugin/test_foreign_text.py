@@ -164,7 +164,10 @@ ESCAPES = json.dumps("\x1b[2J\n::error::owned\n##[error]owned\u202e\x9b1m")
         ("workloads/train.yaml", f"command: [python]\n{ESCAPES}: 1\n"),
         (
             "workloads/more.py",
-            f"from perfgate import workload\n@workload(steps=3, budgets={{{ESCAPES}: 1}})\ndef more(steps): pass\n",
+            (
+                f"from perfgate import workload\n@workload(steps=3, budgets={{{ESCAPES}: 1}})\n"
+                "def more(steps): pass\n"
+            ),
         ),
         (
             "workloads/more.py",

@@ -8,14 +8,14 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
 import psutil
 import pytest
 from support import records
+from support.processes import is_alive, until
 from support.project import LOOP, Project
 
 pytestmark = [pytest.mark.behaviour, pytest.mark.nsys]
@@ -26,8 +26,11 @@ from pathlib import Path
 from perfgate import workload
 
 SLEEP = [sys.executable, "-c", "import time; time.sleep(600)"]
-DAEMON = "import os, sys, time\\nif os.fork(): sys.exit()\\nos.setsid()\\nif os.fork(): sys.exit()\\n" \\
+DAEMON = "import os, sys, time\\nif os.fork(): sys.exit()\\nos.setsid()\\n" \\
+    "if os.fork(): sys.exit()\\n" \\
     "open('daemon.pid', 'w').write(str(os.getpid()))\\ntime.sleep(600)"
+
+DEAF = "import signal, time; signal.signal(15, signal.SIG_IGN); time.sleep(600)"
 
 @workload(steps=4, warmup=1, timeout_s=600)
 def busy(steps):
@@ -37,7 +40,7 @@ def busy(steps):
             subprocess.Popen(SLEEP, start_new_session=True),
             subprocess.Popen(SLEEP, process_group=0),
             subprocess.Popen(SLEEP, env={}),
-            subprocess.Popen([*SLEEP[:2], "import signal, time; signal.signal(15, signal.SIG_IGN); time.sleep(600)"]),
+            subprocess.Popen([*SLEEP[:2], DEAF]),
         ]
         subprocess.run([sys.executable, "-c", DAEMON], check=True)
         while not Path("daemon.pid").exists():
@@ -49,13 +52,6 @@ def busy(steps):
 """
 
 
-def until(holds: Callable[[], bool], *, timeout_s: float = 90) -> None:
-    deadline = time.monotonic() + timeout_s
-    while not holds():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-
-
 def using(folder: Path) -> list[psutil.Process]:
     """The processes whose command names something in a folder."""
     return [
@@ -63,13 +59,6 @@ def using(folder: Path) -> list[psutil.Process]:
         for one in psutil.process_iter(["cmdline"])
         if any(str(folder) in word for word in one.info["cmdline"] or ())
     ]
-
-
-def is_alive(pid: int) -> bool:
-    try:
-        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return False
 
 
 @pytest.fixture

@@ -42,19 +42,17 @@ def measured(metric: Metric, change: float, spread: float, run: int) -> Run:
     return records.run().model_copy(update={"processes": (records.process(values),)})
 
 
-def bless(project: Project, metric: Metric, *, spread: float) -> None:
+def bless(
+    project: Project, metric: Metric, *, spread: float, clock_mhz: float | None = None
+) -> None:
     """A blessed loop on an H200 of which this metric varies from run to run."""
     project.gpus()
     project.workload(LOOP)
-    made = project.baseline(metrics=[])
     runs = tuple(
-        BlessedRun(values=measured(metric, 0.0, spread, number).measured()) for number in range(5)
+        BlessedRun(values=measured(metric, 0.0, spread, number).measured(), sm_clock_mhz=clock_mhz)
+        for number in range(5)
     )
-    project.bless(
-        made.model_copy(
-            update={"occasions": (made.occasions[0].model_copy(update={"runs": runs}),)}
-        )
-    )
+    project.bless(records.in_one_occasion(project.baseline(), runs=runs))
 
 
 def budget(metric: Metric) -> float:
@@ -64,9 +62,9 @@ def budget(metric: Metric) -> float:
 
 
 def outcome(project: Project) -> tuple[str, bool, int]:
-    document = json.loads((project.root / "gate.json").read_text("utf-8"))
-    (one,) = document["workloads"]
-    return one["verdict"]["outcome"], one["opens_gate"], document["exit_status"]
+    document = project.written("gate.json")
+    (one,) = document.workloads
+    return one.verdict.outcome, one.opens_gate, document.exit_status
 
 
 @pytest.mark.parametrize("metric", TIMES)
@@ -108,16 +106,7 @@ def test_so_do_they_where_the_time_is_spent(project: Project) -> None:
 
 
 def test_what_a_higher_clock_may_hide_counts_as_lost(project: Project) -> None:
-    bless(project, Metric.STEP_MS, spread=0.0)
-    blessed = project.store.baselines.load(project.machine.slug, "loop")
-    assert blessed is not None
-    (occasion,) = blessed.occasions
-    at_clock = tuple(run.model_copy(update={"sm_clock_mhz": 1800.0}) for run in occasion.runs)
-    blessed = blessed.model_copy(
-        update={"occasions": (occasion.model_copy(update={"runs": at_clock}),)}
-    )
-    (project.root / "baselines" / project.machine.slug / "loop.json").unlink()
-    project.bless(blessed)
+    bless(project, Metric.STEP_MS, spread=0.0, clock_mhz=1800.0)
     project.measures(measured(Metric.STEP_MS, 0.0, 0.0, 0))  # at 1980 MHz
     seen = project.gate("--perfgate-json=gate.json")
     assert (*outcome(project), seen.status) == ("INCONCLUSIVE", False, 1, 1)
@@ -137,5 +126,5 @@ def test_merging_does_not_open_it_either(project: Project, forge: bool) -> None:
     folder.mkdir(parents=True)
     (folder / "perfgate.json").write_text(json.dumps(document), "utf-8")
     assert project.perfgate("merge", "gates", "--json=all.json").status == 1
-    merged = json.loads((project.root / "all.json").read_text("utf-8"))
-    assert (merged["opens_gate"], merged["workloads"][0]["opens_gate"]) == (False, False)
+    merged = project.written("all.json")
+    assert (merged.opens_gate, merged.workloads[0].opens_gate) == (False, False)

@@ -25,7 +25,7 @@ def leave(name):
     told = {
         "cwd": os.getcwd(),
         "nice": os.nice(0),
-        "limits": [resource.getrlimit(one) for one in (resource.RLIMIT_CORE, resource.RLIMIT_NOFILE)],
+        "limits": [*map(resource.getrlimit, (resource.RLIMIT_CORE, resource.RLIMIT_NOFILE))],
         "ignored": [one for one in range(1, 32) if signal.getsignal(one) == signal.SIG_IGN],
         "blocked": sorted(signal.pthread_sigmask(signal.SIG_BLOCK, ())),
         "coerced": "LC_CTYPE" in os.environ,

@@ -93,7 +93,8 @@ def secrets_in(root: Path, seen: Seen) -> list[str]:
 def given(project: Project) -> Project:
     project.write(
         "pyproject.toml",
-        '[project]\nname = "scratch"\nversion = "1"\n[tool.perfgate]\nruns = 2\npass_env = ["SERVICE_TOKEN"]\n',
+        '[project]\nname = "scratch"\nversion = "1"\n[tool.perfgate]\nruns = 2\n'
+        'pass_env = ["SERVICE_TOKEN"]\n',
     )
     project.write("workloads/hidden.bin", PASSWORD[::-1])
     project.patch.setenv("SERVICE_TOKEN", TOKEN)
@@ -109,12 +110,10 @@ def test_what_a_workload_says_and_names_is_kept_without_its_secrets(given: Proje
     given.workload(LEAKING)
     seen = given.run("--perfgate", *OUTPUTS, "--junitxml=pytest.xml", "-rA")
     assert seen.status == 1
-    document = json.loads((given.root / "g.json").read_text())
-    outcomes = {
-        one["verdict"]["workload"]: one["verdict"]["outcome"] for one in document["workloads"]
-    }
+    document = given.written("g.json")
+    outcomes = {one.verdict.workload: one.verdict.outcome for one in document.workloads}
     assert outcomes == {"names": "NO_BASELINE", "raises": "NOT_MEASURED"}
-    assert "SERVICE_TOKEN" in json.dumps(document)  # whose secret it was is said
+    assert "SERVICE_TOKEN" in document.model_dump_json()  # whose secret it was is said
     kept = [path.name for path in (given.root / ".perfgate").rglob("*") if path.is_file()]
     assert {"workload.log", "result.json", "worker-report.json", "capture-0.sqlite"} <= set(kept)
     assert secrets_in(given.root, seen) == []
@@ -127,7 +126,8 @@ def test_what_collection_says_is_without_secrets(given: Project) -> None:
         "import os, warnings\nwarnings.warn('with ' + os.environ['SERVICE_TOKEN'])\n",
     )
     given.workload(
-        "import os\nraise OSError('no ' + os.environ['SERVICE_TOKEN'])\nfrom perfgate import workload\n"
+        "import os\nraise OSError('no ' + os.environ['SERVICE_TOKEN'])\n"
+        "from perfgate import workload\n"
     )
     given.workload(
         "import os, pytest\nfrom perfgate import workload\n"

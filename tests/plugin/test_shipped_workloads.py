@@ -1,4 +1,4 @@
-"""The workloads that perfgate ships, at their CPU sizes, through the whole gate under a real nsys."""
+"""The workloads that perfgate ships, at CPU sizes, through the whole gate under a real nsys."""
 
 from __future__ import annotations
 

@@ -3,20 +3,20 @@ stands elsewhere."""
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 
 import pytest
 from support import records
-from support.project import LOOP, Project
+from support.project import LOOP, Project, loops
 
 from perfgate.model.metric import Metric
 from perfgate.model.sample import Run
+from perfgate.model.summary import PartChosen
 
 pytestmark = pytest.mark.behaviour
 
-SLOW = LOOP.replace("def loop", "def slow").replace("@workload", "@pytest.mark.slow\n@workload")
+SLOW = loops("slow").replace("@workload", "@pytest.mark.slow\n@workload")
 SLOW = SLOW.replace("import time", "import time\nimport pytest")
 MARKS = "markers = slow\n"
 
@@ -62,20 +62,28 @@ def pytest_collection_modifyitems(config, items):
     config.hook.pytest_deselected(items=[item for item in items if item.name == "slow"])
     items[:] = [item for item in items if item.name != "slow"]
 """,
-    "drops": "def pytest_collection_modifyitems(items):\n    items[:] = [one for one in items if one.name != 'slow']\n",
+    "drops": (
+        "def pytest_collection_modifyitems(items):\n"
+        "    items[:] = [one for one in items if one.name != 'slow']\n"
+    ),
     "drops from the session": (
         "def pytest_collection_finish(session):\n"
         "    session.items[:] = [one for one in session.items if one.name != 'slow']\n"
     ),
     "ignores": (
-        "def pytest_ignore_collect(collection_path):\n    return True if collection_path.name == 'slow.py' else None\n"
+        "def pytest_ignore_collect(collection_path):\n"
+        "    return True if collection_path.name == 'slow.py' else None\n"
     ),
     "collect_ignore": "collect_ignore = ['workloads/slow.py']\n",
     "collect_ignore_glob": "collect_ignore_glob = ['*slow*']\n",
     "sets -m": "def pytest_configure(config):\n    config.option.markexpr = 'not slow'\n",
     "sets -k": "def pytest_configure(config):\n    config.option.keyword = 'loop'\n",
-    "sets --deselect": "def pytest_configure(config):\n    config.option.deselect = ['workloads/slow.py::slow']\n",
-    "sets the arguments": "def pytest_sessionstart(session):\n    session.config.args = ['workloads/loops.py']\n",
+    "sets --deselect": (
+        "def pytest_configure(config):\n    config.option.deselect = ['workloads/slow.py::slow']\n"
+    ),
+    "sets the arguments": (
+        "def pytest_sessionstart(session):\n    session.config.args = ['workloads/loops.py']\n"
+    ),
     "skips": """
 import pytest
 def pytest_collection_modifyitems(items):
@@ -145,8 +153,8 @@ def test_nor_does_a_standing_look_at_what_failed_last(
     assert project.gate(*cached).status == 1
     assert set(two) == {"loop", "slow"}
     two.clear()
-    assert project.gate(*cached, "--lf").status == 1
-    assert set(two) == {"slow"}
+    seen = project.gate(*cached, "--lf")
+    assert (seen.status, set(two), "orphan" in seen.codes) == (1, {"slow"}, False)
 
 
 @pytest.mark.parametrize(
@@ -214,8 +222,8 @@ def test_a_whole_gate_is_no_choice(project: Project, two: list[str]) -> None:
     project.store.baselines.path("nvidia-h200", "slow").unlink()
     (project.root / "workloads/slow.py").unlink()
     for arguments in ((), ("workloads",), (".",)):
-        seen = project.gate(*arguments)
-        assert (seen.status, "chosen" in seen.summary) == (0, False)
+        document = project.document(*arguments)
+        assert (document.exit_status, document.choice) == (0, None)
 
 
 def test_what_is_typed_outranks_what_stands(project: Project, two: list[str]) -> None:
@@ -238,7 +246,10 @@ def test_what_is_typed_outranks_what_stands(project: Project, two: list[str]) ->
         (("--deselect=workloads/loops.py::other",), 1),
         (("--deselect=workloads/loops.py::gone",), 0),
         (("--ignore=workloads/other.py",), 1),
+        (("workloads",), 1),
         (("workloads/loops.py",), 1),
+        (("workloads/loops.py", "-k", "loop"), 1),
+        (("workloads/loops.py", "-k", "loop and not gone"), 0),
         (("workloads/loops.py::loop",), 0),
         (("--perfgate-shard=1/1",), 1),
     ],
@@ -250,20 +261,14 @@ def test_a_deleted_workload_is_missed_where_the_choice_would_have_covered_it(
     project.store.baselines.path("nvidia-h200", "slow").unlink()
     (project.root / "workloads/slow.py").unlink()
     project.bless(project.baseline("gone").model_copy(update={"source": "workloads/loops.py"}))
-    assert project.gate(*arguments).status == status
+    seen = project.gate(*arguments)
+    assert seen.status == status
+    assert bool({"orphan", "orphan-of-file"} & seen.codes) is bool(status)
 
 
 def test_help_that_stands_is_an_error_and_no_success(project: Project, two: list[str]) -> None:
     project.patch.setenv("PYTEST_ADDOPTS", "--help")
     assert project.gate().status == 4
-    assert not two
-
-
-def test_what_is_typed_to_look_only_still_measures_nothing(
-    project: Project, two: list[str]
-) -> None:
-    for flag in ("--collect-only", "--fixtures", "--help", "--markers", "--version"):
-        assert project.gate(flag).status == 0
     assert not two
 
 
@@ -289,7 +294,8 @@ LOOSER = (
 )
 SETS_OPTIONS = """
 def pytest_configure(config):
-    vars(config.option).update(perfgate_new="allow", perfgate_budget=["step_ms=0.9"], perfgate_max_runs="1")
+    looser = {"perfgate_new": "allow", "perfgate_budget": ["step_ms=0.9"], "perfgate_max_runs": "1"}
+    vars(config.option).update(looser)
 """
 LOOKS_LATER = (
     "def pytest_collection_finish(session):\n    session.config.option.collectonly = True\n"
@@ -303,16 +309,10 @@ def test_what_a_gate_is_held_to_does_not_stand_in_options(
     project.store.baselines.path("nvidia-h200", "loop").unlink()
 
     def held(*arguments: str) -> tuple[object, ...]:
-        seen = project.gate("--perfgate-json=gate.json", "-k", "loop", *arguments)
-        document = json.loads((project.root / "gate.json").read_text())
-        (one,) = document["workloads"]
-        return (
-            seen.status,
-            document["settings"],
-            one["verdict"]["outcome"],
-            len(one["runs"]),
-            document["machine"],
-        )
+        document = project.document("-k", "loop", *arguments)
+        (one,) = document.workloads
+        held_to = document.exit_status, document.settings, document.machine
+        return (*held_to, one.verdict.outcome, len(one.runs))
 
     told = held()
     assert told[0] == 1
@@ -350,22 +350,15 @@ def test_what_was_chosen_stands_in_every_file_of_the_gate(project: Project, two:
         "--perfgate-markdown=gate.md",
     )
     assert project.gate(*files, "-k", "loop", "workloads/loops.py").status == 0
-    document = json.loads((project.root / "one/perfgate.json").read_text())
-    assert document["choice"] == {"by": ["path", "-k"], "workloads": 1, "of": 2}
+    choice = PartChosen(by=("path", "-k"), workloads=1, of=2)
+    assert project.written("one/perfgate.json").choice == choice
     sentence = "1 of 2 workloads, chosen by path and -k"
     assert sentence in (project.root / "gate.html").read_text()
     assert sentence.replace("-", "\\-") in (project.root / "gate.md").read_text()
     assert project.perfgate("merge", "one", "--json=merged.json").status == 0
-    merged = json.loads((project.root / "merged.json").read_text())
-    assert (merged["choice"], [sentence in one for one in merged["information"]].count(True)) == (
-        None,
-        1,
-    )
-
-
-def test_a_whole_gate_has_no_choice_in_its_document(project: Project, two: list[str]) -> None:
-    project.gate("--perfgate-json=gate.json")
-    assert json.loads((project.root / "gate.json").read_text())["choice"] is None
+    merged = project.written("merged.json")
+    assert merged.choice is None
+    assert [sentence in one for one in merged.information].count(True) == 1
 
 
 @pytest.mark.nsys

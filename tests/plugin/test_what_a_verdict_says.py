@@ -1,4 +1,4 @@
-"""What a verdict says: what the step takes now, what the user loses, and the interval that decides."""
+"""What a verdict says: what the step takes now, what the user loses, the interval that decides."""
 
 from __future__ import annotations
 
@@ -38,13 +38,8 @@ def blessed(project: Project) -> Project:
     """A project on an H200 with one quiet workload and its baseline."""
     project.gpus()
     project.workload(LOOP)
-    made = project.baseline(metrics=[])
     runs = tuple(BlessedRun(values=measured(by).measured()) for by in WOBBLE)
-    project.bless(
-        made.model_copy(
-            update={"occasions": (made.occasions[0].model_copy(update={"runs": runs}),)}
-        )
-    )
+    project.bless(records.in_one_occasion(project.baseline(), runs=runs))
     return project
 
 

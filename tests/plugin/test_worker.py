@@ -18,7 +18,10 @@ from perfgate.execute.worker.needs import CONTEXT_BYTES
 from perfgate.model.note import Note, note
 from perfgate.model.order import Ending, Order, WorkerReport
 
-HEAD = "import threading\nimport pytest\nfrom perfgate import workload\n\n@workload(steps=4, warmup=1)\n"
+HEAD = (
+    "import threading\nimport pytest\nfrom perfgate import workload\n\n"
+    "@workload(steps=4, warmup=1)\n"
+)
 TORCH = pytest.mark.skipif(find_spec("torch") is None, reason="torch is not installed")
 SUBTESTS = pytest.mark.skipif(
     not hasattr(pytest, "Subtests"), reason="pytest has subtests from 9.0 on"
@@ -71,7 +74,8 @@ def test_a_fixture_that_is_not_there_is_named_next_to_those_that_are(project: Pr
 def test_a_fixture_that_raises_is_named_as_one(project: Project) -> None:
     said, log = ran(
         project,
-        "def loop(steps, data):\n    list(steps)\n\n@pytest.fixture\ndef data():\n    raise OSError(1)\n",
+        "def loop(steps, data):\n    list(steps)\n\n@pytest.fixture\ndef data():\n"
+        "    raise OSError(1)\n",
     )
     assert why(said) == note("raised", what="in a fixture: OSError: 1")
     assert "E   OSError: 1" in log
@@ -89,7 +93,8 @@ def test_a_fixture_whose_teardown_raises_fails_after_the_loop(project: Project) 
 def test_a_teardown_after_a_workload_that_raised_is_not_its_failure(project: Project) -> None:
     said, _ = ran(
         project,
-        "def loop(steps, request):\n    request.addfinalizer(lambda: 1 / 0)\n    raise ValueError('no data')\n",
+        "def loop(steps, request):\n    request.addfinalizer(lambda: 1 / 0)\n"
+        "    raise ValueError('no data')\n",
     )
     assert why(said) == note("raised", what="ValueError: no data")
 
@@ -97,7 +102,10 @@ def test_a_teardown_after_a_workload_that_raised_is_not_its_failure(project: Pro
 @SUBTESTS
 @pytest.mark.parametrize("most", [3, 4])
 def test_subtests_that_fail_are_in_the_log(project: Project, most: int) -> None:
-    text = "def loop(steps, subtests):\n    for i in steps:\n        with subtests.test(i=i):\n            assert i < "
+    text = (
+        "def loop(steps, subtests):\n    for i in steps:\n        with subtests.test(i=i):\n"
+        "            assert i < "
+    )
     said, log = ran(project, f"{text}{most}\n")
     assert said.ending is Ending.FINISHED  # its exit status is not 0
     assert f"E   assert {most} < {most}" in log
@@ -127,7 +135,8 @@ def test_what_a_thread_that_ends_the_loop_raised_is_in_the_log(
 
 LOADER = """\
 def loop(steps):
-    for _ in data.DataLoader(Numbers(steps), batch_size=None, num_workers=1, multiprocessing_context="START"):
+    how = {"batch_size": None, "num_workers": 1, "multiprocessing_context": "START"}
+    for _ in data.DataLoader(Numbers(steps), **how):
         pass
 
 from torch.utils import data

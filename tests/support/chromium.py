@@ -124,8 +124,10 @@ class Tab:
         """Click in the middle of the first element that a selector finds, scrolled into view."""
         found = json.dumps(selector)
         at = self.value(
-            f"(() => {{ const e = document.querySelector({found}); e.scrollIntoView({{block: 'center'}});"
-            " const b = e.getBoundingClientRect(); return [b.x + b.width / 2, b.y + b.height / 2]; })()"
+            f"(() => {{ const e = document.querySelector({found}); "
+            f"e.scrollIntoView({{block: 'center'}});"
+            " const b = e.getBoundingClientRect(); return "
+            "[b.x + b.width / 2, b.y + b.height / 2]; })()"
         )
         self.mouse("mouseMoved", *at)
         self.mouse("mousePressed", *at, button="left", clickCount=1)

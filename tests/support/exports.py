@@ -26,30 +26,40 @@ PID = 548
 
 SCHEMA: Mapping[str, str] = {
     "CUPTI_ACTIVITY_KIND_KERNEL": (
-        "start INTEGER NOT NULL, end INTEGER NOT NULL, deviceId INTEGER NOT NULL, contextId INTEGER NOT NULL, "
-        "streamId INTEGER NOT NULL, correlationId INTEGER, globalPid INTEGER, demangledName INTEGER NOT NULL, "
+        "start INTEGER NOT NULL, end INTEGER NOT NULL, "
+        "deviceId INTEGER NOT NULL, contextId INTEGER NOT NULL, "
+        "streamId INTEGER NOT NULL, correlationId INTEGER, "
+        "globalPid INTEGER, demangledName INTEGER NOT NULL, "
         "shortName INTEGER NOT NULL, graphNodeId INTEGER"
     ),
     "CUPTI_ACTIVITY_KIND_MEMCPY": (
-        "start INTEGER NOT NULL, end INTEGER NOT NULL, deviceId INTEGER NOT NULL, contextId INTEGER NOT NULL, "
-        "streamId INTEGER NOT NULL, correlationId INTEGER, globalPid INTEGER, bytes INTEGER NOT NULL, "
+        "start INTEGER NOT NULL, end INTEGER NOT NULL, "
+        "deviceId INTEGER NOT NULL, contextId INTEGER NOT NULL, "
+        "streamId INTEGER NOT NULL, correlationId INTEGER, "
+        "globalPid INTEGER, bytes INTEGER NOT NULL, "
         "copyKind INTEGER NOT NULL, srcKind INTEGER, dstKind INTEGER"
     ),
     "CUPTI_ACTIVITY_KIND_MEMSET": (
-        "start INTEGER NOT NULL, end INTEGER NOT NULL, deviceId INTEGER NOT NULL, contextId INTEGER NOT NULL, "
-        "streamId INTEGER NOT NULL, correlationId INTEGER, globalPid INTEGER, bytes INTEGER NOT NULL"
+        "start INTEGER NOT NULL, end INTEGER NOT NULL, "
+        "deviceId INTEGER NOT NULL, contextId INTEGER NOT NULL, "
+        "streamId INTEGER NOT NULL, correlationId INTEGER, "
+        "globalPid INTEGER, bytes INTEGER NOT NULL"
     ),
     "CUPTI_ACTIVITY_KIND_GRAPH_TRACE": (
-        "start INTEGER NOT NULL, end INTEGER NOT NULL, deviceId INTEGER NOT NULL, contextId INTEGER NOT NULL, "
-        "streamId INTEGER NOT NULL, correlationId INTEGER, globalPid INTEGER, graphId INTEGER NOT NULL, "
+        "start INTEGER NOT NULL, end INTEGER NOT NULL, "
+        "deviceId INTEGER NOT NULL, contextId INTEGER NOT NULL, "
+        "streamId INTEGER NOT NULL, correlationId INTEGER, "
+        "globalPid INTEGER, graphId INTEGER NOT NULL, "
         "graphExecId INTEGER NOT NULL"
     ),
     "CUPTI_ACTIVITY_KIND_RUNTIME": (
-        "start INTEGER NOT NULL, end INTEGER NOT NULL, eventClass INTEGER NOT NULL, globalTid INTEGER, "
+        "start INTEGER NOT NULL, end INTEGER NOT NULL, "
+        "eventClass INTEGER NOT NULL, globalTid INTEGER, "
         "correlationId INTEGER, nameId INTEGER NOT NULL, returnValue INTEGER NOT NULL"
     ),
     "NVTX_EVENTS": (
-        "start INTEGER NOT NULL, end INTEGER, eventType INTEGER NOT NULL, text TEXT, globalTid INTEGER, "
+        "start INTEGER NOT NULL, end INTEGER, eventType "
+        "INTEGER NOT NULL, text TEXT, globalTid INTEGER, "
         "textId INTEGER, domainId INTEGER"
     ),
     "StringIds": "id INTEGER NOT NULL PRIMARY KEY, value TEXT NOT NULL",
@@ -304,7 +314,8 @@ def write_export(path: Path, *rows: Event | Row, version: str | None = "2024.2.3
             declared = SCHEMA.get(table) or ", ".join(quoted)
             export.execute(f'CREATE TABLE "{table}" ({declared})')
             export.executemany(
-                f'INSERT INTO "{table}" ({", ".join(quoted)}) VALUES ({", ".join("?" * len(columns))})',
+                f'INSERT INTO "{table}" ({", ".join(quoted)}) '
+                f"VALUES ({', '.join('?' * len(columns))})",
                 [[row.columns.get(name) for name in columns] for row in its],
             )
     return path

@@ -89,7 +89,7 @@ def judged(
     alone: Sequence[Run] = (),
     can_pair: frozenset[Stage] = frozenset(),
 ) -> Verdict:
-    """Judge runs, at most so many of a side, by a plan: against `other`, or in pairs with its runs."""
+    """Judge runs, at most so many a side, by a plan: against `other`, or paired with its runs."""
     is_ab_run = plan.is_ab_run
     held = Policy(
         runs=max(len(runs) + len(alone) * is_ab_run, 1),

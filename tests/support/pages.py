@@ -38,7 +38,10 @@ KERNELS = (
     "sm90_xmma_gemm_f32f32_tf32f32_f32_tn_n_tilesize128x128x32_warpgroupsize1x1x1",
     "void at::native::vectorized_elementwise_kernel<4, at::native::AddFunctor<float>>",
     "void cudnn::bn_fw_tr_1C11_kernel_NCHW<float, float, int, 512, true, 1, true>",
-    "void at::native::(anonymous namespace)::multi_tensor_apply_kernel<at::native::TensorListMetadata<4>>",
+    (
+        "void at::native::(anonymous "
+        "namespace)::multi_tensor_apply_kernel<at::native::TensorListMetadata<4>>"
+    ),
 )
 """Names of the length that real ones have."""
 NCCL = "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096>)"
@@ -120,14 +123,32 @@ def rows(outcome: Outcome) -> tuple[MetricVerdict, ...]:
     )
     return (
         records.clock(
-            Metric.STEP_MS, outcome, was=12.34, now=12.34 * (1 + grown), change=grown, around=0.011, p_value=0.0001,
+            Metric.STEP_MS,
+            outcome,
+            was=12.34,
+            now=12.34 * (1 + grown),
+            change=grown,
+            around=0.011,
+            p_value=0.0001,
             smallest=0.012,
         ),
-        records.clock(Metric.KERNEL_MS, Outcome.PASSED, was=9.1, now=9.11, change=0.001, around=0.002, p_value=0.4),
-        records.clock(Metric.GAP_MS, outcome, was=1.851, now=1.851 + 12.34 * grown, change=grown, around=0.004),
-        records.clock(Metric.H2D_MS, Outcome.PASSED, was=1.389, now=1.39, change=0.0001, around=0.003),
+        records.clock(
+            Metric.KERNEL_MS,
+            Outcome.PASSED,
+            was=9.1,
+            now=9.11,
+            change=0.001,
+            around=0.002,
+            p_value=0.4,
+        ),
+        records.clock(
+            Metric.GAP_MS, outcome, was=1.851, now=1.851 + 12.34 * grown, change=grown, around=0.004
+        ),
+        records.clock(
+            Metric.H2D_MS, Outcome.PASSED, was=1.389, now=1.39, change=0.0001, around=0.003
+        ),
         *records.unchanged_counts(),
-    )  # fmt: skip
+    )
 
 
 def attributions(parts: int = 6) -> tuple[Attribution, ...]:
@@ -207,17 +228,35 @@ def whole(
         stage=Stage.AB_RUN,
         ab_run=ABRun(revision="main", commit=records.COMMIT.sha, pairs=3, screen_runs=3),
         drift=Drift(
-            change=0.031, low=0.02, high=0.042, budget=0.05, shown=False, now=12.4,
+            change=0.031,
+            low=0.02,
+            high=0.042,
+            budget=0.05,
+            shown=False,
+            now=12.4,
             path=(Blessed(step_ms=12.0, at=records.NOON),),
         ),
         dropped=(Dropped(side="candidate", index=2, metric=Metric.STEP_MS, distance=0.31),),
         where_notes={Metric.GAP_MS: quoted("+0.42 ms: of which +0.38 under data_load")},
         attributions=attributions(),
-        classified=Classified(bound=Bound.INPUT, share=0.4, what=quoted("the GPU is idle 40 % of a step under data_load")),
-        advice=(Advice(topic=Topic.PAGEABLE, what=note("quoted-advice", evidence="2 pageable copies a step", usually="Pinned memory helps")),),
+        classified=Classified(
+            bound=Bound.INPUT,
+            share=0.4,
+            what=quoted("the GPU is idle 40 % of a step under data_load"),
+        ),
+        advice=(
+            Advice(
+                topic=Topic.PAGEABLE,
+                what=note(
+                    "quoted-advice",
+                    evidence=("2 pageable copies a step"),
+                    usually="Pinned memory helps",
+                ),
+            ),
+        ),
         rank_notes=(quoted("rank 1 is the slowest, 3.1 % over the others"),),
         notes=(quoted("the CPU runs ahead of the GPU"),),
-    )  # fmt: skip
+    )
     return PageWorkload(
         verdict=verdict,
         opens_gate=outcome in (Outcome.PASSED, Outcome.IMPROVED),

@@ -97,9 +97,7 @@ def with_steps(baseline: Baseline, *names: tuple[str, ...]) -> Baseline:
     """A baseline whose runs had steps of these names, one run after the other."""
     runs = zip(baseline.runs, [*names, *[names[-1]] * len(baseline.runs)], strict=False)
     made = tuple(run.model_copy(update={"step_names": of_run}) for run, of_run in runs)
-    return baseline.model_copy(
-        update={"occasions": (baseline.occasions[0].model_copy(update={"runs": made}),)}
-    )
+    return records.in_one_occasion(baseline, runs=made)
 
 
 def copied() -> Baseline:
@@ -115,7 +113,7 @@ Made = Run | BaseException
 
 @dataclass
 class Pairs:
-    """Prepared runs of another commit and of the candidate next to it, the last of each for ever."""
+    """Prepared runs of another commit and of the candidate, the last of each for ever."""
 
     reference: Sequence[Made]
     candidate: Sequence[Made]

@@ -7,6 +7,7 @@ place at the border; the workloads' own processes are real ones.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import shutil
@@ -20,9 +21,11 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+import pynvml
 import pytest
 from support import records
 from support.fake_nvml import FakeGpu, FakeNvml
+from support.repository import IDENTITY
 
 from perfgate import cli
 from perfgate.execute.ahead import Wanted
@@ -30,19 +33,19 @@ from perfgate.execute.context import RunContext
 from perfgate.execute.fresh import Laboratory
 from perfgate.execute.run import Measured
 from perfgate.gate import gate
-from perfgate.machine import read_machine, wait_until_idle
+from perfgate.machine import read_machine
 from perfgate.model.baseline import Baseline, Result
+from perfgate.model.document import GateDocument, read_document
 from perfgate.model.errors import NsysNotFound
 from perfgate.model.machine import Machine
 from perfgate.model.metric import Metric
-from perfgate.model.note import Note
 from perfgate.model.order import Ending, WorkerReport
 from perfgate.model.sample import Form, Run
 from perfgate.model.settings import GraphTrace
 from perfgate.model.workload import Workload
 from perfgate.profilers.nsys.command import trace_options
 from perfgate.profilers.nsys.environment import withhold_secrets
-from perfgate.profilers.nsys.tool import VARIABLE, NsysTool, find_nsys
+from perfgate.profilers.nsys.tool import VARIABLE, find_nsys
 from perfgate.store import Store
 from perfgate.words import say
 
@@ -56,6 +59,13 @@ def loop(steps):
         time.sleep(0.001)
 """
 """The smallest workload that nsys can see: its steps' NVTX ranges, and no GPU."""
+
+
+def loops(*names: str) -> str:
+    """A file of workloads like `LOOP`, of these names."""
+    head, _, body = LOOP.partition("@workload")
+    return head + "\n".join(f"@workload{body}".replace("def loop", f"def {name}") for name in names)
+
 
 WIDE = 900
 """Columns at which perfgate wraps nothing, so that the length of a temporary folder's name does not
@@ -121,29 +131,12 @@ Make = Callable[[RunContext, Workload, Path], Measured]
 
 
 class Prepared(Laboratory):
-    """A laboratory on a machine, and with runs, of our own: the one place where they are put in."""
+    """A laboratory with runs of our own: the one place where they are put in."""
 
-    nvml: FakeNvml
-    idle_patience_s = 1.0
-    making: Make | None = None
-    """Makes runs; real ones without."""
-
-    def look(self) -> tuple[NsysTool, Machine]:
-        tool = find_nsys(self.asked.nsys, self.asked.env, setting=self.asked.settings.nsys)
-        options = trace_options(graph_trace=self.asked.settings.cuda_graph_trace)
-        machine = read_machine(
-            self.asked.env, nsys=str(tool.version), nsys_options=options, library=self.nvml
-        )
-        return tool, machine
-
-    def busy(self) -> Note | None:
-        gpus = self.context.machine.gpus
-        return wait_until_idle(gpus, self.idle_patience_s, library=self.nvml)
+    making: Make
 
     def make(self, wanted: Sequence[Wanted], form: Form) -> Generator[Measured]:
-        if self.making is None:
-            yield from super().make(wanted, form)
-            return
+        del form
         for one in wanted:
             yield self.making(one.context, one.workload, one.folder)
 
@@ -157,9 +150,9 @@ class Project:
         self.patch = monkeypatch
         self.held: object = None
         """What must stay alive while the project does."""
-        self._nvml = FakeNvml()
-        self.lab: type[Prepared] = type("Lab", (Prepared,), {"nvml": self._nvml})
-        """The laboratory of this project's gates, once a machine or runs are put in."""
+        self._nvml: FakeNvml | None = None
+        self.lab: type[Prepared] = type("Lab", (Prepared,), {})
+        """The laboratory of this project's gates, once runs are put in."""
         self._codes: set[str] = set()
         monkeypatch.setattr(say, "fact", partial(self._worded, say.fact))
         (self.root / "workloads").mkdir()
@@ -199,6 +192,12 @@ class Project:
         self.store.results.save(result, folder)
         return folder
 
+    def kept(self, name: str = "loop") -> Result:
+        """The result of a workload that was kept last."""
+        kept = self.store.results.latest(name)
+        assert kept is not None
+        return kept.result
+
     def repeat(self, name: str = "loop", *, runs: int = 5) -> None:
         """Take the one run of the result that was kept last for as many as a baseline needs: real
         ones take long."""
@@ -206,6 +205,11 @@ class Project:
         assert kept is not None
         (run,) = kept.result.runs
         self.store.results.save(kept.result.model_copy(update={"runs": (run,) * runs}), kept.folder)
+
+    def code(self, file: str = "loops.py") -> dict[str, str]:
+        """What a run of the workloads in a file loads now."""
+        content = (self.root / "workloads" / file).read_bytes()
+        return {f"workloads/{file}": hashlib.sha256(content).hexdigest()}
 
     def declared(
         self, name: str = "loop", *, file: str = "workloads/loops.py", steps: int = 4
@@ -228,17 +232,25 @@ class Project:
     def gpus(self, *gpus: FakeGpu) -> Machine:
         """Put GPUs into the machine, one H200 unless told, and an nsys that answers; return the
         machine."""
-        self._nvml = self.lab.nvml = FakeNvml(gpus=gpus or (FakeGpu(utilisation=0),))
-        self.patch.setattr(gate, "Laboratory", self.lab)
+        self._drive(FakeNvml(gpus=gpus or (FakeGpu(utilisation=0),)))
         self.patch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
         self.nsys()
         return self.machine
 
+    def _drive(self, nvml: FakeNvml) -> None:
+        """Put a driver in place of the machine's own."""
+        self._nvml = nvml
+        for name in dir(nvml):
+            if name.startswith("nvml"):
+                self.patch.setattr(pynvml, name, getattr(nvml, name))
+
     @property
     def machine(self) -> Machine:
         """The machine as a gate with runs of our own sees it."""
+        if self._nvml is None:
+            self._drive(FakeNvml())
         options = trace_options(graph_trace=GraphTrace.GRAPH)
-        read = read_machine(os.environ, nsys="2024.2.3", nsys_options=options, library=self._nvml)
+        read = read_machine(os.environ, nsys="2024.2.3", nsys_options=options)
         return read.model_copy(update={"torch": "2.6.0", "cuda": "12.4", "nvtx": "0.2.11"})
 
     def measures(
@@ -274,6 +286,8 @@ class Project:
 
     def makes(self, make: Make) -> None:
         """Make runs in a way of our own."""
+        if self._nvml is None:
+            self._drive(FakeNvml())
         self.lab.making = staticmethod(make)
         self.patch.setattr(gate, "Laboratory", self.lab)
 
@@ -296,15 +310,45 @@ class Project:
             run.model_copy(update={"values": values})
             for run, values in zip(made.runs, kept, strict=True)
         )
-        return made.model_copy(
-            update={"occasions": (made.occasions[0].model_copy(update={"runs": runs}),)}
+        return records.in_one_occasion(made, runs=runs)
+
+    def commit(self, message: str = "a commit") -> str:
+        """Commit all there is, in a repository of the project's own; return the SHA."""
+        if not (self.root / ".git").exists():
+            self.git("init", "--quiet", "--initial-branch=main")
+        self.git("add", "--all")
+        self.git("commit", "--quiet", "--allow-empty", "-m", message)
+        return self.git("rev-parse", "HEAD")
+
+    def git(self, *words: str) -> str:
+        """Run git as somebody, and return what it printed."""
+        done = subprocess.run(
+            ("git", *IDENTITY, *words), cwd=self.root, check=True, capture_output=True, text=True
         )
+        return done.stdout.strip()
+
+    def unchanged(self, *gpus: FakeGpu) -> list[str]:
+        """A workload that measures what its baseline holds, on an H200 unless told; return who is
+        measured."""
+        self.gpus(*gpus)
+        self.workload()
+        self.bless(self.baseline())
+        return self.measures(records.run())
 
     # What is done in it
 
     def gate(self, *arguments: str | Path, columns: int = WIDE) -> Seen:
         """Run `pytest --perfgate` here, in this process."""
         return self.pytest("--perfgate", *arguments, columns=columns)
+
+    def document(self, *arguments: str | Path) -> GateDocument:
+        """Run `pytest --perfgate` here, and return its document."""
+        self.gate("--perfgate-json=gate.json", *arguments)
+        return self.written("gate.json")
+
+    def written(self, file: str) -> GateDocument:
+        """Return the document that a gate has written to a file."""
+        return read_document((self.root / file).read_text("utf-8"))
 
     def pytest(self, *arguments: str | Path, columns: int = WIDE) -> Seen:
         """Run pytest here, in this process."""

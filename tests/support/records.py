@@ -215,6 +215,11 @@ def baseline(
     )
 
 
+def in_one_occasion(made: Baseline, **fields: object) -> Baseline:
+    """Build the baseline anew with its first occasion alone, and that with these fields."""
+    return made.model_copy(update={"occasions": (made.occasions[0].model_copy(update=fields),)})
+
+
 def clock(
     metric: Metric,
     outcome: Outcome | None,

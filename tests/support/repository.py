@@ -1,4 +1,4 @@
-"""A project in a git repository of its own, with a commit to go back to: what an A/B run is about."""
+"""A project in a git repository of its own, with a commit to go back to in an A/B run."""
 
 from __future__ import annotations
 

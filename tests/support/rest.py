@@ -31,8 +31,6 @@ LONGEST_BODY = 65_536
 MOST_CHANGED = 3000
 """Files of a pull request that are listed."""
 
-_LEVELS = {"read": 1, "write": 2}
-
 
 @dataclass(frozen=True, kw_only=True)
 class Asked:
@@ -69,7 +67,6 @@ class Fault:
     times: int
     after: bool
     """Whether the request is carried out all the same, and only its answer is lost."""
-    delay_s: float
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -142,10 +139,6 @@ class GitHub(AbstractContextManager["GitHub"]):
         self.asked: list[Asked] = []
         self.fetched: list[Asked] = []
         """What the server of the artifacts' files was asked."""
-        self.token_may: dict[str, str] = dict.fromkeys(
-            ("actions", "contents", "issues", "pull-requests"), "write"
-        )
-        """Permissions of the token: `read` or `write`."""
         self.may_open_pull_requests = True
         """The repository's setting "Allow GitHub Actions to create and approve pull requests"."""
         self.permissions: dict[str, str] = {}
@@ -229,10 +222,9 @@ class GitHub(AbstractContextManager["GitHub"]):
         *,
         times: int = 1,
         after: bool = False,
-        delay_s: float = 0.0,
     ) -> None:
         """Answer otherwise, so many times, to what a regular expression finds in `VERB /path`."""
-        self._faults.append(Fault(line, answer, times, after, delay_s))
+        self._faults.append(Fault(line, answer, times, after))
 
     @property
     def lines(self) -> list[str]:
@@ -432,31 +424,31 @@ class GitHub(AbstractContextManager["GitHub"]):
 
     # The API
 
-    ROUTES: ClassVar[tuple[tuple[str, str, str, str], ...]] = (
-        ("GET", r"/pulls", "pull-requests: read", "_list_pulls"),
-        ("POST", r"/pulls", "pull-requests: write", "_open_pull"),
-        ("GET", r"/pulls/(\d+)", "pull-requests: read", "_get_pull"),
-        ("PATCH", r"/pulls/(\d+)", "pull-requests: write", "_edit_pull"),
-        ("GET", r"/pulls/(\d+)/files", "pull-requests: read", "_list_changed"),
-        ("DELETE", r"/issues/(\d+)/labels/([^/]+)", "pull-requests: write", "_remove_label"),
-        ("GET", r"/issues/(\d+)/comments", "pull-requests: read", "_list_comments"),
-        ("POST", r"/issues/(\d+)/comments", "pull-requests: write", "_create_comment"),
-        ("PATCH", r"/issues/comments/(\d+)", "pull-requests: write", "_edit_comment"),
-        ("GET", r"/collaborators/([^/]+)/permission", "", "_permission"),
-        ("GET", r"/actions/workflows/([^/]+)/runs", "actions: read", "_list_runs"),
-        ("GET", r"/actions/runs", "actions: read", "_list_all_runs"),
-        ("GET", r"/actions/runs/(\d+)", "actions: read", "_get_run"),
-        ("POST", r"/actions/workflows/([^/]+)/dispatches", "actions: write", "_dispatch"),
-        ("GET", r"/actions/runs/(\d+)/jobs", "actions: read", "_list_jobs"),
-        ("GET", r"/actions/runs/(\d+)/artifacts", "actions: read", "_list_artifacts"),
-        ("GET", r"/actions/artifacts/(\d+)/zip", "actions: read", "_redirect"),
-        ("GET", r"/git/matching-refs/heads/(.+)", "contents: read", "_matching_refs"),
-        ("GET", r"/git/commits/([0-9a-f]+)", "contents: read", "_get_commit"),
-        ("GET", r"/contents/(.+)", "contents: read", "_get_content"),
-        ("POST", r"/git/trees", "contents: write", "_create_tree"),
-        ("POST", r"/git/commits", "contents: write", "_create_commit"),
-        ("POST", r"/git/refs", "contents: write", "_create_ref"),
-        ("PATCH", r"/git/refs/heads/(.+)", "contents: write", "_update_ref"),
+    ROUTES: ClassVar[tuple[tuple[str, str, str], ...]] = (
+        ("GET", r"/pulls", "_list_pulls"),
+        ("POST", r"/pulls", "_open_pull"),
+        ("GET", r"/pulls/(\d+)", "_get_pull"),
+        ("PATCH", r"/pulls/(\d+)", "_edit_pull"),
+        ("GET", r"/pulls/(\d+)/files", "_list_changed"),
+        ("DELETE", r"/issues/(\d+)/labels/([^/]+)", "_remove_label"),
+        ("GET", r"/issues/(\d+)/comments", "_list_comments"),
+        ("POST", r"/issues/(\d+)/comments", "_create_comment"),
+        ("PATCH", r"/issues/comments/(\d+)", "_edit_comment"),
+        ("GET", r"/collaborators/([^/]+)/permission", "_permission"),
+        ("GET", r"/actions/workflows/([^/]+)/runs", "_list_runs"),
+        ("GET", r"/actions/runs", "_list_all_runs"),
+        ("GET", r"/actions/runs/(\d+)", "_get_run"),
+        ("POST", r"/actions/workflows/([^/]+)/dispatches", "_dispatch"),
+        ("GET", r"/actions/runs/(\d+)/jobs", "_list_jobs"),
+        ("GET", r"/actions/runs/(\d+)/artifacts", "_list_artifacts"),
+        ("GET", r"/actions/artifacts/(\d+)/zip", "_redirect"),
+        ("GET", r"/git/matching-refs/heads/(.+)", "_matching_refs"),
+        ("GET", r"/git/commits/([0-9a-f]+)", "_get_commit"),
+        ("GET", r"/contents/(.+)", "_get_content"),
+        ("POST", r"/git/trees", "_create_tree"),
+        ("POST", r"/git/commits", "_create_commit"),
+        ("POST", r"/git/refs", "_create_ref"),
+        ("PATCH", r"/git/refs/heads/(.+)", "_update_ref"),
     )
 
     def _serve_api(self, verb: str, target: str, headers: Mapping[str, str], body: bytes) -> Answer:
@@ -464,40 +456,36 @@ class GitHub(AbstractContextManager["GitHub"]):
         root = f"/api/v3/repos/{self.repository}"
         whole = unquote(parts.path)
         path = whole.removeprefix(root)
+        content = json.loads(body) if body else None
         asked = Asked(
-            verb=verb,
-            path=path,
-            query={name: values[-1] for name, values in parse_qs(parts.query).items()},
-            headers=headers,
-            body=json.loads(body) if body else None,
+            verb=verb, path=path, query=_query(parts.query), headers=headers, body=content
         )
-        with self._lock:
-            self.asked.append(asked)
-            fault = next(
-                (one for one in self._faults if one.times > 0 and re.search(one.line, asked.line)),
-                None,
-            )
-            if fault is not None:
-                fault.times -= 1
+        fault = self._noted(asked, self.asked)
+        if fault is not None and fault.after:
+            with self._lock:
+                self._answer(asked)
         if fault is not None:
-            time.sleep(fault.delay_s)
-            if fault.after:
-                with self._lock:
-                    self._answer(asked)
             return fault.answer
         if not whole.startswith(f"{root}/"):
             return not_found()
         with self._lock:
             return self._answer(asked)
 
+    def _noted(self, asked: Asked, all_asked: list[Asked]) -> Fault | None:
+        """Note what is asked, and take the fault that is planted for it."""
+        with self._lock:
+            all_asked.append(asked)
+            for fault in self._faults:
+                if fault.times > 0 and re.search(fault.line, asked.line):
+                    fault.times -= 1
+                    return fault
+        return None
+
     def _answer(self, asked: Asked) -> Answer:
         if asked.headers.get("authorization", "").split(" ")[1:] != [TOKEN]:
             return Answer(401, {"message": "Bad credentials", "status": "401"})
-        for verb, pattern, needs, name in self.ROUTES:
+        for verb, pattern, name in self.ROUTES:
             if asked.verb == verb and (found := re.fullmatch(pattern, asked.path)):
-                what, _, how = needs.partition(": ")
-                if what and _LEVELS[how] > _LEVELS.get(self.token_may.get(what, ""), 0):
-                    return NOT_ACCESSIBLE
                 serve: Callable[..., Answer] = getattr(self, name)
                 return serve(asked, *found.groups())
         return not_found()
@@ -766,22 +754,9 @@ class GitHub(AbstractContextManager["GitHub"]):
     ) -> Answer:
         parts = urlsplit(target)
         asked = Asked(
-            verb=verb,
-            path=parts.path,
-            query={name: values[-1] for name, values in parse_qs(parts.query).items()},
-            headers=headers,
-            body=body or None,
+            verb=verb, path=parts.path, query=_query(parts.query), headers=headers, body=body
         )
-        with self._lock:
-            self.fetched.append(asked)
-            fault = next(
-                (one for one in self._faults if one.times > 0 and re.search(one.line, asked.line)),
-                None,
-            )
-            if fault is not None:
-                fault.times -= 1
-        if fault is not None:
-            time.sleep(fault.delay_s)
+        if (fault := self._noted(asked, self.fetched)) is not None:
             return fault.answer
         if "authorization" in headers:
             return Answer(400, b"<Error><Code>InvalidAuthenticationInfo</Code></Error>")
@@ -791,6 +766,10 @@ class GitHub(AbstractContextManager["GitHub"]):
             if content is None
             else Answer(200, content, {"Content-Type": "application/zip"})
         )
+
+
+def _query(text: str) -> Mapping[str, str]:
+    return {name: values[-1] for name, values in parse_qs(text).items()}
 
 
 def _user(login: str) -> dict[str, object]:

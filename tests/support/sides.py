@@ -84,7 +84,7 @@ def made(
 
 @dataclass
 class ABRun:
-    """Two sides of an A/B run in two threads of this process, which note into one list what they do."""
+    """Two sides of an A/B run in two threads of this process; what they do is noted in one list."""
 
     folder: Path
     done: list[str] = field(default_factory=list)

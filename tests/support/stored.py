@@ -15,7 +15,10 @@ from perfgate.store import Store, baseline_text, seal_of
 
 SLUG = "nvidia-h200"
 AGAIN = 'or delete it, gate once more and bless anew: perfgate bless mlp --reason "..."'
-RESTORE = f"Restore it (git checkout HEAD -- baselines/nvidia-h200/mlp.json, or from an older commit), {AGAIN}"
+RESTORE = (
+    "Restore it (git checkout HEAD -- baselines/nvidia-h200/mlp.json, "
+    f"or from an older commit), {AGAIN}"
+)
 
 
 def written(store: Store, content: str | bytes) -> Path:

@@ -114,7 +114,7 @@ def gate() -> None:
     help="A gate is yet to come: say whether its results could be blessed.",
 )
 def clean(*, before: bool) -> None:
-    """Leave the runner free and clean: end what still runs of this gate, and remove what it kept."""
+    """Leave the runner free and clean: end what still runs of a gate, and remove what it kept."""
     from perfgate.github import job, leftovers
 
     here = Path.cwd()

@@ -167,8 +167,7 @@ def test_another_number_of_ranges_that_match(
         run.model_copy(update={"step_ranges": number})
         for run, number in zip(ONCE.runs, numbers, strict=False)
     )
-    occasion = ONCE.occasions[0].model_copy(update={"runs": runs})
-    baseline = ONCE.model_copy(update={"occasions": (occasion,)})
+    baseline = records.in_one_occasion(ONCE, runs=runs)
     assert gated([drawing(now)], None, baseline).verdict.outcome is outcome
 
 
