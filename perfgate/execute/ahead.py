@@ -47,6 +47,8 @@ from perfgate.system.usage import Marked
 
 LOOK_S: Final = 0.1
 """How often those are looked at of which nothing is heard."""
+EXPORT_LIMIT_S: Final = 900.0
+"""What nsys may take to write, export and summarise the captures of runs side by side."""
 QUIET_CORES: Final = 0.2
 """CPU cores that all held runs together may keep busy while another one measures."""
 QUIET_S: Final = 0.1
@@ -166,7 +168,7 @@ def _take_windows(runs: Sequence[_Held]) -> None:
         while (used := _used_by(others, partial(time.sleep, LOOK_S))).cores > QUIET_CORES:
             if time.monotonic() > deadline:
                 raise RunFailed(first, used.refused(runs[first]))
-        used = _used_by(others, partial(_measure, measuring, runs))
+        used = _used_by(others, partial(_measure, measuring, runs), anew=True)
         if used.cores > QUIET_CORES and used.cpu_s > QUIET_S:
             raise RunFailed(first, used.refused(runs[first]))
 
@@ -190,15 +192,20 @@ def _refuse_failed(runs: Sequence[_Held]) -> None:
         for number, run in enumerate(runs)
         if run.ran is not None and run.ran.done() and (error := run.ran.exception()) is not None
     }
-    blamed = [number for number, error in failed.items() if not isinstance(error, OtherSideEnded)]
-    if not blamed and all(run.ran is not None and run.ran.done() for run in runs):
-        blamed = list(failed)
+    blamed = [number for number, one in failed.items() if not isinstance(one, OtherSideEnded)]
+    blamed = blamed or [number for number in failed if _has_ended(runs, number ^ 1)]
     for number in reversed(blamed):
         match failed[number]:
             case OtherSideEnded(error=error) | (PerfgateError() as error):
                 raise RunFailed(number, error)
             case bug:
                 raise bug
+
+
+def _has_ended(runs: Sequence[_Held], number: int) -> bool:
+    """Whether the other side of a pair will say nothing more: pairs stand one behind the other."""
+    run = runs[number] if number < len(runs) else None
+    return run is None or run.ran is None or run.ran.done()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -214,14 +221,20 @@ class _Used:
         return WorkloadFailed("workload-failed", workload=run.one.workload.id, why=why, see=())
 
 
-def _used_by(others: Sequence[_Held], meanwhile: Callable[[], None]) -> _Used:
-    def cpu_s() -> float:
-        return sum(other.processes.cpu_s() for other in others if other.processes is not None)
-
-    before, began = cpu_s(), time.monotonic()
+def _used_by(
+    others: Sequence[_Held], meanwhile: Callable[[], None], *, anew: bool = False
+) -> _Used:
+    """What they use meanwhile: those that end, and those that begin, take nothing from it."""
+    marked = [other.processes for other in others if other.processes is not None]
+    before, began = [one.cpu_s() for one in marked], time.monotonic()
     meanwhile()
-    used_s = cpu_s() - before
-    return _Used(cpu_s=used_s, cores=used_s / max(time.monotonic() - began, LOOK_S))
+    lasted_s = max(time.monotonic() - began, LOOK_S)
+    used_s = sum(
+        max(cpu_s - then.get(pid, 0.0), 0.0)
+        for one, then in zip(marked, before, strict=True)
+        for pid, cpu_s in one.cpu_s(anew=anew).items()
+    )
+    return _Used(cpu_s=used_s, cores=used_s / lasted_s)
 
 
 class _Held:
@@ -239,6 +252,7 @@ class _Held:
         self._poll = select.poll()
         self._poll.register(self._hears, select.POLLIN)
         self._worked_s, self._since = 0.0, time.monotonic()
+        self._limit_s = one.workload.timeout_s
         self._waits = False
 
     def close(self) -> None:
@@ -249,6 +263,9 @@ class _Held:
     def say(self, word: bytes) -> None:
         """Let it go on."""
         self._since, self._waits = time.monotonic(), False
+        if word == DONE:
+            # Its end is its own; that its capture is exported and read is not.
+            self._limit_s += EXPORT_LIMIT_S
         os.write(self._says, word)
 
     def wait_for(self, word: bytes, runs: Sequence[_Held]) -> None:
@@ -260,7 +277,7 @@ class _Held:
         while True:
             _refuse_failed(runs)
             if self.ran is not None and self.ran.done() and self.ran.exception() is None:
-                return
+                return  # without its steps, which what is read of it says
             if self._poll.poll(1000 * LOOK_S):
                 heard = os.read(self._hears, 1)
                 if heard == word:
@@ -283,7 +300,7 @@ class _Held:
             raise _CalledOff
         if not self._waits:
             worked_s = self._worked_s + time.monotonic() - self._since
-            if worked_s > self.one.workload.timeout_s:
+            if worked_s > self._limit_s:
                 raise OutOfTime
 
 

@@ -293,8 +293,9 @@ class FreshLab:
             (_Job(title=f"run {first + index} of {planned}", form=Form.ALONE),)
             for index in range(number)
         ]
-        for made in self._made(units):
-            yield made.run
+        with closing(self._made(units)) as every:
+            for made in every:
+                yield made.run
 
     def pairs(self, form: Form, number: int) -> Generator[Pair]:
         """Make pairs in one form; every other one begins with the other side (ABBA)."""
@@ -302,12 +303,12 @@ class FreshLab:
         if form is not Form.BLOCK:
             self._refuse_other_command()
         units = [_pair(form, index, planned) for index in range(first, planned)]
-        made = self._made(units)
-        for index, (one, other) in enumerate(zip(made, made, strict=True), first):
-            self._pairs[form] += 1
-            candidate_first = index % 2 and form is not Form.BLOCK
-            there, here = (other, one) if candidate_first else (one, other)
-            yield self._held_apart(there, here)
+        with closing(self._made(units)) as made:
+            for index, (one, other) in enumerate(zip(made, made, strict=True), first):
+                self._pairs[form] += 1
+                candidate_first = index % 2 and form is not Form.BLOCK
+                there, here = (other, one) if candidate_first else (one, other)
+                yield self._held_apart(there, here)
 
     # Runs of either side
 
@@ -324,7 +325,7 @@ class FreshLab:
             self.environment = made.environment
         return made
 
-    def _made(self, units: Sequence[tuple[_Job, ...]]) -> Iterator[Measured]:
+    def _made(self, units: Sequence[tuple[_Job, ...]]) -> Generator[Measured]:
         """Make runs of either side in their order, as many ahead as there is room for.
 
         Those of a unit are made together, if there is room for several runs. Where some fail that
@@ -339,12 +340,11 @@ class FreshLab:
                 form = Form.EARLY  # both sides take their warm-up in turns
             fewest = together if in_blocks else 1
             batch = left[: max(most // together * together, fewest)]
+            is_alone = len(batch) <= fewest
             try:
                 yield from self._of_batch(batch, left, form)
             except RunFailed as failed:
-                self._try_again(batch[failed.number], failed.error, is_alone=len(batch) <= fewest)
-            except PerfgateError as failed:
-                self._try_again(left[0], failed, is_alone=True)
+                self._try_again(batch[failed.number], failed.error, is_alone=is_alone)
 
     def _of_batch(self, batch: Sequence[_Job], left: list[_Job], form: Form) -> Iterator[Measured]:
         """Make some runs together, and take each that is there off what is left."""
@@ -352,7 +352,10 @@ class FreshLab:
         with closing(made):
             for job in batch:
                 with self._of.listener.run(self._title(job, batch)):
-                    one = next(made)
+                    try:
+                        one = next(made)
+                    except PerfgateError as failed:
+                        raise RunFailed(batch.index(job), failed) from failed
                 left.remove(job)
                 yield self._finished(job, _noting(one, busy, job.form))
 
@@ -364,7 +367,7 @@ class FreshLab:
         form, most = how_to_run(
             self._workload, self._of.context.machine, (*blessed, *own), asked=asked
         )
-        return form, most if self._failed_ahead is None else 1
+        return (form, most) if self._failed_ahead is None else (Form.ALONE, 1)
 
     def _wanted(self, batch: Sequence[_Job]) -> list[Wanted]:
         """Folders for one more try of some runs, and what each is to do."""
@@ -412,7 +415,7 @@ class FreshLab:
         """
         if isinstance(failed, NsysCrashed) and job.tries < TRIES:
             self._of.listener.crashed(failed)
-        elif is_alone:
+        elif is_alone or not isinstance(failed, WorkloadFailed | NsysCrashed):
             if job.form is Form.BLOCK:
                 failed = self._failed_in_blocks(failed)
             raise self._failed_there(failed) if job.is_reference else failed
@@ -427,7 +430,7 @@ class FreshLab:
     def _failed_in_blocks(self, failed: PerfgateError) -> PerfgateError:
         """A workload's failure in blocks, with what may be behind it: data for as many turns as are
         declared."""
-        steps = steps_in_blocks(self._known_step_ms)
+        steps = max(steps_in_blocks(self._known_step_ms), self._workload.steps)
         if not isinstance(failed, WorkloadFailed) or steps <= self._workload.steps:
             return failed
         return WorkloadFailed(

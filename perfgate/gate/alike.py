@@ -118,13 +118,15 @@ def _launched(of_runs: Iterable[Callable[[Metric], float | None]]) -> list[tuple
 def other_form(then: Sequence[BlessedRun], runs: Sequence[Run]) -> Note | None:
     """Note that runs waited elsewhere than those of the other side, where CUDA graphs take another
     time for it."""
-    graphs = [one.values.get(Metric.GRAPH_LAUNCHES) for one in then]
-    graphs += [run.value(Metric.GRAPH_LAUNCHES) for run in runs]
+    launched = (
+        any(one.values.get(Metric.GRAPH_LAUNCHES) for one in then),
+        any(run.value(Metric.GRAPH_LAUNCHES) for run in runs),
+    )
     forms = [
         {one.form if one.form in (Form.EARLY, Form.LATE) else Form.ALONE for one in side}
         for side in (then, runs)
     ]
-    if len(forms[0] | forms[1]) < 2 or not any(graphs):
+    if len(forms[0] | forms[1]) < 2 or not all(launched):
         return None
     before, now = (tuple(sorted(side)) for side in forms)
     return note("other-form", then=before, now=now)

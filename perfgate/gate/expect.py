@@ -136,7 +136,7 @@ def why_no_screen(baseline: Baseline, machine: Machine) -> Note | None:
 
 def _branch(driver: str | None) -> str | None:
     """A driver's branch: 580.159 of 580.159.04, whose patches do not change what a kernel takes."""
-    return None if driver is None else driver.rpartition(".")[0]
+    return None if driver is None else ".".join(driver.split(".")[:2])
 
 
 def why_straight(expected: Expectation, policy: Policy, forms: Collection[Form]) -> Note | None:

@@ -15,19 +15,22 @@ GROUP: Final = Path("/sys/fs/cgroup")
 
 
 class Marked:
-    """The processes that bear a mark now."""
+    """The processes that bear a mark."""
 
     def __init__(self, mark: str) -> None:
+        self._mark = mark
         self._processes = processes_of(mark)
 
-    def cpu_s(self) -> float:
-        """CPU time of those of them that still live."""
-        used_s = 0.0
+    def cpu_s(self, *, anew: bool = False) -> dict[int, float]:
+        """CPU time by process of those that live; `anew` also of those that have begun since."""
+        if anew:
+            self._processes = processes_of(self._mark)
+        found: dict[int, float] = {}
         for process in self._processes:
             with suppress(psutil.Error):
                 times = process.cpu_times()
-                used_s += times.user + times.system
-        return used_s
+                found[process.pid] = times.user + times.system
+        return found
 
 
 def free_bytes() -> int:

@@ -37,6 +37,7 @@ MAY_START_PROCESSES = {
     "views/test_history.py": "asks git",
     "test_layers.py": "imports in a fresh interpreter",
     "system/test_process.py": "starts and ends processes",
+    "system/test_usage.py": "processes that compute, end and begin",
     "system/test_files.py": "locks and marks of other processes",
     "store/test_baselines.py": "writers in other processes",
     "store/test_disk.py": "a writer in another process, of small files",

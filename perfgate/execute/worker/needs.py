@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import resource
 import sys
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
 from types import ModuleType
 from typing import Final
 
@@ -19,11 +23,27 @@ def needs_of(torch: ModuleType | None, *, has_gpu: bool) -> Needs:
     if has_gpu and torch is not None and torch.cuda.is_initialized():
         devices = range(torch.cuda.device_count())
         on_gpu = CONTEXT_BYTES + max(map(torch.cuda.max_memory_reserved, devices))
-    kilobytes = sum(
-        resource.getrusage(who).ru_maxrss
-        for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
-    )
-    return Needs(host_bytes=1024 * kilobytes, gpu_bytes=on_gpu, tunes=_tunes(torch))
+    usage = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    own, ended = (1024 * one.ru_maxrss for one in usage)
+    host_bytes = own + max(ended, sum(map(_taken_by, _descendants(os.getpid()))))
+    return Needs(host_bytes=host_bytes, gpu_bytes=on_gpu, tunes=_tunes(torch))
+
+
+def _descendants(pid: int) -> Iterator[int]:
+    """The processes that a process has started, theirs included: a loader's workers live on."""
+    for listed in Path(f"/proc/{pid}/task").glob("*/children"):
+        with suppress(OSError):
+            for child in map(int, listed.read_text(encoding="ascii").split()):
+                yield child
+                yield from _descendants(child)
+
+
+def _taken_by(pid: int) -> int:
+    """Bytes of memory that a process takes: its own, and its share of what it shares."""
+    with suppress(OSError, StopIteration):
+        lines = Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="ascii").splitlines()
+        return 1024 * int(next(line for line in lines if line.startswith("Pss:")).split()[1])
+    return 0
 
 
 def _tunes(torch: ModuleType | None) -> bool:

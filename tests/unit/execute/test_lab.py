@@ -319,3 +319,12 @@ def test_the_last_commit_without_changes_is_the_baselines() -> None:
         with pytest.raises(RevisionMissing) as missing:
             blessed_at(at(commit))
         assert missing.value.code == code
+
+
+def test_a_side_that_is_not_what_was_blessed_is_never_made_again(tmp_path: Path) -> None:
+    of = Prepared(tmp_path, at(Commit(sha=SHA), code=code_digest(records.CODE)))
+    of.left = [measured(code=records.CODE), measured(), measured(), measured(code=OTHER)]
+    with pytest.raises(CodeUnproven) as caught:
+        list(of.of().pairs(Form.PAIR, 2))
+    assert caught.value.code == "files-not-as-blessed"
+    assert len(of.made) == 4

@@ -1,0 +1,57 @@
+"""Which of several runs that are alive at once is to blame where they end."""
+
+from __future__ import annotations
+
+from concurrent.futures import Future
+from typing import cast
+
+import pytest
+
+from perfgate.execute.ahead import RunFailed, _Held, _refuse_failed
+from perfgate.execute.run import OtherSideEnded, Ran
+from perfgate.model.errors import WorkloadFailed
+
+
+def ended(*errors: Exception | str | None) -> list[_Held]:
+    """Runs that have ended with an error, or well (None), or still run."""
+    runs: list[_Held] = []
+    for error in errors:
+        run, ran = object.__new__(_Held), Future[Ran]()
+        if isinstance(error, Exception):
+            ran.set_exception(error)
+        elif error is None:
+            ran.set_result(cast("Ran", None))
+        run.ran = ran
+        runs.append(run)
+    return runs
+
+
+def failed(name: str) -> WorkloadFailed:
+    return WorkloadFailed(subject=name, fact="it broke", next_step="Mend it.")
+
+
+GONE = OtherSideEnded(failed("gone"))
+
+
+@pytest.mark.parametrize(
+    ("errors", "blamed"),
+    [
+        pytest.param((None, "runs"), None, id="nothing failed"),
+        pytest.param((failed("a"), GONE), 0, id="one failed, and the other side ended for it"),
+        pytest.param((GONE, "runs"), None, id="its other side may still say why"),
+        pytest.param((GONE, GONE), 1, id="nobody says more"),
+        pytest.param((GONE, None), 0, id="the other side ended well"),
+        pytest.param((GONE, GONE, "runs", "runs"), 1, id="another pair is still held"),
+        pytest.param(("runs", "runs", GONE, failed("d")), 3, id="the second pair"),
+    ],
+)
+def test_a_failed_run_is_named_as_soon_as_its_pair_can_say_no_more(
+    errors: tuple[Exception | str | None, ...], blamed: int | None
+) -> None:
+    runs = ended(*errors)
+    if blamed is None:
+        _refuse_failed(runs)
+        return
+    with pytest.raises(RunFailed) as caught:
+        _refuse_failed(runs)
+    assert caught.value.number == blamed

@@ -1,0 +1,44 @@
+"""What processes of a mark use of the CPU."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from uuid import uuid4
+
+from perfgate.model.order import RUN_COOKIE
+from perfgate.system.usage import Marked
+
+PATIENCE_S = 60.0
+
+
+def spinning(mark: str) -> subprocess.Popen[bytes]:
+    """A process that computes for ever."""
+    env = {**os.environ, RUN_COOKIE: mark}
+    return subprocess.Popen([sys.executable, "-c", "while True: pass"], env=env)
+
+
+def used_by(marked: Marked, process: subprocess.Popen[bytes]) -> dict[int, float]:
+    """What they have used once this one has computed for a while."""
+    deadline = time.monotonic() + PATIENCE_S
+    while (found := marked.cpu_s(anew=True)).get(process.pid, 0.0) < 0.2:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    return found
+
+
+def test_a_process_that_ends_is_left_out_and_one_that_begins_counts() -> None:
+    mark = uuid4().hex
+    marked, early = Marked(mark), spinning(mark)
+    assert set(used_by(marked, early)) == {early.pid}
+    late = spinning(mark)
+    early.kill()
+    early.wait()
+    try:
+        assert early.pid not in marked.cpu_s()
+        assert set(used_by(marked, late)) == {late.pid}
+    finally:
+        late.kill()
+        late.wait()
