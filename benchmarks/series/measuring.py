@@ -15,6 +15,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -34,7 +35,7 @@ from benchmarks.series.recording import (
     top_ranges,
 )
 from perfgate.execute.context import RunContext
-from perfgate.execute.run import measure_run, outlasting_crashes
+from perfgate.execute.run import TRIES, Measured, measure_run
 from perfgate.machine import gpu_lock, read_machine, wait_until_idle
 from perfgate.model.baseline import code_digest
 from perfgate.model.errors import (
@@ -447,9 +448,7 @@ class Nsys:
             with held:
                 began = time.monotonic()
                 busy = wait_until_idle(context.machine.gpus, IDLE_PATIENCE_S)
-                measured = outlasting_crashes(
-                    lambda fresh: measure_run(context, workload, fresh(folder))
-                )
+                measured = _measured(context, workload, folder)
         except (WorkloadTimedOut, GpuTaken) as late:
             ours = (
                 patience_s < context.settings.lock_timeout_s
@@ -522,3 +521,12 @@ def commit_of(project: Path) -> str | None:
 def is_small(machine: Machine, env: Mapping[str, str] = os.environ) -> bool:
     """Whether the loops take their small variants here."""
     return not machine.gpus or env.get(SMALL) == "1"
+
+
+def _measured(context: RunContext, workload: Workload, folder: Path) -> Measured:
+    """One run; if nsys itself breaks down, it is made again in a folder next to that one."""
+    for number in range(1, TRIES):
+        with suppress(NsysCrashed):
+            tried = folder if number == 1 else folder.with_name(f"{folder.name}-try-{number}")
+            return measure_run(context, workload, tried)
+    return measure_run(context, workload, folder.with_name(f"{folder.name}-try-{TRIES}"))
