@@ -23,6 +23,7 @@ from perfgate.bless.refusals import few
 from perfgate.bless.repeats import (
     Repeats,
     clean_commits,
+    differing,
     gated,
     is_blessed_commit,
     repeats,
@@ -36,6 +37,7 @@ from perfgate.judge.rule import SPECS, as_x, columns, is_usable
 from perfgate.model.baseline import Baseline, Commit, Result, Spread, changed_code
 from perfgate.model.calibration import CalibratedTime, Calibration
 from perfgate.model.errors import CalibrationRefused
+from perfgate.model.machine import Machine
 from perfgate.model.metric import Basis, Metric, TimeSpec
 from perfgate.model.note import Note, note
 from perfgate.model.outcome import Outcome
@@ -266,6 +268,24 @@ def refuse_parameters(baseline: Baseline, workload: Workload) -> None:
     raise CalibrationRefused(
         "calibrate-other-parameters", workload=baseline.workload, changes=tuple(changes)
     )
+
+
+def refuse_machine(baseline: Baseline, machine: Machine) -> None:
+    """Refuse a machine on which nothing that is measured can be a repeat.
+
+    What a workload loads, and what is not known before, is no reason yet.
+
+    Raises:
+        CalibrationRefused: it is known to be another than the baseline's.
+    """
+    unknown = {
+        name: value
+        for name, value in baseline.machine
+        if name in ("torch", "cuda", "nvtx") or getattr(machine, name) is None
+    }
+    if names := differing(baseline.machine, machine.model_copy(update=unknown)):
+        why = note("repeat-other-machine", names=names)
+        raise CalibrationRefused("calibrate-no-repeat", workload=baseline.workload, why=why)
 
 
 def refuse_fresh(baseline: Baseline, fresh: Result | None) -> None:

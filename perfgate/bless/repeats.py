@@ -17,6 +17,7 @@ from perfgate.model.baseline import (
     Result,
     code_digest,
 )
+from perfgate.model.machine import Machine
 from perfgate.model.metric import COUNTS, GATED_TIMES, METRICS, Metric
 from perfgate.model.note import Note, note
 from perfgate.model.outcome import Outcome
@@ -121,9 +122,7 @@ def why_no_repeat(baseline: Baseline, result: Result) -> Note | None:
     if result.verdict.outcome is Outcome.NOT_MEASURED or not result.runs:
         return note("repeat-unsound", outcome=Outcome.NOT_MEASURED)
     if result.machine != baseline.machine:
-        there, here = baseline.machine.model_dump(), result.machine.model_dump()
-        names = tuple(name.replace("_", " ") for name in there if there[name] != here[name])
-        return note("repeat-other-machine", names=names)
+        return note("repeat-other-machine", names=differing(baseline.machine, result.machine))
     if result.step_value != baseline.step_value:
         return note("repeat-other-step-value")
     if not _of_blessed_code(baseline, result):
@@ -140,6 +139,12 @@ def why_no_repeat(baseline: Baseline, result: Result) -> Note | None:
         if baseline.values(metric) and any(metric not in run.values for run in runs):
             return note("repeat-lacks-metric", metric=metric)
     return None
+
+
+def differing(then: Machine, now: Machine) -> tuple[str, ...]:
+    """What of two machines differs, in words."""
+    there, here = then.model_dump(), now.model_dump()
+    return tuple(name.replace("_", " ") for name in there if there[name] != here[name])
 
 
 def is_in(baseline: Baseline, result: Result) -> bool:

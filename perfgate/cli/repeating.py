@@ -56,7 +56,10 @@ def calibrate(workloads: tuple[str, ...], *, runs: int | None, kept: bool, hold:
     if kept and runs is not None:
         raise usage("options-contradict", option="--kept", other="--runs")
     here = Project.here()
-    targets = _targets(here, workloads, _this_machine(here).slug)
+    machine = _this_machine(here)
+    targets = _targets(here, workloads, machine.slug)
+    for _, baseline in () if kept else targets:
+        calibration.refuse_machine(baseline, machine)
     since = None if kept else _measure_again(here, targets, runs=runs or REPEATS)
     refusals: list[PerfgateError] = []
     for workload, baseline in targets:

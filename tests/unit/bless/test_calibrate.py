@@ -15,7 +15,13 @@ from numpy.typing import NDArray
 from support import records
 from syrupy.assertion import SnapshotAssertion
 
-from perfgate.bless.calibrate import calibrate, refuse_changed, refuse_fresh, spreads
+from perfgate.bless.calibrate import (
+    calibrate,
+    refuse_changed,
+    refuse_fresh,
+    refuse_machine,
+    spreads,
+)
 from perfgate.bless.holds import costs
 from perfgate.bless.repeats import repeats, why_no_repeat
 from perfgate.judge.compare import FLOOR_SD
@@ -331,6 +337,15 @@ def test_repeats_moved_by_the_machine_widen_the_sd_between_occasions_only() -> N
     moved = spread(blessed(), later(30, 12.83, 12.84, 12.85, outcome=Outcome.REGRESSED))
     assert moved.occasion_sd > 3 * still.occasion_sd
     assert moved.run_sd == pytest.approx(still.run_sd, rel=0.02)
+
+
+def test_a_machine_that_is_known_to_be_another_is_refused_before_it_is_measured_on() -> None:
+    baseline = blessed()
+    refuse_machine(baseline, baseline.machine)
+    refuse_machine(baseline, baseline.machine.model_copy(update={"torch": None}))
+    with pytest.raises(CalibrationRefused) as caught:
+        refuse_machine(baseline, baseline.machine.model_copy(update={"driver": "1.2.3"}))
+    assert caught.value.code == "calibrate-no-repeat"
 
 
 def test_an_outlier_is_set_aside_and_told() -> None:
