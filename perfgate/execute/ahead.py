@@ -159,6 +159,8 @@ def _take_windows(runs: Sequence[_Held]) -> None:
     """
     for run in runs:
         run.wait_for(READY, runs)
+    for run in runs:
+        run.processes = Marked(run.one.spec.env[RUN_COOKIE].rpartition(":")[2])
     size = 1 if runs[0].one.blocks is None else 2
     for first in range(0, len(runs), size):
         measuring = runs[first : first + size]
@@ -254,6 +256,7 @@ class _Held:
         self._worked_s, self._since = 0.0, time.monotonic()
         self._limit_s = one.workload.timeout_s
         self._waits = False
+        self._heard: list[bytes] = []
 
     def close(self) -> None:
         """Let go of it: a worker that waits ends."""
@@ -274,30 +277,37 @@ class _Held:
         Raises:
             RunFailed: it failed, or another of the runs.
         """
-        while True:
+        while word not in self._heard:
             _refuse_failed(runs)
             if self.ran is not None and self.ran.done() and self.ran.exception() is None:
                 return  # without its steps, which what is read of it says
-            if self._poll.poll(1000 * LOOK_S):
-                heard = os.read(self._hears, 1)
-                if heard == word:
-                    break
-                if not heard:
-                    time.sleep(LOOK_S)  # it ends
-        self._worked_s += time.monotonic() - self._since
-        self._waits = True
-        if word == READY:
-            self.processes = Marked(self.one.spec.env[RUN_COOKIE].rpartition(":")[2])
+            for run in runs:
+                run.hear(LOOK_S if run is self else 0.0)
+
+    def hear(self, patience_s: float) -> None:
+        """Take in what it says next, if it does so in time: from then on it waits."""
+        if not self._poll.poll(1000 * patience_s):
+            return
+        if heard := os.read(self._hears, 1):
+            self._heard.append(heard)
+            self._worked_s += time.monotonic() - self._since
+            self._waits = True
+        else:
+            time.sleep(patience_s)  # it ends
 
     def measured(self, conditions: Conditions) -> Measured:
         """What it measured, once it has ended."""
         assert self.ran is not None
-        return self.one.measured(self.ran.result(), conditions, on_tick=self.tick)
+        return self.one.measured(self.ran.result(), conditions, on_tick=self.refuse_if_off)
+
+    def refuse_if_off(self) -> None:
+        """End what is done for it where it is not wanted any more."""
+        if self.is_off.is_set():
+            raise _CalledOff
 
     def tick(self) -> None:
         """End it where it is not wanted any more, or has worked for too long by itself."""
-        if self.is_off.is_set():
-            raise _CalledOff
+        self.refuse_if_off()
         if not self._waits:
             worked_s = self._worked_s + time.monotonic() - self._since
             if worked_s > self._limit_s:

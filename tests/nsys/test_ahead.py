@@ -229,6 +229,20 @@ def test_only_its_own_work_counts_against_a_runs_time_limit(
     assert not processes_in(root)
 
 
+def test_the_one_that_hangs_is_blamed_and_not_those_that_wait_for_it(
+    nsys_tool: NsysTool, tmp_path: Path
+) -> None:
+    root = tmp_path / "project"
+    hanging = LOOP.replace(
+        "from perfgate import workload\n",
+        'if "run-0" in str(sys.argv):\n    time.sleep(600)\nfrom perfgate import workload\n',
+    ).replace("import json,", "import sys, json,")
+    with pytest.raises(RunFailed) as failed:
+        list(measure_ahead(wanted(nsys_tool, root, hanging, runs=2, timeout_s=15), Form.EARLY))
+    assert (failed.value.number, type(failed.value.error)) == (0, WorkloadTimedOut)
+    assert not processes_in(root)
+
+
 def test_whoever_wants_no_more_of_them_ends_the_rest(nsys_tool: NsysTool, tmp_path: Path) -> None:
     root = tmp_path / "project"
     made = measure_ahead(wanted(nsys_tool, root, LOOP, runs=3), Form.LATE)
