@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import resource
 import sys
@@ -47,6 +48,17 @@ def _taken_by(pid: int) -> int:
 
 
 def _tunes(torch: ModuleType | None) -> bool:
-    """Whether kernels were chosen by their times: by cuDNN, or by Triton's or inductor's tuning."""
+    """Whether kernels were chosen by their times: by cuDNN, by inductor's or by Triton's tuning.
+
+    That Triton is loaded says nothing: torch's optimizers do that.
+    """
     cudnn = getattr(getattr(torch, "backends", None), "cudnn", None)
-    return bool(getattr(cudnn, "benchmark", False)) or "triton" in sys.modules
+    compiled = any(name.endswith(".triton_heuristics") for name in sys.modules)
+    return bool(getattr(cudnn, "benchmark", False)) or compiled or _has_autotuned()
+
+
+def _has_autotuned() -> bool:
+    tuner = getattr(sys.modules.get("triton.runtime.autotuner"), "Autotuner", None)
+    if tuner is None:
+        return False
+    return any(type(one) is tuner and one.cache for one in gc.get_objects())

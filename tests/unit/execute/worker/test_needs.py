@@ -1,0 +1,55 @@
+"""What a run took of the machine, and whether it chose kernels by their times."""
+
+from __future__ import annotations
+
+import sys
+from types import ModuleType, SimpleNamespace
+
+import pytest
+from support.sides import FakeTorch
+
+from perfgate.execute.worker.needs import CONTEXT_BYTES, needs_of
+
+
+def test_memory_is_that_of_the_process_and_of_what_torch_took() -> None:
+    torch = FakeTorch([])
+    torch.cuda.max_memory_reserved = lambda _device: 7
+    found = needs_of(torch, has_gpu=True)
+    assert found.host_bytes > 10_000_000
+    assert (found.gpu_bytes, found.tunes) == (CONTEXT_BYTES + 7, False)
+    assert needs_of(None, has_gpu=True).gpu_bytes is None
+    assert needs_of(None, has_gpu=False).gpu_bytes == 0
+
+
+def test_cudnn_that_tries_kernels_is_known() -> None:
+    torch = FakeTorch([])
+    torch.backends = SimpleNamespace(  # type: ignore[attr-defined]
+        cudnn=SimpleNamespace(benchmark=True)
+    )
+    assert needs_of(torch, has_gpu=True).tunes
+
+
+class Autotuner:
+    """Stands for Triton's."""
+
+    def __init__(self, **cache: int) -> None:
+        self.cache = cache
+        self.itself = self  # what the garbage collector knows
+
+
+@pytest.mark.parametrize(("cache", "tunes"), [({"size": 1}, True), ({}, False)])
+def test_triton_counts_where_it_has_tuned_and_not_where_it_is_loaded(
+    monkeypatch: pytest.MonkeyPatch, cache: dict[str, int], *, tunes: bool
+) -> None:
+    module = ModuleType("triton.runtime.autotuner")
+    module.Autotuner = Autotuner  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "triton.runtime.autotuner", module)
+    tuner = Autotuner(**cache)
+    assert needs_of(None, has_gpu=False).tunes is tunes
+    tuner.cache.clear()
+
+
+def test_what_inductor_compiled_for_triton_was_tuned(monkeypatch: pytest.MonkeyPatch) -> None:
+    name = "torch._inductor.runtime.triton_heuristics"
+    monkeypatch.setitem(sys.modules, name, ModuleType(name))
+    assert needs_of(None, has_gpu=False).tunes
