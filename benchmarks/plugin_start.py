@@ -38,8 +38,9 @@ def _cpu_ms() -> float:
 
 
 def start_ms(project: Path, options: tuple[str, ...]) -> float:
-    """Start pytest once in `project`, and return its CPU time, ms: others on the machine add to wall
-    time what they like."""
+    """Start pytest once in `project`, and return its CPU time, ms: others on the machine add to
+    wall time what they like.
+    """
     env = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *options]
     before = _cpu_ms()
@@ -102,13 +103,16 @@ def main() -> int:
     low, high = interval_of_median(differences)
     median = statistics.median(differences)
     print(
-        f"pytest without the plugin: {statistics.median(without for _, without in measured):.1f} ms (median)"
+        f"pytest without the plugin: "
+        f"{statistics.median(without for _, without in measured):.1f} ms (median)"
     )
     print(
-        f"pytest with it, unused:    {statistics.median(with_plugin for with_plugin, _ in measured):.1f} ms (median)"
+        f"pytest with it, unused:    "
+        f"{statistics.median(with_plugin for with_plugin, _ in measured):.1f} ms (median)"
     )
     print(
-        f"difference, {pairs} pairs: {median:+.1f} ms (median; {COVERAGE:.0%} interval {low:+.1f} to {high:+.1f} ms)"
+        f"difference, {pairs} pairs: {median:+.1f} ms (median; {COVERAGE:.0%} interval "
+        f"{low:+.1f} to {high:+.1f} ms)"
     )
     print(f"limit: {LIMIT_MS:.0f} ms: {'kept' if median <= LIMIT_MS else 'broken'}")
     return 0 if median <= LIMIT_MS else 1

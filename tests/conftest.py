@@ -44,7 +44,9 @@ os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put the unit tests last: files run side by side end together where the last ones are short."""
+    """Put the unit tests last: files run side by side end together where the last ones are
+    short.
+    """
     items.sort(key=lambda item: UNIT in item.path.parents)
 
 

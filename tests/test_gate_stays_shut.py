@@ -352,7 +352,9 @@ def broken_file(project: Project) -> None:
 
 
 def hooked(project: Project, hook: str) -> None:
-    """A second workload, without a baseline, that a hook of the project keeps from being measured."""
+    """A second workload, without a baseline, that a hook of the project keeps from being
+    measured.
+    """
     blessed(project)
     project.workload(OTHER, file="others.py")
     project.write("conftest.py", f"import pytest\n\n{hook}")

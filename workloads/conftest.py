@@ -1,4 +1,6 @@
-"""Keeps regressions.py out of a plain `pytest --perfgate`: it is collected where REGRESSION is set, or where it is asked for."""
+"""Keeps regressions.py out of a plain `pytest --perfgate`: it is collected where REGRESSION is set,
+or where it is asked for.
+"""
 
 import os
 

@@ -6,10 +6,10 @@
 | gpu | they lie on the GPU from the start: the lesson, for no real set of data fits |
 | workers | 8 worker processes make them, in pinned memory, which nothing on the CPU waits for: the fix |
 
-VARIANTS=all in the environment collects every variant, VARIANTS=cpu,gpu those two, otherwise only workers is.
-The batches that wait for the GPU lie in /dev/shm: 17 of 6.3 MB, more than a container has by default (--shm-size=1g).
-Without a GPU, or with PERFGATE_SMALL=1, batches and network are tiny; without a GPU there is no pinned memory, and
-the rung gpu keeps its batches on the CPU.
+VARIANTS=all in the environment collects every variant, VARIANTS=cpu,gpu those two, otherwise only
+workers is. The batches that wait for the GPU lie in /dev/shm: 17 of 6.3 MB, more than a container
+has by default (--shm-size=1g). Without a GPU, or with PERFGATE_SMALL=1, batches and network are
+tiny; without a GPU there is no pinned memory, and the rung gpu keeps its batches on the CPU.
 """
 
 import itertools
@@ -29,7 +29,8 @@ ASKED = os.environ.get("VARIANTS", "").replace(",", " ").split() or ["workers"]
 CHOSEN = [rung for rung in VARIANTS if rung in ASKED or "all" in ASKED]
 if wrong := sorted(set(ASKED) - {*VARIANTS, "all"}):
     raise ValueError(
-        f"VARIANTS: data_load_lab has no variant {', '.join(wrong)}. It has {', '.join(VARIANTS)}, or all."
+        f"VARIANTS: data_load_lab has no variant {', '.join(wrong)}. It has "
+        f"{', '.join(VARIANTS)}, or all."
     )
 
 CUDA = torch.cuda.is_available()
@@ -39,7 +40,9 @@ if not CUDA:
     torch.set_num_threads(1)  # at the sizes for a CPU, threads cost more than they save
 CLASSES = 10
 BATCH, SIDE, WIDTH, WORKERS = (16, 16, 4, 2) if SMALL else (128, 64, 384, 8)
-"""So wide that, once nothing waits for data, the GPU sets the pace and not the launching: a pace that repeats."""
+"""So wide that, once nothing waits for data, the GPU sets the pace and not the launching: a pace
+that repeats.
+"""
 BATCHES = 8
 """How many different ones there are; they come again and again."""
 
@@ -93,7 +96,9 @@ def batches_of(rung: str) -> Iterator[Batch]:
 
 
 def on_device(batch: Batch, *, non_blocking: bool = False) -> Batch:
-    """Copy a batch; unless it is pinned and `non_blocking`, the CPU waits until all that came before it is done."""
+    """Copy a batch; unless it is pinned and `non_blocking`, the CPU waits until all that came
+    before it is done.
+    """
     images, labels = batch
     return images.to(DEVICE, non_blocking=non_blocking), labels.to(
         DEVICE, non_blocking=non_blocking
@@ -101,7 +106,9 @@ def on_device(batch: Batch, *, non_blocking: bool = False) -> Batch:
 
 
 class MadeBatches(Dataset[Batch]):
-    """Batches of noise, each made when it is asked for; the same for the same index, in whichever process."""
+    """Batches of noise, each made when it is asked for; the same for the same index, in whichever
+    process.
+    """
 
     def __getitem__(self, index: int) -> Batch:
         """Return images and labels; the batches begin again after the last."""

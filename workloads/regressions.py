@@ -1,7 +1,9 @@
-"""Training loops in which one regression can be planted, to try the gate: `REGRESSION=item pytest --perfgate workloads/regressions.py`.
+"""Training loops in which one regression can be planted, to try the gate: `REGRESSION=item pytest
+--perfgate workloads/regressions.py`.
 
-A regression is named by the environment, not by a parameter: a workload's id and parameters are the same with and without
-it, so that one baseline serves both. For the same reason both sides of a duet would have it: gate with `duet = "off"`.
+A regression is named by the environment, not by a parameter: a workload's id and parameters are the
+same with and without it, so that one baseline serves both. For the same reason both sides of a duet
+would have it: gate with `duet = "off"`.
 """
 
 from __future__ import annotations
@@ -44,7 +46,9 @@ class Regression:
     caught_by: tuple[str, ...]
     """Metrics each of which must have REGRESSED."""
     culprit: str
-    """What the first line of the explanation must name: the range (before any other), kernel or copy."""
+    """What the first line of the explanation must name: the range (before any other), kernel or
+    copy.
+    """
     may_follow: tuple[str, ...] = ()
     """Metrics that may have REGRESSED as well, being consequences; any other is wrongly blamed."""
     needs_cuda: bool = False
@@ -54,7 +58,9 @@ class Regression:
 
 
 _WAITS = ("gap_ms", "step_ms")
-"""Where the CPU waits each step it is no longer ahead: the GPU may idle until the next step's first kernels come."""
+"""Where the CPU waits each step it is no longer ahead: the GPU may idle until the next step's first
+kernels come.
+"""
 
 REGRESSIONS: Mapping[str, Regression] = MappingProxyType(
     {
@@ -187,7 +193,8 @@ REGRESSIONS: Mapping[str, Regression] = MappingProxyType(
                 name="graph_break",
                 workload="compiled",
                 does="a graph break between two blocks, across which nothing is fused: an addition runs by itself",
-                # Whether more kernels are launched is inductor's choice: what is left is fused otherwise.
+                # Whether more kernels are launched is inductor's choice: what is left is fused
+                # otherwise.
                 caught_by=("kernel_ms",),
                 culprit="triton_poi_fused_add (1 -> 2 a step",
                 may_follow=("launches", *_WAITS),
@@ -225,10 +232,11 @@ def chosen_regression(name: str) -> str:
 
 
 def sleep_cycles(regression: str, told: str | None) -> int:
-    """Return the clock cycles of the sleep kernel: next to none where no sleep is planted, so that no count differs.
+    """Return the clock cycles of the sleep kernel: next to none where no sleep is planted, so that
+    no count differs.
 
-    The regression's are fixed by whoever gates, from the blessed step_ms and the SM clock, and not measured here: the
-    planted time is then the same in every run.
+    The regression's are fixed by whoever gates, from the blessed step_ms and the SM clock, and not
+    measured here: the planted time is then the same in every run.
 
     Raises:
         ValueError: a sleep is planted, and `told` is no number of cycles.
@@ -255,7 +263,9 @@ def planted(regression: str) -> bool:
 
 
 def skip_without_cuda(loop: str) -> None:
-    """Skip a loop whose regression is nothing on this machine: it would be measured as if it were clean."""
+    """Skip a loop whose regression is nothing on this machine: it would be measured as if it were
+    clean.
+    """
     if (
         REGRESSION in REGRESSIONS
         and REGRESSIONS[REGRESSION].workload == loop
@@ -266,7 +276,9 @@ def skip_without_cuda(loop: str) -> None:
 
 
 def on_host(tensor: torch.Tensor) -> torch.Tensor:
-    """A tensor in memory from which it is copied each step: pinned where there is a GPU to copy to."""
+    """A tensor in memory from which it is copied each step: pinned where there is a GPU to
+    copy to.
+    """
     return tensor.pin_memory() if CUDA else tensor
 
 
@@ -278,7 +290,9 @@ WORKERS = min(8, len(os.sched_getaffinity(0))) if CUDA else 1
 
 
 class Images(Dataset[Batch]):
-    """Batches of images that are decoded as they are asked for, the same for an index in every process."""
+    """Batches of images that are decoded as they are asked for, the same for an index in every
+    process.
+    """
 
     def __init__(self, *, batches: int, size: int, side: int) -> None:
         self._batches = batches
@@ -290,7 +304,9 @@ class Images(Dataset[Batch]):
         return self._batches
 
     def __getitem__(self, index: int) -> Batch:
-        """Decode a batch: uint8 images, (size, 3, side, side), from twice as many pixels each way, and labels."""
+        """Decode a batch: uint8 images, (size, 3, side, side), from twice as many pixels each way,
+        and labels.
+        """
         generator = torch.Generator().manual_seed(index)
         shape = (self._size, 3, 2 * self._side, 2 * self._side)
         decoded = torch.randint(0, 256, shape, dtype=torch.uint8, generator=generator)
@@ -322,7 +338,9 @@ def block(channels_in: int, channels: int) -> nn.Sequential:
 @workload(steps=30, warmup=120)
 @pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork:DeprecationWarning")
 def eager(steps: Steps) -> None:
-    """A small convolutional net in float32; nothing waits for the GPU but the CPU at the end of its launch queue."""
+    """A small convolutional net in float32; nothing waits for the GPU but the CPU at the end of its
+    launch queue.
+    """
     skip_without_cuda("eager")
     size, side, channels, depth = (64, 64, 64, 8) if CUDA else (4, 8, 4, 1)
     torch.manual_seed(0)
@@ -336,7 +354,8 @@ def eager(steps: Steps) -> None:
         # Not spawn: a fresh process cannot import the file by the name that pytest has given it.
         multiprocessing_context="fork" if workers else None,
     )
-    # Before anything is on the GPU: the workers are forked, and touch nothing but tensors in memory.
+    # Before anything is on the GPU: the workers are forked, and touch nothing but tensors in
+    # memory.
     batches = iter(loader)
     model = nn.Sequential(
         block(3, channels),
@@ -372,7 +391,9 @@ def eager(steps: Steps) -> None:
 
 
 def log(loss: torch.Tensor, outputs: torch.Tensor) -> None:
-    """Nothing that waits, but for the regressions; and the short sleep kernel that three of them make longer."""
+    """Nothing that waits, but for the regressions; and the short sleep kernel that three of them
+    make longer.
+    """
     if CUDA:
         torch.cuda._sleep(SLEEP_CYCLES)  # type: ignore[no-untyped-call]
     if planted("item"):
@@ -416,11 +437,14 @@ class MixedNet(nn.Module):
 
 @workload(steps=30, warmup=120)
 def mixed(steps: Steps) -> None:
-    """A convolutional net in bfloat16, channels last; batches are copied from pinned memory, and nothing waits."""
+    """A convolutional net in bfloat16, channels last; batches are copied from pinned memory, and
+    nothing waits.
+    """
     skip_without_cuda("mixed")
     size, side, channels, depth, classes = (64, 64, 128, 8, 1024) if CUDA else (2, 8, 8, 2, 16)
     torch.manual_seed(0)
-    # As torch has it, unless the environment says otherwise: with TF32 the planted product would cost next to nothing.
+    # As torch has it, unless the environment says otherwise: with TF32 the planted product would
+    # cost next to nothing.
     torch.set_float32_matmul_precision("highest")
     model = MixedNet(channels, depth, classes).to(DEVICE)
     model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
@@ -484,7 +508,9 @@ FEWER_ROWS = 8 if CUDA else 1
 @workload(steps=30, warmup=60)
 @pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor that is not a leaf:UserWarning")
 def compiled(steps: Steps) -> None:
-    """A chain of residual blocks in bfloat16, compiled for the one shape that its rows have; they stay on the GPU."""
+    """A chain of residual blocks in bfloat16, compiled for the one shape that its rows have; they
+    stay on the GPU.
+    """
     skip_without_cuda("compiled")
     rows, width, depth = (1 << 19, 256, 4) if CUDA else (1 << 8, 8, 2)
     torch.manual_seed(0)
@@ -507,10 +533,13 @@ def compiled(steps: Steps) -> None:
 # ddp: a process group of one rank, in which gradients are reduced where they lie.
 
 
-# So much warm-up that no 100th step is among the measured ones: in those the reducer waits, to time itself.
+# So much warm-up that no 100th step is among the measured ones: in those the reducer waits, to time
+# itself.
 @workload(steps=30, warmup=120)
 def ddp(steps: Steps) -> None:
-    """Wide layers and few rows, so that a step is spent on parameters and their gradients; nothing waits."""
+    """Wide layers and few rows, so that a step is spent on parameters and their gradients; nothing
+    waits.
+    """
     skip_without_cuda("ddp")
     width, depth, rows = (8192, 4, 32) if CUDA else (16, 2, 4)
     torch.manual_seed(0)
@@ -539,8 +568,9 @@ def ddp(steps: Steps) -> None:
 def join_process_group() -> None:
     """Make a process group of one, which is left when the process ends.
 
-    Not at the end of the loop: gloo's group then joins its threads with the GIL held, and one of them may still want
-    the GIL to let go of the last all-reduce. torch 2.13 hangs there now and then.
+    Not at the end of the loop: gloo's group then joins its threads with the GIL held, and one of
+    them may still want the GIL to let go of the last all-reduce. torch 2.13 hangs there now and
+    then.
     """
     store = torch.distributed.HashStore()  # type: ignore[attr-defined]
     torch.distributed.init_process_group(

@@ -1,4 +1,5 @@
-"""ResNet-18 fed with images made on the fly: the series of the input pipeline, from a serial loader to a prefetcher.
+"""ResNet-18 fed with images made on the fly: the series of the input pipeline, from a serial loader
+to a prefetcher.
 
 | variant | what it adds |
 |---|---|
@@ -10,10 +11,11 @@
 | kept | overlap with images that are made once: workers with time to spare, so that a gate can see 1 % of idle time |
 | steady | the prefetcher with those images: what makes no difference, and can be seen to make none |
 
-VARIANTS=all in the environment collects every variant, VARIANTS=serial,pinned those two, otherwise only steady is.
-The images that wait for the GPU lie in /dev/shm: 17 batches of 201 MB, so a container needs --shm-size=4g or more.
-Without a GPU, or with PERFGATE_SMALL=1, a tiny residual network trains on tiny images; without a GPU there are no
-streams and no pinned memory, and the variants from `workers` on do the same work.
+VARIANTS=all in the environment collects every variant, VARIANTS=serial,pinned those two, otherwise
+only steady is. The images that wait for the GPU lie in /dev/shm: 17 batches of 201 MB, so a
+container needs --shm-size=4g or more. Without a GPU, or with PERFGATE_SMALL=1, a tiny residual
+network trains on tiny images; without a GPU there are no streams and no pinned memory, and the
+variants from `workers` on do the same work.
 """
 
 import itertools
@@ -34,7 +36,8 @@ ASKED = os.environ.get("VARIANTS", "").replace(",", " ").split() or ["steady"]
 CHOSEN = [rung for rung in VARIANTS if rung in ASKED or "all" in ASKED]
 if wrong := sorted(set(ASKED) - {*VARIANTS, "all"}):
     raise ValueError(
-        f"VARIANTS: resnet18_input has no variant {', '.join(wrong)}. It has {', '.join(VARIANTS)}, or all."
+        f"VARIANTS: resnet18_input has no variant {', '.join(wrong)}. It has "
+        f"{', '.join(VARIANTS)}, or all."
     )
 
 CUDA = torch.cuda.is_available()
@@ -59,10 +62,11 @@ Batch = list[Tensor]
 def resnet18_input(steps: Steps, rung: str) -> None:
     """Adam and cross-entropy; nothing waits for the GPU but the copies of the first two variants.
 
-    The workers start first, forked from a process without CUDA: while it and the network are set up, they make the 2
-    batches each that they make ahead. 8 of them are about as fast as an H200 computes, and a queue that was empty at
-    the start would stay so, and the GPU idle now and then on every rung. The warm-up is as long as that queue: of
-    workers that are far slower nothing is left of it.
+    The workers start first, forked from a process without CUDA: while it and the network are set
+    up, they make the 2 batches each that they make ahead. 8 of them are about as fast as an H200
+    computes, and a queue that was empty at the start would stay so, and the GPU idle now and then
+    on every rung. The warm-up is as long as that queue: of workers that are far slower nothing is
+    left of it.
     """
     torch.manual_seed(0)
     batches = iter(loader(rung))
@@ -117,7 +121,9 @@ def overlapped(steps: Steps, batches: Iterator[Batch], compute: Callable[..., No
 
 
 class Prefetcher:
-    """An iterator over batches on the GPU, which copies the next one while the last one is computed."""
+    """An iterator over batches on the GPU, which copies the next one while the last one is
+    computed.
+    """
 
     def __init__(self, batches: Iterator[Batch]) -> None:
         self._batches = batches
@@ -162,7 +168,9 @@ def copied(on_host: Batch, copies: torch.cuda.Stream | None) -> Batch:
 
 
 def hand_over(batch: Batch, copies: torch.cuda.Stream | None) -> None:
-    """Let the current stream use a batch: once it is there, and it is not overwritten before the stream is done."""
+    """Let the current stream use a batch: once it is there, and it is not overwritten before the
+    stream is done.
+    """
     if copies is None:
         return
     computing = torch.cuda.current_stream()
@@ -183,8 +191,8 @@ class MadeImages(Dataset[tuple[Tensor, int]]):
 class KeptImages(Dataset[tuple[Tensor, int]]):
     """The first of these, made at once, for all processes.
 
-    8 processes that made them as they were asked for were just as fast as an H200 that waited for 3 steps of 18 in one
-    run and for none in the next: 0.6 or 45 ms of idle time a step.
+    8 processes that made them as they were asked for were just as fast as an H200 that waited for 3
+    steps of 18 in one run and for none in the next: 0.6 or 45 ms of idle time a step.
     """
 
     def __init__(self) -> None:
@@ -206,7 +214,9 @@ class Endless(Sampler[int]):
 
 
 def loader(rung: str) -> DataLoader[tuple[Tensor, int]]:
-    """The loader of a variant; all give the same batches, but kept and steady go through theirs again and again."""
+    """The loader of a variant; all give the same batches, but kept and steady go through theirs
+    again and again.
+    """
     return DataLoader(
         KeptImages() if reached(rung, "kept") else MadeImages(),
         batch_size=BATCH,
@@ -252,7 +262,8 @@ def network() -> nn.Module:
         from torchvision.models import resnet18  # type: ignore[import-not-found, unused-ignore]  # noqa: PLC0415
     except ImportError as missing:
         raise RuntimeError(
-            f"resnet18_input: {missing}. It trains torchvision's ResNet-18: install the torchvision that goes with "
+            f"resnet18_input: {missing}. It trains torchvision's ResNet-18: install the "
+            f"torchvision that goes with "
             f"torch {torch.__version__}, or set PERFGATE_SMALL=1 to train a tiny network instead."
         ) from missing
     model: nn.Module = resnet18(num_classes=CLASSES)

@@ -1,4 +1,5 @@
-"""ResNet-50 on images of CIFAR's size: the series of the training step, from `.item()` to channels_last.
+"""ResNet-50 on images of CIFAR's size: the series of the training step, from `.item()` to
+channels_last.
 
 | variant | what it adds |
 |---|---|
@@ -14,11 +15,11 @@
 | steady | nothing is chosen by trial any more: a gate can see 1 % |
 | exhaustive | max_autotune with all of that mode, and every configuration inductor knows: long, the first time |
 
-VARIANTS=all in the environment collects every variant but exhaustive, VARIANTS=naive,detached those two (and all,exhaustive
-really all), otherwise only steady is.
-Without a GPU, or with PERFGATE_SMALL=1, a tiny residual network trains, and is compiled by the backend "eager";
-without a GPU there are no pinned memory, cuDNN and GradScaler either: pinned and cudnn_benchmark do what the variant
-before does, and grad_scaler trains in float16 without a scaler.
+VARIANTS=all in the environment collects every variant but exhaustive, VARIANTS=naive,detached those
+two (and all,exhaustive really all), otherwise only steady is. Without a GPU, or with
+PERFGATE_SMALL=1, a tiny residual network trains, and is compiled by the backend "eager"; without a
+GPU there are no pinned memory, cuDNN and GradScaler either: pinned and cudnn_benchmark do what the
+variant before does, and grad_scaler trains in float16 without a scaler.
 """
 
 import itertools
@@ -44,7 +45,8 @@ ASKED = os.environ.get("VARIANTS", "").replace(",", " ").split() or ["steady"]
 CHOSEN = [rung for rung in VARIANTS if rung in ASKED or ("all" in ASKED and rung != "exhaustive")]
 if wrong := sorted(set(ASKED) - {*VARIANTS, "all"}):
     raise ValueError(
-        f"VARIANTS: resnet50_cifar has no variant {', '.join(wrong)}. It has {', '.join(VARIANTS)}, or all."
+        f"VARIANTS: resnet50_cifar has no variant {', '.join(wrong)}. It has "
+        f"{', '.join(VARIANTS)}, or all."
     )
 
 CUDA = torch.cuda.is_available()
@@ -56,9 +58,10 @@ CLASSES = 10
 BATCH, WORKERS = (8, 1) if SMALL else (384, 4)
 """Images in a batch, and processes that load them.
 
-The tutorial's batch is 128, of which an H200 (16 cores, nsys 2025.3) idled for 15 to 52 % of a step: the host took 22
-to 25 ms to launch it, and kernels that became faster made no step so. With 512 images channels_last met the power cap
-1.3 s after its first turn: steps of 21.5 ms became ones of 24.
+The tutorial's batch is 128, of which an H200 (16 cores, nsys 2025.3) idled for 15 to 52 % of a
+step: the host took 22 to 25 ms to launch it, and kernels that became faster made no step so. With
+512 images channels_last met the power cap 1.3 s after its first turn: steps of 21.5 ms became ones
+of 24.
 """
 IMAGES = 16 * BATCH
 """Images in the set, made at the start; they are gone through again and again."""
@@ -69,22 +72,24 @@ AUTOTUNED: dict[str, str | int | bool | Callable[..., Any]] = {
     "benchmark_epilogue_fusion": False,
     "triton.cudagraphs": True,
 }
-"""The mode max-autotune without its trials of convolutions, fusions, pointwise kernels and reductions, and its descent.
+"""The mode max-autotune without its trials of convolutions, fusions, pointwise kernels and
+reductions, and its descent.
 
-Convolutions stay cuDNN's, which has chosen them by trial since the rung cudnn_benchmark. What is left out was too long
-for a gate on a fresh machine: with Triton's convolutions among the choices the first compilation was not at its end
-after 13 minutes on the 16 cores of an H200's host, and with each product tried with and without what can be fused into
-it not after 4, though both were tried before one_ptxas was there. With it the first run of max_autotune took 121 s, of
-the variants above 80 to 132, and a later one of any of them 31 to 38.
+Convolutions stay cuDNN's, which has chosen them by trial since the rung cudnn_benchmark. What is
+left out was too long for a gate on a fresh machine: with Triton's convolutions among the choices
+the first compilation was not at its end after 13 minutes on the 16 cores of an H200's host, and
+with each product tried with and without what can be fused into it not after 4, though both were
+tried before one_ptxas was there. With it the first run of max_autotune took 121 s, of the variants
+above 80 to 132, and a later one of any of them 31 to 38.
 """
 CACHE_KEY_TAG = os.environ.get("TORCH_COMPILE_CACHE_KEY_TAG", "")
 """What torch adds to the keys of inductor's caches for whoever asks."""
 STEADY: dict[str, str | int | bool | Callable[..., Any]] = {"triton.cudagraphs": True}
 """CUDA graphs alone. What cuDNN or inductor find fastest by trial differs from process to process.
 
-With 128 images on an H200, kernel_ms of five processes of channels_last was 7.03, 7.27, 7.09, 7.01 and 7.27 ms; of
-three with cuDNN's trials off, and products alone chosen by inductor's, 7.32, 7.31 and 7.31 ms. With 384, of five of
-steady, 16.88 to 16.89.
+With 128 images on an H200, kernel_ms of five processes of channels_last was 7.03, 7.27, 7.09, 7.01
+and 7.27 ms; of three with cuDNN's trials off, and products alone chosen by inductor's, 7.32, 7.31
+and 7.31 ms. With 384, of five of steady, 16.88 to 16.89.
 """
 EXHAUSTIVE: dict[str, str | int | bool | Callable[..., Any]] = {
     "max_autotune": True,
@@ -104,8 +109,8 @@ EXHAUSTIVE: dict[str, str | int | bool | Callable[..., Any]] = {
 def resnet50_cifar(steps: Steps, rung: str) -> None:
     """SGD and cross-entropy, with running loss and accuracy.
 
-    Compiling, autotuning and recording CUDA graphs end within the first three turns, a GradScaler's first overflows
-    within the first ten.
+    Compiling, autotuning and recording CUDA graphs end within the first three turns, a GradScaler's
+    first overflows within the first ten.
     """
     torch.manual_seed(0)
     torch.backends.cudnn.benchmark = reached(rung, "cudnn_benchmark") and rung != "steady"
@@ -157,7 +162,9 @@ class FetchedStats:
 
 
 class DeviceStats:
-    """The same sums for whoever wants them now and then: until then nothing waits, and nothing is launched."""
+    """The same sums for whoever wants them now and then: until then nothing waits, and nothing is
+    launched.
+    """
 
     def __init__(self) -> None:
         self._losses: list[Tensor] = []
@@ -210,15 +217,18 @@ def loader(*, pinned: bool) -> DataLoader[tuple[Tensor, int]]:
 
 
 def reached(rung: str, other: str) -> bool:
-    """Whether a variant is the other one or above it, and so does what that one added; exhaustive branches off early."""
+    """Whether a variant is the other one or above it, and so does what that one added; exhaustive
+    branches off early.
+    """
     return VARIANTS.index("max_autotune" if rung == "exhaustive" else rung) >= VARIANTS.index(other)
 
 
 def tried(rung: str) -> bool:
     """Whether inductor chooses products by trial, and has convolutions of 1x1 among them.
 
-    Convolutions are computed in TF32 unless that is forbidden, products only where it is allowed: on an H200 the rung
-    max_autotune took 39.7 ms a step without it, and 31.1 with it, where compile took 31.8.
+    Convolutions are computed in TF32 unless that is forbidden, products only where it is allowed:
+    on an H200 the rung max_autotune took 39.7 ms a step without it, and 31.1 with it, where compile
+    took 31.8.
     """
     return reached(rung, "max_autotune") and rung != "steady"
 
@@ -241,10 +251,10 @@ def compiled(model: nn.Module, rung: str) -> Callable[[Tensor], Tensor]:
 def one_ptxas() -> None:
     """Build kernels in this process with the ptxas that inductor's compile workers build them with.
 
-    A torch that has a ptxas of its own has only the workers use it (2.11). Triton's cache goes by ptxas's version, so
-    that this process finds nothing of what they built for a trial, and builds each candidate once more, one after the
-    other: 25 to 30 s for each of ResNet-50's products of matrices on an H100's host, for 0.5 s where it built them
-    itself.
+    A torch that has a ptxas of its own has only the workers use it (2.11). Triton's cache goes by
+    ptxas's version, so that this process finds nothing of what they built for a trial, and builds
+    each candidate once more, one after the other: 25 to 30 s for each of ResNet-50's products of
+    matrices on an H100's host, for 0.5 s where it built them itself.
     """
     own = Path(torch.__file__).parent / "bin" / "ptxas"
     if own.is_file():
@@ -254,9 +264,9 @@ def one_ptxas() -> None:
 def keep_apart(rung: str) -> None:
     """Give what is compiled for float16 a place of its own in inductor's caches.
 
-    In torch 2.11 the key of a compiled graph has it that there is autocast, and not to which type: with the caches of
-    grad_scaler the rung autocast trained in float16 without a scaler, and the names of its kernels alone showed it
-    (pytorch pull request 181564).
+    In torch 2.11 the key of a compiled graph has it that there is autocast, and not to which type:
+    with the caches of grad_scaler the rung autocast trained in float16 without a scaler, and the
+    names of its kernels alone showed it (pytorch pull request 181564).
     """
     settings = getattr(torch.compiler, "config", None)
     if settings is not None and hasattr(settings, "cache_key_tag"):
@@ -282,9 +292,11 @@ class Residual(nn.Module):
 
 
 def network() -> nn.Module:
-    """ResNet-50 of torchvision with the stem that is usual for images of 32 x 32, or a tiny relative.
+    """ResNet-50 of torchvision with the stem that is usual for images of 32 x 32, or a tiny
+    relative.
 
-    The stem for larger images would shrink them to 8 x 8 at once, and leave a sixteenth of the work.
+    The stem for larger images would shrink them to 8 x 8 at once, and leave a sixteenth of the
+    work.
 
     Raises:
         RuntimeError: torchvision is not there.
@@ -298,7 +310,8 @@ def network() -> nn.Module:
         from torchvision.models import resnet50  # type: ignore[import-not-found, unused-ignore]  # noqa: PLC0415
     except ImportError as missing:
         raise RuntimeError(
-            f"resnet50_cifar: {missing}. It trains torchvision's ResNet-50: install the torchvision that goes with "
+            f"resnet50_cifar: {missing}. It trains torchvision's ResNet-50: install the "
+            f"torchvision that goes with "
             f"torch {torch.__version__}, or set PERFGATE_SMALL=1 to train a tiny network instead."
         ) from missing
     model: nn.Module = resnet50(num_classes=CLASSES)

@@ -1,4 +1,6 @@
-"""Two small loops, the smallest in which every metric of perfgate has something to measure, with regressions to plant."""
+"""Two small loops, the smallest in which every metric of perfgate has something to measure, with
+regressions to plant.
+"""
 
 import os
 import time
@@ -16,14 +18,17 @@ REGRESSIONS = frozenset(os.environ.get("SMALL_REGRESSION", "").replace(",", " ")
 """Regressions to plant, so that the gate can be tried; several joined by commas."""
 if wrong := sorted(REGRESSIONS.difference(KNOWN)):
     raise ValueError(
-        f"SMALL_REGRESSION: there is no regression {', '.join(wrong)}. There are {', '.join(KNOWN)}."
+        f"SMALL_REGRESSION: there is no regression {', '.join(wrong)}. There are "
+        f"{', '.join(KNOWN)}."
     )
 SLEEP_CYCLES = int(os.environ.get("SLEEP_CYCLES", "120000"))
 """Clock cycles of the sleep regression: 3 % of a 2 ms step at 2 GHz."""
 
 
 def on_host(batch: torch.Tensor) -> torch.Tensor:
-    """A batch in the memory from which it is copied each step: pinned, but for the regression that forgets to."""
+    """A batch in the memory from which it is copied each step: pinned, but for the regression that
+    forgets to.
+    """
     return batch.pin_memory() if CUDA and "pageable" not in REGRESSIONS else batch
 
 
@@ -31,7 +36,8 @@ def on_host(batch: torch.Tensor) -> torch.Tensor:
 def mlp(steps: Steps) -> None:
     """Adam on random data; each batch is copied from pinned memory, and nothing waits for the GPU.
 
-    150 steps: of 30, which are 98 ms, one hiccup of an H200's slow host was 1 % of `gap_ms`, and a gate took 8 pairs.
+    150 steps: of 30, which are 98 ms, one hiccup of an H200's slow host was 1 % of `gap_ms`, and a
+    gate took 8 pairs.
     """
     width, depth, batch = (4096, 4, 1536) if CUDA else (64, 2, 16)
     torch.manual_seed(0)
@@ -58,10 +64,12 @@ def mlp(steps: Steps) -> None:
 
 @workload(steps=80, warmup=30)
 def transformer(steps: Steps) -> None:
-    """An encoder in bfloat16 on random embeddings, copied from pinned memory; nothing waits for the GPU.
+    """An encoder in bfloat16 on random embeddings, copied from pinned memory; nothing waits for the
+    GPU.
 
-    So many of them that the GPU sets the pace on a slow host as well: with 16, of which its kernels took 2.3 ms, one
-    H200's host launched a step in 2.7 ms and another's in 2.8 to 4.2, from process to process.
+    So many of them that the GPU sets the pace on a slow host as well: with 16, of which its kernels
+    took 2.3 ms, one H200's host launched a step in 2.7 ms and another's in 2.8 to 4.2, from process
+    to process.
     """
     width, depth, length, batch = (1024, 6, 512, 48) if CUDA else (32, 2, 8, 2)
     torch.manual_seed(0)
@@ -87,7 +95,9 @@ def transformer(steps: Steps) -> None:
 
 
 def plant(value: torch.Tensor) -> None:
-    """Do what the chosen regressions do; without one, only the short sleep kernel that the sleep regression makes longer."""
+    """Do what the chosen regressions do; without one, only the short sleep kernel that the sleep
+    regression makes longer.
+    """
     if CUDA:
         torch.cuda._sleep(SLEEP_CYCLES if "sleep" in REGRESSIONS else 100)  # type: ignore[no-untyped-call]
     if "item" in REGRESSIONS:

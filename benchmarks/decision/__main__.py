@@ -93,7 +93,8 @@ def _simulated(share: float, processes: int) -> list[Cell]:
     began = time.perf_counter()
     cells = simulate(share=share, processes=processes)
     print(
-        f"simulated {sum(cell.gates for cell in cells)} gates in {time.perf_counter() - began:.0f} s"
+        f"simulated {sum(cell.gates for cell in cells)} gates in "
+        f"{time.perf_counter() - began:.0f} s"
     )
     return cells
 

@@ -178,8 +178,9 @@ class Told(Record):
     step_change: float | None = None
     kernel_change: float | None = None
     """Median over the gates of what its two sides differ by: as perfgate estimated it where that
-    was recorded, else the pairs of an A/B run of blocks, the medians of an alternate one's sides, or
-    those of the blessed runs and the candidate's."""
+    was recorded, else the pairs of an A/B run of blocks, the medians of an alternate one's sides,
+    or those of the blessed runs and the candidate's.
+    """
     planted_step: float | None = None
     """Median over the gates of what the planted work came to, where that was recorded."""
 

@@ -128,7 +128,9 @@ class Change:
 
 @dataclass(kw_only=True)
 class World:
-    """Workloads of one population, their blessed runs and all runs that their gates could ask for."""
+    """Workloads of one population, their blessed runs and all runs that their gates could ask
+    for.
+    """
 
     population: Population
     gates: int

@@ -1,12 +1,12 @@
-"""What the gate made of the planted regressions of workloads/regressions.py, and what its explanations say
-first, as a table.
+"""What the gate made of the planted regressions of workloads/regressions.py, and what its
+explanations say first, as a table.
 
     REGRESSIONS_TABLE=regressions.json python -m pytest tests/gpu/test_regressions_gpu.py     # on a GPU, with nsys
     python -m benchmarks.regressions record RECORD.json.xz regressions.json ...
     python -m benchmarks.regressions table RECORD.json.xz ...
 
-`record` puts the gates of regressions into a record, in place of older ones of the same regression: the
-verdict's rows, and what both sides are made of as a baseline keeps it. `table` explains them as
+`record` puts the gates of regressions into a record, in place of older ones of the same regression:
+the verdict's rows, and what both sides are made of as a baseline keeps it. `table` explains them as
 perfgate does now, and writes RESULTS.md, a part for each record.
 """
 
@@ -73,7 +73,9 @@ def save(gates: Sequence[Gate], path: Path) -> None:
 
 
 def taken(table: Mapping[str, Any]) -> list[Gate]:
-    """The gates of regressions among those that a file of REGRESSIONS_TABLE tells of; clean loops are none."""
+    """The gates of regressions among those that a file of REGRESSIONS_TABLE tells of; clean loops
+    are none.
+    """
     machine = (
         {}
         if table["machine"] is None
@@ -98,9 +100,12 @@ def markdown(records: Mapping[Path, Sequence[Gate]]) -> str:
         "# What the gate made of planted regressions",
         "",
         (
-            f"Made by `{command}`; do not edit. Each regression of `workloads/regressions.py` was planted and gated, 3 runs "
-            "against 6 blessed ones. Changes are as the gate reckons them: `step_ms`, `kernel_ms` and large counts "
-            "relative, other clocks in percentage points of a step. The first line of the explanation is as perfgate "
+            f"Made by `{command}`; do not edit. Each regression of `workloads/regressions.py` "
+            f"was planted and gated, 3 runs "
+            "against 6 blessed ones. Changes are as the gate reckons them: `step_ms`, "
+            "`kernel_ms` and large counts "
+            "relative, other clocks in percentage points of a step. The first line of the "
+            "explanation is as perfgate "
             "explains the record now; long ones are cut off."
         ),
     ]

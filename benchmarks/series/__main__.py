@@ -4,12 +4,12 @@ the one before.
     python -m benchmarks.series run OUT.json --seconds 540
     python -m benchmarks.series table OUT.json
 
-`run` measures each variant of workloads/ several times, in fresh processes under nsys, and saves after
-each run: run the same command again, and it goes on where it was. On a machine with several GPUs,
-start one `run` a GPU, each with its own CUDA_VISIBLE_DEVICES, cores (taskset), loops and file, and
-`merge` the files: what OUT.json holds stays in it, but for loops (`--replace`) or variants
-(`--replace-variants`) that are taken from the last file that has them. `table` writes RESULTS.md and
-series.svg, next to the published numbers.
+`run` measures each variant of workloads/ several times, in fresh processes under nsys, and saves
+after each run: run the same command again, and it goes on where it was. On a machine with several
+GPUs, start one `run` a GPU, each with its own CUDA_VISIBLE_DEVICES, cores (taskset), loops and
+file, and `merge` the files: what OUT.json holds stays in it, but for loops (`--replace`) or
+variants (`--replace-variants`) that are taken from the last file that has them. `table` writes
+RESULTS.md and series.svg, next to the published numbers.
 """
 
 from __future__ import annotations
@@ -78,7 +78,8 @@ def parser() -> argparse.ArgumentParser:
         "run",
         help="measure variants, and go on where a file already holds some",
         description="Measure variants in turns. Exits 0 if each has its runs, 1 if some are missing (failed, or no time). "
-        "Runs that the file holds count, of whichever code and GPU: to measure a loop anew, begin another file and "
+        "Runs that the file holds count, of whichever code and GPU: to measure a loop anew, "
+        "begin another file and "
         "`merge --replace` it.",
     )
     run.add_argument(
@@ -190,7 +191,8 @@ def _run(given: argparse.Namespace) -> int:
     loops = list(dict.fromkeys(given.workload or VARIANTS))
     if len(context.machine.gpus) > 1 and any(loop in VARIANTS for loop in loops):
         _say(
-            f"{len(context.machine.gpus)} GPUs are visible, and these loops use one: set CUDA_VISIBLE_DEVICES"
+            f"{len(context.machine.gpus)} GPUs are visible, and these loops use one: set "
+            f"CUDA_VISIBLE_DEVICES"
         )
     variants = collect(project, loops, given.variant, env=env, machine=context.machine)
     save(recording, given.out)

@@ -1,9 +1,9 @@
 """Judges each variant against the one before, both ways, by perfgate's own judge, and holds that
 against the lesson.
 
-A step up the series is judged as an A/B run whose other side is the variant before: both were measured in
-turns, on the same occasions. The step back is the same with the sides exchanged. Nothing is
-measured or written here.
+A step up the series is judged as an A/B run whose other side is the variant before: both were
+measured in turns, on the same occasions. The step back is the same with the sides exchanged.
+Nothing is measured or written here.
 """
 
 from __future__ import annotations
@@ -209,8 +209,9 @@ def _on(variant: RecordedVariant, machines: Container[int]) -> RecordedVariant:
 
 
 def verdict_of(reference: RecordedVariant, candidate: RecordedVariant) -> Verdict:
-    """Judge a variant's runs against those of another, which are blessed for it as the other side of a
-    A/B run is."""
+    """Judge a variant's runs against those of another, which are blessed for it as the other side
+    of a A/B run is.
+    """
     runs = _runs(candidate)
     pairs = tuple(zip(_runs(reference), runs, strict=False))
     policy = Policy(max_runs=2 * len(pairs), budgets=candidate.workload.budgets)
@@ -286,7 +287,10 @@ def _finding(
         if len(variant.sound) < FIRST_LOOK:
             counted = plural(len(variant.sound), "run")
             return Finding.NOT_SETTLED, (
-                f"{counted} of {variant.variant}, and an A/B run is first looked at with {FIRST_LOOK}",
+                (
+                    f"{counted} of {variant.variant}, and an A/B run is first looked at with "
+                    f"{FIRST_LOOK}"
+                ),
             )
     if not lesson.metrics:
         return _as_no_difference(up, down)

@@ -1,4 +1,5 @@
-"""Makes the runs of the variants, in turns, until each has enough or the time is over; judges nothing.
+"""Makes the runs of the variants, in turns, until each has enough or the time is over; judges
+nothing.
 
 round 1   serial -> workers -> pinned          one fresh process under nsys each
 round 2   serial <- workers <- pinned          downwards, so that a drift of the machine hits neighbours alike
@@ -124,8 +125,9 @@ class Measure(Protocol):
 
 
 def chosen_variants(loop: str, variants: Sequence[str]) -> tuple[str, ...] | None:
-    """Which variants of a loop to show: those named, in the series's order; None stands for all that
-    need no naming."""
+    """Which variants of a loop to show: those named, in the series's order; None stands for all
+    that need no naming.
+    """
     if not variants:
         return None
     series = VARIANTS.get(loop)
@@ -146,7 +148,8 @@ def refuse_unknown(loops: Sequence[str], variants: Sequence[str]) -> None:
     for variant in variants:
         if variant not in known:
             raise Unusable(
-                f"--variant {variant}: there is none in {', '.join(loops)}; their variants are {_listed(known)}."
+                f"--variant {variant}: there is none in {', '.join(loops)}; their variants are "
+                f"{_listed(known)}."
             )
 
 
@@ -161,8 +164,8 @@ def collect(
     """Find the variants of the loops in a project, in the series' order.
 
     Raises:
-        Unusable: a loop has no file there, the files cannot be collected, or none of the variants is
-        in them.
+        Unusable: a loop has no file there, the files cannot be collected, or none of the variants
+        is in them.
     """
     refuse_unknown(loops, variants)
     groups: dict[str, list[str]] = {}
@@ -188,7 +191,8 @@ def collect(
         found += sorted(wanted, key=lambda one: _place(one.loop, one.variant))
     if not found:
         raise Unusable(
-            f"There is nothing to run: {_listed(loops)} has none of the variants {_listed(variants)}."
+            f"There is nothing to run: {_listed(loops)} has none of the variants "
+            f"{_listed(variants)}."
         )
     return tuple(found)
 
@@ -259,8 +263,9 @@ def next_turn(
     runs: int,
     left_out: Collection[tuple[str, str]],
 ) -> Collected | None:
-    """Return the variant of one loop that is to be run next; None where each has its runs, or is left
-    out."""
+    """Return the variant of one loop that is to be run next; None where each has its runs, or is
+    left out.
+    """
     for number in range(runs):
         in_order = variants if number % 2 == 0 else variants[::-1]
         for one in in_order:
@@ -270,8 +275,8 @@ def next_turn(
 
 
 def expected_s(recording: Recording, one: Collected) -> float:
-    """How long a run of a variant will take: as its last, or as the longest of its loop or of all so
-    far; 0 at first.
+    """How long a run of a variant will take: as its last, or as the longest of its loop or of all
+    so far; 0 at first.
 
     Its first may have taken longer, where compilers keep what they made.
     """
@@ -370,7 +375,8 @@ class Turns:
             step_ms = run.run.value(Metric.STEP_MS)
             told = "no step time" if step_ms is None else f"{step_ms:.4g} ms a step"
             self.say(
-                f"{one.workload.id}: run {len(variant.sound)} of {self.runs}, {told}, {run.took_s:.0f} s"
+                f"{one.workload.id}: run {len(variant.sound)} of {self.runs}, {told}, "
+                f"{run.took_s:.0f} s"
             )
             return
         self.say(f"{one.workload.id}: a run that does not count, {'; '.join(run.complaints)}")

@@ -37,8 +37,9 @@ def svg(recording: Recording) -> str | None:
     """Draw a row of panels a loop, on white, which dark pages show as well; None where there is
     nothing to compare.
 
-    On the left a pair of bars a variant, ours and the published: a bar ends at the median, and a line
-    spans the runs. On the right what the GPU did of a step, of loops in which one was measured.
+    On the left a pair of bars a variant, ours and the published: a bar ends at the median, and a
+    line spans the runs. On the right what the GPU did of a step, of loops in which one was
+    measured.
     """
     panels = bars_of(recording)
     if not panels:

@@ -1,5 +1,5 @@
-"""The runs of all variants as one file of plain numbers: reads, writes and joins such files; measures
-and judges nothing.
+"""The runs of all variants as one file of plain numbers: reads, writes and joins such files;
+measures and judges nothing.
 
 A run is kept as perfgate's own record of it, cut to what a table, a judgement and a "where" need.
 """
@@ -198,7 +198,8 @@ def merge(recordings: Sequence[Recording], *, replace: Replace | None = None) ->
     """
     if len({one.small for one in recordings}) > 1:
         raise Unusable(
-            "Some parts are of the small loops and some of the full-sized ones: they make no one table."
+            "Some parts are of the small loops and some of the full-sized ones: they make no "
+            "one table."
         )
     if replace is not None:
         recordings = _each_from_its_last(recordings, replace)
@@ -293,12 +294,15 @@ def refuse_other_parameters(former: RecordedVariant, workload: Workload) -> None
     ]
     if changed:
         raise Unusable(
-            f"{former.workload.id}: its recorded runs are of other parameters ({', '.join(changed)})."
+            f"{former.workload.id}: its recorded runs are of other parameters "
+            f"({', '.join(changed)})."
         )
 
 
 def compact(run: Run) -> Run:
-    """Cut a run to what is kept of it: counts exact, and of times six digits, far below the noise."""
+    """Cut a run to what is kept of it: counts exact, and of times six digits, far below the
+    noise.
+    """
     gpus = tuple(
         gpu.model_copy(
             update={

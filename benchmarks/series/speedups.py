@@ -1,5 +1,6 @@
-"""How much faster each variant is than the first of its loop, and what its GPU did: the numbers behind
-the picture."""
+"""How much faster each variant is than the first of its loop, and what its GPU did: the numbers
+behind the picture.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +17,9 @@ from perfgate.model.metric import Metric
 
 @dataclass(frozen=True, kw_only=True)
 class Bar:
-    """One variant; all are ratios of speeds, above 1 faster than the first variant that was measured."""
+    """One variant; all are ratios of speeds, above 1 faster than the first variant that was
+    measured.
+    """
 
     variant: str
     ours: float

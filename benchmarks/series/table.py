@@ -48,19 +48,28 @@ def markdown(recording: Recording, *, picture: bool) -> str:
         "# The optimisation series, measured and judged",
         "",
         (
-            "Made by `python -m benchmarks.series run` and `table`; do not edit. Every variant is run in fresh processes "
-            "under nsys, in turns with the variants of its loop that share its GPUs. Values are medians over runs, per "
-            "step; `spread` is the range of step_ms over its median. The published speeds are those of the tutorials "
-            "that teach with these loops, on another machine: what can be compared is how much faster a variant is than "
+            "Made by `python -m benchmarks.series run` and `table`; do not edit. Every variant "
+            "is run in fresh processes "
+            "under nsys, in turns with the variants of its loop that share its GPUs. Values "
+            "are medians over runs, per "
+            "step; `spread` is the range of step_ms over its median. The published speeds are "
+            "those of the tutorials "
+            "that teach with these loops, on another machine: what can be compared is how much "
+            "faster a variant is than "
             "another."
         ),
         "",
         (
-            "A step up is judged by perfgate as an A/B run of the variant with the one before it, a step back with the sides "
-            "exchanged, each as a gate of its own. It is as taught where every metric that the tutorial names got "
-            "better on the way up and REGRESSED on the way back; at a price where another metric got worse besides, "
-            "since a gate then calls the way up REGRESSED. A variant that is taught to change nothing must be PASSED "
-            "both ways. Runs are compared on the GPUs that both variants ran on, if each has three there or more; if not, "
+            "A step up is judged by perfgate as an A/B run of the variant with the one before "
+            "it, a step back with the sides "
+            "exchanged, each as a gate of its own. It is as taught where every metric that the "
+            "tutorial names got "
+            "better on the way up and REGRESSED on the way back; at a price where another "
+            "metric got worse besides, "
+            "since a gate then calls the way up REGRESSED. A variant that is taught to change "
+            "nothing must be PASSED "
+            "both ways. Runs are compared on the GPUs that both variants ran on, if each has "
+            "three there or more; if not, "
             "all are. Metrics that the tutorial names are in bold."
         ),
         "",
@@ -70,12 +79,18 @@ def markdown(recording: Recording, *, picture: bool) -> str:
     if found:
         lines += [
             "",
-            f"{found.total()} steps: {', '.join(f'{number} {finding}' for finding, number in found.items())}.",
+            (
+                f"{found.total()} steps: "
+                f"{', '.join(f'{number} {finding}' for finding, number in found.items())}."
+            ),
         ]
     if picture:
         lines += [
             "",
-            f"![Speed-up over the first variant of each loop, ours and published; what the GPU did of a step]({PICTURE})",
+            (
+                f"![Speed-up over the first variant of each loop, ours and published; what the GPU "
+                f"did of a step]({PICTURE})"
+            ),
         ]
     for loop, steps in judged.items():
         lines += _loop(recording, loop, steps)
@@ -96,7 +111,8 @@ def _circumstances(recording: Recording) -> Iterator[str]:
         # A script's torch is told without the toolkit that it was built for.
         torch, _, _ = (machine.torch or "unknown").partition("+")
         told = (
-            f"{machine.gpu_name}, driver {machine.driver or 'none'}, CUDA {machine.cuda or 'none'}, "
+            f"{machine.gpu_name}, driver {machine.driver or 'none'}, CUDA "
+            f"{machine.cuda or 'none'}, "
             f"torch {torch}, nsys {machine.nsys} ({' '.join(machine.nsys_options)}), "
             f"Python {machine.python}, {machine.cpu}, {machine.cpu_count} CPUs"
         )
@@ -277,8 +293,9 @@ def _remarked(steps: Sequence[Step]) -> Iterator[str]:
 
 
 def _unlike_published(recording: Recording, loop: str, steps: Sequence[Step]) -> Iterator[str]:
-    """Where a variant gains more or less than published, a line each, with what the profile shows of
-    it."""
+    """Where a variant gains more or less than published, a line each, with what the profile shows
+    of it.
+    """
     told: list[str] = []
     for step in steps:
         sides = [recording.of(loop, name) for name in (step.before, step.variant)]

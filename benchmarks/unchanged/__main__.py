@@ -323,9 +323,12 @@ def markdown(recordings: Sequence[Recording]) -> str:
         "# Gates of unchanged code",
         "",
         (
-            "Made by `python -m benchmarks.unchanged run` and `table`; do not edit. Each gate is a `pytest --perfgate` "
-            "of all default workloads, or of those named, against the committed baselines, as a user makes it; all "
-            "that were begun are counted. Changes are estimates against the baseline, of steps and `kernel_ms` "
+            "Made by `python -m benchmarks.unchanged run` and `table`; do not edit. Each gate "
+            "is a `pytest --perfgate` "
+            "of all default workloads, or of those named, against the committed baselines, as "
+            "a user makes it; all "
+            "that were begun are counted. Changes are estimates against the baseline, of steps "
+            "and `kernel_ms` "
             "relative, of the others in percentage points of a step."
         ),
         "",
@@ -363,7 +366,8 @@ def _part(gates: Sequence[UnchangedGate]) -> list[str]:
         cells = [_percent(workload.changes.get(metric)) for metric in metrics]
         outcome = f"{workload.outcome}{stage}"
         lines.append(
-            f"| {' | '.join([workload.workload, str(number), outcome, str(workload.runs), *cells])} |"
+            f"| "
+            f"{' | '.join([workload.workload, str(number), outcome, str(workload.runs), *cells])} |"
         )
     notes = [
         f"- gate {number}, {workload.workload}: {workload.reason}"

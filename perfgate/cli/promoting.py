@@ -39,7 +39,8 @@ from perfgate.words import say
 @click.option(
     "--occasion",
     is_flag=True,
-    help="Add the result, an unchanged repeat, to the baseline that is there instead of replacing it.",
+    help="Add the result, an unchanged repeat, to the baseline that is there instead of "
+    "replacing it.",
 )
 @hold_option
 @click.option("--allow-ci", is_flag=True, help="Bless even in CI, where nobody looks at it.")
@@ -157,7 +158,9 @@ def _why_gone(here: Project, result: Result) -> Note | None:
 
 @cache
 def _collected_ids(root: Path) -> frozenset[str]:
-    """All workloads of the project; none where they cannot be collected, which the next gate says."""
+    """All workloads of the project; none where they cannot be collected, which the next gate
+    says.
+    """
     try:
         return frozenset(workload.id for workload in collected_workloads(root))
     except ConfigInvalid:

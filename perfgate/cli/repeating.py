@@ -30,7 +30,8 @@ from perfgate.system.gate_process import gate_command, run_to_end
 from perfgate.words import say
 
 REPEATS = 5
-"""Runs that `calibrate` measures of a workload: enough for the SD between runs, in about a minute."""
+"""Runs that `calibrate` measures of a workload: enough for the SD between runs, in about a minute.
+"""
 MEASURED = (0, 1)
 """Exit statuses of a pytest that has judged workloads: the gate is open, or shut."""
 
@@ -75,7 +76,9 @@ def calibrate(workloads: tuple[str, ...], *, runs: int | None, kept: bool, hold:
 
 
 def _targets(here: Project, names: Sequence[str], slug: str) -> list[Target]:
-    """The named workloads with their baselines on this machine; without names, all that have one."""
+    """The named workloads with their baselines on this machine; without names, all that have
+    one.
+    """
     workloads = collected_workloads(here.root)
     chosen = [workload_of(name, workloads) for name in dict.fromkeys(names)]
     targets: list[Target] = []

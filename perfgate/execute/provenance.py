@@ -8,7 +8,8 @@ the side's own working tree               its code
 the other side's working tree             the candidate: a copy, see below; the reference: unproven
 another working tree or clone of the     a copy of the file at the same place in its own: as good if
 repository                                equal, else the run was of other code
-packages installed from the project       copies of its files, likewise; compiled ones prove no reference
+packages installed from the project       copies of its files, likewise; compiled ones prove no
+                                          reference
 anything else                             no code of the project
 ```
 

@@ -36,7 +36,9 @@ class Comparison:
     """Degrees of freedom of `standard_error`."""
 
     def margin(self, confidence: float) -> Floats:
-        """Half a width: a one-sided bound at `confidence` (0.5-1) lies this far from the estimate."""
+        """Half a width: a one-sided bound at `confidence` (0.5-1) lies this far from the
+        estimate.
+        """
         return np.asarray(stdtrit(self._usable_df, confidence) * self.standard_error)
 
     def upper(self, confidence: float) -> Floats:
@@ -64,7 +66,9 @@ class Comparison:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Occasions:
-    """What occasions differ by, next to the runs of one: an SD for each gate, and how well known."""
+    """What occasions differ by, next to the runs of one: an SD for each gate, and how well
+    known.
+    """
 
     sd: Floats
     """tau."""
@@ -150,7 +154,8 @@ def in_blocks(differences: Floats, *, prior_sd: float) -> Comparison:
 def with_stored(
     before: SideSums, after: SideSums, *, prior_sd: float, occasions: Occasions
 ) -> Comparison:
-    """Compare with stored runs, to pass: SE^2 = v (1/nb + 1/nc) + tau^2 (1 + 1/S), tau taken as known.
+    """Compare with stored runs, to pass: SE^2 = v (1/nb + 1/nc) + tau^2 (1 + 1/S), tau taken as
+    known.
 
     Degrees of freedom by Satterthwaite (1946), infinite for tau.
     """

@@ -72,8 +72,8 @@ def judge_count(
     varying: int = 1,
     budget: float = 0.0,
 ) -> MetricVerdict:
-    """Judge a count by the process that has most of it and, if that has no more, by the others: what
-    one rank has always made and all make now is a rise.
+    """Judge a count by the process that has most of it and, if that has no more, by the others:
+    what one rank has always made and all make now is a rise.
 
     Args:
         metric: the count.

@@ -1,5 +1,6 @@
-"""When the judge looks, and at what level, as one table; how workloads share it. Knows no metric and
-no message."""
+"""When the judge looks, and at what level, as one table; how workloads share it. Knows no metric
+and no message.
+"""
 
 from __future__ import annotations
 
@@ -68,7 +69,9 @@ class Plan:
 
     @property
     def alone_runs(self) -> int:
-        """Runs that are made before its pairs: one of either side, where the pairs are of blocks."""
+        """Runs that are made before its pairs: one of either side, where the pairs are of
+        blocks.
+        """
         return 2 if self.in_pairs else 0
 
     def is_look(self, runs: int, *, first: int, most: int) -> bool:

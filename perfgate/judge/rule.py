@@ -43,7 +43,8 @@ def columns(runs: Sequence[BlessedRun]) -> dict[Metric, Floats]:
 
 
 def as_x(metric: Metric, values: Floats, there: Columns) -> Floats:
-    """Turn times into x: ln(ms / median of the other side), or ms over the other side's median step.
+    """Turn times into x: ln(ms / median of the other side), or ms over the other side's median
+    step.
 
     As the log of a ratio: scaling all times then changes no bit of what follows. NaN where the
     other side leaves nothing to compare with.

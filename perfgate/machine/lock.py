@@ -95,7 +95,9 @@ def gpu_lock(
 
 
 def prepare_folder(folder: Path) -> Path:
-    """Make the lock folder, writable for every user as /tmp is, and return it. Raises StoreFailed."""
+    """Make the lock folder, writable for every user as /tmp is, and return it. Raises
+    StoreFailed.
+    """
     try:
         folder.mkdir(parents=True, exist_ok=True)
         found = folder.lstat()

@@ -3,7 +3,7 @@ cannot mislead it.
 
 before the run   |  during the run
 pid 11 ----------------------------->   neighbour: none of ours runs yet
-                 |    pid 40 ------->   ours by cookie or descent: the driver numbers processes as we do
+                 |    pid 40 ------->   ours by cookie or descent: the driver's numbers are ours
                  |    pid 51 ------->   exists here and is not ours: neighbour
                  |  pid 90210 ------>   exists nowhere here: see `NeighbourWatch`
 """
@@ -51,7 +51,9 @@ class NeighbourWatch:
             self._count(pid, self._processes.owner(pid))
 
     def see(self, pids: Iterable[int]) -> bool:
-        """Take the ids of one sample during the run; returns whether one of ours may be among them."""
+        """Take the ids of one sample during the run; returns whether one of ours may be among
+        them.
+        """
         ours_present = hidden = False
         for pid in self._others(pids):
             owner = self._processes.owner(pid)

@@ -163,7 +163,9 @@ class Nvml:
         return self._described(handle, board=board)
 
     def max_sm_clock_mhz(self, device: Device) -> int | None:
-        """Return the highest SM clock the GPU can run at, MHz; None where the driver does not say."""
+        """Return the highest SM clock the GPU can run at, MHz; None where the driver does not
+        say.
+        """
         try:
             clock = self._library.nvmlDeviceGetMaxClockInfo(device.board, pynvml.NVML_CLOCK_SM)
         except pynvml.NVMLError:
@@ -197,7 +199,8 @@ class Nvml:
         names = ("nvmlDeviceGetTemperature", "nvmlDeviceGetTemperatureV")
         sensor = pynvml.NVML_TEMPERATURE_GPU
         temperature_c = ask(Sensor.TEMPERATURE, self._first_known, names, board, sensor)
-        # Asked of the slice, not of its GPU: a neighbour slice's load is none of ours. MIG refuses it.
+        # Asked of the slice, not of its GPU: a neighbour slice's load is none of ours. MIG refuses
+        # it.
         load = ask(Sensor.UTILISATION, library.nvmlDeviceGetUtilizationRates, device.handle)
         running = ask(Sensor.PROCESSES, library.nvmlDeviceGetComputeRunningProcesses, device.handle)
         return Reading(

@@ -110,7 +110,9 @@ def opens_gpu(pid: int, proc: Path = Path("/proc")) -> bool | None:
 
 
 class RankWatch:
-    """The ranks of a run's processes by process id, read from their environments while they live."""
+    """The ranks of a run's processes by process id, read from their environments while they
+    live.
+    """
 
     def __init__(self, run_id: str) -> None:
         self._run_id = run_id

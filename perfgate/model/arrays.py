@@ -1,4 +1,6 @@
-"""What numpy does slowly, or not at all, for millions of whole numbers; knows no meaning of them."""
+"""What numpy does slowly, or not at all, for millions of whole numbers; knows no meaning of
+them.
+"""
 
 from __future__ import annotations
 

@@ -195,8 +195,9 @@ class Anchor(Record):
 
 
 class Spread(Record):
-    """Run-to-run SD and occasion SD of one time metric, in its basis, as `perfgate calibrate` measured
-    them."""
+    """Run-to-run SD and occasion SD of one time metric, in its basis, as `perfgate calibrate`
+    measured them.
+    """
 
     run_sd: float = Field(ge=0)
     occasion_sd: float = Field(ge=0)
@@ -285,8 +286,9 @@ class Result(Record):
     """Environment variables of the workload's processes that may change how fast they are; None if
     not noted."""
     interleaved_runs: tuple[Run, ...] = ()
-    """The candidate's of an A/B run of blocks, which are no repeats of `runs`: of more steps, on one
-    CPU core."""
+    """The candidate's of an A/B run of blocks, which are no repeats of `runs`: of more steps, on
+    one CPU core.
+    """
     verdict: Verdict
 
     _of_format_1 = model_validator(mode="before")(_with_step_value)

@@ -166,7 +166,9 @@ class RevisionMissing(PerfgateError):
 
 
 class WorktreeFailed(PerfgateError):
-    """A commit that could not be checked out beside the project, or not be made ready to run there."""
+    """A commit that could not be checked out beside the project, or not be made ready to run
+    there.
+    """
 
     exit_code = 29
 
@@ -202,7 +204,9 @@ class PackageMissing(PerfgateError):
 
 
 class GitHubRefused(PerfgateError):
-    """GitHub said no: a permission, something it does not have, a request that it does not accept."""
+    """GitHub said no: a permission, something it does not have, a request that it does not
+    accept.
+    """
 
     exit_code = 35
 
@@ -266,6 +270,8 @@ class JobNotAdmitted(PerfgateError):
 
 
 class CodeStale(PerfgateError):
-    """A run in the project that loaded a copy of its code from elsewhere, and that copy is another."""
+    """A run in the project that loaded a copy of its code from elsewhere, and that copy is
+    another.
+    """
 
     exit_code = 45

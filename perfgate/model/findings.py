@@ -67,7 +67,9 @@ class Finding(Record):
 
 
 class Findings(Record):
-    """What the rules found in one capture. Each rule has been applied, or is skipped with a reason."""
+    """What the rules found in one capture. Each rule has been applied, or is skipped with a
+    reason.
+    """
 
     rows: Mapping[RuleName, tuple[Finding, ...]]
     """In nsys's order, the longest (of `GPU_TIME_UTIL` the least used) first; empty where a rule

@@ -99,14 +99,16 @@ class Machine(Record):
             )
         elif not self.gpus and (self.cpu, self.cpu_count) != (other.cpu, other.cpu_count):
             found.append(
-                f"baseline is for {self._processor} without a GPU, this machine is {other._processor}"
+                f"baseline is for {self._processor} without a GPU, this machine is "
+                f"{other._processor}"
             )
         if self.nsys != other.nsys:
             found.append(f"baseline was captured by nsys {self.nsys}, this is nsys {other.nsys}")
         if self.nsys_options != other.nsys_options:
             here, there = " ".join(other.nsys_options), " ".join(self.nsys_options)
             found.append(
-                f"baseline was captured with {there or 'no options'}, this run with {here or 'no options'}"
+                f"baseline was captured with {there or 'no options'}, this run with "
+                f"{here or 'no options'}"
             )
         return tuple(found)
 

@@ -1,5 +1,6 @@
-"""What the gate orders of a worker, and what the worker reports of itself: two small files in a run's
-folder."""
+"""What the gate orders of a worker, and what the worker reports of itself: two small files in a
+run's folder.
+"""
 
 from __future__ import annotations
 

@@ -79,7 +79,9 @@ MOST_DATA_BYTES: Final = 48_000_000
 
 
 def page_data(document: GateDocument) -> PageData:
-    """Return a page of what the document holds: no blessed runs, breakdowns, timelines or history."""
+    """Return a page of what the document holds: no blessed runs, breakdowns, timelines or
+    history.
+    """
     shared = {
         name: getattr(document, name) for name in GateSummary.model_fields if name != "format"
     }

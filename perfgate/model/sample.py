@@ -152,7 +152,9 @@ class DeviceSample(Record):
 
 
 class BlockSample(Record):
-    """What one side of an A/B run of blocks took, per step, between two waits for the other side."""
+    """What one side of an A/B run of blocks took, per step, between two waits for the other
+    side.
+    """
 
     number: int = Field(ge=0)
     """Counted from 0 on each side; one too short to hold a period is left out."""
@@ -274,7 +276,9 @@ class Run(Record):
         return worst(known) if known and len(known) == len(values) else None
 
     def by_process(self, metric: Metric) -> tuple[float, ...]:
-        """The values of its processes, the worst first; empty if any of them could not measure it."""
+        """The values of its processes, the worst first; empty if any of them could not
+        measure it.
+        """
         values = [
             value for process in self.processes if (value := process.values.get(metric)) is not None
         ]

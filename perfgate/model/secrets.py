@@ -360,7 +360,8 @@ class _Written:
     is_word: bool
     """Whether it is one only where it is no part of a longer word."""
     head: str
-    """Its beginning where a text may cut it, else all of it; what goes on as it does is of it too."""
+    """Its beginning where a text may cut it, else all of it; what goes on as it does is of it too.
+    """
     tail: str
 
     @property

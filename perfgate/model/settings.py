@@ -46,7 +46,8 @@ class Settings(Record):
     runs: int = Field(default=3, ge=1, le=10)
     """Runs of the first look; nothing passes by fewer than 5."""
     max_runs: int = Field(default=29, ge=1, le=100)
-    """Runs of one workload in one gate, an A/B run's baseline runs included: 5 and 12 pairs by default.
+    """Runs of one workload in one gate, an A/B run's baseline runs included: 5 and 12 pairs by
+    default.
     """
     ahead: int | None = Field(default=None, ge=1, le=16)
     """Runs that are alive at once; as many as there is room for where it is not set."""

@@ -1,5 +1,6 @@
-"""What a gate's JSON document and its page both say: of the gate as a whole, of its part in several,
-and of each run."""
+"""What a gate's JSON document and its page both say: of the gate as a whole, of its part in
+several, and of each run.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Which environment variables may change how fast a workload is, and how two sets of them differ."""
+"""Which environment variables may change how fast a workload is, and how two sets of them
+differ.
+"""
 
 from __future__ import annotations
 

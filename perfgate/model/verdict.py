@@ -257,8 +257,9 @@ class Verdict(Record):
     loss_by: Metric | None = None
     """The metric that has it."""
     loss_alpha: float | None = None
-    """What a time metric's p-value may be at most to show a loss: it sets `low` of each row. None where
-    nothing is shown."""
+    """What a time metric's p-value may be at most to show a loss: it sets `low` of each row. None
+    where nothing is shown.
+    """
     drift: Drift | None = Field(default=None, validation_alias=AliasChoices("drift", "creep"))
     dropped: tuple[Dropped, ...] = ()
     where_notes: Mapping[Metric, Note] = {}

@@ -26,8 +26,9 @@ WAIT_RANGE = "perfgate wait"
 """The NVTX range, between two measured steps, in which one side of an A/B run waits while the other
 takes its turn."""
 END_RANGE = "perfgate end"
-"""The empty NVTX range after the last measured turn: whatever begins after it is no longer measured,
-although nsys goes on to record it."""
+"""The empty NVTX range after the last measured turn: whatever begins after it is no longer
+measured, although nsys goes on to record it.
+"""
 OWN_RANGES = (START_RANGE, WARMUP_RANGE, WAIT_RANGE, END_RANGE)
 """What perfgate draws around the steps; none of it is ever a step."""
 

@@ -1,5 +1,6 @@
-"""Reads a YAML mapping: every scalar as it is written, every key once, and nothing that is too large
-to walk through."""
+"""Reads a YAML mapping: every scalar as it is written, every key once, and nothing that is too
+large to walk through.
+"""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ the machine::
 
     baselines/<machine slug>/<workload>.json
     .perfgate/.gitignore                                     everything below is ignored
-    .perfgate/results/<machine slug>/<workload>/<UTC time>-<random>/result.json, and the captures beside it
+    .perfgate/results/<machine slug>/<workload>/<UTC time>-<random>/result.json, and captures
 """
 
 from __future__ import annotations

@@ -172,7 +172,9 @@ class Results:
         return None if folder is None else KeptResult(folder=folder, result=self.load(folder))
 
     def workloads(self, slug: str | None = None) -> tuple[str, ...]:
-        """Return the ids of the workloads that have a kept result on one machine or on any, sorted."""
+        """Return the ids of the workloads that have a kept result on one machine or on any,
+        sorted.
+        """
         found: set[str] = set()
         for machine in self._machines(slug):
             for folder in _folders(machine):

@@ -63,7 +63,8 @@ def run_process(
     Its stdout and stderr become one stream of lines, ended by newline or carriage return (progress
     bars), undecodable bytes replaced; `clean` gets those that may go together, and what it leaves
     goes to `on_line` and, but for the middle of very much, to `log`. Its stdin is empty. `on_tick`
-    is called at least every 0.1 s while it runs, and may raise OutOfTime before `timeout_s` is over.
+    is called at least every 0.1 s while it runs, and may raise OutOfTime before `timeout_s` is
+    over.
 
     Raises:
         OSError: the program cannot be started, or the log cannot be written.
@@ -116,7 +117,9 @@ def _pass_on(lines: Sequence[str], record: _Log, on_line: Callable[[str], None] 
 
 
 class _Cleaning:
-    """Cleans lines however they come: what is wrapped over the last few may go on in those to come."""
+    """Cleans lines however they come: what is wrapped over the last few may go on in those to
+    come.
+    """
 
     def __init__(self, clean: Callable[[str], str]) -> None:
         self._clean = clean

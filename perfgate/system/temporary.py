@@ -39,7 +39,9 @@ def underway(folder: Path) -> Iterator[None]:
 
 @contextmanager
 def left(folder: Path) -> Iterator[bool]:
-    """Say whether a marked folder is left by a killed process; it is this one's while this lasts."""
+    """Say whether a marked folder is left by a killed process; it is this one's while this
+    lasts.
+    """
     with ExitStack() as held:
         is_left = False
         with suppress(OSError):

@@ -92,7 +92,8 @@ TEXT: Final[Mapping[str, Text]] = {
     ),
     "baseline-commit": Text("Commit the baselines in a commit of their own"),
     "selftest-without-gpu": Text(
-        "This machine has no GPU that a workload would see, so nothing can be shown of a gate on it",
+        "This machine has no GPU that a workload would see, so nothing can be shown of a gate "
+        "on it",
         "",
         "Run on a machine with one (perfgate doctor says what is missing), or try only the path: "
         "perfgate selftest --cpu",

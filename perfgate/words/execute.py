@@ -81,7 +81,8 @@ _FAILURES: Final[Mapping[str, Text]] = {
         "file or cache, say @workload(ahead=1), or let each have its own.",
     ),
     "held-busy": Text(
-        "runs that wait for their turn keep {cores:.1f} CPU cores busy, next to the one that measures"
+        "runs that wait for their turn keep {cores:.1f} CPU cores busy, next to the one that "
+        "measures"
     ),
     "workload-timed-out": Text(
         "{workload}: it did not end within {limit_s:s} and was stopped",
@@ -187,7 +188,8 @@ _LOOP: Final[Mapping[str, Text]] = {
         "return before it, or data that are empty"
     ),
     "steps-left": Text(
-        "the loop took {turns} of {declared} turns ({warmup} warm-up, {steps} measured). It must go "
+        "the loop took {turns} of {declared} turns ({warmup} warm-up, {steps} measured). It "
+        "must go "
         "on until the steps are used up: look for a break, a return, or data that ends first"
     ),
     "steps-not-perfgates": Text(

@@ -1,7 +1,7 @@
 r"""How a field of a note or an error is shown: the format behind its name in a text of the table.
 
 ```
-{name}              text, escaped, on one line of at most 100 characters; a number; a note by its fact
+{name}              text, escaped, on a line of at most 100 characters; a number; a note's fact
 {text:quote}        the same, of at most 300 characters
 {log:lines}         each line escaped, on lines of their own, indented
 {paths:list}        a, b and c                       {notes:list;}    facts of notes: one; two
@@ -10,11 +10,12 @@ r"""How a field of a note or an error is shown: the format behind its name in a 
 {missing:rest}      ... what was expected, and its next step
 {see:sentences}     facts of notes, each a sentence; one of several lines stands on lines of its own
 {runs:run|runs}     3 runs                           {runs:~was|were} the word alone
-{id:sh}             quoted for a shell               {text:raw}       as it is: of texts made elsewhere
-{loss:%}            3.1 %    {loss:+%} +3.1 %        {budget:short%}  2 %   {x:loss} more than 1000 %
-{t:ms}              8.312    {t:s} 2 min 5 s         {n:count} 1,234      {b:size} 38.54 MB     {p:p} 0.031
+{id:sh}             quoted for a shell               {text:raw}       as it is: made elsewhere
+{loss:%}            3.1 %    {loss:+%} +3.1 %        {budget:short%}  2 %   {x:loss} > 1000 %
+{t:ms}              8.312    {t:s} 2 min 5 s         {n:count} 1,234      {b:size} 38.54 MB
+{p:p}               0.031
 {now:of metric}     a value in the unit of the metric that the field `metric` names
-{x:change of unit}  +3.1 % [+2.8, +3.4], with the fields `low` and `high` if there are such; `unit` names the field
+{x:change of unit}  +3.1 % [+2.8, +3.4], with the fields `low` and `high` if there are such
 {budget:limit of unit}  2 %, 1 pp
 ```
 A field that is None is shown as nothing; a text with such a field is a text too many: give it a
@@ -131,6 +132,8 @@ def _number(field: object) -> float | None:
 
 
 def _sentences(texts: list[str]) -> str:
-    """Texts one after the other: on one line with full stops, and below it those of several lines."""
+    """Texts one after the other: on one line with full stops, and below it those of several
+    lines.
+    """
     short = " ".join(f"{text}." for text in texts if "\n" not in text)
     return "\n".join([*([short] if short else []), *(text for text in texts if "\n" in text)])

@@ -202,7 +202,8 @@ _NEXT_TO_VERDICT: Final[Mapping[str, Text]] = {
         "not judged, as the baseline does not have {metrics:list}; bless anew to gate them"
     ),
     "parameters-unread": Text(
-        "not compared with the baseline is what parameters {parameters:list} hold, but for type and id "
+        "not compared with the baseline is what parameters {parameters:list} hold, but for "
+        "type and id "
         "(plain values and dataclasses are)"
     ),
     "too-few-runs-to-bless": Text(

@@ -169,7 +169,8 @@ TEXT: Final[Mapping[str, Text]] = {
         "A maintainer who has read it adds the label {label}, or removes it and adds it again.",
     ),
     "fork-pushed-just-before": Text(
-        "pull request {number} at {commit}: {fork} was pushed to within {minutes} minutes of the label",
+        "pull request {number} at {commit}: {fork} was pushed to within {minutes} minutes of "
+        "the label",
         "The commit that was labelled may not be the one that was read",
         "Read {commit}, remove the label {label}, and add it again.",
     ),
@@ -304,7 +305,8 @@ TEXT: Final[Mapping[str, Text]] = {
     ),
     "kept-out-of-place": Text(
         "{path:quote}: no place, name or size of a kept result",
-        "Expected are results/<machine>/<workload>/<time>/result.json, of at most {most_bytes:size}",
+        "Expected are results/<machine>/<workload>/<time>/result.json, of at most "
+        "{most_bytes:size}",
         _UPLOADS,
     ),
     "kept-of-another-commit": Text(

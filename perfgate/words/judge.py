@@ -122,8 +122,8 @@ _NEXT: Final[Mapping[str, Text]] = {
     ),
     "take-turns": Text(
         "Its runs differ by {sd:short%} (SD): let both sides take turns "
-        '(ab_run = "interleave" in [tool.perfgate]), steady the workload, or set a wider budget for '
-        "{metric}"
+        '(ab_run = "interleave" in [tool.perfgate]), steady the workload, or set a wider budget '
+        "for {metric}"
     ),
     "steady": Text(
         "Its runs differ by {sd:short%} (SD): steady the workload, or set a wider budget for "

@@ -41,7 +41,8 @@ ABSENT: Final[Mapping[str, Text]] = {
     ),
     "no-calls": Text("the capture holds no CUDA API calls of process {pid}"),
     "calls-lost": Text(
-        "GPU operations of {lacking} of {held} {what} have no API call in the capture: it lacks calls"
+        "GPU operations of {lacking} of {held} {what} have no API call in the capture: it "
+        "lacks calls"
     ),
 }
 """Why a metric could not be measured."""
@@ -201,7 +202,8 @@ NOT_FOUND: Final[Mapping[str, Text]] = {
         "first one, or spawn it.",
     ),
     "steps-left-open": Text(
-        "{source}: no closed NVTX range matches '{step:quote}': {ranges} were opened and not closed",
+        "{source}: no closed NVTX range matches '{step:quote}': {ranges} were opened and not "
+        "closed",
         "Each push needs its pop: a range pushed in a step and not popped takes the step's own",
         "Use `with nvtx.annotate(...)` (of torch: torch.cuda.nvtx.range), which pops by itself.",
     ),

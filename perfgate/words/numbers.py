@@ -55,7 +55,9 @@ def percent(fraction: float, *, signed: bool = False) -> str:
 
 
 def short_percent(fraction: float) -> str:
-    """Write a fraction as a percentage without trailing zeros: `2 %`, `3.1 %`, `0.04 %`, `213 %`."""
+    """Write a fraction as a percentage without trailing zeros: `2 %`, `3.1 %`, `0.04 %`, `213
+    %`.
+    """
     value = 100 * fraction
     if abs(value) >= 1e15:
         return f"{value:.3g} %"
@@ -63,7 +65,9 @@ def short_percent(fraction: float) -> str:
 
 
 def loss(fraction: float) -> str:
-    """Write the smallest loss that runs show: `2.5 %`, `more than 1000 %` where they show nothing."""
+    """Write the smallest loss that runs show: `2.5 %`, `more than 1000 %` where they show
+    nothing.
+    """
     return short_percent(fraction) if fraction <= 10 else "more than 1000 %"
 
 
@@ -154,7 +158,9 @@ def limit(budget: float, unit: str) -> str:
 
 
 def decimals_of(fraction: float) -> int:
-    """Return how many decimals a percentage is shown with: 0 from 100 % on, 1 from 1 % on, else 2."""
+    """Return how many decimals a percentage is shown with: 0 from 100 % on, 1 from 1 % on,
+    else 2.
+    """
     per_cent = abs(100 * fraction)
     return 0 if per_cent >= 99.95 else 1 if per_cent >= 0.995 else 2
 

@@ -1,4 +1,6 @@
-"""What the plugin says: refusals of a command line, of what was collected, and why a gate is shut."""
+"""What the plugin says: refusals of a command line, of what was collected, and why a gate is
+shut.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +50,8 @@ TEXT: Final[Mapping[str, Text]] = {
     ),
     # The project
     "root-misled": Text(
-        "--perfgate: pytest takes {root:quote} for the project, as if a word of the command line were "
+        "--perfgate: pytest takes {root:quote} for the project, as if a word of the command "
+        "line were "
         "a test file there",
         "The gate was started in {start:quote}",
         "Join each option and its value: --perfgate-json=FILE",

@@ -60,7 +60,8 @@ TEXT: Final[Mapping[str, Text]] = {
     "baseline-conflict": Text(
         "{path:raw}: the file holds merge-conflict markers (line {line})",
         "Two baselines cannot be merged: each is one measurement",
-        "Keep one of them, by --ours, --theirs or, where the markers are committed, the name of a commit without them: "
+        "Keep one of them, by --ours, --theirs or, where the markers are committed, the name "
+        "of a commit without them: "
         "git checkout --ours -- {path:sh}",
     ),
     "baseline-broken": Text("{path:raw}: the baseline is broken: {why:raw}", "", _RESTORE),

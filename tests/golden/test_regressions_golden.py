@@ -1,5 +1,6 @@
-"""Of regressions that were planted and gated on GPUs, the first line of the explanation names the true
-culprit."""
+"""Of regressions that were planted and gated on GPUs, the first line of the explanation names the
+true culprit.
+"""
 
 from __future__ import annotations
 

@@ -62,7 +62,8 @@ class Plain:
         # A process's own number of a GPU is the physical one where only one process is, or the
         # export says otherwise.
         gpu = (
-            f"coalesce((SELECT gpuId FROM TARGET_INFO_CUDA_DEVICE WHERE pid = {PID.format('o.globalPid')} "
+            f"coalesce((SELECT gpuId FROM TARGET_INFO_CUDA_DEVICE WHERE pid = "
+            f"{PID.format('o.globalPid')} "
             "AND cudaId = o.deviceId), o.deviceId)"
             if "TARGET_INFO_CUDA_DEVICE" in tables
             else "o.deviceId"
@@ -199,7 +200,8 @@ def test_streams_and_idle_times_are_those_of_sql(
         for gpu in gpus:
             own = timeline.ordinals[timeline.processes.index(pid), gpu]
             for kind, stream, whose, count, ns in plain.ask(
-                "SELECT kind, stream, pid, count(*), sum(min(end, :done) - max(start, :begin)) FROM ops "
+                "SELECT kind, stream, pid, count(*), sum(min(end, :done) - max(start, :begin)) "
+                "FROM ops "
                 "WHERE gpu = :gpu AND start < :done AND end > :begin GROUP BY 1, 2, 3",
                 gpu=gpu,
                 **window,
@@ -208,7 +210,8 @@ def test_streams_and_idle_times_are_those_of_sql(
                 expected[f"GPU {own} stream {stream}{TITLES[kind]}", kind] = (count, ns)
             ((count, ns),) = plain.ask(
                 "SELECT count(*), coalesce(sum(gap), 0) FROM (SELECT start - max(end) OVER "
-                "(ORDER BY start, end ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS gap FROM ("
+                "(ORDER BY start, end ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS gap "
+                "FROM ("
                 "SELECT max(start, :begin) AS start, min(end, :done) AS end FROM ops "
                 "WHERE gpu = :gpu AND start < :done AND end > :begin "
                 "UNION ALL SELECT :begin, :begin UNION ALL SELECT :done, :done)) WHERE gap > 0",
@@ -231,11 +234,15 @@ def test_ranges_are_those_of_sql_by_how_many_hold_them(
         # Of those that overlap the view, but do not hold the step, how many others of them hold
         # each.
         rows = plain.ask(
-            "WITH near AS (SELECT rowid AS n, * FROM spans WHERE pid = :pid AND start < :done AND end > :begin "
+            "WITH near AS (SELECT rowid AS n, * FROM spans WHERE pid = :pid AND start < :done "
+            "AND end > :begin "
             "AND (tid != :own OR NOT (start < :first AND end > :ends))), "
-            "launching AS (SELECT DISTINCT tid FROM ops WHERE pid = :pid AND at >= :first AND at < :ends) "
-            "SELECT tid, (SELECT count(*) FROM near o WHERE o.tid = i.tid AND o.n != i.n AND o.start <= i.start "
-            "AND o.end >= i.end) AS depth, count(*), sum(min(end, :done) - max(start, :begin)) FROM near i "
+            "launching AS (SELECT DISTINCT tid FROM ops WHERE pid = :pid AND at >= :first AND "
+            "at < :ends) "
+            "SELECT tid, (SELECT count(*) FROM near o WHERE o.tid = i.tid AND o.n != i.n AND "
+            "o.start <= i.start "
+            "AND o.end >= i.end) AS depth, count(*), sum(min(end, :done) - max(start, :begin)) "
+            "FROM near i "
             "WHERE tid = :own OR tid IN launching GROUP BY 1, 2",
             own=own,
             **window,

@@ -1,5 +1,5 @@
-"""A/B runs on a real GPU with a real nsys: 1 % more GPU time is shown by alternate runs, a fifth more
-host work by interleaved ones, and unchanged code passes against its commit in both.
+"""A/B runs on a real GPU with a real nsys: 1 % more GPU time is shown by alternate runs, a fifth
+more host work by interleaved ones, and unchanged code passes against its commit in both.
 
 About eight minutes on an H200.
 """

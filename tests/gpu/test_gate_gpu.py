@@ -1,5 +1,5 @@
-"""The whole gate on a real GPU with a real nsys: an unchanged loop passes, and each planted regression is
-caught by name.
+"""The whole gate on a real GPU with a real nsys: an unchanged loop passes, and each planted
+regression is caught by name.
 
 About five minutes on an H200.
 """

@@ -1,10 +1,10 @@
-"""Every regression of `workloads/regressions.py` on a real GPU: its metrics catch it, and no metric is blamed
-without cause.
+"""Every regression of `workloads/regressions.py` on a real GPU: its metrics catch it, and no metric
+is blamed without cause.
 
-Each loop is blessed once and gated clean; then each of its regressions is gated. That is 6 runs a loop
-and 3 a gate or more, of about 10 s on an H200: `-k eager` takes one loop with its 13 regressions, some 8
-minutes, `-k eager-item` one regression. A line is printed for each gate, and a table at the end, which
-REGRESSIONS_TABLE=FILE also writes as JSON after each gate.
+Each loop is blessed once and gated clean; then each of its regressions is gated. That is 6 runs a
+loop and 3 a gate or more, of about 10 s on an H200: `-k eager` takes one loop with its 13
+regressions, some 8 minutes, `-k eager-item` one regression. A line is printed for each gate, and a
+table at the end, which REGRESSIONS_TABLE=FILE also writes as JSON after each gate.
 """
 
 from __future__ import annotations
@@ -123,7 +123,10 @@ class Gated:
         expected = clean if self.regression == regressions.NONE else (1, "REGRESSED")
         if (self.status, self.outcome) != expected:
             return (
-                f"{self.outcome} and exit status {self.status}, expected {expected[1]} and {expected[0]}",
+                (
+                    f"{self.outcome} and exit status {self.status}, expected {expected[1]} and "
+                    f"{expected[0]}"
+                ),
             )
         if self.regression == regressions.NONE:
             return ()
@@ -138,14 +141,16 @@ class Gated:
         first = next(iter((self.verdict.get("where") or {}).values()), "")
         if not named_first(first, regression.culprit):
             told.append(
-                f"the first line of the explanation does not name {regression.culprit!r} first: {first!r}"
+                f"the first line of the explanation does not name {regression.culprit!r} first: "
+                f"{first!r}"
             )
         before, now = self.changes["kernel_ms"] if regression.share else (None, None)
         if before is not None and now is not None:
             found = (now - before) / self.planted_ms
             if not SLEPT[0] <= found <= SLEPT[1]:
                 told.append(
-                    f"kernel_ms rose by {found:.2f} of the {self.planted_ms:.4f} ms that were planted"
+                    f"kernel_ms rose by {found:.2f} of the {self.planted_ms:.4f} ms that were "
+                    f"planted"
                 )
         return tuple(told)
 

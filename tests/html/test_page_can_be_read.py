@@ -75,7 +75,8 @@ def test_no_table_is_cut_off_on_a_phone(tab: Tab, tmp_path: Path, width: int) ->
     opened(tab, pages.every_outcome(), tmp_path)
     tab.value("document.querySelectorAll('details').forEach(one => { one.open = true; })")
     tab.until(
-        "[...document.querySelectorAll('#w-transformer td')].every(cell => cell.dataset.is !== undefined)"
+        "[...document.querySelectorAll('#w-transformer td')].every(cell => cell.dataset.is !== "
+        "undefined)"
     )
     assert json.loads(tab.value(CUT_OFF)) == []
 

@@ -78,7 +78,8 @@ def drawn(opened: Tab) -> Iterator[Tab]:
 def colours(tab: Tab, chosen: str) -> None:
     """Choose light or dark, or neither."""
     tab.value(
-        f"(t => {{ t.value = '{chosen}'; t.dispatchEvent(new Event('change')); }})(document.querySelector('#theme'))"
+        f"(t => "
+        f"{{ t.value = '{chosen}'; t.dispatchEvent(new Event('change')); }})(document.querySelector('#theme'))"
     )
 
 
@@ -130,17 +131,20 @@ def test_plots_are_drawn_when_they_come_into_view(tab: Tab, outcomes: str) -> No
         show(tab, f"#w-transformer figure[data-plot={plot}]")
         assert (
             tab.value(
-                f"document.querySelectorAll('#w-transformer [data-plot={plot}] svg.main-svg').length"
+                f"document.querySelectorAll('#w-transformer [data-plot={plot}] "
+                f"svg.main-svg').length"
             )
             > 0
         )
     assert tab.value("document.querySelectorAll('#w-mlp [data-drawn]').length") == 0
     bars = tab.value(
-        f"[...document.querySelectorAll('{TIMELINE} .trace.bars')].map(t => t.querySelectorAll('path').length)"
+        f"[...document.querySelectorAll('{TIMELINE} .trace.bars')].map(t => "
+        f"t.querySelectorAll('path').length)"
     )
     assert bars == [1, 3, 9, 9, 9, 9] * 2
     counted = tab.value(
-        "[...document.querySelectorAll('#w-transformer [data-plot=runs] .points')].map(p => p.childElementCount)"
+        "[...document.querySelectorAll('#w-transformer [data-plot=runs] .points')].map(p => "
+        "p.childElementCount)"
     )
     assert [points for points in counted if points] == [5, 3, 3]
     assert tab.asked_for() == {outcomes}
@@ -169,7 +173,8 @@ def test_step_of_a_recorded_capture_is_drawn_whole(tab: Tab, write: Write, tmp_p
     # Memsets last a few microseconds of ten thousand: each is seen all the same.
     assert min(width for lane in widths for width in lane) >= 1
     drawn = tab.value(
-        f"document.querySelector('{TIMELINE} .canvas').data.map(t => t.x.reduce((a, b) => a + b, 0))"
+        f"document.querySelector('{TIMELINE} .canvas').data.map(t => t.x.reduce((a, b) => a + "
+        f"b, 0))"
     )
     factor = 1000.0 if view.length_us >= 1000 else 1.0
     for ms, lane in zip(drawn, [*view.lanes, *view.lanes], strict=True):
@@ -223,7 +228,8 @@ def test_pointer_over_a_bar_shows_its_name_length_and_count(drawn: Tab) -> None:
     tab = drawn
     # The sixth kernel of the baseline stands for three.
     x, y = tab.value(
-        f"(b => [b.x + b.width / 2, b.y + b.height / 2])(document.querySelectorAll('{TIMELINE} .trace.bars')[2]"
+        f"(b => [b.x + b.width / 2, b.y + b.height / 2])(document.querySelectorAll('{TIMELINE} "
+        f".trace.bars')[2]"
         ".querySelectorAll('path')[5].getBoundingClientRect())"
     )
     tab.mouse("mouseMoved", x - 1, y)
@@ -261,10 +267,12 @@ def test_metric_of_the_runs_can_be_chosen(drawn: Tab) -> None:
         == "step_ms, a dot a run, | median"
     )
     tab.value(
-        f"(s => {{ s.value = 'kernel_ms'; s.dispatchEvent(new Event('change')); }})(document.querySelector('{runs} select'))"
+        f"(s => "
+        f"{{ s.value = 'kernel_ms'; s.dispatchEvent(new Event('change')); }})(document.querySelector('{runs} select'))"
     )
     tab.until(
-        f"document.querySelector('{runs} .xtitle').textContent === 'kernel_ms, a dot a run, | median'"
+        f"document.querySelector('{runs} .xtitle').textContent === 'kernel_ms, a dot a run, | "
+        f"median'"
     )
     assert tab.value(f"document.querySelector('{runs} .canvas').data[0].x.length") == 5
 
@@ -373,7 +381,8 @@ def test_keyboard_reaches_everything_and_shows_where_it_is(tab: Tab, write: Writ
     tab.until("document.querySelectorAll('.scroll').length > 10")
     wanted = tab.value(
         "window.wanted = [...document.querySelectorAll('a[href], button, input, select, summary, [tabindex=\"0\"]')]"
-        f".filter({SEEN}); window.wanted.forEach((e, n) => {{ e.dataset.stop = n; }}); window.wanted.length"
+        f".filter({SEEN}); window.wanted.forEach((e, n) => {{ e.dataset.stop = n; }}); "
+        f"window.wanted.length"
     )
     assert wanted > 60
     tab.value("scrollTo(0, 0); document.activeElement.blur()")
@@ -381,7 +390,8 @@ def test_keyboard_reaches_everything_and_shows_where_it_is(tab: Tab, write: Writ
     for _ in range(wanted + 5):
         tab.key("Tab")
         stop, outline = tab.value(
-            "(e => [e.dataset.stop ?? '', e === document.body ? '' : getComputedStyle(e).outlineStyle"
+            "(e => [e.dataset.stop ?? '', e === document.body ? '' : "
+            "getComputedStyle(e).outlineStyle"
             " + getComputedStyle(e).outlineWidth])(document.activeElement)"
         )
         if not stop:
@@ -497,8 +507,10 @@ def test_phone_never_scrolls_the_page_sideways(tab: Tab, write: Write, width: in
         show(tab, f"figure[data-plot={plot}]")
     assert tab.value("[document.documentElement.scrollWidth, innerWidth]") == [width, width]
     wide = tab.value(
-        f"[...document.querySelectorAll('body *')].filter({SEEN}).filter(e => !e.closest('.scroll, svg, .canvas'))"
-        f".filter(e => e.getBoundingClientRect().right > {width} + 0.5).map(e => e.outerHTML.slice(0, 120))"
+        f"[...document.querySelectorAll('body *')].filter({SEEN}).filter(e => "
+        f"!e.closest('.scroll, svg, .canvas'))"
+        f".filter(e => e.getBoundingClientRect().right > {width} + 0.5).map(e => "
+        f"e.outerHTML.slice(0, 120))"
     )
     assert wide == []
     boxes = f"[...document.querySelectorAll('.scroll')].filter({SEEN})"
@@ -558,7 +570,8 @@ def test_hostile_names_do_nothing_and_can_be_read(tab: Tab, write: Write) -> Non
         timeline = f"#{identity} figure[data-plot=timeline]"
         show(tab, timeline)
         tab.value(
-            f"Plotly.Fx.hover(document.querySelector('{timeline} .canvas'), [{{curveNumber: 0, pointNumber: 0}}])"
+            f"Plotly.Fx.hover(document.querySelector('{timeline} .canvas'), "
+            f"[{{curveNumber: 0, pointNumber: 0}}])"
         )
         tab.until(f"document.querySelector('{timeline} .hovertext') !== null")
         shown = text.replace("\u202e", "\\u202e") if len(text) < 100 else "nnn...nnn"
@@ -571,12 +584,14 @@ def test_hostile_names_do_nothing_and_can_be_read(tab: Tab, write: Write) -> Non
     assert tab.value("window.hit ?? null") is None
     assert (
         tab.value(
-            "document.querySelectorAll('a[href^=javascript], details a, main b, main i, main img').length"
+            "document.querySelectorAll('a[href^=javascript], details a, main b, main i, main "
+            "img').length"
         )
         == 0
     )
     ticks = tab.value(
-        f"[...document.querySelectorAll('#{identities[3]} [data-plot=timeline] .ytick text')].map(t => t.textContent)"
+        f"[...document.querySelectorAll('#{identities[3]} [data-plot=timeline] .ytick "
+        f"text')].map(t => t.textContent)"
     )
     assert "<b>bold</b><br>&lt;i&gt;" in ticks
 
@@ -584,7 +599,8 @@ def test_hostile_names_do_nothing_and_can_be_read(tab: Tab, write: Write) -> Non
 def test_script_that_is_not_the_pages_own_does_not_run(tab: Tab, outcomes: str) -> None:
     tab.open(outcomes)
     tab.value(
-        "document.head.append(Object.assign(document.createElement('script'), {textContent: 'window.hit = 1'}))"
+        "document.head.append(Object.assign(document.createElement('script'), "
+        "{textContent: 'window.hit = 1'}))"
     )
     tab.value(
         "document.body.insertAdjacentHTML('beforeend', '<img src=x onerror=\"window.hit = 1\">')"
@@ -672,7 +688,8 @@ def test_hundred_workloads_open_quickly(
         took.append(
             tab.value(
                 "({load: performance.getEntriesByType('navigation')[0].loadEventEnd / 1000,"
-                " content: performance.getEntriesByName('first-contentful-paint')[0].startTime / 1000})"
+                " content: performance.getEntriesByName('first-contentful-paint')[0].startTime "
+                "/ 1000})"
             )
         )
         if took[-1]["load"] < LOADS_WITHIN_S:

@@ -12,7 +12,9 @@ from perfgate.profilers.nsys.tool import VARIABLE, NsysTool, find_nsys
 
 @pytest.fixture(scope="session")
 def nsys_tool() -> NsysTool:
-    """The nsys that perfgate would find here: `PERFGATE_NSYS`, PATH, or one of the usual folders."""
+    """The nsys that perfgate would find here: `PERFGATE_NSYS`, PATH, or one of the usual
+    folders.
+    """
     try:
         return find_nsys(None, os.environ)
     except NsysNotFound as error:

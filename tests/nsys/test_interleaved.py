@@ -177,7 +177,8 @@ class Stage:
         with closing(sqlite3.connect(f"{sqlite.as_uri()}?mode=ro", uri=True)) as database:
             rows = database.execute(
                 "SELECT coalesce(text, value) FROM NVTX_EVENTS "
-                "LEFT JOIN StringIds ON StringIds.id = NVTX_EVENTS.textId WHERE end IS NOT NULL ORDER BY start"
+                "LEFT JOIN StringIds ON StringIds.id = NVTX_EVENTS.textId WHERE end IS NOT "
+                "NULL ORDER BY start"
             ).fetchall()
         return [name for (name,) in rows]
 

@@ -81,7 +81,8 @@ def steps_in(sqlite: Path) -> int:
         ).fetchone():
             return 0
         (count,) = database.execute(
-            "SELECT count(*) FROM NVTX_EVENTS LEFT JOIN StringIds ON StringIds.id = NVTX_EVENTS.textId "
+            "SELECT count(*) FROM NVTX_EVENTS LEFT JOIN StringIds ON StringIds.id = "
+            "NVTX_EVENTS.textId "
             "WHERE coalesce(text, value) = 'step' AND end IS NOT NULL"
         ).fetchone()
         return int(count)

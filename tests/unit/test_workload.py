@@ -156,7 +156,8 @@ def test_a_mark_without_parentheses_is_told_so() -> None:
     with pytest.raises(TypeError) as refused:
         bare(loop)
     assert str(refused.value) == (
-        "@workload on loop: used without parentheses. Write @workload() or @workload(steps=30, warmup=10)."
+        "@workload on loop: used without parentheses. Write @workload() or @workload(steps=30, "
+        "warmup=10)."
     )
     with pytest.raises(TypeError, match=r"^@workload on 30: used without parentheses\."):
         bare(30)
@@ -181,32 +182,39 @@ async def asynchronous(steps: Steps) -> AsyncIterator[int]:
     [
         (
             without_steps,
-            "@workload on without_steps: it takes no argument 'steps'. Write def without_steps(steps): ...",
+            (
+                "@workload on without_steps: it takes no argument 'steps'. Write def "
+                "without_steps(steps): ..."
+            ),
         ),
         (Pretender, "@workload on Pretender: it is a type, expected a plain function."),
         pytest.param(
             functools.partial(loop),
-            f"@workload on {functools.partial(loop)!r}: it is a partial, expected a plain function.",
+            f"@workload on {functools.partial(loop)!r}: it is a partial, expected a plain "
+            f"function.",
             id="partial",  # its text holds an address, which is another in each process of pytest-xdist
         ),
         (
             coroutine,
             (
-                "@workload on coroutine: it is a coroutine function, of which calling runs nothing. "
+                "@workload on coroutine: it is a coroutine function, of which calling runs "
+                "nothing. "
                 "Write a plain function."
             ),
         ),
         (
             generator,
             (
-                "@workload on generator: it is a generator function, of which calling runs nothing. "
+                "@workload on generator: it is a generator function, of which calling runs "
+                "nothing. "
                 "Write a plain function."
             ),
         ),
         (
             asynchronous,
             (
-                "@workload on asynchronous: it is an asynchronous generator function, of which calling runs nothing. "
+                "@workload on asynchronous: it is an asynchronous generator function, of which "
+                "calling runs nothing. "
                 "Write a plain function."
             ),
         ),
@@ -246,7 +254,8 @@ def test_a_second_workload_of_one_name_in_a_file_is_refused() -> None:
     with pytest.raises(TypeError) as refused:
         exec(compile(f"import time\n{TRAIN}\n{TRAIN}", "loops.py", "exec"), {"workload": workload})
     assert str(refused.value) == (
-        "@workload on train: it takes the place of the workload of that name in line 2, which would not be measured. "
+        "@workload on train: it takes the place of the workload of that name in line 2, which "
+        "would not be measured. "
         "Rename one of them."
     )
 

@@ -1,5 +1,6 @@
-"""The planted regressions without a GPU: their table, what each does that a CPU can do as well, and when
-they are gated."""
+"""The planted regressions without a GPU: their table, what each does that a CPU can do as well, and
+when they are gated.
+"""
 
 from __future__ import annotations
 
@@ -97,7 +98,9 @@ def loaded() -> Iterator[ModuleType]:
 
 @pytest.fixture
 def play(loaded: ModuleType, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Turns]:
-    """Run a loop here, clean or with a regression planted, from the start of torch.compile's memory."""
+    """Run a loop here, clean or with a regression planted, from the start of torch.compile's
+    memory.
+    """
 
     def run(
         loop: str, regression: str = "none", look: Callable[[], object] = lambda: None

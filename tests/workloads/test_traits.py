@@ -53,7 +53,9 @@ Watch = Callable[[str, str], Seen]
 
 @pytest.fixture
 def watch(monkeypatch: pytest.MonkeyPatch) -> Iterator[Watch]:
-    """Run a variant as on a GPU, but for streams and pinned memory, which are asked for and not had."""
+    """Run a variant as on a GPU, but for streams and pinned memory, which are asked for and not
+    had.
+    """
     threads, benchmark, tf32 = (
         torch.get_num_threads(),
         torch.backends.cudnn.benchmark,

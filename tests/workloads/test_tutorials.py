@@ -1,5 +1,6 @@
-"""The tutorial workloads at their CPU sizes under a real nsys: steps and ranges of every loop, variant
-and script."""
+"""The tutorial workloads at their CPU sizes under a real nsys: steps and ranges of every loop,
+variant and script.
+"""
 
 from __future__ import annotations
 
@@ -89,8 +90,9 @@ for file in map(Path, sys.argv[1:]):
         torch._dynamo.reset()
         getattr(module, file.stem)(Steps(f"{file.stem}[{variant}]"), variant)
 """
-"""All variants in one process, each with steps under its own name: a process of its own for each takes
-minutes."""
+"""All variants in one process, each with steps under its own name: a process of its own for each
+takes minutes.
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,7 +115,9 @@ class Gated:
         return (self.run_of(name) / "workload.log").read_text(encoding="utf-8")
 
     def run_of(self, name: str) -> Path:
-        """The folder of a workload's one run; another than the first where nsys broke down in that."""
+        """The folder of a workload's one run; another than the first where nsys broke down in
+        that.
+        """
         [run] = self.kept[name].result.runs
         assert run.folder is not None
         return self.kept[name].folder / run.folder

@@ -27,7 +27,8 @@ VARIANTS = {
 DEFAULTS = {"resnet18_input": "steady", "resnet50_cifar": "steady", "data_load_lab": "workers"}
 STEPS = 6
 LESS_PRECISE = {"resnet50_cifar": ("grad_scaler", "autocast", "channels_last", "steady")}
-"""Variants under autocast: their losses differ from the others' by what float16 and bfloat16 round."""
+"""Variants under autocast: their losses differ from the others' by what float16 and bfloat16 round.
+"""
 
 Load = Callable[..., ModuleType]
 
@@ -241,8 +242,10 @@ def test_a_missing_torchvision_is_told_with_what_to_install(
     with pytest.raises(error) as raised:
         module.network()
     assert str(raised.value) == (
-        f"{Path(name).stem}: import of torchvision.models halted; None in sys.modules. It trains torchvision's "
-        f"{network}: install the torchvision that goes with torch {torch.__version__}, or set PERFGATE_SMALL=1 to "
+        f"{Path(name).stem}: import of torchvision.models halted; None in sys.modules. It "
+        f"trains torchvision's "
+        f"{network}: install the torchvision that goes with torch {torch.__version__}, or set "
+        f"PERFGATE_SMALL=1 to "
         "train a tiny network instead."
     )
 

@@ -1,8 +1,9 @@
 """A small network fed with batches made on the CPU, as a script that knows nothing of perfgate.
 
-It marks what a script has of its own: a range "Batch 12" for each batch, and in it data_load, forward, backward and
-optimizer. `workloads/data_load_script.yaml` makes it a workload. The batches that wait for the GPU lie in /dev/shm: 9
-of 6.3 MB with 4 workers. Without a GPU, or with PERFGATE_SMALL=1, batches and network are tiny.
+It marks what a script has of its own: a range "Batch 12" for each batch, and in it data_load,
+forward, backward and optimizer. `workloads/data_load_script.yaml` makes it a workload. The batches
+that wait for the GPU lie in /dev/shm: 9 of 6.3 MB with 4 workers. Without a GPU, or with
+PERFGATE_SMALL=1, batches and network are tiny.
 """
 
 import argparse
@@ -28,7 +29,9 @@ Batch = tuple[Tensor, Tensor]
 
 
 class MadeBatches(Dataset[Batch]):
-    """Batches of noise, each made when it is asked for; the same for the same index, in whichever process."""
+    """Batches of noise, each made when it is asked for; the same for the same index, in whichever
+    process.
+    """
 
     def __init__(self, batches: int) -> None:
         self._batches = batches

@@ -2,15 +2,16 @@
 
 As one process, and as two ranks:
 
-    python workloads/scripts/resnet50_ddp.py
-    python -m torch.distributed.run --standalone --nproc-per-node=2 workloads/scripts/resnet50_ddp.py
+    python workloads/scripts/resnet50_ddp.py python -m torch.distributed.run --standalone
+    --nproc-per-node=2 workloads/scripts/resnet50_ddp.py
 
-Every rank warms up, starts the profiler (the capture range of `nsys profile --capture-range=cudaProfilerApi`), trains
-its steps under nested ranges, and stops the profiler when all ranks are done. The warm-up's ranges bear other names, so
-that a capture of the whole process has the same steps. Without a GPU, or with PERFGATE_SMALL=1, a tiny residual
-network trains on tiny images; without a GPU over gloo, and no profiler is started. The images that wait for the GPUs
-lie in /dev/shm: 5 batches over all ranks, of 39 MB each with 64 images, more than a container has by default
-(--shm-size=1g).
+Every rank warms up, starts the profiler (the capture range of `nsys profile
+--capture-range=cudaProfilerApi`), trains its steps under nested ranges, and stops the profiler when
+all ranks are done. The warm-up's ranges bear other names, so that a capture of the whole process
+has the same steps. Without a GPU, or with PERFGATE_SMALL=1, a tiny residual network trains on tiny
+images; without a GPU over gloo, and no profiler is started. The images that wait for the GPUs lie
+in /dev/shm: 5 batches over all ranks, of 39 MB each with 64 images, more than a container has by
+default (--shm-size=1g).
 """
 
 import argparse
@@ -123,7 +124,8 @@ def network() -> nn.Module:
         from torchvision.models import resnet50  # type: ignore[import-not-found, unused-ignore]  # noqa: PLC0415
     except ImportError as missing:
         raise SystemExit(
-            f"resnet50_ddp: {missing}. It trains torchvision's ResNet-50: install the torchvision that goes with "
+            f"resnet50_ddp: {missing}. It trains torchvision's ResNet-50: install the "
+            f"torchvision that goes with "
             f"torch {torch.__version__}, or set PERFGATE_SMALL=1 to train a tiny network instead."
         ) from missing
     model: nn.Module = resnet50(num_classes=CLASSES)
@@ -190,7 +192,8 @@ class Trainer:
 def loader(rank: Rank, *, batch: int, steps: int) -> DataLoader[tuple[Tensor, int]]:
     """This rank's share of the images, in batches of its share, more than `steps` of them.
 
-    The workers are as busy at the last step as at the others. Warm-up and training go through them once, as one epoch:
+    The workers are as busy at the last step as at the others. Warm-up and training go through them
+    once, as one epoch:
     before each further one `sampler.set_epoch(epoch)` is due, or all have the same order.
     """
     share = max(1, batch // rank.world)

@@ -1,4 +1,6 @@
-"""A commit that a record names: in this clone by its SHA or by its files, or fetched from a remote."""
+"""A commit that a record names: in this clone by its SHA or by its files, or fetched from a
+remote.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,7 @@ def obtain(
     ```
     the commit itself
     one with the same tree, but for the baselines      a squash or a rebase
-    the commit itself, fetched from a remote           by its SHA; without asking anybody for credentials
+    the commit itself, fetched from a remote           by its SHA; nobody is asked for credentials
     ```
 
     Args:

@@ -1,4 +1,6 @@
-"""The series: turns, file, judgement and table, on runs made of numbers and by a clock of our own."""
+"""The series: turns, file, judgement and table, on runs made of numbers and by a clock of our
+own.
+"""
 
 from __future__ import annotations
 
@@ -87,7 +89,9 @@ def run_of(
     first: str = "",
     pid: int = 7,
 ) -> RecordedRun:
-    """One run, `number` minutes after the first; its times differ by 0.1 % from number to number."""
+    """One run, `number` minutes after the first; its times differ by 0.1 % from number to
+    number.
+    """
     wobble = 1 + 0.001 * (number % 3 - 1)
     clocks = {
         metric: value * wobble if metric.endswith("_ms") else value

@@ -48,8 +48,9 @@ def test_what_looks_like_a_secret_is_passed_on_where_it_is_named_or_set_by_the_w
 
 @pytest.mark.parametrize("folder", [None, "examples"])
 def test_pwd_is_the_folder_that_it_runs_in(tmp_path: Path, folder: str | None) -> None:
-    """In an A/B run the caller's would be the project instead of the checkout, and both sides read one
-    file."""
+    """In an A/B run the caller's would be the project instead of the checkout, and both sides read
+    one file.
+    """
     context = bench_of(tmp_path, PATH="/usr/bin", PWD="/elsewhere")
     with ordered(context, command("python", cwd=folder), tmp_path / "run", run_id="r") as one:
         assert one.spec.env["PWD"] == str(one.spec.cwd) == str(tmp_path / (folder or ""))

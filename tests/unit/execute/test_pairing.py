@@ -41,8 +41,9 @@ def side(
 
 
 def noisy(moods: Sequence[float], *, slower: float = 0.0, begins: bool = True) -> tuple[Run, Run]:
-    """A pair of 1 ms steps, the candidate's so much slower, in moods that each last for one block of
-    one side."""
+    """A pair of 1 ms steps, the candidate's so much slower, in moods that each last for one block
+    of one side.
+    """
     first, second = [1 * mood for mood in moods[0::2]], [1 * mood for mood in moods[1::2]]
     reference, candidate = (first, second) if begins else (second, first)
     return side(reference, begins=begins), side(
@@ -51,7 +52,8 @@ def noisy(moods: Sequence[float], *, slower: float = 0.0, begins: bool = True) -
 
 
 def test_neighbours_in_one_mood_tell_the_difference_though_the_medians_are_of_two() -> None:
-    # Two speeds, as measured: 8 of the reference's 15 blocks met the slow one, 6 of the candidate's.
+    # Two speeds, as measured: 8 of the reference's 15 blocks met the slow one, 6 of the
+    # candidate's.
     moods = [8.4] * 7 + [5.1] * 7 + [8.4] * 7 + [5.1] * 9
     reference, candidate = noisy(moods, slower=0.02)
     assert reference.value(Metric.STEP_MS) == pytest.approx(8.4)

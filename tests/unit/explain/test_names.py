@@ -24,7 +24,8 @@ FILL = (
 
 COPY = (
     "void at::native::elementwise_kernel<(int)128, (int)4, void at::native::gpu_kernel_impl_nocast<"
-    "at::native::direct_copy_kernel_cuda(at::TensorIteratorBase &)::[lambda() (instance 3)]::operator ()() "
+    "at::native::direct_copy_kernel_cuda(at::TensorIteratorBase &)::[lambda() (instance "
+    "3)]::operator ()() "
     "const::[lambda() (instance 12)]::operator ()() const::[lambda(c10::BFloat16) (instance 1)]>"
     "(at::TensorIteratorBase &, const T1 &)::[lambda(int) (instance 1)]>(int, T3)"
 )
@@ -60,7 +61,10 @@ COPY = (
         ),
         ("void at::native::reduce_kernel<(int)512, float>(T1)", "reduce_kernel<512, float>"),
         (
-            "void at::native::multi_tensor_apply_kernel<TensorListMetadata<(int)2>, Lerp<float, (int)2>>(T1, T2)",
+            (
+                "void at::native::multi_tensor_apply_kernel<TensorListMetadata<(int)2>, "
+                "Lerp<float, (int)2>>(T1, T2)"
+            ),
             "Lerp<float, 2> in multi_tensor_apply_kernel",
         ),
         (

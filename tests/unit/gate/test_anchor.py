@@ -1,4 +1,6 @@
-"""Small losses that add up, next to the best ever blessed; and what another SM clock leaves open."""
+"""Small losses that add up, next to the best ever blessed; and what another SM clock leaves
+open.
+"""
 
 from __future__ import annotations
 

@@ -83,7 +83,8 @@ def test_a_gpu_that_knows_neither_mig_nor_its_memory_is_still_a_gpu() -> None:
 
 def test_reading_the_machine_imports_neither_torch_nor_nvtx() -> None:
     program = (
-        "import sys; from perfgate.machine import read_machine; read_machine({}, nsys=None, nsys_options=());"
+        "import sys; from perfgate.machine import read_machine; read_machine({}, nsys=None, "
+        "nsys_options=());"
         "print({'torch', 'nvtx', 'scipy'} & set(sys.modules))"
     )
     done = subprocess.run(

@@ -144,7 +144,8 @@ def reparented(strangers: list[subprocess.Popen[str]], cookie: str | None) -> It
     id."""
     program = (
         "import subprocess, sys; "
-        f"child = subprocess.Popen([sys.executable, '-c', {SLEEP!r}], stdout=subprocess.PIPE, start_new_session=True);"
+        f"child = subprocess.Popen([sys.executable, '-c', {SLEEP!r}], stdout=subprocess.PIPE, "
+        f"start_new_session=True);"
         "child.stdout.readline(); print(child.pid, flush=True)"
     )
     launcher = start(strangers, program, cookie)

@@ -196,7 +196,10 @@ def test_what_is_not_supported_is_absent_and_remarked() -> None:
         "clock event reasons could not be read (Not Supported): throttling would go unseen",
         "temperature could not be read (Not Supported)",
         "utilisation could not be read (Not Supported)",
-        "compute processes could not be read (Insufficient Permissions): neighbours would go unseen",
+        (
+            "compute processes could not be read (Insufficient Permissions): neighbours would go "
+            "unseen"
+        ),
     )
 
 
@@ -211,7 +214,8 @@ def test_a_sensor_that_fails_now_and_then_says_how_often() -> None:
     (remark,) = found.information
     total = library.read - 1
     assert remark == (
-        f"clock event reasons could not be read in 1 of {total} samples (GPU is lost): throttling would go unseen"
+        f"clock event reasons could not be read in 1 of {total} samples (GPU is lost): "
+        f"throttling would go unseen"
     )
 
 

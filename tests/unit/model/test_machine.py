@@ -98,12 +98,18 @@ def test_driver_versions_and_cards_do_not_forbid_a_comparison() -> None:
         (
             with_gpus("NVIDIA H200", mig=True),
             with_gpus("NVIDIA H200"),
-            "baseline is for NVIDIA H200 (MIG slices: 1), this machine is NVIDIA H200 (MIG slices: 0)",
+            (
+                "baseline is for NVIDIA H200 (MIG slices: 1), this machine is NVIDIA H200 (MIG "
+                "slices: 0)"
+            ),
         ),
         (
             with_gpus("NVIDIA H200", "NVIDIA H200", "NVIDIA T4"),
             with_gpus("NVIDIA H200", "NVIDIA T4", "NVIDIA T4"),
-            "baseline is for 2 x NVIDIA H200 + NVIDIA T4, this machine is NVIDIA H200 + 2 x NVIDIA T4",
+            (
+                "baseline is for 2 x NVIDIA H200 + NVIDIA T4, this machine is NVIDIA H200 + 2 x "
+                "NVIDIA T4"
+            ),
         ),
         (
             Machine(gpus=(sliced("NVIDIA A100"), whole("NVIDIA H200"))),
@@ -124,12 +130,18 @@ def test_driver_versions_and_cards_do_not_forbid_a_comparison() -> None:
         (
             Machine(cpu="Intel Atom C3558", cpu_count=4),
             Machine(cpu="AMD EPYC 9654", cpu_count=192),
-            "baseline is for Intel Atom C3558 (4 CPUs) without a GPU, this machine is AMD EPYC 9654 (192 CPUs)",
+            (
+                "baseline is for Intel Atom C3558 (4 CPUs) without a GPU, this machine is AMD EPYC "
+                "9654 (192 CPUs)"
+            ),
         ),
         (
             Machine(cpu="AMD EPYC 9654", cpu_count=1),
             Machine(cpu="AMD EPYC 9654", cpu_count=2),
-            "baseline is for AMD EPYC 9654 (1 CPU) without a GPU, this machine is AMD EPYC 9654 (2 CPUs)",
+            (
+                "baseline is for AMD EPYC 9654 (1 CPU) without a GPU, this machine is AMD EPYC "
+                "9654 (2 CPUs)"
+            ),
         ),
         (
             Machine(),
@@ -160,7 +172,10 @@ def test_driver_versions_and_cards_do_not_forbid_a_comparison() -> None:
         (
             Machine(),
             Machine(nsys_options=("--trace=cuda,nvtx", "--cuda-graph-trace=node")),
-            "baseline was captured with no options, this run with --trace=cuda,nvtx --cuda-graph-trace=node",
+            (
+                "baseline was captured with no options, this run with --trace=cuda,nvtx "
+                "--cuda-graph-trace=node"
+            ),
         ),
     ],
 )

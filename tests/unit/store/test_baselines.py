@@ -59,7 +59,8 @@ def test_baseline_to_look_at_must_be_there_and_whole(store: Store, tmp_path: Pat
         store.baselines.read(tmp_path / "theirs.json")
     assert str(broken.value) == (
         "theirs.json: the baseline is broken: it is empty.\n"
-        "Restore it (git checkout HEAD -- theirs.json, or from an older commit), or delete it, gate once more and "
+        "Restore it (git checkout HEAD -- theirs.json, or from an older commit), or delete it, "
+        "gate once more and "
         'bless anew: perfgate bless WORKLOAD --reason "..."'
     )
 
@@ -192,7 +193,8 @@ def test_a_link_in_a_baselines_place_is_neither_replaced_nor_written_through(
     with pytest.raises(StoreFailed) as refused:
         store.baselines.save(records.baseline([{}] * 6), replacing=old)
     assert str(refused.value) == (
-        "baselines/nvidia-h200/mlp.json: it is a link. What it leads to may be others' too, so it is neither written "
+        "baselines/nvidia-h200/mlp.json: it is a link. What it leads to may be others' too, so "
+        "it is neither written "
         "nor replaced.\nPut a copy of that file in its place, or delete the link; then bless again."
     )
     assert path.is_symlink()

@@ -101,7 +101,8 @@ def test_merge_conflict_is_named_with_its_line(store: Store) -> None:
     assert refusal(store) == (
         f"baselines/nvidia-h200/mlp.json: the file holds merge-conflict markers (line {line}). "
         "Two baselines cannot be merged: each is one measurement.\n"
-        "Keep one of them, by --ours, --theirs or, where the markers are committed, the name of a commit "
+        "Keep one of them, by --ours, --theirs or, where the markers are committed, the name "
+        "of a commit "
         "without them: git checkout --ours -- baselines/nvidia-h200/mlp.json"
     )
 
@@ -130,11 +131,17 @@ def test_lfs_pointer_is_named(store: Store) -> None:
         ),
         (
             b'{\n"format": 1,,}',
-            "the baseline is broken: Expecting property name enclosed in double quotes: line 2 column 13 (char 14)",
+            (
+                "the baseline is broken: Expecting property name enclosed in double quotes: line 2 "
+                "column 13 (char 14)"
+            ),
         ),
         (
             b'{"format": 1, "digest": "\xff"}',
-            "the baseline is broken: 'utf-8' codec can't decode byte 0xff in position 25: invalid start byte",
+            (
+                "the baseline is broken: 'utf-8' codec can't decode byte 0xff in position 25: "
+                "invalid start byte"
+            ),
         ),
         (b"[1]", "the baseline is broken: it is not a JSON object"),
         (b'{"format": 1, "a": NaN}', "the baseline is broken: it holds NaN, which is not a number"),

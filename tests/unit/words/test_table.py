@@ -101,7 +101,9 @@ def test_every_use_gives_the_fields_that_its_text_shows() -> None:
 
 
 def test_every_text_is_used() -> None:
-    """A code may be chosen from a table of the room's own: it is there as a literal all the same."""
+    """A code may be chosen from a table of the room's own: it is there as a literal all the
+    same.
+    """
     literals = {
         node.value
         for path in PACKAGE.rglob("*.py")

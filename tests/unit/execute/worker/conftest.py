@@ -1,4 +1,6 @@
-"""Stand-ins that note their calls, two sides of an A/B run in one process, and an order for a project."""
+"""Stand-ins that note their calls, two sides of an A/B run in one process, and an order for a
+project.
+"""
 
 from __future__ import annotations
 

@@ -23,7 +23,8 @@ def export(
                 (number * 2, name, number * 2 + 1, symbol),
             )
             connection.execute(
-                f"INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL (start, end, {columns}) VALUES (0, ?, ?, ?)",
+                f"INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL (start, end, {columns}) VALUES (0, ?, "
+                f"?, ?)",
                 (ns, number * 2, number * 2 + 1),
             )
         connection.commit()

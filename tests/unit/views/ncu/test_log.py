@@ -8,7 +8,8 @@ import pytest
 from perfgate.views.ncu.log import application_status, trouble
 
 PERMISSION = (
-    "ERR_NVGPUCTRPERM - The user does not have permission to access NVIDIA GPU Performance Counters on the target "
+    "ERR_NVGPUCTRPERM - The user does not have permission to access NVIDIA GPU Performance "
+    "Counters on the target "
     "device 0. For instructions on enabling permissions and to get more information see "
     "https://developer.nvidia.com/ERR_NVGPUCTRPERM"
 )
