@@ -12,7 +12,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
@@ -348,30 +348,14 @@ def ordered(
     env, withheld = process_environment(
         context, workload, given, run_id=run_id, shares_core=shares_core
     )
-    spec = ProfileSpec(
-        argv=worker_command(
-            workload,
-            folder / ORDER,
-            python=context.python,
-            pytest_options=context.pytest_options,
-            is_pinned=tree is not None,
-        ),
-        folder=folder / RAW,
-        cwd=context.root / (workload.cwd or "."),
-        env=env,
-        timeout_s=workload.timeout_s,
-        capture=capture_window(workload, context.machine),
-        graph_trace=context.settings.cuda_graph_trace,
-        until=None if workload.form == "command" else END_RANGE,
-        cleaner=context.cleaner.knowing(given, (*workload.pass_env,)),
-    )
+    cleaner = context.cleaner.knowing(given, (*workload.pass_env,))
     with underway(folder):
         try:
             yield OneRun(
                 context=context,
                 workload=workload,
                 folder=folder,
-                spec=spec,
+                spec=replace(_spec(context, workload, folder, env), cleaner=cleaner),
                 withheld=withheld,
                 blocks=blocks,
                 hold=hold,
@@ -382,3 +366,25 @@ def ordered(
                 remove_fifos(folder)
             else:
                 clear(folder)
+
+
+def _spec(
+    context: RunContext, workload: Workload, folder: Path, env: Mapping[str, str]
+) -> ProfileSpec:
+    """What nsys is to start for a run, and to record of it."""
+    return ProfileSpec(
+        argv=worker_command(
+            workload,
+            folder / ORDER,
+            python=context.python,
+            pytest_options=context.pytest_options,
+            is_pinned=context.tree is not None,
+        ),
+        folder=folder / RAW,
+        cwd=context.root / (workload.cwd or "."),
+        env=env,
+        timeout_s=workload.timeout_s,
+        capture=capture_window(workload, context.machine),
+        graph_trace=context.settings.cuda_graph_trace,
+        until=None if workload.form == "command" else END_RANGE,
+    )

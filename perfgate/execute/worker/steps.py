@@ -58,7 +58,6 @@ class MeasuredSteps:
         warmup: int,
         profiled: bool,
         blocks: Blocks | None = None,
-        hold: Hold | None = None,
         find_torch: Callable[[], ModuleType | None] | None = None,
         find_nvtx: Callable[[], ModuleType | None] | None = None,
     ) -> None:
@@ -69,8 +68,8 @@ class MeasuredSteps:
         # Now, not at the first turn: the other side is to see it if this one does not come that
         # far.
         self._handover = None if blocks is None else Handover(blocks)
-        self._gate = None if hold is None else Handover(hold)
-        self._is_held_early = hold is not None and hold.is_early
+        self._gate: Handover | None = None
+        self._is_held_early = False
         self._core = None if blocks is None else blocks.core
         self._find_torch = find_torch or (lambda: sys.modules.get("torch"))
         self._find_nvtx = find_nvtx or import_nvtx
@@ -137,6 +136,10 @@ class MeasuredSteps:
         """Whether this is the process that they are measured in, and none that the workload forked
         from it."""
         return os.getpid() == self._pid
+
+    def held_by(self, hold: Hold) -> None:
+        """Let a gate hold them, which sees from then on if they do not come to their first turn."""
+        self._gate, self._is_held_early = Handover(hold), hold.is_early
 
     def hold(self) -> None:
         """Start CUDA, and wait for the turn to go on, where that comes before the workload's code.

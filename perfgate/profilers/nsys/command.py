@@ -44,9 +44,8 @@ def profile_command(
     argv: Sequence[str],
     *,
     output: Path,
-    capture: CaptureMode | CaptureWindow,
+    window: Sequence[str],
     graph_trace: GraphTrace,
-    flushes_at_once: bool = True,
     workload_tmpdir: str | None = None,
 ) -> tuple[str, ...]:
     """Return the command that runs `argv` under nsys and writes `output` with its suffixes.
@@ -55,10 +54,8 @@ def profile_command(
         nsys: the program.
         argv: the workload, by `target_command`.
         output: base path of the capture; must hold none of `NOT_LITERAL`.
-        capture: what opens and closes the window.
+        window: by `window_options`.
         graph_trace: CUDA graphs as one span, or kernel by kernel.
-        flushes_at_once: whether cudaProfilerStop ends the recording, for which the workload waits
-            three seconds; else it goes on to the workload's end.
         workload_tmpdir: TMPDIR for the workload, where nsys itself runs under another one.
     """
     return (
@@ -69,7 +66,7 @@ def profile_command(
         # CPU sampling and context switches need privileges that CI machines withhold.
         "--sample=none",
         "--cpuctxsw=none",
-        *_window_options(capture, flushes_at_once=flushes_at_once),
+        *window,
         # The defaults end the workload with SIGTERM as soon as the window closes.
         "--kill=none",
         # A helper that the workload left behind must not hold the run open until its time limit.
@@ -129,9 +126,14 @@ def called(name: ReportName | RuleName, version: NsysVersion) -> str:
     return name.value if version >= NsysVersion(2023, 4) else OLD_NAMES[name]
 
 
-def _window_options(
-    capture: CaptureMode | CaptureWindow, *, flushes_at_once: bool
+def window_options(
+    capture: CaptureMode | CaptureWindow, *, flushes_at_once: bool = True
 ) -> tuple[str, ...]:
+    """Return the options by which a capture's window opens and closes.
+
+    `flushes_at_once` lets cudaProfilerStop end the recording, for which the workload waits three
+    seconds; else it goes on to the workload's end.
+    """
     match capture:
         case CaptureMode.CUDA_PROFILER_API:
             end = "stop" if flushes_at_once else "none"

@@ -17,7 +17,12 @@ from perfgate.model.errors import CaptureUnreadable, StoreFailed
 from perfgate.model.note import Note, Severity
 from perfgate.model.workload import CaptureWindow
 from perfgate.profilers.nsys.answers import export, literal
-from perfgate.profilers.nsys.command import OUTPUT, profile_command, target_command
+from perfgate.profilers.nsys.command import (
+    OUTPUT,
+    profile_command,
+    target_command,
+    window_options,
+)
 from perfgate.profilers.nsys.environment import for_profile
 from perfgate.profilers.nsys.export.file import check_export
 from perfgate.profilers.nsys.export.scrub import clean_export
@@ -169,9 +174,8 @@ def _run(tool: NsysTool, spec: ProfileSpec, lines: Output, on_tick: OnTick) -> t
                     tool.path,
                     target_command((program, *spec.argv[1:]), umask=_umask()),
                     output=plain / OUTPUT,
-                    capture=spec.capture,
+                    window=window_options(spec.capture, flushes_at_once=spec.until is None),
                     graph_trace=spec.graph_trace,
-                    flushes_at_once=spec.until is None,
                     workload_tmpdir=workload_tmpdir if has_own else None,
                 ),
                 cwd=spec.cwd,

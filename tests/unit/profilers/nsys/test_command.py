@@ -12,6 +12,7 @@ from perfgate.profilers.nsys.command import (
     answers_command,
     called,
     profile_command,
+    window_options,
 )
 from perfgate.profilers.nsys.layouts import COLUMNS, HEADERS, OLD_NAMES
 from perfgate.profilers.nsys.tool import NsysVersion
@@ -26,7 +27,7 @@ def command(
         NSYS,
         ("python", "train.py", "--lr=1"),
         output=Path("/runs/1/capture"),
-        capture=capture,
+        window=window_options(capture),
         graph_trace=GraphTrace.GRAPH,
         workload_tmpdir=workload_tmpdir,
     )
@@ -50,6 +51,13 @@ def test_profile_opens_the_capture_by_the_cuda_profiler_api_and_never_kills() ->
         "python",
         "train.py",
         "--lr=1",
+    )
+
+
+def test_a_workload_that_ends_by_itself_does_not_wait_for_the_flush() -> None:
+    assert window_options(CaptureMode.CUDA_PROFILER_API, flushes_at_once=False) == (
+        "--capture-range=cudaProfilerApi",
+        "--capture-range-end=none",
     )
 
 
