@@ -24,7 +24,7 @@ from perfgate.execute.places import is_environment
 from perfgate.model.errors import RepositoryUnreadable, WorktreeFailed
 from perfgate.model.note import note
 from perfgate.system import git
-from perfgate.system.process import run_process
+from perfgate.system.process import Listening, run_process
 from perfgate.system.signals import holding_signals_back
 from perfgate.system.temporary import left, underway
 
@@ -151,8 +151,10 @@ def set_up(
             env={**git.without_repository(env), ROOT: str(tree.origin), COMMIT: tree.commit},
             log=tree.home / "setup.log",
             timeout_s=timeout_s,
-            on_line=take,
-            clean=clean,
+            listening=Listening(
+                on_line=take,
+                clean=clean,
+            ),
         )
     except OSError as error:
         why = error.strerror or str(error)

@@ -46,6 +46,18 @@ class Finished:
     ended."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class Listening:
+    """Who hears of a program while it runs."""
+
+    on_line: Callable[[str], None] | None = None
+    """Gets each line that it writes."""
+    on_tick: Callable[[], None] | None = None
+    """Is called at least every 0.1 s, and may raise OutOfTime."""
+    clean: Callable[[str], str] = str
+    """Gets lines that may go together, and returns what may be seen of them."""
+
+
 def run_process(
     argv: Sequence[str],
     *,
@@ -53,23 +65,19 @@ def run_process(
     env: Mapping[str, str],
     log: Path,
     timeout_s: float,
-    on_line: Callable[[str], None] | None = None,
-    on_tick: Callable[[], None] | None = None,
-    clean: Callable[[str], str] = str,
+    listening: Listening | None = None,
 ) -> Finished:
     """Run a program in a session of its own until it ends or its time is up; afterwards nothing of
     it runs, but for what has left its session and cleared its environment.
 
     Its stdout and stderr become one stream of lines, ended by newline or carriage return (progress
-    bars), undecodable bytes replaced; `clean` gets those that may go together, and what it leaves
-    goes to `on_line` and, but for the middle of very much, to `log`. Its stdin is empty. `on_tick`
-    is called at least every 0.1 s while it runs, and may raise OutOfTime before `timeout_s` is
-    over.
+    bars), undecodable bytes replaced; what is left of them once clean goes to `listening` and, but
+    for the middle of very much, to `log`. Its stdin is empty. `timeout_s` is the most it may take.
 
     Raises:
         OSError: the program cannot be started, or the log cannot be written.
-        KeyboardInterrupt: and whatever `on_line` raises, after everything that was started has been
-        ended.
+        KeyboardInterrupt: and whatever `listening` raises, after everything that was started
+        has been ended.
     """
     mark = new_mark()
     inherited = env.get(RUN_COOKIE)
@@ -79,8 +87,9 @@ def run_process(
     def ours() -> list[psutil.Process]:
         return processes_of(mark, session=None if process is None else process.pid)
 
+    heard = listening or Listening()
     with ExitStack() as held:
-        record, cleaning = _Log(held.enter_context(log.open("wb"))), _Cleaning(clean)
+        record, cleaning = _Log(held.enter_context(log.open("wb"))), _Cleaning(heard.clean)
         held.callback(record.close)
         returncode = None
         try:
@@ -94,11 +103,11 @@ def run_process(
                 start_new_session=True,
             )
             with suppress(OutOfTime):
-                for lines in _lines(process, deadline=started + timeout_s, on_tick=on_tick):
-                    _pass_on(cleaning.ready(lines), record, on_line)
+                for lines in _lines(process, deadline=started + timeout_s, on_tick=heard.on_tick):
+                    _pass_on(cleaning.ready(lines), record, heard.on_line)
                 returncode = process.poll()
             wall_s = time.monotonic() - started
-            _pass_on(cleaning.rest(), record, on_line)
+            _pass_on(cleaning.rest(), record, heard.on_line)
         finally:
             # Ctrl-C may fall between the program's start and its being known here: the mark finds
             # it anyway.

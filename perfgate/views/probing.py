@@ -39,7 +39,7 @@ from perfgate.model.workload import CaptureMode, Workload
 from perfgate.profilers.nsys.environment import without_profiler
 from perfgate.profilers.nsys.symbols import kernel_symbols
 from perfgate.system import git
-from perfgate.system.process import run_process
+from perfgate.system.process import Listening, run_process
 from perfgate.views.explain import Subject
 from perfgate.views.ncu.command import OneLaunch, profile_command, read_command
 from perfgate.views.ncu.log import application_status, trouble
@@ -199,8 +199,10 @@ class _Probing:
                     env=env,
                     log=printed_to,
                     timeout_s=spec.timeout_s,
-                    on_line=lambda line: tail.append(line) if line.strip() else None,
-                    clean=spec.cleaner.clean,
+                    listening=Listening(
+                        on_line=lambda line: tail.append(line) if line.strip() else None,
+                        clean=spec.cleaner.clean,
+                    ),
                 )
                 for printed in (log, printed_to):
                     with suppress(OSError):

@@ -25,7 +25,7 @@ from perfgate.profilers.nsys.export.file import REPORTS, check_capture, check_ex
 from perfgate.profilers.nsys.output import PROGRESS
 from perfgate.profilers.nsys.tool import NsysTool
 from perfgate.profilers.seam import OnTick
-from perfgate.system.process import Finished, run_process
+from perfgate.system.process import Finished, Listening, run_process
 from perfgate.system.temporary import temporary_folder
 
 TIMEOUT_S: Final = 900.0
@@ -193,9 +193,11 @@ def run_quietly(
             env=for_reports(tool.env, tmpdir=str(work)),
             log=work / "log",
             timeout_s=timeout_s,
-            on_line=lambda line: lines.append(line) if not PROGRESS.match(line) else None,
-            on_tick=on_tick,
-            clean=Cleaner(tool.env).clean,
+            listening=Listening(
+                on_line=lambda line: lines.append(line) if not PROGRESS.match(line) else None,
+                on_tick=on_tick,
+                clean=Cleaner(tool.env).clean,
+            ),
         )
     except OSError as error:
         raise StoreFailed("nsys-not-run", program=str(tool.path), reason=str(error)) from error

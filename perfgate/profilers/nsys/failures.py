@@ -11,7 +11,7 @@ from perfgate.model.workload import CaptureMode, CaptureWindow
 from perfgate.profilers.nsys.output import signal_name
 from perfgate.profilers.nsys.tool import NsysTool
 from perfgate.profilers.seam import ProfileSpec
-from perfgate.system.process import Finished, run_process
+from perfgate.system.process import Finished, Listening, run_process
 from perfgate.system.temporary import temporary_folder
 
 FULL_BYTES: Final = 1_000_000
@@ -136,7 +136,9 @@ def missing_libraries(nsys: Path) -> frozenset[str]:
                     },
                     log=work / "log",
                     timeout_s=LDD_TIMEOUT_S,
-                    on_line=lines.append,
+                    listening=Listening(
+                        on_line=lines.append,
+                    ),
                 )
         except OSError:
             continue

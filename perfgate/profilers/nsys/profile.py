@@ -36,7 +36,7 @@ from perfgate.profilers.nsys.failures import (
 from perfgate.profilers.nsys.output import Output, signal_name
 from perfgate.profilers.nsys.tool import NsysTool
 from perfgate.profilers.seam import Captured, OnTick, ProfileOutcome, ProfileSpec
-from perfgate.system.process import Finished, run_process
+from perfgate.system.process import Finished, Listening, run_process
 
 LOG: Final = "nsys.log"
 """Everything that the workload and nsys printed, line by line, in the run's folder."""
@@ -182,9 +182,11 @@ def _run(tool: NsysTool, spec: ProfileSpec, lines: Output, on_tick: OnTick) -> t
                 env=for_profile(spec.env, tmpdir=str(plain / "tmp") if has_own else None),
                 log=spec.folder / LOG,
                 timeout_s=spec.timeout_s,
-                on_line=lines.take,
-                on_tick=tick,
-                clean=spec.cleaner.clean,
+                listening=Listening(
+                    on_line=lines.take,
+                    on_tick=tick,
+                    clean=spec.cleaner.clean,
+                ),
             )
     finally:
         shutil.rmtree(tmp, ignore_errors=True)

@@ -20,7 +20,7 @@ from perfgate.model.order import RUN_COOKIE
 from perfgate.system import ending, gate_process
 from perfgate.system.ending import abandoned, adopting, end_marked, new_mark, processes_of
 from perfgate.system.gate_process import run_to_end
-from perfgate.system.process import Finished, run_process
+from perfgate.system.process import Finished, Listening, run_process
 from perfgate.system.signals import ending_as_on_ctrl_c
 
 ENV = {"PATH": os.environ["PATH"]}
@@ -65,8 +65,10 @@ def run(
         env={**ENV, RUN_COOKIE: mark},
         log=folder / "log",
         timeout_s=timeout_s,
-        on_line=on_line or lines.append,
-        clean=lambda text: text.replace("secret", "hidden"),
+        listening=Listening(
+            on_line=on_line or lines.append,
+            clean=lambda text: text.replace("secret", "hidden"),
+        ),
     )
     return finished, lines
 
@@ -364,8 +366,10 @@ def test_what_is_wrapped_over_lines_is_cleaned_however_late_the_next_line_comes(
         env=os.environ,
         log=tmp_path / "log",
         timeout_s=30,
-        on_line=seen.append,
-        clean=lambda text: text.replace("sec\nret", "hidden"),
+        listening=Listening(
+            on_line=seen.append,
+            clean=lambda text: text.replace("sec\nret", "hidden"),
+        ),
     )
     assert seen == ["a", "hidden", *"bcdefg"]
     assert (tmp_path / "log").read_text().split() == seen
