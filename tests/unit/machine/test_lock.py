@@ -168,8 +168,9 @@ def test_a_file_of_another_user_is_locked_all_the_same(tmp_path: Path, mode: int
     program = (
         "import os, sys; from pathlib import Path; from perfgate.machine.lock import gpu_lock\n"
         "from perfgate.model.machine import Gpu\n"
+        "gpus = [Gpu(name='x', uuid='GPU-a')]  # what it imports, only root may read here\n"
         f"os.setgid({NOBODY}); os.setuid({NOBODY})\n"
-        "with gpu_lock([Gpu(name='x', uuid='GPU-a')], timeout_s=0, on_wait=print, folder=Path(sys.argv[1])):\n"
+        "with gpu_lock(gpus, timeout_s=0, on_wait=print, folder=Path(sys.argv[1])):\n"
         "    print('held')\n"
     )
     done = subprocess.run(
