@@ -30,6 +30,7 @@ from perfgate.profilers.nsys.export.scrub import scrub
 from perfgate.profilers.nsys.profile import LOG as NSYS_LOG
 from perfgate.profilers.seam import Captured
 from perfgate.system.ending import abandoned, end_abandoned
+from perfgate.system.files import files_below
 from perfgate.system.temporary import UNDERWAY, left, remove_left_folders
 
 ORDER: Final = "order.json"
@@ -171,7 +172,7 @@ def _runs_underway(results: Path) -> Iterator[Path]:
     below it. Those under Nsight Compute lie next to the results."""
     for folder in (*results.glob("*/*/*"), *results.parent.glob("ncu/*")):
         if not folder.is_symlink() and not (folder / "result.json").exists():
-            yield from (mark.parent for mark in folder.rglob(UNDERWAY))
+            yield from (mark.parent for mark in files_below(folder) if mark.name == UNDERWAY)
 
 
 def _remove_if_left(folder: Path, cleaner: Cleaner) -> bool:

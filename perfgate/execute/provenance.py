@@ -41,6 +41,7 @@ from perfgate.model.baseline import ALL_TRACKED, code_files
 from perfgate.model.errors import CodeStale, CodeUnproven, RepositoryUnreadable, StoreFailed
 from perfgate.model.workload import Workload
 from perfgate.system import git
+from perfgate.system.files import files_below
 
 COMPILED: Final = ".so"
 SHOWN: Final = 3
@@ -420,7 +421,7 @@ def _tracked(top: Path, env: Mapping[str, str]) -> set[Path]:
     try:
         return {(top / name).resolve() for name in git.tracked_files(top, env=env)}
     except RepositoryUnreadable:
-        return set(top.rglob("*.py"))
+        return {file for file in files_below(top) if file.suffix == ".py"}
 
 
 def _all_tracked(root: Path, baselines: str, env: Mapping[str, str] | None = None) -> str:

@@ -11,6 +11,13 @@ from pathlib import Path
 from typing import TextIO
 
 
+def files_below(folder: Path) -> Iterator[Path]:
+    """All files below a folder; what vanishes meanwhile, as folders of other runs do, is passed
+    over."""
+    for parent, _, names in os.walk(folder):
+        yield from (Path(parent, name) for name in names)
+
+
 def lock(descriptor: int, *, wait: bool = False) -> bool:
     """Take the lock of an open file or folder; False where another process holds it.
 

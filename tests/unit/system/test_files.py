@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import stat
 import subprocess
 import sys
@@ -12,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from perfgate.system.files import lock, locked, remove_unfinished, whole_file
+from perfgate.system.files import files_below, lock, locked, remove_unfinished, whole_file
 from perfgate.system.temporary import (
     UNDERWAY,
     left,
@@ -107,3 +108,14 @@ def test_temporary_folders_of_killed_processes_are_removed(
         remove_left_folders()
         assert {path.name for path in tmp_path.iterdir()} == {mine.name, "perfgate-nested", "other"}
     assert not mine.exists()
+
+
+def test_what_vanishes_while_files_are_looked_for_is_passed_over(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        (tmp_path / name / "deep").mkdir(parents=True)
+        (tmp_path / name / "deep" / "file.py").touch()
+    found = files_below(tmp_path)
+    first = next(found)
+    other = tmp_path / ("b" if "a" in first.parts[-3:] else "a")
+    shutil.rmtree(other)
+    assert [first, *found] == [first]

@@ -11,6 +11,13 @@ from support.sides import FakeTorch
 from perfgate.execute.worker.needs import CONTEXT_BYTES, needs_of
 
 
+@pytest.fixture(autouse=True)
+def _nothing_was_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Other tests of this process may have compiled something."""
+    for name in [name for name in sys.modules if name.endswith(".triton_heuristics")]:
+        monkeypatch.delitem(sys.modules, name)
+
+
 def test_memory_is_that_of_the_process_and_of_what_torch_took() -> None:
     torch = FakeTorch([])
     torch.cuda.max_memory_reserved = lambda _device: 7
