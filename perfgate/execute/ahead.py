@@ -47,8 +47,6 @@ from perfgate.system.usage import Marked
 
 LOOK_S: Final = 0.1
 """How often those are looked at of which nothing is heard."""
-EXPORT_LIMIT_S: Final = 900.0
-"""What nsys may take to write, export and summarise the captures of runs side by side."""
 QUIET_CORES: Final = 0.2
 """CPU cores that all held runs together may keep busy while another one measures."""
 QUIET_S: Final = 0.1
@@ -226,7 +224,7 @@ class _Used:
 def _used_by(
     others: Sequence[_Held], meanwhile: Callable[[], None], *, anew: bool = False
 ) -> _Used:
-    """What they use meanwhile: those that end, and those that begin, take nothing from it."""
+    """What they use meanwhile; a process that ends takes nothing from what the others used."""
     marked = [other.processes for other in others if other.processes is not None]
     before, began = [one.cpu_s() for one in marked], time.monotonic()
     meanwhile()
@@ -254,7 +252,6 @@ class _Held:
         self._poll = select.poll()
         self._poll.register(self._hears, select.POLLIN)
         self._worked_s, self._since = 0.0, time.monotonic()
-        self._limit_s = one.workload.timeout_s
         self._waits = False
         self._heard: list[bytes] = []
 
@@ -266,9 +263,6 @@ class _Held:
     def say(self, word: bytes) -> None:
         """Let it go on."""
         self._since, self._waits = time.monotonic(), False
-        if word == DONE:
-            # Its end is its own; that its capture is exported and read is not.
-            self._limit_s += EXPORT_LIMIT_S
         os.write(self._says, word)
 
     def wait_for(self, word: bytes, runs: Sequence[_Held]) -> None:
@@ -310,7 +304,7 @@ class _Held:
         self.refuse_if_off()
         if not self._waits:
             worked_s = self._worked_s + time.monotonic() - self._since
-            if worked_s > self._limit_s:
+            if worked_s > self.one.workload.timeout_s:
                 raise OutOfTime
 
 
