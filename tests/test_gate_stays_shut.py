@@ -194,17 +194,17 @@ def deleted(project: Project) -> None:
     project.bless(project.baseline(metrics=SMALL, name="gone"))
 
 
-def beside_one_that_needs(project: Project, package: str) -> None:
+def with_one_that_needs(project: Project, package: str) -> None:
     """A good workload, and the file of another that skips itself without a package."""
     blessed(project)
     project.workload(f"import pytest\npytest.importorskip({package!r})\n{OTHER}", file="other.py")
     project.bless(project.baseline(metrics=SMALL, name="other"))
 
 
-def beside_two_of_which_one_needs(project: Project, package: str) -> None:
+def with_two_of_which_one_needs(project: Project, package: str) -> None:
     """Two good workloads for two shards, and the file of a third that skips itself without a
     package."""
-    beside_one_that_needs(project, package=package)
+    with_one_that_needs(project, package=package)
     project.bless(project.baseline(metrics=SMALL, name="relu"))
     project.workload(loops("relu"), file="relu.py")
 
@@ -367,7 +367,7 @@ def left_early(project: Project, conftest: str) -> None:
 
 
 def plugged(project: Project, plugin: str) -> None:
-    """A plugin that the environment names, beside a workload that has regressed."""
+    """A plugin that the environment names, next to a workload that has regressed."""
     blessed(project, SLOWER)
     project.write("plugged_in.py", f"import sys\n\nimport pytest\n\n{plugin}")
     project.patch.syspath_prepend(str(project.root))
@@ -387,7 +387,7 @@ def folder_is_a_file(project: Project) -> None:
     project.write("baselines/nvidia-h200", "")
 
 
-def skipped_beside_a_file(project: Project) -> None:
+def skipped_next_to_a_file(project: Project) -> None:
     folder_is_a_file(project)
     project.workload(SKIPS_ITSELF)
 
@@ -742,18 +742,18 @@ CASES = (
     ),
     Case(
         name="file of a workload with a baseline skips itself",
-        arrange=partial(beside_one_that_needs, package="flash_attn"),
+        arrange=partial(with_one_that_needs, package="flash_attn"),
         outcomes={"loop": "PASSED"},
     ),
     Case(
         name="file of a workload with a baseline skips itself in the second shard",
-        arrange=partial(beside_two_of_which_one_needs, package="flash_attn"),
+        arrange=partial(with_two_of_which_one_needs, package="flash_attn"),
         arguments=("--perfgate-shard=2/2",),
         outcomes={"relu": "PASSED"},
     ),
     Case(
-        name="file skips itself beside baselines that cannot be listed",
-        arrange=skipped_beside_a_file,
+        name="file skips itself next to baselines that cannot be listed",
+        arrange=skipped_next_to_a_file,
         status=5,
     ),
     Case(

@@ -231,7 +231,7 @@ def chosen_regression(name: str) -> str:
     return name
 
 
-def sleep_cycles(regression: str, told: str | None) -> int:
+def sleep_cycles(regression: str, found: str | None) -> int:
     """Return the clock cycles of the sleep kernel: next to none where no sleep is planted, so that
     no count differs.
 
@@ -239,17 +239,17 @@ def sleep_cycles(regression: str, told: str | None) -> int:
     measured here: the planted time is then the same in every run.
 
     Raises:
-        ValueError: a sleep is planted, and `told` is no number of cycles.
+        ValueError: a sleep is planted, and `found` is no number of cycles.
     """
     if regression not in REGRESSIONS or not REGRESSIONS[regression].share:
         return 100
-    if told is None or not told.isdecimal() or not int(told):
+    if found is None or not found.isdecimal() or not int(found):
         percent = f"{100 * REGRESSIONS[regression].share:g} %"
         raise ValueError(
-            f"REGRESSION_CYCLES is {told!r}, expected the clock cycles of REGRESSION={regression}: "
+            f"REGRESSION_CYCLES is {found!r}, expected the clock cycles of REGRESSION={regression}: "
             f"{percent} of the blessed step_ms, times the SM clock in cycles per ms."
         )
-    return int(told)
+    return int(found)
 
 
 REGRESSION = chosen_regression(os.environ.get("REGRESSION", NONE))

@@ -157,7 +157,7 @@ def prefetched(steps: Steps, batches: Prefetcher, compute: Callable[..., None]) 
 
 
 def copy_stream() -> torch.cuda.Stream | None:
-    """A stream beside the current one, on which the network is computed; None without a GPU."""
+    """A stream next to the current one, on which the network is computed; None without a GPU."""
     return torch.cuda.Stream() if CUDA else None  # type: ignore[no-untyped-call]
 
 

@@ -25,7 +25,7 @@ import perfgate
 from benchmarks.decision import peers
 from benchmarks.decision import results as found
 from benchmarks.decision.goals import Cells, missed
-from benchmarks.decision.measured import judge_recording, tell_recording
+from benchmarks.decision.measured import judge_recording, summarise
 from benchmarks.decision.measured import load as load_recording
 from benchmarks.decision.picture import svg
 from benchmarks.decision.populations import SEED
@@ -78,7 +78,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             machine=recording.machine,
             remarks=recording.remarks,
             found=tuple(judge_recording(recording, peers.PEERS)),
-            told=tuple(tell_recording(recording)),
+            summaries=tuple(summarise(recording)),
         )
         results = results.model_copy(update={"measured": measured})
     _write(chosen.out, results)

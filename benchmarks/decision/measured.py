@@ -142,7 +142,7 @@ class RecordedLoop(Record):
     name: str
     kind: Kind
     machine: Mapping[str, str] = {}
-    """Facts about where this part was measured; what all parts share is also told of the whole
+    """Facts about where this part was measured; what all parts share is also said of the whole
     file."""
     baseline: tuple[RecordedBlessing, ...] = Field(min_length=1)
     gates: tuple[RecordedGate, ...] = ()
@@ -161,7 +161,7 @@ class Recording(Record):
     loops: tuple[RecordedLoop, ...] = Field(min_length=1)
 
 
-class Told(Record):
+class Summary(Record):
     """What all gates of one loop at one slowdown were like, whatever was said of them."""
 
     loop: str
@@ -206,7 +206,7 @@ class Found(Record):
 
 
 def load(path: Path) -> Recording:
-    """Read a recording; pydantic's ValidationError tells what is wrong with one."""
+    """Read a recording; pydantic's ValidationError says what is wrong with one."""
     return Recording.model_validate_json(path.read_text(encoding="utf-8"))
 
 
@@ -270,23 +270,23 @@ def judge_recording(recording: Recording, peers: Sequence[Peer]) -> list[Found]:
     return sorted(found, key=lambda one: (order.index(one.loop), one.slowdown))
 
 
-def tell_recording(recording: Recording) -> list[Told]:
+def summarise(recording: Recording) -> list[Summary]:
     """What the gates were like, by loop and slowdown."""
     recording = by_budgets(recording)
-    told: list[Told] = []
+    shown: list[Summary] = []
     for name in dict.fromkeys(loop.name for loop in recording.loops):
         parts = [loop for loop in recording.loops if loop.name == name]
         slowdowns = {gate.slowdown for part in parts for gate in part.gates}
         slowdowns |= {spoilt.slowdown for part in parts for spoilt in part.spoilt}
-        told += [_tell(parts, slowdown) for slowdown in sorted(slowdowns)]
-    return told
+        shown += [_summary_of(parts, slowdown) for slowdown in sorted(slowdowns)]
+    return shown
 
 
-def _tell(parts: Sequence[RecordedLoop], slowdown: float) -> Told:
+def _summary_of(parts: Sequence[RecordedLoop], slowdown: float) -> Summary:
     gates = [(part, gate) for part in parts for gate in part.gates if gate.slowdown == slowdown]
     stages = [str(gate.stage) for _, gate in gates if gate.stage is not None]
     known = [gate.planted_step for _, gate in gates if gate.planted_step is not None]
-    return Told(
+    return Summary(
         loop=parts[0].name,
         kind=parts[0].kind,
         slowdown=slowdown,

@@ -41,7 +41,7 @@ class Peer:
     name: str
     slower: Rule
     alongside: bool = False
-    """Whether the baseline's commit is run again beside the candidate, and stored runs are left
+    """Whether the baseline's commit is run again next to the candidate, and stored runs are left
     alone."""
 
 
@@ -61,7 +61,7 @@ def _pytest_benchmark(option: str) -> Rule:
 
 
 def _asv(factor: float, *, record_samples: bool) -> Rule:
-    """What `asv continuous --factor FACTOR` calls worse; it keeps no samples unless told to record
+    """What `asv continuous --factor FACTOR` calls worse; it keeps no samples unless asked to record
     them."""
 
     def slower(before: Sequence[float], after: Sequence[float]) -> bool:

@@ -30,7 +30,7 @@ LINES: Final = (
     Line(rule="asv continuous, factor 1.02, samples, 8 + 8 runs", colour="#cc79a7", marker="s"),
     Line(rule="Welch 1 %", colour="#009e73", marker="^"),
 )
-"""From front to back; colours of Okabe and Ito, which most colour-blind readers tell apart."""
+"""From front to back; colours of Okabe and Ito, which most colour-blind readers can distinguish."""
 PANELS: Final = dict(
     zip(
         DRAWN,

@@ -9,7 +9,7 @@ from typing import Literal
 from pydantic import Field
 from scipy.stats import binomtest
 
-from benchmarks.decision.measured import Found, Told
+from benchmarks.decision.measured import Found, Summary
 from benchmarks.decision.simulate import Cell, PeerCell
 from perfgate.model.record import Record
 
@@ -32,7 +32,7 @@ class Measured(Record):
     machine: Mapping[str, str]
     remarks: tuple[str, ...] = ()
     found: tuple[Found, ...]
-    told: tuple[Told, ...] = ()
+    summaries: tuple[Summary, ...] = ()
 
 
 class Results(Record):

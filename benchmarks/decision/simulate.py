@@ -186,7 +186,7 @@ def cell(scenario: Scenario, population: Population, *, gates: int) -> Cell:
 
 @dataclass(frozen=True, kw_only=True)
 class How:
-    """What gates are judged by beside their runs."""
+    """What gates are judged by besides their runs."""
 
     occasion_runs: tuple[int, ...]
     shares: int
@@ -352,7 +352,7 @@ def look(
 ) -> dict[Metric, Look]:
     """Judge each time metric once, as `perfgate.judge.rows` does for one gate.
 
-    Slow runs of `earlier` ones count beside the other side's, in blocks beside the stored ones.
+    Slow runs of `earlier` ones count with the other side's, in blocks with the stored ones.
     """
     found: dict[Metric, Look] = {}
     for metric in how.metrics:

@@ -19,7 +19,7 @@ from benchmarks.decision.goals import (
     regressed,
     share,
 )
-from benchmarks.decision.measured import AB_NOW, OWN, SCREEN_NOW, THEN, Found, Told
+from benchmarks.decision.measured import AB_NOW, OWN, SCREEN_NOW, THEN, Found, Summary
 from benchmarks.decision.populations import MORE, POPULATIONS, Change, Population
 from benchmarks.decision.results import Measured, Results, Simulated, interval
 from benchmarks.decision.simulate import (
@@ -62,7 +62,7 @@ _OF_STORED: Final[tuple[_Column, ...]] = (*_USUAL, ("idle +3 % PASSED", IDLE[1],
 def markdown(results: Results) -> str:
     """Write the whole file."""
     lines = [
-        "# How perfgate decides, beside its peers",
+        "# How perfgate decides, next to its peers",
         "",
         (
             "Made by `python -m benchmarks.decision` (needs `pip install -e '.[bench]'`); do "
@@ -141,7 +141,7 @@ def _simulated(simulated: Simulated) -> list[str]:
     ]
     for title, table in (
         ("By population", _shares(cells, _OF_GOALS)),
-        ("Populations beside the goals", _shares(cells, _USUAL, MORE)),
+        ("Populations besides those of the goals", _shares(cells, _USUAL, MORE)),
         (
             "A baseline of 10 runs over 5 occasions",
             _shares(cells, _USUAL[:-1], scenario=_TEN_RUNS),
@@ -150,7 +150,7 @@ def _simulated(simulated: Simulated) -> list[str]:
         ("Stored runs only, 5x1", _shares(cells, _OF_STORED, scenario=STORED[0])),
         ("Stored runs only, 10x5", _shares(cells, _OF_STORED, scenario=STORED[1])),
         (f"{FAMILY} unchanged workloads, one REGRESSED", _of_families(cells)),
-        ("Peers on the same step times", _beside_peers(simulated)),
+        ("Peers on the same step times", _next_to_peers(simulated)),
     ):
         lines += ["", f"### {title}", "", *table]
     return lines
@@ -187,7 +187,7 @@ def _of_families(cells: Cells) -> Iterator[str]:
         yield _row(name, *(_percent(families(cell).value) for cell in row))
 
 
-def _beside_peers(simulated: Simulated) -> Iterator[str]:
+def _next_to_peers(simulated: Simulated) -> Iterator[str]:
     """Means over the populations: perfgate's, and those of each peer."""
     changes = [UNCHANGED, *IDLE]
     names = [population.name for population in POPULATIONS]
@@ -273,7 +273,7 @@ def _measured(measured: Measured) -> list[str]:
         found = [one for one in measured.found if one.loop == loop]
         slowdowns = sorted({one.slowdown for one in found})
         lines += ["", f"### {loop} ({found[0].kind})", ""]
-        lines += _likeness([told for told in measured.told if told.loop == loop])
+        lines += _likeness([shown for shown in measured.summaries if shown.loop == loop])
         lines.append(
             _row("rule", *("unchanged" if not s else f"{s:.1%} slower" for s in slowdowns))
         )
@@ -285,17 +285,17 @@ def _measured(measured: Measured) -> list[str]:
     return lines
 
 
-def _likeness(told: Sequence[Told]) -> Iterator[str]:
+def _likeness(shown: Sequence[Summary]) -> Iterator[str]:
     """What the gates were like: how they went, and what the planted work came to."""
-    if not told:
+    if not shown:
         return
     head = ("planted", "gates", "without verdict", "ended at", "runs", "time, s")
     yield _row(*head, "which came to", "step_ms rose by", "kernel_ms by")
     yield _row("---", *["---:"] * 2, "---", *["---:"] * 5)
-    for one in told:
+    for one in shown:
         stages = ", ".join(f"{stage} {number}" for stage, number in one.stages.items())
-        told_of = (one.planted_step, one.step_change, one.kernel_change)
-        changes = ("" if change is None else f"{change:+.1%}" for change in told_of)
+        reported_of = (one.planted_step, one.step_change, one.kernel_change)
+        changes = ("" if change is None else f"{change:+.1%}" for change in reported_of)
         numbers = (f"{one.gates}", f"{one.spoilt}", stages, f"{one.runs:.1f}", f"{one.took_s:.0f}")
         yield _row("none" if not one.slowdown else f"{one.slowdown:.1%}", *numbers, *changes)
     yield ""

@@ -53,8 +53,8 @@ class Gate(Record):
     @property
     def first_line(self) -> str:
         """What its explanation says first, with the metric."""
-        told = where(attributions(self.before, self.now, self.metrics))
-        return next((f"{metric}: {say.fact(one)}" for metric, one in told.items()), "")
+        written = where(attributions(self.before, self.now, self.metrics))
+        return next((f"{metric}: {say.fact(one)}" for metric, one in written.items()), "")
 
 
 GATES: Final = TypeAdapter(tuple[Gate, ...])
@@ -67,13 +67,13 @@ def load(path: Path) -> tuple[Gate, ...]:
 
 def save(gates: Sequence[Gate], path: Path) -> None:
     """Write a record, small."""
-    told = _rounded([gate.model_dump(mode="json", exclude_defaults=True) for gate in gates])
-    text = json.dumps(told, separators=(",", ":"))
+    written = _rounded([gate.model_dump(mode="json", exclude_defaults=True) for gate in gates])
+    text = json.dumps(written, separators=(",", ":"))
     path.write_bytes(lzma.compress(text.encode(), preset=9 | lzma.PRESET_EXTREME))
 
 
 def taken(table: Mapping[str, Any]) -> list[Gate]:
-    """The gates of regressions among those that a file of REGRESSIONS_TABLE tells of; clean loops
+    """The gates of regressions among those in a file of REGRESSIONS_TABLE; clean loops
     are none.
     """
     machine = (
@@ -137,16 +137,16 @@ def _moved(row: MetricVerdict, step_ms: float | None) -> str:
     return f"{now / before - 1:+.1%}" if before else f"0 -> {now:g}"
 
 
-def _rounded(told: object) -> object:
-    match told:
+def _rounded(written: object) -> object:
+    match written:
         case float():
-            return float(f"{told:.{DIGITS}g}")
+            return float(f"{written:.{DIGITS}g}")
         case dict():
-            return {name: _rounded(value) for name, value in told.items()}
+            return {name: _rounded(value) for name, value in written.items()}
         case list():
-            return [_rounded(value) for value in told]
+            return [_rounded(value) for value in written]
         case _:
-            return told
+            return written
 
 
 def main(argv: Sequence[str] | None = None) -> int:

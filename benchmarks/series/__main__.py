@@ -28,7 +28,7 @@ from typing import Final
 
 import perfgate
 from benchmarks.series.lessons import VARIANTS
-from benchmarks.series.measuring import Nsys, Turns, bench_of, collect, commit_of, is_small
+from benchmarks.series.measuring import Nsys, Turns, collect, commit_of, context_of, is_small
 from benchmarks.series.recording import Recording, Replace, Unusable, load, merge, save
 from benchmarks.series.table import PICTURE, markdown
 from perfgate.model.errors import PerfgateError
@@ -177,7 +177,7 @@ def _run(given: argparse.Namespace) -> int:
     ends = None if given.seconds is None else time.monotonic() + given.seconds
     project = given.project.resolve()
     env = dict(os.environ)
-    context = bench_of(project, env)
+    context = context_of(project, env)
     small = is_small(context.machine, env)
     recording = (
         load(given.out)
@@ -186,8 +186,8 @@ def _run(given: argparse.Namespace) -> int:
     )
     if recording.small != small:
         kinds = ("full-sized", "small")
-        told = f"it holds runs of the {kinds[recording.small]} loops, and these would be of the {kinds[small]} ones"
-        raise Unusable(f"{given.out}: {told}; give another file.")
+        found = f"it holds runs of the {kinds[recording.small]} loops, and these would be of the {kinds[small]} ones"
+        raise Unusable(f"{given.out}: {found}; give another file.")
     loops = list(dict.fromkeys(given.workload or VARIANTS))
     if len(context.machine.gpus) > 1 and any(loop in VARIANTS for loop in loops):
         _say(

@@ -36,7 +36,7 @@ FIRST_LOOK: Final = AB_PLAN.looks[0]
 
 
 class Finding(StrEnum):
-    """What a step up the series shows, beside what is taught of it."""
+    """What a step up the series shows, next to what is taught of it."""
 
     AS_TAUGHT = "as taught"
     AT_A_PRICE = "as taught, at a price"
@@ -303,8 +303,8 @@ def _finding(
     (still_open if _may_be_faster(up) else contrary).extend(slow)
     worse = [row.metric for row in _rows(up) if row.outcome is Outcome.REGRESSED]
     if contrary:
-        told = [f"{listed(list(map(str, worse)))} worse"] if worse else []
-        return Finding.DIFFERS, (*contrary, *still_open, *told)
+        written = [f"{listed(list(map(str, worse)))} worse"] if worse else []
+        return Finding.DIFFERS, (*contrary, *still_open, *written)
     if still_open:
         return Finding.NOT_SETTLED, tuple(still_open)
     match up.outcome:
@@ -332,16 +332,16 @@ def _finding(
 
 def _as_no_difference(up: Verdict, down: Verdict) -> tuple[Finding, tuple[str, ...]]:
     """Both ways PASSED, where the tutorial teaches that it changes nothing."""
-    told = [
+    written = [
         f"the step {way} is {verdict.outcome}{_by(verdict, verdict.outcome)}"
         for way, verdict in (("up", up), ("back", down))
         if verdict.outcome is not Outcome.PASSED
     ]
-    if not told:
+    if not written:
         return Finding.AS_TAUGHT, ()
     if all(verdict.outcome in (Outcome.PASSED, Outcome.INCONCLUSIVE) for verdict in (up, down)):
-        return Finding.NOT_SETTLED, tuple(told)
-    return Finding.DIFFERS, tuple(told)
+        return Finding.NOT_SETTLED, tuple(written)
+    return Finding.DIFFERS, tuple(written)
 
 
 def _unmoved(lesson: Lesson, up: Verdict, down: Verdict) -> tuple[list[str], list[str]]:
@@ -352,8 +352,8 @@ def _unmoved(lesson: Lesson, up: Verdict, down: Verdict) -> tuple[list[str], lis
     contrary: list[str] = []
     still_open: list[str] = []
     for metric in lesson.every:
-        if (told := _why_unmoved(metric, up, down)) is not None:
-            (still_open if _is_open(metric, up, down) else contrary).append(told)
+        if (written := _why_unmoved(metric, up, down)) is not None:
+            (still_open if _is_open(metric, up, down) else contrary).append(written)
     others = [
         why for metric in lesson.either if (why := _why_unmoved(metric, up, down)) is not None
     ]
@@ -385,7 +385,7 @@ def _is_open(metric: Metric, up: Verdict, down: Verdict) -> bool:
 
 
 def _fell_by_chance(row: MetricVerdict | None) -> bool:
-    """Whether a count that varies fell, and too few runs tell it from chance: a gate has no other
+    """Whether a count that varies fell, and in too few runs to rule out chance: a gate has no other
     word for it."""
     if row is None or row.outcome is not Outcome.PASSED or row.exact is not False:
         return False
@@ -394,21 +394,21 @@ def _fell_by_chance(row: MetricVerdict | None) -> bool:
 
 def _not_there(lesson: Lesson, before: RecordedVariant, now: RecordedVariant) -> list[str]:
     """What is taught of ranges, and is otherwise."""
-    told: list[str] = []
+    written: list[str] = []
     for metric, taught in lesson.under.items():
         changes = _changes(metric, before, now)
         most = next((name for name, change in changes.items() if change < 0), "no known range")
         if most != taught:
-            told.append(f"{metric} falls most under {most}, not under {taught}")
+            written.append(f"{metric} falls most under {most}, not under {taught}")
     if lesson.top_range is not None:
         name, last = lesson.top_range
         places = [_place(run, name) for run in before.sound]
         if not all(place is not None and place <= last for place in places):
             shown = listed(sorted({"missing" if place is None else str(place) for place in places}))
-            told.append(
+            written.append(
                 f"{name} is at place {shown} of nvtx_sum before it, not among the first {last}"
             )
-    return told
+    return written
 
 
 def _changes(metric: Metric, before: RecordedVariant, now: RecordedVariant) -> dict[str, float]:

@@ -69,7 +69,7 @@ class Series:
 
     loop: str
     """The workload, and the stem of its file."""
-    told: str
+    summary: str
     """In a few words."""
     variants: tuple[Variant, ...]
     unit: Unit | None = None
@@ -104,7 +104,7 @@ FIX_AT_LEAST: Final = 1.1
 
 RESNET18_INPUT: Final = Series(
     loop="resnet18_input",
-    told="ResNet-18, images of 3x512x512 made on the fly, batch 64: the input pipeline",
+    summary="ResNet-18, images of 3x512x512 made on the fly, batch 64: the input pipeline",
     unit=Unit.STEPS,
     published_on="NVIDIA L40S",
     batch=64,
@@ -130,7 +130,7 @@ RESNET18_INPUT: Final = Series(
 )
 RESNET50_CIFAR: Final = Series(
     loop="resnet50_cifar",
-    told="ResNet-50, images of 3x32x32, batch 384 (published: 128): the training step",
+    summary="ResNet-50, images of 3x32x32, batch 384 (published: 128): the training step",
     unit=Unit.IMAGES,
     batch=384,
     variants=(
@@ -158,7 +158,7 @@ RESNET50_CIFAR: Final = Series(
 )
 DATA_LOAD_LAB: Final = Series(
     loop="data_load_lab",
-    told="A small CNN fed by batches made on the CPU",
+    summary="A small CNN fed by batches made on the CPU",
     variants=(
         Variant(name="cpu"),
         Variant(
@@ -192,4 +192,4 @@ SCALED: Final[Mapping[str, str]] = MappingProxyType(
         "that waits least"
     }
 )
-"""What is told of loops that climb no series: their variants are numbers of GPUs."""
+"""What is said of loops that climb no series: their variants are numbers of GPUs."""

@@ -22,14 +22,14 @@ class Listener:
     """Keeps what was collected, as JSON."""
 
     def __init__(self) -> None:
-        self.told = "[]"
+        self.shown = "[]"
 
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """Take the expected workloads of the gate."""
         key = importlib.import_module("perfgate.plugin.state").STATE
         state = session.config.stash.get(key, None)
         found = () if state is None else state.expected or ()
-        self.told = json.dumps([workload.model_dump(mode="json") for workload in found])
+        self.shown = json.dumps([workload.model_dump(mode="json") for workload in found])
 
 
 def main() -> int:
@@ -49,7 +49,7 @@ def main() -> int:
     if status != pytest.ExitCode.OK:
         sys.stderr.write(_gist(said.getvalue()))
         return 1
-    print(listener.told)
+    print(listener.shown)
     return 0
 
 

@@ -62,7 +62,7 @@ from perfgate.words.say import fact
 
 LISTING: Final = Path(__file__).with_name("listing.py")
 VARIABLE: Final = "VARIANTS"
-"""Tells the workloads which variants to show: `all`, or their names with commas between them."""
+"""Says to the workloads which variants to show: `all`, or their names with commas between them."""
 SMALL: Final = "PERFGATE_SMALL"
 """Asks the workloads for their small variants, which they take without a GPU in any case."""
 OF_THE_VARIANT: Final = (
@@ -224,7 +224,7 @@ def _file_of(project: Path, loop: str) -> Path:
     )
     if file is None:
         raise Unusable(
-            f"--workload {loop}: there is no {folder / loop}.py, and no {loop}.yaml beside it."
+            f"--workload {loop}: there is no {folder / loop}.py, and no {loop}.yaml next to it."
         )
     return file
 
@@ -373,9 +373,9 @@ class Turns:
         self.save(self.recording)
         if not run.complaints:
             step_ms = run.run.value(Metric.STEP_MS)
-            told = "no step time" if step_ms is None else f"{step_ms:.4g} ms a step"
+            shown = "no step time" if step_ms is None else f"{step_ms:.4g} ms a step"
             self.say(
-                f"{one.workload.id}: run {len(variant.sound)} of {self.runs}, {told}, "
+                f"{one.workload.id}: run {len(variant.sound)} of {self.runs}, {shown}, "
                 f"{run.took_s:.0f} s"
             )
             return
@@ -404,10 +404,10 @@ def _reason(failed: PerfgateError, *, subject: str) -> str:
     said = [
         line.strip().removeprefix("| ") for line in more.splitlines() if line.startswith("  | ")
     ]
-    told = fact.rstrip(".")
-    if said and "exit status" in told:
-        told = f"{told}, after {said[-1]!r}"
-    return told if len(told) <= MOST_REASON else f"{told[:MOST_REASON]}..."
+    shown = fact.rstrip(".")
+    if said and "exit status" in shown:
+        shown = f"{shown}, after {said[-1]!r}"
+    return shown if len(shown) <= MOST_REASON else f"{shown[:MOST_REASON]}..."
 
 
 # One run
@@ -497,7 +497,7 @@ class Nsys:
         return Taken(run=recorded, machine=machine)
 
 
-def bench_of(project: Path, env: Mapping[str, str]) -> RunContext:
+def context_of(project: Path, env: Mapping[str, str]) -> RunContext:
     """What all runs in a project share.
 
     Raises:

@@ -15,7 +15,7 @@ from benchmarks.series.speedups import Bar, bars_of
 
 OURS: Final = "#0072b2"
 PUBLISHED: Final = "#e69f00"
-"""Colours of Okabe and Ito, which most colour-blind readers tell apart; the published bars are
+"""Colours of Okabe and Ito, which most colour-blind readers can distinguish; the published bars are
 hatched besides."""
 COMPUTING, COPYING, IDLE = OURS, "#cc79a7", "#dddddd"
 _HEIGHT: Final = 0.38

@@ -168,8 +168,8 @@ def save(recording: Recording, path: Path) -> None:
     Raises:
         Unusable: it cannot be written there.
     """
-    told = {"format": recording.format, **recording.model_dump(mode="json", exclude_defaults=True)}
-    text = json.dumps(told, separators=(",", ":"), ensure_ascii=False)
+    shown = {"format": recording.format, **recording.model_dump(mode="json", exclude_defaults=True)}
+    text = json.dumps(shown, separators=(",", ":"), ensure_ascii=False)
     for start in ('{"loop"', '{"run":', '"machines"', '"variants"'):
         text = text.replace(start, f"\n{start}")
     beside = path.with_name(f".{path.name}.{os.getpid()}")

@@ -30,7 +30,7 @@ COUNTS: Final = (
 )
 MOST_RANGES: Final = 3
 OTHERWISE: Final = 0.1
-"""A gain that differs from the published one by a larger share of it is told with what the GPU did.
+"""A gain that differs from the published one by a larger share of it is shown with what the GPU did.
 """
 LEAST_SHARE: Final = 0.05
 """Of the largest change: a range of less is not named."""
@@ -42,7 +42,7 @@ _NONE: Final = "-"
 
 
 def markdown(recording: Recording, *, picture: bool) -> str:
-    """Write the whole file; `picture` tells whether one lies beside it."""
+    """Write the whole file; `picture` says whether one lies next to it."""
     judged = {loop: judge_loop(recording, loop) for loop in ordered_loops(recording)}
     lines = [
         "# The optimisation series, measured and judged",
@@ -108,17 +108,17 @@ def _circumstances(recording: Recording) -> Iterator[str]:
     kinds: dict[str, set[tuple[str, ...]]] = {}
     for index in sorted(used):
         machine = recording.machines[index]
-        # A script's torch is told without the toolkit that it was built for.
+        # A script's torch is known without the toolkit that it was built for.
         torch, _, _ = (machine.torch or "unknown").partition("+")
-        told = (
+        written = (
             f"{machine.gpu_name}, driver {machine.driver or 'none'}, CUDA "
             f"{machine.cuda or 'none'}, "
             f"torch {torch}, nsys {machine.nsys} ({' '.join(machine.nsys_options)}), "
             f"Python {machine.python}, {machine.cpu}, {machine.cpu_count} CPUs"
         )
-        kinds.setdefault(told, set()).add(tuple(gpu.uuid for gpu in machine.gpus))
-    for told, sets in kinds.items():
-        yield f"- {told}" + (f"; {len(sets)} different GPUs" if len(sets) > 1 else "")
+        kinds.setdefault(written, set()).add(tuple(gpu.uuid for gpu in machine.gpus))
+    for written, sets in kinds.items():
+        yield f"- {written}" + (f"; {len(sets)} different GPUs" if len(sets) > 1 else "")
     runs = [run for variant in recording.variants for run in variant.runs]
     commits = sorted({run.commit for run in runs if run.commit is not None})
     yield f"- perfgate {recording.perfgate}" + (
@@ -139,16 +139,16 @@ def _loop(recording: Recording, loop: str, steps: Sequence[Step]) -> Iterator[st
             if series.published_on and not recording.small
             else ""
         )
-        yield from (f"{series.told}.{published}", "")
+        yield from (f"{series.summary}.{published}", "")
     elif loop in SCALED:
         yield from (f"{SCALED[loop]}.", "")
     yield from _speeds(recording, series, variants)
-    yield from _remarks(recording, variants)
+    yield from _problems(recording, variants)
     if steps:
         yield ""
         yield from _steps(series, steps, small=recording.small)
         yield from _places(steps)
-        yield from _remarked(steps)
+        yield from _noted(steps)
         if not recording.small:
             yield from _unlike_published(recording, loop, steps)
 
@@ -179,16 +179,16 @@ def _speeds(
             if metric not in RARE or _any(variants, metric)
         ),
     ]
-    told = [(title, [tell(variant) for variant in variants]) for title, tell in columns]
-    told = [(title, cells) for title, cells in told if any(cell != _NONE for cell in cells)]
-    yield _row(["variant", *(title for title, _ in told)])
-    yield _row(["---", *["---:"] * len(told)])
+    written = [(title, [cell(variant) for variant in variants]) for title, cell in columns]
+    written = [(title, cells) for title, cells in written if any(cell != _NONE for cell in cells)]
+    yield _row(["variant", *(title for title, _ in written)])
+    yield _row(["---", *["---:"] * len(written)])
     for place, variant in enumerate(variants):
-        yield _row([variant.variant, *(cells[place] for _, cells in told)])
+        yield _row([variant.variant, *(cells[place] for _, cells in written)])
 
 
-def _remarks(recording: Recording, variants: Sequence[RecordedVariant]) -> Iterator[str]:
-    told = [
+def _problems(recording: Recording, variants: Sequence[RecordedVariant]) -> Iterator[str]:
+    written = [
         f"- {variant.variant} {'failed once' if variant.sound else 'has no run'}: {failure.reason}."
         for variant in variants
         for failure in variant.failures[-1:]
@@ -198,13 +198,15 @@ def _remarks(recording: Recording, variants: Sequence[RecordedVariant]) -> Itera
         for variant in variants
         if len(variant.runs) > len(variant.sound)
     }
-    told += [f"- Runs of {name} that do not count: {number}." for name, number in unsound.items()]
+    written += [
+        f"- Runs of {name} that do not count: {number}." for name, number in unsound.items()
+    ]
     if len({run.code for variant in variants for run in variant.sound}) > 1:
-        told.append("- The workload's code changed between these runs.")
-    told += [*_windows(variants), *_apart(recording, variants)]
-    if told:
+        written.append("- The workload's code changed between these runs.")
+    written += [*_windows(variants), *_apart(recording, variants)]
+    if written:
         yield ""
-        yield from told
+        yield from written
 
 
 def _windows(variants: Sequence[RecordedVariant]) -> Iterator[str]:
@@ -225,10 +227,10 @@ def _apart(recording: Recording, variants: Sequence[RecordedVariant]) -> Iterato
         for machine in sorted({_host(recording, run.machine) for run in variant.sound}):
             on.setdefault(machine, []).append(variant.variant)
     if len({tuple(names) for names in on.values()}) > 1:
-        told = (
+        written = (
             f"{listed(names)} on machine {machine + 1}" for machine, names in sorted(on.items())
         )
-        yield f"- Measured were {'; '.join(told)}."
+        yield f"- Measured were {'; '.join(written)}."
 
 
 def _host(recording: Recording, machine: int) -> int:
@@ -264,39 +266,39 @@ def _steps(series: Series | None, steps: Sequence[Step], *, small: bool) -> Iter
 
 def _places(steps: Sequence[Step]) -> Iterator[str]:
     """Under which ranges the named metrics moved, a line each."""
-    told = [
+    written = [
         f"- {step.variant}: {metric} {', '.join(moved)}"
         for step in steps
         for metric, changes in step.where.items()
         if (moved := _largest(changes))
     ]
-    if told:
+    if written:
         yield from (
             "",
             "What changed in the named metrics on the way up, per step, by innermost range:",
             "",
         )
-        yield from told
+        yield from written
 
 
-def _remarked(steps: Sequence[Step]) -> Iterator[str]:
-    """What a gate says beside its table of a way up, a line each."""
-    told = [
-        f"- {step.variant}: {remark}"
+def _noted(steps: Sequence[Step]) -> Iterator[str]:
+    """What a gate says below its table of a way up, a line each."""
+    written = [
+        f"- {step.variant}: {one}"
         for step in steps
         if step.up is not None
-        for remark in step.up.information
+        for one in step.up.information
     ]
-    if told:
+    if written:
         yield from ("", "What the gate remarks on, on the way up:", "")
-        yield from told
+        yield from written
 
 
 def _unlike_published(recording: Recording, loop: str, steps: Sequence[Step]) -> Iterator[str]:
     """Where a variant gains more or less than published, a line each, with what the profile shows
     of it.
     """
-    told: list[str] = []
+    written: list[str] = []
     for step in steps:
         sides = [recording.of(loop, name) for name in (step.before, step.variant)]
         before, now = (None if side is None else shares_of(side) for side in sides)
@@ -312,14 +314,14 @@ def _unlike_published(recording: Recording, loop: str, steps: Sequence[Step]) ->
                 )
             ]
             gains = f"x{step.ratio:.2f} against x{step.published:.2f}"
-            told.append(f"- {step.variant}: {gains}; of a step the GPU {', '.join(shown)}")
-    if told:
+            written.append(f"- {step.variant}: {gains}; of a step the GPU {', '.join(shown)}")
+    if written:
         yield from (
             "",
             "Where a gain is not the published one, and what the GPU does before and after it:",
             "",
         )
-        yield from told
+        yield from written
 
 
 def _largest(changes: Mapping[str, float]) -> list[str]:
@@ -361,8 +363,8 @@ def _published(series: Series, measured: RecordedVariant) -> str:
     variant = series.variant(measured.variant)
     if variant is None or variant.published is None:
         return _NONE
-    told = f"{variant.published:,g}"
-    return f"({told})" if variant.in_brackets else told
+    written = f"{variant.published:,g}"
+    return f"({written})" if variant.in_brackets else written
 
 
 def _speed(value: float | None) -> str:

@@ -9,7 +9,7 @@ until the record holds so many of this commit on this machine or no further one 
 run the same command again to go on. A gate that is begun is recorded, also if it is killed. A
 record of some workloads alone is begun with `--only`. Where commands may not last as long as a
 gate, start it in the background (`setsid nohup ... &`) and look at the record. It exits 2 before
-the first gate where none could tell: the checkout has changes, or no baseline is of this GPU.
+the first gate where none could show anything: the checkout has changes, or no baseline is of this GPU.
 `--shards` makes each gate as a CI with several GPUs does: a shard of the workloads on each, and
 `perfgate merge`. `table` writes RESULTS.md, a part for each record.
 """
@@ -125,8 +125,8 @@ def load(path: Path) -> Recording:
 def save(recording: Recording, path: Path) -> None:
     """Write a record; the file is never seen half written."""
     beside = path.with_name(f".{path.name}.{os.getpid()}")
-    told = {"format": recording.format, **recording.model_dump(mode="json", exclude_defaults=True)}
-    beside.write_text(json.dumps(told, indent=1) + "\n", encoding="utf-8")
+    found = {"format": recording.format, **recording.model_dump(mode="json", exclude_defaults=True)}
+    beside.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
     beside.replace(path)
 
 
@@ -287,21 +287,25 @@ class Series:
         save(Recording(gates=(*former, begun)), self.path)
         began = self.clock()
         ended = self.make()
-        told = tuple(workload_of(one) for document in ended.documents for one in document.workloads)
+        found = tuple(
+            workload_of(one) for document in ended.documents for one in document.workloads
+        )
         done = begun.model_copy(
             update={
                 "took_s": round(self.clock() - began, 1),
                 "exit_status": ended.exit_status,
-                "workloads": told,
+                "workloads": found,
             }
         )
         save(Recording(gates=(*former, done)), self.path)
         outcome = "PASSED" if done.has_passed else f"exit status {ended.exit_status}"
-        self.say(f"gate {number} of {gates}: {outcome}, {len(told)} workloads, {done.took_s:.0f} s")
+        self.say(
+            f"gate {number} of {gates}: {outcome}, {len(found)} workloads, {done.took_s:.0f} s"
+        )
 
 
 def why_none(root: Path, machine: Machine, commit: Commit | None, baselines: str) -> str | None:
-    """Say why gates of this project on this machine could tell nothing of its commit; None if they
+    """Say why gates of this project on this machine could show nothing of its commit; None if they
     can."""
     if commit is not None and commit.dirty:
         changed = changes(root, baselines=baselines)
@@ -341,7 +345,7 @@ def markdown(recordings: Sequence[Recording]) -> str:
 def _part(gates: Sequence[UnchangedGate]) -> list[str]:
     """What one record's gates came to."""
     lines = [f"## {', '.join(sorted({one.machine.gpu_name for one in gates}))}", ""]
-    lines += [f"- gate {number}: {_told(one)}" for number, one in enumerate(gates, start=1)]
+    lines += [f"- gate {number}: {_described(one)}" for number, one in enumerate(gates, start=1)]
     passed = [one.has_passed for one in gates]
     lines += [
         "",
@@ -377,7 +381,7 @@ def _part(gates: Sequence[UnchangedGate]) -> list[str]:
     return [*lines, *(["", *notes] if notes else []), ""]
 
 
-def _told(one: UnchangedGate) -> str:
+def _described(one: UnchangedGate) -> str:
     machine = one.machine
     where = (
         f"{machine.gpu_name}, driver {machine.driver}, torch {machine.torch}, nsys {machine.nsys}"
@@ -404,7 +408,7 @@ def _percent(change: float | None) -> str:
     return "-" if change is None else f"{100 * change:+z.2f} %"
 
 
-# The door
+# The command
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -129,7 +129,7 @@ def refused(project: Project, *arguments: str) -> tuple[str, int]:
     return seen.err, seen.status
 
 
-def test_an_unknown_workload_is_named_beside_those_that_are_kept(
+def test_an_unknown_workload_is_named_next_to_those_that_are_kept(
     here: Project, snapshot: SnapshotAssertion
 ) -> None:
     measure(here)
@@ -153,7 +153,7 @@ def test_a_reason_is_required(here: Project, snapshot: SnapshotAssertion) -> Non
 
 
 @pytest.mark.parametrize("value", ["true", "1"])
-def test_ci_does_not_bless_unless_it_is_told_to(
+def test_ci_does_not_bless_unless_it_is_asked_to(
     here: Project, value: str, snapshot: SnapshotAssertion
 ) -> None:
     measure(here)
@@ -177,8 +177,8 @@ def test_a_regression_is_blessed_only_when_it_is_called_one(
     here.perfgate("bless", "loop", "--reason", "first")
     here.workload(LOOP + "# one copy more a step\n")
     measure(here, MORE_COPIES, options=["--perfgate-runs=5"])
-    told, status = refused(here, "loop", "--reason", "slower")
-    assert told == snapshot
+    found, status = refused(here, "loop", "--reason", "slower")
+    assert found == snapshot
     assert status == 22
     seen = here.perfgate(
         "bless", "loop", "--accept-regression", "--reason", "a copy for the new loss"
@@ -242,8 +242,8 @@ def test_an_occasion_is_added_to_the_baseline_that_is_there(
     added = extended.occasions[-1].added
     assert added is not None
     assert (added.by, added.reason) == ("Ada <ada@example.org>", "an hour later")
-    told, status = refused(here, "loop", "--occasion", "--reason", "again")
-    assert dated(told) == snapshot
+    found, status = refused(here, "loop", "--occasion", "--reason", "again")
+    assert dated(found) == snapshot
     assert status == 22
 
 
@@ -287,6 +287,6 @@ def test_an_occasion_of_a_loss_is_a_contradiction(
     here: Project, snapshot: SnapshotAssertion
 ) -> None:
     measure(here)
-    told, status = refused(here, "loop", "--occasion", "--accept-regression", "--reason", "x")
-    assert told == snapshot
+    found, status = refused(here, "loop", "--occasion", "--accept-regression", "--reason", "x")
+    assert found == snapshot
     assert status == 2

@@ -119,7 +119,7 @@ def test_what_was_found_is_what_show_shows_and_gates_judge_by(calibrated: Projec
     assert calibrated.gate().status == 0
 
 
-def test_budgets_that_cannot_be_held_are_told_with_the_least_that_can(
+def test_budgets_that_cannot_be_held_are_reported_with_the_least_that_can(
     calibrated: Project, snapshot: SnapshotAssertion
 ) -> None:
     calibrated.write(
@@ -211,7 +211,7 @@ def test_changed_code_is_refused_before_anything_is_measured(
     assert calibrated.perfgate("calibrate", "--kept").status == 0
 
 
-def test_a_pytest_that_measures_nothing_is_told_by_its_exit_status(
+def test_a_pytest_that_measures_nothing_is_reported_by_its_exit_status(
     calibrated: Project, snapshot: SnapshotAssertion
 ) -> None:
     calibrated.patch.setattr(repeating, "run_to_end", lambda *_arguments, **_options: 4)
@@ -229,7 +229,7 @@ def test_a_gate_that_leaves_no_result_calibrates_nothing(
 # What there must be
 
 
-def test_an_unknown_workload_is_named_beside_those_that_there_are(
+def test_an_unknown_workload_is_named_next_to_those_that_there_are(
     calibrated: Project, snapshot: SnapshotAssertion
 ) -> None:
     assert refused(calibrated, "loops", "--kept") == snapshot

@@ -30,9 +30,9 @@ def perfgate(*words: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]:
 
 
 def inspected(*words: str | Path, cwd: Path) -> list[dict[str, Any]]:
-    told = perfgate("inspect", *words, "--json", cwd=cwd)
-    assert told.returncode == 0, told.stderr
-    processes: list[dict[str, Any]] = json.loads(told.stdout)["processes"]
+    found = perfgate("inspect", *words, "--json", cwd=cwd)
+    assert found.returncode == 0, found.stderr
+    processes: list[dict[str, Any]] = json.loads(found.stdout)["processes"]
     return processes
 
 
@@ -88,7 +88,7 @@ def test_a_gpu_is_named_as_cuda_does(tmp_path: Path) -> None:
     assert "GPU 2" not in shown
 
 
-def test_gpus_that_their_processes_call_the_same_are_named_by_what_tells_them_apart(
+def test_gpus_that_their_processes_call_the_same_are_named_by_what_distinguishes_them(
     tmp_path: Path,
 ) -> None:
     write_export(
@@ -116,8 +116,8 @@ def test_matches_that_are_no_steps_are_counted(tmp_path: Path, *, closed: bool) 
     )
     (process,) = inspected("lost.sqlite", "--step", "step", cwd=tmp_path)
     assert process["steps"] == 1
-    (told,) = [remark for remark in process["information"] if "not counted" in remark]
-    assert f"({59 if closed else 60})" in told
+    (found,) = [remark for remark in process["information"] if "not counted" in remark]
+    assert f"({59 if closed else 60})" in found
 
 
 def test_the_older_suffix_of_captures_is_known(tmp_path: Path) -> None:
@@ -228,7 +228,7 @@ def test_what_a_million_ranges_cost_at_most(tmp_path: Path, kind: str) -> None:
         str(tmp_path / "small.sqlite"),
         str(tmp_path / "large.sqlite"),
     ]
-    told = subprocess.run(argv, capture_output=True, text=True, check=True).stdout.split()
-    times, memory = map(float, told)
+    found = subprocess.run(argv, capture_output=True, text=True, check=True).stdout.split()
+    times, memory = map(float, found)
     assert times < MOST_TIMES_SLOWER[kind]
     assert memory < MOST_MB[kind]

@@ -34,7 +34,7 @@ def repository(project: Project, tmp_path: Path) -> Project:
     return project
 
 
-def told(seen: Seen, check: str) -> tuple[str, str] | None:
+def found(seen: Seen, check: str) -> tuple[str, str] | None:
     """The word of a check, and what is said of it."""
     blocks = seen.out.split("\n\n")[0].splitlines()
     for at, line in enumerate(blocks):
@@ -47,7 +47,7 @@ def told(seen: Seen, check: str) -> tuple[str, str] | None:
 
 def test_doctor_says_whether_a_runner_can_install_perfgate(repository: Project) -> None:
     def of_workflows() -> tuple[str, str] | None:
-        return told(repository.perfgate("doctor", columns=120), "workflows")
+        return found(repository.perfgate("doctor", columns=120), "workflows")
 
     assert of_workflows() is None
     assert repository.perfgate("init").status == 0
@@ -83,8 +83,8 @@ def test_doctor_names_an_option_that_distributes(
         "pyproject.toml", f'[tool.perfgate]\n[tool.pytest.ini_options]\naddopts = "{addopts}"\n'
     )
     seen = repository.perfgate("doctor", columns=120)
-    assert (told(seen, "pytest-xdist") is not None) is names
+    assert (found(seen, "pytest-xdist") is not None) is names
     repository.write("pyproject.toml", "[tool.perfgate]\n[tool.pytest.ini_options]\n")
     repository.patch.setenv("PYTEST_ADDOPTS", addopts)
     seen = repository.perfgate("doctor", columns=120)
-    assert (told(seen, "pytest-xdist") is not None) is names
+    assert (found(seen, "pytest-xdist") is not None) is names

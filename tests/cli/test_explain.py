@@ -26,7 +26,7 @@ def process(
     gap_ms: float = 1.541,
     extra: KernelSample | None = None,
 ) -> ProcessSample:
-    """Like those of the baseline, but for what is told; the ranges account for the gap that they
+    """Like those of the baseline, but for what is given; the ranges account for the gap that they
     have."""
     ranges = [
         RangeSample(
@@ -81,7 +81,7 @@ def test_a_kept_result_is_explained_against_its_baseline(here: Project) -> None:
 
 
 def test_a_result_of_an_ab_run_is_explained_against_the_other_commits_runs(here: Project) -> None:
-    # Of the baseline the gap would be 4 ms larger: what ran beside it tells that it is not.
+    # Of the baseline the gap would be 4 ms larger: what ran next to it shows that it is not.
     blessed(here)
     base = records.result(
         of=here.declared(),
@@ -102,7 +102,7 @@ def test_a_result_of_an_ab_run_is_explained_against_the_other_commits_runs(here:
     assert "gap_ms +0.1000 ms" in lines
 
 
-def test_ranks_are_told_and_which_is_late(here: Project) -> None:
+def test_ranks_are_reported_and_which_is_late(here: Project) -> None:
     blessed(here)
     values = {Metric.STEP_MS: 30.0, Metric.KERNEL_MS: 9.1}
     late = [
@@ -120,13 +120,13 @@ def test_ranks_are_told_and_which_is_late(here: Project) -> None:
             at=records.NOON.replace(hour=15),
         )
     )
-    (told,) = [
+    (found,) = [
         line
         for line in here.perfgate("explain", "loop", columns=300).out.splitlines()
         if "rank 1 is late" in line
     ]
-    assert "12.00 ms" in told
-    assert "3.659 ms" in told
+    assert "12.00 ms" in found
+    assert "3.659 ms" in found
 
 
 def test_any_two_captures_can_be_explained(
@@ -167,7 +167,7 @@ def test_a_result_without_a_baseline_says_what_to_do(
     assert seen.err == snapshot
 
 
-def test_a_baseline_that_was_blessed_since_is_told_as_that(here: Project) -> None:
+def test_a_baseline_that_was_blessed_since_is_reported_as_that(here: Project) -> None:
     here.keep(records.result(of=here.declared()))
     baseline = here.baseline()
     before = baseline.blessing.model_copy(update={"at": records.NOON - timedelta(days=1)})
@@ -177,8 +177,8 @@ def test_a_baseline_that_was_blessed_since_is_told_as_that(here: Project) -> Non
     blessing = baseline.blessing.model_copy(update={"at": at})
     (here.root / "baselines/nvidia-h200/loop.json").unlink()
     here.bless(baseline.model_copy(update={"blessing": blessing}))
-    told = " ".join(here.perfgate("explain", "loop").out.split())
-    assert f"loop.json, blessed {at:%Y-%m-%d %H:%M} UTC, " in told
+    found = " ".join(here.perfgate("explain", "loop").out.split())
+    assert f"loop.json, blessed {at:%Y-%m-%d %H:%M} UTC, " in found
 
 
 @pytest.mark.parametrize("words", [["loop"], ["loop:kept", "loop"], ["loop", "loop:kept"]])
@@ -219,7 +219,7 @@ def test_without_nsys_or_a_capture_it_is_said_why_no_rule_was_applied(
 
 @pytest.mark.nsys
 @pytest.mark.usefixtures("real_nsys")
-def test_what_nsys_itself_finds_is_told_with_its_range(project: Project, capture: Path) -> None:
+def test_what_nsys_itself_finds_is_reported_with_its_range(project: Project, capture: Path) -> None:
     seen = project.perfgate("explain", "mlp.sqlite", "mlp.sqlite", "--step", "step")
     words = [line.split() for line in seen.out.splitlines()]
     # One pageable copy a step under h2d, which is a call that waits as well, as the capture's own

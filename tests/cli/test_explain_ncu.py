@@ -158,7 +158,7 @@ def laid_out(
 
 
 def table(out: str) -> list[str]:
-    """What is told of kernels under ncu, behind all else."""
+    """What is shown of kernels under ncu, behind all else."""
     lines = out.splitlines()
     start = next(
         number for number, line in enumerate(lines) if line.startswith("kernels under ncu")
@@ -228,8 +228,8 @@ def test_a_commit_on_which_it_does_not_run_leaves_now_and_the_reason(bed: Bed) -
     bed.ncu('if "worktrees" in os.getcwd():\n    sys.exit(7)')
     seen = bed.here.perfgate("explain", "loop", "--ncu", "--no-rules")
     assert seen.status == 0
-    told = " ".join(" ".join(table(seen.out)).split())
-    assert "a no figures: loop: " in told, told
+    written = " ".join(" ".join(table(seen.out)).split())
+    assert "a no figures: loop: " in written, written
 
 
 def test_without_permission_for_the_counters_it_fails_with_nvidias_page(bed: Bed) -> None:
@@ -373,6 +373,6 @@ def test_a_command_is_run_as_it_is_and_its_warm_up_is_passed_over(bed: Bed) -> N
     assert (now.options["--launch-skip"], now.options["--profile-from-start"]) == ("36", "on")
     assert now.argv[1:] == ["train.py"]
     assert Path(now.argv[0]).is_absolute()
-    told = " ".join(" ".join(table(seen.out)).split())
-    assert f"a no figures: commit {records.COMMIT.sha}: " in told
-    assert "duration, us - 3.000" in told
+    written = " ".join(" ".join(table(seen.out)).split())
+    assert f"a no figures: commit {records.COMMIT.sha}: " in written
+    assert "duration, us - 3.000" in written

@@ -44,10 +44,10 @@ def rank(number: int, name: str, kernel_ms: int) -> list[Range | Call | Kernel]:
 
 
 @pytest.mark.parametrize(
-    ("now", "told"), [((10, 30), 1), ((60, 40), 0)], ids=["the worse now", "the worst now"]
+    ("now", "found"), [((10, 30), 1), ((60, 40), 0)], ids=["the worse now", "the worst now"]
 )
 def test_heading_and_tables_are_of_one_process(
-    tmp_path: Path, now: tuple[int, int], told: int
+    tmp_path: Path, now: tuple[int, int], found: int
 ) -> None:
     names = ("left", "right")
     for file, times in (("a.sqlite", (10, 20)), ("b.sqlite", now)):
@@ -65,8 +65,8 @@ def test_heading_and_tables_are_of_one_process(
     change, process, tables = of_kernels.groups()
     # What nsys's own rules find, where there is one, is of all processes.
     tables = "\n".join(line for line in tables.splitlines() if "gpu_gaps" not in line)
-    before = (10, 20)[told]
-    assert float(change) == pytest.approx(now[told] - before)
-    assert process.endswith(f"GPU {told}")
-    assert names[told] in tables
-    assert names[1 - told] not in tables
+    before = (10, 20)[found]
+    assert float(change) == pytest.approx(now[found] - before)
+    assert process.endswith(f"GPU {found}")
+    assert names[found] in tables
+    assert names[1 - found] not in tables

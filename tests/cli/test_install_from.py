@@ -129,8 +129,8 @@ def test_where_no_runner_reaches_it_each_install_step_fails_and_says_so(
     installed: Installed, how: str, tmp_path: Path
 ) -> None:
     installed.by(UNREACHABLE[how])
-    status, told = installed.init()
-    assert (status, "--install-from" in told, "hunter2" in told) == (0, True, False)
+    status, shown = installed.init()
+    assert (status, "--install-from" in shown, "hunter2" in shown) == (0, True, False)
     scripts = installed.installs()
     assert {"perfgate-gate/gate", "perfgate-comment/comment", "perfgate-bless/bless"} < set(scripts)
     for ran in (script for each in scripts.values() for script in each):
@@ -145,8 +145,8 @@ def test_where_no_runner_reaches_it_each_install_step_fails_and_says_so(
         assert done.returncode != 0
         assert done.stdout.startswith("::error::")
         assert "--install-from" in done.stdout
-    status, told = installed.init("--check")
-    assert (status, "--install-from" in told) == (1, True)
+    status, shown = installed.init("--check")
+    assert (status, "--install-from" in shown) == (1, True)
 
 
 @pytest.mark.parametrize(
@@ -179,15 +179,15 @@ def test_what_a_runner_reaches_is_installed_by_its_address(
     installed: Installed, direct_url: object, url: str
 ) -> None:
     installed.by(direct_url)
-    status, told = installed.init()
-    assert (status, "--install-from" in told) == (0, False)
+    status, shown = installed.init()
+    assert (status, "--install-from" in shown) == (0, False)
     for name, (script,) in installed.installs().items():
         words = shlex.split(script.replace("\n", " ; "))
         assert not asks_an_index(script)
         assert [word for word in words if word.endswith(f" @ {url}")] != [], name
     assert (
         "hunter2"
-        not in "".join(map(installed.text, [f".github/workflows/{one}.yml" for one in ALL])) + told
+        not in "".join(map(installed.text, [f".github/workflows/{one}.yml" for one in ALL])) + shown
     )
     assert installed.init("--check")[0] == 0
 
@@ -241,8 +241,8 @@ def test_an_address_that_does_not_stay_what_it_is_is_refused(
     installed: Installed, said: str
 ) -> None:
     before = installed.files()
-    status, told = installed.init("--install-from", said)
-    assert (status, "--install-from" in told) == (10, True)
+    status, shown = installed.init("--install-from", said)
+    assert (status, "--install-from" in shown) == (10, True)
     assert installed.files() == before
 
 
@@ -250,10 +250,10 @@ def test_jobs_with_write_tokens_install_only_what_a_hash_locks(installed: Instal
     installed.init("--install-from", URL)
     writing = []
     for name in ALL:
-        for job, told in yaml.safe_load(installed.text(f".github/workflows/{name}.yml"))[
+        for job, shown in yaml.safe_load(installed.text(f".github/workflows/{name}.yml"))[
             "jobs"
         ].items():
-            if "write" in (told.get("permissions") or {}).values():
+            if "write" in (shown.get("permissions") or {}).values():
                 writing.append(f"{name}/{job}")
     assert writing == [
         "perfgate-comment/comment",

@@ -52,7 +52,7 @@ def test_show_lists_a_line_a_baseline(here: Project) -> None:
     assert seen.status == 0
 
 
-def test_show_tells_all_of_one_baseline(here: Project) -> None:
+def test_show_shows_all_of_one_baseline(here: Project) -> None:
     here.bless(here.baseline())
     lines = here.perfgate("show", "loop").out.splitlines()
     assert lines[:4] == [
@@ -115,7 +115,7 @@ def test_a_terminal_is_coloured_unless_it_cannot_be_or_is_not_to_be(
 # compare
 
 
-def test_compare_puts_a_baseline_beside_the_kept_result(here: Project) -> None:
+def test_compare_puts_a_baseline_next_to_the_kept_result(here: Project) -> None:
     here.bless(here.baseline())
     here.measures(records.run({Metric.STEP_MS: 13.0, Metric.H2D_COPIES: 4}))
     here.gate()
@@ -137,7 +137,7 @@ def test_compare_takes_files_and_folders(here: Project) -> None:
         )
 
 
-def test_compare_needs_the_steps_of_a_capture_beside_a_baseline(
+def test_compare_needs_the_steps_of_a_capture_next_to_a_baseline(
     here: Project, capture: Path
 ) -> None:
     here.bless(here.baseline())
@@ -211,18 +211,18 @@ def test_compare_says_of_captures_what_inspect_says_that_they_lack(
     project: Project, capture: Path, snapshot: SnapshotAssertion
 ) -> None:
     bare = without(capture, "bare.sqlite", "CUPTI_ACTIVITY_KIND_RUNTIME")
-    told = project.perfgate(
+    found = project.perfgate(
         "compare", "mlp.sqlite", bare, "--step", "step", columns=80
     ).out.splitlines()
-    assert told == snapshot
+    assert found == snapshot
     inspected = project.perfgate("inspect", bare, "--step", "step", columns=80).out.splitlines()
-    assert [line for line in told[3:8] if line not in inspected] == []
+    assert [line for line in found[3:8] if line not in inspected] == []
 
 
 def test_compare_says_of_a_capture_what_makes_it_invalid(project: Project, capture: Path) -> None:
     lossy = without(capture, "lossy.sqlite", "CUPTI_ACTIVITY_KIND_KERNEL WHERE rowid % 20 = 0")
-    told = project.perfgate("compare", "mlp.sqlite", lossy, "--step", "step", columns=80).out
-    (line,) = [line for line in told.splitlines() if line.startswith("  INVALID")]
+    found = project.perfgate("compare", "mlp.sqlite", lossy, "--step", "step", columns=80).out
+    (line,) = [line for line in found.splitlines() if line.startswith("  INVALID")]
     assert "of 920 launches" in line
 
 
@@ -257,9 +257,9 @@ def test_inspect_leaves_out_warm_up_steps(project: Project, capture: Path) -> No
 
 
 def test_inspect_prints_json(project: Project, capture: Path) -> None:
-    told = json.loads(project.perfgate("inspect", "mlp.sqlite", "--step", "step", "--json").out)
-    (process,) = told["processes"]
-    assert (told["format"], told["source"], process["pid"], process["steps"]) == (
+    found = json.loads(project.perfgate("inspect", "mlp.sqlite", "--step", "step", "--json").out)
+    (process,) = found["processes"]
+    assert (found["format"], found["source"], process["pid"], process["steps"]) == (
         1,
         "mlp.sqlite",
         548,
@@ -305,10 +305,10 @@ def test_what_is_looked_at_is_printed_in_any_encoding(
         ["compare", "mlp.sqlite", "mlp.sqlite"],
         ["explain", "mlp.sqlite", "mlp.sqlite", "--no-rules", "--full"],
     ):
-        told = printed(monkeypatch, encoding, *command, "--step", "step")
-        assert "mlp.sqlite" in told
+        found = printed(monkeypatch, encoding, *command, "--step", "step")
+        assert "mlp.sqlite" in found
         if command[0] == "inspect":
-            assert ("\u4e16" if encoding == "utf-8" else r"\u4e16") in told
+            assert ("\u4e16" if encoding == "utf-8" else r"\u4e16") in found
 
 
 @pytest.mark.parametrize("encoding", ["latin-1", "cp1252", "utf-8"])
@@ -316,10 +316,10 @@ def test_what_is_looked_at_is_printed_in_any_encoding(
 def test_json_is_the_same_in_any_encoding_and_steers_no_terminal(
     monkeypatch: pytest.MonkeyPatch, encoding: str
 ) -> None:
-    told = printed(monkeypatch, encoding, "inspect", "mlp.sqlite", "--step", "step", "--json")
-    assert told.isascii()
-    assert told.replace("\n", "").isprintable()
-    (process,) = json.loads(told)["processes"]
+    found = printed(monkeypatch, encoding, "inspect", "mlp.sqlite", "--step", "step", "--json")
+    assert found.isascii()
+    assert found.replace("\n", "").isprintable()
+    (process,) = json.loads(found)["processes"]
     assert NAME in {row["name"] for row in process["ranges"]}
 
 
@@ -378,7 +378,7 @@ def test_doctor_calls_no_baseline_gone_whose_file_skips_itself(here: Project) ->
     assert "workloads/loops.py (no data)" in seen.out
 
 
-def test_a_baseline_in_the_folder_of_another_machine_is_told_by_doctor_and_show(
+def test_a_baseline_in_the_folder_of_another_machine_is_reported_by_doctor_and_show(
     here: Project,
 ) -> None:
     path = here.bless(here.baseline())
@@ -395,7 +395,7 @@ def test_doctor_takes_the_baselines_of_a_folder_that_is_gone_for_orphans(here: P
     assert (seen.status, "baselines/nvidia-h200/loop.json" in seen.out) == (1, True)
 
 
-def test_doctor_tells_of_workloads_that_cannot_be_collected_beside_all_else(here: Project) -> None:
+def test_doctor_reports_workloads_that_cannot_be_collected_next_to_all_else(here: Project) -> None:
     here.bless(here.baseline())
     here.workload(LOOP + "raise RuntimeError('no such data set')\n")
     seen = here.perfgate("doctor")
@@ -403,7 +403,7 @@ def test_doctor_tells_of_workloads_that_cannot_be_collected_beside_all_else(here
     assert seen.status == 1
 
 
-def test_doctor_tells_of_a_configuration_that_pytest_warns_of_where_warnings_are_errors(
+def test_doctor_reports_a_configuration_that_pytest_warns_of_where_warnings_are_errors(
     here: Project,
 ) -> None:
     here.bless(here.baseline())
@@ -419,7 +419,7 @@ def test_doctor_collects_under_the_projects_own_options(here: Project) -> None:
     assert "ok    baselines" in here.perfgate("doctor").out.splitlines()
 
 
-def test_doctor_tells_of_a_baseline_that_cannot_be_read(here: Project) -> None:
+def test_doctor_reports_a_baseline_that_cannot_be_read(here: Project) -> None:
     path = here.bless(here.baseline())
     path.write_text("{")
     seen = here.perfgate("doctor")

@@ -364,7 +364,7 @@ def test_a_gate_that_lies_elsewhere_than_it_is_looked_for_is_not_passed_over(
 
 
 @pytest.mark.parametrize("columns", [40, 60, 100, 400])
-def test_what_documents_tell_gives_a_job_no_command(
+def test_what_documents_show_gives_a_job_no_command(
     three: Project, shard: Callable[..., int], columns: int
 ) -> None:
     assert shard(1, of=1) == 0
@@ -420,13 +420,13 @@ def test_what_is_made_of_gates_that_knew_no_secrets_holds_none(
     three.patch.setenv("DB_PASSWORD", password)
     assert [shard(1), shard(2)] == [0, 0]
     for file in (three.root / "gates").rglob("*.json"):
-        told = json.loads(file.read_text())
-        told |= {
+        found = json.loads(file.read_text())
+        found |= {
             "shut_by": [f"no access with {token}, {password}"],
             "opens_gate": False,
             "exit_status": 1,
         }
-        file.write_text(json.dumps(told))
+        file.write_text(json.dumps(found))
     seen = three.perfgate("merge", "gates", *OUTPUTS)
     assert seen.status == 1
     texts = [seen.out, *((three.root / option.partition("=")[2]).read_text() for option in OUTPUTS)]

@@ -34,7 +34,7 @@ def section(title: str, page: str = README) -> str:
 
 
 def test_the_table_of_exit_codes_is_that_of_the_errors() -> None:
-    told = dict(re.findall(r"^\| (\d+) \| (\w+)", section("Exit codes", REFERENCE), re.MULTILINE))
+    shown = dict(re.findall(r"^\| (\d+) \| (\w+)", section("Exit codes", REFERENCE), re.MULTILINE))
     classes = {
         str(found.exit_code): name
         for name, found in vars(errors).items()
@@ -43,8 +43,8 @@ def test_the_table_of_exit_codes_is_that_of_the_errors() -> None:
         and found is not PerfgateError
     }
     doors = {str(code) for code in (EXIT_OPEN, EXIT_SHUT, EXIT_USAGE)}
-    assert {code: name for code, name in told.items() if code not in doors} == classes
-    assert doors <= told.keys()
+    assert {code: name for code, name in shown.items() if code not in doors} == classes
+    assert doors <= shown.keys()
 
 
 def test_every_outcome_is_explained() -> None:

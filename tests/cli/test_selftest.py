@@ -76,7 +76,7 @@ class FakeDoor:
         if verdict is None:
             return 3
         opens = verdict.outcome in (Outcome.PASSED, Outcome.IMPROVED)
-        told = GateDocument(
+        shown = GateDocument(
             perfgate="1",
             started_at=records.NOON,
             ended_at=records.NOON,
@@ -85,7 +85,7 @@ class FakeDoor:
             settings=Settings(),
             workloads=(DocumentWorkload(verdict=verdict, opens_gate=opens),),
         )
-        document.write_text(document_text(told), encoding="utf-8")
+        document.write_text(document_text(shown), encoding="utf-8")
         return int(not opens)
 
     def keep(self, project: Path, verdict: Verdict | None) -> None:
@@ -148,12 +148,12 @@ def test_a_wide_screen_names_every_metric(tmp_path: Path) -> None:
 def test_every_gate_gets_its_plant_and_the_same_loop(tmp_path: Path) -> None:
     door = FakeDoor(verdicts=ALL_WELL)
     played(door)
-    told = [
+    shown = [
         tuple(env.get(f"PERFGATE_SELFTEST_{name}") for name in ("PLANTED", "SUMS", "CYCLES"))
         for env in door.environments
     ]
     # 3 ms are 19 sums of 0.16 ms; 3 % of 9.1 ms of kernels are 540540 cycles at 1980 MHz.
-    assert told == [
+    assert shown == [
         (None, None, None),
         ("", "19", None),
         ("", "19", "540540"),
@@ -239,7 +239,7 @@ def test_without_a_baseline_nothing_is_planted(snapshot: SnapshotAssertion) -> N
     assert said[-2] == snapshot
 
 
-def test_a_gpu_that_cannot_be_measured_is_told_by_the_last_word_of_its_log() -> None:
+def test_a_gpu_that_cannot_be_measured_is_reported_by_the_last_word_of_its_log() -> None:
     with pytest.raises(WorkloadFailed) as failed:
         played(FakeDoor(verdicts=ALL_WELL, probe=""))
     assert "No module named 'torch'" in str(failed.value.fields["reason"])

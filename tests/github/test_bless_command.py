@@ -155,7 +155,7 @@ def test_a_push_while_the_job_starts_leaves_the_branch_alone(job: Job) -> None:
     assert moved[:12] in seen.summary
 
 
-def test_a_gate_that_cannot_be_started_is_an_error_beside_the_commit(job: Job) -> None:
+def test_a_gate_that_cannot_be_started_is_an_error_next_to_the_commit(job: Job) -> None:
     job.scene.gate(job.scene.result())
     job.hub.workflows.clear()
     seen = job.dispatched()

@@ -31,7 +31,7 @@ def samples(
     return measure(read_timeline(export), step=CAPTURES[request.param], is_pattern=True)
 
 
-def test_ranges_add_up_to_every_clock_that_they_tell(samples: tuple[ProcessSample, ...]) -> None:
+def test_ranges_add_up_to_every_clock_that_they_show(samples: tuple[ProcessSample, ...]) -> None:
     for sample in samples:
         shown = {metric for row in sample.ranges for metric in row.values}
         assert Metric.KERNEL_MS in shown

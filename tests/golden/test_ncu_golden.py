@@ -55,7 +55,7 @@ def test_what_it_is_limited_by_is_what_the_example_is_about(
     assert found.code == code
 
 
-def test_a_recorded_capture_tells_the_symbols_that_ncu_is_asked_for(capture: Path) -> None:
+def test_a_recorded_capture_shows_the_symbols_that_ncu_is_asked_for(capture: Path) -> None:
     symbols = kernel_symbols(capture)
     assert symbols[
         "void cutlass::Kernel2<cutlass_80_simt_sgemm_256x128_8x4_nn_align1>(T1::Params)"

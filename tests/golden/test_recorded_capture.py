@@ -158,7 +158,7 @@ def test_nsys_reports_the_same_of_a_scrubbed_copy(capture: Path, tmp_path: Path)
         pytest.skip(f"no nsys here. {error.next_step}")
     scrub(capture, tmp_path / "scrubbed.sqlite")
     names = [*ReportName, "cuda_gpu_trace", "nvtx_gpu_proj_sum"]
-    told: list[dict[str, bytes]] = []
+    found: list[dict[str, bytes]] = []
     for source in (capture, tmp_path / "scrubbed.sqlite"):
         folder = tmp_path / source.stem
         folder.mkdir()
@@ -176,7 +176,7 @@ def test_nsys_reports_the_same_of_a_scrubbed_copy(capture: Path, tmp_path: Path)
         subprocess.run(
             command, env={**os.environ, "LC_ALL": "C"}, check=True, capture_output=True, timeout=120
         )
-        told.append({path.name: path.read_bytes() for path in folder.iterdir()})
-    assert sorted(told[0]) == sorted(f"r_{name}.csv" for name in names)
-    assert all(told[0].values())
-    assert told[1] == told[0]
+        found.append({path.name: path.read_bytes() for path in folder.iterdir()})
+    assert sorted(found[0]) == sorted(f"r_{name}.csv" for name in names)
+    assert all(found[0].values())
+    assert found[1] == found[0]

@@ -36,7 +36,7 @@ GATES = {
 
 @pytest.fixture(scope="module")
 def regressions() -> Mapping[str, Any]:
-    """The table beside the loops."""
+    """The table next to the loops."""
     pytest.importorskip("torch", reason="no torch here: it is in the extra torch")
     with pytest.MonkeyPatch.context() as patch:
         table: Mapping[str, Any] = load_regressions(

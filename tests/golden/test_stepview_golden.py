@@ -291,7 +291,7 @@ def test_what_other_steps_launched_says_so(
         assert found[""] > 0
 
 
-def test_few_bars_tell_the_same_sums(export: Path, name: str, pids: list[int]) -> None:
+def test_few_bars_show_the_same_sums(export: Path, name: str, pids: list[int]) -> None:
     for pid in pids:
         _, whole = seen(export, name, pid)
         assert (

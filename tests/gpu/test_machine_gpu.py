@@ -1,4 +1,4 @@
-"""The machine room on a real GPU: it knows the card, sees its clock at work, and tells our
+"""The machine room on a real GPU: it knows the card, sees its clock at work, and knows our
 processes from others."""
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ def test_a_loop_of_ours_has_a_clock_and_no_neighbour(gpu: Gpu) -> None:
     assert found.sm_clock_mhz > 500
     assert found.temperature_c is None or 10 < found.temperature_c < 110
     assert found.neighbours == ()
-    assert not [told for told in found.information if "clock event reasons" in told]
+    assert not [shown for shown in found.information if "clock event reasons" in shown]
 
 
 def test_a_loop_that_left_our_family_is_ours_by_its_cookie(gpu: Gpu) -> None:
@@ -169,7 +169,7 @@ def test_a_stranger_that_is_there_already_is_complained_about_before_and_named_a
     assert complaint is not None
     assert (complaint.code, complaint.fields["gpu"]) == ("gpu-in-use", gpu.uuid)
     assert f"({pid})" in str(complaint.fields["by"])
-    assert [told.endswith(f" ({pid})") for told in sampler.conditions().gpus[0].neighbours] == [
+    assert [shown.endswith(f" ({pid})") for shown in sampler.conditions().gpus[0].neighbours] == [
         True
     ]
 

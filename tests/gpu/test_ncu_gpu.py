@@ -69,13 +69,13 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def kernels(project: Path) -> dict[str, str]:
-    """What is told of each kernel, by the start of its name."""
+    """What is shown of each kernel, by the start of its name."""
     done = run(project, *PERFGATE, "explain", "stream", "--ncu", "--no-rules", timeout_s=900)
     if done.returncode and "ERR_NVGPUCTRPERM" in done.stderr:
         pytest.skip("ncu may not read the GPU's counters here")
     assert done.returncode == 0, done.stderr
-    _, _, told = done.stdout.partition("\nkernels under ncu ")
-    blocks = re.split(r"\n\n", told)[1:]
+    _, _, found = done.stdout.partition("\nkernels under ncu ")
+    blocks = re.split(r"\n\n", found)[1:]
     return {block.splitlines()[0]: block for block in blocks}
 
 
@@ -89,7 +89,7 @@ def number(cell: str) -> float:
     return float(cell.replace(",", ""))
 
 
-def test_the_kernel_that_got_more_to_do_is_told_before_and_now(kernels: dict[str, str]) -> None:
+def test_the_kernel_that_got_more_to_do_is_reported_before_and_now(kernels: dict[str, str]) -> None:
     (block,) = (block for name, block in kernels.items() if "MulFunctor" in name)
     before, now, *_ = row(block, "duration, us")
     assert 1.7 < number(now) / number(before) < 2.3

@@ -1,4 +1,4 @@
-"""Several ranks on real GPUs: the spread is told, and a planted straggler is named; needs two GPUs
+"""Several ranks on real GPUs: the spread is reported, and a planted straggler is named; needs two GPUs
 of one host.
 
 About two minutes on two H200s.

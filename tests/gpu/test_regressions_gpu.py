@@ -133,14 +133,14 @@ class Gated:
         regression = regressions.REGRESSIONS[self.regression]
         missed = [metric for metric in regression.caught_by if metric not in self.regressed]
         allowed = {*regression.caught_by, *regression.may_follow}
-        # Of a median that is just not shown to be slower the mean may tell.
+        # Of a median that is just not shown to be slower the mean may show it.
         allowed |= {"step_mean_ms"} if "step_ms" in allowed else set()
         blamed = [metric for metric in self.regressed if metric not in allowed]
-        told = [f"{metric} did not catch it" for metric in missed]
-        told += [f"{metric} is blamed without cause" for metric in blamed]
+        shown = [f"{metric} did not catch it" for metric in missed]
+        shown += [f"{metric} is blamed without cause" for metric in blamed]
         first = next(iter((self.verdict.get("where") or {}).values()), "")
         if not named_first(first, regression.culprit):
-            told.append(
+            shown.append(
                 f"the first line of the explanation does not name {regression.culprit!r} first: "
                 f"{first!r}"
             )
@@ -148,11 +148,11 @@ class Gated:
         if before is not None and now is not None:
             found = (now - before) / self.planted_ms
             if not SLEPT[0] <= found <= SLEPT[1]:
-                told.append(
+                shown.append(
                     f"kernel_ms rose by {found:.2f} of the {self.planted_ms:.4f} ms that were "
                     f"planted"
                 )
-        return tuple(told)
+        return tuple(shown)
 
     def line(self) -> str:
         """The gate as a row of the table."""
@@ -173,7 +173,7 @@ class Gated:
             "reason": self.verdict.get("reason"),
             "regressed": self.regressed,
             "problems": self.problems,
-            **{told: self.verdict.get(told) for told in ("where", "classified", "advice")},
+            **{shown: self.verdict.get(shown) for shown in ("where", "classified", "advice")},
             "planted_ms": self.planted_ms,
             "wall_s": round(self.wall_s, 1),
             "metrics": self.verdict.get("metrics", ()),
@@ -218,7 +218,7 @@ class Scratch:
         return baseline
 
     def gate(self, loop: str, regression: str) -> Gated:
-        """Gate a loop with a regression planted against its baseline, and tell of it."""
+        """Gate a loop with a regression planted against its baseline, and note what came of it."""
         baseline = self.blessed(loop)
         share = (
             regressions.REGRESSIONS[regression].share
@@ -285,9 +285,9 @@ class Scratch:
             timeout=1100,
             check=False,
         )
-        told = json.loads(document.read_text(encoding="utf-8")) if document.is_file() else {}
-        self.machine = told.get("machine") or self.machine
-        found: Mapping[str, Any] = next(iter(told.get("workloads", ())), {})
+        shown = json.loads(document.read_text(encoding="utf-8")) if document.is_file() else {}
+        self.machine = shown.get("machine") or self.machine
+        found: Mapping[str, Any] = next(iter(shown.get("workloads", ())), {})
         store = Store(self.root, "baselines")
         result = store.results.latest(loop)
         baseline = (
@@ -317,12 +317,12 @@ class Scratch:
     def _values(gated: Gated) -> str:
         """What the clean loop measured: the median of its runs, and for clocks half the way from
         least to most."""
-        told = []
+        shown = []
         for metric in gated.runs[0]["values"] if gated.runs else ():
             values = [run["values"].get(metric, float("nan")) for run in gated.runs]
             spread = f" +-{(max(values) - min(values)) / 2:.2g}" if metric.endswith("_ms") else ""
-            told.append(f"{metric} {median(values):.4g}{spread}")
-        return ", ".join(told)
+            shown.append(f"{metric} {median(values):.4g}{spread}")
+        return ", ".join(shown)
 
     def _write(self) -> None:
         if file := os.environ.get("REGRESSIONS_TABLE"):
@@ -336,7 +336,7 @@ class Scratch:
 def scratch(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Scratch]:
-    """A project whose gates tell of themselves while they go on, whatever pytest captures."""
+    """A project whose gates print while they go on, whatever pytest captures."""
     capture = request.config.pluginmanager.getplugin("capturemanager")
 
     def say(text: str) -> None:

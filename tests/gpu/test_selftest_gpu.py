@@ -52,7 +52,7 @@ def test_the_loop_of_the_selftest_is_calibrated(
 ) -> None:
     _, folder = played
     project = folder / "kept" / "project"
-    # Regressions were planted by the environment, which neither the code nor the parameters tell.
+    # Regressions were planted by the environment, which neither the code nor the parameters show.
     shutil.rmtree(project / ".perfgate")
     done = run(project, *PERFGATE, "calibrate", "--runs", "3", timeout_s=300)
     assert done.returncode == 0

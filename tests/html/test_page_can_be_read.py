@@ -25,8 +25,8 @@ PERIOD_NS = 3_260_000
 COVERED = """JSON.stringify([...document.querySelectorAll('.overview tbody tr, .workload > summary')].filter(row => {
   const badge = row.querySelector('.badge').getBoundingClientRect();
   const name = (row.querySelector('a') ?? row.querySelector('h3')).getBoundingClientRect();
-  const beside = badge.right <= name.left + 1 || badge.left >= name.right;
-  return !beside && badge.bottom > name.top + 1 && badge.top < name.bottom - 1;
+  const apart = badge.right <= name.left + 1 || badge.left >= name.right;
+  return !apart && badge.bottom > name.top + 1 && badge.top < name.bottom - 1;
 }).map(row => row.textContent))"""
 CUT_OFF = """JSON.stringify([...document.querySelectorAll('.scroll')]
   .filter(box => box.scrollWidth > box.clientWidth + 1)

@@ -1,4 +1,4 @@
-"""Another commit run beside the project under a real nsys: which code ran, and what is said where
+"""Another commit run next to the project under a real nsys: which code ran, and what is said where
 it did not."""
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def function(name: str = "loop", *, file: str = "workloads/loops.py") -> Workloa
 
 def command(*words: str, **more: object) -> Workload:
     """A command that no commit declares in another way: its file is not in the repository."""
-    told = {
+    found = {
         "id": "train",
         "source": "/nowhere/train.yaml",
         "command": words,
@@ -84,21 +84,21 @@ def command(*words: str, **more: object) -> Workload:
         "warmup": 0,
         "step": "step",
     }
-    return Workload.model_validate(told | {"capture": CaptureMode.ALL} | more)
+    return Workload.model_validate(found | {"capture": CaptureMode.ALL} | more)
 
 
-def bench_of(
+def context_of(
     repository: Repository, tool: NsysTool, *, env: Mapping[str, str] | None = None
 ) -> RunContext:
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
-    told = {**repository.env, "PATH": path, "PYTHONPATH": str(PERFGATE), **(env or {})}
+    found = {**repository.env, "PATH": path, "PYTHONPATH": str(PERFGATE), **(env or {})}
     ini = repository.root / "pyproject.toml"
     return RunContext(
         root=repository.root,
         settings=Settings(),
         tool=tool,
         machine=Machine(),
-        env=told,
+        env=found,
         python=sys.executable,
         pytest_options=(f"--rootdir={repository.root}", "--import-mode=importlib", "-c", str(ini)),
     )
@@ -116,10 +116,10 @@ def repository(tmp_path: Path, request: pytest.FixtureRequest) -> Repository:
 
 @pytest.fixture
 def context(repository: Repository, nsys_tool: NsysTool) -> RunContext:
-    """A bench as a gate has it; the package is found as under an editable installation."""
+    """The context as a gate has it; the package is found as under an editable installation."""
     src = repository.root / "src"
     paths = (src if src.is_dir() else repository.root, PERFGATE)
-    return bench_of(repository, nsys_tool, env={"PYTHONPATH": ":".join(map(str, paths))})
+    return context_of(repository, nsys_tool, env={"PYTHONPATH": ":".join(map(str, paths))})
 
 
 Said = tuple[str, Measured]
@@ -141,7 +141,7 @@ COMMAND = command("python", "train.py")
 
 
 @pytest.mark.parametrize("workload", [function(), COMMAND], ids=["function", "command"])
-def test_a_run_at_a_commit_is_of_its_code_and_told_as_if_it_were_in_the_project(
+def test_a_run_at_a_commit_is_of_its_code_and_reported_as_if_it_were_in_the_project(
     context: RunContext, repository: Repository, tmp_path: Path, workload: Workload
 ) -> None:
     now, of_now = measured(context, workload, tmp_path / "now")
@@ -171,7 +171,7 @@ def test_a_run_at_a_commit_is_of_its_code_and_told_as_if_it_were_in_the_project(
 
 
 @pytest.mark.parametrize("repository", ["flat"], indirect=True)
-def test_beside_another_commit_the_project_is_as_it_was_and_both_are_what_their_checkout_is(
+def test_next_to_another_commit_the_project_is_as_it_was_and_both_are_what_their_checkout_is(
     context: RunContext, repository: Repository, tmp_path: Path
 ) -> None:
     _, of_now = measured(context, function(), tmp_path / "now")
@@ -293,7 +293,7 @@ def refused(
     ],
     ids=["file", "function", "parameters", "script", "folder"],
 )
-def test_a_workload_younger_than_the_commit_is_told_from_one_that_fails(
+def test_a_workload_younger_than_the_commit_is_distinguished_from_one_that_fails(
     context: RunContext,
     repository: Repository,
     tmp_path: Path,
@@ -437,7 +437,7 @@ def test_a_project_that_is_installed_is_measured_at_its_commit_or_not_at_all(
             f'{{"url": "{repository.root.as_uri()}", "dir_info": {{}}}}'
         )
         (info / "RECORD").write_text("proj/__init__.py,,\nproj/core.py,,\n")
-    context = bench_of(repository, nsys_tool, env={"PYTHONPATH": f"{site}:{PERFGATE}"})
+    context = context_of(repository, nsys_tool, env={"PYTHONPATH": f"{site}:{PERFGATE}"})
     if installed == "copy" and layout != "python/proj":
         with at_commit(context, "HEAD~1") as there:
             assert measured(there, function(), tmp_path / "run")[0] == "proj says old"
@@ -472,7 +472,7 @@ def test_the_candidate_is_what_is_in_the_project_or_is_not_measured(
 ) -> None:
     site = tmp_path / "site-packages"
     installed_copy(repository, site, "HEAD~1")
-    context = bench_of(repository, nsys_tool, env={"PYTHONPATH": f"{site}:{PERFGATE}"})
+    context = context_of(repository, nsys_tool, env={"PYTHONPATH": f"{site}:{PERFGATE}"})
     with pytest.raises(CodeStale) as caught:
         outlasting_crashes(lambda fresh: measure_run(context, workload, fresh(tmp_path / "stale")))
     assert caught.value.code == "copy-differs"
@@ -493,7 +493,7 @@ def test_a_process_that_a_decorated_workload_starts_is_held_to_the_project_too(
         }
     )
     installed_copy(repository, site, "HEAD")
-    context = bench_of(repository, nsys_tool, env={"PYTHONPATH": f"{site}:{PERFGATE}"})
+    context = context_of(repository, nsys_tool, env={"PYTHONPATH": f"{site}:{PERFGATE}"})
     measured(context, function(), tmp_path / "fresh")
     repository.write({"src/proj/core.py": OLD})
     with pytest.raises(CodeStale):
@@ -509,7 +509,7 @@ def test_a_fresh_copy_of_the_project_is_measured_as_what_its_commits_checkout_is
 ) -> None:
     site = tmp_path / "site-packages"
     installed_copy(repository, site, "HEAD")
-    context = bench_of(repository, nsys_tool, env={"PYTHONPATH": f"{site}:{PERFGATE}"})
+    context = context_of(repository, nsys_tool, env={"PYTHONPATH": f"{site}:{PERFGATE}"})
     said, now = measured(context, workload, tmp_path / "now")
     assert (said, now.run.invalid) == ("proj says new", ())
     assert not (tmp_path / "now" / "imports").exists()
@@ -547,7 +547,7 @@ def test_an_editable_installation_of_another_clone_is_not_the_commits_code(
     repository.commit({**PROJECT, "python/proj/__init__.py": "", core: OLD})
     repository.commit({core: NEW})
     repository.git("clone", "--quiet", str(repository.top), str(tmp_path / "clone"))
-    context = bench_of(
+    context = context_of(
         repository, nsys_tool, env={"PYTHONPATH": f"{tmp_path / 'clone' / 'python'}:{PERFGATE}"}
     )
     assert measured(context, function(), tmp_path / "now")[1].code[core]
@@ -626,7 +626,7 @@ def test_vendored_code_in_a_folder_named_as_that_of_installed_packages_is_of_its
         {**PROJECT, f"{vendored}/proj/__init__.py": "", f"{vendored}/proj/core.py": OLD}
     )
     repository.commit({f"{vendored}/proj/core.py": NEW})
-    context = bench_of(
+    context = context_of(
         repository, nsys_tool, env={"PYTHONPATH": f"{repository.root / vendored}:{PERFGATE}"}
     )
     said, of_now = measured(context, workload, tmp_path / "now")
@@ -643,7 +643,7 @@ def test_without_git_the_code_of_a_command_is_what_its_processes_loaded(
         {**PROJECT, "run.sh": "exec python train.py\n", "proj/__init__.py": "", "proj/core.py": NEW}
     )
     shutil.rmtree(repository.top / ".git")
-    context = bench_of(repository, nsys_tool, env={"GIT_CEILING_DIRECTORIES": str(tmp_path)})
+    context = context_of(repository, nsys_tool, env={"GIT_CEILING_DIRECTORIES": str(tmp_path)})
     _, of_now = measured(context, command("sh", "run.sh"), tmp_path / "now")
     assert list(of_now.code) == ["proj/__init__.py", "proj/core.py", "run.sh", "train.py"]
 
@@ -657,7 +657,7 @@ def test_a_repository_with_a_perfgate_of_its_own_runs_under_the_one_of_the_gate(
         "perfgate/plugin.py": "",
     }
     repository.commit({**PROJECT, **package, "proj/__init__.py": "", "proj/core.py": OLD})
-    with at_commit(bench_of(repository, nsys_tool), "HEAD") as there:
+    with at_commit(context_of(repository, nsys_tool), "HEAD") as there:
         said, of_then = measured(there, function(), tmp_path / "run")
     assert said == "proj says old"
     assert sorted(of_then.code) == ["proj/__init__.py", "proj/core.py", "workloads/loops.py"]
@@ -671,7 +671,7 @@ def test_a_monorepo_is_run_in_its_own_folder_with_its_neighbours_of_that_commit(
     repository.commit({**PROJECT, "../../libs/proj/__init__.py": "", library: OLD})
     repository.commit({library: NEW})
     env = {"PYTHONPATH": f"{repository.top / 'libs'}:{PERFGATE}"}
-    with at_commit(bench_of(repository, nsys_tool, env=env), "HEAD~1") as there:
+    with at_commit(context_of(repository, nsys_tool, env=env), "HEAD~1") as there:
         assert there.root.parts[-3:] == ("checkout", "services", "train")
         for number, workload in enumerate((function(), COMMAND)):
             said, of_then = measured(there, workload, tmp_path / f"run-{number}")
@@ -680,7 +680,9 @@ def test_a_monorepo_is_run_in_its_own_folder_with_its_neighbours_of_that_commit(
                 workload is COMMAND
                 or of_then.code[library] == hashlib.sha256(OLD.encode()).hexdigest()
             )
-    said, of_now = measured(bench_of(repository, nsys_tool, env=env), function(), tmp_path / "now")
+    said, of_now = measured(
+        context_of(repository, nsys_tool, env=env), function(), tmp_path / "now"
+    )
     assert (said, of_now.code[library]) == (
         "proj says new",
         hashlib.sha256(NEW.encode()).hexdigest(),

@@ -40,8 +40,8 @@ def test_the_example_goes_from_no_baseline_to_an_open_gate(project: Project) -> 
 
     first = project.run("--perfgate", "--perfgate-json=first.json", timeout_s=240)
     assert first.status == 1, first.out
-    told = json.loads((project.root / "first.json").read_text(encoding="utf-8"))
-    (one,) = told["workloads"]
+    found = json.loads((project.root / "first.json").read_text(encoding="utf-8"))
+    (one,) = found["workloads"]
     assert (one["verdict"]["workload"], one["verdict"]["outcome"]) == ("example", "NO_BASELINE")
     for run in one["runs"]:
         assert run["invalid"] == []
@@ -60,7 +60,7 @@ def test_the_example_goes_from_no_baseline_to_an_open_gate(project: Project) -> 
     second = project.run(
         "--perfgate", "--perfgate-budget=step_ms=0.9", "--perfgate-json=second.json", timeout_s=240
     )
-    told = json.loads((project.root / "second.json").read_text(encoding="utf-8"))
-    (one,) = told["workloads"]
+    found = json.loads((project.root / "second.json").read_text(encoding="utf-8"))
+    (one,) = found["workloads"]
     assert one["verdict"]["outcome"] in {"PASSED", "IMPROVED"}, second.out
     assert second.status == 0, second.out

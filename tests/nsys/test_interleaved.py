@@ -67,10 +67,10 @@ def loop(steps):
         core.work(turn)
         spans.append((turn, began, time.monotonic_ns()))
         cores.append(sorted(os.sched_getaffinity(0)))
-    told = {"word": core.WORD, "spans": spans, "cores": cores, "after": sorted(os.sched_getaffinity(0))}
-    told |= {"threads": os.environ.get("OMP_NUM_THREADS"), "others": core.OTHERS}
+    noted = {"word": core.WORD, "spans": spans, "cores": cores, "after": sorted(os.sched_getaffinity(0))}
+    noted |= {"threads": os.environ.get("OMP_NUM_THREADS"), "others": core.OTHERS}
     folder = pathlib.Path(os.environ["SPANS"])
-    (folder / core.WORD).write_text(json.dumps(told))
+    (folder / core.WORD).write_text(json.dumps(noted))
 """
 CORE_OF = """\
 import os, pathlib, signal, sys, time
@@ -91,7 +91,7 @@ def core_of(word: str, *, before: str = "pass", work: str = "pass") -> str:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Told:
+class Noted:
     """What a workload has written of its loop."""
 
     word: str
@@ -167,9 +167,9 @@ class Stage:
 
             return outlasting_crashes(make)
 
-    def told(self, word: str) -> Told:
+    def noted(self, word: str) -> Noted:
         """What the side of a word has written of its loop."""
-        return Told(**json.loads((self.folder / word).read_text()))
+        return Noted(**json.loads((self.folder / word).read_text()))
 
     def ranges(self, side: Side) -> list[str]:
         """The names of the ranges in the kept export of a side, in order of time."""
@@ -243,14 +243,14 @@ def test_two_commits_take_turns_on_one_core_and_both_captures_hold_all_steps(
     stage.commit("old")
     stage.commit("new")
     reference, candidate = stage.pair(begins=begins)
-    old, new = stage.told("old"), stage.told("new")
+    old, new = stage.noted("old"), stage.noted("new")
     first, second = (old, new) if begins == "reference" else (new, old)
     warm, blocks = ["a x 8", "b x 8"], ["a x 3", "b x 3"] * 3
     assert order_of(first.spans, second.spans) == [*warm, *blocks, "a x 1", "b x 1"]
     free = WARMUP - SETTLING_TURNS
-    for told in (old, new):
-        assert told.cores == [CORES] * free + [[CORE]] * (SETTLING_TURNS + 10)
-        assert (told.after, told.threads) == (CORES, "1")
+    for shown in (old, new):
+        assert shown.cores == [CORES] * free + [[CORE]] * (SETTLING_TURNS + 10)
+        assert (shown.after, shown.threads) == (CORES, "1")
     for side, measured in zip(SIDES, (reference, candidate), strict=True):
         # Without a GPU all is captured, so that the warm-up is there as well.
         blocks_drawn = [*[*[STEP_RANGE] * 3, WAIT_RANGE] * 3, STEP_RANGE]
@@ -288,7 +288,7 @@ def test_without_a_core_both_stay_where_they_may_run(stage: Stage) -> None:
     stage.commit("old")
     stage.commit("new")
     _, candidate = stage.pair(core=None, block_steps=2, steps=4)
-    old, new = stage.told("old"), stage.told("new")
+    old, new = stage.noted("old"), stage.noted("new")
     assert old.cores == new.cores == [CORES] * (WARMUP + 4)
     assert old.threads == new.threads == os.environ.get("OMP_NUM_THREADS")
     assert candidate.worker_report is not None
@@ -328,7 +328,7 @@ def test_threads_and_children_from_before_the_loop_come_along(stage: Stage) -> N
     stage.pair(steps=4)
     alone, both = [1, 1], [len(CORES)] * 2
     free = WARMUP - SETTLING_TURNS
-    assert stage.told("new").others == [both] * free + [alone] * (SETTLING_TURNS + 4)
+    assert stage.noted("new").others == [both] * free + [alone] * (SETTLING_TURNS + 4)
 
 
 def test_a_number_of_threads_that_the_user_has_set_is_left(stage: Stage) -> None:
@@ -336,7 +336,7 @@ def test_a_number_of_threads_that_the_user_has_set_is_left(stage: Stage) -> None
     stage.commit("new")
     context = replace(stage.context, env={**stage.context.env, "OMP_NUM_THREADS": "3"})
     replace(stage, context=context).pair(steps=4)
-    assert (stage.told("old").threads, stage.told("new").threads) == ("3", "3")
+    assert (stage.noted("old").threads, stage.noted("new").threads) == ("3", "3")
 
 
 FAILURES = {
@@ -368,7 +368,7 @@ def test_a_candidate_that_fails_ends_the_reference_too(stage: Stage, way: str) -
 
 
 @pytest.mark.parametrize("way", ["raises", "is killed"])
-def test_a_reference_that_fails_is_told_from_the_candidate(stage: Stage, way: str) -> None:
+def test_a_reference_that_fails_is_distinguished_from_the_candidate(stage: Stage, way: str) -> None:
     work, code = FAILURES[way]
     stage.commit("old", work=work)
     stage.commit("new")
@@ -420,7 +420,7 @@ def test_the_side_that_hangs_is_the_one_out_of_time(stage: Stage, side: Side) ->
     assert stage.running() == []
 
 
-def test_a_core_that_is_not_there_is_told(stage: Stage) -> None:
+def test_a_core_that_is_not_there_is_reported(stage: Stage) -> None:
     stage.commit("old")
     stage.commit("new")
     error = failure(stage, core=1023)

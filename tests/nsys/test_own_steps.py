@@ -41,18 +41,18 @@ def behind_others(steps):
     marked(3)
 
 @workload(steps=6, warmup=0)
-def beside_others(steps):
+def along_others(steps):
     marked(9)
     over = threading.Event()
     def work():
         while not over.is_set():
             marked(1)
-    beside = threading.Thread(target=work)
-    beside.start()
+    thread = threading.Thread(target=work)
+    thread.start()
     for _ in steps:
         marked(2, 0.01)
     over.set()
-    beside.join()
+    thread.join()
 
 @workload(steps=6, warmup=2)
 def before_a_child(steps):
@@ -65,7 +65,7 @@ def before_a_child(steps):
 
 
 @pytest.mark.parametrize(
-    ("name", "warmup"), [("behind_others", 2), ("beside_others", 0), ("before_a_child", 2)]
+    ("name", "warmup"), [("behind_others", 2), ("along_others", 0), ("before_a_child", 2)]
 )
 def test_steps_that_the_project_marks_itself_are_not_measured(
     nsys_tool: NsysTool, tmp_path: Path, name: str, warmup: int

@@ -152,7 +152,7 @@ def test_half_a_capture_is_refused(
     assert list(tmp_path.iterdir()) == [rep]
 
 
-def test_a_script_that_exits_3_passes_its_status_on_beside_its_capture(
+def test_a_script_that_exits_3_passes_its_status_on_next_to_its_capture(
     nsys_tool: NsysTool, tmp_path: Path
 ) -> None:
     outcome = profile(nsys_tool, spec_of(f"{FIVE_STEPS}raise SystemExit(3)", tmp_path / "run"))
@@ -203,11 +203,11 @@ def test_a_child_that_outlives_the_script_does_not_hold_up_the_run(
 
 
 def test_ctrl_c_leaves_nothing_running(nsys_tool: NsysTool, tmp_path: Path) -> None:
-    told: list[str] = []
+    found: list[str] = []
     heard = threading.Event()
 
     def interrupt(line: str) -> None:
-        told.append(line)
+        found.append(line)
         heard.set()
         raise KeyboardInterrupt
 
@@ -216,7 +216,7 @@ def test_ctrl_c_leaves_nothing_running(nsys_tool: NsysTool, tmp_path: Path) -> N
     with pytest.raises(KeyboardInterrupt):
         profile(nsys_tool, spec_of(code, tmp_path / "run"), on_line=interrupt)
     assert heard.is_set()
-    assert processes_of(told[0]) == []
+    assert processes_of(found[0]) == []
     assert not (tmp_path / "run" / "tmp").exists()
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.series import __main__ as door
+from benchmarks.series import __main__ as command
 from benchmarks.series.judging import Finding, judge_loop
 from benchmarks.series.measuring import Nsys
 from benchmarks.series.recording import load
@@ -55,12 +55,12 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, nsys_tool: NsysTool
     (tmp_path / "workloads").mkdir()
     (tmp_path / "workloads" / "data_load_lab.py").write_text(LAB, encoding="utf-8")
     monkeypatch.setenv("PERFGATE_NSYS", str(nsys_tool.path))
-    monkeypatch.setattr(door, "Nsys", partial(Nsys, locks=tmp_path / "locks"))
+    monkeypatch.setattr(command, "Nsys", partial(Nsys, locks=tmp_path / "locks"))
     return tmp_path
 
 
 def run(project: Path, *options: str) -> int:
-    return door.main(
+    return command.main(
         [
             "run",
             str(project / "out.json"),
@@ -117,7 +117,7 @@ def test_a_series_is_climbed_in_two_goes_and_judged(
         assert (step.finding, step.why) == (Finding.AS_TAUGHT, ())
 
 
-def test_a_variant_that_fails_is_told_and_kept_apart(
+def test_a_variant_that_fails_is_reported_and_kept_apart(
     project: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(project, "--runs", "1", "--variant", "gpu") == 1
@@ -147,7 +147,7 @@ def test_a_run_that_takes_longer_than_it_may_leaves_its_variant_out_and_no_other
     assert (len(made.failures), len(made.runs)) == (0, 1)
 
 
-def test_a_file_that_cannot_be_collected_is_told_in_a_sentence(
+def test_a_file_that_cannot_be_collected_is_reported_in_a_sentence(
     project: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (project / "workloads" / "data_load_lab.py").write_text(

@@ -40,13 +40,13 @@ def test_a_capture_costs_a_part_of_what_two_reports_of_nsys_cost(
     make_export(export, operations)
     ours = []
     for _ in range(3):
-        told = subprocess.run(
+        found = subprocess.run(
             [sys.executable, "-c", MEASURED, str(export)],
             check=True,
             capture_output=True,
             text=True,
         )
-        ours.append(float(told.stdout))
+        ours.append(float(found.stdout))
     before = of_children()
     time_nsys(Path(nsys_tool.path), export, tmp_path)
     assert (of_children() - before) / min(ours) > times_faster

@@ -40,7 +40,7 @@ def repository(project: Project) -> Project:
 
 @pytest.fixture
 def ran(repository: Project) -> Callable[..., list[Path]]:
-    """Put runs in place of measured ones: of the candidate, and of the checkout; tells where each
+    """Put runs in place of measured ones: of the candidate, and of the checkout; notes where each
     was to run."""
 
     def put(*, reference: float, candidate: float, interrupt_at: int | None = None) -> list[Path]:
@@ -88,7 +88,7 @@ def blessed(project: Project, *, code: str | None = None, **commit: object) -> N
 
 
 def left(project: Project) -> tuple[list[str], str]:
-    """What is left of checkouts: below `.perfgate/worktrees`, and in git's own list beside the
+    """What is left of checkouts: below `.perfgate/worktrees`, and in git's own list next to the
     repository."""
     folder = project.root / ".perfgate" / "worktrees"
     listed = project.git("worktree", "list").splitlines()
@@ -104,8 +104,8 @@ def test_a_loss_is_shown_by_an_ab_run_with_the_baselines_commit(
     seen = repository.gate("--perfgate-json=verdicts.json")
     assert seen.status == 1
     sha = repository.git("rev-parse", "HEAD~1")
-    beside = [root != repository.root for root in asked]
-    assert beside == [False, False, False, True, False, False, True, True, False]
+    others = [root != repository.root for root in asked]
+    assert others == [False, False, False, True, False, False, True, True, False]
     assert left(repository) == ([], "")
     (workload,) = json.loads((repository.root / "verdicts.json").read_text())["workloads"]
     assert (len(workload["runs"]), len(workload["reference_runs"])) == (6, 3)
@@ -244,7 +244,7 @@ def test_against_what_is_no_commit_nothing_is_measured(
 def test_a_baseline_whose_commit_cannot_be_run_has_no_other_side(
     repository: Project, ran: Callable[..., list[Path]], commit: dict[str, object], code: str
 ) -> None:
-    # Whatever it loaded: data, and what lies beside the project, is no part of the digest.
+    # Whatever it loaded: data, and what lies next to the project, is no part of the digest.
     blessed(repository, code="0123456789abcdef", **commit)
     asked = ran(reference=0.0, candidate=2.5)
     seen = repository.gate()

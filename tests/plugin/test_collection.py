@@ -610,7 +610,9 @@ def test_a_script_that_cannot_be_read_is_an_error_of_collection_as_ever(project:
 
 @pytest.mark.nsys
 @pytest.mark.usefixtures("real_nsys")
-def test_steps_of_the_projects_own_are_told_from_a_loop_that_took_none(project: Project) -> None:
+def test_steps_of_the_projects_own_are_distinguished_from_a_loop_that_took_none(
+    project: Project,
+) -> None:
     project.write(
         "conftest.py", "import pytest\n\n@pytest.fixture\ndef steps():\n    return [1, 2]\n"
     )

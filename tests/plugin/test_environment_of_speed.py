@@ -117,10 +117,10 @@ def test_variables_that_are_not_those_of_the_baseline_are_named(
     monkeypatch.setenv("NCCL_ALGO", "Tree")
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "-1")
     project.run(*options)
-    told = warnings(project)
-    assert "NCCL_ALGO" in told
-    assert "OMP_NUM_THREADS" not in told
-    assert "CUDA_VISIBLE_DEVICES" not in told
+    found = warnings(project)
+    assert "NCCL_ALGO" in found
+    assert "OMP_NUM_THREADS" not in found
+    assert "CUDA_VISIBLE_DEVICES" not in found
 
 
 @pytest.mark.nsys

@@ -247,9 +247,9 @@ def test_what_loading_a_workload_does_to_the_process_is_undone_for_the_runs_of_a
     project.workload(theirs + LOOP)
     project.write("conftest.py", CONFTEST)
     try:
-        told = project.gate("--perfgate-runs=1")
+        found = project.gate("--perfgate-runs=1")
     finally:
         os.sched_setaffinity(0, cores)
-    assert told.status != 0
+    assert found.status != 0
     assert seen == ([(cores, 0)] if is_root else [])
-    assert ("niceness-changed" in told.codes) == (not is_root)
+    assert ("niceness-changed" in found.codes) == (not is_root)

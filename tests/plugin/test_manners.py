@@ -62,7 +62,7 @@ def test_a_gate_that_opens_says_so_in_its_last_line(blessed: Project) -> None:
     assert unjudged(seen.summary) == f"{PASSED}GATE OPEN: 1 PASSED\n"
 
 
-def test_what_the_runs_did_not_count_is_told_of_what_passed(blessed: Project) -> None:
+def test_what_the_runs_did_not_count_is_reported_of_what_passed(blessed: Project) -> None:
     notes = (
         note("cpu-runs-ahead", Severity.ROUTINE, range_ms=5.0, step_ms=12.0),
         quoted("3 ranges are not counted", Severity.WARN),
@@ -106,7 +106,7 @@ def test_a_failing_workload_shows_its_table_and_no_traceback(blessed: Project) -
     ["-v", "-q", "-qq", "-vv", "-rA", "--tb=no", "--tb=native", "--tb=line", "-s", "--color=yes"],
 )
 @pytest.mark.parametrize("status", [0, 1])
-def test_the_gate_is_told_open_or_shut_under_every_kind_of_output(
+def test_the_gate_is_reported_open_or_shut_under_every_kind_of_output(
     blessed: Project, option: str, status: int
 ) -> None:
     blessed.measures(MORE_COPIES if status else records.run())
@@ -127,7 +127,7 @@ def test_an_outcome_that_the_settings_let_through_is_shown_with_its_table(
     assert seen.summary == snapshot
 
 
-def test_what_was_skipped_and_never_blessed_is_told_and_keeps_nothing_shut(
+def test_what_was_skipped_and_never_blessed_is_reported_and_keeps_nothing_shut(
     blessed: Project, snapshot: SnapshotAssertion
 ) -> None:
     marks = {
@@ -150,9 +150,9 @@ def test_what_was_skipped_and_never_blessed_is_told_and_keeps_nothing_shut(
 
 def test_secrets_that_were_withheld_are_named(blessed: Project) -> None:
     blessed.measures(MORE_COPIES, withheld=("HF_TOKEN", "WANDB_API_KEY"))
-    told = blessed.gate().failures
-    assert "HF_TOKEN and WANDB_API_KEY" in told
-    assert "pass_env" in told
+    shown = blessed.gate().failures
+    assert "HF_TOKEN and WANDB_API_KEY" in shown
+    assert "pass_env" in shown
 
 
 def test_a_bug_of_perfgate_is_shown_as_one_and_opens_nothing(blessed: Project) -> None:
@@ -190,10 +190,10 @@ def test_junit_xml_bears_the_numbers(blessed: Project) -> None:
     blessed.measures(MORE_COPIES)
     blessed.gate("--junit-xml=out.xml")
     (case,) = ElementTree.parse(blessed.root / "out.xml").iter("testcase")
-    told = {entry.get("name"): entry.get("value") for entry in case.iter("property")}
-    assert told["perfgate.outcome"] == "REGRESSED"
-    assert told["perfgate.h2d_copies.baseline"] == "2.0"
-    assert told["perfgate.h2d_copies.now"] == "3.0"
+    shown = {entry.get("name"): entry.get("value") for entry in case.iter("property")}
+    assert shown["perfgate.outcome"] == "REGRESSED"
+    assert shown["perfgate.h2d_copies.baseline"] == "2.0"
+    assert shown["perfgate.h2d_copies.now"] == "3.0"
     failure = case.find("failure")
     assert failure is not None
     assert (failure.text or "").startswith("loop: REGRESSED (2 runs against 5 blessed)\n")
@@ -203,19 +203,19 @@ def test_the_json_document_holds_verdicts_and_runs(blessed: Project) -> None:
     blessed.measures(MORE_COPIES)
     assert blessed.gate("--perfgate-json=out/gate.json").status == 1
     document = blessed.written("out/gate.json")
-    (told,) = document.workloads
+    (shown,) = document.workloads
     assert (document.opens_gate, document.exit_status) == (False, 1)
     assert document.machine is not None
     assert document.machine.gpu_name == "NVIDIA H200"
-    assert (told.verdict.workload, told.verdict.outcome, told.opens_gate) == (
+    assert (shown.verdict.workload, shown.verdict.outcome, shown.opens_gate) == (
         "loop",
         Outcome.REGRESSED,
         False,
     )
-    assert told.baseline == "baselines/nvidia-h200/loop.json"
-    assert told.files is not None
-    assert (blessed.root / told.files / "result.json").is_file()
-    assert [run.values[Metric.H2D_COPIES] for run in told.runs] == [3.0, 3.0]
+    assert shown.baseline == "baselines/nvidia-h200/loop.json"
+    assert shown.files is not None
+    assert (blessed.root / shown.files / "result.json").is_file()
+    assert [run.values[Metric.H2D_COPIES] for run in shown.runs] == [3.0, 3.0]
 
 
 def test_the_json_document_is_written_where_nothing_could_be_measured(project: Project) -> None:
@@ -238,11 +238,11 @@ def test_the_markdown_is_appended_to_what_others_wrote(blessed: Project) -> None
     summary = blessed.write("summary.md", "# The job\n")
     blessed.measures(MORE_COPIES)
     assert blessed.gate("--perfgate-markdown=summary.md").status == 1
-    told = summary.read_text("utf-8")
-    assert told.startswith("# The job\n## perfgate: gate \u274c shut\n")
-    assert "| `loop` | \u274c REGRESSED | 12.34 |" in told
+    shown = summary.read_text("utf-8")
+    assert shown.startswith("# The job\n## perfgate: gate \u274c shut\n")
+    assert "| `loop` | \u274c REGRESSED | 12.34 |" in shown
     blessed.gate("--perfgate-markdown=summary.md")
-    assert summary.read_text("utf-8").startswith(told)
+    assert summary.read_text("utf-8").startswith(shown)
 
 
 def test_the_document_says_where_a_workload_stands_and_at_which_commit(blessed: Project) -> None:
@@ -273,8 +273,8 @@ def test_a_workload_that_another_file_makes_has_no_line(blessed: Project) -> Non
         "from made import make\nfrom perfgate import workload\n\n"
         "loop = workload(steps=4, warmup=1)(make())\n"
     )
-    (told,) = blessed.document().workloads
-    assert (told.source, told.line) == ("workloads/loops.py", None)
+    (shown,) = blessed.document().workloads
+    assert (shown.source, shown.line) == ("workloads/loops.py", None)
 
 
 def test_the_pages_data_is_that_of_the_page_and_of_the_document(blessed: Project) -> None:
@@ -336,7 +336,7 @@ def test_a_file_that_cannot_be_written_shuts_the_gate_in_those_that_can(
     assert all(full in re.sub(r"[\\\u200b]", "", file.read_text("utf-8")) for file in others)
 
 
-def test_a_baseline_that_cannot_be_read_is_told_in_every_file(blessed: Project) -> None:
+def test_a_baseline_that_cannot_be_read_is_reported_in_every_file(blessed: Project) -> None:
     file = blessed.store.baselines.path("nvidia-h200", "loop")
     file.write_text(f"<<<<<<< HEAD\n{file.read_text('utf-8')}", "utf-8")
     asked = (
@@ -364,7 +364,7 @@ def test_what_was_asked_for_is_written_where_another_hook_ends_pytest(blessed: P
     assert (document.opens_gate, document.exit_status) == (True, 0)
 
 
-def test_a_result_is_kept_and_git_is_told_to_leave_it_alone(blessed: Project) -> None:
+def test_a_result_is_kept_and_git_is_asked_to_leave_it_alone(blessed: Project) -> None:
     blessed.gate()
     kept = blessed.kept()
     assert len(kept.runs) == 5
@@ -529,8 +529,8 @@ def test_a_warmup_that_is_too_short_is_invalid_and_a_longer_one_is_not(project: 
     seen = project.run("--perfgate", "--perfgate-runs=1")
     assert seen.status == 1
     assert "loop: INVALID (1 run)" in seen.failures
-    told = " ".join(seen.failures.split())
-    slow = re.search(r"of the measured 16, [a-z ]+ \d+, took up to ([0-9.,]+) ms", told)
+    shown = " ".join(seen.failures.split())
+    slow = re.search(r"of the measured 16, [a-z ]+ \d+, took up to ([0-9.,]+) ms", shown)
     assert slow is not None
     assert float(slow[1]) >= 200
     project.workload(SLOW_AT_FIRST.format(warmup=6))

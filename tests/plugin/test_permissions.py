@@ -22,7 +22,7 @@ def leave(name):
     cache.mkdir(parents=True)
     (cache / "kernel.py").write_text("")
     os.close(os.open(cache / "kernel.so", os.O_CREAT, 0o777))
-    told = {
+    noted = {
         "cwd": os.getcwd(),
         "nice": os.nice(0),
         "limits": [*map(resource.getrlimit, (resource.RLIMIT_CORE, resource.RLIMIT_NOFILE))],
@@ -31,7 +31,7 @@ def leave(name):
         "coerced": "LC_CTYPE" in os.environ,
         "libraries": os.environ.get("LD_LIBRARY_PATH", ""),
     }
-    (cache / "told.json").write_text(json.dumps(told, default=int))
+    (cache / "noted.json").write_text(json.dumps(noted, default=int))
 """
 LOOP = """\
 import time
@@ -110,7 +110,7 @@ def test_a_workload_and_its_gate_write_with_the_umask_of_who_started_them(
     assert worker_reports == ([0o600] if name == "loop" else [])
 
     without, under = (
-        json.loads((project.root / "cache" / one / "told.json").read_text("utf-8"))
+        json.loads((project.root / "cache" / one / "noted.json").read_text("utf-8"))
         for one in ("outside", name)
     )
     assert under == without | {"libraries": under["libraries"]}

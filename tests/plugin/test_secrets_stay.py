@@ -33,7 +33,7 @@ TOKEN = os.environ["SERVICE_TOKEN"]
 PASSWORD = pathlib.Path(__file__).with_name("hidden.bin").read_text()[::-1]
 PATTERN = "ghp_" + "Zz9Yy8Xx7Ww6Vv5Uu4Tt3"
 
-def tell():
+def show():
     print(TOKEN, repr(TOKEN), json.dumps({"token": TOKEN}), urllib.parse.quote(TOKEN, safe=""))
     print(base64.b64encode(f"user:{TOKEN}".encode()).decode(), TOKEN.encode().hex())
     print("E   no access with " + TOKEN[:15] + "\\nE     " + TOKEN[15:])
@@ -42,7 +42,7 @@ def tell():
 
 @workload(steps=3, warmup=1)
 def names(steps):
-    tell()
+    show()
     for _ in steps:
         with nvtx.annotate(f"load {TOKEN}"):
             with nvtx.annotate(PATTERN):
@@ -51,7 +51,7 @@ def names(steps):
 @workload(steps=3, warmup=1)
 def raises(steps):
     for _ in steps:
-        tell()
+        show()
         raise RuntimeError(f"401 for {TOKEN} and {PASSWORD} and {PATTERN}")
 """
 
@@ -168,7 +168,7 @@ def test_what_a_conftest_prints_is_without_secrets(given: Project, capture: str)
     assert secrets_in(given.root, seen) == []
 
 
-def test_nor_does_a_conftest_that_cannot_be_loaded_tell_them(given: Project) -> None:
+def test_nor_does_a_conftest_that_cannot_be_loaded_show_them(given: Project) -> None:
     given.write("conftest.py", "import os\nraise OSError('no ' + os.environ['SERVICE_TOKEN'])\n")
     given.workload("from perfgate import workload\n@workload(steps=3)\ndef mlp(steps): ...\n")
     seen = given.run("--perfgate", *OUTPUTS)
@@ -177,7 +177,7 @@ def test_nor_does_a_conftest_that_cannot_be_loaded_tell_them(given: Project) -> 
     assert secrets_in(given.root, seen) == []
 
 
-def test_a_page_tells_none_of_what_was_blessed_and_committed_before(given: Project) -> None:
+def test_a_page_shows_none_of_what_was_blessed_and_committed_before(given: Project) -> None:
     given.workload(LOOP)
     given.gpus()
     given.measures(records.run)
@@ -192,10 +192,10 @@ def test_a_page_tells_none_of_what_was_blessed_and_committed_before(given: Proje
     assert given.gate("--perfgate-html=g.html", "--perfgate-page-data=g.json").status == 0
     assert given.perfgate("page", "kept.html").status == 0
     for name in ("g.html", "g.json", "kept.html"):
-        told = (given.root / name).read_text()
-        assert "with [hidden: secret] and [hidden: DB_PASSWORD]" in told
-        assert PATTERN not in told
-        assert PASSWORD not in told
+        found = (given.root / name).read_text()
+        assert "with [hidden: secret] and [hidden: DB_PASSWORD]" in found
+        assert PATTERN not in found
+        assert PASSWORD not in found
 
 
 def test_the_reason_of_a_baseline_is_without_secrets(given: Project) -> None:

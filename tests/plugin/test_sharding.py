@@ -69,12 +69,12 @@ def test_collect_only_shows_the_shard(five: Project) -> None:
 
 
 def test_the_document_says_which_shard_it_is_of(five: Project) -> None:
-    told = five.document("--perfgate-shard=2/3", "--perfgate-label=h200 2/3")
-    assert (told.label, told.shard) == (
+    found = five.document("--perfgate-shard=2/3", "--perfgate-label=h200 2/3")
+    assert (found.label, found.shard) == (
         "h200 2/3",
         DocumentShard(index=2, of=3, workloads=IN_ORDER),
     )
-    assert [one.verdict.workload for one in told.workloads] == ["beta", "gamma"]
+    assert [one.verdict.workload for one in found.workloads] == ["beta", "gamma"]
     assert five.document().shard is None
 
 
@@ -102,8 +102,8 @@ def test_the_document_says_what_all_shards_divide_and_what_this_one_skipped(five
 
 
 def test_a_shard_that_did_not_come_to_divide_says_nothing_of_it(five: Project) -> None:
-    told = five.document("-k", "alpha", "--perfgate-shard=1/2")
-    assert (told.opens_gate, told.shard) == (False, DocumentShard(index=1, of=2))
+    found = five.document("-k", "alpha", "--perfgate-shard=1/2")
+    assert (found.opens_gate, found.shard) == (False, DocumentShard(index=1, of=2))
 
 
 @pytest.mark.parametrize("index", [1, 2])
@@ -139,8 +139,8 @@ def test_a_workload_that_a_hook_drops_is_missed_by_its_own_shard(five: Project) 
 
 
 def test_all_shards_share_the_error_of_one_gate(five: Project) -> None:
-    told = five.document("--perfgate-shard=2/2")
-    assert [one.verdict.workloads for one in told.workloads] == [5, 5]
+    found = five.document("--perfgate-shard=2/2")
+    assert [one.verdict.workloads for one in found.workloads] == [5, 5]
     assert "error-shared" in five.gate("--perfgate-shard=2/2").codes
 
 
@@ -148,10 +148,10 @@ def test_the_time_budget_is_for_the_workloads_of_the_shard(five: Project) -> Non
     """Three runs of 60 s each are affordable twice, not five times."""
     slower = records.run({Metric.STEP_MS: 12.34 * 1.02})
     five.measures(slower.model_copy(update={"wall_s": 60.0}))
-    told = five.document(
+    found = five.document(
         "--perfgate-shard=2/2", "--perfgate-time-budget=600", "--perfgate-max-runs=5"
     )
-    assert [len(one.runs) for one in told.workloads] == [5, 5]
+    assert [len(one.runs) for one in found.workloads] == [5, 5]
 
 
 @pytest.mark.parametrize(

@@ -32,15 +32,15 @@ def test_the_small_loops_are_measured_by_their_steps_without_a_gpu(project: Proj
             "--perfgate-json=out.json",
         )
         assert seen.status == 1
-        told = json.loads((project.root / "out.json").read_text())
-        if not any("raise warmup" in one["verdict"]["reason"] for one in told["workloads"]):
+        found = json.loads((project.root / "out.json").read_text())
+        if not any("raise warmup" in one["verdict"]["reason"] for one in found["workloads"]):
             break
-    assert [one["verdict"]["workload"] for one in told["workloads"]] == ["mlp", "transformer"]
-    outcomes = [(one["verdict"]["outcome"], one["verdict"]["reason"]) for one in told["workloads"]]
+    assert [one["verdict"]["workload"] for one in found["workloads"]] == ["mlp", "transformer"]
+    outcomes = [(one["verdict"]["outcome"], one["verdict"]["reason"]) for one in found["workloads"]]
     assert {outcome for outcome, _ in outcomes} == {"NO_BASELINE"}, outcomes
-    for one in told["workloads"]:
+    for one in found["workloads"]:
         (run,) = one["runs"]
         assert run["invalid"] == []
-        if not told["machine"]["gpus"]:
+        if not found["machine"]["gpus"]:
             assert list(run["values"]) == ["step_ms", "step_mean_ms"]
         assert 0 < run["values"]["step_ms"] < 1000

@@ -314,19 +314,19 @@ def test_what_a_gate_is_held_to_does_not_stand_in_options(
         held_to = document.exit_status, document.settings, document.machine
         return (*held_to, one.verdict.outcome, len(one.runs))
 
-    told = held()
-    assert told[0] == 1
+    found = held()
+    assert found[0] == 1
     if place == "addopts":
         project.write("pytest.ini", f"[pytest]\n{MARKS}addopts = {' '.join(LOOSER)}\n")
     elif place == "PYTEST_ADDOPTS":
         project.patch.setenv("PYTEST_ADDOPTS", " ".join(LOOSER))
     else:
         project.write("conftest.py", SETS_OPTIONS)
-    assert held() == told
+    assert held() == found
     assert "--perfgate-new" in project.gate().out
     typed = held("--perfgate-new=allow", "--perfgate-budget=step_ms=0.5", "--perfgate-max-runs=5")
     assert typed[0] == 0
-    assert typed[1] != told[1]
+    assert typed[1] != found[1]
 
 
 def test_a_conftest_that_turns_a_gate_into_a_look_opens_none(

@@ -152,7 +152,7 @@ class Numbers(data.IterableDataset):
 
 @TORCH
 @pytest.mark.parametrize("start", ["fork", "spawn"])
-def test_steps_in_the_worker_of_a_dataloader_are_told_in_one_sentence(
+def test_steps_in_the_worker_of_a_dataloader_are_reported_in_one_sentence(
     project: Project, start: str
 ) -> None:
     said, log = ran(project, LOADER.replace("START", start))
@@ -161,7 +161,7 @@ def test_steps_in_the_worker_of_a_dataloader_are_told_in_one_sentence(
 
 
 @TORCH
-def test_what_the_worker_of_a_dataloader_raises_is_told_as_the_cause(project: Project) -> None:
+def test_what_the_worker_of_a_dataloader_raises_is_reported_as_the_cause(project: Project) -> None:
     text = (
         LOADER.replace("START", "fork")
         .replace("self.steps)", "self.steps[0])")

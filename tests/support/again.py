@@ -2,7 +2,7 @@
 where it did not.
 
 On a busy machine nsys 2024.2 loses its agent now and then, whatever perfgate does. A gate tries
-such a run again, and tells that; a test that compares words or counts runs then sees others. So
+such a run again, and says so; a test that compares words or counts runs then sees others. So
 only a failure whose own report or captured output shows the breakdown is tried again.
 """
 
@@ -64,12 +64,12 @@ def _printed(report: pytest.TestReport) -> Iterator[str]:
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Name the tests that were tried again."""
     every = (report for reports in terminalreporter.stats.values() for report in reports)
-    told = {
+    shown = {
         f"TRIED AGAIN {report.nodeid}: {seen}"
         for report in every
         if isinstance(report, pytest.TestReport)
         for name, seen in report.user_properties
         if name == PROPERTY
     }
-    for line in sorted(told):
+    for line in sorted(shown):
         terminalreporter.write_line(line)

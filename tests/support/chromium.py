@@ -51,19 +51,19 @@ class Tab:
         """Give a command and return its result."""
         return self._browser.send(method, session=self._session, **parameters)
 
-    def hear(self, method: str, told: Mapping[str, Any]) -> None:
+    def hear(self, method: str, shown: Mapping[str, Any]) -> None:
         """Take note of an event."""
         match method:
             case "Network.requestWillBeSent":
-                self.requests.append(told["request"]["url"])
-            case "Runtime.consoleAPICalled" if told["type"] in ("error", "warning", "assert"):
+                self.requests.append(shown["request"]["url"])
+            case "Runtime.consoleAPICalled" if shown["type"] in ("error", "warning", "assert"):
                 self.problems.append(
-                    f"console: {[one.get('value', one.get('description')) for one in told['args']]}"
+                    f"console: {[one.get('value', one.get('description')) for one in shown['args']]}"
                 )
             case "Runtime.exceptionThrown":
-                self.problems.append(f"exception: {json.dumps(told['exceptionDetails'])[:1000]}")
-            case "Log.entryAdded" if told["entry"]["level"] in ("error", "warning"):
-                self.problems.append(f"log: {told['entry']['text'][:500]}")
+                self.problems.append(f"exception: {json.dumps(shown['exceptionDetails'])[:1000]}")
+            case "Log.entryAdded" if shown["entry"]["level"] in ("error", "warning"):
+                self.problems.append(f"log: {shown['entry']['text'][:500]}")
 
     def open(self, address: str) -> None:
         """Load a page and wait for its load event."""
@@ -73,12 +73,12 @@ class Tab:
 
     def value(self, script: str) -> Any:  # noqa: ANN401 - whatever JSON the expression comes to
         """Return what an expression comes to, a promise's outcome included."""
-        told = self.send(
+        shown = self.send(
             "Runtime.evaluate", expression=script, awaitPromise=True, returnByValue=True
         )
-        if "exceptionDetails" in told:
-            raise AssertionError(f"{script}: {json.dumps(told['exceptionDetails'])[:1000]}")
-        return told["result"].get("value")
+        if "exceptionDetails" in shown:
+            raise AssertionError(f"{script}: {json.dumps(shown['exceptionDetails'])[:1000]}")
+        return shown["result"].get("value")
 
     def until(self, script: str, *, seconds: float = WAITS_S) -> None:
         """Wait until an expression is true."""
@@ -93,7 +93,7 @@ class Tab:
     def key(self, name: str, *, shift: bool = False) -> None:
         """Press a key and let it go."""
         code, virtual, text = KEYS[name]
-        told = {"key": text if text.strip() else name.replace("Space", " "), "code": code}
+        shown = {"key": text if text.strip() else name.replace("Space", " "), "code": code}
         modifiers = 8 if shift else 0
         down = {"text": text} if text else {}
         self.send(
@@ -101,7 +101,7 @@ class Tab:
             type="keyDown" if text else "rawKeyDown",
             windowsVirtualKeyCode=virtual,
             modifiers=modifiers,
-            **told,
+            **shown,
             **down,
         )
         self.send(
@@ -109,7 +109,7 @@ class Tab:
             type="keyUp",
             windowsVirtualKeyCode=virtual,
             modifiers=modifiers,
-            **told,
+            **shown,
         )
 
     def wheel(self, x: float, y: float, turned: float) -> None:
@@ -156,8 +156,8 @@ class Tab:
 
     def screenshot(self, path: Path, *, whole: bool = False) -> None:
         """Write what the window shows, or the whole page, as PNG."""
-        told = self.send("Page.captureScreenshot", format="png", captureBeyondViewport=whole)
-        path.write_bytes(base64.b64decode(told["data"]))
+        shown = self.send("Page.captureScreenshot", format="png", captureBeyondViewport=whole)
+        path.write_bytes(base64.b64decode(shown["data"]))
 
     def assert_quiet(self) -> None:
         """Fail if the page asked for anything but itself, or complained."""
@@ -190,14 +190,14 @@ class Browser:
             command["sessionId"] = session
         self._socket.send(json.dumps(command))
         while True:
-            told = json.loads(self._socket.recv(timeout=WAITS_S))
-            if told.get("id") == number:
-                if "error" in told:
-                    raise AssertionError(f"{method}: {told['error']}")
-                return dict(told["result"])
-            tab = self._tabs.get(told.get("sessionId", ""))
-            if tab is not None and "method" in told:
-                tab.hear(told["method"], told["params"])
+            shown = json.loads(self._socket.recv(timeout=WAITS_S))
+            if shown.get("id") == number:
+                if "error" in shown:
+                    raise AssertionError(f"{method}: {shown['error']}")
+                return dict(shown["result"])
+            tab = self._tabs.get(shown.get("sessionId", ""))
+            if tab is not None and "method" in shown:
+                tab.hear(shown["method"], shown["params"])
 
     def tab(self) -> Tab:
         """Open an empty page of 1280 x 900."""

@@ -1,5 +1,5 @@
 """Builders of gates that are merged: documents of shards and of machines, with the page's data
-beside them."""
+next to them."""
 
 from __future__ import annotations
 
@@ -93,12 +93,12 @@ def found(document: GateDocument, *, folder: str = "", page: PageData | None = N
 
 def rich(document: GateDocument) -> PageData:
     """Build the page's data of a document, with what only the gate itself knew."""
-    told = page_data(document)
+    shown = page_data(document)
     whole = {
         one.verdict.workload: pages.whole(one.verdict.workload, one.verdict.outcome)
         for one in document.workloads
     }
-    return told.model_copy(
+    return shown.model_copy(
         update={
             "workloads": tuple(
                 whole[one.verdict.workload].model_copy(

@@ -62,7 +62,7 @@ class Gate:
         return {row["metric"] for row in self.verdict["metrics"] if row["outcome"] == "REGRESSED"}
 
     def row(self, metric: str) -> Mapping[str, Any]:
-        """What is told of one metric."""
+        """What is said of one metric."""
         (row,) = (row for row in self.verdict["metrics"] if row["metric"] == metric)
         return dict(row)
 

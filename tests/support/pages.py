@@ -201,7 +201,7 @@ def history(points: int = 6) -> tuple[Point, ...]:
 
 
 def made_runs(number: int = 3) -> tuple[RunSummary, ...]:
-    """Build what is known of runs beside their values."""
+    """Build what is known of runs besides their values."""
     return tuple(
         RunSummary(
             started_at=records.NOON + timedelta(seconds=10 * n),
@@ -304,7 +304,7 @@ def page(*workloads: PageWorkload, opens: bool = False, shut_by: Sequence[str] =
 
 def every_outcome() -> PageData:
     """Build a gate with each outcome once, the best first."""
-    told = [
+    written = [
         whole("resnet18_input[pinned]", Outcome.PASSED),
         whole("mlp", Outcome.IMPROVED),
         whole(),
@@ -318,8 +318,8 @@ def every_outcome() -> PageData:
         verdict = records.verdict(
             outcome, name=f"{outcome.lower()}_one", reason=f"why it is {outcome}"
         )
-        told.append(PageWorkload(verdict=verdict, opens_gate=outcome is Outcome.INCONCLUSIVE))
-    return page(*told, unmeasured(), shut_by=("transformer: REGRESSED", "hung: NOT_MEASURED"))
+        written.append(PageWorkload(verdict=verdict, opens_gate=outcome is Outcome.INCONCLUSIVE))
+    return page(*written, unmeasured(), shut_by=("transformer: REGRESSED", "hung: NOT_MEASURED"))
 
 
 def hundred(*, bars: int = 2000) -> PageData:

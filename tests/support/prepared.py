@@ -48,10 +48,10 @@ def slower(percent: float, number: int = 0, *, clock_mhz: float = 1980) -> Run:
 
 
 def noisy_runs(percent: float, *, wobble: int = 0) -> list[Run]:
-    """Runs of a side so much slower, in the mood of their pair."""
+    """Runs of a side so much slower, with the noise of their pair."""
     return [
-        slower((1 + percent / 100) * (1 + mood / 100) * 100 - 100, n + wobble)
-        for n, mood in enumerate(NOISY)
+        slower((1 + percent / 100) * (1 + noise / 100) * 100 - 100, n + wobble)
+        for n, noise in enumerate(NOISY)
     ]
 
 

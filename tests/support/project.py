@@ -230,7 +230,7 @@ class Project:
         return program
 
     def gpus(self, *gpus: FakeGpu) -> Machine:
-        """Put GPUs into the machine, one H200 unless told, and an nsys that answers; return the
+        """Put GPUs into the machine, one H200 by default, and an nsys that answers; return the
         machine."""
         self._drive(FakeNvml(gpus=gpus or (FakeGpu(utilisation=0),)))
         self.patch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
@@ -299,7 +299,7 @@ class Project:
         on: Machine | None = None,
         metrics: Collection[Metric] = tuple(Metric),
     ) -> Baseline:
-        """A baseline of five runs of a workload like `LOOP`, on this machine unless told, with
+        """A baseline of five runs of a workload like `LOOP`, on this machine by default, with
         these metrics."""
         made = records.baseline(of=self.declared(name, steps=steps), on=on or self.machine)
         kept = [
@@ -328,7 +328,7 @@ class Project:
         return done.stdout.strip()
 
     def unchanged(self, *gpus: FakeGpu) -> list[str]:
-        """A workload that measures what its baseline holds, on an H200 unless told; return who is
+        """A workload that measures what its baseline holds, on an H200 by default; return who is
         measured."""
         self.gpus(*gpus)
         self.workload()

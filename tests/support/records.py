@@ -44,7 +44,7 @@ VALUES: Mapping[Metric, float] = {
 
 
 def machine(*gpus: str, nsys: str | None = "2024.2.3", driver: str | None = "550.54.15") -> Machine:
-    """Build a machine with GPUs of these names, one H200 unless told."""
+    """Build a machine with GPUs of these names, one H200 by default."""
     names = gpus or ("NVIDIA H200",)
     return Machine(
         gpus=tuple(Gpu(name=name, uuid=f"GPU-{n}") for n, name in enumerate(names)),
@@ -170,7 +170,7 @@ def run(
 
 
 def runs(*step_ms: float, at: datetime = NOON) -> tuple[Run, ...]:
-    """Build one run for each step time, ten seconds apart; five around 12.34 ms unless told."""
+    """Build one run for each step time, ten seconds apart; five around 12.34 ms by default."""
     times = step_ms or (12.34, 12.31, 12.36, 12.33, 12.35)
     return tuple(
         run({Metric.STEP_MS: ms}, at=at + timedelta(seconds=10 * n)) for n, ms in enumerate(times)
@@ -188,7 +188,7 @@ def baseline(
     ranges: Sequence[RangeSample] = RANGES,
 ) -> Baseline:
     """Build a baseline of these occasions, each a list of values laid over `VALUES`; one of five
-    runs unless told."""
+    runs by default."""
     measured = occasions or ([{Metric.STEP_MS: ms} for ms in (12.34, 12.31, 12.36, 12.33, 12.35)],)
     what = of or workload(name)
     return Baseline(
@@ -288,7 +288,7 @@ def verdict(
     where: Mapping[Metric, str] | None = None,
     information: Sequence[str] = (),
 ) -> Verdict:
-    """Build a verdict of three runs against five; its rows are the unchanged counts unless told."""
+    """Build a verdict of three runs against five; its rows are the unchanged counts by default."""
     return Verdict(
         workload=name,
         outcome=outcome,

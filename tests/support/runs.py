@@ -1,4 +1,4 @@
-"""Runs without nsys: benches, commands, and how a profiled workload ended."""
+"""Runs without nsys: contexts, commands, and how a profiled workload ended."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ Made = TypeVar("Made")
 CAPTURED = (Captured(rep=Path("c.nsys-rep"), sqlite=Path("c.sqlite")),)
 
 
-def bench_of(root: Path, **env: str) -> RunContext:
-    """A bench of a project without a GPU, whose nsys is not there."""
+def context_of(root: Path, **env: str) -> RunContext:
+    """The context of a project without a GPU, whose nsys is not there."""
     tool = NsysTool(path=Path("nsys"), version=NsysVersion(2024, 2, 3), env={})
     return RunContext(
         root=root,
@@ -41,7 +41,7 @@ def bench_of(root: Path, **env: str) -> RunContext:
 
 def command(*words: str, cwd: str | None = None, env: Mapping[str, str] | None = None) -> Workload:
     """A workload that is a command, without warm-up."""
-    told = Workload(
+    found = Workload(
         id="train",
         source="workloads/train.yaml",
         command=words,
@@ -50,7 +50,7 @@ def command(*words: str, cwd: str | None = None, env: Mapping[str, str] | None =
         step="s",
         cwd=cwd,
     )
-    return told.model_copy(update={"env": env or {}})
+    return found.model_copy(update={"env": env or {}})
 
 
 def ended(
@@ -64,7 +64,7 @@ def ended(
     captures: tuple[Captured, ...] = CAPTURED,
     crashed: bool = False,
 ) -> ProfileOutcome:
-    """What came of a run, one that did well unless told."""
+    """What came of a run, one that did well by default."""
     return ProfileOutcome(
         nsys_hung=nsys_hung,
         disk_was_full=disk_was_full,

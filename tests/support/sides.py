@@ -75,7 +75,7 @@ def made(
     torch: ModuleType | None = None,
     nvtx: ModuleType | None = None,
 ) -> MeasuredSteps:
-    """Steps on a GPU, unless told otherwise."""
+    """Steps on a GPU, by default."""
     found = FakeTorch(calls) if torch is None and nvtx is None else torch
     return MeasuredSteps(
         steps=steps, warmup=warmup, profiled=True, find_torch=lambda: found, find_nvtx=lambda: nvtx
@@ -146,8 +146,8 @@ def loop(ab_run: ABRun, name: str, steps: MeasuredSteps, *, leave_at: int | None
             return
 
 
-def run_both(ab_run: ABRun, beside: ThreadPoolExecutor, a: MeasuredSteps, b: MeasuredSteps) -> None:
-    other = beside.submit(loop, ab_run, "b", b)
+def run_both(ab_run: ABRun, pool: ThreadPoolExecutor, a: MeasuredSteps, b: MeasuredSteps) -> None:
+    other = pool.submit(loop, ab_run, "b", b)
     loop(ab_run, "a", a)
     other.result(SOON_S)
     a.check()

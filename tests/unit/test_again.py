@@ -16,13 +16,13 @@ count.write_text("")
 def capture():
     count.write_text(count.read_text() + "i")
     if {where!r} == "fixture" and len(count.read_text()) < {passes_at}:
-        raise RuntimeError({told!r})
+        raise RuntimeError({shown!r})
 
 {mark}
 def test_it(capture):
     print({printed!r})
     if {where!r} == "test":
-        assert len(count.read_text()) >= {passes_at}, {told!r}
+        assert len(count.read_text()) >= {passes_at}, {shown!r}
         count.write_text(count.read_text() + "i")
 
 {mark}
@@ -36,7 +36,7 @@ LOST = "nsys 2024.2.3 itself failed: Connection to Agent lost"
 def tried(
     pytester: pytest.Pytester,
     *,
-    told: str = "",
+    shown: str = "",
     printed: str = "",
     where: str = "test",
     passes_at: int = 3,
@@ -44,7 +44,9 @@ def tried(
 ) -> pytest.RunResult:
     return tried_file(
         pytester,
-        FAILS_UNTIL.format(told=told, printed=printed, where=where, passes_at=passes_at, mark=mark),
+        FAILS_UNTIL.format(
+            shown=shown, printed=printed, where=where, passes_at=passes_at, mark=mark
+        ),
     )
 
 
@@ -66,7 +68,7 @@ def tried_file(pytester: pytest.Pytester, text: str) -> pytest.RunResult:
 
 @pytest.mark.parametrize("where", ["test", "fixture"])
 def test_a_breakdown_is_tried_again_and_named(pytester: pytest.Pytester, where: str) -> None:
-    result = tried(pytester, told=LOST, where=where)
+    result = tried(pytester, shown=LOST, where=where)
     result.assert_outcomes(passed=2)
     said = f"{'AssertionError' if where == 'test' else 'RuntimeError'}: {LOST}"
     result.stdout.fnmatch_lines([f"TRIED AGAIN *test_it: {said}"])
@@ -81,11 +83,11 @@ def test_what_was_only_printed_counts_as_well(pytester: pytest.Pytester) -> None
 
 
 def test_after_three_tries_it_has_failed(pytester: pytest.Pytester) -> None:
-    tried(pytester, told=LOST, passes_at=9).assert_outcomes(failed=1, passed=1)
+    tried(pytester, shown=LOST, passes_at=9).assert_outcomes(failed=1, passed=1)
 
 
 def test_another_failure_is_not_tried_again(pytester: pytest.Pytester) -> None:
-    result = tried(pytester, told="another")
+    result = tried(pytester, shown="another")
     result.assert_outcomes(failed=1, passed=1)
     result.stdout.no_fnmatch_line("*TRIED AGAIN*")
 
@@ -101,4 +103,4 @@ def test_words_of_the_source_were_not_said(pytester: pytest.Pytester) -> None:
 
 
 def test_a_test_that_wants_no_nsys_is_not_tried_again(pytester: pytest.Pytester) -> None:
-    tried(pytester, told=LOST, mark="").assert_outcomes(failed=1, passed=1)
+    tried(pytester, shown=LOST, mark="").assert_outcomes(failed=1, passed=1)

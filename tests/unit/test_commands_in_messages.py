@@ -27,9 +27,9 @@ def texts(file: Path) -> Iterator[tuple[int, str]]:
     """The texts of a file, their values as braces; a text of several parts as one."""
     for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
         if isinstance(node, ast.JoinedStr | ast.Constant | ast.BinOp) and (
-            told := flat(node)
+            shown := flat(node)
         ).strip("{}"):
-            yield getattr(node, "lineno", 0), told
+            yield getattr(node, "lineno", 0), shown
 
 
 def flat(node: ast.AST) -> str:

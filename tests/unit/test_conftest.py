@@ -14,7 +14,7 @@ HERE = Path(__file__).parent
 
 
 def may_start_processes() -> set[str]:
-    """The list of the conftest beside this file, by its literal."""
+    """The list of the conftest next to this file, by its literal."""
     tree = ast.parse((HERE / "conftest.py").read_text(encoding="utf-8"))
     found = [
         node.value

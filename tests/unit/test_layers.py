@@ -31,7 +31,7 @@ LEVELS: tuple[frozenset[str], ...] = (
     frozenset({"cli"}),
     frozenset({"__main__"}),
 )
-"""The rooms from within to without: each imports those of lower levels, none beside it."""
+"""The rooms from within to without: each imports those of lower levels, none of its own."""
 
 APART: Mapping[str, frozenset[str]] = {
     "perfgate": frozenset({"workload"}),
@@ -56,7 +56,7 @@ APART: Mapping[str, frozenset[str]] = {
     "cli": frozenset.union(*LEVELS) - {"__main__", "worker"},
     **{room: frozenset({"model", "words"}) for room in ("metrics", "judge", "explain")},
 }
-"""Rooms that import less than their level lets them, or something beside them."""
+"""Rooms that import less than their level lets them, or something besides them."""
 
 MAY_IMPORT: Mapping[str, frozenset[str]] = {
     room: APART.get(room, frozenset[str]().union(*LEVELS[:level]))

@@ -152,7 +152,7 @@ def bare(function: object) -> object:
     return workload(function)  # type: ignore[arg-type]
 
 
-def test_a_mark_without_parentheses_is_told_so() -> None:
+def test_a_mark_without_parentheses_is_reported_as_such() -> None:
     with pytest.raises(TypeError) as refused:
         bare(loop)
     assert str(refused.value) == (

@@ -197,20 +197,21 @@ def test_an_unknown_regression_is_an_error_that_names_the_known(loaded: ModuleTy
 
 
 @pytest.mark.parametrize(
-    ("regression", "told", "cycles"), [("none", None, 100), ("item", "9", 100), ("sleep_2", "9", 9)]
+    ("regression", "found", "cycles"),
+    [("none", None, 100), ("item", "9", 100), ("sleep_2", "9", 9)],
 )
 def test_only_a_planted_sleep_lasts_longer(
-    loaded: ModuleType, regression: str, told: str | None, cycles: int
+    loaded: ModuleType, regression: str, found: str | None, cycles: int
 ) -> None:
-    assert loaded.sleep_cycles(regression, told) == cycles
+    assert loaded.sleep_cycles(regression, found) == cycles
 
 
-@pytest.mark.parametrize("told", [None, "", "0", "-5", "1e5", "many"])
-def test_a_sleep_of_no_known_length_is_an_error(loaded: ModuleType, told: str | None) -> None:
+@pytest.mark.parametrize("found", [None, "", "0", "-5", "1e5", "many"])
+def test_a_sleep_of_no_known_length_is_an_error(loaded: ModuleType, found: str | None) -> None:
     with pytest.raises(ValueError) as raised:  # noqa: PT011  (its whole text is below)
-        loaded.sleep_cycles("sleep_2", told)
+        loaded.sleep_cycles("sleep_2", found)
     assert str(raised.value) == (
-        f"REGRESSION_CYCLES is {told!r}, expected the clock cycles of REGRESSION=sleep_2: "
+        f"REGRESSION_CYCLES is {found!r}, expected the clock cycles of REGRESSION=sleep_2: "
         "2 % of the blessed step_ms, times the SM clock in cycles per ms."
     )
 
@@ -411,7 +412,7 @@ def test_no_hundredth_iteration_is_measured_in_which_the_reducer_waits(loaded: M
 
 @pytest.fixture
 def with_regressions(project: Project, loaded: ModuleType) -> Project:
-    """A project with the regressions beside another workload, and no regression chosen.
+    """A project with the regressions next to another workload, and no regression chosen.
 
     Its gates run in this process, which `loaded` has given torch: what they import first is
     forgotten after them.
@@ -446,8 +447,8 @@ def test_a_gate_with_an_unknown_regression_says_which_there_are(with_regressions
 def gated(project: Project, *nodes: str) -> dict[str, Any]:
     """One run of each workload through the gate; the workloads of its document, by id."""
     project.gate(*nodes, "--perfgate-runs=1", "--perfgate-json=out.json")
-    told = json.loads((project.root / "out.json").read_text(encoding="utf-8"))
-    return {one["verdict"]["workload"]: one for one in told["workloads"]}
+    found = json.loads((project.root / "out.json").read_text(encoding="utf-8"))
+    return {one["verdict"]["workload"]: one for one in found["workloads"]}
 
 
 def measured_steps(project: Project, loop: str) -> int:

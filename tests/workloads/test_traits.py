@@ -1,5 +1,5 @@
 """What each variant of a series does that the one before it does not, as far as a machine without a
-GPU can tell."""
+GPU can show."""
 
 from __future__ import annotations
 
@@ -73,11 +73,11 @@ def watched(name: str, variant: str, patch: pytest.MonkeyPatch) -> Seen:
     module, seen = load_file(WORKLOADS / f"{name}.py", name, patch), Seen()
     patch.setattr(module, "CUDA", True)
 
-    def told_step(optimizer: Optimizer, *_: object) -> None:
+    def noted_step(optimizer: Optimizer, *_: object) -> None:
         seen.optimizers.add(type(optimizer).__name__)
 
     optimizers = importlib.import_module("torch.optim.optimizer")
-    hook = optimizers.register_optimizer_step_pre_hook(told_step)
+    hook = optimizers.register_optimizer_step_pre_hook(noted_step)
     with patch.context() as watching:
         spy(module, seen, watching)
         getattr(module, name)(range(STEPS), variant)
@@ -87,7 +87,7 @@ def watched(name: str, variant: str, patch: pytest.MonkeyPatch) -> Seen:
 
 
 def spy(module: ModuleType, seen: Seen, patch: pytest.MonkeyPatch) -> None:
-    """Have it told what the module's loop does."""
+    """Note what the module's loop does."""
     loader, forward, fetch, to = (
         module.DataLoader,
         torch.nn.CrossEntropyLoss.forward,
@@ -96,69 +96,69 @@ def spy(module: ModuleType, seen: Seen, patch: pytest.MonkeyPatch) -> None:
     )
     scaler, network = torch.amp.GradScaler, module.network
 
-    def told_loader(dataset: object, **asked: object) -> object:
+    def noted_loader(dataset: object, **asked: object) -> object:
         seen.loader = {"dataset": type(dataset).__name__, **asked}
         return loader(dataset, **{**asked, "pin_memory": False})
 
-    def told_forward(self: nn.Module, logits: Tensor, labels: Tensor) -> object:
+    def noted_forward(self: nn.Module, logits: Tensor, labels: Tensor) -> object:
         seen.events.append("compute")
         seen.autocast.add(
             torch.get_autocast_dtype("cpu") if torch.is_autocast_enabled("cpu") else None
         )
         return forward(self, logits, labels)
 
-    def told_item(self: Tensor) -> object:
+    def noted_item(self: Tensor) -> object:
         # The loader and Adam fetch numbers of their own, which lie on the CPU.
         seen.fetched += sys._getframe(1).f_code.co_filename == module.__file__
         return fetch(self)
 
-    def told_to(self: Tensor, *places: object, **asked: object) -> object:
+    def noted_to(self: Tensor, *places: object, **asked: object) -> object:
         if "non_blocking" in asked:
             seen.non_blocking[asked["non_blocking"] is True] += 1
         return to(self, *places, **asked)
 
-    def told_scaler(device: str, *, enabled: bool) -> object:
+    def noted_scaler(device: str, *, enabled: bool) -> object:
         seen.scaled = enabled
         return scaler(device, enabled=False)
 
-    def told_network() -> nn.Module:
+    def noted_network() -> nn.Module:
         model: nn.Sequential = network()
-        model.register_forward_pre_hook(told_layout)
+        model.register_forward_pre_hook(noted_layout)
         return model
 
-    def told_layout(model: nn.Sequential, inputs: tuple[Tensor]) -> None:
+    def noted_layout(model: nn.Sequential, inputs: tuple[Tensor]) -> None:
         for tensor in (model.get_parameter("0.weight"), inputs[0]):
             seen.channels_last.add(tensor.is_contiguous(memory_format=torch.channels_last))
 
-    def told_compile(model: nn.Module, **_options: object) -> nn.Module:
+    def noted_compile(model: nn.Module, **_options: object) -> nn.Module:
         seen.compiled += 1
         return model
 
-    patch.setattr(module, "DataLoader", told_loader)
-    patch.setattr(module, "network", told_network)
-    patch.setattr(torch.nn.CrossEntropyLoss, "forward", told_forward)
-    patch.setattr(torch.Tensor, "item", told_item)
-    patch.setattr(torch.Tensor, "to", told_to)
-    patch.setattr(torch.amp, "GradScaler", told_scaler)
-    patch.setattr(torch, "compile", told_compile)
+    patch.setattr(module, "DataLoader", noted_loader)
+    patch.setattr(module, "network", noted_network)
+    patch.setattr(torch.nn.CrossEntropyLoss, "forward", noted_forward)
+    patch.setattr(torch.Tensor, "item", noted_item)
+    patch.setattr(torch.Tensor, "to", noted_to)
+    patch.setattr(torch.amp, "GradScaler", noted_scaler)
+    patch.setattr(torch, "compile", noted_compile)
     if hasattr(module, "copied"):
         patch.setattr(module, "copy_stream", lambda: None)
         for name in ("copied", "hand_over"):
-            patch.setattr(module, name, told_call(getattr(module, name), name, seen))
+            patch.setattr(module, name, noted_call(getattr(module, name), name, seen))
     if hasattr(module, "MadeBatches"):
         patch.setattr(
             module.MadeBatches,
             "__getitem__",
-            told_call(module.MadeBatches.__getitem__, "made", seen),
+            noted_call(module.MadeBatches.__getitem__, "made", seen),
         )
 
 
-def told_call(call: Callable[..., Any], name: str, seen: Seen) -> Callable[..., Any]:
-    def told(*given: object) -> object:
+def noted_call(call: Callable[..., Any], name: str, seen: Seen) -> Callable[..., Any]:
+    def found(*given: object) -> object:
         seen.events.append(name)
         return call(*given)
 
-    return told
+    return found
 
 
 IN_TURN = ["compute"] * STEPS
@@ -264,11 +264,11 @@ def test_the_full_network_is_compiled_with_the_options_of_its_variant(
     monkeypatch.setattr(module, "keep_apart", str)
     asked: list[object] = ["not compiled"]
 
-    def told_compile(model: object, *, options: object) -> object:
+    def noted_compile(model: object, *, options: object) -> object:
         asked.append(options)
         return model
 
-    monkeypatch.setattr(torch, "compile", told_compile)
+    monkeypatch.setattr(torch, "compile", noted_compile)
     module.compiled(torch.nn.Identity(), variant)
     assert asked[-1] == (
         getattr(module, options) if options in {"AUTOTUNED", "STEADY", "EXHAUSTIVE"} else options

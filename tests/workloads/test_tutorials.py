@@ -125,7 +125,7 @@ class Gated:
 
 def environment() -> dict[str, str]:
     """Without a GPU, with the interpreter that runs the tests as `python`, and with no threads
-    beside the loaders."""
+    but the loaders'."""
     kept, _ = withhold_secrets(os.environ, ())
     for name in ("CI", "GITHUB_ACTIONS", "VARIANTS", "PYTEST_ADDOPTS", "PERFGATE_SMALL"):
         kept.pop(name, None)
@@ -189,7 +189,7 @@ def gated(real_nsys: object, tmp_path_factory: pytest.TempPathFactory) -> Gated:
     )
     print(done.stdout, done.stderr)  # noqa: T201  (pytest shows it where a test fails)
     verdicts = [
-        told["verdict"] for told in json.loads((root / "out.json").read_text())["workloads"]
+        found["verdict"] for found in json.loads((root / "out.json").read_text())["workloads"]
     ]
     store = Store(root, "baselines")
     latest = {
@@ -205,9 +205,9 @@ def gated(real_nsys: object, tmp_path_factory: pytest.TempPathFactory) -> Gated:
 def in_step(process: ProcessSample) -> dict[str, float]:
     """How often per step each range was there inside a step, without the step's own."""
     return {
-        told.name: told.count
-        for told in process.ranges
-        if told.count and not re.fullmatch(STEP, told.name)
+        found.name: found.count
+        for found in process.ranges
+        if found.count and not re.fullmatch(STEP, found.name)
     }
 
 
@@ -255,14 +255,14 @@ def test_a_script_without_perfgate_is_measured_by_its_indexed_ranges(gated: Gate
 
 
 def ranks(gated: Gated, name: str) -> dict[int, ProcessSample]:
-    """The processes of a job by rank, as the script tells them."""
-    told = re.findall(
+    """The processes of a job by rank, as the script prints them."""
+    found = re.findall(
         r"^rank (\d) of (\d), process (\d+): loss \d\.\d{4}$", gated.log(name), re.MULTILINE
     )
     by_pid = {process.pid: process for process in gated.processes(name)}
-    assert {int(world) for _, world, _ in told} == {len(by_pid)}
-    assert {int(pid) for _, _, pid in told} == by_pid.keys()
-    return {int(rank): by_pid[int(pid)] for rank, _, pid in told}
+    assert {int(world) for _, world, _ in found} == {len(by_pid)}
+    assert {int(pid) for _, _, pid in found} == by_pid.keys()
+    return {int(rank): by_pid[int(pid)] for rank, _, pid in found}
 
 
 @pytest.mark.parametrize(("name", "world"), [("resnet50_ddp", 2), ("resnet50_alone", 1)])
@@ -297,7 +297,7 @@ def test_the_ranges_of_a_training_are_nested_around_its_steps_but_not_around_the
 def test_the_straggler_is_the_rank_whose_batches_are_late(gated: Gated) -> None:
     processes = ranks(gated, "resnet50_ddp")
     get_batch = {
-        rank: next(told.cpu_ms for told in process.ranges if told.name == "get batch")
+        rank: next(found.cpu_ms for found in process.ranges if found.name == "get batch")
         for rank, process in processes.items()
     }
     assert get_batch[1] >= STALL_MS
@@ -335,5 +335,7 @@ def test_every_variant_goes_through_its_steps_and_the_same_ranges(
 ) -> None:
     [process] = measure(every_variant, step=name, steps=STEPS)
     assert process.steps == STEPS
-    counts = {told.name: told.count for told in process.ranges if told.count and told.name != name}
+    counts = {
+        found.name: found.count for found in process.ranges if found.count and found.name != name
+    }
     assert counts == dict.fromkeys(IN_STEP[name.partition("[")[0]], 1)

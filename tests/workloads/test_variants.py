@@ -233,7 +233,7 @@ def test_graphs_for_float16_are_kept_apart_from_those_for_bfloat16(
         ("scripts/resnet50_ddp", "ResNet-50", SystemExit),
     ],
 )
-def test_a_missing_torchvision_is_told_with_what_to_install(
+def test_a_missing_torchvision_is_reported_with_what_to_install(
     load: Load, name: str, network: str, error: type[BaseException], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     module = load(name)

@@ -97,14 +97,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument(
         "--workers", type=int, default=4, help="processes that make them; 0: this one (default: 4)"
     )
-    told = parser.parse_args(arguments)
-    if told.batches < 1 or told.workers < 0:
+    found = parser.parse_args(arguments)
+    if found.batches < 1 or found.workers < 0:
         parser.error("--batches must be at least 1, and --workers at least 0.")
     # More than are trained on: the workers are as busy at the last batch as at the others.
-    made = MadeBatches(told.batches + 4 * told.workers)
-    loader = DataLoader(made, batch_size=None, num_workers=told.workers, pin_memory=CUDA)
-    loss = train(iter(loader), told.batches)
-    print(f"mean loss of {told.batches} batches: {loss:.4f}")  # noqa: T201
+    made = MadeBatches(found.batches + 4 * found.workers)
+    loader = DataLoader(made, batch_size=None, num_workers=found.workers, pin_memory=CUDA)
+    loss = train(iter(loader), found.batches)
+    print(f"mean loss of {found.batches} batches: {loss:.4f}")  # noqa: T201
 
 
 if __name__ == "__main__":

@@ -233,38 +233,38 @@ def read_arguments(arguments: Sequence[str] | None, *, world: int) -> argparse.N
         help="... its host sleeps so long in each step, as if its input were slow. What the host is ahead of its GPU "
         "hides that much of it",
     )
-    told = parser.parse_args(arguments)
-    if told.steps < 1 or told.warmup < 0 or told.batch < 1 or not 0 <= told.stall_ms < math.inf:
+    found = parser.parse_args(arguments)
+    if found.steps < 1 or found.warmup < 0 or found.batch < 1 or not 0 <= found.stall_ms < math.inf:
         parser.error("--steps and --batch must be at least 1, --warmup and --stall-ms at least 0.")
-    if (told.stall_rank is None) != (told.stall_ms == 0):
+    if (found.stall_rank is None) != (found.stall_ms == 0):
         parser.error("--stall-rank and --stall-ms go together: who sleeps, and for how long.")
-    if told.stall_rank is not None and not 0 <= told.stall_rank < world:
+    if found.stall_rank is not None and not 0 <= found.stall_rank < world:
         parser.error(
-            f"--stall-rank: there is no rank {told.stall_rank}, the last of {world} is {world - 1}."
+            f"--stall-rank: there is no rank {found.stall_rank}, the last of {world} is {world - 1}."
         )
-    return told
+    return found
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Train on this rank."""
     rank = Rank.from_environment()
-    told = read_arguments(arguments, world=rank.world)
+    found = read_arguments(arguments, world=rank.world)
     rank.join()
-    batches = iter(loader(rank, batch=told.batch, steps=told.warmup + told.steps))
+    batches = iter(loader(rank, batch=found.batch, steps=found.warmup + found.steps))
     trainer = Trainer(
-        rank, batches, stall_s=told.stall_ms / 1000 if told.stall_rank == rank.number else 0.0
+        rank, batches, stall_s=found.stall_ms / 1000 if found.stall_rank == rank.number else 0.0
     )
-    trainer.warm_up(steps=told.warmup)
+    trainer.warm_up(steps=found.warmup)
     rank.wait_for_all()
     if CUDA:
         torch.cuda.profiler.start()  # type: ignore[no-untyped-call]
-    trainer.train(steps=told.steps)
+    trainer.train(steps=found.steps)
     # The first rank to stop the profiler closes the window for all.
     rank.wait_for_all()
     if CUDA:
         torch.cuda.profiler.stop()  # type: ignore[no-untyped-call]
-    told_last = f"rank {rank.number} of {rank.world}, process {os.getpid()}: loss {trainer.loss.item():.4f}\n"
-    print(told_last, end="", flush=True)  # noqa: T201  (one write: the ranks share the terminal)
+    last_reported = f"rank {rank.number} of {rank.world}, process {os.getpid()}: loss {trainer.loss.item():.4f}\n"
+    print(last_reported, end="", flush=True)  # noqa: T201  (one write: the ranks share the terminal)
     distributed.destroy_process_group()
 
 

@@ -1,4 +1,4 @@
-"""Recorded gates: what each rule has of them, what is counted, and how it is told."""
+"""Recorded gates: what each rule has of them, what is counted, and how it is shown."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ from benchmarks.decision.measured import (
     RecordedLoop,
     RecordedRun,
     Recording,
-    Told,
+    Summary,
     judge_recording,
     load,
-    tell_recording,
+    summarise,
 )
 from perfgate.model.metric import Metric
 from perfgate.model.outcome import Outcome
@@ -67,7 +67,7 @@ SCREENED = RecordedGate(
     candidate=runs(3.1, 3.2, 3.3),
     runs=3,
 )
-DUEL = RecordedGate(
+AB_GATE = RecordedGate(
     slowdown=0.02,
     outcome=Outcome.REGRESSED,
     stage=Stage.AB_RUN,
@@ -111,7 +111,7 @@ def pairs(longer: float, *, apart: float = 0.001) -> RecordedGate:
     changes = (1 - apart, 1.0, 1 + apart)
     there, here = (runs(*(step * change for change in changes)) for step in (3.2, 3.2 * longer))
     own = runs(9.0, 9.0, 9.0)
-    return DUEL.model_copy(update={"reference": there, "candidate": (*own, *here), "runs": 9})
+    return AB_GATE.model_copy(update={"reference": there, "candidate": (*own, *here), "runs": 9})
 
 
 @pytest.mark.behaviour
@@ -190,11 +190,11 @@ def of_gpu(random: Random, slowdown: float) -> RecordedGate:
 
 
 def of_cpu(random: Random, slowdown: float) -> RecordedGate:
-    """Pairs that share their moods: 4 % between pairs, 0.5 % within one."""
-    moods = [random.gauss(0, 0.04) for _ in range(6)]
+    """Pairs that share their noise: 4 % between pairs, 0.5 % within one."""
+    shared = [random.gauss(0, 0.04) for _ in range(6)]
 
     def side(more: float) -> tuple[RecordedRun, ...]:
-        times = [2.8 * (1 + more) * math.exp(mood + random.gauss(0, 0.005)) for mood in moods]
+        times = [2.8 * (1 + more) * math.exp(noise + random.gauss(0, 0.005)) for noise in shared]
         return runs(*times, kernel_ms=0.7)
 
     outcome = Outcome.REGRESSED if slowdown else Outcome.PASSED
@@ -238,9 +238,9 @@ def test_the_committed_numbers_of_real_gates_are_of_their_recording_and_the_judg
     recording = load(FOLDER / "h200.json")
     committed = json.loads((FOLDER / "results.json").read_text(encoding="utf-8"))["measured"]
     found = [Found.model_validate(one) for one in committed["found"]]
-    told = [Told.model_validate(one) for one in committed["told"]]
+    shown = [Summary.model_validate(one) for one in committed["summaries"]]
     own = judge_recording(recording, ())
-    assert ([one for one in found if one.rule in OWN], told) == (own, tell_recording(recording)), (
+    assert ([one for one in found if one.rule in OWN], shown) == (own, summarise(recording)), (
         "python -m benchmarks.decision measured"
     )
     assert committed["machine"] == recording.machine
@@ -277,7 +277,7 @@ def test_the_committed_table_is_of_the_committed_numbers(
     )
 
 
-def test_the_peers_judge_both_loops_by_their_own_code_and_the_text_tells_it(
+def test_the_peers_judge_both_loops_by_their_own_code_and_the_text_shows_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with_peers(monkeypatch, tmp_path)
@@ -298,7 +298,7 @@ def test_the_peers_judge_both_loops_by_their_own_code_and_the_text_tells_it(
         ]
     (now,) = (line for line in cpu.splitlines() if line.startswith(f"| **{AB_NOW}** "))
     assert [cell.split(" of ")[0].strip() for cell in now.split("|")[2:4]] == ["0", "20"]
-    # Where moods differ by 4 %, 3 % is hidden from whoever does not know which runs belong
+    # Where the noise differs by 4 %, 3 % is hidden from whoever does not know which runs belong
     # together.
     (welch,) = (line for line in cpu.splitlines() if line.startswith("| Welch 1 % "))
     found = int(welch.split("|")[3].split(" of ")[0])

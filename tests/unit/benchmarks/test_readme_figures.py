@@ -36,18 +36,18 @@ def test_the_simulated_table() -> None:
         if (cell["gate"], cell["baseline"], cell["workloads"]) == A_B
     }
     names = sorted({population for population, _ in cells}, key=len, reverse=True)
-    told = rows_behind("| population: run SD / occasion SD in % of a step |")
-    assert told
-    for named, alarms, processes, found in told:
+    shown = rows_behind("| population: run SD / occasion SD in % of a step |")
+    assert shown
+    for named, alarms, processes, found in shown:
         population = next(name for name in names if named.startswith(name))
         unchanged = cells[population, "unchanged"]
         made = sum(int(number) * gates for number, gates in unchanged["processes"].items())
         assert float(processes) == round(made / unchanged["gates"], 1)
         shares = [alarms, *found.split(" / ")]
-        for share_told, change in zip(
+        for share_shown, change in zip(
             shares, ("unchanged", *(f"gap_ms +{loss} %" for loss in (2, 3, 5))), strict=True
         ):
-            figure, exact = share_told.removesuffix(" %"), share(cells[population, change])
+            figure, exact = share_shown.removesuffix(" %"), share(cells[population, change])
             assert (float(figure) in (0, 100)) == (exact in (0, 100))
             assert abs(float(figure) - exact) <= 0.5 / 10 ** len(figure.partition(".")[2]) + 1e-9
     gates = {
@@ -72,7 +72,7 @@ def test_the_goals_are_those_of_the_committed_results() -> None:
 
 
 def test_the_table_of_real_gates() -> None:
-    told = {(one["loop"], one["slowdown"]): one for one in RESULTS["measured"]["told"]}
+    shown = {(one["loop"], one["slowdown"]): one for one in RESULTS["measured"]["summaries"]}
     found = {
         (one["loop"], one["slowdown"]): one
         for one in RESULTS["measured"]["found"]
@@ -82,10 +82,10 @@ def test_the_table_of_real_gates() -> None:
     for named, *columns in rows:
         slowdown = 0.0 if named == "none" else float(named.removesuffix(" %")) / 100
         for loop, column in zip(LOOPS, columns, strict=True):
-            one, said = told[loop, slowdown], found[loop, slowdown]
+            one, said = shown[loop, slowdown], found[loop, slowdown]
             expected = f"{said['regressed']} of {said['gates']} ({one['runs']:.1f} runs, {one['took_s']:.0f} s)"
             assert column.partition(":")[0] == expected
-    assert len(rows) * len(LOOPS) == sum(loop in LOOPS for loop, _ in told)
+    assert len(rows) * len(LOOPS) == sum(loop in LOOPS for loop, _ in shown)
 
 
 def test_how_far_runs_in_a_row_lie_apart() -> None:
@@ -103,8 +103,8 @@ def test_how_far_runs_in_a_row_lie_apart() -> None:
         assert {len(baseline) for baseline in baselines} == {int(runs)}
         for metric, column in zip(("step_ms", "kernel_ms"), columns, strict=True):
             found = [apart([run["values"][metric] for run in baseline]) for baseline in baselines]
-            for told, exact in zip(
+            for shown, exact in zip(
                 column.removesuffix(" %").split(" to "), (min(found), max(found)), strict=True
             ):
-                digits = len(told.partition(".")[2])
-                assert abs(float(told) - exact) <= 0.5 / 10**digits + 1e-9
+                digits = len(shown.partition(".")[2])
+                assert abs(float(shown) - exact) <= 0.5 / 10**digits + 1e-9

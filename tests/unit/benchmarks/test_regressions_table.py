@@ -38,7 +38,7 @@ MACHINE = {
 }
 
 
-def told(regression: str, **changes: object) -> dict[str, Any]:
+def found(regression: str, **changes: object) -> dict[str, Any]:
     return {
         "regression": regression,
         "loop": "eager",
@@ -60,8 +60,8 @@ def recorded(folder: Path, *gates: dict[str, Any]) -> Path:
 def test_gates_of_regressions_are_kept_and_newer_ones_take_the_place_of_older(
     tmp_path: Path,
 ) -> None:
-    recorded(tmp_path, told("none"), told("item"), told("cpu", now={}), told("print"))
-    record = recorded(tmp_path, told("item", loop="mixed"))
+    recorded(tmp_path, found("none"), found("item"), found("cpu", now={}), found("print"))
+    record = recorded(tmp_path, found("item", loop="mixed"))
     assert [(gate.regression, gate.loop) for gate in load(record)] == [
         ("item", "mixed"),
         ("print", "eager"),
@@ -70,7 +70,7 @@ def test_gates_of_regressions_are_kept_and_newer_ones_take_the_place_of_older(
 
 
 def test_the_table_shows_what_regressed_and_what_the_explanation_says_first(tmp_path: Path) -> None:
-    record = recorded(tmp_path, told("item"))
+    record = recorded(tmp_path, found("item"))
     assert main(["table", str(record), "--out", str(tmp_path / "RESULTS.md")]) == 0
     lines = (tmp_path / "RESULTS.md").read_text().splitlines()
     assert "## NVIDIA L4, driver 580.1, torch 2.11.0, nsys 2025.3.1" in lines
@@ -84,7 +84,7 @@ def test_clocks_that_are_judged_as_shares_of_a_step_are_shown_so(tmp_path: Path)
         {"metric": "step_ms", "outcome": "PASSED", "baseline": 4.0, "now": 4.2},
         {"metric": "gap_ms", "outcome": "REGRESSED", "baseline": 0.001, "now": 0.201},
     ]
-    record = recorded(tmp_path, told("cpu", metrics=rows))
+    record = recorded(tmp_path, found("cpu", metrics=rows))
     assert main(["table", str(record), "--out", str(tmp_path / "RESULTS.md")]) == 0
     assert "| eager | cpu | gap_ms +5.0 pp |" in (tmp_path / "RESULTS.md").read_text()
 
@@ -93,7 +93,7 @@ def test_each_record_has_a_part_of_the_table(tmp_path: Path) -> None:
     records = []
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
-        records.append(recorded(tmp_path / name, told("item", loop=name)))
+        records.append(recorded(tmp_path / name, found("item", loop=name)))
     assert main(["table", *map(str, records), "--out", str(tmp_path / "RESULTS.md")]) == 0
     text = (tmp_path / "RESULTS.md").read_text()
     assert text.count("\n## NVIDIA L4") == 2

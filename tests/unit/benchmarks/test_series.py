@@ -12,7 +12,7 @@ import pytest
 from support import records
 from support.judging import MOMENT
 
-from benchmarks.series import __main__ as door
+from benchmarks.series import __main__ as command
 from benchmarks.series.judging import Finding, Step, judge_loop
 from benchmarks.series.measuring import (
     Collected,
@@ -341,20 +341,20 @@ def test_without_a_gpu_a_lesson_about_it_is_not_judged() -> None:
 # What is shown
 
 
-# The door
+# The command
 
 
 @pytest.fixture
-def told(capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str]]:
+def found(capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str]]:
     def call(*arguments: str | Path) -> tuple[int, str]:
-        status = door.main([str(argument) for argument in arguments])
+        status = command.main([str(argument) for argument in arguments])
         return status, capsys.readouterr().err
 
     return call
 
 
 def test_the_warm_up_of_the_recorded_variants_is_long_enough() -> None:
-    recorded = load(Path(door.__file__).parent / "h200.json").variants
+    recorded = load(Path(command.__file__).parent / "h200.json").variants
     runs = [
         one.run for variant in recorded for one in variant.sound if one.run.processes[0].periods_ms
     ]
@@ -363,8 +363,8 @@ def test_the_warm_up_of_the_recorded_variants_is_long_enough() -> None:
 
 
 def test_the_committed_table_is_what_the_recording_and_the_judge_of_now_make() -> None:
-    folder = Path(door.__file__).parent
-    told = markdown(load(folder / "h200.json"), picture=True)
-    assert (folder / "RESULTS.md").read_text(encoding="utf-8") == told, (
+    folder = Path(command.__file__).parent
+    found = markdown(load(folder / "h200.json"), picture=True)
+    assert (folder / "RESULTS.md").read_text(encoding="utf-8") == found, (
         "python -m benchmarks.series table h200.json"
     )

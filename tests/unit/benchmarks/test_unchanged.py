@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from support import records
 
-from benchmarks.unchanged import __main__ as door
+from benchmarks.unchanged import __main__ as command
 from benchmarks.unchanged.__main__ import (
     GUESSED_S,
     Ended,
@@ -106,7 +106,7 @@ def test_gates_are_made_until_there_are_so_many_and_a_second_call_goes_on(maker:
     assert made[0].workloads[0].runs == 3
 
 
-def test_what_did_not_pass_is_told_with_its_reason(maker: Maker) -> None:
+def test_what_did_not_pass_is_reported_with_its_reason(maker: Maker) -> None:
     maker.ends = [
         Ended(exit_status=0, documents=(document(Outcome.INCONCLUSIVE),)),
         Ended(exit_status=4, documents=()),
@@ -134,9 +134,9 @@ def test_a_gate_without_workloads_has_not_passed() -> None:
 
 
 def test_the_committed_table_is_what_the_record_says() -> None:
-    folder = Path(door.__file__).parent
-    told = (folder / "RESULTS.md").read_text(encoding="utf-8")
-    assert told == markdown([load(folder / "h200.json"), load(folder / "h100.json")]), (
+    folder = Path(command.__file__).parent
+    found = (folder / "RESULTS.md").read_text(encoding="utf-8")
+    assert found == markdown([load(folder / "h200.json"), load(folder / "h100.json")]), (
         "table h200.json h100.json"
     )
-    assert "-0.00 %" not in told
+    assert "-0.00 %" not in found

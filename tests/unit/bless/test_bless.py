@@ -178,7 +178,7 @@ def test_settings_may_leave_no_ab_run() -> None:
         assert (why.code if why else None) == "no-ab-run-by-settings"
 
 
-def test_what_is_worth_knowing_of_a_baseline_is_told_with_it() -> None:
+def test_what_is_worth_knowing_of_a_baseline_is_reported_with_it() -> None:
     made, result = records.baseline(), records.result()
     assert blessing.worth_knowing(made, result) == ()
     slow = tuple(
@@ -193,11 +193,11 @@ def test_what_is_worth_knowing_of_a_baseline_is_told_with_it() -> None:
         for run in result.runs
     )
     nowhere = tuple(occasion.model_copy(update={"commit": None}) for occasion in made.occasions)
-    told = blessing.worth_knowing(
+    shown = blessing.worth_knowing(
         made.model_copy(update={"occasions": nowhere}), result.model_copy(update={"runs": slow})
     )
-    assert told[0].code == "never-an-ab-run"
-    assert [say.fact(one).split(",")[0] for one in told[1:]] == [
+    assert shown[0].code == "never-an-ab-run"
+    assert [say.fact(one).split(",")[0] for one in shown[1:]] == [
         "The first measured steps take longer than all others"
     ]
 
@@ -399,9 +399,9 @@ def test_clock_lost_over_what_is_blessed_now_is_refused_though_the_result_passed
     assert refusal(old=records.baseline(slower(12.0))).code == "bless-loss"
 
 
-def test_share_of_a_step_lost_is_told_as_such() -> None:
-    told = refusal(old=records.baseline(slower(1.5, Metric.GAP_MS)))
-    assert told.code == "bless-loss"
+def test_share_of_a_step_lost_is_reported_as_such() -> None:
+    shown = refusal(old=records.baseline(slower(1.5, Metric.GAP_MS)))
+    assert shown.code == "bless-loss"
 
 
 def test_budgets_of_the_workload_and_those_that_are_held_come_before_the_default() -> None:
@@ -598,7 +598,7 @@ def test_the_breakdown_is_of_all_blessed_runs_and_cut_down() -> None:
     ]
 
 
-def test_differences_are_told_in_each_metrics_own_basis() -> None:
+def test_differences_are_reported_in_each_metrics_own_basis() -> None:
     old = records.baseline(
         [{Metric.STEP_MS: 12.0, Metric.GAP_MS: 1.2, Metric.SYNCS: 2, Metric.NCCL_MS: 1.0}] * 5
     )

@@ -311,7 +311,7 @@ def test_a_baseline_is_given_the_sds_of_all_its_repeats_and_where_they_come_from
     assert (found.runs, found.occasions, found.at) == (11, 3, LATER)
 
 
-def test_shares_of_a_step_are_told_of_the_baselines_median_step() -> None:
+def test_shares_of_a_step_are_reported_of_the_baselines_median_step() -> None:
     gaps = (1.80, 1.90, 1.85, 1.87, 1.83)
     made = records.baseline([{Metric.STEP_MS: 10.0, Metric.GAP_MS: gap} for gap in gaps])
     clock = METRICS[Metric.GAP_MS].time
@@ -348,7 +348,7 @@ def test_a_machine_that_is_known_to_be_another_is_refused_before_it_is_measured_
     assert caught.value.code == "calibrate-no-repeat"
 
 
-def test_an_outlier_is_set_aside_and_told() -> None:
+def test_an_outlier_is_set_aside_and_reported() -> None:
     found = calibrated(blessed(), later(30, 12.33, 14.0, 12.35, 12.34))
     assert found.times[0].spread.runs == 8
     (dropped,) = [one for one in found.notes if one.code == "repeats-dropped"]
@@ -380,7 +380,7 @@ def test_a_budget_is_held_against_what_runs_and_an_ab_run_can_show() -> None:
     assert ab_run.in_the_end == 0.03
 
 
-def test_of_one_occasion_in_moods_it_sees_as_little_as_the_gate() -> None:
+def test_of_one_occasion_in_host_noise_it_sees_as_little_as_the_gate() -> None:
     """Where runs differ by more than the budget, occasions differ rather more, and nobody has
     measured by how much."""
     baseline = blessed([12.34 * (1 + wobble) for wobble in (-0.06, -0.03, 0.0, 0.03, 0.06)])
@@ -394,7 +394,7 @@ def codes(baseline: Baseline, *results: Result) -> list[str]:
     return [one.code for one in calibrated(baseline, *results).notes]
 
 
-def test_what_regressed_is_told_and_counts() -> None:
+def test_what_regressed_is_reported_and_counts() -> None:
     five = [later(24 * n) for n in range(1, 5)]
     two = [later(hours, outcome=Outcome.REGRESSED) for hours in (120, 144)]
     found = calibrated(blessed(), *five, *two)

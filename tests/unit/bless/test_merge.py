@@ -34,7 +34,7 @@ ALPHABET = ("a", "b", "c", "d", "e", "f", "g", "h")
 OTHER = Commit(sha="fedcba9876543210fedcba9876543210fedcba98", branch="main")
 
 
-def told_of(workload: DocumentWorkload, **verdict: object) -> DocumentWorkload:
+def with_verdict(workload: DocumentWorkload, **verdict: object) -> DocumentWorkload:
     """The workload with another verdict than its gate came to."""
     return workload.model_copy(update={"verdict": workload.verdict.model_copy(update=verdict)})
 
@@ -52,21 +52,21 @@ def merged(*documents: GateDocument, expect: int | None = None) -> GateDocument:
 
 
 def test_open_gates_are_an_open_gate_with_all_workloads_and_where_they_were_measured() -> None:
-    told = merged(
+    shown = merged(
         gate("a", judged("mlp"), shard=ONE),
         gate("b", judged("relu", Outcome.IMPROVED), shard=TWO),
         expect=2,
     )
-    assert (told.opens_gate, told.exit_status, told.shut_by) == (True, 0, ())
-    assert [(one.verdict.workload, one.gate, one.machine) for one in told.workloads] == [
+    assert (shown.opens_gate, shown.exit_status, shown.shut_by) == (True, 0, ())
+    assert [(one.verdict.workload, one.gate, one.machine) for one in shown.workloads] == [
         ("mlp", "a", H200),
         ("relu", "b", H200),
     ]
-    assert [(one.label, one.opens_gate, one.workloads) for one in told.gates] == [
+    assert [(one.label, one.opens_gate, one.workloads) for one in shown.gates] == [
         ("a", True, 1),
         ("b", True, 1),
     ]
-    assert (told.commit, told.machine, told.perfgate) == (records.COMMIT, H200, __version__)
+    assert (shown.commit, shown.machine, shown.perfgate) == (records.COMMIT, H200, __version__)
 
 
 def test_one_gate_alone_may_be_merged_even_where_nobody_knows_its_commit() -> None:
@@ -188,13 +188,13 @@ SHUT: Sequence[tuple[str, Sequence[GateDocument], int | None, tuple[str, ...]]] 
         ("merge-outcome-unlike",),
     ),
     (
-        "a gate that is open without a workload beside another",
+        "a gate that is open without a workload next to another",
         [gate("a", judged("mlp")), gate("b")],
         None,
         ("merge-gate-judged-nothing",),
     ),
     (
-        "a gate that is shut without a workload beside another",
+        "a gate that is shut without a workload next to another",
         [
             gate("a", judged("mlp")),
             gate("b", shut_by=["no workload was collected, so nothing was measured"]),
@@ -204,19 +204,26 @@ SHUT: Sequence[tuple[str, Sequence[GateDocument], int | None, tuple[str, ...]]] 
     ),
     (
         "a pass of no run and no metric",
-        [gate("a", judged("mlp"), told_of(judged("lstm", runs=()), metrics=(), runs=0))],
+        [gate("a", judged("mlp"), with_verdict(judged("lstm", runs=()), metrics=(), runs=0))],
         None,
         ("merge-outcome-unlike",),
     ),
     (
-        "a pass that tells no run",
+        "a pass that shows no run",
         [gate("a", judged("mlp", runs=()))],
         None,
         ("merge-outcome-unlike",),
     ),
     (
         "a pass on a machine that nobody read",
-        [gate("a", judged("mlp"), told_of(judged("lstm", runs=()), metrics=(), runs=0), on=None)],
+        [
+            gate(
+                "a",
+                judged("mlp"),
+                with_verdict(judged("lstm", runs=()), metrics=(), runs=0),
+                on=None,
+            )
+        ],
         None,
         ("merge-outcome-unlike", "merge-outcome-unlike"),
     ),
@@ -235,7 +242,7 @@ SHUT: Sequence[tuple[str, Sequence[GateDocument], int | None, tuple[str, ...]]] 
     ),
     (
         "a gain of metrics that are only shown",
-        [gate("a", told_of(judged("mlp", Outcome.IMPROVED), metrics=rows(None, None)))],
+        [gate("a", with_verdict(judged("mlp", Outcome.IMPROVED), metrics=rows(None, None)))],
         None,
         ("merge-outcome-unlike",),
     ),
@@ -244,7 +251,7 @@ SHUT: Sequence[tuple[str, Sequence[GateDocument], int | None, tuple[str, ...]]] 
         [
             gate(
                 "a",
-                told_of(
+                with_verdict(
                     judged("mlp"),
                     metrics=rows(
                         Outcome.PASSED, Outcome.REGRESSED, Outcome.IMPROVED, Outcome.NOT_MEASURED
@@ -261,7 +268,7 @@ SHUT: Sequence[tuple[str, Sequence[GateDocument], int | None, tuple[str, ...]]] 
         [
             gate(
                 "a",
-                told_of(judged("mlp"), metrics=rows(Outcome.PASSED, Outcome.INCONCLUSIVE)),
+                with_verdict(judged("mlp"), metrics=rows(Outcome.PASSED, Outcome.INCONCLUSIVE)),
                 settings=Settings(inconclusive=OnInconclusive.FAIL),
             )
         ],
@@ -273,18 +280,20 @@ SHUT: Sequence[tuple[str, Sequence[GateDocument], int | None, tuple[str, ...]]] 
         [
             gate(
                 "a",
-                told_of(judged("mlp"), metrics=rows(Outcome.INCONCLUSIVE, Outcome.INCONCLUSIVE)),
+                with_verdict(
+                    judged("mlp"), metrics=rows(Outcome.INCONCLUSIVE, Outcome.INCONCLUSIVE)
+                ),
             ),
             gate(
                 "b",
-                told_of(
+                with_verdict(
                     judged("lstm", Outcome.IMPROVED),
                     metrics=rows(Outcome.IMPROVED, Outcome.INCONCLUSIVE),
                 ),
             ),
             gate(
                 "c",
-                told_of(judged("gru"), metrics=rows(Outcome.NO_BASELINE, Outcome.PASSED)),
+                with_verdict(judged("gru"), metrics=rows(Outcome.NO_BASELINE, Outcome.PASSED)),
                 settings=Settings(new=OnNew.ALLOW),
             ),
         ],
@@ -293,7 +302,7 @@ SHUT: Sequence[tuple[str, Sequence[GateDocument], int | None, tuple[str, ...]]] 
     ),
     (
         "a loss without rows",
-        [gate("a", told_of(judged("mlp", Outcome.NOT_MEASURED, runs=()), metrics=(), runs=0))],
+        [gate("a", with_verdict(judged("mlp", Outcome.NOT_MEASURED, runs=()), metrics=(), runs=0))],
         None,
         ("workload-shuts",),
     ),
@@ -413,7 +422,7 @@ SHUT: Sequence[tuple[str, Sequence[GateDocument], int | None, tuple[str, ...]]] 
         ("quoted",),
     ),
     (
-        "a shard that does not tell of all its part",
+        "a shard that does not show all its part",
         [gate("a", judged("mlp"), shard=shard(1, 1, "mlp", "relu"))],
         None,
         ("merge-shard-lacks",),
@@ -439,29 +448,29 @@ def test_the_merged_gate_stays_shut(
 def test_what_a_mark_skips_in_a_shard_is_no_workload_that_is_missed() -> None:
     """Where it had a baseline there, its own gate is shut."""
     of = ("mlp", "relu", "tanh")
-    told = merged(
+    shown = merged(
         gate("a", judged("mlp"), shard=shard(1, 2, *of, skipped=["tanh"])),
         gate("b", judged("relu"), shard=shard(2, 2, *of)),
     )
-    assert told.opens_gate
+    assert shown.opens_gate
 
 
 def test_parts_of_a_project_may_each_have_shards_of_their_own() -> None:
     other = ("gru", "lstm")
-    told = merged(
+    shown = merged(
         gate("a", judged("mlp"), shard=ONE),
         gate("b", judged("relu"), shard=TWO),
         gate("c", judged("gru"), shard=shard(1, 2, *other)),
         gate("d", judged("lstm"), shard=shard(2, 2, *other)),
     )
-    assert (told.opens_gate, told.shut_by) == (True, ())
+    assert (shown.opens_gate, shown.shut_by) == (True, ())
 
 
-def test_a_gate_that_contradicts_itself_is_told_to_be_shut() -> None:
-    told = merged(
-        gate("a", judged("mlp")), gate("b"), gate("c", told_of(judged("lstm"), metrics=()))
+def test_a_gate_that_contradicts_itself_is_reported_to_be_shut() -> None:
+    shown = merged(
+        gate("a", judged("mlp")), gate("b"), gate("c", with_verdict(judged("lstm"), metrics=()))
     )
-    assert [(one.label, one.opens_gate) for one in told.gates] == [
+    assert [(one.label, one.opens_gate) for one in shown.gates] == [
         ("a", True),
         ("b", False),
         ("c", False),
@@ -476,21 +485,23 @@ def test_an_interleaved_candidates_runs_are_runs() -> None:
 
 
 def test_one_workload_on_an_unknown_machine_that_is_shut_by_itself_is_no_second_word() -> None:
-    told = merged(gate("a", judged("mlp")), gate("b", judged("mlp", Outcome.NOT_MEASURED), on=None))
-    assert told.shut_by == ("mlp (b): NOT_MEASURED",)
+    shown = merged(
+        gate("a", judged("mlp")), gate("b", judged("mlp", Outcome.NOT_MEASURED), on=None)
+    )
+    assert shown.shut_by == ("mlp (b): NOT_MEASURED",)
 
 
-def test_what_cannot_be_read_keeps_it_shut_beside_gates_that_are_open() -> None:
+def test_what_cannot_be_read_keeps_it_shut_next_to_gates_that_are_open() -> None:
     unread = note("merge-no-gate", Severity.INVALID, folder="gates/b", file="perfgate.json")
-    told = merge([found(gate("a", judged("mlp")))], unread=[unread], at=records.NOON)
-    assert (told.opens_gate, told.exit_status) == (False, 1)
-    assert told.shut_codes == ("merge-no-gate",)
+    shown = merge([found(gate("a", judged("mlp")))], unread=[unread], at=records.NOON)
+    assert (shown.opens_gate, shown.exit_status) == (False, 1)
+    assert shown.shut_codes == ("merge-no-gate",)
 
 
 def test_a_page_that_is_left_out_keeps_it_shut_and_is_not_said_to_be_missing() -> None:
     refused = replace(found(gate("a", judged("mlp"))), page_refused=note("merge-no-plain-file"))
-    told = merge([refused], at=records.NOON)
-    assert (told.shut_codes, told.information) == (("merge-page-left-out",), ())
+    shown = merge([refused], at=records.NOON)
+    assert (shown.shut_codes, shown.information) == (("merge-page-left-out",), ())
 
 
 def test_a_shard_of_an_unknown_machine_may_be_the_missing_one_and_is_shut_by_itself() -> None:
@@ -501,44 +512,44 @@ def test_a_shard_of_an_unknown_machine_may_be_the_missing_one_and_is_shut_by_its
 
 
 def test_workloads_of_several_machines_are_called_by_their_gpu_as_well() -> None:
-    told = merged(gate("a", judged("mlp", Outcome.REGRESSED)), gate("b", judged("mlp"), on=H100))
-    assert told.shut_by == ("mlp on NVIDIA H200: REGRESSED",)
-    assert told.machine is None
+    shown = merged(gate("a", judged("mlp", Outcome.REGRESSED)), gate("b", judged("mlp"), on=H100))
+    assert shown.shut_by == ("mlp on NVIDIA H200: REGRESSED",)
+    assert shown.machine is None
 
 
 def test_what_gates_let_in_by_their_settings_opens_the_merged_one() -> None:
     lenient = Settings(new=OnNew.ALLOW)
-    told = merged(gate("a", judged("mlp", Outcome.NO_BASELINE, opens_gate=True), settings=lenient))
-    assert told.opens_gate
+    shown = merged(gate("a", judged("mlp", Outcome.NO_BASELINE, opens_gate=True), settings=lenient))
+    assert shown.opens_gate
 
 
 def test_differences_that_shut_nothing_are_noted(snapshot: SnapshotAssertion) -> None:
     dirty = Commit(sha=records.COMMIT.sha, dirty=True, branch="other")
-    told = merged(
+    shown = merged(
         gate("a", judged("mlp"), settings=Settings(runs=5)).model_copy(
             update={"perfgate": "0.0.9"}
         ),
         gate("b", judged("lstm"), commit=dirty),
     )
-    assert told.opens_gate
-    assert told.information == snapshot
-    assert told.commit == Commit(sha=records.COMMIT.sha, dirty=True)
-    assert told.settings == Settings(runs=5)
+    assert shown.opens_gate
+    assert shown.information == snapshot
+    assert shown.commit == Commit(sha=records.COMMIT.sha, dirty=True)
+    assert shown.settings == Settings(runs=5)
 
 
 def test_the_page_has_what_each_gate_knew_and_the_same_verdicts() -> None:
     a, b = gate("a", judged("mlp", Outcome.REGRESSED)), gate("b", judged("mlp"), on=H100)
     both = [found(a, page=gates.rich(a)), found(b)]
-    told = merge(both, at=records.NOON)
-    page = merged_page(told, both)
-    assert [one.verdict for one in page.workloads] == [one.verdict for one in told.workloads]
-    assert [one.opens_gate for one in page.workloads] == [one.opens_gate for one in told.workloads]
+    shown = merge(both, at=records.NOON)
+    page = merged_page(shown, both)
+    assert [one.verdict for one in page.workloads] == [one.verdict for one in shown.workloads]
+    assert [one.opens_gate for one in page.workloads] == [one.opens_gate for one in shown.workloads]
     assert [(one.gate, one.machine) for one in page.workloads] == [("a", H200), ("b", H100)]
     assert [one.baseline is None for one in page.workloads] == [False, True]
     assert (page.shut_by, page.gates, page.information) == (
-        told.shut_by,
-        told.gates,
-        told.information,
+        shown.shut_by,
+        shown.gates,
+        shown.information,
     )
     assert page.workloads[1].candidate is not None
     assert page.workloads[1].candidate.machine == H100
@@ -546,9 +557,9 @@ def test_the_page_has_what_each_gate_knew_and_the_same_verdicts() -> None:
 
 def test_merged_documents_and_pages_are_read_again() -> None:
     both = [found(gate("a", judged("mlp"))), found(gate("b", judged("mlp"), on=H100))]
-    told = merge(both, at=records.NOON)
-    assert read_document(document_text(told)) == told
-    page = merged_page(told, both)
+    shown = merge(both, at=records.NOON)
+    assert read_document(document_text(shown)) == shown
+    page = merged_page(shown, both)
     assert read_page_data(page_data_text(page)) == page
 
 

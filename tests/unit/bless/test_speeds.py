@@ -34,7 +34,7 @@ def differ(metric: Metric, one: Sequence[float], other: Sequence[float], *, budg
     ],
     ids=["3 : 1", "one run", "within an occasion", "9 %", "moods", "zeros", "from zero", "a zero"],
 )
-def test_steps_of_two_speeds_are_told_from_those_of_two_occasions(
+def test_steps_of_two_speeds_are_distinguished_from_those_of_two_occasions(
     one: list[float], other: list[float], apart: bool
 ) -> None:
     assert differ(Metric.KERNEL_MS, one, other, budget=0.02) is apart

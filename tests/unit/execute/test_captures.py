@@ -108,7 +108,7 @@ def test_processes_are_in_the_order_of_their_ranks() -> None:
 
 
 @pytest.mark.parametrize("ranks", [{}, {7: 0}, {7: 0, 8: 0}, {9: 0, 10: 1}])
-def test_ranks_that_do_not_tell_the_processes_apart_are_left_out(ranks: Mapping[int, int]) -> None:
+def test_ranks_that_do_not_distinguish_the_processes_are_left_out(ranks: Mapping[int, int]) -> None:
     made = (records.process(pid=7), records.process(pid=8))
     assert with_ranks(made, ranks) == made
 

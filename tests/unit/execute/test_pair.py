@@ -16,8 +16,8 @@ import pytest
 from support import records
 from support.runs import (
     ReferenceFailed,
-    bench_of,
     command,
+    context_of,
     ended,
     pair_in_blocks,
     worker_report,
@@ -57,7 +57,7 @@ class InPlaceOfNsys:
 
     folder: Path
     acts: dict[str, Callable[[Tick], WorkerReport | None]]
-    """By side: what its run does, which may raise, and tells of itself."""
+    """By side: what its run does, which may raise, and reports."""
     specs: dict[str, ProfileSpec] = field(default_factory=dict)
     orders: dict[str, Order] = field(default_factory=dict)
     called_off: list[str] = field(default_factory=list)
@@ -88,14 +88,14 @@ class InPlaceOfNsys:
             time.sleep(0.3)  # the other side has begun
             return replace(ended(exit_status=None, captures=()), crashed=True)
         try:
-            told = self.acts[side](on_tick)
+            shown = self.acts[side](on_tick)
         except BaseException as failed:
             if type(failed).__name__ == "_CalledOff":
                 self.called_off.append(side)
             raise
-        if told is not None:
-            (spec.folder.parent / "worker-report.json").write_text(told.model_dump_json())
-        status = 0 if told is not None and told.ending is Ending.FINISHED else 1
+        if shown is not None:
+            (spec.folder.parent / "worker-report.json").write_text(shown.model_dump_json())
+        status = 0 if shown is not None and shown.ending is Ending.FINISHED else 1
         return ended(
             exit_status=status,
             captures=(Captured(rep=spec.folder / "c.nsys-rep", sqlite=spec.folder),),
@@ -115,7 +115,7 @@ class InPlaceOfNsys:
     ) -> tuple[Measured, Measured]:
         """Run the pair."""
         return pair_in_blocks(
-            (bench_of(self.folder, WHO="reference"), bench_of(self.folder, WHO="candidate")),
+            (context_of(self.folder, WHO="reference"), context_of(self.folder, WHO="candidate")),
             (workload or records.workload()).model_copy(update={"steps": 20}),
             (self.folder / "reference", self.folder / "candidate"),
             candidate_begins=begins == "candidate",
@@ -287,7 +287,7 @@ def test_a_side_that_was_left_alone_without_a_reason_says_so(
 
 
 @pytest.mark.parametrize("side", ["reference", "candidate"])
-def test_a_capture_that_cannot_be_read_is_told_by_its_side(
+def test_a_capture_that_cannot_be_read_is_reported_by_its_side(
     sides: InPlaceOfNsys, side: Side
 ) -> None:
     sides.unreadable = side
@@ -297,7 +297,9 @@ def test_a_capture_that_cannot_be_read_is_told_by_its_side(
 
 
 @pytest.mark.parametrize("side", ["reference", "candidate"])
-def test_a_folder_that_cannot_be_made_is_told_by_its_side(sides: InPlaceOfNsys, side: Side) -> None:
+def test_a_folder_that_cannot_be_made_is_reported_by_its_side(
+    sides: InPlaceOfNsys, side: Side
+) -> None:
     (sides.folder / side).mkdir()
     error = failed_by(sides)
     assert isinstance(error, ReferenceFailed if side == "reference" else StoreFailed)

@@ -40,31 +40,31 @@ def side(
     return Run(started_at=MOMENT, wall_s=1.0, processes=(process,), begins=begins)
 
 
-def noisy(moods: Sequence[float], *, slower: float = 0.0, begins: bool = True) -> tuple[Run, Run]:
-    """A pair of 1 ms steps, the candidate's so much slower, in moods that each last for one block
+def noisy(levels: Sequence[float], *, slower: float = 0.0, begins: bool = True) -> tuple[Run, Run]:
+    """A pair of 1 ms steps, the candidate's so much slower, under noise that each lasts for one block
     of one side.
     """
-    first, second = [1 * mood for mood in moods[0::2]], [1 * mood for mood in moods[1::2]]
+    first, second = [1 * level for level in levels[0::2]], [1 * level for level in levels[1::2]]
     reference, candidate = (first, second) if begins else (second, first)
     return side(reference, begins=begins), side(
         [ms * (1 + slower) for ms in candidate], begins=not begins
     )
 
 
-def test_neighbours_in_one_mood_tell_the_difference_though_the_medians_are_of_two() -> None:
+def test_neighbours_in_the_same_noise_show_the_difference_though_the_medians_are_of_two() -> None:
     # Two speeds, as measured: 8 of the reference's 15 blocks met the slow one, 6 of the
     # candidate's.
-    moods = [8.4] * 7 + [5.1] * 7 + [8.4] * 7 + [5.1] * 9
-    reference, candidate = noisy(moods, slower=0.02)
+    levels = [8.4] * 7 + [5.1] * 7 + [8.4] * 7 + [5.1] * 9
+    reference, candidate = noisy(levels, slower=0.02)
     assert reference.value(Metric.STEP_MS) == pytest.approx(8.4)
     assert candidate.value(Metric.STEP_MS) == pytest.approx(5.1 * 1.02)
-    told = in_noise_of(reference, candidate)
-    assert told.value(Metric.STEP_MS) == pytest.approx(8.4 * 1.02)
-    # Its idle time is so much longer as the step was, in the mood that most neighbours were in.
-    gap = told.value(Metric.GAP_MS)
+    found = in_noise_of(reference, candidate)
+    assert found.value(Metric.STEP_MS) == pytest.approx(8.4 * 1.02)
+    # Its idle time is so much longer as the step was, in the noise that most neighbours were in.
+    gap = found.value(Metric.GAP_MS)
     assert gap is not None
     assert 5.1 * 0.02 <= gap - (8.4 - KERNEL_MS) <= 8.4 * 0.02
-    assert told.value(Metric.KERNEL_MS) == KERNEL_MS
+    assert found.value(Metric.KERNEL_MS) == KERNEL_MS
 
 
 @pytest.mark.parametrize("begins", [True, False])
@@ -84,15 +84,15 @@ def test_a_steady_drift_makes_neither_side_slower(begins: bool) -> None:
     st.floats(0.0, 0.3),
     st.booleans(),
 )
-def test_moods_that_last_change_nothing(
+def test_noise_that_lasts_change_nothing(
     spells: list[float], slower: float, jump: float, begins: bool
 ) -> None:
-    """Each mood lasts for four blocks: three of its four neighbours are told alike, the fourth is a
-    change of mood."""
-    moods = [mood * (1 + jump) for mood in spells for _ in range(4)]
-    reference, candidate = noisy(moods, slower=slower - 1, begins=begins)
-    told = in_noise_of(reference, candidate).value(Metric.STEP_MS)
-    assert told == pytest.approx((reference.value(Metric.STEP_MS) or 0) * slower)
+    """Each noise level lasts for four blocks: three of its four neighbours differ alike, the fourth is a
+    change of level."""
+    levels = [level * (1 + jump) for level in spells for _ in range(4)]
+    reference, candidate = noisy(levels, slower=slower - 1, begins=begins)
+    found = in_noise_of(reference, candidate).value(Metric.STEP_MS)
+    assert found == pytest.approx((reference.value(Metric.STEP_MS) or 0) * slower)
 
 
 @given(
@@ -137,7 +137,7 @@ def test_a_block_without_a_period_is_no_neighbour() -> None:
         side([None, 1.0, 1.0, 1.0], begins=True),
         side([9.0, 1.1, 1.1, 1.1], begins=False),
     )
-    # 9.0 stands beside the second of the reference alone.
+    # 9.0 stands next to the second of the reference alone.
     assert in_noise_of(reference, candidate).value(Metric.STEP_MS) == pytest.approx(1.1)
 
 

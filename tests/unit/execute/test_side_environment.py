@@ -96,8 +96,8 @@ def test_the_path_is_that_of_the_project_in_the_checkout(
 ) -> None:
     inherited = f"{repository.root}/conf:{repository.root}/lib:/opt/lib:relative:{repository.root}/.venv/lib/python3/site-packages"
     given = {"PYTHONPATH": inherited, "PATH": "/bin", "KEPT": f"{repository.root}/data"}
-    told = environment_there(given, tree, workload=FUNCTION, imports=IMPORTS)
-    assert told["PYTHONPATH"].split(":") == [
+    found = environment_there(given, tree, workload=FUNCTION, imports=IMPORTS)
+    assert found["PYTHONPATH"].split(":") == [
         str(tree.home / "worker"),
         str(tree.root),
         str(tree.root / "src"),
@@ -107,8 +107,8 @@ def test_the_path_is_that_of_the_project_in_the_checkout(
         "relative",
         f"{repository.root}/.venv/lib/python3/site-packages",
     ]
-    assert told["PERFGATE_IMPORT_LOG"] == "/run/imports"
-    assert (told["PATH"], told["KEPT"], "PERFGATE_IMPORT_LOG_SIGTERM" in told) == (
+    assert found["PERFGATE_IMPORT_LOG"] == "/run/imports"
+    assert (found["PATH"], found["KEPT"], "PERFGATE_IMPORT_LOG_SIGTERM" in found) == (
         "/bin",
         given["KEPT"],
         False,
@@ -132,10 +132,10 @@ def test_editable_installations_by_path_lead_into_the_checkout(
     ]
     (site / "project.pth").write_text("\n".join(lines))
     (site / "broken.pth").write_bytes(b"\xff\n")
-    told = environment_there(
+    found = environment_there(
         {}, tree, workload=FUNCTION, imports=IMPORTS, site_packages=(site, tmp_path / "no")
     )
-    assert told["PYTHONPATH"].split(":")[3:] == [str(tree.root / "workloads")]
+    assert found["PYTHONPATH"].split(":")[3:] == [str(tree.root / "workloads")]
 
 
 def test_editable_installations_by_a_finder_lead_into_the_checkout(
@@ -157,11 +157,11 @@ def test_editable_installations_by_a_finder_lead_into_the_checkout(
     )
     (site / "__editable___y_1_0_finder.py").write_text("MAPPING = {broken}\n")
     (site / "__editable___z_1_0_finder.py").write_text("NAMESPACES = {}\n")
-    told = environment_there({}, tree, workload=FUNCTION, imports=IMPORTS, site_packages=(site,))
-    assert told["PYTHONPATH"].split(":")[3:] == [str(tree.root / "code")]
+    found = environment_there({}, tree, workload=FUNCTION, imports=IMPORTS, site_packages=(site,))
+    assert found["PYTHONPATH"].split(":")[3:] == [str(tree.root / "code")]
 
 
-def test_what_torch_compiles_as_it_runs_lies_beside_the_checkout(
+def test_what_torch_compiles_as_it_runs_lies_next_to_the_checkout(
     tree: Worktree, repository: Repository
 ) -> None:
     """Both sides are alive at once, and torch calls what it builds as the caller does."""
@@ -173,8 +173,8 @@ def test_what_torch_compiles_as_it_runs_lies_beside_the_checkout(
         (FUNCTION, {"TORCH_EXTENSIONS_DIR": "/cache"}),
         (declared, {}),
     ):
-        told = environment_there(env, tree, workload=workload, imports=IMPORTS)
-        assert told["TORCH_EXTENSIONS_DIR"] == str(tree.home / "torch_extensions")
+        found = environment_there(env, tree, workload=workload, imports=IMPORTS)
+        assert found["TORCH_EXTENSIONS_DIR"] == str(tree.home / "torch_extensions")
 
 
 def test_an_interpreter_of_the_checkouts_own_comes_first_with_its_programs(tree: Worktree) -> None:
@@ -182,13 +182,13 @@ def test_an_interpreter_of_the_checkouts_own_comes_first_with_its_programs(tree:
     (tree.root / ".venv" / "bin" / "python").symlink_to(sys.executable)
     python = interpreter(tree, ".venv/bin/python")
     assert python == tree.root / ".venv" / "bin" / "python"
-    told = environment_there(
+    found = environment_there(
         {"PATH": "/bin"}, tree, workload=FUNCTION, imports=IMPORTS, python=python
     )
-    assert told["PATH"] == f"{python.parent}:/bin"
+    assert found["PATH"] == f"{python.parent}:/bin"
 
 
-def test_an_interpreter_that_is_not_there_is_told(tree: Worktree) -> None:
+def test_an_interpreter_that_is_not_there_is_reported(tree: Worktree) -> None:
     with pytest.raises(WorktreeFailed) as caught:
         interpreter(tree, ".venv/bin/python")
     assert caught.value.code == "interpreter-missing-there"
@@ -360,7 +360,7 @@ def test_a_command_that_is_measured_otherwise_at_the_commit_is_not_compared(
     assert caught.value.fields["setting"] == setting
 
 
-def test_a_file_of_the_commit_that_cannot_be_read_is_told(repository: Repository) -> None:
+def test_a_file_of_the_commit_that_cannot_be_read_is_reported(repository: Repository) -> None:
     with pytest.raises(WorktreeFailed) as caught:
         declared(YAML + "stpes: 3\n", YAML, repository)
     assert caught.value.code == "workload-file-unreadable-there"
@@ -419,7 +419,7 @@ def test_a_script_in_a_submodule_is_not_the_commits_to_have(
         (command("python", "x.py", cwd="younger"), "younger"),
     ],
 )
-def test_a_workload_that_the_commit_does_not_have_is_told(
+def test_a_workload_that_the_commit_does_not_have_is_reported(
     tree: Worktree, repository: Repository, workload: Workload, why: str
 ) -> None:
     with pytest.raises(RevisionMissing) as caught:

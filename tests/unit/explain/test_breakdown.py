@@ -199,7 +199,7 @@ def test_a_gpu_whose_idle_time_does_not_count_is_none_of_those_that_waiting_is_a
     assert found.gpus == 1
 
 
-def test_ranks_that_take_as_long_are_told_by_the_lowest_of_them_whichever_is_slower_by_a_microsecond() -> (
+def test_ranks_that_take_as_long_are_reported_by_the_lowest_of_them_whichever_is_slower_by_a_microsecond() -> (
     None
 ):
     assert (
@@ -210,7 +210,7 @@ def test_ranks_that_take_as_long_are_told_by_the_lowest_of_them_whichever_is_slo
     assert of_ranks((13.687, 6.0), (13.72, 1.0)).of == "rank 1"
 
 
-def test_of_several_processes_all_are_told() -> None:
+def test_of_several_processes_all_are_reported() -> None:
     found = of_ranks((10.0, 6.0), (10.1, 1.0))
     assert [(one.of, one.own[GAP], one.each) for one in found.each] == [
         ("rank 0", 6.0, ()),
@@ -220,7 +220,7 @@ def test_of_several_processes_all_are_told() -> None:
     assert of_ranks((10.0, 6.0)).each == ()
 
 
-def test_runs_whose_ranks_are_slower_by_turns_are_all_told_by_the_same_rank() -> None:
+def test_runs_whose_ranks_are_slower_by_turns_are_all_named_by_the_same_rank() -> None:
     runs = [
         records.run(
             processes=[

@@ -31,7 +31,7 @@ def as_kept(one: Side) -> Side:
     return one.model_copy(update={"breakdown": kept(one.breakdown)})
 
 
-def test_kernels_are_told_by_how_much_they_moved_and_no_more_than_were_asked_for() -> None:
+def test_kernels_are_reported_by_how_much_they_moved_and_no_more_than_were_asked_for() -> None:
     a = side(kernel("gemm", 5.0, count=12), kernel("relu", 1.0), kernel("add", 1.0))
     b = side(kernel("gemm", 5.5, count=12), kernel("relu", 1.8), kernel("add", 1.2))
     assert [one.name for one in moved_kernels(a, b, most=2)] == ["relu", "gemm"]
@@ -47,7 +47,7 @@ def test_what_moves_by_next_to_nothing_did_not_move() -> None:
     assert moved_kernels(a, a, most=3) == ()
 
 
-def test_kernels_that_moved_against_each_other_are_told_though_their_sum_did_not() -> None:
+def test_kernels_that_moved_against_each_other_are_reported_though_their_sum_did_not() -> None:
     a, b = (
         side(kernel("gemm", 5.0), kernel("relu", 1.0)),
         side(kernel("gemm", 4.0), kernel("relu", 2.0)),
@@ -88,7 +88,7 @@ def test_nccls_kernels_are_not_looked_at() -> None:
     assert moved_kernels(a, b, most=3) == ()
 
 
-def test_breakdowns_without_kernels_tell_none() -> None:
+def test_breakdowns_without_kernels_show_none() -> None:
     a = side(kernel("gemm", 5.0))
     assert moved_kernels(a.model_copy(update={"breakdown": breakdown_of([])}), a, most=3) == ()
 

@@ -1,4 +1,4 @@
-"""What nsys's rules find beside what they found in another capture."""
+"""What nsys's rules find next to what they found in another capture."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ def placing(*processes: tuple[PlacedFinding, ...]) -> Placing:
     )
 
 
-def test_rows_are_put_beside_those_of_the_same_rule_and_range() -> None:
+def test_rows_are_put_next_to_those_of_the_same_rule_and_range() -> None:
     before = placing((found(GAPS, "forward", 3, 0.5), found(SYNC, "log", 1, 2.0)))
     now = placing(
         (found(GAPS, "forward", 2, 0.4), found(GAPS, "load", 1, 6.0), found(ASYNC, "copy", 1, 2.5))
     )
     changes = rule_changes(before, now)
-    told = [
+    shown = [
         (row.rule, row.range, None if row.before is None else row.before.ms, row.now.ms)
         for row in changes.rows
     ]
-    assert told == [
+    assert shown == [
         (ASYNC, "copy", None, 2.5),
         (GAPS, "load", None, 6.0),
         (GAPS, "forward", 0.5, 0.4),
@@ -97,7 +97,7 @@ def test_rules_that_find_nothing_to_look_at_are_not_said_to_find_nothing() -> No
     assert why_blind(lacking("ranges")) == ()
 
 
-def test_of_several_processes_the_mean_is_told() -> None:
+def test_of_several_processes_the_mean_is_reported() -> None:
     now = placing((found(SYNC, "log", 2, 3.0),), (found(SYNC, "log", 1, 1.0),), ())
     (row,) = rule_changes(None, now).rows
     assert (row.now.count, row.now.ms, row.now.steps) == (1.0, 4.0 / 3, 20)

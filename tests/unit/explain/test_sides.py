@@ -25,17 +25,17 @@ def test_a_capture_says_what_it_lacks() -> None:
         update={"notes": (LOST, note("cpu-only"))}
     )
     missing = {"ranges": quoted("none were recorded")}
-    told = side_of_samples("x.sqlite", [sample], missing=missing)
-    assert (told.missing, told.invalid) == (missing, (LOST,))
-    assert told.absent[Metric.NCCL_MS] == NO_NCCL
-    assert Metric.STEP_MS not in told.absent
+    found = side_of_samples("x.sqlite", [sample], missing=missing)
+    assert (found.missing, found.invalid) == (missing, (LOST,))
+    assert found.absent[Metric.NCCL_MS] == NO_NCCL
+    assert Metric.STEP_MS not in found.absent
 
 
 def test_a_result_says_what_its_captures_lack() -> None:
     none = {Metric.KERNEL_MS: note("nothing-on-a-gpu")}
-    told = side_of_result("x", records.result(measured=[records.run(), records.run(absent=none)]))
-    assert told.absent == none
-    assert why_blind(told) == ("kernels",)
+    found = side_of_result("x", records.result(measured=[records.run(), records.run(absent=none)]))
+    assert found.absent == none
+    assert why_blind(found) == ("kernels",)
 
 
 def test_what_makes_all_processes_invalid_is_said_once() -> None:
@@ -52,7 +52,7 @@ def test_what_makes_all_processes_invalid_is_said_once() -> None:
 @pytest.mark.parametrize(
     ("metric", "was", "now"), [(Metric.GAP_MS, 0.005, 73.1), (Metric.KERNEL_MS, 0.0, 5.0)]
 )
-def test_what_no_share_can_be_told_of_is_taken_apart_as_well(
+def test_what_no_share_can_be_reported_of_is_taken_apart_as_well(
     metric: Metric, was: float, now: float
 ) -> None:
     # Whole windows have no step, and of nothing there is no share.

@@ -334,7 +334,7 @@ def test_other_steps_than_the_other_commits_are_no_comparison(
 @pytest.mark.parametrize(
     ("baseline", "references"),
     [
-        pytest.param(blessed_steps("turn #"), 1, id="what was blessed tells at once"),
+        pytest.param(blessed_steps("turn #"), 1, id="what was blessed shows at once"),
         pytest.param(FULL, 2, id="of an old baseline two runs of its commit do"),
     ],
 )

@@ -174,7 +174,7 @@ def test_with_pairs_at_hand(
         assert alternate.asked == []
 
 
-def test_an_ab_run_is_told_by_its_commit_and_numbers() -> None:
+def test_an_ab_run_is_reported_by_its_commit_and_numbers() -> None:
     alternate = pairs(0.0, 2.5)
     verdict = gated(screen(2.5), alternate).verdict
     assert alternate.asked == [3]

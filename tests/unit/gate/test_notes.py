@@ -19,7 +19,7 @@ from perfgate.model.policy import Policy
 from perfgate.model.sample import NO_NCCL, Run
 
 LOUD = note("quoted", Severity.WARN, text="not in the numbers")
-BESIDE = note("quoted", Severity.INFO, text="in the numbers all the same")
+ALSO = note("quoted", Severity.INFO, text="in the numbers all the same")
 ROUTINE = note("quoted", Severity.ROUTINE, text="so in every sound loop")
 
 
@@ -30,7 +30,7 @@ def noting(*notes: Note) -> Run:
 @pytest.mark.parametrize(
     ("runs", "repeated"),
     [
-        ([noting(ROUTINE, LOUD, BESIDE)], [LOUD, BESIDE]),
+        ([noting(ROUTINE, LOUD, ALSO)], [LOUD, ALSO]),
         ([noting(LOUD), noting()], []),
         ([noting(LOUD), noting(), noting(LOUD)], [LOUD]),
         ([], []),
@@ -55,9 +55,9 @@ def codes(verdict_of: Sequence[Made], baseline: Baseline | None, **more: Machine
 @pytest.mark.parametrize("outcome", [Outcome.PASSED, Outcome.NO_BASELINE])
 def test_a_verdict_bears_the_notes_of_its_runs(outcome: Outcome) -> None:
     baseline = records.baseline() if outcome is Outcome.PASSED else None
-    verdict = gated([noting(ROUTINE, BESIDE, LOUD)], None, baseline).verdict
+    verdict = gated([noting(ROUTINE, ALSO, LOUD)], None, baseline).verdict
     assert verdict.outcome is outcome
-    assert [one for one in verdict.notes if one.code == "quoted"] == [BESIDE, LOUD]
+    assert [one for one in verdict.notes if one.code == "quoted"] == [ALSO, LOUD]
 
 
 def without(*metrics: Metric, why: str | Note = "it is not known") -> Run:
@@ -197,7 +197,7 @@ def test_runs_that_could_not_hold_a_loss_are_said_before_they_are_blessed(
         (None, Outcome.NO_BASELINE, []),
     ],
 )
-def test_parameters_that_no_text_tells_are_said_where_something_was_compared(
+def test_parameters_that_no_text_shows_are_said_where_something_was_compared(
     baseline: Baseline | None, outcome: Outcome, said: list[Note]
 ) -> None:
     expected = expect(baseline)

@@ -1,4 +1,4 @@
-"""Which way a change moves its own gate: value by value, and what nobody can tell is loosening."""
+"""Which way a change moves its own gate: value by value, and what nobody can say is loosening."""
 
 from __future__ import annotations
 

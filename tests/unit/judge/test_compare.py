@@ -1,4 +1,4 @@
-"""Comparisons, beside SciPy's own tests and worked examples."""
+"""Comparisons, next to SciPy's own tests and worked examples."""
 
 from __future__ import annotations
 

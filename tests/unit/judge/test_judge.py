@@ -495,7 +495,7 @@ def test_nccls_clocks_are_zero_where_none_of_its_kernels_ran() -> None:
     def outcome(why: Note) -> Outcome | None:
         runs = measured({M.STEP_MS: [9.0] * 5})
         absent = {M.NCCL_EXPOSED_MS: why}
-        told = [
+        shown = [
             run.model_copy(
                 update={
                     "processes": tuple(
@@ -505,7 +505,7 @@ def test_nccls_clocks_are_zero_where_none_of_its_kernels_ran() -> None:
             )
             for run in runs
         ]
-        row = judged(before, told).of(M.NCCL_EXPOSED_MS)
+        row = judged(before, shown).of(M.NCCL_EXPOSED_MS)
         assert row is not None
         return row.outcome
 

@@ -265,7 +265,7 @@ def test_a_larger_slowdown_never_gets_a_milder_verdict(
             return None  # a gain that chance may have made: it decides nothing
         return SEVERITY.index(row.outcome), SEVERITY.index(verdict.outcome)
 
-    # Slowdowns closer than rounding can tell apart are not told apart here either.
+    # Slowdowns closer than rounding can separate are not separated here either.
     ordered = sorted({round(slowdown, 6) for slowdown in slowdowns})
     found = [one for slowdown in ordered if (one := severity(slowdown)) is not None]
     assert [row for row, _ in found] == sorted(row for row, _ in found)

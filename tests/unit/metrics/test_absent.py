@@ -116,7 +116,7 @@ def test_without_any_call_the_counts_of_calls_are_absent() -> None:
         (range(17, 20), None),
     ],
 )
-def test_where_calls_are_lost_nothing_that_they_tell_is_counted(
+def test_where_calls_are_lost_nothing_that_they_show_is_counted(
     lost: range, lacking: int | None
 ) -> None:
     """Steps of two kernels each, in some of which their calls are lost; these bear other ids."""

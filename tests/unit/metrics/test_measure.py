@@ -158,7 +158,7 @@ def test_what_only_some_far_longer_steps_do_is_no_part_of_a_step() -> None:
     assert own(6, 80) == {"validate": 0.0, "train": 6.0, "step": 0.0}
 
 
-def test_a_sample_tells_how_many_ranges_match_the_pattern_of_its_steps() -> None:
+def test_a_sample_shows_how_many_ranges_match_the_pattern_of_its_steps() -> None:
     ranges = [Range(start=t * 100, end=t * 100 + 50, name=f"step {t}") for t in range(9)]
     ranges.append(Range(start=110, end=120, name="step within one"))
     (sample,) = measure(build(ranges=ranges), step="step .*", is_pattern=True, warmup=2, steps=3)
@@ -168,7 +168,7 @@ def test_a_sample_tells_how_many_ranges_match_the_pattern_of_its_steps() -> None
     assert only(build(ranges=ranges), step=None).step_ranges is None
 
 
-def test_a_sample_tells_the_names_of_its_steps() -> None:
+def test_a_sample_shows_the_names_of_its_steps() -> None:
     named = [
         "Batch 1 of 3f2b9c1, loss=-0.12",
         "Batch 20 of 6f1c2a3b-dead-4bee-8fad-facefeedbeef, loss=1e-05",

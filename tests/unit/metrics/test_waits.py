@@ -83,7 +83,7 @@ def test_a_step_resumes_after_a_closed_wait_between_it_and_the_one_before(
     assert resumes(picture) == expected
 
 
-def test_blocks_are_told_each_by_itself() -> None:
+def test_blocks_are_reported_each_by_itself() -> None:
     # The windows above, each with its own periods; the first two steps of all open none.
     sample = only(drawn(BLOCKS))
     shown = [(block.number, block.step_ms, block.gap_ms) for block in sample.blocks]

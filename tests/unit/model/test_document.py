@@ -99,7 +99,7 @@ def declared(source: str, *, line: int | None, command: tuple[str, ...] | None =
     return Workload(id="mlp", source=source, line=line, command=command, steps=3, warmup=0)
 
 
-def test_lines_are_told_from_1_and_a_command_stands_in_the_first() -> None:
+def test_lines_are_counted_from_1_and_a_command_stands_in_the_first() -> None:
     assert declared_at(declared("workloads/mlp.py", line=0)) == ("workloads/mlp.py", 1)
     assert declared_at(declared("workloads/mlp.py", line=None)) == ("workloads/mlp.py", None)
     assert declared_at(declared("workloads/mlp.yaml", line=None, command=("true",))) == (
@@ -111,7 +111,7 @@ def test_lines_are_told_from_1_and_a_command_stands_in_the_first() -> None:
 @pytest.mark.parametrize(
     "source", ["/elsewhere/mlp.py", "../mlp.py", "workloads/../../mlp.py", "C:/mlp.py"]
 )
-def test_a_file_outside_the_project_is_not_told(source: str) -> None:
+def test_a_file_outside_the_project_is_not_reported(source: str) -> None:
     assert declared_at(declared(source, line=3)) == (None, None)
 
 
@@ -125,9 +125,9 @@ def test_other_formats_are_refused(change: dict[str, int]) -> None:
 def test_hostile_names_survive_unchanged() -> None:
     name = "[red]\x1b[2J\n\u202e" + "y" * 10_000
     workload = DocumentWorkload(verdict=records.verdict(name=name), opens_gate=True)
-    told = document_text(document().model_copy(update={"workloads": (workload,)}))
-    assert "\x1b" not in told
-    assert read_document(told).workloads[0].verdict.workload == name
+    found = document_text(document().model_copy(update={"workloads": (workload,)}))
+    assert "\x1b" not in found
+    assert read_document(found).workloads[0].verdict.workload == name
 
 
 # The published schema

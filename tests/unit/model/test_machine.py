@@ -83,7 +83,7 @@ def test_driver_versions_and_cards_do_not_forbid_a_comparison() -> None:
 
 
 @pytest.mark.parametrize(
-    ("then", "now", "told"),
+    ("then", "now", "found"),
     [
         (
             with_gpus("NVIDIA H100"),
@@ -179,8 +179,8 @@ def test_driver_versions_and_cards_do_not_forbid_a_comparison() -> None:
         ),
     ],
 )
-def test_what_forbids_a_comparison_is_named(then: Machine, now: Machine, told: str) -> None:
-    assert then.differences_that_forbid_comparison(now) == (told,)
+def test_what_forbids_a_comparison_is_named(then: Machine, now: Machine, found: str) -> None:
+    assert then.differences_that_forbid_comparison(now) == (found,)
 
 
 @pytest.mark.parametrize("known", [{}, {"cpu": "AMD EPYC 9654"}, {"cpu_count": 4}])

@@ -161,7 +161,7 @@ def test_the_root_is_pytests_own(
 
 
 @pytest.mark.parametrize("text", [b"[tool", b"# caf\xe9"])
-def test_the_root_search_stops_at_a_broken_file_so_that_it_is_told(
+def test_the_root_search_stops_at_a_broken_file_so_that_it_is_reported(
     tmp_path: Path, text: bytes
 ) -> None:
     (tmp_path / "a").mkdir()

@@ -1,4 +1,4 @@
-"""Records: frozen, closed and finite; what a run, a baseline and a workload tell of themselves."""
+"""Records: frozen, closed and finite; what a run, a baseline and a workload say of themselves."""
 
 from __future__ import annotations
 
@@ -79,14 +79,14 @@ def test_of_time_spent_waiting_it_is_that_of_the_process_that_waits_least(metric
 
 
 @pytest.mark.parametrize("metric", [Metric.NCCL_MS, Metric.NCCL_EXPOSED_MS])
-def test_a_process_without_nccl_kernels_does_not_tell_how_long_the_others_wait(
+def test_a_process_without_nccl_kernels_does_not_say_how_long_the_others_wait(
     metric: Metric,
 ) -> None:
     both = (Metric.NCCL_MS, Metric.NCCL_EXPOSED_MS)
     waiting = [
         records.process(dict.fromkeys(both, ms), pid=pid) for pid, ms in enumerate((9.0, 4.0))
     ]
-    # In the capture of all ranks it measures none; in one of its own it is told that there are
+    # In the capture of all ranks it measures none; in one of its own it notes that there are
     # none.
     without = records.process(dict.fromkeys(both, 0.0), pid=2)
     alone = records.process(pid=3, absent=dict.fromkeys(both, NO_NCCL))
@@ -215,7 +215,7 @@ def test_a_function_skips_no_steps_for_its_warm_up_bears_another_name() -> None:
     assert (command.form, command.skips_warmup) == ("command", True)
 
 
-def test_what_must_agree_is_told_as_text_sorted_by_name() -> None:
+def test_what_must_agree_is_reported_as_text_sorted_by_name() -> None:
     workload = Workload(
         id="train",
         source="workloads/train.yaml",

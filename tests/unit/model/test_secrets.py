@@ -93,11 +93,11 @@ def test_secrets_within_a_value_are_hidden_by_themselves(
 
 @pytest.mark.parametrize("before", range(3))
 def test_base64_is_found_wherever_a_value_begins_in_it(before: int) -> None:
-    told = base64.b64encode(b"x" * before + TOKEN.encode() + b"yz").decode()
-    assert TOKEN[4:-4] not in base64.b64decode(CLEANER.clean(told).split("[")[0] + "====").decode(
+    found = base64.b64encode(b"x" * before + TOKEN.encode() + b"yz").decode()
+    assert TOKEN[4:-4] not in base64.b64decode(CLEANER.clean(found).split("[")[0] + "====").decode(
         errors="replace"
     )
-    assert "[hidden: MY_TOKEN]" in CLEANER.clean(told)
+    assert "[hidden: MY_TOKEN]" in CLEANER.clean(found)
 
 
 @pytest.mark.parametrize(

@@ -183,7 +183,7 @@ def test_terminal_markdown_json_page_and_junit_say_the_same(documents: list[Gate
     assert [shown.outcomes, shown.opens] == [by_junit(document).outcomes, by_junit(document).opens]
 
 
-def test_reasons_that_no_workload_tells_are_in_every_form() -> None:
+def test_reasons_that_no_workload_shows_are_in_every_form() -> None:
     listed = [found(gate("a", judged("mlp"), shard=shard(1, 2, "mlp", "relu")))]
     document = merge(listed, expect=2, at=records.NOON)
     for form in (

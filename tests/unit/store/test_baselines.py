@@ -91,7 +91,7 @@ def test_newer_baseline_is_not_overwritten(store: Store) -> None:
     assert store.baselines.load(SLUG, "mlp") == theirs
 
 
-def test_baseline_deleted_in_between_is_told(store: Store) -> None:
+def test_baseline_deleted_in_between_is_reported(store: Store) -> None:
     old = records.baseline()
     store.baselines.save(old, replacing=None).unlink()
     with pytest.raises(StoreFailed, match=r"^baselines/nvidia-h200/mlp\.json: it was deleted\. "):
@@ -132,7 +132,9 @@ def test_unrounded_predecessor_is_recognised(store: Store) -> None:
     assert store.baselines.load(SLUG, "mlp") == new
 
 
-def test_file_in_the_place_of_the_baselines_folder_is_told(store: Store, tmp_path: Path) -> None:
+def test_file_in_the_place_of_the_baselines_folder_is_reported(
+    store: Store, tmp_path: Path
+) -> None:
     (tmp_path / "baselines").write_text("")
     with pytest.raises(StoreFailed) as caught:
         store.baselines.save(records.baseline(), replacing=None)
@@ -235,7 +237,7 @@ def test_link_to_nowhere_is_listed_with_its_error(store: Store) -> None:
     assert listed.found.code == "baseline-link-to-nowhere"
 
 
-def test_folder_that_cannot_be_listed_is_told(store: Store, tmp_path: Path) -> None:
+def test_folder_that_cannot_be_listed_is_reported(store: Store, tmp_path: Path) -> None:
     (tmp_path / "baselines").write_text("")
     with pytest.raises(BaselineUnreadable) as caught:
         store.baselines.listed()

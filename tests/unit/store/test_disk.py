@@ -52,10 +52,10 @@ def test_failing_disk_loses_nothing(
             patched.setattr(Path, "replace", failing(number))
         with pytest.raises(StoreFailed) as caught:
             store.baselines.save(records.baseline(reason="new"), replacing=old)
-    told = (
+    found = (
         f"baselines/nvidia-h200/mlp.json: {fact}. What was there before is unchanged.\n{next_step}"
     )
-    assert str(caught.value) == told
+    assert str(caught.value) == found
     assert store.baselines.load(SLUG, "mlp") == old
     assert [file.name for file in path.parent.iterdir()] == ["mlp.json"]
 

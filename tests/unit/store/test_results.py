@@ -163,7 +163,7 @@ def test_result_that_is_a_folder_cannot_be_read(store: Store, tmp_path: Path) ->
     assert caught.value.code == "result-not-readable"
 
 
-def test_missing_result_is_told(store: Store, tmp_path: Path) -> None:
+def test_missing_result_is_reported(store: Store, tmp_path: Path) -> None:
     with pytest.raises(ResultMissing) as caught:
         store.results.load(tmp_path / "nowhere.json")
     assert (
@@ -228,7 +228,7 @@ def test_kept_workloads_are_named_even_where_a_name_was_cut(store: Store) -> Non
     assert store.results.workloads(SLUG) == (long,)
 
 
-def test_full_disk_is_told_when_a_result_is_kept(
+def test_full_disk_is_reported_when_a_result_is_kept(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     result = records.result(at=datetime(2026, 3, 2, tzinfo=UTC))
@@ -243,7 +243,7 @@ def test_full_disk_is_told_when_a_result_is_kept(
     assert list(folder.iterdir()) == []
 
 
-def test_full_disk_is_told_when_a_folder_is_made(
+def test_full_disk_is_reported_when_a_folder_is_made(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Path, "mkdir", failing(errno.ENOSPC))

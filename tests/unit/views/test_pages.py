@@ -1,4 +1,4 @@
-"""What a page shows beside the gate's own document: from what is kept, and without what is not."""
+"""What a page shows next to the gate's own document: from what is kept, and without what is not."""
 
 from __future__ import annotations
 
@@ -67,11 +67,11 @@ def kept_result(paths: Paths, *, drawn: bool = True, **more: object) -> KeptResu
 
 
 def blessed(paths: Paths, result: Result) -> None:
-    told = records.baseline(
+    found = records.baseline(
         of=result.workload, on=result.machine.model_copy(update={"driver": "570.1"})
     )
     paths.store.baselines.save(
-        told.model_copy(update={"breakdown": kept(breakdown_of(result.runs))}), replacing=None
+        found.model_copy(update={"breakdown": kept(breakdown_of(result.runs))}), replacing=None
     )
 
 
@@ -80,53 +80,53 @@ def page(paths: Paths, *of: KeptResult, settings: Settings | None = None) -> Pag
 
 
 def only(data: PageData) -> PageWorkload:
-    (told,) = data.workloads
-    return told
+    (found,) = data.workloads
+    return found
 
 
 def test_a_result_is_shown_with_its_baseline_and_a_step_of_each(paths: Paths) -> None:
     then = kept_result(paths)
     blessed(paths, then.result)
-    told = only(page(paths, kept_result(paths, measured_at=LATER)))
-    assert told.baseline is not None
-    assert told.candidate is not None
-    assert told.candidate.breakdown.ranges
-    assert told.candidate_step is not None
-    assert told.candidate_step.label.startswith("run-1, step ")
-    assert told.candidate_step.label.endswith(" of 20")
-    assert told.candidate_step.source.startswith(".perfgate/results/nvidia-h200/mlp/")
+    found = only(page(paths, kept_result(paths, measured_at=LATER)))
+    assert found.baseline is not None
+    assert found.candidate is not None
+    assert found.candidate.breakdown.ranges
+    assert found.candidate_step is not None
+    assert found.candidate_step.label.startswith("run-1, step ")
+    assert found.candidate_step.label.endswith(" of 20")
+    assert found.candidate_step.source.startswith(".perfgate/results/nvidia-h200/mlp/")
     # The baseline's own result is still kept: it was measured when the baseline's occasion was.
-    assert told.baseline_step is not None
-    assert told.baseline_step.source != told.candidate_step.source
-    assert [(row.name, row.before, row.now) for row in told.environment or ()] == [
+    assert found.baseline_step is not None
+    assert found.baseline_step.source != found.candidate_step.source
+    assert [(row.name, row.before, row.now) for row in found.environment or ()] == [
         ("driver", "570.1", records.machine().driver)
     ]
-    assert told.commands[0] == f"pytest --perfgate {then.result.workload.nodeid}"
-    assert told.commands[1:] == ("perfgate explain mlp", "perfgate history mlp")
-    assert told.baseline_file == "baselines/nvidia-h200/mlp.json"
+    assert found.commands[0] == f"pytest --perfgate {then.result.workload.nodeid}"
+    assert found.commands[1:] == ("perfgate explain mlp", "perfgate history mlp")
+    assert found.baseline_file == "baselines/nvidia-h200/mlp.json"
 
 
 def test_an_ab_run_is_shown_with_a_step_of_the_other_commit(paths: Paths) -> None:
     ab_run = ABRun(revision="v1", commit="0123456789abcdef" * 2, pairs=3, screen_runs=0)
     verdict = records.verdict(Outcome.PASSED).model_copy(update={"ab_run": ab_run})
-    told = only(
+    found = only(
         page(paths, kept_result(paths, reference_runs=records.runs(12.3, 12.4), verdict=verdict))
     )
-    assert told.other is not None
-    assert told.baseline_step is not None
-    assert "reference-1" in told.baseline_step.source
+    assert found.other is not None
+    assert found.baseline_step is not None
+    assert "reference-1" in found.baseline_step.source
 
 
 def test_without_captures_or_a_baseline_the_page_is_without_them(paths: Paths) -> None:
-    told = only(page(paths, kept_result(paths, drawn=False)))
-    assert (told.candidate_step, told.baseline_step, told.baseline, told.environment) == (
+    found = only(page(paths, kept_result(paths, drawn=False)))
+    assert (found.candidate_step, found.baseline_step, found.baseline, found.environment) == (
         None,
         None,
         None,
         None,
     )
-    assert told.candidate is not None
-    assert told.history == ()
+    assert found.candidate is not None
+    assert found.history == ()
 
 
 def test_a_baseline_that_was_blessed_since_is_not_what_it_was_compared_with(paths: Paths) -> None:
@@ -135,9 +135,9 @@ def test_a_baseline_that_was_blessed_since_is_not_what_it_was_compared_with(path
     made = records.baseline(of=one.result.workload, on=one.result.machine)
     blessing = made.blessing.model_copy(update={"at": LATER})
     paths.store.baselines.save(made.model_copy(update={"blessing": blessing}), replacing=None)
-    (told,) = page(paths, one).workloads
-    assert (told.baseline, told.baseline_step, told.environment) == (None, None, None)
-    assert told.candidate is not None
+    (found,) = page(paths, one).workloads
+    assert (found.baseline, found.baseline_step, found.environment) == (None, None, None)
+    assert found.candidate is not None
 
 
 def test_a_baseline_that_cannot_be_read_leaves_the_page_without_it(paths: Paths) -> None:
@@ -145,10 +145,10 @@ def test_a_baseline_that_cannot_be_read_leaves_the_page_without_it(paths: Paths)
     blessed(paths, one.result)
     file = paths.store.baselines.path(one.result.machine.slug, one.result.workload.id)
     file.write_text(f"<<<<<<< HEAD\n{file.read_text()}")
-    told = only(page(paths, one))
-    assert (told.baseline, told.baseline_step, told.history) == (None, None, ())
-    assert told.candidate is not None
-    assert told.candidate_step is not None
+    found = only(page(paths, one))
+    assert (found.baseline, found.baseline_step, found.history) == (None, None, ())
+    assert found.candidate is not None
+    assert found.candidate_step is not None
 
 
 def test_a_capture_that_is_none_is_not_drawn(paths: Paths) -> None:

@@ -56,7 +56,7 @@ def test_before_is_the_newest_commit_that_was_measured_unchanged() -> None:
     assert commit_before(candidates(blessed)) == ("b" * 40, None)
 
 
-def test_of_an_ab_run_before_is_the_commit_that_ran_beside_it() -> None:
+def test_of_an_ab_run_before_is_the_commit_that_ran_next_to_it() -> None:
     result = records.result()
     ab_run = ABRun(revision="v1", commit="d" * 40, pairs=3, screen_runs=0)
     compared = result.model_copy(

@@ -9,7 +9,7 @@ from perfgate.words import numbers
 
 
 @pytest.mark.parametrize(
-    ("ms", "told"),
+    ("ms", "found"),
     [
         (0, "0"),
         (0.00000123, "1.23e-06"),
@@ -25,12 +25,12 @@ from perfgate.words import numbers
         (-0.31, "-0.3100"),
     ],
 )
-def test_milliseconds_have_four_digits(ms: float, told: str) -> None:
-    assert numbers.milliseconds(ms) == told
+def test_milliseconds_have_four_digits(ms: float, found: str) -> None:
+    assert numbers.milliseconds(ms) == found
 
 
 @pytest.mark.parametrize(
-    ("n_bytes", "told"),
+    ("n_bytes", "found"),
     [
         (0, "0 B"),
         (512, "512 B"),
@@ -44,12 +44,12 @@ def test_milliseconds_have_four_digits(ms: float, told: str) -> None:
         (2.5, "2.5 B"),
     ],
 )
-def test_bytes_are_decimal(n_bytes: float, told: str) -> None:
-    assert numbers.size(n_bytes) == told
+def test_bytes_are_decimal(n_bytes: float, found: str) -> None:
+    assert numbers.size(n_bytes) == found
 
 
 @pytest.mark.parametrize(
-    ("value", "told"),
+    ("value", "found"),
     [
         (0, "0"),
         (46, "46"),
@@ -59,12 +59,12 @@ def test_bytes_are_decimal(n_bytes: float, told: str) -> None:
         (1e15, "1.000e+15"),
     ],
 )
-def test_counts_are_whole_where_they_are(value: float, told: str) -> None:
-    assert numbers.count(value) == told
+def test_counts_are_whole_where_they_are(value: float, found: str) -> None:
+    assert numbers.count(value) == found
 
 
 @pytest.mark.parametrize(
-    ("fraction", "told"),
+    ("fraction", "found"),
     [
         (0.0308, "+3.1 %"),
         (-0.0308, "-3.1 %"),
@@ -76,12 +76,12 @@ def test_counts_are_whole_where_they_are(value: float, told: str) -> None:
         (-0.00000001, "+0.00 %"),
     ],
 )
-def test_percentages_have_two_digits_or_three(fraction: float, told: str) -> None:
-    assert numbers.percent(fraction, signed=True) == told
+def test_percentages_have_two_digits_or_three(fraction: float, found: str) -> None:
+    assert numbers.percent(fraction, signed=True) == found
 
 
 @pytest.mark.parametrize(
-    ("told", "expected"),
+    ("found", "expected"),
     [
         (numbers.change(0.0308, Basis.LOG.unit, 0.0247, 0.0369), "+3.1 % [+2.5, +3.7]"),
         (numbers.change(0.0003, Basis.STEP.unit, -0.012, 0.0126), "+0.0 pp [-1.2, +1.3]"),
@@ -96,12 +96,12 @@ def test_percentages_have_two_digits_or_three(fraction: float, told: str) -> Non
         (numbers.change(1234.5, Basis.STEP.unit), "+1.2e+05 pp"),
     ],
 )
-def test_changes_and_their_intervals_share_their_digits(told: str, expected: str) -> None:
-    assert told == expected
+def test_changes_and_their_intervals_share_their_digits(found: str, expected: str) -> None:
+    assert found == expected
 
 
 @pytest.mark.parametrize(
-    ("metric", "before", "after", "told"),
+    ("metric", "before", "after", "found"),
     [
         (Metric.LAUNCHES, 46, 46, ""),
         (Metric.LAUNCHES, 46, 47, "+1 (+2.2 %)"),
@@ -117,13 +117,13 @@ def test_changes_and_their_intervals_share_their_digits(told: str, expected: str
     ],
 )
 def test_any_change_of_a_count_is_seen(
-    metric: Metric, before: float, after: float, told: str
+    metric: Metric, before: float, after: float, found: str
 ) -> None:
-    assert numbers.count_change(metric, before, after) == told
+    assert numbers.count_change(metric, before, after) == found
 
 
 @pytest.mark.parametrize(
-    ("p", "told"),
+    ("p", "found"),
     [
         (0, "<0.0001"),
         (0.00009, "<0.0001"),
@@ -134,5 +134,5 @@ def test_any_change_of_a_count_is_seen(
         (1, ">0.99"),
     ],
 )
-def test_probabilities_are_never_0_or_1(p: float, told: str) -> None:
-    assert numbers.probability(p) == told
+def test_probabilities_are_never_0_or_1(p: float, found: str) -> None:
+    assert numbers.probability(p) == found

@@ -36,7 +36,7 @@ def ab_run(tmp_path: Path) -> ABRun:
 
 
 @pytest.fixture
-def beside() -> Iterator[ThreadPoolExecutor]:
+def pool() -> Iterator[ThreadPoolExecutor]:
     with ThreadPoolExecutor(max_workers=1) as pool:
         yield pool
 

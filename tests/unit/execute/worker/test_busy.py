@@ -11,7 +11,7 @@ from perfgate.execute.worker.busy import Busy
 
 
 def test_cores_kept_busy_are_those_of_all_threads_and_children() -> None:
-    """Two children that compute, beside this process, which waits."""
+    """Two children that compute, next to this process, which waits."""
     alone = Busy()
     time.sleep(0.1)
     assert alone.cores() < 0.5

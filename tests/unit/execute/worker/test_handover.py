@@ -32,18 +32,18 @@ from perfgate.model.order import Ending, Order
 
 
 def test_the_side_that_begins_is_the_one_it_was_ordered_to(
-    ab_run: ABRun, beside: ThreadPoolExecutor
+    ab_run: ABRun, pool: ThreadPoolExecutor
 ) -> None:
     a, b = (ab_run.steps(name, blocks=ab_run.blocks(name, begins="b")) for name in "ab")
-    run_both(ab_run, beside, a, b)
+    run_both(ab_run, pool, a, b)
     assert ab_run.rows() == ["b 1", "a 1", "b 2", "a 2", "b 2", "a 2"]
 
 
 def test_waits_are_synchronised_marked_and_outside_steps_and_capture(
-    ab_run: ABRun, beside: ThreadPoolExecutor
+    ab_run: ABRun, pool: ThreadPoolExecutor
 ) -> None:
     a, b = (ab_run.steps(name) for name in "ab")
-    run_both(ab_run, beside, a, b)
+    run_both(ab_run, pool, a, b)
     for name in "ab":
         assert ab_run.of(name) == [
             *(WARM, "work 0", "pop"),
@@ -67,10 +67,10 @@ def test_waits_are_synchronised_marked_and_outside_steps_and_capture(
     ],
 )
 def test_a_side_that_is_done_leaves_the_rest_to_the_other(
-    ab_run: ABRun, beside: ThreadPoolExecutor, steps: tuple[int, int], rows: list[str]
+    ab_run: ABRun, pool: ThreadPoolExecutor, steps: tuple[int, int], rows: list[str]
 ) -> None:
     a, b = (ab_run.steps(name, steps=count) for name, count in zip("ab", steps, strict=True))
-    run_both(ab_run, beside, a, b)
+    run_both(ab_run, pool, a, b)
     assert ab_run.rows() == rows
     longer = "b" if steps[1] > steps[0] else "a"
     waits = ab_run.of(longer).count(WAIT)
@@ -81,26 +81,26 @@ def test_a_side_that_is_done_leaves_the_rest_to_the_other(
     ("leaving", "leave_at"), [("a", 0), ("b", 1), ("a", 2), ("b", 2), ("a", 4)]
 )
 def test_a_side_that_leaves_early_is_not_waited_for(
-    ab_run: ABRun, beside: ThreadPoolExecutor, leaving: str, leave_at: int
+    ab_run: ABRun, pool: ThreadPoolExecutor, leaving: str, leave_at: int
 ) -> None:
     staying = "b" if leaving == "a" else "a"
     goes, stays = ab_run.steps(leaving), ab_run.steps(staying)
-    other = beside.submit(loop, ab_run, leaving, goes, leave_at=leave_at)
+    other = pool.submit(loop, ab_run, leaving, goes, leave_at=leave_at)
     assert abandoned(ab_run, staying, stays) == GONE
     other.result(SOON_S)
     with pytest.raises(StepsMisused, match="the loop"):
         goes.check()
     # What was open is closed: no capture is left to run, and no range.
-    told = ab_run.of(staying)
-    assert told.count("start") == told.count("stop")
-    assert sum(what.startswith("push") for what in told) == told.count("pop")
+    shown = ab_run.of(staying)
+    assert shown.count("start") == shown.count("stop")
+    assert sum(what.startswith("push") for what in shown) == shown.count("pop")
 
 
-def test_a_side_that_tells_of_its_end_before_its_loop_is_not_waited_for(
-    ab_run: ABRun, beside: ThreadPoolExecutor, order: Order
+def test_a_side_that_reports_its_end_before_its_loop_is_not_waited_for(
+    ab_run: ABRun, pool: ThreadPoolExecutor, order: Order
 ) -> None:
     goes, stays = ab_run.steps("a"), ab_run.steps("b")
-    other = beside.submit(abandoned, ab_run, "b", stays)
+    other = pool.submit(abandoned, ab_run, "b", stays)
     report(order, goes, Ending.RAISED, why=note("raised", what="ValueError: no data"))
     assert other.result(SOON_S) == GONE
     assert worker_report_of(order).ending is Ending.RAISED
@@ -134,10 +134,10 @@ def test_a_side_that_keeps_the_turn_is_not_waited_for_for_ever(ab_run: ABRun) ->
 
 
 def test_a_side_that_is_done_ends_well_whatever_becomes_of_the_other(
-    ab_run: ABRun, beside: ThreadPoolExecutor
+    ab_run: ABRun, pool: ThreadPoolExecutor
 ) -> None:
     done, goes = ab_run.steps("a", steps=2), ab_run.steps("b", steps=6)
-    other = beside.submit(loop, ab_run, "b", goes, leave_at=4)
+    other = pool.submit(loop, ab_run, "b", goes, leave_at=4)
     loop(ab_run, "a", done)
     done.check()
     other.result(SOON_S)

@@ -12,7 +12,7 @@ from perfgate.execute.worker.endings import Unmarked
 from perfgate.execute.worker.marking import PackageMarker, choose_marker
 
 
-def test_a_deaf_nvtx_package_is_told_before_the_first_turn(
+def test_a_deaf_nvtx_package_is_reported_before_the_first_turn(
     calls: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(marking, "nvtx_version", lambda: "0.2.13")

@@ -119,21 +119,21 @@ class NotedPin:
 )
 def test_only_the_last_turns_of_the_warm_up_and_the_steps_are_taken_on_the_core(
     ab_run: ABRun,
-    beside: ThreadPoolExecutor,
+    pool: ThreadPoolExecutor,
     monkeypatch: pytest.MonkeyPatch,
     warmup: int,
     free: int,
 ) -> None:
     monkeypatch.setattr(steps, "Pinned", partial(NotedPin, ab_run.done))
     a = ab_run.steps("a", steps=2, warmup=warmup, blocks=on_core(ab_run, "a", 3))
-    run_both(ab_run, beside, a, ab_run.steps("b", steps=2, warmup=warmup))
-    told = [
+    run_both(ab_run, pool, a, ab_run.steps("b", steps=2, warmup=warmup))
+    found = [
         what
         for what in ab_run.of("a")
         if what.startswith(("work", "pinned", "let go", "start", "stop"))
     ]
     work = [f"work {turn}" for turn in range(warmup + 2)]
-    assert told == [
+    assert found == [
         *work[:free],
         "pinned to 3",
         *work[free:warmup],
@@ -148,10 +148,10 @@ def test_only_the_last_turns_of_the_warm_up_and_the_steps_are_taken_on_the_core(
 
 
 def test_a_core_that_is_not_there_ends_the_loop_and_frees_the_other_side(
-    ab_run: ABRun, beside: ThreadPoolExecutor
+    ab_run: ABRun, pool: ThreadPoolExecutor
 ) -> None:
     goes, stays = ab_run.steps("a", blocks=on_core(ab_run, "a", 1023)), ab_run.steps("b")
-    other = beside.submit(abandoned, ab_run, "b", stays)
+    other = pool.submit(abandoned, ab_run, "b", stays)
     with pytest.raises(NotPinned):
         loop(ab_run, "a", goes)
     assert other.result(SOON_S) == GONE
@@ -159,9 +159,9 @@ def test_a_core_that_is_not_there_ends_the_loop_and_frees_the_other_side(
 
 
 @pytest.mark.parametrize("stays", [True, False])
-def test_the_account_tells_the_core_that_was_kept(
+def test_the_worker_report_names_the_core_that_was_kept(
     ab_run: ABRun,
-    beside: ThreadPoolExecutor,
+    pool: ThreadPoolExecutor,
     order: Order,
     monkeypatch: pytest.MonkeyPatch,
     stays: bool,
@@ -169,7 +169,7 @@ def test_the_account_tells_the_core_that_was_kept(
     monkeypatch.setattr(steps, "Pinned", partial(NotedPin, ab_run.done, stays=stays))
     blocks = on_core(ab_run, "a", 3)
     a = ab_run.steps("a", blocks=blocks)
-    run_both(ab_run, beside, a, ab_run.steps("b"))
+    run_both(ab_run, pool, a, ab_run.steps("b"))
     report(order.model_copy(update={"blocks": blocks}), a, Ending.FINISHED)
     assert worker_report_of(order).core == (3 if stays else None)
 

@@ -1,4 +1,4 @@
-"""The account of a worker's end: how it is told, with what, and whatever the loop left open."""
+"""A worker's report at its end: how it ended, with what, and whatever the loop left open."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from perfgate.execute.worker import report
 from perfgate.model.order import Ending, Order, WorkerReport
 
 
-def test_the_account_tells_how_it_ended_and_with_what(
+def test_the_worker_report_names_how_it_ended_and_with_what(
     order: Order, calls: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "torch", FakeTorch(calls))

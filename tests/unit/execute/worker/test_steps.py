@@ -102,7 +102,7 @@ def test_a_loop_that_is_left_has_closed_its_range_and_the_capture_already(
 
 
 @pytest.mark.parametrize("leave", LEAVING)
-def test_a_loop_that_does_not_come_back_from_the_last_turn_is_told_how(
+def test_a_loop_that_does_not_come_back_from_the_last_turn_is_reported_how(
     calls: list[str], leave: Callable[[MeasuredSteps, int], object]
 ) -> None:
     steps = made(calls)
@@ -127,7 +127,7 @@ def test_a_loop_that_never_started_is_misused(calls: list[str]) -> None:
     assert misused.value.why.code == "steps-none"
 
 
-def test_a_loop_in_a_forked_process_is_misused_there_and_told_of_here(
+def test_a_loop_in_a_forked_process_is_misused_there_and_reported_here(
     calls: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     steps = made(calls)
@@ -142,7 +142,9 @@ def test_a_loop_in_a_forked_process_is_misused_there_and_told_of_here(
     assert calls == []
 
 
-def test_steps_are_not_pickled_and_what_only_tries_is_told_in_its_own_way(calls: list[str]) -> None:
+def test_steps_are_not_pickled_and_what_only_tries_is_reported_in_its_own_way(
+    calls: list[str],
+) -> None:
     steps = made(calls)
     for error in (StepsMisused, TypeError):
         with pytest.raises(

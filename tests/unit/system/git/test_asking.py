@@ -1,4 +1,4 @@
-"""What git refuses is told with the remedy."""
+"""What git refuses is reported with the remedy."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ def test_whatever_the_commit_does_not_hold_makes_it_dirty_but_for_baselines(
 
 
 @pytest.mark.parametrize("flag", ["--assume-unchanged", "--skip-worktree"])
-def test_a_file_that_git_was_told_not_to_look_at_is_dirty(root: Path, env: Env, flag: str) -> None:
+def test_a_file_that_git_was_asked_not_to_look_at_is_dirty(root: Path, env: Env, flag: str) -> None:
     run(root, env, "update-index", flag, "train.py")
     (root / "train.py").write_text("fast\n")
     assert run(root, env, "status", "--porcelain") == ""
@@ -112,7 +112,7 @@ def test_a_submodule_at_another_commit_is_a_change_whatever_gitmodules_says(
     assert git.changes(root, env=env) == ("pkg",)
 
 
-def test_what_is_not_as_head_has_it_is_told_by_path(root: Path, env: Env) -> None:
+def test_what_is_not_as_head_has_it_is_reported_by_path(root: Path, env: Env) -> None:
     assert git.changes(root, env=env) == ()
     (root / "train.py").rename(root / "moved.py")
     (root / "a folder").mkdir()

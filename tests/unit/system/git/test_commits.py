@@ -46,7 +46,7 @@ def test_a_revision_that_names_no_commit_is_missing(root: Path, env: Env, revisi
     assert missing(root, env, revision) == "revision-not-in-clone"
 
 
-def test_a_revision_that_a_shallow_clone_lacks_is_told_with_the_remedy(
+def test_a_revision_that_a_shallow_clone_lacks_is_reported_with_the_remedy(
     root: Path, env: Env, tmp_path: Path
 ) -> None:
     sha = run(root, env, "rev-parse", "HEAD")

@@ -53,7 +53,7 @@ def test_tracked_files_of_submodules_are_among_them(root: Path, env: Env, tmp_pa
     assert git.tracked_files(root, "*.py", env=env) == ("train.py", "workloads/mlp.py")
 
 
-def test_where_a_project_lies_in_its_repository_is_told_through_links(
+def test_where_a_project_lies_in_its_repository_is_reported_through_links(
     root: Path, env: Env, tmp_path: Path
 ) -> None:
     (tmp_path / "link").symlink_to(root / "workloads")
@@ -68,7 +68,7 @@ def test_a_folder_of_git_itself_is_no_project(root: Path, env: Env) -> None:
     assert caught.value.code == "not-in-checkout"
 
 
-def test_what_is_tracked_is_told_of_files_and_folders(root: Path, env: Env) -> None:
+def test_what_is_tracked_is_reported_of_files_and_folders(root: Path, env: Env) -> None:
     (root / "run.log").write_text("")
     (root / "[odd]*.py").write_text("")
     asked = ("train.py", "workloads", "run.log", "none", "[odd]*.py")
@@ -81,7 +81,7 @@ def test_what_is_tracked_is_told_of_files_and_folders(root: Path, env: Env) -> N
     ]
 
 
-def test_what_is_ignored_is_told_of_what_is_there_and_what_is_not(root: Path, env: Env) -> None:
+def test_what_is_ignored_is_reported_of_what_is_there_and_what_is_not(root: Path, env: Env) -> None:
     run(root, env, "add", "--force", "--intent-to-add", "--", "train.py")
     asked = ("run.log", "odd [name].log", "train.py", "new.py", ".perfgate/x")
     assert git.ignored(root, asked, env=env) == {"run.log", "odd [name].log", ".perfgate/x"}

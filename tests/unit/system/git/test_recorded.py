@@ -168,12 +168,12 @@ def test_what_is_no_sha_reaches_no_git(
 def test_a_branch_says_that_the_default_one_does_not_hold_its_commit(origin: Repository) -> None:
     on_topic, base = origin.commit({"train.py": "2"}), origin.git("rev-parse", "main")
 
-    def told(where: Repository, sha: str) -> str | None:
+    def found(where: Repository, sha: str) -> str | None:
         return git.default_branch_without(where.root, sha, env=where.env)
 
-    assert (told(origin, on_topic), told(origin, base)) == ("main", None)
+    assert (found(origin, on_topic), found(origin, base)) == ("main", None)
     origin.git("checkout", "--quiet", "main")
     here = clone(origin, "--branch=topic")
-    assert (told(here, on_topic), told(here, base)) == ("main", None)
+    assert (found(here, on_topic), found(here, base)) == ("main", None)
     origin.git("merge", "--quiet", "topic")
-    assert told(origin, on_topic) is None
+    assert found(origin, on_topic) is None

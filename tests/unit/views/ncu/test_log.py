@@ -64,7 +64,7 @@ def test_what_the_workload_did_is_no_trouble_of_ncus(log: str) -> None:
     assert trouble(log, subject="fill", where="l") is None
 
 
-def test_the_workloads_status_is_the_one_that_ncu_tells() -> None:
+def test_the_workloads_status_is_the_one_that_ncu_shows() -> None:
     assert application_status(LOG) == 9
     assert application_status("==ERROR== The application returned an error code (-11).\n") == -11
     assert application_status("==PROF== Disconnected\n") is None

@@ -45,7 +45,7 @@ def test_what_was_not_collected_is_none_and_not_zero() -> None:
     assert (read.compute_percent, read.memory_percent, read.registers) == (None, None, None)
 
 
-def test_a_figure_that_two_metrics_tell_is_taken_from_the_first_that_is_there() -> None:
+def test_a_figure_that_two_metrics_show_is_taken_from_the_first_that_is_there() -> None:
     clocks = ("gpc__cycles_elapsed.avg.per_second", "smsp__cycles_elapsed.avg.per_second")
     text = table(
         (*HEAD, TIME, *clocks),
