@@ -7,8 +7,7 @@ from perfgate.gate.ab import by_pairs, forms_in_order
 from perfgate.gate.alike import other_form
 from perfgate.gate.conclude import conclude, other_packages
 from perfgate.gate.expect import Expectation, known_noisy, why_incomparable, why_straight
-from perfgate.gate.show import show
-from perfgate.gate.stored import by_stored, is_settled, look
+from perfgate.gate.stored import by_stored, is_settled, look, show
 from perfgate.gate.underway import Affords, Checked, Differs, Ended, SideUnavailable, Underway
 from perfgate.judge.clock import clock_moved
 from perfgate.model.baseline import Baseline

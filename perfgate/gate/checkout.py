@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Final
@@ -16,22 +17,23 @@ MOST_UNCOMMITTED: Final = 3
 """Paths that are kept of what no commit holds."""
 
 
+@dataclass(frozen=True, kw_only=True)
 class WorkingTree:
     """The project's working tree, as far as git knows it."""
 
-    def __init__(self, root: Path, *, baselines: str) -> None:
-        """Take the project's root, and the folder of its baselines, whose changes are no code's."""
-        self._root = root
-        self._baselines = baselines
+    root: Path
+    """The project's."""
+    baselines: str
+    """The folder of its baselines, whose changes are no code's."""
 
     @cached_property
     def commit(self) -> Commit | None:
         """What is checked out, asked once; to be asked before anything is measured or written."""
-        return git.read_commit(self._root, baselines=self._baselines)
+        return git.read_commit(self.root, baselines=self.baselines)
 
     def measured(self) -> Commit | None:
         """The commit that was checked out when the gate began; dirty if that has changed since."""
-        began, now = self.commit, git.read_commit(self._root, baselines=self._baselines)
+        began, now = self.commit, git.read_commit(self.root, baselines=self.baselines)
         if began is None or now is None:
             return now
         is_same = (now.sha, now.dirty) == (began.sha, False)
@@ -40,7 +42,7 @@ class WorkingTree:
     def uncommitted(self) -> tuple[str, ...]:
         """A few of the paths that no commit holds."""
         try:
-            return git.changes(self._root, baselines=self._baselines)[:MOST_UNCOMMITTED]
+            return git.changes(self.root, baselines=self.baselines)[:MOST_UNCOMMITTED]
         except PerfgateError:
             return ()
 

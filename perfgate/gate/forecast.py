@@ -59,14 +59,14 @@ def _stages(
         has_screen = False
     before = 0 if against else policy.runs if has_screen else 1
     noisy = (against or policy.stops_early) and known_noisy(expected)
-    plan = _affordable(forms, policy, before=before, noisy=noisy)
-    if plan is None and against:
+    affordable = _affordable(forms, policy, before=before, noisy=noisy)
+    if affordable is None and against:
         needed = before + 2 * STORED_PLAN.fewest_to_pass
         return (note("no-runs-for-pairs", runs=policy.max_runs, needed=needed),), 0, 0
-    if plan is None:
+    if affordable is None:
         assert baseline is not None
         return _stored(baseline, policy)
-    first, pairs = _looks(plan, policy, before)
+    plan, first, pairs = affordable
     up_to = note("plan-if-inconclusive", spending=_spending(pairs, plan))
     held = () if baseline is None else _held(baseline, policy, pairs, plan)
     of_pairs = plan.alone_runs + 2 * pairs
@@ -81,17 +81,15 @@ def _stages(
 
 def _affordable(
     forms: Collection[Form], policy: Policy, *, before: int, noisy: bool
-) -> Plan | None:
-    """The first plan for whose first look there may be pairs enough."""
-    plans = [PLANS[STAGES[form]] for form in forms_in_order(forms, noisy=noisy)]
-    return next(
-        (one for one in plans if _looks(one, policy, before)[1] >= one.fewest_to_fail), None
-    )
-
-
-def _looks(plan: Plan, policy: Policy, before: int) -> tuple[int, int]:
-    """Pairs at the first look and at most, after so many runs of the candidate."""
-    return looks_of(plan, policy, alone=before, spent=before + plan.alone_runs)
+) -> tuple[Plan, int, int] | None:
+    """The first plan for whose first look there may be pairs enough after so many runs of the
+    candidate, with the pairs at its first look and at most."""
+    for form in forms_in_order(forms, noisy=noisy):
+        plan = PLANS[STAGES[form]]
+        first, most = looks_of(plan, policy, alone=before, spent=before + plan.alone_runs)
+        if most >= plan.fewest_to_fail:
+            return plan, first, most
+    return None
 
 
 def _stored(baseline: Baseline, policy: Policy) -> Stages:

@@ -56,7 +56,7 @@ class Gate:
     ) -> None:
         self.root, self.settings = of.root, of.settings
         self.store = Store(of.root, of.settings.baselines)
-        self.checkout = WorkingTree(of.root, baselines=of.settings.baselines)
+        self.checkout = WorkingTree(root=of.root, baselines=of.settings.baselines)
         self.started_at = datetime.now(UTC)
         self.verdicts: dict[str, Verdict] = {}
         self.workloads: dict[str, Workload] = {}

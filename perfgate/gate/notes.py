@@ -43,26 +43,21 @@ def noting(verdict: Verdict, *notes: Note) -> Verdict:
 
 
 def shared(runs: Sequence[Run]) -> Iterator[Note]:
-    """The warnings and notes of most runs, each once, with the numbers of the first that has it."""
+    """The warnings and notes of most runs, each once, with the numbers of the first that has it:
+    notes that differ in numbers only are one."""
     first: dict[str, Note] = {}
     held: Counter[str] = Counter()
     for run in runs:
         alike: dict[str, Note] = {}
         for one in run.notes:
-            alike.setdefault(_likeness(one), one)
+            fields = one.fields.items()
+            texts = {name: value for name, value in fields if not isinstance(value, int | float)}
+            alike.setdefault(f"{one.code} {texts}", one)
         held.update(alike.keys())
         first = alike | first
     for likeness, one in first.items():
         if 2 * held[likeness] > len(runs) and one.severity in (Severity.WARN, Severity.INFO):
             yield one
-
-
-def _likeness(one: Note) -> str:
-    """What two notes have in common that differ in numbers only."""
-    texts = {
-        name: value for name, value in one.fields.items() if not isinstance(value, int | float)
-    }
-    return f"{one.code} {texts}"
 
 
 def shut_anyway(verdict: Verdict) -> Iterator[Note]:

@@ -1,20 +1,31 @@
 """Against stored runs: looks at more and more runs of the candidate, until a plan of looks is
-settled."""
+settled; and where nothing can be compared, what a baseline needs, to be shown."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from statistics import median
+from typing import Final
+
+from perfgate.explain.pace import pace_notes
 from perfgate.gate.alike import launches_gone, other_form, other_processes, other_steps
-from perfgate.gate.anchor import has_drifted
-from perfgate.gate.clock import left_open_by_clock
-from perfgate.gate.conclude import conclude
+from perfgate.gate.conclude import conclude, drifted
+from perfgate.gate.notes import because, noting, verdict_of
+from perfgate.gate.reference import as_baseline
 from perfgate.gate.underway import Checked, Differs, Underway
+from perfgate.judge.clock import by_clock, clock_moved
+from perfgate.judge.hold import too_coarse
 from perfgate.judge.judge import judge
 from perfgate.judge.looks import PLANS
-from perfgate.model.baseline import STEP_VALUE, Baseline
-from perfgate.model.metric import METRICS, Kind
+from perfgate.model.baseline import FEWEST_RUNS, STEP_VALUE, Baseline
+from perfgate.model.metric import METRICS, PERIODS, Kind, Metric
 from perfgate.model.note import Note, note
-from perfgate.model.outcome import Outcome
+from perfgate.model.outcome import PASSING, Outcome
+from perfgate.model.sample import Run
 from perfgate.model.verdict import MetricVerdict, Stage, Verdict
+
+_FOLLOW_CLOCK: Final = (*PERIODS, Metric.KERNEL_MS)
+"""Of which all, or nearly all, may take longer at a lower clock; copies and the host do not."""
 
 
 def look(underway: Underway, baseline: Baseline, stage: Stage) -> Verdict:
@@ -47,8 +58,10 @@ def _may_go_on(underway: Underway, baseline: Baseline, verdict: Verdict) -> bool
     """Whether there is time for the runs that a verdict wants, and they may still change it."""
     if len(underway.runs) < underway.policy.runs:
         return True
-    if verdict.stage is Stage.STORED and has_drifted(underway, baseline):
-        return False
+    if verdict.stage is Stage.STORED:
+        drift = drifted(underway, baseline)
+        if drift is not None and drift.shown:
+            return False
     return underway.may_spend(verdict.more)
 
 
@@ -57,11 +70,14 @@ def is_settled(
 ) -> bool:
     """Whether a screen has the last word: a count rose, or all is well at the blessed clock."""
     rows = verdict.metrics
-    if any(row.outcome is Outcome.REGRESSED and _is_count(row) for row in rows):
+    lost = (METRICS[row.metric].kind for row in rows if row.outcome is Outcome.REGRESSED)
+    if Kind.COUNT in lost:
         return True
-    is_open = any(_is_open(row) and not row.exact for row in rows)
-    final = verdict.outcome is not Outcome.INCONCLUSIVE or not is_open
-    return final and clock is None and not has_drifted(underway, baseline)
+    is_open = any(row.outcome is Outcome.INCONCLUSIVE and not row.exact for row in rows)
+    if clock is not None or (is_open and verdict.outcome is Outcome.INCONCLUSIVE):
+        return False
+    drift = drifted(underway, baseline)
+    return drift is None or not drift.shown
 
 
 def by_stored(
@@ -85,14 +101,6 @@ def by_stored(
     return conclude(underway, verdict, baseline)
 
 
-def _is_count(row: MetricVerdict) -> bool:
-    return METRICS[row.metric].kind is Kind.COUNT
-
-
-def _is_open(row: MetricVerdict) -> bool:
-    return row.outcome is Outcome.INCONCLUSIVE
-
-
 def refuse_others(underway: Underway, baseline: Baseline) -> None:
     """Refuse runs of other steps or processes than the baseline's.
 
@@ -108,3 +116,97 @@ def refuse_others(underway: Underway, baseline: Baseline) -> None:
         if differs is not None:
             why = note("runs-differ", workload=workload.id, differs=differs)
             raise Differs(why, stored=True)
+
+
+# Another SM clock than at the blessing: stored times are not what they would be now
+
+
+def left_open_by_clock(verdict: Verdict, baseline: Baseline, runs: Sequence[Run]) -> Verdict:
+    """Leave open what a lower SM clock alone would make of the code that was blessed, and a loss
+    that a higher one may hide."""
+    moved, longer = clock_moved(baseline.runs, runs), by_clock(baseline.runs, runs)
+    lost = [row for row in verdict.metrics if row.outcome is Outcome.REGRESSED]
+    if moved is not None and lost and all(_is_by_clock(row, longer) for row in lost):
+        why = note(
+            "clock-may-be-the-loss",
+            workload=verdict.workload,
+            clock=moved,
+            longer=longer,
+            metrics=tuple(row.metric for row in lost),
+        )
+        rows = [_opened(row) if row in lost else row for row in verdict.metrics]
+        no_loss = {"metrics": tuple(rows), "loss_level": None, "loss_by": None}
+        return because(verdict.model_copy(update=no_loss), Outcome.INCONCLUSIVE, why)
+    # All follow the clock, and whichever is held closest must not lose unseen.
+    following = [
+        row
+        for row in verdict.metrics
+        if row.metric in _FOLLOW_CLOCK and row.change is not None and row.budget is not None
+    ]
+    closest = min((row.budget or 0.0 for row in following), default=0.0)
+    rise = 1 / (1 + longer) - 1
+    if verdict.outcome not in PASSING or rise <= closest:
+        return verdict
+    why = note("clock-may-hide-a-loss", workload=verdict.workload, clock=moved, rise=rise)
+    rows = [
+        _opened(row, estimate=(1 + (row.change or 0.0)) * (1 + rise) - 1)
+        if row in following
+        else row
+        for row in verdict.metrics
+    ]
+    opened = verdict.model_copy(update={"metrics": tuple(rows)})
+    return because(opened, Outcome.INCONCLUSIVE, why)
+
+
+def _is_by_clock(row: MetricVerdict, longer: float) -> bool:
+    return row.metric in _FOLLOW_CLOCK and row.low is not None and row.low <= longer
+
+
+def _opened(row: MetricVerdict, **more: float) -> MetricVerdict:
+    return row.model_copy(update={"outcome": Outcome.INCONCLUSIVE, **more})
+
+
+# Nothing to compare with
+
+
+def show(underway: Underway, outcome: Outcome, why: Note) -> Checked:
+    """Measure what a baseline needs, and show it with why nothing is compared.
+
+    Raises:
+        Ended: a run came to nothing.
+    """
+    runs = underway.runs
+    for _ in underway.make(max(underway.policy.new_runs - len(runs), 0)):
+        pass
+    notes: list[Note] = []
+    if len(runs) < FEWEST_RUNS:
+        notes.append(note("too-few-runs-to-bless", runs=FEWEST_RUNS))
+    blessed = as_baseline(underway.expected, runs, None)
+    if (coarse := too_coarse(blessed, underway.policy.budgets)) is not None:
+        notes.append(note("runs-too-coarse", loss=coarse))
+    notes += pace_notes(runs)
+    verdict = verdict_of(underway.expected, outcome, why, runs=len(runs))
+    rows = _medians(underway.expected.baseline, runs)
+    return underway.checked(noting(verdict.model_copy(update={"metrics": rows}), *notes))
+
+
+def _medians(baseline: Baseline | None, runs: Sequence[Run]) -> tuple[MetricVerdict, ...]:
+    """What was measured, as medians next to the baseline's, where nothing can be judged."""
+    measured = [run.measured() for run in runs]
+    then = {
+        metric: median(values)
+        for metric in METRICS
+        if baseline is not None and (values := baseline.values(metric))
+    }
+    return tuple(
+        MetricVerdict(
+            metric=metric,
+            outcome=None,
+            baseline=then.get(metric),
+            now=median(values[metric] for values in measured),
+            lowest=min(values[metric] for values in measured),
+            highest=max(values[metric] for values in measured),
+        )
+        for metric in METRICS
+        if measured and all(metric in values for values in measured)
+    )
