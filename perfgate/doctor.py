@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from perfgate.machine.identity import VARIABLE, visible_devices
 from perfgate.machine.lock import machine_folder, prepare_folder
 from perfgate.machine.nvml import NVML, NoDriver, NvmlLibrary, open_nvml
 from perfgate.machine.sampler import wait_until_idle
-from perfgate.machine.visible import VARIABLE, visible_devices
 from perfgate.model.errors import PerfgateError
 from perfgate.model.machine import Gpu
 from perfgate.model.note import Note, Severity, note, noted
@@ -28,8 +28,8 @@ from perfgate.profilers.nsys.environment import withhold_secrets
 from perfgate.profilers.nsys.profile import profile
 from perfgate.profilers.nsys.tool import NsysTool, find_nsys
 from perfgate.profilers.seam import ProfileOutcome, ProfileSpec
+from perfgate.system.files import PREFIX, remove_left_folders, underway
 from perfgate.system.git import require_commit
-from perfgate.system.temporary import PREFIX, remove_left_folders, underway
 from perfgate.words.say import Coded
 from perfgate.workload import workload_files
 

@@ -24,10 +24,10 @@ from perfgate.judge.judge import judge
 from perfgate.judge.looks import AB_PLAN
 from perfgate.model.metric import METRICS, Kind, Metric
 from perfgate.model.outcome import Outcome
-from perfgate.model.policy import Policy
 from perfgate.model.sample import RangeSample, Run
+from perfgate.model.settings import Policy
 from perfgate.model.verdict import MetricVerdict, Stage, Verdict
-from perfgate.words.names import listed, plural
+from perfgate.words.numbers import listed, plural
 
 STEP_BUDGET: Final = spec.budget if (spec := METRICS[Metric.STEP_MS].time) is not None else 0.0
 """A published gain above this, perfgate's budget of a step, must be found as one."""

@@ -16,8 +16,7 @@ from perfgate.model.metric import Metric
 from perfgate.model.outcome import Outcome
 from perfgate.model.sample import OUTSIDE_RANGES
 from perfgate.model.verdict import Verdict
-from perfgate.words.names import listed
-from perfgate.words.numbers import count, milliseconds
+from perfgate.words.numbers import count, listed, milliseconds
 
 PICTURE: Final = "series.svg"
 COUNTS: Final = (

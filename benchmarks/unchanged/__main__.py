@@ -34,7 +34,8 @@ from pydantic import AliasChoices, Field, ValidationError
 from perfgate.bless.gates import DOCUMENT_FILE
 from perfgate.machine import read_machine
 from perfgate.model.baseline import Commit
-from perfgate.model.document import DocumentWorkload, GateDocument, read_document
+from perfgate.model.document import DocumentWorkload, GateDocument
+from perfgate.model.document_text import read_document
 from perfgate.model.machine import Machine
 from perfgate.model.metric import GATED_TIMES, Metric
 from perfgate.model.outcome import Outcome

@@ -43,14 +43,13 @@ from perfgate.model.baseline import (
     common_step_ranges,
     with_held,
 )
+from perfgate.model.comparison import Side
 from perfgate.model.errors import BlessRefused
 from perfgate.model.metric import GATED_TIMES, METRICS, Basis, Kind, Metric, budget_of
 from perfgate.model.note import Note, note, quoted
 from perfgate.model.outcome import Outcome
-from perfgate.model.policy import Policy
 from perfgate.model.sample import Run
-from perfgate.model.settings import Settings
-from perfgate.model.side import Side
+from perfgate.model.settings import Policy, Settings
 from perfgate.model.verdict import MetricVerdict, Stage
 
 MOST_RUNS: Final = 30

@@ -35,8 +35,8 @@ from perfgate.judge.looks import STORED_PLAN, Plan
 from perfgate.judge.outliers import keep
 from perfgate.judge.rule import SPECS, as_x, columns, is_usable
 from perfgate.model.baseline import Baseline, Commit, Result, Spread, changed_code
-from perfgate.model.calibration import CalibratedTime, Calibration
 from perfgate.model.errors import CalibrationRefused
+from perfgate.model.history import CalibratedTime, Calibration
 from perfgate.model.machine import Machine
 from perfgate.model.metric import Basis, Metric, TimeSpec
 from perfgate.model.note import Note, note

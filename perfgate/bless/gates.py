@@ -19,10 +19,9 @@ from pydantic import ValidationError
 
 from perfgate.model.document import GateDocument
 from perfgate.model.errors import DocumentUnreadable
-from perfgate.model.limits import LARGEST_DOCUMENT
 from perfgate.model.note import Note, Severity, noted
 from perfgate.model.pagedata import PageData
-from perfgate.model.record import TwinKeys, without_twins
+from perfgate.model.record import LARGEST_DOCUMENT, TwinKeys, without_twins
 
 DOCUMENT_FILE: Final = "perfgate.json"
 PAGE_FILE: Final = "page.json"

@@ -14,13 +14,18 @@ from typing import Final, TypeVar
 from perfgate import __version__
 from perfgate.bless.gates import DOCUMENT_FILE, PAGE_FILE, Found
 from perfgate.model.baseline import Commit
-from perfgate.model.document import DocumentWorkload, GateDocument, reasons_besides
+from perfgate.model.document import (
+    DocumentWorkload,
+    GateDocument,
+    MergedGate,
+    reasons_besides,
+    shown_names,
+)
 from perfgate.model.loosening import Direction, Loosening
 from perfgate.model.note import Note, Severity, note, quoted
 from perfgate.model.outcome import PASSING, OnLoosened, Outcome, opens_gate
 from perfgate.model.pagedata import PageData, PageWorkload, page_data
 from perfgate.model.settings import Settings
-from perfgate.model.summary import MergedGate, shown_names
 from perfgate.render.gate import choice_text
 from perfgate.words import say
 

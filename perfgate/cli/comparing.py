@@ -18,6 +18,7 @@ from perfgate.execute.folder import end_killed_gates
 from perfgate.explain.kernels import limited_by
 from perfgate.explain.names import short
 from perfgate.machine import gpu_lock, read_machine
+from perfgate.model.comparison import Side
 from perfgate.model.errors import (
     EXIT_SHUT,
     BaselineMissing,
@@ -28,7 +29,6 @@ from perfgate.model.errors import (
     ResultMissing,
     StepsNotFound,
 )
-from perfgate.model.side import Side
 from perfgate.model.verdict import MetricVerdict, Verdict
 from perfgate.plugin.listing import collect
 from perfgate.profilers.nsys.command import trace_options

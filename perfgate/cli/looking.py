@@ -15,7 +15,7 @@ from perfgate.cli.project import CAPTURES, Project, find_tool
 from perfgate.cli.terminal import PATH, screen, show, show_json, usage
 from perfgate.metrics.measure import measure
 from perfgate.model.baseline import Baseline
-from perfgate.model.document import SCHEMA_FILE
+from perfgate.model.document_text import SCHEMA_FILE
 from perfgate.model.errors import BaselineMissing, BaselineUnreadable, StoreFailed
 from perfgate.model.metric import Metric
 from perfgate.plugin.outputs import write_file
@@ -30,8 +30,7 @@ from perfgate.store import ListedBaseline
 from perfgate.views.explain import opened
 from perfgate.views.history import read_history
 from perfgate.words import escape, numbers, say
-from perfgate.words.names import plural
-from perfgate.words.numbers import size
+from perfgate.words.numbers import plural, size
 
 
 @click.command("show")

@@ -22,17 +22,16 @@ from perfgate.metrics.reconcile import contradictions
 from perfgate.model.baseline import Baseline, Blessing, Result
 from perfgate.model.errors import EXIT_OPEN, EXIT_SHUT, StoreFailed
 from perfgate.model.outcome import Outcome
-from perfgate.model.policy import Policy
 from perfgate.model.reports import ReportName
 from perfgate.model.sample import Form, Run
-from perfgate.model.settings import Settings
+from perfgate.model.settings import Policy, Settings
 from perfgate.profilers.nsys.reports import read_reports
 from perfgate.profilers.seam import read
 from perfgate.render.page import Page, Screen
 from perfgate.render.records import bless_text
 from perfgate.render.text import verdict_table
 from perfgate.store import Store
-from perfgate.system.temporary import temporary_folder
+from perfgate.system.files import temporary_folder
 
 CODE = {"workload": "recorded"}
 """The demo's workload cannot change: its code is what was recorded."""

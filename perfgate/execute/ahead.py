@@ -35,6 +35,7 @@ from perfgate.execute.run import (
 )
 from perfgate.execute.worker.handover import DONE, READY, TURN
 from perfgate.machine import Sampler
+from perfgate.machine.processes import Marked
 from perfgate.model.errors import ConfigInvalid, PerfgateError, WorkloadFailed
 from perfgate.model.machine import Conditions
 from perfgate.model.note import note
@@ -43,7 +44,6 @@ from perfgate.model.sample import Form
 from perfgate.model.workload import Workload
 from perfgate.system.process import OutOfTime
 from perfgate.system.signals import holding_signals_back
-from perfgate.system.usage import Marked
 
 LOOK_S: Final = 0.1
 """How often those are looked at of which nothing is heard."""

@@ -30,8 +30,7 @@ from perfgate.profilers.nsys.export.scrub import scrub
 from perfgate.profilers.nsys.profile import LOG as NSYS_LOG
 from perfgate.profilers.seam import Captured
 from perfgate.system.ending import abandoned, end_abandoned
-from perfgate.system.files import files_below
-from perfgate.system.temporary import UNDERWAY, left, remove_left_folders
+from perfgate.system.files import UNDERWAY, files_below, left, remove_left_folders
 
 ORDER: Final = "order.json"
 WORKER_REPORT: Final = "worker-report.json"

@@ -6,13 +6,13 @@ import os
 from collections.abc import Sequence
 from typing import Final
 
+from perfgate.machine.processes import free_bytes
 from perfgate.model.baseline import BlessedRun
 from perfgate.model.machine import Machine
 from perfgate.model.metric import Metric
 from perfgate.model.order import Needs
 from perfgate.model.sample import Form
 from perfgate.model.workload import Workload
-from perfgate.system.usage import free_bytes
 
 MOST: Final = 8
 """Runs that are started together; of more, those that wait cost more than they save."""

@@ -47,17 +47,16 @@ from perfgate.execute.provenance import ImportLog, code_of_run, code_unlogged, r
 from perfgate.execute.side_environment import check_there, declared_there, workload_there
 from perfgate.machine import RankWatch, Sampler
 from perfgate.model.errors import StepsNotFound, WorkloadFailed
-from perfgate.model.machine import Conditions
+from perfgate.model.machine import Conditions, tuning
 from perfgate.model.note import Note, Severity, note
 from perfgate.model.order import RUN_COOKIE, Blocks, Ending, Hold, Order, WorkerReport
 from perfgate.model.reports import Reports
 from perfgate.model.sample import Form, ProcessSample, Run
-from perfgate.model.tuning import tuning
 from perfgate.model.workload import END_RANGE, Workload
 from perfgate.profilers.nsys.output import signal_name
 from perfgate.profilers.nsys.profile import profile
 from perfgate.profilers.seam import ProfileOutcome, ProfileSpec
-from perfgate.system.temporary import underway
+from perfgate.system.files import underway
 
 TRIES: Final = 3
 """How often a run is tried in which nsys itself breaks down, as it does on a busy machine."""

@@ -24,9 +24,9 @@ from perfgate.execute.places import is_environment
 from perfgate.model.errors import RepositoryUnreadable, WorktreeFailed
 from perfgate.model.note import note
 from perfgate.system import git
+from perfgate.system.files import left, underway
 from perfgate.system.process import Listening, run_process
 from perfgate.system.signals import holding_signals_back
-from perfgate.system.temporary import left, underway
 
 ROOT: Final = "PERFGATE_ROOT"
 """Says to the setup where the project itself is: data and caches that no commit holds can be linked

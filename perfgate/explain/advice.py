@@ -10,7 +10,7 @@ from typing import Final
 from perfgate.explain.attribution import judged_to_move
 from perfgate.explain.breakdown import RunBreakdown
 from perfgate.explain.traces import NOTHING
-from perfgate.model.advice import Advice, Bound, Classified, Topic
+from perfgate.model.diagnosis import Advice, Bound, Classified, Topic
 from perfgate.model.metric import Metric
 from perfgate.model.note import Note, note
 from perfgate.model.sample import (

@@ -12,6 +12,7 @@ from typing import Final
 from perfgate.explain.breakdown import RunBreakdown
 from perfgate.explain.names import identity, short, unnumbered
 from perfgate.explain.traces import NOTHING, graphs_unlike, has_calls, has_graphs, has_ranges
+from perfgate.model.diagnosis import Attribution, Axis, Part
 from perfgate.model.metric import EXPOSED, METRICS, PERIODS, Kind, Metric
 from perfgate.model.note import Note, note
 from perfgate.model.outcome import Outcome
@@ -24,7 +25,7 @@ from perfgate.model.sample import (
     CopySample,
     KernelSample,
 )
-from perfgate.model.verdict import Attribution, Axis, MetricVerdict, Part
+from perfgate.model.verdict import MetricVerdict
 
 MANY_TIMES: Final = 9.0
 """A kernel that takes longer by so many times is described by the factor, and not in per cent."""

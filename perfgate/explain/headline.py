@@ -6,11 +6,12 @@ import math
 from typing import Final
 
 from perfgate.model.baseline import FEWEST_RUNS
+from perfgate.model.diagnosis import Axis, Part
 from perfgate.model.metric import METRICS, PERIODS, Kind
 from perfgate.model.note import Note, note
 from perfgate.model.outcome import Outcome
 from perfgate.model.sample import OTHER_RANGES, OUTSIDE_RANGES, UNNAMED
-from perfgate.model.verdict import Axis, MetricVerdict, Part, Verdict
+from perfgate.model.verdict import MetricVerdict, Verdict
 from perfgate.words.numbers import value
 
 NO_RANGE: Final = frozenset({"", OUTSIDE_RANGES, OTHER_RANGES, UNNAMED})

@@ -9,12 +9,11 @@ from typing import Final
 from perfgate.explain.attribution import attributions, of_process
 from perfgate.explain.names import identity
 from perfgate.explain.sides import differences
-from perfgate.model.kernelfigures import LaunchFigures, MovedKernel
+from perfgate.model.comparison import LaunchFigures, MovedKernel, Side
+from perfgate.model.diagnosis import Axis, Part
 from perfgate.model.metric import Metric
 from perfgate.model.note import Note, note
 from perfgate.model.sample import OTHER_KERNELS, Breakdown
-from perfgate.model.side import Side
-from perfgate.model.verdict import Axis, Part
 
 MOVED: Final = 0.001
 """Share of all kernel time per step from which a kernel's change is worth a look: what runs differ

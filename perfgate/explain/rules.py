@@ -6,10 +6,10 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 from perfgate.explain.traces import graphs_unlike
-from perfgate.model.findings import PlacedFinding, Placing, RuleChange, RuleChanges, RuleName
+from perfgate.model.comparison import Side
 from perfgate.model.metric import Metric
 from perfgate.model.note import Note, note
-from perfgate.model.side import Side
+from perfgate.model.reports import PlacedFinding, Placing, RuleChange, RuleChanges, RuleName
 
 
 def rule_changes(

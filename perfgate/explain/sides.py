@@ -13,11 +13,12 @@ from perfgate.explain.names import short
 from perfgate.explain.ranks import label as process_label
 from perfgate.explain.traces import incomparable
 from perfgate.model.baseline import Result
+from perfgate.model.comparison import Side
+from perfgate.model.diagnosis import Attribution
 from perfgate.model.metric import METRICS, Kind, Metric
 from perfgate.model.note import Note, Severity, note, quoted
 from perfgate.model.sample import ProcessSample, Run, why_absent
-from perfgate.model.side import Side
-from perfgate.model.verdict import Attribution, MetricVerdict, Verdict
+from perfgate.model.verdict import MetricVerdict, Verdict
 
 WORTH_A_ROW: Final = 0.001
 """A time metric that changed by less is taken to be the same, as a fraction in its basis: runs

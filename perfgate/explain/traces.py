@@ -6,10 +6,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from perfgate.model.comparison import Side
 from perfgate.model.metric import PERIODS, Metric
 from perfgate.model.note import Note, Severity, note
 from perfgate.model.sample import OUTSIDE_RANGES, WHOLE_GRAPHS, Breakdown
-from perfgate.model.side import Side
 
 NOTHING: Final = 1e-9
 """What is per step and up to this is none: sums of floats."""

@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from perfgate.explain.names import brief
+from perfgate.model.diagnosis import Attribution, Axis, Part
 from perfgate.model.metric import METRICS, PERIODS, Metric
 from perfgate.model.note import Note, note
 from perfgate.model.sample import OUTSIDE_RANGES, UNNAMED
-from perfgate.model.verdict import Attribution, Axis, Part
 
 MOST_NAMED: Final = 3
 LEAST_SHARE: Final = 0.05

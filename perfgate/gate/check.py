@@ -13,7 +13,7 @@ from perfgate.judge.clock import clock_moved
 from perfgate.model.baseline import Baseline
 from perfgate.model.note import Note, note
 from perfgate.model.outcome import Outcome
-from perfgate.model.policy import Policy
+from perfgate.model.settings import Policy
 from perfgate.model.verdict import Stage
 
 

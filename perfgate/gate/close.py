@@ -11,8 +11,8 @@ from perfgate.judge.rows import at_level
 from perfgate.model.errors import EXIT_OPEN, EXIT_SHUT
 from perfgate.model.note import Note, Severity, note
 from perfgate.model.outcome import Outcome
-from perfgate.model.policy import Policy
 from perfgate.model.record import Record
+from perfgate.model.settings import Policy
 from perfgate.model.verdict import Verdict
 from perfgate.words import say
 

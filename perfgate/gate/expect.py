@@ -14,9 +14,9 @@ from perfgate.model.errors import BaselineUnreadable, ConfigInvalid
 from perfgate.model.machine import Machine
 from perfgate.model.note import Note, Severity, note, noted
 from perfgate.model.outcome import Outcome
-from perfgate.model.policy import Policy
 from perfgate.model.record import Record
 from perfgate.model.sample import Form
+from perfgate.model.settings import Policy
 from perfgate.model.workload import Workload
 from perfgate.store import ListedBaseline, Store
 

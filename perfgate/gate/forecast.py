@@ -14,8 +14,8 @@ from perfgate.judge.looks import PLANS, SCREEN_PLAN, STORED_PLAN, Plan
 from perfgate.model.baseline import Baseline, with_held
 from perfgate.model.metric import Metric
 from perfgate.model.note import Note, note
-from perfgate.model.policy import Policy
 from perfgate.model.sample import Form
+from perfgate.model.settings import Policy
 
 _LEADING: Final = (Metric.STEP_MS, Metric.KERNEL_MS)
 """What leads a verdict."""

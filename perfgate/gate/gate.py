@@ -30,13 +30,12 @@ from perfgate.gate.underway import Checked
 from perfgate.machine import gpu_lock
 from perfgate.model.baseline import Baseline, Result
 from perfgate.model.errors import BaselineUnreadable, GpuTaken, PerfgateError
-from perfgate.model.machine import Machine
+from perfgate.model.machine import Machine, differing
 from perfgate.model.metric import Metric
 from perfgate.model.note import Note, Severity, note, noted, quoted
 from perfgate.model.outcome import Outcome
-from perfgate.model.policy import Policy
 from perfgate.model.secrets import Cleaner
-from perfgate.model.tuning import differing
+from perfgate.model.settings import Policy
 from perfgate.model.verdict import Verdict
 from perfgate.model.workload import Workload
 from perfgate.store import Store

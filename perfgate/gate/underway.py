@@ -22,9 +22,9 @@ from perfgate.model.errors import RevisionMissing
 from perfgate.model.metric import Metric
 from perfgate.model.note import Note, Severity, Value, note, noted, quoted
 from perfgate.model.outcome import Outcome
-from perfgate.model.policy import Policy
 from perfgate.model.record import Record
 from perfgate.model.sample import Form, Run
+from perfgate.model.settings import Policy
 from perfgate.model.verdict import Stage, Verdict
 
 STAGES: Final = {Form.PAIR: Stage.AB_RUN, Form.BLOCK: Stage.BLOCKS}

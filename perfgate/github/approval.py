@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from perfgate.github.context import Context, Payload, is_sha
 from perfgate.model.errors import ActionsContextMissing, JobNotAdmitted
 from perfgate.model.note import Note, note
-from perfgate.model.workflows import APPROVAL
+from perfgate.model.options import APPROVAL
 
 if TYPE_CHECKING:
     from github.PullRequest import PullRequest

@@ -26,9 +26,9 @@ from perfgate.github.context import Context, Payload
 from perfgate.github.kept import Checkout, GateResults, checkout, kept_by_gate, runner_of
 from perfgate.github.summary import append_summary
 from perfgate.model.errors import BlessRefused, ConfigInvalid, PerfgateError, ResultMissing
-from perfgate.model.limits import LONGEST_ID
 from perfgate.model.note import note
 from perfgate.model.pyproject import load_settings
+from perfgate.model.record import LONGEST_ID
 from perfgate.model.settings import Settings
 from perfgate.render.markdown import filled, shortened
 from perfgate.words.say import Coded

@@ -32,8 +32,8 @@ from perfgate.model.settings import Settings
 from perfgate.model.workload import Declared, Workload
 from perfgate.store import Store
 from perfgate.system import git
+from perfgate.system.files import temporary_folder
 from perfgate.system.process import run_process
-from perfgate.system.temporary import temporary_folder
 from perfgate.words.say import fact
 
 COLLECTING_S: Final = 600.0

@@ -32,9 +32,9 @@ from perfgate.model.errors import (
     GitHubUnreachable,
 )
 from perfgate.model.note import Note, note, noted
+from perfgate.model.options import APPROVAL, ARTIFACT
 from perfgate.model.secrets import Cleaner
 from perfgate.model.settings import Settings
-from perfgate.model.workflows import APPROVAL, ARTIFACT
 from perfgate.render.markdown import filled, gate_markdown
 from perfgate.words.say import Coded
 

@@ -25,7 +25,8 @@ from perfgate.github.change import Change, compare
 from perfgate.github.context import Context, Payload, is_sha
 from perfgate.github.inputs import INPUT, Inputs
 from perfgate.github.summary import append, append_summary
-from perfgate.model.document import GateDocument, read_document
+from perfgate.model.document import GateDocument
+from perfgate.model.document_text import read_document
 from perfgate.model.errors import (
     EXIT_OPEN,
     EXIT_SHUT,

@@ -19,7 +19,7 @@ from perfgate.github.approval import APPROVED, GATE, name_of
 from perfgate.github.artifacts import unpacked
 from perfgate.model.baseline import Baseline, Commit, Result
 from perfgate.model.errors import BlessRefused, GitHubRefused, ResultMissing, ResultUnreadable
-from perfgate.model.limits import LARGEST_RESULT, LONGEST_ID
+from perfgate.model.record import LARGEST_RESULT, LONGEST_ID
 from perfgate.store import Store, file_name
 from perfgate.system import git
 

@@ -34,7 +34,7 @@ from perfgate.model.errors import (
 from perfgate.model.note import Note, note
 from perfgate.model.pyproject import load_settings
 from perfgate.render.markdown import filled, shortened
-from perfgate.words.names import plural
+from perfgate.words.numbers import plural
 
 EVENTS: Final = ("schedule", "workflow_dispatch")
 """By which a gate of the base branch is started."""

@@ -11,8 +11,8 @@ from perfgate.github.artifacts import unpacked
 from perfgate.github.context import first_fault
 from perfgate.model.document import GateDocument
 from perfgate.model.errors import ArtifactUnreadable
-from perfgate.model.limits import LARGEST_DOCUMENT, MOST_WORKLOADS
 from perfgate.model.outcome import OnInconclusive, OnNew
+from perfgate.model.record import LARGEST_DOCUMENT, MOST_WORKLOADS
 
 DOCUMENT: Final = "perfgate.json"
 LARGEST: Final = 4 * LARGEST_DOCUMENT

@@ -11,8 +11,8 @@ from perfgate.judge.looks import Plan
 from perfgate.judge.rule import SPECS, Columns, columns
 from perfgate.model.baseline import Baseline, BlessedRun, with_held
 from perfgate.model.metric import Metric
-from perfgate.model.policy import Policy
 from perfgate.model.sample import Run
+from perfgate.model.settings import Policy
 from perfgate.model.verdict import Stage
 
 

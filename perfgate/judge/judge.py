@@ -14,7 +14,7 @@ from perfgate.judge.times import Look
 from perfgate.model.metric import METRICS, Kind, Metric
 from perfgate.model.note import note
 from perfgate.model.outcome import PASSING, Outcome
-from perfgate.model.policy import Policy
+from perfgate.model.settings import Policy
 from perfgate.model.verdict import MetricVerdict, Stage, Verdict
 
 

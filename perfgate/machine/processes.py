@@ -1,13 +1,20 @@
-"""Whose process a process id is: this run's, someone else's, or nobody's that can be seen from
-here.
+"""Whose process a process id is, who else was on one GPU during a run, and what processes take.
 
-NVML numbers processes as the driver does, which inside a container may be the host's numbering.
+NVML numbers processes as the driver does, which inside a container may be the host's numbering:
+
+before the run   |  during the run
+pid 11 ----------------------------->   neighbour: none of ours runs yet
+                 |    pid 40 ------->   ours by cookie or descent: the driver's numbers are ours
+                 |    pid 51 ------->   exists here and is not ours: neighbour
+                 |  pid 90210 ------>   exists nowhere here: see `NeighbourWatch`
 """
 
 from __future__ import annotations
 
 import os
 import time
+from collections import Counter
+from collections.abc import Iterable
 from contextlib import suppress
 from enum import StrEnum
 from pathlib import Path
@@ -15,8 +22,9 @@ from typing import Final
 
 import psutil
 
+from perfgate.model.machine import tuning
 from perfgate.model.order import RUN_COOKIE
-from perfgate.model.tuning import tuning
+from perfgate.system.ending import processes_of
 
 GPU_FILES: Final = ("/dev/nvidia", "/dev/dxg")
 """What a process with a CUDA context keeps open; the second under WSL."""
@@ -146,3 +154,121 @@ class RankWatch:
             )
             if rank is not None:
                 self.ranks[pid] = int(rank)
+
+
+GROUP: Final = Path("/sys/fs/cgroup")
+"""Where a container reads its own limits."""
+
+
+class Marked:
+    """The processes that bear a mark."""
+
+    def __init__(self, mark: str) -> None:
+        self._mark = mark
+        self._processes = processes_of(mark)
+
+    def cpu_s(self, *, anew: bool = False) -> dict[int, float]:
+        """CPU time by process of those that live; `anew` also of those that have begun since."""
+        if anew:
+            self._processes = processes_of(self._mark)
+        found: dict[int, float] = {}
+        for process in self._processes:
+            with suppress(psutil.Error):
+                times = process.cpu_times()
+                found[process.pid] = times.user + times.system
+        return found
+
+
+def free_bytes() -> int:
+    """Memory of the machine that is free, as far as this process may use it."""
+    free = [psutil.virtual_memory().available]
+    with suppress(OSError, ValueError):
+        limit = int((GROUP / "memory.max").read_text(encoding="utf-8"))
+        free.append(limit - int((GROUP / "memory.current").read_text(encoding="utf-8")))
+    return min(free)
+
+
+SERVANTS = frozenset({"nvidia-cuda-mps-server", "nvidia-cuda-mps-control"})
+"""Programs that hold a context for others and do no work of their own."""
+
+
+class NeighbourWatch:
+    """Collects the process ids NVML lists on one GPU, sample by sample, and names the neighbours
+    among them.
+
+    An id that exists nowhere here is either a process that has just ended, or one of another id
+    namespace. It counts only from its second sample on. Where the driver numbers one of our own
+    processes as we do, there is but one namespace that matters, and such an id is a neighbour.
+    Where it never does, we sit in a container and these ids may be our own processes: only as many
+    as exceed our processes with an open GPU are neighbours.
+    """
+
+    def __init__(self, processes: ProcessTable, *, own_pid: int | None = None) -> None:
+        self._processes = processes
+        self._own_pid = os.getpid() if own_pid is None else own_pid
+        self._foreign: dict[int, str] = {}
+        self._unknown: Counter[int] = Counter()
+        self._before: set[int] = set()
+        self._ours_on_gpu = 0
+        self._numbered_as_here = False
+        self.holds_gpu_itself = False
+        """Whether this very process, which only orchestrates, has a compute context."""
+        self.servants: set[str] = set()
+        """Which of `SERVANTS` were met."""
+
+    def see_before(self, pids: Iterable[int]) -> None:
+        """Take the ids listed before the run started."""
+        for pid in self._others(pids):
+            self._before.add(pid)
+            self._count(pid, self._processes.owner(pid))
+
+    def see(self, pids: Iterable[int]) -> bool:
+        """Take the ids of one sample during the run; returns whether one of ours may be among
+        them.
+        """
+        ours_present = hidden = False
+        for pid in self._others(pids):
+            owner = self._processes.owner(pid)
+            if owner is Owner.OURS and pid not in self._before:
+                self._numbered_as_here = ours_present = True
+                continue
+            hidden = hidden or (owner is Owner.UNKNOWN and pid not in self._before)
+            self._count(pid, owner)
+        if hidden:
+            self._ours_on_gpu = max(self._ours_on_gpu, self._processes.count_ours_on_gpu())
+        return ours_present or (hidden and not self._numbered_as_here)
+
+    def neighbours(self) -> tuple[str, ...]:
+        """Name the neighbours as `name (pid)`, by process id."""
+        named = dict(self._foreign)
+        stayed = sorted(
+            pid for pid, samples in self._unknown.items() if samples > 1 and pid not in named
+        )
+        hidden = [pid for pid in stayed if pid not in self._before]
+        named |= {pid: self._processes.describe(pid) for pid in stayed if pid in self._before}
+        if self._numbered_as_here:
+            named |= {pid: self._processes.describe(pid) for pid in hidden}
+            hidden = []
+        found = tuple(named[pid] for pid in sorted(named))
+        excess = len(hidden) - self._ours_on_gpu
+        if excess > 0:
+            found += (f"{excess} of {len(hidden)} processes outside this container",)
+        return found
+
+    def _others(self, pids: Iterable[int]) -> list[int]:
+        listed = set(pids)
+        self.holds_gpu_itself = self.holds_gpu_itself or self._own_pid in listed
+        return sorted(listed - {self._own_pid})
+
+    def _count(self, pid: int, owner: Owner) -> None:
+        if owner is Owner.UNKNOWN:
+            self._unknown[pid] += 1
+            return
+        if pid in self._foreign:
+            return
+        described = self._processes.describe(pid)
+        name = described.rpartition(" (")[0]
+        if name in SERVANTS:
+            self.servants.add(name)
+        else:
+            self._foreign[pid] = described

@@ -13,7 +13,6 @@ from statistics import median
 from types import TracebackType
 from typing import Self
 
-from perfgate.machine.neighbours import NeighbourWatch
 from perfgate.machine.nvml import (
     CLOCK_EVENTS,
     NVML,
@@ -26,7 +25,7 @@ from perfgate.machine.nvml import (
     Sensor,
     open_nvml,
 )
-from perfgate.machine.processes import ProcessTable
+from perfgate.machine.processes import NeighbourWatch, ProcessTable
 from perfgate.model.errors import MachineUnreadable
 from perfgate.model.machine import Conditions, Gpu, GpuCondition
 from perfgate.model.note import Note, note

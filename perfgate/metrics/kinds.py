@@ -9,7 +9,7 @@ from typing import Final
 
 import numpy as np
 
-from perfgate.model.names import RangeNames
+from perfgate.model.arrays import RangeNames
 from perfgate.model.sample import OUTSIDE_RANGES
 from perfgate.model.timeline import SmallInts
 

@@ -13,7 +13,7 @@ from perfgate.metrics.intervals import Idle, sum_by
 from perfgate.metrics.process import Process
 from perfgate.metrics.steps import StepRule, find
 from perfgate.model.arrays import among
-from perfgate.model.findings import (
+from perfgate.model.reports import (
     Finding,
     Findings,
     PlacedFinding,

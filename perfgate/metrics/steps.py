@@ -14,9 +14,8 @@ import numpy as np
 
 from perfgate.metrics.intervals import Idle, sum_by
 from perfgate.metrics.kinds import NUMBER, kinds_of, template
-from perfgate.model.arrays import distinct, parts
+from perfgate.model.arrays import RangeNames, distinct, parts
 from perfgate.model.errors import ConfigInvalid, StepsNotFound
-from perfgate.model.names import RangeNames
 from perfgate.model.note import Note, Severity, note
 from perfgate.model.timeline import Calls, Flags, Ints, Ranges, SmallInts, Spans, Timeline
 from perfgate.model.workload import OWN_RANGES, START_RANGE, STEP_RANGE, WAIT_RANGE

@@ -17,7 +17,7 @@ from perfgate.metrics.tally import GRAPH_WORDS, MEMSET_WORDS, NCCL_KERNEL, copy_
 from perfgate.model.arrays import distinct
 from perfgate.model.errors import StepsNotFound
 from perfgate.model.metric import Metric
-from perfgate.model.stepview import Bar, Lane, StepView
+from perfgate.model.pagedata import Bar, Lane, StepView
 from perfgate.model.timeline import (
     NO_STREAM,
     CopyKind,

@@ -1,27 +1,170 @@
-"""One gate as a JSON document, for `--perfgate-json FILE` and for whatever reads it: returns text,
-writes no file."""
+"""One gate as a JSON document, for `--perfgate-json FILE` and for whatever reads it; its page
+shares what is said of the gate as a whole and of each run."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
-from pathlib import Path, PurePosixPath, PureWindowsPath
-from typing import Final
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import PurePosixPath, PureWindowsPath
+from typing import Final, Protocol
 
-from pydantic import Field
+from pydantic import AliasChoices, Field, model_validator
 
-from perfgate.model.errors import EXIT_SHUT, StoreFailed
-from perfgate.model.limits import LARGEST_DOCUMENT, LONGEST_TEXT, MOST_ENTRIES, MOST_WORKLOADS
+from perfgate.model.baseline import Commit
+from perfgate.model.errors import EXIT_SHUT
+from perfgate.model.loosening import Loosening
 from perfgate.model.machine import Machine
 from perfgate.model.metric import Metric
 from perfgate.model.note import Note
-from perfgate.model.record import Format2, Record
-from perfgate.model.sample import Run
-from perfgate.model.summary import GateSummary, Placed, RunSummary, Shard, shown_names
+from perfgate.model.record import (
+    Format2,
+    Moment,
+    Record,
+)
+from perfgate.model.sample import Form, Run
+from perfgate.model.settings import Settings
 from perfgate.model.verdict import Verdict
 from perfgate.model.workload import Workload
 from perfgate.words import say
-from perfgate.words.escape import escape_json
+
+
+class RunSummary(Record):
+    """One run beyond its values: when it was made and how the machine felt."""
+
+    started_at: Moment
+    wall_s: float
+    form: Form | None = None
+    """None where it was not noted."""
+    sm_clock_mhz: float | None = None
+    absent: Mapping[Metric, str] = {}
+    """Why a metric could not be measured."""
+    invalid: tuple[str, ...] = Field(
+        default=(), validation_alias=AliasChoices("invalid", "complaints")
+    )
+    """What makes the run INVALID."""
+    information: tuple[str, ...] = Field(
+        default=(), validation_alias=AliasChoices("information", "remarks")
+    )
+    notes: tuple[Note, ...] = ()
+    """Both as codes with fields."""
+    reasons: Mapping[Metric, Note] = {}
+    """Of what is absent, likewise."""
+
+
+class PartChosen(Record):
+    """Which part of the workloads somebody chose on the command line of a gate."""
+
+    by: tuple[str, ...] = Field(min_length=1)
+    """Options, and `path` for files and folders."""
+    workloads: int = Field(ge=0)
+    of: int = Field(ge=0)
+    """Those that were collected or have a baseline for this machine."""
+
+
+class Shard(Record):
+    """The `index`-th part, from 1, `of` so many."""
+
+    index: int = Field(ge=1, le=9999)
+    of: int = Field(ge=1, le=9999)
+
+    @model_validator(mode="after")
+    def _is_one_of_them(self) -> Shard:
+        if self.index > self.of:
+            raise ValueError("the index of a shard is beyond their number")
+        return self
+
+    def __str__(self) -> str:
+        """As it is asked for: `2/3`."""
+        return f"{self.index}/{self.of}"
+
+    def part(self, workloads: Collection[str]) -> frozenset[str]:
+        """What of these falls to it: by turns in the order of their ids, so that each is of one
+        shard only."""
+        return frozenset(sorted(workloads)[self.index - 1 :: self.of])
+
+
+class MergedGate(Record):
+    """One of the gates that were merged."""
+
+    label: str
+    """Its own, or else the folder that it was found in."""
+    opens_gate: bool
+    started_at: Moment
+    ended_at: Moment
+    machine: Machine | None = None
+    """None where it ended before it was read."""
+    workloads: int = Field(ge=0)
+
+
+class GateSummary(Record):
+    """One gate, or several that were merged, without its workloads."""
+
+    format: int
+    perfgate: str
+    """The version of perfgate that wrote this."""
+    started_at: Moment
+    ended_at: Moment
+    opens_gate: bool
+    exit_status: int = Field(ge=0)
+    """What pytest exits with."""
+    shut_by: tuple[str, ...] = ()
+    """One sentence for each thing that keeps the gate shut."""
+    shut_codes: tuple[str, ...] = ()
+    """Their codes, in the same order; none where gates were merged."""
+    machine: Machine | None = None
+    """None where the gate ended before it was read, and where gates of several machines were
+    merged."""
+    commit: Commit | None = None
+    """What was checked out; None where git did not say."""
+    label: str = ""
+    """Which gate of several this is, in the words of whoever started it."""
+    choice: PartChosen | None = None
+    """None where all workloads were asked for, and of merged gates, whose information says it."""
+    gates: tuple[MergedGate, ...] = ()
+    """Of merged gates only: what this was made of."""
+    information: tuple[str, ...] = Field(
+        default=(), validation_alias=AliasChoices("information", "remarks")
+    )
+    """Of merged gates only: what is to be known and keeps nothing shut."""
+    loosening: Loosening | None = None
+    """How it differs from the gate of the branch that it is for; None where nobody asked."""
+    settings: Settings
+
+
+class Placed(Protocol):
+    """A workload of a document or of a page."""
+
+    @property
+    def verdict(self) -> Verdict:
+        """What was said of it."""
+
+    @property
+    def machine(self) -> Machine | None:
+        """Where it was measured, of several."""
+
+    @property
+    def gate(self) -> str:
+        """By which gate, of several."""
+
+
+def shown_names(workloads: Sequence[Placed]) -> tuple[str, ...]:
+    """What each workload is called next to the others, in their order.
+
+    That is its own name; where they are of several machines its GPU with it, and where that does
+    not tell them apart the gate that it came from.
+    """
+    slugs = {one.machine.slug for one in workloads if one.machine is not None}
+    placed = [
+        one.verdict.workload
+        + (f" on {one.machine.gpu_name}" if one.machine is not None and len(slugs) > 1 else "")
+        for one in workloads
+    ]
+    counted = Counter(placed)
+    return tuple(
+        f"{name} ({one.gate})" if counted[name] > 1 and one.gate else name
+        for name, one in zip(placed, workloads, strict=True)
+    )
+
 
 DOCUMENT_FORMAT: Final = 2
 """History: 1, the first; 2 adds the commit's tree, the form of each run, the environment and held
@@ -133,94 +276,3 @@ def reasons_besides(shut_by: Sequence[str], workloads: Sequence[Placed]) -> tupl
     named = zip(shown_names(workloads), workloads, strict=True)
     outcomes = {f"{name}: {one.verdict.outcome}" for name, one in named}
     return tuple(sentence for sentence in shut_by if sentence not in outcomes)
-
-
-def document_text(document: GateDocument, *, largest: int = LARGEST_DOCUMENT) -> str:
-    """Return the document as JSON, in the order of its fields, ending in a newline; within what a
-    reader takes.
-
-    Of long texts the middle is left out, of long lists the end, and of many runs all but the first
-    of each workload.
-
-    Raises:
-        StoreFailed: there are more workloads than a document holds.
-    """
-    if len(document.workloads) > MOST_WORKLOADS:
-        raise _too_large(
-            f"there are {len(document.workloads):,} workloads",
-            f"A document holds {MOST_WORKLOADS:,}",
-        )
-    for runs, longest in SMALLER:
-        kept = document if runs is None else _with_runs(document, runs)
-        content = _cut(kept.model_dump(mode="json"), longest)
-        text = escape_json(json.dumps(content, indent=2, ensure_ascii=False)) + "\n"
-        if len(text.encode()) <= largest:
-            return text
-    raise _too_large("it is too large", f"A document has {largest:,} bytes at most")
-
-
-SMALLER: Final = (
-    *((runs, LONGEST_TEXT) for runs in (None, 10, 3, 1)),
-    (1, LONGEST_TEXT // 8),
-)
-"""Runs of each workload and characters of a text, one after the other, until a document is small
-enough."""
-_CUT: Final = " [...] "
-
-
-def _with_runs(document: GateDocument, most: int) -> GateDocument:
-    names = ("runs", "reference_runs", "interleaved_runs")
-    fewer = (
-        one.model_copy(update={name: getattr(one, name)[:most] for name in names})
-        for one in document.workloads
-    )
-    return document.model_copy(update={"workloads": tuple(fewer)})
-
-
-def _cut(held: object, longest: int) -> object:
-    match held:
-        case str():
-            half = (longest - len(_CUT)) // 2
-            return held if len(held) <= longest else f"{held[:half]}{_CUT}{held[-half:]}"
-        case list():
-            return [_cut(one, longest) for one in held[:MOST_ENTRIES]]
-        case dict():
-            return {
-                _cut(key, longest): _cut(one, longest)
-                for key, one in list(held.items())[:MOST_ENTRIES]
-            }
-        case _:
-            return held
-
-
-def _too_large(fact: str, expectation: str) -> StoreFailed:
-    return StoreFailed(
-        subject="the gate's document",
-        fact=fact,
-        expectation=expectation,
-        next_step="Gate the workloads in parts.",
-    )
-
-
-def read_document(text: str) -> GateDocument:
-    """Return the gate's document in a JSON text.
-
-    Raises:
-        pydantic.ValidationError: the text is not one of this format.
-    """
-    return GateDocument.model_validate_json(text)
-
-
-SCHEMA_FILE: Final = Path(__file__).with_name("gate.schema.json")
-"""The published schema, as text, so that a change of it is seen in a diff."""
-
-
-def document_schema() -> dict[str, object]:
-    """The JSON Schema of the document as the records have it now; `SCHEMA_FILE` holds it as it is
-    published."""
-    schema = GateDocument.model_json_schema(mode="serialization")
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        **schema,
-        "title": f"perfgate's gate document, format {DOCUMENT_FORMAT}",
-    }

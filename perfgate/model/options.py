@@ -1,5 +1,5 @@
 """Every option of a gate, once: pytest's flags, `[tool.perfgate]`, the action's inputs and the
-reference.
+reference; and the names that workflows and commands share.
 
 Standard library only: each pytest that has perfgate installed loads it.
 """
@@ -178,3 +178,10 @@ def _row(option: Option) -> str:
     cells = (option.setting, flag if option.is_flag else None, option.action_input)
     shown = ("" if cell is None else f"`{cell}`".replace("|", r"\|") for cell in cells)
     return f"| {' | '.join(shown)} | {option.summary} |"
+
+
+APPROVAL: Final = "perfgate-approved"
+"""The label by which a maintainer lets a fork's commit run on the GPU runner."""
+ARTIFACT: Final = "perfgate"
+"""The artifact that the comment shows, and the one that the action publishes unless it is given a
+name."""

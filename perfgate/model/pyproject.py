@@ -15,8 +15,9 @@ from perfgate.model.errors import ConfigInvalid
 from perfgate.model.metric import NO_LONGER_GATED, Metric
 from perfgate.model.note import Note, Severity, note
 from perfgate.model.options import OPTIONS
-from perfgate.model.settings import OLD_NAMES, Settings
-from perfgate.model.values import (
+from perfgate.model.settings import (
+    OLD_NAMES,
+    Settings,
     check_budgets,
     check_keys,
     checked_budgets,

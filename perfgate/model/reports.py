@@ -1,10 +1,15 @@
-"""Rows of nsys's own summary reports, as `nsys stats --format csv` prints them, in ns and bytes."""
+"""What nsys itself says of a capture, in ns and bytes: rows of its summary reports as `nsys stats
+--format csv` prints them, and what its expert rules found."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import StrEnum
+from typing import Self
 
+from pydantic import model_validator
+
+from perfgate.model.note import Note
 from perfgate.model.record import Record
 
 
@@ -60,3 +65,148 @@ class Reports(Record):
     cuda_gpu_kern_sum: tuple[KernelRow, ...] = ()
     skipped: Mapping[ReportName, str] = {}
     """Reports that nsys skipped, with its own reason."""
+
+
+class RuleName(StrEnum):
+    """The expert rules that perfgate lets nsys apply, by their newest names.
+
+    Those that ask for calls know the runtime API only: a program of the driver API is not found out
+    by them.
+    """
+
+    CUDA_MEMCPY_ASYNC = "cuda_memcpy_async"
+    """Asynchronous copies from or to pageable memory, which the CPU waits for."""
+    CUDA_MEMCPY_SYNC = "cuda_memcpy_sync"
+    """Copies by calls that wait, but for those within a device and host-to-device ones of up to 64
+    000 bytes."""
+    CUDA_MEMSET_SYNC = "cuda_memset_sync"
+    """Memsets of pinned or managed memory by calls that wait."""
+    CUDA_API_SYNC = "cuda_api_sync"
+    """cudaDeviceSynchronize and cudaStreamSynchronize."""
+    GPU_GAPS = "gpu_gaps"
+    """Times in which one process ran no kernel, copy or memset on a device, between its first and
+    its last there.
+
+    nsys does not count what ran in a CUDA graph traced whole, nor what other processes ran on that
+    device.
+    """
+    GPU_TIME_UTIL = "gpu_time_util"
+    """Thirtieths of a process's time on a device, joined where they follow one another, that were
+    in use by less than half. Operations that run at the same time add up; what `GPU_GAPS` does not
+    count, this does not either."""
+
+
+class Finding(Record):
+    """One row of a rule; what the rule does not say is None."""
+
+    rule: RuleName
+    start_ns: int
+    """On the capture's own clock: of the operation, call, gap or stretch of time itself."""
+    duration_ns: int
+    pid: int
+    tid: int | None = None
+    device: int | None = None
+    """As the process itself numbers its GPUs: two ranks may both say 0 and mean two."""
+    api: str | None = None
+    """The call's name with nsys's version suffix, as in `Timeline.names`: `cudaMemcpyAsync_v3020`.
+
+    nsys looks for it by the correlation id alone: in a capture of several processes it may be a
+    call of another.
+    """
+    bytes: int | None = None
+    source: str | None = None
+    """Where a copy reads, in nsys's word: `Pageable`, `Pinned`, `Device`, `Managed`, ..."""
+    target: str | None = None
+    """Where a copy or a memset writes."""
+    in_use_percent: float | None = None
+
+
+class Findings(Record):
+    """What the rules found in one capture. Each rule has been applied, or is skipped with a
+    reason.
+    """
+
+    rows: Mapping[RuleName, tuple[Finding, ...]]
+    """In nsys's order, the longest (of `GPU_TIME_UTIL` the least used) first; empty where a rule
+    found nothing."""
+    skipped: Mapping[RuleName, str]
+    """Rules that nsys did not apply, with its own reason: mostly that the capture lacks what they
+    look at."""
+    cut: Mapping[RuleName, int] = {}
+    """Rules that found more than was read, and how many rows were: the first."""
+
+    @model_validator(mode="after")
+    def _has_every_rule_once(self) -> Self:
+        twice = ", ".join(sorted(self.rows.keys() & self.skipped.keys()))
+        neither = ", ".join(sorted(set(RuleName) - self.rows.keys() - self.skipped.keys()))
+        if twice or neither:
+            raise ValueError(f"both applied and skipped: {twice}; neither: {neither}")
+        if not self.cut.keys() <= self.rows.keys():
+            raise ValueError(
+                f"cut, and not applied: {', '.join(sorted(self.cut.keys() - self.rows.keys()))}"
+            )
+        return self
+
+
+class PlacedFinding(Record):
+    """What one rule found under one innermost NVTX range of a process's steps, per step."""
+
+    rule: RuleName
+    range: str
+    """Grouped as in `RangeSample.name`."""
+    count: float
+    """Findings per step; of gaps those that begin there, per period."""
+    ms: float
+    """Their time per step: on the GPU for copies and memsets, in the call for calls. Of gaps the
+    time that passed there, per period, and only that in which nothing at all ran on the device: so
+    `gap_ms` is taken."""
+    bytes: float = 0.0
+    steps: int
+    """In how many of the steps there was one."""
+
+
+class ProcessFindings(Record):
+    """The findings of one process, placed; none of `GPU_TIME_UTIL`, whose stretches hold many
+    ranges."""
+
+    pid: int
+    steps: int
+    """How many there are; 0 where the captured window was taken as one."""
+    rows: tuple[PlacedFinding, ...]
+    """By rule, then by time, descending."""
+
+
+class Placing(Record):
+    """All findings of a capture, placed."""
+
+    processes: tuple[ProcessFindings, ...]
+    """Those that have steps, in the order of `Timeline.processes`."""
+
+
+class RuleChange(Record):
+    """What one rule finds under one range, per step of a process, beside what it found on the other
+    side."""
+
+    rule: RuleName
+    range: str
+    before: PlacedFinding | None = None
+    """None where it found nothing there, or the other side was not asked: see
+    `RuleChanges.compared`."""
+    now: PlacedFinding
+
+
+class RuleChanges(Record):
+    """What nsys's rules find in a capture, beside what they found in another."""
+
+    rows: tuple[RuleChange, ...] = ()
+    """By rule, then by time, descending."""
+    compared: bool = False
+    """Whether the other side was asked as well: what it has not is new then."""
+    why_alone: Note | None = None
+    """Why the other side was not asked; None where it was, or where nothing more is known."""
+    why_not: Note | None = None
+    """Why the rules were not asked; None where they were."""
+
+    def is_new(self, row: RuleChange) -> bool:
+        """Whether the other side was asked and has nothing of the kind there."""
+        return self.compared and row.before is None

@@ -14,8 +14,8 @@ from typing import Any, Final, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from perfgate.model.arrays import RangeNames
 from perfgate.model.machine import gpu_title
-from perfgate.model.names import RangeNames
 from perfgate.model.note import Note
 
 Ints = NDArray[np.int64]

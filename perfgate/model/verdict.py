@@ -10,8 +10,8 @@ from typing import Any, Final
 
 from pydantic import AliasChoices, Field, computed_field, model_validator
 
-from perfgate.model.advice import Advice, Classified
-from perfgate.model.metric import METRICS, PERIODS, Basis, Kind, Metric
+from perfgate.model.diagnosis import Advice, Attribution, Classified
+from perfgate.model.metric import METRICS, Basis, Kind, Metric
 from perfgate.model.note import Note, Severity, quoted, sayable, with_note, with_notes
 from perfgate.model.outcome import OnInconclusive, OnNew, Outcome, opens_gate
 from perfgate.model.record import Record
@@ -116,68 +116,6 @@ class MetricVerdict(Record):
         if estimate <= 0:
             return 0.0
         return estimate / self.budget if self.budget else math.inf
-
-
-class Axis(StrEnum):
-    """By what a change is taken apart."""
-
-    RANGE = "range"
-    KERNEL = "kernel"
-    COPY = "copy"
-    """Direction, and the memory at the host's end."""
-    CALL = "call"
-    """A synchronising call and the range it sits in."""
-
-
-class Part(Record):
-    """What one range, kernel, kind of copy or call added to a metric, per step and in the metric's
-    unit."""
-
-    name: str
-    before: float | None
-    """None where the baseline does not tell it apart."""
-    now: float
-    change: float
-    metric: Metric
-    """Of which it is a part: another than the attribution's where that is step_ms."""
-    notes: tuple[Note, ...] = ()
-    """What else is known of it: that it is new, or its launches."""
-
-    @model_validator(mode="before")
-    @classmethod
-    def _read_text(cls, read: Any) -> Any:  # noqa: ANN401 - as pydantic has it
-        """Of older files: a text."""
-        if not isinstance(read, Mapping) or "note" not in read:
-            return read
-        texts = [read["note"]] if read["note"] and not read.get("notes") else []
-        return with_notes({**_without(read, "note"), "texts": texts}, "notes", "texts")
-
-    @computed_field  # type: ignore[prop-decorator]
-    @property
-    def note(self) -> str:
-        """The words of `notes`."""
-        return ", ".join(say.fact(one) for one in self.notes)
-
-
-class Attribution(Record):
-    """How the change of one metric is made up, along one axis."""
-
-    metric: Metric
-    axis: Axis
-    change: float
-    """`now - baseline` of the metric's row, per step and in its unit."""
-    parts: tuple[Part, ...]
-    """Those that changed, the largest first; with `rest` they add up to `change`."""
-    rest: float
-    """What no part accounts for: medians of runs are no sums, and a step's work overlaps."""
-    process: str = ""
-    """Of several processes the one whose parts they are."""
-
-    @property
-    def covers_all(self) -> bool:
-        """Whether its axis is meant to hold all of the metric: of a step, copies hold only what no
-        range does."""
-        return not (self.metric in PERIODS and self.axis is Axis.COPY)
 
 
 class Dropped(Record):

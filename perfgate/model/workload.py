@@ -11,9 +11,8 @@ from typing import Literal
 
 from pydantic import AliasChoices, Field
 
-from perfgate.model.limits import LONGEST_ID
 from perfgate.model.metric import Budget, Metric
-from perfgate.model.record import Record
+from perfgate.model.record import LONGEST_ID, Record
 
 STEP_RANGE = "step"
 """The NVTX range of one measured turn of a decorated workload."""

@@ -17,8 +17,7 @@ from pydantic import Field
 from perfgate.model.errors import PerfgateError
 from perfgate.model.metric import Budget, Metric
 from perfgate.model.record import Record
-from perfgate.model.settings import Settings
-from perfgate.model.values import check_budgets, check_keys, validated, wrong
+from perfgate.model.settings import Settings, check_budgets, check_keys, validated, wrong
 from perfgate.model.workload import CaptureMode, CaptureWindow, Workload
 
 LONGEST_S: Final = 86_400

@@ -11,8 +11,8 @@ import pytest
 from perfgate.gate import Closing
 from perfgate.model.document import GateDocument
 from perfgate.model.note import Note, Severity, note, quoted
+from perfgate.model.options import APPROVAL
 from perfgate.model.pagedata import PageData
-from perfgate.model.workflows import APPROVAL
 from perfgate.plugin.documented import document_of
 from perfgate.plugin.state import State
 from perfgate.plugin.typed import only_looks

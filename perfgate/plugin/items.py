@@ -13,7 +13,7 @@ import pytest
 from pydantic import ValidationError
 
 from perfgate.model.errors import ConfigInvalid, PerfgateError
-from perfgate.model.values import checked_budgets, first_of
+from perfgate.model.settings import checked_budgets, first_of
 from perfgate.model.verdict import Verdict
 from perfgate.model.workload import Workload
 from perfgate.model.workload_file import read_workload_file

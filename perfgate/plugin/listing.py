@@ -16,7 +16,7 @@ from perfgate.model.errors import ConfigInvalid
 from perfgate.model.workload import Declared, Workload
 from perfgate.plugin.start import worker_options
 from perfgate.plugin.state import STATE, WORKLOAD
-from perfgate.system.temporary import temporary_folder
+from perfgate.system.files import temporary_folder
 
 
 @dataclass(kw_only=True)

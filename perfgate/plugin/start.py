@@ -13,12 +13,12 @@ from pydantic import ValidationError
 
 from perfgate.execute.lab import Against, Invocation
 from perfgate.gate.gate import Gate
+from perfgate.model.document import Shard
 from perfgate.model.errors import ConfigInvalid, PerfgateError
 from perfgate.model.loosening import Base
 from perfgate.model.options import OPTIONS
 from perfgate.model.pyproject import budgets_of_options, load_settings, outdated
 from perfgate.model.settings import Settings
-from perfgate.model.summary import Shard
 from perfgate.model.workload_file import scripts_of
 from perfgate.plugin.choice import Choice
 from perfgate.plugin.handed_on import EARLY, given_starting_options, own_options

@@ -8,10 +8,9 @@ from dataclasses import dataclass, field
 import pytest
 
 from perfgate.gate.gate import Gate
-from perfgate.model.document import GateDocument
+from perfgate.model.document import GateDocument, PartChosen, Shard
 from perfgate.model.loosening import Base
 from perfgate.model.note import note
-from perfgate.model.summary import PartChosen, Shard
 from perfgate.model.workload import Workload
 from perfgate.plugin.choice import Choice
 from perfgate.plugin.outputs import Outputs

@@ -14,7 +14,7 @@ from perfgate.model.document import DocumentWorkload, GateDocument
 from perfgate.model.outcome import PASSING
 from perfgate.render.gate import Judged, state_of
 from perfgate.words.escape import lines, one_line, workflow_command
-from perfgate.words.names import listed, plural
+from perfgate.words.numbers import listed, plural
 
 MOST: Final = 10
 """Errors of a step that GitHub shows, and as many warnings."""

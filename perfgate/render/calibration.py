@@ -5,14 +5,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from perfgate.model.calibration import CalibratedTime, Calibration
+from perfgate.model.history import CalibratedTime, Calibration
 from perfgate.model.metric import METRICS, Metric
 from perfgate.model.note import Note
 from perfgate.render.page import Cell, Page, Row
 from perfgate.render.records import moment
 from perfgate.words import numbers, say
 from perfgate.words.escape import one_line
-from perfgate.words.names import plural
+from perfgate.words.numbers import plural
 
 PROMINENT = (Metric.STEP_MS, Metric.KERNEL_MS)
 """The times whose smallest slowdown is said in a sentence."""

@@ -5,17 +5,17 @@ from __future__ import annotations
 
 from typing import Final
 
-from perfgate.model.explanation import Explanation
-from perfgate.model.findings import RuleChanges
+from perfgate.model.comparison import Explanation
+from perfgate.model.diagnosis import Attribution, Axis, Part
 from perfgate.model.metric import METRICS, Metric
+from perfgate.model.reports import RuleChanges
 from perfgate.model.sample import OUTSIDE_RANGES, UNNAMED
-from perfgate.model.verdict import Attribution, Axis, Part
 from perfgate.render.page import Cell, Page, Row
 from perfgate.render.records import difference_table, side_lines, unlike_lines
 from perfgate.render.verdict import interval_text
 from perfgate.words import numbers, say
 from perfgate.words.escape import one_line
-from perfgate.words.names import plural
+from perfgate.words.numbers import plural
 
 MOST_PARTS: Final = 10
 """Rows of a table; smaller parts share one."""

@@ -7,13 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar, overload
 
-from perfgate.model.document import DocumentWorkload, GateDocument
+from perfgate.model.document import DocumentWorkload, GateDocument, PartChosen, shown_names
 from perfgate.model.outcome import PASSING, WORST_FIRST, Outcome
 from perfgate.model.pagedata import PageData, PageWorkload
-from perfgate.model.summary import PartChosen, shown_names
 from perfgate.model.verdict import Verdict
 from perfgate.render.verdict import counted_text
-from perfgate.words.names import listed, plural
+from perfgate.words.numbers import listed, plural
 
 Workload = TypeVar("Workload")
 

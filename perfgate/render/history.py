@@ -11,7 +11,7 @@ from perfgate.render.page import Cell, Page, Row
 from perfgate.render.records import moment
 from perfgate.words import numbers, say
 from perfgate.words.escape import one_line
-from perfgate.words.names import plural
+from perfgate.words.numbers import plural
 
 _SHA: Final = 8
 _LONGEST_REASON: Final = 400

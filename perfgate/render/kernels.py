@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from perfgate.model.kernelfigures import KernelProbes, LaunchFigures
+from perfgate.model.comparison import KernelProbes, LaunchFigures
 from perfgate.model.metric import Metric
 from perfgate.model.note import Note
 from perfgate.render.page import Cell, Page, Row

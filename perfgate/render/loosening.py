@@ -6,7 +6,7 @@ from collections import Counter
 from typing import Final
 
 from perfgate.model.loosening import Direction, Loosening
-from perfgate.words.names import plural
+from perfgate.words.numbers import plural
 
 MOST_NAMED: Final = 5
 NONE: Final = "not set"

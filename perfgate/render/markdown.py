@@ -19,7 +19,7 @@ from perfgate.render.loosening import counts_text
 from perfgate.render.records import extent
 from perfgate.render.text import gate_cells
 from perfgate.words.escape import markdown, markdown_code
-from perfgate.words.names import plural
+from perfgate.words.numbers import plural
 from perfgate.words.say import fact, message, sentences
 
 if TYPE_CHECKING:

@@ -10,11 +10,10 @@ from statistics import median
 from typing import TYPE_CHECKING, Final
 
 from perfgate.model.baseline import Baseline, common_step_names
-from perfgate.model.explanation import ComparedSides
+from perfgate.model.comparison import ComparedSides, Side
 from perfgate.model.machine import Machine
 from perfgate.model.metric import METRICS, Basis
 from perfgate.model.note import Note
-from perfgate.model.side import Side
 from perfgate.model.verdict import MetricVerdict
 from perfgate.render.filling import environment
 from perfgate.render.page import Cell, Page, Row
@@ -29,7 +28,7 @@ from perfgate.render.text import share_rows
 from perfgate.render.verdict import metric_cells, shares
 from perfgate.words import numbers, say
 from perfgate.words.escape import LONGEST_NAME, one_line
-from perfgate.words.names import listed, plural
+from perfgate.words.numbers import listed, plural
 
 if TYPE_CHECKING:
     from jinja2 import Environment

@@ -12,7 +12,7 @@ from perfgate.model.sample import UNNAMED, DeviceSample, KernelSample, ProcessSa
 from perfgate.render.page import Cell, Page, Row
 from perfgate.words import numbers, say
 from perfgate.words.escape import one_line
-from perfgate.words.names import plural
+from perfgate.words.numbers import plural
 
 MOST_RANGES: Final = 20
 MOST_KERNELS: Final = 10

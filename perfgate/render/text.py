@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from perfgate.model.document import GateDocument
+from perfgate.model.document import GateDocument, MergedGate
 from perfgate.model.metric import Basis
 from perfgate.model.outcome import Outcome
-from perfgate.model.summary import MergedGate
 from perfgate.model.verdict import Verdict
 from perfgate.render.gate import GateState, Judged, state_of
 from perfgate.render.page import HELD, Cell, Page, Row

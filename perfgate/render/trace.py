@@ -12,9 +12,8 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from perfgate.model.pagedata import PageData
-from perfgate.model.stepview import Bar
-from perfgate.model.summary import shown_names
+from perfgate.model.document import shown_names
+from perfgate.model.pagedata import Bar, PageData
 from perfgate.model.timeline import CopyKind, Timeline
 from perfgate.words.escape import one_line
 

@@ -15,7 +15,7 @@ from perfgate.model.outcome import WORST_FIRST, Outcome
 from perfgate.model.verdict import Dropped, MetricVerdict, Stage, Verdict
 from perfgate.words import numbers
 from perfgate.words.escape import one_line
-from perfgate.words.names import plural
+from perfgate.words.numbers import plural
 
 SHARES: Final = {Metric.GAP_MS: "gap_share", Metric.H2D_MS: "h2d_share"}
 """Metrics that are shown with their share of the step."""

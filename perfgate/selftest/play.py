@@ -19,7 +19,7 @@ from perfgate.execute.folder import end_killed_gates
 from perfgate.execute.provenance import code_now
 from perfgate.machine import gpu_lock
 from perfgate.model.baseline import Baseline, Blessing
-from perfgate.model.document import read_document
+from perfgate.model.document_text import read_document
 from perfgate.model.errors import EXIT_OPEN, EXIT_SHUT, StoreFailed, WorkloadFailed
 from perfgate.model.machine import Machine
 from perfgate.model.metric import Metric
@@ -31,8 +31,8 @@ from perfgate.render.page import Page, Screen
 from perfgate.render.selftest import SelftestRow, selftest_text
 from perfgate.render.text import verdict_table
 from perfgate.store import Store
+from perfgate.system.files import remove_left_folders, temporary_folder
 from perfgate.system.gate_process import gate_command, run_to_end
-from perfgate.system.temporary import remove_left_folders, temporary_folder
 from perfgate.words import escape, say
 
 WORKLOAD: Final = "loop"

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from perfgate.model.baseline import Baseline
 from perfgate.model.errors import BaselineMissing, BaselineUnreadable, StoreFailed
-from perfgate.model.limits import LARGEST_BASELINE
 from perfgate.model.note import note
+from perfgate.model.record import LARGEST_BASELINE
 from perfgate.store.disk import Disk, bytes_of, file_name, workload_of
 from perfgate.store.sealed import baseline_text, opened, same_seal
 from perfgate.system.files import remove_unfinished

@@ -16,7 +16,7 @@ from pydantic import ValidationError
 
 from perfgate.model.baseline import RESULT_FORMAT, Result
 from perfgate.model.errors import ResultMissing, ResultUnreadable
-from perfgate.model.limits import LARGEST_RESULT
+from perfgate.model.record import LARGEST_RESULT
 from perfgate.model.verdict import Verdict
 from perfgate.store.disk import Disk, PathKind, bytes_of, file_name, kind_of, workload_of
 from perfgate.store.sealed import first_complaint, format_of, parsed, why_broken

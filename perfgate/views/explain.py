@@ -26,6 +26,7 @@ from perfgate.explain.traces import unlike_notes
 from perfgate.metrics.measure import measure
 from perfgate.metrics.placing import place
 from perfgate.model.baseline import Baseline, Result
+from perfgate.model.comparison import ComparedSides, Explanation, Side
 from perfgate.model.errors import (
     BaselineMissing,
     CaptureUnreadable,
@@ -33,12 +34,10 @@ from perfgate.model.errors import (
     PerfgateError,
     ResultMissing,
 )
-from perfgate.model.explanation import ComparedSides, Explanation
-from perfgate.model.findings import Placing, RuleChanges
 from perfgate.model.metric import Metric
 from perfgate.model.note import Note, note, noted, quoted
+from perfgate.model.reports import Placing, RuleChanges
 from perfgate.model.sample import Run
-from perfgate.model.side import Side
 from perfgate.model.timeline import Timeline
 from perfgate.model.verdict import Verdict
 from perfgate.model.workload import Workload
@@ -48,7 +47,7 @@ from perfgate.profilers.nsys.rules import run_rules
 from perfgate.profilers.nsys.tool import NsysTool
 from perfgate.profilers.seam import read
 from perfgate.store import KeptResult, Store
-from perfgate.system.temporary import temporary_folder
+from perfgate.system.files import temporary_folder
 
 LARGEST_ASKED: Final = 48_000_000
 """Bytes of an export up to which nsys's rules are asked unless somebody wants it.

@@ -17,17 +17,16 @@ from perfgate.explain.breakdown import leading
 from perfgate.explain.sides import side_of_result, side_of_runs
 from perfgate.metrics.stepview import step_view, typical_step
 from perfgate.model.baseline import Baseline
+from perfgate.model.comparison import Side
 from perfgate.model.document import DocumentRun, DocumentWorkload, GateDocument, declared_at
 from perfgate.model.errors import PerfgateError
 from perfgate.model.history import Point
 from perfgate.model.machine import Machine
 from perfgate.model.metric import Metric
-from perfgate.model.pagedata import PageData, PageWorkload, SideDifference, page_data
+from perfgate.model.pagedata import PageData, PageWorkload, SideDifference, StepView, page_data
 from perfgate.model.sample import Run
 from perfgate.model.secrets import Cleaner
 from perfgate.model.settings import Settings
-from perfgate.model.side import Side
-from perfgate.model.stepview import StepView
 from perfgate.profilers.seam import read
 from perfgate.store import KeptResult, Store
 from perfgate.views.explain import Capture, baseline_results, blessed_since, typical_capture

@@ -31,8 +31,8 @@ from perfgate.execute.run import OneRun, ordered
 from perfgate.explain.kernels import moved_kernels
 from perfgate.explain.names import brief, identity, unnumbered
 from perfgate.model.baseline import Baseline, Result, changed_code
+from perfgate.model.comparison import KernelProbe, KernelProbes, LaunchFigures, MovedKernel
 from perfgate.model.errors import CaptureUnreadable, NcuFailed, PerfgateError, StoreFailed
-from perfgate.model.kernelfigures import KernelProbe, KernelProbes, LaunchFigures, MovedKernel
 from perfgate.model.note import Note, note, noted
 from perfgate.model.order import Ending
 from perfgate.model.workload import CaptureMode, Workload

@@ -31,7 +31,7 @@ from typing import Any, Final
 
 from perfgate.words import numbers
 from perfgate.words.escape import LONGEST_NAME, LONGEST_TEXT, escape, one_line
-from perfgate.words.names import inflected, listed, plural
+from perfgate.words.numbers import inflected, listed, plural
 
 Facts = Callable[[object], str | None]
 """Words what may stand as a field of another and is no plain value; None where it is one."""

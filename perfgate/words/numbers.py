@@ -1,7 +1,8 @@
-"""Numbers and units as text: the one file that divides by powers of ten."""
+"""Numbers and units, plurals and lists as text: the one file that divides by powers of ten."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
 _BYTES: Final = ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
@@ -177,3 +178,21 @@ def trimmed(text: str) -> str:
     """Return a number without trailing zeros: `2`, `3.1`, never `-0`."""
     short = text.rstrip("0").rstrip(".") if "." in text else text
     return "0" if short in ("-0", "") else short
+
+
+def plural(number: float, one: str, many: str | None = None) -> str:
+    """Write `1 run`, `3 runs`; with a form of its own for many, `2 copies`."""
+    return f"{number} {inflected(number, one, many)}"
+
+
+def inflected(number: float, one: str, many: str | None = None) -> str:
+    """Return the word that agrees with a number: `run` or `runs`, `was` or `were`."""
+    if number == 1:
+        return one
+    return f"{one}s" if many is None else many
+
+
+def listed(names: Iterable[str]) -> str:
+    """Write `a`, `a and b`, `a, b and c`."""
+    items = list(names)
+    return " and ".join([", ".join(items[:-1]), items[-1]] if len(items) > 1 else items)

@@ -19,7 +19,8 @@ from support.processes import until
 from support.project import Project
 from syrupy.assertion import SnapshotAssertion
 
-from perfgate.model.document import DocumentWorkload, GateDocument, document_text
+from perfgate.model.document import DocumentWorkload, GateDocument
+from perfgate.model.document_text import document_text
 from perfgate.model.errors import StoreFailed, WorkloadFailed
 from perfgate.model.metric import Metric
 from perfgate.model.outcome import Outcome

@@ -12,7 +12,7 @@ import pytest
 from support.rest import NOON, GitHub
 
 from perfgate.cli import main
-from perfgate.model.workflows import APPROVAL
+from perfgate.model.options import APPROVAL
 
 pytestmark = pytest.mark.behaviour
 

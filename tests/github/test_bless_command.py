@@ -21,9 +21,9 @@ from perfgate.github.bless import LONGEST_REASON, Wish, read_comment
 from perfgate.github.commit import Origin, commit_message
 from perfgate.model.baseline import Commit
 from perfgate.model.errors import BlessRefused
-from perfgate.model.limits import LARGEST_RESULT
 from perfgate.model.metric import Metric
 from perfgate.model.outcome import Outcome
+from perfgate.model.record import LARGEST_RESULT
 
 pytestmark = pytest.mark.behaviour
 

@@ -11,18 +11,13 @@ from support.rest import zipped
 
 from perfgate.github.untrusted import read_untrusted
 from perfgate.model.baseline import Commit
-from perfgate.model.document import (
-    DocumentRun,
-    DocumentWorkload,
-    GateDocument,
-    document_text,
-    read_document,
-)
+from perfgate.model.document import DocumentRun, DocumentWorkload, GateDocument
+from perfgate.model.document_text import document_text, read_document
 from perfgate.model.errors import StoreFailed
-from perfgate.model.limits import LONGEST_ID, LONGEST_TEXT, MOST_ENTRIES, MOST_WORKLOADS
 from perfgate.model.loosening import Difference, Direction, Loosening
 from perfgate.model.metric import Metric
 from perfgate.model.outcome import Outcome
+from perfgate.model.record import LONGEST_ID, LONGEST_TEXT, MOST_ENTRIES, MOST_WORKLOADS
 from perfgate.model.settings import Settings
 from perfgate.model.verdict import Verdict
 from perfgate.render.markdown import gate_markdown

@@ -30,7 +30,8 @@ from support.actions import (
 )
 from support.rest import GitHub
 
-from perfgate.model.document import GateDocument, read_document
+from perfgate.model.document import GateDocument
+from perfgate.model.document_text import read_document
 
 pytestmark = pytest.mark.behaviour
 

@@ -9,7 +9,7 @@ from typing import Final
 
 import pytest
 
-from perfgate.model.document import document_text, read_document
+from perfgate.model.document_text import document_text, read_document
 from perfgate.model.errors import BaselineUnreadable
 from perfgate.store import Store, baseline_text, seal_of
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from perfgate.explain.kernels import limited_by
-from perfgate.model.kernelfigures import LaunchFigures
+from perfgate.model.comparison import LaunchFigures
 from perfgate.profilers.nsys.export.timeline import read_timeline
 from perfgate.profilers.nsys.symbols import kernel_symbols
 from perfgate.views.ncu.reading import read_launches

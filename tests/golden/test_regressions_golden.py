@@ -15,7 +15,7 @@ from benchmarks.regressions.__main__ import Gate, load, markdown
 from perfgate.explain.attribution import attributions
 from perfgate.explain.sides import differences, made_up_of
 from perfgate.explain.where import where
-from perfgate.model.side import Side
+from perfgate.model.comparison import Side
 from perfgate.words import say
 
 ROOT = Path(__file__).parents[2]

@@ -11,8 +11,8 @@ import pytest
 from perfgate.metrics.measure import measure
 from perfgate.metrics.placing import place
 from perfgate.model.errors import LayoutUnknown
-from perfgate.model.findings import Finding, Findings, PlacedFinding, Placing, RuleName
 from perfgate.model.metric import Metric
+from perfgate.model.reports import Finding, Findings, PlacedFinding, Placing, RuleName
 from perfgate.model.sample import ProcessSample
 from perfgate.model.timeline import Timeline
 from perfgate.profilers.nsys.export.timeline import read_timeline

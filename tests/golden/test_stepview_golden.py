@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 from perfgate.metrics.stepview import StepPlace, step_view, typical_step
-from perfgate.model.stepview import StepView
+from perfgate.model.pagedata import StepView
 from perfgate.profilers.nsys.export.timeline import read_timeline
 
 CAPTURES = {

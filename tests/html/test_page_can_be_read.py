@@ -11,8 +11,7 @@ from support import pages
 from support.timelines import Call, Op, Range, build
 
 from perfgate.metrics.stepview import step_view, typical_step
-from perfgate.model.pagedata import PageData
-from perfgate.model.stepview import StepView
+from perfgate.model.pagedata import PageData, StepView
 from perfgate.render.html import page_html
 
 if TYPE_CHECKING:

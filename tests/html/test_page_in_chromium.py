@@ -18,8 +18,7 @@ from perfgate.metrics.stepview import step_view, typical_step
 from perfgate.model.metric import Metric
 from perfgate.model.note import quoted
 from perfgate.model.outcome import Outcome
-from perfgate.model.pagedata import PageData, PageWorkload
-from perfgate.model.stepview import Bar, Lane, StepView
+from perfgate.model.pagedata import Bar, Lane, PageData, PageWorkload, StepView
 from perfgate.profilers.nsys.export.timeline import read_timeline
 from perfgate.render.html import page_html
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from perfgate.model.errors import CaptureUnreadable
-from perfgate.model.findings import Findings, RuleName
+from perfgate.model.reports import Findings, RuleName
 from perfgate.profilers.nsys import rules
 from perfgate.profilers.nsys.rules import parse_rule, run_rules
 from perfgate.profilers.nsys.tool import NsysTool

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import pytest
 from support.project import Project
 
-from perfgate.model.tuning import differing, tuning
+from perfgate.model.machine import differing, tuning
 
 pytestmark = [pytest.mark.behaviour]
 

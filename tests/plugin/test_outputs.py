@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 from support import gates
 
-from perfgate.model.document import GateDocument, document_text, read_document
+from perfgate.model.document import GateDocument
+from perfgate.model.document_text import document_text, read_document
 from perfgate.model.pagedata import page_data
 from perfgate.plugin.outputs import OutputFormat, Outputs
 

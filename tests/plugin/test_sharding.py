@@ -8,9 +8,8 @@ from pydantic import ValidationError
 from support import records
 from support.project import Project, loops
 
-from perfgate.model.document import DocumentShard
+from perfgate.model.document import DocumentShard, Shard
 from perfgate.model.metric import Metric
-from perfgate.model.summary import Shard
 
 NAMES = ("alpha", "beta", "gamma", "delta", "epsilon")
 IN_ORDER = ("alpha", "beta", "delta", "epsilon", "gamma")

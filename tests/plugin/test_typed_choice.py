@@ -10,9 +10,9 @@ import pytest
 from support import records
 from support.project import LOOP, Project, loops
 
+from perfgate.model.document import PartChosen
 from perfgate.model.metric import Metric
 from perfgate.model.sample import Run
-from perfgate.model.summary import PartChosen
 
 pytestmark = pytest.mark.behaviour
 

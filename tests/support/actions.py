@@ -24,7 +24,8 @@ import psutil
 import yaml
 from support.repository import IDENTITY
 
-from perfgate.model.document import GateDocument, read_document
+from perfgate.model.document import GateDocument
+from perfgate.model.document_text import read_document
 
 ROOT = Path(__file__).parents[2]
 WORKFLOWS = ROOT / ".github" / "workflows"

@@ -11,13 +11,8 @@ from support import pages, records
 
 from perfgate.bless.gates import Found
 from perfgate.model.baseline import Commit
-from perfgate.model.document import (
-    DocumentRun,
-    DocumentShard,
-    DocumentWorkload,
-    GateDocument,
-    document_text,
-)
+from perfgate.model.document import DocumentRun, DocumentShard, DocumentWorkload, GateDocument
+from perfgate.model.document_text import document_text
 from perfgate.model.machine import Machine
 from perfgate.model.outcome import Outcome
 from perfgate.model.pagedata import PageData, page_data, page_data_text

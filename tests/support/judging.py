@@ -12,8 +12,8 @@ from perfgate.judge.looks import STORED_PLAN, Plan
 from perfgate.model.baseline import Anchor, Baseline, BlessedRun, Blessing, Occasion, Spread
 from perfgate.model.machine import Conditions, GpuCondition, Machine
 from perfgate.model.metric import Metric
-from perfgate.model.policy import Policy
 from perfgate.model.sample import ProcessSample, Run
+from perfgate.model.settings import Policy
 from perfgate.model.verdict import Stage, Verdict
 
 MOMENT = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)

@@ -10,29 +10,17 @@ from functools import cache
 
 from support import records
 
-from perfgate.model.advice import Advice, Bound, Classified, Topic
+from perfgate.model.comparison import Side
+from perfgate.model.diagnosis import Advice, Attribution, Axis, Bound, Classified, Part, Topic
+from perfgate.model.document import RunSummary
 from perfgate.model.history import Point
 from perfgate.model.metric import METRICS, Metric
 from perfgate.model.note import note, quoted
 from perfgate.model.outcome import Outcome
-from perfgate.model.pagedata import PageData, PageWorkload, SideDifference
+from perfgate.model.pagedata import Bar, Lane, PageData, PageWorkload, SideDifference, StepView
 from perfgate.model.sample import Breakdown, CopySample, SyncSample
 from perfgate.model.settings import Settings
-from perfgate.model.side import Side
-from perfgate.model.stepview import Bar, Lane, StepView
-from perfgate.model.summary import RunSummary
-from perfgate.model.verdict import (
-    ABRun,
-    Attribution,
-    Axis,
-    Blessed,
-    Drift,
-    Dropped,
-    MetricVerdict,
-    Part,
-    Stage,
-    Verdict,
-)
+from perfgate.model.verdict import ABRun, Blessed, Drift, Dropped, MetricVerdict, Stage, Verdict
 
 KERNELS = (
     "sm90_xmma_gemm_f32f32_tf32f32_f32_tn_n_tilesize128x128x32_warpgroupsize1x1x1",

@@ -17,8 +17,8 @@ from perfgate.model.machine import Machine
 from perfgate.model.metric import Metric
 from perfgate.model.note import Note
 from perfgate.model.outcome import Outcome
-from perfgate.model.policy import Policy
 from perfgate.model.sample import BlockSample, Form, Run
+from perfgate.model.settings import Policy
 from perfgate.model.verdict import Stage
 
 SHA = "0123456789abcdef0123456789abcdef01234567"

@@ -35,7 +35,8 @@ from perfgate.execute.run import Measured
 from perfgate.gate import gate
 from perfgate.machine import read_machine
 from perfgate.model.baseline import Baseline, Result
-from perfgate.model.document import GateDocument, read_document
+from perfgate.model.document import GateDocument
+from perfgate.model.document_text import read_document
 from perfgate.model.errors import NsysNotFound
 from perfgate.model.machine import Machine
 from perfgate.model.metric import Metric

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from perfgate.model.names import RangeNames
+from perfgate.model.arrays import RangeNames
 from perfgate.model.note import note
 from perfgate.model.timeline import (
     NO_NODE,

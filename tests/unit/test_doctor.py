@@ -18,9 +18,9 @@ from support.fake_nvml import FakeGpu, FakeNvml
 
 from perfgate import doctor
 from perfgate.doctor import CheckResult, Examined
+from perfgate.model.arrays import RangeNames
 from perfgate.model.errors import CaptureUnreadable, ConfigInvalid
 from perfgate.model.machine import Gpu
-from perfgate.model.names import RangeNames
 from perfgate.model.note import Note, note
 from perfgate.model.settings import Settings
 from perfgate.model.timeline import Calls, Copies, Diagnostic, Kernels, Memsets, Ranges, Timeline

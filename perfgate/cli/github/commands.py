@@ -12,8 +12,8 @@ import click
 from perfgate.cli.terminal import PATH, show
 from perfgate.model.errors import EXIT_OPEN, EXIT_SHUT
 from perfgate.model.note import Severity, note
+from perfgate.model.options import APPROVAL, ARTIFACT
 from perfgate.model.pyproject import find_root, load_settings
-from perfgate.model.workflows import APPROVAL, ARTIFACT
 from perfgate.words.escape import without_commands
 from perfgate.words.say import Coded, message
 

@@ -16,8 +16,7 @@ from pathlib import Path
 from typing import Final, TypeVar
 
 from perfgate.model.errors import CaptureUnreadable, StoreFailed
-from perfgate.model.findings import RuleName
-from perfgate.model.reports import ReportName
+from perfgate.model.reports import ReportName, RuleName
 from perfgate.model.secrets import Cleaner
 from perfgate.profilers.nsys.command import NOT_LITERAL, answers_command, export_command
 from perfgate.profilers.nsys.environment import for_reports
@@ -25,8 +24,8 @@ from perfgate.profilers.nsys.export.file import REPORTS, check_capture, check_ex
 from perfgate.profilers.nsys.output import PROGRESS
 from perfgate.profilers.nsys.tool import NsysTool
 from perfgate.profilers.seam import OnTick
+from perfgate.system.files import temporary_folder
 from perfgate.system.process import Finished, Listening, run_process
-from perfgate.system.temporary import temporary_folder
 
 TIMEOUT_S: Final = 900.0
 

@@ -10,8 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, assert_never
 
-from perfgate.model.findings import RuleName
-from perfgate.model.reports import ReportName
+from perfgate.model.reports import ReportName, RuleName
 from perfgate.model.settings import GraphTrace
 from perfgate.model.workload import CaptureMode, CaptureWindow
 from perfgate.profilers.nsys.layouts import OLD_NAMES

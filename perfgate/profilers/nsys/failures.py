@@ -11,8 +11,8 @@ from perfgate.model.workload import CaptureMode, CaptureWindow
 from perfgate.profilers.nsys.output import signal_name
 from perfgate.profilers.nsys.tool import NsysTool
 from perfgate.profilers.seam import ProfileSpec
+from perfgate.system.files import temporary_folder
 from perfgate.system.process import Finished, Listening, run_process
-from perfgate.system.temporary import temporary_folder
 
 FULL_BYTES: Final = 1_000_000
 """Free space below which the disk ran full during a run. nsys 2024.2 then takes the workload down

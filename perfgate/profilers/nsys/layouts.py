@@ -9,8 +9,7 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import Final
 
-from perfgate.model.findings import RuleName
-from perfgate.model.reports import ReportName
+from perfgate.model.reports import ReportName, RuleName
 
 
 class ColumnKind(Enum):

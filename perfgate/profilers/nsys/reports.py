@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from perfgate.model.errors import CaptureUnreadable, LayoutUnknown
-from perfgate.model.findings import RuleName
-from perfgate.model.reports import KernelRow, MemTimeRow, NvtxRow, ReportName, Reports
+from perfgate.model.reports import KernelRow, MemTimeRow, NvtxRow, ReportName, Reports, RuleName
 from perfgate.profilers.nsys.answers import TIMEOUT_S, answers
 from perfgate.profilers.nsys.command import called
 from perfgate.profilers.nsys.layouts import COLUMNS, HEADERS, OPERATIONS, ColumnKind

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-from perfgate.model.findings import Finding, Findings, RuleName
+from perfgate.model.reports import Finding, Findings, RuleName
 from perfgate.profilers.nsys.answers import TIMEOUT_S, answers
 from perfgate.profilers.nsys.command import called
 from perfgate.profilers.nsys.reports import parsed

@@ -32,7 +32,7 @@ from perfgate.render.records import machine_facts, moment
 from perfgate.render.samples import OF_RANGE
 from perfgate.words import numbers, say
 from perfgate.words.escape import lines, one_line
-from perfgate.words.names import inflected, plural
+from perfgate.words.numbers import inflected, plural
 
 if TYPE_CHECKING:
     from jinja2 import Environment

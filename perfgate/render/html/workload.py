@@ -14,11 +14,10 @@ from dataclasses import asdict, dataclass
 from statistics import median
 from typing import Any, Final
 
+from perfgate.model.comparison import Side
 from perfgate.model.metric import METRICS, Kind, Metric
 from perfgate.model.outcome import Outcome
-from perfgate.model.pagedata import PageWorkload
-from perfgate.model.side import Side
-from perfgate.model.stepview import StepView
+from perfgate.model.pagedata import PageWorkload, StepView
 from perfgate.model.verdict import Dropped
 from perfgate.render.records import moment
 from perfgate.render.verdict import shown_metrics, unit_of

@@ -8,15 +8,22 @@ branch that baselines are compared with.
 from __future__ import annotations
 
 from perfgate.system.git.asking import without_repository
-from perfgate.system.git.commits import (
-    author,
+from perfgate.system.git.branches import (
+    FileVersion,
+    add_worktree,
     default_branch,
     default_branch_without,
     fetch_branch,
+    file_versions,
     is_branch,
-    is_shallow,
     merge_base,
     read_at,
+    remove_worktree,
+)
+from perfgate.system.git.commits import (
+    author,
+    is_shallow,
+    obtain,
     read_commit,
     require_commit,
     resolve,
@@ -30,9 +37,6 @@ from perfgate.system.git.files import (
     prefix,
     tracked_files,
 )
-from perfgate.system.git.past import FileVersion, file_versions
-from perfgate.system.git.recorded import obtain
-from perfgate.system.git.worktrees import add_worktree, remove_worktree
 
 __all__ = [
     "FileVersion",

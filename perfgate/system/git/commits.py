@@ -1,4 +1,5 @@
-"""Commits and branches by name: what is checked out, who is at work, what others branch from."""
+"""Commits: what is checked out and who is at work; one that a record names, in this clone by its
+SHA or by its files, or fetched from a remote."""
 
 from __future__ import annotations
 
@@ -11,8 +12,8 @@ from typing import Final
 
 from perfgate.model.baseline import Commit
 from perfgate.model.errors import RepositoryUnreadable, RevisionMissing
-from perfgate.system.git.asking import HISTORY_LIMIT_S, ask, printable, run
-from perfgate.system.git.files import changes, code_tree
+from perfgate.system.git.asking import ask, printable, run
+from perfgate.system.git.files import changes, code_tree, without_baselines
 
 
 def read_commit(
@@ -81,17 +82,6 @@ def author(root: Path, *, env: Mapping[str, str] | None = None) -> str:
         return f"user {os.getuid()}"
 
 
-_NO_BRANCH: Final = re.compile(
-    r"[\x00-\x20\x7f~^:?*\[\\]|\.\.|@\{|//|/\.|^[/.-]|[/.]\Z|\.lock(?:/|\Z)"
-)
-"""What git accepts in no name of a branch (git-check-ref-format)."""
-
-
-def is_branch(name: str) -> bool:
-    """Whether a branch may have a name."""
-    return 0 < len(name) <= 255 and name != "@" and _NO_BRANCH.search(name) is None
-
-
 def is_shallow(root: Path, *, env: Mapping[str, str] | None = None) -> bool:
     """Whether the clone lacks older commits.
 
@@ -120,99 +110,101 @@ def resolve(root: Path, revision: str, *, env: Mapping[str, str] | None = None) 
     raise RevisionMissing(code, revision=revision)
 
 
-def merge_base(root: Path, one: str, other: str, *, env: Mapping[str, str] | None = None) -> str:
-    """Return the SHA of the commit from which two revisions went apart.
-
-    Raises:
-        RepositoryUnreadable: no git, no repository, no such revision, no common commit, or git
-        refuses.
-    """
-    return ask(root, env, "merge-base", "--end-of-options", one, other).strip()
-
-
-def read_at(
-    root: Path, revision: str, path: str, *, env: Mapping[str, str] | None = None
-) -> bytes | None:
-    """Return what a revision has in the file at a path from the repository's top; None where it has
-    no such file.
-
-    Raises:
-        RepositoryUnreadable: no git, or it takes too long.
-    """
-    done = run(root, env, "cat-file", "blob", "--end-of-options", f"{revision}:{path}")
-    return done.stdout if done.returncode == 0 else None
-
-
-def default_branch(root: Path, *, env: Mapping[str, str] | None = None) -> str | None:
-    """Return the branch that others branch from: origin's HEAD, else main or master, else the
-    current one, if any.
-
-    Raises:
-        RepositoryUnreadable: no git, no repository, or git refuses.
-    """
-    origins = "refs/remotes/origin/"
-    named = run(root, env, "symbolic-ref", "--quiet", f"{origins}HEAD")
-    if named.returncode == 0:
-        return printable(os.fsdecode(named.stdout).strip().removeprefix(origins))
-    refs = set(
-        ask(root, env, "for-each-ref", "--format=%(refname)", "refs/heads", origins).split("\n")
-    )
-    for name in ("main", "master"):
-        if refs & {f"refs/heads/{name}", f"{origins}{name}"}:
-            return name
-    _, current = checked_out(root, env=env)
-    return None if current is None else printable(current)
-
-
-def default_branch_without(
-    root: Path, sha: str, *, env: Mapping[str, str] | None = None
-) -> str | None:
-    """Return the default branch where it does not hold a commit, here or at origin; None where it
-    does, or is unknown.
-
-    Raises:
-        RepositoryUnreadable: no git, no repository, or git refuses.
-    """
-    branch = default_branch(root, env=env)
-    if branch is None:
-        return None
-    found = [
-        run(root, env, "merge-base", "--is-ancestor", sha, ref).returncode
-        for ref in (f"refs/heads/{branch}", f"refs/remotes/origin/{branch}")
-        if run(root, env, "rev-parse", "--verify", "--quiet", f"{ref}^{{commit}}").returncode == 0
-    ]
-    return branch if found and all(status == 1 for status in found) else None
-
-
-def fetch_branch(root: Path, branch: str, *, env: Mapping[str, str] | None = None) -> None:
-    """Fetch a branch of the remote `origin` with its whole history, as
-    `refs/remotes/origin/<branch>`.
-
-    All its files come with it: a clone without them (`--filter=blob:none`) would ask the remote
-    again whenever a commit is checked out, in a job that has no token any more.
-
-    Raises:
-        RepositoryUnreadable: no git, no repository, no such remote or branch, or the remote
-        refuses.
-    """
-    words = (
-        "fetch",
-        "--quiet",
-        "--no-tags",
-        "--no-recurse-submodules",
-        *(("--unshallow",) if is_shallow(root, env=env) else ()),
-    )
-    ask(
-        root,
-        env,
-        *(*words, "origin", f"+refs/heads/{branch}:refs/remotes/origin/{branch}"),
-        settings=("core.hooksPath=/dev/null", "credential.interactive=false"),
-        limit_s=HISTORY_LIMIT_S,
-    )
-
-
 def _configured(root: Path, env: Mapping[str, str] | None, key: str) -> str:
     try:
         return ask(root, env, "config", "--get", key).strip()
     except RepositoryUnreadable:
         return ""
+
+
+FETCH_LIMIT_S: Final = 60.0
+MOST_COMMITS: Final = 5000
+"""Newest commits that are searched for files of a commit that is gone."""
+
+
+def obtain(
+    root: Path,
+    sha: str,
+    *,
+    tree: str | None = None,
+    baselines: str,
+    env: Mapping[str, str] | None = None,
+) -> str:
+    """Return the SHA of a commit of this clone that has the files of a recorded one.
+
+    ```
+    the commit itself
+    one with the same tree, but for the baselines      a squash or a rebase
+    the commit itself, fetched from a remote           by its SHA; nobody is asked for credentials
+    ```
+
+    Args:
+        root: the project's root.
+        sha: the commit, as a record names it.
+        tree: what `git.code_tree` said of it; None where nobody noted that.
+        baselines: the folder of the baselines, from the root.
+        env: the environment of git.
+
+    Raises:
+        RevisionMissing: there is none of them, or the record names no SHA.
+        RepositoryUnreadable: no git, no repository, or git refuses.
+    """
+    if SHA.fullmatch(sha) is None:
+        raise RevisionMissing("no-sha", sha=sha)
+    try:
+        return resolve(root, sha, env=env)
+    except RevisionMissing as missing:
+        twin = None if tree is None else _with_tree(root, tree, baselines, env)
+        if twin is not None:
+            return twin
+        failed = [
+            why
+            for remote in _remotes(root, env)
+            if (why := _fetched(root, remote, sha, env)) is not None
+        ]
+        try:
+            return resolve(root, sha, env=env)
+        except RevisionMissing:
+            pass
+        if not failed:
+            raise
+        raise RevisionMissing("revision-not-fetched", revision=sha, why=failed[0]) from missing
+
+
+def _with_tree(root: Path, tree: str, baselines: str, env: Mapping[str, str] | None) -> str | None:
+    """The newest commit that has a tree, whole or without the folder of the baselines."""
+    words = ("log", "--all", f"--max-count={MOST_COMMITS}", "--no-show-signature", "--format=%H %T")
+    commits = [line.split() for line in ask(root, env, *words).splitlines()]
+    trees = list(dict.fromkeys(whole for _, whole in commits))
+    reduced = without_baselines(root, trees, baselines, env=env)
+    return next((sha for sha, whole in commits if tree in (whole, reduced.get(whole))), None)
+
+
+def _remotes(root: Path, env: Mapping[str, str] | None) -> list[str]:
+    return sorted(
+        ask(root, env, "remote").split("\n")[:-1], key=lambda name: (name != "origin", name)
+    )[:2]
+
+
+def _fetched(root: Path, remote: str, sha: str, env: Mapping[str, str] | None) -> str | None:
+    """Fetch a commit, and return what git said where that failed."""
+    words = ("fetch", "--quiet", "--no-tags", "--no-recurse-submodules", "--no-write-fetch-head")
+    try:
+        done = run(
+            root,
+            env,
+            *(*words, *(("--depth=1",) if is_shallow(root, env=env) else ()), "--", remote, sha),
+            settings=(
+                "core.hooksPath=/dev/null",
+                "credential.interactive=false",
+                "gc.auto=0",
+                "maintenance.auto=false",
+            ),
+            limit_s=FETCH_LIMIT_S,
+        )
+    except RepositoryUnreadable as error:
+        return error.fact
+    if done.returncode == 0:
+        return None
+    first = os.fsdecode(done.stderr).strip().partition("\n")[0]
+    return printable(first) or f"exit status {done.returncode}"

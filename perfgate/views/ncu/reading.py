@@ -17,8 +17,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from perfgate.model.comparison import LaunchFigures
 from perfgate.model.errors import LayoutUnknown
-from perfgate.model.kernelfigures import LaunchFigures
 
 PERCENT: Final = {"%": 1.0}
 NUMBER: Final = {"": 1.0}

@@ -34,9 +34,8 @@ from perfgate.model.errors import BlessRefused
 from perfgate.model.metric import Basis, Metric
 from perfgate.model.note import Note
 from perfgate.model.outcome import Outcome
-from perfgate.model.policy import Policy
 from perfgate.model.sample import OTHER_RANGES, RangeSample
-from perfgate.model.settings import ABForm, Settings
+from perfgate.model.settings import ABForm, Policy, Settings
 from perfgate.words import say
 
 LATER = records.NOON + timedelta(days=1)

@@ -27,8 +27,8 @@ from perfgate.bless.repeats import repeats, why_no_repeat
 from perfgate.judge.compare import FLOOR_SD
 from perfgate.judge.looks import AB_PLAN, STORED_PLAN, Plan
 from perfgate.model.baseline import Baseline, Commit, Result, Spread, code_digest, code_files
-from perfgate.model.calibration import Calibration
 from perfgate.model.errors import CalibrationRefused
+from perfgate.model.history import Calibration
 from perfgate.model.metric import METRICS, Metric
 from perfgate.model.note import Note, Severity, quoted
 from perfgate.model.outcome import Outcome

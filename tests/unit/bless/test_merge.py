@@ -18,13 +18,14 @@ from perfgate import __version__
 from perfgate.bless.gates import MOST_GATES, find_gates
 from perfgate.bless.merge import merge, merged_page
 from perfgate.model.baseline import Commit
-from perfgate.model.document import DocumentWorkload, GateDocument, document_text, read_document
+from perfgate.model.document import DocumentWorkload, GateDocument
+from perfgate.model.document_text import document_text, read_document
 from perfgate.model.errors import DocumentUnreadable
-from perfgate.model.limits import LARGEST_DOCUMENT
 from perfgate.model.metric import Metric
 from perfgate.model.note import Note, Severity, note
 from perfgate.model.outcome import OnInconclusive, OnNew, Outcome
 from perfgate.model.pagedata import page_data_text, read_page_data
+from perfgate.model.record import LARGEST_DOCUMENT
 from perfgate.model.settings import Settings
 from perfgate.model.verdict import MetricVerdict
 from perfgate.words import say

@@ -16,7 +16,7 @@ from perfgate.execute.worktree import Worktree, remove_abandoned, set_up, worktr
 from perfgate.model.errors import PerfgateError, RevisionMissing, WorktreeFailed
 from perfgate.model.note import note
 from perfgate.system import git
-from perfgate.system.temporary import UNDERWAY
+from perfgate.system.files import UNDERWAY
 
 
 @pytest.fixture

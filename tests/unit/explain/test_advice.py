@@ -9,7 +9,7 @@ from support.breakdowns import copied
 
 from perfgate.explain.advice import advise, classify, new_advice
 from perfgate.explain.breakdown import RunBreakdown
-from perfgate.model.advice import Advice, Bound, Classified, Topic
+from perfgate.model.diagnosis import Advice, Bound, Classified, Topic
 from perfgate.model.metric import Metric
 from perfgate.model.outcome import Outcome
 from perfgate.model.sample import (

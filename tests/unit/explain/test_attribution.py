@@ -14,6 +14,7 @@ from support.breakdowns import BY_NODE, EAGER, WHOLE, copied, kernels, ranges, u
 
 from perfgate.explain.attribution import attributions
 from perfgate.explain.breakdown import RunBreakdown, breakdown_of, kept
+from perfgate.model.diagnosis import Attribution, Axis
 from perfgate.model.metric import EXPOSED, Metric
 from perfgate.model.outcome import Outcome
 from perfgate.model.sample import (
@@ -24,7 +25,7 @@ from perfgate.model.sample import (
     KernelSample,
     SyncSample,
 )
-from perfgate.model.verdict import Attribution, Axis, MetricVerdict
+from perfgate.model.verdict import MetricVerdict
 
 M = Metric
 

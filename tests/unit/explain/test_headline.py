@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from syrupy.assertion import SnapshotAssertion
 
 from perfgate.explain.headline import headline
+from perfgate.model.diagnosis import Attribution, Axis, Part
 from perfgate.model.metric import METRICS, Basis, Kind, Metric
 from perfgate.model.note import quoted
 from perfgate.model.outcome import Outcome
-from perfgate.model.verdict import ABRun, Attribution, Axis, MetricVerdict, Part, Verdict
+from perfgate.model.verdict import ABRun, MetricVerdict, Verdict
 from perfgate.words import say
 
 M = Metric

@@ -8,10 +8,9 @@ from support import records
 from perfgate.explain.breakdown import breakdown_of, kept
 from perfgate.explain.kernels import limited_by, moved_kernels
 from perfgate.explain.sides import side_of_runs
-from perfgate.model.kernelfigures import LaunchFigures
+from perfgate.model.comparison import LaunchFigures, Side
 from perfgate.model.metric import Metric
 from perfgate.model.sample import KernelSample
-from perfgate.model.side import Side
 
 FILL = "void at::native::fill<(int)4, at::native::Fill<float>>(int, T2)"
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from perfgate.explain.rules import recorded_unlike, rule_changes, why_blind
-from perfgate.model.findings import PlacedFinding, Placing, ProcessFindings, RuleName
+from perfgate.model.comparison import Side
 from perfgate.model.metric import Metric
 from perfgate.model.note import note
+from perfgate.model.reports import PlacedFinding, Placing, ProcessFindings, RuleName
 from perfgate.model.sample import WHOLE_GRAPHS, Breakdown, KernelSample, RangeSample
-from perfgate.model.side import Side
 
 ASYNC, SYNC, GAPS = RuleName.CUDA_MEMCPY_ASYNC, RuleName.CUDA_API_SYNC, RuleName.GPU_GAPS
 

@@ -10,9 +10,9 @@ from support.breakdowns import BY_NODE, EAGER, WHOLE, launching, under
 from perfgate.explain.sides import differences
 from perfgate.explain.traces import graphs_unlike, unlike_notes
 from perfgate.metrics.tally import GRAPH_WORDS
+from perfgate.model.comparison import Side
 from perfgate.model.metric import Metric
 from perfgate.model.sample import WHOLE_GRAPHS, Breakdown
-from perfgate.model.side import Side
 
 M = Metric
 VALUES = {M.STEP_MS: 2.0, M.KERNEL_MS: 1.0, M.H2D_COPIES: 3.0, M.LAUNCHES: 5.0}

@@ -8,10 +8,10 @@ import pytest
 from syrupy.assertion import SnapshotAssertion
 
 from perfgate.explain.where import largest, where
+from perfgate.model.diagnosis import Attribution, Axis, Part
 from perfgate.model.metric import Metric
 from perfgate.model.note import Note, note
 from perfgate.model.sample import OUTSIDE_RANGES
-from perfgate.model.verdict import Attribution, Axis, Part
 from perfgate.words import say
 
 M = Metric

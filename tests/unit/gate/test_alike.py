@@ -33,8 +33,8 @@ from perfgate.model.machine import Machine
 from perfgate.model.metric import Metric
 from perfgate.model.note import Severity, note, quoted
 from perfgate.model.outcome import Outcome
-from perfgate.model.policy import Policy
 from perfgate.model.sample import Form, Run
+from perfgate.model.settings import Policy
 from perfgate.model.verdict import Stage
 
 ONCE = records.baseline()

@@ -26,9 +26,8 @@ from perfgate.gate.underway import Checked
 from perfgate.model.baseline import Anchor, Baseline, Blessing, Commit, Milestone
 from perfgate.model.metric import Metric
 from perfgate.model.outcome import Outcome
-from perfgate.model.policy import Policy
 from perfgate.model.sample import Run
-from perfgate.model.settings import Settings
+from perfgate.model.settings import Policy, Settings
 from perfgate.model.verdict import Stage
 
 PASSED, REGRESSED = Outcome.PASSED, Outcome.REGRESSED

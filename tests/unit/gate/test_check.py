@@ -42,8 +42,8 @@ from perfgate.model.machine import Gpu, Machine
 from perfgate.model.metric import GATED_TIMES, Metric
 from perfgate.model.note import Severity, note, quoted
 from perfgate.model.outcome import Outcome
-from perfgate.model.policy import Policy
 from perfgate.model.sample import Run
+from perfgate.model.settings import Policy
 from perfgate.model.verdict import ABRun, Stage
 
 PASSED, REGRESSED, OPEN = Outcome.PASSED, Outcome.REGRESSED, Outcome.INCONCLUSIVE

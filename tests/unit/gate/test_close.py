@@ -19,9 +19,8 @@ from perfgate.model.baseline import Baseline
 from perfgate.model.metric import Metric
 from perfgate.model.note import note
 from perfgate.model.outcome import OnInconclusive, OnNew, Outcome
-from perfgate.model.policy import Policy
 from perfgate.model.sample import Form
-from perfgate.model.settings import Settings
+from perfgate.model.settings import Policy, Settings
 from perfgate.model.verdict import Verdict
 from perfgate.plugin.progress import Progress
 

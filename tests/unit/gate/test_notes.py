@@ -15,8 +15,8 @@ from perfgate.model.machine import Machine
 from perfgate.model.metric import METRICS, PERIODS, Metric
 from perfgate.model.note import Note, Severity, note
 from perfgate.model.outcome import Outcome
-from perfgate.model.policy import Policy
 from perfgate.model.sample import NO_NCCL, Run
+from perfgate.model.settings import Policy
 
 LOUD = note("quoted", Severity.WARN, text="not in the numbers")
 ALSO = note("quoted", Severity.INFO, text="in the numbers all the same")

@@ -36,14 +36,15 @@ from perfgate.github.comment import (
 )
 from perfgate.github.context import Context
 from perfgate.github.untrusted import read_untrusted
-from perfgate.model.advice import Advice, Topic
 from perfgate.model.baseline import Commit
-from perfgate.model.document import DocumentWorkload, GateDocument, document_schema, document_text
+from perfgate.model.diagnosis import Advice, Topic
+from perfgate.model.document import DocumentWorkload, GateDocument
+from perfgate.model.document_text import document_schema, document_text
 from perfgate.model.errors import ActionsContextMissing, ArtifactUnreadable, GitHubRefused
-from perfgate.model.limits import LARGEST_DOCUMENT, MOST_WORKLOADS
 from perfgate.model.metric import Metric
 from perfgate.model.note import note, quoted
 from perfgate.model.outcome import Outcome
+from perfgate.model.record import LARGEST_DOCUMENT, MOST_WORKLOADS
 from perfgate.model.settings import Settings
 from perfgate.model.verdict import Verdict
 

@@ -21,8 +21,8 @@ from perfgate.model.baseline import BlessedRun, Occasion
 from perfgate.model.metric import Metric
 from perfgate.model.note import Note, note
 from perfgate.model.outcome import Outcome
-from perfgate.model.policy import Policy
 from perfgate.model.sample import NO_NCCL, ProcessSample, Run
+from perfgate.model.settings import Policy
 from perfgate.model.verdict import MetricVerdict, Stage, Verdict
 
 M = Metric

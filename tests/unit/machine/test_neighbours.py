@@ -16,8 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from perfgate.machine.neighbours import NeighbourWatch
-from perfgate.machine.processes import Owner, ProcessTable, opens_gpu
+from perfgate.machine.processes import NeighbourWatch, Owner, ProcessTable, opens_gpu
 from perfgate.model.order import RUN_COOKIE
 
 GATE, OURS, STRANGER = 1, 40, 51

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 import pytest
 from support.fake_nvml import FakeGpu, FakeNvml
 
+from perfgate.machine.identity import visible_devices
 from perfgate.machine.nvml import Nvml
-from perfgate.machine.visible import visible_devices
 from perfgate.model.errors import MachineUnreadable
 
 A = "GPU-aa110000-0000-0000-0000-000000000000"

@@ -12,14 +12,14 @@ from support.timelines import PID, Call, Op, Range, build, draw, permuted, shift
 
 from perfgate.metrics.measure import measure
 from perfgate.metrics.placing import place
-from perfgate.model.findings import (
+from perfgate.model.metric import Metric
+from perfgate.model.reports import (
     Finding,
     Findings,
     PlacedFinding,
     ProcessFindings,
     RuleName,
 )
-from perfgate.model.metric import Metric
 from perfgate.model.sample import ProcessSample
 from perfgate.model.timeline import Copies, Spans, Timeline
 

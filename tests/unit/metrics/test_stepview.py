@@ -16,7 +16,7 @@ from perfgate.metrics.stepview import (
     typical_step,
 )
 from perfgate.model.errors import StepsNotFound
-from perfgate.model.stepview import Bar, Lane, StepView
+from perfgate.model.pagedata import Bar, Lane, StepView
 from perfgate.model.timeline import Timeline
 from perfgate.model.workload import WAIT_RANGE
 

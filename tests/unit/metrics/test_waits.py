@@ -10,8 +10,8 @@ from support.timelines import draw
 
 from perfgate.metrics.measure import measure
 from perfgate.metrics.steps import StepRule, find_steps
+from perfgate.model.arrays import RangeNames
 from perfgate.model.metric import Metric
-from perfgate.model.names import RangeNames
 from perfgate.model.note import note
 from perfgate.model.sample import ProcessSample
 from perfgate.model.timeline import Timeline

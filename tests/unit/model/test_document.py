@@ -12,16 +12,8 @@ from pydantic import ValidationError
 from support import records
 
 from perfgate.model.baseline import Commit
-from perfgate.model.document import (
-    SCHEMA_FILE,
-    DocumentRun,
-    DocumentWorkload,
-    GateDocument,
-    declared_at,
-    document_schema,
-    document_text,
-    read_document,
-)
+from perfgate.model.document import DocumentRun, DocumentWorkload, GateDocument, declared_at
+from perfgate.model.document_text import SCHEMA_FILE, document_schema, document_text, read_document
 from perfgate.model.metric import Metric
 from perfgate.model.outcome import Outcome
 from perfgate.model.settings import Settings

@@ -13,8 +13,7 @@ from perfgate.model.metric import Metric
 from perfgate.model.note import Note
 from perfgate.model.outcome import OnInconclusive, OnNew
 from perfgate.model.pyproject import find_root, load_settings, project_around
-from perfgate.model.settings import GraphTrace, Settings
-from perfgate.model.values import check_budgets
+from perfgate.model.settings import GraphTrace, Settings, check_budgets
 
 
 def load(root: Path, table: str | None = None, **options: object) -> Settings:

@@ -9,10 +9,10 @@ import pytest
 from syrupy.assertion import SnapshotAssertion
 
 from perfgate.explain.sides import differences, made_up_of
-from perfgate.model.explanation import Explanation
-from perfgate.model.findings import PlacedFinding, RuleChange, RuleChanges, RuleName
+from perfgate.model.comparison import Explanation, Side
 from perfgate.model.metric import Metric
 from perfgate.model.note import note, quoted
+from perfgate.model.reports import PlacedFinding, RuleChange, RuleChanges, RuleName
 from perfgate.model.sample import (
     NO_NCCL,
     Breakdown,
@@ -20,7 +20,6 @@ from perfgate.model.sample import (
     RangeSample,
     SyncSample,
 )
-from perfgate.model.side import Side
 from perfgate.render.explanation import MOST_PARTS, explanation_text
 from perfgate.render.page import Page
 

@@ -19,14 +19,16 @@ from perfgate.model.metric import Metric
 from perfgate.model.note import quoted
 from perfgate.model.outcome import Outcome
 from perfgate.model.pagedata import (
+    Bar,
+    Lane,
     PageData,
     PageWorkload,
+    StepView,
     page_data,
     page_data_text,
     read_page_data,
 )
 from perfgate.model.settings import Settings
-from perfgate.model.stepview import Bar, Lane, StepView
 from perfgate.model.verdict import ABRun
 from perfgate.render.gate import state_of
 from perfgate.render.html import page_html

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from syrupy.assertion import SnapshotAssertion
 
-from perfgate.model.kernelfigures import KernelProbe, KernelProbes, LaunchFigures, MovedKernel
+from perfgate.model.comparison import KernelProbe, KernelProbes, LaunchFigures, MovedKernel
 from perfgate.model.note import note, quoted
 from perfgate.render.kernels import kernels_text
 from perfgate.render.page import Page

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from support import records
 
-from perfgate.model.advice import Advice, Topic
+from perfgate.model.diagnosis import Advice, Topic
 from perfgate.model.document import DocumentWorkload, GateDocument
 from perfgate.model.metric import Metric
 from perfgate.model.note import note, quoted

@@ -18,7 +18,8 @@ from support import gates, records
 from support.gates import H100, found, gate, judged, placed, shard
 
 from perfgate.bless.merge import merge, merged_page
-from perfgate.model.document import GateDocument, document_text, read_document
+from perfgate.model.document import GateDocument
+from perfgate.model.document_text import document_text, read_document
 from perfgate.model.metric import Metric
 from perfgate.model.outcome import Outcome
 from perfgate.model.pagedata import page_data_text, read_page_data

@@ -10,11 +10,10 @@ from syrupy.assertion import SnapshotAssertion
 from perfgate.bless import bless as blessing
 from perfgate.explain.sides import differences, side_of_result, side_of_samples
 from perfgate.model.baseline import Anchor, Baseline, Blessing, Spread, code_digest
-from perfgate.model.explanation import ComparedSides
+from perfgate.model.comparison import ComparedSides, Side
 from perfgate.model.metric import Metric
 from perfgate.model.note import note, quoted
 from perfgate.model.settings import Settings
-from perfgate.model.side import Side
 from perfgate.render.page import Page
 from perfgate.render.records import baseline_text, bless_text, comparison_text, unlike
 

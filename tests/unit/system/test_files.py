@@ -13,13 +13,17 @@ from pathlib import Path
 
 import pytest
 
-from perfgate.system.files import files_below, lock, locked, remove_unfinished, whole_file
-from perfgate.system.temporary import (
+from perfgate.system.files import (
     UNDERWAY,
+    files_below,
     left,
+    lock,
+    locked,
     remove_left_folders,
+    remove_unfinished,
     temporary_folder,
     underway,
+    whole_file,
 )
 
 
@@ -83,7 +87,7 @@ def test_a_marked_folder_is_left_only_by_a_killed_process(tmp_path: Path) -> Non
     with left(tmp_path) as is_left:
         assert not is_left
     marks = (
-        "from perfgate.system.temporary import underway\n"
+        "from perfgate.system.files import underway\n"
         f"held = ExitStack(); held.enter_context(underway(Path({str(tmp_path)!r})))"
     )
     with elsewhere(marks), left(tmp_path) as is_left:

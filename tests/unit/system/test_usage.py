@@ -8,8 +8,8 @@ import sys
 import time
 from uuid import uuid4
 
+from perfgate.machine.processes import Marked
 from perfgate.model.order import RUN_COOKIE
-from perfgate.system.usage import Marked
 
 PATIENCE_S = 60.0
 

@@ -7,8 +7,8 @@ import pytest
 from support import records
 
 from perfgate.model.baseline import Baseline, Commit
+from perfgate.model.comparison import Side
 from perfgate.model.note import note
-from perfgate.model.side import Side
 from perfgate.model.verdict import ABRun
 from perfgate.views.explain import Subject
 from perfgate.views.probing import Candidates, commit_before, of_few_steps

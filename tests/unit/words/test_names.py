@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from perfgate.words.names import inflected, listed, plural
+from perfgate.words.numbers import inflected, listed, plural
 
 
 @pytest.mark.parametrize(

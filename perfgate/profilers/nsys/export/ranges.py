@@ -9,7 +9,7 @@ from itertools import chain
 import numpy as np
 from numpy.typing import NDArray
 
-from perfgate.model.names import RangeNames
+from perfgate.model.arrays import RangeNames
 from perfgate.model.timeline import Ranges
 from perfgate.profilers.nsys.export.file import Export, whole_of
 from perfgate.profilers.nsys.export.layout import (

@@ -8,9 +8,8 @@ import pytest
 from support.fake_nsys import RECENT, Fake
 
 from perfgate.model.errors import CaptureUnreadable, PerfgateError
-from perfgate.model.findings import Findings, RuleName
 from perfgate.model.order import RUN_COOKIE
-from perfgate.model.reports import ReportName, Reports
+from perfgate.model.reports import Findings, ReportName, Reports, RuleName
 from perfgate.profilers.nsys import rules
 from perfgate.profilers.nsys.answers import export
 from perfgate.profilers.nsys.reports import run_reports

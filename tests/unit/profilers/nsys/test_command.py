@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from perfgate.model.findings import RuleName
-from perfgate.model.reports import ReportName
+from perfgate.model.reports import ReportName, RuleName
 from perfgate.model.settings import GraphTrace
 from perfgate.model.workload import CaptureMode, CaptureWindow
 from perfgate.profilers.nsys.command import (

@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from perfgate.model.errors import PerfgateError
-from perfgate.model.findings import Finding, RuleName
-from perfgate.model.reports import NvtxRow, ReportName, Reports
+from perfgate.model.reports import Finding, NvtxRow, ReportName, Reports, RuleName
 from perfgate.profilers.nsys.layouts import OPERATIONS
 from perfgate.profilers.nsys.reports import read_reports
 from perfgate.profilers.nsys.rules import parse_rule

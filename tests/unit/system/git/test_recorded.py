@@ -12,7 +12,7 @@ from support.repository import Repository
 
 from perfgate.model.errors import RevisionMissing
 from perfgate.system import git
-from perfgate.system.git import files, recorded
+from perfgate.system.git import commits, files
 
 pytestmark = pytest.mark.behaviour
 
@@ -146,7 +146,7 @@ def test_a_remote_that_hangs_or_asks_is_waited_for_no_longer_than_its_limit(
     here = clone(origin)
     here.git("remote", "set-url", "origin", "ssh://nobody@nowhere.invalid/x.git")
     here.env = {**here.env, "GIT_SSH_COMMAND": str(ssh), "GIT_SSH_VARIANT": "simple"}
-    monkeypatch.setattr(recorded, "FETCH_LIMIT_S", 2.0)
+    monkeypatch.setattr(commits, "FETCH_LIMIT_S", 2.0)
     began = time.monotonic()
     with pytest.raises(RevisionMissing):
         obtained(here, "a" * 40)
@@ -160,7 +160,7 @@ def test_a_remote_that_hangs_or_asks_is_waited_for_no_longer_than_its_limit(
 def test_what_is_no_sha_reaches_no_git(
     origin: Repository, sha: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(recorded, "resolve", pytest.fail)
+    monkeypatch.setattr(commits, "resolve", pytest.fail)
     with pytest.raises(RevisionMissing):
         obtained(origin, sha)
 
