@@ -25,7 +25,10 @@ RUNS = 5
 TITLES = {
     "baseline": "A first gate: measured, and nothing to compare with",
     "unchanged": "The same loop again, unchanged",
-    "regressed": "The same loop with a planted regression: its input is pageable, and each step asks for loss.item()",
+    "regressed": (
+        "The same loop with a planted regression: its input is pageable, and each step "
+        "asks for loss.item()"
+    ),
 }
 REGRESSIONS = {"baseline": "", "unchanged": "", "regressed": "pageable,item"}
 

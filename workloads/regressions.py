@@ -2,8 +2,8 @@
 --perfgate workloads/regressions.py`.
 
 A regression is named by the environment, not by a parameter: a workload's id and parameters are the
-same with and without it, so that one baseline serves both. For the same reason both sides of a duet
-would have it: gate with `duet = "off"`.
+same with and without it, so that one baseline serves both. For the same reason both sides of an
+A/B run would have it: gate with `ab_run = "off"`.
 """
 
 from __future__ import annotations
@@ -86,7 +86,10 @@ REGRESSIONS: Mapping[str, Regression] = MappingProxyType(
             Regression(
                 name="print",
                 workload="eager",
-                does="print(loss) each step: some kernels, and a copy to the host for each of several numbers",
+                does=(
+                    "print(loss) each step: some kernels, and a copy to the host for each "
+                    "of several numbers"
+                ),
                 caught_by=("launches", "d2h_copies", "syncs"),
                 culprit="under log",
                 may_follow=("pageable_copies", "kernel_ms", *_WAITS),
@@ -112,7 +115,10 @@ REGRESSIONS: Mapping[str, Regression] = MappingProxyType(
             Regression(
                 name="no_workers",
                 workload="eager",
-                does="num_workers=0: the training process decodes the images itself, longer than the GPU computes",
+                does=(
+                    "num_workers=0: the training process decodes the images itself, longer "
+                    "than the GPU computes"
+                ),
                 caught_by=("step_ms", "gap_ms"),
                 culprit="under get batch",
             ),
@@ -128,7 +134,10 @@ REGRESSIONS: Mapping[str, Regression] = MappingProxyType(
             Regression(
                 name="empty_cache",
                 workload="eager",
-                does="torch.cuda.empty_cache() each step: cudaFree waits for the GPU, and the next step allocates anew",
+                does=(
+                    "torch.cuda.empty_cache() each step: cudaFree waits for the GPU, and "
+                    "the next step allocates anew"
+                ),
                 caught_by=("step_ms", "gap_ms"),
                 culprit="under log",
                 # Memory that was just mapped is in no TLB.
@@ -146,7 +155,10 @@ REGRESSIONS: Mapping[str, Regression] = MappingProxyType(
             Regression(
                 name="host_augmentation",
                 workload="eager",
-                does="images flipped and normalised by the loader, so that float32 is copied in place of uint8",
+                does=(
+                    "images flipped and normalised by the loader, so that float32 is "
+                    "copied in place of uint8"
+                ),
                 caught_by=("h2d_bytes",),
                 culprit="under copy batch",
                 may_follow=("h2d_ms", *_WAITS),
@@ -176,7 +188,10 @@ REGRESSIONS: Mapping[str, Regression] = MappingProxyType(
             Regression(
                 name="channels_last",
                 workload="mixed",
-                does="contiguous() in each block: the images are transposed to NCHW, and by the convolution back",
+                does=(
+                    "contiguous() in each block: the images are transposed to NCHW, and by "
+                    "the convolution back"
+                ),
                 caught_by=("kernel_ms", "launches"),
                 culprit="direct_copy_kernel",
                 may_follow=_WAITS,
@@ -184,7 +199,10 @@ REGRESSIONS: Mapping[str, Regression] = MappingProxyType(
             Regression(
                 name="recompiles",
                 workload="compiled",
-                does="another number of rows each step: torch.compile gives up at its limit, and the loop runs eagerly",
+                does=(
+                    "another number of rows each step: torch.compile gives up at its "
+                    "limit, and the loop runs eagerly"
+                ),
                 caught_by=("launches",),
                 culprit="under forward",
                 may_follow=("kernel_ms", *_WAITS),
@@ -192,7 +210,10 @@ REGRESSIONS: Mapping[str, Regression] = MappingProxyType(
             Regression(
                 name="graph_break",
                 workload="compiled",
-                does="a graph break between two blocks, across which nothing is fused: an addition runs by itself",
+                does=(
+                    "a graph break between two blocks, across which nothing is fused: an "
+                    "addition runs by itself"
+                ),
                 # Whether more kernels are launched is inductor's choice: what is left is fused
                 # otherwise.
                 caught_by=("kernel_ms",),
@@ -202,7 +223,10 @@ REGRESSIONS: Mapping[str, Regression] = MappingProxyType(
             Regression(
                 name="bucket_copies",
                 workload="ddp",
-                does="no gradient_as_bucket_view: DistributedDataParallel copies each gradient out of its bucket",
+                does=(
+                    "no gradient_as_bucket_view: DistributedDataParallel copies each "
+                    "gradient out of its bucket"
+                ),
                 # They come after the last kernel of the backward pass, so that nothing hides them.
                 caught_by=("step_ms",),
                 culprit="Device-to-Device",
@@ -246,7 +270,8 @@ def sleep_cycles(regression: str, found: str | None) -> int:
     if found is None or not found.isdecimal() or not int(found):
         percent = f"{100 * REGRESSIONS[regression].share:g} %"
         raise ValueError(
-            f"REGRESSION_CYCLES is {found!r}, expected the clock cycles of REGRESSION={regression}: "
+            f"REGRESSION_CYCLES is {found!r}, expected the clock cycles of "
+            f"REGRESSION={regression}: "
             f"{percent} of the blessed step_ms, times the SM clock in cycles per ms."
         )
     return int(found)

@@ -1,7 +1,8 @@
 """What the gate made of the planted regressions of workloads/regressions.py, and what its
 explanations say first, as a table.
 
-    REGRESSIONS_TABLE=regressions.json python -m pytest tests/gpu/test_regressions_gpu.py     # on a GPU, with nsys
+    # on a GPU, with nsys:
+    REGRESSIONS_TABLE=regressions.json python -m pytest tests/gpu/test_regressions_gpu.py
     python -m benchmarks.regressions record RECORD.json.xz regressions.json ...
     python -m benchmarks.regressions table RECORD.json.xz ...
 

@@ -77,7 +77,8 @@ def parser() -> argparse.ArgumentParser:
     run = kinds.add_parser(
         "run",
         help="measure variants, and go on where a file already holds some",
-        description="Measure variants in turns. Exits 0 if each has its runs, 1 if some are missing (failed, or no time). "
+        description="Measure variants in turns. Exits 0 if each has its runs, 1 if some are "
+        "missing (failed, or no time). "
         "Runs that the file holds count, of whichever code and GPU: to measure a loop anew, "
         "begin another file and "
         "`merge --replace` it.",
@@ -93,7 +94,8 @@ def parser() -> argparse.ArgumentParser:
         nargs="+",
         action="extend",
         metavar="W",
-        help=f"loops, by the stem of their file (default: {' '.join(VARIANTS)}); resnet50_ddp runs on as many GPUs as "
+        help=f"loops, by the stem of their file (default: {' '.join(VARIANTS)}); "
+        f"resnet50_ddp runs on as many GPUs as "
         "are visible",
     )
     run.add_argument(
@@ -122,7 +124,10 @@ def parser() -> argparse.ArgumentParser:
         type=_positive,
         default=math.inf,
         metavar="S",
-        help="a run that takes longer fails, and its variant is left out: some compile for long at first",
+        help=(
+            "a run that takes longer fails, and its variant is left out: some compile for "
+            "long at first"
+        ),
     )
     run.add_argument("--retry", action="store_true", help="try variants again that failed before")
     run.add_argument(
@@ -152,13 +157,17 @@ def parser() -> argparse.ArgumentParser:
         dest="replace",
         action="store_const",
         const=Replace.VARIANTS,
-        help="take each variant from the last file with runs of it: where those that are compared were measured together",
+        help=(
+            "take each variant from the last file with runs of it: where those that are "
+            "compared were measured together"
+        ),
     )
 
     table = kinds.add_parser(
         "table",
         help="write RESULTS.md and series.svg",
-        description="Judge a recording and write RESULTS.md and, with matplotlib (pip install -e '.[bench]'), "
+        description="Judge a recording and write RESULTS.md and, with matplotlib (pip install -e "
+        "'.[bench]'), "
         "series.svg.",
     )
     table.add_argument("file", type=Path, metavar="FILE.json")
@@ -186,7 +195,10 @@ def _run(given: argparse.Namespace) -> int:
     )
     if recording.small != small:
         kinds = ("full-sized", "small")
-        found = f"it holds runs of the {kinds[recording.small]} loops, and these would be of the {kinds[small]} ones"
+        found = (
+            f"it holds runs of the {kinds[recording.small]} loops, and these would be of "
+            f"the {kinds[small]} ones"
+        )
         raise Unusable(f"{given.out}: {found}; give another file.")
     loops = list(dict.fromkeys(given.workload or VARIANTS))
     if len(context.machine.gpus) > 1 and any(loop in VARIANTS for loop in loops):

@@ -187,9 +187,11 @@ VARIANTS: Final[Mapping[str, Series]] = MappingProxyType(
 that was taught."""
 SCALED: Final[Mapping[str, str]] = MappingProxyType(
     {
-        "resnet50_ddp": "DistributedDataParallel ResNet-50, 192 images of 3x224x224 over all ranks, one rank a GPU: a "
-        "script by its YAML file. Values are those of the slowest rank, of NCCL of the one "
-        "that waits least"
+        "resnet50_ddp": (
+            "DistributedDataParallel ResNet-50, 192 images of 3x224x224 over all ranks, one rank a "
+            "GPU: a script by its YAML file. Values are those of the slowest rank, of NCCL of the "
+            "one that waits least"
+        )
     }
 )
 """What is said of loops that climb no series: their variants are numbers of GPUs."""

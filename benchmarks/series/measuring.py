@@ -2,7 +2,7 @@
 nothing.
 
 round 1   serial -> workers -> pinned          one fresh process under nsys each
-round 2   serial <- workers <- pinned          downwards, so that a drift of the machine hits neighbours alike
+round 2   serial <- workers <- pinned          downwards: a drift hits neighbours alike
 round 3   serial -> workers -> pinned
 """
 

@@ -29,8 +29,7 @@ COUNTS: Final = (
 )
 MOST_RANGES: Final = 3
 OTHERWISE: Final = 0.1
-"""A gain that differs from the published one by a larger share of it is shown with what the GPU did.
-"""
+"""A gain that differs from the published one by a larger share is shown with what the GPU did."""
 LEAST_SHARE: Final = 0.05
 """Of the largest change: a range of less is not named."""
 RARE: Final = (Metric.GRAPH_LAUNCHES,)
@@ -124,7 +123,10 @@ def _circumstances(recording: Recording) -> Iterator[str]:
         f", commit {', '.join(commits)} (+: with changes)" if commits else ""
     )
     if recording.small:
-        yield "- The small variants of the loops: no published number is about these, and none is shown."
+        yield (
+            "- The small variants of the loops: no published number is about these, and "
+            "none is shown."
+        )
     yield f"- {len(runs)} runs, {sum(run.took_s for run in runs):.0f} s of measuring"
 
 

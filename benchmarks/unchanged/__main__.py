@@ -9,7 +9,8 @@ until the record holds so many of this commit on this machine or no further one 
 run the same command again to go on. A gate that is begun is recorded, also if it is killed. A
 record of some workloads alone is begun with `--only`. Where commands may not last as long as a
 gate, start it in the background (`setsid nohup ... &`) and look at the record. It exits 2 before
-the first gate where none could show anything: the checkout has changes, or no baseline is of this GPU.
+the first gate where none could show anything: the checkout has changes, or no baseline is of this
+GPU.
 `--shards` makes each gate as a CI with several GPUs does: a shard of the workloads on each, and
 `perfgate merge`. `table` writes RESULTS.md, a part for each record.
 """
@@ -310,11 +311,17 @@ def why_none(root: Path, machine: Machine, commit: Commit | None, baselines: str
     can."""
     if commit is not None and commit.dirty:
         changed = changes(root, baselines=baselines)
-        return f"it has changes that no commit holds ({', '.join(changed[:_NAMED])}); commit or ignore them"
+        return (
+            f"it has changes that no commit holds ({', '.join(changed[:_NAMED])}); commit "
+            f"or ignore them"
+        )
     listed = Store(root, baselines).baselines.listed()
     if machine.slug not in {one.slug for one in listed}:
         there = ", ".join(sorted({one.slug for one in listed})) or "none"
-        return f"no baseline is of {machine.gpu_name} (there are: {there}); run it where they were blessed"
+        return (
+            f"no baseline is of {machine.gpu_name} (there are: {there}); run it where they "
+            f"were blessed"
+        )
     return None
 
 

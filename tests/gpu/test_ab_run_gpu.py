@@ -37,7 +37,8 @@ SPINS = 0
 @workload(steps=30, warmup=50)
 def launches(steps):
     torch.manual_seed(0)
-    blocks = nn.ModuleList(nn.Sequential(nn.Linear(64, 64), nn.GELU()) for _ in range(10)).to(DEVICE)
+    layers = (nn.Sequential(nn.Linear(64, 64), nn.GELU()) for _ in range(10))
+    blocks = nn.ModuleList(layers).to(DEVICE)
     optimizer = torch.optim.SGD(blocks.parameters(), lr=1e-4, momentum=0.9, foreach=False)
     inputs = torch.randn(32, 64, device=DEVICE)
     for _ in steps:

@@ -43,7 +43,11 @@ import subprocess, sys
 command = [sys.executable, "-c", *sys.argv[2:]]
 with open(sys.argv[1], "wb") as said:
     child = subprocess.Popen(
-        command, stdin=subprocess.DEVNULL, stdout=said, stderr=subprocess.DEVNULL, start_new_session=True
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=said,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
     )
 print(child.pid, flush=True)
 """

@@ -1,4 +1,4 @@
-"""Several ranks on real GPUs: the spread is reported, and a planted straggler is named; needs two GPUs
+"""Several ranks on real GPUs: the spread is reported, and a planted straggler named; needs two GPUs
 of one host.
 
 About two minutes on two H200s.
@@ -19,7 +19,8 @@ WORKLOADS = Path(__file__).parents[2] / "workloads"
 RANKS = 2
 STALL_MS = 5.0
 YAML = """\
-command: [python, -m, torch.distributed.run, --standalone, --nproc-per-node={ranks}, workloads/scripts/resnet50_ddp.py,
+command: [python, -m, torch.distributed.run, --standalone, --nproc-per-node={ranks},
+  workloads/scripts/resnet50_ddp.py,
   --warmup=20, --steps=20{more}]
 step: "step \\\\d+"
 steps: 20

@@ -159,7 +159,10 @@ class Gated:
         sizes = ", ".join(f"{metric} {_size(*self.changes[metric])}" for metric in self.regressed)
         marks = "".join(f"  << {problem}" for problem in self.problems)
         counted = f"{len(self.runs):>2} runs  {self.wall_s:5.0f} s"
-        return f"{self.loop:<9} {self.regression:<18} {self.outcome:<13} {counted}  {sizes or '-'}{marks}"
+        return (
+            f"{self.loop:<9} {self.regression:<18} {self.outcome:<13} {counted}  "
+            f"{sizes or '-'}{marks}"
+        )
 
     def record(self) -> Mapping[str, object]:
         """The gate for REGRESSIONS_TABLE."""

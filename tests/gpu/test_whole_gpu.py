@@ -16,7 +16,7 @@ from support.gpu import bless, gate, needs_a_gate
 pytestmark = [pytest.mark.gpu, pytest.mark.timeout(900)]
 
 LOOP = '''\
-"""Two kernels side by side while the CPU works for a little longer: 4.5 ms of either next to 6 ms."""
+"""Two kernels at once while the CPU works for a little longer: 4.5 ms of either in 6 ms."""
 
 import os
 import time

@@ -55,7 +55,9 @@ for _ in range(4):
 """
 PROJECT = {
     ".gitignore": "__pycache__/\n",
-    "pyproject.toml": '[project]\nname = "proj"\nversion = "1"\n[tool.pytest.ini_options]\naddopts = "-ra"\n',
+    "pyproject.toml": (
+        '[project]\nname = "proj"\nversion = "1"\n[tool.pytest.ini_options]\naddopts = "-ra"\n'
+    ),
     "workloads/loops.py": LOOP,
     "train.py": SCRIPT,
 }
@@ -188,7 +190,10 @@ def test_next_to_another_commit_the_project_is_as_it_was_and_both_are_what_their
 def test_a_command_is_run_with_the_words_and_variables_of_its_commits_own_file(
     context: RunContext, repository: Repository, tmp_path: Path
 ) -> None:
-    declared = 'command: [python, say.py, {word}]\nenv: {{LOUD: "{loud}"}}\nstep: step\nsteps: 4\ncapture: all\n'
+    declared = (
+        'command: [python, say.py, {word}]\nenv: {{LOUD: "{loud}"}}\nstep: step\nsteps: 4\n'
+        "capture: all\n"
+    )
     script = SCRIPT.replace("import time", "import os, sys, time").replace(
         "core.WORD", 'sys.argv[1], os.environ["LOUD"]'
     )
@@ -211,7 +216,10 @@ def test_a_command_is_run_with_the_words_and_variables_of_its_commits_own_file(
 def test_options_of_the_project_in_addopts_are_those_of_each_commit(
     context: RunContext, repository: Repository, tmp_path: Path
 ) -> None:
-    conftest = 'def pytest_addoption(parser):\n    parser.addoption("--{name}", action="append", default=["default"])\n'
+    conftest = (
+        "def pytest_addoption(parser):\n"
+        '    parser.addoption("--{name}", action="append", default=["default"])\n'
+    )
     loop = LOOP.replace("(steps)", "(steps, request)").replace(
         "core.WORD", 'request.config.getoption("{name}")'
     )
@@ -367,7 +375,8 @@ def test_every_process_of_a_run_leaves_a_log(
     stray = tmp_path / "project" / "proj"
     launcher = f"""\
 import os, subprocess, sys
-code = "import sys; sys.path.insert(0, {str(repository.root)!r}); sys.modules.pop('proj', None); import proj"
+code = "import sys; sys.path.insert(0, {str(repository.root)!r}); " \\
+    "sys.modules.pop('proj', None); import proj"
 subprocess.run([sys.executable, sys.argv[1]], check=True)
 subprocess.run([sys.executable, "-c", code], cwd="/", check=True)
 """
@@ -485,7 +494,10 @@ def test_a_process_that_a_decorated_workload_starts_is_held_to_the_project_too(
     nsys_tool: NsysTool, repository: Repository, tmp_path: Path
 ) -> None:
     site = tmp_path / "site-packages"
-    child = "import subprocess, sys\nsubprocess.run([sys.executable, '-c', 'import proj.core'], check=True)\n"
+    child = (
+        "import subprocess, sys\nsubprocess.run([sys.executable, '-c', 'import "
+        "proj.core'], check=True)\n"
+    )
     repository.write(
         {
             "workloads/loops.py": child

@@ -200,7 +200,10 @@ def test_one_that_dies_while_it_is_held_ends_the_others(
     root = tmp_path / "project"
     dying = LOOP.replace(
         '    noted("built")\n',
-        '    noted("built")\n    if len(list(AT.iterdir())) == 2:\n        os.kill(os.getpid(), 9)\n',
+        (
+            '    noted("built")\n    if len(list(AT.iterdir())) == 2:\n'
+            "        os.kill(os.getpid(), 9)\n"
+        ),
     )
     with pytest.raises(RunFailed) as failed:
         list(measure_ahead(wanted(nsys_tool, root, dying), Form.EARLY))

@@ -54,7 +54,8 @@ def count(frame, event, argument):
 
 threading.setprofile(count)
 sys.setprofile(count)
-status = pytest.main(["--perfgate", "-q", "-p", "no:cacheprovider", "--perfgate-budget=step_ms=0.9"])
+options = ["-q", "-p", "no:cacheprovider", "--perfgate-budget=step_ms=0.9"]
+status = pytest.main(["--perfgate", *options])
 sys.setprofile(None)
 with open("counted.json", "w") as file:
     json.dump({"status": int(status), "ran": sorted(ran), "deepest": max(depths)}, file)

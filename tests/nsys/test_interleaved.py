@@ -67,7 +67,8 @@ def loop(steps):
         core.work(turn)
         spans.append((turn, began, time.monotonic_ns()))
         cores.append(sorted(os.sched_getaffinity(0)))
-    noted = {"word": core.WORD, "spans": spans, "cores": cores, "after": sorted(os.sched_getaffinity(0))}
+    noted = {"word": core.WORD, "spans": spans, "cores": cores}
+    noted |= {"after": sorted(os.sched_getaffinity(0))}
     noted |= {"threads": os.environ.get("OMP_NUM_THREADS"), "others": core.OTHERS}
     folder = pathlib.Path(os.environ["SPANS"])
     (folder / core.WORD).write_text(json.dumps(noted))
@@ -433,7 +434,10 @@ def test_code_from_the_project_itself_is_found_out_in_a_pair_too(
 ) -> None:
     stage.commit(
         "old",
-        before=f"sys.path.insert(0, {str(tmp_path / 'project')!r}); sys.modules.pop('proj'); import proj",
+        before=(
+            f"sys.path.insert(0, {str(tmp_path / 'project')!r}); sys.modules.pop('proj'); "
+            f"import proj"
+        ),
     )
     stage.commit("new")
     error = failure(stage)

@@ -180,7 +180,10 @@ def test_a_script_that_is_killed_is_named_by_its_signal(
 def test_a_script_that_hangs_is_ended_and_nothing_is_left_running(
     nsys_tool: NsysTool, tmp_path: Path
 ) -> None:
-    code = f"{FIVE_STEPS}\nimport subprocess\nsubprocess.Popen(['sleep', '60'])\n{PRINT_COOKIE}\ntime.sleep(60)"
+    code = (
+        f"{FIVE_STEPS}\nimport subprocess\nsubprocess.Popen(['sleep', '60'])\n"
+        f"{PRINT_COOKIE}\ntime.sleep(60)"
+    )
     started = time.monotonic()
     outcome = profile(nsys_tool, spec_of(code, tmp_path / "run", timeout_s=5.0))
     assert time.monotonic() - started < 15.0
@@ -194,7 +197,10 @@ def test_a_script_that_hangs_is_ended_and_nothing_is_left_running(
 def test_a_child_that_outlives_the_script_does_not_hold_up_the_run(
     nsys_tool: NsysTool, tmp_path: Path
 ) -> None:
-    code = f"{FIVE_STEPS}\nimport subprocess\nsubprocess.Popen(['sleep', '60'], stdout=-3, stderr=-3)\n{PRINT_COOKIE}"
+    code = (
+        f"{FIVE_STEPS}\nimport subprocess\n"
+        f"subprocess.Popen(['sleep', '60'], stdout=-3, stderr=-3)\n{PRINT_COOKIE}"
+    )
     outcome = profile(nsys_tool, spec_of(code, tmp_path / "run"))
     assert outcome.wall_s < 30.0
     assert outcome.exit_status == 0

@@ -40,11 +40,18 @@ FILES = {
     "proj/core.py": "WORD = 1\n",
     "train.py": SCRIPT,
     "launch.py": "import runpy\nrunpy.run_path('train.py', run_name='__main__')\n",
-    "spawn.py": "import subprocess, sys\nsubprocess.run([sys.executable, 'train.py'], check=True)\n",
+    "spawn.py": (
+        "import subprocess, sys\nsubprocess.run([sys.executable, 'train.py'], check=True)\n"
+    ),
     "run.sh": "exec python train.py\n",
-    "deaf.sh": "exec python -I -c \"import sys; sys.path.insert(0, '.'); exec(open('train.py').read())\"\n",
-    "forked.py": "import multiprocessing as m\nimport train\nif __name__ == '__main__':\n"
-    "    p = m.get_context('fork').Process(target=__import__, args=('proj.lazy',))\n    p.start()\n    p.join()\n",
+    "deaf.sh": (
+        "exec python -I -c \"import sys; sys.path.insert(0, '.'); exec(open('train.py').read())\"\n"
+    ),
+    "forked.py": (
+        "import multiprocessing as m\nimport train\nif __name__ == '__main__':\n"
+        "    p = m.get_context('fork').Process(target=__import__, args=('proj.lazy',))\n"
+        "    p.start()\n    p.join()\n"
+    ),
     "proj/lazy.py": "",
     "conf.yaml": "size: 1\n",
     "README.md": "words\n",

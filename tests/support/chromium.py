@@ -58,7 +58,7 @@ class Tab:
                 self.requests.append(shown["request"]["url"])
             case "Runtime.consoleAPICalled" if shown["type"] in ("error", "warning", "assert"):
                 self.problems.append(
-                    f"console: {[one.get('value', one.get('description')) for one in shown['args']]}"
+                    f"console: {[a.get('value', a.get('description')) for a in shown['args']]}"
                 )
             case "Runtime.exceptionThrown":
                 self.problems.append(f"exception: {json.dumps(shown['exceptionDetails'])[:1000]}")

@@ -36,7 +36,8 @@ export) @EXPORT@
 ;;
 *) for one in $asked; do
 name=${one%%:*}; csv="${out}_$(echo "$one" | tr : _).csv"
-printf 'Processing [%s] with [/opt/reports/%s.py](%s) to [%s]... ' "$source" "$name" "${one#*:}" "$csv"
+printf 'Processing [%s] with [/opt/reports/%s.py]' "$source" "$name"
+printf '(%s) to [%s]... ' "${one#*:}" "$csv"
 @PRINT@
 done
 ;;

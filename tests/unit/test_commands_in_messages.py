@@ -16,7 +16,8 @@ pytestmark = pytest.mark.behaviour
 
 PACKAGE = Path(perfgate.__file__).parent
 COMMAND = (
-    r"(?<=: )(?:perfgate (?:init|doctor|selftest|demo|bless|calibrate|show|history|compare|explain|inspect|page"
+    r"(?<=: )(?:perfgate (?:init|doctor|selftest|demo|bless|calibrate|show|history|compare"
+    r"|explain|inspect|page"
     r"|merge)\b|pytest --|git (?:fetch|add|commit|rm|status|log|init|config|submodule|clone|-C)"
     r"|pip install|apt-get|rm -r|chmod|nvidia-smi|python)[^\n`]*"
 )

@@ -312,7 +312,10 @@ def test_a_pytest_without_a_gate_loads_three_small_modules(tmp_path: Path) -> No
 
 
 def test_the_shell_loads_what_its_command_needs_and_no_other(tmp_path: Path) -> None:
-    code = f"import sys; from perfgate.cli import main\ntry: main(['--version'])\nexcept SystemExit: print({LOADED})"
+    code = (
+        f"import sys; from perfgate.cli import main\ntry: main(['--version'])\n"
+        f"except SystemExit: print({LOADED})"
+    )
     assert ask(tmp_path, "-c", code).splitlines()[1:] == ["['click']"]
 
 

@@ -192,7 +192,7 @@ async def asynchronous(steps: Steps) -> AsyncIterator[int]:
             functools.partial(loop),
             f"@workload on {functools.partial(loop)!r}: it is a partial, expected a plain "
             f"function.",
-            id="partial",  # its text holds an address, which is another in each process of pytest-xdist
+            id="partial",  # its text holds an address, another in each process of pytest-xdist
         ),
         (
             coroutine,

@@ -22,7 +22,8 @@ import json
 from pathlib import Path
 from perfgate.plugin.listing import collected_workloads
 
-print(json.dumps([workload.model_dump(mode="json") for workload in collected_workloads(Path.cwd())]))
+found = collected_workloads(Path.cwd())
+print(json.dumps([workload.model_dump(mode="json") for workload in found]))
 """
 
 

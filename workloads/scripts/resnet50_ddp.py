@@ -222,7 +222,10 @@ def read_arguments(arguments: Sequence[str] | None, *, world: int) -> argparse.N
         "--batch",
         type=int,
         default=BATCH,
-        help=f"images of a step over all ranks; each takes its share, rounded down, at least 1 (default: {BATCH})",
+        help=(
+            f"images of a step over all ranks; each takes its share, rounded down, at "
+            f"least 1 (default: {BATCH})"
+        ),
     )
     parser.add_argument("--stall-rank", type=int, metavar="R", help="this rank is a straggler: ...")
     parser.add_argument(
@@ -230,7 +233,8 @@ def read_arguments(arguments: Sequence[str] | None, *, world: int) -> argparse.N
         type=float,
         default=0.0,
         metavar="X",
-        help="... its host sleeps so long in each step, as if its input were slow. What the host is ahead of its GPU "
+        help="... its host sleeps so long in each step, as if its input were slow. What the "
+        "host is ahead of its GPU "
         "hides that much of it",
     )
     found = parser.parse_args(arguments)
@@ -240,7 +244,8 @@ def read_arguments(arguments: Sequence[str] | None, *, world: int) -> argparse.N
         parser.error("--stall-rank and --stall-ms go together: who sleeps, and for how long.")
     if found.stall_rank is not None and not 0 <= found.stall_rank < world:
         parser.error(
-            f"--stall-rank: there is no rank {found.stall_rank}, the last of {world} is {world - 1}."
+            f"--stall-rank: there is no rank {found.stall_rank}, the last of {world} "
+            f"is {world - 1}."
         )
     return found
 
@@ -263,7 +268,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     rank.wait_for_all()
     if CUDA:
         torch.cuda.profiler.stop()  # type: ignore[no-untyped-call]
-    last_reported = f"rank {rank.number} of {rank.world}, process {os.getpid()}: loss {trainer.loss.item():.4f}\n"
+    last_reported = (
+        f"rank {rank.number} of {rank.world}, process {os.getpid()}: loss "
+        f"{trainer.loss.item():.4f}\n"
+    )
     print(last_reported, end="", flush=True)  # noqa: T201  (one write: the ranks share the terminal)
     distributed.destroy_process_group()
 

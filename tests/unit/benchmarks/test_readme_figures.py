@@ -83,7 +83,10 @@ def test_the_table_of_real_gates() -> None:
         slowdown = 0.0 if named == "none" else float(named.removesuffix(" %")) / 100
         for loop, column in zip(LOOPS, columns, strict=True):
             one, said = shown[loop, slowdown], found[loop, slowdown]
-            expected = f"{said['regressed']} of {said['gates']} ({one['runs']:.1f} runs, {one['took_s']:.0f} s)"
+            expected = (
+                f"{said['regressed']} of {said['gates']} ({one['runs']:.1f} runs, "
+                f"{one['took_s']:.0f} s)"
+            )
             assert column.partition(":")[0] == expected
     assert len(rows) * len(LOOPS) == sum(loop in LOOPS for loop, _ in shown)
 

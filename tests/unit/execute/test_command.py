@@ -47,7 +47,8 @@ def test_marks_are_left_to_the_gate_unless_the_project_knows_none() -> None:
 def test_what_addopts_says_of_how_pytest_begins_comes_before_what_was_given(tmp_path: Path) -> None:
     ini = tmp_path / "pytest.ini"
     ini.write_text(
-        "[pytest]\naddopts = -ra -p mine -p no:capture --import-mode=append -o a=b --confcutdir=.. --ff\n"
+        "[pytest]\naddopts = -ra -p mine -p no:capture --import-mode=append -o a=b "
+        "--confcutdir=.. --ff\n"
     )
     options = ("-c", str(ini), "--import-mode=importlib")
     built = worker_command(

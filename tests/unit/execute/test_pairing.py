@@ -41,9 +41,7 @@ def side(
 
 
 def noisy(levels: Sequence[float], *, slower: float = 0.0, begins: bool = True) -> tuple[Run, Run]:
-    """A pair of 1 ms steps, the candidate's so much slower, under noise that each lasts for one block
-    of one side.
-    """
+    """A pair of 1 ms steps, the candidate's so much slower, the noise of each block its own."""
     first, second = [1 * level for level in levels[0::2]], [1 * level for level in levels[1::2]]
     reference, candidate = (first, second) if begins else (second, first)
     return side(reference, begins=begins), side(
@@ -87,7 +85,7 @@ def test_a_steady_drift_makes_neither_side_slower(begins: bool) -> None:
 def test_noise_that_lasts_change_nothing(
     spells: list[float], slower: float, jump: float, begins: bool
 ) -> None:
-    """Each noise level lasts for four blocks: three of its four neighbours differ alike, the fourth is a
+    """Each level lasts for four blocks: three of its four neighbours differ alike, the fourth is a
     change of level."""
     levels = [level * (1 + jump) for level in spells for _ in range(4)]
     reference, candidate = noisy(levels, slower=slower - 1, begins=begins)

@@ -94,7 +94,9 @@ def test_the_pin_holds_the_running_perfgate_as_if_it_were_installed(
 def test_the_path_is_that_of_the_project_in_the_checkout(
     tree: Worktree, repository: Repository, tmp_path: Path
 ) -> None:
-    inherited = f"{repository.root}/conf:{repository.root}/lib:/opt/lib:relative:{repository.root}/.venv/lib/python3/site-packages"
+    root = repository.root
+    site = f"{root}/.venv/lib/python3/site-packages"
+    inherited = f"{root}/conf:{root}/lib:/opt/lib:relative:{site}"
     given = {"PYTHONPATH": inherited, "PATH": "/bin", "KEPT": f"{repository.root}/data"}
     found = environment_there(given, tree, workload=FUNCTION, imports=IMPORTS)
     assert found["PYTHONPATH"].split(":") == [
@@ -153,7 +155,8 @@ def test_editable_installations_by_a_finder_lead_into_the_checkout(
         "other": "/opt/other",
     }
     (site / "__editable___x_1_0_finder.py").write_text(
-        f"import sys\nMAPPING: dict[str, str] = {mapping!r}\nNAMESPACES: dict[str, list[str]] = {{}}\n"
+        f"import sys\nMAPPING: dict[str, str] = {mapping!r}\n"
+        f"NAMESPACES: dict[str, list[str]] = {{}}\n"
     )
     (site / "__editable___y_1_0_finder.py").write_text("MAPPING = {broken}\n")
     (site / "__editable___z_1_0_finder.py").write_text("NAMESPACES = {}\n")
