@@ -222,7 +222,7 @@ class Earlier:
 
 
 def learnt_of(blessed: Values, scenario: Scenario) -> dict[Metric, Learnt]:
-    """Pool what a family's other workloads say, as `perfgate.judge.spread` does for one gate."""
+    """Pool what a family's other workloads say, as `perfgate.judge.hold` does for one gate."""
     runs, workloads = scenario.blessed_runs, scenario.workloads
     if workloads == 1 or len(runs) == 1:
         return {}

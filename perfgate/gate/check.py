@@ -9,7 +9,7 @@ from perfgate.gate.conclude import conclude, other_packages
 from perfgate.gate.expect import Expectation, known_noisy, why_incomparable, why_straight
 from perfgate.gate.stored import by_stored, is_settled, look, show
 from perfgate.gate.underway import Affords, Checked, Differs, Ended, SideUnavailable, Underway
-from perfgate.judge.clock import clock_moved
+from perfgate.judge.anchor import clock_moved
 from perfgate.model.baseline import Baseline
 from perfgate.model.note import Note, note
 from perfgate.model.outcome import Outcome

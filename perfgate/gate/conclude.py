@@ -17,8 +17,7 @@ from perfgate.explain.shown import of_counts, with_shown
 from perfgate.explain.where import where
 from perfgate.gate.notes import because, noting, shut_anyway
 from perfgate.gate.underway import Checked, Underway, step_times
-from perfgate.judge.anchor import drift
-from perfgate.judge.clock import by_clock, clock_moved
+from perfgate.judge.anchor import by_clock, clock_moved, drift
 from perfgate.model.baseline import Baseline, with_held
 from perfgate.model.machine import Machine
 from perfgate.model.metric import METRICS, NO_LONGER_GATED, Metric

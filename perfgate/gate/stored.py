@@ -13,7 +13,7 @@ from perfgate.gate.conclude import conclude, drifted
 from perfgate.gate.notes import because, noting, verdict_of
 from perfgate.gate.reference import as_baseline
 from perfgate.gate.underway import Checked, Differs, Underway
-from perfgate.judge.clock import by_clock, clock_moved
+from perfgate.judge.anchor import by_clock, clock_moved
 from perfgate.judge.hold import too_coarse
 from perfgate.judge.judge import judge
 from perfgate.judge.looks import PLANS

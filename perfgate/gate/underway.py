@@ -16,7 +16,7 @@ from perfgate.gate.alike import processes_lost
 from perfgate.gate.expect import Expectation
 from perfgate.gate.notes import left_out, noting, shared, verdict_of
 from perfgate.judge.evidence import Evidence
-from perfgate.judge.spread import learn
+from perfgate.judge.hold import learn
 from perfgate.model.baseline import Baseline
 from perfgate.model.errors import RevisionMissing
 from perfgate.model.metric import Metric

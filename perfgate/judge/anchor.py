@@ -1,4 +1,5 @@
-"""Compares with the best step ever blessed, so that many small losses are seen as one."""
+"""What time alone changes: many small losses since the best step ever blessed, seen as one, and
+whether the GPU's SM clock is what it was."""
 
 from __future__ import annotations
 
@@ -10,14 +11,19 @@ import numpy as np
 
 from perfgate.judge.compare import Comparison, SideSums, middle, variance_of
 from perfgate.judge.rule import columns, is_usable, rule_of
-from perfgate.model.baseline import Anchor, Baseline, Milestone
+from perfgate.model.baseline import Anchor, Baseline, BlessedRun, Milestone
 from perfgate.model.metric import Metric
+from perfgate.model.note import Note, note
+from perfgate.model.sample import Run
 from perfgate.model.verdict import FEWEST_TO_JUDGE, Blessed, Drift
 
 _CONFIDENCE = 0.995
 """That the loss exceeds `anchor_budget`, before it is called a loss against the anchor."""
 _MEDIAN_VARIANCE = math.pi / 2
 """That of a median over that of a mean, of many normal values; of few it is a little less."""
+_CLOCK_CHANGE = 0.005
+"""Beyond this, stored kernel times are not what they would be now: they follow the SM clock, copies
+and the host do not."""
 
 
 def drift(
@@ -71,3 +77,26 @@ def drift(
 def _blessed(one: Anchor | Milestone, reason: str = "") -> Blessed:
     commit = None if one.commit is None else one.commit.sha
     return Blessed(step_ms=one.step_ms, at=one.at, commit=commit, reason=reason)
+
+
+def clock_moved(blessed: Sequence[BlessedRun], runs: Sequence[Run]) -> Note | None:
+    """Say that the SM clock is another than the baseline's; None where it is not, or not known."""
+    before, now = _clocks(blessed, runs)
+    if abs(now / before - 1) <= _CLOCK_CHANGE:
+        return None
+    return note("clock-moved", then_mhz=round(before), now_mhz=round(now))
+
+
+def by_clock(blessed: Sequence[BlessedRun], runs: Sequence[Run]) -> float:
+    """By which fraction the SM clock alone makes kernels take longer now; below 0: shorter."""
+    before, now = _clocks(blessed, runs)
+    return before / now - 1
+
+
+def _clocks(blessed: Sequence[BlessedRun], runs: Sequence[Run]) -> tuple[float, float]:
+    """The SM clock in MHz, then and now; as if it had not moved where one is not known."""
+    before = [run.sm_clock_mhz for run in blessed if run.sm_clock_mhz is not None]
+    after = [run.conditions.sm_clock_mhz for run in runs if run.conditions.sm_clock_mhz is not None]
+    if not before or not after or min(middle(before), middle(after)) <= 0:
+        return 1.0, 1.0
+    return middle(before), middle(after)

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from types import ModuleType
 
 import numpy as np
 from numpy.typing import NDArray
-
-from perfgate.judge.distributions import stdtr, stdtrit
 
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
@@ -21,8 +20,16 @@ PRIOR_DF = 2.0
 """What a prior SD weighs, in degrees of freedom: d0."""
 FLOOR_SD = 0.0005
 """No run-to-run SD is believed to be below 0.05 %: three equal runs do not look certain."""
+_FLOOR = FLOOR_SD * FLOOR_SD
 _LEAST_DF, _MOST_DF = 1e-3, 1e9
 """Within these the quantile functions keep their footing; with the least, nothing is ever shown."""
+
+
+def special() -> ModuleType:
+    """SciPy's Student's t and binomial coefficients, loaded by the first number that needs them."""
+    from scipy import special as functions  # noqa: PLC0415 - a quarter of a gate's start
+
+    return functions
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +46,7 @@ class Comparison:
         """Half a width: a one-sided bound at `confidence` (0.5-1) lies this far from the
         estimate.
         """
-        return np.asarray(stdtrit(self._usable_df, confidence) * self.standard_error)
+        return np.asarray(special().stdtrit(self._usable_df, confidence) * self.standard_error)
 
     def upper(self, confidence: float) -> Floats:
         """One-sided upper bound."""
@@ -52,12 +59,12 @@ class Comparison:
     @property
     def p_slower(self) -> Floats:
         """One-sided p-value of the change being above zero."""
-        return np.asarray(stdtr(self._usable_df, -self.estimate / self.standard_error))
+        return np.asarray(special().stdtr(self._usable_df, -self.estimate / self.standard_error))
 
     @property
     def p_faster(self) -> Floats:
         """One-sided p-value of the change being below zero."""
-        return np.asarray(stdtr(self._usable_df, self.estimate / self.standard_error))
+        return np.asarray(special().stdtr(self._usable_df, self.estimate / self.standard_error))
 
     @property
     def _usable_df(self) -> Floats:
@@ -131,7 +138,7 @@ def variance_of(*sides: SideSums, prior_sd: float | None = None) -> tuple[Floats
     weight = 0.0 if prior_sd is None else PRIOR_DF
     df = weight + np.asarray(sum(side.runs - 1 for side in sides))
     squares = weight * (prior_sd or 0.0) ** 2 + np.asarray(sum(side.squares for side in sides))
-    return _floored(squares / np.maximum(df, 1)), df
+    return np.maximum(squares / np.maximum(df, 1), _FLOOR), df
 
 
 def in_ab_run(before: SideSums, after: SideSums) -> Comparison:
@@ -171,7 +178,7 @@ def beyond_stored(before: SideSums, after: SideSums, *, occasions: Occasions) ->
     tau as well as it is known. Degrees of freedom by Satterthwaite (1946), of tau those of
     `Occasions`.
     """
-    own, others = (_floored(side.variance) / side.runs for side in (before, after))
+    own, others = (np.maximum(side.variance, _FLOOR) / side.runs for side in (before, after))
     parts = (
         (own, np.maximum(before.runs - 1, _LEAST_DF)),
         (others, np.maximum(after.runs - 1, _LEAST_DF)),
@@ -227,10 +234,6 @@ def between_occasions(values: Floats, kept: Flags, runs: Sequence[int]) -> tuple
     between = (sizes * np.square(means - middle_of_all[..., None])).sum(axis=-1) / free
     of_one = (total - np.square(sizes).sum(axis=-1) / total) / free
     return np.maximum((between - within) / of_one, 0.0), within
-
-
-def _floored(variance: Floats) -> Floats:
-    return np.maximum(variance, FLOOR_SD * FLOOR_SD)
 
 
 def middle(values: Iterable[float]) -> float:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 
 from perfgate.judge.compare import Learnt
 from perfgate.judge.looks import Plan
@@ -30,71 +29,64 @@ class Evidence:
     can_pair: frozenset[Stage] = frozenset()
     """The forms of an A/B run that are to be had."""
     spread: Mapping[Metric, Learnt] = field(default_factory=dict)
-    """What other workloads say of how occasions on this machine differ (`spread.learn`)."""
+    """What other workloads say of how occasions on this machine differ (`hold.learn`)."""
     spent: int = 0
     """Runs of both sides that were made before the pairs."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Case:
     """One stage of a gate: what is compared, and by what terms."""
 
     evidence: Evidence
     policy: Policy
     plan: Plan
+    other: Sequence[BlessedRun]
+    """The blessed runs, or the other commit's of today."""
+    runs: Sequence[Run]
+    """The candidate's; of an A/B run those of pairs."""
+    there: Columns
+    """What all runs of the other side have."""
+    times: int
+    """How many time metrics share alpha."""
+    budgets: Mapping[Metric, float]
+    """Fractions, over the defaults."""
+    most: int
+    """Runs that may be made; of one side, or pairs."""
+    is_look: bool
+    """Whether times are judged at so many runs."""
+    wanted: int
+    """How many further runs, or pairs, the next look takes; 0 where there is none."""
 
-    @cached_property
-    def other(self) -> Sequence[BlessedRun]:
-        """The blessed runs, or the other commit's of today.
 
-        Raises:
-            ValueError: there is neither.
-        """
-        if self.plan.is_ab_run:
-            return [BlessedRun.of(there) for there, _ in self.evidence.pairs]
-        if self.evidence.blessed is None:
+def case_of(evidence: Evidence, policy: Policy, plan: Plan) -> Case:
+    """Return what of the evidence a stage compares.
+
+    Raises:
+        ValueError: there is no baseline to compare with.
+    """
+    other: Sequence[BlessedRun] = [BlessedRun.of(there) for there, _ in evidence.pairs]
+    runs: Sequence[Run] = [here for _, here in evidence.pairs]
+    if not plan.is_ab_run:
+        if evidence.blessed is None:
             raise ValueError("there is no baseline to compare with")
-        return self.evidence.blessed.runs
-
-    @cached_property
-    def runs(self) -> Sequence[Run]:
-        """The candidate's; of an A/B run those of pairs."""
-        if self.plan.is_ab_run:
-            return [here for _, here in self.evidence.pairs]
-        return self.evidence.alone
-
-    @cached_property
-    def there(self) -> Columns:
-        """What all runs of the other side have."""
-        return columns(self.other)
-
-    @property
-    def times(self) -> int:
-        """How many time metrics share alpha."""
-        return sum(metric in self.there for metric in SPECS)
-
-    @cached_property
-    def budgets(self) -> Mapping[Metric, float]:
-        """Fractions, over the defaults."""
-        return with_held(self.policy.budgets, self.evidence.blessed)
-
-    @cached_property
-    def looks(self) -> tuple[int, int]:
-        """Runs of the first look, and what may be made at most; of one side, or pairs."""
-        alone, spent = len(self.evidence.alone), self.evidence.spent
-        return looks_of(self.plan, self.policy, alone=alone, spent=spent)
-
-    @property
-    def is_look(self) -> bool:
-        """Whether times are judged at so many runs."""
-        first, most = self.looks
-        return self.plan.is_look(len(self.runs), first=first, most=most)
-
-    @property
-    def wanted(self) -> int:
-        """How many further runs, or pairs, the next look takes; 0 where there is none."""
-        runs, (first, most) = len(self.runs), self.looks
-        return (first if runs < first else self.plan.next_look(runs, max_runs=most)) - runs
+        other, runs = evidence.blessed.runs, evidence.alone
+    there, number = columns(other), len(runs)
+    first, most = looks_of(plan, policy, alone=len(evidence.alone), spent=evidence.spent)
+    is_early = number < first
+    return Case(
+        evidence=evidence,
+        policy=policy,
+        plan=plan,
+        other=other,
+        runs=runs,
+        there=there,
+        times=sum(metric in there for metric in SPECS),
+        budgets=with_held(policy.budgets, evidence.blessed),
+        most=most,
+        is_look=plan.is_look(number, first=first, most=most),
+        wanted=(first if is_early else plan.next_look(number, max_runs=most)) - number,
+    )
 
 
 def looks_of(plan: Plan, policy: Policy, *, alone: int, spent: int) -> tuple[int, int]:

@@ -1,5 +1,5 @@
-"""What a gate can hold on a machine: the smallest loss that an unchanged candidate is shown to be
-below.
+"""What baselines say by themselves: the smallest loss that a gate can hold on their machine,
+whether unchanged runs can pass a screen, and how occasions differ.
 
 Knows no run that is still to come. Formulas, with all others: `docs/how-it-decides.md`.
 """
@@ -7,23 +7,34 @@ Knows no run that is still to come. Formulas, with all others: `docs/how-it-deci
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from statistics import median
 from typing import Final
 
 import numpy as np
 
-from perfgate.judge.compare import FLOOR_SD, PRIOR_DF, Flags, Floats, SideSums, with_stored
-from perfgate.judge.distributions import nctdtrit, stdtrit
+from perfgate.judge.compare import (
+    FLOOR_SD,
+    PRIOR_DF,
+    Flags,
+    Floats,
+    Learnt,
+    SideSums,
+    between_occasions,
+    special,
+    with_stored,
+)
 from perfgate.judge.looks import NOISY, PASS_CONFIDENCE, SCREEN_PLAN, STORED_PLAN, Plan
 from perfgate.judge.rule import SPECS, TimeRule, as_x, columns, is_usable, rule_of
 from perfgate.model.baseline import Baseline
-from perfgate.model.metric import Metric, budget_of
-from perfgate.model.verdict import Stage
+from perfgate.model.metric import GATED_TIMES, Metric, budget_of
 
 COARSEST: Final = 0.25
 """A slowdown of step_ms below which a gate that can show none is no gate."""
 _FARTHEST: Final = 10.0
 """A loss of more than this, as x, is as good as none that can be held."""
+_IDLE: Final = 0.05
+"""Share of a step from which its GPU is taken to wait for the CPU."""
 
 
 def holds(
@@ -80,38 +91,35 @@ def stored_x(
 
 def _smallest(rule: TimeRule, x: Floats, *, runs: int, of: tuple[int, int]) -> float:
     """SE q of the last look, as x; `of` so many blessed runs and occasions."""
-    within, own_df = _within(rule, x)
+    within, own_df, kept = _within(rule, x)
     if rule.plan.in_pairs:
         squared, df, own_df = rule.spec.block_sd**2 / runs, PRIOR_DF + runs - 1, PRIOR_DF + runs - 1
-    elif rule.plan.stage is Stage.AB_RUN:
+    elif rule.plan.is_ab_run:
         squared, df = within * 2 / runs, 2.0 * runs - 2
     else:
         blessed, occasions = of
-        between = rule.occasions(x, _kept(rule, x))
+        between = rule.occasions(x, kept)
         tau = max(float(between.sd), rule.spec.occasion_sd) ** 2 * (1 + 1 / occasions)
         of_runs = within * (1 / blessed + 1 / runs)
         squared = of_runs + tau
         tau_df = between.df + occasions - between.number
         df = 1 / ((of_runs / squared) ** 2 / max(own_df, PRIOR_DF) + (tau / squared) ** 2 / tau_df)
-    noncentral = float(stdtrit(df, PASS_CONFIDENCE))
-    quantile = float(nctdtrit(max(own_df, PRIOR_DF), noncentral, PASS_CONFIDENCE))
+    noncentral = float(special().stdtrit(df, PASS_CONFIDENCE))
+    quantile = float(special().nctdtrit(max(own_df, PRIOR_DF), noncentral, PASS_CONFIDENCE))
     return math.sqrt(squared) * quantile if math.isfinite(quantile) else math.inf
 
 
-def _within(rule: TimeRule, x: Floats) -> tuple[float, float]:
-    """The variance of kept runs within their occasions, no prior, and its degrees of freedom."""
-    ends, kept = np.cumsum(rule.occasion_runs)[:-1], _kept(rule, x)
-    groups = zip(np.split(x, ends), np.split(kept, ends), strict=True)
-    own = [group[flags] for group, flags in groups if np.any(flags)]
+def _within(rule: TimeRule, x: Floats) -> tuple[float, float, Flags]:
+    """The variance of kept runs within their occasions, no prior, its degrees of freedom, and which
+    runs these are: each is held against its own occasion."""
+    ends = np.cumsum(rule.occasion_runs)[:-1]
+    groups = np.split(x, ends)
+    kept = rule.keep(np.concatenate([group - np.median(group) for group in groups])).flags[0]
+    of_kept = zip(groups, np.split(kept, ends), strict=True)
+    own = [group[flags] for group, flags in of_kept if np.any(flags)]
     df = float(sum(len(group) - 1 for group in own))
     squares = sum(float(np.sum(np.square(group - np.mean(group)))) for group in own)
-    return max(squares / max(df, 1.0), FLOOR_SD**2), df
-
-
-def _kept(rule: TimeRule, x: Floats) -> Flags:
-    """The blessed runs to keep, each held against its own occasion."""
-    groups = np.split(x, np.cumsum(rule.occasion_runs)[:-1])
-    return rule.keep(np.concatenate([group - np.median(group) for group in groups])).flags[0]
+    return max(squares / max(df, 1.0), FLOOR_SD**2), df, kept
 
 
 def differs_much(baseline: Baseline) -> bool:
@@ -146,3 +154,29 @@ def too_coarse(baseline: Baseline, budgets: Mapping[Metric, float]) -> float | N
     held = holds(baseline, Metric.STEP_MS, budgets)
     enough = max(COARSEST, budget_of(Metric.STEP_MS, budgets) or 0.0)
     return held if held is not None and held > enough else None
+
+
+def learn(baselines: Iterable[Baseline], *, of: Baseline) -> dict[Metric, Learnt]:
+    """Sum (S - 1) tau_hat^2, and S - 1, over the other workloads of like kind, for each metric.
+
+    Those of like kind share a machine: loops whose GPU waits for the CPU feel its host, others do
+    not.
+    """
+    found: dict[Metric, Learnt] = {}
+    for one in baselines:
+        free = len(one.occasions) - 1
+        if one.workload == of.workload or free < 1 or _waits(one) is not _waits(of):
+            continue
+        for metric in GATED_TIMES:
+            if (stored := stored_x(one, metric, {})) is None:
+                continue
+            rule, x = stored
+            shown, _ = between_occasions(x, rule.keep(x).flags[0], rule.occasion_runs)
+            more = Learnt(squares=free * float(shown), df=free)
+            found[metric] = found.get(metric, Learnt()) + more
+    return found
+
+
+def _waits(baseline: Baseline) -> bool | None:
+    steps, idle = baseline.values(Metric.STEP_MS), baseline.values(Metric.GAP_MS)
+    return median(idle) > _IDLE * median(steps) if steps and idle else None

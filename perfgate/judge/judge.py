@@ -1,18 +1,20 @@
-"""Puts rows together into one verdict, and says how many more runs or pairs it wants."""
+"""Puts rows together into one verdict, says why and what to do, and how many more runs or pairs it
+wants."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from perfgate.judge.evidence import Case, Evidence
+from perfgate.judge.evidence import Case, Evidence, case_of
 from perfgate.judge.looks import NOISY, PLANS
-from perfgate.judge.reasons import notes_of, why
-from perfgate.judge.rows import judge_rows
+from perfgate.judge.outliers import Slow
+from perfgate.judge.rows import JudgedRow, judge_rows
 from perfgate.judge.times import Look
 from perfgate.model.metric import METRICS, Kind, Metric
-from perfgate.model.note import note
+from perfgate.model.note import Note, note
 from perfgate.model.outcome import PASSING, Outcome
 from perfgate.model.settings import Policy
 from perfgate.model.verdict import MetricVerdict, Stage, Verdict
@@ -27,7 +29,7 @@ def judge(evidence: Evidence, policy: Policy, stage: Stage) -> Verdict:
     Raises:
         ValueError: there is no baseline to compare with.
     """
-    case = Case(evidence, policy, PLANS[stage])
+    case = case_of(evidence, policy, PLANS[stage])
     judged = judge_rows(case)
     rows, runs = [one.row for one in judged], len(case.runs)
     outcome, more = _outcome(rows, case)
@@ -35,7 +37,7 @@ def judge(evidence: Evidence, policy: Policy, stage: Stage) -> Verdict:
         rose = any(row.exact and row.outcome is Outcome.REGRESSED for row in rows)
         is_over = policy.stops_early and rose
         outcome, more = (Outcome.REGRESSED, 0) if is_over else (Outcome.INCONCLUSIVE, case.wanted)
-    reason, next_step = why(case, judged, outcome, more=more)
+    reason, next_step = _why(case, judged, outcome, more=more)
     by_count = outcome is Outcome.REGRESSED and not (case.is_look and case.plan.fails)
     if stage is Stage.COUNTS or by_count:
         rows = [_estimate(row, runs) for row in rows]
@@ -56,7 +58,7 @@ def judge(evidence: Evidence, policy: Policy, stage: Stage) -> Verdict:
         loss_by=lost,
         loss_alpha=case.plan.alpha / (case.times * policy.workloads) if case.times else None,
         dropped=tuple(drop for one in judged for drop in one.dropped),
-        notes=notes_of(judged),
+        notes=_notes_of(judged),
         more=more,
         noisy=step is not None and bool(step.compared.run_sd > NOISY),
     )
@@ -105,3 +107,112 @@ def _estimate(row: MetricVerdict, runs: int) -> MetricVerdict:
     if not is_left or is_exact:
         return row
     return row.model_copy(update={"outcome": None, "note": note("only-estimated", runs=runs)})
+
+
+# Why, and what to do: nothing is decided here
+
+
+def _why(
+    case: Case, judged: Sequence[JudgedRow], outcome: Outcome, *, more: int
+) -> tuple[Note, Note | None]:
+    """Say why, and what to do where that does not follow from it."""
+    plan, runs, in_pairs = case.plan, len(case.runs), case.plan.is_ab_run
+    rows = [one.row for one in judged if one.row.outcome is outcome]
+    metrics = tuple(str(row.metric) for row in rows)
+    match outcome:
+        case Outcome.REGRESSED:
+            return note("metrics-regressed", metrics=metrics), None
+        case Outcome.IMPROVED:
+            return note("metrics-improved", metrics=metrics), None
+        case Outcome.NOT_MEASURED if not rows:
+            return note("baseline-gates-nothing", workload=case.evidence.workload), None
+        case Outcome.NOT_MEASURED:
+            found = tuple(_what(row) for row in rows)
+            return note("not-all-judged", rows=found, workload=case.evidence.workload), None
+        case Outcome.INCONCLUSIVE if more or plan.stage is Stage.COUNTS:
+            return note("unsettled-by-pairs" if in_pairs else "unsettled-by-runs", runs=runs), None
+        case Outcome.INCONCLUSIVE if runs < plan.fewest_to_pass:
+            fewest = plan.fewest_to_pass
+            code = "too-few-pairs" if in_pairs else "too-few-runs"
+            return note(code, runs=runs, fewest=fewest), _allow(case, fewest)
+        case Outcome.INCONCLUSIVE:
+            return _inconclusive(case, judged)
+        case _:  # PASSED: rows never come to the gate's own outcomes, such as NO_BASELINE
+            gated = [METRICS[one.row.metric].kind for one in judged if one.row.outcome is not None]
+            times, counts = gated.count(Kind.TIME), gated.count(Kind.COUNT)
+            code = "within-budget-in-pairs" if in_pairs else "within-budget"
+            blessed = len(case.other)
+            return note(code, times=times, counts=counts, runs=runs, blessed=blessed), None
+
+
+def _inconclusive(case: Case, judged: Sequence[JudgedRow]) -> tuple[Note, Note | None]:
+    """Say what keeps it open, and what would settle it."""
+    plan, runs = case.plan, len(case.runs)
+    worst = max(
+        (one for one in judged if one.row.outcome is Outcome.INCONCLUSIVE),
+        key=lambda one: _size(one.row),
+    )
+    row, look, metric = worst.row, worst.look, str(worst.row.metric)
+    what, allow = _what(row), _allow(case) if runs < plan.most_runs else None
+    if METRICS[row.metric].kind is Kind.COUNT:
+        return note("open", what=what), allow or note("steady-count")
+    if look is None:
+        return note("open", what=what), note("see-captures")
+    if look.by_chance:
+        return note("open-two-modes", what=what), None
+    if look.within:
+        farthest = max((drop.distance for drop in worst.dropped), default=0.0)
+        reason = _slow("open-slow-runs", look.slow, what=what, farthest=max(farthest, 0.0))
+        return reason, allow or note("find-slow-runs")
+    code = "open-in-pairs" if plan.is_ab_run else "open-in-runs"
+    reason = note(code, what=what, runs=runs, smallest=row.smallest or 0.0)
+    remedy = "steady" if plan.is_ab_run else "let-pairs-settle"
+    if plan.stage is Stage.AB_RUN and Stage.BLOCKS in case.evidence.can_pair:
+        remedy = "take-turns"
+    return reason, allow or note(remedy, sd=float(look.compared.run_sd), metric=metric)
+
+
+def _size(row: MetricVerdict) -> tuple[bool, float]:
+    """How much an open row says: counts before times, as they are exact; then by size, times by
+    budgets."""
+    if METRICS[row.metric].kind is Kind.COUNT:
+        return True, math.inf if row.change is None else abs(row.change)
+    return False, math.inf if row.high is None else abs(row.high) / (row.budget or 1.0)
+
+
+def _what(row: MetricVerdict) -> Note:
+    return note("metric-is", metric=str(row.metric), what=row.note)
+
+
+def _slow(code: str, slow: Slow, *, what: Note | None, farthest: float) -> Note:
+    """Say how many of the candidate's processes were slow, and how many of the other side's."""
+    return note(
+        code,
+        slow=int(slow.candidate),
+        runs=slow.candidates,
+        other_slow=int(slow.other),
+        other_runs=slow.others,
+        what=what,
+        farthest=farthest,
+    )
+
+
+def _allow(case: Case, runs: int | None = None) -> Note:
+    """Say what allows so many runs, or pairs: all of the plan's."""
+    wanted = runs or case.plan.most_runs
+    if case.plan.is_ab_run:
+        return note("allow-pairs", pairs=wanted, most=2 * wanted + case.evidence.spent)
+    return note("allow-runs", runs=wanted)
+
+
+def _notes_of(judged: Sequence[JudgedRow]) -> tuple[Note, ...]:
+    """Say of slow runs that chance excuses, next to what passes."""
+    slow = [
+        one.look.slow
+        for one in judged
+        if one.look is not None and one.row.outcome in PASSING and one.look.slow.candidate > 0
+    ]
+    if not slow:
+        return ()
+    most = max(slow, key=lambda one: int(one.candidate))
+    return (_slow("slow-by-chance", most, what=None, farthest=0.0),)

@@ -5,7 +5,7 @@ and no message.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from perfgate.model.verdict import Stage
@@ -29,8 +29,16 @@ class Plan:
     stage: Stage
     looks: tuple[int, ...]
     """Numbers of runs, or of pairs."""
+    fewest_to_pass: int
+    """Runs before which nothing passes."""
     fails: bool = True
     """Whether a time metric can be called a loss here."""
+    is_ab_run: bool = False
+    """Whether both sides are measured on the same occasion, in pairs."""
+    in_pairs: bool = False
+    """Whether a run's value only means something next to that of the other side of its pair."""
+    alone_runs: int = 0
+    """Runs that are made before its pairs: one of either side, where the pairs are of blocks."""
     slow_chance: float | None = None
     """At the last look: the other side must have as many slow runs, but for this chance.
 
@@ -43,11 +51,6 @@ class Plan:
         return self.looks[0]
 
     @property
-    def fewest_to_pass(self) -> int:
-        """Runs before which nothing passes."""
-        return self.looks[-1] if self.stage is Stage.SCREEN else self.looks[0]
-
-    @property
     def most_runs(self) -> int:
         """More than this the stage never measures."""
         return self.looks[-1]
@@ -56,23 +59,6 @@ class Plan:
     def alpha(self) -> float:
         """What one look may spend, to be shared by the gate's time metrics and workloads."""
         return ALPHA / len(self.looks)
-
-    @property
-    def in_pairs(self) -> bool:
-        """Whether a run's value only means something next to that of the other side of its pair."""
-        return self.stage is Stage.BLOCKS
-
-    @property
-    def is_ab_run(self) -> bool:
-        """Whether both sides are measured on the same occasion, in pairs."""
-        return self.stage in (Stage.AB_RUN, Stage.BLOCKS)
-
-    @property
-    def alone_runs(self) -> int:
-        """Runs that are made before its pairs: one of either side, where the pairs are of
-        blocks.
-        """
-        return 2 if self.in_pairs else 0
 
     def is_look(self, runs: int, *, first: int, most: int) -> bool:
         """Whether times are judged at so many runs, where `first` and `most` are a user's."""
@@ -88,16 +74,18 @@ class Plan:
         return max(runs, min(planned, max_runs))
 
 
-COUNTS_PLAN: Final = Plan(stage=Stage.COUNTS, looks=(1, 2), fails=False)
+COUNTS_PLAN: Final = Plan(stage=Stage.COUNTS, looks=(1, 2), fewest_to_pass=1, fails=False)
 """Counts alone: a rise in the first run, confirmed by a second, ends the gate."""
-SCREEN_PLAN: Final = Plan(stage=Stage.SCREEN, looks=(3, 5), fails=False)
+SCREEN_PLAN: Final = Plan(stage=Stage.SCREEN, looks=(3, 5), fewest_to_pass=5, fails=False)
 """Against the stored baseline, to pass at the second look; an A/B run is there to fail."""
-STORED_PLAN: Final = Plan(stage=Stage.STORED, looks=(5, 8, 10), slow_chance=0.3)
+STORED_PLAN: Final = Plan(stage=Stage.STORED, looks=(5, 8, 10), fewest_to_pass=5, slow_chance=0.3)
 """Against the stored baseline alone, where its commit cannot be run."""
-AB_PLAN: Final = Plan(stage=Stage.AB_RUN, looks=(3, 5, 8, 12), slow_chance=0.1)
+AB_PLAN: Final = Plan(
+    stage=Stage.AB_RUN, looks=(3, 5, 8, 12), fewest_to_pass=3, slow_chance=0.1, is_ab_run=True
+)
 """Against fresh runs of the baseline's commit, made alternately with the candidate's; runs are
 pairs."""
-INTERLEAVED_PLAN: Final = Plan(stage=Stage.BLOCKS, looks=(3, 5, 8, 12), slow_chance=0.1)
+INTERLEAVED_PLAN: Final = replace(AB_PLAN, stage=Stage.BLOCKS, in_pairs=True, alone_runs=2)
 """In blocks of processes that are alive at once, where runs differ by more than `NOISY`."""
 NOISY: Final = 0.01
 """SD of kept step times, of both sides or the candidate's, from which an A/B run is in blocks."""

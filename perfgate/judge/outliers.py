@@ -13,8 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from perfgate.judge.compare import PRIOR_DF, Flags, Floats
-from perfgate.judge.distributions import comb
+from perfgate.judge.compare import PRIOR_DF, Flags, Floats, special
 
 Counts = NDArray[np.int64]
 
@@ -32,11 +31,8 @@ class Kept:
     """Side by side."""
     threshold: Floats
     """Farther than this from the median of its side a run is extreme."""
-
-    @property
-    def any_extreme(self) -> Flags:
-        """Whether a run of any side is."""
-        return np.asarray(np.any([np.any(~flags, axis=-1) for flags in self.flags], axis=0))
+    any_extreme: Flags
+    """Whether a run of any side is."""
 
 
 def keep(sides: Sequence[Floats], *, prior_sd: float, budget: Floats | float) -> Kept:
@@ -55,7 +51,8 @@ def keep(sides: Sequence[Floats], *, prior_sd: float, budget: Floats | float) ->
     threshold = np.maximum(_SCALES * scale, _BUDGETS * np.asarray(budget))
     near = [distance <= threshold[..., None] for distance in away]
     flags = tuple(flags | ~np.any(flags, axis=-1, keepdims=True) for flags in near)
-    return Kept(flags=flags, threshold=np.asarray(threshold))
+    extreme = np.any([np.any(~one, axis=-1) for one in flags], axis=0)
+    return Kept(flags=flags, threshold=np.asarray(threshold), any_extreme=np.asarray(extreme))
 
 
 def may_be_chance(
@@ -114,6 +111,7 @@ def as_many_by_chance(here: Counts, there: Counts, runs: int, others: int) -> Fl
     """How probable it is that chance puts `here` or more of all `here + there` such runs among
     these `runs`, and the rest among the `others` (hypergeometric)."""
     number, such = np.arange(runs + 1), np.asarray(here + there)[..., None]
+    comb = special().comb
     ways = comb(such, number) * comb(runs + others - such, runs - number)
     as_many = np.where(number >= np.asarray(here)[..., None], ways, 0.0)
     return np.asarray(as_many.sum(axis=-1) / comb(runs + others, runs))

@@ -7,9 +7,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from perfgate.judge.compare import Floats, Learnt, middle
+from perfgate.judge.compare import Floats, Learnt, middle, special
 from perfgate.judge.counts import judge_count, places_of
-from perfgate.judge.distributions import stdtrit
 from perfgate.judge.evidence import Case
 from perfgate.judge.looks import PASS_CONFIDENCE
 from perfgate.judge.rule import SPECS, Columns, TimeRule, as_x, columns, is_usable, rule_of
@@ -79,7 +78,7 @@ def _counts(case: Case) -> dict[Metric, MetricVerdict]:
         metric: judge_count(
             metric,
             of_metric,
-            max_runs=case.looks[1],
+            max_runs=case.most,
             varying=varying,
             budget=case.budgets.get(metric, 0.0),
         )
@@ -97,9 +96,9 @@ def _judge_time(metric: Metric, now: Floats, case: Case) -> JudgedRow:
         case.budgets,
         plan=case.plan,
         baseline=case.evidence.blessed,
-        shares=case.times * case.policy.workloads,
     )
-    rule = replace(rule, learnt=rule.learnt + case.evidence.spread.get(metric, Learnt()))
+    learnt = rule.learnt + case.evidence.spread.get(metric, Learnt())
+    rule = replace(rule, learnt=learnt, shares=case.times * case.policy.workloads)
     before = case.there[metric]
     unjudged = MetricVerdict(
         metric=metric,
@@ -121,7 +120,7 @@ def _judge_time(metric: Metric, now: Floats, case: Case) -> JudgedRow:
     look = look_at(
         rule,
         sides,
-        is_last=case.plan.is_last(len(now), most=case.looks[1]),
+        is_last=case.plan.is_last(len(now), most=case.most),
         alone=alone,
         screened=screened,
     )
@@ -204,7 +203,7 @@ def at_level(row: MetricVerdict, alpha: float) -> MetricVerdict:
     """The row with the lower end that shows a loss at this level."""
     if row.low is None or row.change is None or row.standard_error is None or row.df is None:
         return row
-    margin = float(stdtrit(row.df, 1 - alpha)) * row.standard_error
+    margin = float(special().stdtrit(row.df, 1 - alpha)) * row.standard_error
     is_log = row.basis is Basis.LOG
     low = math.expm1(math.log1p(row.change) - margin) if is_log else row.change - margin
     return row.model_copy(update={"low": low})

@@ -122,20 +122,24 @@ def rule_of(
     *,
     plan: Plan = STORED_PLAN,
     baseline: Baseline | None = None,
-    shares: int = 1,
 ) -> TimeRule:
-    """Return how a time metric is judged against `there`; a `baseline`'s occasions count.
+    """Return how a time metric is judged against `there`; a `baseline`'s occasions count, and what
+    a calibration found of them.
 
     Kernel time may lose a tenth of what the step may, whatever its own budget.
     """
+    spread = None if baseline is None else baseline.calibration.get(metric)
+    learnt = Learnt()
+    if spread is not None:
+        free = spread.occasions - 1
+        learnt = Learnt(squares=free * spread.occasion_sd**2, df=free)
     return TimeRule(
         metric=metric,
         budget=budgets.get(metric, SPECS[metric].budget),
         least_loss=least_loss(there, budgets) if metric is Metric.KERNEL_MS else 0.0,
         plan=plan,
         occasion_runs=tuple(len(one.runs) for one in baseline.occasions) if baseline else (1,),
-        learnt=_calibrated(metric, baseline),
-        shares=shares,
+        learnt=learnt,
     )
 
 
@@ -148,10 +152,3 @@ def least_loss(there: Columns, budgets: Mapping[Metric, float]) -> Floats | floa
     with np.errstate(all="ignore"):
         share = np.maximum(step, 0.0) / kernel
         return np.where(kernel > 0, np.log1p(_PART_OF_STEP * budget * share), 0.0)
-
-
-def _calibrated(metric: Metric, baseline: Baseline | None) -> Learnt:
-    """What a calibration found of occasions, next to what the baseline's own runs say."""
-    spread = None if baseline is None else baseline.calibration.get(metric)
-    free = 0 if spread is None else spread.occasions - 1
-    return Learnt() if spread is None else Learnt(squares=free * spread.occasion_sd**2, df=free)

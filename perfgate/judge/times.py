@@ -14,7 +14,6 @@ from perfgate.judge.compare import (
     Comparison,
     Flags,
     Floats,
-    Occasions,
     SideSums,
     beyond_stored,
     in_ab_run,
@@ -94,7 +93,8 @@ def look_at(
     comparison, against = found.comparison, found.against
     slow, extreme, runs = found.slow, found.extreme, sides[1].shape[-1]
     if alone is not None:
-        slow = _slow_runs(*alone, rule.keep(*alone).threshold) + slow
+        usual = np.median(alone[0], axis=-1)
+        slow = slow_runs(*alone, usual + rule.keep(*alone).threshold) + slow
     if screened is not None:
         extreme = extreme | rule.keep(*screened).any_extreme
     within = comparison.upper(PASS_CONFIDENCE) < limit
@@ -138,41 +138,28 @@ def _pairs(rule: TimeRule, before: Floats, after: Floats) -> Compared:
     )
 
 
-def _slow_runs(before: Floats, after: Floats, threshold: Floats) -> Slow:
-    """Slow is what lies above the median of `before` by more than the threshold."""
-    return slow_runs(before, after, np.median(before, axis=-1) + threshold)
-
-
 def _runs(rule: TimeRule, before: Floats, after: Floats) -> Compared:
     found = rule.keep(before, after)
     kept = (found.flags[0], found.flags[1])
     one, other = SideSums.of(before, kept[0]), SideSums.of(after, kept[1])
-    comparison = against = in_ab_run(one, other)
-    if not rule.plan.is_ab_run:
-        occasions = rule.occasions(before, kept[0])
-        comparison, against = _with_stored(rule, one, other, occasions)
+    if rule.plan.is_ab_run:
+        comparison = against = in_ab_run(one, other)
+    else:
+        occasions = passing = rule.occasions(before, kept[0])
+        if rule.plan.fails:
+            passing = replace(occasions, sd=np.maximum(occasions.sd, rule.spec.occasion_sd))
+        prior_sd = rule.spec.prior_sd
+        comparison = against = with_stored(one, other, prior_sd=prior_sd, occasions=passing)
+        if rule.plan.fails:
+            against = beyond_stored(one, other, occasions=occasions)
     between = np.asarray(one.mean / 2 + other.mean / 2)
     return Compared(
         comparison=comparison,
         against=against,
         kept=kept,
         extreme=found.any_extreme,
-        slow=_slow_runs(before, after, found.threshold),
+        slow=slow_runs(before, after, np.median(before, axis=-1) + found.threshold),
         lost_by_chance=may_be_chance(before, after, kept, between=between),
         gained_by_chance=may_be_chance(after, before, (kept[1], kept[0]), between=between),
         run_sd=np.sqrt(np.maximum(other.variance, variance_of(one, other)[0])),
-    )
-
-
-def _with_stored(
-    rule: TimeRule, one: SideSums, other: SideSums, occasions: Occasions
-) -> tuple[Comparison, Comparison]:
-    """Return what passes and what fails: the same at the screen, where nothing fails."""
-    if not rule.plan.fails:
-        screened = with_stored(one, other, prior_sd=rule.spec.prior_sd, occasions=occasions)
-        return screened, screened
-    at_least = replace(occasions, sd=np.maximum(occasions.sd, rule.spec.occasion_sd))
-    return (
-        with_stored(one, other, prior_sd=rule.spec.prior_sd, occasions=at_least),
-        beyond_stored(one, other, occasions=occasions),
     )

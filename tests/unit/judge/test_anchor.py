@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 from support.judging import blessed, measured
 
-from perfgate.judge.anchor import drift
-from perfgate.judge.clock import by_clock, clock_moved
+from perfgate.judge.anchor import by_clock, clock_moved, drift
 from perfgate.model.baseline import BlessedRun
 from perfgate.model.metric import Metric
 

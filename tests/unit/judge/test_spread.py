@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from support.judging import Columns, blessed
 
-from perfgate.judge.spread import learn
+from perfgate.judge.hold import learn
 from perfgate.model.metric import Metric
 
 M = Metric

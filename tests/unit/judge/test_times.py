@@ -162,8 +162,8 @@ def test_a_rule_is_made_of_what_the_baseline_knows() -> None:
     known = Spread(run_sd=0.003, occasion_sd=0.01, runs=20, occasions=10, at=MOMENT)
     calibration = {Metric.STEP_MS: known}
     baseline = blessed({Metric.STEP_MS: [10.0] * 4}, occasions=2, calibration=calibration)
-    made = rule_of(Metric.STEP_MS, columns(baseline.runs), {}, baseline=baseline, shares=3)
-    assert (made.occasion_runs, made.shares) == ((2, 2), 3)
+    made = rule_of(Metric.STEP_MS, columns(baseline.runs), {}, baseline=baseline)
+    assert made.occasion_runs == (2, 2)
     assert made.learnt.df == 9
     assert float(made.learnt.squares) == pytest.approx(9 * 0.01**2)
     kernels = {Metric.KERNEL_MS: np.array([8.0])}
