@@ -13,7 +13,7 @@ from pathlib import Path
 from perfgate.bless import bless as blessing
 from perfgate.bless.holds import costs
 from perfgate.demo.record import EXPORT, MANIFEST, Manifest, RecordedRun, Recording, unpack
-from perfgate.execute.lab import Pair
+from perfgate.execute.lab import Asked, Pair
 from perfgate.gate.check import check
 from perfgate.gate.expect import Expectation
 from perfgate.gate.underway import Checked
@@ -148,6 +148,9 @@ class _Recorded:
         self._left = iter(recording.runs)
         self._captures = captures
         self._folder = folder
+
+    def prepare(self, *asked: Asked) -> None:
+        """All is there."""
 
     def runs(self, number: int) -> Generator[Run]:
         """Measure recorded runs as a gate measures fresh ones."""

@@ -19,6 +19,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Final
 from uuid import uuid4
@@ -63,7 +64,7 @@ class Wanted:
     workload: Workload
     folder: Path
     blocks: Blocks | None = None
-    """Of one side of a pair in blocks, the other side of which is the next, or the last."""
+    """Of one side of a pair in blocks, whose reference stands just before its candidate."""
 
 
 def in_blocks(
@@ -131,6 +132,8 @@ def measure_ahead(wanted: Sequence[Wanted], form: Form) -> Generator[Measured]:
                 runs.append(held.enter_context(_holding(one, form, batch, of=len(wanted))))
             except PerfgateError as failed:
                 raise RunFailed(number, failed) from failed
+        for one_side, other_side in pairwise(runs):
+            one_side.pair_with(other_side)
         pool = held.enter_context(_pool(runs))
         with Sampler(wanted[0].context.machine.gpus, run_id=batch) as sampler:
             for run in runs:
@@ -159,18 +162,19 @@ def _take_windows(runs: Sequence[_Held]) -> None:
         run.wait_for(READY, runs)
     for run in runs:
         run.processes = Marked(run.one.spec.env[RUN_COOKIE].rpartition(":")[2])
-    size = 1 if runs[0].one.blocks is None else 2
-    for first in range(0, len(runs), size):
-        measuring = runs[first : first + size]
+    for number, run in enumerate(runs):
+        if run.partner is not None and run.partner in runs[:number]:
+            continue
+        measuring = [run] if run.partner is None else [run, run.partner]
         others = [other for other in runs if other not in measuring]
         deadline = time.monotonic() + QUIET_PATIENCE_S
         # What still spins or is written after the last of them measured, or warmed up.
         while (used := _used_by(others, partial(time.sleep, LOOK_S))).cores > QUIET_CORES:
             if time.monotonic() > deadline:
-                raise RunFailed(first, used.refused(runs[first]))
+                raise RunFailed(number, used.refused(run))
         used = _used_by(others, partial(_measure, measuring, runs), anew=True)
         if used.cores > QUIET_CORES and used.cpu_s > QUIET_S:
-            raise RunFailed(first, used.refused(runs[first]))
+            raise RunFailed(number, used.refused(run))
 
 
 def _measure(measuring: Sequence[_Held], runs: Sequence[_Held]) -> None:
@@ -193,19 +197,13 @@ def _refuse_failed(runs: Sequence[_Held]) -> None:
         if run.ran is not None and run.ran.done() and (error := run.ran.exception()) is not None
     }
     blamed = [number for number, one in failed.items() if not isinstance(one, OtherSideEnded)]
-    blamed = blamed or [number for number in failed if _has_ended(runs, number ^ 1)]
+    blamed = blamed or [number for number in failed if runs[number].partner_has_ended]
     for number in reversed(blamed):
         match failed[number]:
             case OtherSideEnded(error=error) | (PerfgateError() as error):
                 raise RunFailed(number, error)
             case bug:
                 raise bug
-
-
-def _has_ended(runs: Sequence[_Held], number: int) -> bool:
-    """Whether the other side of a pair will say nothing more: pairs stand one behind the other."""
-    run = runs[number] if number < len(runs) else None
-    return run is None or run.ran is None or run.ran.done()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -243,6 +241,8 @@ class _Held:
     def __init__(self, one: OneRun) -> None:
         assert one.hold is not None
         self.one = one
+        self.partner: _Held | None = None
+        """The other side of a pair in blocks, which measures at the same time."""
         self.ran: Future[Ran] | None = None
         self.is_off = threading.Event()
         self.processes: Marked | None = None
@@ -254,6 +254,18 @@ class _Held:
         self._worked_s, self._since = 0.0, time.monotonic()
         self._waits = False
         self._heard: list[bytes] = []
+
+    def pair_with(self, other: _Held) -> None:
+        """Know each other where they are the two sides of a pair in blocks."""
+        own, theirs = self.one.blocks, other.one.blocks
+        if own is not None and theirs is not None and own.own == theirs.other:
+            self.partner, other.partner = other, self
+
+    @property
+    def partner_has_ended(self) -> bool:
+        """Whether the other side of its pair will say nothing more."""
+        ran = None if self.partner is None else self.partner.ran
+        return ran is None or ran.done()
 
     def close(self) -> None:
         """Let go of it: a worker that waits ends."""

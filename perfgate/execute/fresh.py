@@ -16,6 +16,7 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
 from statistics import median
 from typing import Final, TypeVar
@@ -26,6 +27,7 @@ from perfgate.execute.lab import (
     NOT_MEASURED_BY,
     SHOWN_SHA,
     Against,
+    Asked,
     Invocation,
     Listener,
     Pair,
@@ -231,8 +233,11 @@ class FreshLab:
         self._folders = self._taken = 0
         self._pairs = dict.fromkeys(Form, 0)
         self._step_ms: float | None = None
+        self._coming: _Coming | None = None
         self._failed_ahead: PerfgateError | None = None
         """Why runs are not started together any more."""
+        self._mixes = True
+        """Whether runs of several stages are."""
         self.notes: tuple[Note, ...] = ()
         """What is to be known of how they were made."""
         self._last: Measured | None = None
@@ -286,29 +291,68 @@ class FreshLab:
         """Its SHA."""
         return self._other.commit
 
+    def prepare(self, *asked: Asked) -> None:
+        """Know what will be asked for next, to start runs of several stages together."""
+        if self._coming is not None and self._coming.asked == asked:
+            return
+        self.close()
+        try:
+            _ = self._other
+        except PerfgateError:
+            return  # whoever asks for it hears why
+        units = [unit for form, number in asked for unit in self._units(form, number)]
+        self._coming = _Coming(asked, self._made(units))
+
+    def close(self) -> None:
+        """End what was started and is not wanted any more."""
+        if self._coming is not None:
+            self._coming.made.close()
+            self._coming = None
+
     def runs(self, number: int) -> Generator[Run]:
         """Make runs of the candidate, as many of them started together as there is room for."""
-        first, planned = self._taken + 1, self._taken + number
-        units = [
-            (_Job(title=f"run {first + index} of {planned}", form=Form.ALONE),)
-            for index in range(number)
-        ]
-        with closing(self._made(units)) as every:
-            for made in every:
-                yield made.run
+        for made in self._asked(None, number):
+            yield made.run
 
     def pairs(self, form: Form, number: int) -> Generator[Pair]:
         """Make pairs in one form; every other one begins with the other side (ABBA)."""
-        planned, first = self._pairs[form] + number, self._pairs[form]
         if form is not Form.BLOCK:
             self._refuse_other_command()
-        units = [_pair(form, index, planned) for index in range(first, planned)]
-        with closing(self._made(units)) as made:
-            for index, (one, other) in enumerate(zip(made, made, strict=True), first):
-                self._pairs[form] += 1
-                candidate_first = index % 2 and form is not Form.BLOCK
+        made = self._asked(form, number)
+        with closing(made):
+            for one, other in zip(made, made, strict=True):
+                candidate_first = self._pairs[form] % 2 and form is not Form.BLOCK
                 there, here = (other, one) if candidate_first else (one, other)
+                self._pairs[form] += 1
                 yield self._held_apart(there, here)
+
+    def _asked(self, form: Form | None, number: int) -> Generator[Measured]:
+        """What was prepared, if it is that; whoever wants no more of it ends all of it."""
+        if self._coming is None or self._coming.asked[:1] != ((form, number),):
+            self.close()
+            units = self._units(form, number)
+            self._coming = _Coming(((form, number),), self._made(units))
+        coming = self._coming
+        coming.asked = coming.asked[1:]
+        left = number if form is None else 2 * number
+        try:
+            for made in islice(coming.made, left):
+                left -= 1
+                yield made
+        finally:
+            if self._coming is coming and (left or not coming.asked):
+                self.close()
+
+    def _units(self, form: Form | None, number: int) -> list[_Unit]:
+        """What is made together if there is room: each run of the candidate, or both of a pair."""
+        after = self._taken if form is None else self._pairs[form]
+        planned = after + number
+        if form is None:
+            return [
+                (_Job(title=f"run {index + 1} of {planned}", form=Form.ALONE),)
+                for index in range(after, planned)
+            ]
+        return [_pair(form, index, planned) for index in range(after, planned)]
 
     # Runs of either side
 
@@ -325,28 +369,31 @@ class FreshLab:
             self.environment = made.environment
         return made
 
-    def _made(self, units: Sequence[tuple[_Job, ...]]) -> Generator[Measured]:
+    def _made(self, units: Sequence[_Unit]) -> Generator[Measured]:
         """Make runs of either side in their order, as many ahead as there is room for.
 
-        Those of a unit are made together, if there is room for several runs. Where some fail that
-        are alive at once, each unit is made again by itself; so is one in which nsys broke down.
+        Where some fail that are alive at once, each unit is made again by itself; so is one in
+        which nsys broke down.
         """
-        left = [job for unit in units for job in unit]
-        together = len(units[0])
+        left = list(units)
         while left:
             form, most = self._how()
-            in_blocks = left[0].form is Form.BLOCK
-            if in_blocks:
-                form = Form.EARLY  # both sides take their warm-up in turns
-            fewest = together if in_blocks else 1
-            batch = left[: max(most // together * together, fewest)]
-            is_alone = len(batch) <= fewest
+            stage = left[0][0].asked
+            batch = _first_of(left if self._mixes else _asked_as(stage, left), most)
+            in_blocks = batch[0].form is Form.BLOCK
+            if in_blocks and form is Form.ALONE:
+                form = Form.EARLY  # both sides of a pair are alive at once in any case
+            is_alone = len(batch) == (2 if in_blocks else 1)
             try:
                 yield from self._of_batch(batch, left, form)
             except RunFailed as failed:
-                self._try_again(batch[failed.number], failed.error, is_alone=is_alone)
+                job = batch[failed.number]
+                if job.asked == stage:
+                    self._try_again(job, failed.error, is_alone=is_alone)
+                else:
+                    self._mixes = False  # its own stage says what that means
 
-    def _of_batch(self, batch: Sequence[_Job], left: list[_Job], form: Form) -> Iterator[Measured]:
+    def _of_batch(self, batch: Sequence[_Job], left: list[_Unit], form: Form) -> Iterator[Measured]:
         """Make some runs together, and take each that is there off what is left."""
         busy, made = self._of.busy(), self._of.make(self._wanted(batch), form)
         with closing(made):
@@ -356,7 +403,7 @@ class FreshLab:
                         one = next(made)
                     except PerfgateError as failed:
                         raise RunFailed(batch.index(job), failed) from failed
-                left.remove(job)
+                left[:1] = [left[0][1:]] if len(left[0]) > 1 else []
                 yield self._finished(job, _noting(one, busy, job.form))
 
     def _how(self) -> tuple[Form, int]:
@@ -372,11 +419,10 @@ class FreshLab:
     def _wanted(self, batch: Sequence[_Job]) -> list[Wanted]:
         """Folders for one more try of some runs, and what each is to do."""
         made: list[Wanted] = []
-        workload = self._workload
-        if batch[0].form is Form.BLOCK:
-            steps = max(steps_in_blocks(self._known_step_ms), workload.steps)
-            workload = workload.model_copy(update={"steps": steps})
+        steps = max(steps_in_blocks(self._known_step_ms), self._workload.steps)
+        longer = self._workload.model_copy(update={"steps": steps})
         for job in batch:
+            workload = longer if job.form is Form.BLOCK else self._workload
             if not job.folder:
                 self._folders += 1
                 job.folder = f"run-{self._folders}"
@@ -384,10 +430,11 @@ class FreshLab:
             folder = job.folder if job.tries == 1 else f"{job.folder}-try-{job.tries}"
             context = self._other.context if job.is_reference else self._of.context
             made.append(Wanted(context=context, workload=workload, folder=self._folder / folder))
-        if batch[0].form is not Form.BLOCK:
-            return made
-        sides = zip(made[::2], made[1::2], batch[::2], strict=True)
-        return [one for there, here, job in sides for one in _in_blocks((there, here), job)]
+        for place, job in enumerate(batch):
+            if job.form is Form.BLOCK and job.is_reference:
+                there, here = made[place : place + 2]
+                made[place : place + 2] = _in_blocks((there, here), job)
+        return made
 
     def _title(self, job: _Job, batch: Sequence[_Job]) -> str:
         title = f"{job.title}, {self._other.shown}" if job.is_reference else job.title
@@ -527,11 +574,42 @@ class _Job:
 
     title: str
     form: Form
+    asked: Form | None = None
+    """As what it was asked for."""
     is_reference: bool = False
     candidate_begins: bool = False
     """Of a pair in blocks, as its reference's side says."""
     folder: str = ""
     tries: int = 0
+
+
+_Unit = tuple[_Job, ...]
+"""Those that belong together."""
+
+
+@dataclass
+class _Coming:
+    """What was prepared, and is started by the first that is asked for of it."""
+
+    asked: tuple[Asked, ...]
+    """Stages that are still to be asked for."""
+    made: Generator[Measured]
+
+
+def _asked_as(stage: Form | None, units: Sequence[_Unit]) -> list[_Unit]:
+    return [unit for unit in units if unit[0].asked == stage]
+
+
+def _first_of(units: Sequence[_Unit], most: int) -> list[_Job]:
+    """The first of them, as many as there is room for; the two of a pair in blocks in any case."""
+    batch = list(units[0])
+    if batch[0].form is not Form.BLOCK:
+        batch = batch[: max(most, 1)]
+    for unit in units[1:]:
+        if len(batch) + len(unit) > most:
+            break
+        batch += unit
+    return batch
 
 
 def _pair(form: Form, index: int, planned: int) -> tuple[_Job, _Job]:
@@ -551,11 +629,12 @@ def _pair(form: Form, index: int, planned: int) -> tuple[_Job, _Job]:
     reference = _Job(
         title=title,
         form=form,
+        asked=form,
         is_reference=True,
         folder=folder,
         candidate_begins=candidate_begins,
     )
-    candidate = _Job(title=f"{title}, candidate", form=form)
+    candidate = _Job(title=f"{title}, candidate", form=form, asked=form)
     if candidate_begins and form is not Form.BLOCK:
         return candidate, reference
     return reference, candidate

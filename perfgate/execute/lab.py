@@ -68,6 +68,10 @@ class Pair:
     """CPU cores that either side's steps kept busy, where each ran alone and that is known."""
 
 
+Asked = tuple[Form | None, int]
+"""A number of pairs in a form, or of runs of the candidate."""
+
+
 class Lab(Protocol):
     """Makes the runs of one workload in one gate; numbers of runs and pairs are of further ones."""
 
@@ -86,6 +90,10 @@ class Lab(Protocol):
     @property
     def commit(self) -> str:
         """Its SHA; likewise."""
+
+    def prepare(self, *asked: Asked) -> None:
+        """Know what will be asked for next, to start runs of several stages together; they need not
+        all be asked for."""
 
     def runs(self, number: int) -> Generator[Run]:
         """Make runs of the candidate, some of them ahead: closing it ends those. Raises any of

@@ -14,7 +14,7 @@ from perfgate.model.order import Needs
 from perfgate.model.sample import Form
 from perfgate.model.workload import Workload
 
-MOST: Final = 8
+MOST: Final = 9
 """Runs that are started together; of more, those that wait cost more than they save."""
 PER_CORE: Final = 2
 """And for each CPU core, all of which they need to start and to end."""

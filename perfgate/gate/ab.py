@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+from perfgate.execute.lab import Asked
 from perfgate.gate.conclude import conclude
 from perfgate.gate.expect import why_no_screen
 from perfgate.gate.reference import (
@@ -17,7 +18,7 @@ from perfgate.gate.reference import (
 from perfgate.gate.underway import STAGES, Checked, SideUnavailable, Underway, step_times
 from perfgate.judge.evidence import looks_of
 from perfgate.judge.judge import judge
-from perfgate.judge.looks import PLANS
+from perfgate.judge.looks import PLANS, Plan
 from perfgate.model.baseline import Baseline
 from perfgate.model.metric import Metric
 from perfgate.model.note import Note, note
@@ -30,6 +31,22 @@ def forms_in_order(forms: Collection[Form], *, noisy: bool) -> tuple[Form, ...]:
     wanted = (Form.BLOCK, Form.PAIR) if noisy else (Form.PAIR, Form.BLOCK)
     there = tuple(form for form in wanted if form in forms)
     return there if noisy else there[:1]
+
+
+def prepare(underway: Underway, form: Form) -> None:
+    """Let the lab start a run for its counts together with all up to the first look at pairs.
+
+    Does nothing where there is no room or time for such a look.
+    """
+    plan = PLANS[STAGES[form]]
+    spent = 1 + plan.alone_runs
+    first, most = looks_of(plan, underway.policy, alone=1, spent=spent)
+    if most >= plan.fewest_to_fail and underway.affords(spent + 2 * first, underway.run_s):
+        underway.lab.prepare((None, 1), *_asked(plan, form, first))
+
+
+def _asked(plan: Plan, form: Form, pairs: int) -> tuple[Asked, ...]:
+    return ((Form.ALONE, 1), (form, pairs)) if plan.alone_runs else ((form, pairs),)
 
 
 def by_pairs(
@@ -58,6 +75,7 @@ def by_pairs(
         raise SideUnavailable(why, has_remedy=True)
     if not underway.may_spend(2 * first + plan.alone_runs):
         raise SideUnavailable(note("no-time-for-pairs", pairs=first), has_remedy=True)
+    underway.lab.prepare(*_asked(plan, form, first))
     try:
         steps = _alone(underway, stored) if form is Form.BLOCK else None
         screened = len(underway.runs)

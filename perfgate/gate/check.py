@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from perfgate.execute.lab import Lab
-from perfgate.gate.ab import by_pairs, forms_in_order
+from perfgate.gate.ab import by_pairs, forms_in_order, prepare
 from perfgate.gate.alike import other_form
 from perfgate.gate.conclude import conclude, other_packages
 from perfgate.gate.expect import Expectation, known_noisy, why_incomparable, why_straight
@@ -60,14 +60,15 @@ def _against_baseline(underway: Underway) -> Checked:
     if not underway.lab.forms:
         return by_stored(underway, baseline, no_pairs=note("no-forms"))
     straight = why_straight(expected, underway.policy, underway.lab.forms)
-    stage = Stage.SCREEN if straight is None else Stage.COUNTS
-    verdict = look(underway, baseline, stage)
-    if stage is Stage.COUNTS:
-        if verdict.outcome is Outcome.REGRESSED:
-            return conclude(underway, verdict, baseline)
+    if straight is not None:
         # Not where a user asked for runs: those of blocks cannot be blessed.
         noisy = underway.policy.stops_early and known_noisy(expected)
+        prepare(underway, forms_in_order(underway.lab.forms, noisy=noisy)[0])
+        verdict = look(underway, baseline, Stage.COUNTS)
+        if verdict.outcome is Outcome.REGRESSED:
+            return conclude(underway, verdict, baseline)
         return _by_forms(underway, baseline, straight, noisy=noisy)
+    verdict = look(underway, baseline, Stage.SCREEN)
     own = underway.runs
     moved = clock_moved(baseline.runs, own) or other_form(baseline.runs, own)
     if is_settled(underway, baseline, verdict, clock=moved):

@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, suppress
+from contextlib import AbstractContextManager, ExitStack, closing, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median
@@ -171,7 +171,7 @@ class Gate:
             return not_measured(workload.id, noted(refused))
         self._folders[workload.id] = folder
         lab = self._laboratory.lab(workload, folder, baseline=expected.baseline)
-        with self._listener.of(workload.id), ExitStack() as held:
+        with self._listener.of(workload.id), ExitStack() as held, closing(lab):
             left_s = round(self._time_left_s(), 1)
             try:
                 held.enter_context(self._gpus(machine, workload, within_s=left_s))

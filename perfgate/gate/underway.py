@@ -167,13 +167,24 @@ class Underway:
 
     def may_spend(self, runs: int) -> bool:
         """Whether so many more runs are within the budget of time, going by those made so far."""
-        made = [run.wall_s for run in (*self.runs, *self.blocks, *self.references)]
-        if self.affords(runs, median(made) if made else 0.0):
+        if self.affords(runs, self.run_s):
             return True
         if not self.ended_by_time:
             self.ended_by_time = True
-            self.note("time-budget-ended", runs=len(made))
+            self.note("time-budget-ended", runs=len(self._made))
         return False
+
+    @property
+    def run_s(self) -> float:
+        """What a run takes, s: in this gate, or when it was blessed; 0 where nobody knows."""
+        made = [run.wall_s for run in self._made]
+        if not made and self.expected.baseline is not None:
+            made = [run.wall_s for run in self.expected.baseline.runs if run.wall_s is not None]
+        return median(made) if made else 0.0
+
+    @property
+    def _made(self) -> tuple[Run, ...]:
+        return (*self.runs, *self.blocks, *self.references)
 
     def evidence(self, stored: Baseline | None) -> Evidence:
         """What the judge needs: all that was measured, and how it came about."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from support import records
 
-from perfgate.execute.lab import Pair
+from perfgate.execute.lab import Asked, Pair
 from perfgate.gate.check import check
 from perfgate.gate.expect import Expectation
 from perfgate.gate.underway import Affords, Checked
@@ -135,12 +135,16 @@ class PreparedLab:
     taken: int = 0
     called_off: list[int] = field(default_factory=list)
     """How many of those that were asked for nobody wanted any more, each time."""
+    prepared: list[tuple[Asked, ...]] = field(default_factory=list)
     revision: str = "the baseline's commit 0123456789ab"
     commit: str = SHA
 
     @property
     def forms(self) -> frozenset[Form]:
         return frozenset(self.by_form)
+
+    def prepare(self, *asked: Asked) -> None:
+        self.prepared.append(asked)
 
     def runs(self, number: int) -> Generator[Run]:
         self.asked.append(number)

@@ -49,6 +49,7 @@ class MeasuredSteps:
     warm-up   |w|w|w|  sync, wait, start  |step|step|  sync, wait  |step|step|  sync, wait, stop
     one core      |--------------------------------------------------------------------|
     ```
+    Held late, they take turns only from the last turns of the warm-up on.
     """
 
     def __init__(
@@ -69,7 +70,7 @@ class MeasuredSteps:
         # far.
         self._handover = None if blocks is None else Handover(blocks)
         self._gate: Handover | None = None
-        self._is_held_early = False
+        self._is_held_late = False
         self._core = None if blocks is None else blocks.core
         self._find_torch = find_torch or (lambda: sys.modules.get("torch"))
         self._find_nvtx = find_nvtx or import_nvtx
@@ -139,7 +140,7 @@ class MeasuredSteps:
 
     def held_by(self, hold: Hold) -> None:
         """Let a gate hold them, which sees from then on if they do not come to their first turn."""
-        self._gate, self._is_held_early = Handover(hold), hold.is_early
+        self._gate, self._is_held_late = Handover(hold), not hold.is_early
 
     def hold(self) -> None:
         """Start CUDA, and wait for the turn to go on, where that comes before the workload's code.
@@ -147,7 +148,7 @@ class MeasuredSteps:
         Raises:
             Abandoned: the gate is gone.
         """
-        if self._is_held_early and self._gate is not None:
+        if self._gate is not None and not self._is_held_late:
             start_cuda(self._find_torch())
             self._gate.begin()
 
@@ -188,11 +189,16 @@ class MeasuredSteps:
             torch = self._find_torch()
             marker = choose_marker(torch=torch, nvtx=self._find_nvtx(), profiled=self._profiled)
             self.marked_by = marker.name
-            if self._handover is not None:
+            if self._handover is not None and not self._is_held_late:
                 self._handover.begin()
-            settled = min(SETTLING_TURNS, self._warmup)
+            settled = 0 if self._handover is None else min(SETTLING_TURNS, self._warmup)
             for turn in range(self._warmup - settled):
                 yield from self._one(marker, WARMUP_RANGE, turn)
+            if self._gate is not None:
+                choose_capture(torch=self._find_torch()).synchronise()
+                self._gate.begin()
+            if self._handover is not None:
+                self._handover.begin()
             pinned = None if self._core is None else Pinned(self._core)
             for turn in range(self._warmup - settled, self._warmup):
                 yield from self._one(marker, WARMUP_RANGE, turn)
@@ -200,8 +206,6 @@ class MeasuredSteps:
             capture = choose_capture(torch=self._find_torch())
             self.captured_by = capture.name
             capture.synchronise()
-            if self._gate is not None:
-                self._gate.begin()
             if self._handover is not None:
                 self._handover.hand_over()
             capture.start()

@@ -23,6 +23,8 @@ def ended(*errors: Exception | str | None) -> list[_Held]:
             ran.set_result(cast("Ran", None))
         run.ran = ran
         runs.append(run)
+    for number, run in enumerate(runs):
+        run.partner = runs[number ^ 1]
     return runs
 
 

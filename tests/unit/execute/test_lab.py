@@ -76,6 +76,7 @@ class Prepared(Laboratory):
         self.folder = folder
         self.left: list[Measured | tuple[Measured, Measured] | BaseException] = []
         self.made: list[str] = []
+        self.batches: list[list[str]] = []
         self.waiting: Note | None = None
         self.tree: Worktree | None = None
         self.baseline = baseline
@@ -94,6 +95,11 @@ class Prepared(Laboratory):
         return replace(self.context, root=self.folder / "checkout", tree=self.tree)
 
     def make(self, wanted: Sequence[Wanted], form: Form) -> Generator[Measured]:
+        self.batches.append([one.folder.name for one in wanted])
+        if wanted[-1].blocks is not None and wanted[0].blocks is None:
+            for one in wanted:  # all are started together
+                yield self._one(one)
+            return
         if wanted[0].blocks is not None:
             there, here = wanted
             assert there.blocks is not None
@@ -104,9 +110,12 @@ class Prepared(Laboratory):
             yield from made
             return
         for one in wanted:
-            alone = self._next(f"{one.context.root.name}: {one.folder.name}")
-            assert isinstance(alone, Measured)
-            yield alone
+            yield self._one(one)
+
+    def _one(self, wanted: Wanted) -> Measured:
+        alone = self._next(f"{wanted.context.root.name}: {wanted.folder.name}")
+        assert isinstance(alone, Measured)
+        return alone
 
     def _next(self, where: str) -> Measured | tuple[Measured, Measured]:
         self.made.append(where)
@@ -142,6 +151,73 @@ def test_runs_are_numbered_on_and_code_that_changes_between_them_is_a_complaint(
     ]
     assert lab.code == OTHER
     assert lab.machine.torch == "2.6.0"
+
+
+STAGES = ((None, 1), (Form.ALONE, 1), (Form.BLOCK, 2))
+TOGETHER = ["run-1", "reference-alone", "run-2"]
+PAIRS = [["interleaved-reference-1", "run-3"], ["interleaved-reference-2", "run-4"]]
+
+
+def roomy(folder: Path, *, ahead: int) -> Prepared:
+    of = Prepared(folder)
+    settings = of.asked.settings.model_copy(update={"ahead": ahead})
+    of.asked = replace(of.asked, settings=settings)
+    return of
+
+
+def settled(lab: FreshLab) -> list[float]:
+    """The candidate's step times of all stages."""
+    alone = [run.value(Metric.STEP_MS) or 0.0 for run in lab.runs(1)]
+    pairs = [pair for form, number in STAGES[1:] for pair in lab.pairs(form or Form.PAIR, number)]
+    return [*alone, *(pair.candidate.value(Metric.STEP_MS) or 0.0 for pair in pairs)]
+
+
+@pytest.mark.parametrize(
+    ("ahead", "batches"),
+    [
+        (8, [[*TOGETHER, *PAIRS[0], *PAIRS[1]]]),
+        (6, [[*TOGETHER, *PAIRS[0]], PAIRS[1]]),
+        (1, [["run-1"], ["reference-alone"], ["run-2"], *PAIRS]),
+    ],
+)
+def test_what_was_prepared_is_started_together_as_far_as_there_is_room(
+    tmp_path: Path, ahead: int, batches: list[list[str]]
+) -> None:
+    of = roomy(tmp_path, ahead=ahead)
+    sides = [measured(n) for n in range(1, 8)]
+    for batch in batches:
+        taken, sides = sides[: len(batch)], sides[len(batch) :]
+        of.left += [(taken[0], taken[1])] if batch in PAIRS else taken
+    lab = of.of()
+    lab.prepare(*STAGES)
+    assert settled(lab) == [1, 3, 5, 7]
+    assert of.batches == batches
+
+
+def test_what_was_prepared_and_is_not_asked_for_ends(tmp_path: Path) -> None:
+    of = roomy(tmp_path, ahead=8)
+    of.left = [measured(n) for n in range(1, 6)]
+    lab = of.of()
+    lab.prepare(*STAGES)
+    assert [run.value(Metric.STEP_MS) for run in (*lab.runs(1), *lab.runs(1))] == [1, 2]
+    lab.close()
+    assert [len(batch) for batch in of.batches] == [7, 1]
+
+
+@pytest.mark.parametrize("number", [1, 3, 5])
+def test_who_fails_that_was_started_ahead_fails_in_its_own_stage(
+    tmp_path: Path, number: int
+) -> None:
+    of = roomy(tmp_path, ahead=8)
+    of.left = [RunFailed(number, error(WorkloadFailed)), measured(1)]
+    lab = of.of()
+    lab.prepare(*STAGES)
+    assert [run.value(Metric.STEP_MS) for run in lab.runs(1)] == [1]
+    assert of.batches[1] == ["run-1-try-2"]
+    assert lab.notes == ()
+    of.left = [RunFailed(0, error(WorkloadFailed)), error(WorkloadFailed)]
+    with pytest.raises(WorktreeFailed):
+        list(lab.pairs(Form.ALONE, 1))
 
 
 def test_a_run_that_nsys_breaks_down_in_three_times_is_not_made_again(tmp_path: Path) -> None:
