@@ -33,7 +33,7 @@ from benchmarks.decision.simulate import (
     settle,
 )
 from perfgate.judge.looks import AB_PLAN, INTERLEAVED_PLAN, SCREEN_PLAN
-from perfgate.metrics.windows import capped_mean
+from perfgate.metrics.intervals import capped_mean
 from perfgate.model.metric import Metric
 from perfgate.model.outcome import Outcome
 from perfgate.model.record import Record

@@ -17,8 +17,8 @@ from perfgate.execute.lab import Asked, Pair
 from perfgate.gate.check import check
 from perfgate.gate.expect import Expectation
 from perfgate.gate.underway import Checked
+from perfgate.metrics.check import contradictions
 from perfgate.metrics.measure import measure
-from perfgate.metrics.reconcile import contradictions
 from perfgate.model.baseline import Baseline, Blessing, Result
 from perfgate.model.errors import EXIT_OPEN, EXIT_SHUT, StoreFailed
 from perfgate.model.outcome import Outcome

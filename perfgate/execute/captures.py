@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from perfgate.execute.folder import reports_folder
+from perfgate.metrics.check import contradictions
 from perfgate.metrics.measure import by_gpu, measure
-from perfgate.metrics.reconcile import contradictions
 from perfgate.metrics.warmup import FEWEST_STEPS
 from perfgate.model.errors import StepsNotFound
 from perfgate.model.machine import Machine

@@ -11,7 +11,6 @@ import numpy as np
 from perfgate.metrics.devices import Devices
 from perfgate.metrics.process import Process
 from perfgate.metrics.tally import Table
-from perfgate.metrics.windows import no_period
 from perfgate.model.arrays import distinct
 from perfgate.model.metric import CALLED, EXPOSED, METRICS, PERIODS, Metric
 from perfgate.model.note import Note, note
@@ -53,21 +52,27 @@ _TIMED: Final[Mapping[Metric | None, tuple[str, tuple[Metric, ...]]]] = {
 
 def why_absent(process: Process, devices: Devices) -> Absent:
     """Each metric that is not known, and why; reasons of the steps come before the capture's."""
-    absent: Absent = {}
-    if process.steps.whole:
-        absent = dict.fromkeys(PERIODS, note("window-as-one"))
+    steps, totals = process.steps, process.totals
+    absent = untimed(process) | _uncopied(process) | _without_kernels(process, devices)
+    if why := process.timeline.missing.get("devices"):
+        absent = dict.fromkeys((Metric.GAP_MS, *EXPOSED), why) | absent
+    if copies := totals.unknown_host:
+        absent.setdefault(Metric.PAGEABLE_COPIES, note("host-memory-unknown", copies=copies))
+    absent = _without_calls(process) | absent
+    if steps.whole:
+        absent |= dict.fromkeys(PERIODS, note("window-as-one"))
     elif process.windows is None:
-        absent = dict.fromkeys((*PERIODS, Metric.GAP_MS), no_period(process.steps))
-    elif not np.median(process.periods_ms):
+        why = note("no-period", steps=len(steps), blocks=1 + int(steps.resumes.sum()))
+        absent |= dict.fromkeys((*PERIODS, Metric.GAP_MS), why)
+    elif not np.median(process.periods):
         absent[Metric.GAP_MS] = note("period-is-zero")
     if why := why_unplaced(process):
-        absent = dict.fromkeys((*PERIODS, *_FROM_OPERATIONS), why)
-    else:
-        for table, linked in process.totals.linked.items():
-            if linked.is_lost:
-                why = note("launches-unknown", count=linked.outside, what=table.value)
-                absent |= dict.fromkeys(_BY_TABLE[table], why)
-    return _without_calls(process) | _without_operations(process, devices) | absent
+        return absent | dict.fromkeys((*PERIODS, *_FROM_OPERATIONS), why)
+    for table, linked in totals.linked.items():
+        if linked.is_lost:
+            why = note("launches-unknown", count=linked.outside, what=table.value)
+            absent |= dict.fromkeys(_BY_TABLE[table], why)
+    return absent
 
 
 def why_unplaced(process: Process) -> Note | None:
@@ -100,27 +105,11 @@ def untimed(process: Process) -> Absent:
     return absent
 
 
-def _without_operations(process: Process, devices: Devices) -> Absent:
-    """What the GPU's operations do not show: all of them, some kind, their times, their devices."""
-    unknown_host = process.totals.unknown_host
-    absent = untimed(process) | _uncopied(process) | _without_kernels(process, devices)
-    if why := lacking(process, "devices"):
-        absent = dict.fromkeys((Metric.GAP_MS, *EXPOSED), why) | absent
-    if unknown_host:
-        absent.setdefault(Metric.PAGEABLE_COPIES, note("host-memory-unknown", copies=unknown_host))
-    return absent
-
-
-def lacking(process: Process, what: str) -> Note | None:
-    """Why the capture lacks something, where it is known that it does."""
-    return process.timeline.missing.get(what)
-
-
 def _without_kernels(process: Process, devices: Devices) -> Absent:
     """What is not known where there is no operation, no kernel, or no kernel of NCCL's."""
     timeline, totals, pid = process.timeline, process.totals, process.pid
     if not totals.devices:
-        why = lacking(process, "kernels") or note("nothing-on-a-gpu")
+        why = timeline.missing.get("kernels") or note("nothing-on-a-gpu")
         if timeline.gpu_operations:
             why = note("no-gpu-work", pid=pid)
         return dict.fromkeys(_FROM_OPERATIONS, why)
@@ -128,7 +117,7 @@ def _without_kernels(process: Process, devices: Devices) -> Absent:
     if not totals.kernels and (launched or 0 < totals.launched == totals.lost):
         why = note("work-not-recorded", pid=pid, launched=launched or totals.launched)
         return dict.fromkeys(_FROM_KERNELS, why)
-    if unnamed := lacking(process, "names of kernels"):
+    if unnamed := timeline.missing.get("names of kernels"):
         return dict.fromkeys(_NCCL, unnamed)
     if not devices.nccl.any():
         whole = len(timeline.graphs.start)
@@ -138,21 +127,21 @@ def _without_kernels(process: Process, devices: Devices) -> Absent:
 
 def _uncopied(process: Process) -> Absent:
     """What is not known where the steps ask for copies and the capture holds none at all."""
-    held, calls = len(process.timeline.copies.start), process.totals.copying
-    if held or not calls or calls < FEWEST_APART * len(process.steps):
+    timeline, calls = process.timeline, process.totals.copying
+    if len(timeline.copies.start) or not calls or calls < FEWEST_APART * len(process.steps):
         return {}
-    why = lacking(process, "copies") or note("copies-not-recorded", calls=calls)
+    why = timeline.missing.get("copies") or note("copies-not-recorded", calls=calls)
     return dict.fromkeys((Metric.GAP_MS, Metric.H2D_MS, *EXPOSED, *_COPY_COUNTS), why)
 
 
 def _without_calls(process: Process) -> Absent:
     """What the calls do not show: all of them, the process's own, their names, or some are lost."""
+    timeline = process.timeline
     if not process.totals.calls.any():
-        of_none = not len(process.timeline.calls.start)
-        why = lacking(process, "calls") if of_none else None
+        why = None if len(timeline.calls.start) else timeline.missing.get("calls")
         why = why or note("no-calls", pid=process.pid)
     else:
-        why = lacking(process, "names of calls") or _calls_lost(process)
+        why = timeline.missing.get("names of calls") or _calls_lost(process)
     return dict.fromkeys(CALLED, why) if why else {}
 
 

@@ -3,31 +3,16 @@ know any metric."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from perfgate.metrics.intervals import FOREVER, sum_by
+from perfgate.metrics.intervals import FOREVER, Idle, Windows, sum_by
 from perfgate.metrics.kinds import grouped
 from perfgate.metrics.steps import StepSpans
 from perfgate.model.arrays import distinct, parts
-from perfgate.model.timeline import (
-    NO_CORRELATION,
-    SHARE_AN_ID,
-    Flags,
-    Ints,
-    Ranges,
-    SmallInts,
-)
+from perfgate.model.timeline import Flags, Ints, Ranges, SmallInts
 from perfgate.model.workload import OWN_RANGES
-
-_Whole = TypeVar("_Whole", bound=np.signedinteger[Any])
-_SPARSE: Final = 4
-"""A table by correlation id may be this many times longer than its rows; beyond that ids are
-renumbered."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -74,11 +59,6 @@ class Segments:
     def __len__(self) -> int:
         return len(self.step)
 
-    @property
-    def in_turn(self) -> Flags:
-        """Which belong to a step, or to what follows it until the next."""
-        return np.asarray(self.turn >= 0)
-
     def at(self, times: Ints) -> SmallInts:
         """The segment that holds each moment. Linear for times in order, O(n log m) otherwise."""
         if len(times) > len(self.edges) and bool((times[1:] >= times[:-1]).all()):
@@ -86,10 +66,10 @@ class Segments:
             return np.repeat(self.segment, counts)
         return self.segment[np.searchsorted(self.edges, times, side="right")]
 
-    def passed(self, until: Callable[[Ints], Ints], first: Ints, last: Ints) -> Ints:
-        """Of what has passed `until` a time from `first` to `last`, what passes in each segment."""
-        passed = until(np.concatenate((first, self.edges, last)))
-        return sum_by(self.segment, np.diff(passed), len(self))
+    def time_in(self, windows: Windows, idle: Idle | None = None) -> Ints:
+        """How much of these windows, or of the idle time in them, lies in each segment, ns."""
+        edges = np.concatenate((windows.starts[:1], self.edges, windows.ends[-1:]))
+        return sum_by(self.segment, np.diff(windows.until(edges, idle)), len(self))
 
 
 def cut(ranges: Ranges, steps: StepSpans) -> Segments:
@@ -121,37 +101,25 @@ def cut(ranges: Ranges, steps: StepSpans) -> Segments:
     changes = [_innermost(ranges.start[own], ranges.end[own], label) for own, label in its]
     del rows, label, label_of, its
     edges = distinct(np.concatenate([steps.starts, steps.ends, *(times for times, _ in changes)]))
-    segment, step, turn, label = _segmented(steps, threads, edges, changes, len(labels))
+    begins = np.append(edges[0] - 1, edges)
+    step, turn = steps.step_at(begins), steps.step_at(begins, or_behind=True)
+    label = _label_at(steps, threads, begins, changes)
+    del begins, changes
+    changed = (np.diff(step, prepend=step[0]) != 0) | (np.diff(turn, prepend=turn[0]) != 0)
+    code = np.cumsum(changed) * len(labels) + label
+    _, row, segment = np.unique(code, return_index=True, return_inverse=True)
     return Segments(
         edges=edges,
-        segment=segment,
-        step=step,
-        turn=turn,
-        label=label,
+        segment=segment.astype(np.int32),
+        step=step[row],
+        turn=turn[row],
+        label=label[row],
         labels=labels,
         instances=instances,
         cpu_ns=cpu_ns,
         instances_between=instances_between,
         cpu_ns_between=cpu_ns_between,
     )
-
-
-def _segmented(
-    steps: StepSpans,
-    threads: Ints,
-    edges: Ints,
-    changes: list[tuple[Ints, SmallInts]],
-    labels: int,
-) -> tuple[SmallInts, SmallInts, SmallInts, SmallInts]:
-    """The segment of each stretch, and the step, turn and label of each segment."""
-    begins = np.append(edges[0] - 1, edges)
-    step, turn = steps.step_at(begins), steps.turn_at(begins)
-    label = _label_at(steps, threads, begins, changes)
-    del begins
-    changed = (np.diff(step, prepend=step[0]) != 0) | (np.diff(turn, prepend=turn[0]) != 0)
-    code = np.cumsum(changed) * labels + label
-    _, row, segment = np.unique(code, return_index=True, return_inverse=True)
-    return segment.astype(np.int32), step[row], turn[row], label[row]
 
 
 def _begun(ranges: Ranges, steps: StepSpans, rows: Ints, label: SmallInts, labels: int) -> Ints:
@@ -267,68 +235,3 @@ def _label_at(
             here = thread_of == index
             label[part][here] = innermost[at[here]]
     return label
-
-
-@dataclass(frozen=True, slots=True)
-class Launches:
-    """When, and in which segment, the call with a correlation id began; of several calls with one
-    id (a runtime call and the driver call in it) the first counts."""
-
-    times: Ints
-    """Of all calls, in order."""
-    segment: SmallInts
-    """Of each of these."""
-    lowest: int
-    """The lowest id of any call."""
-    ids: Ints | None
-    """All ids in order, where they are too sparse to be places in `table`."""
-    table: SmallInts
-    """By id, from the lowest on: the place of its call; -1 where there is none."""
-
-    @classmethod
-    def of(cls, correlation: Ints, begins: Ints, segment: SmallInts) -> Launches:
-        """Of the calls of one process, in order, with the segments in which they begin."""
-        place = np.arange(len(begins), dtype=np.int32)
-        named = correlation != NO_CORRELATION
-        if np.count_nonzero(correlation == 0) > SHARE_AN_ID:
-            named &= correlation != 0
-        if not named.all():
-            correlation, place = correlation[named], place[named]
-        lowest, ids = int(correlation.min(initial=FOREVER)), None
-        if int(correlation.max(initial=0)) - lowest > _SPARSE * len(correlation) + 1_000_000:
-            ids, correlation = np.unique(correlation, return_inverse=True)
-        least = 0 if ids is not None else lowest
-        table = np.full(max(int(correlation.max(initial=least - 1)) - least + 1, 0), -1, np.int32)
-        for part in reversed([*parts(len(place))]):  # of equal ids the first is written last
-            table[correlation[part][::-1] - least] = place[part][::-1]
-        return cls(begins, segment, lowest, ids, table)
-
-    def place(self, correlation: Ints) -> SmallInts:
-        """The place of each operation's call in `times`, -1 where no call has its id."""
-        if self.ids is not None:
-            rows = np.searchsorted(self.ids, correlation)
-            known = self.ids.take(rows, mode="clip") == correlation
-        else:
-            rows = correlation - self.lowest
-            known = (rows >= 0) & (rows < len(self.table))
-        if len(self.table) and known.all():
-            return self.table.take(rows)
-        found = np.full(len(correlation), -1, np.int32)
-        found[known] = self.table[rows[known]]
-        return found
-
-    def begun(self, place: SmallInts) -> Ints:
-        """When the calls in these places began, `FOREVER` where there is none."""
-        return _taken(self.times, place, FOREVER)
-
-    def segment_at(self, place: SmallInts) -> SmallInts:
-        """The segments of the calls in these places, -1 where there is none."""
-        return _taken(self.segment, place, -1)
-
-
-def _taken(values: NDArray[_Whole], place: SmallInts, none: int) -> NDArray[_Whole]:
-    if not len(values):
-        return np.full(len(place), none, values.dtype)
-    found = values.take(place)
-    found[place < 0] = none
-    return found

@@ -1,68 +1,91 @@
-"""Which CUDA API calls launch kernels, launch graphs or wait: names as data; it must not know steps
-or ranges."""
+"""CUDA API calls of one process: which launch, copy or wait, in which segment each began, and which
+of them a GPU operation is of; it must not know what the operations are."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from enum import IntEnum
+from enum import IntFlag
+from typing import Any, Final, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
-from perfgate.model.timeline import Flags, Ints
+from perfgate.metrics.attribution import Segments
+from perfgate.metrics.intervals import FOREVER
+from perfgate.model.arrays import distinct, parts, taken
+from perfgate.model.timeline import (
+    NO_CORRELATION,
+    SHARE_AN_ID,
+    Flags,
+    Ints,
+    SmallInts,
+    Timeline,
+)
+
+_Whole = TypeVar("_Whole", bound=np.signedinteger[Any])
+_SPARSE: Final = 4
+"""A table by correlation id may be this many times longer than its rows; beyond that ids are
+renumbered."""
+_KEYS: Final = 1_000_000
+"""Name keys may exceed the number of rows by this much before they are renumbered."""
 
 
-class CallClass(IntEnum):
-    """What a CUDA API call is counted as."""
+class CallKind(IntFlag):
+    """What a CUDA API call does, as far as it counts."""
 
-    OTHER = 0
     LAUNCH = 1
     GRAPH_LAUNCH = 2
-    SYNC = 3
+    SYNC = 4
+    COPY = 8
+    """Makes one copy."""
+    RECORDING = 16
+    """Begins to record a CUDA graph."""
+    DRIVER = 32
+    """Is of the driver API, and may lie within a call of the runtime."""
 
 
-RUNTIME_CALLS: Mapping[str, CallClass] = {
-    "cudaGraphLaunch": CallClass.GRAPH_LAUNCH,
-    "cudaDeviceSynchronize": CallClass.SYNC,
-    "cudaThreadSynchronize": CallClass.SYNC,
-    "cudaStreamSynchronize": CallClass.SYNC,
-    "cudaEventSynchronize": CallClass.SYNC,
-    "cudaMemcpy": CallClass.SYNC,
-    "cudaMemcpy2D": CallClass.SYNC,
-    "cudaMemcpy3D": CallClass.SYNC,
-    "cudaMemcpyToSymbol": CallClass.SYNC,
-    "cudaMemcpyFromSymbol": CallClass.SYNC,
-    "cudaMemcpyToArray": CallClass.SYNC,
-    "cudaMemcpyFromArray": CallClass.SYNC,
-    "cudaMemcpy2DToArray": CallClass.SYNC,
-    "cudaMemcpy2DFromArray": CallClass.SYNC,
-}
-"""The runtime API, but for what launches a kernel. A copy that is not asynchronous waits for what
-came before it, and for its own end.
+_GRAPH_LAUNCHES: Final = frozenset({"cudaGraphLaunch", "cuGraphLaunch"})
+_SYNCS: Final = frozenset(
+    {
+        "cudaDeviceSynchronize",
+        "cudaThreadSynchronize",
+        "cudaStreamSynchronize",
+        "cudaEventSynchronize",
+        "cudaMemcpy",
+        "cudaMemcpy2D",
+        "cudaMemcpy3D",
+        "cudaMemcpyToSymbol",
+        "cudaMemcpyFromSymbol",
+        "cudaMemcpyToArray",
+        "cudaMemcpyFromArray",
+        "cudaMemcpy2DToArray",
+        "cudaMemcpy2DFromArray",
+        # The driver API: Triton, cuBLAS and others call it directly.
+        "cuCtxSynchronize",
+        "cuStreamSynchronize",
+        "cuEventSynchronize",
+        "cuMemcpyHtoD",
+        "cuMemcpyDtoH",
+        "cuMemcpy",
+        "cuMemcpyHtoA",
+        "cuMemcpyAtoH",
+        "cuMemcpy2D",
+        "cuMemcpy2DUnaligned",
+        "cuMemcpy3D",
+    }
+)
+"""A copy that is not asynchronous waits for what came before it, and for its own end.
 
 Not here on purpose: cudaStreamWaitEvent, cudaStreamQuery, cudaEventQuery.
 """
-
-DRIVER_CALLS: Mapping[str, CallClass] = {
-    "cuGraphLaunch": CallClass.GRAPH_LAUNCH,
-    "cuCtxSynchronize": CallClass.SYNC,
-    "cuStreamSynchronize": CallClass.SYNC,
-    "cuEventSynchronize": CallClass.SYNC,
-    "cuMemcpyHtoD": CallClass.SYNC,
-    "cuMemcpyDtoH": CallClass.SYNC,
-    "cuMemcpy": CallClass.SYNC,
-    "cuMemcpyHtoA": CallClass.SYNC,
-    "cuMemcpyAtoH": CallClass.SYNC,
-    "cuMemcpy2D": CallClass.SYNC,
-    "cuMemcpy2DUnaligned": CallClass.SYNC,
-    "cuMemcpy3D": CallClass.SYNC,
-}
-"""The driver API, likewise: Triton, cuBLAS and others launch through it directly."""
-
-_SUFFIX = re.compile(r"(?:_v\d+|_ptsz|_ptds)+$")
-_LAUNCH = re.compile(r"_*cu(?P<runtime>da)?Launch(?!HostFunc)")
+_SUFFIX: Final = re.compile(r"(?:_v\d+|_ptsz|_ptds)+$")
+_LAUNCH: Final = re.compile(r"_*cu(?:da)?Launch(?!HostFunc)")
 """Calls that launch a kernel, of toolkits to come as well: `<<<>>>` compiles to
 `__cudaLaunchKernel` since CUDA 13."""
+_COPY: Final = re.compile(r"cu(?:da)?Memcpy(?!.*Batch)")
+_RECORDING: Final = re.compile(r"cu(?:da)?StreamBeginCapture")
+_RUNTIME: Final = re.compile(r"_*cuda")
 
 
 def base_name(name: str) -> str:
@@ -71,18 +94,20 @@ def base_name(name: str) -> str:
     return _SUFFIX.sub("", name)
 
 
-def classify(name: str) -> CallClass:
-    """What a call of this name, suffixes and all, counts as."""
+def kind_of(name: str) -> CallKind:
+    """What a call of this name, suffixes and all, does."""
     base = base_name(name)
-    if _LAUNCH.match(base):
-        return CallClass.LAUNCH
-    return RUNTIME_CALLS.get(base, DRIVER_CALLS.get(base, CallClass.OTHER))
-
-
-def of_driver(name: str) -> bool:
-    """Whether this is one of the classified calls of the driver API."""
-    launch = _LAUNCH.match(name)
-    return base_name(name) in DRIVER_CALLS or (launch is not None and launch["runtime"] is None)
+    kind = CallKind(0) if _RUNTIME.match(base) else CallKind.DRIVER
+    for one, is_it in (
+        (CallKind.LAUNCH, _LAUNCH.match(base)),
+        (CallKind.GRAPH_LAUNCH, base in _GRAPH_LAUNCHES),
+        (CallKind.SYNC, base in _SYNCS),
+        (CallKind.COPY, _COPY.match(base)),
+        (CallKind.RECORDING, _RECORDING.match(base)),
+    ):
+        if is_it:
+            kind |= one
+    return kind
 
 
 def nested_in(inner: tuple[Ints, Ints, Ints], outer: tuple[Ints, Ints, Ints]) -> Flags:
@@ -105,3 +130,119 @@ def nested_in(inner: tuple[Ints, Ints, Ints], outer: tuple[Ints, Ints, Ints]) ->
         ends = outer[1][around][np.maximum(last_begun, 0)]
         found[rows] = (last_begun >= 0) & (end[rows] <= ends)
     return found
+
+
+class ProcessCalls:
+    """The calls of one process in order of time, shape (n,) each."""
+
+    def __init__(self, timeline: Timeline, process: int, segments: Segments) -> None:
+        calls = timeline.calls
+        rows = rows_of(calls.process, process)
+        begun = calls.start[rows]
+        if not bool((begun[1:] >= begun[:-1]).all()):
+            rows = np.arange(len(calls.start))[rows][np.argsort(begun, kind="stable")]
+        self.start, self.end, self.thread = calls.start[rows], calls.end[rows], calls.thread[rows]
+        self.correlation = calls.correlation[rows]
+        self.segment = segments.at(self.start)
+        self.turn = taken(segments.turn, self.segment)
+        self.key, self.texts = texts_of(calls.name[rows], timeline.names)
+        self._kind = taken(np.array([kind_of(text) for text in self.texts], np.uint8), self.key)
+        self.in_turn: Flags = self.turn >= 0
+        recording = self.are(CallKind.RECORDING)
+        self.at_once = self.in_turn
+        """Which are in turns, and start what runs then: turns that record a graph are left out."""
+        # What is launched while a CUDA graph is being recorded runs later, with the graph.
+        if recording.any():
+            self.at_once = self.in_turn & ~np.isin(self.turn, self.turn[recording])
+
+    def are(self, kind: CallKind) -> Flags:
+        """Which do this."""
+        return np.asarray(self._kind & kind != 0)
+
+    def counted_as(self, kind: CallKind) -> Flags:
+        """Which count as this; of a runtime call and the driver call in it the outer one."""
+        chosen = self.are(kind)
+        by_driver = chosen & self.are(CallKind.DRIVER)
+        if by_driver.any() and not (by_driver == chosen).all():
+            inner, outer = (
+                (self.start[its], self.end[its], self.thread[its])
+                for its in (by_driver, chosen & ~by_driver)
+            )
+            chosen[np.flatnonzero(by_driver)[nested_in(inner, outer)]] = False
+        return chosen
+
+
+class Launches:
+    """When, and in which segment, the call with a correlation id began; of several calls with one
+    id (a runtime call and the driver call in it) the first counts."""
+
+    def __init__(self, correlation: Ints, begins: Ints, segment: SmallInts) -> None:
+        """Of the calls of one process, in order, with the segments in which they begin."""
+        self._times, self._segment = begins, segment
+        place = np.arange(len(begins), dtype=np.int32)
+        named = correlation != NO_CORRELATION
+        if np.count_nonzero(correlation == 0) > SHARE_AN_ID:
+            named &= correlation != 0
+        if not named.all():
+            correlation, place = correlation[named], place[named]
+        self.lowest = int(correlation.min(initial=FOREVER))
+        """The lowest id of any call."""
+        self._ids: Ints | None = None
+        """All ids in order, where they are too sparse to be places in the table."""
+        if int(correlation.max(initial=0)) - self.lowest > _SPARSE * len(correlation) + 1_000_000:
+            self._ids, correlation = np.unique(correlation, return_inverse=True)
+        least = 0 if self._ids is not None else self.lowest
+        size = max(int(correlation.max(initial=least - 1)) - least + 1, 0)
+        self._table = np.full(size, -1, np.int32)
+        """By id, from the lowest on: the place of its call; -1 where there is none."""
+        for part in reversed([*parts(len(place))]):  # of equal ids the first is written last
+            self._table[correlation[part][::-1] - least] = place[part][::-1]
+
+    def __len__(self) -> int:
+        return len(self._times)
+
+    def place(self, correlation: Ints) -> SmallInts:
+        """The place of each operation's call among the calls, -1 where no call has its id."""
+        if self._ids is not None:
+            rows = np.searchsorted(self._ids, correlation)
+            known = self._ids.take(rows, mode="clip") == correlation
+        else:
+            rows = correlation - self.lowest
+            known = (rows >= 0) & (rows < len(self._table))
+        if len(self._table) and known.all():
+            return self._table.take(rows)
+        found = np.full(len(correlation), -1, np.int32)
+        found[known] = self._table[rows[known]]
+        return found
+
+    def begun(self, place: SmallInts) -> Ints:
+        """When the calls in these places began, `FOREVER` where there is none."""
+        return _taken(self._times, place, FOREVER)
+
+    def segment_at(self, place: SmallInts) -> SmallInts:
+        """The segments of the calls in these places, -1 where there is none."""
+        return _taken(self._segment, place, -1)
+
+
+def _taken(values: NDArray[_Whole], place: SmallInts, none: int) -> NDArray[_Whole]:
+    if not len(values):
+        return np.full(len(place), none, values.dtype)
+    found = values.take(place)
+    found[place < 0] = none
+    return found
+
+
+def texts_of(key: SmallInts, names: Mapping[int, str]) -> tuple[SmallInts, list[str]]:
+    """Keys into a list of the names in use ("" where a key is not): the keys themselves, renumbered
+    where sparse."""
+    used = distinct(key)
+    named = {one: names.get(one, f"(name {one})") for one in used.tolist()}
+    if len(used) and (used[0] < 0 or used[-1] > len(key) + _KEYS):
+        return np.searchsorted(used, key).astype(np.int32), list(named.values())
+    return key, [named.get(one, "") for one in range(int(used.max(initial=-1)) + 1)]
+
+
+def rows_of(process_of: SmallInts, process: int) -> slice | Ints:
+    """Those of one process."""
+    mine = process_of == process
+    return slice(None) if mine.all() else np.flatnonzero(mine)

@@ -1,5 +1,5 @@
-"""What says that a process's steps are not those of a settled loop, or not all there; and what else
-is worth knowing of its numbers. It must not know the judge."""
+"""What says that a process's steps are not those of a settled loop, or not all there; what else is
+worth knowing of its numbers; and whether nsys's reports agree. It must not know the judge."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from perfgate.metrics.warmup import unsettled
 from perfgate.model.arrays import distinct
 from perfgate.model.metric import Metric
 from perfgate.model.note import Note, Severity, Value, note
+from perfgate.model.reports import ReportName, Reports
 from perfgate.model.timeline import Timeline
 
 EMPTY_BELOW_MS: Final = 0.02
@@ -60,35 +61,27 @@ def notes_of(
         devices: of the capture.
         values: the metrics that are known.
     """
-    found = (
-        *process.steps.notes,
-        *_invalid(process, others, devices, values.get(Metric.STEP_MS)),
-        *_other_notes(process, values.get(Metric.STEP_MS)),
-        *_busy_elsewhere(process, devices),
-    )
+    steps, step_ms = process.steps, values.get(Metric.STEP_MS)
+    found = [
+        *steps.notes,
+        *_one_after_the_other(process.timeline, steps, others),
+        *_ranks_without_steps(process, devices),
+    ]
+    if why_unplaced(process) is None:
+        first_time = unsettled(process)
+        found += [
+            *_before_their_calls(process),
+            *([first_time] if first_time is not None else []),
+            *_lost(process),
+            *_without_records(process),
+            *_uncounted(process, step_ms),
+        ]
+    found += [*_other_notes(process, step_ms), *_busy_elsewhere(process, devices)]
     return tuple(sorted(found, key=lambda one: one.severity is not Severity.INVALID))
 
 
 def _bad(code: str, **fields: Value) -> Note:
     return Note(code=code, severity=Severity.INVALID, fields=fields)
-
-
-def _invalid(
-    process: Process, others: Sequence[StepSpans], devices: Devices, step_ms: float | None
-) -> Iterator[Note]:
-    yield from _one_after_the_other(process.timeline, process.steps, others)
-    yield from _ranks_without_steps(process, devices)
-    if why_unplaced(process):
-        return
-    yield from _before_their_calls(process)
-    if (first := unsettled(process)) is not None:
-        yield first
-    yield from _lost(process)
-    yield from _without_records(process)
-    yield from _outside(process)
-    yield from _overtaken(process, step_ms)
-    if step_ms is not None and step_ms < EMPTY_BELOW_MS and not process.totals.devices:
-        yield _bad("steps-empty", step_ms=step_ms)
 
 
 def _one_after_the_other(
@@ -157,12 +150,8 @@ def _before_their_calls(process: Process) -> Iterator[Note]:
     if len(ahead) > MOST_BEFORE_CALL * held or time > MOST_BEFORE_CALL * int(
         steps.ends[-1] - steps.starts[0]
     ):
-        yield _bad(
-            "clocks-disagree",
-            operations=held,
-            early=len(ahead),
-            median_ms=float(np.median(ahead)) / 1e6,
-        )
+        median_ms = float(np.median(ahead)) / 1e6
+        yield _bad("clocks-disagree", operations=held, early=len(ahead), median_ms=median_ms)
 
 
 def _lost(process: Process) -> Iterator[Note]:
@@ -195,8 +184,8 @@ def _without_records(process: Process) -> Iterator[Note]:
     steps, totals = process.steps, process.totals
     if steps.whole or not totals.calls.any():
         return
-    operations = process.by_turn(totals.operations)
-    working = np.flatnonzero(operations + process.by_turn(totals.calls))
+    operations = process.by_step(totals.operations)
+    working = np.flatnonzero(operations + process.by_step(totals.calls))
     # Of a loop that hardly uses a GPU, calls come and go with what it allocates.
     if len(working) < max(FEWEST_WORKING, STRAY * len(steps)) or not np.median(operations[working]):
         return
@@ -214,36 +203,28 @@ def _without_records(process: Process) -> Iterator[Note]:
         counts = longest >= (1 if place in (0, len(working)) else FEWEST_BETWEEN)
     if counts:
         first = int(working[place - 1]) + 2 if place else 1
-        yield _bad(
-            "steps-without-records",
-            first=first,
-            last=first + longest - 1,
-            steps=len(steps),
-            pid=process.pid,
-        )
+        last, pid = first + longest - 1, process.pid
+        yield _bad("steps-without-records", first=first, last=last, steps=len(steps), pid=pid)
 
 
-def _outside(process: Process) -> Iterator[Note]:
-    """Some operations count nowhere; where they are many, their metrics are absent."""
-    # Where no call was recorded at all, the counts that are absent for it say so.
-    for table, one in process.totals.linked.items() if process.totals.calls.any() else ():
+def _uncounted(process: Process, step_ms: float | None) -> Iterator[Note]:
+    """Operations count nowhere, or steps take no time: complete only when earlier ones' work is, or
+    without any."""
+    totals, done = process.totals, process.done
+    # Where no call was recorded at all, the counts that are absent for it say so; where operations
+    # that count nowhere are many, their metrics are absent.
+    for table, one in totals.linked.items() if totals.calls.any() else ():
         if one.outside > _few(one.launched) and not one.is_lost:
-            yield _bad(
-                "operations-of-no-step",
-                held=one.launched,
-                what=table.value,
-                outside=one.outside,
-            )
-
-
-def _overtaken(process: Process, step_ms: float | None) -> Iterator[Note]:
-    """Steps are complete only when the work of earlier ones is."""
-    overtaken = np.append(False, process.done[1:] == process.done[:-1])
+            held, what = one.launched, table.value
+            yield _bad("operations-of-no-step", held=held, what=what, outside=one.outside)
+    overtaken = np.append(False, done[1:] == done[:-1])
     # The step behind those that an operation spans has a period that is too short as well.
     spans = int((overtaken[1:] & ~overtaken[:-1]).sum())
     count, steps = int(overtaken.sum()), len(overtaken)
-    if process.totals.devices and (count + spans > MOST_OVERTAKEN * steps or step_ms == 0):
+    if totals.devices and (count + spans > MOST_OVERTAKEN * steps or step_ms == 0):
         yield _bad("steps-in-clumps", overtaken=count, steps=steps)
+    if step_ms is not None and step_ms < EMPTY_BELOW_MS and not totals.devices:
+        yield _bad("steps-empty", step_ms=step_ms)
 
 
 def _other_notes(process: Process, step_ms: float | None) -> Iterator[Note]:
@@ -268,3 +249,45 @@ def _other_notes(process: Process, step_ms: float | None) -> Iterator[Note]:
     if passing := [device for device in totals.devices if device not in process.in_use]:
         gpus = tuple(process.gpu_title(device) for device in passing)
         yield note("gpus-hardly-used", Severity.WARN, gpus=gpus)
+
+
+def contradictions(timeline: Timeline, reports: Reports) -> tuple[Note, ...]:
+    """Name each report whose number of instances or total time is not the timeline's.
+
+    Compared exactly: kernels with `cuda_gpu_kern_sum`, copies and memsets with
+    `cuda_gpu_mem_time_sum`, ranges with `nvtx_sum`, in instances, and kernels in total ns. A report
+    that nsys skipped agrees with an empty timeline only.
+
+    - nsys's script counts a range once for each thread that created its domain. That is no
+      contradiction, nor would it be if a version of nsys no longer did.
+    - Copies that CUPTI merged into one row may be counted as one or as what they are.
+
+    What nsys itself says that it lost comes last: both readings would agree on the rest.
+    """
+    kernels, copies = timeline.kernels, timeline.copies
+    memsets, ranges = len(timeline.memsets.start), len(timeline.ranges.start)
+    kern, mem, nvtx = reports.cuda_gpu_kern_sum, reports.cuda_gpu_mem_time_sum, reports.nvtx_sum
+    in_kern, in_mem, in_nvtx = (sum(row.count for row in rows) for rows in (kern, mem, nvtx))
+    total_ns, kernel_ns = (
+        sum(row.total_ns for row in kern),
+        int((kernels.end - kernels.start).sum()),
+    )
+    copied = (len(copies.start) + memsets, int(copies.count.sum()) + memsets)
+    apart = [
+        _bad("reports-contradict", report=report.value, what=what, theirs=theirs, ours=ours[0])
+        for report, what, theirs, ours in (
+            (ReportName.CUDA_GPU_KERN_SUM, "kernels", in_kern, (len(kernels.start),)),
+            (ReportName.CUDA_GPU_KERN_SUM, "ns of kernel time", total_ns, (kernel_ns,)),
+            (ReportName.CUDA_GPU_MEM_TIME_SUM, "copies and memsets", in_mem, copied),
+            (
+                ReportName.NVTX_SUM,
+                "ranges",
+                in_nvtx,
+                (ranges, ranges + timeline.ranges_repeated),
+            ),
+        )
+        if theirs not in ours
+    ]
+    if lost := timeline.missing.get("records"):
+        apart.append(lost.model_copy(update={"severity": Severity.INVALID}))
+    return tuple(apart)

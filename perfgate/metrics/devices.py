@@ -1,19 +1,37 @@
-"""Which devices a process used, and when each of them was idle; it must not know when the steps
-were."""
+"""When each device was idle, what of a process's work nothing hides, and to which of its moments
+idle time belongs; it must not know what that costs."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from concurrent.futures import Executor
+from dataclasses import dataclass
 from functools import cached_property
+from typing import Final
 
 import numpy as np
 
-from perfgate.metrics.intervals import Idle
+from perfgate.metrics.intervals import FOREVER, Idle, Windows
+from perfgate.metrics.process import Process
 from perfgate.metrics.tally import NCCL_KERNEL
-from perfgate.metrics.windows import Windows
-from perfgate.model.arrays import distinct
-from perfgate.model.timeline import Flags, Spans, Timeline
+from perfgate.model.arrays import distinct, parts
+from perfgate.model.metric import Metric
+from perfgate.model.timeline import (
+    MANAGED_COPIES,
+    Copies,
+    Flags,
+    Ints,
+    SmallInts,
+    Spans,
+    Timeline,
+)
+
+_OF: Final = {
+    Metric.H2D_EXPOSED_MS: Metric.H2D_MS,
+    Metric.NCCL_EXPOSED_MS: Metric.NCCL_MS,
+    Metric.MEM_EXPOSED_MS: Metric.MEM_EXPOSED_MS,
+}
+"""Of which operations (`Group.metric`) each is the part that nothing hides."""
 
 
 def devices_of(timeline: Timeline, process: int) -> frozenset[int]:
@@ -35,19 +53,15 @@ class Devices:
         self._timeline = timeline
         self.stepping = stepping
         """The processes that have steps."""
-        t = timeline
-        present = sorted({one for ops in t.operations for one in distinct(ops.device).tolist()})
-        copied = bool(len(t.copies.start) or len(t.memsets.start))
-        self._all = {one: pool.submit(self._idle, one, memory=True) for one in present}
+        present = {one for ops in timeline.operations for one in distinct(ops.device).tolist()}
+        self.present = sorted(present)
+        """Those on which any process of the capture ran anything."""
+        copied = bool(len(timeline.copies.start) or len(timeline.memsets.start))
+        self._all = {one: pool.submit(self._idle, one, memory=True) for one in self.present}
         self._kernels = {
-            one: pool.submit(self._idle, one, memory=False) for one in present if copied
+            one: pool.submit(self._idle, one, memory=False) for one in self.present if copied
         }
         self._but_nccl: dict[int, Idle] = {}
-
-    @property
-    def present(self) -> tuple[int, ...]:
-        """Those on which any process of the capture ran anything."""
-        return tuple(self._all)
 
     @cached_property
     def nccl(self) -> Flags:
@@ -60,16 +74,33 @@ class Devices:
         """Times without any operation."""
         return self._all[device].result()
 
-    def idle_of_kernels(self, device: int) -> Idle:
-        """Times without a kernel, NCCL's included, or a whole graph; only where the capture copies
-        or sets memory."""
-        return self._kernels[device].result()
+    def exposed(self, process: Process, device: int) -> dict[Metric, Ints]:
+        """What lies in the idle time of what it could have overlapped with, ns on one device, by
+        segment of launch.
 
-    def idle_but_nccl(self, device: int) -> Idle:
-        """Times without any operation other than NCCL's kernels."""
-        if device not in self._but_nccl:
-            self._but_nccl[device] = self._idle(device, memory=True, but=self.nccl)
-        return self._but_nccl[device]
+        Of copies and memsets that is kernels, NCCL's included, and whole graphs; of NCCL's kernels
+        all but these.
+        """
+        size = len(process.segments)
+        found: dict[Metric, Ints] = {}
+        for metric, of in _OF.items():
+            own = [one for one in process.totals.groups if (one.metric, one.device) == (of, device)]
+            found[metric] = np.zeros(size, np.int64)
+            if not own:
+                continue
+            if of is not Metric.NCCL_MS:
+                idle = self._kernels[device].result()
+            elif device in self._but_nccl:
+                idle = self._but_nccl[device]
+            else:
+                idle = self._but_nccl[device] = self._idle(device, memory=True, but=self.nccl)
+            found[metric] = idle.overlap_by(
+                np.concatenate([one.segment for one in own]),
+                np.concatenate([one.start for one in own]),
+                np.concatenate([one.end for one in own]),
+                size,
+            )
+        return found
 
     def busy_by_stepless(
         self, device: int, windows: Windows
@@ -104,3 +135,75 @@ def idle_of(operations: Iterable[tuple[Spans, Flags]]) -> Idle:
         for ops, rows in operations
     ]
     return Idle.from_intervals([start for start, _ in chosen], [end for _, end in chosen])
+
+
+def gaps_by_segment(process: Process, windows: Windows, idle: Idle, queued: Queued) -> Ints:
+    """A device's idle ns in the windows: under the launch of what was queued already, else where
+    the CPU was."""
+    by_time = process.segments.time_in(windows, idle.only(~queued.flags))
+    begins, ends, at = idle.starts[queued.flags], idle.ends[queued.flags], queued.segment
+    for part in parts(len(at)):
+        lasted = windows.until(ends[part]) - windows.until(begins[part])
+        np.add.at(by_time, at[part], lasted)
+    return by_time
+
+
+@dataclass(frozen=True, slots=True)
+class Queued:
+    """Which of a device's idle times end with an operation of the process that was queued already.
+
+    ```
+    launch    ^a^b                    ^c
+    kernel      |--a--|     |--b--|         |--c--|
+    idle               |-q-|       |--------|          q: under the range that launched b
+    ```
+    There the GPU waits for another stream, for a copy, or for itself; what the CPU does meanwhile
+    has no part in it. Where the operation was launched later, the GPU waits for what the CPU does.
+    """
+
+    flags: Flags
+    """Shape (n,) as `Idle.starts`."""
+    segment: SmallInts
+    """Of the launch, for each idle time that is flagged."""
+
+    @classmethod
+    def of(cls, process: Process, idle: Idle, device: int) -> Queued:
+        """Look for the launch of what ends each idle time; of the outermost ones nothing does."""
+        ids = _launched_by(process, idle.ends, device)
+        flags, segment = np.zeros(len(ids), np.bool_), [np.empty(0, np.int32)]
+        launches = process.totals.launches
+        for part in parts(len(ids)):
+            begun = launches.begun(launches.place(ids[part]))
+            flags[part] = (begun < idle.starts[part]) & (ids[part] > 0)
+            segment.append(process.segments.at(begun[flags[part]]))
+        return cls(flags, np.concatenate(segment))
+
+    def place(self, idle: Idle, times: Ints, at: SmallInts) -> SmallInts:
+        """The segments `at` of moments at which idle times begin, with those of the launches where
+        it was queued."""
+        row = np.minimum(np.searchsorted(idle.starts, times), len(self.flags) - 1)
+        if not len(self.segment):
+            return at
+        launched = self.segment[np.maximum(np.cumsum(self.flags)[row] - 1, 0)]
+        return np.where(self.flags[row], launched, at).astype(np.int32)
+
+
+def _launched_by(process: Process, ends: Ints, device: int) -> Ints:
+    """The correlation id of what the process began on a device at each of these times, in order;
+    `FOREVER` where it began nothing.
+
+    Of those that begin at once the lowest counts: the order of rows changes nothing. It is 0 for
+    what moves managed memory: no call launches that, whichever has its id.
+    """
+    ids = np.full(len(ends), FOREVER)
+    for ops in process.timeline.operations:
+        for part in parts(len(ops.start)):
+            start, launched_by = ops.start[part], ops.correlation[part]
+            if isinstance(ops, Copies):
+                launched_by = np.where(np.isin(ops.kind[part], MANAGED_COPIES), 0, launched_by)
+            near = slice(*np.searchsorted(ends, (start.min(), start.max() + 1)))
+            at = near.start + np.searchsorted(ends[near], start)
+            begun = ends.take(at, mode="clip") == start
+            begun &= (ops.device[part] == device) & (ops.process[part] == process.steps.process)
+            np.minimum.at(ids, at[begun], launched_by[begun])
+    return ids

@@ -1,10 +1,11 @@
-"""Unions and gaps of intervals over millions of operations; it must not know what the intervals
-are."""
+"""Unions, gaps and windows of time over millions of operations; it must not know what runs in
+them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 
@@ -14,6 +15,12 @@ from perfgate.model.timeline import Flags, Ints, SmallInts
 FOREVER = 2**61
 """Before and after everything, ns: far outside any capture, small enough that sums stay within 64
 bits."""
+LONGEST_COUNTED: Final = 1.2
+"""Medians of the periods beyond which a period counts as that long and no longer.
+
+With 1 % of stalls in 50 steps the mean then has an SD of 0.43 % (capped at three medians 2.7, the
+median 0.35), and +6 % in a third of the steps reads +2.0 (in the median +0.7).
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +104,64 @@ class Idle:
         return Idle(self.starts, before)
 
 
+@dataclass(frozen=True, slots=True)
+class Windows:
+    """The times that gaps are taken over, disjoint and in order, and how many steps they are.
+
+    ```
+    range      |--0--| |--1--| |--2--| |--3--|               |--4--| |--5--|
+    wait                                       |---wait---|
+    complete         ^       ^       ^       ^                     ^       ^
+    window                   |---------------|                     |-------|      1-2, 2-3, 4-5
+    ```
+    """
+
+    starts: Ints
+    ends: Ints
+    periods: int
+    steps: float
+    """Their length in steps of `step_ms`: more than they hold where some are longer than is
+    counted."""
+
+    @classmethod
+    def of_periods(cls, done: Ints, kept: Flags) -> Windows | None:
+        """Periods kept, by the step that ends each, joined where they follow one another; None if
+        there is none."""
+        if not kept.any():
+            return None
+        opens = np.flatnonzero(kept[1:] & ~kept[:-1])
+        closes = np.flatnonzero(kept & ~np.append(kept[1:], False))
+        periods = np.diff(done)[kept[1:]]
+        number, step = len(periods), capped_mean(periods)
+        steps = float(periods.sum()) / step if step > 0 else float(number)
+        return cls(done[opens], done[closes], number, steps)
+
+    @property
+    def ns(self) -> int:
+        """Their length together."""
+        return int((self.ends - self.starts).sum())
+
+    def idle_ns(self, idle: Idle) -> int:
+        """How much of them is idle."""
+        return int(self.until(self.ends[-1:], idle)[0])
+
+    def until(self, times: Ints, idle: Idle | None = None) -> Ints:
+        """How much of the windows, or of the idle time in them, lies before each time, ns."""
+        index = np.maximum(np.searchsorted(self.starts, times, side="right") - 1, 0)
+        reached = np.clip(times, self.starts[index], self.ends[index])
+        opened, closed = self.starts, self.ends
+        if idle is not None:
+            opened, closed, reached = map(idle.until, (opened, closed, reached))
+        before = np.append(0, np.cumsum(closed - opened))
+        return np.asarray(before[index] + reached - opened[index], np.int64)
+
+
+def capped_mean(periods: Ints) -> float:
+    """Return the mean of periods, each counted up to `LONGEST_COUNTED` medians; 0 where most take
+    no time."""
+    return float(np.mean(np.minimum(periods, LONGEST_COUNTED * np.median(periods))))
+
+
 def sum_by(keys: Ints | SmallInts, values: Ints, size: int) -> Ints:
     """Exact sums of int64 values by key 0..size-1."""
     sums = np.zeros(size, np.int64)
@@ -110,11 +175,3 @@ def time_by(keys: Ints | SmallInts, starts: Ints, ends: Ints, size: int) -> Ints
     for part in parts(len(keys)):
         np.add.at(sums, keys[part], ends[part] - starts[part])
     return sums
-
-
-def max_by(keys: Ints | SmallInts, values: Ints, size: int) -> Ints:
-    """The largest value by key 0..size-1, `-FOREVER` where a key has none: a capture's times may be
-    negative."""
-    largest = np.full(size, -FOREVER, np.int64)
-    np.maximum.at(largest, keys, values)
-    return largest

@@ -30,20 +30,14 @@ _AMOUNT: Final = re.compile(
     r"(?<![A-Za-z\d.])(?:0x[0-9a-fA-F]+|[-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?)"
 )
 _LIST: Final = re.compile(r"#(?:\s*,\s*#)+")
+_Rules = Sequence[tuple[re.Pattern[str], str]]
+_APPENDED: Final[_Rules] = ((_TORCH, ""),)
+_WHAT_VARIES: Final[_Rules] = (*_APPENDED, *((one, "#") for one in (_ID, _AMOUNT, NUMBER, _LIST)))
 
 
-def template(text: str) -> str:
-    """A range name with its indices and addresses replaced: `Batch 12` -> `Batch #`."""
-    return NUMBER.sub("#", text)
-
-
-def kinds_of(texts: Sequence[str]) -> list[str]:
+def kinds_of(texts: Sequence[str], rules: _Rules = _WHAT_VARIES) -> list[str]:
     """Names without what is said of the single step: numbers, ids, lists of them, what PyTorch
     appends."""
-    return _replaced(texts, (_TORCH, ""), *((one, "#") for one in (_ID, _AMOUNT, NUMBER, _LIST)))
-
-
-def _replaced(texts: Sequence[str], *rules: tuple[re.Pattern[str], str]) -> list[str]:
     joined = _APART.join(texts)
     if joined.count(_APART) >= max(len(texts), 1):
         joined = _APART.join(text.replace(_APART, " ") for text in texts)
@@ -73,7 +67,7 @@ def grouped(
     used, place = np.unique(names.codes, return_inverse=True)
     texts = [names.texts[one] for one in used.tolist()]
     each = RangeNames(tuple(texts), np.arange(len(texts), dtype=np.int32))
-    if (without := _replaced(texts, (_TORCH, ""))) != texts:
+    if (without := kinds_of(texts, _APPENDED)) != texts:
         each = RangeNames.of(without)
     code = each.codes[place]
     count = len(each.texts)

@@ -11,14 +11,20 @@ import numpy as np
 
 from perfgate.metrics.absent import why_absent, why_unplaced
 from perfgate.metrics.check import notes_of
-from perfgate.metrics.devices import Devices
-from perfgate.metrics.gaps import Queued, gaps_by_segment
-from perfgate.metrics.intervals import Idle
+from perfgate.metrics.devices import Devices, Queued, gaps_by_segment
+from perfgate.metrics.intervals import LONGEST_COUNTED, Idle, Windows
 from perfgate.metrics.process import Process
-from perfgate.metrics.rows import copy_samples, kernel_samples, range_samples, sync_samples
-from perfgate.metrics.steps import StepRule, StepSpans, find
-from perfgate.metrics.tally import MEMSET_WORDS, Table, Work
-from perfgate.metrics.values import block_samples, device_values, exposed_by_segment, process_values
+from perfgate.metrics.steps import StepSpans, find_steps
+from perfgate.metrics.tally import MEMSET_WORDS, Table
+from perfgate.metrics.values import (
+    block_samples,
+    copy_samples,
+    device_values,
+    kernel_samples,
+    process_values,
+    range_samples,
+    sync_samples,
+)
 from perfgate.model.metric import EXPOSED, METRICS, Metric
 from perfgate.model.sample import DeviceSample, ProcessSample
 from perfgate.model.timeline import CopyKind, Ints, Timeline
@@ -63,8 +69,12 @@ def measure(
         StepsNotFound: no process has a step left after warm-up.
         ConfigInvalid: `step` is no regular expression though `is_pattern` is set.
     """
-    found = find(timeline, StepRule.of(step, is_pattern=is_pattern, warmup=warmup, steps=steps))
-    share = memory_share_h2d(timeline)
+    found = find_steps(timeline, step=step, is_pattern=is_pattern, warmup=warmup, steps=steps)
+    # As `cuda_gpu_mem_time_sum` prints it: to 0.1 %, managed memory's migrations in their own rows.
+    copies, memsets = timeline.copies, timeline.memsets
+    length = copies.end - copies.start
+    total = int(length.sum()) + int((memsets.end - memsets.start).sum())
+    share = round(int(length[copies.kind == CopyKind.H2D].sum()) / total, 3) if total else None
     # numpy lets go of the interpreter while it sorts: gaps and sums are found side by side.
     with ThreadPoolExecutor(max_workers=1) as pool:
         devices = Devices(timeline, pool, frozenset(one.process for one in found))
@@ -81,54 +91,40 @@ def by_gpu(processes: Sequence[ProcessSample]) -> tuple[ProcessSample, ...]:
     Of ranks whose numbers are not known the GPU says which is which from run to run; process ids do
     not.
     """
-    processes = _with_plain_titles(processes)
+    meant: dict[int | None, set[int]] = {}
+    for device in (one for process in processes for one in process.devices):
+        meant.setdefault(device.ordinal, set()).add(device.device)
+    if any(len(its) > 1 for its in meant.values()):
+        # Without the numbers that mean different GPUs in different processes.
+        processes = [
+            process.model_copy(
+                update={
+                    "devices": tuple(
+                        device.model_copy(update={"ordinal": None})
+                        if len(meant[device.ordinal]) > 1
+                        else device
+                        for device in process.devices
+                    )
+                }
+            )
+            for process in processes
+        ]
     used = {process.devices[0].device for process in processes if len(process.devices) == 1}
     if len(used) < len(processes):
         return tuple(processes)
     return tuple(sorted(processes, key=lambda process: process.devices[0].device))
 
 
-def _with_plain_titles(processes: Sequence[ProcessSample]) -> Sequence[ProcessSample]:
-    """Without the numbers that mean different GPUs in different processes."""
-    meant: dict[int | None, set[int]] = {}
-    for device in (one for process in processes for one in process.devices):
-        meant.setdefault(device.ordinal, set()).add(device.device)
-    if all(len(its) == 1 for its in meant.values()):
-        return processes
-    return [
-        process.model_copy(
-            update={
-                "devices": tuple(
-                    device.model_copy(update={"ordinal": None})
-                    if len(meant[device.ordinal]) > 1
-                    else device
-                    for device in process.devices
-                )
-            }
-        )
-        for process in processes
-    ]
-
-
-def memory_share_h2d(timeline: Timeline) -> float | None:
-    """Host-to-device's share of all copy and memset time of the capture, 0-1; None where there is
-    neither.
-
-    As `cuda_gpu_mem_time_sum` prints it: to 0.1 %, and managed memory's migrations have a row of
-    their own.
-    """
-    length = timeline.copies.end - timeline.copies.start
-    total = int(length.sum()) + int((timeline.memsets.end - timeline.memsets.start).sum())
-    return (
-        round(int(length[timeline.copies.kind == CopyKind.H2D].sum()) / total, 3) if total else None
-    )
-
-
 def _measured(
     process: Process, found: Sequence[StepSpans], devices: Devices, *, memory_share: float | None
 ) -> ProcessSample:
-    steps, totals = process.steps, process.totals
-    exposed = {device: exposed_by_segment(process, devices, device) for device in totals.devices}
+    steps, totals, timeline, windows = (
+        process.steps,
+        process.totals,
+        process.timeline,
+        process.windows,
+    )
+    exposed = {device: devices.exposed(process, device) for device in totals.devices}
     per_device = {
         device: device_values(process, devices, device, own) for device, own in exposed.items()
     }
@@ -137,14 +133,17 @@ def _measured(
     values = {
         metric: known[metric] for metric in METRICS if metric in known and metric not in absent
     }
-    idle = (
-        {device: devices.idle(device) for device in process.in_use}
-        if Metric.GAP_MS in values
-        else {}
-    )
-    gpus = {gpu.device: gpu for gpu in process.timeline.gpus}
-    placed = why_unplaced(process) is None
-    count = len(steps)
+    in_use = process.in_use if Metric.GAP_MS in values else ()
+    idle = {device: devices.idle(device) for device in in_use}
+    gpus = {gpu.device: gpu for gpu in timeline.gpus}
+    placed, linked, count = why_unplaced(process) is None, totals.linked, len(steps)
+    copies_placed = placed and not linked[Table.COPIES].is_lost
+    memory = {
+        words: work
+        for words, work in totals.memory.items()
+        if not linked[Table.MEMSETS if words == MEMSET_WORDS else Table.COPIES].is_lost
+    }
+    ranges = _attributable(process, values, idle, [*exposed.values()])
     return ProcessSample(
         pid=process.pid,
         steps=0 if steps.whole else count,
@@ -152,15 +151,15 @@ def _measured(
         step_ranges=steps.drawn,
         values=values,
         absent={metric: absent[metric] for metric in METRICS if metric in absent},
-        window_ms=process.windows.ns / 1e6 if process.windows is not None and placed else 0.0,
+        window_ms=windows.ns / 1e6 if windows is not None and placed else 0.0,
         nvtx_step_ms=process.nvtx_step_ms,
         memory_share_h2d=memory_share,
-        periods_ms=tuple(process.periods_ms.tolist()) if placed else (),
+        periods_ms=tuple((process.periods / 1e6).tolist()) if placed else (),
         blocks=block_samples(process, list(idle.values())) if Metric.STEP_MS in values else (),
         devices=tuple(
             DeviceSample(
                 device=device,
-                ordinal=process.timeline.ordinals.get((steps.process, device)),
+                ordinal=timeline.ordinals.get((steps.process, device)),
                 uuid=gpus[device].uuid if device in gpus else None,
                 bus=gpus[device].bus if device in gpus else None,
                 name=gpus[device].name if device in gpus else None,
@@ -172,29 +171,14 @@ def _measured(
             )
             for device, of_device in per_device.items()
         ),
-        ranges=range_samples(
-            process.segments, _attributable(process, values, idle, [*exposed.values()]), steps=count
-        ),
-        kernels=kernel_samples(totals.kernels, _memory(process), steps=count) if placed else (),
-        copies=copy_samples(totals.copies, steps=count)
-        if placed and not totals.linked[Table.COPIES].is_lost
-        else (),
+        ranges=range_samples(process.segments, ranges, steps=count),
+        kernels=kernel_samples(totals.kernels, memory, steps=count) if placed else (),
+        copies=copy_samples(totals.copies, steps=count) if copies_placed else (),
         syncs=()
         if Metric.SYNCS in absent
         else sync_samples(totals.syncs, process.segments.labels, steps=count),
         notes=notes_of(process, found, devices, values),
     )
-
-
-def _memory(process: Process) -> dict[str, Work]:
-    """What copies and memsets did in the steps, without those of which it is not known which step
-    launched them."""
-    linked = process.totals.linked
-    return {
-        words: work
-        for words, work in process.totals.memory.items()
-        if not linked[Table.MEMSETS if words == MEMSET_WORDS else Table.COPIES].is_lost
-    }
 
 
 def _attributable(
@@ -210,30 +194,28 @@ def _attributable(
     the CPU is all it is made of then. It is that of the steps of about median length, of which what
     only some longer ones do is no part; of the mean step, that of all.
     """
-    segments, windows = process.segments, process.windows
-    sums_of = dict(process.totals.by_segment)
-    for metric in EXPOSED:
-        none = np.zeros(len(segments), np.int64)
-        sums_of[metric] = sum((of_device[metric] for of_device in exposed), none)
+    segments, windows, steps = process.segments, process.windows, len(process.steps)
     by_segment = {
-        metric: (
-            sums,
-            float(len(process.steps) * (process.gpus if metric in EXPOSED else 1)),
-        )
-        for metric, sums in sums_of.items()
+        metric: (sums, float(steps))
+        for metric, sums in process.totals.by_segment.items()
         if metric in values
     }
+    for metric in EXPOSED:
+        if metric in values:
+            none = np.zeros(len(segments), np.int64)
+            sums = sum((of_device[metric] for of_device in exposed), none)
+            by_segment[metric] = (sums, float(steps * process.gpus))
     if idle and windows is not None:
         gaps = (
             gaps_by_segment(process, windows, its, Queued.of(process, its, device))
             for device, its in idle.items()
         )
         by_segment[Metric.GAP_MS] = (reduce(np.add, gaps), windows.steps * process.gpus)
-    if not exposed and Metric.STEP_MS in values and (typical := process.typical) is not None:
-        by_segment[Metric.STEP_MS] = (typical.by_segment(segments), float(typical.periods))
-        if windows is not None:
-            by_segment[Metric.STEP_MEAN_MS] = (
-                windows.by_segment(segments),
-                float(windows.periods),
-            )
+    if exposed or windows is None or Metric.STEP_MS not in values:
+        return by_segment
+    periods = np.diff(process.done, prepend=0)
+    usual = process.kept & (periods <= LONGEST_COUNTED * np.median(process.periods))
+    if (typical := Windows.of_periods(process.done, usual)) is not None:
+        by_segment[Metric.STEP_MS] = (segments.time_in(typical), float(typical.periods))
+        by_segment[Metric.STEP_MEAN_MS] = (segments.time_in(windows), float(windows.periods))
     return by_segment

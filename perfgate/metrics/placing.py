@@ -8,10 +8,10 @@ from typing import Final
 
 import numpy as np
 
-from perfgate.metrics.gaps import Queued, gaps_by_segment
+from perfgate.metrics.devices import Queued, gaps_by_segment
 from perfgate.metrics.intervals import Idle, sum_by
 from perfgate.metrics.process import Process
-from perfgate.metrics.steps import StepRule, find
+from perfgate.metrics.steps import find_steps
 from perfgate.model.arrays import among
 from perfgate.model.reports import (
     Finding,
@@ -69,9 +69,9 @@ def place(
         StepsNotFound: no process has a step left after warm-up.
         ConfigInvalid: `step` is no regular expression though `is_pattern` is set.
     """
-    rule = StepRule.of(step, is_pattern=is_pattern, warmup=warmup, steps=steps)
+    found = find_steps(timeline, step=step, is_pattern=is_pattern, warmup=warmup, steps=steps)
     placed = []
-    for one in find(timeline, rule):
+    for one in found:
         process = Process.of(timeline, one)
         rows = [
             row

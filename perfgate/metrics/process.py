@@ -7,13 +7,11 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from perfgate.metrics.attribution import Segments, cut
-from perfgate.metrics.intervals import sum_by
+from perfgate.metrics.intervals import Windows, sum_by
 from perfgate.metrics.steps import StepSpans
 from perfgate.metrics.tally import Tally, tally
-from perfgate.metrics.windows import Windows, completions, counted_periods, end_periods
 from perfgate.model.arrays import distinct
 from perfgate.model.timeline import (
     MANAGED_COPIES,
@@ -27,6 +25,8 @@ from perfgate.model.timeline import (
 
 STRAY: Final = 0.05
 """Share of the steps up to which what they run on a device is no use of it."""
+MIN_STEPS: Final = 3
+"""Below this no period is left once the first is dropped."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -45,13 +45,28 @@ class Process:
     """What gaps are taken over; None where there is no period."""
     in_use: tuple[int, ...]
     """The devices whose idle time counts, in order."""
+    gpus: int
+    """Over how many devices waiting is a mean: those in use, 1 where there is none."""
+    periods: Ints
+    """The periods that count, ns, in their order; none of a whole window."""
+    nvtx_step_ms: float | None
+    """Median CPU duration of the step range; None of a whole window."""
 
     @classmethod
     def of(cls, timeline: Timeline, steps: StepSpans) -> Process:
         """Attribute what the process did to its steps, and add it up."""
         segments = cut(timeline.ranges, steps)
         totals = tally(timeline, steps.process, segments)
-        done, kept = completions(steps, segments, totals), end_periods(steps)
+        done, kept = _completions(steps, segments, totals), _end_periods(steps)
+        windows, in_use = Windows.of_periods(done, kept), _in_steady_use(steps, segments, totals)
+        periods = np.diff(done)[kept[1:]]
+        range_ms = float(np.median(steps.range_ends - steps.starts)) / 1e6
+        if steps.whole:
+            # The captured window without the waits in it; nothing is left of one inside a wait.
+            first, last = steps.starts, steps.ends
+            begun, ended = (np.clip(times, first, last) for times in steps.waits)
+            starts, ends = np.concatenate((first, ended)), np.concatenate((begun, last))
+            windows, periods = Windows(starts, ends, 1, 1.0), np.empty(0, np.int64)
         return cls(
             timeline=timeline,
             steps=steps,
@@ -59,8 +74,11 @@ class Process:
             totals=totals,
             done=done,
             kept=kept,
-            windows=Windows.of_whole(steps) if steps.whole else Windows.of_periods(done, kept),
-            in_use=_in_steady_use(steps, segments, totals),
+            windows=windows,
+            in_use=in_use,
+            gpus=max(1, len(in_use)),
+            periods=periods,
+            nvtx_step_ms=None if steps.whole else range_ms,
         )
 
     @property
@@ -70,36 +88,6 @@ class Process:
     def gpu_title(self, device: int) -> str:
         """What a GPU is called, by CUDA's number in this process."""
         return self.timeline.gpu_title(self.steps.process, device)
-
-    @property
-    def gpus(self) -> int:
-        """Over how many devices waiting is a mean: those in use, 1 where there is none."""
-        return max(1, len(self.in_use))
-
-    @property
-    def typical(self) -> Windows | None:
-        """What a step is taken apart over; None of a whole window, or where there is no period."""
-        return (
-            None
-            if self.steps.whole
-            else Windows.of_periods(self.done, counted_periods(self.done, self.kept))
-        )
-
-    @property
-    def periods_ms(self) -> NDArray[np.float64]:
-        """The periods that count, in their order; none of a whole window."""
-        return np.asarray(self.periods_ns / 1e6, np.float64)
-
-    @property
-    def periods_ns(self) -> Ints:
-        """The same in ns."""
-        return np.empty(0, np.int64) if self.steps.whole else np.diff(self.done)[self.kept[1:]]
-
-    @property
-    def nvtx_step_ms(self) -> float | None:
-        """Median CPU duration of the step range; None of a whole window."""
-        steps = self.steps
-        return None if steps.whole else float(np.median(steps.range_ends - steps.starts)) / 1e6
 
     def segment_of(self, ops: Spans, rows: Ints) -> SmallInts:
         """The segments in which some of its operations were launched; where no call did that, in
@@ -112,15 +100,40 @@ class Process:
         segment[alone] = self.segments.at(ops.start[rows[alone]])
         return segment
 
-    def by_turn(self, by_segment: Ints) -> Ints:
-        """Sums by segment as sums by step, with what was launched between it and the next."""
-        inside = self.segments.in_turn
-        return sum_by(self.segments.turn[inside], by_segment[inside], len(self.steps))
+    def by_step(self, by_segment: Ints, *, or_behind: bool = True) -> Ints:
+        """Sums by segment as sums by step; with or without what was launched between it and the
+        next."""
+        of = self.segments.turn if or_behind else self.segments.step
+        inside = of >= 0
+        return sum_by(of[inside], by_segment[inside], len(self.steps))
 
-    def by_step(self, by_segment: Ints) -> Ints:
-        """Sums by segment as sums by step, without what was launched between two of them."""
-        inside = self.segments.step >= 0
-        return sum_by(self.segments.step[inside], by_segment[inside], len(self.steps))
+
+def _completions(steps: StepSpans, segments: Segments, totals: Tally) -> Ints:
+    """When each step was complete.
+
+    ```
+    range      |--0--|       |--1--|
+    kernel        |---k0---|     |------k1------|
+    complete               ^                    ^
+    ```
+    """
+    done, inside = steps.ends.copy(), segments.step >= 0
+    np.maximum.at(done, segments.step[inside], totals.last_end[inside])
+    return np.maximum.accumulate(done)
+
+
+def _end_periods(steps: StepSpans) -> Flags:
+    """Which steps end a period that counts: not the first one, and none across a wait.
+
+    Nor the last one where most steps are measured until the next begins, as work in flight is: none
+    cuts it short.
+    """
+    kept = ~steps.resumes
+    kept[:2] = False
+    cut_short = steps.range_ends[:-1] > steps.ends[:-1]
+    if len(steps) > MIN_STEPS and 2 * int(cut_short.sum()) > len(cut_short):
+        kept[-1] = False
+    return kept
 
 
 def _in_steady_use(steps: StepSpans, segments: Segments, totals: Tally) -> tuple[int, ...]:

@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 
 from perfgate.metrics.intervals import Idle, sum_by
-from perfgate.metrics.kinds import NUMBER, kinds_of, template
+from perfgate.metrics.kinds import NUMBER, kinds_of
 from perfgate.model.arrays import RangeNames, distinct, parts
 from perfgate.model.errors import ConfigInvalid, StepsNotFound
 from perfgate.model.note import Note, Severity, note
@@ -73,22 +73,16 @@ class StepSpans:
         flags[np.searchsorted(self.starts, self.waits[1])] = True
         return flags[:-1]
 
-    def step_at(self, times: Ints) -> SmallInts:
-        """The step in which each moment lies; -1 between, before and after steps."""
-        return self._at(times, self.ends)
+    def step_at(self, times: Ints, *, or_behind: bool = False) -> SmallInts:
+        """The step in which each moment lies; -1 between, before and after steps.
 
-    def turn_at(self, times: Ints) -> SmallInts:
-        """The step that began last, until the next one or a wait; -1 before the first and behind
-        the last.
-
-        What follows the last step is not known to be the loop's, and before a wait the worker
-        itself synchronises.
+        With `or_behind` the step that began last, until the next one or a wait: what follows the
+        last step is not known to be the loop's, and before a wait the worker itself synchronises.
         """
-        last = np.append(self.resumes[1:], True)
-        return self._at(times, np.where(last, self.ends, np.append(self.starts[1:], 0)))
-
-    def _at(self, times: Ints, until: Ints) -> SmallInts:
-        found = np.zeros(len(times), np.int32)
+        until, found = self.ends, np.zeros(len(times), np.int32)
+        if or_behind:
+            is_last = np.append(self.resumes[1:], True)
+            until = np.where(is_last, self.ends, np.append(self.starts[1:], 0))
         for part in parts(0 if self.whole else len(times)):
             index = np.searchsorted(self.starts, times[part], side="right") - 1
             within = (index >= 0) & (times[part] < until[np.maximum(index, 0)])
@@ -97,24 +91,13 @@ class StepSpans:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class StepRule:
+class _Rule:
     """Which ranges are steps, and which of those are measured."""
 
     step: str
-    """A range's name; or, of a pattern, a regular expression that matches all of it, with or
-    without what stands before a colon (a domain)."""
-    is_pattern: bool = False
-    warmup: int = 0
-    steps: int | None = None
-
-    @classmethod
-    def of(
-        cls, step: str | None, *, is_pattern: bool, warmup: int, steps: int | None
-    ) -> StepRule | None:
-        """None where the whole window is to be measured."""
-        if step is None:
-            return None
-        return cls(step=step, is_pattern=is_pattern, warmup=warmup, steps=steps)
+    is_pattern: bool
+    warmup: int
+    steps: int | None
 
     def matching(self, ranges: Ranges) -> Flags:
         """Which ranges match: where some do by their whole name, those alone.
@@ -141,21 +124,21 @@ class StepRule:
         return by_whole if (by_whole & ranges.closed).any() else by_whole | by_rest
 
 
-def find(timeline: Timeline, rule: StepRule | None) -> tuple[StepSpans, ...]:
-    """The steps of every process, or the window of each as one.
+def find_steps(
+    timeline: Timeline,
+    *,
+    step: str | None,
+    is_pattern: bool = False,
+    warmup: int = 0,
+    steps: int | None = None,
+) -> tuple[StepSpans, ...]:
+    """The steps of every process that has any, by process index; with `step` None the window of
+    each as one.
 
-    Raises:
-        StepsNotFound: there is nothing to measure.
-        ConfigInvalid: the rule is no regular expression.
-    """
-    return whole_windows(timeline) if rule is None else find_steps(timeline, rule)
-
-
-def find_steps(timeline: Timeline, rule: StepRule) -> tuple[StepSpans, ...]:
-    """The steps of every process that has any, by process index.
-
-    Of nested matches on one thread the outermost is the step; one that the next begins inside of,
-    as start/end ranges of work in flight do, ends there. Where several threads of a process hold
+    `step` is a range's name; or, with `is_pattern`, a regular expression that matches all of it,
+    with or without what stands before a colon (a domain). Of nested matches on one thread the
+    outermost is the step; one that the next begins inside of, as start/end ranges of work in flight
+    do, ends there. Where several threads of a process hold
     steps at the same time, those of the thread with most steps are taken; that another holds half
     as many makes the run INVALID. The first `warmup` are skipped, at most `steps` are used after
     them.
@@ -169,12 +152,17 @@ def find_steps(timeline: Timeline, rule: StepRule) -> tuple[StepSpans, ...]:
     `WAIT_RANGE` on the thread of the step that follows.
 
     Raises:
-        StepsNotFound: no process has a step left after warm-up.
+        StepsNotFound: no process has a step left after warm-up, or there is nothing to measure.
         ConfigInvalid: `step` is no regular expression though `is_pattern` is set.
     """
-    ranges = timeline.ranges
+    if step is None:
+        return _whole_windows(timeline)
+    ranges, start = timeline.ranges, None
+    rule = _Rule(step=step, is_pattern=is_pattern, warmup=warmup, steps=steps)
     matching = rule.matching(ranges)
-    start = _start(ranges) if rule.step == STEP_RANGE else None
+    opens = np.flatnonzero(ranges.name.bear(START_RANGE) & ranges.closed)
+    if step == STEP_RANGE and len(opens):
+        start = int(opens[np.argmax(ranges.end[opens])])
     found: list[StepSpans] = []
     without: list[Note] = []
     for process, pid in enumerate(timeline.processes):
@@ -184,9 +172,9 @@ def find_steps(timeline: Timeline, rule: StepRule) -> tuple[StepSpans, ...]:
         if start is not None and process != ranges.process[start]:
             without.append(note("steps-of-others", Severity.WARN, pid=pid, ranges=len(rows)))
             continue
-        steps, drawn = _of_process(ranges, rule, process, rows, start)
-        if steps is not None:
-            found.append(steps)
+        own, drawn = _of_process(ranges, rule, process, rows, start)
+        if own is not None:
+            found.append(own)
         elif drawn:
             without.append(note("all-warmup", Severity.WARN, pid=pid, ranges=drawn))
     if not found:
@@ -195,7 +183,7 @@ def find_steps(timeline: Timeline, rule: StepRule) -> tuple[StepSpans, ...]:
 
 
 def _of_process(
-    ranges: Ranges, rule: StepRule, process: int, rows: Ints, start: int | None
+    ranges: Ranges, rule: _Rule, process: int, rows: Ints, start: int | None
 ) -> tuple[StepSpans | None, int]:
     """The steps that are measured, if any, and how many there are with the warm-up.
 
@@ -230,8 +218,10 @@ def _of_process(
             # What follows the last turn is the project's, and no turn that was left open.
             before = ranges.start[opened] < ranges.start[rows[rule.steps - 1]]
             rows = rows[: max(rule.steps - int(before.sum()), 0)]
-    elif rule.steps is not None and not rule.is_pattern:
-        notes += _ambiguous(rule, outermost - rule.warmup, rule.steps)
+    elif rule.steps is not None and not rule.is_pattern and outermost > rule.warmup + rule.steps:
+        # More ranges than the declared steps bear their name: it may be the project's own.
+        fields = {"ranges": outermost - rule.warmup, "name": rule.step, "steps": rule.steps}
+        notes.append(Note(code="steps-ambiguous", severity=Severity.INVALID, fields=fields))
     rows = rows[: rule.steps]
     if not len(rows):
         return None, drawn
@@ -242,18 +232,11 @@ def _of_process(
         threads=ranges.thread[rows],
         rows=rows,
         range_ends=ranges.end[rows],
-        waits=_between(ranges, rows, _waits(ranges, process)),
+        waits=_waits_between(ranges, rows),
         drawn=drawn if rule.is_pattern else None,
         names=_shares(ranges.name, rows),
         notes=tuple(notes),
     ), drawn
-
-
-def _ambiguous(rule: StepRule, named: int, steps: int) -> Iterator[Note]:
-    """More ranges than the declared steps bear their name: it may be the project's own."""
-    if named > steps:
-        severity = Severity.INVALID
-        yield note("steps-ambiguous", severity, ranges=named, name=rule.step, steps=steps)
 
 
 def _outermost(ranges: Ranges, rows: Ints) -> Ints:
@@ -324,15 +307,12 @@ def _without_cut_last(ranges: Ranges, rows: Ints, notes: list[Note]) -> Ints:
     return rows[:-1]
 
 
-def whole_windows(timeline: Timeline) -> tuple[StepSpans, ...]:
+def _whole_windows(timeline: Timeline) -> tuple[StepSpans, ...]:
     """The captured window of each process as one: from its first GPU operation or API call to its
     last GPU operation.
 
     Without GPU operations to its last API call; a process with neither is measured over its NVTX
     ranges. The thread is the one with most time under ranges, and only its waits count.
-
-    Raises:
-        StepsNotFound: the capture holds no operation, call or range.
     """
     found = [
         one
@@ -355,8 +335,7 @@ def _whole_window(timeline: Timeline, process: int) -> StepSpans | None:
     threads, code = np.unique(ranges.thread[own], return_inverse=True)
     under = sum_by(code, ranges.end[own] - ranges.start[own], len(threads))
     thread = int(threads[np.argmax(under)]) if len(threads) else 0
-    waits = _waits(ranges, process)
-    waits = waits[ranges.thread[waits] == thread]
+    waits = _is_wait(ranges) & (ranges.process == process) & (ranges.thread == thread)
     ends = np.array([max(end for _, end in gpu or begun)], np.int64)
     return StepSpans(
         process=process,
@@ -374,12 +353,6 @@ def _span(table: Spans | Calls | Ranges, process: int) -> tuple[int, int] | None
     # What begins and ends at 0 was not timed.
     own = (table.process == process) & ((table.end != 0) | (table.start != 0))
     return (int(table.start[own].min()), int(table.end[own].max())) if own.any() else None
-
-
-def _start(ranges: Ranges) -> int | None:
-    """The last range that says where perfgate's own steps begin."""
-    rows = np.flatnonzero(ranges.name.bear(START_RANGE) & ranges.closed)
-    return int(rows[np.argmax(ranges.end[rows])]) if len(rows) else None
 
 
 def _cut_by_others(ranges: Ranges, rows: Ints) -> Iterator[Note]:
@@ -409,24 +382,25 @@ def _cut_by_others(ranges: Ranges, rows: Ints) -> Iterator[Note]:
     left_out = int((starts[turns + 1] - ends[turns]).sum()) / max(int(ends[-1] - starts[0]), 1)
     if left_out > MOST_LEFT_OUT:
         codes = distinct(names.codes[found[apart]]).tolist()
-        alike = sorted({template(names.texts[code]) for code in codes})
+        alike = sorted({NUMBER.sub("#", names.texts[code]) for code in codes})
         listed = (*alike[:SUGGESTIONS], *(["..."] if len(alike) > SUGGESTIONS else []))
         yield note("steps-cut-by-others", Severity.INVALID, names=listed, left_out=left_out)
 
 
-def _waits(ranges: Ranges, process: int) -> Ints:
-    own = (ranges.process == process) & ranges.closed
-    return np.flatnonzero(ranges.name.bear(WAIT_RANGE) & own)
+def _is_wait(ranges: Ranges) -> Flags:
+    return ranges.name.bear(WAIT_RANGE) & ranges.closed
 
 
-def _between(ranges: Ranges, steps: Ints, waits: Ints) -> tuple[Ints, Ints]:
-    """Of these waits the ones that lie between two steps, on the thread of the second.
+def _waits_between(ranges: Ranges, steps: Ints) -> tuple[Ints, Ints]:
+    """Starts and ends of the waits that lie between two of these steps, on the thread of the
+    second.
 
     ```
     step           |--0--| |--1--|           |--2--|         |--3--|
     wait    |-a-|     |b|          |-c-|               |--d----|  |e|   |-f-|     c alone does
     ```
     """
+    waits = np.flatnonzero(_is_wait(ranges) & (ranges.process == ranges.process[steps[0]]))
     following = np.searchsorted(ranges.start[steps], ranges.end[waits])
     inner = (following > 0) & (following < len(steps))
     waits, before, after = waits[inner], steps[following[inner] - 1], steps[following[inner]]
@@ -452,7 +426,7 @@ def _shares(names: RangeNames, rows: Ints) -> dict[str, float]:
 
 
 def _not_found(
-    timeline: Timeline, rule: StepRule, matching: Flags, without: Sequence[Note]
+    timeline: Timeline, rule: _Rule, matching: Flags, without: Sequence[Note]
 ) -> StepsNotFound:
     ranges, source = timeline.ranges, timeline.source
     if all_warmup := tuple(one for one in without if one.code == "all-warmup"):
@@ -469,7 +443,7 @@ def _not_found(
     return StepsNotFound("steps-misnamed", source=source, step=rule.step, likely=likely)
 
 
-def _likely(ranges: Ranges, rule: StepRule) -> tuple[str, ...]:
+def _likely(ranges: Ranges, rule: _Rule) -> tuple[str, ...]:
     """Names as a user would ask for them: what was misspelt first, then the most frequent.
 
     Of a pattern those that differ in numbers only are one. Of equally frequent ones the longer come

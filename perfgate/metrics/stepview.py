@@ -12,7 +12,7 @@ import numpy as np
 
 from perfgate.metrics.devices import idle_of
 from perfgate.metrics.process import Process
-from perfgate.metrics.steps import StepRule, find
+from perfgate.metrics.steps import find_steps
 from perfgate.metrics.tally import GRAPH_WORDS, MEMSET_WORDS, NCCL_KERNEL, copy_words
 from perfgate.model.arrays import distinct
 from perfgate.model.errors import StepsNotFound
@@ -103,7 +103,7 @@ def typical_step(
         StepsNotFound: no process, or not the one asked for, has a step left after warm-up.
         ConfigInvalid: `step` is no regular expression though `is_pattern` is set.
     """
-    found = find(timeline, StepRule.of(step, is_pattern=is_pattern, warmup=warmup, steps=steps))
+    found = find_steps(timeline, step=step, is_pattern=is_pattern, warmup=warmup, steps=steps)
     chosen = [one for one in found if pid is None or timeline.processes[one.process] == pid]
     if not chosen:
         pids = tuple(str(timeline.processes[one.process]) for one in found)

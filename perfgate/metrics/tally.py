@@ -4,17 +4,24 @@ becomes of them."""
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
 import numpy as np
 
-from perfgate.metrics.attribution import Launches, Segments
-from perfgate.metrics.calls import CallClass, base_name, classify, nested_in, of_driver
+from perfgate.metrics.attribution import Segments
+from perfgate.metrics.calls import (
+    CallKind,
+    Launches,
+    ProcessCalls,
+    base_name,
+    rows_of,
+    texts_of,
+)
 from perfgate.metrics.intervals import FOREVER, sum_by, time_by
-from perfgate.metrics.nodes import lost_nodes
+from perfgate.metrics.lost import lost_copies, lost_nodes
 from perfgate.model.arrays import distinct, parts, taken
 from perfgate.model.metric import Metric
 from perfgate.model.sample import MEMSETS, WHOLE_GRAPHS
@@ -50,11 +57,6 @@ COPY_WORDS: Final[Mapping[int, str]] = {
 MEMSET_WORDS: Final = MEMSETS
 GRAPH_WORDS: Final = WHOLE_GRAPHS
 
-_COPIES: Final = re.compile(r"cu(?:da)?Memcpy(?!.*Batch)")
-"""Calls that make one copy each."""
-_RECORDS: Final = re.compile(r"cu(?:da)?StreamBeginCapture")
-_KEYS: Final = 1_000_000
-"""Name keys may exceed the number of rows by this much before they are renumbered."""
 CLOCKS_APART_NS: Final = 50_000
 """An operation may begin this much before its call: two clocks are made one. On an H200 it is 10 us
 behind at least."""
@@ -62,9 +64,9 @@ MOST_OUTSIDE: Final = 0.25
 """Share of a table's operations that may lack a call and have run outside the steps before the
 others mean nothing."""
 _COUNTED: Final = {
-    Metric.LAUNCHES: CallClass.LAUNCH,
-    Metric.GRAPH_LAUNCHES: CallClass.GRAPH_LAUNCH,
-    Metric.SYNCS: CallClass.SYNC,
+    Metric.LAUNCHES: CallKind.LAUNCH,
+    Metric.GRAPH_LAUNCHES: CallKind.GRAPH_LAUNCH,
+    Metric.SYNCS: CallKind.SYNC,
 }
 
 
@@ -128,14 +130,46 @@ class Linked:
         return self.outside > MOST_OUTSIDE * self.launched
 
 
+@dataclass(frozen=True, slots=True)
+class _Ran:
+    """The operations of one process in one table that were launched in turns."""
+
+    rows: slice | Ints
+    start: Ints
+    end: Ints
+    device: SmallInts
+    segment: SmallInts
+    left_by: Flags
+    """Which calls left one in the table, in turns or not; by their place, and one more for none."""
+
+    @property
+    def ns(self) -> Ints:
+        """How long each took."""
+        return self.end - self.start
+
+    def group(self, total: Tally, metric: Metric, which: Flags | None = None) -> None:
+        """Keep them, or some of them, by device."""
+        for device in distinct(self.device if which is None else self.device[which]).tolist():
+            here = self.device == device
+            here = here if which is None else here & which
+            its = slice(None) if here.all() else np.flatnonzero(here)
+            total.groups.append(
+                Group(metric, device, self.segment[its], self.start[its], self.end[its])
+            )
+
+
 @dataclass(kw_only=True, slots=True)
 class Tally:
     """All sums of one process that its metrics are made of."""
 
+    process: int
+    segments: Segments
     launches: Launches
     """The calls of the process."""
     calls: Ints
     """How many, by segment."""
+    first_step: int
+    """The first segment of a step."""
     from_first: bool
     """Whether there are calls from the first step on, and something may have been launched
     before."""
@@ -189,26 +223,91 @@ class Tally:
         """Those that operations launched in turns ran on, in order."""
         return tuple(sorted({one.device for one in self.groups}))
 
+    def attribute(self, table: Table, ops: Spans) -> _Ran:
+        """Find the segments of the process's operations in a table, and add up what all tables have
+        in common; in parts that the processor's cache holds."""
+        mine = rows_of(ops.process, self.process)
+        start, end, ids = ops.start[mine], ops.end[mine], ops.correlation[mine]
+        managed = np.zeros(len(start), np.bool_)
+        if isinstance(ops, Copies):
+            managed = np.isin(ops.kind[mine], MANAGED_COPIES)
+        segment = np.empty(len(start), np.int32)
+        left_by = np.zeros(len(self.launches) + 1, np.bool_)
+        for part in parts(len(start)):
+            place = self.launches.place(ids[part])
+            left_by[place] = True
+            # Managed memory moves by page fault, and belongs to the step in which it began.
+            place[managed[part]] = -1
+            here = self.launches.segment_at(place)
+            if (here < 0).any():
+                self._place_others(self.linked[table], here, managed[part], start[part], ids[part])
+            segment[part] = here
+            since = (here >= self.first_step) & ~managed[part]
+            self.linked[table].launched += int(np.count_nonzero(since))
+            self._note_times(here, place, start[part], end[part])
+        device = ops.device[mine]
+        in_turn = taken(self.segments.turn >= 0, segment)
+        if not in_turn.all():
+            some = np.flatnonzero(in_turn)
+            mine = some if isinstance(mine, slice) else mine[some]
+            start, end, device, segment = start[some], end[some], device[some], segment[some]
+        return _Ran(mine, start, end, device, segment, left_by)
+
+    def _note_times(self, segment: SmallInts, place: SmallInts, start: Ints, end: Ints) -> None:
+        """Count operations and when the last of each segment ended; note impossible times."""
+        np.add.at(self.operations, segment, 1)
+        untimed = (end == 0) & (start == 0)
+        if untimed.any():
+            self.without_times += int(np.count_nonzero(untimed))
+            # A capture's times may be negative, and 0 one of its last.
+            end = np.where(untimed, -FOREVER, end)
+        np.maximum.at(self.last_end, segment, end)
+        ahead = self.launches.begun(place) - start
+        early = (ahead > CLOCKS_APART_NS) & (place >= 0) & ~untimed
+        if early.any():
+            self.before_call.append(ahead[early & (self.segments.turn.take(segment) >= 0)])
+
+    def _place_others(
+        self, linked: Linked, segment: SmallInts, managed: Flags, start: Ints, ids: Ints
+    ) -> None:
+        """Put those without a call where they ran, in place."""
+        if self.from_first:
+            # The ids of calls rise: what has a lower one than the first was launched before it.
+            before = (segment < 0) & ~managed & (ids > 0) & (ids < self.launches.lowest)
+            segment[before] = 0
+            self.before_capture += int(np.count_nonzero(before))
+        unknown = np.flatnonzero(segment < 0)
+        segment[unknown] = self.segments.at(start[unknown])
+        launched = unknown[~managed[unknown]]
+        at = segment[launched]
+        since = at[at >= self.first_step]
+        linked.without_call += len(at)
+        linked.since += len(since)
+        linked.outside += int(np.count_nonzero(self.segments.step[since] < 0))
+        np.add.at(self.calls_lost, at[ids[launched] > 0], 1)
+
 
 def tally(timeline: Timeline, process: int, segments: Segments) -> Tally:
     """Add up one process. Linear in operations and calls that are nearly in order of time."""
-    calls, size = _Calls(timeline, process, segments), len(segments)
+    calls, size = ProcessCalls(timeline, process, segments), len(segments)
     called = np.bincount(calls.segment, minlength=size)
     begun = int(np.argmax(called > 0))
     first = segments.step[: begun + 1].max() < 1 and segments.turn[0] < 0
     total = Tally(
-        launches=Launches.of(calls.correlation, calls.start, calls.segment),
+        process=process,
+        segments=segments,
+        launches=Launches(calls.correlation, calls.start, calls.segment),
         calls=called,
+        first_step=int(np.argmax(segments.step >= 0)),
         from_first=bool(called.any() and first),
         operations=np.zeros(size, np.int64),
         last_end=np.full(size, -FOREVER, np.int64),
         calls_lost=np.zeros(size, np.int64),
     )
-    attribution = _Attribution(total, segments, process)
-    kernels = attribution.run(Table.KERNELS, timeline.kernels)
-    graphs = attribution.run(Table.KERNELS, timeline.graphs)
-    memsets = attribution.run(Table.MEMSETS, timeline.memsets)
-    copies = attribution.run(Table.COPIES, timeline.copies)
+    kernels = total.attribute(Table.KERNELS, timeline.kernels)
+    graphs = total.attribute(Table.KERNELS, timeline.graphs)
+    memsets = total.attribute(Table.MEMSETS, timeline.memsets)
+    copies = total.attribute(Table.COPIES, timeline.copies)
     _add_kernels(total, timeline, kernels)
     for ran, metric, named, words in (
         (graphs, Metric.KERNEL_MS, total.kernels, GRAPH_WORDS),
@@ -217,164 +316,19 @@ def tally(timeline: Timeline, process: int, segments: Segments) -> Tally:
         ran.group(total, metric)
         if len(ran.start):
             named[words] = Work(count=len(ran.start), ns=int(ran.ns.sum()))
-    _add_copies(total, timeline.copies, copies, size)
+    _add_copies(total, timeline.copies, copies)
     for metric in (Metric.KERNEL_MS, Metric.NCCL_MS, Metric.H2D_MS):
         groups = [one for one in total.groups if one.metric is metric]
         sums = (time_by(one.segment, one.start, one.end, size) for one in groups)
         total.by_segment[metric] = sum(sums, np.zeros(size, np.int64))
-    counted = {metric: calls.counted_as(wanted) for metric, wanted in _COUNTED.items()}
-    _count_calls(total, calls, segments, counted)
-    operations = [kernels.left_by, copies.left_by | graphs.left_by | memsets.left_by]
-    _look_for_lost(total, timeline, calls, counted, operations)
-    _look_for_lost_copies(total, calls, copies)
+    by_other = copies.left_by | graphs.left_by | memsets.left_by
+    _add_calls(total, timeline, calls, kernels.left_by, by_other)
+    total.copying, total.copies_lost = lost_copies(calls, total.launches, copies.left_by)
     return total
 
 
-class _Calls:
-    """The calls of one process in order of time, shape (n,) each."""
-
-    def __init__(self, timeline: Timeline, process: int, segments: Segments) -> None:
-        calls = timeline.calls
-        rows = _rows(calls.process, process)
-        begun = calls.start[rows]
-        if not bool((begun[1:] >= begun[:-1]).all()):
-            rows = np.arange(len(calls.start))[rows][np.argsort(begun, kind="stable")]
-        self.start, self.end, self.thread = calls.start[rows], calls.end[rows], calls.thread[rows]
-        self.correlation = calls.correlation[rows]
-        self.segment = segments.at(self.start)
-        self.turn = taken(segments.turn, self.segment)
-        self.key, self.texts = _texts(calls.name[rows], timeline.names)
-        self.in_turn: Flags = self.turn >= 0
-        recording = self.which(lambda text: bool(_RECORDS.match(text)))
-        self.at_once = self.in_turn
-        """Which are in turns, and start what runs then: turns that record a graph are left out."""
-        # What is launched while a CUDA graph is being recorded runs later, with the graph.
-        if recording.any():
-            self.at_once = self.in_turn & ~np.isin(self.turn, self.turn[recording])
-
-    def which(self, wanted: Callable[[str], bool]) -> Flags:
-        """Which have such a name."""
-        return taken(np.array([wanted(text) for text in self.texts], np.bool_), self.key)
-
-    def counted_as(self, wanted: CallClass) -> Flags:
-        """Which count as this; of a runtime call and the driver call in it the outer one."""
-        chosen = self.which(lambda text: classify(text) is wanted)
-        by_driver = self.which(of_driver) & chosen
-        if by_driver.any() and not (by_driver == chosen).all():
-            inner, outer = (
-                (self.start[its], self.end[its], self.thread[its])
-                for its in (by_driver, chosen & ~by_driver)
-            )
-            chosen[np.flatnonzero(by_driver)[nested_in(inner, outer)]] = False
-        return chosen
-
-
-@dataclass(frozen=True, slots=True)
-class _Ran:
-    """The operations of one process in one table that were launched in turns."""
-
-    rows: slice | Ints
-    start: Ints
-    end: Ints
-    device: SmallInts
-    segment: SmallInts
-    left_by: Flags
-    """Which calls left one in the table, in turns or not; by their place, and one more for none."""
-
-    @property
-    def ns(self) -> Ints:
-        """How long each took."""
-        return self.end - self.start
-
-    def group(self, total: Tally, metric: Metric, which: Flags | None = None) -> None:
-        """Keep them, or some of them, by device."""
-        for device in distinct(self.device if which is None else self.device[which]).tolist():
-            here = self.device == device
-            here = here if which is None else here & which
-            its = slice(None) if here.all() else np.flatnonzero(here)
-            total.groups.append(
-                Group(metric, device, self.segment[its], self.start[its], self.end[its])
-            )
-
-
-class _Attribution:
-    """Finds the segment of each operation of a process, and adds up what all tables have in
-    common."""
-
-    def __init__(self, total: Tally, segments: Segments, process: int) -> None:
-        self._total, self._segments, self._process = total, segments, process
-        self._in_turn = segments.in_turn
-        self._first = int(np.argmax(segments.step >= 0))
-
-    def run(self, table: Table, ops: Spans) -> _Ran:
-        """Go through a table in parts that the processor's cache holds."""
-        mine = _rows(ops.process, self._process)
-        columns = ops.start[mine], ops.end[mine], ops.correlation[mine]
-        managed = np.zeros(len(columns[0]), np.bool_)
-        if isinstance(ops, Copies):
-            managed = np.isin(ops.kind[mine], MANAGED_COPIES)
-        segment = np.empty(len(managed), np.int32)
-        left_by = np.zeros(len(self._total.launches.times) + 1, np.bool_)
-        for part in parts(len(managed)):
-            segment[part] = self._part(
-                self._total.linked[table], left_by, managed[part], *(one[part] for one in columns)
-            )
-        device, (start, end, _) = ops.device[mine], columns
-        in_turn = taken(self._in_turn, segment)
-        if not in_turn.all():
-            some = np.flatnonzero(in_turn)
-            mine = some if isinstance(mine, slice) else mine[some]
-            start, end, device, segment = start[some], end[some], device[some], segment[some]
-        return _Ran(mine, start, end, device, segment, left_by)
-
-    def _part(
-        self, linked: Linked, left_by: Flags, managed: Flags, start: Ints, end: Ints, ids: Ints
-    ) -> SmallInts:
-        total = self._total
-        place = total.launches.place(ids)
-        left_by[place] = True
-        # Managed memory moves by page fault, and belongs to the step in which it began.
-        place[managed] = -1
-        segment = total.launches.segment_at(place)
-        if (segment < 0).any():
-            self._place_others(linked, segment, managed, start, ids)
-        np.add.at(total.operations, segment, 1)
-        linked.launched += int(np.count_nonzero((segment >= self._first) & ~managed))
-        untimed = (end == 0) & (start == 0)
-        if untimed.any():
-            total.without_times += int(np.count_nonzero(untimed))
-            # A capture's times may be negative, and 0 one of its last.
-            end = np.where(untimed, -FOREVER, end)
-        np.maximum.at(total.last_end, segment, end)
-        ahead = total.launches.begun(place) - start
-        early = (ahead > CLOCKS_APART_NS) & (place >= 0) & ~untimed
-        if early.any():
-            total.before_call.append(ahead[early & self._in_turn.take(segment)])
-        return segment
-
-    def _place_others(
-        self, linked: Linked, segment: SmallInts, managed: Flags, start: Ints, ids: Ints
-    ) -> None:
-        """Put those without a call where they ran, in place."""
-        total, segments = self._total, self._segments
-        if total.from_first:
-            # The ids of calls rise: what has a lower one than the first was launched before it.
-            before = (segment < 0) & ~managed & (ids > 0) & (ids < total.launches.lowest)
-            segment[before] = 0
-            total.before_capture += int(np.count_nonzero(before))
-        unknown = np.flatnonzero(segment < 0)
-        segment[unknown] = segments.at(start[unknown])
-        launched = unknown[~managed[unknown]]
-        at = segment[launched]
-        since = at[at >= self._first]
-        linked.without_call += len(at)
-        linked.since += len(since)
-        linked.outside += int(np.count_nonzero(segments.step[since] < 0))
-        np.add.at(total.calls_lost, at[ids[launched] > 0], 1)
-
-
 def _add_kernels(total: Tally, timeline: Timeline, ran: _Ran) -> None:
-    key, texts = _texts(timeline.kernels.name[ran.rows], timeline.names)
+    key, texts = texts_of(timeline.kernels.name[ran.rows], timeline.names)
     count = np.bincount(key, minlength=len(texts))
     ns = time_by(key, ran.start, ran.end, len(texts))
     total.kernels = {
@@ -394,7 +348,7 @@ def _add_kernels(total: Tally, timeline: Timeline, ran: _Ran) -> None:
         total.nodes, total.nodes_lost = lost_nodes(launch, node[in_graphs])
 
 
-def _add_copies(total: Tally, ops: Copies, ran: _Ran, size: int) -> None:
+def _add_copies(total: Tally, ops: Copies, ran: _Ran) -> None:
     kind, moved, made = ops.kind[ran.rows], ops.bytes[ran.rows], ops.count[ran.rows]
     h2d, d2h = kind == CopyKind.H2D, kind == CopyKind.D2H
     host_end = np.where(h2d, ops.source[ran.rows], ops.target[ran.rows])
@@ -404,7 +358,8 @@ def _add_copies(total: Tally, ops: Copies, ran: _Ran, size: int) -> None:
         (Metric.D2H_COPIES, d2h, made),
         (Metric.PAGEABLE_COPIES, (h2d | d2h) & (host_end == MemoryKind.PAGEABLE), made),
     ):
-        total.by_segment[metric] = sum_by(ran.segment[chosen], amount[chosen], size)
+        sums = sum_by(ran.segment[chosen], amount[chosen], len(total.segments))
+        total.by_segment[metric] = sums
     total.unknown_host = int(made[(h2d | d2h) & (host_end == MemoryKind.UNKNOWN)].sum())
     inbound = h2d | (kind == CopyKind.UVM_H2D)
     ran.group(total, Metric.H2D_MS, inbound)
@@ -429,13 +384,30 @@ def copy_words(kind: int) -> str:
     return COPY_WORDS.get(kind, f"CUDA memcpy kind {kind}")
 
 
-def _count_calls(
-    total: Tally, calls: _Calls, segments: Segments, counted: Mapping[Metric, Flags]
+def _add_calls(
+    total: Tally, timeline: Timeline, calls: ProcessCalls, kernel_by: Flags, other_by: Flags
 ) -> None:
-    """Count launches and synchronisations in turns, and these by call and label."""
+    """Count launches and synchronisations in turns, these by call and label, and launches of which
+    nothing ran: `kernel_by` says which calls left a kernel, `other_by` which another operation.
+
+    Where a capture holds other processes' kernels alone, this one's are lost; where it holds none,
+    none were traced. Traced node by node, a graph is what its nodes are.
+    """
+    segments, lost = total.segments, 0
+    counted = {metric: calls.counted_as(kind) for metric, kind in _COUNTED.items()}
     for metric, chosen in counted.items():
         segment = calls.segment[chosen & calls.in_turn]
         total.by_segment[metric] = np.bincount(segment, minlength=len(segments))
+    for metric, traced, ran in (
+        (Metric.LAUNCHES, len(timeline.kernels.start), kernel_by),
+        (Metric.GRAPH_LAUNCHES, timeline.gpu_operations, kernel_by | other_by),
+    ):
+        chosen = counted[metric] & calls.at_once & (calls.correlation > 0)
+        if traced and chosen.any():
+            total.launched += int(np.count_nonzero(chosen))
+            lost += int(np.count_nonzero(~ran[total.launches.place(calls.correlation[chosen])]))
+    # What ran since the first step and has no call may be of a launch of which nothing is found.
+    total.lost = max(0, lost - total.linked[Table.KERNELS].since)
     waiting = np.flatnonzero(counted[Metric.SYNCS] & calls.in_turn)
     lasted, labels = calls.end[waiting] - calls.start[waiting], len(segments.labels)
     label = segments.label[calls.segment[waiting]]
@@ -445,80 +417,3 @@ def _count_calls(
     for one, count, ns in zip(present.tolist(), counts.tolist(), spent.tolist(), strict=True):
         key = base_name(calls.texts[one // labels]), one % labels
         total.syncs[key] = total.syncs.get(key, Work()) + Work(count=count, ns=ns)
-
-
-def _look_for_lost(
-    total: Tally,
-    timeline: Timeline,
-    calls: _Calls,
-    counted: Mapping[Metric, Flags],
-    left: Sequence[Flags],
-) -> None:
-    """Count launches of which nothing ran; `left` says which calls left a kernel, and which
-    another operation.
-
-    Where a capture holds other processes' kernels alone, this one's are lost; where it holds none,
-    none were traced. Traced node by node, a graph is what its nodes are.
-    """
-    kernels, others = left
-    lost = 0
-    for metric, traced, ran in (
-        (Metric.LAUNCHES, len(timeline.kernels.start), kernels),
-        (Metric.GRAPH_LAUNCHES, timeline.gpu_operations, kernels | others),
-    ):
-        chosen = counted[metric] & calls.at_once & (calls.correlation > 0)
-        if traced and chosen.any():
-            total.launched += int(np.count_nonzero(chosen))
-            lost += int(np.count_nonzero(~ran[total.launches.place(calls.correlation[chosen])]))
-    # What ran since the first step and has no call may be of a launch of which nothing is found.
-    total.lost = max(0, lost - total.linked[Table.KERNELS].since)
-
-
-def _look_for_lost_copies(total: Tally, calls: _Calls, copies: _Ran) -> None:
-    """Count the calls that copy, and the copies that the last turns lack.
-
-    Some calls never leave a copy (of no bytes, by a kernel): those of a name that has none are not
-    asked after, unless the capture holds no copy of the process at all. Others leave one in some
-    turns and none in others. A profiler that stopped too early lacks the last copies: from some
-    turn on fewer are held than usual, and more calls lack theirs. A lost buffer of records, in
-    between, lacks kernels as well.
-
-    ```
-    held     2 2 1 2 2 2 0 0
-    lacking  1 0 1 1 1 1 3 3      4 are lost: two a turn of the last two
-    ```
-    """
-    makes_one = calls.which(lambda text: bool(_COPIES.match(text)))
-    copying = np.flatnonzero(makes_one & calls.at_once & (calls.correlation > 0))
-    key, turn = calls.key[copying], calls.turn[copying]
-    found = copies.left_by[total.launches.place(calls.correlation[copying])]
-    if not copies.left_by.any():
-        total.copying = total.copies_lost = len(copying)
-        return
-    asked = np.isin(key, distinct(key[found]))
-    total.copying = int(asked.sum())
-    if not total.copying:
-        return
-    turns = int(calls.turn.max()) + 1
-    holds, lacks = (np.bincount(turn[some], minlength=turns) for some in (found, asked & ~found))
-    until = int(np.flatnonzero(holds)[-1]) + 1
-    usual_held, usual_lacking = np.median(holds[:until]), np.median(lacks[:until])
-    after = int(np.flatnonzero(holds >= usual_held)[-1]) + 1
-    lost = np.minimum(usual_held - holds[after:], lacks[after:] - usual_lacking)
-    total.copies_lost = int(np.maximum(lost, 0).sum())
-
-
-def _texts(key: SmallInts, names: Mapping[int, str]) -> tuple[SmallInts, list[str]]:
-    """Keys into a list of the names in use ("" where a key is not): the keys themselves, renumbered
-    where sparse."""
-    used = distinct(key)
-    named = {one: names.get(one, f"(name {one})") for one in used.tolist()}
-    if len(used) and (used[0] < 0 or used[-1] > len(key) + _KEYS):
-        return np.searchsorted(used, key).astype(np.int32), list(named.values())
-    return key, [named.get(one, "") for one in range(int(used.max(initial=-1)) + 1)]
-
-
-def _rows(of: SmallInts, process: int) -> slice | Ints:
-    """Those of one process."""
-    mine = of == process
-    return slice(None) if mine.all() else np.flatnonzero(mine)

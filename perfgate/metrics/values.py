@@ -1,27 +1,36 @@
-"""The numbers of the metrics, of one process and of each of its devices; whether they mean anything
-it cannot know."""
+"""The numbers of the metrics, of one process and of each of its devices, and the tables of what
+they are made of; whether they mean anything it cannot know."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import Literal
 
 import numpy as np
 
+from perfgate.metrics.attribution import Segments
 from perfgate.metrics.devices import Devices
-from perfgate.metrics.intervals import Idle
+from perfgate.metrics.intervals import Idle, Windows, capped_mean, sum_by
 from perfgate.metrics.process import Process
-from perfgate.metrics.windows import Windows, capped_mean
-from perfgate.model.metric import COUNTS, EXPOSED, Metric
-from perfgate.model.sample import BlockSample
-from perfgate.model.timeline import Ints
+from perfgate.metrics.tally import COPY_WORDS, GRAPH_WORDS, NCCL_KERNEL, Work
+from perfgate.model.metric import COUNTS, EXPOSED, METRICS, Kind, Metric
+from perfgate.model.sample import (
+    OTHER_KERNELS,
+    OTHER_RANGES,
+    OTHER_SYNCS,
+    BlockSample,
+    CopySample,
+    KernelSample,
+    RangeSample,
+    SyncSample,
+)
+from perfgate.model.timeline import Ints, MemoryKind
 
-_OF: Final = {
-    Metric.H2D_EXPOSED_MS: Metric.H2D_MS,
-    Metric.NCCL_EXPOSED_MS: Metric.NCCL_MS,
-    Metric.MEM_EXPOSED_MS: Metric.MEM_EXPOSED_MS,
-}
-"""Of which operations (`Group.metric`) each is the part that nothing hides."""
+TOP_RANGES = TOP_SYNCS = 40
+TOP_KERNELS = 100
+"""An eager loop with an unfused optimizer ran 41 of them on an H200; one that is folded away seems
+to be gone."""
+_TIMES = (Metric.KERNEL_MS, Metric.NCCL_MS, Metric.H2D_MS, Metric.MEM_EXPOSED_MS, Metric.GAP_MS)
 
 
 def process_values(
@@ -29,15 +38,13 @@ def process_values(
 ) -> dict[Metric, float]:
     """Every metric that has a number, also where `why_absent` says it is none of the steps'."""
     values: dict[Metric, float] = {}
-    if len(periods := process.periods_ns):
+    if len(periods := process.periods):
         values[Metric.STEP_MS] = capped_mean(periods) / 1e6
         values[Metric.STEP_MEAN_MS] = float(np.mean(periods)) / 1e6
     for metric, sums in process.totals.by_segment.items():
-        by_turn = process.by_turn(sums)
+        by_step, steps = process.by_step(sums), len(process.steps)
         values[metric] = (
-            float(np.median(by_turn))
-            if metric in COUNTS
-            else int(by_turn.sum()) / 1e6 / len(process.steps)
+            float(np.median(by_step)) if metric in COUNTS else int(by_step.sum()) / 1e6 / steps
         )
     waiting = dict.fromkeys(EXPOSED, tuple(per_device))
     if process.windows is not None:
@@ -47,33 +54,10 @@ def process_values(
     return values
 
 
-def exposed_by_segment(process: Process, devices: Devices, device: int) -> dict[Metric, Ints]:
-    """What lies in the idle time of what it could have overlapped with, ns on one device, by
-    segment of launch."""
-    size = len(process.segments.step)
-    found: dict[Metric, Ints] = {}
-    for metric, of in _OF.items():
-        own = [one for one in process.totals.groups if (one.metric, one.device) == (of, device)]
-        found[metric] = np.zeros(size, np.int64)
-        if own:
-            idle = (
-                devices.idle_but_nccl(device)
-                if of is Metric.NCCL_MS
-                else devices.idle_of_kernels(device)
-            )
-            found[metric] = idle.overlap_by(
-                np.concatenate([one.segment for one in own]),
-                np.concatenate([one.start for one in own]),
-                np.concatenate([one.end for one in own]),
-                size,
-            )
-    return found
-
-
 def device_values(
     process: Process, devices: Devices, device: int, exposed: Mapping[Metric, Ints]
 ) -> dict[Metric, float]:
-    """One device's time metrics; `exposed` is its `exposed_by_segment`."""
+    """One device's time metrics; `exposed` is its `Devices.exposed`."""
     sums_ns = dict.fromkeys((Metric.KERNEL_MS, Metric.NCCL_MS, Metric.H2D_MS), 0)
     for one in process.totals.groups:
         if one.device == device and one.metric in sums_ns:
@@ -110,3 +94,109 @@ def block_samples(process: Process, idle: Sequence[Idle]) -> tuple[BlockSample, 
                 )
             )
     return tuple(found)
+
+
+def range_samples(
+    segments: Segments, by_segment: Mapping[Metric, tuple[Ints, float]], *, steps: int
+) -> tuple[RangeSample, ...]:
+    """One row a range name, by time, descending; the values of all rows add up to the whole.
+
+    `by_segment` holds for each metric its sums by segment (ns of times) and what they are divided
+    by: steps, or periods. Rows after the TOP_RANGES by time on GPU, idle and CPU are folded into
+    one. `count` and `cpu_ms` are of ranges begun in steps, per step, and between two of them, per
+    pair of steps: what lies before the first is not known to be of the loop. Nested ranges count in
+    their own row and in their parents' `cpu_ms`, so this does not add up.
+    """
+    size = len(segments.labels)
+    values: dict[Metric, np.ndarray[tuple[int], np.dtype[np.float64]]] = {}
+    for metric in METRICS:
+        if metric not in by_segment:
+            continue
+        sums, divisor = by_segment[metric]
+        unit = 1e6 if METRICS[metric].kind is Kind.TIME else 1.0
+        values[metric] = sum_by(segments.label, sums, size) / unit / divisor
+    pairs = max(steps - 1, 1)
+    count = segments.instances / steps + segments.instances_between / pairs
+    cpu_ms = (segments.cpu_ns / steps + segments.cpu_ns_between / pairs) / 1e6
+    time = cpu_ms + sum((values[metric] for metric in _TIMES if metric in values), np.zeros(size))
+    something = (count > 0) | (time > 0)
+    for each in values.values():
+        something |= each > 0
+    order = [row for row in np.argsort(-time, kind="stable").tolist() if something[row]]
+    kept, folded = order[:TOP_RANGES], order[TOP_RANGES:]
+    rows = [
+        RangeSample(
+            name=segments.labels[row],
+            count=float(count[row]),
+            cpu_ms=float(cpu_ms[row]),
+            values={metric: float(each[row]) for metric, each in values.items()},
+        )
+        for row in kept
+    ]
+    if folded:
+        rows.append(
+            RangeSample(
+                name=OTHER_RANGES,
+                count=float(count[folded].sum()),
+                cpu_ms=float(cpu_ms[folded].sum()),
+                values={metric: float(each[folded].sum()) for metric, each in values.items()},
+            )
+        )
+    return tuple(rows)
+
+
+def kernel_samples(
+    kernels: Mapping[str, Work], memory: Mapping[str, Work], *, steps: int
+) -> tuple[KernelSample, ...]:
+    """The TOP_KERNELS and one row for the rest, with graphs, NCCL's and every kind of copy and
+    memset; by time."""
+    graphs = {name: work for name, work in kernels.items() if name == GRAPH_WORDS}
+    nccl = {name: work for name, work in kernels.items() if NCCL_KERNEL.match(name)}
+    others = (item for item in kernels.items() if item[0] not in nccl and item[0] not in graphs)
+    own = sorted(others, key=lambda item: (-item[1].ns, item[0]))
+    named: list[tuple[str, Work, Literal["kernel", "nccl", "memory"]]] = [
+        *((name, work, "kernel") for name, work in (*own[:TOP_KERNELS], *graphs.items())),
+        *((name, work, "nccl") for name, work in nccl.items()),
+        *((name, work, "memory") for name, work in memory.items()),
+    ]
+    if rest := [work for _, work in own[TOP_KERNELS:]]:
+        named.append((OTHER_KERNELS, sum(rest, Work()), "kernel"))
+    return tuple(
+        KernelSample(name=name, count=work.count / steps, gpu_ms=work.ns / 1e6 / steps, kind=kind)
+        for name, work, kind in sorted(named, key=lambda row: (-row[1].ns, row[0]))
+    )
+
+
+def copy_samples(
+    copies: Mapping[tuple[int, int | None], Work], *, steps: int
+) -> tuple[CopySample, ...]:
+    """One row a direction and host memory, by time, descending."""
+    rows = [
+        CopySample(
+            direction=COPY_WORDS.get(kind, f"kind {kind}").removeprefix("CUDA memcpy "),
+            host=None
+            if host is None
+            else MemoryKind(host).name.lower()
+            if host in set(MemoryKind)
+            else f"kind {host}",
+            count=work.count / steps,
+            bytes=work.bytes / steps,
+            gpu_ms=work.ns / 1e6 / steps,
+        )
+        for (kind, host), work in copies.items()
+    ]
+    return tuple(sorted(rows, key=lambda row: (-row.gpu_ms, row.direction, row.host or "")))
+
+
+def sync_samples(
+    syncs: Mapping[tuple[str, int], Work], labels: Sequence[str], *, steps: int
+) -> tuple[SyncSample, ...]:
+    """The TOP_SYNCS calls and ranges by number and one row for the rest, by number, descending."""
+    ordered = sorted(syncs.items(), key=lambda item: (-item[1].count, -item[1].ns, item[0]))
+    named = [((call, labels[label]), work) for (call, label), work in ordered[:TOP_SYNCS]]
+    if rest := [work for _, work in ordered[TOP_SYNCS:]]:
+        named.append(((OTHER_SYNCS, OTHER_RANGES), sum(rest, Work())))
+    return tuple(
+        SyncSample(call=call, range=label, count=work.count / steps, cpu_ms=work.ns / 1e6 / steps)
+        for (call, label), work in named
+    )

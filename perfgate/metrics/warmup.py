@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -16,7 +15,7 @@ from perfgate.metrics.intervals import sum_by
 from perfgate.metrics.process import Process
 from perfgate.model.metric import Metric
 from perfgate.model.note import Note, Severity, note
-from perfgate.model.timeline import Flags, Ints
+from perfgate.model.timeline import Flags
 
 FEWEST_STEPS: Final = 8
 """Below this the later half of the window is too short to say what a step usually takes."""
@@ -63,61 +62,51 @@ def unsettled(process: Process) -> Note | None:
     steps, kept = process.steps, process.kept
     if steps.whole or len(steps) < FEWEST_STEPS or not kept[len(steps) // 2 :].any():
         return None
-    window = _Window.of(process)
+    window = _Window(process)
     return _at_the_start(window) or _loading(window)
 
 
-@dataclass(frozen=True, kw_only=True)
 class _Window:
     """The measured steps, each by what it took and did; of shape (n,)."""
 
-    process: Process
-    period: _Times
-    """ns, 0 where none counts."""
-    kernel_ns: _Times
-    busy_ns: _Times
-    """Of kernels, NCCL's too, launched between it and the next as well."""
-    operations: _Times
-    calls: Ints
-    """Setup calls, as rows of `Timeline.calls`."""
-    step: Ints
-    """The step of each of these."""
-
-    @classmethod
-    def of(cls, process: Process) -> _Window:
-        sums = process.totals.by_segment
-        calls, step = _setup_calls(process)
-        return cls(
-            process=process,
-            period=np.where(process.kept, np.diff(process.done, prepend=0), 0).astype(np.float64),
-            kernel_ns=process.by_step(sums[Metric.KERNEL_MS]).astype(np.float64),
-            busy_ns=process.by_turn(sums[Metric.KERNEL_MS] + sums[Metric.NCCL_MS]).astype(float),
-            operations=process.by_turn(process.totals.operations).astype(np.float64),
-            calls=calls,
-            step=step,
-        )
+    def __init__(self, process: Process) -> None:
+        """Setup calls are of the step in which they begin, or that follows: both are in the period
+        that its completion ends."""
+        timeline, steps, size = process.timeline, process.steps, len(process.steps)
+        sums, calls = process.totals.by_segment, process.timeline.calls
+        self.process = process
+        self.period = np.where(process.kept, np.diff(process.done, prepend=0), 0).astype(np.float64)
+        """ns, 0 where none counts."""
+        kernel_ns = process.by_step(sums[Metric.KERNEL_MS], or_behind=False)
+        self.kernel_ns = kernel_ns.astype(np.float64)
+        busy_ns = process.by_step(sums[Metric.KERNEL_MS] + sums[Metric.NCCL_MS])
+        self.busy_ns = busy_ns.astype(np.float64)
+        """Of kernels, NCCL's too, launched between it and the next as well."""
+        self.operations = process.by_step(process.totals.operations).astype(np.float64)
+        setup = {
+            key: bool(_TAKES_MEMORY.match(name))
+            for key, name in timeline.names.items()
+            if SETUP_CALLS.fullmatch(base_name(name))
+        }
+        rows = np.flatnonzero(np.isin(calls.name, list(setup)) & (calls.process == steps.process))
+        begun = calls.start[rows]
+        step = np.searchsorted(steps.ends, begun, side="right")
+        inside = (step < size) & (begun >= steps.starts[0])
+        # What is called while another process has its turn lengthens no period.
+        nearest = np.minimum(step, size - 1)
+        inside &= (begun >= steps.starts[nearest]) | ~steps.resumes[nearest]
+        self.calls, self.step = rows[inside], step[inside]
+        """Setup calls, as rows of `Timeline.calls`, and the step of each."""
+        self.made = np.bincount(self.step, minlength=size)
+        """How many."""
+        loads = ~np.isin(calls.name[self.calls], [key for key, memory in setup.items() if memory])
+        self.loading = np.bincount(self.step[loads], minlength=size)
+        """How many of them do not take memory."""
+        self.calls_ns = sum_by(self.step, (calls.end - calls.start)[self.calls], size)
+        """How long they lasted."""
 
     def __len__(self) -> int:
         return len(self.period)
-
-    @property
-    def made(self) -> Ints:
-        """How many setup calls."""
-        return np.bincount(self.step, minlength=len(self))
-
-    @property
-    def loading(self) -> Ints:
-        """How many of them do not take memory."""
-        names = self.process.timeline.names
-        memory = [key for key, name in names.items() if _TAKES_MEMORY.match(name)]
-        loads = ~np.isin(self.process.timeline.calls.name[self.calls], memory)
-        return np.bincount(self.step[loads], minlength=len(self))
-
-    @property
-    def calls_ns(self) -> Ints:
-        """How long its setup calls lasted."""
-        calls = self.process.timeline.calls
-        return sum_by(self.step, (calls.end - calls.start)[self.calls], len(self))
 
     def note(self, which: Flags, values: _Times, usual: _Times, *, with_calls: bool = True) -> Note:
         """What those steps took, next to what is usual."""
@@ -136,22 +125,6 @@ class _Window:
             usual_ms=float(np.median(usual)) / 1e6 if len(usual) else 0.0,
             calls=named if with_calls else (),
         )
-
-
-def _setup_calls(process: Process) -> tuple[Ints, Ints]:
-    """Rows and steps of those begun in each step, or between it and the one before: both are in the
-    period that its completion ends."""
-    steps, calls = process.steps, process.timeline.calls
-    names = process.timeline.names.items()
-    keys = [key for key, name in names if SETUP_CALLS.fullmatch(base_name(name))]
-    rows = np.flatnonzero(np.isin(calls.name, keys) & (calls.process == steps.process))
-    begun = calls.start[rows]
-    step = np.searchsorted(steps.ends, begun, side="right")
-    inside = (step < len(steps)) & (begun >= steps.starts[0])
-    # What is called while another process has its turn lengthens no period.
-    nearest = np.minimum(step, len(steps) - 1)
-    inside &= (begun >= steps.starts[nearest]) | ~steps.resumes[nearest]
-    return rows[inside], step[inside]
 
 
 def _at_the_start(window: _Window) -> Note | None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from support.exports import Copy, Domain, Kernel, Memset, Range, Row, execute, write_export
 
-from perfgate.metrics.reconcile import contradictions
+from perfgate.metrics.check import contradictions
 from perfgate.model.workload import CaptureMode
 from perfgate.profilers.nsys.environment import withhold_secrets
 from perfgate.profilers.nsys.export.timeline import read_timeline

@@ -11,9 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.timelines import Range, build, draw
 
-from perfgate.metrics.attribution import Launches, Segments, cut
+from perfgate.metrics.attribution import Segments, cut
+from perfgate.metrics.calls import Launches
 from perfgate.metrics.intervals import FOREVER
-from perfgate.metrics.steps import StepRule, find
+from perfgate.metrics.steps import find_steps
 from perfgate.model.sample import OUTSIDE_RANGES
 from perfgate.model.timeline import Timeline
 
@@ -21,7 +22,7 @@ from perfgate.model.timeline import Timeline
 def segments_of(
     timeline: Timeline, step: str | None = "step", *, is_pattern: bool = False
 ) -> Segments:
-    (steps,) = find(timeline, StepRule.of(step, is_pattern=is_pattern, warmup=0, steps=1000))
+    (steps,) = find_steps(timeline, step=step, is_pattern=is_pattern, steps=1000)
     return cut(timeline.ranges, steps)
 
 
@@ -216,7 +217,7 @@ def test_a_correlation_id_leads_to_its_earliest_call(
     pairs = [(one, place) for one, places in known.items() for place in places]
     rows = sorted(pairs, key=lambda pair: pair[1])
     begins = np.array([begin for _, begin in rows] + [9], np.int64)
-    launches = Launches.of(
+    launches = Launches(
         np.array([one for one, _ in rows] + [-1], np.int64), begins, begins.astype(np.int32) // 3
     )
     wanted = [one // scale for one in asked] + list(known)

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perfgate.metrics.intervals import FOREVER, Idle, max_by, sum_by
+from perfgate.metrics.intervals import FOREVER, Idle, sum_by
 
 Interval = tuple[int, int]
 intervals = st.lists(
@@ -85,9 +85,6 @@ def test_sums_and_maxima_by_key_are_those_of_a_loop(rows: list[tuple[int, int]])
     )
     assert sum_by(keys, values, 5).tolist() == [
         sum(v for k, v in rows if k == key) for key in range(5)
-    ]
-    assert max_by(keys, values, 5).tolist() == [
-        max((v for k, v in rows if k == key), default=-FOREVER) for key in range(5)
     ]
 
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from support.timelines import Call, Op, Range, build, permuted, shifted
 
 from perfgate.metrics.measure import measure
-from perfgate.metrics.rows import TOP_KERNELS, TOP_RANGES
+from perfgate.metrics.values import TOP_KERNELS, TOP_RANGES
 from perfgate.model.metric import EXPOSED, PERIODS, Metric
 from perfgate.model.sample import OTHER_KERNELS, OTHER_RANGES, ProcessSample
 from perfgate.model.timeline import CopyKind, MemoryKind, Timeline

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from support.timelines import Op, Range, build
 
-from perfgate.metrics.reconcile import contradictions
+from perfgate.metrics.check import contradictions
 from perfgate.model.note import Severity, note
 from perfgate.model.reports import KernelRow, MemTimeRow, NvtxRow, Reports
 from perfgate.model.timeline import Timeline

@@ -7,7 +7,7 @@ from support.timelines import Call, Op, Range, build, draw
 
 from perfgate.metrics.kinds import kinds_of
 from perfgate.metrics.measure import measure
-from perfgate.metrics.steps import StepRule, StepSpans, find_steps, whole_windows
+from perfgate.metrics.steps import StepSpans, find_steps
 from perfgate.model.errors import ConfigInvalid, StepsNotFound
 from perfgate.model.timeline import Timeline
 from perfgate.model.workload import START_RANGE, WARMUP_RANGE
@@ -21,8 +21,7 @@ def found(
     warmup: int = 0,
     steps: int | None = None,
 ) -> StepSpans:
-    rule = StepRule(step=step, is_pattern=is_pattern, warmup=warmup, steps=steps)
-    (one,) = find_steps(timeline, rule)
+    (one,) = find_steps(timeline, step=step, is_pattern=is_pattern, warmup=warmup, steps=steps)
     return one
 
 
@@ -257,16 +256,17 @@ def test_a_broken_pattern_is_a_mistake_of_configuration() -> None:
 
 
 def test_the_window_reaches_from_the_first_call_or_operation_to_the_last_operation() -> None:
-    (one,) = whole_windows(
+    (one,) = find_steps(
         build(
             calls=[Call(start=5, end=6), Call(start=90, end=99)],
             kernels=[Op(start=20, end=80)],
             ranges=[Range(start=0, end=200)],
-        )
+        ),
+        step=None,
     )
     assert (one.starts.tolist(), one.ends.tolist(), one.whole) == ([5], [80], True)
     cpu = build(ranges=[Range(start=3, end=200), Range(start=10, end=20, thread=9)])
-    (one,) = whole_windows(cpu)
+    (one,) = find_steps(cpu, step=None)
     assert (one.starts.tolist(), one.ends.tolist(), one.threads.tolist()) == ([3], [200], [1])
     with pytest.raises(StepsNotFound) as raised:
         measure(build(), step=None)

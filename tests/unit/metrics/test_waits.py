@@ -9,7 +9,7 @@ import pytest
 from support.timelines import draw
 
 from perfgate.metrics.measure import measure
-from perfgate.metrics.steps import StepRule, find_steps
+from perfgate.metrics.steps import find_steps
 from perfgate.model.arrays import RangeNames
 from perfgate.model.metric import Metric
 from perfgate.model.note import note
@@ -34,7 +34,7 @@ def only(timeline: Timeline, step: str | None = "step") -> ProcessSample:
 
 def resumes(picture: str) -> list[bool]:
     timeline = drawn(picture)
-    (found,) = find_steps(timeline, StepRule(step="step", steps=1000))
+    (found,) = find_steps(timeline, step="step", steps=1000)
     return [bool(one) for one in found.resumes]
 
 
