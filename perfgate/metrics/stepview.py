@@ -17,6 +17,7 @@ from perfgate.metrics.tally import GRAPH_WORDS, MEMSET_WORDS, NCCL_KERNEL, copy_
 from perfgate.model.arrays import distinct
 from perfgate.model.errors import StepsNotFound
 from perfgate.model.metric import Metric
+from perfgate.model.note import Note
 from perfgate.model.pagedata import Bar, Lane, StepView
 from perfgate.model.timeline import (
     NO_STREAM,
@@ -172,7 +173,9 @@ class _Line:
         )
 
 
-def step_view(place: StepPlace, *, label: str, most_bars: int = 2000, source: str = "") -> StepView:
+def step_view(
+    place: StepPlace, *, label: Note, most_bars: int = 2000, source: str = ""
+) -> StepView:
     """The place from its start to its end, in about `most_bars` bars; what overlaps it is cut off
     at both.
 

@@ -26,11 +26,15 @@ def _sayable(label: Note) -> Note:
     return label
 
 
+Label = Annotated[NoteOrText, AfterValidator(_sayable)]
+"""What something is called: a note whose words are known."""
+
+
 class Side(Record):
     """One of two things to be compared: its values run by run, what they are made of, and where
     they come from."""
 
-    label: Annotated[NoteOrText, AfterValidator(_sayable)]
+    label: Label
     values: Mapping[Metric, tuple[float, ...]]
     """One value a run; of several processes the worst."""
     machine: Machine | None = None

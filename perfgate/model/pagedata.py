@@ -8,7 +8,7 @@ from typing import Final, Literal
 
 from pydantic import Field
 
-from perfgate.model.comparison import Side
+from perfgate.model.comparison import Label, Side
 from perfgate.model.document import (
     DocumentRun,
     DocumentWorkload,
@@ -67,8 +67,8 @@ class StepView(Record):
     """The ranges of one step's thread, outermost first, if any lie here; then each GPU's streams
     and idle time."""
 
-    label: str
-    """Which it is: `run 2, step 14 of 30`."""
+    label: Label
+    """Which it is: `run-2, step 14 of 30`."""
     length_us: float
     """From the completion of the step before it to its own; where no period counts, from its
     range's begin."""

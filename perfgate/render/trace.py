@@ -15,6 +15,7 @@ from typing import Any, Final, NamedTuple
 from perfgate.model.document import shown_names
 from perfgate.model.pagedata import Bar, PageData
 from perfgate.model.timeline import CopyKind, Timeline
+from perfgate.words import say
 from perfgate.words.escape import one_line
 
 LONGEST: Final = 400
@@ -44,7 +45,7 @@ def steps_trace(data: PageData) -> str:
         for side, view in (("baseline", one.baseline_step), ("candidate", one.candidate_step)):
             if view is not None:
                 bars = [_bar(lane.title, bar) for lane in view.lanes for bar in lane.bars]
-                processes[f"{name}, {side}: {view.label}"] = bars
+                processes[f"{name}, {side}: {say.fact(view.label)}"] = bars
     return "".join(_document(processes.items()))
 
 

@@ -23,6 +23,7 @@ from perfgate.model.errors import PerfgateError
 from perfgate.model.history import Point
 from perfgate.model.machine import Machine
 from perfgate.model.metric import Metric
+from perfgate.model.note import note
 from perfgate.model.pagedata import PageData, PageWorkload, SideDifference, StepView, page_data
 from perfgate.model.sample import Run
 from perfgate.model.secrets import Cleaner
@@ -182,7 +183,12 @@ def _drawn(capture: Capture, kept: KeptResult, paths: Paths) -> StepView:
     )
     return step_view(
         place,
-        label=f"{capture.export.parent.name}, step {place.index + 1} of {len(place.process.steps)}",
+        label=note(
+            "step-of-run",
+            run=capture.export.parent.name,
+            step=place.index + 1,
+            steps=len(place.process.steps),
+        ),
         source=os.path.relpath(capture.export, paths.root),
     )
 

@@ -28,6 +28,7 @@ _HISTORIES: Final[Mapping[str, Text]] = {
 }
 
 _SIDES: Final[Mapping[str, Text]] = {
+    "step-of-run": Text("{run}, step {step} of {steps}"),
     "side-next-to-it": Text("{commit}, run next to it"),
     "side-other-commit": Text("another commit, run next to it"),
     "side-blessed-since": Text("{path:quote}, blessed {at} UTC, after b was measured"),

@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 
 from perfgate.metrics.stepview import StepPlace, step_view, typical_step
+from perfgate.model.note import quoted
 from perfgate.model.pagedata import StepView
 from perfgate.profilers.nsys.export.timeline import read_timeline
 
@@ -144,7 +145,7 @@ def seen(export: Path, name: str, pid: int | None, **options: int) -> tuple[Step
     timeline = read_timeline(export)
     pattern, _, steps = CAPTURES[name]
     place = typical_step(timeline, step=pattern, is_pattern=True, steps=steps, pid=pid)
-    return place, step_view(place, label=name, source=f"kept/{name}.sqlite", **options)
+    return place, step_view(place, label=quoted(name), source=f"kept/{name}.sqlite", **options)
 
 
 def lanes_of(view: StepView) -> dict[tuple[str, str], tuple[int, int]]:
@@ -320,5 +321,5 @@ def test_the_whole_view_of_one_small_capture(tmp_path: Path) -> None:
         ),
         ("GPU 0 idle", [(0, 80.983, "idle"), (295.415, 8.608, "idle"), (405.623, 5.62, "idle")]),
     ]
-    assert (view.label, view.source) == (name, f"kept/{name}.sqlite")
+    assert (view.label, view.source) == (quoted(name), f"kept/{name}.sqlite")
     assert (view.length_us, view.operations, view.drawn, view.pixel_us) == (411.243, 6, 6, 0)

@@ -11,6 +11,7 @@ from support import pages
 from support.timelines import Call, Op, Range, build
 
 from perfgate.metrics.stepview import step_view, typical_step
+from perfgate.model.note import quoted
 from perfgate.model.pagedata import PageData, StepView
 from perfgate.render.html import page_html
 
@@ -58,7 +59,7 @@ def far_ahead() -> StepView:
         kernels=kernels,
     )
     place = typical_step(timeline, step="step")
-    return step_view(place, label="step 6")
+    return step_view(place, label=quoted("step 6"))
 
 
 @pytest.mark.parametrize("width", [390, 600, 800, 1280, 1920])

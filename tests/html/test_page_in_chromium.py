@@ -156,7 +156,7 @@ def test_step_of_a_recorded_capture_is_drawn_whole(tab: Tab, write: Write, tmp_p
     place = typical_step(timeline, step="step", is_pattern=False, warmup=0, steps=None)
     view = step_view(
         place,
-        label="step 5",
+        label=quoted("step 5"),
         source="mlp.sqlite",
     )
     plain = pages.whole()
@@ -539,7 +539,9 @@ def hostile(text: str) -> PageWorkload:
         Bar(start_us=900, length_us=50, name=text, count=4, busy_us=40),
     )
     lanes = (Lane(title=text, kind="range", bars=bars), Lane(title=text, kind="idle", bars=bars))
-    view = StepView(label=text, length_us=1000, lanes=lanes, operations=8, drawn=4, source=text)
+    view = StepView(
+        label=quoted(text), length_us=1000, lanes=lanes, operations=8, drawn=4, source=text
+    )
     verdict = plain.verdict.model_copy(
         update={
             "workload": text,

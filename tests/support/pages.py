@@ -95,7 +95,7 @@ def step(label: str, *, bars: int = 40, seed: int = 1, length_us: float = 12_000
     counted = sum(bar.count for one in lanes for bar in one.bars)
     source = "workloads/mlp/run-2/capture.nsys-rep"
     return StepView(
-        label=label,
+        label=quoted(label),
         length_us=length_us,
         lanes=lanes,
         operations=counted,

@@ -16,6 +16,7 @@ from perfgate.metrics.stepview import (
     typical_step,
 )
 from perfgate.model.errors import StepsNotFound
+from perfgate.model.note import quoted
 from perfgate.model.pagedata import Bar, Lane, StepView
 from perfgate.model.timeline import Timeline
 from perfgate.model.workload import WAIT_RANGE
@@ -29,7 +30,7 @@ def view_of(timeline: Timeline, index: int = 0) -> StepView:
     found = typical_step(timeline, step="step", warmup=index, steps=1)
     place = typical_step(timeline, step="step")
     chosen = dataclasses.replace(place, index=index, start=found.start, end=found.end)
-    return step_view(chosen, label="it")
+    return step_view(chosen, label=quoted("it"))
 
 
 def shown(view: StepView, *kinds: str) -> list[Shown]:
@@ -150,7 +151,7 @@ def test_one_step_as_it_ran() -> None:
         ),
     ]
     assert (view.label, view.length_us, view.operations, view.drawn, view.pixel_us) == (
-        "it",
+        quoted("it"),
         37_000,
         12,
         12,
@@ -307,7 +308,7 @@ def test_small_neighbours_that_begin_in_one_pixel_become_one_bar() -> None:
     place = crowd([*small, *long, *apart], PIXELS * 1000)
     kernels = 12
     gaps = 13
-    view = step_view(place, label="", most_bars=kernels + gaps)
+    view = step_view(place, label=quoted(""), most_bars=kernels + gaps)
     assert view.pixel_us == 1
     assert lane_of(view, "kernel").bars == (
         Bar(start_us=10, length_us=0.737, name="k7", count=8, busy_us=0.268),
@@ -328,7 +329,7 @@ def test_the_pixel_grows_until_all_fits() -> None:
     place = crowd([(100 * n, 100 * n + 50) for n in range(20_000)], 2_000_000)
     drawn, pixels = [], []
     for most in (5000, 2000, 200, 20):
-        view = step_view(place, label="", most_bars=most)
+        view = step_view(place, label=quoted(""), most_bars=most)
         assert view.operations == 40_001
         assert most / 3 <= view.drawn <= most
         drawn.append(view.drawn)

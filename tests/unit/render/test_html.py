@@ -134,7 +134,7 @@ def test_hostile_text_adds_no_element_anywhere(name: str) -> None:
         plain = pages.whole()
         bar = Bar(start_us=0, length_us=5, name=text)
         step = StepView(
-            label=text,
+            label=quoted(text),
             length_us=9,
             lanes=(Lane(title=text, kind="kernel", bars=(bar,)),),
             operations=1,
@@ -278,7 +278,7 @@ def test_the_step_is_drawn_from_its_bars_to_a_nanosecond() -> None:
         Bar(start_us=3000, length_us=50, name="b", count=4, busy_us=40),
     )
     lane = Lane(title="GPU 0 stream 7", kind="kernel", bars=bars)
-    step = StepView(label="x", length_us=3260, lanes=(lane,), operations=5, drawn=2)
+    step = StepView(label=quoted("x"), length_us=3260, lanes=(lane,), operations=5, drawn=2)
     (side,) = timeline(
         PageWorkload(verdict=records.verdict(), opens_gate=True, candidate_step=step)
     )

@@ -92,8 +92,8 @@ def test_a_result_is_shown_with_its_baseline_and_a_step_of_each(paths: Paths) ->
     assert found.candidate is not None
     assert found.candidate.breakdown.ranges
     assert found.candidate_step is not None
-    assert found.candidate_step.label.startswith("run-1, step ")
-    assert found.candidate_step.label.endswith(" of 20")
+    label = found.candidate_step.label
+    assert (label.code, label.fields["run"], label.fields["steps"]) == ("step-of-run", "run-1", 20)
     assert found.candidate_step.source.startswith(".perfgate/results/nvidia-h200/mlp/")
     # The baseline's own result is still kept: it was measured when the baseline's occasion was.
     assert found.baseline_step is not None
