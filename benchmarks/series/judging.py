@@ -27,6 +27,7 @@ from perfgate.model.outcome import Outcome
 from perfgate.model.sample import RangeSample, Run
 from perfgate.model.settings import Policy
 from perfgate.model.verdict import MetricVerdict, Stage, Verdict
+from perfgate.words import say
 from perfgate.words.numbers import listed, plural
 
 STEP_BUDGET: Final = spec.budget if (spec := METRICS[Metric.STEP_MS].time) is not None else 0.0
@@ -261,7 +262,7 @@ def _why_incomparable(
             )
             if found:
                 return (
-                    found[0]
+                    say.fact(found[0])
                     .replace("baseline", before.variant, 1)
                     .replace("this machine", now.variant, 1)
                 )

@@ -71,7 +71,7 @@ class RecordedRun(Record):
     @property
     def complaints(self) -> tuple[str, ...]:
         """What makes it no measurement."""
-        return (*self.run.conditions.invalid, *map(say.fact, self.run.invalid))
+        return tuple(map(say.fact, (*self.run.conditions.invalid, *self.run.invalid)))
 
 
 class Failure(Record):

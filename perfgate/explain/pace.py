@@ -25,7 +25,6 @@ SLOW: Final = 2.0
 """A step at the start is slow from so many times the median of those after it on."""
 BEYOND_ALL: Final = 1.25
 """And from so many times the longest of these: what comes now and then comes first by chance."""
-_POWER_CAP: Final = "SW power cap"
 _DROPPED: Final = 2
 """Steps before the one that ends the first period kept."""
 
@@ -97,7 +96,7 @@ def pace_changed(runs: Sequence[Run]) -> Note | None:
         return None
     step, before, after, steps = sorted(change for change, _ in changing)[len(changing) // 2]
     gpus = [gpu for _, run in changing for gpu in run.conditions.gpus]
-    capped = any(one.startswith(_POWER_CAP) for gpu in gpus for one in gpu.information)
+    capped = any(one.code == "gpu-power-cap" for gpu in gpus for one in gpu.information)
     return note(
         "pace-changes-at-power-cap" if capped else "pace-changes",
         found=len(changing),

@@ -96,9 +96,7 @@ def why_incomparable(expected: Expectation) -> tuple[Outcome, Note] | None:
             )
         return Outcome.NO_BASELINE, note("no-baseline", workload=name, gpu=machine.gpu_name)
     if differences := baseline.machine.differences_that_forbid_comparison(machine):
-        return Outcome.INCOMPARABLE, note(
-            "other-machine", workload=name, differences=tuple(differences)
-        )
+        return Outcome.INCOMPARABLE, note("other-machine", workload=name, differences=differences)
     workload = baseline.as_noted(workload)
     if baseline.digest != workload.digest():
         return Outcome.INCOMPARABLE, note(

@@ -32,7 +32,7 @@ from perfgate.model.baseline import Baseline, Result
 from perfgate.model.errors import BaselineUnreadable, GpuTaken, PerfgateError
 from perfgate.model.machine import Machine, differing
 from perfgate.model.metric import Metric
-from perfgate.model.note import Note, Severity, note, noted, quoted
+from perfgate.model.note import Note, Severity, note, noted
 from perfgate.model.outcome import Outcome
 from perfgate.model.secrets import Cleaner
 from perfgate.model.settings import Policy
@@ -233,7 +233,7 @@ class Gate:
         if expected.baseline is not None:
             then = sorted(expected.baseline.occasions, key=lambda one: one.measured_at)
             if differs := differing((one.environment for one in then), lab.environment):
-                notes.append(quoted(differs, Severity.WARN))
+                notes.append(differs)
         if (same := self.checkout.same_as(self._against)) is not None:
             notes.append(same)
         if checked.verdict.outcome in (Outcome.NO_BASELINE, Outcome.INCOMPARABLE):

@@ -14,7 +14,7 @@ from perfgate.gate.expect import Expectation
 from perfgate.gate.underway import Differs, Ended, SideUnavailable
 from perfgate.model.baseline import STEP_VALUE, Baseline, BlessedRun, Blessing, Occasion
 from perfgate.model.metric import METRICS
-from perfgate.model.note import Severity, note, quoted
+from perfgate.model.note import Severity, note
 from perfgate.model.outcome import Outcome
 from perfgate.model.sample import Run
 
@@ -68,7 +68,7 @@ def check_reference(reference: Run, stored: Baseline | None, candidate: Run) -> 
         SideUnavailable: it is no measurement, or not of what was blessed.
     """
     if unfit := reference.conditions.invalid:
-        raise Ended(Outcome.INVALID, note("reference-unfit", why=tuple(map(quoted, unfit))))
+        raise Ended(Outcome.INVALID, note("reference-unfit", why=unfit))
     if reference.invalid:
         loud = (one for one in reference.notes if one.severity is Severity.WARN)
         why = (*reference.invalid, *loud)

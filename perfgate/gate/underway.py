@@ -20,7 +20,7 @@ from perfgate.judge.hold import learn
 from perfgate.model.baseline import Baseline
 from perfgate.model.errors import RevisionMissing
 from perfgate.model.metric import Metric
-from perfgate.model.note import Note, Severity, Value, note, noted, quoted
+from perfgate.model.note import Note, Severity, Value, note, noted
 from perfgate.model.outcome import Outcome
 from perfgate.model.record import Record
 from perfgate.model.sample import Form, Run
@@ -151,7 +151,7 @@ class Underway:
     def _take(self, run: Run, into: list[Run]) -> None:
         into.append(run)
         made = [*self.runs, *self.blocks]
-        unfit = tuple(map(quoted, run.conditions.invalid))
+        unfit = run.conditions.invalid
         lost = processes_lost(made)
         why = (*unfit, *run.invalid, *(() if lost is None else (lost,)))
         if why:

@@ -12,7 +12,7 @@ from typing import Any, Final, TypeVar
 import pynvml
 
 from perfgate.model.errors import MachineUnreadable
-from perfgate.model.machine import Gpu
+from perfgate.model.machine import POWER_CAP, Gpu
 
 Value = TypeVar("Value")
 Handle = object
@@ -44,7 +44,7 @@ class ClockEvent:
 CLOCK_EVENTS: Final = (
     ClockEvent(0x001, "GPU idle", Gravity.IDLE),
     ClockEvent(0x002, "application clocks setting", Gravity.NOTED),
-    ClockEvent(0x004, "SW power cap", Gravity.NOTED),
+    ClockEvent(0x004, POWER_CAP, Gravity.NOTED),
     ClockEvent(0x008, "HW slowdown", Gravity.INVALIDATES),
     ClockEvent(0x010, "sync boost", Gravity.NOTED),
     ClockEvent(0x020, "SW thermal slowdown", Gravity.INVALIDATES),

@@ -27,7 +27,7 @@ from perfgate.machine.nvml import (
 )
 from perfgate.machine.processes import NeighbourWatch, ProcessTable
 from perfgate.model.errors import MachineUnreadable
-from perfgate.model.machine import Conditions, Gpu, GpuCondition
+from perfgate.model.machine import POWER_CAP, Conditions, Gpu, GpuCondition
 from perfgate.model.note import Note, note
 
 INTERVAL_S = 0.1
@@ -35,8 +35,8 @@ IDLE_PERCENT = 5
 """Utilisation up to which a GPU counts as idle: a desktop on it draws now and then."""
 
 BLIND_TO = {
-    Sensor.CLOCK_EVENTS: "throttling would go unseen",
-    Sensor.PROCESSES: "neighbours would go unseen",
+    Sensor.CLOCK_EVENTS: note("blind-to-throttling"),
+    Sensor.PROCESSES: note("blind-to-neighbours"),
 }
 
 
@@ -136,7 +136,7 @@ class Sampler:
             self._loop.result()
         found = {watched.gpu.uuid: _summarise(watched) for watched in self._watched}
         for uuid, reason in self._unsampled.items():
-            unknown = f"could not be sampled ({reason}): throttling and neighbours would go unseen"
+            unknown = note("gpu-not-sampled", why=reason)
             found[uuid] = GpuCondition(uuid=uuid, samples=0, information=(unknown,))
         if len({gpu.name for gpu in self._gpus}) == 1:  # among unlike models only CUDA knows
             for ordinal, gpu in enumerate(self._gpus):
@@ -215,9 +215,9 @@ def _summarise(watched: _Watched) -> GpuCondition:
         sm_clock_mhz=float(median(clocks)) if clocks else None,
         temperature_c=float(max(degrees)) if degrees else None,
         power_w=round(median(powers), 1) if powers else None,
-        throttled=tuple(text for gravity, text in events if gravity is Gravity.INVALIDATES),
+        throttled=tuple(one for gravity, one in events if gravity is Gravity.INVALIDATES),
         information=(
-            *(text for gravity, text in events if gravity is Gravity.NOTED),
+            *(one for gravity, one in events if gravity is Gravity.NOTED),
             *_information(watched),
         ),
         neighbours=watched.neighbours.neighbours(),
@@ -246,37 +246,45 @@ def _working(
     return ()
 
 
-def _events(awake: Sequence[Reading]) -> list[tuple[Gravity, str]]:
+def _events(awake: Sequence[Reading]) -> list[tuple[Gravity, Note]]:
     """Return each clock event met, with the number of samples it was met in, in the order of their
     bits."""
     asked = [reading.clock_events for reading in awake if reading.clock_events is not None]
-    found: list[tuple[Gravity, str]] = [
-        (event.gravity, f"{event.name} in {met} of {len(asked)} samples")
-        for event in CLOCK_EVENTS
-        if event.gravity is not Gravity.IDLE
-        and (met := sum(1 for bits in asked if bits & event.bit))
-    ]
+    found: list[tuple[Gravity, Note]] = []
+    for event in CLOCK_EVENTS:
+        met = sum(1 for bits in asked if bits & event.bit)
+        if met and event.gravity is not Gravity.IDLE:
+            said = (
+                note("gpu-power-cap", met=met, samples=len(asked))
+                if event.name == POWER_CAP
+                else note("gpu-clock-event", event=event.name, met=met, samples=len(asked))
+            )
+            found.append((event.gravity, said))
     known = sum(event.bit for event in CLOCK_EVENTS)
     return found + [
-        (Gravity.NOTED, f"a clock event reason unknown to perfgate: {bits:#x}")
+        (Gravity.NOTED, note("gpu-clock-event-unknown", bits=f"{bits:#x}"))
         for bits in sorted({bits & ~known for bits in asked} - {0})
     ]
 
 
-def _information(watched: _Watched) -> list[str]:
+def _information(watched: _Watched) -> list[Note]:
     readings = watched.readings
     if not readings:
-        return ["no sample was taken: the run was over at once"]
-    found: list[str] = []
+        return [note("gpu-no-sample")]
+    found: list[Note] = []
     refusals = Counter(refusal for reading in readings for refusal in reading.refused.items())
-    for (sensor, reason), count in refusals.items():
-        where = "" if count == len(readings) else f" in {count} of {len(readings)} samples"
-        blind = f": {BLIND_TO[sensor]}" if sensor in BLIND_TO else ""
-        found.append(f"{sensor.value} could not be read{where} ({reason}){blind}")
+    for (sensor, why), count in refusals.items():
+        often = (
+            None
+            if count == len(readings)
+            else note("sensor-unread-now-and-then", count=count, samples=len(readings))
+        )
+        blind = BLIND_TO.get(sensor)
+        found.append(note("sensor-unread", sensor=sensor.value, often=often, why=why, blind=blind))
     if watched.neighbours.holds_gpu_itself:
-        found.append("the process that runs the gate itself holds a CUDA context")
-    if watched.neighbours.servants:
-        found.append(f"kernels pass through MPS ({', '.join(sorted(watched.neighbours.servants))})")
+        found.append(note("gpu-held-by-gate"))
+    if servants := watched.neighbours.servants:
+        found.append(note("gpu-through-mps", servants=tuple(sorted(servants))))
     if not watched.ours and not any(sensor is Sensor.PROCESSES for sensor, _ in refusals):
-        found.append("the driver never listed a process of this run: all samples count")
+        found.append(note("gpu-no-process-listed"))
     return found

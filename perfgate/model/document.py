@@ -189,7 +189,7 @@ class DocumentRun(RunSummary):
             values=values,
             absent={metric: say.fact(reason) for metric, reason in absent.items()},
             sm_clock_mhz=run.conditions.sm_clock_mhz,
-            invalid=(*run.conditions.invalid, *map(say.fact, run.invalid)),
+            invalid=tuple(map(say.fact, (*run.conditions.invalid, *run.invalid))),
             information=tuple(say.fact(one) for one in run.notes if one not in run.invalid),
             notes=run.notes,
             reasons=absent,

@@ -7,10 +7,11 @@ import re
 import tempfile
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from typing import Final
+from typing import Annotated, Final
 
-from pydantic import AliasChoices, Field
+from pydantic import AliasChoices, BeforeValidator, Field
 
+from perfgate.model.note import Note, NoteOrText, Severity, note
 from perfgate.model.record import Record
 from perfgate.model.secrets import looks_secret
 
@@ -61,60 +62,48 @@ class Machine(Record):
         mig = "-mig" if any(gpu.mig for gpu in self.gpus) and "mig" not in words else ""
         return f"{words}{mig}" + (f"-x{len(self.gpus)}" if len(self.gpus) > 1 and alike else "")
 
-    @property
-    def _slices(self) -> Counter[str]:
-        return Counter(gpu.name for gpu in self.gpus if gpu.mig)
-
-    @property
-    def _slices_text(self) -> str:
-        """How many MIG slices there are, and of what where that is not clear."""
-        several = len({gpu.name for gpu in self.gpus}) > 1
-        return _phrase(self._slices.elements()) or "none" if several else str(self._slices.total())
-
-    @property
-    def _processor(self) -> str:
-        match self.cpu_count:
-            case None:
-                count = "an unknown number of CPUs"
-            case 1:
-                count = "1 CPU"
-            case several:
-                count = f"{several} CPUs"
-        return f"{self.cpu or 'an unknown CPU'} ({count})"
-
-    def differences_that_forbid_comparison(self, other: Machine) -> tuple[str, ...]:
+    def differences_that_forbid_comparison(self, other: Machine) -> tuple[Note, ...]:
         """Name what makes times of `self` (the baseline's machine) and `other` incomparable; empty
         if nothing does.
 
         GPU models and how many of each, MIG, the nsys version and its trace options: what tracing
-            adds to a step
-        is another share for each, so only like is compared with like. Without a GPU, what a step
-            takes is the CPU's
-        time: then its model and how many there are as well, and one that is unknown is no known
-            one.
+        adds to a step is another share for each, so only like is compared with like. Without a GPU,
+        what a step takes is the CPU's time: then its model and how many there are as well, and one
+        that is unknown is no known one.
         """
-        found: list[str] = []
-        if self.gpu_name != other.gpu_name:
-            found.append(f"baseline is for {self.gpu_name}, this machine is {other.gpu_name}")
-        elif self._slices != other._slices:
+        found: list[Note] = []
+        then, now = self.gpu_name, other.gpu_name
+        slices, slices_now = ([gpu.name for gpu in one.gpus if gpu.mig] for one in (self, other))
+        if then != now:
+            found.append(note("other-gpus", then=then, now=now))
+        elif sorted(slices) != sorted(slices_now):
+            several = len({gpu.name for gpu in self.gpus}) > 1
+            of_which = _phrase if several else len
+            none = note("no-slices") if several else 0
             found.append(
-                f"baseline is for {self.gpu_name} (MIG slices: {self._slices_text}), "
-                f"this machine is {other.gpu_name} (MIG slices: {other._slices_text})"
+                note(
+                    "other-mig-slices",
+                    then=then,
+                    now=now,
+                    slices=of_which(slices) or none,
+                    slices_now=of_which(slices_now) or none,
+                )
             )
         elif not self.gpus and (self.cpu, self.cpu_count) != (other.cpu, other.cpu_count):
-            found.append(
-                f"baseline is for {self._processor} without a GPU, this machine is "
-                f"{other._processor}"
-            )
+            found.append(note("other-processor", then=_processor(self), now=_processor(other)))
         if self.nsys != other.nsys:
-            found.append(f"baseline was captured by nsys {self.nsys}, this is nsys {other.nsys}")
+            found.append(note("other-nsys", then=str(self.nsys), now=str(other.nsys)))
         if self.nsys_options != other.nsys_options:
-            here, there = " ".join(other.nsys_options), " ".join(self.nsys_options)
-            found.append(
-                f"baseline was captured with {there or 'no options'}, this run with "
-                f"{here or 'no options'}"
-            )
+            traced = [" ".join(one.nsys_options) or note("no-options") for one in (self, other)]
+            found.append(note("other-trace-options", then=traced[0], now=traced[1]))
         return tuple(found)
+
+
+def _processor(machine: Machine) -> Note:
+    cpu = machine.cpu or note("unknown-cpu")
+    if machine.cpu_count is None:
+        return note("processor-of-unknown-count", cpu=cpu)
+    return note("processor", cpu=cpu, count=machine.cpu_count)
 
 
 def _phrase(names: Iterable[str]) -> str:
@@ -122,6 +111,18 @@ def _phrase(names: Iterable[str]) -> str:
     return " + ".join(
         f"{count} x {name}" if count > 1 else name for name, count in sorted(Counter(names).items())
     )
+
+
+POWER_CAP: Final = "SW power cap"
+"""The clock event that a heavy load always meets, as NVML and older files name it."""
+
+
+def _event(held: object) -> object:
+    """Recognise the one event that is acted upon, as it was written before there were codes."""
+    if not isinstance(held, str) or not held.startswith(f"{POWER_CAP} in "):
+        return held
+    met, _, samples = held.removeprefix(f"{POWER_CAP} in ").partition(" of ")
+    return note("gpu-power-cap", met=met, samples=samples.partition(" ")[0])
 
 
 class GpuCondition(Record):
@@ -135,19 +136,14 @@ class GpuCondition(Record):
     """Median SM clock over the samples in which the GPU worked."""
     temperature_c: float | None = None
     power_w: float | None = None
-    throttled: tuple[str, ...] = ()
+    throttled: tuple[NoteOrText, ...] = ()
     """Reasons that make a run INVALID: hardware or thermal slowdown, power brake."""
-    information: tuple[str, ...] = Field(
+    information: tuple[Annotated[NoteOrText, BeforeValidator(_event)], ...] = Field(
         default=(), validation_alias=AliasChoices("information", "remarks")
     )
-    """What is shown only, such as the power cap that a heavy load always meets."""
+    """What invalidates nothing, such as the power cap, and what could not be seen."""
     neighbours: tuple[str, ...] = ()
     """Other processes on the GPU, as `name (pid)`."""
-
-    @property
-    def title(self) -> str:
-        """What it is called."""
-        return f"GPU {self.uuid}" if self.ordinal is None else f"GPU {self.ordinal} ({self.uuid})"
 
 
 class Conditions(Record):
@@ -162,14 +158,16 @@ class Conditions(Record):
         return min(clocks, default=None)
 
     @property
-    def invalid(self) -> tuple[str, ...]:
-        """What makes the run INVALID, as sentences without full stop; empty if nothing does."""
-        found: list[str] = []
+    def invalid(self) -> tuple[Note, ...]:
+        """What makes the run INVALID; empty if nothing does."""
+        found: list[Note] = []
         for gpu in self.gpus:
+            known = gpu.ordinal is not None
+            title = note("gpu-of-number" if known else "gpu-itself", gpu=gpu.uuid, n=gpu.ordinal)
             if gpu.throttled:
-                found.append(f"{gpu.title} was throttled ({', '.join(gpu.throttled)})")
+                found.append(note("gpu-throttled", gpu=title, by=gpu.throttled))
             if gpu.neighbours:
-                found.append(f"{gpu.title} was shared with {', '.join(gpu.neighbours)}")
+                found.append(note("gpu-shared", gpu=title, by=gpu.neighbours))
         return tuple(found)
 
 
@@ -214,7 +212,7 @@ def tuning(env: Mapping[str, str], *, places: Iterable[str] = ()) -> dict[str, s
 
 def differing(
     then: Iterable[Mapping[str, str] | None], now: Mapping[str, str] | None
-) -> str | None:
+) -> Note | None:
     """Name the variables that were set in another way each time before; None where none was, or
     that is not known.
 
@@ -223,17 +221,13 @@ def differing(
     known = [one for one in then if one is not None]
     if now is None or not known:
         return None
-    differing = [
-        f"{name} was {_set(known[-1].get(name))}, is {_set(now.get(name))}"
+    changes = tuple(
+        note("variable-changed", name=name, then=_set(known[-1].get(name)), now=_set(now.get(name)))
         for name in sorted({*now, *known[-1]})
         if all(one.get(name) != now.get(name) for one in known)
-    ]
-    return (
-        f"Environment variables are not those of the baseline: {'; '.join(differing)}"
-        if differing
-        else None
     )
+    return note("environment-changed", Severity.WARN, changes=changes) if changes else None
 
 
-def _set(value: str | None) -> str:
-    return "not set" if value is None else repr(value)
+def _set(value: str | None) -> str | Note:
+    return note("variable-not-set") if value is None else repr(value)

@@ -37,7 +37,7 @@ class OutputFormat(StrEnum):
 
 
 _OF_DOCUMENT: Final[Mapping[OutputFormat, str]] = {
-    OutputFormat.JSON: "perfgate.model.document:document_text",
+    OutputFormat.JSON: "perfgate.model.document_text:document_text",
     OutputFormat.JUNIT: "perfgate.render.junit:gate_junit",
     OutputFormat.MARKDOWN: "perfgate.render.markdown:gate_markdown",
 }

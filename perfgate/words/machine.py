@@ -34,6 +34,43 @@ TEXT: Final[Mapping[str, Text]] = {
     "gpu-in-use": Text("GPU {gpu} is in use by {by:list}"),
     "gpu-utilised": Text("GPU {gpu} is busy: {percent} % utilised before the run"),
     "gpu-itself": Text("GPU {gpu}"),
+    "gpu-of-number": Text("GPU {n} ({gpu})"),
+    "gpu-throttled": Text("{gpu} was throttled ({by:list,})"),
+    "gpu-shared": Text("{gpu} was shared with {by:list,}"),
+    "gpu-power-cap": Text("SW power cap in {met} of {samples} samples"),
+    "gpu-clock-event": Text("{event:raw} in {met} of {samples} samples"),
+    "gpu-clock-event-unknown": Text("a clock event reason unknown to perfgate: {bits:raw}"),
+    "gpu-not-sampled": Text(
+        "could not be sampled ({why:raw}): throttling and neighbours would go unseen"
+    ),
+    "gpu-no-sample": Text("no sample was taken: the run was over at once"),
+    "gpu-no-process-listed": Text(
+        "the driver never listed a process of this run: all samples count"
+    ),
+    "gpu-held-by-gate": Text("the process that runs the gate itself holds a CUDA context"),
+    "gpu-through-mps": Text("kernels pass through MPS ({servants:list,})"),
+    "sensor-unread": Text("{sensor:raw} could not be read{often} ({why:raw}){blind}"),
+    "sensor-unread-now-and-then": Text(" in {count} of {samples} samples"),
+    "blind-to-throttling": Text(": throttling would go unseen"),
+    "blind-to-neighbours": Text(": neighbours would go unseen"),
+    "other-gpus": Text("baseline is for {then:raw}, this machine is {now:raw}"),
+    "other-mig-slices": Text(
+        "baseline is for {then:raw} (MIG slices: {slices:raw}), this machine is {now:raw} "
+        "(MIG slices: {slices_now:raw})"
+    ),
+    "no-slices": Text("none"),
+    "other-processor": Text("baseline is for {then} without a GPU, this machine is {now}"),
+    "processor": Text("{cpu:raw} ({count:CPU|CPUs})"),
+    "processor-of-unknown-count": Text("{cpu:raw} (an unknown number of CPUs)"),
+    "unknown-cpu": Text("an unknown CPU"),
+    "other-nsys": Text("baseline was captured by nsys {then:raw}, this is nsys {now:raw}"),
+    "other-trace-options": Text("baseline was captured with {then:raw}, this run with {now:raw}"),
+    "no-options": Text("no options"),
+    "environment-changed": Text(
+        "Environment variables are not those of the baseline: {changes:list;}"
+    ),
+    "variable-changed": Text("{name:raw} was {then:raw}, is {now:raw}"),
+    "variable-not-set": Text("not set"),
     "machine-without-gpu": Text("this machine"),
     "other-gate": Text("another gate"),
     "other-gate-here": Text("another perfgate (pid {pid} of {user}, since {since})"),

@@ -134,7 +134,9 @@ def test_a_loop_of_ours_has_a_clock_and_no_neighbour(gpu: Gpu) -> None:
     assert found.sm_clock_mhz > 500
     assert found.temperature_c is None or 10 < found.temperature_c < 110
     assert found.neighbours == ()
-    assert not [shown for shown in found.information if "clock event reasons" in shown]
+    assert not [
+        one for one in found.information if one.fields.get("sensor") == "clock event reasons"
+    ]
 
 
 def test_a_loop_that_left_our_family_is_ours_by_its_cookie(gpu: Gpu) -> None:
@@ -160,7 +162,7 @@ def test_a_stranger_that_comes_during_the_run_is_named(gpu: Gpu) -> None:
     (found,) = conditions.gpus
     assert len(found.neighbours) == 1
     assert found.neighbours[0].endswith(f" ({pid})")
-    assert conditions.invalid == (f"GPU {gpu.uuid} was shared with {found.neighbours[0]}",)
+    assert [one.code for one in conditions.invalid] == ["gpu-shared"]
 
 
 def test_a_stranger_that_is_there_already_is_complained_about_before_and_named_after(

@@ -15,6 +15,7 @@ from perfgate.machine import Sampler, wait_until_idle
 from perfgate.machine.processes import Owner, ProcessTable
 from perfgate.model.machine import Conditions, Gpu, GpuCondition
 from perfgate.model.note import Note, note
+from perfgate.words import say
 
 UUID = "GPU-11111111-aaaa-bbbb-cccc-000000000001"
 H200 = Gpu(name="NVIDIA H200", uuid=UUID)
@@ -131,10 +132,9 @@ def test_a_clock_that_never_left_idle_is_no_clock_of_the_work() -> None:
 )
 def test_throttling_invalidates(bit: int, name: str) -> None:
     found = sample(state(), state(events=bit | POWER_CAP), state())
-    assert found.throttled == (f"{name} in 1 of 3 samples",)
-    assert Conditions(gpus=(found,)).invalid == (
-        f"GPU 0 ({UUID}) was throttled ({name} in 1 of 3 samples)",
-    )
+    assert found.throttled == (note("gpu-clock-event", event=name, met=1, samples=3),)
+    (invalid,) = Conditions(gpus=(found,)).invalid
+    assert say.fact(invalid) == f"GPU 0 ({UUID}) was throttled ({name} in 1 of 3 samples)"
 
 
 @pytest.mark.parametrize(
@@ -148,7 +148,7 @@ def test_throttling_invalidates(bit: int, name: str) -> None:
 )
 def test_limits_that_somebody_set_are_remarks(bit: int, name: str) -> None:
     found = sample(state(events=bit), state(events=bit), state())
-    assert (found.throttled, found.information) == ((), (f"{name} in 2 of 3 samples",))
+    assert (found.throttled, *map(say.fact, found.information)) == ((), f"{name} in 2 of 3 samples")
 
 
 def test_a_slowdown_of_an_idle_gpu_is_none() -> None:
@@ -158,15 +158,14 @@ def test_a_slowdown_of_an_idle_gpu_is_none() -> None:
 def test_a_neighbour_during_the_run_is_named() -> None:
     found = sample(state(), state(pids=(OURS, STRANGER)), state())
     assert found.neighbours == ("ollama (51)",)
-    assert Conditions(gpus=(found,)).invalid == (f"GPU 0 ({UUID}) was shared with ollama (51)",)
+    (invalid,) = Conditions(gpus=(found,)).invalid
+    assert say.fact(invalid) == f"GPU 0 ({UUID}) was shared with ollama (51)"
 
 
 def test_in_a_container_that_lists_nothing_every_sample_counts_and_says_so() -> None:
     found = sample(state(pids=()), state(pids=()))
     assert (found.sm_clock_mhz, found.throttled, found.neighbours) == (1980, (), ())
-    assert found.information == (
-        "the driver never listed a process of this run: all samples count",
-    )
+    assert found.information == (note("gpu-no-process-listed"),)
 
 
 def test_what_is_not_supported_is_absent_and_remarked() -> None:
@@ -190,7 +189,7 @@ def test_what_is_not_supported_is_absent_and_remarked() -> None:
         "throttled": (),
         "neighbours": (),
     }
-    assert found.information == (
+    assert tuple(map(say.fact, found.information)) == (
         "power could not be read (Not Supported)",
         "SM clock could not be read (Not Supported)",
         "clock event reasons could not be read (Not Supported): throttling would go unseen",
@@ -213,7 +212,7 @@ def test_a_sensor_that_fails_now_and_then_says_how_often() -> None:
     (found,) = sampler.conditions().gpus
     (remark,) = found.information
     total = library.read - 1
-    assert remark == (
+    assert say.fact(remark) == (
         f"clock event reasons could not be read in 1 of {total} samples (GPU is lost): "
         f"throttling would go unseen"
     )
@@ -229,7 +228,7 @@ def test_an_older_driver_is_asked_by_the_older_name() -> None:
     ) as sampler:
         time.sleep(0.3)
     (found,) = sampler.conditions().gpus
-    assert [text.partition(" in ")[0] for text in found.throttled] == ["HW thermal slowdown"]
+    assert [one.fields["event"] for one in found.throttled] == ["HW thermal slowdown"]
 
 
 @pytest.mark.parametrize(
@@ -246,7 +245,7 @@ def test_an_older_driver_is_asked_by_the_older_name() -> None:
 def test_a_driver_that_goes_away_does_not_kill_the_run(library: FakeNvml, reason: str) -> None:
     with Sampler([H200], run_id="r", library=library, processes=Table()) as sampler:
         pass
-    remark = f"could not be sampled ({reason}): throttling and neighbours would go unseen"
+    remark = note("gpu-not-sampled", why=reason)
     assert sampler.conditions().gpus == (
         GpuCondition(uuid=UUID, ordinal=0, samples=0, information=(remark,)),
     )
