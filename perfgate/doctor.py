@@ -24,7 +24,7 @@ from perfgate.model.settings import GraphTrace, Settings
 from perfgate.model.timeline import Timeline
 from perfgate.model.workload import CaptureMode
 from perfgate.profilers import seam
-from perfgate.profilers.nsys.environment import withhold_secrets
+from perfgate.profilers.nsys.command import withhold_secrets
 from perfgate.profilers.nsys.profile import profile
 from perfgate.profilers.nsys.tool import NsysTool, find_nsys
 from perfgate.profilers.seam import ProfileOutcome, ProfileSpec

@@ -13,7 +13,7 @@ from perfgate.execute.import_log import FOLDER, ON_SIGTERM
 from perfgate.execute.side_environment import environment_there
 from perfgate.model.order import RUN_COOKIE
 from perfgate.model.workload import Workload
-from perfgate.profilers.nsys.environment import withhold_secrets
+from perfgate.profilers.nsys.command import withhold_secrets
 
 UNWANTED_IN_WORKERS: Final = (
     *("PYTEST_ADDOPTS", "PYTEST_CURRENT_TEST", "PYTEST_XDIST_WORKER"),

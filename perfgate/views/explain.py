@@ -43,7 +43,7 @@ from perfgate.model.verdict import Verdict
 from perfgate.model.workload import Workload
 from perfgate.profilers.nsys.answers import export
 from perfgate.profilers.nsys.export.file import REPORTS, check_capture
-from perfgate.profilers.nsys.rules import run_rules
+from perfgate.profilers.nsys.reports import run_rules
 from perfgate.profilers.nsys.tool import NsysTool
 from perfgate.profilers.seam import read
 from perfgate.store import KeptResult, Store

@@ -36,8 +36,8 @@ from perfgate.model.errors import CaptureUnreadable, NcuFailed, PerfgateError, S
 from perfgate.model.note import Note, note, noted
 from perfgate.model.order import Ending
 from perfgate.model.workload import CaptureMode, Workload
-from perfgate.profilers.nsys.environment import without_profiler
-from perfgate.profilers.nsys.symbols import kernel_symbols
+from perfgate.profilers.nsys.command import without_profiler
+from perfgate.profilers.nsys.export.ranges import kernel_symbols
 from perfgate.system import git
 from perfgate.system.process import Listening, run_process
 from perfgate.views.explain import Subject

@@ -8,8 +8,8 @@ import pytest
 
 from perfgate.explain.kernels import limited_by
 from perfgate.model.comparison import LaunchFigures
+from perfgate.profilers.nsys.export.ranges import kernel_symbols
 from perfgate.profilers.nsys.export.timeline import read_timeline
-from perfgate.profilers.nsys.symbols import kernel_symbols
 from perfgate.views.ncu.reading import read_launches
 
 SOBEL = LaunchFigures(

@@ -17,7 +17,7 @@ from perfgate.model.sample import ProcessSample
 from perfgate.model.timeline import Timeline
 from perfgate.profilers.nsys.export.timeline import read_timeline
 from perfgate.profilers.nsys.layouts import OLD_NAMES
-from perfgate.profilers.nsys.rules import parse_rule
+from perfgate.profilers.nsys.reports import parse_rule
 
 VERSIONS = ("2022.4.2", "2023.4.4", "2024.2.3")
 

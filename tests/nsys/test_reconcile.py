@@ -11,7 +11,7 @@ from support.exports import Copy, Domain, Kernel, Memset, Range, Row, execute, w
 
 from perfgate.metrics.check import contradictions
 from perfgate.model.workload import CaptureMode
-from perfgate.profilers.nsys.environment import withhold_secrets
+from perfgate.profilers.nsys.command import withhold_secrets
 from perfgate.profilers.nsys.export.timeline import read_timeline
 from perfgate.profilers.nsys.profile import profile
 from perfgate.profilers.nsys.reports import run_reports

@@ -12,8 +12,8 @@ import pytest
 
 from perfgate.model.errors import CaptureUnreadable
 from perfgate.model.reports import Findings, RuleName
-from perfgate.profilers.nsys import rules
-from perfgate.profilers.nsys.rules import parse_rule, run_rules
+from perfgate.profilers.nsys import reports as nsys_reports
+from perfgate.profilers.nsys.reports import parse_rule, run_rules
 from perfgate.profilers.nsys.tool import NsysTool
 
 pytestmark = pytest.mark.nsys
@@ -96,7 +96,7 @@ def test_short_gaps_are_left_out_if_asked(nsys_tool: NsysTool, mlp: Path, tmp_pa
 def test_of_many_findings_the_longest_are_read(
     nsys_tool: NsysTool, found: Findings, mlp: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(rules, "MOST_ROWS", 10)
+    monkeypatch.setattr(nsys_reports, "MOST_ROWS", 10)
     few = run_rules(nsys_tool, mlp, tmp_path)
     cut = (RuleName.CUDA_MEMCPY_ASYNC, RuleName.CUDA_API_SYNC, RuleName.GPU_GAPS)
     assert few.cut == dict.fromkeys(cut, 10)
@@ -108,7 +108,7 @@ def test_of_many_findings_the_longest_are_read(
 def test_a_rule_with_just_as_many_findings_as_are_read_is_not_cut(
     nsys_tool: NsysTool, mlp: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(rules, "MOST_ROWS", 20)
+    monkeypatch.setattr(nsys_reports, "MOST_ROWS", 20)
     found = run_rules(nsys_tool, mlp, tmp_path)
     assert len(found.rows[RuleName.CUDA_MEMCPY_ASYNC]) == 20
     assert set(found.cut) == {RuleName.CUDA_API_SYNC, RuleName.GPU_GAPS}

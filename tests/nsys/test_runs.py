@@ -23,7 +23,7 @@ from perfgate.model.reports import ReportName
 from perfgate.model.workload import CaptureMode, CaptureWindow
 from perfgate.profilers.nsys import profile as nsys_profile
 from perfgate.profilers.nsys.answers import export
-from perfgate.profilers.nsys.environment import withhold_secrets
+from perfgate.profilers.nsys.command import withhold_secrets
 from perfgate.profilers.nsys.reports import run_reports
 from perfgate.profilers.nsys.tool import NsysTool
 from perfgate.profilers.seam import ProfileOutcome, ProfileSpec

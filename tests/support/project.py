@@ -44,8 +44,7 @@ from perfgate.model.order import Ending, WorkerReport
 from perfgate.model.sample import Form, Run
 from perfgate.model.settings import GraphTrace
 from perfgate.model.workload import Workload
-from perfgate.profilers.nsys.command import trace_options
-from perfgate.profilers.nsys.environment import withhold_secrets
+from perfgate.profilers.nsys.command import trace_options, withhold_secrets
 from perfgate.profilers.nsys.tool import VARIABLE, find_nsys
 from perfgate.store import Store
 from perfgate.words import say

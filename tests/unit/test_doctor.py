@@ -24,7 +24,7 @@ from perfgate.model.machine import Gpu
 from perfgate.model.note import Note, note
 from perfgate.model.settings import Settings
 from perfgate.model.timeline import Calls, Copies, Diagnostic, Kernels, Memsets, Ranges, Timeline
-from perfgate.profilers.nsys import failures
+from perfgate.profilers.nsys import output as nsys_output
 from perfgate.profilers.nsys.tool import NsysTool, NsysVersion
 from perfgate.profilers.seam import Captured, ProfileOutcome, ProfileSpec
 
@@ -278,7 +278,7 @@ def test_an_importer_that_lacks_a_library_is_named(tmp_path: Path) -> None:
     subprocess.run(["cc", "-o", str(program), str(tmp_path / "main.c"), str(library)], check=True)
     library.unlink()
     nsys = tmp_path / "target-linux-x64" / "nsys"
-    assert failures.missing_libraries(nsys) == {"libperfgate-absent.so.1"}
+    assert nsys_output.missing_libraries(nsys) == {"libperfgate-absent.so.1"}
     outcome = replace(
         GOOD,
         captures=(),

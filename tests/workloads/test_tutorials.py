@@ -24,7 +24,7 @@ from perfgate.model.metric import Metric
 from perfgate.model.sample import ProcessSample
 from perfgate.model.timeline import Timeline
 from perfgate.model.workload import CaptureMode
-from perfgate.profilers.nsys.environment import withhold_secrets
+from perfgate.profilers.nsys.command import withhold_secrets
 from perfgate.profilers.nsys.export.timeline import read_timeline
 from perfgate.profilers.nsys.profile import profile
 from perfgate.profilers.nsys.tool import find_nsys

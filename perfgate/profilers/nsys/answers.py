@@ -18,8 +18,12 @@ from typing import Final, TypeVar
 from perfgate.model.errors import CaptureUnreadable, StoreFailed
 from perfgate.model.reports import ReportName, RuleName
 from perfgate.model.secrets import Cleaner
-from perfgate.profilers.nsys.command import NOT_LITERAL, answers_command, export_command
-from perfgate.profilers.nsys.environment import for_reports
+from perfgate.profilers.nsys.command import (
+    NOT_LITERAL,
+    answers_command,
+    export_command,
+    for_reports,
+)
 from perfgate.profilers.nsys.export.file import REPORTS, check_capture, check_export
 from perfgate.profilers.nsys.output import PROGRESS
 from perfgate.profilers.nsys.tool import NsysTool

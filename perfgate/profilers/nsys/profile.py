@@ -19,21 +19,22 @@ from perfgate.model.workload import CaptureWindow
 from perfgate.profilers.nsys.answers import export, literal
 from perfgate.profilers.nsys.command import (
     OUTPUT,
+    for_profile,
     profile_command,
     target_command,
     window_options,
 )
-from perfgate.profilers.nsys.environment import for_profile
 from perfgate.profilers.nsys.export.file import check_export
 from perfgate.profilers.nsys.export.scrub import clean_export
-from perfgate.profilers.nsys.failures import (
+from perfgate.profilers.nsys.output import (
     FULL_BYTES,
     NOT_STARTED,
+    Output,
+    invalid,
     is_nsys,
-    nsys_hung,
+    signal_name,
     why_no_capture,
 )
-from perfgate.profilers.nsys.output import Output, signal_name
 from perfgate.profilers.nsys.tool import NsysTool
 from perfgate.profilers.seam import Captured, OnTick, ProfileOutcome, ProfileSpec
 from perfgate.system.process import Finished, Listening, run_process
@@ -75,7 +76,7 @@ def profile(
     except OSError as error:
         if lines.in_listener:
             raise
-        problem = _invalid("run-folder-unusable", folder=str(spec.folder), reason=str(error))
+        problem = invalid("run-folder-unusable", folder=str(spec.folder), reason=str(error))
     if ran is None:
         return ProfileOutcome(log=spec.folder / LOG, tail=lines.tail, problem=problem)
     finished, free_bytes = ran
@@ -86,7 +87,7 @@ def profile(
     if not (finished.timed_out or disk_was_full):
         captures, problem = _captures(tool, spec, on_tick)
     if disk_was_full:
-        problem = _invalid("nsys-disk-full")
+        problem = invalid("nsys-disk-full")
     elif not captures and problem is None:
         problem, crashed = why_no_capture(tool, spec, finished, "\n".join(lines.own))
     never_ran = crashed or (problem is not None and problem.code in NOT_STARTED and not captures)
@@ -101,7 +102,7 @@ def profile(
         wall_s=finished.wall_s,
         tail=lines.tail,
         disk_was_full=disk_was_full,
-        nsys_hung=nsys_hung(finished),
+        nsys_hung=finished.timed_out and bool(finished.left) and all(map(is_nsys, finished.left)),
         crashed=crashed,
     )
 
@@ -167,12 +168,15 @@ def _run(tool: NsysTool, spec: ProfileSpec, lines: Output, on_tick: OnTick) -> t
     workload_tmpdir = spec.env.get("TMPDIR") or "/tmp"  # what an unset TMPDIR means
     has_own = not set(workload_tmpdir) & _NOT_IN_ENV_VAR
     program = _program(spec) or spec.argv[0]
+    # To set one's umask is no way to read it, as another thread might make a file.
+    status = Path("/proc/self/status").read_text(encoding="utf-8")
+    umask = int(status.partition("\nUmask:")[2].split()[0], 8)
     try:
         with literal(spec.folder) as plain:
             finished = run_process(
                 profile_command(
                     tool.path,
-                    target_command((program, *spec.argv[1:]), umask=_umask()),
+                    target_command((program, *spec.argv[1:]), umask=umask),
                     output=plain / OUTPUT,
                     window=window_options(spec.capture, flushes_at_once=spec.until is None),
                     graph_trace=spec.graph_trace,
@@ -182,11 +186,7 @@ def _run(tool: NsysTool, spec: ProfileSpec, lines: Output, on_tick: OnTick) -> t
                 env=for_profile(spec.env, tmpdir=str(plain / "tmp") if has_own else None),
                 log=spec.folder / LOG,
                 timeout_s=spec.timeout_s,
-                listening=Listening(
-                    on_line=lines.take,
-                    on_tick=tick,
-                    clean=spec.cleaner.clean,
-                ),
+                listening=Listening(on_line=lines.take, on_tick=tick, clean=spec.cleaner.clean),
             )
     finally:
         shutil.rmtree(tmp, ignore_errors=True)
@@ -199,19 +199,15 @@ def _why_not_to_start(spec: ProfileSpec) -> Note | None:
     if left:
         raise ValueError(f"{spec.folder} holds {left[0].name}; a run needs a fresh folder")
     if not spec.cwd.is_dir():
-        return _invalid("workload-folder-missing", folder=str(spec.cwd))
+        return invalid("workload-folder-missing", folder=str(spec.cwd))
     if _program(spec) is None:
-        return _invalid("workload-program-unrunnable", program=spec.argv[0])
+        return invalid("workload-program-unrunnable", program=spec.argv[0])
     free = shutil.disk_usage(spec.folder).free
     if free < FREE_BYTES:
-        return _invalid(
+        return invalid(
             "disk-too-full", folder=str(spec.folder), free_bytes=free, needed_bytes=FREE_BYTES
         )
     return None
-
-
-def _invalid(code: str, /, **fields: str | int) -> Note:
-    return Note(code=code, severity=Severity.INVALID, fields=fields)
 
 
 def _program(spec: ProfileSpec) -> str | None:
@@ -228,9 +224,3 @@ def _program(spec: ProfileSpec) -> str | None:
         if not file.read(4).startswith((b"#!", b"\x7fELF")):
             return None
     return str(path.absolute())
-
-
-def _umask() -> int:
-    """This process's umask; to set it is no way to read it, as another thread might make a file."""
-    status = Path("/proc/self/status").read_text(encoding="utf-8")
-    return int(status.partition("\nUmask:")[2].split()[0], 8)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from perfgate.model.errors import NcuNotFound, NcuUnsupported
-from perfgate.profilers.nsight import Program, Tool, Version
+from perfgate.profilers.nsys.tool import Program, Tool, Version
 
 VARIABLE: Final = "PERFGATE_NCU"
 """The environment variable that names the ncu program."""

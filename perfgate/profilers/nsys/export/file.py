@@ -65,20 +65,11 @@ class Export:
 
 
 def text_of(value: object) -> str | None:
-    """What a text column holds; None for NULL. SQLite lets any column have any value."""
-    if value is None:
-        return None
-    return decoded(value) if isinstance(value, bytes) else str(value)
-
-
-def whole_of(value: object) -> int | None:
-    """What a number column holds; None for what is no whole number."""
-    return value if isinstance(value, int) else None
-
-
-def decoded(raw: bytes) -> str:
-    """A text, with its bytes that are no UTF-8 replaced."""
-    return raw.decode("utf-8", errors="replace")
+    """What a text column holds, with bytes that are no UTF-8 replaced; None for NULL. SQLite lets
+    any column have any value."""
+    if isinstance(value, bytes):
+        return value.decode("utf-8", errors="replace")
+    return None if value is None else str(value)
 
 
 def read_only_uri(path: Path) -> str:
@@ -103,7 +94,7 @@ def open_export(path: Path) -> Iterator[Export]:
         refusing_damage(path),
         closing(sqlite3.connect(read_only_uri(path), uri=True)) as connection,
     ):
-        connection.text_factory = decoded
+        connection.text_factory = text_of
         ((page_bytes,),) = connection.execute("PRAGMA page_size")
         if path.stat().st_size % page_bytes:  # SQLite reads what a last page lacks as zeros
             raise sqlite3.DatabaseError("its last page is cut short")

@@ -54,10 +54,10 @@ class Pages:
         head = os.pread(file, 100, 0)
         size = int.from_bytes(head[16:18], "big")
         self._file = file
-        self._size = _LARGEST_PAGE if size == 1 else size
-        self._usable = self._size - head[20]
-        self._number = os.fstat(file).st_size // max(self._size, 1)
-        if not _LEAST_PAGE <= self._size <= _LARGEST_PAGE:
+        self.size = _LARGEST_PAGE if size == 1 else size
+        self._usable = self.size - head[20]
+        self._number = os.fstat(file).st_size // max(self.size, 1)
+        if not _LEAST_PAGE <= self.size <= _LARGEST_PAGE:
             raise Unusual
 
     def leaves(self, root: int) -> list[Ints]:
@@ -65,16 +65,12 @@ class Pages:
         level = np.array([root], np.int64)
         for _ in range(_MOST_LEVELS):
             if self._read(level[:1])[0] == _LEAF:
-                each = max(BYTES_AT_ONCE // self._size, 1)
+                each = max(BYTES_AT_ONCE // self.size, 1)
                 return [level[first : first + each] for first in range(0, len(level), each)]
             level = np.concatenate([self._below(number) for number in level.tolist()])
             if len(level) > self._number:
                 break
         raise Unusual
-
-    def most_rows(self, leaves: Sequence[Ints]) -> int:
-        """More rows than these leaves can hold: each takes a pointer of two bytes at least."""
-        return sum(map(len, leaves)) * self._size // 2
 
     def _below(self, number: int) -> Ints:
         page = self._read(np.array([number]))
@@ -84,7 +80,7 @@ class Pages:
         begins = page[_INTERIOR_HEAD : _INTERIOR_HEAD + 2 * count].view(">u2").astype(np.int64)
         if count and int(begins.max()) > self._usable - 4:
             raise Unusual
-        words = np.ndarray(shape=(self._size - 3,), dtype=">u4", buffer=page.data, strides=(1,))
+        words = np.ndarray(shape=(self.size - 3,), dtype=">u4", buffer=page.data, strides=(1,))
         return np.append(words[begins], words[8]).astype(np.int64)
 
     def numbers(self, leaves: Ints, places: Sequence[int]) -> dict[int, tuple[Ints, Flags]]:
@@ -97,7 +93,10 @@ class Pages:
         found: dict[int, tuple[Ints, Flags]] = {}
         for place in range(max(places, default=-1) + 1):
             kind, kinds_at = _varints(held, kinds_at)
-            width = _widths(kind, len(held))
+            width = _WIDTHS.take(kind, mode="clip")
+            if int(kind.max(initial=0)) >= _BLOB:
+                width = np.where(kind < _BLOB, width, (kind - _BLOB) >> 1)
+                width = np.minimum(width, len(held))  # so that they can be added up
             if place in places:
                 if bool((value + width > end).any()):
                     raise Unusual
@@ -109,7 +108,7 @@ class Pages:
 
     def _records(self, held: _Bytes, count: int) -> tuple[Ints, Ints]:
         """Where the record of each row begins and ends."""
-        pages = np.arange(count) * self._size
+        pages = np.arange(count) * self.size
         counts = held[pages + 3].astype(np.int64) << 8 | held[pages + 4]
         if (held[pages] != _LEAF).any() or (_LEAF_HEAD + 2 * counts > self._usable).any():
             raise Unusual
@@ -128,22 +127,13 @@ class Pages:
         """These pages, one behind the other."""
         if len(numbers) and not 1 <= int(numbers.min()) <= int(numbers.max()) <= self._number:
             raise Unusual
-        held = np.empty(len(numbers) * self._size, np.uint8)
+        held = np.empty(len(numbers) * self.size, np.uint8)
         breaks = [0, *(np.flatnonzero(np.diff(numbers) != 1) + 1).tolist(), len(numbers)]
         for first, last in pairwise(breaks):
-            part = held.data[first * self._size : last * self._size]
-            if os.preadv(self._file, [part], (int(numbers[first]) - 1) * self._size) != len(part):
+            part = held.data[first * self.size : last * self.size]
+            if os.preadv(self._file, [part], (int(numbers[first]) - 1) * self.size) != len(part):
                 raise Unusual
         return held
-
-
-def _widths(kind: Ints, most: int) -> Ints:
-    """How many bytes values of these kinds take, at most so many."""
-    width = _WIDTHS.take(kind, mode="clip")
-    if int(kind.max(initial=0)) >= _BLOB:
-        width = np.where(kind < _BLOB, width, (kind - _BLOB) >> 1)
-        width = np.minimum(width, most)  # so that they can be added up
-    return width
 
 
 def _whole(held: _Bytes, kind: Ints, begins: Ints, width: Ints) -> Ints:

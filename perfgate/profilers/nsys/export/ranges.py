@@ -1,27 +1,35 @@
-"""NVTX ranges as records: where they end, and what they are called; knows nothing of steps."""
+"""NVTX ranges as records: where they end, and what they are called; and the symbols of kernels.
+
+Knows nothing of steps.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from perfgate.model.arrays import RangeNames
 from perfgate.model.timeline import Ranges
-from perfgate.profilers.nsys.export.file import Export, whole_of
+from perfgate.profilers.nsys.export.file import Export, open_export
 from perfgate.profilers.nsys.export.layout import (
     DOMAIN_EVENT,
-    MARK_EVENT,
+    KERNELS,
     NO_END,
     PUSH_POP_EVENTS,
     RANGES,
     STRINGS,
     THREAD_MASK,
 )
-from perfgate.profilers.nsys.export.tables import Columns, column
+from perfgate.profilers.nsys.export.tables import Columns
+
+_CALLED = ("demangledName", "shortName")
+"""What the timeline calls a kernel: the first of these that an export has."""
+_SYMBOL = "mangledName"
 
 
 @dataclass(slots=True)
@@ -44,11 +52,11 @@ def read_ranges(export: Export, columns: Columns, index: Mapping[int, int]) -> t
         columns: all rows of NVTX_EVENTS that are ranges, in their order.
         index: processes by `globalPid`.
     """
-    start, end = column(columns, "start"), column(columns, "end")
+    start, end = columns["start"], columns["end"]
     closed = end != NO_END
     if not closed.all():
         end = np.where(closed, end, end[closed].max(initial=start.max()))
-    process, number = column(columns, "process"), column(columns, "domain")
+    process, number = columns["process"], columns["domain"]
     prefixes, repeated = [""], 0
     prefix = np.zeros(len(start), np.int64)
     for (domain, its_process), found in _domains(export, index).items():
@@ -61,20 +69,12 @@ def read_ranges(export: Export, columns: Columns, index: Mapping[int, int]) -> t
         start=start,
         end=end,
         process=process,
-        thread=column(columns, "thread"),
+        thread=columns["thread"],
         name=_names(export, prefix, prefixes),
-        push_pop=np.isin(column(columns, "event"), PUSH_POP_EVENTS),
+        push_pop=np.isin(columns["event"], PUSH_POP_EVENTS),
         closed=closed,
     )
     return ranges, repeated
-
-
-def marks(export: Export) -> int:
-    """How many NVTX marks there are, which are in no timeline."""
-    if not export.has(RANGES.name):
-        return 0
-    ((count,),) = export.query(f"SELECT count(*) FROM {RANGES.name} WHERE eventType = {MARK_EVENT}")
-    return int(count)
 
 
 def _domains(export: Export, index: Mapping[int, int]) -> dict[tuple[int, int], _Domain]:
@@ -87,9 +87,9 @@ def _domains(export: Export, index: Mapping[int, int]) -> dict[tuple[int, int], 
     names = _texts(export, of_domains)
     found: dict[tuple[int, int], _Domain] = {}
     for (number, tid), name in zip(rows, names, strict=True):
-        creator = -1 if whole_of(tid) is None else tid
+        creator = tid if isinstance(tid, int) else -1
         process = index.get(creator & ~THREAD_MASK)
-        if whole_of(number) is not None and process is not None:
+        if isinstance(number, int) and process is not None:
             domain = found.setdefault((number, process), _Domain("", set()))
             domain.threads.add(creator)
             domain.name = domain.name or name.decode(errors="replace")
@@ -124,3 +124,23 @@ def _texts(export: Export, condition: str) -> Iterator[bytes]:
         f"WHERE {condition}"
     )
     return chain.from_iterable(found)
+
+
+def kernel_symbols(path: Path) -> Mapping[str, str]:
+    """The mangled name of each kernel, by the name that the timeline gives it.
+
+    Empty where the export holds none. Of two kernels that read alike (`[lambda(float) (instance
+    1)]` of two files), the one that ran longer counts. Raises as `read_timeline` does.
+    """
+    with open_export(path) as export:
+        name = next((one for one in _CALLED if export.has(KERNELS.name, one)), None)
+        if name is None or not export.has(KERNELS.name, _SYMBOL):
+            return {}
+        rows = export.query(
+            f"SELECT name.value, symbol.value FROM {KERNELS.name} AS kernel "
+            f"JOIN {STRINGS} AS name ON name.id = kernel.{name} "
+            f"JOIN {STRINGS} AS symbol ON symbol.id = kernel.{_SYMBOL} "
+            "GROUP BY name.value, symbol.value "
+            "ORDER BY sum(kernel.end - kernel.start), symbol.value"
+        )
+    return {name: symbol for name, symbol in rows if name and symbol}

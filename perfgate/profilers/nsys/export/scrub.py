@@ -17,10 +17,10 @@ from perfgate.model.secrets import SHORTEST, Cleaner
 from perfgate.profilers.nsys.export.file import (
     Export,
     check_export,
-    decoded,
     open_export,
     read_only_uri,
     refusing_damage,
+    text_of,
 )
 from perfgate.profilers.nsys.export.layout import (
     CALLS,
@@ -137,7 +137,7 @@ def clean_export(path: Path, cleaner: Cleaner, *, until: str | None = None) -> N
     """
     check_export(path)
     with refusing_damage(path), closing(sqlite3.connect(path)) as export:
-        export.text_factory = decoded
+        export.text_factory = text_of
         for table, column in _TEXTS:
             columns = {row[1] for row in export.execute(f'PRAGMA table_info("{table}")')}
             if column in columns:

@@ -36,7 +36,7 @@ from perfgate.profilers.nsys.export.layout import (
 from perfgate.profilers.nsys.export.pages import Pages, Unusual
 
 Columns = dict[str, NDArray[Any]]
-"""By field, as long as one another. Of a table without rows there is none."""
+"""By field, as long as one another."""
 
 UNKNOWN_PID: Final = 0
 FARTHEST_NS: Final = 2**61
@@ -70,28 +70,25 @@ _ROWS: Final = 50_000
 _Record = TypeVar("_Record", Spans, Kernels, Copies, Memsets, Waits, EventRecords, Calls)
 
 
-def column(columns: Columns, name: str) -> NDArray[Any]:
-    """A column; empty where the table has no rows."""
-    return columns[name] if columns else np.empty(0, _DTYPES.get(name, np.int64))
-
-
 def record(kind: type[_Record], columns: Columns) -> _Record:
     """A table's columns as a record of arrays."""
-    return kind(**{one.name: column(columns, one.name) for one in fields(kind)})
+    return kind(**{one.name: columns[one.name] for one in fields(kind)})
 
 
 def read_table(export: Export, table: ExportTable) -> Columns:
     """The rows of a table in the order of their ids; `process` is a `globalPid` still."""
-    if not export.has(table.name):
-        return {}
-    for one in table.columns:
-        if one.default is None:
-            export.require(table.name, *one.sources)
-    try:
-        return _from_pages(export, table)
-    except Unusual:
-        parts = _from_sqlite(export, table)
-        return joined(parts, sum(len(part["process"]) for part in parts))
+    found: Columns = {}
+    if export.has(table.name):
+        for one in table.columns:
+            if one.default is None:
+                export.require(table.name, *one.sources)
+        try:
+            found = _from_pages(export, table)
+        except Unusual:
+            parts = _from_sqlite(export, table)
+            found = joined(parts, sum(len(part["process"]) for part in parts))
+    nothing = {one.field: np.empty(0, np.int64) for one in table.columns}
+    return found or _checked(export, table, nothing)
 
 
 def joined(parts: Iterable[Columns], most: int) -> Columns:
@@ -123,8 +120,7 @@ def number_processes(tables: Sequence[Columns]) -> tuple[tuple[int, ...], dict[i
     Returns their pids, and the number of each `globalPid`. Rows without one belong to the only
     process, or to one with pid 0 where there are several or none.
     """
-    keys = [distinct(columns["process"]) for columns in tables if columns]
-    known = distinct(np.concatenate([*keys, np.empty(0, np.int64)])).tolist()
+    known = distinct(np.concatenate([distinct(columns["process"]) for columns in tables])).tolist()
     named = [key for key in known if key != UNKNOWN_PROCESS]
     index = {key: number for number, key in enumerate(named)}
     pids = [(key >> PROCESS_SHIFT) & THREAD_MASK for key in named]
@@ -134,38 +130,27 @@ def number_processes(tables: Sequence[Columns]) -> tuple[tuple[int, ...], dict[i
             pids.append(UNKNOWN_PID)
     numbers = np.array([index[key] for key in known], np.int32)
     for columns in tables:
-        if columns:
-            columns["process"] = _numbered(columns["process"], np.array(known), numbers)
+        keys = columns["process"]
+        one_is_all = len(keys) and keys.strides == (0,)  # which takes no room
+        found = numbers[np.searchsorted(known, keys[:1] if one_is_all else keys)]
+        columns["process"] = constant(found[0], len(keys)) if one_is_all else found
     return tuple(pids), index
 
 
-def _numbered(keys: Ints, known: Ints, numbers: NDArray[np.int32]) -> NDArray[np.int32]:
-    if keys.strides == (0,):
-        return constant(numbers[np.searchsorted(known, keys[0])], len(keys))
-    return numbers[np.searchsorted(known, keys)]
-
-
 def _from_pages(export: Export, table: ExportTable) -> Columns:
-    root, most = _root(export, table)
-    with export.path.open("rb", 0) as file, ThreadPoolExecutor(_READERS) as readers:
-        pages = Pages(file.fileno())
-        leaves = pages.leaves(root)
-        if most > pages.most_rows(leaves):
-            raise Unusual
-        return joined(readers.map(partial(_part, export, table, pages), leaves), most)
-
-
-def _root(export: Export, table: ExportTable) -> tuple[int, int]:
-    """The first page of a table's tree, and how many rows it may have.
-
-    Raises Unusual where a column is the row id.
-    """
     name = table.name
     ((root,),) = export.query(f"SELECT rootpage FROM sqlite_master WHERE name = '{name}'")
     if export.query(f"SELECT 1 FROM pragma_table_info('{name}') WHERE pk"):
-        raise Unusual
+        raise Unusual  # a column is the row id
     ((last,),) = export.query(f"SELECT max(rowid) FROM {name}")
-    return int(root), int(last or 0)
+    most = int(last or 0)
+    with export.path.open("rb", 0) as file, ThreadPoolExecutor(_READERS) as readers:
+        pages = Pages(file.fileno())
+        leaves = pages.leaves(int(root))
+        # Each row takes a pointer of two bytes at least.
+        if most > sum(map(len, leaves)) * pages.size // 2:
+            raise Unusual
+        return joined(readers.map(partial(_part, export, table, pages), leaves), most)
 
 
 def _part(export: Export, table: ExportTable, pages: Pages, leaves: Ints) -> Columns:

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from pathlib import Path
+from typing import Final
 
 import numpy as np
 
-from perfgate.model.arrays import distinct
+from perfgate.model.arrays import distinct, is_constant
+from perfgate.model.note import Note, note
 from perfgate.model.timeline import (
     Calls,
+    CapturedGpu,
     Copies,
     Diagnostic,
     EventRecords,
@@ -21,17 +28,19 @@ from perfgate.model.timeline import (
     Timeline,
     Waits,
 )
-from perfgate.profilers.nsys.export.devices import DeviceTable
-from perfgate.profilers.nsys.export.file import Export, open_export, text_of, whole_of
-from perfgate.profilers.nsys.export.lacking import missing_in
+from perfgate.profilers.nsys.export.file import Export, open_export, text_of
 from perfgate.profilers.nsys.export.layout import (
     CALLS,
     COPIES,
+    CUDA_DEVICES,
     DIAGNOSTICS,
     EVENT_RECORDS,
     EXPORT_TABLES,
+    GPUS,
     GRAPHS,
     KERNELS,
+    LOSSES,
+    MARK_EVENT,
     MEMSETS,
     METADATA,
     OPERATIONS,
@@ -39,8 +48,28 @@ from perfgate.profilers.nsys.export.layout import (
     STRINGS,
     WAITS,
 )
-from perfgate.profilers.nsys.export.ranges import marks, read_ranges
-from perfgate.profilers.nsys.export.tables import Columns, number_processes, read_table, record
+from perfgate.profilers.nsys.export.ranges import read_ranges
+from perfgate.profilers.nsys.export.tables import (
+    LIMITS,
+    Columns,
+    number_processes,
+    read_table,
+    record,
+)
+
+STRAY: Final = 0.01
+"""Share of a process's operations up to which what ran on a GPU is no use of it: a context on
+another GPU, with an operation or two."""
+MOST_QUOTED: Final = 2
+"""Of nsys's warnings about one thing."""
+_WARNINGS: Final = (2, 3)
+"""Severities of DIAGNOSTIC_EVENT: warning and error."""
+_OF_DOMAINS: Final = "nvtxDomainDestroy"
+"""The nvtx package destroys its domains at its end in a way that nsys warns of."""
+_LOSS: Final = re.compile(
+    "|".join(".*".join(map(re.escape, text.split("%"))) for text in LOSSES), re.DOTALL
+)
+"""SQL's LIKE, of which `%` is the only sign that is used."""
 
 
 def read_timeline(path: Path) -> Timeline:
@@ -71,7 +100,7 @@ def read_timeline(path: Path) -> Timeline:
 def _timeline(export: Export) -> Timeline:
     tables = {table.name: read_table(export, table) for table in EXPORT_TABLES}
     processes, index = number_processes(list(tables.values()))
-    devices = DeviceTable(export, processes)
+    devices = _Devices(export, processes)
     for table in (*OPERATIONS, WAITS, EVENT_RECORDS):
         devices.translate(tables[table.name], is_use=table in OPERATIONS)
     kernels, calls = record(Kernels, tables[KERNELS.name]), record(Calls, tables[CALLS.name])
@@ -100,12 +129,14 @@ def _timeline(export: Export) -> Timeline:
         gpus=devices.gpus,
         ordinals=devices.ordinals(),
         diagnostics=tuple(
-            Diagnostic(severity=whole_of(severity) or 0, text=text_of(text) or "")
+            Diagnostic(
+                severity=severity if isinstance(severity, int) else 0, text=text_of(text) or ""
+            )
             for severity, text in export.rows(DIAGNOSTICS, ("severity", "text"))
         ),
         ranges_repeated=repeated,
     )
-    missing = missing_in(timeline, marks=marks(export), unnamed=set(ids.tolist()) - names.keys())
+    missing = _missing(export, timeline, unnamed=set(ids.tolist()) - names.keys())
     if (mixed := devices.mixed()) is not None:
         missing["devices"] = mixed
     return replace(timeline, missing=missing)
@@ -131,3 +162,132 @@ def _copies(columns: Columns) -> Copies:
         for kinds in (copies.source, copies.target)
     )
     return replace(copies, source=source, target=target, count=np.maximum(copies.count, 1))
+
+
+class _Devices:
+    """The physical GPUs of a capture, and by which numbers its processes know them."""
+
+    def __init__(self, export: Export, pids: Sequence[int]) -> None:
+        self._pids = pids
+        gpus: dict[int, CapturedGpu] = {}
+        self._by_cuda_number: dict[int, int] = {}
+        self._used: Counter[tuple[int, int]] = Counter()
+        """Operations by process and its own number of the GPU they ran on."""
+        for id_, name, uuid, bus, cuda in export.rows(
+            GPUS, ("id", "name", "uuid", "busLocation", "cuDevice")
+        ):
+            if _is_device(id_):
+                gpus[id_] = CapturedGpu(
+                    device=id_, name=text_of(name), uuid=text_of(uuid), bus=text_of(bus)
+                )
+                if _is_device(cuda):
+                    self._by_cuda_number.setdefault(cuda, id_)
+        self._by_process = {
+            (pid, own): device
+            for pid, own, device in export.rows(CUDA_DEVICES, ("pid", "cudaId", "gpuId"))
+            if isinstance(pid, int) and _is_device(own) and _is_device(device)
+        }
+        """(pid, the process's own number) -> device."""
+        for device in set(self._by_process.values()) - gpus.keys():
+            gpus[device] = CapturedGpu(device=device, name=None, uuid=None)
+        self.gpus = tuple(gpu for _, gpu in sorted(gpus.items()))
+
+    def translate(self, columns: Columns, *, is_use: bool) -> None:
+        """Put physical GPUs into a table, whose rows may be a use of them, in place."""
+        process, own = columns["process"], columns["device"]
+        some = slice(1) if is_constant(process) and is_constant(own) else slice(None)
+        pairs = np.broadcast_to(process[some].astype(np.int64) << 32 | own[some], len(own))
+        translated = own
+        for pair in distinct(pairs).tolist():
+            its, number = divmod(pair, 1 << 32)
+            here = pairs == pair
+            if is_use:
+                self._used[its, number] += int(here.sum())
+            if (physical := self._physical(its, number)) != number:
+                translated = np.where(here, np.int32(physical), translated)
+        columns["device"] = translated
+
+    def ordinals(self) -> dict[tuple[int, int], int]:
+        """The numbers of the GPUs that each process sees, by (process, device)."""
+        found: dict[tuple[int, int], int] = {}
+        for process, pid in enumerate(self._pids):
+            seen = {own: device for (one, own), device in self._by_process.items() if one == pid}
+            for own, device in (seen if self._by_process else self._by_cuda_number).items():
+                found[process, device] = own
+        return found | {(process, self._physical(process, own)): own for process, own in self._used}
+
+    def mixed(self) -> Note | None:
+        """That it is not known which operations ran on the same GPU; None where it is.
+
+        Before 2025 an export has the processes' own numbers and nothing else: CUPTI's contexts have
+        the same ones, and of the environment only nsys's own is there, not what each process set.
+        """
+        of_process: Counter[int] = Counter()
+        for (process, _), number in self._used.items():
+            of_process[process] += number
+        on: defaultdict[int, set[int]] = defaultdict(set)
+        unknown: set[int] = set()
+        for (process, own), number in self._used.items():
+            if number > STRAY * of_process[process]:
+                device = self._physical(process, own)
+                on[device].add(process)
+                if (self._pids[process], own) not in self._by_process:
+                    unknown.add(device)
+        sharing = {process for device in unknown if len(on[device]) > 1 for process in on[device]}
+        if not sharing or len(self.gpus) == 1:
+            return None
+        return note("devices-unknown", processes=len(sharing))
+
+    def _physical(self, process: int, own: int) -> int:
+        known = self._by_process.get((self._pids[process], own))
+        return self._by_cuda_number.get(own, own) if known is None else known
+
+
+def _is_device(value: object) -> bool:
+    """Whether a value in a small table is the number of a GPU."""
+    least, most = LIMITS["device"]
+    return isinstance(value, int) and least <= value <= most
+
+
+def _missing(export: Export, timeline: Timeline, *, unnamed: AbstractSet[int]) -> dict[str, Note]:
+    """What `Timeline.missing` says; `unnamed` are keys of kernels and calls whose names are not in
+    the capture. One with kernels and no memset simply has no memset."""
+    missing: dict[str, Note] = {}
+    calls = len(timeline.calls.start)
+    if not timeline.gpu_operations:
+        lacks = note("no-gpu-operations", calls=calls) if calls else note("no-cuda-events")
+        lacks = _with_warnings(lacks, timeline, "CUDA")
+        missing = dict.fromkeys(("kernels", "copies", "memsets", "graphs"), lacks)
+        if not calls:
+            missing["calls"] = lacks
+    elif not calls:
+        missing["calls"] = note("no-cuda-calls")
+    if not len(timeline.ranges.start):
+        missing["ranges"] = _with_warnings(note("no-nvtx-ranges"), timeline, "NVTX")
+        of_marks = f"SELECT count(*) FROM {RANGES.name} WHERE eventType = {MARK_EVENT}"
+        if export.has(RANGES.name) and (marks := export.query(of_marks)[0][0]):
+            missing["ranges"] = note("only-nvtx-marks", marks=marks)
+    texts = (one.text for one in timeline.diagnostics)
+    if lost := [text for text in texts if _LOSS.fullmatch(text.strip())]:
+        missing["records"] = note("records-lost", warnings=_quoted(lost))
+    keys = list(unnamed)
+    if kernels := int(np.isin(timeline.kernels.name, keys).sum()) if keys else 0:
+        missing["names of kernels"] = note("kernel-names-missing", unnamed=kernels)
+    if called := int(np.isin(timeline.calls.name, keys).sum()) if keys else 0:
+        missing["names of calls"] = note("call-names-missing", unnamed=called)
+    return missing
+
+
+def _with_warnings(lacks: Note, timeline: Timeline, about: str) -> Note:
+    """Add what nsys warned of that names the trace in question."""
+    warnings = [
+        one.text
+        for one in timeline.diagnostics
+        if about in one.text and one.severity in _WARNINGS and _OF_DOMAINS not in one.text
+    ]
+    return note("nsys-warned", lacks=lacks, warnings=_quoted(warnings)) if warnings else lacks
+
+
+def _quoted(warnings: Iterable[str]) -> tuple[Note, ...]:
+    texts = dict.fromkeys(text.strip().rstrip(".") for text in warnings)
+    return tuple(note("nsys-said", text=text) for text in list(texts)[:MOST_QUOTED])

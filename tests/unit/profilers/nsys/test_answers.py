@@ -10,10 +10,9 @@ from support.fake_nsys import RECENT, Fake
 from perfgate.model.errors import CaptureUnreadable, PerfgateError
 from perfgate.model.order import RUN_COOKIE
 from perfgate.model.reports import Findings, ReportName, Reports, RuleName
-from perfgate.profilers.nsys import rules
+from perfgate.profilers.nsys import reports as nsys_reports
 from perfgate.profilers.nsys.answers import export
-from perfgate.profilers.nsys.reports import run_reports
-from perfgate.profilers.nsys.rules import run_rules
+from perfgate.profilers.nsys.reports import run_reports, run_rules
 from perfgate.profilers.nsys.tool import NsysTool, NsysVersion
 
 LACKS = "does not contain CUDA trace data."
@@ -158,7 +157,7 @@ def test_a_rule_that_a_version_does_not_know_is_skipped(fake: Fake) -> None:
 def test_a_rule_that_finds_more_than_is_read_is_cut(
     fake: Fake, monkeypatch: pytest.MonkeyPatch, written: int, cut: dict[RuleName, int]
 ) -> None:
-    monkeypatch.setattr(rules, "MOST_ROWS", 2)
+    monkeypatch.setattr(nsys_reports, "MOST_ROWS", 2)
     rows = "".join(f"{n},{100 - n},{1000 * n},548,0,1\n" for n in range(1, written + 1))
     found = findings(fake, of("gpu_gaps", writes(GAPS + rows), NOTHING))
     assert [row.duration_ns for row in found.rows[RuleName.GPU_GAPS]] == [99, 98]

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from perfgate.model.secrets import looks_secret
-from perfgate.profilers.nsys.environment import (
+from perfgate.profilers.nsys.command import (
     for_profile,
     for_reports,
     withhold_secrets,

@@ -8,7 +8,7 @@ import pytest
 from support.fake_nsys import CAPTURES, Fake
 
 from perfgate.model.workload import CaptureMode, CaptureWindow
-from perfgate.profilers.nsys import failures
+from perfgate.profilers.nsys import output as nsys_output
 from perfgate.profilers.nsys.output import Output
 from perfgate.profilers.seam import ProfileOutcome
 
@@ -233,7 +233,7 @@ def test_a_missing_capture_is_called_by_its_reason(
 def test_an_importer_that_lacks_a_library_will_lack_it_in_another_try(
     fake: Fake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(failures, "missing_libraries", lambda _: frozenset({"libdw.so.1"}))
+    monkeypatch.setattr(nsys_output, "missing_libraries", lambda _: frozenset({"libdw.so.1"}))
     outcome = fake.profile(NOT_IMPORTED)
     assert (code(outcome), outcome.crashed) == ("nsys-importer-lacks", False)
 

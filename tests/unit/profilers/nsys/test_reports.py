@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from perfgate.model.errors import PerfgateError
 from perfgate.model.reports import Finding, NvtxRow, ReportName, Reports, RuleName
 from perfgate.profilers.nsys.layouts import OPERATIONS
-from perfgate.profilers.nsys.reports import read_reports
-from perfgate.profilers.nsys.rules import parse_rule
+from perfgate.profilers.nsys.reports import parse_rule, read_reports
 
 TIMES = "Time (%),Total Time (ns),{},Avg (ns),Med (ns),Min (ns),Max (ns),StdDev (ns)"
 NVTX = TIMES.format("Instances") + ",Style,Range\n"

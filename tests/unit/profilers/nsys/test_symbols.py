@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 
-from perfgate.profilers.nsys.symbols import kernel_symbols
+from perfgate.profilers.nsys.export.ranges import kernel_symbols
 
 
 def export(
