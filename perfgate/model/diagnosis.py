@@ -5,12 +5,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import StrEnum
+from types import MappingProxyType
 from typing import Any
 
 from pydantic import Field, computed_field, model_validator
 
 from perfgate.model.metric import PERIODS, Metric
-from perfgate.model.note import Note, note, sayable, with_note, with_notes
+from perfgate.model.note import Note, Worded, note, sayable
 from perfgate.model.record import Record
 from perfgate.words import say
 
@@ -25,7 +26,7 @@ class Bound(StrEnum):
     COMMUNICATION = "communication-bound"
 
 
-class Classified(Record):
+class Classified(Worded):
     """What a workload is bound by, with the figures that say so."""
 
     bound: Bound
@@ -33,10 +34,7 @@ class Classified(Record):
     """Of the step, 0-1: what the bound is named after."""
     what: Note
 
-    @model_validator(mode="before")
-    @classmethod
-    def _read_text(cls, read: Any) -> Any:  # noqa: ANN401 - as pydantic has it
-        return with_note(read, "what", "evidence")
+    NOTES_OF = MappingProxyType({"evidence": "what"})
 
     @computed_field  # type: ignore[prop-decorator]
     @property
@@ -97,7 +95,7 @@ class Axis(StrEnum):
     """A synchronising call and the range it sits in."""
 
 
-class Part(Record):
+class Part(Worded):
     """What one range, kernel, kind of copy or call added to a metric, per step and in the metric's
     unit."""
 
@@ -111,16 +109,7 @@ class Part(Record):
     notes: tuple[Note, ...] = ()
     """What else is known of it: that it is new, or its launches."""
 
-    @model_validator(mode="before")
-    @classmethod
-    def _read_text(cls, read: Any) -> Any:  # noqa: ANN401 - as pydantic has it
-        """Of older files: a text."""
-        if not isinstance(read, Mapping) or "note" not in read:
-            return read
-        texts = [read["note"]] if read["note"] and not read.get("notes") else []
-        return with_notes(
-            {**{k: v for k, v in read.items() if k != "note"}, "texts": texts}, "notes", "texts"
-        )
+    NOTES_OF = MappingProxyType({"note": "notes"})
 
     @computed_field  # type: ignore[prop-decorator]
     @property

@@ -84,11 +84,11 @@ class MetricSpec(NamedTuple):
     """One row of the metrics table."""
 
     metric: Metric
-    kind: Kind
-    unit: str
     meaning: str
     time: TimeSpec | None = None
     """Present on time metrics that are gated; one without it is shown only."""
+    kind: Kind = Kind.TIME
+    unit: str = "ms"
 
     @property
     def gated(self) -> bool:
@@ -119,14 +119,6 @@ class MetricSpec(NamedTuple):
         return change if math.isfinite(change) else None
 
 
-def _time(metric: Metric, meaning: str, spec: TimeSpec | None = None) -> MetricSpec:
-    return MetricSpec(metric, Kind.TIME, "ms", meaning, spec)
-
-
-def _count(metric: Metric, meaning: str, unit: str = "") -> MetricSpec:
-    return MetricSpec(metric, Kind.COUNT, unit, meaning)
-
-
 _OF_STEPS = TimeSpec(
     basis=Basis.LOG, budget=0.02, prior_sd=0.005, occasion_sd=0.005, block_sd=0.007
 )
@@ -139,33 +131,40 @@ kernels."""
 _MOVED = TimeSpec(basis=Basis.STEP, budget=0.01, prior_sd=0.003, occasion_sd=0.002, block_sd=0.003)
 
 _ROWS = (
-    _time(
+    MetricSpec(
         Metric.STEP_MS,
         "mean period between step completions on the GPU timeline, each capped at 1.2 medians",
         _OF_STEPS,
     ),
-    _time(Metric.STEP_MEAN_MS, "mean period between step completions, stalls and all"),
-    _time(Metric.KERNEL_MS, "kernel time, NCCL's kernels apart", _OF_KERNELS),
-    _time(
+    MetricSpec(Metric.STEP_MEAN_MS, "mean period between step completions, stalls and all"),
+    MetricSpec(Metric.KERNEL_MS, "kernel time, NCCL's kernels apart", _OF_KERNELS),
+    MetricSpec(
         Metric.GAP_MS,
         "time in which a GPU ran no kernel, copy or memset, in the mean of the process's GPUs",
         _IDLE,
     ),
-    _time(Metric.H2D_MS, "host-to-device copy time", _MOVED),
-    _time(Metric.H2D_EXPOSED_MS, "host-to-device copy time during which no kernel ran"),
-    _time(Metric.NCCL_MS, "NCCL kernel time"),
-    _time(Metric.NCCL_EXPOSED_MS, "NCCL kernel time during which nothing else ran", _MOVED),
-    _time(
+    MetricSpec(Metric.H2D_MS, "host-to-device copy time", _MOVED),
+    MetricSpec(Metric.H2D_EXPOSED_MS, "host-to-device copy time during which no kernel ran"),
+    MetricSpec(Metric.NCCL_MS, "NCCL kernel time"),
+    MetricSpec(Metric.NCCL_EXPOSED_MS, "NCCL kernel time during which nothing else ran", _MOVED),
+    MetricSpec(
         Metric.MEM_EXPOSED_MS,
         "time of memsets and of copies other than host-to-device during which no kernel ran",
     ),
-    _count(Metric.LAUNCHES, "kernel launches, runtime and driver API"),
-    _count(Metric.GRAPH_LAUNCHES, "CUDA graph launches"),
-    _count(Metric.H2D_COPIES, "host-to-device copies"),
-    _count(Metric.H2D_BYTES, "bytes copied host to device", unit="B"),
-    _count(Metric.D2H_COPIES, "device-to-host copies"),
-    _count(Metric.PAGEABLE_COPIES, "copies whose host side is pageable memory"),
-    _count(Metric.SYNCS, "calls that make the CPU wait for the GPU"),
+    MetricSpec(
+        Metric.LAUNCHES, "kernel launches, runtime and driver API", kind=Kind.COUNT, unit=""
+    ),
+    MetricSpec(Metric.GRAPH_LAUNCHES, "CUDA graph launches", kind=Kind.COUNT, unit=""),
+    MetricSpec(Metric.H2D_COPIES, "host-to-device copies", kind=Kind.COUNT, unit=""),
+    MetricSpec(Metric.H2D_BYTES, "bytes copied host to device", kind=Kind.COUNT, unit="B"),
+    MetricSpec(Metric.D2H_COPIES, "device-to-host copies", kind=Kind.COUNT, unit=""),
+    MetricSpec(
+        Metric.PAGEABLE_COPIES,
+        "copies whose host side is pageable memory",
+        kind=Kind.COUNT,
+        unit="",
+    ),
+    MetricSpec(Metric.SYNCS, "calls that make the CPU wait for the GPU", kind=Kind.COUNT, unit=""),
 )
 
 METRICS: Mapping[Metric, MetricSpec] = MappingProxyType({row.metric: row for row in _ROWS})

@@ -3,11 +3,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from enum import StrEnum
-from typing import Annotated, Any, Union
+from typing import Annotated, Any, ClassVar, Final, Union
 
-from pydantic import BeforeValidator
+from pydantic import BeforeValidator, model_validator
 
 from perfgate.model.record import Record
 from perfgate.words import say
@@ -96,31 +96,54 @@ def sayable(read: object) -> Note | None:
     return found if say.is_sayable(found) else None
 
 
-def with_note(read: Any, key: str, text_key: str) -> Any:  # noqa: ANN401 - as pydantic has it
-    """Take a note from what is read: the note itself, or one that quotes the text next to it.
+class Worded(Record):
+    """A record that is written with the words of its notes next to them, for readers of no codes.
 
-    A text is what an older perfgate wrote, or all that can be shown of a code that is unknown here.
+    Words that are read stand for notes only where there are none, as in files of before there were
+    codes, or where their words are not known here.
     """
-    if not isinstance(read, Mapping) or not isinstance(text := read.get(text_key), str):
-        return read
-    found = sayable(read.get(key)) or (quoted(text) if text or key == "why" else None)
-    return {**{name: of for name, of in read.items() if name != text_key}, key: found}
+
+    NOTES_OF: ClassVar[Mapping[str, str]] = {}
+    """By the key of words that of the note, or of notes in a list or a mapping."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read_words(cls, read: Any) -> Any:  # noqa: ANN401 - as pydantic has it
+        if not isinstance(read, Mapping) or not cls.NOTES_OF.keys() & read.keys():
+            return read
+        found = {key: held for key, held in read.items() if key not in cls.NOTES_OF}
+        quotations: dict[str, list[Note]] = {}
+        for words, key in cls.NOTES_OF.items():
+            match read.get(words):
+                case None:
+                    pass
+                case str(text) if not isinstance(cls.model_fields[key].default, tuple):
+                    is_required = cls.model_fields[key].is_required()
+                    other = quoted(text) if text or is_required else None
+                    found[key] = sayable(read.get(key)) or other
+                case Mapping() as texts:
+                    held = read.get(key)
+                    known = held if isinstance(held, Mapping) else {}
+                    found[key] = {of: sayable(known.get(of)) or quoted(texts[of]) for of in texts}
+                case str() | list() | tuple() as texts:
+                    listed = [texts] if isinstance(texts, str) else texts
+                    if not all(isinstance(one, str) for one in listed):
+                        raise ValueError("expected texts")
+                    severity = _SEVERITIES.get(words, Severity.INFO)
+                    said = [quoted(one, severity) for one in listed if one]
+                    quotations.setdefault(key, []).extend(said)
+                case _:
+                    raise ValueError("expected texts")
+        for key, texts in quotations.items():
+            held = read.get(key)
+            notes = [sayable(one) for one in held] if isinstance(held, list | tuple) else []
+            found[key] = texts if None in notes or not notes else notes
+        return found
 
 
-def with_notes(read: Any, key: str, text_key: str) -> Any:  # noqa: ANN401 - as pydantic has it
-    """The same of notes in a list, or by the same keys in a mapping."""
-    if not isinstance(read, Mapping) or not (texts := read.get(text_key)):
-        return _without(read, text_key) if isinstance(read, Mapping) else read
-    notes, rest = read.get(key) or (), _without(read, text_key)
-    if isinstance(texts, Mapping):
-        held = notes if isinstance(notes, Mapping) else {}
-        return {**rest, key: {of: sayable(held.get(of)) or quoted(texts[of]) for of in texts}}
-    if not isinstance(texts, Sequence) or isinstance(texts, str):
-        raise ValueError("expected texts")  # noqa: TRY004 - as pydantic wants it
-    found = [sayable(one) for one in notes]
-    is_known = len(found) == len(texts) and None not in found
-    return {**rest, key: found if is_known else [quoted(text) for text in texts]}
-
-
-def _without(read: Mapping[str, Any], key: str) -> dict[str, Any]:
-    return {name: value for name, value in read.items() if name != key}
+_SEVERITIES: Final = {
+    "warnings": Severity.WARN,
+    "caveats": Severity.WARN,
+    "complaints": Severity.INVALID,
+}
+"""Of words by their key, also as older files name it."""

@@ -9,10 +9,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePath
 from typing import Final
 
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 
 from perfgate.model.errors import ConfigInvalid
-from perfgate.model.metric import NO_LONGER_GATED, Metric
+from perfgate.model.metric import NO_LONGER_GATED, Budget, Metric
 from perfgate.model.note import Note, Severity, note
 from perfgate.model.options import OPTIONS
 from perfgate.model.settings import (
@@ -20,14 +20,13 @@ from perfgate.model.settings import (
     Settings,
     check_budgets,
     check_keys,
-    checked_budgets,
     first_of,
-    fraction_of,
     wrong,
 )
 
 TABLE: Final = "[tool.perfgate]"
 _PLACE: Final = f"pyproject.toml {TABLE}"
+_FRACTION: Final = TypeAdapter[float](Budget)
 MISSPELT: Final = 0.85
 """From this likeness on (`difflib`), the name of another table is ours, misspelt."""
 NOT_FOR_BASELINES: Final = frozenset({".git", ".perfgate"})
@@ -191,8 +190,12 @@ def budgets_of_options(given: object) -> dict[Metric, float]:
     found: dict[str, float] = {}
     for text in given if isinstance(given, Sequence) else ():
         metric, _, fraction = str(text).partition("=")
-        found[metric.strip()] = fraction_of(fraction, place=place, whole=str(text))
-    return checked_budgets(found, place=place)
+        try:
+            found[metric.strip()] = _FRACTION.validate_python(fraction.strip())
+        except ValueError:
+            raise wrong(place, str(text), "expects-budget") from None
+    check_budgets(found, place=place)
+    return {Metric(metric): budget for metric, budget in found.items()}
 
 
 def outdated(settings: Settings) -> tuple[Note, ...]:

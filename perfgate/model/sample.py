@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from enum import StrEnum
-from typing import Annotated, Any, Final, Literal
+from types import MappingProxyType
+from typing import Annotated, Final, Literal
 
-from pydantic import AliasChoices, BeforeValidator, Field, model_validator
+from pydantic import AliasChoices, BeforeValidator, Field
 
 from perfgate.model.machine import Conditions, gpu_title
 from perfgate.model.metric import METRICS, WAITS, Kind, Metric
-from perfgate.model.note import Note, NoteOrText, Severity, note, quoted
+from perfgate.model.note import Note, NoteOrText, Severity, Worded, note
 from perfgate.model.order import Needs
 from perfgate.model.record import Record
 
@@ -41,14 +42,8 @@ Reason = Annotated[NoteOrText, BeforeValidator(_reason)]
 """Why a metric could not be measured."""
 
 
-def with_notes(held: Any) -> Any:  # noqa: ANN401 - whatever was read
-    """Take the texts that files of before there were notes hold."""
-    if not isinstance(held, dict) or not {"complaints", "remarks"} & held.keys():
-        return held
-    new = {key: value for key, value in held.items() if key not in ("complaints", "remarks")}
-    invalid = [quoted(one, Severity.INVALID) for one in held.get("complaints", ())]
-    others = [quoted(one) for one in held.get("remarks", ())]
-    return {**new, "notes": (*invalid, *others, *held.get("notes", ()))}
+OLD_KEYS: Final = MappingProxyType(dict.fromkeys(("complaints", "remarks"), "notes"))
+"""Where older files have words alone."""
 
 
 class RangeSample(Record):
@@ -166,7 +161,7 @@ class BlockSample(Record):
     """Mean of its periods; None where the process has none."""
 
 
-class ProcessSample(Breakdown):
+class ProcessSample(Breakdown, Worded):
     """What one process of a run measured: each rank of a job has its own steps."""
 
     pid: int
@@ -202,7 +197,7 @@ class ProcessSample(Breakdown):
     notes: tuple[Note, ...] = ()
     """INVALID ones first: first-time work at the window's start, steps that may be another's."""
 
-    _old = model_validator(mode="before")(with_notes)
+    NOTES_OF = OLD_KEYS
 
     @property
     def gpus(self) -> int:
@@ -232,7 +227,7 @@ class Form(StrEnum):
     """Started with other runs, and held after its warm-up."""
 
 
-class Run(Record):
+class Run(Worded):
     """One run: one fresh start of the workload, with the processes in which steps were found."""
 
     started_at: datetime
@@ -252,7 +247,7 @@ class Run(Record):
     contradict the capture.
     """
 
-    _old = model_validator(mode="before")(with_notes)
+    NOTES_OF = OLD_KEYS
 
     @property
     def invalid(self) -> tuple[Note, ...]:

@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping
 from enum import StrEnum
 from typing import Final, TypeVar
 
-from pydantic import AliasChoices, Field, TypeAdapter, ValidationError
+from pydantic import AliasChoices, Field, ValidationError
 
 from perfgate.model.baseline import FEWEST_RUNS
 from perfgate.model.errors import ConfigInvalid
@@ -166,7 +166,6 @@ class Policy(Record):
 Validated = TypeVar("Validated", bound=Record)
 
 WITH_BUDGET: Final = tuple(metric for metric, spec in METRICS.items() if spec.gated)
-_FRACTION: Final = TypeAdapter[float](Budget)
 _EXPECTED: Final[Mapping[str, tuple[str, str | None]]] = {
     "int": ("expects-integer", None),
     "float": ("expects-number", None),
@@ -265,28 +264,6 @@ def check_budgets(budgets: object, *, place: str) -> None:
             )
         if isinstance(budget, float | int) and not 0 < budget < 1:
             raise wrong(f"{place} {metric}", budget, "expects-fraction")
-
-
-def checked_budgets(budgets: Mapping[str, float], *, place: str) -> dict[Metric, float]:
-    """Return budgets by metric.
-
-    Raises:
-        ConfigInvalid: one is of no metric, or no fraction.
-    """
-    check_budgets(budgets, place=place)
-    return {Metric(metric): budget for metric, budget in budgets.items()}
-
-
-def fraction_of(text: str, *, place: str, whole: str) -> float:
-    """Return a budget that was given as text.
-
-    Raises:
-        ConfigInvalid: it is none; `whole` is shown.
-    """
-    try:
-        return _FRACTION.validate_python(text.strip())
-    except ValueError:
-        raise wrong(place, whole, "expects-budget") from None
 
 
 def _short(value: object) -> str:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import datetime
 from enum import StrEnum
+from types import MappingProxyType
 from typing import Any, Final
 
 from pydantic import AliasChoices, Field, computed_field, model_validator
 
 from perfgate.model.diagnosis import Advice, Attribution, Classified
 from perfgate.model.metric import METRICS, Basis, Kind, Metric
-from perfgate.model.note import Note, Severity, quoted, sayable, with_note, with_notes
+from perfgate.model.note import Note, Severity, Worded, sayable
 from perfgate.model.outcome import OnInconclusive, OnNew, Outcome, opens_gate
 from perfgate.model.record import Record
 from perfgate.words import say
@@ -46,7 +47,7 @@ class Stage(StrEnum):
         return {"duet": cls.AB_RUN, "interleaved": cls.BLOCKS}.get(str(value))
 
 
-class MetricVerdict(Record):
+class MetricVerdict(Worded):
     """One metric of one workload, judged.
 
     `change`, `low`, `high`, `budget` and `smallest` are fractions in `basis`: relative, or of the
@@ -88,10 +89,7 @@ class MetricVerdict(Record):
     note: Note | None = None
     """Why it is so; None where its numbers say all."""
 
-    @model_validator(mode="before")
-    @classmethod
-    def _read_text(cls, read: Any) -> Any:  # noqa: ANN401 - as pydantic has it
-        return with_note(read, "note", "reason")
+    NOTES_OF = MappingProxyType({"reason": "note"})
 
     @computed_field  # type: ignore[prop-decorator]
     @property
@@ -169,7 +167,7 @@ class ABRun(Record):
     """Runs of the candidate alone, made before its pairs."""
 
 
-class Verdict(Record):
+class Verdict(Worded):
     """What the gate says of one workload."""
 
     workload: str
@@ -219,28 +217,25 @@ class Verdict(Record):
     noisy: bool = False
     """Whether runs lie so far apart that an A/B run is better made in blocks."""
 
+    NOTES_OF = MappingProxyType(
+        {
+            "reason": "why",
+            "next_step": "next",
+            "where": "where_notes",
+            "ranks": "rank_notes",
+            **dict.fromkeys(("warnings", "caveats", "information", "remarks"), "notes"),
+        }
+    )
+
     @model_validator(mode="before")
     @classmethod
-    def _read_texts(cls, read: Any) -> Any:  # noqa: ANN401 - as pydantic has it
-        read = with_note(read, "why", "reason")
-        read = with_notes(read, "where_notes", "where")
-        read = with_notes(read, "rank_notes", "ranks")
-        if not isinstance(read, Mapping):
-            return read
-        is_own = read.get("next") is None and getattr(read.get("why"), "code", "quoted") != "quoted"
-        read = with_note(read, "next", "next_step") if not is_own else _without(read, "next_step")
-        texts = [
-            quoted(text, severity)
-            for key, severity in _TEXT_KEYS.items()
-            for text in _texts(read.get(key, ()))
-        ]
-        if not _TEXT_KEYS.keys() & read.keys():
-            return read
-        notes = [sayable(one) for one in read.get("notes", ())]
-        return {
-            **_without(read, *_TEXT_KEYS),
-            "notes": texts if None in notes or not notes else notes,
-        }
+    def _read_next(cls, read: Any) -> Any:  # noqa: ANN401 - as pydantic has it
+        """Leave the next step out that is that of `why`."""
+        if isinstance(read, Mapping) and "next_step" in read and read.get("next") is None:
+            why = sayable(read.get("why"))
+            if why is not None and why.code != "quoted":
+                return {key: held for key, held in read.items() if key != "next_step"}
+        return read
 
     @computed_field  # type: ignore[prop-decorator]
     @property
@@ -315,22 +310,3 @@ class Verdict(Record):
     def of(self, metric: Metric) -> MetricVerdict | None:
         """The row of one metric."""
         return next((row for row in self.metrics if row.metric is metric), None)
-
-
-_TEXT_KEYS: Final = {
-    "warnings": Severity.WARN,
-    "caveats": Severity.WARN,
-    "information": Severity.INFO,
-    "remarks": Severity.INFO,
-}
-"""The words of notes by their severity, next to the notes; also as older files name them."""
-
-
-def _without(read: Mapping[str, Any], *keys: str) -> dict[str, Any]:
-    return {name: value for name, value in read.items() if name not in keys}
-
-
-def _texts(read: object) -> Sequence[str]:
-    if not isinstance(read, Sequence) or not all(isinstance(text, str) for text in read):
-        raise ValueError("expected texts")
-    return read

@@ -13,7 +13,8 @@ import pytest
 from pydantic import ValidationError
 
 from perfgate.model.errors import ConfigInvalid, PerfgateError
-from perfgate.model.settings import checked_budgets, first_of
+from perfgate.model.metric import Metric
+from perfgate.model.settings import check_budgets, first_of
 from perfgate.model.verdict import Verdict
 from perfgate.model.workload import Workload
 from perfgate.model.workload_file import read_workload_file
@@ -126,6 +127,7 @@ class GatedModule(WorkloadModule):
             raise ConfigInvalid("workload-id-secret", source=source, workload=name, name=cleaned)
         path, line, _ = function.reportinfo()
         place = f"{source}: @workload of {function.name}: budgets"
+        check_budgets(declared.budgets, place=place)
         return Workload(
             id=function.name,
             source=source,
@@ -137,7 +139,7 @@ class GatedModule(WorkloadModule):
             by_id=parameters.by_id,
             options=compared_options(self.config),
             timeout_s=declared.timeout_s or gate.settings.timeout_s,
-            budgets=checked_budgets(declared.budgets, place=place),
+            budgets={Metric(name): budget for name, budget in declared.budgets.items()},
             pass_env=declared.pass_env,
             ahead=declared.ahead,
         )

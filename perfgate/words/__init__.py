@@ -6,7 +6,6 @@ so that the worker and the light half of the plugin can speak too.
 
 ```
 say.py       a code and its fields become text      table.py     all codes; a file a room
-fields.py    how a field is shown: {loss:%}         escape.py    foreign text, made safe
-numbers.py   numbers, units, lists and plurals
+numbers.py   numbers, units, lists and plurals      escape.py    foreign text, made safe
 ```
 """

@@ -1,11 +1,39 @@
-"""A code and its fields become text: of a note its fact, of an error all of its parts."""
+r"""A code and its fields become text: of a note its fact, of an error all of its parts.
+
+How a field is shown is the format behind its name in a text of the table:
+
+```
+{name}              text, escaped, on a line of at most 100 characters; a number; a note's fact
+{text:quote}        the same, of at most 300 characters
+{log:lines}         each line escaped, on lines of their own, indented
+{paths:list}        a, b and c                       {notes:list;}    facts of notes: one; two
+{parts:list,}       a, b, c                          {x:signed}       +3.9, -0.012, +1572864
+{failure:next}      of a note or an error, its next step
+{missing:rest}      ... what was expected, and its next step
+{see:sentences}     facts of notes, each a sentence; one of several lines stands on lines of its own
+{runs:run|runs}     3 runs                           {runs:~was|were} the word alone
+{id:sh}             quoted for a shell               {text:raw}       as it is: made elsewhere
+{loss:%}            3.1 %    {loss:+%} +3.1 %        {budget:short%}  2 %   {x:loss} > 1000 %
+{t:ms}              8.312    {t:s} 2 min 5 s         {n:count} 1,234      {b:size} 38.54 MB
+{p:p}               0.031
+{now:of metric}     a value in the unit of the metric that the field `metric` names
+{x:change of unit}  +3.1 % [+2.8, +3.4], with the fields `low` and `high` if there are such
+{budget:limit of unit}  2 %, 1 pp
+```
+A field that is None is shown as nothing; a text with such a field is a text too many: give it a
+code of its own.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Protocol, runtime_checkable
+import shlex
+from collections.abc import Callable, Iterable, Mapping
+from string import Formatter
+from typing import Any, Final, Protocol, runtime_checkable
 
-from perfgate.words.fields import FieldFormatter
+from perfgate.words import numbers
+from perfgate.words.escape import LONGEST_NAME, LONGEST_TEXT, escape, one_line
+from perfgate.words.numbers import inflected, listed, plural
 from perfgate.words.table import TEXT
 
 
@@ -24,28 +52,28 @@ class Coded(Protocol):
 
 def fact(said: Coded) -> str:
     """Word what is so, without a full stop."""
-    return _FORMATTER.fill(TEXT[said.code].fact, said.fields)
+    return filled(TEXT[said.code].fact, said.fields)
 
 
 def subject(said: Coded) -> str:
     """Word what it is about: what stands before the first colon of the fact."""
-    return _FORMATTER.fill(TEXT[said.code].fact.partition(": ")[0], said.fields)
+    return filled(TEXT[said.code].fact.partition(": ")[0], said.fields)
 
 
 def predicate(said: Coded) -> str:
     """Word the fact without its subject."""
     before, _, after = TEXT[said.code].fact.partition(": ")
-    return _FORMATTER.fill(after or before, said.fields)
+    return filled(after or before, said.fields)
 
 
 def expectation(said: Coded) -> str:
     """Word what was expected instead, without a full stop; empty where the fact says it all."""
-    return _FORMATTER.fill(TEXT[said.code].expectation, said.fields)
+    return filled(TEXT[said.code].expectation, said.fields)
 
 
 def next_step(said: Coded) -> str:
     """Word what to do about it; empty where there is nothing to do."""
-    return _FORMATTER.fill(TEXT[said.code].next_step, said.fields)
+    return filled(TEXT[said.code].next_step, said.fields)
 
 
 def sentences(said: Coded) -> str:
@@ -78,19 +106,99 @@ def is_sayable(said: Coded) -> bool:
     return True
 
 
-def _fact_of(value: object) -> str | None:
-    return fact(value) if isinstance(value, Coded) else None
+def filled(text: str, fields: Mapping[str, object]) -> str:
+    """Return a text of the table with the fields of a note or an error.
+
+    Raises:
+        KeyError: the text names a field that is not given.
+    """
+    return _Filling(fields).vformat(text, (), fields)
 
 
-def _next_step_of(value: object) -> str | None:
-    return next_step(value) if isinstance(value, Coded) else None
+_FORMATS: Final[Mapping[str, Callable[[Any], str]]] = {
+    "quote": lambda text: one_line(str(text), longest=LONGEST_TEXT),
+    "lines": lambda text: "\n".join(f"    {escape(line)}" for line in str(text).splitlines()),
+    "raw": str,
+    "sh": lambda text: shlex.quote(escape(str(text))),
+    "signed": numbers.signed,
+    "%": numbers.percent,
+    "+%": lambda fraction: numbers.percent(fraction, signed=True),
+    "short%": numbers.short_percent,
+    "loss": numbers.loss,
+    "ms": numbers.milliseconds,
+    "s": numbers.seconds,
+    "count": numbers.count,
+    "size": numbers.size,
+    "p": numbers.probability,
+}
 
 
-def _rest_of(value: object) -> str | None:
+class _Filling(Formatter):
+    """Shows the fields of one note or error."""
+
+    def __init__(self, fields: Mapping[str, object]) -> None:
+        self._fields = fields
+
+    def format_field(self, value: Any, format_spec: str) -> str:  # noqa: ANN401 - as in the base class
+        """Show one field."""
+        if value is None:
+            return ""
+        if format_spec in ("next", "rest"):
+            return _rest_of(value, expected=format_spec == "rest")
+        if format_spec.startswith("list"):
+            items = [self._plain(item) for item in value]
+            separator = format_spec.removeprefix("list")
+            return f"{separator} ".join(items) if separator else listed(items)
+        if format_spec == "sentences":
+            return _sentences([self._plain(item) for item in value])
+        if "|" in format_spec:
+            one, many = format_spec.removeprefix("~").split("|")
+            return (inflected if format_spec.startswith("~") else plural)(value, one, many)
+        if "of " in format_spec:
+            return self._of(value, *format_spec.split("of ", 1))
+        if format_spec in _FORMATS:
+            return _FORMATS[format_spec](fact(value) if isinstance(value, Coded) else value)
+        if format_spec:
+            raise ValueError(f"no such format of a field: {format_spec!r}")
+        return self._plain(value)
+
+    def _of(self, value: float, what: str, field: str) -> str:
+        """Show a number in the unit, or of the metric, that another field names."""
+        named = str(self._fields[field])
+        match what.strip():
+            case "change":
+                low, high = self._fields.get("low"), self._fields.get("high")
+                return numbers.change(value, named, _number(low), _number(high))
+            case "limit":
+                return numbers.limit(value, named)
+            case _:
+                return numbers.value(named, value)
+
+    def _plain(self, value: object) -> str:
+        if isinstance(value, Coded):
+            return fact(value)
+        if isinstance(value, bool | int | float):
+            return str(value)
+        if isinstance(value, Iterable) and not isinstance(value, str):
+            return listed(self._plain(item) for item in value)
+        return one_line(str(value), longest=LONGEST_NAME)
+
+
+def _rest_of(value: object, *, expected: bool) -> str:
+    """The next step of a note or an error, behind what was expected; empty of anything else."""
     if not isinstance(value, Coded):
-        return None
-    expected = expectation(value)
-    return " ".join(part for part in (f"{expected}." if expected else "", next_step(value)) if part)
+        return ""
+    before = expectation(value) if expected else ""
+    return " ".join(part for part in (f"{before}." if before else "", next_step(value)) if part)
 
 
-_FORMATTER = FieldFormatter(_fact_of, _next_step_of, _rest_of)
+def _number(field: object) -> float | None:
+    return field if isinstance(field, int | float) else None
+
+
+def _sentences(texts: list[str]) -> str:
+    """Texts one after the other: on one line with full stops, and below it those of several
+    lines.
+    """
+    short = " ".join(f"{text}." for text in texts if "\n" not in text)
+    return "\n".join([*([short] if short else []), *(text for text in texts if "\n" in text)])

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 class Text(NamedTuple):
     """What is said of one code, in up to three parts; fields stand in braces, formats as in
-    `words.fields`.
+    `words.say`.
 
     A fact begins with its subject: `{workload}: no baseline for this machine`. None of the first
     two ends with a full stop.

@@ -6,14 +6,9 @@ import json
 
 import pytest
 
-from perfgate.model.note import Note, note
+from perfgate.model.note import note, quoted
 from perfgate.words.escape import escape_json, is_invisible
-from perfgate.words.fields import FieldFormatter
-from perfgate.words.say import fact
-
-FORMATTER = FieldFormatter(
-    lambda value: f"<{value.code}>" if isinstance(value, Note) else None,
-)
+from perfgate.words.say import fact, filled
 
 
 @pytest.mark.parametrize(
@@ -24,9 +19,9 @@ FORMATTER = FieldFormatter(
         ("{x}", 3, "3"),
         ("{x}", None, ""),
         ("{x}", ("a", "b", "c"), "a, b and c"),
-        ("{x}", note("steps-missing"), "<steps-missing>"),
+        ("{x}", quoted("<one>"), "<one>"),
         ("{x:list}", ("a", "b"), "a and b"),
-        ("{x:list;}", (note("one"), note("two")), "<one>; <two>"),
+        ("{x:list;}", (quoted("<one>"), quoted("<two>")), "<one>; <two>"),
         ("{x:run|runs}", 1, "1 run"),
         ("{x:run|runs}", 3, "3 runs"),
         ("{x:~was|were}", 3, "were"),
@@ -48,24 +43,24 @@ FORMATTER = FieldFormatter(
     ],
 )
 def test_a_field_is_shown_by_its_format(text: str, value: object, shown: str) -> None:
-    assert FORMATTER.fill(text, {"x": value}) == shown
+    assert filled(text, {"x": value}) == shown
 
 
 def test_a_value_takes_the_unit_of_its_metric() -> None:
-    assert FORMATTER.fill("{x:of metric}", {"x": 2e6, "metric": "h2d_bytes"}) == "2 MB"
-    assert FORMATTER.fill("{x:of metric}", {"x": 2.0, "metric": "step_ms"}) == "2.000"
+    assert filled("{x:of metric}", {"x": 2e6, "metric": "h2d_bytes"}) == "2 MB"
+    assert filled("{x:of metric}", {"x": 2.0, "metric": "step_ms"}) == "2.000"
 
 
 def test_long_text_loses_its_middle() -> None:
-    assert 90 < len(FORMATTER.fill("{x}", {"x": "y" * 500})) <= 100
-    assert 290 < len(FORMATTER.fill("{x:quote}", {"x": "y" * 500})) <= 300
+    assert 90 < len(filled("{x}", {"x": "y" * 500})) <= 100
+    assert 290 < len(filled("{x:quote}", {"x": "y" * 500})) <= 300
 
 
 def test_a_missing_field_and_an_unknown_format_are_faults() -> None:
     with pytest.raises(KeyError):
-        FORMATTER.fill("{x}", {})
+        filled("{x}", {})
     with pytest.raises(ValueError, match="no such format"):
-        FORMATTER.fill("{x:weird}", {"x": "a"})
+        filled("{x:weird}", {"x": "a"})
 
 
 def test_a_note_is_worded_by_the_table() -> None:
