@@ -12,11 +12,14 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Protocol, TypeVar, runtime_checkable
+from typing import Literal, Protocol, TypeVar, runtime_checkable
 
 Function = TypeVar("Function", bound=Callable[..., object])
 
 MARK = "__perfgate_workload__"
+AUTO_WARMUP = 10
+"""Fewest warm-up turns of a workload with `steps="auto"`, whose number is chosen by the last five.
+"""
 NOT_ENTERED = ("*.egg", ".*", "_darcs", "build", "CVS", "dist", "node_modules", "venv", "{arch}")
 """Folders that pytest, unless told otherwise (`norecursedirs`), does not look for files in."""
 
@@ -27,7 +30,7 @@ class Declaration:
     def __init__(
         self,
         *,
-        steps: int,
+        steps: int | None,
         warmup: int,
         timeout_s: float | None,
         budgets: Mapping[str, float],
@@ -53,7 +56,7 @@ class Steps(Protocol):
         ...
 
     def __len__(self) -> int:
-        """Warm-up and measured turns together."""
+        """Warm-up and measured turns together; a TypeError while the number is to be chosen."""
         ...
 
 
@@ -61,7 +64,7 @@ def workload(
     bare: None = None,
     /,
     *,
-    steps: int = 30,
+    steps: int | Literal["auto"] = 30,
     warmup: int = 10,
     timeout_s: float | None = None,
     budgets: Mapping[str, float] | None = None,
@@ -75,7 +78,8 @@ def workload(
 
     Args:
         steps: measured turns; at least 3, since periods are taken between completions and the first
-            is dropped.
+            is dropped. "auto": as many as take a second, of which the first run measures in its
+            last warm-up turns how many these are; later runs take as many as the baseline's.
         warmup: turns before the capture starts.
         timeout_s: seconds that one run may take; by default the project's.
         budgets: what a metric may lose, as fractions by metric name: ``{"step_ms": 0.05}``.
@@ -86,15 +90,17 @@ def workload(
         TypeError: the mark is used without parentheses, on something that takes no ``steps``, or on
         a second function
             of one name.
-        ValueError: `steps`, `warmup`, `timeout_s` or `ahead` is too small.
+        ValueError: `steps`, `warmup`, `timeout_s` or `ahead` is too small; of `steps="auto"` a
+            `warmup` of less than 10 is.
     """
     if bare is not None:
         raise TypeError(
             f"@workload on {getattr(bare, '__name__', repr(bare))}: used without parentheses. "
             "Write @workload() or @workload(steps=30, warmup=10)."
         )
-    _check_int("steps", steps, minimum=3)
-    _check_int("warmup", warmup, minimum=0)
+    if steps != "auto":
+        _check_int("steps", steps, minimum=3)
+    _check_int("warmup", warmup, minimum=AUTO_WARMUP if steps == "auto" else 0)
     if ahead is not None:
         _check_int("ahead", ahead, minimum=1)
     if timeout_s is not None and (
@@ -110,7 +116,7 @@ def workload(
             f"@workload: pass_env is the string {pass_env!r}, expected a list of variable names."
         )
     declaration = Declaration(
-        steps=steps,
+        steps=None if steps == "auto" else steps,
         warmup=warmup,
         timeout_s=timeout_s,
         budgets=dict(budgets or {}),

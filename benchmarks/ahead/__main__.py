@@ -36,7 +36,13 @@ from perfgate.plugin.progress import Progress
 
 HERE: Final = Path(__file__).parent
 ROOT: Final = HERE.parent.parent
-LOOPS: Final = {"gpt": (40, 15), "decode": (60, 20), "recurrence": (60, 20), "cpu": (30, 5)}
+LOOPS: Final = {
+    "gpt": (40, 15),
+    "decode": (60, 20),
+    "recurrence": (60, 20),
+    "dense": (60, 20),
+    "cpu": (30, 5),
+}
 """Steps and warm-up of each loop, as it declares them."""
 FORMS: Final = {"serial": Form.ALONE, "early": Form.EARLY, "late": Form.LATE}
 SHOWN: Final = (Metric.KERNEL_MS, Metric.STEP_MS)
@@ -178,7 +184,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--part", nargs="+", choices=["bare", *FORMS, "gate"], default=[])
-    parser.add_argument("--loop", nargs="+", choices=list(LOOPS), default=list(LOOPS)[:3])
+    parser.add_argument("--loop", nargs="+", choices=list(LOOPS), default=list(LOOPS)[:4])
     parser.add_argument("--runs", type=int, default=20, help="of each loop and part")
     parser.add_argument("--at-once", type=int, default=5, help="runs that are started together")
     parser.add_argument("--out", type=Path, default=HERE / "samples.jsonl")

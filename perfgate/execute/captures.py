@@ -131,7 +131,7 @@ def _lost(workload: Workload, process: ProcessSample) -> Note:
     nested = any(one.code == "ranges-nested" for one in process.notes)
     if workload.command is None:
         code = "steps-lost-by-push" if nested else "steps-lost"
-    elif process.steps > workload.steps:
+    elif process.steps > (workload.steps or 0):
         code = "steps-more"
     else:
         code = "steps-lost-nested" if nested else "steps-lost-of-command"
@@ -155,5 +155,6 @@ def _gpu_unseen(machine: Machine, processes: Sequence[ProcessSample]) -> Iterato
 
 def _unshown_warmup(workload: Workload) -> Iterator[Note]:
     """Of a window that is too short to show whether first-time work reaches into it."""
-    if workload.steps < FEWEST_STEPS:
-        yield note("warmup-unshown", Severity.WARN, fewest=FEWEST_STEPS, steps=workload.steps)
+    steps = workload.steps
+    if steps is not None and steps < FEWEST_STEPS:
+        yield note("warmup-unshown", Severity.WARN, fewest=FEWEST_STEPS, steps=steps)

@@ -66,8 +66,10 @@ BLOCKS_S: Final = 4.5
 
 On hosts with other work nearly all that pairs differ by is noise of their blocks, of which 15 left
 1.3 to 1.9 %; on a quiet one half of it is, and as much belongs to the two processes
-(`benchmarks/host-noise`). A pair takes some 13 s to start and to end, and 0.1 s a block.
+(`benchmarks/host-noise`, and `benchmarks/ahead` on another: 10 blocks 1.8 %, 20 1.3, 45 0.8).
 """
+SHORT_BLOCK_MS: Final = 50.0
+"""Blocks of more steps, of a loop that declares more than so many blocks hold, are no longer."""
 
 
 T = TypeVar("T")
@@ -232,7 +234,8 @@ class FreshLab:
         self._against = of.asked.against
         self._folders = self._taken = 0
         self._pairs = dict.fromkeys(Form, 0)
-        self._step_ms: float | None = None
+        self._last_alone: Run | None = None
+        """The candidate's last one that was not in blocks."""
         self._coming: _Coming | None = None
         self._failed_ahead: PerfgateError | None = None
         """Why runs are not started together any more."""
@@ -419,10 +422,11 @@ class FreshLab:
     def _wanted(self, batch: Sequence[_Job]) -> list[Wanted]:
         """Folders for one more try of some runs, and what each is to do."""
         made: list[Wanted] = []
-        steps = max(steps_in_blocks(self._known_step_ms), self._workload.steps)
-        longer = self._workload.model_copy(update={"steps": steps})
+        steps = self._known_steps
+        alone = self._workload.model_copy(update={"steps": steps})
+        longer = alone.model_copy(update={"steps": self._steps_in_blocks})
         for job in batch:
-            workload = longer if job.form is Form.BLOCK else self._workload
+            workload = longer if job.form is Form.BLOCK else alone
             if not job.folder:
                 self._folders += 1
                 job.folder = f"run-{self._folders}"
@@ -433,7 +437,8 @@ class FreshLab:
         for place, job in enumerate(batch):
             if job.form is Form.BLOCK and job.is_reference:
                 there, here = made[place : place + 2]
-                made[place : place + 2] = _in_blocks((there, here), job)
+                steps = steps_of_a_block(self._known_step_ms, self._steps_in_blocks)
+                made[place : place + 2] = _in_blocks((there, here), job, steps)
         return made
 
     def _title(self, job: _Job, batch: Sequence[_Job]) -> str:
@@ -450,7 +455,7 @@ class FreshLab:
         else:
             made = self._take(made)
             if job.form is not Form.BLOCK:
-                self._step_ms = made.run.value(Metric.STEP_MS)
+                self._last_alone = made.run
         self._of.listener.done(self._title(job, [job]), made.run)
         return made
 
@@ -472,20 +477,34 @@ class FreshLab:
     @property
     def _known_step_ms(self) -> float | None:
         blessed = () if self._baseline is None else self._baseline.values(Metric.STEP_MS)
-        return self._step_ms or (median(blessed) if blessed else None)
+        own = None if self._last_alone is None else self._last_alone.value(Metric.STEP_MS)
+        return own or (median(blessed) if blessed else None)
+
+    @property
+    def _known_steps(self) -> int | None:
+        """Steps of a run; None where its first run is still to choose."""
+        if self._workload.steps is not None:
+            return self._workload.steps
+        blessed = () if self._baseline is None else self._baseline.runs
+        own = () if self._last_alone is None else (BlessedRun.of(self._last_alone),)
+        return next((run.steps for run in (*blessed, *own) if run.steps), None)
+
+    @property
+    def _steps_in_blocks(self) -> int:
+        return max(steps_in_blocks(self._known_step_ms), self._known_steps or 0)
 
     def _failed_in_blocks(self, failed: PerfgateError) -> PerfgateError:
         """A workload's failure in blocks, with what may be behind it: data for as many turns as are
         declared."""
-        steps = max(steps_in_blocks(self._known_step_ms), self._workload.steps)
-        if not isinstance(failed, WorkloadFailed) or steps <= self._workload.steps:
+        steps, alone = self._steps_in_blocks, self._known_steps or 0
+        if not isinstance(failed, WorkloadFailed) or steps <= alone:
             return failed
         return WorkloadFailed(
             "failed-in-blocks",
             workload=self._workload.id,
             failure=failed,
             turns=self._workload.warmup + steps,
-            turns_alone=self._workload.warmup + self._workload.steps,
+            turns_alone=self._workload.warmup + alone,
         )
 
     # Whether the other side is what it is taken for
@@ -640,14 +659,22 @@ def _pair(form: Form, index: int, planned: int) -> tuple[_Job, _Job]:
     return reference, candidate
 
 
-def _in_blocks(sides: tuple[Wanted, Wanted], reference: _Job) -> tuple[Wanted, Wanted]:
+def _in_blocks(
+    sides: tuple[Wanted, Wanted], reference: _Job, block_steps: int
+) -> tuple[Wanted, Wanted]:
     """Both sides of a pair as they are made in blocks, on the last core."""
     return in_blocks(
         sides,
         candidate_begins=reference.candidate_begins,
-        block_steps=BLOCK_STEPS,
+        block_steps=block_steps,
         core=max(os.sched_getaffinity(0)),
     )
+
+
+def steps_of_a_block(step_ms: float | None, steps: int) -> int:
+    """How many steps a block has, of so many that a side takes."""
+    most = BLOCK_STEPS if not step_ms else math.ceil(SHORT_BLOCK_MS / step_ms)
+    return max(BLOCK_STEPS, min(math.ceil(steps / MOST_BLOCKS), most))
 
 
 def steps_in_blocks(step_ms: float | None) -> int:

@@ -233,13 +233,12 @@ class OneRun:
         """
         outcome, worker_report = ran.end.outcome, ran.end.worker_report
         tool, raw = self.context.tool, self.spec.folder
-        captures = [
-            measure_capture(self.workload, tool, one, raw, on_tick) for one in outcome.captures
-        ]
+        workload = as_taken(self.workload, worker_report)
+        captures = [measure_capture(workload, tool, one, raw, on_tick) for one in outcome.captures]
         try:
-            processes = processes_of(self.workload, captures, ran.ranks.ranks)
+            processes = processes_of(workload, captures, ran.ranks.ranks)
         except StepsNotFound as missing:
-            if self.workload.form != "command":
+            if workload.form != "command":
                 raise
             raise without_steps(missing, ran.end) from missing
         took_steps = [one.pid for one in processes]
@@ -260,7 +259,7 @@ class OneRun:
             needs=None if worker_report is None else worker_report.needs,
             begins=None if self.blocks is None else self.blocks.begins,
             folder=self.folder.name,
-            notes=self._notes(processes, captures, worker_report),
+            notes=self._notes(workload, processes, captures, worker_report),
         )
         return Measured(
             run=run,
@@ -285,13 +284,14 @@ class OneRun:
 
     def _notes(
         self,
+        workload: Workload,
         processes: tuple[ProcessSample, ...],
         captures: Sequence[OfCapture],
         report: WorkerReport | None,
     ) -> tuple[Note, ...]:
         """All that is known besides the numbers, each once, what makes the run INVALID first."""
         found = [
-            *notes_of(self.workload, self.context.machine, processes),
+            *notes_of(workload, self.context.machine, processes),
             *(one for capture in captures for one in capture.notes),
             *(one for process in processes for one in process.notes),
         ]
@@ -301,6 +301,13 @@ class OneRun:
             found.append(note("core-left", Severity.WARN, core=core))
         once = [one for place, one in enumerate(found) if one not in found[:place]]
         return tuple(sorted(once, key=lambda one: one.severity is not Severity.INVALID))
+
+
+def as_taken(workload: Workload, report: WorkerReport | None) -> Workload:
+    """The workload with the number of steps that its run chose, where it was to choose."""
+    if workload.steps is not None or report is None:
+        return workload
+    return workload.model_copy(update={"steps": max(report.turns - workload.warmup, 1)})
 
 
 @contextmanager

@@ -69,7 +69,8 @@ class Order(Record):
     """One run of one decorated workload."""
 
     workload: str
-    steps: int
+    steps: int | None
+    """None: as many as are worth a process, by what the last warm-up turns take."""
     warmup: int
     root: str
     """The project's root; where the workload's own files lie."""

@@ -58,7 +58,8 @@ class Workload(Record):
     nodeid: str | None = None
     """The pytest node to run in the worker; None for a command."""
     command: tuple[str, ...] | None = None
-    steps: int = Field(ge=1)
+    steps: int | None = Field(ge=1)
+    """Measured steps; None as many as are worth a process, which its first run chooses."""
     warmup: int = Field(ge=0)
     step: str = STEP_RANGE
     """A decorated workload's range name, or a command's regular expression over range names
@@ -93,7 +94,7 @@ class Workload(Record):
     def comparable_parameters(self) -> dict[str, str]:
         """What two measurements must agree on to be compared, as text by name, sorted by name."""
         compared = {
-            "steps": str(self.steps),
+            "steps": "auto" if self.steps is None else str(self.steps),
             "warmup": str(self.warmup),
             "step": self.step,
             "capture": self.capture.value

@@ -284,7 +284,9 @@ def of_few_steps(workload: Workload, per_step: float) -> Workload:
     if workload.form == "command":
         return workload
     enough = math.ceil(1 / per_step) + 1 if per_step < 1 else FEWEST_STEPS
-    return workload.model_copy(update={"steps": min(workload.steps, max(enough, FEWEST_STEPS))})
+    steps = max(enough, FEWEST_STEPS)
+    declared = steps if workload.steps is None else workload.steps
+    return workload.model_copy(update={"steps": min(declared, steps)})
 
 
 def _status(run: OneRun, returncode: int | None, said: str) -> int | None:

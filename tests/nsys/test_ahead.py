@@ -151,6 +151,17 @@ def _outlasting(asked: Sequence[Wanted], form: Form) -> list[Measured]:
     raise AssertionError("nsys broke down three times")
 
 
+def test_a_run_chooses_its_number_of_steps_where_none_is_declared(
+    nsys_tool: NsysTool, tmp_path: Path
+) -> None:
+    slept = LOOP.replace("steps=5, warmup=2", 'steps="auto", warmup=10').replace("0.02", "0.05")
+    asked = wanted(nsys_tool, tmp_path / "project", slept, runs=1, steps=None, warmup=10)
+    (made,) = _outlasting(asked, Form.EARLY)
+    (process,) = made.run.processes
+    assert 30 <= process.steps <= 40  # two seconds of 50 ms and what a busy machine adds
+    assert not made.run.invalid
+
+
 def test_pairs_in_blocks_are_started_together_and_measure_one_after_another(
     nsys_tool: NsysTool, tmp_path: Path
 ) -> None:

@@ -108,6 +108,11 @@ def test_what_is_not_marked_declares_nothing(candidate: object) -> None:
 WRONG_VALUES: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"steps": 2}, ValueError, "@workload: steps is 2, expected at least 3."),
     ({"steps": "30"}, TypeError, "@workload: steps is '30', expected a whole number."),
+    (
+        {"steps": "auto", "warmup": 9},
+        ValueError,
+        "@workload: warmup is 9, expected at least 10.",
+    ),
     ({"steps": 30.0}, TypeError, "@workload: steps is 30.0, expected a whole number."),
     ({"steps": True}, TypeError, "@workload: steps is True, expected a whole number."),
     ({"steps": None}, TypeError, "@workload: steps is None, expected a whole number."),

@@ -379,6 +379,7 @@ def test_another_shape_each_step_is_compiled_up_to_the_limit(play: Callable[...,
 def test_rows_last_for_all_steps_where_each_has_another_number(loaded: ModuleType) -> None:
     declared = declaration_of(loaded.compiled)
     assert declared is not None
+    assert declared.steps is not None
     assert loaded.FEWER_ROWS * (declared.warmup + declared.steps) < 1 << 8
 
 
@@ -400,6 +401,7 @@ def test_each_gradient_is_copied_out_of_its_bucket(operations: Callable[..., Cou
 def test_no_hundredth_iteration_is_measured_in_which_the_reducer_waits(loaded: ModuleType) -> None:
     declared = declaration_of(loaded.ddp)
     assert declared is not None
+    assert declared.steps is not None
     assert not [
         turn
         for turn in range(declared.warmup, declared.warmup + declared.steps + 1)

@@ -71,7 +71,7 @@ def gpt(steps: Steps) -> None:
             optimizer.zero_grad(set_to_none=True)
 
 
-@workload(steps=60, warmup=20)
+@workload(steps="auto", warmup=20)
 def decode(steps: Steps) -> None:
     """Decoding, its forward pass as one CUDA graph."""
     torch.manual_seed(0)
@@ -95,7 +95,7 @@ def decode(steps: Steps) -> None:
                 tokens.copy_(torch.cat([tokens[:, 1:], token], 1))
 
 
-@workload(steps=60, warmup=20)
+@workload(steps="auto", warmup=20)
 def recurrence(steps: Steps) -> None:
     """Many tiny kernels, one behind the other."""
     torch.manual_seed(0)
@@ -109,6 +109,19 @@ def recurrence(steps: Steps) -> None:
                 state = torch.tanh(one @ inward + state @ onward)
         with nvtx.annotate("reduce"):
             state.square().mean()
+
+
+@workload(steps="auto", warmup=20)
+def dense(steps: Steps) -> None:
+    """Few large kernels: bound by the GPU."""
+    torch.manual_seed(0)
+    layers = [torch.randn(4096, 4096, device="cuda", dtype=torch.half) * 0.01 for _ in range(6)]
+    held = torch.randn(2048, 4096, device="cuda", dtype=torch.half)
+    for _ in steps:
+        found = held
+        with nvtx.annotate("layers"):
+            for layer in layers:
+                found = torch.relu(found @ layer)
 
 
 @workload(steps=30, warmup=5)

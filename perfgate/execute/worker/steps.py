@@ -4,9 +4,11 @@ became of them."""
 from __future__ import annotations
 
 import contextlib
+import math
 import mmap
 import os
 import sys
+import time
 import weakref
 from collections.abc import Callable, Generator, Iterator
 from types import ModuleType
@@ -34,6 +36,28 @@ was measured, `benchmarks/host-noise`). What comes before needs all cores: impor
 the other side's start next to it."""
 
 
+TIMED_TURNS: Final = 5
+"""Last warm-up turns by which the number of steps is chosen."""
+WINDOW_S: Final = 1.0
+GOOD_STEPS: Final = 200
+LONGEST_WINDOW_S: Final = 2.0
+FEWEST_STEPS: Final = 10
+MOST_STEPS: Final = 5000
+"""Of a window whose steps are not declared: what it takes at least, a number that it comes to
+within twice that time, and numbers that it has at least and at most."""
+
+
+def worth_a_process(step_s: float) -> int:
+    """How many steps of so many seconds a window has, to be worth the start of its process.
+
+    Their first two digits are kept: it is 2,100, not 2,087.
+    """
+    step_s = max(step_s, WINDOW_S / MOST_STEPS)
+    wanted = max(WINDOW_S / step_s, min(GOOD_STEPS, LONGEST_WINDOW_S / step_s), FEWEST_STEPS)
+    digit: int = 10 ** max(len(str(int(wanted))) - 2, 0)
+    return digit * math.ceil(wanted / digit)
+
+
 class MeasuredSteps:
     """The `steps` of a workload in its worker: warm-up turns, then the measured ones inside the
     capture.
@@ -55,7 +79,7 @@ class MeasuredSteps:
     def __init__(
         self,
         *,
-        steps: int,
+        steps: int | None,
         warmup: int,
         profiled: bool,
         blocks: Blocks | None = None,
@@ -65,7 +89,7 @@ class MeasuredSteps:
         self._steps = steps
         self._warmup = warmup
         self._profiled = profiled
-        self._block_steps = steps if blocks is None else blocks.steps
+        self._block_steps = sys.maxsize if blocks is None else blocks.steps
         # Now, not at the first turn: the other side is to see it if this one does not come that
         # far.
         self._handover = None if blocks is None else Handover(blocks)
@@ -94,7 +118,13 @@ class MeasuredSteps:
         """The core that it was ordered to, if it was still there after its last step."""
 
     def __len__(self) -> int:
-        """Warm-up and measured turns together."""
+        """Warm-up and measured turns together.
+
+        Raises:
+            TypeError: how many they are is still to be chosen.
+        """
+        if self._steps is None:
+            raise TypeError('steps="auto": how many steps there are the last warm-up turns show')
         return self._warmup + self._steps
 
     def __iter__(self) -> Iterator[int]:
@@ -192,10 +222,15 @@ class MeasuredSteps:
             if self._handover is not None and not self._is_held_late:
                 self._handover.begin()
             settled = 0 if self._handover is None else min(SETTLING_TURNS, self._warmup)
+            began_s = 0.0
             for turn in range(self._warmup - settled):
+                if self._steps is None and turn == self._warmup - TIMED_TURNS:
+                    began_s = self._synchronised_s()
                 yield from self._one(marker, WARMUP_RANGE, turn)
+            if self._steps is None:
+                self._steps = worth_a_process((self._synchronised_s() - began_s) / TIMED_TURNS)
             if self._gate is not None:
-                choose_capture(torch=self._find_torch()).synchronise()
+                self._synchronised_s()
                 self._gate.begin()
             if self._handover is not None:
                 self._handover.begin()
@@ -236,6 +271,11 @@ class MeasuredSteps:
             for other in self._waits_for:
                 other.leave()
 
+    def _synchronised_s(self) -> float:
+        """The time at which all that was launched is done, s."""
+        choose_capture(torch=self._find_torch()).synchronise()
+        return time.perf_counter()
+
     def _wait(self, marker: Marker, capture: CaptureRange) -> None:
         """Let the other side have its block, if it still needs one."""
         if self._handover is None or self._handover.is_alone:
@@ -266,19 +306,20 @@ class MeasuredSteps:
             return
         if self.abandoned is not None:
             raise self.abandoned
-        if self.turns == len(self):
+        declared = self._warmup + (self._steps or 1)
+        if self.turns == declared:
             # zip(data, steps) with data for exactly all turns, and zip(steps, data) with data for
             # one turn less, look the same from here, and so does one call of next() a turn. In the
             # second the last step is empty, so none counts.
-            raise StepsMisused("steps-last-not-ended", declared=len(self))
+            raise StepsMisused("steps-last-not-ended", declared=declared)
         if self.turns:
             raise StepsMisused(
                 "steps-left",
                 turns=self.turns,
-                declared=len(self),
+                declared=declared,
                 warmup=self._warmup,
-                steps=self._steps,
+                steps=self._steps or 1,
             )
         if self._strayed[0]:
             raise StepsStrayed
-        raise StepsMisused("steps-none", declared=len(self))
+        raise StepsMisused("steps-none", declared=declared)

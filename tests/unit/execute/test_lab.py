@@ -13,7 +13,7 @@ from support import records
 
 from perfgate.execute.ahead import RunFailed, Wanted
 from perfgate.execute.context import RunContext
-from perfgate.execute.fresh import FreshLab, Laboratory, steps_in_blocks
+from perfgate.execute.fresh import FreshLab, Laboratory, steps_in_blocks, steps_of_a_block
 from perfgate.execute.lab import Against, Invocation, blessed_at
 from perfgate.execute.provenance import ImportLog
 from perfgate.execute.run import Measured
@@ -77,6 +77,7 @@ class Prepared(Laboratory):
         self.left: list[Measured | tuple[Measured, Measured] | BaseException] = []
         self.made: list[str] = []
         self.batches: list[list[str]] = []
+        self.steps: list[int | None] = []
         self.waiting: Note | None = None
         self.tree: Worktree | None = None
         self.baseline = baseline
@@ -95,6 +96,7 @@ class Prepared(Laboratory):
         return replace(self.context, root=self.folder / "checkout", tree=self.tree)
 
     def make(self, wanted: Sequence[Wanted], form: Form) -> Generator[Measured]:
+        self.steps.append(wanted[0].workload.steps)
         self.batches.append([one.folder.name for one in wanted])
         if wanted[-1].blocks is not None and wanted[0].blocks is None:
             for one in wanted:  # all are started together
@@ -194,6 +196,21 @@ def test_what_was_prepared_is_started_together_as_far_as_there_is_room(
     assert of.batches == batches
 
 
+def test_later_runs_take_as_many_steps_as_the_first_chose(tmp_path: Path) -> None:
+    of = Prepared(tmp_path)
+    of.left = [measured(), measured(), (measured(), measured())]
+    lab = of.of(records.workload().model_copy(update={"steps": None}))
+    for _ in range(2):
+        (_run,) = lab.runs(1)
+    (_pair,) = lab.pairs(Form.BLOCK, 1)
+    chosen = records.run().processes[0].steps
+    assert of.steps == [None, chosen, 360]
+    blessed = Prepared(tmp_path, records.baseline([{Metric.STEP_MS: 12.34}]))
+    blessed.left = [measured()]
+    (_,) = blessed.of(records.workload().model_copy(update={"steps": None})).runs(1)
+    assert blessed.steps == [blessed.baseline.runs[0].steps if blessed.baseline else None]
+
+
 def test_what_was_prepared_and_is_not_asked_for_ends(tmp_path: Path) -> None:
     of = roomy(tmp_path, ahead=8)
     of.left = [measured(n) for n in range(1, 6)]
@@ -262,6 +279,14 @@ def test_a_side_takes_whole_blocks_for_about_five_seconds(
     step_ms: float | None, steps: int
 ) -> None:
     assert steps_in_blocks(step_ms) == steps
+
+
+@pytest.mark.parametrize(
+    ("step_ms", "steps", "of_a_block"),
+    [(0.5, 450, 10), (0.5, 2100, 47), (3.0, 2100, 17), (20.0, 2100, 10), (None, 2100, 10)],
+)
+def test_blocks_of_many_steps_are_short(step_ms: float | None, steps: int, of_a_block: int) -> None:
+    assert steps_of_a_block(step_ms, steps) == of_a_block
 
 
 def test_a_gpu_that_was_busy_before_a_pair_makes_both_runs_invalid(tmp_path: Path) -> None:

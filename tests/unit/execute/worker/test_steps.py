@@ -61,6 +61,33 @@ def test_without_a_gpu_the_steps_are_marked_and_nothing_else_is_done(calls: list
     assert (steps.marked_by, steps.captured_by) == ("nvtx", None)
 
 
+@pytest.mark.parametrize(
+    ("step_s", "number"),
+    [
+        pytest.param(0.0, 5000, id="nothing"),
+        pytest.param(0.00048, 2100, id="a second"),
+        pytest.param(0.007, 200, id="a good number within two seconds"),
+        pytest.param(0.019, 110, id="two seconds"),
+        pytest.param(3.0, 10, id="the fewest"),
+    ],
+)
+@pytest.mark.usefixtures("no_driver")
+def test_a_loop_without_a_number_of_steps_takes_what_is_worth_a_process(
+    calls: list[str], monkeypatch: pytest.MonkeyPatch, step_s: float, number: int
+) -> None:
+    clock = iter((1.0, 1.0 + 5 * step_s))
+    monkeypatch.setattr("perfgate.execute.worker.steps.time.perf_counter", lambda: next(clock))
+    nvtx = FakeNvtx(calls)
+    steps = MeasuredSteps(
+        steps=None, warmup=10, profiled=True, find_torch=lambda: None, find_nvtx=lambda: nvtx
+    )
+    with pytest.raises(TypeError):
+        len(steps)
+    turns = list(steps)
+    steps.check()
+    assert len(turns) == len(steps) == steps.turns == 10 + number
+
+
 # Loops that are left
 
 
