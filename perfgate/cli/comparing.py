@@ -15,8 +15,8 @@ from perfgate.cli.project import CAPTURES, Project, find_tool, workload_of
 from perfgate.cli.terminal import screen, show, usage
 from perfgate.execute.context import RunContext
 from perfgate.execute.folder import end_killed_gates
-from perfgate.explain.kernels import limited_by
 from perfgate.explain.names import short
+from perfgate.explain.nvidia import limited_by
 from perfgate.machine import gpu_lock, read_machine
 from perfgate.model.comparison import Side
 from perfgate.model.errors import (
@@ -32,8 +32,7 @@ from perfgate.model.errors import (
 from perfgate.model.verdict import MetricVerdict, Verdict
 from perfgate.plugin.listing import collect
 from perfgate.profilers.nsys.command import trace_options
-from perfgate.render.explanation import explanation_text
-from perfgate.render.kernels import kernels_text
+from perfgate.render.explanation import explanation_text, kernels_text
 from perfgate.render.page import Page
 from perfgate.render.records import comparison_text
 from perfgate.store import KeptResult, Store

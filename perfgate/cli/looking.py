@@ -21,10 +21,9 @@ from perfgate.model.metric import Metric
 from perfgate.plugin.outputs import write_file
 from perfgate.render.history import history_json, history_text
 from perfgate.render.html import page_html
-from perfgate.render.measurement import measurement_text
 from perfgate.render.page import Page, Row
 from perfgate.render.records import baseline_text
-from perfgate.render.samples import sample_text
+from perfgate.render.samples import measurement_text, sample_text
 from perfgate.render.trace import capture_trace, steps_trace
 from perfgate.store import ListedBaseline
 from perfgate.views.explain import opened

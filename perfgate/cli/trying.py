@@ -27,7 +27,7 @@ from perfgate.model.errors import (
 from perfgate.model.note import Severity, note
 from perfgate.plugin.listing import Collected, collect
 from perfgate.profilers.nsys.tool import find_nsys
-from perfgate.render.findings import findings_text
+from perfgate.render.checks import findings_text
 from perfgate.render.page import Page
 from perfgate.selftest.play import Runner
 from perfgate.selftest.play import play as play_selftest

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from perfgate.explain.headline import headline
+from perfgate.explain.summary import headline
 from perfgate.judge.looks import step_down, still_sharing
 from perfgate.judge.rows import at_level
 from perfgate.model.errors import EXIT_OPEN, EXIT_SHUT

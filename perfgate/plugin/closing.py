@@ -16,7 +16,7 @@ from perfgate.model.pagedata import PageData
 from perfgate.plugin.documented import document_of
 from perfgate.plugin.state import State
 from perfgate.plugin.typed import only_looks
-from perfgate.render.loosening import loosening_text
+from perfgate.render.gate import loosening_text
 
 COMPLETE: Final = (
     pytest.ExitCode.OK,

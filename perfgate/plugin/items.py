@@ -24,7 +24,7 @@ from perfgate.plugin.parameters import parameters_of
 from perfgate.plugin.reports import Lines
 from perfgate.plugin.shown import table
 from perfgate.plugin.state import STATE, WORKLOAD
-from perfgate.render.junit import properties
+from perfgate.render.verdict import properties
 from perfgate.words import escape
 from perfgate.workload import MARK, declaration_of
 

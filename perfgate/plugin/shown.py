@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import replace
 
 import pytest
 
@@ -40,13 +39,12 @@ def show(state: State, reporter: pytest.TerminalReporter, exit_status: int) -> N
         is_of_note = is_verbose or verdict.outcome is not Outcome.PASSED
         if name in state.hidden or (is_of_note and state.gate.opens(verdict)):
             text += f"{table(state, verdict)}\n"
-    summary, ended = state_of(document), why_ended(exit_status, state.broken)
+    ended = why_ended(exit_status, state.broken)
+    summary = state_of(document, ended="" if ended is None else say.fact(ended))
     notes: list[tuple[str, str]] = []
     if state.gate.sharing > 1 and any(verdict.stage is not None for verdict in judged.values()):
         notes.append(("", say.message(note("error-shared", workloads=state.gate.sharing))))
-    if ended is not None:
-        summary = replace(summary, others=(), ended=say.fact(ended))
-    elif state.part is not None:
+    if ended is None and state.part is not None:
         notes.append(("", choice_text(state.part)))
     text += gate_text(Page(**state.screen), summary, notes=notes)
     reporter.write_sep("=", "perfgate")

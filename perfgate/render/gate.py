@@ -1,13 +1,15 @@
-"""Whether a gate is open and why, and its workloads as every form of a gate shows them."""
+"""Whether a gate is open and why, its workloads as every form of a gate shows them, and how a
+change differs from the gate of its base branch."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar, overload
+from typing import Any, Final, Generic, TypeVar, overload
 
 from perfgate.model.document import DocumentWorkload, GateDocument, PartChosen, shown_names
+from perfgate.model.loosening import Direction, Loosening
 from perfgate.model.outcome import PASSING, WORST_FIRST, Outcome
 from perfgate.model.pagedata import PageData, PageWorkload
 from perfgate.model.verdict import Verdict
@@ -38,28 +40,19 @@ class Judged(Generic[Workload]):
 class GateState(Generic[Workload]):
     """What a gate came to."""
 
+    word: str
+    """`GATE OPEN` or `GATE SHUT`."""
     judged: Sequence[Judged[Workload]]
     """The worst first."""
     opens: bool
-    others: Sequence[str] = ()
+    others: Sequence[str]
     """Why it is shut, where a workload's outcome does not say it."""
+    listed: Sequence[str]
+    """These, where `why` has not said them."""
+    shutting: Counter[Outcome]
+    """How many workloads of each outcome keep it shut."""
     ended: str = ""
     """Why it ended early, where it did: that comes before all other reasons."""
-
-    @property
-    def word(self) -> str:
-        """`GATE OPEN` or `GATE SHUT`."""
-        return "GATE OPEN" if self.opens else "GATE SHUT"
-
-    @property
-    def shutting(self) -> Counter[Outcome]:
-        """How many workloads of each outcome keep it shut."""
-        return Counter(one.verdict.outcome for one in self.judged if not one.opens)
-
-    @property
-    def listed(self) -> Sequence[str]:
-        """The other reasons, where `why` has not said them."""
-        return self.others if len(self.others) > 1 or self.shutting else ()
 
     def why(self, place: str = "above") -> str:
         """Say why it is open or shut; other reasons are listed `above` or `below` it."""
@@ -100,27 +93,61 @@ def gate_state(
 ) -> GateState[Workload]:
     """Return a gate's state, the worst workloads first; of `shut_by` what no outcome says."""
     said = {f"{one.name}: {one.verdict.outcome}" for one in judged}
+    others = () if ended else tuple(reason for reason in shut_by if reason not in said)
+    shutting = Counter(one.verdict.outcome for one in judged if not one.opens)
     return GateState(
+        word="GATE OPEN" if opens else "GATE SHUT",
         judged=sorted(judged, key=lambda one: WORST_FIRST.index(one.verdict.outcome)),
         opens=opens,
-        others=() if ended else tuple(reason for reason in shut_by if reason not in said),
+        others=others,
+        listed=others if len(others) > 1 or shutting else (),
+        shutting=shutting,
         ended=ended,
     )
 
 
 @overload
-def state_of(gate: GateDocument) -> GateState[DocumentWorkload]: ...
+def state_of(gate: GateDocument, *, ended: str = "") -> GateState[DocumentWorkload]: ...
 @overload
-def state_of(gate: PageData) -> GateState[PageWorkload]: ...
-def state_of(gate: Any) -> Any:
-    """Return the state of a gate's document or page."""
+def state_of(gate: PageData, *, ended: str = "") -> GateState[PageWorkload]: ...
+def state_of(gate: Any, *, ended: str = "") -> Any:
+    """Return the state of a gate's document or page; `ended` says why it ended early."""
     judged = [
         Judged(name=name, verdict=one.verdict, opens=one.opens_gate, workload=one)
         for name, one in zip(shown_names(gate.workloads), gate.workloads, strict=True)
     ]
-    return gate_state(judged, gate.shut_by, opens=gate.opens_gate)
+    return gate_state(judged, gate.shut_by, opens=gate.opens_gate, ended=ended)
 
 
 def choice_text(choice: PartChosen) -> str:
     """Return which part of the workloads this is: "3 of 7 workloads, chosen by -k"."""
     return f"{choice.workloads} of {plural(choice.of, 'workload')}, chosen by {listed(choice.by)}"
+
+
+MOST_NAMED: Final = 5
+NONE: Final = "not set"
+
+
+def loosening_text(loosening: Loosening, *, label: str) -> str:
+    """Return a sentence, without its full stop, of what loosens the gate and how to approve it."""
+    named = [
+        f"{one.what} from {one.old or NONE} to {one.new or NONE}"
+        for one in loosening.loosens[:MOST_NAMED]
+    ]
+    more = len(loosening.loosens) - MOST_NAMED
+    parts = "; ".join([*named, *([f"{more} more"] if more > 0 else [])])
+    return (
+        f"this change loosens its own gate against {loosening.base}: {parts}. "
+        f"A maintainer who has read it approves it with the label {label}"
+    )
+
+
+def counts_text(loosening: Loosening) -> str:
+    """Return a sentence, without its full stop, of how many differences there are."""
+    loosens = Counter(one.direction for one in loosening.differences)[Direction.LOOSENS]
+    approved = loosens and loosening.approved
+    state = ", and a maintainer has approved this commit" if approved else ""
+    return (
+        f"{plural(len(loosening.differences), 'difference')} to the gate of {loosening.base}, "
+        f"of which {loosens or 'none'} may loosen it{state}"
+    )

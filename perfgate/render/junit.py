@@ -1,5 +1,4 @@
-"""Verdicts as JUnit: properties, the pairs of pytest's `user_properties`, and a file of merged
-gates.
+"""Merged gates as a JUnit file.
 
 Text for machines: of numbers nothing is rounded.
 """
@@ -13,44 +12,18 @@ from typing import TYPE_CHECKING, Final
 from markupsafe import Markup
 
 from perfgate.model.document import DocumentWorkload, GateDocument
-from perfgate.model.verdict import Verdict
 from perfgate.render.filling import environment
 from perfgate.render.gate import Judged, state_of
 from perfgate.render.page import Page
 from perfgate.render.text import verdict_table
-from perfgate.words.escape import lines, one_line
+from perfgate.render.verdict import joined, properties
+from perfgate.words.escape import one_line
 
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-PREFIX: Final = "perfgate."
 TABLE_WIDTH: Final = 110
-NUMBERS: Final = ("baseline", "now", "change", "low", "high", "budget", "p_value", "smallest")
-"""Of a metric: fields of its row, and names of properties."""
 _NOT_IN_XML: Final = "[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
-
-
-def properties(verdict: Verdict) -> list[tuple[str, str]]:
-    """Return outcome, reason and runs, then of each metric its outcome, values, change, interval,
-    budget and p.
-
-    Names are `perfgate.outcome`, `perfgate.step_ms.now` and so on; times in ms, changes as
-    fractions; what is not known is left out.
-    """
-    pairs = [
-        ("outcome", verdict.outcome.value),
-        ("reason", _line(verdict.reason)),
-        ("runs", str(verdict.runs)),
-        ("baseline_runs", str(verdict.baseline_runs)),
-        ("stage", verdict.stage or ""),
-        ("commit", "" if verdict.ab_run is None else verdict.ab_run.commit),
-    ]
-    for row in verdict.metrics:
-        pairs.append((f"{row.metric}.outcome", row.outcome or ""))
-        known = {name: getattr(row, name) for name in NUMBERS}
-        pairs += [(f"{row.metric}.{n}", repr(x)) for n, x in known.items() if x is not None]
-    pairs += [(f"{metric}.where", _line(where)) for metric, where in verdict.where.items()]
-    return [(PREFIX + name, str(value)) for name, value in pairs if value]
 
 
 def gate_junit(document: GateDocument) -> str:
@@ -83,10 +56,6 @@ def _took(one: DocumentWorkload) -> float:
     return sum(run.wall_s for run in (*one.runs, *one.reference_runs, *one.interleaved_runs))
 
 
-def _line(text: str) -> str:
-    return " ".join(lines(text))
-
-
 def _xml(shown: object) -> object:
     """Escape what XML has no way to hold; the markup of a macro has been through this."""
     if isinstance(shown, Markup):
@@ -103,7 +72,7 @@ def _environment() -> Environment:
         markup=True,
         filters={
             "name": lambda text: one_line(text, longest=1000),
-            "line": _line,
+            "line": joined,
             "module": lambda file: file.removesuffix(".py").replace("/", ".") or "perfgate",
             "took": _took,
             "table": _table,

@@ -14,8 +14,7 @@ from perfgate.model.outcome import Outcome
 from perfgate.model.secrets import Cleaner
 from perfgate.render import verdict
 from perfgate.render.filling import environment
-from perfgate.render.gate import choice_text, state_of
-from perfgate.render.loosening import counts_text
+from perfgate.render.gate import choice_text, counts_text, state_of
 from perfgate.render.records import extent
 from perfgate.render.text import gate_cells
 from perfgate.words.escape import markdown, markdown_code

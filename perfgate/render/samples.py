@@ -1,10 +1,11 @@
-"""What was measured of captures as text, for `perfgate inspect`: every metric, by process, GPU,
-range and kernel."""
+"""What was measured of captures, for `perfgate inspect`: every metric, by process, GPU, range and
+kernel, as text and as JSON."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Final
+from typing import Any, Final
 
 from perfgate.model.metric import METRICS, PERIODS, Kind, Metric
 from perfgate.model.note import Note, Severity
@@ -172,3 +173,35 @@ def _largest(page: Page, titles: Sequence[str], rows: Sequence[Row], most: int) 
     page.table(titles, rows[:most])
     if len(rows) > most:
         page.prose(f"and {len(rows) - most:,} smaller", style="dim")
+
+
+MEASUREMENT_FORMAT: Final = 1
+"""History: 1, the first."""
+
+
+def measurement_text(
+    samples: Sequence[ProcessSample], *, source: str, missing: Mapping[str, Note]
+) -> str:
+    """Return the measurement of one capture as JSON, ending in a newline; `missing` is what it
+    lacks, and why."""
+    measured = {
+        "format": MEASUREMENT_FORMAT,
+        "source": source,
+        "missing": {what: say.fact(why) for what, why in missing.items()},
+        "processes": [_as_json(sample) for sample in samples],
+    }
+    return json.dumps(measured, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def _as_json(sample: ProcessSample) -> dict[str, Any]:
+    """A process with its notes in words, and as codes."""
+    held = sample.model_dump(mode="json")
+    is_invalid = [one.severity is Severity.INVALID for one in sample.notes]
+    texts = [say.fact(one) for one in sample.notes]
+    return {
+        **held,
+        "absent": {metric: say.fact(why) for metric, why in sample.absent.items()},
+        "reasons": held["absent"],
+        "information": [text for text, bad in zip(texts, is_invalid, strict=True) if not bad],
+        "invalid": [text for text, bad in zip(texts, is_invalid, strict=True) if bad],
+    }

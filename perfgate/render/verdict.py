@@ -14,11 +14,14 @@ from perfgate.model.metric import METRICS, Basis, Kind, Metric
 from perfgate.model.outcome import WORST_FIRST, Outcome
 from perfgate.model.verdict import Dropped, MetricVerdict, Stage, Verdict
 from perfgate.words import numbers
-from perfgate.words.escape import one_line
+from perfgate.words.escape import lines, one_line
 from perfgate.words.numbers import plural
 
 SHARES: Final = {Metric.GAP_MS: "gap_share", Metric.H2D_MS: "h2d_share"}
 """Metrics that are shown with their share of the step."""
+
+PROPERTIES: Final = ("baseline", "now", "change", "low", "high", "budget", "p_value", "smallest")
+"""Of a metric: fields of its row, and names of properties."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -202,3 +205,34 @@ def counted_text(counted: Mapping[Outcome, int]) -> str:
     """Return how many there are of each outcome, the worst first."""
     shown = [outcome for outcome in WORST_FIRST if counted.get(outcome)]
     return ", ".join(f"{counted[outcome]} {outcome}" for outcome in shown)
+
+
+# As properties of a test
+
+
+def properties(verdict: Verdict) -> list[tuple[str, str]]:
+    """Return outcome, reason and runs, then of each metric its outcome, values, change, interval,
+    budget and p.
+
+    Names are `perfgate.outcome`, `perfgate.step_ms.now` and so on; times in ms, changes as
+    fractions; what is not known is left out.
+    """
+    pairs = [
+        ("outcome", verdict.outcome.value),
+        ("reason", joined(verdict.reason)),
+        ("runs", str(verdict.runs)),
+        ("baseline_runs", str(verdict.baseline_runs)),
+        ("stage", verdict.stage or ""),
+        ("commit", "" if verdict.ab_run is None else verdict.ab_run.commit),
+    ]
+    for row in verdict.metrics:
+        pairs.append((f"{row.metric}.outcome", row.outcome or ""))
+        known = {name: getattr(row, name) for name in PROPERTIES}
+        pairs += [(f"{row.metric}.{n}", repr(x)) for n, x in known.items() if x is not None]
+    pairs += [(f"{metric}.where", joined(where)) for metric, where in verdict.where.items()]
+    return [(f"perfgate.{name}", str(value)) for name, value in pairs if value]
+
+
+def joined(text: str) -> str:
+    """Return a text on one line."""
+    return " ".join(lines(text))

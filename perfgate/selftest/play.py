@@ -27,8 +27,8 @@ from perfgate.model.outcome import Outcome
 from perfgate.model.settings import Settings
 from perfgate.model.verdict import Verdict
 from perfgate.profilers.nsys.tool import NsysTool
+from perfgate.render.checks import SelftestRow, selftest_text
 from perfgate.render.page import Page, Screen
-from perfgate.render.selftest import SelftestRow, selftest_text
 from perfgate.render.text import verdict_table
 from perfgate.store import Store
 from perfgate.system.files import remove_left_folders, temporary_folder

@@ -13,8 +13,8 @@ from statistics import median
 from typing import Final
 
 from perfgate.explain.advice import advise, classify
+from perfgate.explain.nvidia import recorded_unlike, rule_changes, why_blind
 from perfgate.explain.ranks import rank_notes
-from perfgate.explain.rules import recorded_unlike, rule_changes, why_blind
 from perfgate.explain.sides import (
     as_judged,
     differences,

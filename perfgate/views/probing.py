@@ -28,8 +28,8 @@ from perfgate.execute.context import RunContext, at_commit
 from perfgate.execute.folder import LOG, clean_log
 from perfgate.execute.provenance import code_now
 from perfgate.execute.run import OneRun, ordered
-from perfgate.explain.kernels import moved_kernels
 from perfgate.explain.names import brief, identity, unnumbered
+from perfgate.explain.nvidia import moved_kernels
 from perfgate.model.baseline import Baseline, Result, changed_code
 from perfgate.model.comparison import KernelProbe, KernelProbes, LaunchFigures, MovedKernel
 from perfgate.model.errors import CaptureUnreadable, NcuFailed, PerfgateError, StoreFailed

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from perfgate.explain.kernels import limited_by
+from perfgate.explain.nvidia import limited_by
 from perfgate.model.comparison import LaunchFigures
 from perfgate.profilers.nsys.export.ranges import kernel_symbols
 from perfgate.profilers.nsys.export.timeline import read_timeline

@@ -25,9 +25,8 @@ from perfgate.model.settings import Settings
 from perfgate.render import verdict
 from perfgate.render.explanation import TITLES, shown_parts
 from perfgate.render.filling import environment
-from perfgate.render.gate import GateState, Judged, choice_text, state_of
+from perfgate.render.gate import GateState, Judged, choice_text, counts_text, state_of
 from perfgate.render.html import workload
-from perfgate.render.loosening import counts_text
 from perfgate.render.records import machine_facts, moment
 from perfgate.render.samples import OF_RANGE
 from perfgate.words import numbers, say

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from support.judging import MOMENT
 
-from perfgate.explain.drift import anchor_lost
+from perfgate.explain.summary import anchor_lost
 from perfgate.model.note import Note
 from perfgate.model.verdict import Blessed, Drift
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from syrupy.assertion import SnapshotAssertion
 
-from perfgate.explain.headline import headline
+from perfgate.explain.summary import headline
 from perfgate.model.diagnosis import Attribution, Axis, Part
 from perfgate.model.metric import METRICS, Basis, Kind, Metric
 from perfgate.model.note import quoted

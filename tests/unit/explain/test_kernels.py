@@ -6,7 +6,7 @@ import pytest
 from support import records
 
 from perfgate.explain.breakdown import breakdown_of, kept
-from perfgate.explain.kernels import limited_by, moved_kernels
+from perfgate.explain.nvidia import limited_by, moved_kernels
 from perfgate.explain.sides import side_of_runs
 from perfgate.model.comparison import LaunchFigures, Side
 from perfgate.model.metric import Metric

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from perfgate.explain.rules import recorded_unlike, rule_changes, why_blind
+from perfgate.explain.nvidia import recorded_unlike, rule_changes, why_blind
 from perfgate.model.comparison import Side
 from perfgate.model.metric import Metric
 from perfgate.model.note import note

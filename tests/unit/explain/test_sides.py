@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from support import records
 
-from perfgate.explain.rules import why_blind
+from perfgate.explain.nvidia import why_blind
 from perfgate.explain.sides import (
     differences,
     invalid_of,

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
-from perfgate.explain.where import largest, where
+from perfgate.explain.summary import largest, where
 from perfgate.model.diagnosis import Attribution, Axis, Part
 from perfgate.model.metric import Metric
 from perfgate.model.note import Note, note

@@ -6,7 +6,7 @@ from support import records
 
 from perfgate.model.metric import Metric
 from perfgate.model.outcome import Outcome
-from perfgate.render.junit import properties
+from perfgate.render.verdict import properties
 
 
 def test_properties_say_outcome_and_every_known_number() -> None:

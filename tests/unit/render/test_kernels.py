@@ -6,7 +6,7 @@ from syrupy.assertion import SnapshotAssertion
 
 from perfgate.model.comparison import KernelProbe, KernelProbes, LaunchFigures, MovedKernel
 from perfgate.model.note import note, quoted
-from perfgate.render.kernels import kernels_text
+from perfgate.render.explanation import kernels_text
 from perfgate.render.page import Page
 
 A = LaunchFigures(

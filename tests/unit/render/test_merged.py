@@ -24,11 +24,11 @@ from perfgate.model.metric import Metric
 from perfgate.model.outcome import Outcome
 from perfgate.model.pagedata import page_data_text, read_page_data
 from perfgate.render.html import page_html
-from perfgate.render.junit import gate_junit, properties
+from perfgate.render.junit import gate_junit
 from perfgate.render.markdown import gate_markdown
 from perfgate.render.page import Page
 from perfgate.render.text import merged_text
-from perfgate.render.verdict import change_cell
+from perfgate.render.verdict import change_cell, properties
 
 OUTCOME: Final = "|".join(Outcome)
 
