@@ -12,12 +12,12 @@ from typing import Final
 import click
 
 from perfgate.cli.project import CAPTURES, Project, find_tool, workload_of
-from perfgate.cli.terminal import screen, show, usage
+from perfgate.cli.terminal import new_page, show, usage
 from perfgate.execute.context import RunContext
 from perfgate.execute.folder import end_killed_gates
 from perfgate.explain.names import short
 from perfgate.explain.nvidia import limited_by
-from perfgate.machine import gpu_lock, read_machine
+from perfgate.machine import gpu_lock
 from perfgate.model.comparison import Side
 from perfgate.model.errors import (
     EXIT_SHUT,
@@ -31,9 +31,7 @@ from perfgate.model.errors import (
 )
 from perfgate.model.verdict import MetricVerdict, Verdict
 from perfgate.plugin.listing import collect
-from perfgate.profilers.nsys.command import trace_options
 from perfgate.render.explanation import explanation_text, kernels_text
-from perfgate.render.page import Page
 from perfgate.render.records import comparison_text
 from perfgate.store import KeptResult, Store
 from perfgate.views.explain import (
@@ -70,7 +68,7 @@ def compare(a: str, b: str, *, step: str | None) -> None:
     with ExitStack() as held:
         found = compared(*_subjects(Project.here(), a, b, step, held))
     captures = a.endswith(CAPTURES), b.endswith(CAPTURES)
-    show(comparison_text(Page(**screen()), found, captures=captures))
+    show(comparison_text(new_page(), found, captures=captures))
     _leave_unless_compared(found.rows)
 
 
@@ -129,7 +127,7 @@ def explain(
                 raise usage("explain-subjects", words=words)
         applied = rules_on(a, b, find_tool, asked=rules)
     found = explained(a, b, verdict, applied, full=full)
-    show(explanation_text(Page(**screen()), found, full=full))
+    show(explanation_text(new_page(), found, full=full))
     if ncu:
         show(f"\n{_probed(here, words[0], a, b, most=kernels, full=full)}")
     _leave_unless_compared(found.rows)
@@ -147,8 +145,7 @@ def _probed(here: Project, name: str, a: Subject, b: Subject, *, most: int, full
     tool, kept = find_ncu(os.environ), here.latest(name)
     nsys, collected = find_tool(), collect(here.root)
     workload = workload_of(name, collected.workloads)
-    options = trace_options(graph_trace=here.settings.cuda_graph_trace)
-    machine = read_machine(os.environ, nsys=str(nsys.version), nsys_options=options)
+    machine = here.machine(nsys=str(nsys.version))
     if not machine.gpus:
         raise NcuFailed("gpu-missing", subject=name)
     context = RunContext(
@@ -171,7 +168,7 @@ def _probed(here: Project, name: str, a: Subject, b: Subject, *, most: int, full
         if (ended := end_killed_gates()) is not None:
             _note(say.fact(ended))
         probes = probe(context, tool, workload, found, most=most, on_run=_note)
-    return kernels_text(Page(**screen()), probes, named=str if full else short, limited=limited_by)
+    return kernels_text(new_page(), probes, named=str if full else short, limited=limited_by)
 
 
 def _note(line: str) -> None:

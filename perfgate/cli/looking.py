@@ -12,7 +12,7 @@ import click
 
 from perfgate.bless.holds import held_to
 from perfgate.cli.project import CAPTURES, Project, find_tool
-from perfgate.cli.terminal import PATH, screen, show, show_json, usage
+from perfgate.cli.terminal import PATH, new_page, show, show_json, usage
 from perfgate.metrics.measure import measure
 from perfgate.model.baseline import Baseline
 from perfgate.model.document_text import SCHEMA_FILE
@@ -21,7 +21,7 @@ from perfgate.model.metric import Metric
 from perfgate.plugin.outputs import write_file
 from perfgate.render.history import history_json, history_text
 from perfgate.render.html import page_html
-from perfgate.render.page import Page, Row
+from perfgate.render.page import Row
 from perfgate.render.records import baseline_text
 from perfgate.render.samples import measurement_text, sample_text
 from perfgate.render.trace import capture_trace, steps_trace
@@ -51,25 +51,18 @@ def show_baselines(workload: str | None) -> None:
         if workload is not None and isinstance(one.found, Baseline):
             path = os.path.relpath(one.path)
             holds = say.fact(held_to(one.found, here.settings.budgets))
-            show(baseline_text(Page(**screen()), one.found, holds=holds, path=path))
+            show(baseline_text(new_page(), one.found, holds=holds, path=path))
     for one in listed:
         if isinstance(one.found, BaselineUnreadable):
             raise one.found
 
 
-LIST = (
-    "machine",
-    "workload",
-    ">step_ms",
-    ">runs",
-    "blessed",
-    "reason*",
-)
+LIST = ("machine", "workload", ">step_ms", ">runs", "blessed", "reason*")
 
 
 def _list(listed: Sequence[ListedBaseline]) -> str:
     """A line a baseline; what cannot be read is in the list as well."""
-    page = Page(**screen())
+    page = new_page()
     page.table(LIST, [_row(one) for one in listed], indent=0)
     return page.text
 
@@ -103,7 +96,7 @@ def history(workload: str, *, metric: str, as_json: bool) -> None:
     if as_json:
         show_json(history_json(found))
     else:
-        show(history_text(Page(**screen()), found))
+        show(history_text(new_page(), found))
 
 
 @click.command()
@@ -132,7 +125,7 @@ def inspect(capture: Path, *, step: str | None, warmup: int, as_json: bool) -> N
     if as_json:
         show_json(measurement_text(samples, source=source, missing=timeline.missing))
     else:
-        show(sample_text(Page(**screen()), samples, source=source, missing=timeline.missing))
+        show(sample_text(new_page(), samples, source=source, missing=timeline.missing))
 
 
 @click.command()

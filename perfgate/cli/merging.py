@@ -13,12 +13,11 @@ import click
 
 from perfgate.bless.gates import find_gates
 from perfgate.bless.merge import merge, merged_page
-from perfgate.cli.terminal import PATH, screen, show
+from perfgate.cli.terminal import PATH, new_page, show
 from perfgate.model.errors import EXIT_SHUT, ConfigInvalid
 from perfgate.model.options import OPTIONS
 from perfgate.model.secrets import Cleaner
 from perfgate.plugin.outputs import OutputFormat, Outputs
-from perfgate.render.page import Page
 from perfgate.render.text import merged_text
 from perfgate.words import escape
 
@@ -61,6 +60,6 @@ def merge_gates(folders: tuple[Path, ...], *, expect: int | None, **files: Path 
         merged, lambda document: cleaner.record(merged_page(document, found=found))
     )
     # Documents may be a stranger's, and this a job's log.
-    show(escape.without_commands(merged_text(Page(**screen()), document)))
+    show(escape.without_commands(merged_text(new_page(), document)))
     if not document.opens_gate:
         sys.exit(EXIT_SHUT)

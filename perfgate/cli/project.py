@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Self
 
-from perfgate.model.baseline import Baseline, Result
+from perfgate.execute.provenance import code_now
+from perfgate.machine import read_machine
+from perfgate.model.baseline import Baseline, Commit, Result
 from perfgate.model.errors import ConfigInvalid, ResultMissing
+from perfgate.model.machine import Machine
 from perfgate.model.pagedata import PageData
 from perfgate.model.pyproject import find_root, load_settings
 from perfgate.model.secrets import Cleaner
 from perfgate.model.settings import Settings
 from perfgate.model.workload import Workload
+from perfgate.profilers.nsys.command import trace_options
 from perfgate.profilers.nsys.export.file import REPORTS
 from perfgate.profilers.nsys.tool import NsysTool, find_nsys
 from perfgate.store import KeptResult, Store, near_names
+from perfgate.system import git
 from perfgate.views.pages import Paths, document_of, page_of
 
 CAPTURES: Final = (".sqlite", *REPORTS)
@@ -43,6 +48,19 @@ class Project:
     def baselines(self) -> str:
         """The folder of the baselines, relative to the root."""
         return self.settings.baselines
+
+    def commit(self) -> Commit | None:
+        """The commit that is checked out; a change of baselines does not make it dirty."""
+        return git.read_commit(self.root, baselines=self.baselines)
+
+    def code_now(self, code: Mapping[str, str]) -> dict[str, str]:
+        """The digests of the files of a run's code, as they are now."""
+        return code_now(code, self.root, baselines=self.baselines)
+
+    def machine(self, *, nsys: str | None) -> Machine:
+        """This machine as a gate under that version of nsys finds it."""
+        options = trace_options(graph_trace=self.settings.cuda_graph_trace)
+        return read_machine(os.environ, nsys=nsys, nsys_options=options)
 
     def latest(self, workload: str) -> KeptResult:
         """Return the newest kept result of a workload.
@@ -96,6 +114,6 @@ def workload_of(name: str, workloads: Sequence[Workload]) -> Workload:
     raise ConfigInvalid("workload-unknown-and-none", subject=name)
 
 
-def find_tool() -> NsysTool:
-    """Find the nsys of this project."""
-    return find_nsys(None, os.environ, setting=load_settings(find_root(Path.cwd()), {}).nsys)
+def find_tool(nsys: str | None = None) -> NsysTool:
+    """Find the nsys of this project, or the one that was named."""
+    return find_nsys(nsys, os.environ, setting=Project.here().settings.nsys)

@@ -14,8 +14,7 @@ from perfgate.bless import bless as blessing
 from perfgate.bless.holds import budgets_of, costs, holding
 from perfgate.bless.refusals import refuse_unasked
 from perfgate.cli.project import Project
-from perfgate.cli.terminal import Hold, cleaned, hold_option, screen, show, usage
-from perfgate.execute.provenance import code_now
+from perfgate.cli.terminal import Hold, cleaned, hold_option, new_page, show, usage
 from perfgate.model.baseline import Baseline, Blessing, Result, changed_code
 from perfgate.model.errors import (
     BlessRefused,
@@ -25,8 +24,7 @@ from perfgate.model.errors import (
     ResultUnreadable,
 )
 from perfgate.model.note import Note, note
-from perfgate.plugin.listing import collected_workloads
-from perfgate.render.page import Page
+from perfgate.plugin.listing import collect
 from perfgate.render.records import bless_text
 from perfgate.system import git
 from perfgate.words import say
@@ -66,7 +64,7 @@ def bless(
         by=git.author(here.root),
         at=datetime.now(UTC),
         reason=cleaned(reason).strip(),
-        commit=git.read_commit(here.root, baselines=here.baselines),
+        commit=here.commit(),
     )
     planned: list[_Plan] = []
     for name in names:
@@ -80,7 +78,7 @@ def bless(
                 plan.results,
                 plan.old,
                 asked,
-                code_now=code_now(plan.newest.code, here.root, baselines=here.baselines),
+                code_now=here.code_now(plan.newest.code),
                 settings=here.settings,
                 consent=blessing.Consent(accept_regression=accept_regression, hold=hold),
             )
@@ -117,7 +115,7 @@ def _shown(here: Project, plan: _Plan, *, path: str, occasion: bool) -> str:
         "holds": [held],
         "note": [*known, *([] if occasion else unheld)],
     }
-    return bless_text(Page(**screen()), plan.old, new, rows, notes=notes, path=path)
+    return bless_text(new_page(), plan.old, new, rows, notes=notes, path=path)
 
 
 def _branch_without(result: Result, here: Project) -> str | None:
@@ -147,7 +145,7 @@ def _why_gone(here: Project, result: Result) -> Note | None:
     if not (root / workload.source).is_file():
         return note("source-gone", source=workload.source)
     is_collected = (root / workload.source).is_relative_to(root / here.settings.workloads)
-    now = code_now(result.code, root, baselines=here.baselines)
+    now = here.code_now(result.code)
     if not is_collected or not changed_code(result.code, now):
         return None
     ids = _collected_ids(root)
@@ -162,6 +160,6 @@ def _collected_ids(root: Path) -> frozenset[str]:
     says.
     """
     try:
-        return frozenset(workload.id for workload in collected_workloads(root))
+        return frozenset(workload.id for workload in collect(root).workloads)
     except ConfigInvalid:
         return frozenset()

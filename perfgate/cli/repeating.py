@@ -11,21 +11,15 @@ import click
 
 from perfgate.bless import calibrate as calibration
 from perfgate.bless.holds import budgets_of, holding, last_plan, wider_budgets
-from perfgate.cli.project import Project, workload_of
-from perfgate.cli.terminal import Hold, hold_option, screen, show, show_error, usage
-from perfgate.execute.provenance import code_now
-from perfgate.machine import read_machine
+from perfgate.cli.project import Project, find_tool, workload_of
+from perfgate.cli.terminal import Hold, hold_option, new_page, show, show_error, usage
 from perfgate.model.baseline import Baseline
 from perfgate.model.errors import BaselineMissing, CalibrationRefused, NsysNotFound, PerfgateError
 from perfgate.model.machine import Machine
 from perfgate.model.note import note
 from perfgate.model.workload import Workload
-from perfgate.plugin.listing import collected_workloads
-from perfgate.profilers.nsys.command import trace_options
-from perfgate.profilers.nsys.tool import find_nsys
+from perfgate.plugin.listing import collect
 from perfgate.render.calibration import calibration_text
-from perfgate.render.page import Page
-from perfgate.system import git
 from perfgate.system.gate_process import gate_command, run_to_end
 from perfgate.words import say
 
@@ -79,7 +73,7 @@ def _targets(here: Project, names: Sequence[str], slug: str) -> list[Target]:
     """The named workloads with their baselines on this machine; without names, all that have
     one.
     """
-    workloads = collected_workloads(here.root)
+    workloads = collect(here.root).workloads
     chosen = [workload_of(name, workloads) for name in dict.fromkeys(names)]
     targets: list[Target] = []
     for workload in chosen or workloads:
@@ -96,24 +90,17 @@ def _targets(here: Project, names: Sequence[str], slug: str) -> list[Target]:
 
 def _this_machine(here: Project) -> Machine:
     """What a gate would find here; without its nsys, whose absence that gate reports."""
-    options = trace_options(graph_trace=here.settings.cuda_graph_trace)
     try:
-        nsys = str(find_nsys(None, os.environ, setting=here.settings.nsys).version)
+        return here.machine(nsys=str(find_tool().version))
     except NsysNotFound:
-        nsys = None
-    return read_machine(os.environ, nsys=nsys, nsys_options=options)
+        return here.machine(nsys=None)
 
 
 def _measure_again(here: Project, targets: Sequence[Target], *, runs: int) -> datetime:
     """Gate the workloads once more, all runs in one look, and return when that began."""
-    commit = git.read_commit(here.root, baselines=here.baselines)
+    commit = here.commit()
     for workload, baseline in targets:
-        calibration.refuse_changed(
-            baseline,
-            workload,
-            code_now=lambda paths: code_now(paths, here.root, baselines=here.baselines),
-            commit=commit,
-        )
+        calibration.refuse_changed(baseline, workload, code_now=here.code_now, commit=commit)
     selected = [workload.nodeid or f"{workload.source}::{workload.id}" for workload, _ in targets]
     options = (f"--perfgate-runs={runs}", f"--perfgate-max-runs={runs}", *selected)
     started_at = datetime.now(UTC)
@@ -146,4 +133,4 @@ def _calibrated(
         calibrated = calibrated.model_copy(update={"held": wider})
     path = here.store.baselines.save(calibrated, replacing=baseline)
     held = holding(calibrated, workload, here.settings)
-    return calibration_text(Page(**screen()), found, tuple(held), path=os.path.relpath(path))
+    return calibration_text(new_page(), found, tuple(held), path=os.path.relpath(path))

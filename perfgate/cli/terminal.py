@@ -19,7 +19,7 @@ from perfgate.model.secrets import Cleaner
 from perfgate.words import escape, say
 
 if TYPE_CHECKING:
-    from perfgate.render.page import Screen
+    from perfgate.render.page import Page, Screen
 
 PATH: Final = click.Path(path_type=Path)
 AUTO: Final = "auto"
@@ -34,6 +34,13 @@ def screen() -> Screen:
     is_plain = "NO_COLOR" in os.environ or os.environ.get("TERM") == "dumb"
     width = shutil.get_terminal_size(fallback=(100, 24)).columns
     return {"width": width, "colour": is_terminal and not is_plain}
+
+
+def new_page() -> Page:
+    """An empty page as wide as what is printed to."""
+    from perfgate.render.page import Page  # noqa: PLC0415 - slow, and no error needs it
+
+    return Page(**screen())
 
 
 def cleaned(text: str) -> str:

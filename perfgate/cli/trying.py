@@ -9,8 +9,8 @@ from pathlib import Path
 
 import click
 
-from perfgate.cli.project import Project
-from perfgate.cli.terminal import PATH, screen, show
+from perfgate.cli.project import Project, find_tool
+from perfgate.cli.terminal import PATH, new_page, screen, show
 from perfgate.demo.replay import play
 from perfgate.doctor import CheckResult, Examined, check_distribution, check_orphans, examine
 from perfgate.execute.addopts import addopts_of, distribution_of
@@ -26,9 +26,7 @@ from perfgate.model.errors import (
 )
 from perfgate.model.note import Severity, note
 from perfgate.plugin.listing import Collected, collect
-from perfgate.profilers.nsys.tool import find_nsys
 from perfgate.render.checks import findings_text
-from perfgate.render.page import Page
 from perfgate.selftest.play import Runner
 from perfgate.selftest.play import play as play_selftest
 from perfgate.words import say
@@ -48,7 +46,7 @@ def doctor() -> None:
         found += (check_orphans(_orphans(here, collected)), *_distribution(collected))
     found += _workflows(here.root)
     rows = [(one.check, one.ok, say.fact(one.said), say.next_step(one.said)) for one in found]
-    show(findings_text(Page(**screen()), rows))
+    show(findings_text(new_page(), rows))
     sys.exit(EXIT_SHUT if any(one.ok is False for one in found) else EXIT_OPEN)
 
 
@@ -105,6 +103,5 @@ def selftest(*, nsys: str | None, keep: Path | None, cpu: bool) -> None:
     if not machine.gpus and not cpu:
         show(say.message(note("selftest-without-gpu")))
         sys.exit(EXIT_SHUT)
-    tool = find_nsys(nsys, os.environ, setting=Project.here().settings.nsys)
-    runner = Runner(machine=machine, nsys=tool, python=sys.executable, env=os.environ)
+    runner = Runner(machine=machine, nsys=find_tool(nsys), python=sys.executable, env=os.environ)
     sys.exit(play_selftest(runner, show, screen(), keep=keep, cpu=cpu))

@@ -60,13 +60,7 @@ def _refuse_leaving(config: pytest.Config) -> None:
         return
     given = [*shlex.split(os.environ.get("PYTEST_ADDOPTS", "")), *config.getini("addopts")]
     if "--perfgate" in (*given, *config.invocation_params.args):
-        raise _usage_error("left-while-loading") from None
-
-
-def _usage_error(code: str, **fields: object) -> pytest.UsageError:
-    made = _part("refusals").usage_error(code, **fields)
-    assert isinstance(made, pytest.UsageError)
-    return made
+        raise _part("typed").usage_error("left-while-loading") from None
 
 
 def _part(name: str) -> Any:  # noqa: ANN401 - a module, loaded only where it is needed
@@ -81,8 +75,8 @@ def pytest_load_initial_conftests(
     given = early_config.known_args_namespace
     gates = getattr(given, "perfgate", False)
     if gates:
-        _part("reports").clean_standard_streams()
-        _part("exits").hold_exits(partial(_shown_status, early_config))
+        _part("guards").clean_standard_streams()
+        _part("guards").hold_exits(lambda: None)
         _part("handed_on").note_early(early_config, args)
         _part("typed").note_words(early_config, parser)
     yield
@@ -109,42 +103,32 @@ class _Outermost:
         except SystemExit as left:
             if left.code:
                 raise
-        status = status or int(_part("shown").status_of_success(config))
-        _part("exits").hold_exits(partial(int, status))
+        status = status or int(_part("closing").status_of_success(config))
+        _part("guards").hold_exits(partial(int, status))
         return status
-
-
-def _shown_status(config: pytest.Config) -> int | None:
-    """Return the exit status of a gate that has shown its verdicts; None before."""
-    shown = sys.modules.get("perfgate.plugin.shown")
-    return None if shown is None else shown.shown_status(config)
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Load the side that this process is on."""
     gates, works = config.getoption("perfgate"), config.getoption("perfgate_worker")
     if gates and works:
-        raise _usage_error("worker-option")
-    if gates or works:
-        _load(config, "gate_side" if gates else "worker_side")
+        raise _part("typed").usage_error("worker-option")
+    if not gates and not works:
+        for option in OPTIONS:
+            if option.metavar and config.getoption(option.dest) is not None:
+                raise _part("typed").usage_error("option-without-gate", option=option.option)
         return
-    for option in OPTIONS:
-        if option.metavar and config.getoption(option.dest) is not None:
-            raise _usage_error("option-without-gate", option=option.option)
-
-
-def _load(config: pytest.Config, side: str) -> None:
-    # pluginmanager.import_plugin would warn where `perfgate doctor` has imported it before.
-    name = f"perfgate.plugin.{side}"
+    side = "gate_side" if gates else "worker_side"
     collects = gc.isenabled()
     gc.disable()  # It would go through all that is loaded, many times, and find nothing.
     try:
-        loaded = importlib.import_module(name)
+        # pluginmanager.import_plugin would warn where `perfgate doctor` has imported it before.
+        loaded = _part(side)
     finally:
         if collects:
             gc.enable()
-    if config.pluginmanager.register(loaded, name) is None:
-        raise _usage_error("plugin-off", plugin=name)
+    if config.pluginmanager.register(loaded, loaded.__name__) is None:
+        raise _part("typed").usage_error("plugin-off", plugin=loaded.__name__)
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -4,10 +4,8 @@ nothing about speed."""
 from __future__ import annotations
 
 import ast
-import faulthandler
 import inspect
 import sys
-from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -38,7 +36,7 @@ class WorkloadModule(pytest.Module):
         """No class is a workload."""
         return False
 
-    def collect(self) -> Iterable[pytest.Item | pytest.Collector]:
+    def collect(self) -> list[pytest.Function]:
         """The module's workloads as the plain pytest functions that they are."""
         return [item for item in super().collect() if isinstance(item, pytest.Function)]
 
@@ -70,13 +68,3 @@ def spared_by_timeouts(item: pytest.Item) -> None:
     if item.config.pluginmanager.hasplugin("timeout"):
         # In front, or a workload's own mark would win.
         item.add_marker(pytest.mark.timeout(0), append=False)
-
-
-def without_watch(config: pytest.Config) -> None:
-    """Call off what pytest's faulthandler would dump, or end the gate with, after
-    `faulthandler_timeout`."""
-    if (
-        config.pluginmanager.hasplugin("faulthandler")
-        and float(config.getini("faulthandler_timeout") or 0.0) > 0
-    ):
-        faulthandler.cancel_dump_traceback_later()

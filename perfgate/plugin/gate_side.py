@@ -7,17 +7,16 @@ from pathlib import Path
 
 import pytest
 
+from perfgate.model.errors import PerfgateError
 from perfgate.model.note import note
 from perfgate.model.workload_file import is_script
-from perfgate.plugin.closing import close
+from perfgate.plugin.closing import close, show
 from perfgate.plugin.collect import may_declare, spared_by_timeouts
+from perfgate.plugin.guards import clean_report, why_skipped
 from perfgate.plugin.handed_on import restore_process
 from perfgate.plugin.items import CommandCollector, GatedModule, GateShut, ScriptFile
-from perfgate.plugin.reports import clean_report, why_skipped
-from perfgate.plugin.shown import show
-from perfgate.plugin.start import start
-from perfgate.plugin.state import STATE, id_of
-from perfgate.plugin.typed import STANDING, heed_again
+from perfgate.plugin.state import STATE, id_of, start
+from perfgate.plugin.typed import STANDING, heed, usage_error
 from perfgate.words import say
 from perfgate.workload import holds_command, holds_workloads
 
@@ -25,8 +24,11 @@ from perfgate.workload import holds_command, holds_workloads
 @pytest.hookimpl(tryfirst=True)
 def pytest_sessionstart(session: pytest.Session) -> None:
     """Begin the gate."""
-    heed_again(session.config)
-    session.config.stash[STATE] = start(session.config)
+    heed(session.config, session.config.option)  # each conftest has configured pytest by now
+    try:
+        session.config.stash[STATE] = start(session.config)
+    except PerfgateError as invalid:
+        raise usage_error(invalid) from None
 
 
 @pytest.hookimpl(wrapper=True)
@@ -35,21 +37,17 @@ def pytest_collect_file(
 ) -> Generator[None, list[pytest.Collector], list[pytest.Collector]]:
     """Collect workloads, and nothing else."""
     yield
-    kind = _kind_of(file_path, parent)
-    return [] if kind is None else [kind.from_parent(parent, path=file_path)]
-
-
-def _kind_of(file: Path, parent: pytest.Collector) -> type[pytest.File] | None:
     state, root = parent.config.stash[STATE], parent.config.rootpath
-    within = file.is_relative_to(root / state.gate.settings.workloads)
-    if not (within or parent.session.isinitpath(file)):
-        return None
-    if holds_command(file):
-        return CommandCollector
-    if not holds_workloads(file):
-        return None
-    is_run = is_script(file, state.scripts, root=root) and not may_declare(file)
-    return ScriptFile if is_run else GatedModule
+    within = file_path.is_relative_to(root / state.gate.settings.workloads)
+    if not (within or parent.session.isinitpath(file_path)):
+        return []
+    if holds_command(file_path):
+        return [CommandCollector.from_parent(parent, path=file_path)]
+    if not holds_workloads(file_path):
+        return []
+    is_run = is_script(file_path, state.scripts, root=root) and not may_declare(file_path)
+    kind = ScriptFile if is_run else GatedModule
+    return [kind.from_parent(parent, path=file_path)]
 
 
 @pytest.hookimpl(wrapper=True)
@@ -84,7 +82,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def pytest_report_header(config: pytest.Config) -> list[str]:
     """Name the project's options that are not heeded."""
     stood = config.stash[STANDING]
-    return [say.message(note("options-not-heeded", options=stood))] if stood else []
+    return [say.message(note("options-not-heeded", options=tuple(stood)))] if stood else []
 
 
 def pytest_report_collectionfinish(config: pytest.Config) -> list[str]:

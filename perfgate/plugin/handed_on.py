@@ -20,7 +20,7 @@ import pytest
 
 from perfgate.execute.addopts import addopts_in_force, starting_options
 from perfgate.execute.places import Place, PlaceKind, Places, prefixes_here
-from perfgate.plugin.refusals import usage_error
+from perfgate.plugin.typed import usage_error
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,8 +57,7 @@ def prepend_addopts(config: pytest.Config, words: list[str]) -> None:
     The worker's pytest itself gets no `addopts`. One that the user overrides is that of both sides.
     """
     *overrides, _ = config.known_args_namespace.override_ini  # the last is the worker's own
-    said = addopts_in_force(overrides, config.inipath)
-    words[:0] = _own_among(config, said)
+    words[:0] = _own_among(config, addopts_in_force(overrides, config.inipath))
 
 
 def restore_process(config: pytest.Config) -> None:
@@ -77,15 +76,17 @@ def restore_process(config: pytest.Config) -> None:
             raise usage_error("niceness-changed", before=early.niceness, now=now) from None
 
 
-def own_options(config: pytest.Config) -> list[str]:
-    """What was given of the project's own options."""
-    return _own_among(config, config.stash[EARLY].given)
+def worker_options(config: pytest.Config) -> tuple[str, ...]:
+    """Return what the pytest of a worker shares with this one; the project's options come last.
 
-
-def given_starting_options(config: pytest.Config) -> tuple[str, ...]:
-    """What was given of files, plugins and ini values to begin with; what `addopts` says of them
-    each side reads."""
-    return starting_options(config.stash[EARLY].given, folder=config.invocation_params.dir)
+    What `addopts` says of files, plugins and ini values to begin with each side reads itself.
+    """
+    given = config.stash[EARLY].given
+    options = [f"--rootdir={config.rootpath}"]
+    if config.inipath is not None:
+        options += ["-c", str(config.inipath)]
+    starting = starting_options(given, folder=config.invocation_params.dir)
+    return (*options, *starting, *_own_among(config, given))
 
 
 def compared_options(config: pytest.Config) -> dict[str, str]:
@@ -111,21 +112,8 @@ def digest(text: str) -> str:
 
 
 def _own_among(config: pytest.Config, words: Sequence[str]) -> list[str]:
-    """The options among some words that a conftest or a plugin of the project declares, each with
-    its values."""
-    found, others = _own_parser(config).parse_known_and_unknown_args(list(words))
-    left = ["--", *others, *map(str, found.file_or_dir)]
-    own: list[str] = []
-    for word in words:
-        if word in left:
-            left.remove(word)
-        else:
-            own.append(word)
-    return own
-
-
-def _own_parser(config: pytest.Config) -> pytest.Parser:
-    """A parser of the options alone that conftests declare, and plugins that lie in the project."""
+    """The options among some words that conftests declare, or plugins that lie in the project, each
+    with its values."""
     parser, manager = pytest.Parser(_ispytest=True), config.pluginmanager
     root = config.rootpath.resolve()
     places, of_project = Places(root, prefixes=prefixes_here()), Place(PlaceKind.TREE, root)
@@ -137,7 +125,15 @@ def _own_parser(config: pytest.Config) -> pytest.Parser:
         if Path(file).name == "conftest.py" or places.of(Path(file)) == of_project:
             wanted = inspect.signature(declare).parameters
             declare(**{name: value for name, value in given.items() if name in wanted})
-    return parser
+    found, others = parser.parse_known_and_unknown_args(list(words))
+    left = ["--", *others, *map(str, found.file_or_dir)]
+    own: list[str] = []
+    for word in words:
+        if word in left:
+            left.remove(word)
+        else:
+            own.append(word)
+    return own
 
 
 def _is_number(word: str) -> bool:

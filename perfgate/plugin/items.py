@@ -3,26 +3,30 @@ fails."""
 
 from __future__ import annotations
 
+import enum
+import faulthandler
 import inspect
-from collections.abc import Iterable
-from pathlib import Path
+import numbers
+import os.path
+from collections.abc import Iterable, Mapping
+from pathlib import Path, PurePath
 from types import ModuleType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import pytest
 from pydantic import ValidationError
 
 from perfgate.model.errors import ConfigInvalid, PerfgateError
 from perfgate.model.metric import Metric
+from perfgate.model.secrets import Cleaner, looks_secret
 from perfgate.model.settings import check_budgets, first_of
 from perfgate.model.verdict import Verdict
 from perfgate.model.workload import Workload
 from perfgate.model.workload_file import read_workload_file
-from perfgate.plugin.collect import WorkloadModule, without_watch
-from perfgate.plugin.handed_on import compared_options
-from perfgate.plugin.parameters import parameters_of
-from perfgate.plugin.reports import Lines
-from perfgate.plugin.shown import table
+from perfgate.plugin.closing import table
+from perfgate.plugin.collect import WorkloadModule
+from perfgate.plugin.guards import Lines
+from perfgate.plugin.handed_on import compared_options, digest
 from perfgate.plugin.state import STATE, WORKLOAD
 from perfgate.render.verdict import properties
 from perfgate.words import escape
@@ -30,6 +34,13 @@ from perfgate.workload import MARK, declaration_of
 
 if TYPE_CHECKING:
     from _pytest._code.code import TerminalRepr, TracebackStyle
+
+PLAIN: Final = (str, bytes, bool, int, float, complex)
+"""Types whose `repr` says all; that of those derived from them may not."""
+NAMED: Final = ("dtype", "device", "memory_format", "layout")
+"""Likewise types of torch."""
+LONGEST: Final = 2000
+"""Characters; of a longer text its digest is kept."""
 
 
 class GateShut(Exception):
@@ -45,8 +56,10 @@ class _Gated(pytest.Item):
 
     def runtest(self) -> None:
         """Measure, judge, and fail if the outcome keeps the gate shut."""
-        state = self.config.stash[STATE]
-        without_watch(self.config)
+        state, plugins = self.config.stash[STATE], self.config.pluginmanager
+        watched_s = plugins.hasplugin("faulthandler") and self.config.getini("faulthandler_timeout")
+        if float(watched_s or 0.0) > 0:  # or it would end the gate, or dump what it does
+            faulthandler.cancel_dump_traceback_later()
         verdict = state.gate.check(self.stash[WORKLOAD])
         self.user_properties += properties(verdict)
         if not state.gate.opens(verdict):
@@ -83,45 +96,42 @@ class CommandItem(_Gated):
 class GatedModule(WorkloadModule):
     """A Python file of workloads, collected for a gate."""
 
-    def collect(self) -> Iterable[pytest.Item | pytest.Collector]:
+    def collect(self) -> list[pytest.Function]:
         """Turn each workload of the module into an item that is measured."""
+        root, source = self.config.rootpath, str(self.path)
+        if self.path.is_relative_to(root):
+            source = self.path.relative_to(root).as_posix()
+        items: list[pytest.Function] = []
         try:
-            refuse_uncollectable(self.obj, source=self._source)
-            functions = [one for one in super().collect() if isinstance(one, pytest.Function)]
-            return [self._gated(function) for function in functions]
+            refuse_uncollectable(self.obj, source=source)
+            for function in super().collect():
+                item: WorkloadItem = WorkloadItem.from_parent(
+                    self,
+                    name=function.name,
+                    callspec=getattr(function, "callspec", None),
+                    callobj=function.obj,
+                    fixtureinfo=function._fixtureinfo,
+                    originalname=function.originalname,
+                )
+                item.stash[WORKLOAD] = self._workload(function, source)
+                items.append(item)
         except SystemExit as left:
             status = "" if left.code is None else repr(left.code)
-            error = ConfigInvalid("workload-left", source=self._source, status=status)
+            error = ConfigInvalid("workload-left", source=source, status=status)
         except ValidationError as invalid:
-            error = first_of(invalid, place=f"{self._source}: @workload: ")
+            error = first_of(invalid, place=f"{source}: @workload: ")
         except ConfigInvalid as invalid:
             error = invalid
+        else:
+            return items
         raise self.CollectError(escape.message(str(error)))
 
-    def _gated(self, function: pytest.Function) -> WorkloadItem:
-        item: WorkloadItem = WorkloadItem.from_parent(
-            self,
-            name=function.name,
-            callspec=getattr(function, "callspec", None),
-            callobj=function.obj,
-            fixtureinfo=function._fixtureinfo,
-            originalname=function.originalname,
-        )
-        item.stash[WORKLOAD] = self._workload(function)
-        return item
-
-    @property
-    def _source(self) -> str:
-        root = self.config.rootpath
-        is_within = self.path.is_relative_to(root)
-        return self.path.relative_to(root).as_posix() if is_within else str(self.path)
-
-    def _workload(self, function: pytest.Function) -> Workload:
+    def _workload(self, function: pytest.Function, source: str) -> Workload:
         declared = declaration_of(function.obj)
         assert declared is not None
-        gate, source = self.config.stash[STATE].gate, self._source
+        gate = self.config.stash[STATE].gate
         cleaner = gate.cleaner.knowing({}, declared.pass_env)
-        parameters = parameters_of(function, cleaner, source=source)
+        parameters, by_id = parameters_of(function, cleaner, source=source)
         if (cleaned := cleaner.clean(function.name)) != function.name:
             name = function.originalname  # that of its baseline has the secret of a parameter in it
             raise ConfigInvalid("workload-id-secret", source=source, workload=name, name=cleaned)
@@ -135,8 +145,8 @@ class GatedModule(WorkloadModule):
             nodeid=function.nodeid,
             steps=declared.steps,
             warmup=declared.warmup,
-            parameters=parameters.texts,
-            by_id=parameters.by_id,
+            parameters=parameters,
+            by_id=by_id,
             options=compared_options(self.config),
             timeout_s=declared.timeout_s or gate.settings.timeout_s,
             budgets={Metric(name): budget for name, budget in declared.budgets.items()},
@@ -176,14 +186,84 @@ def refuse_uncollectable(module: ModuleType, *, source: str) -> None:
         ConfigInvalid: names the first of them.
     """
     for name, held in vars(module).items():
-        if not inspect.isclass(held) and not inspect.isfunction(held) and _bears_mark(held):
+        if inspect.isclass(held) or inspect.isfunction(held):
+            continue
+        try:  # past its own attribute access
+            is_marked = MARK in object.__getattribute__(held, "__dict__")
+        except (AttributeError, TypeError):
+            continue
+        if is_marked:
             kind = type(held).__name__
             raise ConfigInvalid("workload-decorated", source=source, workload=name, type=kind)
 
 
-def _bears_mark(held: object) -> bool:
-    """Whether an object took over a workload's attributes; asked past its own attribute access."""
-    try:
-        return MARK in object.__getattribute__(held, "__dict__")
-    except (AttributeError, TypeError):
-        return False
+# The arguments of a parametrised function, which two measurements must agree on
+
+
+def parameters_of(
+    function: pytest.Function, cleaner: Cleaner, *, source: str
+) -> tuple[Mapping[str, str], tuple[str, ...]]:
+    """Return a parametrised function's arguments as text, and the names of those of which only the
+    type and the id are compared: those that are no scalars.
+
+    What looks like a secret is its digest. A path below the project's root is relative to it, and
+    of any other its last part is kept: where files lie on this machine is not measured.
+
+    Raises:
+        ConfigInvalid: there are no values, or one that is no scalar has no id.
+    """
+    callspec = getattr(function, "callspec", None)
+    if callspec is None:
+        return {}, ()
+    texts: dict[str, str] = {}
+    by_id: list[str] = []
+    for name, value in sorted(callspec.params.items()):
+        # pytest skips the one item of a function that is parametrised with nothing.
+        is_missing = type(value).__name__ == "NotSetType"
+        text = None if is_missing else _scalar(value, function.config.rootpath)
+        if text is not None:
+            texts[name] = _safe(name, text, function.config.rootpath, cleaner)
+            continue
+        made_by_pytest = {f"{name}{callspec.indices.get(name)}", getattr(value, "__name__", "")}
+        if is_missing or made_by_pytest & {*callspec.id.split("-")}:
+            raise ConfigInvalid(
+                "parameters-empty" if is_missing else "parameter-without-id",
+                source=source,
+                workload=function.originalname,
+                parameter=name,
+                type=type(value).__name__,
+            )
+        by_id.append(name)
+        texts[name] = f"{type(value).__name__} in {callspec.id}"
+    return texts, tuple(by_id)
+
+
+def _scalar(value: object, root: Path) -> str | None:
+    """Return a value's text, the same in every process; None of what is no scalar."""
+    if isinstance(value, enum.Enum):
+        inner = _scalar(value.value, root)
+        name = f"{type(value).__qualname__}.{value.name}"
+        return name if inner is None else f"{name} = {inner}"
+    if isinstance(value, PurePath):
+        if not value.is_absolute():
+            return repr(value.as_posix())
+        real, root = Path(os.path.realpath(value)), root.resolve()
+        is_within = real.is_relative_to(root)
+        return repr(real.relative_to(root).as_posix() if is_within else value.name)
+    if value is None or type(value).__name__ in NAMED:
+        return repr(value)
+    if isinstance(value, type) or inspect.isroutine(value):
+        return None if "<" in value.__qualname__ else value.__qualname__
+    if isinstance(value, PLAIN):
+        return next(one for one in PLAIN if isinstance(value, one)).__repr__(value)
+    return f"{type(value).__name__}({value})" if isinstance(value, numbers.Number) else None
+
+
+def _safe(name: str, text: str, root: Path, cleaner: Cleaner) -> str:
+    """Return a text as it may be shown and kept."""
+    for folder in {str(root), str(root.resolve())} - {os.path.sep}:
+        text = text.replace(f"{folder}{os.path.sep}", "")
+    if looks_secret(name, text[:LONGEST].strip("'\"")):
+        return digest(text)
+    text = cleaner.clean(text)
+    return text if len(text) <= LONGEST else digest(text)

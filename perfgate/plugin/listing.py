@@ -14,7 +14,7 @@ from _pytest.skipping import evaluate_skip_marks
 
 from perfgate.model.errors import ConfigInvalid
 from perfgate.model.workload import Declared, Workload
-from perfgate.plugin.start import worker_options
+from perfgate.plugin.handed_on import worker_options
 from perfgate.plugin.state import STATE, WORKLOAD
 from perfgate.system.files import temporary_folder
 
@@ -64,15 +64,6 @@ def _why_skipped(item: pytest.Item) -> str | None:
     except BaseException as broken:  # noqa: BLE001 - pytest's own outcomes too: it skips nothing
         return f"its condition cannot be evaluated: {type(broken).__name__}"
     return None if skip is None else skip.reason
-
-
-def collected_workloads(root: Path) -> tuple[Workload, ...]:
-    """The project's workloads, in the order of a gate.
-
-    Raises:
-        ConfigInvalid: they cannot be collected, with the gist of pytest's words.
-    """
-    return tuple(collect(root).workloads)
 
 
 def collect(root: Path, *, options: Sequence[str] = ()) -> Collected:

@@ -11,9 +11,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache, partial
 from pathlib import Path
-from pkgutil import resolve_name
 from tempfile import TemporaryFile
-from typing import Final, Literal, Self
+from typing import Literal, Self
 
 import pytest
 
@@ -21,6 +20,8 @@ from perfgate.model.document import GateDocument
 from perfgate.model.errors import ConfigInvalid, PerfgateError, StoreFailed
 from perfgate.model.note import Severity, noted
 from perfgate.model.pagedata import PageData
+
+# ruff: noqa: PLC0415 - each form loads what it needs
 
 
 class OutputFormat(StrEnum):
@@ -34,20 +35,6 @@ class OutputFormat(StrEnum):
     """Of merged gates; pytest writes that of a single one."""
     MARKDOWN = "markdown"
     """Appended, and so once and last: it may be the summary of a CI job, to which others add."""
-
-
-_OF_DOCUMENT: Final[Mapping[OutputFormat, str]] = {
-    OutputFormat.JSON: "perfgate.model.document_text:document_text",
-    OutputFormat.JUNIT: "perfgate.render.junit:gate_junit",
-    OutputFormat.MARKDOWN: "perfgate.render.markdown:gate_markdown",
-}
-"""What makes its text of the gate's document; loaded where it is asked for."""
-_OF_PAGE: Final[Mapping[OutputFormat, str]] = {
-    OutputFormat.PAGE_DATA: "perfgate.model.pagedata:page_data_text",
-    OutputFormat.HTML: "perfgate.render.html:page_html",
-    OutputFormat.TRACE: "perfgate.render.trace:steps_trace",
-}
-"""The same of the gate's page."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,13 +53,11 @@ class Outputs:
             ConfigInvalid: a file cannot be written there.
         """
         folder = config.invocation_params.dir
-        given = {
-            form: config.getoption(f"perfgate_{form.replace('-', '_')}")
+        files: dict[OutputFormat, Path] = {
+            form: folder / file
             for form in OutputFormat
             if form is not OutputFormat.JUNIT
-        }
-        files: dict[OutputFormat, Path] = {
-            form: folder / file for form, file in given.items() if file is not None
+            and (file := config.getoption(f"perfgate_{form.replace('-', '_')}")) is not None
         }
         found = cls(files=files, prefix="--perfgate-")
         found.refuse()
@@ -120,10 +105,7 @@ class Outputs:
         self, form: OutputFormat, document: GateDocument, page: Callable[[], PageData]
     ) -> None:
         file = self.files[form]
-        if form in _OF_DOCUMENT:
-            text = resolve_name(_OF_DOCUMENT[form])(document)
-        else:
-            text = resolve_name(_OF_PAGE[form])(page())
+        text = _text(form, document, page)
         try:
             file.parent.mkdir(parents=True, exist_ok=True)
             write_file(file, [text], mode="a" if form is OutputFormat.MARKDOWN else "w")
@@ -132,6 +114,35 @@ class Outputs:
             raise StoreFailed(
                 "output-refused", file=str(file), reason=reason, option=option
             ) from error
+
+
+def _text(form: OutputFormat, document: GateDocument, page: Callable[[], PageData]) -> str:
+    """Return what is written in a form, with what makes it loaded only here."""
+    match form:
+        case OutputFormat.JSON:
+            from perfgate.model.document_text import document_text
+
+            return document_text(document)
+        case OutputFormat.JUNIT:
+            from perfgate.render.junit import gate_junit
+
+            return gate_junit(document)
+        case OutputFormat.MARKDOWN:
+            from perfgate.render.markdown import gate_markdown
+
+            return gate_markdown(document)
+        case OutputFormat.PAGE_DATA:
+            from perfgate.model.pagedata import page_data_text
+
+            return page_data_text(page())
+        case OutputFormat.HTML:
+            from perfgate.render.html import page_html
+
+            return page_html(page())
+        case OutputFormat.TRACE:
+            from perfgate.render.trace import steps_trace
+
+            return steps_trace(page())
 
 
 def _check_writable(file: Path) -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import textwrap
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import Protocol, TextIO
+from typing import TextIO
 
 from rich.console import Console
 from rich.text import Text
@@ -21,18 +21,19 @@ from perfgate.words import escape, numbers, say
 SHOWN = (Metric.STEP_MS, Metric.KERNEL_MS, Metric.GAP_MS)
 
 
-class Suspend(Protocol):
-    """Pytest's capture, which must let go of the terminal while something is written to it."""
-
-    def __call__(self) -> AbstractContextManager[None]: ...
-
-
 class Progress:
     """Tells of the runs of one workload after another."""
 
     def __init__(
-        self, stream: TextIO, *, live: bool, width: int, suspend: Suspend = nullcontext
+        self,
+        stream: TextIO,
+        *,
+        live: bool,
+        width: int,
+        suspend: Callable[[], AbstractContextManager[None]] = nullcontext,
     ) -> None:
+        """Take pytest's terminal, and `suspend`: its capture, which must let go of the terminal
+        while something is written to it."""
         self._console = Console(
             file=stream,
             width=width,
@@ -43,14 +44,15 @@ class Progress:
         )
         self._live = live
         self._suspend = suspend
-        self._workload = ""
+        self._shown = ""
+        """The workload, as its lines begin."""
         self._ends = 0.0
         """When the workload's runs come to their end, as planned."""
 
     @contextmanager
     def of(self, workload: str) -> Iterator[None]:
         """Tell of one workload's runs inside the block."""
-        self._workload, self._ends = workload, 0.0
+        self._shown, self._ends = f"  {escape.one_line(workload)}", 0.0
         self.say("")
         yield
 
@@ -80,11 +82,8 @@ class Progress:
 
     def say(self, line: str) -> None:
         """Write one line, whatever it quotes."""
-        self._write(escape.line(line))
-
-    def _write(self, text: str) -> None:
         with self._suspend():
-            self._console.print(escape.message(text), markup=False)
+            self._console.print(escape.message(escape.line(line)), markup=False)
 
     def plan(self, stages: Sequence[Note]) -> None:
         """Show what is to be spent, wrapped at the width."""
@@ -92,19 +91,15 @@ class Progress:
             planned_s = stage.fields.get("seconds")
             if stage.code == "plan-time" and isinstance(planned_s, float):
                 self._ends = time.monotonic() + planned_s
-            text = escape.line(say.in_one_line(stage))
-            text = textwrap.fill(
-                f"{self._shown}: {text}",
+            lines = textwrap.wrap(
+                f"{self._shown}: {escape.line(say.in_one_line(stage))}",
                 max(self._console.width, NARROWEST),
                 subsequent_indent=" " * 6,
                 break_on_hyphens=False,
                 break_long_words=False,
             )
-            self._write(text)
-
-    @property
-    def _shown(self) -> str:
-        return f"  {escape.one_line(self._workload)}"
+            for line in lines:
+                self.say(line)
 
 
 class _Underway:

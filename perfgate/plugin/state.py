@@ -1,22 +1,45 @@
-"""One gate as pytest runs it: what it was started with, what is expected of it, what came of it."""
+"""One gate as pytest runs it: how it begins, what is expected of it, what came of it."""
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Iterable, Sequence
+from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TextIO, cast
 
 import pytest
+from pydantic import ValidationError
 
+from perfgate.execute.lab import Against, Invocation
 from perfgate.gate.gate import Gate
-from perfgate.model.document import GateDocument, PartChosen, Shard
+from perfgate.model.document import GateDocument, Shard
+from perfgate.model.errors import ConfigInvalid
 from perfgate.model.loosening import Base
 from perfgate.model.note import note
+from perfgate.model.options import OPTIONS
+from perfgate.model.pyproject import (
+    budgets_of_options,
+    load_settings,
+    outdated,
+    project_around,
+    project_within,
+)
+from perfgate.model.settings import Settings
 from perfgate.model.workload import Workload
-from perfgate.plugin.choice import Choice
+from perfgate.model.workload_file import scripts_of
+from perfgate.plugin.guards import CleanedStream
+from perfgate.plugin.handed_on import EARLY, worker_options
 from perfgate.plugin.outputs import Outputs
-from perfgate.plugin.refusals import usage_error
+from perfgate.plugin.progress import Progress
+from perfgate.plugin.typed import Choice, usage_error
 from perfgate.render.page import Screen
+from perfgate.system import git
+from perfgate.system.signals import ending_as_on_ctrl_c
 from perfgate.words import say
+from perfgate.workload import holds_command, workload_files
 
 WORKLOAD = pytest.StashKey[Workload]()
 """Of an item: the workload that it is."""
@@ -67,32 +90,23 @@ class State:
         """Whether this shard, or whole gate, is the one that says what is gone."""
         return self.shard is None or self.shard.index == 1
 
-    @property
-    def here(self) -> frozenset[str]:
-        """The chosen workloads that fall to no other shard."""
-        return self.chosen - self.elsewhere
-
-    @property
-    def part(self) -> PartChosen | None:
-        """How many of the known workloads were chosen, and by what; None where all were."""
-        flags = self.choice.flags
-        if not flags or self.expected is None:
-            return None
-        known = {*self.collected, *self.gate.blessed}
-        return PartChosen(by=flags, workloads=len(self.expected), of=len(known))
-
     def choose(self, items: Iterable[pytest.Item]) -> None:
         """Note which workloads were chosen: by what was typed, and not by what a hook leaves."""
-        by_words = self.choice.of_items(list(self.collected.values()))
+        by_words = self.choice.of_items(self.collected.values())
         self.chosen = frozenset(workload.id for workload in workloads_of([*by_words, *items]))
 
     def divide(self, items: list[pytest.Item]) -> list[pytest.Item]:
         """Leave to other shards what falls to them, and return that.
 
         Raises:
-            pytest.UsageError: two workloads have one name.
+            pytest.UsageError: two workloads have one name, and would share a baseline.
         """
-        _refuse_twins(workloads_of(items))
+        sources: dict[str, list[str]] = {}
+        for workload in workloads_of(items):
+            sources.setdefault(workload.id, []).append(workload.source)
+        for name, files in sources.items():
+            if len(files) > 1:
+                raise usage_error("workload-name-twice", workload=name, sources=tuple(files))
         if self.shard is None:
             return []
         self.choose(items)
@@ -112,7 +126,7 @@ class State:
             self.choose(session.items)
         elif not session.testsfailed and 0 < len(self.chosen) < self.shard.of:
             raise usage_error("shards-too-many", value=str(self.shard), workloads=len(self.chosen))
-        left = self.here - {workload.id for workload in expected}
+        left = self.chosen - self.elsewhere - {workload.id for workload in expected}
         for name in sorted(left & self.deselected):
             self.skipped[name] = say.message(note("deselected-by-hook"))
         dropped = [item for name, item in self.collected.items() if name in left]
@@ -133,11 +147,124 @@ def id_of(item: pytest.Item) -> str | None:
     return item.stash[WORKLOAD].id if WORKLOAD in item.stash else None
 
 
-def _refuse_twins(workloads: Sequence[Workload]) -> None:
-    """Refuse workloads that would share a baseline."""
-    sources: dict[str, list[str]] = {}
-    for workload in workloads:
-        sources.setdefault(workload.id, []).append(workload.source)
-    for name, files in sources.items():
-        if len(files) > 1:
-            raise usage_error("workload-name-twice", workload=name, sources=tuple(files))
+def start(config: pytest.Config) -> State:
+    """Make the gate that pytest was asked for.
+
+    Raises:
+        PerfgateError: an option, a setting or the project cannot be gated by.
+    """
+    if not config.pluginmanager.hasplugin("terminalreporter"):
+        raise ConfigInvalid("plugin-off", plugin="terminal")
+    given = {
+        option.setting: config.getoption(option.dest)
+        for option in OPTIONS
+        if option.is_flag and option.setting is not None and option.setting != "nsys"
+    }
+    settings = load_settings(config.rootpath, given)
+    workloads = config.rootpath / settings.workloads
+    choice = Choice(config, workloads=workloads)
+    _refuse_other_root(config, choice)
+    for old in outdated(settings):
+        warning = pytest.PytestConfigWarning(say.message(old))
+        config.issue_config_time_warning(warning, stacklevel=2)
+    if not choice.words and not workloads.is_dir():
+        root, folder = str(config.rootpath), str(workloads)
+        raise ConfigInvalid("workloads-folder-missing", folder=folder, root=root)
+    # Relative: pytest takes a bracket in a word for parameters, and a folder may have one.
+    folder = os.path.relpath(workloads, config.invocation_params.dir)
+    config.args = list(choice.words) or [folder]
+    outputs = Outputs.of(config)
+    base, shard = config.getoption("perfgate_base"), config.getoption("perfgate_shard")
+    base = None if base is None else _read_base(base)
+    shard = None if shard is None else _read_shard(shard)
+    held = ExitStack()
+    held.enter_context(ending_as_on_ctrl_c())
+    config.add_cleanup(held.close)
+    writer = config.get_terminal_writer()
+
+    def clean(text: str) -> str:
+        # Asked anew for each text: the gate comes to know the secrets of workloads.
+        return config.stash[STATE].gate.cleaner.clean(text)
+
+    writer._file = cast("TextIO", CleanedStream(writer._file, clean))
+    gate = _gate_of(config, settings)
+    config.add_cleanup(gate.tidy)
+    commands = filter(holds_command, workload_files(workloads))
+    return State(
+        gate=gate,
+        screen=Screen(width=writer.fullwidth, colour=writer.hasmarkup),
+        outputs=outputs,
+        choice=choice,
+        shard=shard,
+        label=config.getoption("perfgate_label") or "",
+        base=base,
+        scripts=scripts_of(commands, root=config.rootpath),
+    )
+
+
+def _refuse_other_root(config: pytest.Config, choice: Choice) -> None:
+    """Refuse a root that pytest has found and that is not the project's.
+
+    Raises:
+        ConfigInvalid: names both.
+    """
+    if config.getoption("rootdir") or config.getoption("inifilename"):
+        return
+    start, root = config.invocation_params.dir, config.rootpath
+    around = project_around(root)
+    if around is not None:
+        workloads = (around / load_settings(around, {}).workloads).resolve()
+        if not choice.files or any(file.is_relative_to(workloads) for file in choice.files):
+            raise ConfigInvalid("root-within-project", root=str(root), project=str(around))
+    for place in (start, *choice.files):
+        if (within := project_within(root, place)) is not None:
+            raise ConfigInvalid("root-around-project", root=str(root), project=str(within))
+    if root not in (start, *start.parents) and not choice.files:
+        raise ConfigInvalid("root-misled", root=str(root), start=str(start))
+
+
+def _read_base(file: str) -> Base:
+    """Return what is known of the branch that a change is for."""
+    try:
+        return Base.model_validate_json(Path(file).read_bytes())
+    except (OSError, ValidationError) as broken:
+        raise ConfigInvalid("base-unreadable", file=file) from broken
+
+
+def _read_shard(given: str) -> Shard:
+    """Return which part of the workloads was asked for: `1/4`."""
+    found = re.fullmatch(r"([0-9]{1,4})/([0-9]{1,4})", given)
+    if found is None or not 1 <= int(found[1]) <= int(found[2]):
+        raise ConfigInvalid("shard-invalid", value=given)
+    return Shard(index=int(found[1]), of=int(found[2]))
+
+
+def _gate_of(config: pytest.Config, settings: Settings) -> Gate:
+    """Make the gate, which shows its progress on pytest's own terminal, around its capture."""
+    revision, root = config.getoption("perfgate_against"), config.rootpath
+    against = None
+    if revision is not None:
+        against = Against(revision=revision, commit=git.resolve(root, revision))
+    reporter = config.pluginmanager.getplugin("terminalreporter")
+    capture = config.pluginmanager.getplugin("capturemanager")
+    writer = config.get_terminal_writer()
+    return Gate(
+        Invocation(
+            root=root,
+            settings=settings,
+            env=dict(os.environ),
+            worker_env=git.without_repository(config.stash[EARLY].environment),
+            nsys=config.getoption("perfgate_nsys"),
+            pytest_options=worker_options(config),
+            against=against,
+            keep_captures=config.getoption("perfgate_keep_captures"),
+        ),
+        Progress(
+            writer._file,
+            live=reporter is not None and reporter.isatty and not os.environ.get("CI"),
+            width=writer.fullwidth,
+            suspend=capture.global_and_fixture_disabled if capture is not None else nullcontext,
+        ),
+        runs_given=config.getoption("perfgate_runs") is not None,
+        budgets_given=budgets_of_options(config.getoption("perfgate_budget")),
+    )

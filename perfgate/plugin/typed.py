@@ -1,4 +1,5 @@
-"""What a person typed for this gate: some options count only where they were typed.
+"""What a person typed for this gate: some options count only where they were typed, and files,
+`-k` and the like choose workloads.
 
 In `addopts` and PYTEST_ADDOPTS they are meant for a project's tests: a gate that heeded them there
 would leave workloads out, could not measure, or would be held to less than `[tool.perfgate]` says.
@@ -7,13 +8,20 @@ What a conftest sets counts as little.
 
 from __future__ import annotations
 
+import copy
+import fnmatch
 from argparse import Namespace
-from typing import Final
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, Final
 
 import pytest
+from _pytest.mark.expression import Expression
 
+from perfgate.model.errors import ConfigInvalid, PerfgateError
 from perfgate.model.options import OPTIONS
-from perfgate.plugin.refusals import usage_error
+from perfgate.words import escape
 
 SELECTING: Final = {
     "keyword": "-k",
@@ -68,15 +76,25 @@ WHERE_TYPED: Final = {**SELECTING, **LOOKING, **ASKING, **REFUSED, **HINDERING, 
 
 TYPED = pytest.StashKey[Namespace]()
 """All options, as far as they were typed."""
-STANDING = pytest.StashKey[tuple[str, ...]]()
+STANDING = pytest.StashKey[list[str]]()
 """The flags of `WHERE_TYPED` that were given elsewhere, and are not heeded."""
+
+
+def usage_error(why: str | PerfgateError, /, **fields: object) -> pytest.UsageError:
+    """Make the error by which pytest does not start, of a code or of an error of our own.
+
+    It may quote the project's files or options: nothing in it steers a terminal.
+    """
+    error = ConfigInvalid(why, **fields) if isinstance(why, str) else why
+    return pytest.UsageError(escape.message(str(error)))
 
 
 def note_words(config: pytest.Config, parser: pytest.Parser) -> None:
     """Note what was typed, and keep plugins that begin before conftests from the rest."""
-    config.stash[TYPED] = parser.parse_known_args(_words(config))
-    config.stash[STANDING] = ()
-    _heed(config, config.known_args_namespace)
+    words = [str(word) for word in config.invocation_params.args]
+    config.stash[TYPED] = parser.parse_known_args(words)
+    config.stash[STANDING] = []
+    heed(config, config.known_args_namespace)
 
 
 def heed_what_was_typed(config: pytest.Config) -> None:
@@ -90,39 +108,109 @@ def heed_what_was_typed(config: pytest.Config) -> None:
         return
     if config.option.help:  # pytest read no further
         raise usage_error("help-not-typed")
-    typed = config.stash[TYPED] = config._parser.parse(_words(config))
+    words = [str(word) for word in config.invocation_params.args]
+    typed = config.stash[TYPED] = config._parser.parse(words)
     typed.setuponly |= typed.setupplan  # as pytest has it
-    heed_again(config)
+    heed(config, config.option)
     for name, flag in REFUSED.items():
         if getattr(typed, name, None) and not typed.collectonly:
             raise usage_error("option-not-in-a-gate", option=flag)
 
 
-def heed_again(config: pytest.Config) -> None:
-    """Likewise, now that each conftest has configured pytest."""
-    _heed(config, config.option)
-
-
-def only_looks(config: pytest.Config) -> bool:
-    """Whether nothing is to be measured."""
-    return any(getattr(config.stash[TYPED], name, None) for name in LOOKING)
-
-
-def only_asks(config: pytest.Config) -> bool:
-    """Whether pytest answers without a session."""
-    return any(getattr(config.stash[TYPED], name, None) for name in ASKING)
-
-
-def _words(config: pytest.Config) -> list[str]:
-    return [str(word) for word in config.invocation_params.args]
-
-
-def _heed(config: pytest.Config, option: Namespace) -> None:
-    typed = config.stash[TYPED]
-    stood = [*config.stash[STANDING]]
+def heed(config: pytest.Config, option: Namespace) -> None:
+    """Give options the values that were typed, and note which had others."""
+    standing = config.stash[STANDING]
     for name, flag in WHERE_TYPED.items():
-        if hasattr(option, name) and getattr(option, name) != getattr(typed, name, None):
-            setattr(option, name, getattr(typed, name, None))
-            stood.append(flag)
-    once: tuple[str, ...] = tuple(dict.fromkeys(stood))
-    config.stash[STANDING] = once
+        value = getattr(config.stash[TYPED], name, None)
+        if hasattr(option, name) and getattr(option, name) != value:
+            setattr(option, name, value)
+            if flag not in standing:
+                standing.append(flag)
+
+
+def was_typed(config: pytest.Config, names: Iterable[str]) -> bool:
+    """Whether one of some options was typed."""
+    return any(getattr(config.stash[TYPED], name, None) for name in names)
+
+
+class Choice:
+    """Which workloads a person chose: asked of what was collected, and of baselines without it."""
+
+    def __init__(self, config: pytest.Config, *, workloads: Path) -> None:
+        """Take the folder of all workloads, and what was typed."""
+        self._config = config
+        self._typed = typed = config.stash[TYPED]
+        self._here = config.invocation_params.dir
+        """What paths that were typed are relative to."""
+        self.words = tuple(map(str, typed.file_or_dir))
+        """Files, folders and node ids that were typed."""
+        split = [word.partition("::") for word in self.words]
+        places = [((self._here / path).resolve(), name) for path, _, name in split]
+        self.files = tuple(path for path, _ in places)
+        """Files and folders among them."""
+        folder = workloads.resolve()
+        is_whole = any(not name and folder.is_relative_to(path) for path, name in places)
+        self._places = () if is_whole else tuple(places)
+        """Those paths, each with what follows its `::`; none where all workloads are asked for."""
+        self.paths = tuple(path for path, name in self._places if not name)
+        """Files and folders whose workloads are all asked for; empty where nothing was named."""
+        options = (flag for name, flag in SELECTING.items() if getattr(typed, name, None))
+        self.flags = (*(("path",) if self._places else ()), *options)
+        """By what was chosen; empty where all workloads are gated."""
+        cache = getattr(config, "cache", None)
+        is_asked = getattr(typed, "lf", False)
+        self._failed = frozenset(cache.get("cache/lastfailed", {}) if cache and is_asked else ())
+        """Node ids that failed last, for `--lf`."""
+
+    def of_items(self, items: Iterable[pytest.Item]) -> list[pytest.Item]:
+        """Return those of the collected items that pytest, by what was typed alone, would keep: a
+        conftest may set other options."""
+        left = list(items)
+        as_typed: Any = copy.copy(self._config)
+        as_typed.option = self._typed
+        as_typed.hook = SimpleNamespace(pytest_deselected=lambda **_: None)
+        for name in ("mark", "main"):
+            plugin: Any = self._config.pluginmanager.get_plugin(name)
+            plugin.pytest_collection_modifyitems(items=left, config=as_typed)
+        return [item for item in left if item.nodeid in self._failed] or left
+
+    def may_cover(self, workload: str, source: str | None) -> bool:
+        """Whether a workload that was not collected may be one of the chosen, by its id and its
+        file.
+
+        Its marks are not known, so no `-m` excludes it; where files were typed, one of an unknown
+        file is not meant.
+        """
+        nodeid, typed = f"{source or ''}::{workload}", self._typed
+        if self._places or typed.ignore or typed.ignore_glob:
+            file = None if source is None else (self._config.rootpath / source).resolve()
+            if file is None or not self._is_named(file, workload) or self._is_ignored(file):
+                return False
+        if nodeid.startswith(tuple(typed.deselect or ("\0",))):
+            return False
+        names = [name.lower() for name in (workload, *Path(source or "").parts)]
+        return self._matches(names) and (not self._failed or nodeid in self._failed)
+
+    def _is_named(self, file: Path, workload: str) -> bool:
+        return not self._places or any(
+            file.is_relative_to(path)
+            and (not name or workload == name or workload.startswith(f"{name}["))
+            for path, name in self._places
+        )
+
+    def _is_ignored(self, file: Path) -> bool:
+        paths = [(self._here / path).resolve() for path in self._typed.ignore or ()]
+        globs = [str(self._here / glob) for glob in self._typed.ignore_glob or ()]
+        return any(
+            way in paths or any(fnmatch.fnmatch(str(way), glob) for glob in globs)
+            for way in (file, *file.parents)
+        )
+
+    def _matches(self, names: Sequence[str]) -> bool:
+        """Whether `-k` matches some names, in lower case."""
+
+        def is_held(word: str, /, **_: object) -> bool:
+            return any(word.lower() in name for name in names)
+
+        keyword = self._typed.keyword.strip()
+        return not keyword or Expression.compile(keyword).evaluate(is_held)

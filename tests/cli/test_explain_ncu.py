@@ -12,13 +12,14 @@ import shutil
 import sqlite3
 import sys
 import textwrap
+from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 from support import records
-from support.project import Project
+from support.project import Project, Seen
 from syrupy.assertion import SnapshotAssertion
 
 from perfgate.explain.breakdown import breakdown_of, kept
@@ -102,6 +103,10 @@ class Bed:
         program.chmod(0o755)
         self.here.patch.setenv("PERFGATE_NCU", str(program))
 
+    def explain(self, workload: str = "loop") -> Seen:
+        """Ask what its kernels do."""
+        return self.here.perfgate("explain", workload, "--ncu", "--no-rules")
+
     @property
     def asked(self) -> list[Asked]:
         """What it was asked, run by run."""
@@ -170,7 +175,8 @@ def test_a_kernel_that_moved_is_looked_at_in_the_project_and_in_the_baselines_co
     bed: Bed,
     snapshot: SnapshotAssertion,
 ) -> None:
-    seen = bed.here.perfgate("explain", "loop", "--ncu", "--no-rules")
+    results = sorted((bed.here.root / ".perfgate" / "results").rglob("*"))
+    seen = bed.explain()
     shown = "\n".join(table(seen.out)).replace(bed.sha[:12], "0123456789ab")
     assert seen.status == 0
     assert shown == snapshot
@@ -178,11 +184,12 @@ def test_a_kernel_that_moved_is_looked_at_in_the_project_and_in_the_baselines_co
     assert "kernel_ms +0.9000 ms" in seen.out
     assert bed.left == []
     assert bed.here.git("worktree", "list").count("\n") == 0
+    assert sorted((bed.here.root / ".perfgate" / "results").rglob("*")) == results
 
 
 def test_each_run_is_the_workloads_own_with_two_steps_and_its_whole_warm_up(bed: Bed) -> None:
     bed.here.patch.setenv("HF_TOKEN", "hf_abcdefghijklmnopqrstuv")
-    bed.here.perfgate("explain", "loop", "--ncu", "--no-rules")
+    bed.explain()
     now, before = bed.asked
     for one in (now, before):
         assert one.options["--kernel-name"] == GEMM_SYMBOL
@@ -203,12 +210,6 @@ def test_each_run_is_the_workloads_own_with_two_steps_and_its_whole_warm_up(bed:
     assert (order["steps"], order["warmup"]) == (2, 1)
 
 
-def test_nothing_of_it_is_kept_as_a_result(bed: Bed) -> None:
-    results = sorted((bed.here.root / ".perfgate" / "results").rglob("*"))
-    bed.here.perfgate("explain", "loop", "--ncu", "--no-rules")
-    assert sorted((bed.here.root / ".perfgate" / "results").rglob("*")) == results
-
-
 def test_without_a_commit_to_run_there_is_only_now_and_it_says_why(bed: Bed) -> None:
     (listed,) = bed.here.store.baselines.listed()
     baseline = listed.found
@@ -216,7 +217,7 @@ def test_without_a_commit_to_run_there_is_only_now_and_it_says_why(bed: Bed) -> 
     dirty = baseline.occasions[0].model_copy(update={"commit": Commit(sha=bed.sha, dirty=True)})
     listed.path.unlink()
     bed.here.bless(baseline.model_copy(update={"occasions": (dirty,)}))
-    seen = bed.here.perfgate("explain", "loop", "--ncu", "--no-rules")
+    seen = bed.explain()
     assert seen.status == 0
     lines = table(seen.out)
     assert "commit-dirty" in seen.codes
@@ -226,7 +227,7 @@ def test_without_a_commit_to_run_there_is_only_now_and_it_says_why(bed: Bed) -> 
 
 def test_a_commit_on_which_it_does_not_run_leaves_now_and_the_reason(bed: Bed) -> None:
     bed.ncu('if "worktrees" in os.getcwd():\n    sys.exit(7)')
-    seen = bed.here.perfgate("explain", "loop", "--ncu", "--no-rules")
+    seen = bed.explain()
     assert seen.status == 0
     written = " ".join(" ".join(table(seen.out)).split())
     assert "a no figures: loop: " in written, written
@@ -241,7 +242,7 @@ def test_without_permission_for_the_counters_it_fails_with_nvidias_page(bed: Bed
         sys.exit(0)
         """
     )
-    seen = bed.here.perfgate("explain", "loop", "--ncu", "--no-rules")
+    seen = bed.explain()
     assert seen.status == 42
     assert "https://developer.nvidia.com/ERR_NVGPUCTRPERM" in seen.err
     assert "kernel_ms +0.9000 ms" in seen.out
@@ -252,7 +253,7 @@ def test_a_workload_that_fails_under_ncu_says_how(bed: Bed, snapshot: SnapshotAs
         "from perfgate import workload\n\n@workload(steps=4, warmup=1)\ndef loop(steps):\n"
         "    1 / 0\n"
     )
-    seen = bed.here.perfgate("explain", "loop", "--ncu", "--no-rules")
+    seen = bed.explain()
     assert seen.status == 16
     assert seen.err == snapshot
     assert bed.left == []
@@ -260,7 +261,7 @@ def test_a_workload_that_fails_under_ncu_says_how(bed: Bed, snapshot: SnapshotAs
 
 def test_a_launch_that_does_not_come_is_no_figure(bed: Bed) -> None:
     bed.ncu("sys.exit(subprocess.run(words).returncode)")
-    lines = table(bed.here.perfgate("explain", "loop", "--ncu", "--no-rules").out)
+    lines = table(bed.explain().out)
     assert [line.split()[:3] for line in lines[-2:]] == [
         ["a", "no", "figures:"],
         ["b", "no", "figures:"],
@@ -269,7 +270,7 @@ def test_a_launch_that_does_not_come_is_no_figure(bed: Bed) -> None:
 
 def test_figures_of_another_kernel_are_not_taken(bed: Bed) -> None:
     bed.ncu('kernel = "_Zother"')
-    seen = bed.here.perfgate("explain", "loop", "--ncu", "--no-rules")
+    seen = bed.explain()
     assert seen.status == 42
     assert "_Zother" in seen.err
     assert GEMM_SYMBOL in seen.err
@@ -288,7 +289,7 @@ def test_a_kernel_of_torch_compile_is_found_whatever_its_number(
             (GEMM, GEMM_SYMBOL),
         )
     bed.ncu('kernel = "triton_poi_fused_add_" + Path("speed").read_text()')
-    seen = here.perfgate("explain", "loop", "--ncu", "--no-rules")
+    seen = bed.explain()
     assert seen.status == 0, seen.err
     assert [one.options["--kernel-name"] for one in bed.asked] == [
         "regex:^triton_poi_fused_add(_[0-9]+)+$"
@@ -301,7 +302,7 @@ def test_a_kernel_of_torch_compile_is_found_whatever_its_number(
 def test_without_a_capture_no_kernel_can_be_named_to_ncu(bed: Bed) -> None:
     (capture,) = (bed.here.root / ".perfgate" / "results").rglob("capture-0.sqlite")
     capture.unlink()
-    seen = bed.here.perfgate("explain", "loop", "--ncu", "--no-rules")
+    seen = bed.explain()
     assert seen.status == 0
     assert not (bed.elsewhere / "asked.jsonl").exists()
 
@@ -310,30 +311,37 @@ def test_changed_code_is_remarked_upon(bed: Bed) -> None:
     bed.here.workload(
         (bed.here.root / "workloads" / "loops.py").read_text(encoding="utf-8") + "\n# changed\n"
     )
-    lines = table(bed.here.perfgate("explain", "loop", "--ncu", "--no-rules").out)
+    lines = table(bed.explain().out)
     assert any(line.split()[:1] == ["note"] for line in lines)
 
 
-def test_a_workload_that_is_gone_cannot_be_run_again(bed: Bed) -> None:
+def gone(bed: Bed) -> None:
     bed.here.workload("")
-    seen = bed.here.perfgate("explain", "loop", "--ncu", "--no-rules")
-    assert (seen.status, "workload-unknown-and-none" in seen.codes) == (10, True)
 
 
-def test_without_ncu_the_explanation_stands_and_it_says_where_it_looked(
-    bed: Bed, snapshot: SnapshotAssertion
-) -> None:
+def without_ncu(bed: Bed) -> None:
     bed.here.patch.setenv("PERFGATE_NCU", "/nowhere/ncu")
-    seen = bed.here.perfgate("explain", "loop", "--ncu", "--no-rules")
-    assert seen.status == 40
-    assert seen.err.startswith("perfgate: ncu /nowhere/ncu (from PERFGATE_NCU): ")
-    assert "kernel_ms +0.9000 ms" in seen.out
 
 
-def test_without_a_gpu_it_is_refused(bed: Bed) -> None:
+def without_gpu(bed: Bed) -> None:
     bed.here.patch.setenv("CUDA_VISIBLE_DEVICES", "")
-    seen = bed.here.perfgate("explain", "loop", "--ncu", "--no-rules")
-    assert (seen.status, "gpu-missing" in seen.codes) == (42, True)
+
+
+@pytest.mark.parametrize(
+    ("arrange", "status", "says"),
+    [
+        (gone, 10, "workload-unknown-and-none"),
+        (without_ncu, 40, "perfgate: ncu /nowhere/ncu (from PERFGATE_NCU): "),
+        (without_gpu, 42, "gpu-missing"),
+    ],
+)
+def test_where_it_cannot_be_run_again_the_explanation_stands_and_it_says_why(
+    bed: Bed, arrange: Callable[[Bed], None], status: int, says: str
+) -> None:
+    arrange(bed)
+    seen = bed.explain()
+    assert (seen.status, says in seen.codes or seen.err.startswith(says)) == (status, True)
+    assert "kernel_ms +0.9000 ms" in seen.out
 
 
 @pytest.mark.parametrize("words", [["a.json", "b.json"], ["a.sqlite"]])
@@ -366,7 +374,7 @@ def test_a_command_is_run_as_it_is_and_its_warm_up_is_passed_over(bed: Bed) -> N
     shutil.copy(capture, folder / "run-1" / "capture-0.sqlite")
     baseline = records.baseline(of=train, on=bed.here.machine)
     bed.here.bless(baseline.model_copy(update={"breakdown": kept(breakdown_of([run(8.0)] * 5))}))
-    seen = bed.here.perfgate("explain", "train", "--ncu", "--no-rules")
+    seen = bed.explain("train")
     assert seen.status == 0, seen.err
     (now,) = bed.asked
     # 12 launches in each of 3 steps of warm-up, counted from the start: nothing starts a capture.

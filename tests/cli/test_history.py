@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from support import records
-from support.project import Project
+from support.project import Project, Seen
 from syrupy.assertion import SnapshotAssertion
 
 from perfgate.model.history import History
@@ -47,6 +47,9 @@ class Blessed:
         self.put(step_ms, reason, name=name, on=on)
         self.project.commit(f"bless: {reason}")
 
+    def history(self, *words: str, columns: int = 100) -> Seen:
+        return self.project.perfgate("history", "loop", *words, columns=columns)
+
     def alike(self, text: str) -> str:
         """Make commits the same on every day: each is its number in the history, as often as it is
         long."""
@@ -81,7 +84,7 @@ def story(blessed: Blessed) -> None:
 
 def test_a_story_at_80_columns(blessed: Blessed, snapshot: SnapshotAssertion) -> None:
     story(blessed)
-    seen = blessed.project.perfgate("history", "loop", columns=80)
+    seen = blessed.history(columns=80)
     assert (seen.status, seen.err) == (0, "")
     today = r"\d{4}-\d\d-\d\d(?= +Ada +[46]{8} )"
     assert re.sub(today, "THEN      ", blessed.alike(seen.out)) == snapshot
@@ -90,7 +93,7 @@ def test_a_story_at_80_columns(blessed: Blessed, snapshot: SnapshotAssertion) ->
 @pytest.mark.parametrize("metric", [Metric.KERNEL_MS, Metric.SYNCS])
 def test_any_metric_can_be_asked_for(blessed: Blessed, metric: Metric) -> None:
     blessed.bless(12.0, "first")
-    seen = blessed.project.perfgate("history", "loop", "--metric", metric.value)
+    seen = blessed.history("--metric", metric.value)
     assert seen.status == 0
     assert f" {metric.value} " in seen.out
     # Of a metric that no version has the row is there, and says so.
@@ -98,14 +101,14 @@ def test_any_metric_can_be_asked_for(blessed: Blessed, metric: Metric) -> None:
 
 
 def test_an_unknown_metric_is_a_usage_error_that_names_all(blessed: Blessed) -> None:
-    seen = blessed.project.perfgate("history", "loop", "--metric", "steps")
+    seen = blessed.history("--metric", "steps")
     assert seen.status == 2
     assert all(f"'{metric}'" in seen.err for metric in METRICS)
 
 
 def test_json_is_the_same_as_a_document(blessed: Blessed) -> None:
     story(blessed)
-    seen = blessed.project.perfgate("history", "loop", "--json")
+    seen = blessed.history("--json")
     assert (seen.status, seen.err) == (0, "")
     history = History.model_validate_json(seen.out)
     assert (history.format, history.workload, history.metric) == (2, "loop", Metric.STEP_MS)
@@ -125,9 +128,9 @@ def test_json_is_the_same_as_a_document(blessed: Blessed) -> None:
 
 def test_it_works_from_a_subfolder(blessed: Blessed) -> None:
     blessed.bless(12.0, "first")
-    whole = blessed.project.perfgate("history", "loop")
+    whole = blessed.history()
     blessed.project.patch.chdir(blessed.project.root / "workloads")
-    assert blessed.project.perfgate("history", "loop") == whole
+    assert blessed.history() == whole
     assert whole.status == 0
 
 
@@ -139,7 +142,7 @@ def test_it_works_in_a_monorepo(blessed: Blessed) -> None:
     blessed.bless(12.0, "first")
     blessed.bless(13.0, "second")
     project.patch.chdir(project.root / "services" / "train")
-    seen = project.perfgate("history", "loop", "--json")
+    seen = blessed.history("--json")
     (machine,) = History.model_validate_json(seen.out).machines
     assert [version.values[Metric.STEP_MS] for version in machine.versions] == [12.0, 13.0]
 
@@ -151,7 +154,7 @@ def test_a_renamed_folder_begins_a_new_history(blessed: Blessed) -> None:
         "pyproject.toml", '[project]\nname = "x"\n[tool.perfgate]\nbaselines = "perf"\n'
     )
     blessed.project.commit()
-    seen = blessed.project.perfgate("history", "loop", columns=80)
+    seen = blessed.history(columns=80)
     assert seen.status == 0
     assert seen.out.startswith("loop on NVIDIA H200: 1 blessing\n")
 
@@ -159,12 +162,12 @@ def test_a_renamed_folder_begins_a_new_history(blessed: Blessed) -> None:
 def test_without_a_repository_or_git_there_is_no_history(here: Project, tmp_path: Path) -> None:
     made = Blessed(here)
     made.put(12.0, "first")
-    seen = here.perfgate("history", "loop")
+    seen = made.history()
     assert (seen.status, seen.out) == (25, "")
     here.commit()
-    assert here.perfgate("history", "loop").status == 0
+    assert made.history().status == 0
     here.patch.setenv("PATH", str(tmp_path))
-    seen = here.perfgate("history", "loop")
+    seen = made.history()
     assert seen.status == 25
 
 
@@ -175,7 +178,7 @@ def test_a_shallow_clone_says_that_its_history_is_cut(blessed: Blessed, tmp_path
         "clone", "--quiet", "--depth=1", blessed.project.root.as_uri(), str(tmp_path / "shallow")
     )
     blessed.project.patch.chdir(tmp_path / "shallow")
-    seen = blessed.project.perfgate("history", "loop", columns=80)
+    seen = blessed.history(columns=80)
     assert seen.status == 0
     assert "git fetch --unshallow" in seen.out
 
@@ -192,7 +195,7 @@ def test_what_bless_writes_is_the_last_point(blessed: Blessed) -> None:
     project.measures(*records.runs(), code=[project.code()])
     project.gate()
     assert project.perfgate("bless", "--reason", "measured here").status == 0
-    seen = project.perfgate("history", "loop", columns=200)
+    seen = blessed.history(columns=200)
     assert (seen.status, seen.err) == (0, "")
     (row,) = [line for line in seen.out.splitlines() if line.endswith("measured here")]
     assert "none yet" in row

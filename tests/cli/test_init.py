@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import re
 import subprocess
 import sys
 import tomllib
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -141,6 +143,7 @@ def test_check_says_what_is_missing_and_what_another_perfgate_wrote(
     repository: Project, snapshot: SnapshotAssertion
 ) -> None:
     assert repository.perfgate("init", "--check").status == 1
+    assert repository.perfgate("init", "--check", "--force").status == 2
     assert set(files(repository)) == {"pyproject.toml"}
     repository.patch.setattr(starting, "this_perfgate", lambda: replace(TOOL, version="1.0.0"))
     repository.perfgate("init")
@@ -161,11 +164,6 @@ def test_check_lets_files_of_other_settings_be(repository: Project) -> None:
     seen = repository.perfgate("init", "--check")
     assert seen.status == 0
     assert rows(seen)[GITHUB[1]] != rows(seen)[GITHUB[0]] == "up to date"
-
-
-def test_check_and_force_do_not_go_together(repository: Project) -> None:
-    seen = repository.perfgate("init", "--check", "--force")
-    assert seen.status == 2
 
 
 def test_settings_that_are_there_are_used_and_left(repository: Project) -> None:
@@ -206,32 +204,33 @@ def test_a_project_in_a_monorepo_gets_its_workflows_at_the_top(repository: Proje
     assert repository.perfgate("init", "--check").status == 0
 
 
-def test_a_broken_pyproject_is_an_error_and_nothing_is_written(repository: Project) -> None:
-    repository.write("pyproject.toml", "[project\n")
-    before = files(repository)
-    seen = repository.perfgate("init")
-    assert (seen.status, seen.out) == (10, "")
-    assert files(repository) == before
+def broken_settings(project: Project) -> None:
+    project.write("pyproject.toml", "[project\n")
 
 
-def test_workloads_that_are_a_file_are_an_error_and_nothing_is_written(repository: Project) -> None:
-    repository.write("workloads", "")
-    before = files(repository)
-    seen = repository.perfgate("init")
-    assert (seen.status, seen.out) == (43, "")
-    assert files(repository) == before
+def file_of_workloads(project: Project) -> None:
+    project.write("workloads", "")
 
 
-def test_nothing_is_written_through_a_link_that_leads_out(
-    repository: Project, tmp_path: Path
+def link_that_leads_out(project: Project) -> None:
+    elsewhere = Path(os.environ["HOME"]) / "elsewhere"
+    elsewhere.mkdir()
+    (project.root / ".github").symlink_to(elsewhere)
+
+
+@pytest.mark.parametrize(
+    ("arrange", "status"),
+    [(broken_settings, 10), (file_of_workloads, 43), (link_that_leads_out, 43)],
+)
+def test_where_it_cannot_write_it_is_an_error_and_nothing_is_written(
+    repository: Project, arrange: Callable[[Project], None], status: int
 ) -> None:
-    (tmp_path / "elsewhere").mkdir()
-    (repository.root / ".github").symlink_to(tmp_path / "elsewhere")
+    arrange(repository)
     before = files(repository)
     seen = repository.perfgate("init")
-    assert (seen.status, seen.out) == (43, "")
+    assert (seen.status, seen.out) == (status, "")
     assert files(repository) == before
-    assert list((tmp_path / "elsewhere").iterdir()) == []
+    assert not any((repository.root / ".github").glob("*"))
 
 
 # What is written, as GitHub reads it

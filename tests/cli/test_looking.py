@@ -8,7 +8,7 @@ import json
 import shutil
 import sqlite3
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from collections.abc import Set as AbstractSet
 from contextlib import closing
 from pathlib import Path
@@ -64,13 +64,13 @@ def test_show_shows_all_of_one_baseline(here: Project) -> None:
     assert "  file        baselines/nvidia-h200/loop.json" in lines
 
 
-def test_show_of_nothing_is_an_error(project: Project) -> None:
-    assert refused(project, "show") == ({"baselines-none"}, 18)
-
-
-def test_show_of_an_unknown_workload_names_those_there_are(here: Project) -> None:
-    here.bless(here.baseline())
-    assert refused(here, "show", "lop") == ({"baseline-unknown"}, 18)
+@pytest.mark.parametrize(
+    ("is_blessed", "code"), [(False, "baselines-none"), (True, "baseline-unknown")]
+)
+def test_show_of_what_is_not_there_is_an_error(here: Project, is_blessed: bool, code: str) -> None:
+    if is_blessed:
+        here.bless(here.baseline())
+    assert refused(here, "show", *(["lop"] if is_blessed else [])) == ({code}, 18)
 
 
 def test_show_lists_an_unreadable_baseline_and_exits_with_its_code(here: Project) -> None:
@@ -161,12 +161,15 @@ def test_compare_of_two_captures_says_where_they_differ_nowhere(
         ("nothing", "subject-missing", 18),
         ("workloads", "subject-without-result", 20),
         ("loop:kept", "results-none", 20),
+        ("other", "subject-several", 18),
     ],
 )
 def test_compare_says_what_it_does_not_find(
     here: Project, word: str, code: str, status: int
 ) -> None:
     here.bless(here.baseline())
+    for gpu in ("NVIDIA L4", "NVIDIA A100"):
+        here.bless(here.baseline("other", on=records.machine(gpu)))
     assert refused(here, "compare", "loop", word) == ({code}, status)
 
 
@@ -226,12 +229,6 @@ def test_compare_says_of_a_capture_what_makes_it_invalid(project: Project, captu
     assert "of 920 launches" in line
 
 
-def test_compare_asks_which_of_two_machines_is_meant(here: Project) -> None:
-    here.bless(here.baseline())
-    here.bless(here.baseline(on=records.machine("NVIDIA L4")))
-    assert refused(here, "compare", "loop", "loop") == ({"subject-several"}, 18)
-
-
 # inspect
 
 
@@ -243,16 +240,12 @@ def test_inspect_measures_a_whole_window(
     assert (seen.status, seen.err) == (0, "")
 
 
-def test_inspect_measures_steps(project: Project, capture: Path) -> None:
-    lines = project.perfgate("inspect", "mlp.sqlite", "--step", "step").out.splitlines()
+def test_inspect_measures_steps_behind_the_warm_up(project: Project, capture: Path) -> None:
+    asked = ("inspect", "mlp.sqlite", "--step", "st.p")
+    lines = project.perfgate(*asked).out.splitlines()
     assert lines[2] == "process 548: 20 steps, 130.9 ms"
     assert any(line.split()[:2] == ["step_ms", "7.274"] for line in lines)
-
-
-def test_inspect_leaves_out_warm_up_steps(project: Project, capture: Path) -> None:
-    lines = project.perfgate(
-        "inspect", "mlp.sqlite", "--step", "st.p", "--warmup", "5"
-    ).out.splitlines()
+    lines = project.perfgate(*asked, "--warmup", "5").out.splitlines()
     assert lines[2].startswith("process 548: 15 steps")
 
 
@@ -327,25 +320,23 @@ LFS = "version https://git-lfs.github.com/spec/v1\noid sha256:abc\nsize 12345\n"
 
 
 @pytest.mark.parametrize(
-    ("name", "text"),
+    ("name", "text", "status"),
     [
-        ("gone.sqlite", None),
-        ("workloads", None),
-        ("notes.txt", "hello\n"),
-        ("lfs.sqlite", LFS),
-        ("lfs.nsys-rep", LFS),
+        ("gone.sqlite", None, 14),
+        ("workloads", None, 14),
+        ("notes.txt", "hello\n", 14),
+        ("lfs.sqlite", LFS, 14),
+        ("lfs.nsys-rep", LFS, 14),
+        ("run.nsys-rep", "x" * 5000, 11),  # for want of an nsys
     ],
 )
-def test_what_is_no_capture_is_refused(here: Project, name: str, text: str | None) -> None:
+def test_what_cannot_be_read_as_a_capture_is_refused(
+    here: Project, name: str, text: str | None, status: int
+) -> None:
+    here.patch.setenv("PERFGATE_NSYS", "/nowhere/nsys")
     if text is not None:
         here.write(name, text)
-    assert refused(here, "inspect", name)[1] == 14
-
-
-def test_inspect_of_a_report_needs_an_nsys(project: Project) -> None:
-    project.write("run.nsys-rep", "x" * 5000)
-    project.patch.setenv("PERFGATE_NSYS", "/nowhere/nsys")
-    assert refused(project, "inspect", "run.nsys-rep")[1] == 11
+    assert refused(here, "inspect", name)[1] == status
 
 
 @pytest.mark.nsys
@@ -362,20 +353,50 @@ def test_inspect_reads_a_report_that_a_gate_kept(project: Project) -> None:
 # doctor and help
 
 
-def test_doctor_names_a_baseline_whose_workload_is_gone(here: Project) -> None:
-    here.bless(here.baseline())
+def gone(here: Project) -> None:
     here.bless(here.baseline("gone"))
-    seen = here.perfgate("doctor")
-    assert seen.status == 1
-    assert "baselines/nvidia-h200/gone.json" in seen.out
 
 
-def test_doctor_calls_no_baseline_gone_whose_file_skips_itself(here: Project) -> None:
-    here.bless(here.baseline())
+def folder_gone(here: Project) -> None:
+    shutil.rmtree(here.root / "workloads")
+
+
+def skips_itself(here: Project) -> None:
     here.workload(f"import pytest\npytest.skip('no data', allow_module_level=True)\n{LOOP}")
+
+
+def raises(here: Project) -> None:
+    here.workload(LOOP + "raise RuntimeError('no such data set')\n")
+
+
+def warns(here: Project) -> None:
+    """Pytest warns of its configuration, where warnings are errors."""
+    here.write("pytest.ini", "[pytest]\ntestpaths = nowhere\nfilterwarnings = error\n")
+
+
+def unreadable(here: Project) -> None:
+    here.store.baselines.path("nvidia-h200", "loop").write_text("{")
+
+
+@pytest.mark.parametrize(
+    ("arrange", "says"),
+    [
+        (gone, "baselines/nvidia-h200/gone.json"),
+        (folder_gone, "baselines/nvidia-h200/loop.json"),
+        (skips_itself, "workloads/loops.py (no data)"),
+        (raises, "RuntimeError: no such data set"),
+        (warns, "No files were found in testpaths"),
+        (unreadable, "git checkout HEAD -- baselines/nvidia-h200/loop.json"),
+    ],
+)
+def test_doctor_says_what_is_wrong_with_baselines_and_workloads(
+    here: Project, arrange: Callable[[Project], None], says: str
+) -> None:
+    here.bless(here.baseline())
+    arrange(here)
     seen = here.perfgate("doctor", columns=120)
     assert seen.status == 1
-    assert "workloads/loops.py (no data)" in seen.out
+    assert says in seen.out
 
 
 def test_a_baseline_in_the_folder_of_another_machine_is_reported_by_doctor_and_show(
@@ -388,43 +409,10 @@ def test_a_baseline_in_the_folder_of_another_machine_is_reported_by_doctor_and_s
         assert (seen.status != 0, "baseline-in-wrong-folder" in seen.codes) == (True, True)
 
 
-def test_doctor_takes_the_baselines_of_a_folder_that_is_gone_for_orphans(here: Project) -> None:
-    here.bless(here.baseline())
-    shutil.rmtree(here.root / "workloads")
-    seen = here.perfgate("doctor", columns=120)
-    assert (seen.status, "baselines/nvidia-h200/loop.json" in seen.out) == (1, True)
-
-
-def test_doctor_reports_workloads_that_cannot_be_collected_next_to_all_else(here: Project) -> None:
-    here.bless(here.baseline())
-    here.workload(LOOP + "raise RuntimeError('no such data set')\n")
-    seen = here.perfgate("doctor")
-    assert "RuntimeError: no such data set" in seen.out
-    assert seen.status == 1
-
-
-def test_doctor_reports_a_configuration_that_pytest_warns_of_where_warnings_are_errors(
-    here: Project,
-) -> None:
-    here.bless(here.baseline())
-    here.write("pytest.ini", "[pytest]\ntestpaths = nowhere\nfilterwarnings = error\n")
-    seen = here.perfgate("doctor", columns=120)
-    assert "No files were found in testpaths" in seen.out
-    assert seen.status == 1
-
-
 def test_doctor_collects_under_the_projects_own_options(here: Project) -> None:
     here.bless(here.baseline())
     here.write("pytest.ini", "[pytest]\naddopts = -n 2 -v --strict-markers\n")
     assert "ok    baselines" in here.perfgate("doctor").out.splitlines()
-
-
-def test_doctor_reports_a_baseline_that_cannot_be_read(here: Project) -> None:
-    path = here.bless(here.baseline())
-    path.write_text("{")
-    seen = here.perfgate("doctor")
-    assert seen.status == 1
-    assert "git checkout HEAD -- baselines/nvidia-h200/loop.json" in seen.out
 
 
 def test_the_help_fits_a_screen(project: Project, snapshot: SnapshotAssertion) -> None:

@@ -19,6 +19,8 @@ from syrupy.assertion import SnapshotAssertion
 from perfgate.model.metric import Metric
 from perfgate.model.pagedata import read_page_data
 
+Shard = Callable[..., int]
+
 NAMES = ("alpha", "beta", "gamma")
 SLOWER = records.run({Metric.H2D_COPIES: 3})
 OUTPUTS = (
@@ -44,7 +46,7 @@ def three(project: Project) -> Project:
 
 
 @pytest.fixture
-def shard(three: Project) -> Callable[..., int]:
+def shard(three: Project) -> Shard:
     """Gate a shard into a folder of its own; return its exit status."""
 
     def gated(index: int, *more: str, of: int = 2, gpu: str = "h200", page: bool = True) -> int:
@@ -60,7 +62,7 @@ def shard(three: Project) -> Callable[..., int]:
     return gated
 
 
-def test_two_open_shards_are_one_open_gate(three: Project, shard: Callable[..., int]) -> None:
+def test_two_open_shards_are_one_open_gate(three: Project, shard: Shard) -> None:
     assert (shard(1), shard(2)) == (0, 0)
     seen = three.perfgate("merge", "gates", "--expect=2", *OUTPUTS)
     assert (seen.status, seen.err) == (0, "")
@@ -97,9 +99,7 @@ def test_two_open_shards_are_one_open_gate(three: Project, shard: Callable[..., 
     assert "GATE OPEN" in (three.root / "all.html").read_text("utf-8")
 
 
-def test_one_shut_shard_shuts_the_gate_and_every_file_says_so(
-    three: Project, shard: Callable[..., int]
-) -> None:
+def test_one_shut_shard_shuts_the_gate_and_every_file_says_so(three: Project, shard: Shard) -> None:
     assert shard(1) == 0
     three.measures(SLOWER)
     assert shard(2) == 1
@@ -123,7 +123,7 @@ def test_one_shut_shard_shuts_the_gate_and_every_file_says_so(
 
 
 def test_a_missing_shard_shuts_the_gate_with_and_without_expect(
-    three: Project, shard: Callable[..., int]
+    three: Project, shard: Shard
 ) -> None:
     assert shard(1) == 0
     expected = three.perfgate("merge", "gates", "--expect=2", "--json=all.json")
@@ -138,7 +138,7 @@ def codes(three: Project) -> tuple[str, ...]:
 
 
 def test_a_workload_that_falls_to_no_shard_for_one_skipped_its_file_shuts_the_gate(
-    three: Project, shard: Callable[..., int]
+    three: Project, shard: Shard
 ) -> None:
     """Of alpha, beta, gamma, zeta the last is of the second shard, which sees the first three."""
     text = loops("zeta")
@@ -153,18 +153,14 @@ def test_a_workload_that_falls_to_no_shard_for_one_skipped_its_file_shuts_the_ga
     assert "merge-shards-differ" in codes(three)
 
 
-def test_shards_of_one_selection_are_one_open_gate(
-    three: Project, shard: Callable[..., int]
-) -> None:
+def test_shards_of_one_selection_are_one_open_gate(three: Project, shard: Shard) -> None:
     chosen = ("--deselect", "workloads/loops.py::beta")
     assert (shard(1, *chosen), shard(2, *chosen)) == (0, 0)
     seen = three.perfgate("merge", "gates", "--expect=2")
     assert (seen.status, seen.out.splitlines()[-1]) == (0, "GATE OPEN: 2 PASSED")
 
 
-def test_a_workload_on_two_kinds_of_gpu_is_two_rows(
-    three: Project, shard: Callable[..., int]
-) -> None:
+def test_a_workload_on_two_kinds_of_gpu_is_two_rows(three: Project, shard: Shard) -> None:
     assert shard(1, of=1) == 0
     three.gpus(FakeGpu(name="NVIDIA H100 80GB HBM3", utilisation=0))
     three.measures(records.run())
@@ -203,7 +199,7 @@ def test_folders_without_a_gate_and_no_folders_are_a_shut_gate(
 
 
 def test_without_the_pages_data_the_page_is_made_of_the_document_and_says_so(
-    three: Project, shard: Callable[..., int]
+    three: Project, shard: Shard
 ) -> None:
     assert (shard(1), shard(2, page=False)) == (0, 0)
     seen = three.perfgate("merge", "gates", "--html=all.html", columns=200)
@@ -229,7 +225,7 @@ def test_without_the_pages_data_the_page_is_made_of_the_document_and_says_so(
     ],
 )
 def test_what_cannot_be_asked_for_is_wrong_usage(
-    three: Project, shard: Callable[..., int], arguments: list[str], code: str | None
+    three: Project, shard: Shard, arguments: list[str], code: str | None
 ) -> None:
     shard(1, of=1)
     seen = three.perfgate("merge", "gates", *arguments)
@@ -246,7 +242,7 @@ def test_merge_without_a_folder_is_wrong_usage(three: Project, snapshot: Snapsho
 
 @pytest.mark.parametrize("full", ["all.html", "all.md", "page.json", "all.xml", "all.json"])
 def test_a_file_that_cannot_be_written_shuts_the_merged_gate_in_all_others(
-    three: Project, shard: Callable[..., int], full: str
+    three: Project, shard: Shard, full: str
 ) -> None:
     assert shard(1, of=1) == 0
 
@@ -262,7 +258,7 @@ def test_a_file_that_cannot_be_written_shuts_the_merged_gate_in_all_others(
 
 
 def test_merging_again_replaces_its_own_files_and_appends_the_markdown(
-    three: Project, shard: Callable[..., int]
+    three: Project, shard: Shard
 ) -> None:
     assert shard(1, of=1) == 0
     assert [three.perfgate("merge", "gates", *OUTPUTS).status for _ in range(2)] == [0, 0]
@@ -313,7 +309,7 @@ def change(file: str, **fields: object) -> Callable[[Path], None]:
     ids=lambda value: getattr(value, "__name__", value),
 )
 def test_what_cannot_be_read_shuts_the_merged_gate_and_the_rest_is_shown(
-    three: Project, shard: Callable[..., int], spoil: Callable[[Path], None], file: str
+    three: Project, shard: Shard, spoil: Callable[[Path], None], file: str
 ) -> None:
     assert (shard(1), shard(2)) == (0, 0)
     spoil(three.root / "gates" / "h200-2")
@@ -348,7 +344,7 @@ def test_what_cannot_be_read_shuts_the_merged_gate_and_the_rest_is_shown(
     ],
 )
 def test_a_gate_that_lies_elsewhere_than_it_is_looked_for_is_not_passed_over(
-    three: Project, shard: Callable[..., int], to: str, code: str
+    three: Project, shard: Shard, to: str, code: str
 ) -> None:
     """Without shards nobody would miss it."""
     assert (shard(1, of=1), shard(2)) == (0, 0)
@@ -365,7 +361,7 @@ def test_a_gate_that_lies_elsewhere_than_it_is_looked_for_is_not_passed_over(
 
 @pytest.mark.parametrize("columns", [40, 60, 100, 400])
 def test_what_documents_show_gives_a_job_no_command(
-    three: Project, shard: Callable[..., int], columns: int
+    three: Project, shard: Shard, columns: int
 ) -> None:
     assert shard(1, of=1) == 0
     folder, evil = (
@@ -386,9 +382,7 @@ def test_what_documents_show_gives_a_job_no_command(
     assert "##[" not in seen.out
 
 
-def test_where_nothing_can_be_read_the_files_say_so(
-    three: Project, shard: Callable[..., int]
-) -> None:
+def test_where_nothing_can_be_read_the_files_say_so(three: Project, shard: Shard) -> None:
     assert shard(1, of=1) == 0
     spoil_text(three.root / "gates" / "h200-1")
     seen = three.perfgate("merge", "gates", "--expect=1", *OUTPUTS)
@@ -403,7 +397,7 @@ def test_where_nothing_can_be_read_the_files_say_so(
     assert "GATE SHUT" in (three.root / "all.html").read_text("utf-8")
 
 
-def test_what_was_merged_is_not_merged_again(three: Project, shard: Callable[..., int]) -> None:
+def test_what_was_merged_is_not_merged_again(three: Project, shard: Shard) -> None:
     assert shard(1, of=1) == 0
     assert three.perfgate("merge", "gates", "--json=all.json").status == 0
     (three.root / "all.json").rename(three.root / "gates" / "perfgate.json")
@@ -414,7 +408,7 @@ def test_what_was_merged_is_not_merged_again(three: Project, shard: Callable[...
 
 @pytest.mark.behaviour
 def test_what_is_made_of_gates_that_knew_no_secrets_holds_none(
-    three: Project, shard: Callable[..., int]
+    three: Project, shard: Shard
 ) -> None:
     token, password = "ghp_" + "Zz9Yy8Xx7Ww6Vv5Uu4Tt3", "Sw0rd-Fish-22"
     three.patch.setenv("DB_PASSWORD", password)

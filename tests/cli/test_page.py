@@ -1,4 +1,4 @@
-"""`perfgate page` and `--perfgate-html`: one file of what was kept."""
+"""`perfgate page`: one file of what was kept."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ import pytest
 from support import records
 from support.project import Project
 from syrupy.assertion import SnapshotAssertion
-
-from perfgate.model.metric import Metric
 
 
 def test_a_page_is_written_of_the_newest_kept_results(here: Project) -> None:
@@ -43,22 +41,3 @@ def test_nothing_kept_is_no_page(here: Project, snapshot: SnapshotAssertion) -> 
     seen = here.perfgate("page", "out.html")
     assert seen.err == snapshot
     assert not (here.root / "out.html").exists()
-
-
-def test_a_page_behind_a_link_or_a_pipe_is_written_there(here: Project) -> None:
-    here.keep(records.result(of=here.declared()))
-    (here.root / "there.html").write_text("", "utf-8")
-    (here.root / "page.html").symlink_to("there.html")
-    assert here.perfgate("page", "page.html").status == 0
-    assert (here.root / "page.html").is_symlink()
-    assert "<html" in (here.root / "there.html").read_text("utf-8")
-    assert here.perfgate("page", "/dev/null").status == 0
-
-
-def test_a_gate_writes_its_page(here: Project) -> None:
-    here.bless(here.baseline())
-    here.measures(records.run({Metric.STEP_MS: 13.0, Metric.H2D_COPIES: 4}))
-    assert here.pytest("--perfgate", "--perfgate-html=out/page.html").status == 1
-    page = (here.root / "out" / "page.html").read_text("utf-8")
-    assert "REGRESSED" in page
-    assert here.pytest("--perfgate", "--perfgate-html=out/page.html").status == 1

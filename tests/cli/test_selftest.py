@@ -24,12 +24,11 @@ from perfgate.model.document_text import document_text
 from perfgate.model.errors import StoreFailed, WorkloadFailed
 from perfgate.model.metric import Metric
 from perfgate.model.outcome import Outcome
-from perfgate.model.pyproject import load_settings
-from perfgate.model.settings import ABForm, Settings
+from perfgate.model.settings import Settings
 from perfgate.model.verdict import Verdict
 from perfgate.profilers.nsys.tool import NsysTool, NsysVersion
 from perfgate.render.page import Screen
-from perfgate.selftest.play import SETTINGS, Runner, play
+from perfgate.selftest.play import Runner, play
 from perfgate.store import Store
 
 COMMAND = [sys.executable, "-c", "from perfgate.cli import main; main()", "selftest"]
@@ -265,12 +264,6 @@ def test_a_folder_that_is_there_is_never_written_into(tmp_path: Path) -> None:
         played(FakeDoor(verdicts=ALL_WELL), keep=tmp_path)
     assert refused.value.code == "selftest-folder-not-made"
     assert list(tmp_path.iterdir()) == []
-
-
-def test_the_project_of_the_selftest_has_settings_that_perfgate_knows(tmp_path: Path) -> None:
-    (tmp_path / "pyproject.toml").write_text(SETTINGS, encoding="utf-8")
-    settings = load_settings(tmp_path, {})
-    assert (settings.timeout_s, settings.ab_run) == (120, ABForm.OFF)
 
 
 def test_a_machine_without_a_gpu_shows_nothing(project: Project) -> None:

@@ -21,6 +21,8 @@ from perfgate.model.order import Ending, WorkerReport
 from perfgate.model.sample import Run
 from perfgate.model.workload import Workload
 
+Ran = Callable[..., list[Path]]
+
 WOBBLE = (0.0, 0.02, -0.02, 0.01, -0.01)
 
 
@@ -39,7 +41,7 @@ def repository(project: Project) -> Project:
 
 
 @pytest.fixture
-def ran(repository: Project) -> Callable[..., list[Path]]:
+def ran(repository: Project) -> Ran:
     """Put runs in place of measured ones: of the candidate, and of the checkout; notes where each
     was to run."""
 
@@ -66,7 +68,7 @@ def ran(repository: Project) -> Callable[..., list[Path]]:
 
 
 def test_a_first_gate_of_what_no_commit_holds_says_so_before_it_is_blessed(
-    repository: Project, ran: Callable[..., list[Path]]
+    repository: Project, ran: Ran
 ) -> None:
     ran(reference=0, candidate=0)
     assert "measured-uncommitted" not in repository.gate().codes
@@ -97,7 +99,7 @@ def left(project: Project) -> tuple[list[str], str]:
 
 
 def test_a_loss_is_shown_by_an_ab_run_with_the_baselines_commit(
-    repository: Project, ran: Callable[..., list[Path]]
+    repository: Project, ran: Ran
 ) -> None:
     blessed(repository, code=code_digest(records.CODE))
     asked = ran(reference=0.0, candidate=2.5)
@@ -126,9 +128,7 @@ def test_a_loss_is_shown_by_an_ab_run_with_the_baselines_commit(
     ]
 
 
-def test_a_gate_says_what_it_may_spend_and_what_it_does(
-    repository: Project, ran: Callable[..., list[Path]]
-) -> None:
+def test_a_gate_says_what_it_may_spend_and_what_it_does(repository: Project, ran: Ran) -> None:
     blessed(repository, code=code_digest(records.CODE))
     ran(reference=0.0, candidate=2.5)
     out = repository.gate(columns=100).out.splitlines()
@@ -149,9 +149,7 @@ def test_a_gate_says_what_it_may_spend_and_what_it_does(
     ]
 
 
-def test_an_interrupt_leaves_no_checkout(
-    repository: Project, ran: Callable[..., list[Path]]
-) -> None:
+def test_an_interrupt_leaves_no_checkout(repository: Project, ran: Ran) -> None:
     blessed(repository, code=code_digest(records.CODE))
     ran(reference=0.0, candidate=2.5, interrupt_at=5)
     with pytest.raises(KeyboardInterrupt):  # pytester hands it on
@@ -159,9 +157,7 @@ def test_an_interrupt_leaves_no_checkout(
     assert left(repository) == ([], "")
 
 
-def test_two_workloads_share_one_checkout(
-    repository: Project, ran: Callable[..., list[Path]]
-) -> None:
+def test_two_workloads_share_one_checkout(repository: Project, ran: Ran) -> None:
     repository.workload(loops("other"), file="other.py")
     repository.commit()
     asked = ran(reference=0.0, candidate=0.0)
@@ -172,7 +168,7 @@ def test_two_workloads_share_one_checkout(
 
 
 def test_a_commit_that_cannot_be_made_ready_is_tried_once_for_all_workloads(
-    repository: Project, ran: Callable[..., list[Path]]
+    repository: Project, ran: Ran
 ) -> None:
     repository.workload(loops("other"), file="other.py")
     repository.write(
@@ -187,7 +183,7 @@ def test_a_commit_that_cannot_be_made_ready_is_tried_once_for_all_workloads(
 
 
 def test_a_setup_that_hangs_takes_no_more_than_what_is_left_of_the_time_budget(
-    repository: Project, ran: Callable[..., list[Path]]
+    repository: Project, ran: Ran
 ) -> None:
     repository.write("pyproject.toml", '[tool.perfgate]\nab_setup = ["sleep", "60"]\n')
     asked = ran(reference=0.0, candidate=0.0)
@@ -198,9 +194,7 @@ def test_a_setup_that_hangs_takes_no_more_than_what_is_left_of_the_time_budget(
     assert (seen.status, asked, left(repository)) == (1, [], ([], ""))
 
 
-def test_against_a_revision_no_baseline_is_needed(
-    repository: Project, ran: Callable[..., list[Path]]
-) -> None:
+def test_against_a_revision_no_baseline_is_needed(repository: Project, ran: Ran) -> None:
     ran(reference=0.0, candidate=0.0)
     seen = repository.gate("--perfgate-against=main~0")
     assert seen.status == 0
@@ -210,7 +204,7 @@ def test_against_a_revision_no_baseline_is_needed(
 
 
 def test_against_what_is_checked_out_nothing_can_be_found_and_that_is_said(
-    repository: Project, ran: Callable[..., list[Path]]
+    repository: Project, ran: Ran
 ) -> None:
     ran(reference=0.0, candidate=0.0)
     seen = repository.gate("--perfgate-against=HEAD")
@@ -226,7 +220,7 @@ def test_against_what_is_checked_out_nothing_can_be_found_and_that_is_said(
 
 @pytest.mark.parametrize("revision", ["v9", "--all"])
 def test_against_what_is_no_commit_nothing_is_measured(
-    repository: Project, ran: Callable[..., list[Path]], revision: str
+    repository: Project, ran: Ran, revision: str
 ) -> None:
     asked = ran(reference=0.0, candidate=0.0)
     seen = repository.gate(f"--perfgate-against={revision}")
@@ -242,7 +236,7 @@ def test_against_what_is_no_commit_nothing_is_measured(
     ],
 )
 def test_a_baseline_whose_commit_cannot_be_run_has_no_other_side(
-    repository: Project, ran: Callable[..., list[Path]], commit: dict[str, object], code: str
+    repository: Project, ran: Ran, commit: dict[str, object], code: str
 ) -> None:
     # Whatever it loaded: data, and what lies next to the project, is no part of the digest.
     blessed(repository, code="0123456789abcdef", **commit)
@@ -256,7 +250,7 @@ def test_a_baseline_whose_commit_cannot_be_run_has_no_other_side(
 
 
 def test_what_was_measured_is_what_was_checked_out_when_the_gate_began(
-    repository: Project, ran: Callable[..., list[Path]]
+    repository: Project, ran: Ran
 ) -> None:
     began = Commit(
         sha=repository.git("rev-parse", "HEAD"),
@@ -281,7 +275,7 @@ def test_what_was_measured_is_what_was_checked_out_when_the_gate_began(
 
 
 def test_what_python_leaves_while_it_collects_is_no_change(
-    repository: Project, ran: Callable[..., list[Path]], monkeypatch: pytest.MonkeyPatch
+    repository: Project, ran: Ran, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (repository.root / ".gitignore").unlink()
     repository.commit()
@@ -295,7 +289,7 @@ def test_what_python_leaves_while_it_collects_is_no_change(
 
 
 def test_a_result_names_the_first_changes_that_no_commit_holds(
-    repository: Project, ran: Callable[..., list[Path]]
+    repository: Project, ran: Ran
 ) -> None:
     ran(reference=0.0, candidate=0.0)
     for name in ("a", "b", "c", "d"):
@@ -305,14 +299,14 @@ def test_a_result_names_the_first_changes_that_no_commit_holds(
 
 
 def test_a_commit_whose_code_is_not_what_was_blessed_is_no_other_side(
-    repository: Project, ran: Callable[..., list[Path]]
+    repository: Project, ran: Ran
 ) -> None:
     blessed(repository, code="0123456789abcdef")
     ran(reference=0.0, candidate=2.5)
     assert "files-not-as-blessed" in repository.gate().codes
 
 
-def test_ab_runs_can_be_switched_off(repository: Project, ran: Callable[..., list[Path]]) -> None:
+def test_ab_runs_can_be_switched_off(repository: Project, ran: Ran) -> None:
     blessed(repository)
     repository.write("pyproject.toml", '[tool.perfgate]\nab_run = "off"\n')
     asked = ran(reference=0.0, candidate=2.5)
@@ -321,7 +315,7 @@ def test_ab_runs_can_be_switched_off(repository: Project, ran: Callable[..., lis
 
 
 def test_a_budget_of_time_that_is_spent_leaves_workloads_unmeasured(
-    repository: Project, ran: Callable[..., list[Path]]
+    repository: Project, ran: Ran
 ) -> None:
     asked = ran(reference=0.0, candidate=0.0)
     seen = repository.gate("--perfgate-time-budget=0.000001")

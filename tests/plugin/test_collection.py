@@ -6,7 +6,8 @@ import faulthandler
 import hashlib
 import sys
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 
 import pytest
 from support import records
@@ -57,14 +58,130 @@ def measured(project: Project) -> list[str]:
     return project.measures(records.run())
 
 
-def test_every_parameter_set_is_a_workload_of_its_own(
-    project: Project, measured: list[str]
-) -> None:
-    project.workload(PARAMETRISED)
-    assert project.gate().status == 1
-    assert dict.fromkeys(measured) == dict.fromkeys(
-        ["copies[4-pageable]", "copies[4-pinned]", "copies[64-pageable]", "copies[64-pinned]"]
-    )
+OTHERS = """
+import unittest
+
+def test_like_a_test(): ...
+def helper(steps): ...
+class TestClass:
+    def test_method(self): ...
+class Case(unittest.TestCase):
+    def test_case(self): ...
+class Loops:
+    loop = loop
+"""
+QUIET = """\
+import functools
+
+def quiet(function):
+    @functools.wraps(function)
+    def inner(steps):
+        return function(steps)
+    return inner
+"""
+LOOP_WITHIN = textwrap.indent(LOOP.partition("\n\n")[2], "    ")
+MAKING = f"from perfgate import workload\n\ndef make():\n{LOOP_WITHIN}    return loop\n"
+SISTERS = {"pytest.ini": "[pytest]\npythonpath = workloads\n", "workloads/loops.py": LOOP}
+NESTED = {
+    "pyproject.toml": "[tool.perfgate]\n",
+    "workloads/loops.py": LOOP,
+    "sub/pytest.ini": "[pytest]\n",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Found:
+    """Files of a project, and the workloads that a gate of it measures."""
+
+    files: Mapping[str, str]
+    named: tuple[str, ...] = ()
+    """What stands on the gate's command line."""
+    measured: Collection[str] = ("loop",)
+
+
+COLLECTED = {
+    "each set of parameters": Found(
+        files={"workloads/loops.py": PARAMETRISED},
+        measured=[f"copies[{n}-{kind}]" for n in (4, 64) for kind in ("pageable", "pinned")],
+    ),
+    "what a node id names": Found(
+        files={"workloads/loops.py": PARAMETRISED},
+        named=("workloads/loops.py::copies[4-pinned]",),
+        measured=["copies[4-pinned]"],
+    ),
+    "a named file outside the folder": Found(
+        files={"elsewhere/mine.py": LOOP}, named=("elsewhere/mine.py",)
+    ),
+    "decorated functions alone": Found(files={"workloads/loops.py": LOOP + OTHERS}),
+    "once what a sister file imports": Found(
+        files={**SISTERS, "workloads/more.py": "from loops import loop\n" + loops("other")},
+        measured=["loop", "other"],
+    ),
+    "what a helper of another file wraps": Found(
+        files={
+            **SISTERS,
+            "workloads/_helpers.py": QUIET,
+            "workloads/loops.py": "from _helpers import quiet\n"
+            + LOOP.replace("@workload", "@quiet\n@workload"),
+        }
+    ),
+    "what a helper of another file makes": Found(
+        files={
+            **SISTERS,
+            "workloads/_helpers.py": MAKING,
+            "workloads/more.py": "from _helpers import make\nmade = make()\n",
+        },
+        measured=["loop", "made"],
+    ),
+    "a command's suffix in capitals": Found(
+        files={"workloads/train.YAML": "command: [true]\nstep: x\nsteps: 5\n"},
+        measured=["train"],
+    ),
+    "no file that begins with an underscore": Found(
+        files={
+            "workloads/_helpers.py": LOOP,
+            "workloads/_base.yaml": "command: [true]\n",
+            "workloads/other.py": loops("other"),
+        },
+        measured=["other"],
+    ),
+    "no tests, and no testpaths": Found(
+        files={
+            "pytest.ini": "[pytest]\ntestpaths = tests\n",
+            "tests/test_it.py": "def test_it(): raise AssertionError\n",
+            "workloads/loops.py": LOOP,
+        }
+    ),
+    "another folder by a setting": Found(
+        files={
+            "pyproject.toml": '[tool.perfgate]\nworkloads = "bench/gpu"\n',
+            "bench/gpu/loops.py": LOOP,
+        }
+    ),
+    "a project in a project": Found(
+        files={**NESTED, "sub/workloads/loops.py": loops("other")},
+        named=("sub/workloads",),
+        measured=["other"],
+    ),
+    "a file outside with a root of its own": Found(
+        files={**NESTED, "sub/bench.py": loops("other")},
+        named=("sub/bench.py",),
+        measured=["other"],
+    ),
+}
+
+
+@pytest.mark.parametrize("found", COLLECTED.values(), ids=COLLECTED)
+def test_a_gate_measures(project: Project, measured: list[str], found: Found) -> None:
+    for name, text in found.files.items():
+        project.write(name, text)
+    seen = project.gate(*found.named)
+    assert set(measured) == set(found.measured)
+    assert "test_" not in seen.out
+    assert seen.status == 1  # each lacks a baseline, and nothing else is wrong
+    root = project.root / ("sub" if "sub/pytest.ini" in found.files else "")
+    kept = {path.name for path in (root / ".perfgate/results/nvidia-h200").iterdir()}
+    assert len(kept) == len(found.measured)
 
 
 def test_parameters_are_part_of_what_a_baseline_is_for(
@@ -150,83 +267,6 @@ def test_a_value_that_is_no_scalar_and_has_no_id_is_refused(
     assert "parameter-without-id" in seen.codes
 
 
-def test_a_node_id_names_one_workload(project: Project, measured: list[str]) -> None:
-    project.workload(PARAMETRISED)
-    project.gate("workloads/loops.py::copies[4-pinned]")
-    assert set(measured) == {"copies[4-pinned]"}
-
-
-def test_a_file_outside_the_folder_is_collected_where_it_is_named(
-    project: Project, measured: list[str]
-) -> None:
-    project.write("elsewhere/mine.py", LOOP)
-    project.gate("elsewhere/mine.py")
-    assert set(measured) == {"loop"}
-
-
-def test_only_decorated_functions_are_workloads(project: Project, measured: list[str]) -> None:
-    project.workload(
-        LOOP
-        + textwrap.dedent("""
-        import unittest
-
-        def test_like_a_test(): ...
-        def helper(steps): ...
-        class TestClass:
-            def test_method(self): ...
-        class Case(unittest.TestCase):
-            def test_case(self): ...
-        class Loops:
-            loop = loop
-        """)
-    )
-    project.gate()
-    assert set(measured) == {"loop"}
-
-
-def test_a_workload_imported_from_a_sister_file_is_collected_once(
-    project: Project, measured: list[str]
-) -> None:
-    project.write("pytest.ini", "[pytest]\npythonpath = workloads\n")
-    project.workload(LOOP)
-    project.workload("from loops import loop\n" + loops("other"), file="more.py")
-    project.gate()
-    assert set(measured) == {"loop", "other"}
-
-
-def test_a_workload_wrapped_by_a_helper_of_another_file_is_collected(
-    project: Project, measured: list[str]
-) -> None:
-    project.write("pytest.ini", "[pytest]\npythonpath = workloads\n")
-    project.write(
-        "workloads/_helpers.py",
-        "import functools\n\ndef quiet(function):\n    @functools.wraps(function)\n"
-        "    def inner(steps):\n        return function(steps)\n    return inner\n",
-    )
-    project.workload(
-        LOOP.replace("@workload", "@quiet\n@workload").replace(
-            "import time", "import time\nfrom _helpers import quiet"
-        )
-    )
-    project.gate()
-    assert set(measured) == {"loop"}
-
-
-def test_a_workload_made_by_a_helper_of_another_file_is_collected(
-    project: Project, measured: list[str]
-) -> None:
-    project.write("pytest.ini", "[pytest]\npythonpath = workloads\n")
-    project.workload(LOOP)
-    making = textwrap.indent(LOOP.partition("\n\n")[2], "    ")
-    project.workload(
-        f"from perfgate import workload\n\ndef make():\n{making}    return loop\n",
-        file="_helpers.py",
-    )
-    project.workload("from _helpers import make\nmade = make()\n", file="more.py")
-    project.gate()
-    assert set(measured) == {"loop", "made"}
-
-
 @pytest.mark.parametrize(
     ("text", "code"),
     [
@@ -255,40 +295,6 @@ def test_what_could_not_be_measured_is_an_error_of_collection(
     seen = project.gate()
     assert (seen.status, measured) == (2, [])
     assert code in seen.codes
-
-
-def test_the_suffix_of_a_command_may_be_in_capitals(project: Project, measured: list[str]) -> None:
-    project.write("workloads/train.YAML", "command: [true]\nstep: x\nsteps: 5\n")
-    project.gate()
-    assert set(measured) == {"train"}
-
-
-def test_files_that_begin_with_an_underscore_hold_no_workloads(
-    project: Project, measured: list[str]
-) -> None:
-    project.workload(LOOP, file="_helpers.py")
-    project.workload("command: [true]\n", file="_base.yaml")
-    project.workload(loops("other"), file="other.py")
-    project.gate()
-    assert set(measured) == {"other"}
-
-
-def test_a_project_with_tests_and_testpaths_is_gated_by_its_workloads(
-    project: Project, measured: list[str]
-) -> None:
-    project.write("pytest.ini", "[pytest]\ntestpaths = tests\n")
-    project.write("tests/test_it.py", "def test_it(): raise AssertionError\n")
-    project.workload(LOOP)
-    seen = project.gate()
-    assert set(measured) == {"loop"}
-    assert "test_it" not in seen.out
-
-
-def test_the_folder_of_workloads_is_a_setting(project: Project, measured: list[str]) -> None:
-    project.write("pyproject.toml", '[tool.perfgate]\nworkloads = "bench/gpu"\n')
-    project.write("bench/gpu/loops.py", LOOP)
-    project.gate()
-    assert set(measured) == {"loop"}
 
 
 def test_a_subfolder_is_as_good_a_place_to_start_from(
@@ -325,27 +331,6 @@ def test_a_folder_of_a_project_is_not_gated_as_one(
     assert "root-within-project" in seen.codes
     project.patch.chdir(project.root)
     assert project.gate("--rootdir=.", *named).status == 0
-
-
-def test_a_project_in_a_project_is_one_of_its_own(project: Project, measured: list[str]) -> None:
-    project.write("pyproject.toml", "[tool.perfgate]\n")
-    project.workload(LOOP)
-    project.write("sub/pytest.ini", "[pytest]\n")
-    project.write("sub/workloads/loops.py", loops("other"))
-    project.gate("sub/workloads")
-    assert set(measured) == {"other"}
-    assert (project.root / "sub" / ".perfgate" / "results" / "nvidia-h200" / "other").is_dir()
-
-
-def test_a_file_outside_the_workloads_may_have_a_root_of_its_own(
-    project: Project, measured: list[str]
-) -> None:
-    project.write("pyproject.toml", "[tool.perfgate]\n")
-    project.workload(LOOP)
-    project.write("sub/pytest.ini", "[pytest]\n")
-    project.write("sub/bench.py", loops("other"))
-    project.gate("sub/bench.py")
-    assert set(measured) == {"other"}
 
 
 def test_the_gate_sets_up_no_fixture_itself(project: Project, measured: list[str]) -> None:

@@ -95,7 +95,7 @@ class TestAfterTheVerdict:
 def test_another_status_and_another_process_are_left_alone() -> None:
     script = """
 import os
-from perfgate.plugin.exits import hold_exits
+from perfgate.plugin.guards import hold_exits
 hold_exits(lambda: None)
 child = os.fork()
 if child == 0:

@@ -62,41 +62,32 @@ def test_a_gpu_workload_that_is_not_measured_without_a_gpu_keeps_the_gate_shut(
     if text:
         no_gpu.workload(text, file="train.py")
     assert no_gpu.gate().status == 0
-    no_gpu.bless(no_gpu.baseline("train", on=h200(count=1)))
+    baseline = no_gpu.bless(no_gpu.baseline("train", on=h200(count=1)))
     seen = no_gpu.gate()
     assert seen.status == 1
     assert "GATE SHUT: train" in seen.summary
     assert no_gpu.gate("--perfgate-machine=no-gpu").status == 0
-
-
-def test_a_setting_says_that_no_gpu_is_meant(no_gpu: Project) -> None:
-    no_gpu.workload(NEEDS_GPUS, file="train.py")
-    no_gpu.bless(no_gpu.baseline("train", on=h200(count=1)))
-    no_gpu.write("pyproject.toml", '[tool.perfgate]\nmachine = "no-gpu"\n')
-    assert no_gpu.gate().status == 0
-
-
-def test_what_was_not_chosen_is_not_missed_on_it(no_gpu: Project) -> None:
-    no_gpu.workload(NEEDS_GPUS, file="train.py")
-    no_gpu.bless(no_gpu.baseline("train", on=h200(count=1)))
-    assert no_gpu.gate("-k", "loop").status == 0
-    assert no_gpu.gate("-k", "not loop").status != 0
-    assert no_gpu.gate("workloads/loops.py").status == 0
-
-
-def test_a_workload_that_is_measured_there_as_well_is_not_missed(no_gpu: Project) -> None:
-    no_gpu.bless(no_gpu.baseline(on=h200(count=1)))
-    assert no_gpu.gate().status == 0
-
-
-def test_a_broken_baseline_of_a_gpu_is_one(no_gpu: Project) -> None:
-    no_gpu.workload(NEEDS_GPUS, file="train.py")
-    no_gpu.bless(no_gpu.baseline("train", on=h200(count=1))).write_text("{}")
+    baseline.write_text("{}")  # one that cannot be read is one
     assert no_gpu.gate().status == 1
 
 
-def test_a_project_without_gpu_baselines_needs_no_word(no_gpu: Project) -> None:
-    assert no_gpu.gate().status == 0
+@pytest.mark.parametrize(
+    ("named", "settings", "arguments", "opens"),
+    [
+        ("train", 'machine = "no-gpu"', (), True),
+        ("train", "", ("-k", "loop"), True),
+        ("train", "", ("-k", "not loop"), False),
+        ("train", "", ("workloads/loops.py",), True),
+        ("loop", "", (), True),  # measured here as well
+    ],
+)
+def test_it_is_missed_unless_no_gpu_is_meant_or_it_was_not_chosen(
+    no_gpu: Project, named: str, settings: str, arguments: tuple[str, ...], opens: bool
+) -> None:
+    no_gpu.workload(NEEDS_GPUS, file="train.py")
+    no_gpu.bless(no_gpu.baseline(named, on=h200(count=1)))
+    no_gpu.write("pyproject.toml", f"[tool.perfgate]\n{settings}\n")
+    assert (no_gpu.gate(*arguments).status == 0) is opens
 
 
 @pytest.mark.parametrize(

@@ -52,6 +52,9 @@ def busy(steps):
 """
 
 
+ONE_RUN = ("--perfgate", "--perfgate-new=allow", "--perfgate-runs=1")
+
+
 def using(folder: Path) -> list[psutil.Process]:
     """The processes whose command names something in a folder."""
     return [
@@ -85,17 +88,14 @@ def test_the_next_gate_ends_what_a_killed_gate_left_and_says_so(
     results = project.root / ".perfgate" / "results"
     assert list(results.rglob("*.qdstrm")) or list(results.rglob("nsys/tmp/*"))
     torn = project.write("baselines/no-gpu/.perfgate-0123456789ab.tmp", '{"half')
-    seen = project.run("--perfgate", "--perfgate-new=allow", "--perfgate-runs=1")
+    seen = project.run(*ONE_RUN)
     assert seen.status == 0
     assert [pid for pid in killed if is_alive(pid)] == []
     assert "killed gate" in seen.out
     assert not torn.exists()
     assert [str(path) for path in results.rglob("*") if path.name in ("nsys", "imports")] == []
     assert list(results.glob("*/busy/*/run-1/workload.log"))
-    assert (
-        "killed gate"
-        not in project.run("--perfgate", "--perfgate-new=allow", "--perfgate-runs=1").out
-    )
+    assert "killed gate" not in project.run(*ONE_RUN).out
 
 
 def test_a_gate_spares_what_a_living_gate_of_this_user_has_running(
@@ -116,7 +116,7 @@ def test_a_gate_spares_what_a_living_gate_of_this_user_has_running(
             until((other / "pids").exists)
             running = [*json.loads((other / "pids").read_text())]
             project.workload()
-            seen = project.run("--perfgate", "--perfgate-new=allow", "--perfgate-runs=1")
+            seen = project.run(*ONE_RUN)
             assert seen.status == 0
             assert "killed gate" not in seen.out
             assert [pid for pid in running if not is_alive(pid)] == []
@@ -136,7 +136,7 @@ def test_what_only_looks_like_a_killed_gates_is_spared(
     started = [subprocess.Popen(sleep, env={**os.environ, "PERFGATE_RUN": mark}) for mark in marks]
     try:
         project.workload()
-        assert project.run("--perfgate", "--perfgate-new=allow", "--perfgate-runs=1").status == 0
+        assert project.run(*ONE_RUN).status == 0
         assert [one.poll() for one in started] == [None] * len(marks)
     finally:
         for one in started:
@@ -181,7 +181,7 @@ def test_what_a_killed_command_had_captured_is_removed_by_what_comes_next(
     assert [one.name for one in temporary.glob("perfgate-*") if one != others]
     project.workload()
     if then == "gate":
-        assert project.run("--perfgate", "--perfgate-new=allow", "--perfgate-runs=1").status == 0
+        assert project.run(*ONE_RUN).status == 0
     else:
         doctor = [sys.executable, "-m", "perfgate", "doctor"]
         subprocess.run(doctor, cwd=project.root, stdout=subprocess.DEVNULL, check=False)
@@ -198,7 +198,7 @@ def test_a_gate_spares_the_folder_of_a_selftest_that_is_alive(
     with subprocess.Popen(words, cwd=project.root, stdout=subprocess.DEVNULL) as running:
         until(lambda: any(temporary.rglob("workload.log")))
         project.workload()
-        assert project.run("--perfgate", "--perfgate-new=allow", "--perfgate-runs=1").status == 0
+        assert project.run(*ONE_RUN).status == 0
         assert running.poll() is None
         assert any(temporary.rglob("workload.log"))
         running.terminate()

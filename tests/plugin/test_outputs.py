@@ -92,12 +92,14 @@ def test_a_pipe_is_written_to(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("form", [OutputFormat.JSON, OutputFormat.MARKDOWN])
-def test_a_device_stays_one(form: OutputFormat) -> None:
-    full, null = Path("/dev/full"), Path("/dev/null")
+def test_a_device_and_a_link_stay_what_they_are(tmp_path: Path, form: OutputFormat) -> None:
+    full, null, link = Path("/dev/full"), Path("/dev/null"), tmp_path / "link"
+    link.symlink_to("there")
     (why,) = written({form: full}).shut_by
     assert why.startswith(
         "/dev/full: the verdicts cannot be written there (No space left on device)."
     )
     assert written({form: null}).opens_gate
-    assert full.is_char_device()
-    assert null.is_char_device()
+    assert written({form: link}).opens_gate
+    assert (full.is_char_device(), null.is_char_device(), link.is_symlink()) == (True, True, True)
+    assert (tmp_path / "there").read_text("utf-8")

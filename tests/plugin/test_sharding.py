@@ -28,17 +28,26 @@ def five(project: Project) -> Project:
     return project
 
 
-def measured(project: Project, *arguments: str) -> tuple[int, list[str]]:
-    """The exit status of a gate, and the workloads that it measured, each once."""
-    asked = project.measures(records.run())
-    status = project.gate(*arguments).status
-    return status, list(dict.fromkeys(asked))
+CHOSEN = ("-k", "alpha or beta or delta or gamma")
 
 
-def test_shards_take_turns_by_name_and_measure_each_workload_once(five: Project) -> None:
-    assert measured(five, "--perfgate-shard=1/2") == (0, ["alpha", "gamma", "delta"])
-    assert measured(five, "--perfgate-shard=2/2") == (0, ["beta", "epsilon"])
-    assert measured(five, "--perfgate-shard=1/1") == (0, list(NAMES))
+@pytest.mark.parametrize(
+    ("chosen", "shard", "names"),
+    [
+        ((), "1/2", ["alpha", "gamma", "delta"]),
+        ((), "2/2", ["beta", "epsilon"]),
+        ((), "1/1", [*NAMES]),
+        (CHOSEN, "1/2", ["alpha", "delta"]),
+        (CHOSEN, "2/2", ["beta", "gamma"]),
+        (("workloads/first.py",), "2/2", ["beta"]),
+    ],
+)
+def test_shards_take_turns_by_name_at_what_was_chosen_and_measure_each_workload_once(
+    five: Project, chosen: tuple[str, ...], shard: str, names: list[str]
+) -> None:
+    asked = five.measures(records.run())
+    assert five.gate(*chosen, f"--perfgate-shard={shard}").status == 0
+    assert list(dict.fromkeys(asked)) == names
 
 
 @pytest.mark.parametrize("of", [1, 2, 3, 5])
@@ -46,17 +55,6 @@ def test_every_workload_falls_to_exactly_one_shard(of: int) -> None:
     parts = [Shard(index=index, of=of).part(NAMES) for index in range(1, of + 1)]
     assert sorted(name for part in parts for name in part) == list(IN_ORDER)
     assert {len(part) for part in parts} <= {5 // of, 5 // of + 1}
-
-
-def test_shards_divide_what_a_selection_leaves(five: Project) -> None:
-    """So that no shard is left with nothing to measure, and none with all of it."""
-    chosen = ("-k", "alpha or beta or delta or gamma")
-    assert measured(five, *chosen, "--perfgate-shard=1/2") == (0, ["alpha", "delta"])
-    assert measured(five, *chosen, "--perfgate-shard=2/2") == (0, ["beta", "gamma"])
-
-
-def test_a_named_file_is_divided_as_well(five: Project) -> None:
-    assert measured(five, "workloads/first.py", "--perfgate-shard=2/2") == (0, ["beta"])
 
 
 def test_collect_only_shows_the_shard(five: Project) -> None:

@@ -28,32 +28,36 @@ SUBTESTS = pytest.mark.skipif(
 )
 
 
-def ran(project: Project, text: str, *options: str) -> tuple[WorkerReport, str]:
-    """Run `loop` of this text as a worker; return what it reports, and the log."""
-    project.workload(f"{HEAD}{text}")
+def run(
+    project: Project, text: str, *options: str, **env: str
+) -> tuple[WorkerReport, subprocess.CompletedProcess[str]]:
+    """Run `loop` of this text as a worker; return what it reports, and how it ended."""
+    project.workload(text)
     worker_report = project.root / "worker-report.json"
     order = Order(
         workload="loop", steps=4, warmup=1, root=str(project.root), worker_report=str(worker_report)
     )
-    (project.root / "order.json").write_text(order.model_dump_json(), encoding="utf-8")
-    declared = project.declared()
+    project.write("order.json", order.model_dump_json())
     command = worker_command(
-        declared, Path("order.json"), python=sys.executable, pytest_options=options
+        project.declared(), Path("order.json"), python=sys.executable, pytest_options=options
     )
     done = subprocess.run(
         command,
         cwd=project.root,
-        env=dict(os.environ),
+        env={**os.environ, **env},
         capture_output=True,
         text=True,
         check=False,
         timeout=120,
     )
+    return WorkerReport.model_validate_json(worker_report.read_text(encoding="utf-8")), done
+
+
+def ran(project: Project, text: str, *options: str) -> tuple[WorkerReport, str]:
+    """Run a `loop` that fails; return what is reported, and the log."""
+    said, done = run(project, f"{HEAD}{text}", *options)
     assert done.returncode != 0
-    return (
-        WorkerReport.model_validate_json(worker_report.read_text(encoding="utf-8")),
-        done.stdout + done.stderr,
-    )
+    return said, done.stdout + done.stderr
 
 
 def why(worker_report: WorkerReport) -> Note:
@@ -61,24 +65,38 @@ def why(worker_report: WorkerReport) -> Note:
     return worker_report.why
 
 
-def test_a_fixture_that_is_not_there_is_named_next_to_those_that_are(project: Project) -> None:
-    said, log = ran(
-        project,
-        "def loop(steps, modle):\n    list(steps)\n\n@pytest.fixture\ndef model():\n    return 1\n",
-    )
-    what = "in a fixture: FixtureLookupError: there is no fixture 'modle'"
+@pytest.mark.parametrize(
+    ("text", "what", "logged"),
+    [
+        pytest.param(
+            "def loop(steps, modle):\n    list(steps)\n\n"
+            "@pytest.fixture\ndef model():\n    return 1\n",
+            "in a fixture: FixtureLookupError: there is no fixture 'modle'",
+            ", model, ",
+            id="no such fixture",
+        ),
+        pytest.param(
+            "def loop(steps, data):\n    list(steps)\n\n"
+            "@pytest.fixture\ndef data():\n    raise OSError(1)\n",
+            "in a fixture: OSError: 1",
+            "E   OSError: 1",
+            id="in a fixture",
+        ),
+        pytest.param(
+            "def loop(steps, request):\n    request.addfinalizer(lambda: 1 / 0)\n"
+            "    raise ValueError('no data')\n",
+            "ValueError: no data",
+            "E   ValueError: no data",
+            id="before a teardown that raises too",
+        ),
+    ],
+)
+def test_what_is_raised_before_the_loop_is_named_by_where_it_is(
+    project: Project, text: str, what: str, logged: str
+) -> None:
+    said, log = ran(project, text)
     assert why(said) == note("raised", what=what)
-    assert ", model, " in log
-
-
-def test_a_fixture_that_raises_is_named_as_one(project: Project) -> None:
-    said, log = ran(
-        project,
-        "def loop(steps, data):\n    list(steps)\n\n@pytest.fixture\ndef data():\n"
-        "    raise OSError(1)\n",
-    )
-    assert why(said) == note("raised", what="in a fixture: OSError: 1")
-    assert "E   OSError: 1" in log
+    assert logged in log
 
 
 def test_a_fixture_whose_teardown_raises_fails_after_the_loop(project: Project) -> None:
@@ -88,15 +106,6 @@ def test_a_fixture_whose_teardown_raises_fails_after_the_loop(project: Project) 
     )
     assert said.ending is Ending.FINISHED  # its exit status is not 0
     assert "E   ZeroDivisionError: division by zero" in log
-
-
-def test_a_teardown_after_a_workload_that_raised_is_not_its_failure(project: Project) -> None:
-    said, _ = ran(
-        project,
-        "def loop(steps, request):\n    request.addfinalizer(lambda: 1 / 0)\n"
-        "    raise ValueError('no data')\n",
-    )
-    assert why(said) == note("raised", what="ValueError: no data")
 
 
 @SUBTESTS
@@ -223,27 +232,16 @@ def loop(steps, data):
 def test_a_worker_whose_capture_is_closed_ends_without_taking_its_interpreter_apart(
     project: Project, fails: str, status: int
 ) -> None:
-    project.workload(f"{HEAD.rpartition('@')[0]}{CLOSING.replace('{fails}', fails)}")
-    worker_report = project.root / "worker-report.json"
-    order = Order(
-        workload="loop", steps=4, warmup=1, root=str(project.root), worker_report=str(worker_report)
-    )
-    (project.root / "order.json").write_text(order.model_dump_json(), encoding="utf-8")
-    command = worker_command(
-        project.declared(), Path("order.json"), python=sys.executable, pytest_options=()
-    )
     imports = project.root / "imports"
     imports.mkdir()
     shutil.copyfile(import_log.__file__, imports / "sitecustomize.py")
-    env = {**os.environ, import_log.FOLDER: str(imports), "PYTHONPATH": str(imports)}
-    done = subprocess.run(
-        command, cwd=project.root, env=env, capture_output=True, text=True, check=False, timeout=120
-    )
+    text = f"{HEAD.rpartition('@')[0]}{CLOSING.replace('{fails}', fails)}"
+    env = {import_log.FOLDER: str(imports), "PYTHONPATH": str(imports)}
+    report, done = run(project, text, **env)
     assert done.returncode == status
     said = (project.root / "said").read_text(encoding="utf-8").split("\n")
     assert said == ["start", "stop", "teardown", "thread", "at exit", ""]
     assert "printed last" in done.stdout
-    report = WorkerReport.model_validate_json(worker_report.read_text(encoding="utf-8"))
     assert (report.ending, report.captured_by) == (Ending.FINISHED, "torch")
     assert report.needs is not None
     assert report.needs.gpu_bytes == CONTEXT_BYTES + 5

@@ -20,7 +20,7 @@ ROOT = Path(__file__).parents[2]
 LIST = """
 import json
 from pathlib import Path
-from perfgate.plugin.listing import collected_workloads
+from perfgate.plugin.listing import collect
 
 found = collected_workloads(Path.cwd())
 print(json.dumps([workload.model_dump(mode="json") for workload in found]))

@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -16,6 +17,9 @@ from perfgate.model.options import APPROVAL, ARTIFACT
 from perfgate.model.pyproject import find_root, load_settings
 from perfgate.words.escape import without_commands
 from perfgate.words.say import Coded, message
+
+if TYPE_CHECKING:
+    from perfgate.github.job import Job
 
 # ruff: noqa: PLC0415 - each command loads what it needs
 
@@ -102,9 +106,7 @@ def gate() -> None:
     """
     from perfgate.github import job
 
-    here = Path.cwd()
-    made = job.Job(root=find_root(here), cwd=here, env=dict(os.environ), python=sys.executable)
-    sys.exit(job.run(made, show))
+    sys.exit(job.run(_job(), show))
 
 
 @click.command()
@@ -117,9 +119,7 @@ def clean(*, before: bool) -> None:
     """Leave the runner free and clean: end what still runs of a gate, and remove what it kept."""
     from perfgate.github import job, leftovers
 
-    here = Path.cwd()
-    made = job.Job(root=find_root(here), cwd=here, env=dict(os.environ), python=sys.executable)
-    notes = leftovers.clean(made, before=before)
+    notes = leftovers.clean(_job(), before=before)
     for one in notes:
         show(job.said(one))
     is_stuck = any(one.severity is Severity.INVALID for one in notes)
@@ -149,6 +149,13 @@ def occasions(folder: Path | None) -> None:  # noqa: ARG001 - what older workflo
     from perfgate.github.occasions import propose
 
     propose(find_root(Path.cwd()), os.environ, _print)
+
+
+def _job() -> Job:
+    from perfgate.github.job import Job
+
+    here = Path.cwd()
+    return Job(root=find_root(here), cwd=here, env=dict(os.environ), python=sys.executable)
 
 
 def _print(coded: Coded) -> None:
