@@ -9,13 +9,15 @@ summaries into TARGET.
 from __future__ import annotations
 
 import argparse
+import io
 import os
 import subprocess
 import sys
+import tarfile
 import tempfile
 from pathlib import Path
 
-from perfgate.demo.record import MANIFEST, Manifest, RecordedRun, Recording, pack
+from perfgate.demo.replay import EXPORT, MANIFEST, Manifest, RecordedRun, Recording
 from perfgate.model.baseline import Result
 from perfgate.store import Store
 
@@ -31,6 +33,22 @@ TITLES = {
     ),
 }
 REGRESSIONS = {"baseline": "", "unchanged": "", "regressed": "pageable,item"}
+
+
+def pack(run_folder: Path, archive: Path) -> None:
+    """Pack one kept run, its scrubbed export and nsys's summaries, as a reproducible tar.xz."""
+    with tarfile.open(archive, "w:xz", preset=9) as packed:
+        _add(packed, run_folder / "capture-0.sqlite", EXPORT)
+        for report in sorted((run_folder / "capture-0-reports").glob("*.csv")):
+            _add(packed, report, report.name)
+
+
+def _add(packed: tarfile.TarFile, file: Path, name: str) -> None:
+    content = file.read_bytes()
+    entry = tarfile.TarInfo(name)
+    entry.size = len(content)
+    entry.mode = 0o644
+    packed.addfile(entry, io.BytesIO(content))
 
 
 def record(name: str, project: Path, target: Path) -> tuple[Recording, Result]:

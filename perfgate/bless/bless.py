@@ -20,8 +20,7 @@ from perfgate.bless.refusals import (
     refuse_uneven,
     selector,
 )
-from perfgate.bless.repeats import by_occasion, occasion_of, once, why_no_repeat
-from perfgate.bless.speeds import plainly_differ
+from perfgate.bless.repeats import by_occasion, occasion_of, once, plainly_differ, why_no_repeat
 from perfgate.explain import sides
 from perfgate.explain.breakdown import breakdown_of, kept
 from perfgate.explain.pace import pace_notes

@@ -12,7 +12,7 @@ drawn about it::
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import groupby
 
@@ -215,31 +215,24 @@ def _left_out(baseline: Baseline, found: Repeats, unreadable: int) -> Iterator[N
 
 
 def refuse_changed(
-    baseline: Baseline,
-    workload: Workload,
-    *,
-    code_now: Callable[[Mapping[str, str]], Mapping[str, str]],
-    commit: Commit | None,
+    baseline: Baseline, *, code_now: Mapping[str, str], commit: Commit | None
 ) -> None:
     """Refuse, before minutes are spent on it, to measure what cannot be a repeat of what is
     blessed.
 
     Args:
         baseline: what is blessed.
-        workload: what would be measured.
-        code_now: returns SHA-256 by path, as the files are now, of the paths it is given.
+        code_now: SHA-256 by path, as the files are now, of those that it is of.
         commit: where the repository stands now.
 
     Raises:
-        CalibrationRefused: the parameters have changed or the code, or there is nothing to
-            calibrate.
+        CalibrationRefused: the code has changed, or there is nothing to calibrate.
     """
-    refuse_parameters(baseline, workload)
     if not gated(baseline):
         raise _nothing_to_calibrate(baseline)
     if baseline.code is None and not is_blessed_commit(baseline, commit):
         raise CalibrationRefused("calibrate-code-unknown", workload=baseline.workload)
-    if changed := changed_code(baseline.code_files, code_now(baseline.code_files)):
+    if changed := changed_code(baseline.code_files, code_now):
         raise CalibrationRefused(
             "calibrate-code-changed", workload=baseline.workload, files=few(changed)
         )

@@ -1,13 +1,18 @@
-"""Which kept results are unchanged repeats of what is blessed, and of which occasion: pure, it
-judges no speed."""
+"""Which kept results are unchanged repeats of what is blessed, of which occasion, and plainly of
+another speed: pure."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final, TypeVar
 
+import numpy as np
+
+from perfgate.judge.compare import PRIOR_DF, Floats, Occasions, SideSums, with_stored
+from perfgate.judge.rule import SPECS, as_x, columns, is_usable
 from perfgate.model.baseline import (
     Baseline,
     BlessedRun,
@@ -18,7 +23,7 @@ from perfgate.model.baseline import (
     code_digest,
 )
 from perfgate.model.machine import Machine
-from perfgate.model.metric import COUNTS, GATED_TIMES, METRICS, Metric
+from perfgate.model.metric import COUNTS, GATED_TIMES, METRICS, Basis, Metric, TimeSpec, budget_of
 from perfgate.model.note import Note, note
 from perfgate.model.outcome import Outcome
 
@@ -28,6 +33,10 @@ the drift between occasions that `tau` stands for (room, clocks, neighbours) sho
 
 _DIGITS: Final = 6
 """Significant digits by which a run is known again in a baseline, whose file rounds times."""
+
+_SURELY: Final = 0.0005
+_BUDGETS: Final = 2
+"""The level and the size of a difference in speed that leave no doubt."""
 
 _Timed = TypeVar("_Timed")
 
@@ -212,3 +221,37 @@ def _known_by(run: BlessedRun) -> frozenset[tuple[Metric, float]]:
 
 def _counts(run: BlessedRun) -> tuple[float | None, ...]:
     return tuple(run.values.get(metric) for metric in COUNTS)
+
+
+# Whether runs are of one speed, so that they may be taken together
+
+
+def plainly_differ(baseline: Baseline, result: Result, budgets: Mapping[Metric, float]) -> bool:
+    """Whether a time metric lies further apart than chance and another occasion account for, and
+    than two budgets.
+
+    As against a baseline of one occasion, by the default SDs: what is calibrated may be of another
+    speed.
+    """
+    blessed, now = columns(baseline.runs), columns([BlessedRun.of(run) for run in result.runs])
+    for metric in SPECS.keys() & blessed.keys() & now.keys():
+        budget = budget_of(metric, budgets)
+        before, after = (as_x(metric, of[metric], blessed) for of in (blessed, now))
+        if budget is None:
+            continue
+        if is_usable(before, after):
+            if _differ(SPECS[metric], before, after, budget=budget):
+                return True
+        elif SPECS[metric].basis is Basis.LOG and max(blessed[metric].min(), now[metric].min()) > 0:
+            return True  # one of them is 0 now and then, the other never
+    return False
+
+
+def _differ(spec: TimeSpec, before: Floats, after: Floats, *, budget: float) -> bool:
+    beyond = math.log1p(budget) if spec.basis is Basis.LOG else budget
+    sums = [SideSums.of(x, np.ones_like(x, dtype=np.bool_)) for x in (before, after)]
+    occasions = Occasions(sd=np.asarray(spec.occasion_sd), df=PRIOR_DF, number=1)
+    found = with_stored(*sums, prior_sd=spec.prior_sd, occasions=occasions)
+    return bool(
+        abs(found.estimate) > _BUDGETS * beyond and min(found.p_slower, found.p_faster) < _SURELY
+    )

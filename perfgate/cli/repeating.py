@@ -99,8 +99,9 @@ def _this_machine(here: Project) -> Machine:
 def _measure_again(here: Project, targets: Sequence[Target], *, runs: int) -> datetime:
     """Gate the workloads once more, all runs in one look, and return when that began."""
     commit = here.commit()
-    for workload, baseline in targets:
-        calibration.refuse_changed(baseline, workload, code_now=here.code_now, commit=commit)
+    for _, baseline in targets:
+        now = here.code_now(baseline.code_files)
+        calibration.refuse_changed(baseline, code_now=now, commit=commit)
     selected = [workload.nodeid or f"{workload.source}::{workload.id}" for workload, _ in targets]
     options = (f"--perfgate-runs={runs}", f"--perfgate-max-runs={runs}", *selected)
     started_at = datetime.now(UTC)

@@ -3,6 +3,8 @@ rendering."""
 
 from __future__ import annotations
 
+import lzma
+import tarfile
 from collections.abc import Callable, Generator
 from contextlib import ExitStack
 from datetime import UTC, datetime
@@ -12,7 +14,6 @@ from pathlib import Path
 
 from perfgate.bless import bless as blessing
 from perfgate.bless.holds import costs
-from perfgate.demo.record import EXPORT, MANIFEST, Manifest, RecordedRun, Recording, unpack
 from perfgate.execute.lab import Asked, Pair
 from perfgate.gate.check import check
 from perfgate.gate.expect import Expectation
@@ -20,11 +21,14 @@ from perfgate.gate.underway import Checked
 from perfgate.metrics.check import contradictions
 from perfgate.metrics.measure import measure
 from perfgate.model.baseline import Baseline, Blessing, Result
-from perfgate.model.errors import EXIT_OPEN, EXIT_SHUT, StoreFailed
+from perfgate.model.errors import EXIT_OPEN, EXIT_SHUT, CaptureUnreadable, StoreFailed
+from perfgate.model.machine import Conditions, Machine
 from perfgate.model.outcome import Outcome
+from perfgate.model.record import Record
 from perfgate.model.reports import ReportName
 from perfgate.model.sample import Form, Run
 from perfgate.model.settings import Policy, Settings
+from perfgate.model.workload import Workload
 from perfgate.profilers.nsys.reports import read_reports
 from perfgate.profilers.seam import read
 from perfgate.render.page import Page, Screen
@@ -33,8 +37,36 @@ from perfgate.render.text import verdict_table
 from perfgate.store import Store
 from perfgate.system.files import temporary_folder
 
+MANIFEST = "manifest.json"
+EXPORT = "capture.sqlite"
 CODE = {"workload": "recorded"}
 """The demo's workload cannot change: its code is what was recorded."""
+
+
+class RecordedRun(Record):
+    """One run: its captures in an archive, and what no capture says."""
+
+    archive: str
+    started_at: datetime
+    wall_s: float
+    conditions: Conditions
+
+
+class Recording(Record):
+    """The runs of one gate."""
+
+    title: str
+    runs: tuple[RecordedRun, ...]
+
+
+class Manifest(Record):
+    """All recordings of the demo."""
+
+    workload: Workload
+    machine: Machine
+    baseline: Recording
+    unchanged: Recording
+    regressed: Recording
 
 
 def play(say: Callable[[str], None], screen: Screen, *, keep: Path | None = None) -> int:
@@ -209,3 +241,18 @@ def _bless(
         # Recorded at no commit, so stored runs are all there is.
         consent=blessing.Consent(accept_regression=accept, hold="auto"),
     )
+
+
+def unpack(archive: Path, folder: Path) -> None:
+    """Unpack one run into a fresh folder.
+
+    Raises:
+        CaptureUnreadable: the archive is damaged.
+    """
+    try:
+        with tarfile.open(archive, "r:xz") as packed:
+            packed.extractall(folder, filter="data")
+    except (tarfile.TarError, lzma.LZMAError, EOFError, OSError) as damaged:
+        raise CaptureUnreadable(
+            "demo-run-damaged", archive=archive.name, why=str(damaged)
+        ) from damaged

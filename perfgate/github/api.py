@@ -9,10 +9,9 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import urlsplit
-
-from pydantic import Field
 
 from perfgate.github.context import Context
 from perfgate.model.errors import (
@@ -23,7 +22,6 @@ from perfgate.model.errors import (
     PackageMissing,
     PerfgateError,
 )
-from perfgate.model.record import Record
 
 try:
     import requests
@@ -65,17 +63,18 @@ _REFUSALS: Final = {
 logging.getLogger("github").setLevel(logging.ERROR)
 
 
-class Patience(Record):
+@dataclass(frozen=True, kw_only=True)
+class Patience:
     """How long GitHub is waited for."""
 
-    timeout_s: int = Field(default=20, ge=1)
+    timeout_s: int = 20
     """For a connection, and for each part of an answer."""
-    repeats: int = Field(default=4, ge=0)
-    backoff_s: float = Field(default=1.0, ge=0)
+    repeats: int = 4
+    backoff_s: float = 1.0
     """Doubled with each repeat; the first is made at once."""
-    longest_wait_s: float = Field(default=300.0, ge=0)
+    longest_wait_s: float = 300.0
     """The longest rate limit that is waited for."""
-    between_writes_s: float = Field(default=1.0, ge=0)
+    between_writes_s: float = 1.0
     """What GitHub asks for between changes."""
 
 

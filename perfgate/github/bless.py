@@ -7,7 +7,7 @@ Who asks, and in which words, says GitHub's event; what they may do, GitHub itse
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -22,9 +22,9 @@ from perfgate.execute.provenance import code_now
 from perfgate.github import api
 from perfgate.github.approval import GATE, name_of
 from perfgate.github.commit import Origin, Planned, commit
-from perfgate.github.context import Context, Payload
-from perfgate.github.kept import Checkout, GateResults, checkout, kept_by_gate, runner_of
-from perfgate.github.summary import append_summary
+from perfgate.github.context import Context, Payload, append_summary
+from perfgate.github.kept import Checkout, checkout, kept_by_gate, runner_of
+from perfgate.model.baseline import Result
 from perfgate.model.errors import BlessRefused, ConfigInvalid, PerfgateError, ResultMissing
 from perfgate.model.note import note
 from perfgate.model.pyproject import load_settings
@@ -122,11 +122,11 @@ def bless(root: Path, env: Mapping[str, str], say: Callable[[Coded], None]) -> N
         asked = _asked(context, pull, None if event is None else event.comment)
         settings = load_settings(root, {})
         here = checkout(root, settings.baselines, asked.head_sha, env=env)
-        kept = kept_by_gate(repository, asked.head_sha, asked_at=asked.at)
+        run, kept = kept_by_gate(repository, asked.head_sha, asked_at=asked.at)
         origin = Origin(
             by=f"{asked.by} via GitHub",
-            run_url=context.page_of_run(kept.run.id),
-            runner=runner_of(kept.run),
+            run_url=context.page_of_run(run.id),
+            runner=runner_of(run),
         )
         planned = plan(kept, wish, here, settings, origin)
         made = commit(repository, planned, onto=asked.head_sha, reason=wish.reason, origin=origin)
@@ -267,7 +267,7 @@ def read_comment(body: str) -> Wish:
 
 
 def plan(
-    kept: GateResults, wish: Wish, here: Checkout, settings: Settings, origin: Origin
+    kept: Sequence[Result], wish: Wish, here: Checkout, settings: Settings, origin: Origin
 ) -> tuple[Planned, ...]:
     """Return the baselines that are to be committed: by the rules of `perfgate bless`, all of them
     or none.
@@ -276,9 +276,9 @@ def plan(
         ResultMissing: the gate has kept nothing of the workload.
         BlessRefused: of one or several workloads; of several, one that names all.
     """
-    wanted = [one for one in kept.results if wish.workload in (None, one.workload.id)]
+    wanted = [one for one in kept if wish.workload in (None, one.workload.id)]
     if not wanted:
-        known = tuple(sorted({one.workload.id for one in kept.results})[:10])
+        known = tuple(sorted({one.workload.id for one in kept})[:10])
         raise ResultMissing("kept-without-workload", workload=wish.workload, known=known)
     refuse_unasked(wish.reason, in_ci=True, allow_ci=True)
     planned: list[Planned] = []

@@ -22,8 +22,8 @@ from github.WorkflowRun import WorkflowRun
 
 from perfgate.github.api import LONGEST_COMMENT, MOST_CHANGED_FILES, download
 from perfgate.github.approval import APPROVED, file_of, name_of, why_fallen
+from perfgate.github.artifacts import LARGEST, read_untrusted
 from perfgate.github.context import Context, Payload, is_sha
-from perfgate.github.untrusted import LARGEST, read_untrusted
 from perfgate.model.document import GateDocument
 from perfgate.model.errors import (
     ActionsContextMissing,
@@ -71,7 +71,7 @@ class Left(StrEnum):
     RESULT = "yes"
     NONE = "no"
     NOT_RUN = "not-run"
-    """No gate of it ran, so that it takes nothing from another run, be it older."""
+    """No gate of it ran, for want of an approval: it takes nothing from another run, be it older."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -103,14 +103,13 @@ class Mark:
     def is_kept_from(self, other: Mark) -> str | None:
         """The code of why a comment with this mark gives no way to the other run's; None where it
         does."""
-        of_this_commit = other.left is Left.NOT_RUN and other.commit == self.commit
-        if (other.run, other.attempt) < (self.run, self.attempt) and not (
-            self.left is Left.NOT_RUN and other.commit == self.commit
-        ):
+        is_same = other.commit == self.commit
+        is_older = (other.run, other.attempt) < (self.run, self.attempt)
+        if is_older and not (is_same and self.left is Left.NOT_RUN):
             return "comment-newer"
         # Of a fork's commit that was approved, reopening starts another run that waits: it takes
         # nothing away.
-        return "comment-kept" if of_this_commit else None
+        return "comment-kept" if is_same and other.left is Left.NOT_RUN else None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -119,16 +118,9 @@ class RunToShow:
 
     document: GateDocument | None = None
     artifact: Artifact | None = None
-    waits: bool = False
-    """Whether no gate of the run ran, for want of a maintainer's approval."""
+    left: Left = Left.NONE
+    """What the comment's mark says of it."""
     why_not: Coded = _NOTHING
-
-    @property
-    def left(self) -> Left:
-        """What the comment's mark says of it."""
-        if self.waits:
-            return Left.NOT_RUN
-        return Left.NONE if self.document is None else Left.RESULT
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -210,7 +202,7 @@ def _result(
     repository: Repository, run: WorkflowRun, name_of_artifact: str, cleaner: Cleaner
 ) -> RunToShow:
     if run.conclusion == _NOT_RUN:
-        return RunToShow(why_not=note("run-without-job"), waits=True)
+        return RunToShow(why_not=note("run-without-job"), left=Left.NOT_RUN)
     artifacts = list(run.get_artifacts())
     named = [one for one in artifacts if one.name == name_of_artifact]
     if not named and run.conclusion == "success" and not artifacts:
@@ -219,7 +211,7 @@ def _result(
         # A gate that ran leaves something, and of a fork none runs but by the label.
         is_fork = name_of(run.head_repository) != name_of(repository)
         ran = run.conclusion != "failure" or bool(artifacts) or file_of(run) == APPROVED
-        return RunToShow(waits=is_fork and not ran)
+        return RunToShow(left=Left.NOT_RUN if is_fork and not ran else Left.NONE)
     newest = max(named, key=lambda one: one.id)
     if newest.expired:
         return RunToShow(why_not=note("artifact-expired", artifact=newest.name))
@@ -229,7 +221,8 @@ def _result(
     except ArtifactUnreadable as error:
         return RunToShow(why_not=error)
     # Here: Markdown parts what a secret is made of.
-    return RunToShow(document=cleaner.record(document), artifact=newest)
+    clean = cleaner.record(document)
+    return RunToShow(document=clean, artifact=newest, left=Left.RESULT)
 
 
 def _ours(pull: PullRequest, author: str) -> tuple[Mark, IssueComment] | None:
@@ -336,7 +329,8 @@ def body_of(
         "most_names": MOST_NAMES,
         "document": document,
         "why_not": found.why_not,
-        "waits_for_label": found.waits and name_of(pull.head.repo) != name_of(pull.base.repo),
+        "waits_for_label": found.left is Left.NOT_RUN
+        and name_of(pull.head.repo) != name_of(pull.base.repo),
         "is_earlier": artifact is not None and artifact.created_at < run.run_started_at,
     }
     if document is None:

@@ -1,4 +1,5 @@
-"""What GitHub Actions says to a job by its environment and the event's file; asks GitHub nothing.
+"""What GitHub Actions says to a job by its environment and the event's file, and the files by which
+a job speaks to it; asks GitHub nothing.
 
 Each value is checked when it is asked for: a command needs only those that it uses. Much of an
 event is a stranger's text (branches, titles, comments): it is data, for whoever asks to check.
@@ -15,7 +16,7 @@ from typing import ClassVar, Final, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from perfgate.model.errors import ActionsContextMissing
+from perfgate.model.errors import ActionsContextMissing, StoreFailed
 from perfgate.model.secrets import Cleaner
 
 _ADDRESS: Final = r"https?://(?:[A-Za-z0-9.-]+|\[[0-9a-f:]+\])(?::[0-9]{1,5})?(?:/[\w.-]+)*/?"
@@ -163,3 +164,32 @@ def first_fault(error: ValidationError) -> str:
 def is_sha(text: str) -> bool:
     """Whether a text is a commit's full name."""
     return re.fullmatch(_FORMS["GITHUB_SHA"], text) is not None
+
+
+# What a step says to the runner
+
+
+def append_summary(env: Mapping[str, str], markdown: str) -> None:
+    """Append to the summary of a job, without the secrets of its environment; outside a job there
+    is none.
+
+    Raises:
+        StoreFailed: the file does not take it.
+    """
+    if env.get("GITHUB_STEP_SUMMARY"):
+        append(Path(env["GITHUB_STEP_SUMMARY"]), Cleaner(env).clean(markdown))
+
+
+def append(file: Path, text: str) -> None:
+    """Append to a file by which a step speaks to the runner.
+
+    Raises:
+        StoreFailed: the file does not take it.
+    """
+    try:
+        with file.open("a", encoding="utf-8", errors="replace") as opened:
+            opened.write(text)
+    except OSError as error:
+        raise StoreFailed(
+            "runner-file-not-written", path=str(file), reason=error.strerror or str(error)
+        ) from error

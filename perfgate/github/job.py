@@ -22,9 +22,8 @@ from typing import Final
 
 from perfgate.github.approval import labelled_head
 from perfgate.github.change import Change, compare
-from perfgate.github.context import Context, Payload, is_sha
+from perfgate.github.context import Context, Payload, append, append_summary, is_sha
 from perfgate.github.inputs import INPUT, Inputs
-from perfgate.github.summary import append, append_summary
 from perfgate.model.document import GateDocument
 from perfgate.model.document_text import read_document
 from perfgate.model.errors import (

@@ -83,19 +83,11 @@ def checkout(root: Path, baselines: str, head_sha: str, *, env: Mapping[str, str
     )
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class GateResults:
-    """What the newest finished gate of a commit has kept."""
-
-    run: WorkflowRun
-    results: tuple[Result, ...]
-    """By machine and workload, one each."""
-
-
 def kept_by_gate(
     repository: Repository, head_sha: str, *, asked_at: datetime | None
-) -> GateResults:
-    """Download what the newest finished gate of a commit has kept.
+) -> tuple[WorkflowRun, tuple[Result, ...]]:
+    """Download what the newest finished gate of a commit has kept, one result of each workload on
+    each machine; return its run with it.
 
     A fork can hold the commit too, and its pull request starts runs of its own: they are a
     stranger's, and are not looked at.
@@ -120,7 +112,7 @@ def kept_by_gate(
     if asked_at is not None and min(run.created_at for run in runs) > asked_at:
         raise BlessRefused("commit-after-comment", commit=head_sha[:12])
     groups = by_workload(kept_by_run(finished[0], head_sha))
-    return GateResults(run=finished[0], results=tuple(map(only, groups)))
+    return finished[0], tuple(map(only, groups))
 
 
 def by_workload(results: Iterable[Result]) -> list[list[Result]]:

@@ -21,9 +21,8 @@ from perfgate.bless import bless as blessing
 from perfgate.github import api
 from perfgate.github.approval import name_of
 from perfgate.github.commit import Origin, Planned, commit
-from perfgate.github.context import Context
+from perfgate.github.context import Context, append_summary
 from perfgate.github.kept import Checkout, by_workload, checkout, kept_by_run, only, runner_of
-from perfgate.github.summary import append_summary
 from perfgate.model.baseline import Baseline, Result
 from perfgate.model.errors import (
     ActionsContextMissing,

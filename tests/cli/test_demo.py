@@ -9,8 +9,7 @@ import pytest
 from syrupy.assertion import SnapshotAssertion
 
 from perfgate.demo import replay
-from perfgate.demo.record import MANIFEST, Manifest, unpack
-from perfgate.demo.replay import play, play_recorded
+from perfgate.demo.replay import MANIFEST, Manifest, play, play_recorded, unpack
 from perfgate.model.errors import StoreFailed
 from perfgate.render.page import Screen
 

@@ -7,7 +7,6 @@ import contextlib
 import os
 import signal
 import subprocess
-import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,17 @@ from xml.etree import ElementTree
 import psutil
 import pytest
 from support import replayed
-from support.actions import ACTION, Done, Machine, Yaml, condition, filled, load, packed
+from support.actions import (
+    ACTION,
+    Done,
+    Machine,
+    Yaml,
+    condition,
+    filled,
+    inputs_of_action,
+    load,
+    packed,
+)
 
 from perfgate.machine import gpu_lock
 from perfgate.model.order import RUN_COOKIE
@@ -25,23 +34,17 @@ from perfgate.system.ending import processes_of
 pytestmark = pytest.mark.behaviour
 
 STEPS = {step["name"]: step for step in load(ACTION)["runs"]["steps"]}
-INPUTS = load(ACTION)["inputs"]
 
 Runner = Callable[..., Machine]
 
 
 def contexts(**given: str) -> dict[str, Any]:
     """The contexts of the action's expressions, with these inputs and the others' defaults."""
-    inputs = {name: declared["default"] for name, declared in INPUTS.items()}
-    return {
-        "inputs": inputs
-        | {"python": sys.executable}
-        | {name.replace("_", "-"): text for name, text in given.items()}
-    }
+    return {"inputs": inputs_of_action(**given)}
 
 
-def gated(machine: Machine, **inputs: str) -> Done:
-    return machine.run(STEPS["Gate"], contexts(**inputs))
+def gated(runs_on: Machine, /, **inputs: str) -> Done:
+    return runs_on.run(STEPS["Gate"], contexts(**inputs))
 
 
 def published(machine: Machine, done: Done, state: str, **inputs: str) -> dict[str, list[str]]:
@@ -274,15 +277,7 @@ def test_a_pytest_that_fails_behind_open_verdicts_shuts_the_gate(runner: Runner)
     assert [one.startswith("::error title=perfgate::") for one in done.commands] == [True]
 
 
-@pytest.mark.parametrize(
-    "inputs",
-    [
-        {"workloads": "--perfgate-new=allow"},
-        {"runs": "many"},
-        {"captures": "yes"},
-        {"baseline_branch": "-x"},
-    ],
-)
+@pytest.mark.parametrize("inputs", [{"runs": "many"}, {"captures": "yes"}])
 def test_an_input_that_is_none_is_refused_before_anything_is_measured(
     runner: Runner, inputs: dict[str, str]
 ) -> None:
@@ -291,6 +286,16 @@ def test_an_input_that_is_none_is_refused_before_anything_is_measured(
     (shown,) = done.commands
     assert shown.startswith("::error title=perfgate::")
     assert next(iter(inputs.values())) in shown
+
+
+@pytest.mark.parametrize(
+    ("machine", "opens"), [("nvidia-h200", True), ("nvidia-a100", False), ("no-gpu", False)]
+)
+def test_a_gate_is_open_only_on_the_machine_that_is_meant(
+    runner: Runner, machine: str, opens: bool
+) -> None:
+    done = gated(runner("unchanged"), machine=machine)
+    assert (done.status == 0, done.outputs["outcome"] == "open") == (opens, opens), done.log
 
 
 def test_inputs_are_no_part_of_any_command(runner: Runner) -> None:
@@ -499,7 +504,7 @@ def test_every_input_reaches_the_gate() -> None:
     gate: Yaml = STEPS["Gate"]
     taken = {value.strip("${} ").removeprefix("inputs.") for value in gate["env"].values()}
     elsewhere = {"working-directory", "retention-days"}
-    assert taken | elsewhere == set(INPUTS)
+    assert taken | elsewhere == set(load(ACTION)["inputs"])
     names = {f"PERFGATE_INPUT_{name.upper().replace('-', '_')}" for name in taken - {"python"}}
     assert set(gate["env"]) == names | {"PERFGATE_PYTHON"}
 

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
-from support.rest import NOON, GitHub
+from support.rest import NOON, GitHub, finished_run
 
 from perfgate.cli import main
 from perfgate.model.options import APPROVAL
@@ -66,21 +66,13 @@ class Scene:
 
     def comment(self, sha: str, *, workflow: str = "perfgate.yml") -> str:
         """What the comment says once a run has ended."""
-        event = {
-            "action": "completed",
-            "workflow_run": {
-                "id": 700,
-                "artifacts_url": self.hub.url("/actions/runs/700/artifacts"),
-                "run_attempt": 1,
-                "run_started_at": "2026-03-02T11:00:00Z",
-                "path": f".github/workflows/{workflow}",
-                "event": "pull_request",
-                "conclusion": "failure",
-                "head_sha": sha,
-                "head_branch": "faster",
-                "head_repository": {"full_name": FORK, "owner": {"login": "eve"}},
-            },
-        }
+        event = finished_run(
+            self.hub.url("/actions/runs/700/artifacts"),
+            sha=sha,
+            head=FORK,
+            conclusion="failure",
+            workflow=workflow,
+        )
         self.hub.artifacts.setdefault(700, [])
         assert self.asked("comment", "workflow_run", event) == 0
         return str(self.hub.comments[self.number][-1]["body"])

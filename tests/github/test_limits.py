@@ -9,7 +9,7 @@ import pytest
 from support import records
 from support.rest import zipped
 
-from perfgate.github.untrusted import read_untrusted
+from perfgate.github.artifacts import read_untrusted
 from perfgate.model.baseline import Commit
 from perfgate.model.document import DocumentRun, DocumentWorkload, GateDocument
 from perfgate.model.document_text import document_text, read_document

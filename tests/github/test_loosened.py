@@ -4,13 +4,11 @@ is approved."""
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
 
 import pytest
-from support.actions import ACTION, Done, Machine, load
+from support.actions import ACTION, Done, Machine, inputs_of_action, load
 
 from perfgate.bless.gates import find_gates
 from perfgate.bless.merge import merge
@@ -19,7 +17,6 @@ from perfgate.model.loosening import Direction
 pytestmark = pytest.mark.behaviour
 
 STEPS = {step["name"]: step for step in load(ACTION)["runs"]["steps"]}
-INPUTS = load(ACTION)["inputs"]
 Runner = Callable[..., Machine]
 PYPROJECT = '[project]\nname = "engine"\nversion = "1"\n\n[tool.perfgate]\nab_run = "off"\n'
 
@@ -36,33 +33,23 @@ def commit(machine: Machine, files: Mapping[str, str | None]) -> str:
     return machine.git("rev-parse", "HEAD")
 
 
+def gated(machine: Machine, kind: str, event: Mapping[str, object], base: str = "") -> Done:
+    """Gate as the run of an event does."""
+    machine.event.write_text(json.dumps({**event, "repository": {"default_branch": "main"}}))
+    machine.env |= {"GITHUB_EVENT_NAME": kind, "GITHUB_BASE_REF": base}
+    return machine.run(STEPS["Gate"], {"inputs": inputs_of_action()})
+
+
 def asked(
-    machine: Machine,
-    sha: str,
-    *,
-    label: str | None = None,
-    event: str = "pull_request",
-    **inputs: str,
+    machine: Machine, sha: str, *, label: str | None = None, kind: str = "pull_request"
 ) -> Done:
     """Gate as the run of a pull request does, for its head or for a label on it."""
-    sent: dict[str, Any] = {
+    sent: dict[str, object] = {
         "action": "synchronize" if label is None else "labeled",
         "pull_request": {"number": 7, "head": {"sha": sha, "repo": {"full_name": "ada/engine"}}},
-        "repository": {"default_branch": "main"},
     }
-    machine.event.write_text(
-        json.dumps(sent if label is None else {**sent, "label": {"name": label}})
-    )
-    machine.env |= {
-        "GITHUB_EVENT_NAME": event,
-        "GITHUB_BASE_REF": "main" if event == "pull_request" else "",
-    }
-    given = (
-        {name: declared["default"] for name, declared in INPUTS.items()}
-        | {"python": sys.executable}
-        | inputs
-    )
-    return machine.run(STEPS["Gate"], {"inputs": given})
+    labelled = {} if label is None else {"label": {"name": label}}
+    return gated(machine, kind, {**sent, **labelled}, "main" if kind == "pull_request" else "")
 
 
 def directions(machine: Machine) -> dict[str, Direction]:
@@ -119,7 +106,7 @@ def test_the_label_opens_it_for_the_commit_of_its_event_alone(
 
 def test_a_dispatched_gate_is_no_way_around_it(loosened: tuple[Machine, str]) -> None:
     machine, sha = loosened
-    assert asked(machine, sha, event="workflow_dispatch").status == 1
+    assert asked(machine, sha, kind="workflow_dispatch").status == 1
 
 
 def test_what_loosening_does_is_for_the_base_branch_to_say(runner: Runner) -> None:
@@ -205,17 +192,7 @@ def queued(machine: Machine, *, on: str, branch: str) -> Done:
         "base_sha": on,
         "head_ref": f"refs/heads/gh-readonly-queue/{branch}/1",
     }
-    sent = {
-        "action": "checks_requested",
-        "merge_group": group,
-        "repository": {"default_branch": "main"},
-    }
-    machine.event.write_text(json.dumps(sent))
-    machine.env |= {"GITHUB_EVENT_NAME": "merge_group", "GITHUB_BASE_REF": ""}
-    given = {name: declared["default"] for name, declared in INPUTS.items()} | {
-        "python": sys.executable
-    }
-    return machine.run(STEPS["Gate"], {"inputs": given})
+    return gated(machine, "merge_group", {"action": "checks_requested", "merge_group": group})
 
 
 def test_a_merge_queue_is_held_to_the_commit_that_it_puts_the_change_on(runner: Runner) -> None:

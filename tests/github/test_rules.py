@@ -319,21 +319,6 @@ def test_the_gate_is_of_the_head_commit_and_not_of_its_merge() -> None:
     assert {filled(ref, {"github": {"sha": "f" * 40, "event": {}}}) for ref in refs} == {"f" * 40}
 
 
-@pytest.mark.parametrize(
-    ("result", "state"),
-    [
-        ("success", "success"),
-        ("failure", "failure"),
-        ("cancelled", "failure"),
-        ("skipped", "success"),
-        ("cancelled", "cancelled"),
-    ],
-)
-def test_there_is_a_verdict_whatever_came_of_the_gates(result: str, state: str) -> None:
-    verdict = load(WORKFLOWS / "perfgate-gate.yml")["jobs"]["verdict"]
-    assert condition(verdict["if"], {"needs": {"gate": {"result": result}}}, state=state)
-
-
 def test_the_check_to_require_is_the_same_of_a_push_and_of_an_approval() -> None:
     called = load(WORKFLOWS / "perfgate-gate.yml")["jobs"]["verdict"]["name"]
     for name in ("perfgate", "perfgate-approved"):

@@ -25,10 +25,11 @@ from support.actions import (
     Yaml,
     condition,
     filled,
+    inputs_of_action,
     load,
     packed,
 )
-from support.rest import GitHub
+from support.rest import GitHub, finished_run
 
 from perfgate.model.document import GateDocument
 from perfgate.model.document_text import read_document
@@ -89,8 +90,9 @@ def gated(
     )
     called = passed(machine, inputs or {}) if workflow == "perfgate-gate" else {}
     known = contexts(machine, matrix=matrix, inputs=called)
-    defaults = {name: declared["default"] for name, declared in load(ACTION)["inputs"].items()}
-    known["inputs"] = defaults | {name: filled(value, known) for name, value in use["with"].items()}
+    known["inputs"] = inputs_of_action(
+        **{name: filled(value, known) for name, value in use["with"].items()}
+    )
     state, gate, artifacts = "success", None, {}
     for one in load(ACTION)["runs"]["steps"]:
         if not condition(one.get("if", "success()"), known, state=state):
@@ -129,6 +131,12 @@ def downloaded(artifacts: Mapping[str, Mapping[str, bytes]], prefix: str, folder
         for path, content in files.items() if name.startswith(prefix) else ():
             (folder / name / path).parent.mkdir(parents=True, exist_ok=True)
             (folder / name / path).write_bytes(content)
+
+
+def tracked(machine: Machine) -> dict[str, bytes]:
+    """The files of the workspace's commit."""
+    names = machine.git("ls-files").split()
+    return {name: (machine.workspace / name).read_bytes() for name in names}
 
 
 def merged(machine: Machine, gates: int | str) -> Done:
@@ -194,12 +202,24 @@ def test_shards_are_merged_into_one_verdict(
     assert f"{mark}\n" in machine.summary_text.splitlines(keepends=True)[0]
 
 
-def test_a_gate_that_is_missing_shuts_the_merged_one(runner: Runner, gates: Gates) -> None:
-    machine = runner("unchanged", branch="two")
-    installed(machine, "perfgate-gate", "verdict")
-    done, artifacts = gates("unchanged", branch="two", shard=1, shards=2)
-    assert done.status == 0, done.log
-    downloaded(artifacts, "perfgate-", machine.temp / "gates")
+@pytest.fixture
+def laid(runner: Runner, gates: Gates) -> Callable[..., Machine]:
+    """Makes a runner of the verdict's job, with what an open gate, the first of `shards`, has
+    published."""
+
+    def make(*, branch: str = "main", shards: int = 1) -> Machine:
+        machine = runner("unchanged", branch=branch)
+        installed(machine, "perfgate-gate", "verdict")
+        done, artifacts = gates("unchanged", branch=branch, shard=1, shards=shards)
+        assert done.status == 0, done.log
+        downloaded(artifacts, "perfgate-", machine.temp / "gates")
+        return machine
+
+    return make
+
+
+def test_a_gate_that_is_missing_shuts_the_merged_one(laid: Callable[..., Machine]) -> None:
+    machine = laid(branch="two", shards=2)
     done = merged(machine, 2)
     assert done.status == 1, done.log
     document = verdict(machine)
@@ -283,26 +303,18 @@ def test_where_no_gate_ran_the_verdict_fails_and_nothing_is_published(
     ],
 )
 def test_the_verdict_is_that_of_the_gates_that_there_should_be(
-    runner: Runner, gates: Gates, result: str, expected: int, state: str
+    laid: Callable[..., Machine], result: str, expected: int, state: str
 ) -> None:
     """Nor is it open where a gate's job failed next to an open gate, such as in clearing up."""
-    machine = runner("unchanged")
-    done, artifacts = gates("unchanged")
-    assert done.status == 0, done.log
-    downloaded(artifacts, "perfgate-", machine.temp / "gates")
-    ended, log, published = judged(machine, result=result, gates=str(expected))
+    ended, log, published = judged(laid(), result=result, gates=str(expected))
     assert (ended, published) == (state, ["perfgate"]), log
     assert ("::error::" in log.splitlines()[-1]) is (result == "failure")
 
 
 def test_gates_are_not_merged_without_knowing_how_many_there_should_be(
-    runner: Runner, gates: Gates
+    laid: Callable[..., Machine],
 ) -> None:
-    machine = runner("unchanged")
-    installed(machine, "perfgate-gate", "verdict")
-    done, artifacts = gates("unchanged")
-    assert done.status == 0, done.log
-    downloaded(artifacts, "perfgate-", machine.temp / "gates")
+    machine = laid()
     assert merged(machine, "").status == 2
     assert not (machine.temp / "merged").exists()
 
@@ -338,9 +350,7 @@ def test_a_new_workload_is_gated_commented_on_and_blessed(
     downloaded(artifacts, "perfgate-", machine.temp / "gates")
     assert merged(machine, 1).status == 1
 
-    files = {
-        path: (machine.workspace / path).read_bytes() for path in machine.git("ls-files").split()
-    }
+    files = tracked(machine)
     hub.commit({"README": "the base"}, branch="main")
     hub.commit(files, branch="faster", sha=sha)
     hub.workflows.add("perfgate.yml")
@@ -352,7 +362,10 @@ def test_a_new_workload_is_gated_commented_on_and_blessed(
 
     # The comment, by the workflow that has the token.
     assert installed(machine, "perfgate-comment", "comment") == LOCKED
-    machine.env |= hub.env_of("workflow_run", finished(hub, run, sha), tmp_path)
+    event = finished_run(
+        hub.url(f"/actions/runs/{run}/artifacts"), run=run, sha=sha, conclusion="failure"
+    )
+    machine.env |= hub.env_of("workflow_run", event, tmp_path)
     done = machine.run(
         step("perfgate-comment", "comment", "Comment on the pull request"), contexts(machine)
     )
@@ -414,27 +427,6 @@ def test_a_new_workload_is_gated_commented_on_and_blessed(
     assert (done.status, done.outputs["outcome"]) == (0, "open"), done.log
 
 
-def finished(hub: GitHub, run: int, sha: str) -> dict[str, object]:
-    """The event of a run that has ended."""
-    return {
-        "action": "completed",
-        "workflow_run": {
-            "id": run,
-            "artifacts_url": hub.url(f"/actions/runs/{run}/artifacts"),
-            "run_attempt": 1,
-            "run_started_at": "2026-03-02T11:00:00Z",
-            "event": "pull_request",
-            "status": "completed",
-            "conclusion": "failure",
-            "head_sha": sha,
-            "head_branch": "faster",
-            "head_repository": {"full_name": "octo/loops", "owner": {"login": "octo"}},
-            "pull_requests": [],
-        },
-        "repository": {"full_name": "octo/loops", "default_branch": "main"},
-    }
-
-
 # The base branch
 
 
@@ -446,11 +438,7 @@ def test_a_scheduled_gate_adds_its_occasion_by_pull_request(
     sha = machine.git("rev-parse", "HEAD")
     done, artifacts = gated(machine, "perfgate-occasions", gpu="h200")
     assert done.status == 0, done.log
-    hub.commit(
-        {path: (machine.workspace / path).read_bytes() for path in machine.git("ls-files").split()},
-        branch="main",
-        sha=sha,
-    )
+    hub.commit(tracked(machine), branch="main", sha=sha)
     run = hub.run(
         head_sha=sha, head_branch="main", workflow="perfgate-occasions.yml", event="schedule"
     )

@@ -13,6 +13,7 @@ import os
 import re
 import signal
 import subprocess
+import sys
 import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
@@ -50,6 +51,13 @@ def load(file: Path) -> Yaml:
     loaded = yaml.load(file.read_text(encoding="utf-8"), Loader=_Loader)
     assert isinstance(loaded, dict), file
     return loaded
+
+
+def inputs_of_action(**given: str) -> dict[str, str]:
+    """What the action is given: these, and of the others their defaults."""
+    defaults = {name: declared["default"] for name, declared in load(ACTION)["inputs"].items()}
+    named = {name.replace("_", "-"): text for name, text in given.items()}
+    return {**defaults, "python": sys.executable, **named}
 
 
 # Expressions

@@ -18,8 +18,7 @@ from pathlib import Path
 import pytest
 
 import perfgate
-from perfgate.demo.record import EXPORT, MANIFEST, Manifest, Recording, unpack
-from perfgate.demo.replay import _measured
+from perfgate.demo.replay import EXPORT, MANIFEST, Manifest, Recording, _measured, unpack
 from perfgate.execute.ahead import Wanted
 from perfgate.execute.context import RunContext
 from perfgate.execute.fresh import Laboratory

@@ -130,6 +130,35 @@ def secondary_limit(*, retry_after: int | None, status: int = 403) -> Answer:
 NOT_ACCESSIBLE = Answer(403, {"message": "Resource not accessible by integration", "status": "403"})
 
 
+def finished_run(
+    url: str = "",
+    *,
+    run: int = 700,
+    attempt: int = 1,
+    sha: str = "a" * 40,
+    branch: str | None = "faster",
+    head: str | None = "octo/loops",
+    conclusion: str = "success",
+    workflow: str = "perfgate.yml",
+) -> dict[str, object]:
+    """The event of a finished run, as far as it matters, its artifacts being at `url`."""
+    owner = {"login": "" if head is None else head.partition("/")[0]}
+    return {
+        "action": "completed",
+        "workflow_run": {
+            "id": run,
+            "run_attempt": attempt,
+            "run_started_at": "2026-03-02T11:00:00Z",
+            "path": f".github/workflows/{workflow}",
+            "artifacts_url": url,
+            "conclusion": conclusion,
+            "head_sha": sha,
+            "head_branch": branch,
+            "head_repository": None if head is None else {"full_name": head, "owner": owner},
+        },
+    }
+
+
 class GitHub(AbstractContextManager["GitHub"]):
     """One repository on a GitHub of its own: `with GitHub() as hub: ...`."""
 

@@ -20,6 +20,7 @@ from perfgate.bless.calibrate import (
     refuse_changed,
     refuse_fresh,
     refuse_machine,
+    refuse_parameters,
     spreads,
 )
 from perfgate.bless.holds import costs
@@ -183,12 +184,6 @@ def test_what_was_blessed_counts_once_even_if_it_is_kept_as_well() -> None:
     found = repeats(blessed(), [own, later(30)])
     assert [len(one.runs) for one in found.occasions] == [5, 3]
     assert found.results == 1
-
-
-def test_a_result_whose_folder_was_copied_is_one_repeat() -> None:
-    own, other = records.result(Outcome.NO_BASELINE), later(30)
-    assert sizes(blessed(), own, other, own, other) == [5, 3]
-    assert repeats(blessed(), [own, other, own, other]).results == 1
 
 
 def test_results_joined_into_one_occasion_are_each_known_again() -> None:
@@ -451,12 +446,8 @@ def refusal(
     commit: Commit | None = records.COMMIT,
 ) -> str | None:
     try:
-        refuse_changed(
-            baseline,
-            records.workload(steps=steps),
-            code_now=lambda paths: {path: now[path] for path in paths if path in now},
-            commit=commit,
-        )
+        refuse_parameters(baseline, records.workload(steps=steps))
+        refuse_changed(baseline, code_now=now, commit=commit)
     except CalibrationRefused as refused:
         return refused.code
     return None

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 from support import records
 
-from perfgate.bless.speeds import plainly_differ
+from perfgate.bless.repeats import plainly_differ
 from perfgate.model.metric import Metric
 
 

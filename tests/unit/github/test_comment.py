@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import cast
 
 import jsonschema
 import pytest
@@ -21,10 +21,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from support import records
-from support.rest import BOT, NOON, Answer, GitHub, zipped
+from support.rest import BOT, NOON, Answer, GitHub, finished_run, zipped
 from syrupy.assertion import SnapshotAssertion
 
 from perfgate.github import api
+from perfgate.github.artifacts import read_untrusted
 from perfgate.github.comment import (
     Left,
     Mark,
@@ -35,7 +36,6 @@ from perfgate.github.comment import (
     judges,
 )
 from perfgate.github.context import Context
-from perfgate.github.untrusted import read_untrusted
 from perfgate.model.baseline import Commit
 from perfgate.model.diagnosis import Advice, Topic
 from perfgate.model.document import DocumentWorkload, GateDocument
@@ -73,36 +73,6 @@ def document(*verdicts: Verdict, opens: bool | None = None, **more: object) -> G
     return made.model_copy(update=more)
 
 
-def event(
-    url: str = "",
-    *,
-    run: int = RUN,
-    attempt: int = 1,
-    sha: str = SHA,
-    branch: str | None = "faster",
-    head: str | None = "octo/loops",
-    conclusion: str = "success",
-    workflow: str = "perfgate.yml",
-) -> dict[str, Any]:
-    """The event of a finished run, as far as it matters; its list of pull requests is empty, as for
-    forks."""
-    owner = {"login": "" if head is None else head.partition("/")[0]}
-    return {
-        "action": "completed",
-        "workflow_run": {
-            "id": run,
-            "run_attempt": attempt,
-            "run_started_at": "2026-03-02T11:00:00Z",
-            "path": f".github/workflows/{workflow}",
-            "artifacts_url": url,
-            "conclusion": conclusion,
-            "head_sha": sha,
-            "head_branch": branch,
-            "head_repository": None if head is None else {"full_name": head, "owner": owner},
-        },
-    }
-
-
 class Desk:
     """A pull request whose run has finished, and the command at work on it."""
 
@@ -113,7 +83,7 @@ class Desk:
 
     def context(self, about: Mapping[str, object], event_name: str = "workflow_run") -> Context:
         url = self.hub.url(f"/actions/runs/{about.get('run', RUN)}/artifacts")
-        made = event(url, **about)  # type: ignore[arg-type]
+        made = finished_run(url, **about)  # type: ignore[arg-type]
         return Context.from_env(self.hub.env_of(event_name, made, self.folder))
 
     def uploads(self, found: GateDocument, *, run: int = RUN) -> None:
@@ -614,7 +584,8 @@ def shown(found: GateDocument, touched: Touched | None = None) -> str:
     ours = {"full_name": "octo/loops"}
     sides = {"head": {"sha": SHA, "repo": ours}, "base": {"sha": OTHER, "repo": ours}}
     pull = PullRequest(asks, {}, {"number": 7, **sides}, completed=True)
-    run = WorkflowRun(asks, {}, event()["workflow_run"], completed=True)
+    sent = cast("dict[str, object]", finished_run()["workflow_run"])
+    run = WorkflowRun(asks, {}, sent, completed=True)
     artifact = Artifact(asks, {}, {"id": 8, "created_at": "2026-03-02T12:00:00Z"})
     made = RunToShow(document=found, artifact=artifact)
     return f"{mark()}\n{body_of(here, run, pull, made, touched or Touched(), [])}"
