@@ -71,7 +71,7 @@ class Left(StrEnum):
     RESULT = "yes"
     NONE = "no"
     NOT_RUN = "not-run"
-    """No gate of it ran, for want of an approval: it takes nothing from another run, be it older."""
+    """No gate of it ran, for want of an approval: it takes nothing from another, older run."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
