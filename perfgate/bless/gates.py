@@ -21,7 +21,8 @@ from perfgate.model.document import GateDocument
 from perfgate.model.errors import DocumentUnreadable
 from perfgate.model.note import Note, Severity, noted
 from perfgate.model.pagedata import PageData
-from perfgate.model.record import LARGEST_DOCUMENT, TwinKeys, without_twins
+from perfgate.model.record import LARGEST_DOCUMENT
+from perfgate.store.sealed import NotJson, without_twins
 
 DOCUMENT_FILE: Final = "perfgate.json"
 PAGE_FILE: Final = "page.json"
@@ -138,7 +139,7 @@ def _page_of(document: GateDocument, file: Path) -> PageData:
 
 
 def _read(file: Path, of: type[_Read], *, option: str) -> _Read:
-    def unreadable(code: str, **fields: str) -> DocumentUnreadable:
+    def unreadable(code: str, **fields: str | Note) -> DocumentUnreadable:
         why = Note(code=code, fields=fields)
         return DocumentUnreadable(
             "merge-document-unreadable", path=_text(file), option=option, why=why
@@ -163,6 +164,6 @@ def _read(file: Path, of: type[_Read], *, option: str) -> _Read:
         first = broken.errors(include_url=False, include_input=False)[0]
         where = ".".join(map(str, first["loc"]))
         raise unreadable("merge-other-format", place=where, problem=first["msg"]) from broken
-    except TwinKeys as twins:
-        raise unreadable("merge-twin-keys", problem=str(twins)) from twins
+    except NotJson as twins:
+        raise unreadable("merge-twin-keys", problem=twins.why) from twins
     return parsed

@@ -29,9 +29,8 @@ def document_text(document: GateDocument, *, largest: int = LARGEST_DOCUMENT) ->
         StoreFailed: there are more workloads than a document holds.
     """
     if len(document.workloads) > MOST_WORKLOADS:
-        raise _too_large(
-            f"there are {len(document.workloads):,} workloads",
-            f"A document holds {MOST_WORKLOADS:,}",
+        raise StoreFailed(
+            "document-of-too-many", workloads=len(document.workloads), most=MOST_WORKLOADS
         )
     for runs, longest in SMALLER:
         kept = document if runs is None else _with_runs(document, runs)
@@ -39,7 +38,7 @@ def document_text(document: GateDocument, *, largest: int = LARGEST_DOCUMENT) ->
         text = escape_json(json.dumps(content, indent=2, ensure_ascii=False)) + "\n"
         if len(text.encode()) <= largest:
             return text
-    raise _too_large("it is too large", f"A document has {largest:,} bytes at most")
+    raise StoreFailed("document-too-large", largest=largest)
 
 
 SMALLER: Final = (
@@ -76,15 +75,6 @@ def _cut(held: object, longest: int) -> object:
             }
         case _:
             return held
-
-
-def _too_large(fact: str, expectation: str) -> StoreFailed:
-    return StoreFailed(
-        subject="the gate's document",
-        fact=fact,
-        expectation=expectation,
-        next_step="Gate the workloads in parts.",
-    )
 
 
 def read_document(text: str) -> GateDocument:

@@ -24,30 +24,15 @@ class PerfgateError(Exception):
 
     exit_code: ClassVar[int]
 
-    def __init__(self, code: str = "uncoded", /, **fields: object) -> None:
+    def __init__(self, code: str, /, **fields: object) -> None:
         self.code = code
-        self.fields = {"expectation": "", **fields} if code == "uncoded" else fields
+        self.fields = fields
         super().__init__(say.message(self))
-
-    @property
-    def subject(self) -> str:
-        """What it is about: what stands before the colon of its fact."""
-        return say.subject(self)
 
     @property
     def fact(self) -> str:
         """What is so, without the subject and without a full stop."""
         return say.predicate(self)
-
-    @property
-    def expectation(self) -> str:
-        """What was expected instead; empty where the fact says it all."""
-        return say.expectation(self)
-
-    @property
-    def next_step(self) -> str:
-        """What to do about it."""
-        return say.next_step(self)
 
 
 class ConfigInvalid(PerfgateError):

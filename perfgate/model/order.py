@@ -108,8 +108,6 @@ class WorkerReport(Record):
     ending: Ending
     why: Note | None = None
     """Why it did not end well."""
-    asides: tuple[Note, ...] = ()
-    """What was raised besides, which may be the cause."""
     exit_status: int | None = None
     turns: int = 0
     pid: int

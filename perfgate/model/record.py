@@ -7,7 +7,6 @@ no concrete record.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Annotated, ClassVar, Final, Literal
 
@@ -35,28 +34,6 @@ Format2 = Annotated[Literal[2], BeforeValidator(_as_format_2)]
 
 ObjectName = Annotated[str, Field(pattern=r"^(?:[0-9a-f]{40}|[0-9a-f]{64})$")]
 """A git object's whole SHA: never a branch, an option or part of a name, whatever a file says."""
-
-LONGEST_KEY: Final = 200
-"""Characters that are shown of a key."""
-
-
-class TwinKeys(ValueError):
-    """One key twice in a JSON object: which of the two values holds, each reader would decide for
-    itself."""
-
-
-def without_twins(pairs: Sequence[tuple[str, object]]) -> dict[str, object]:
-    """Return a JSON object of its pairs: an `object_pairs_hook` of `json.loads`.
-
-    Raises:
-        TwinKeys: one key is there twice.
-    """
-    found: dict[str, object] = {}
-    for key, value in pairs:
-        if key in found:
-            raise TwinKeys(f"it holds the key {key[:LONGEST_KEY]!r} twice")
-        found[key] = value
-    return found
 
 
 class Record(BaseModel):

@@ -207,24 +207,21 @@ class Baselines:
             )
         return baseline
 
-    def _at_home(self, path: Path, baseline: Baseline) -> Baseline:
-        """Return a baseline whose folder bears the name of its machine."""
-        if file_name(baseline.machine.slug) != path.parent.name:
-            raise BaselineUnreadable(
-                "baseline-in-wrong-folder",
-                path=self._disk.shown(path),
-                slug=baseline.machine.slug,
-                gpu=baseline.machine.gpu_name,
-            )
-        return baseline
-
     def _listed(self, slug: str, path: Path, *, at_home: bool) -> ListedBaseline:
         name = workload_of(path.name.removesuffix(".json"))
         found: Baseline | BaselineUnreadable
         try:
             read = self._read(path, name)
-            found = self._own(path, read) if read is not None else self._vanished(path)
-            found = self._at_home(path, found) if at_home and isinstance(found, Baseline) else found
+            if read is None:
+                raise BaselineUnreadable("baseline-vanished", path=self._disk.shown(path))
+            found = self._own(path, read)
+            if at_home and file_name(found.machine.slug) != path.parent.name:
+                raise BaselineUnreadable(
+                    "baseline-in-wrong-folder",
+                    path=self._disk.shown(path),
+                    slug=found.machine.slug,
+                    gpu=found.machine.gpu_name,
+                )
         except BaselineUnreadable as error:
             found = error
         if name is None:
@@ -232,9 +229,6 @@ class Baselines:
                 found.workload if isinstance(found, Baseline) else path.name.removesuffix(".json")
             )
         return ListedBaseline(slug=slug, workload=name, path=path, found=found)
-
-    def _vanished(self, path: Path) -> BaselineUnreadable:
-        return BaselineUnreadable("baseline-vanished", path=self._disk.shown(path))
 
     def _slug_folders(self) -> tuple[Path, ...]:
         return tuple(

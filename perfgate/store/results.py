@@ -16,10 +16,11 @@ from pydantic import ValidationError
 
 from perfgate.model.baseline import RESULT_FORMAT, Result
 from perfgate.model.errors import ResultMissing, ResultUnreadable
+from perfgate.model.note import note
 from perfgate.model.record import LARGEST_RESULT
 from perfgate.model.verdict import Verdict
 from perfgate.store.disk import Disk, PathKind, bytes_of, file_name, kind_of, workload_of
-from perfgate.store.sealed import first_complaint, format_of, parsed, why_broken
+from perfgate.store.sealed import NotJson, first_complaint, format_of, parsed
 
 KEPT_RESULTS: Final = 20
 """Kept results per workload and machine: four for each of the five occasions that a good baseline
@@ -76,7 +77,7 @@ class Results:
         if not ignore.exists():
             self._disk.write(ignore, "*\n")
         name = f"{at.astimezone(UTC).strftime(_TIME)}Z-{secrets.token_hex(3)}"
-        folder = self._folder_of(slug, workload) / name
+        folder = self.folder / file_name(slug) / file_name(workload) / name
         self._disk.make_folder(folder.parent)
         try:
             folder.mkdir()
@@ -97,7 +98,8 @@ class Results:
         """
         path = folder / RESULT_FILE
         self._disk.write(path, result.model_dump_json(indent=1) + "\n", largest=LARGEST_RESULT)
-        _forget_old(folder, now=result.measured_at)
+        with suppress(ResultUnreadable):  # what cannot be deleted is no reason to fail
+            _forget(folder, now=result.measured_at)
         return path
 
     def save_verdict(self, verdict: Verdict, folder: Path) -> None:
@@ -153,9 +155,11 @@ class Results:
         except ValidationError as error:
             why = first_complaint(error)
             raise ResultUnreadable("result-does-not-fit", path=named, why=why) from error
-        except (ValueError, RecursionError) as error:
-            why = why_broken(raw, error)
-            raise ResultUnreadable("result-broken", path=named, why=why) from error
+        except NotJson as error:
+            raise ResultUnreadable("result-broken", path=named, why=error.why) from error
+        except RecursionError as error:
+            deep = note("json-nested-too-deeply")
+            raise ResultUnreadable("result-broken", path=named, why=deep) from error
 
     def listed(self, workload: str, slug: str | None = None) -> tuple[ListedResult, ...]:
         """Return a workload's kept results on one machine or on all, newest first, the unreadable
@@ -195,9 +199,6 @@ class Results:
         except ResultMissing as error:
             gone = ResultUnreadable("result-vanished", **error.fields)
             return ListedResult(folder=folder, found=gone)
-
-    def _folder_of(self, slug: str, workload: str) -> Path:
-        return self.folder / file_name(slug) / file_name(workload)
 
     def _machines(self, slug: str | None) -> tuple[Path, ...]:
         results = self.folder
@@ -249,14 +250,8 @@ def _may_hold_result(folder: Path) -> bool:
     return True
 
 
-def _forget_old(newest: Path, *, now: datetime) -> None:
-    """Delete what is beyond the limits beside a result just saved; what cannot be deleted is no
-    reason to fail."""
-    with suppress(ResultUnreadable):
-        _forget(newest, now=now)
-
-
 def _forget(newest: Path, *, now: datetime) -> None:
+    """Delete what is beyond the limits next to a result just saved."""
     others = [path for path in _with_result(newest.parent) if path != newest]
     for age, folder in enumerate(others, start=1):
         if age >= KEPT_RESULTS:

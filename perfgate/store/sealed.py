@@ -7,7 +7,7 @@ import hashlib
 import json
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from pydantic import ValidationError
@@ -15,13 +15,15 @@ from pydantic import ValidationError
 from perfgate.model.baseline import BASELINE_FORMAT, Baseline
 from perfgate.model.errors import BaselineUnreadable
 from perfgate.model.metric import COUNTS
-from perfgate.model.record import without_twins
+from perfgate.model.note import Note
 
 SEAL: Final = "seal"
 """The key of the file, not of the record, that holds the SHA-256 of everything else in it."""
 DIGITS: Final = 6
 """Significant digits of a time: a millionth of it, where the finest SD that is ever assumed is 0.05
 %."""
+LONGEST_KEY: Final = 200
+"""Characters that are shown of a key."""
 _CONFLICT = re.compile(rb"^(?:<<<<<<<|>>>>>>>)(?: |$)", re.MULTILINE)
 _LFS_POINTER = b"version https://git-lfs.github.com/spec/"
 
@@ -85,7 +87,7 @@ def same_seal(one: Baseline | None, other: Baseline | None) -> bool:
 def opened(raw: bytes, *, path: str, workload: str | None) -> Baseline:
     """Return the baseline in a file's bytes.
 
-    `told` and `workload` are what messages call the file and its workload, None where that is not
+    `path` and `workload` are what messages call the file and its workload, None where that is not
     known.
 
     Raises:
@@ -100,8 +102,8 @@ def opened(raw: bytes, *, path: str, workload: str | None) -> Baseline:
         )
     try:
         content = parsed(raw)
-    except (ValueError, RecursionError) as error:
-        raise BaselineUnreadable("baseline-broken", **named, why=why_broken(raw, error)) from error
+    except NotJson as error:
+        raise BaselineUnreadable("baseline-broken", **named, why=error.why) from error
     number = format_of(content)
     if number is None:
         raise BaselineUnreadable("baseline-no-json-object", **named)
@@ -129,40 +131,65 @@ def opened(raw: bytes, *, path: str, workload: str | None) -> Baseline:
     return baseline
 
 
+class NotJson(ValueError):
+    """What is not a JSON object as records have it; `why` says how."""
+
+    def __init__(self, code: str, /, **fields: str) -> None:
+        super().__init__(code)
+        self.why = Note(code=code, fields=fields)
+
+
 def parsed(raw: bytes) -> dict[str, object]:
     """Return a JSON object, strictly; a byte-order mark and any line ends are no harm.
 
     Raises:
-        ValueError: not UTF-8, not JSON, not an object, NaN, or one key twice.
-        RecursionError: nested beyond reason.
+        NotJson: it is empty, not UTF-8, not JSON, nested beyond reason, no object, or it holds NaN,
+            or one key twice.
     """
-    content: object = json.loads(
-        raw.decode("utf-8-sig"),
-        object_pairs_hook=without_twins,
-        parse_constant=_no_constant,
-        parse_float=_finite,
-    )
+    if not raw.strip():
+        raise NotJson("json-empty")
+    try:
+        content: object = json.loads(
+            raw.decode("utf-8-sig"),
+            object_pairs_hook=without_twins,
+            parse_constant=_no_constant,
+            parse_float=_finite,
+        )
+    except NotJson:
+        raise
+    except RecursionError as deep:
+        raise NotJson("json-nested-too-deeply") from deep
+    except ValueError as broken:
+        raise NotJson("json-unreadable", problem=str(broken)) from broken
     if not isinstance(content, dict):
-        raise ValueError("it is not a JSON object")  # noqa: TRY004 - of what was read
+        raise NotJson("json-no-object")
     return content
 
 
+def without_twins(pairs: Sequence[tuple[str, object]]) -> dict[str, object]:
+    """Return a JSON object of its pairs: an `object_pairs_hook` of `json.loads`.
+
+    Raises:
+        NotJson: one key is there twice: which of the two values holds, each reader would decide for
+            itself.
+    """
+    found: dict[str, object] = {}
+    for key, value in pairs:
+        if key in found:
+            raise NotJson("json-key-twice", key=repr(key[:LONGEST_KEY]))
+        found[key] = value
+    return found
+
+
 def _no_constant(name: str) -> object:
-    raise ValueError(f"it holds {name}, which is not a number")
+    raise NotJson("json-no-number", name=name)
 
 
 def _finite(text: str) -> float:
     number = float(text)
     if not math.isfinite(number):
-        raise ValueError(f"it holds {text[:20]}, which is beyond a number's range")
+        raise NotJson("json-beyond-range", number=text[:20])
     return number
-
-
-def why_broken(raw: bytes, error: ValueError | RecursionError) -> str:
-    """What is wrong with bytes that `parsed` refused, in Python's words where it has some."""
-    if not raw.strip():
-        return "it is empty"
-    return "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
 
 
 def format_of(content: Mapping[str, object]) -> int | None:

@@ -55,11 +55,6 @@ def fact(said: Coded) -> str:
     return filled(TEXT[said.code].fact, said.fields)
 
 
-def subject(said: Coded) -> str:
-    """Word what it is about: what stands before the first colon of the fact."""
-    return filled(TEXT[said.code].fact.partition(": ")[0], said.fields)
-
-
 def predicate(said: Coded) -> str:
     """Word the fact without its subject."""
     before, _, after = TEXT[said.code].fact.partition(": ")

@@ -65,6 +65,13 @@ TEXT: Final[Mapping[str, Text]] = {
         "git checkout --ours -- {path:sh}",
     ),
     "baseline-broken": Text("{path:raw}: the baseline is broken: {why:raw}", "", _RESTORE),
+    "json-empty": Text("it is empty"),
+    "json-unreadable": Text("{problem:raw}"),
+    "json-nested-too-deeply": Text("it is nested too deeply"),
+    "json-no-object": Text("it is not a JSON object"),
+    "json-no-number": Text("it holds {name:raw}, which is not a number"),
+    "json-beyond-range": Text("it holds {number:raw}, which is beyond a number's range"),
+    "json-key-twice": Text("it holds the key {key:raw} twice"),
     "baseline-no-json-object": Text(
         "{path:raw}: the file is no baseline of perfgate",
         "A baseline is a JSON object with a format number",
@@ -110,6 +117,16 @@ TEXT: Final[Mapping[str, Text]] = {
         "{path:raw}: what is kept there cannot be listed ({strerror})",
         "",
         "Let this user read it: whoever gated last owns it.",
+    ),
+    "document-of-too-many": Text(
+        "the gate's document: there are {workloads:count} workloads",
+        "A document holds {most:count}",
+        "Gate the workloads in parts.",
+    ),
+    "document-too-large": Text(
+        "the gate's document: it is too large",
+        "A document has {largest:count} bytes at most",
+        "Gate the workloads in parts.",
     ),
     "disk-too-large": Text(
         "{path:raw}: it would have {n_bytes:count} bytes",

@@ -28,14 +28,8 @@ from perfgate.words import (
 )
 from perfgate.words.text import Text
 
-_UNCODED: Final[Mapping[str, Text]] = {
-    "uncoded": Text("{subject:raw}: {fact:raw}", "{expectation:raw}", "{next_step:raw}"),
-    "quoted": Text("{text:raw}"),
-}
-"""Of errors that have no code yet, and of texts of older files."""
-
 _TABLES: Final = (
-    _UNCODED,
+    {"quoted": Text("{text:raw}")},  # of older files, and of what others said
     bless.TEXT,
     cli.TEXT,
     gate.TEXT,

@@ -20,4 +20,4 @@ def nsys_tool() -> NsysTool:
     except NsysNotFound as error:
         if os.environ.get(VARIABLE):
             raise  # one was promised
-        pytest.skip(f"no nsys here. {error.next_step}")
+        pytest.skip(f"no nsys here. {error}")

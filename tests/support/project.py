@@ -480,4 +480,4 @@ def real_nsys() -> Sequence[str]:
     except NsysNotFound as error:
         if os.environ.get(VARIABLE):
             raise
-        pytest.skip(f"no nsys here. {error.next_step}")
+        pytest.skip(f"no nsys here. {error}")

@@ -247,7 +247,7 @@ def test_of_a_trial_that_failed_only_logs_stay(tmp_path: Path, problem: Note | N
         return replace(GOOD, captures=() if problem else GOOD.captures, problem=problem)
 
     def refuse(path: Path) -> Timeline:
-        raise CaptureUnreadable(subject=path.name, fact="it is no SQLite file", next_step="")
+        raise CaptureUnreadable("quoted", text=f"{path.name}: it is no SQLite file")
 
     (found,) = doctor.check_trial(
         TOOL, place(tmp_path), gpu_expected=False, capture=capture, read=refuse
@@ -373,7 +373,7 @@ def test_baselines_without_a_workload_are_named_or_why_they_are_not_known() -> N
     assert shown(doctor.check_orphans([])) == (True, "baselines-owned")
     found = doctor.check_orphans(["baselines/h200/b.json", "baselines/h200/a.json"])
     assert found.said.fields["paths"] == ("baselines/h200/a.json", "baselines/h200/b.json")
-    broken = ConfigInvalid(subject="workloads", fact="x", next_step="y")
+    broken = ConfigInvalid("quoted", text="x")
     assert doctor.check_orphans(broken).said is broken
 
 

@@ -14,6 +14,8 @@ from typing import Final
 from perfgate.model.errors import RepositoryUnreadable
 from perfgate.model.secrets import Cleaner
 
+Env = Mapping[str, str] | None
+"""The environment of git; None is that of this process."""
 TIME_LIMIT_S: Final = 30.0
 HISTORY_LIMIT_S: Final = 300.0
 """What a walk through the history of a large repository may take."""
@@ -51,7 +53,7 @@ def without_repository(env: Mapping[str, str]) -> dict[str, str]:
 
 def ask(
     root: Path,
-    env: Mapping[str, str] | None,
+    env: Env,
     *question: str,
     settings: tuple[str, ...] = (),
     limit_s: float | None = None,
@@ -70,7 +72,7 @@ def ask(
 
 def run(
     root: Path,
-    env: Mapping[str, str] | None,
+    env: Env,
     *question: str,
     settings: tuple[str, ...] = (),
     limit_s: float | None = None,
@@ -116,7 +118,7 @@ def run(
 
 
 def objects(
-    root: Path, env: Mapping[str, str] | None, names: Sequence[str], *, limit_s: float | None = None
+    root: Path, env: Env, names: Sequence[str], *, limit_s: float | None = None
 ) -> list[tuple[bytes, bytes] | None]:
     """The kind and content of objects, by name; None of one that is not there.
 

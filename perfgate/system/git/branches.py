@@ -6,14 +6,13 @@ from __future__ import annotations
 import os
 import re
 import shutil
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Final
 
 from perfgate.model.errors import RepositoryUnreadable, WorktreeFailed
-from perfgate.system.git.asking import HISTORY_LIMIT_S, ask, objects, printable, run
+from perfgate.system.git.asking import HISTORY_LIMIT_S, Env, ask, objects, printable, run
 from perfgate.system.git.commits import checked_out, is_shallow
 
 _FIELDS: Final = "%x00%H%x01%aI%x01%aN <%aE>%x01%s"
@@ -36,9 +35,7 @@ class FileVersion:
     """None where it left no file."""
 
 
-def file_versions(
-    root: Path, pattern: str, *, env: Mapping[str, str] | None = None
-) -> tuple[FileVersion, ...]:
+def file_versions(root: Path, pattern: str, *, env: Env = None) -> tuple[FileVersion, ...]:
     """Return what the commits that led to HEAD left of the files that match, oldest first.
 
     The pattern is git's, relative to `root`. Of a merge that took one side's file, that side's
@@ -80,9 +77,7 @@ CHECKOUT_LIMIT_S: Final = 600.0
 """What a checkout may take: large repositories, files that a filter has to fetch."""
 
 
-def add_worktree(
-    root: Path, folder: Path, commit: str, *, env: Mapping[str, str] | None = None
-) -> None:
+def add_worktree(root: Path, folder: Path, commit: str, *, env: Env = None) -> None:
     """Check a commit out into a new folder, without the project's hooks and submodules.
 
     Raises:
@@ -113,7 +108,7 @@ def add_worktree(
         )
 
 
-def remove_worktree(root: Path, folder: Path, *, env: Mapping[str, str] | None = None) -> None:
+def remove_worktree(root: Path, folder: Path, *, env: Env = None) -> None:
     """Remove a worktree and git's entry of it; what fails is left to the next time.
 
     Raises:
@@ -137,7 +132,7 @@ def is_branch(name: str) -> bool:
     return 0 < len(name) <= 255 and name != "@" and _NO_BRANCH.search(name) is None
 
 
-def merge_base(root: Path, one: str, other: str, *, env: Mapping[str, str] | None = None) -> str:
+def merge_base(root: Path, one: str, other: str, *, env: Env = None) -> str:
     """Return the SHA of the commit from which two revisions went apart.
 
     Raises:
@@ -147,9 +142,7 @@ def merge_base(root: Path, one: str, other: str, *, env: Mapping[str, str] | Non
     return ask(root, env, "merge-base", "--end-of-options", one, other).strip()
 
 
-def read_at(
-    root: Path, revision: str, path: str, *, env: Mapping[str, str] | None = None
-) -> bytes | None:
+def read_at(root: Path, revision: str, path: str, *, env: Env = None) -> bytes | None:
     """Return what a revision has in the file at a path from the repository's top; None where it has
     no such file.
 
@@ -160,7 +153,7 @@ def read_at(
     return done.stdout if done.returncode == 0 else None
 
 
-def default_branch(root: Path, *, env: Mapping[str, str] | None = None) -> str | None:
+def default_branch(root: Path, *, env: Env = None) -> str | None:
     """Return the branch that others branch from: origin's HEAD, else main or master, else the
     current one, if any.
 
@@ -181,9 +174,7 @@ def default_branch(root: Path, *, env: Mapping[str, str] | None = None) -> str |
     return None if current is None else printable(current)
 
 
-def default_branch_without(
-    root: Path, sha: str, *, env: Mapping[str, str] | None = None
-) -> str | None:
+def default_branch_without(root: Path, sha: str, *, env: Env = None) -> str | None:
     """Return the default branch where it does not hold a commit, here or at origin; None where it
     does, or is unknown.
 
@@ -201,7 +192,7 @@ def default_branch_without(
     return branch if found and all(status == 1 for status in found) else None
 
 
-def fetch_branch(root: Path, branch: str, *, env: Mapping[str, str] | None = None) -> None:
+def fetch_branch(root: Path, branch: str, *, env: Env = None) -> None:
     """Fetch a branch of the remote `origin` with its whole history, as
     `refs/remotes/origin/<branch>`.
 

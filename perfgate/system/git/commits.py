@@ -6,19 +6,16 @@ from __future__ import annotations
 import getpass
 import os
 import re
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
 from perfgate.model.baseline import Commit
 from perfgate.model.errors import RepositoryUnreadable, RevisionMissing
-from perfgate.system.git.asking import ask, printable, run
+from perfgate.system.git.asking import Env, ask, printable, run
 from perfgate.system.git.files import changes, code_tree, without_baselines
 
 
-def read_commit(
-    root: Path, *, env: Mapping[str, str] | None = None, baselines: str = "baselines"
-) -> Commit | None:
+def read_commit(root: Path, *, env: Env = None, baselines: str = "baselines") -> Commit | None:
     """Return the commit checked out at `root`, as `require_commit` does; None where there is none
     to be known."""
     try:
@@ -27,9 +24,7 @@ def read_commit(
         return None
 
 
-def require_commit(
-    root: Path, *, env: Mapping[str, str] | None = None, baselines: str = "baselines"
-) -> Commit:
+def require_commit(root: Path, *, env: Env = None, baselines: str = "baselines") -> Commit:
     """Return the commit checked out at `root`; it is dirty if there are any `changes`.
 
     Raises:
@@ -47,9 +42,7 @@ def require_commit(
     )
 
 
-def checked_out(
-    root: Path, *, env: Mapping[str, str] | None = None
-) -> tuple[str | None, str | None]:
+def checked_out(root: Path, *, env: Env = None) -> tuple[str | None, str | None]:
     """Return the SHA that HEAD names, None before the first commit, and the branch, None where HEAD
     is detached.
 
@@ -62,7 +55,7 @@ def checked_out(
     return os.fsdecode(sha.stdout).strip() or None, os.fsdecode(branch.stdout).strip() or None
 
 
-def author(root: Path, *, env: Mapping[str, str] | None = None) -> str:
+def author(root: Path, *, env: Env = None) -> str:
     """Say who is at work, as `Name <email>`: git's environment, git's configuration, or the login
     name."""
     environment = os.environ if env is None else env
@@ -82,7 +75,7 @@ def author(root: Path, *, env: Mapping[str, str] | None = None) -> str:
         return f"user {os.getuid()}"
 
 
-def is_shallow(root: Path, *, env: Mapping[str, str] | None = None) -> bool:
+def is_shallow(root: Path, *, env: Env = None) -> bool:
     """Whether the clone lacks older commits.
 
     Raises:
@@ -94,7 +87,7 @@ def is_shallow(root: Path, *, env: Mapping[str, str] | None = None) -> bool:
 SHA: Final = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 
 
-def resolve(root: Path, revision: str, *, env: Mapping[str, str] | None = None) -> str:
+def resolve(root: Path, revision: str, *, env: Env = None) -> str:
     """Return the full SHA of the commit that a revision names: a SHA, a branch, a tag, `HEAD~3`.
 
     Raises:
@@ -110,7 +103,7 @@ def resolve(root: Path, revision: str, *, env: Mapping[str, str] | None = None) 
     raise RevisionMissing(code, revision=revision)
 
 
-def _configured(root: Path, env: Mapping[str, str] | None, key: str) -> str:
+def _configured(root: Path, env: Env, key: str) -> str:
     try:
         return ask(root, env, "config", "--get", key).strip()
     except RepositoryUnreadable:
@@ -128,7 +121,7 @@ def obtain(
     *,
     tree: str | None = None,
     baselines: str,
-    env: Mapping[str, str] | None = None,
+    env: Env = None,
 ) -> str:
     """Return the SHA of a commit of this clone that has the files of a recorded one.
 
@@ -171,7 +164,7 @@ def obtain(
         raise RevisionMissing("revision-not-fetched", revision=sha, why=failed[0]) from missing
 
 
-def _with_tree(root: Path, tree: str, baselines: str, env: Mapping[str, str] | None) -> str | None:
+def _with_tree(root: Path, tree: str, baselines: str, env: Env) -> str | None:
     """The newest commit that has a tree, whole or without the folder of the baselines."""
     words = ("log", "--all", f"--max-count={MOST_COMMITS}", "--no-show-signature", "--format=%H %T")
     commits = [line.split() for line in ask(root, env, *words).splitlines()]
@@ -180,13 +173,13 @@ def _with_tree(root: Path, tree: str, baselines: str, env: Mapping[str, str] | N
     return next((sha for sha, whole in commits if tree in (whole, reduced.get(whole))), None)
 
 
-def _remotes(root: Path, env: Mapping[str, str] | None) -> list[str]:
+def _remotes(root: Path, env: Env) -> list[str]:
     return sorted(
         ask(root, env, "remote").split("\n")[:-1], key=lambda name: (name != "origin", name)
     )[:2]
 
 
-def _fetched(root: Path, remote: str, sha: str, env: Mapping[str, str] | None) -> str | None:
+def _fetched(root: Path, remote: str, sha: str, env: Env) -> str | None:
     """Fetch a commit, and return what git said where that failed."""
     words = ("fetch", "--quiet", "--no-tags", "--no-recurse-submodules", "--no-write-fetch-head")
     try:

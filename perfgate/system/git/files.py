@@ -10,7 +10,7 @@ from pathlib import Path, PurePath
 from typing import Final
 
 from perfgate.model.errors import RepositoryUnreadable
-from perfgate.system.git.asking import ask, objects, printable, refused, run
+from perfgate.system.git.asking import Env, ask, objects, printable, refused, run
 
 _SUBMODULES: Final = "--ignore-submodules=none"
 """Whatever .gitmodules or the user's configuration says."""
@@ -19,9 +19,7 @@ _LOOK_YOURSELF: Final = ("core.fsmonitor=false",)
 taken for the files'."""
 
 
-def tracked_files(
-    root: Path, *patterns: str, env: Mapping[str, str] | None = None
-) -> tuple[str, ...]:
+def tracked_files(root: Path, *patterns: str, env: Env = None) -> tuple[str, ...]:
     """Return the tracked files under `root` that are there, as sorted POSIX paths relative to it.
 
     Those of submodules, of any depth, are among them. With `patterns` only files that fit one of
@@ -34,7 +32,7 @@ def tracked_files(
     return tuple(sorted({name for name in listed.split("\0") if name and (root / name).is_file()}))
 
 
-def prefix(root: Path, *, env: Mapping[str, str] | None = None) -> PurePath:
+def prefix(root: Path, *, env: Env = None) -> PurePath:
     """Return where `root` lies in its repository: `.` at the top, `services/train` in a monorepo.
 
     Raises:
@@ -49,7 +47,7 @@ def prefix(root: Path, *, env: Mapping[str, str] | None = None) -> PurePath:
     return PurePath(where.removesuffix("\n"))
 
 
-def is_same_repository(one: Path, other: Path, *, env: Mapping[str, str] | None = None) -> bool:
+def is_same_repository(one: Path, other: Path, *, env: Env = None) -> bool:
     """Whether two folders lie in working trees or clones of one repository: of clones, by their
     first commits.
 
@@ -73,7 +71,7 @@ def is_same_repository(one: Path, other: Path, *, env: Mapping[str, str] | None 
     return len(set(first)) == 1
 
 
-def is_tracked(root: Path, path: Path, *, env: Mapping[str, str] | None = None) -> bool:
+def is_tracked(root: Path, path: Path, *, env: Env = None) -> bool:
     """Whether the repository around `root` tracks a file, or anything in a folder.
 
     Raises:
@@ -82,9 +80,7 @@ def is_tracked(root: Path, path: Path, *, env: Mapping[str, str] | None = None) 
     return bool(ask(root, env, "ls-files", "-z", "--cached", "--", f":(literal){path}"))
 
 
-def ignored(
-    root: Path, paths: Collection[str], *, env: Mapping[str, str] | None = None
-) -> set[str]:
+def ignored(root: Path, paths: Collection[str], *, env: Env = None) -> set[str]:
     """Return those of some paths, relative to `root` or absolute, that git ignores; what it tracks
     is none of them.
 
@@ -100,9 +96,7 @@ def ignored(
     return {name for name in os.fsdecode(done.stdout).split("\0") if name}
 
 
-def changes(
-    root: Path, *, env: Mapping[str, str] | None = None, baselines: str | None = None
-) -> tuple[str, ...]:
+def changes(root: Path, *, env: Env = None, baselines: str | None = None) -> tuple[str, ...]:
     """Return the paths from the top whose files are not as HEAD has them, or that are neither
     tracked nor ignored.
 
@@ -120,7 +114,7 @@ def changes(
     return tuple(map(printable, found))
 
 
-def content_digest(root: Path, *, baselines: str, env: Mapping[str, str] | None = None) -> str:
+def content_digest(root: Path, *, baselines: str, env: Env = None) -> str:
     """Return a digest of all files that git tracks in the repository, as they are now; the
     baselines do not count.
 
@@ -151,7 +145,7 @@ def _where(baselines: str | None) -> tuple[str, ...]:
     return ("--", ":(top)", ":(top,exclude,glob)**/__pycache__/**", *excluded)
 
 
-def _unwatched(root: Path, env: Mapping[str, str] | None, where: tuple[str, ...]) -> list[str]:
+def _unwatched(root: Path, env: Env, where: tuple[str, ...]) -> list[str]:
     """Files, from the top, that git was told not to look at, and that count as changed.
 
     One of skip-worktree only where it is there: a sparse checkout leaves files out by that.
@@ -168,7 +162,7 @@ def _unwatched(root: Path, env: Mapping[str, str] | None, where: tuple[str, ...]
     ]
 
 
-def code_tree(root: Path, sha: str, *, baselines: str, env: Mapping[str, str] | None = None) -> str:
+def code_tree(root: Path, sha: str, *, baselines: str, env: Env = None) -> str:
     """Return the SHA of a commit's tree as it would be without the folder of the baselines.
 
     Raises:
@@ -179,7 +173,7 @@ def code_tree(root: Path, sha: str, *, baselines: str, env: Mapping[str, str] | 
 
 
 def without_baselines(
-    root: Path, trees: Sequence[str], baselines: str, *, env: Mapping[str, str] | None = None
+    root: Path, trees: Sequence[str], baselines: str, *, env: Env = None
 ) -> Mapping[str, str]:
     """Return the SHA of each tree as it would be without that folder, by its own; of one that
     cannot be read, nothing.

@@ -37,6 +37,7 @@ from perfgate.model.outcome import Outcome
 from perfgate.model.sample import RangeSample, Run
 from perfgate.model.settings import ABForm, Policy, Settings
 from perfgate.words import say
+from perfgate.words.say import next_step
 
 LATER = records.NOON + timedelta(days=1)
 MEASURE = "pytest --perfgate workloads/mlp.py::mlp"
@@ -149,7 +150,7 @@ def test_unsound_result_is_refused_even_if_a_loss_is_accepted(
     judged = records.verdict(outcome, reason="GPU-0 was throttled (thermal slowdown).")
     refused = refusal(records.result(judged=judged), accept_regression=True)
     assert refused.code in ("bless-unsound", "bless-inconclusive")
-    assert refused.next_step == f"Measure again: {measure}"
+    assert next_step(refused) == f"Measure again: {measure}"
 
 
 @pytest.mark.parametrize(

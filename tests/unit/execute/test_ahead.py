@@ -29,7 +29,7 @@ def ended(*errors: Exception | str | None) -> list[_Held]:
 
 
 def failed(name: str) -> WorkloadFailed:
-    return WorkloadFailed(subject=name, fact="it broke", next_step="Mend it.")
+    return WorkloadFailed("quoted", text=f"{name}: it broke")
 
 
 GONE = OtherSideEnded(failed("gone"))

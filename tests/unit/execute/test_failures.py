@@ -140,7 +140,7 @@ def test_a_run_without_a_capture_is_nsys_fault() -> None:
 
 
 def test_a_command_without_a_step_may_have_ended_before_it_or_its_window_may_have() -> None:
-    missing = StepsNotFound(subject="c.sqlite", fact="no range", next_step="Name it.")
+    missing = StepsNotFound("quoted", text="c.sqlite: no range")
     window = COMMAND.model_copy(update={"capture": CaptureWindow(delay=1, duration=2)})
     for workload, status, code in (
         (COMMAND, None, "command-without-steps"),

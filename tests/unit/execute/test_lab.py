@@ -40,7 +40,7 @@ from perfgate.plugin.progress import Progress
 from perfgate.profilers.nsys.tool import NsysTool, NsysVersion
 
 SHA = "0123456789abcdef0123456789abcdef01234567"
-CRASHED = NsysCrashed(subject="mlp", fact="nsys failed", next_step="Run: perfgate doctor")
+CRASHED = NsysCrashed("quoted", text="mlp: nsys failed")
 OTHER = {**records.CODE, "model.py": "c" * 64}
 
 
@@ -299,7 +299,7 @@ def test_a_gpu_that_was_busy_before_a_pair_makes_both_runs_invalid(tmp_path: Pat
 
 
 def error(kind: type[PerfgateError]) -> PerfgateError:
-    return kind(subject="mlp", fact="it broke", next_step="Mend it.")
+    return kind("quoted", text="mlp: it broke")
 
 
 @pytest.mark.parametrize("form", [Form.PAIR, Form.BLOCK])
@@ -319,7 +319,7 @@ def test_another_commit_that_does_not_run(
     lab = of.of()
     with pytest.raises(raised) as caught:
         list(lab.pairs(form, 1))
-    assert caught.value.code == ("side-does-not-run" if kind is WorkloadFailed else "uncoded")
+    assert caught.value.code == ("side-does-not-run" if kind is WorkloadFailed else "quoted")
     # What is measured then is no change of code.
     assert [run.invalid for run in lab.runs(1)] == [()]
 
@@ -327,8 +327,8 @@ def test_another_commit_that_does_not_run(
 @pytest.mark.parametrize(
     ("kind", "steps", "code"),
     [
-        (StoreFailed, 30, "uncoded"),
-        (WorkloadFailed, 500, "uncoded"),
+        (StoreFailed, 30, "quoted"),
+        (WorkloadFailed, 500, "quoted"),
         (WorkloadFailed, 30, "failed-in-blocks"),
     ],
 )

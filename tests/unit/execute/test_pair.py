@@ -161,9 +161,7 @@ def sides(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> InPlaceOfNsys:
     ) -> OfCapture:
         tick()
         if raw.parent.name == made.unreadable:
-            raise CaptureUnreadable(
-                subject="c.sqlite", fact="is empty", next_step="Capture it again."
-            )
+            raise CaptureUnreadable("quoted", text="c.sqlite: is empty")
         process = records.process(steps=made.steps.get(raw.parent.name, 20))
         return OfCapture(processes=(process,), missing=None, notes=(), reports=Reports())
 
@@ -293,7 +291,7 @@ def test_a_capture_that_cannot_be_read_is_reported_by_its_side(
     sides.unreadable = side
     error = failed_by(sides)
     assert isinstance(error, ReferenceFailed if side == "reference" else CaptureUnreadable)
-    assert why_of(error) == "uncoded"
+    assert why_of(error) == "quoted"
 
 
 @pytest.mark.parametrize("side", ["reference", "candidate"])

@@ -54,7 +54,7 @@ JUMPY = [slower(n) for n in (0.0, 5.0, -4.0, 3.0, -5.0, 4.0, -3.0, 2.0, 1.0, -2.
 
 
 def broken(error: type[PerfgateError]) -> PerfgateError:
-    return error(subject="mlp", fact="it broke", next_step="Mend it.")
+    return error("toml-unreadable", file="mlp", problem="it broke")
 
 
 def more_syncs(number: int = 0, *, clock_mhz: float = 1980, percent: float = 0.0) -> Run:
@@ -402,7 +402,7 @@ def test_blocks_are_judged_from_block_to_block() -> None:
 def test_without_the_other_commit_stored_looks_go_on(error: type[PerfgateError]) -> None:
     checked = gated(screen(1.5), Pairs([broken(error)], [slower(0)]))
     assert came(checked) == (OPEN, STORED, 10, 0)
-    assert checked.verdict.next_step == "Mend it."
+    assert checked.verdict.next_step == "Correct the file."
 
 
 def test_a_candidate_that_fails_in_a_pair_is_not_measured() -> None:
@@ -569,7 +569,7 @@ def test_what_fails_a_run_is_not_measured(
 ) -> None:
     checked = gated([slower(0), broken(error)], None, baseline)
     assert came(checked) == (Outcome.NOT_MEASURED, None, 1, 0)
-    assert checked.verdict.next_step == "Mend it."
+    assert checked.verdict.next_step == "Correct the file."
 
 
 @pytest.mark.parametrize(

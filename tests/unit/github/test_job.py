@@ -199,7 +199,7 @@ def test_a_workspace_that_is_not_clean_or_not_known_is_a_warning(
     assert cleaned(tmp_path) == [("workspace-changed-after", Severity.WARN)]
 
     def refuse(_root: Path, **_env: object) -> tuple[str, ...]:
-        raise RepositoryUnreadable(subject="x", fact="no repository", next_step="y")
+        raise RepositoryUnreadable("quoted", text="no repository")
 
     at_rest.setattr(git, "changes", refuse)
     assert cleaned(tmp_path) == [("workspace-unknown", Severity.WARN)]

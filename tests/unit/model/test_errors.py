@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from perfgate.model import errors
-from perfgate.model.errors import EXIT_OPEN, EXIT_SHUT, EXIT_USAGE, PerfgateError, WorkloadFailed
+from perfgate.model.errors import EXIT_OPEN, EXIT_SHUT, EXIT_USAGE, ConfigInvalid, PerfgateError
 
 CLASSES = [
     found
@@ -32,20 +32,14 @@ def test_every_class_says_what_causes_it() -> None:
 
 
 def test_a_message_has_four_parts_on_two_lines() -> None:
-    error = WorkloadFailed(
-        subject="mlp", fact="it exited", expectation="It should not", next_step="See the log."
+    error = ConfigInvalid("table-invalid", type="str")
+    assert str(error) == (
+        "pyproject.toml [tool.perfgate]: it is a str. Expected a table.\n"
+        "Write [tool.perfgate] and keys below it."
     )
-    assert str(error) == "mlp: it exited. It should not.\nSee the log."
-    assert (error.subject, error.fact, error.expectation, error.next_step) == (
-        "mlp",
-        "it exited",
-        "It should not",
-        "See the log.",
-    )
+    assert error.fact == "it is a str"
 
 
 def test_a_fact_that_says_it_all_needs_no_expectation() -> None:
-    assert (
-        str(WorkloadFailed(subject="mlp", fact="it exited", next_step="See."))
-        == "mlp: it exited.\nSee."
-    )
+    error = ConfigInvalid("toml-unreadable", file="x.toml", problem="no key")
+    assert str(error) == "x.toml: it cannot be read as TOML (no key).\nCorrect the file."

