@@ -112,25 +112,6 @@ def test_of_two_runs_an_ab_run_shows_nothing() -> None:
     assert float(found.upper(0.975)) > 1e6
 
 
-def test_many_gates_at_once_are_each_as_one_alone() -> None:
-    rng = np.random.default_rng(7)
-    before, after = rng.normal(size=(40, 6)), rng.normal(size=(40, 4))
-    kept = rng.random((40, 6)) < 0.8
-    kept[:, 0] = True
-    many = in_ab_run(side(before, kept), side(after))
-    alone = [
-        in_ab_run(side(one, flags), side(other))
-        for one, flags, other in zip(before, kept, after, strict=True)
-    ]
-    assert many.p_slower.tolist() == pytest.approx([float(found.p_slower) for found in alone])
-
-
-def test_what_is_not_kept_has_no_part() -> None:
-    kept = np.array([True, True, True, False])
-    found = side(np.array([1.0, 2.0, 3.0, 99.0]), kept)
-    assert (float(found.mean), float(found.squares), float(found.runs)) == (2, 2, 3)
-
-
 def test_of_one_occasion_runs_that_differ_by_more_stand_for_what_nobody_knows() -> None:
     quiet, noisy = (occasions(np.array([0.0, sd, -sd]), (3,)) for sd in (0.001, 0.02))
     assert (float(quiet.sd), quiet.df, quiet.number) == (0.005, PRIOR_DF, 1)

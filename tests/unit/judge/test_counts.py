@@ -54,6 +54,12 @@ LONG = [739.0, 738.0, 738.0, 739.0, 739.0]
         (VARYING * 2, [3] * 9 + [4], Outcome.PASSED, "count-within", 3),
         (LONG, [37] * 5, Outcome.IMPROVED, "count-fell", 37),
         (LONG, [736] * 3, Outcome.PASSED, "count-within", 736),
+        # What only some runs show passes, and is noted.
+        ([1, 1], [1, 2, 1], Outcome.PASSED, "count-rose-once", 1),
+        ([2, 2], [1, 2, 1], Outcome.PASSED, "count-fell-in-some", 1),
+        (VARYING, [7, 6, 8], Outcome.PASSED, "count-rose-by-chance", 7),
+        # A second run is to confirm it.
+        ([1, 1], [2], Outcome.INCONCLUSIVE, "count-rose-in-first", 2),
     ],
 )
 def test_a_count_is_judged(
@@ -62,31 +68,6 @@ def test_a_count_is_judged(
     found = judged(blessed, now)
     assert (found.outcome, code(found)) == (outcome, why)
     assert found.now == pytest.approx(shown)
-
-
-def test_a_rise_in_the_only_run_so_far_asks_for_a_second() -> None:
-    found = judged([1, 1], [2])
-    assert (found.outcome, found.exact) == (Outcome.INCONCLUSIVE, True)
-
-
-def test_a_rise_in_the_only_run_allowed_regresses() -> None:
-    found = judged([1, 1], [2], max_runs=1)
-    assert found.outcome is Outcome.REGRESSED
-
-
-@pytest.mark.parametrize(
-    ("blessed", "now", "why"),
-    [
-        ([1, 1], [1, 2, 1], "count-rose-once"),
-        ([2, 2], [1, 2, 1], "count-fell-in-some"),
-        (VARYING, [7, 6, 8], "count-rose-by-chance"),
-    ],
-)
-def test_what_only_some_runs_show_passes_and_is_noted(
-    blessed: list[float], now: list[float], why: str
-) -> None:
-    found = judged(blessed, now)
-    assert (found.outcome, code(found)) == (Outcome.PASSED, why)
 
 
 def test_the_row_shows_the_risen_runs_and_a_relative_change() -> None:
@@ -110,19 +91,17 @@ def test_a_varying_count_that_rose_in_every_run_is_open_while_chance_makes_that(
     assert found.note.fields["chance"] == pytest.approx(chance)
 
 
-def test_a_count_that_is_known_to_vary_is_not_exact_where_it_happened_not_to() -> None:
-    few = judged([4.0] * 5, [20.0] * 3, exact=False)
-    assert few.outcome is Outcome.INCONCLUSIVE
-
-
 @pytest.mark.parametrize(
-    ("varying", "outcome"), [(1, Outcome.REGRESSED), (2, Outcome.INCONCLUSIVE)]
+    ("found", "outcome"),
+    [
+        pytest.param(judged([1, 1], [2], max_runs=1), Outcome.REGRESSED, id="the only run allowed"),
+        pytest.param(
+            judged([4] * 5, [20] * 3, exact=False), Outcome.INCONCLUSIVE, id="known to vary"
+        ),
+        pytest.param(judged(VARYING, [7] * 5), Outcome.REGRESSED, id="one that varies"),
+        pytest.param(judged(VARYING, [7] * 5, varying=2), Outcome.INCONCLUSIVE, id="one of two"),
+        pytest.param(judged([100] * 5, [101] * 5, budget=0.01), Outcome.PASSED, id="its budget"),
+    ],
 )
-def test_several_varying_counts_share_the_error(varying: int, outcome: Outcome) -> None:
-    found = judged(VARYING, [7.0] * 5, varying=varying)
+def test_a_count_is_judged_by_what_else_is_known(found: MetricVerdict, outcome: Outcome) -> None:
     assert found.outcome is outcome
-
-
-def test_a_count_may_rise_by_its_budget() -> None:
-    found = judged([100.0] * 5, [101.0] * 5, budget=0.01)
-    assert found.outcome is Outcome.PASSED

@@ -43,15 +43,6 @@ def test_a_side_that_lies_half_here_and_half_there_is_kept_as_it_is() -> None:
     assert found.flags[1].all()
 
 
-def test_many_gates_are_each_kept_as_one_alone() -> None:
-    rng = np.random.default_rng(3)
-    before, after = rng.standard_t(2, (60, 5)) / 100, rng.standard_t(2, (60, 3)) / 100
-    many = keep((before, after), prior_sd=PRIOR, budget=BUDGET)
-    alone = [keep(pair, prior_sd=PRIOR, budget=BUDGET) for pair in zip(before, after, strict=True)]
-    assert many.flags[0].tolist() == [found.flags[0].tolist() for found in alone]
-    assert many.threshold.tolist() == [float(found.threshold) for found in alone]
-
-
 @pytest.mark.parametrize(
     ("here", "there", "runs", "others"), [(2, 0, 3, 5), (0, 2, 3, 5), (3, 2, 3, 5), (5, 2, 12, 12)]
 )
@@ -73,12 +64,6 @@ def test_two_modes_of_which_each_side_met_both_may_be_chance() -> None:
     assert not may_be_chance(*far, (kept[0], kept[1]), between=np.asarray(0.2)), (
         "11 of 12 on either side are no chance"
     )
-
-
-def test_without_extreme_runs_nothing_is_a_mix() -> None:
-    apart = QUIET + 0.1
-    kept = keep((QUIET, apart), prior_sd=PRIOR, budget=BUDGET).flags
-    assert not may_be_chance(QUIET, apart, (kept[0], kept[1]), between=np.asarray(0.05))
 
 
 def test_a_run_far_above_the_other_sides_median_is_slow() -> None:
@@ -109,10 +94,3 @@ def test_slow_runs_hide_nothing_where_the_other_side_has_as_many(
 ) -> None:
     slow = Slow(candidate=np.asarray(candidate), other=np.asarray(other), candidates=8, others=8)
     assert bool(slow.hides_nothing(chance=chance)) is hides
-
-
-def test_slow_runs_of_two_stages_are_counted_together() -> None:
-    three = Slow(candidate=np.asarray(1), other=np.asarray(0), candidates=3, others=5)
-    twelve = Slow(candidate=np.asarray(2), other=np.asarray(1), candidates=12, others=12)
-    both = three + twelve
-    assert (int(both.candidate), int(both.other), both.candidates, both.others) == (3, 1, 15, 17)
