@@ -44,17 +44,7 @@ def test_what_moves_by_next_to_nothing_did_not_move() -> None:
     b = side(kernel("gemm", 5.0, count=1), kernel("relu", 1.0059))
     assert moved_kernels(a, b, most=3) == ()
     assert moved_kernels(a, a, most=3) == ()
-
-
-def test_kernels_that_moved_against_each_other_are_reported_though_their_sum_did_not() -> None:
-    a, b = (
-        side(kernel("gemm", 5.0), kernel("relu", 1.0)),
-        side(kernel("gemm", 4.0), kernel("relu", 2.0)),
-    )
-    assert {one.name: one.change_ms for one in moved_kernels(a, b, most=3)} == {
-        "gemm": -1.0,
-        "relu": 1.0,
-    }
+    assert moved_kernels(a.model_copy(update={"breakdown": breakdown_of([])}), a, most=3) == ()
 
 
 def test_a_new_kernel_was_launched_never_before_and_one_that_is_gone_never_now() -> None:
@@ -79,17 +69,6 @@ def test_a_kernel_that_a_baseline_has_by_its_short_name_keeps_its_full_one() -> 
     )
     assert a.breakdown != b.breakdown
     assert [one.name for one in moved_kernels(a, b, most=3)] == [FILL]
-
-
-def test_nccls_kernels_are_not_looked_at() -> None:
-    a = side(kernel("gemm", 5.0), kernel("ncclDevKernel", 1.0, nccl=True))
-    b = side(kernel("gemm", 5.0), kernel("ncclDevKernel", 9.0, nccl=True))
-    assert moved_kernels(a, b, most=3) == ()
-
-
-def test_breakdowns_without_kernels_show_none() -> None:
-    a = side(kernel("gemm", 5.0))
-    assert moved_kernels(a.model_copy(update={"breakdown": breakdown_of([])}), a, most=3) == ()
 
 
 def launch(

@@ -22,12 +22,6 @@ LOG = f"""\
 """
 
 
-def test_a_missing_permission_leads_to_nvidias_page() -> None:
-    failed = trouble(LOG, subject="fill", where="/run/ncu.log")
-    assert failed is not None
-    assert failed.code == "ncu-no-permission"
-
-
 @pytest.mark.parametrize(
     ("said", "code"),
     [
