@@ -18,8 +18,7 @@ from benchmarks.decision.populations import MORE, POPULATIONS, Change, Populatio
 from perfgate.judge.compare import Flags, Learnt, between_occasions
 from perfgate.judge.looks import AB_PLAN, INTERLEAVED_PLAN, NOISY, SCREEN_PLAN, STORED_PLAN, Plan
 from perfgate.judge.outliers import keep
-from perfgate.judge.rule import SPECS, TimeRule, as_x, least_loss
-from perfgate.judge.times import Look, Sides, look_at
+from perfgate.judge.times import SPECS, Look, Sides, TimeRule, as_x, least_loss, look_at
 from perfgate.model.metric import Metric
 from perfgate.model.record import Record
 from perfgate.model.settings import Settings

@@ -33,7 +33,7 @@ from perfgate.judge.compare import FLOOR_SD, PRIOR_DF, Floats, between_occasions
 from perfgate.judge.hold import holds
 from perfgate.judge.looks import STORED_PLAN, Plan
 from perfgate.judge.outliers import keep
-from perfgate.judge.rule import SPECS, as_x, columns, is_usable
+from perfgate.judge.times import SPECS, as_x, columns, is_usable
 from perfgate.model.baseline import Baseline, Commit, Result, Spread, changed_code
 from perfgate.model.errors import CalibrationRefused
 from perfgate.model.history import CalibratedTime, Calibration

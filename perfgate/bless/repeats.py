@@ -12,7 +12,7 @@ from typing import Final, TypeVar
 import numpy as np
 
 from perfgate.judge.compare import PRIOR_DF, Floats, Occasions, SideSums, with_stored
-from perfgate.judge.rule import SPECS, as_x, columns, is_usable
+from perfgate.judge.times import SPECS, as_x, columns, is_usable
 from perfgate.model.baseline import (
     Baseline,
     BlessedRun,

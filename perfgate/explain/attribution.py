@@ -4,69 +4,22 @@ judges nothing."""
 from __future__ import annotations
 
 import math
-from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from perfgate.explain.breakdown import RunBreakdown
-from perfgate.explain.names import identity, short, unnumbered
-from perfgate.explain.traces import NOTHING, graphs_unlike, has_calls, has_graphs, has_ranges
+from perfgate.explain.names import short
+from perfgate.explain.parts import WITH_MEMSETS, by_call, by_copy, by_kernel, by_range
+from perfgate.explain.traces import NOTHING
 from perfgate.model.diagnosis import Attribution, Axis, Part
 from perfgate.model.metric import EXPOSED, METRICS, PERIODS, Kind, Metric
-from perfgate.model.note import Note, note
 from perfgate.model.outcome import Outcome
 from perfgate.model.sample import (
-    MEMSETS,
-    OTHER_KERNELS,
-    OTHER_RANGES,
-    OTHER_SYNCS,
     Breakdown,
-    CopySample,
-    KernelSample,
 )
 from perfgate.model.verdict import MetricVerdict
 
-MANY_TIMES: Final = 9.0
-"""A kernel that takes longer by so many times is described by the factor, and not in per cent."""
-SAME: Final = 0.001
-"""Relative difference up to which counts and times of a launch are alike."""
-
-_TO_GPU: Final = "Host-to-Device"
-_COPIED: Final[
-    Mapping[Metric, tuple[Callable[[CopySample], bool], Callable[[CopySample], float]]]
-] = {
-    Metric.H2D_MS: (lambda row: _TO_GPU in row.direction, lambda row: row.gpu_ms),
-    Metric.H2D_COPIES: (lambda row: row.direction == _TO_GPU, lambda row: row.count),
-    Metric.H2D_BYTES: (lambda row: row.direction == _TO_GPU, lambda row: row.bytes),
-    Metric.D2H_COPIES: (lambda row: row.direction == "Device-to-Host", lambda row: row.count),
-    Metric.PAGEABLE_COPIES: (lambda row: row.host == "pageable", lambda row: row.count),
-    # Of a step too: copies to the GPU are h2d_ms's.
-    **dict.fromkeys(
-        (Metric.MEM_EXPOSED_MS, *PERIODS),
-        (lambda row: _TO_GPU not in row.direction, lambda row: row.gpu_ms),
-    ),
-}
-"""Which copies a metric is made of, and what it takes of each."""
-_WITH_MEMSETS: Final = (Metric.MEM_EXPOSED_MS, *PERIODS)
 _PARTS_OF_STEP: Final = (Metric.KERNEL_MS, Metric.GAP_MS, *EXPOSED)
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Table:
-    """One side of one metric along one axis, by name; the row of all others bears `other`."""
-
-    values: Mapping[str, float]
-    other: str
-    smallest: float = math.inf
-    """What a name that is not in the table has at most: such are no larger than those that are."""
-    is_complete: bool = True
-    """Whether its rows are known to be all there were."""
-
-    @property
-    def at_most(self) -> float:
-        """What a name that is not in the table may have had."""
-        return min(self.values.get(self.other, 0.0), self.smallest)
 
 
 def judged_to_move(row: MetricVerdict) -> bool:
@@ -102,12 +55,12 @@ def attributions(
         if row.baseline is None or row.now is None or not moved(row):
             continue
         a, b = of_process(row, before, now)
-        shared = gpus if row.metric in _WITH_MEMSETS else 1
+        shared = gpus if row.metric in WITH_MEMSETS else 1
         by_axis = {
             Axis.RANGE: _of_ranges(row, a, b, of_metric, gpus),
-            Axis.KERNEL: _by_kernel(row.metric, a, b, named),
-            Axis.COPY: _on_each(_by_copy(row.metric, a, b), shared),
-            Axis.CALL: _by_call(row.metric, a, b),
+            Axis.KERNEL: by_kernel(row.metric, a, b, named),
+            Axis.COPY: _on_each(by_copy(row.metric, a, b), shared),
+            Axis.CALL: by_call(row.metric, a, b),
         }
         found += [_attribution(row, axis, parts, a, b) for axis, parts in by_axis.items() if parts]
     return tuple(found)
@@ -191,9 +144,6 @@ def _on_each(parts: list[Part], gpus: int) -> list[Part]:
     ]
 
 
-# By range
-
-
 def _of_ranges(
     row: MetricVerdict,
     before: Breakdown,
@@ -203,229 +153,10 @@ def _of_ranges(
 ) -> list[Part]:
     of_cpu = any(Metric.STEP_MS in sample.values for sample in now.ranges)
     if row.metric not in PERIODS or of_cpu:
-        return _by_range(row, before, now)
+        return by_range(row, before, now)
     parts: list[Part] = []
     for metric in _PARTS_OF_STEP:
         if metric in rows:
             shared = gpus if metric is Metric.KERNEL_MS else 1
-            parts += _on_each(_by_range(rows[metric], before, now), shared)
+            parts += _on_each(by_range(rows[metric], before, now), shared)
     return parts
-
-
-def _by_range(row: MetricVerdict, before: Breakdown, now: Breakdown) -> list[Part]:
-    metric = row.metric
-    if row.baseline is None or row.now is None or not before.ranges or not now.ranges:
-        return []
-    was, is_now = (
-        _summed((one.name, one.values[metric]) for one in side.ranges if metric in one.values)
-        for side in (before, now)
-    )
-    # Measured and never attributed: what its ranges hold is unknown, not zero.
-    if (row.baseline and not was) or (row.now and not is_now):
-        return []
-    # Under the range that launched it, and under the one in which it ran, are two things.
-    placed_alike = metric is Metric.GAP_MS or has_calls(before) == has_calls(now)
-    if has_ranges(before) != has_ranges(now) or not placed_alike:
-        return []
-    is_time = METRICS[metric].kind is Kind.TIME
-    # Rows that do not account for all of it are not all rows: an unknown one may have been small.
-    complete = math.isclose(sum(was.values()), row.baseline, rel_tol=0.01, abs_tol=NOTHING)
-    without = {one.name: 0.0 for one in before.ranges}  # a range without this metric is not new
-    return _parts(
-        metric,
-        _Table(
-            values=without | was,
-            other=OTHER_RANGES,
-            smallest=_smallest_range(before) if is_time else math.inf,
-            is_complete=complete,
-        ),
-        _Table(
-            values=is_now,
-            other=OTHER_RANGES,
-            smallest=_smallest_range(now) if is_time else math.inf,
-        ),
-    )
-
-
-def _smallest_range(side: Breakdown) -> float:
-    """The ms, on the CPU and the GPU, of the smallest named range: the others are no larger."""
-    return min((row.added_ms for row in side.ranges if row.name != OTHER_RANGES), default=math.inf)
-
-
-# By kernel
-
-
-def _by_kernel(
-    metric: Metric, before: Breakdown, now: Breakdown, named: Callable[[str], str]
-) -> list[Part]:
-    if metric not in (Metric.KERNEL_MS, Metric.LAUNCHES) or not (before.kernels and now.kernels):
-        return []
-    is_time = metric is Metric.KERNEL_MS
-    if graphs_unlike(before, now) or (not is_time and (has_graphs(before) or has_graphs(now))):
-        return []
-    kinds = ("kernel",) if is_time else ("kernel", "nccl")
-    was, is_now = (_by_identity(side, kinds) for side in (before, now))
-    parts = _parts(
-        metric,
-        *(
-            _Table(
-                values={name: row.gpu_ms if is_time else row.count for name, row in side.items()},
-                other=OTHER_KERNELS,
-                smallest=_smallest_kernel(side) if is_time else math.inf,
-            )
-            for side in (was, is_now)
-        ),
-    )
-    # The longest last: that of a key may be cut off.
-    rows = sorted((*before.kernels, *now.kernels), key=lambda row: len(row.name))
-    names = {identity(row.name): unnumbered(row.name) for row in rows}
-    shown = {name: named(names.get(name, name)) for name in {part.name for part in parts}}
-    alike = Counter(shown.values())
-    return [
-        part
-        if part.name == OTHER_KERNELS
-        else part.model_copy(
-            update={
-                "name": shown[part.name] if alike[shown[part.name]] == 1 else names[part.name],
-                "notes": (*part.notes, *_launches(was.get(part.name), is_now.get(part.name))),
-            }
-        )
-        for part in parts
-    ]
-
-
-def _by_identity(side: Breakdown, kinds: Sequence[str]) -> dict[str, KernelSample]:
-    """A side's kernels by what a name and its key, which a baseline bears, have in common.
-
-    Those that torch.compile made of the same operations are one: which is which, their numbers do
-    not say.
-    """
-    found: dict[str, KernelSample] = {}
-    for row in side.kernels:
-        if row.kind in kinds:
-            name = row.name if row.name == OTHER_KERNELS else identity(row.name)
-            same = found.get(name)
-            both = (
-                {}
-                if same is None
-                else {"count": same.count + row.count, "gpu_ms": same.gpu_ms + row.gpu_ms}
-            )
-            found[name] = row.model_copy(update=both)
-    return found
-
-
-def _smallest_kernel(kernels: Mapping[str, KernelSample]) -> float:
-    named = (row.gpu_ms for name, row in kernels.items() if name != OTHER_KERNELS)
-    return min(named, default=math.inf)
-
-
-def _launches(before: KernelSample | None, now: KernelSample | None) -> list[Note]:
-    """What changed about a kernel: how often a step it ran, and for how long each time."""
-    if before is None or now is None or not before.count or not now.count:
-        there = now or before
-        return [] if there is None else [note("launches-a-step", now=there.count)]
-    found: list[Note] = []
-    if not math.isclose(before.count, now.count, rel_tol=SAME):
-        found.append(note("launches-changed", before=before.count, now=now.count))
-    each = now.gpu_ms / now.count / (before.gpu_ms / before.count) - 1 if before.gpu_ms else 0.0
-    if each >= MANY_TIMES:
-        found.append(note("each-times-as-long", times=round(each + 1)))
-    elif abs(each) >= SAME:
-        found.append(note("each-changed", change=each))
-    return found
-
-
-# By copy and by call
-
-
-def _by_copy(metric: Metric, before: Breakdown, now: Breakdown) -> list[Part]:
-    if metric not in _COPIED or graphs_unlike(before, now):
-        return []
-    was, is_now = (_copied(metric, side) for side in (before, now))
-    if not (now.copies or is_now) or (was and not before.copies):
-        return []
-    return _parts(metric, _Table(values=was, other=""), _Table(values=is_now, other=""))
-
-
-def _copied(metric: Metric, side: Breakdown) -> dict[str, float]:
-    belongs, value = _COPIED[metric]
-    copies = [(_copy_name(row), value(row)) for row in side.copies if belongs(row)]
-    if metric in _WITH_MEMSETS:
-        copies += [(row.name, row.gpu_ms) for row in side.kernels if row.name == MEMSETS]
-    return _summed(copies)
-
-
-def _copy_name(row: CopySample) -> str:
-    if row.host is None:
-        return row.direction
-    joined = "from" if row.direction.startswith("Host") else "to"
-    return f"{row.direction} {joined} {row.host} memory"
-
-
-def _by_call(metric: Metric, before: Breakdown, now: Breakdown) -> list[Part]:
-    if metric is not Metric.SYNCS:
-        return []
-    tables = [
-        _summed(
-            (OTHER_SYNCS if row.call == OTHER_SYNCS else f"{row.call} under {row.range}", row.count)
-            for row in side.syncs
-        )
-        for side in (before, now)
-    ]
-    return _parts(metric, *(_Table(values=values, other=OTHER_SYNCS) for values in tables))
-
-
-# Along any axis
-
-
-def _summed(pairs: Iterable[tuple[str, float]]) -> dict[str, float]:
-    found: defaultdict[str, float] = defaultdict(float)
-    for name, value in pairs:
-        found[name] += value
-    return dict(found)
-
-
-def _parts(metric: Metric, before: _Table, now: _Table) -> list[Part]:
-    """The change of every name; all of them add up to the difference of the sides' sums.
-
-    A name that one side does not have may be among its others. Of such a name only that counts
-    which it cannot have had there, and the rest as a change of the others: nothing is blamed for
-    staying as it was.
-    """
-    other = before.other
-    is_new = other not in before.values and before.is_complete
-    found: list[Part] = []
-    added = [name for name in now.values if name not in before.values]
-    for name in (*added, *before.values):
-        was, is_now = before.values.get(name), now.values.get(name)
-        notes: tuple[Note, ...] = ()
-        if name == other:
-            continue
-        if was is None:
-            change = max((is_now or 0.0) - before.at_most, 0.0)
-            notes = (note("part-new" if is_new else "part-not-in-baseline"),)
-        elif is_now is None:
-            change = -max(was - now.at_most, 0.0)
-            is_now = was + change
-            code = "part-not-in-now" if other in now.values else "part-gone"
-            notes = (note(code),) if was > 0 else ()
-        else:
-            change = is_now - was
-        found.append(
-            Part(
-                metric=metric,
-                name=name,
-                before=was,
-                now=is_now or 0.0,
-                change=change,
-                notes=notes,
-            )
-        )
-    if other in before.values or other in now.values:
-        whole = sum(now.values.values()) - sum(before.values.values())
-        change = whole - sum(part.change for part in found)
-        then = before.values.get(other)
-        found.append(
-            Part(metric=metric, name=other, before=then, now=(then or 0.0) + change, change=change)
-        )
-    return found

@@ -6,8 +6,7 @@ looks.py      when it looks and at what level, as a table; how workloads share t
 evidence.py   what was measured, and what of it one stage compares
 compare.py    two sets of runs: estimate, standard error, p and bounds; what occasions differ by
 outliers.py   runs that lie too far away: dropped, slow, or of another mode
-rule.py       how one time metric is judged, and times as x, what is compared
-times.py      one time metric at one look: passes, loses, gains, or stays open
+times.py      one time metric: as x, its rule, and at one look: passes, loses, gains, or stays open
 counts.py     one count
 rows.py       each metric, a row
 judge.py      rows -> verdict, why and what to do, or more runs wanted

@@ -10,7 +10,7 @@ from dataclasses import replace
 import numpy as np
 
 from perfgate.judge.compare import Comparison, SideSums, middle, variance_of
-from perfgate.judge.rule import columns, is_usable, rule_of
+from perfgate.judge.times import columns, is_usable, rule_of
 from perfgate.model.baseline import Anchor, Baseline, BlessedRun, Milestone
 from perfgate.model.metric import Metric
 from perfgate.model.note import Note, note

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from perfgate.judge.compare import Learnt
 from perfgate.judge.looks import Plan
-from perfgate.judge.rule import SPECS, Columns, columns
+from perfgate.judge.times import SPECS, Columns, columns
 from perfgate.model.baseline import Baseline, BlessedRun, with_held
 from perfgate.model.metric import Metric
 from perfgate.model.sample import Run

@@ -25,7 +25,7 @@ from perfgate.judge.compare import (
     with_stored,
 )
 from perfgate.judge.looks import NOISY, PASS_CONFIDENCE, SCREEN_PLAN, STORED_PLAN, Plan
-from perfgate.judge.rule import SPECS, TimeRule, as_x, columns, is_usable, rule_of
+from perfgate.judge.times import SPECS, TimeRule, as_x, columns, is_usable, rule_of
 from perfgate.model.baseline import Baseline
 from perfgate.model.metric import GATED_TIMES, Metric, budget_of
 

@@ -11,8 +11,18 @@ from perfgate.judge.compare import Floats, Learnt, middle, special
 from perfgate.judge.counts import judge_count, places_of
 from perfgate.judge.evidence import Case
 from perfgate.judge.looks import PASS_CONFIDENCE
-from perfgate.judge.rule import SPECS, Columns, TimeRule, as_x, columns, is_usable, rule_of
-from perfgate.judge.times import Look, Sides, look_at
+from perfgate.judge.times import (
+    SPECS,
+    Columns,
+    Look,
+    Sides,
+    TimeRule,
+    as_x,
+    columns,
+    is_usable,
+    look_at,
+    rule_of,
+)
 from perfgate.model.baseline import BlessedRun
 from perfgate.model.metric import COUNTS, METRICS, Basis, Metric
 from perfgate.model.note import Note, note

@@ -12,8 +12,7 @@ from support.judging import MOMENT, blessed, judged, measured
 from perfgate.judge.compare import Learnt
 from perfgate.judge.looks import AB_PLAN, INTERLEAVED_PLAN, SCREEN_PLAN, STORED_PLAN, Plan
 from perfgate.judge.rows import at_level
-from perfgate.judge.rule import SPECS, TimeRule, columns, rule_of
-from perfgate.judge.times import look_at
+from perfgate.judge.times import SPECS, TimeRule, columns, look_at, rule_of
 from perfgate.model.baseline import Spread
 from perfgate.model.metric import Basis, Metric
 from perfgate.model.note import Note, note
