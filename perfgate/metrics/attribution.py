@@ -159,24 +159,11 @@ def _innermost(starts: Ints, ends: Ints, labels: SmallInts) -> tuple[Ints, Small
     before it that ends later.
     """
     some = ends > starts
+    # The first one is around all others, and lasts for ever.
     starts, labels = np.append(-FOREVER, starts[some]), np.append(np.int32(0), labels[some])
-    ends = np.append(2 * FOREVER, ends[some])
-    around = _around(starts, ends)
-    if (ends[1:] > ends[around[1:]]).any():
-        times, inner = _innermost_of_crossing(starts, ends)
-    else:
-        times = np.concatenate((ends[1:], starts[1:]))
-        order = np.argsort(times, kind="stable")
-        times, inner = times[order], np.append(around[1:], np.arange(1, len(starts)))[order]
-    # Of several changes at once the last shows.
-    shows = np.append(times[1:] != times[:-1], True)[: len(times)]
-    return times[shows], labels[np.append(0, inner[shows])]
-
-
-def _around(starts: Ints, ends: Ints) -> Ints:
-    """For each range that which is around it and ends later, where ranges nest; the first one lasts
-    for ever."""
-    size = len(starts)
+    ends, size = np.append(2 * FOREVER, ends[some]), len(starts)
+    # Where ranges nest, around each is the last one before it that is one level less deep; which
+    # ends later, or is itself within one that does.
     depth = np.arange(size) - np.searchsorted(np.sort(ends), starts, side="right")
     order = np.argsort(depth, kind="stable")
     place = depth[order] * size + order
@@ -185,7 +172,15 @@ def _around(starts: Ints, ends: Ints) -> Ints:
     left = np.arange(1, size)
     while len(left := left[ends[around[left]] == ends[left]]):
         around[left] = around[around[left]]
-    return around
+    if (ends[1:] > ends[around[1:]]).any():
+        times, inner = _innermost_of_crossing(starts, ends)
+    else:
+        times = np.concatenate((ends[1:], starts[1:]))
+        order = np.argsort(times, kind="stable")
+        times, inner = times[order], np.append(around[1:], np.arange(1, size))[order]
+    # Of several changes at once the last shows.
+    shows = np.append(times[1:] != times[:-1], True)[: len(times)]
+    return times[shows], labels[np.append(0, inner[shows])]
 
 
 def _innermost_of_crossing(starts: Ints, ends: Ints) -> tuple[Ints, Ints]:

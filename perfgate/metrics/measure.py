@@ -118,12 +118,7 @@ def by_gpu(processes: Sequence[ProcessSample]) -> tuple[ProcessSample, ...]:
 def _measured(
     process: Process, found: Sequence[StepSpans], devices: Devices, *, memory_share: float | None
 ) -> ProcessSample:
-    steps, totals, timeline, windows = (
-        process.steps,
-        process.totals,
-        process.timeline,
-        process.windows,
-    )
+    steps, totals, windows = process.steps, process.totals, process.windows
     exposed = {device: devices.exposed(process, device) for device in totals.devices}
     per_device = {
         device: device_values(process, devices, device, own) for device, own in exposed.items()
@@ -135,7 +130,6 @@ def _measured(
     }
     in_use = process.in_use if Metric.GAP_MS in values else ()
     idle = {device: devices.idle(device) for device in in_use}
-    gpus = {gpu.device: gpu for gpu in timeline.gpus}
     placed, linked, count = why_unplaced(process) is None, totals.linked, len(steps)
     copies_placed = placed and not linked[Table.COPIES].is_lost
     memory = {
@@ -157,19 +151,8 @@ def _measured(
         periods_ms=tuple((process.periods / 1e6).tolist()) if placed else (),
         blocks=block_samples(process, list(idle.values())) if Metric.STEP_MS in values else (),
         devices=tuple(
-            DeviceSample(
-                device=device,
-                ordinal=timeline.ordinals.get((steps.process, device)),
-                uuid=gpus[device].uuid if device in gpus else None,
-                bus=gpus[device].bus if device in gpus else None,
-                name=gpus[device].name if device in gpus else None,
-                values={
-                    metric: of_device[metric]
-                    for metric in METRICS
-                    if metric in of_device and metric in values
-                },
-            )
-            for device, of_device in per_device.items()
+            _device_sample(process, device, {one: its[one] for one in values if one in its})
+            for device, its in per_device.items()
         ),
         ranges=range_samples(process.segments, ranges, steps=count),
         kernels=kernel_samples(totals.kernels, memory, steps=count) if placed else (),
@@ -178,6 +161,19 @@ def _measured(
         if Metric.SYNCS in absent
         else sync_samples(totals.syncs, process.segments.labels, steps=count),
         notes=notes_of(process, found, devices, values),
+    )
+
+
+def _device_sample(process: Process, device: int, values: dict[Metric, float]) -> DeviceSample:
+    timeline = process.timeline
+    gpu = next((one for one in timeline.gpus if one.device == device), None)
+    return DeviceSample(
+        device=device,
+        ordinal=timeline.ordinals.get((process.steps.process, device)),
+        uuid=gpu.uuid if gpu else None,
+        bus=gpu.bus if gpu else None,
+        name=gpu.name if gpu else None,
+        values=values,
     )
 
 

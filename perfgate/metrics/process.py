@@ -34,6 +34,7 @@ class Process:
     """What all metrics, reasons and notes of one process are made of."""
 
     timeline: Timeline
+    pid: int
     steps: StepSpans
     segments: Segments
     totals: Tally
@@ -69,6 +70,7 @@ class Process:
             windows, periods = Windows(starts, ends, 1, 1.0), np.empty(0, np.int64)
         return cls(
             timeline=timeline,
+            pid=timeline.processes[steps.process],
             steps=steps,
             segments=segments,
             totals=totals,
@@ -80,10 +82,6 @@ class Process:
             periods=periods,
             nvtx_step_ms=None if steps.whole else range_ms,
         )
-
-    @property
-    def pid(self) -> int:
-        return self.timeline.processes[self.steps.process]
 
     def gpu_title(self, device: int) -> str:
         """What a GPU is called, by CUDA's number in this process."""

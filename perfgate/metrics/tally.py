@@ -17,11 +17,12 @@ from perfgate.metrics.calls import (
     Launches,
     ProcessCalls,
     base_name,
+    lost_copies,
     rows_of,
     texts_of,
 )
 from perfgate.metrics.intervals import FOREVER, sum_by, time_by
-from perfgate.metrics.lost import lost_copies, lost_nodes
+from perfgate.metrics.nodes import lost_nodes
 from perfgate.model.arrays import distinct, parts, taken
 from perfgate.model.metric import Metric
 from perfgate.model.sample import MEMSETS, WHOLE_GRAPHS
@@ -166,6 +167,7 @@ class Tally:
     segments: Segments
     launches: Launches
     """The calls of the process."""
+    calls_made: int
     calls: Ints
     """How many, by segment."""
     first_step: int
@@ -183,6 +185,8 @@ class Tally:
     by_segment: dict[Metric, Ints] = field(default_factory=dict)
     """Times in ns, counts as they are; of turns only."""
     groups: list[Group] = field(default_factory=list)
+    devices: tuple[int, ...] = ()
+    """Those that operations launched in turns ran on, in order."""
     kernels: dict[str, Work] = field(default_factory=dict)
     copies: dict[tuple[int, int | None], Work] = field(default_factory=dict)
     """Copies launched in turns, by `CopyKind` and by the host's `MemoryKind`, None where neither
@@ -218,11 +222,6 @@ class Tally:
     copies_lost: int = 0
     """Copies of theirs that it should hold and does not."""
 
-    @property
-    def devices(self) -> tuple[int, ...]:
-        """Those that operations launched in turns ran on, in order."""
-        return tuple(sorted({one.device for one in self.groups}))
-
     def attribute(self, table: Table, ops: Spans) -> _Ran:
         """Find the segments of the process's operations in a table, and add up what all tables have
         in common; in parts that the processor's cache holds."""
@@ -232,7 +231,7 @@ class Tally:
         if isinstance(ops, Copies):
             managed = np.isin(ops.kind[mine], MANAGED_COPIES)
         segment = np.empty(len(start), np.int32)
-        left_by = np.zeros(len(self.launches) + 1, np.bool_)
+        left_by = np.zeros(self.calls_made + 1, np.bool_)
         for part in parts(len(start)):
             place = self.launches.place(ids[part])
             left_by[place] = True
@@ -297,6 +296,7 @@ def tally(timeline: Timeline, process: int, segments: Segments) -> Tally:
         process=process,
         segments=segments,
         launches=Launches(calls.correlation, calls.start, calls.segment),
+        calls_made=len(calls.start),
         calls=called,
         first_step=int(np.argmax(segments.step >= 0)),
         from_first=bool(called.any() and first),
@@ -321,6 +321,7 @@ def tally(timeline: Timeline, process: int, segments: Segments) -> Tally:
         groups = [one for one in total.groups if one.metric is metric]
         sums = (time_by(one.segment, one.start, one.end, size) for one in groups)
         total.by_segment[metric] = sum(sums, np.zeros(size, np.int64))
+    total.devices = tuple(sorted({one.device for one in total.groups}))
     by_other = copies.left_by | graphs.left_by | memsets.left_by
     _add_calls(total, timeline, calls, kernels.left_by, by_other)
     total.copying, total.copies_lost = lost_copies(calls, total.launches, copies.left_by)
@@ -366,17 +367,16 @@ def _add_copies(total: Tally, ops: Copies, ran: _Ran) -> None:
     ran.group(total, Metric.MEM_EXPOSED_MS, ~inbound)
     for one in distinct(kind).tolist():
         of_kind = kind == one
-        hosts = distinct(host_end[of_kind]).tolist()
-        for host in hosts if one in (CopyKind.H2D, CopyKind.D2H) else (None,):
+        is_hosted = one in (CopyKind.H2D, CopyKind.D2H)
+        for host in distinct(host_end[of_kind]).tolist() if is_hosted else (None,):
             alike = of_kind if host is None else of_kind & (host_end == host)
-            total.copies[one, host] = Work(
+            work = Work(
                 count=int(made[alike].sum()),
                 ns=int(ran.ns[alike].sum()),
                 bytes=int(moved[alike].sum()),
             )
-        total.memory[copy_words(one)] = Work(
-            count=int(made[of_kind].sum()), ns=int(ran.ns[of_kind].sum())
-        )
+            total.copies[one, host] = work
+            total.memory[copy_words(one)] = total.memory.get(copy_words(one), Work()) + work
 
 
 def copy_words(kind: int) -> str:

@@ -123,26 +123,18 @@ def range_samples(
     for each in values.values():
         something |= each > 0
     order = [row for row in np.argsort(-time, kind="stable").tolist() if something[row]]
-    kept, folded = order[:TOP_RANGES], order[TOP_RANGES:]
-    rows = [
+    rows = [(segments.labels[row], [row]) for row in order[:TOP_RANGES]]
+    if folded := order[TOP_RANGES:]:
+        rows.append((OTHER_RANGES, folded))
+    return tuple(
         RangeSample(
-            name=segments.labels[row],
-            count=float(count[row]),
-            cpu_ms=float(cpu_ms[row]),
-            values={metric: float(each[row]) for metric, each in values.items()},
+            name=name,
+            count=float(count[its].sum()),
+            cpu_ms=float(cpu_ms[its].sum()),
+            values={metric: float(each[its].sum()) for metric, each in values.items()},
         )
-        for row in kept
-    ]
-    if folded:
-        rows.append(
-            RangeSample(
-                name=OTHER_RANGES,
-                count=float(count[folded].sum()),
-                cpu_ms=float(cpu_ms[folded].sum()),
-                values={metric: float(each[folded].sum()) for metric, each in values.items()},
-            )
-        )
-    return tuple(rows)
+        for name, its in rows
+    )
 
 
 def kernel_samples(
@@ -150,15 +142,19 @@ def kernel_samples(
 ) -> tuple[KernelSample, ...]:
     """The TOP_KERNELS and one row for the rest, with graphs, NCCL's and every kind of copy and
     memset; by time."""
-    graphs = {name: work for name, work in kernels.items() if name == GRAPH_WORDS}
-    nccl = {name: work for name, work in kernels.items() if NCCL_KERNEL.match(name)}
-    others = (item for item in kernels.items() if item[0] not in nccl and item[0] not in graphs)
-    own = sorted(others, key=lambda item: (-item[1].ns, item[0]))
     named: list[tuple[str, Work, Literal["kernel", "nccl", "memory"]]] = [
-        *((name, work, "kernel") for name, work in (*own[:TOP_KERNELS], *graphs.items())),
-        *((name, work, "nccl") for name, work in nccl.items()),
         *((name, work, "memory") for name, work in memory.items()),
     ]
+    own = []
+    for name, work in kernels.items():
+        if NCCL_KERNEL.match(name):
+            named.append((name, work, "nccl"))
+        elif name == GRAPH_WORDS:
+            named.append((name, work, "kernel"))
+        else:
+            own.append((name, work))
+    own.sort(key=lambda item: (-item[1].ns, item[0]))
+    named += ((name, work, "kernel") for name, work in own[:TOP_KERNELS])
     if rest := [work for _, work in own[TOP_KERNELS:]]:
         named.append((OTHER_KERNELS, sum(rest, Work()), "kernel"))
     return tuple(

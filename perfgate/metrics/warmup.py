@@ -102,11 +102,8 @@ class _Window:
         loads = ~np.isin(calls.name[self.calls], [key for key, memory in setup.items() if memory])
         self.loading = np.bincount(self.step[loads], minlength=size)
         """How many of them do not take memory."""
-        self.calls_ns = sum_by(self.step, (calls.end - calls.start)[self.calls], size)
+        self.calls_ns = sum_by(self.step, calls.end[self.calls] - calls.start[self.calls], size)
         """How long they lasted."""
-
-    def __len__(self) -> int:
-        return len(self.period)
 
     def note(self, which: Flags, values: _Times, usual: _Times, *, with_calls: bool = True) -> Note:
         """What those steps took, next to what is usual."""
@@ -119,7 +116,7 @@ class _Window:
             "first-time-calls" if with_calls else "first-time-work",
             Severity.INVALID,
             slow=len(numbers),
-            steps=len(self),
+            steps=len(self.period),
             last=int(numbers[-1]) + 1,
             longest_ms=float(values[numbers].max()) / 1e6,
             usual_ms=float(np.median(usual)) / 1e6 if len(usual) else 0.0,
@@ -137,7 +134,7 @@ def _at_the_start(window: _Window) -> Note | None:
     - The first steps, `AT_LEAST` and a quarter of the window at most, all `FAR_BEYOND`; never where
       two processes take turns, since a change of pace outlasts a start.
     """
-    half, resumes = len(window) // 2, bool(window.process.steps.resumes.any())
+    half, resumes = len(window.period) // 2, bool(window.process.steps.resumes.any())
     kept = window.process.kept
     period, later = window.period[:half], window.period[half:][kept[half:]]
     typical = float(np.median(later))
@@ -155,7 +152,7 @@ def _at_the_start(window: _Window) -> Note | None:
     if not window.kernel_ns.any():
         far &= excess > OUT_OF_TURN_NS
     leading = np.logical_and.accumulate(far | ~kept[:half]) & kept[:half]
-    leading &= AT_LEAST <= leading.sum() <= max(AT_LEAST, len(window) // 4) and not resumes
+    leading &= AT_LEAST <= leading.sum() <= max(AT_LEAST, half // 2) and not resumes
     which = with_calls | leading
     if not which.any():
         return None
@@ -172,7 +169,8 @@ def _loading(window: _Window) -> Note | None:
     time, or it is more than other processes take by their turns. And what the last quarter does
     again is the loop's own.
     """
-    kept, loads, last = window.process.kept, window.loading > 0, len(window) - len(window) // 4
+    kept, loads = window.process.kept, window.loading > 0
+    last = len(kept) - len(kept) // 4
     usual = window.period[kept & ~loads]
     if not len(usual) or (loads[:last].any() and loads[last:].any()):
         return None

@@ -12,9 +12,6 @@ from perfgate.model.errors import CaptureUnreadable, LayoutUnknown
 from perfgate.model.reports import (
     Finding,
     Findings,
-    KernelRow,
-    MemTimeRow,
-    NvtxRow,
     ReportName,
     Reports,
     RuleName,
@@ -27,14 +24,7 @@ from perfgate.profilers.seam import OnTick
 
 MOST_ROWS: Final = 10_000
 """Findings read of one rule. nsys lists the longest first, and all of them if asked."""
-Row = NvtxRow | MemTimeRow | KernelRow
 Fields = dict[str, float | int | str | None]
-
-_MODELS: Final[Mapping[ReportName, type[Row]]] = {
-    ReportName.NVTX_SUM: NvtxRow,
-    ReportName.CUDA_GPU_MEM_TIME_SUM: MemTimeRow,
-    ReportName.CUDA_GPU_KERN_SUM: KernelRow,
-}
 
 
 def run_reports(
@@ -81,24 +71,20 @@ def read_reports(
         LayoutUnknown: columns, units or labels that perfgate does not know.
         CaptureUnreadable: it is empty or cut, or its numbers are in another locale's notation.
     """
-    rows = {name: _rows_of(text, name, source=f"{source} {name}") for name, text in texts.items()}
+    rows: dict[ReportName, list[Fields]] = {}
+    for name, text in texts.items():
+        rows[name] = list(parsed(text, name, f"{source} {name}"))
+        for fields in rows[name]:
+            fields["time_percent"] = fields["time_percent"] or 0.0
+            if name is ReportName.NVTX_SUM:
+                fields["range"] = str(fields["range"]).removeprefix(":")
+            elif name is ReportName.CUDA_GPU_MEM_TIME_SUM:
+                operation = str(fields["operation"])
+                if operation not in OPERATIONS:
+                    where = f"{source} {name}"
+                    raise LayoutUnknown("operation-unknown", source=where, operation=operation)
+                fields["operation"] = OPERATIONS[operation]
     return Reports.model_validate({**rows, "skipped": dict(skipped)})
-
-
-def _rows_of(text: str, name: ReportName, source: str) -> tuple[Row, ...]:
-    model = _MODELS[name]
-    rows = []
-    for fields in parsed(text, name, source):
-        if name is ReportName.NVTX_SUM:
-            fields["range"] = str(fields["range"]).removeprefix(":")
-        elif name is ReportName.CUDA_GPU_MEM_TIME_SUM:
-            operation = str(fields["operation"])
-            if operation not in OPERATIONS:
-                raise LayoutUnknown("operation-unknown", source=source, operation=operation)
-            fields["operation"] = OPERATIONS[operation]
-        fields["time_percent"] = fields["time_percent"] or 0.0
-        rows.append(model.model_validate(fields))
-    return tuple(rows)
 
 
 def parsed(text: str, name: ReportName | RuleName, source: str) -> Iterator[Fields]:

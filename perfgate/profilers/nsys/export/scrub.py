@@ -140,8 +140,21 @@ def clean_export(path: Path, cleaner: Cleaner, *, until: str | None = None) -> N
         export.text_factory = text_of
         for table, column in _TEXTS:
             columns = {row[1] for row in export.execute(f'PRAGMA table_info("{table}")')}
-            if column in columns:
-                _clean(export, table, column, cleaner)
+            if column not in columns:
+                continue
+            found = export.execute(
+                f'SELECT rowid, "{column}" FROM "{table}" '
+                f'WHERE typeof("{column}") = \'text\' AND length("{column}") >= {SHORTEST}'
+            )
+            changed: list[tuple[str, int]] = []
+            while rows := found.fetchmany(_ROWS):
+                together = "\x1f".join(text for _, text in rows)
+                if cleaner.clean(together) != together:
+                    cleaned = ((cleaner.clean(text), text, row) for row, text in rows)
+                    changed += [(clean, row) for clean, text, row in cleaned if clean != text]
+            if changed:
+                update = f'UPDATE "{table}" SET "{column}" = ? WHERE rowid = ?'
+                export.executemany(update, changed)
         if until is not None:
             _cut(export, until)
         export.commit()
@@ -171,20 +184,6 @@ def _cut(export: sqlite3.Connection, until: str) -> None:
         export.execute(f'DELETE FROM "{table}" WHERE start > ? AND {only}', (end,))
         if not export.execute(f'SELECT 1 FROM "{table}" LIMIT 1').fetchall():
             export.execute(f'DROP TABLE "{table}"')  # as nsys leaves out what would be empty
-
-
-def _clean(export: sqlite3.Connection, table: str, column: str, cleaner: Cleaner) -> None:
-    found = export.execute(
-        f'SELECT rowid, "{column}" FROM "{table}" '
-        f'WHERE typeof("{column}") = \'text\' AND length("{column}") >= {SHORTEST}'
-    )
-    changed: list[tuple[str, int]] = []
-    while rows := found.fetchmany(_ROWS):
-        together = "\x1f".join(text for _, text in rows)
-        if cleaner.clean(together) != together:
-            cleaned = ((cleaner.clean(text), text, row) for row, text in rows)
-            changed += [(clean, row) for clean, text, row in cleaned if clean != text]
-    export.executemany(f'UPDATE "{table}" SET "{column}" = ? WHERE rowid = ?', changed)
 
 
 def scrub(source: Path, target: Path) -> None:

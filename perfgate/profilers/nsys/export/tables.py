@@ -1,6 +1,6 @@
 """Reads the number columns of an export's large tables as arrays; knows no meaning of them.
 
-They are taken out of the file's pages where that is possible, else sqlite3 reads them.
+Of many rows they are taken out of the file's pages where that is possible, else sqlite3 reads them.
 """
 
 from __future__ import annotations
@@ -64,6 +64,8 @@ _DTYPES: Final[Mapping[str, type[np.generic]]] = {
 }
 """Of what is no int64. A stream of 2^32 - 1, which is none, becomes NO_STREAM so."""
 
+FEW_ROWS: Final = 500
+"""Rows of a table up to which sqlite3 is as fast."""
 _READERS: Final = min(8, os.cpu_count() or 1)
 _ROWS: Final = 50_000
 """Rows that sqlite3 hands over together."""
@@ -144,6 +146,8 @@ def _from_pages(export: Export, table: ExportTable) -> Columns:
         raise Unusual  # a column is the row id
     ((last,),) = export.query(f"SELECT max(rowid) FROM {name}")
     most = int(last or 0)
+    if most <= FEW_ROWS:
+        raise Unusual
     with export.path.open("rb", 0) as file, ThreadPoolExecutor(_READERS) as readers:
         pages = Pages(file.fileno())
         leaves = pages.leaves(int(root))
