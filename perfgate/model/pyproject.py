@@ -77,11 +77,6 @@ def project_within(root: Path, start: Path) -> Path | None:
     return next(filter(_has_table, below), None)
 
 
-def _has_table(folder: Path) -> bool:
-    file = folder / "pyproject.toml"
-    return _has_section(file, TABLE) or _has_section(file, TABLE.replace("]", "."))
-
-
 def _configures_pytest(folder: Path) -> bool:
     own = ("pytest.toml", ".pytest.toml", "pytest.ini", ".pytest.ini")
     if any((folder / name).is_file() for name in own):
@@ -100,12 +95,17 @@ def _configures_pytest(folder: Path) -> bool:
     )
 
 
-def _has_section(file: Path, header: str) -> bool:
+def _has_table(folder: Path) -> bool:
+    """Whether it has `[tool.perfgate]`, or a table within that."""
+    return _has_section(folder / "pyproject.toml", TABLE, TABLE.replace("]", "."))
+
+
+def _has_section(file: Path, *headers: str) -> bool:
     try:
         lines = file.read_text(encoding="utf-8").splitlines()
     except (UnicodeDecodeError, OSError):
         return False
-    return any(line.startswith(header) for line in lines)
+    return any(line.startswith(headers) for line in lines)
 
 
 def load_settings(root: Path, options: Mapping[str, object]) -> Settings:

@@ -206,17 +206,12 @@ def _names_secret(capitals: str) -> bool:
     return any(_SECRET_NAME.search(one) for one in (capitals, capitals.replace("_", "")))
 
 
-@lru_cache
-def _compiled(pattern: str) -> re.Pattern[str]:
-    return re.compile(pattern)
-
-
 def _patterned(text: str) -> Iterator[tuple[int, int]]:
     """Where a text holds what looks like a secret."""
     low = text.lower()
     for literals, pattern in _PATTERNS:
         if any(literal in low for literal in literals.split(" ") if literal):
-            searched = _compiled(pattern)
+            searched = re.compile(pattern)  # once: `re` keeps it
             for found in searched.finditer(text):
                 yield found.span(searched.groups)
 
@@ -281,17 +276,12 @@ class Cleaner:
     def record(self, held: T) -> T:
         """A record, or what is made of such, with clean texts; values of enums are none."""
         texts: list[str] = []
-
-        def noted(text: str) -> str:
-            texts.append(text)
-            return text
-
-        _changed(held, noted)
+        _changed(held, texts.append)
         together = "\x00".join(texts)
         return held if self.clean(together) == together else cast("T", _changed(held, self.clean))
 
 
-def _changed(held: object, change: Callable[[str], str]) -> object:
+def _changed(held: object, change: Callable[[str], object]) -> object:
     """A record or a container of such, each text of it changed."""
     match held:
         case BaseModel():

@@ -82,7 +82,11 @@ def whole_file(path: Path, *, mode: int | None = None) -> Iterator[TextIO]:
         with suppress(OSError):
             unfinished.unlink(missing_ok=True)
     with suppress(OSError):  # the rename too; some file systems have folders in their own time
-        _sync(path.parent)
+        descriptor = os.open(path.parent, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
 
 
 def remove_unfinished(folder: Path) -> None:
@@ -91,14 +95,6 @@ def remove_unfinished(folder: Path) -> None:
     with suppress(OSError), locked(folder) as is_held:
         for unfinished in folder.glob(".perfgate-*.tmp") if is_held else ():
             unfinished.unlink()
-
-
-def _sync(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 UNDERWAY: Final = ".underway"

@@ -163,7 +163,8 @@ class _Filling(Formatter):
         match what.strip():
             case "change":
                 low, high = self._fields.get("low"), self._fields.get("high")
-                return numbers.change(value, named, _number(low), _number(high))
+                has_interval = isinstance(low, int | float) and isinstance(high, int | float)
+                return numbers.change(value, named, *((low, high) if has_interval else ()))
             case "limit":
                 return numbers.limit(value, named)
             case _:
@@ -185,10 +186,6 @@ def _rest_of(value: object, *, expected: bool) -> str:
         return ""
     before = expectation(value) if expected else ""
     return " ".join(part for part in (f"{before}." if before else "", next_step(value)) if part)
-
-
-def _number(field: object) -> float | None:
-    return field if isinstance(field, int | float) else None
 
 
 def _sentences(texts: list[str]) -> str:

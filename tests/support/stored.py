@@ -14,11 +14,6 @@ from perfgate.model.errors import BaselineUnreadable
 from perfgate.store import Store, baseline_text, seal_of
 
 SLUG = "nvidia-h200"
-AGAIN = 'or delete it, gate once more and bless anew: perfgate bless mlp --reason "..."'
-RESTORE = (
-    "Restore it (git checkout HEAD -- baselines/nvidia-h200/mlp.json, "
-    f"or from an older commit), {AGAIN}"
-)
 
 
 def written(store: Store, content: str | bytes) -> Path:
@@ -38,10 +33,10 @@ def edited(change: Callable[[dict[str, object]], object], *, sealed: bool) -> st
     return json.dumps(content | {"seal": seal_of(content) if sealed else seal})
 
 
-def refusal(store: Store) -> str:
+def refusal(store: Store) -> BaselineUnreadable:
     with pytest.raises(BaselineUnreadable) as caught:
         store.baselines.load(SLUG, "mlp")
-    return str(caught.value)
+    return caught.value
 
 
 def failing(number: int) -> Callable[..., object]:

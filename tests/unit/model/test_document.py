@@ -140,7 +140,7 @@ def fields(schema: dict[str, Any]) -> dict[str, set[str]]:
 def test_the_published_schema_is_that_of_the_records() -> None:
     again = (
         "The document has changed. Write its schema anew: python -c 'import json; from "
-        "perfgate.model.document import "
+        "perfgate.model.document_text import "
         "*; SCHEMA_FILE.write_text(json.dumps(document_schema(), indent=1, sort_keys=True) + "
         "chr(10))', and say in the "
         "changelog what has changed."

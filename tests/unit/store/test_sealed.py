@@ -9,11 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support import records
-from support.stored import RESTORE, SLUG, edited, refusal, written
+from support.stored import SLUG, edited, refusal, written
 
 from perfgate.model.baseline import Baseline
 from perfgate.model.metric import Metric
+from perfgate.model.note import Note, note
 from perfgate.store import Store, baseline_content, baseline_text
+from perfgate.words.say import fact
 
 
 def test_file_is_sorted_indented_and_small(store: Store) -> None:
@@ -73,148 +75,89 @@ def test_layout_is_no_edit(store: Store, relaid: Callable[[str], str]) -> None:
     assert store.baselines.load(SLUG, "mlp") == records.baseline()
 
 
-def test_edited_value_is_refused(store: Store) -> None:
-    written(store, baseline_text(records.baseline()).replace("12.36", "13.36"))
-    assert refusal(store) == (
-        "baselines/nvidia-h200/mlp.json: the baseline was changed after it was blessed. "
-        "Its seal must match its content: a baseline is measured and blessed, never edited.\n"
-        + RESTORE
-    )
+WHOLE = baseline_text(records.baseline())
+CONFLICT = WHOLE.replace(
+    '  "digest"', '<<<<<<< HEAD\n  "digest"\n=======\n>>>>>>> other\n  "digest"', 1
+)
 
 
-def test_missing_seal_is_refused(store: Store) -> None:
-    content = baseline_content(records.baseline())
-    written(store, json.dumps(content))
-    assert refusal(store) == (
-        "baselines/nvidia-h200/mlp.json: the baseline has no seal. "
-        "Its seal must match its content: a baseline is measured and blessed, never edited.\n"
-        + RESTORE
-    )
-
-
-def test_merge_conflict_is_named_with_its_line(store: Store) -> None:
-    text = baseline_text(records.baseline()).replace(
-        '  "digest"', '<<<<<<< HEAD\n  "digest"\n=======\n>>>>>>> other\n  "digest"', 1
-    )
-    written(store, text)
-    line = text.splitlines().index("<<<<<<< HEAD") + 1
-    assert refusal(store) == (
-        f"baselines/nvidia-h200/mlp.json: the file holds merge-conflict markers (line {line}). "
-        "Two baselines cannot be merged: each is one measurement.\n"
-        "Keep one of them, by --ours, --theirs or, where the markers are committed, the name "
-        "of a commit "
-        "without them: git checkout --ours -- baselines/nvidia-h200/mlp.json"
-    )
-
-
-def test_lfs_pointer_is_named(store: Store) -> None:
-    written(store, "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n")
-    assert refusal(store) == (
-        "baselines/nvidia-h200/mlp.json: the file is a Git LFS pointer, not the baseline. "
-        "A baseline is a few KB and belongs in git itself.\n"
-        "Fetch it: git lfs pull"
-    )
+def changed(*, sealed: bool = True, **change: object) -> str:
+    return edited(lambda content: content.update(change), sealed=sealed)
 
 
 @pytest.mark.parametrize(
-    ("content", "fact"),
+    ("content", "code", "fields"),
     [
-        (b"", "the baseline is broken: it is empty"),
-        (b" \n", "the baseline is broken: it is empty"),
+        (WHOLE.replace("12.36", "13.36"), "baseline-edited", {}),
+        (json.dumps(baseline_content(records.baseline())), "baseline-without-seal", {}),
         (
-            baseline_text(records.baseline()).partition("2026-03-02T12:0")[0].encode(),
-            "the baseline is broken: Unterminated string starting at: line 4 column 11 (char 46)",
+            CONFLICT,
+            "baseline-conflict",
+            {"line": CONFLICT.splitlines().index("<<<<<<< HEAD") + 1},
         ),
+        (
+            "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n",
+            "baseline-lfs-pointer",
+            {},
+        ),
+        ('{"name": "x"}', "baseline-no-json-object", {}),
+        (changed(format=3, novelty=1), "baseline-newer-format", {"number": 3, "newest": 2}),
+        (changed(format=0), "baseline-unknown-format", {"number": 0, "newest": 2}),
+        (changed(comment="fast"), "baseline-unknown-keys", {"keys": "comment"}),
+        (changed(comment="fast", sealed=False), "baseline-unknown-keys", {"keys": "comment"}),
+        (
+            changed(occasions=[]),
+            "baseline-does-not-fit",
+            {"why": "occasions: tuple should have at least 1 item after validation, not 0"},
+        ),
+        (
+            changed(workload=""),
+            "baseline-does-not-fit",
+            {"why": "workload: string should have at least 1 character"},
+        ),
+        (
+            baseline_text(records.baseline(name="resnet")),
+            "baseline-of-another-workload",
+            {"found": "resnet"},
+        ),
+    ],
+)
+def test_what_is_no_whole_unchanged_baseline_is_refused(
+    store: Store, content: str, code: str, fields: dict[str, object]
+) -> None:
+    written(store, content)
+    found = refusal(store)
+    named = {"path": "baselines/nvidia-h200/mlp.json", "workload": "mlp"}
+    assert (found.code, found.fields) == (code, {**named, **fields})
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        (b"", note("json-empty")),
+        (b" \n", note("json-empty")),
         (
             b'{"format": 1',
-            "the baseline is broken: Expecting ',' delimiter: line 1 column 13 (char 12)",
-        ),
-        (
-            b'{\n"format": 1,,}',
-            (
-                "the baseline is broken: Expecting property name enclosed in double quotes: line 2 "
-                "column 13 (char 14)"
-            ),
+            note("json-unreadable", problem="Expecting ',' delimiter: line 1 column 13 (char 12)"),
         ),
         (
             b'{"format": 1, "digest": "\xff"}',
-            (
-                "the baseline is broken: 'utf-8' codec can't decode byte 0xff in position 25: "
-                "invalid start byte"
+            note(
+                "json-unreadable",
+                problem="'utf-8' codec can't decode byte 0xff in position 25: invalid start byte",
             ),
         ),
-        (b"[1]", "the baseline is broken: it is not a JSON object"),
-        (b'{"format": 1, "a": NaN}', "the baseline is broken: it holds NaN, which is not a number"),
-        (
-            b'{"format": 1, "a": 1e999}',
-            "the baseline is broken: it holds 1e999, which is beyond a number's range",
-        ),
-        (b'{"format": 1, "format": 1}', "the baseline is broken: it holds the key 'format' twice"),
-        (b"[" * 100_000, "the baseline is broken: it is nested too deeply"),
-    ],
-    ids=[
-        "empty",
-        "blank",
-        "truncated",
-        "cut",
-        "malformed",
-        "latin-1",
-        "array",
-        "nan",
-        "huge",
-        "twice",
-        "deep",
+        (b"[1]", note("json-no-object")),
+        (b'{"format": 1, "a": NaN}', note("json-no-number", name="NaN")),
+        (b'{"format": 1, "a": 1e999}', note("json-beyond-range", number="1e999")),
+        (b'{"format": 1, "format": 1}', note("json-key-twice", key="'format'")),
+        (b"[" * 100_000, note("json-nested-too-deeply")),
     ],
 )
-def test_broken_file_says_how(store: Store, content: bytes, fact: str) -> None:
+def test_a_broken_file_says_how(store: Store, content: bytes, why: Note) -> None:
     written(store, content)
-    assert refusal(store) == f"baselines/nvidia-h200/mlp.json: {fact}.\n{RESTORE}"
-
-
-def test_foreign_json_is_no_baseline(store: Store) -> None:
-    written(store, '{"name": "x"}')
-    assert refusal(store) == (
-        "baselines/nvidia-h200/mlp.json: the file is no baseline of perfgate. "
-        "A baseline is a JSON object with a format number.\n" + RESTORE
-    )
-
-
-def test_newer_format_wants_an_upgrade(store: Store) -> None:
-    written(store, edited(lambda content: content.update(format=3, novelty=1), sealed=True))
-    assert refusal(store) == (
-        "baselines/nvidia-h200/mlp.json: the baseline has format 3. This perfgate reads formats 1 to 2.\n"
-        'Upgrade perfgate, or delete the file, gate once more and bless anew: perfgate bless mlp --reason "..."'
-    )
-
-
-def test_format_0_never_existed(store: Store) -> None:
-    written(store, edited(lambda content: content.update(format=0), sealed=True))
-    assert refusal(store) == (
-        "baselines/nvidia-h200/mlp.json: the baseline has format 0. This perfgate reads formats 1 to 2.\n"
-        + RESTORE
-    )
-
-
-@pytest.mark.parametrize("sealed", [True, False])
-def test_unknown_keys_are_named(store: Store, sealed: bool) -> None:
-    written(store, edited(lambda content: content.update(comment="fast"), sealed=sealed))
-    assert refusal(store) == (
-        f"baselines/nvidia-h200/mlp.json: the baseline holds what this perfgate does not know: comment.\n{RESTORE}"
-    )
-
-
-@pytest.mark.parametrize(
-    ("change", "complaint"),
-    [
-        ({"occasions": []}, "occasions: tuple should have at least 1 item after validation, not 0"),
-        ({"workload": ""}, "workload: string should have at least 1 character"),
-    ],
-)
-def test_content_that_does_not_fit_is_named_with_its_place(
-    store: Store, change: dict[str, object], complaint: str
-) -> None:
-    written(store, edited(lambda content: content.update(change), sealed=True))
-    assert (
-        refusal(store)
-        == f"baselines/nvidia-h200/mlp.json: the baseline does not fit: {complaint}.\n{RESTORE}"
+    found = refusal(store)
+    assert (found.code, found.fields["why"]) == ("baseline-broken", why)
+    assert str(found).startswith(
+        f"baselines/nvidia-h200/mlp.json: the baseline is broken: {fact(why)}.\nRestore it"
     )

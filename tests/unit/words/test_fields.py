@@ -25,6 +25,8 @@ from perfgate.words.say import fact, filled
         ("{x:run|runs}", 1, "1 run"),
         ("{x:run|runs}", 3, "3 runs"),
         ("{x:~was|were}", 3, "were"),
+        ("{x:~was|were}", 1.0, "was"),
+        ("{x:list}", (), ""),
         ("{x:sh}", "loop[a b]", "'loop[a b]'"),
         ("{x:%}", 0.031, "3.1 %"),
         ("{x:+%}", 0.031, "+3.1 %"),
