@@ -64,10 +64,18 @@ class Places:
             )
         }
         self._known: dict[Path, Place] = {}
+        self._real: dict[Path, str] = {}
+
+    def real(self, file: Path) -> Path:
+        """A file without links; each folder is looked at once, since a run loads thousands."""
+        if file.parent not in self._real:
+            self._real[file.parent] = os.path.realpath(file.parent)
+        found = os.path.join(self._real[file.parent], file.name)
+        return Path(os.path.realpath(found) if os.path.islink(found) else found)
 
     def of(self, file: Path) -> Place:
         """Where a file belongs, also behind links; one found among packages by a link is theirs."""
-        place = self._place(Path(os.path.realpath(file)).parent)
+        place = self._place(self.real(file).parent)
         return self._place(file.parent) if place.kind is PlaceKind.NOBODYS else place
 
     def _place(self, folder: Path) -> Place:

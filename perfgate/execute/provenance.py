@@ -182,7 +182,7 @@ class _Side:
     def own(self) -> set[Path]:
         """Files of the side's own working tree, without links; of an archive the archive."""
         real = {
-            Path(os.path.realpath(file))
+            self._places.real(file)
             for file, place in self._files.items()
             if place == Place(PlaceKind.TREE, self._top)
         }
@@ -221,17 +221,17 @@ class _Side:
 
     def _originals(self, file: Path, place: Place) -> list[Path] | None:
         """The side's own files that one might be a copy of; None of what is not the project's."""
-        real = Path(os.path.realpath(file))
         if place.kind is PlaceKind.TREE and place.folder != self._top:
             if not self._is_of_repository(place.folder):
                 return None
-            own = self._top / real.relative_to(place.folder)
+            own = self._top / self._places.real(file).relative_to(place.folder)
             if own.is_file() or place.folder in self._trees:
                 return [own]
             return None if file.suffix != COMPILED or self._context.tree is None else []
         if place.kind is not PlaceKind.PACKAGES:
             return None
-        inner = (file if file.is_relative_to(place.folder) else real).relative_to(place.folder)
+        there = file if file.is_relative_to(place.folder) else self._places.real(file)
+        inner = there.relative_to(place.folder)
         if inner.as_posix() not in self._installed_in(place.folder):
             return None
         if file.suffix == COMPILED:
