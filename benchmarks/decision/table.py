@@ -65,12 +65,10 @@ def markdown(results: Results) -> str:
         "# How perfgate decides, next to its peers",
         "",
         (
-            "Made by `python -m benchmarks.decision` (needs `pip install -e '.[bench]'`); do "
-            "not edit. The numbers "
-            "are in `results.json`, what is simulated in `populations.py`, what of the peers' "
-            "code is called in "
-            "`peers.py`; the rule itself is in [how perfgate "
-            "decides](../../docs/how-it-decides.md)."
+            "Made by `python -m benchmarks.decision` (needs `pip install -e '.[bench]'`); do not "
+            "edit. The numbers are in `results.json`, what is simulated in `populations.py`, "
+            "what of the peers' code is called in `peers.py`; the rule itself is in [how "
+            "perfgate decides](../../docs/how-it-decides.md)."
         ),
     ]
     if results.simulated is not None:
@@ -105,34 +103,26 @@ def _simulated(simulated: Simulated) -> list[str]:
         "",
         (
             f"{UNCHANGED_GATES} gates a cell of what is unchanged, {CHANGED_GATES} of the "
-            f"others; seed "
-            f"{simulated.seed}, on which nothing was tuned. The functions that judge are those "
-            f"of `perfgate.judge`, "
-            "over many gates at once. Four times are gated (`step_ms`, `kernel_ms`, `gap_ms`, "
-            "`h2d_ms`); a step is the "
-            "sum of its parts, so a loss or noise of idle time is one of the step as well. "
-            "Unless something else is "
+            f"others; seed {simulated.seed}, on which nothing was tuned. The functions that "
+            "judge are those of `perfgate.judge`, over many gates at once. Four times are gated "
+            "(`step_ms`, `kernel_ms`, `gap_ms`, `h2d_ms`); a step is the sum of its parts, so a "
+            "loss or noise of idle time is one of the step as well. Unless something else is "
             "said the baseline is 5 runs of one occasion (5x1), behind a screen, and the A/B "
-            "run is in blocks where "
-            "the host is noisy. `found` is REGRESSED; losses are in % of a step, those of "
-            "kernels in % of kernel time. "
-            "Processes are all that were started, also the two that run alone before blocks, "
-            "which the design did not "
-            f"count. A goal is missed where it is by more than {ERRORS:g} standard errors (±, "
-            f"binomial). The column "
-            "`as designed` is of a simulation by others, on which the rule was tuned."
+            "run is in blocks where the host is noisy. `found` is REGRESSED; losses are in % of "
+            "a step, those of kernels in % of kernel time. Processes are all that were started, "
+            "also the two that run alone before blocks, which the design did not count. A goal "
+            f"is missed where it is by more than {ERRORS:g} standard errors (±, binomial). The "
+            "column `as designed` is of a simulation by others, on which the rule was tuned."
         ),
         "",
         *goals_table(cells),
         "",
         (
-            "An earlier edition of this file had a simulation in which five time metrics "
-            "varied independently, and "
-            "claimed 0.25 % false alarms for stored baselines of typical loops by all five. "
-            "That was wrong: noise of "
-            "a step is noise of its parts, and with parts that move together the rule of then "
-            "raises 1.8-3.5 %. That "
-            "simulation is gone, with the rule that it was of."
+            "An earlier edition of this file had a simulation in which five time metrics varied "
+            "independently, and claimed 0.25 % false alarms for stored baselines of typical "
+            "loops by all five. That was wrong: noise of a step is noise of its parts, and with "
+            "parts that move together the rule of then raises 1.8-3.5 %. That simulation is "
+            "gone, with the rule that it was of."
         ),
         "",
         f"![Share of gates called slower, by loss]({PICTURE})",
@@ -201,11 +191,9 @@ def _next_to_peers(simulated: Simulated) -> Iterator[str]:
         said.setdefault((peer.peer, peer.change), {})[peer.population] = peer.slower / peer.gates
     yield (
         f"Means of the {len(names)} populations. A peer compares the 5 blessed runs with 10 of "
-        f"the candidate, or 8 "
-        "fresh runs of both, made alternately, which is asv's own way. `samples` is "
-        "`--record-samples`: without it asv "
-        "compares intervals. Welch and Mann-Whitney ask whether anything got slower at all, "
-        "not whether by a budget."
+        "the candidate, or 8 fresh runs of both, made alternately, which is asv's own way. "
+        "`samples` is `--record-samples`: without it asv compares intervals. Welch and "
+        "Mann-Whitney ask whether anything got slower at all, not whether by a budget."
     )
     yield ""
     yield _row(
@@ -238,32 +226,25 @@ def _measured(measured: Measured) -> list[str]:
         "## Real gates",
         "",
         (
-            f"{machine}. Made a gate at a time as a user makes one; all "
-            f"that were begun are counted. `{THEN}` is what it said there, by earlier rules. "
-            f"`{AB_NOW}` judges the "
+            f"{machine}. Made a gate at a time as a user makes one; all that were begun are "
+            f"counted. `{THEN}` is what it said there, by earlier rules. `{AB_NOW}` judges the "
             "recorded pairs again, a step as the mean of its periods, each capped at 1.2 "
-            "medians; where the pairs that "
-            "were made then settle nothing, a gate of today would go on, and is INCONCLUSIVE "
-            "here. Of interleaved "
-            "pairs whole runs are compared, since single blocks were not recorded: a gate of "
-            "today sees more. "
-            f"`{SCREEN_NOW}` judges the runs made alone again, at most 5 and mostly 3, and "
-            f"knows nothing of the steps, "
-            "whose blessed runs hold medians and no periods; what it leaves open goes on to an "
-            "A/B run."
+            "medians; where the pairs that were made then settle nothing, a gate of today would "
+            "go on, and is INCONCLUSIVE here. Of interleaved pairs whole runs are compared, "
+            f"since single blocks were not recorded: a gate of today sees more. `{SCREEN_NOW}` "
+            "judges the runs made alone again, at most 5 and mostly 3, and knows nothing of the "
+            "steps, whose blessed runs hold medians and no periods; what it leaves open goes on "
+            "to an A/B run."
         ),
         *(f"\n{remark}" for remark in measured.remarks),
         "",
         (
             "Each cell of a rule: gates in which it called the loop slower, of all gates, with "
-            "the 95 % interval of "
-            "that share (Clopper and Pearson), and in brackets the mean number of runs. Peers "
-            "see step_ms of the same "
-            "runs: the blessed and the candidate's, or both sides of interleaved pairs, as two "
-            "groups that know "
-            "nothing of pairs. A peer calls nothing slower on fewer than three runs a side. "
-            "The budget of step_ms is "
-            "2 %, that of kernel_ms 1 %: what is within them need not be found."
+            "the 95 % interval of that share (Clopper and Pearson), and in brackets the mean "
+            "number of runs. Peers see step_ms of the same runs: the blessed and the "
+            "candidate's, or both sides of interleaved pairs, as two groups that know nothing of "
+            "pairs. A peer calls nothing slower on fewer than three runs a side. The budget of "
+            "step_ms is 2 %, that of kernel_ms 1 %: what is within them need not be found."
         ),
         "",
         f"Versions: {_versions(measured.versions)}.",

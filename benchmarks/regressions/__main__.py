@@ -102,11 +102,9 @@ def markdown(records: Mapping[Path, Sequence[Gate]]) -> str:
         "",
         (
             f"Made by `{command}`; do not edit. Each regression of `workloads/regressions.py` "
-            f"was planted and gated, 3 runs "
-            "against 6 blessed ones. Changes are as the gate reckons them: `step_ms`, "
-            "`kernel_ms` and large counts "
-            "relative, other clocks in percentage points of a step. The first line of the "
-            "explanation is as perfgate "
+            "was planted and gated, 3 runs against 6 blessed ones. Changes are as the gate "
+            "reckons them: `step_ms`, `kernel_ms` and large counts relative, other clocks in "
+            "percentage points of a step. The first line of the explanation is as perfgate "
             "explains the record now; long ones are cut off."
         ),
     ]

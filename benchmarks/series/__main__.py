@@ -7,9 +7,8 @@ the one before.
 `run` measures each variant of workloads/ several times, in fresh processes under nsys, and saves
 after each run: run the same command again, and it goes on where it was. On a machine with several
 GPUs, start one `run` a GPU, each with its own CUDA_VISIBLE_DEVICES, cores (taskset), loops and
-file, and `merge` the files: what OUT.json holds stays in it, but for loops (`--replace`) or
-variants (`--replace-variants`) that are taken from the last file that has them. `table` writes
-RESULTS.md and series.svg, next to the published numbers.
+file, and `merge` the files. `table` writes RESULTS.md and series.svg, next to the published
+numbers.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ from typing import Final
 import perfgate
 from benchmarks.series.lessons import VARIANTS
 from benchmarks.series.measuring import Nsys, Turns, collect, commit_of, context_of, is_small
-from benchmarks.series.recording import Recording, Replace, Unusable, load, merge, save
+from benchmarks.series.recording import Recording, Unusable, load, merge, save
 from benchmarks.series.table import PICTURE, markdown
 from perfgate.model.errors import PerfgateError
 from perfgate.system.signals import ending_as_on_ctrl_c
@@ -78,10 +77,8 @@ def parser() -> argparse.ArgumentParser:
         "run",
         help="measure variants, and go on where a file already holds some",
         description="Measure variants in turns. Exits 0 if each has its runs, 1 if some are "
-        "missing (failed, or no time). "
-        "Runs that the file holds count, of whichever code and GPU: to measure a loop anew, "
-        "begin another file and "
-        "`merge --replace` it.",
+        "missing (failed, or no time). Runs that the file holds count, of whichever "
+        "code and GPU: to measure a loop anew, begin another file.",
     )
     run.add_argument(
         "out",
@@ -94,9 +91,8 @@ def parser() -> argparse.ArgumentParser:
         nargs="+",
         action="extend",
         metavar="W",
-        help=f"loops, by the stem of their file (default: {' '.join(VARIANTS)}); "
-        f"resnet50_ddp runs on as many GPUs as "
-        "are visible",
+        help=f"loops, by the stem of their file (default: {' '.join(VARIANTS)}); resnet50_ddp "
+        "runs on as many GPUs as are visible",
     )
     run.add_argument(
         "--variant",
@@ -129,7 +125,6 @@ def parser() -> argparse.ArgumentParser:
             "long at first"
         ),
     )
-    run.add_argument("--retry", action="store_true", help="try variants again that failed before")
     run.add_argument(
         "--project", type=Path, default=Path(), metavar="DIR", help="holds workloads/ (default: .)"
     )
@@ -144,31 +139,11 @@ def parser() -> argparse.ArgumentParser:
     )
     joined.add_argument("out", type=Path, metavar="OUT.json", help="read first if it is there")
     joined.add_argument("parts", type=Path, nargs="+", metavar="PART.json")
-    replacing = joined.add_mutually_exclusive_group()
-    replacing.add_argument(
-        "--replace",
-        dest="replace",
-        action="store_const",
-        const=Replace.LOOPS,
-        help="take each loop from the last file with runs of it, and no other",
-    )
-    replacing.add_argument(
-        "--replace-variants",
-        dest="replace",
-        action="store_const",
-        const=Replace.VARIANTS,
-        help=(
-            "take each variant from the last file with runs of it: where those that are "
-            "compared were measured together"
-        ),
-    )
-
     table = kinds.add_parser(
         "table",
         help="write RESULTS.md and series.svg",
         description="Judge a recording and write RESULTS.md and, with matplotlib (pip install -e "
-        "'.[bench]'), "
-        "series.svg.",
+        "'.[bench]'), series.svg.",
     )
     table.add_argument("file", type=Path, metavar="FILE.json")
     table.add_argument(
@@ -232,7 +207,6 @@ def _run(given: argparse.Namespace) -> int:
             save=lambda now: save(now, given.out),
             say=_say,
             ends=ends,
-            retry=given.retry,
         )
         turns.take()
     missing = turns.missing()
@@ -245,7 +219,7 @@ def _run(given: argparse.Namespace) -> int:
 
 def _merge(given: argparse.Namespace) -> int:
     former = [given.out] if given.out.exists() else []
-    save(merge([load(part) for part in (*former, *given.parts)], replace=given.replace), given.out)
+    save(merge([load(part) for part in (*former, *given.parts)]), given.out)
     return DONE
 
 

@@ -8,7 +8,6 @@ round 3   serial -> workers -> pinned
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import shutil
@@ -60,7 +59,22 @@ from perfgate.profilers.nsys.tool import find_nsys
 from perfgate.system import git
 from perfgate.words.say import fact
 
-LISTING: Final = Path(__file__).with_name("listing.py")
+LISTING: Final = """
+import sys
+from pathlib import Path
+from pydantic import TypeAdapter
+from perfgate.model.errors import ConfigInvalid
+from perfgate.model.workload import Workload
+from perfgate.plugin.listing import collect
+
+root, *files = sys.argv[1:]
+try:
+    found = collect(Path(root), options=files).workloads
+except ConfigInvalid as refused:
+    sys.exit(str(refused.fields["reason"]))
+print(TypeAdapter(list[Workload]).dump_json(list(found)).decode())
+"""
+"""Prints the workloads of a file as JSON; a process of its own, since collecting imports them."""
 VARIABLE: Final = "VARIANTS"
 """Says to the workloads which variants to show: `all`, or their names with commas between them."""
 SMALL: Final = "PERFGATE_SMALL"
@@ -136,6 +150,11 @@ def chosen_variants(loop: str, variants: Sequence[str]) -> tuple[str, ...] | Non
     return tuple(variant.name for variant in series.variants if variant.name in variants)
 
 
+def asked_of(chosen: tuple[str, ...] | None) -> str:
+    """How the workloads are asked for them."""
+    return "all" if chosen is None else ",".join(chosen)
+
+
 def refuse_unknown(loops: Sequence[str], variants: Sequence[str]) -> None:
     """Refuse a variant that no chosen loop has.
 
@@ -168,25 +187,16 @@ def collect(
         is in them.
     """
     refuse_unknown(loops, variants)
-    groups: dict[str, list[str]] = {}
-    for loop in loops:
-        chosen = chosen_variants(loop, variants)
-        if chosen != ():
-            groups.setdefault("all" if chosen is None else ",".join(chosen), []).append(loop)
-    listed = [
-        workload
-        for series, together in groups.items()
-        for workload in _listing(
-            project, [_file_of(project, loop) for loop in together], env=env, series=series
-        )
-    ]
     found: list[Collected] = []
     for loop in loops:
-        of_loop = [
+        chosen = chosen_variants(loop, variants)
+        if chosen == ():
+            continue
+        listed = _listing(project, _file_of(project, loop), env={**env, VARIABLE: asked_of(chosen)})
+        of_loop = (
             Collected(loop=loop, variant=variant_of(workload, machine), workload=workload)
             for workload in listed
-            if workload.id.partition("[")[0] == loop
-        ]
+        )
         wanted = [one for one in of_loop if not variants or one.variant in variants]
         found += sorted(wanted, key=lambda one: _place(one.loop, one.variant))
     if not found:
@@ -213,40 +223,27 @@ def _place(loop: str, variant: str) -> int:
 
 
 def _file_of(project: Path, loop: str) -> Path:
-    folder = project / "workloads"
-    file = next(
-        (
-            folder / f"{loop}{end}"
-            for end in (".py", ".yaml", ".yml")
-            if (folder / f"{loop}{end}").exists()
-        ),
-        None,
-    )
+    places = (project / "workloads" / f"{loop}{end}" for end in (".py", ".yaml", ".yml"))
+    file = next((place for place in places if place.exists()), None)
     if file is None:
-        raise Unusable(
-            f"--workload {loop}: there is no {folder / loop}.py, and no {loop}.yaml next to it."
-        )
+        there = project / "workloads" / loop
+        raise Unusable(f"--workload {loop}: there is no {there}.py, and no {loop}.yaml next to it.")
     return file
 
 
-def _listing(
-    project: Path, files: Sequence[Path], *, env: Mapping[str, str], series: str
-) -> tuple[Workload, ...]:
+def _listing(project: Path, file: Path, *, env: Mapping[str, str]) -> list[Workload]:
     done = subprocess.run(
-        [sys.executable, "-P", str(LISTING), str(project), *map(str, files)],
+        [sys.executable, "-P", "-c", LISTING, str(project), str(file)],
         cwd=project,
-        env={**env, VARIABLE: series},
+        env=env,
         capture_output=True,
         text=True,
         check=False,
     )
     if done.returncode:
         said = done.stderr.strip().splitlines() or ["it does not say why"]
-        names = _listed([file.name for file in files])
-        raise Unusable(f"{names}: the workloads cannot be collected ({said[-1].rstrip('.')}).")
-    return tuple(
-        TypeAdapter(list[Workload]).validate_python(json.loads(done.stdout.splitlines()[-1]))
-    )
+        raise Unusable(f"{file.name}: the workloads cannot be collected ({said[-1].rstrip('.')}).")
+    return TypeAdapter(list[Workload]).validate_json(done.stdout.splitlines()[-1])
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -302,8 +299,6 @@ class Turns:
     clock: Callable[[], float] = time.monotonic
     ends: float | None = None
     """On that clock; None for no limit."""
-    retry: bool = False
-    """Whether a variant that failed in an earlier invocation is tried again."""
     _left_out: set[tuple[str, str]] = field(default_factory=set)
     _unsound: dict[tuple[str, str], int] = field(default_factory=dict)
 
@@ -321,11 +316,9 @@ class Turns:
                 self.recording = self.recording.with_variant(variant)
                 continue
             refuse_other_parameters(former, one.workload)
-            if former.failures and not former.sound and not self.retry:
+            if former.failures and not former.sound:
                 self._left_out.add(one.key)
-                self.say(
-                    f"{one.workload.id}: it failed before, and is left out; --retry tries it again"
-                )
+                self.say(f"{one.workload.id}: it failed before, and is left out")
         for loop in dict.fromkeys(one.loop for one in self.variants):
             of_loop = [one for one in self.variants if one.loop == loop]
             while (turn := self._next(of_loop)) is not None:
@@ -432,9 +425,8 @@ class Nsys:
 
     def __call__(self, one: Collected, *, within_s: float | None) -> Taken:
         """Make one run."""
-        chosen = chosen_variants(one.loop, self.variants)
-        series = "all" if chosen is None else ",".join(chosen)
-        context = replace(self.context, env={**self.context.env, VARIABLE: series})
+        asked = asked_of(chosen_variants(one.loop, self.variants))
+        context = replace(self.context, env={**self.context.env, VARIABLE: asked})
         own_s = min(one.workload.timeout_s, self.longest_s)
         limit_s = own_s if within_s is None else min(own_s, max(within_s, LEAST_S))
         workload = one.workload.model_copy(update={"timeout_s": limit_s})

@@ -7,11 +7,9 @@ A run is kept as perfgate's own record of it, cut to what a table, a judgement a
 from __future__ import annotations
 
 import json
-import os
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from enum import StrEnum
 from pathlib import Path
 from typing import Final, Literal
 
@@ -23,6 +21,7 @@ from perfgate.model.record import Record
 from perfgate.model.reports import Reports
 from perfgate.model.sample import ProcessSample, Run
 from perfgate.model.workload import OWN_RANGES, STEP_RANGE, Workload
+from perfgate.system.files import whole_file
 from perfgate.words import say
 
 MOST_RANGES: Final = 12
@@ -33,13 +32,6 @@ MOST_NAME: Final = 100
 """Characters of a kernel's name."""
 _DIGITS: Final = 6
 _OWN_RANGES: Final = frozenset({STEP_RANGE, *OWN_RANGES})
-
-
-class Replace(StrEnum):
-    """What of a later recording takes the place of an earlier one's."""
-
-    LOOPS = "loops"
-    VARIANTS = "variants"
 
 
 class Unusable(Exception):
@@ -172,25 +164,18 @@ def save(recording: Recording, path: Path) -> None:
     text = json.dumps(shown, separators=(",", ":"), ensure_ascii=False)
     for start in ('{"loop"', '{"run":', '"machines"', '"variants"'):
         text = text.replace(start, f"\n{start}")
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        beside.write_text(text + "\n", encoding="utf-8")
-        beside.replace(path)
+        with whole_file(path) as file:
+            file.write(text + "\n")
     except OSError as refused:
-        beside.unlink(missing_ok=True)
         raise Unusable(
             f"{path}: it cannot be written ({refused.strerror or refused})."
         ) from refused
 
 
-def merge(recordings: Sequence[Recording], *, replace: Replace | None = None) -> Recording:
+def merge(recordings: Sequence[Recording]) -> Recording:
     """Return one recording of several; runs that several hold are taken once, and the rest in order
     of time.
-
-    With `replace`, all of a loop comes from the last recording that has a run of it: runs of one
-    series that were not made in turns, or are of code that was changed since, are then in no one
-    table. Or all of a variant does: for variants that are compared with each other alone, and were
-    measured anew together.
 
     Raises:
         Unusable: the parts are of different workloads under one name, or of full-sized and small
@@ -201,8 +186,6 @@ def merge(recordings: Sequence[Recording], *, replace: Replace | None = None) ->
             "Some parts are of the small loops and some of the full-sized ones: they make no "
             "one table."
         )
-    if replace is not None:
-        recordings = _each_from_its_last(recordings, replace)
     merged = Recording(perfgate=recordings[-1].perfgate, small=recordings[-1].small)
     for recording in recordings:
         places: dict[int, int] = {}
@@ -217,47 +200,6 @@ def merge(recordings: Sequence[Recording], *, replace: Replace | None = None) ->
                 _joined(so_far, variant.model_copy(update={"runs": moved}))
             )
     return merged
-
-
-def _each_from_its_last(recordings: Sequence[Recording], replace: Replace) -> list[Recording]:
-    def of(variant: RecordedVariant) -> tuple[str, ...]:
-        return (variant.loop,) if replace is Replace.LOOPS else variant.key
-
-    last = {
-        of(variant): number
-        for number, one in enumerate(recordings)
-        for variant in one.variants
-        if variant.runs
-    }
-    kept = [
-        tuple(variant for variant in one.variants if last.get(of(variant), number) == number)
-        for number, one in enumerate(recordings)
-    ]
-    return [
-        _without_idle_machines(one, variants)
-        for one, variants in zip(recordings, kept, strict=True)
-    ]
-
-
-def _without_idle_machines(
-    recording: Recording, variants: tuple[RecordedVariant, ...]
-) -> Recording:
-    """A recording of these variants of it alone, with the machines that made their runs."""
-    used = sorted({run.machine for variant in variants for run in variant.runs})
-    moved = tuple(
-        variant.model_copy(
-            update={
-                "runs": tuple(
-                    run.model_copy(update={"machine": used.index(run.machine)})
-                    for run in variant.runs
-                )
-            }
-        )
-        for variant in variants
-    )
-    return recording.model_copy(
-        update={"variants": moved, "machines": tuple(recording.machines[one] for one in used)}
-    )
 
 
 def _joined(former: RecordedVariant | None, variant: RecordedVariant) -> RecordedVariant:

@@ -7,10 +7,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from statistics import median
 
-from benchmarks.series.judging import ordered_variants
+from benchmarks.series.judging import Shares, ordered_variants, shares_of
 from benchmarks.series.lessons import VARIANTS
 from benchmarks.series.recording import Recording
-from benchmarks.series.shares import Shares, shares_of
 from benchmarks.series.table import ordered_loops
 from perfgate.model.metric import Metric
 

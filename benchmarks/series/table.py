@@ -8,10 +8,9 @@ from functools import partial
 from statistics import median
 from typing import Final
 
-from benchmarks.series.judging import Step, judge_loop, ordered_variants, speed
+from benchmarks.series.judging import Step, judge_loop, ordered_variants, shares_of, speed
 from benchmarks.series.lessons import SCALED, VARIANTS, Lesson, Series, Unit
 from benchmarks.series.recording import RecordedVariant, Recording
-from benchmarks.series.shares import shares_of
 from perfgate.model.metric import Metric
 from perfgate.model.outcome import Outcome
 from perfgate.model.sample import OUTSIDE_RANGES
@@ -47,28 +46,22 @@ def markdown(recording: Recording, *, picture: bool) -> str:
         "",
         (
             "Made by `python -m benchmarks.series run` and `table`; do not edit. Every variant "
-            "is run in fresh processes "
-            "under nsys, in turns with the variants of its loop that share its GPUs. Values "
-            "are medians over runs, per "
-            "step; `spread` is the range of step_ms over its median. The published speeds are "
-            "those of the tutorials "
-            "that teach with these loops, on another machine: what can be compared is how much "
-            "faster a variant is than "
-            "another."
+            "is run in fresh processes under nsys, in turns with the variants of its loop that "
+            "share its GPUs. Values are medians over runs, per step; `spread` is the range of "
+            "step_ms over its median. The published speeds are those of the tutorials that teach "
+            "with these loops, on another machine: what can be compared is how much faster a "
+            "variant is than another."
         ),
         "",
         (
             "A step up is judged by perfgate as an A/B run of the variant with the one before "
-            "it, a step back with the sides "
-            "exchanged, each as a gate of its own. It is as taught where every metric that the "
-            "tutorial names got "
-            "better on the way up and REGRESSED on the way back; at a price where another "
-            "metric got worse besides, "
-            "since a gate then calls the way up REGRESSED. A variant that is taught to change "
-            "nothing must be PASSED "
-            "both ways. Runs are compared on the GPUs that both variants ran on, if each has "
-            "three there or more; if not, "
-            "all are. Metrics that the tutorial names are in bold."
+            "it, a step back with the sides exchanged, each as a gate of its own. It is as "
+            "taught where every metric that the tutorial names got better on the way up and "
+            "REGRESSED on the way back; at a price where another metric got worse besides, since "
+            "a gate then calls the way up REGRESSED. A variant that is taught to change nothing "
+            "must be PASSED both ways. Runs are compared on the GPUs that both variants ran on, "
+            "if each has three there or more; if not, all are. Metrics that the tutorial names "
+            "are in bold."
         ),
         "",
         *_circumstances(recording),

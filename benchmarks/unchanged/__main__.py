@@ -11,8 +11,7 @@ record of some workloads alone is begun with `--only`. Where commands may not la
 gate, start it in the background (`setsid nohup ... &`) and look at the record. It exits 2 before
 the first gate where none could show anything: the checkout has changes, or no baseline is of this
 GPU.
-`--shards` makes each gate as a CI with several GPUs does: a shard of the workloads on each, and
-`perfgate merge`. `table` writes RESULTS.md, a part for each record.
+`table` writes RESULTS.md, a part for each record.
 """
 
 from __future__ import annotations
@@ -45,6 +44,7 @@ from perfgate.model.record import Moment, Record
 from perfgate.model.verdict import Stage
 from perfgate.profilers.nsys.tool import find_nsys
 from perfgate.store import Store
+from perfgate.system.files import whole_file
 from perfgate.system.git import changes, ignored, read_commit
 
 HERE: Final = Path(__file__).resolve().parent
@@ -52,7 +52,6 @@ ROOT: Final = HERE.parents[1]
 GUESSED_S: Final = 600.0
 """What a gate of all workloads is taken to last before one was made: on another GPU than the
 baselines', where each of seven takes three pairs, of 11 to 17 s a run on an H200."""
-LEAST_SHARDS: Final = 2
 DONE, MISSING = 0, 1
 _DIGITS: Final = 4
 _NAMED: Final = 3
@@ -91,8 +90,6 @@ class UnchangedGate(Record):
     """None while it is not at its end."""
     only: tuple[str, ...] = ()
     """Files of the workloads that were gated; all where there are none."""
-    shards: int = Field(default=1, ge=1)
-    """Parts that were gated at once, each on a GPU of its own."""
     workloads: tuple[GatedWorkload, ...] = ()
 
     @property
@@ -126,10 +123,9 @@ def load(path: Path) -> Recording:
 
 def save(recording: Recording, path: Path) -> None:
     """Write a record; the file is never seen half written."""
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
     found = {"format": recording.format, **recording.model_dump(mode="json", exclude_defaults=True)}
-    beside.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
-    beside.replace(path)
+    with whole_file(path) as file:
+        file.write(json.dumps(found, indent=1) + "\n")
 
 
 def workload_of(one: DocumentWorkload) -> GatedWorkload:
@@ -157,10 +153,10 @@ def workload_of(one: DocumentWorkload) -> GatedWorkload:
 
 @dataclass(frozen=True, kw_only=True)
 class Ended:
-    """One gate at its end, with the documents of its shards; none of a pytest that wrote none."""
+    """One gate at its end, with its document; none of a pytest that wrote none."""
 
     exit_status: int
-    documents: tuple[GateDocument, ...]
+    document: GateDocument | None = None
 
 
 def gate(root: Path, only: Sequence[str] = ()) -> Ended:
@@ -168,75 +164,13 @@ def gate(root: Path, only: Sequence[str] = ()) -> Ended:
     with tempfile.TemporaryDirectory(prefix="perfgate-unchanged-") as folder:
         document = Path(folder) / DOCUMENT_FILE
         status = subprocess.run(_command(document, only), cwd=root, check=False).returncode
-        return Ended(exit_status=status, documents=_documents([document]))
-
-
-def gate_in_shards(root: Path, gpus: Sequence[str], only: Sequence[str] = ()) -> Ended:
-    """Make one gate of as many shards as there are GPUs, all at once, each with its part of the
-    cores.
-
-    The exit status is that of `perfgate merge`, which makes one gate of them.
-    """
-    with tempfile.TemporaryDirectory(prefix="perfgate-unchanged-") as folder:
-        places = [Path(folder) / f"shard-{index}" for index in range(1, len(gpus) + 1)]
-        for place in places:
-            place.mkdir()
-        shards = [
-            _shard(
-                root,
-                gpu,
-                [*_command(place / DOCUMENT_FILE, only), f"--perfgate-shard={index}/{len(gpus)}"],
-                cores,
-            )
-            for index, (gpu, place, cores) in enumerate(
-                zip(gpus, places, _parts(len(gpus)), strict=True), start=1
-            )
-        ]
-        for shard in shards:
-            shard.wait()
-        command = [
-            sys.executable,
-            "-m",
-            "perfgate",
-            "merge",
-            *map(str, places),
-            "--expect",
-            str(len(gpus)),
-        ]
-        status = subprocess.run(command, cwd=root, check=False).returncode
-        return Ended(
-            exit_status=status, documents=_documents([place / DOCUMENT_FILE for place in places])
-        )
-
-
-def _shard(
-    root: Path, gpu: str, command: Sequence[str], cores: frozenset[int]
-) -> subprocess.Popen[bytes]:
-    """Start a shard's gate, which sees one GPU and inherits the cores that this process may use
-    meanwhile."""
-    allowed = os.sched_getaffinity(0)
-    os.sched_setaffinity(0, cores)
-    try:
-        return subprocess.Popen(command, cwd=root, env={**os.environ, "CUDA_VISIBLE_DEVICES": gpu})
-    finally:
-        os.sched_setaffinity(0, allowed)
-
-
-def _parts(count: int) -> list[frozenset[int]]:
-    """The cores of this process in as many parts of neighbours as are asked for."""
-    cores = sorted(os.sched_getaffinity(0))
-    share = max(len(cores) // count, 1)
-    return [
-        frozenset(cores[share * index : share * (index + 1)] or cores) for index in range(count)
-    ]
+        if not document.exists():
+            return Ended(exit_status=status)
+        return Ended(exit_status=status, document=read_document(document.read_text("utf-8")))
 
 
 def _command(document: Path, only: Sequence[str]) -> list[str]:
     return [sys.executable, "-m", "pytest", "--perfgate", f"--perfgate-json={document}", *only]
-
-
-def _documents(files: Sequence[Path]) -> tuple[GateDocument, ...]:
-    return tuple(read_document(file.read_text(encoding="utf-8")) for file in files if file.exists())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -248,7 +182,6 @@ class Series:
     commit: str | None
     make: Callable[[], Ended]
     only: tuple[str, ...] = ()
-    shards: int = 1
     guessed_s: float = GUESSED_S
     say: Callable[[str], None] = print
     clock: Callable[[], float] = time.monotonic
@@ -256,12 +189,11 @@ class Series:
     def own(self) -> list[UnchangedGate]:
         """The recorded gates of this commit, this machine and these workloads that came to their
         end."""
-        this = (self.machine, self.commit, self.only, self.shards)
+        this = (self.machine, self.commit, self.only)
         return [
             one
             for one in load(self.path).gates
-            if (one.machine, one.commit, one.only, one.shards) == this
-            and one.exit_status is not None
+            if (one.machine, one.commit, one.only) == this and one.exit_status is not None
         ]
 
     def take(self, gates: int, *, seconds: float) -> bool:
@@ -284,14 +216,11 @@ class Series:
             machine=self.machine,
             commit=self.commit,
             only=self.only,
-            shards=self.shards,
         )
         save(Recording(gates=(*former, begun)), self.path)
         began = self.clock()
         ended = self.make()
-        found = tuple(
-            workload_of(one) for document in ended.documents for one in document.workloads
-        )
+        found = () if ended.document is None else tuple(map(workload_of, ended.document.workloads))
         done = begun.model_copy(
             update={
                 "took_s": round(self.clock() - began, 1),
@@ -335,13 +264,11 @@ def markdown(recordings: Sequence[Recording]) -> str:
         "# Gates of unchanged code",
         "",
         (
-            "Made by `python -m benchmarks.unchanged run` and `table`; do not edit. Each gate "
-            "is a `pytest --perfgate` "
-            "of all default workloads, or of those named, against the committed baselines, as "
-            "a user makes it; all "
-            "that were begun are counted. Changes are estimates against the baseline, of steps "
-            "and `kernel_ms` "
-            "relative, of the others in percentage points of a step."
+            "Made by `python -m benchmarks.unchanged run` and `table`; do not edit. Each gate is "
+            "a `pytest --perfgate` of all default workloads, or of those named, against the "
+            "committed baselines, as a user makes it; all that were begun are counted. Changes "
+            "are estimates against the baseline, of steps and `kernel_ms` relative, of the "
+            "others in percentage points of a step."
         ),
         "",
     ]
@@ -400,7 +327,6 @@ def _described(one: UnchangedGate) -> str:
         else f"exit status {one.exit_status} after {one.took_s:.0f} s"
     )
     of = f" of {', '.join(one.only)}" if one.only else ""
-    of += f" in {one.shards} shards, a GPU each" if one.shards > 1 else ""
     return f"{one.at:%Y-%m-%d %H:%M}{of}, {ended}; commit {one.commit or 'unknown'}, {where}"
 
 
@@ -460,11 +386,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         help="gate the workloads of these files (default: all)",
     )
     run.add_argument(
-        "--shards",
-        action="store_true",
-        help="gate a shard of the workloads on each visible GPU at once, and merge",
-    )
-    run.add_argument(
         "--project", type=Path, default=ROOT, metavar="DIR", help="(default: this repository)"
     )
     table = kinds.add_parser("table", help="write RESULTS.md")
@@ -488,23 +409,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     machine = read_machine(
         os.environ, nsys=str(find_nsys(None, os.environ).version), nsys_options=()
     )
-    gpus = [gpu.uuid for gpu in machine.gpus]
-    if given.shards and len(gpus) < LEAST_SHARDS:
-        parser.error(f"--shards: {len(gpus)} GPUs are visible, and shards are for several")
-    one_gate = machine.model_copy(update={"gpus": machine.gpus[:1]}) if given.shards else machine
-    if (
-        reason := why_none(project, one_gate, commit, load_settings(project, {}).baselines)
-    ) is not None:
+    baselines = load_settings(project, {}).baselines
+    if (reason := why_none(project, machine, commit, baselines)) is not None:
         parser.error(f"{given.project}: {reason}")
     series = Series(
         path=record,
         machine=machine,
         commit=None if commit is None else commit.sha[:12],
-        make=lambda: (
-            gate_in_shards(project, gpus, given.only) if given.shards else gate(project, given.only)
-        ),
+        make=lambda: gate(project, given.only),
         only=tuple(given.only),
-        shards=len(gpus) if given.shards else 1,
         guessed_s=given.guess,
     )
     return DONE if series.take(given.gates, seconds=given.seconds) else MISSING

@@ -19,12 +19,10 @@ from support.processes import until
 from support.project import Project
 from syrupy.assertion import SnapshotAssertion
 
-from perfgate.model.document import DocumentWorkload, GateDocument
 from perfgate.model.document_text import document_text
 from perfgate.model.errors import StoreFailed, WorkloadFailed
 from perfgate.model.metric import Metric
 from perfgate.model.outcome import Outcome
-from perfgate.model.settings import Settings
 from perfgate.model.verdict import Verdict
 from perfgate.profilers.nsys.tool import NsysTool, NsysVersion
 from perfgate.render.page import Screen
@@ -76,15 +74,7 @@ class FakeDoor:
         if verdict is None:
             return 3
         opens = verdict.outcome in (Outcome.PASSED, Outcome.IMPROVED)
-        shown = GateDocument(
-            perfgate="1",
-            started_at=records.NOON,
-            ended_at=records.NOON,
-            opens_gate=opens,
-            exit_status=int(not opens),
-            settings=Settings(),
-            workloads=(DocumentWorkload(verdict=verdict, opens_gate=opens),),
-        )
+        shown = records.document(verdict, opens=opens)
         document.write_text(document_text(shown), encoding="utf-8")
         return int(not opens)
 

@@ -3,8 +3,6 @@ comment."""
 
 from __future__ import annotations
 
-from datetime import timedelta
-
 import pytest
 from support import records
 from support.rest import zipped
@@ -18,7 +16,6 @@ from perfgate.model.loosening import Difference, Direction, Loosening
 from perfgate.model.metric import Metric
 from perfgate.model.outcome import Outcome
 from perfgate.model.record import LONGEST_ID, LONGEST_TEXT, MOST_ENTRIES, MOST_WORKLOADS
-from perfgate.model.settings import Settings
 from perfgate.model.verdict import Verdict
 from perfgate.render.markdown import gate_markdown
 
@@ -35,20 +32,11 @@ def gated(*verdicts: Verdict, **more: object) -> GateDocument:
         values=dict.fromkeys(Metric, 1.0),
         information=("a note",) * 20,
     )
-    made = GateDocument(
-        perfgate="0.1.0",
-        started_at=records.NOON,
-        ended_at=records.NOON + timedelta(minutes=3),
-        opens_gate=False,
-        exit_status=1,
-        shut_by=("it is shut",),
-        commit=Commit(sha=SHA),
-        settings=Settings(),
-        workloads=tuple(
-            DocumentWorkload(verdict=one, opens_gate=False, runs=(run,) * 3) for one in verdicts
-        ),
+    workloads = (
+        DocumentWorkload(verdict=one, opens_gate=False, runs=(run,) * 3) for one in verdicts
     )
-    return made.model_copy(update=more)
+    shut = {"shut_by": ("it is shut",), "commit": Commit(sha=SHA)}
+    return records.document(*workloads, opens=False, **{**shut, **more})
 
 
 def through(document: GateDocument) -> GateDocument:

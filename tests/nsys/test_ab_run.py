@@ -4,32 +4,25 @@ it did not."""
 from __future__ import annotations
 
 import hashlib
-import os
 import shutil
-import sys
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from support.repository import Repository
-from support.runs import outlasting_crashes
+from support.runs import KEPT, context_in, function, outlasting_crashes
 
-import perfgate
 from perfgate.execute.context import RunContext, at_commit
 from perfgate.execute.provenance import prove_apart
 from perfgate.execute.run import Measured, measure_run
 from perfgate.model.baseline import code_digest
 from perfgate.model.errors import CodeStale, CodeUnproven, PerfgateError, RevisionMissing
-from perfgate.model.machine import Machine
-from perfgate.model.settings import Settings
 from perfgate.model.workload import CaptureMode, CaptureWindow, Workload
 from perfgate.model.workload_file import read_workload_file
 from perfgate.profilers.nsys.tool import NsysTool
 
 pytestmark = pytest.mark.nsys
-
-PERFGATE = Path(perfgate.__file__).parents[1]
 
 LOOP = """\
 import time
@@ -53,6 +46,7 @@ for _ in range(4):
     with nvtx.annotate("step"):
         time.sleep(0.001)
 """
+ALONE = SCRIPT.replace("from proj import core\n", "").replace("core.WORD", "1")
 PROJECT = {
     ".gitignore": "__pycache__/\n",
     "pyproject.toml": (
@@ -64,70 +58,41 @@ PROJECT = {
 OLD, NEW = 'WORD = "old"\n', 'WORD = "new"\n'
 
 
-def function(name: str = "loop", *, file: str = "workloads/loops.py") -> Workload:
-    return Workload(
-        id=name,
-        source=file,
-        nodeid=f"{file}::{name}",
-        steps=4,
-        warmup=1,
-        capture=CaptureMode.ALL,
-        timeout_s=60,
-    )
-
-
 def command(*words: str, **more: object) -> Workload:
     """A command that no commit declares in another way: its file is not in the repository."""
-    found = {
-        "id": "train",
-        "source": "/nowhere/train.yaml",
-        "command": words,
-        "steps": 4,
-        "warmup": 0,
-        "step": "step",
-    }
-    return Workload.model_validate(found | {"capture": CaptureMode.ALL} | more)
+    fields = {"id": "train", "source": "/nowhere/train.yaml", "command": words, "steps": 4}
+    fields |= {"warmup": 0, "step": "step", "capture": CaptureMode.ALL}
+    return Workload.model_validate(fields | more)
 
 
-def context_of(
-    repository: Repository, tool: NsysTool, *, env: Mapping[str, str] | None = None
-) -> RunContext:
-    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
-    found = {**repository.env, "PATH": path, "PYTHONPATH": str(PERFGATE), **(env or {})}
-    ini = repository.root / "pyproject.toml"
-    return RunContext(
-        root=repository.root,
-        settings=Settings(),
-        tool=tool,
-        machine=Machine(),
-        env=found,
-        python=sys.executable,
-        pytest_options=(f"--rootdir={repository.root}", "--import-mode=importlib", "-c", str(ini)),
-    )
+COMMAND = command("python", "train.py")
+both_forms = pytest.mark.parametrize("workload", [function(), COMMAND], ids=["function", "command"])
+flat = pytest.mark.parametrize("repository", ["flat"], indirect=True)
+src = pytest.mark.parametrize("repository", ["src"], indirect=True)
 
 
-@pytest.fixture(params=["flat", "src"])
-def repository(tmp_path: Path, request: pytest.FixtureRequest) -> Repository:
+def project(folder: Path, package: str) -> Repository:
     """A project whose package says `old` in its first commit and `new` in its second."""
-    made = Repository(tmp_path / "project")
-    package = "proj" if request.param == "flat" else "src/proj"
+    made = Repository(folder / "project")
     made.commit({**PROJECT, f"{package}/__init__.py": "", f"{package}/core.py": OLD})
     made.commit({f"{package}/core.py": NEW})
     return made
 
 
+@pytest.fixture(params=["flat", "src"])
+def repository(tmp_path: Path, request: pytest.FixtureRequest) -> Repository:
+    return project(tmp_path, "proj" if request.param == "flat" else "src/proj")
+
+
 @pytest.fixture
 def context(repository: Repository, nsys_tool: NsysTool) -> RunContext:
     """The context as a gate has it; the package is found as under an editable installation."""
-    src = repository.root / "src"
-    paths = (src if src.is_dir() else repository.root, PERFGATE)
-    return context_of(repository, nsys_tool, env={"PYTHONPATH": ":".join(map(str, paths))})
+    inner = repository.root / "src"
+    return context_in(repository, nsys_tool, inner if inner.is_dir() else repository.root)
 
 
-Said = tuple[str, Measured]
-
-
-def measured(context: RunContext, workload: Workload, folder: Path) -> Said:
+def measured(context: RunContext, workload: Workload, folder: Path) -> tuple[str, Measured]:
+    """What the project says in a run, and the run."""
     made: list[Path] = []
 
     def make(fresh: Callable[[Path], Path]) -> Measured:
@@ -136,13 +101,37 @@ def measured(context: RunContext, workload: Workload, folder: Path) -> Said:
 
     done = outlasting_crashes(make)
     log = (made[-1] / "workload.log").read_text(encoding="utf-8")
-    return next(line for line in log.splitlines() if line.startswith("proj says")), done
+    lines = (line for line in log.splitlines() if line.startswith("proj says "))
+    return next(lines).removeprefix("proj says "), done
 
 
-COMMAND = command("python", "train.py")
+def measured_at(
+    context: RunContext, revision: str, workload: Workload, folder: Path
+) -> tuple[str, Measured]:
+    with at_commit(context, revision) as there:
+        return measured(there, workload, folder)
 
 
-@pytest.mark.parametrize("workload", [function(), COMMAND], ids=["function", "command"])
+def said_by_both(context: RunContext, workload: Workload, folder: Path) -> tuple[str, str]:
+    """What the project says, and what the commit before it says."""
+    now, _ = measured(context, workload, folder / "now")
+    then, _ = measured_at(context, "HEAD~1", workload, folder / "then")
+    return now, then
+
+
+def refused(
+    context: RunContext, workload: Workload, folder: Path, revision: str = "HEAD~1"
+) -> PerfgateError:
+    """Why a run at a commit is refused."""
+    with (
+        at_commit(context, revision) as there,
+        pytest.raises((CodeUnproven, RevisionMissing)) as caught,
+    ):
+        outlasting_crashes(lambda fresh: measure_run(there, workload, fresh(folder / "refused")))
+    return caught.value
+
+
+@both_forms
 def test_a_run_at_a_commit_is_of_its_code_and_reported_as_if_it_were_in_the_project(
     context: RunContext, repository: Repository, tmp_path: Path, workload: Workload
 ) -> None:
@@ -152,7 +141,7 @@ def test_a_run_at_a_commit_is_of_its_code_and_reported_as_if_it_were_in_the_proj
         assert there.tree is not None
         sides = {"reference": of_then.import_logs, "candidate": of_now.import_logs}
         prove_apart(workload, there.tree, **sides, env=context.env)
-    assert (now, then) == ("proj says new", "proj says old")
+    assert (now, then) == ("new", "old")
     cores = [
         {f for log in side for f in log.files if f.endswith("proj/core.py")}
         for side in sides.values()
@@ -162,17 +151,10 @@ def test_a_run_at_a_commit_is_of_its_code_and_reported_as_if_it_were_in_the_proj
     assert of_then.code.keys() == of_now.code.keys()
     assert code_digest(of_now.code) != code_digest(of_then.code)
     assert repository.left == []
-    kept = {
-        "capture-0-reports",
-        "capture-0.sqlite",
-        "order.json",
-        "workload.log",
-        "worker-report.json",
-    }
-    assert {path.name for path in (tmp_path / "then").iterdir()} <= kept
+    assert {path.name for path in (tmp_path / "then").iterdir()} <= KEPT
 
 
-@pytest.mark.parametrize("repository", ["flat"], indirect=True)
+@flat
 def test_next_to_another_commit_the_project_is_as_it_was_and_both_are_what_their_checkout_is(
     context: RunContext, repository: Repository, tmp_path: Path
 ) -> None:
@@ -180,13 +162,13 @@ def test_next_to_another_commit_the_project_is_as_it_was_and_both_are_what_their
     with at_commit(context, "HEAD~1") as there:
         _, of_then = measured(there, function(), tmp_path / "then")
         said, of_again = measured(context, function(), tmp_path / "again")
-    assert (said, of_again.code) == ("proj says new", of_now.code)
+    assert (said, of_again.code) == ("new", of_now.code)
     repository.git("checkout", "--quiet", "HEAD~1")
     said, in_root = measured(context, function(), tmp_path / "root")
-    assert (said, in_root.code) == ("proj says old", of_then.code)
+    assert (said, in_root.code) == ("old", of_then.code)
 
 
-@pytest.mark.parametrize("repository", ["flat"], indirect=True)
+@flat
 def test_a_command_is_run_with_the_words_and_variables_of_its_commits_own_file(
     context: RunContext, repository: Repository, tmp_path: Path
 ) -> None:
@@ -204,15 +186,13 @@ def test_a_command_is_run_with_the_words_and_variables_of_its_commits_own_file(
     workload = read_workload_file(
         repository.root / "workloads" / "say.yaml", root=repository.root, settings=context.settings
     )
-    assert measured(context, workload, tmp_path / "now")[0] == "proj says now yes"
-    with at_commit(context, "HEAD~1") as there:
-        assert measured(there, workload, tmp_path / "then")[0] == "proj says then no"
+    assert said_by_both(context, workload, tmp_path) == ("now yes", "then no")
     error = refused(context, workload, tmp_path / "younger", "HEAD~2")
     assert isinstance(error, RevisionMissing)
     assert (error.code, error.fields["lacks"]) == ("workload-younger", "workloads/say.yaml")
 
 
-@pytest.mark.parametrize("repository", ["flat"], indirect=True)
+@flat
 def test_options_of_the_project_in_addopts_are_those_of_each_commit(
     context: RunContext, repository: Repository, tmp_path: Path
 ) -> None:
@@ -234,14 +214,13 @@ def test_options_of_the_project_in_addopts_are_those_of_each_commit(
         }
         repository.commit({**files, "pyproject.toml": said})
     context = replace(context, pytest_options=(*context.pytest_options, "-W", "ignore"))
-    assert measured(context, function(), tmp_path / "now")[0] == "proj says ['default', 'c']"
-    with at_commit(context, "HEAD~1") as there:
-        assert (
-            measured(there, function(), tmp_path / "then")[0] == "proj says ['default', 'a', 'b']"
-        )
+    assert said_by_both(context, function(), tmp_path) == (
+        "['default', 'c']",
+        "['default', 'a', 'b']",
+    )
 
 
-@pytest.mark.parametrize("repository", ["flat"], indirect=True)
+@flat
 def test_plugins_and_ini_values_in_addopts_are_those_of_each_commit(
     context: RunContext, repository: Repository, tmp_path: Path
 ) -> None:
@@ -253,31 +232,14 @@ def test_plugins_and_ini_values_in_addopts_are_those_of_each_commit(
         repository.commit({**files, "workloads/loops.py": loop, "pyproject.toml": said})
     env = {**context.env, "PYTHONPATH": f"{repository.root}:{context.env['PYTHONPATH']}"}
     context = replace(context, env=env)
-    assert measured(context, function(), tmp_path / "now")[0] == "proj says now"
-    with at_commit(context, "HEAD~1") as there:
-        assert measured(there, function(), tmp_path / "then")[0] == "proj says then!"
+    assert said_by_both(context, function(), tmp_path) == ("now", "then!")
 
 
-def refused(
-    context: RunContext, workload: Workload, folder: Path, revision: str = "HEAD~1"
-) -> PerfgateError:
-    with (
-        at_commit(context, revision) as there,
-        pytest.raises((CodeUnproven, RevisionMissing)) as caught,
-    ):
-        outlasting_crashes(lambda fresh: measure_run(there, workload, fresh(folder)))
-    return caught.value
-
-
-@pytest.mark.parametrize("repository", ["flat"], indirect=True)
+@flat
 @pytest.mark.parametrize(
     ("files", "workload", "why"),
     [
-        (
-            {"workloads/young.py": LOOP},
-            function(file="workloads/young.py"),
-            "workloads/young.py",
-        ),
+        ({"workloads/young.py": LOOP}, function(file="workloads/young.py"), "workloads/young.py"),
         (
             {"workloads/loops.py": LOOP.replace("def loop", "def other")},
             function("other"),
@@ -293,11 +255,7 @@ def refused(
             "workloads/loops.py::loop[3]",
         ),
         ({"young.py": SCRIPT}, command("python", "young.py"), "young.py"),
-        (
-            {"young/train.py": SCRIPT},
-            command("python", "train.py", cwd="young"),
-            "young",
-        ),
+        ({"young/train.py": SCRIPT}, command("python", "train.py", cwd="young"), "young"),
     ],
     ids=["file", "function", "parameters", "script", "folder"],
 )
@@ -310,7 +268,7 @@ def test_a_workload_younger_than_the_commit_is_distinguished_from_one_that_fails
     why: str,
 ) -> None:
     repository.commit(files)
-    error = refused(context, workload, tmp_path / "run")
+    error = refused(context, workload, tmp_path)
     assert isinstance(error, RevisionMissing)
     assert error.code == "workload-younger"
     assert error.fields == {
@@ -320,7 +278,7 @@ def test_a_workload_younger_than_the_commit_is_distinguished_from_one_that_fails
     }
 
 
-@pytest.mark.parametrize("repository", ["flat"], indirect=True)
+@flat
 @pytest.mark.parametrize(
     "words",
     [("python", "-I", "train.py"), ("python", "-E", "train.py"), ("sh", "-c", "exit 0")],
@@ -329,21 +287,19 @@ def test_a_workload_younger_than_the_commit_is_distinguished_from_one_that_fails
 def test_a_command_without_an_import_log_is_unproven(
     context: RunContext, repository: Repository, tmp_path: Path, words: tuple[str, ...]
 ) -> None:
-    alone = SCRIPT.replace("from proj import core\n", "").replace("core.WORD", "1")
-    repository.commit({"train.py": alone})
-    error = refused(context, command(*words), tmp_path / "run", "HEAD")
+    repository.commit({"train.py": ALONE})
+    error = refused(context, command(*words), tmp_path, "HEAD")
     assert (type(error), error.code) == (CodeUnproven, "no-import-log")
 
 
-@pytest.mark.parametrize("repository", ["flat"], indirect=True)
+@flat
 def test_another_process_than_the_measured_one_proves_nothing(
     context: RunContext, repository: Repository, tmp_path: Path
 ) -> None:
-    alone = SCRIPT.replace("from proj import core\n", "").replace("core.WORD", "1")
     here = f'python prepare.py\nexec python {{}} "{repository.root}/train.py"\n'
-    files = {"train.py": alone, "prepare.py": "import proj.core\n", "run.sh": here.format("-E")}
+    files = {"train.py": ALONE, "prepare.py": "import proj.core\n", "run.sh": here.format("-E")}
     repository.commit(files)
-    error = refused(context, command("sh", "run.sh"), tmp_path / "run", "HEAD")
+    error = refused(context, command("sh", "run.sh"), tmp_path, "HEAD")
     assert error.code == "no-import-log-of-steps"
 
 
@@ -358,17 +314,16 @@ if __name__ == "__main__":
 """
 
 
-@pytest.mark.parametrize("repository", ["flat"], indirect=True)
+@flat
 def test_a_child_that_takes_the_steps_leaves_a_log_of_its_own(
     context: RunContext, repository: Repository, tmp_path: Path
 ) -> None:
     repository.commit({"train.py": SPAWNS, "body.py": SCRIPT})
-    with at_commit(context, "HEAD") as there:
-        said, of_then = measured(there, COMMAND, tmp_path / "run")
-    assert (said, len(of_then.run.processes)) == ("proj says new", 1)
+    said, of_then = measured_at(context, "HEAD", COMMAND, tmp_path / "run")
+    assert (said, len(of_then.run.processes)) == ("new", 1)
 
 
-@pytest.mark.parametrize("repository", ["flat"], indirect=True)
+@flat
 def test_every_process_of_a_run_leaves_a_log(
     context: RunContext, repository: Repository, tmp_path: Path
 ) -> None:
@@ -382,11 +337,11 @@ subprocess.run([sys.executable, "-c", code], cwd="/", check=True)
 """
     assert stray.is_dir()
     repository.commit({"launch.py": launcher})
-    error = refused(context, command("python", "launch.py", "train.py"), tmp_path / "run", "HEAD")
+    error = refused(context, command("python", "launch.py", "train.py"), tmp_path, "HEAD")
     assert error.fields["paths"] == (str(stray / "__init__.py"),)
 
 
-@pytest.mark.parametrize("repository", ["flat"], indirect=True)
+@flat
 def test_a_script_that_is_ended_with_its_window_still_leaves_a_log(
     context: RunContext, repository: Repository, tmp_path: Path
 ) -> None:
@@ -394,12 +349,11 @@ def test_a_script_that_is_ended_with_its_window_still_leaves_a_log(
         {"train.py": SCRIPT.replace("range(4)", "range(400)").replace("0.001", "0.05")}
     )
     workload = command("python", "train.py", capture=CaptureWindow(delay=1, duration=4))
-    with at_commit(context, "HEAD") as there:
-        assert measured(there, workload, tmp_path / "run")[0] == "proj says new"
+    assert measured_at(context, "HEAD", workload, tmp_path / "run")[0] == "new"
 
 
-@pytest.mark.parametrize("repository", ["src"], indirect=True)
-@pytest.mark.parametrize("workload", [function(), COMMAND], ids=["function", "command"])
+@src
+@both_forms
 def test_code_from_the_project_itself_is_found_out(
     context: RunContext, repository: Repository, tmp_path: Path, workload: Workload
 ) -> None:
@@ -412,6 +366,20 @@ def test_code_from_the_project_itself_is_found_out(
     assert (type(error), error.code) == (CodeUnproven, "code-from-elsewhere")
     files = ("__init__.py", "core.py")
     assert error.fields["paths"] == tuple(str(repository.root / f"src/proj/{f}") for f in files)
+
+
+def install_copy(repository: Repository, site: Path, layout: str) -> None:
+    """What `pip install .` in a checkout of a revision leaves; `layout` as git names the folder."""
+    info, package = site / "proj-1.dist-info", site / "proj"
+    for folder in (info, package):
+        folder.mkdir(parents=True)
+    for name in ("__init__.py", "core.py"):
+        text = repository.git("show", f"{layout}/{name}")
+        (package / name).write_text(f"{text}\n" if text else "")
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: proj\nVersion: 1\n")
+    origin = f'{{"url": "{repository.root.as_uri()}", "dir_info": {{}}}}'
+    (info / "direct_url.json").write_text(origin)
+    (info / "RECORD").write_text("proj/__init__.py,,\nproj/core.py,,\n")
 
 
 FINDER = """\
@@ -431,25 +399,15 @@ def test_a_project_that_is_installed_is_measured_at_its_commit_or_not_at_all(
 ) -> None:
     """A finder's hook wins over every path; a copy loses, but where the package lies in a folder
     nobody knows of."""
-    repository = Repository(tmp_path / "project")
-    repository.commit({**PROJECT, f"{layout}/__init__.py": "", f"{layout}/core.py": OLD})
-    repository.commit({f"{layout}/core.py": NEW})
-    site = tmp_path / "site-packages"
-    site.mkdir()
+    repository, site = project(tmp_path, layout), tmp_path / "site-packages"
     if installed == "finder":
+        site.mkdir()
         (site / "sitecustomize.py").write_text(FINDER.format(folder=f"{repository.root / layout}/"))
     else:
-        shutil.copytree(repository.root / layout, site / "proj")
-        info = site / "proj-1.dist-info"
-        info.mkdir()
-        (info / "direct_url.json").write_text(
-            f'{{"url": "{repository.root.as_uri()}", "dir_info": {{}}}}'
-        )
-        (info / "RECORD").write_text("proj/__init__.py,,\nproj/core.py,,\n")
-    context = context_of(repository, nsys_tool, env={"PYTHONPATH": f"{site}:{PERFGATE}"})
+        install_copy(repository, site, f"HEAD:{layout}")
+    context = context_in(repository, nsys_tool, site)
     if installed == "copy" and layout != "python/proj":
-        with at_commit(context, "HEAD~1") as there:
-            assert measured(there, function(), tmp_path / "run")[0] == "proj says old"
+        assert measured_at(context, "HEAD~1", function(), tmp_path / "run")[0] == "old"
         return
     error = refused(context, function(), tmp_path / "run")
     came_from = repository.root / layout if installed == "finder" else site / "proj"
@@ -457,80 +415,60 @@ def test_a_project_that_is_installed_is_measured_at_its_commit_or_not_at_all(
     assert f"{came_from}/core.py" in str(error.fields["paths"])
 
 
-def installed_copy(repository: Repository, site: Path, revision: str) -> None:
-    """What `pip install .` in a checkout of a revision leaves."""
-    package = site / "proj"
-    package.mkdir(parents=True)
-    layout = "src/proj" if (repository.root / "src").is_dir() else "proj"
-    for name in ("__init__.py", "core.py"):
-        text = repository.git("show", f"{revision}:{layout}/{name}")
-        (package / name).write_text(f"{text}\n" if text else "")
-    info = site / "proj-1.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: proj\nVersion: 1\n")
-    (info / "direct_url.json").write_text(
-        f'{{"url": "{repository.root.as_uri()}", "dir_info": {{}}}}'
-    )
-    (info / "RECORD").write_text("proj/__init__.py,,\nproj/core.py,,\n")
+def stale(context: RunContext, workload: Workload, folder: Path) -> CodeStale:
+    """Why a run in the project is refused."""
+    with pytest.raises(CodeStale) as caught:
+        outlasting_crashes(lambda fresh: measure_run(context, workload, fresh(folder / "stale")))
+    return caught.value
 
 
-@pytest.mark.parametrize("repository", ["src"], indirect=True)
-@pytest.mark.parametrize("workload", [function(), COMMAND], ids=["function", "command"])
+@src
+@both_forms
 def test_the_candidate_is_what_is_in_the_project_or_is_not_measured(
     nsys_tool: NsysTool, repository: Repository, tmp_path: Path, workload: Workload
 ) -> None:
     site = tmp_path / "site-packages"
-    installed_copy(repository, site, "HEAD~1")
-    context = context_of(repository, nsys_tool, env={"PYTHONPATH": f"{site}:{PERFGATE}"})
-    with pytest.raises(CodeStale) as caught:
-        outlasting_crashes(lambda fresh: measure_run(context, workload, fresh(tmp_path / "stale")))
-    assert caught.value.code == "copy-differs"
-    assert str(caught.value.fields["copy"]) == f"{site}/proj/core.py"
-    assert caught.value.fields["file"] == "src/proj/core.py"
+    install_copy(repository, site, "HEAD~1:src/proj")
+    error = stale(context_in(repository, nsys_tool, site), workload, tmp_path)
+    assert error.code == "copy-differs"
+    assert str(error.fields["copy"]) == f"{site}/proj/core.py"
+    assert error.fields["file"] == "src/proj/core.py"
 
 
-@pytest.mark.parametrize("repository", ["src"], indirect=True)
+@src
 def test_a_process_that_a_decorated_workload_starts_is_held_to_the_project_too(
     nsys_tool: NsysTool, repository: Repository, tmp_path: Path
 ) -> None:
     site = tmp_path / "site-packages"
-    child = (
-        "import subprocess, sys\nsubprocess.run([sys.executable, '-c', 'import "
-        "proj.core'], check=True)\n"
+    loop = LOOP.replace(
+        "from proj import core\n",
+        "import subprocess, sys\n"
+        "subprocess.run([sys.executable, '-c', 'import proj.core'], check=True)\n",
     )
-    repository.write(
-        {
-            "workloads/loops.py": child
-            + LOOP.replace("from proj import core\n", "").replace("core.WORD", "1")
-        }
-    )
-    installed_copy(repository, site, "HEAD")
-    context = context_of(repository, nsys_tool, env={"PYTHONPATH": f"{site}:{PERFGATE}"})
+    repository.write({"workloads/loops.py": loop.replace("core.WORD", "1")})
+    install_copy(repository, site, "HEAD:src/proj")
+    context = context_in(repository, nsys_tool, site)
     measured(context, function(), tmp_path / "fresh")
     repository.write({"src/proj/core.py": OLD})
-    with pytest.raises(CodeStale):
-        outlasting_crashes(
-            lambda fresh: measure_run(context, function(), fresh(tmp_path / "stale"))
-        )
+    stale(context, function(), tmp_path)
 
 
-@pytest.mark.parametrize("repository", ["src"], indirect=True)
-@pytest.mark.parametrize("workload", [function(), COMMAND], ids=["function", "command"])
+@src
+@both_forms
 def test_a_fresh_copy_of_the_project_is_measured_as_what_its_commits_checkout_is(
     nsys_tool: NsysTool, repository: Repository, tmp_path: Path, workload: Workload
 ) -> None:
     site = tmp_path / "site-packages"
-    installed_copy(repository, site, "HEAD")
-    context = context_of(repository, nsys_tool, env={"PYTHONPATH": f"{site}:{PERFGATE}"})
+    install_copy(repository, site, "HEAD:src/proj")
+    context = context_in(repository, nsys_tool, site)
     said, now = measured(context, workload, tmp_path / "now")
-    assert (said, now.run.invalid) == ("proj says new", ())
+    assert (said, now.run.invalid) == ("new", ())
     assert not (tmp_path / "now" / "imports").exists()
-    with at_commit(context, "HEAD") as there:
-        assert measured(there, workload, tmp_path / "then")[1].code == now.code
+    assert measured_at(context, "HEAD", workload, tmp_path / "then")[1].code == now.code
     assert "src/proj/core.py" in now.code
 
 
-@pytest.mark.parametrize("repository", ["flat"], indirect=True)
+@flat
 def test_a_script_that_a_decorated_workload_executes_is_its_code(
     context: RunContext, repository: Repository, tmp_path: Path
 ) -> None:
@@ -540,31 +478,21 @@ def test_a_script_that_a_decorated_workload_executes_is_its_code(
     repository.commit({"workloads/loops.py": loop.replace("core.WORD", "WORD"), "say.py": OLD})
     repository.commit({"say.py": NEW})
     said, of_now = measured(context, function(), tmp_path / "now")
-    assert (said, list(of_now.code)) == ("proj says new", ["say.py", "workloads/loops.py"])
-    with at_commit(context, "HEAD") as there:
-        assert measured(there, function(), tmp_path / "there")[1].code == of_now.code
-    with at_commit(context, "HEAD~1") as there:
-        assert (
-            measured(there, function(), tmp_path / "then")[1].code["say.py"]
-            != of_now.code["say.py"]
-        )
+    assert (said, list(of_now.code)) == ("new", ["say.py", "workloads/loops.py"])
+    assert measured_at(context, "HEAD", function(), tmp_path / "there")[1].code == of_now.code
+    _, of_then = measured_at(context, "HEAD~1", function(), tmp_path / "then")
+    assert of_then.code["say.py"] != of_now.code["say.py"]
 
 
 def test_an_editable_installation_of_another_clone_is_not_the_commits_code(
     nsys_tool: NsysTool, tmp_path: Path
 ) -> None:
     """Both sides load the clone's, and the candidate's is equal to it."""
-    repository = Repository(tmp_path / "project")
-    core = "python/proj/core.py"
-    repository.commit({**PROJECT, "python/proj/__init__.py": "", core: OLD})
-    repository.commit({core: NEW})
+    repository, core = project(tmp_path, "python/proj"), "python/proj/core.py"
     repository.git("clone", "--quiet", str(repository.top), str(tmp_path / "clone"))
-    context = context_of(
-        repository, nsys_tool, env={"PYTHONPATH": f"{tmp_path / 'clone' / 'python'}:{PERFGATE}"}
-    )
+    context = context_in(repository, nsys_tool, tmp_path / "clone" / "python")
     assert measured(context, function(), tmp_path / "now")[1].code[core]
-    with at_commit(context, "HEAD") as there:
-        assert measured(there, function(), tmp_path / "there")[0] == "proj says new"
+    assert measured_at(context, "HEAD", function(), tmp_path / "there")[0] == "new"
     error = refused(context, function(), tmp_path / "then")
     assert error.fields["paths"] == (str(tmp_path / "clone" / core),)
 
@@ -577,8 +505,8 @@ spec.loader.exec_module(core)
 """
 
 
-@pytest.mark.parametrize("repository", ["flat"], indirect=True)
-@pytest.mark.parametrize("workload", [function(), COMMAND], ids=["function", "command"])
+@flat
+@both_forms
 def test_code_that_is_executed_by_its_path_in_the_project_is_found_out(
     context: RunContext, repository: Repository, tmp_path: Path, workload: Workload
 ) -> None:
@@ -589,11 +517,11 @@ def test_code_that_is_executed_by_its_path_in_the_project_is_found_out(
             for name, text in (("train.py", SCRIPT), ("workloads/loops.py", LOOP))
         }
     )
-    error = refused(context, workload, tmp_path / "run", "HEAD")
+    error = refused(context, workload, tmp_path, "HEAD")
     assert error.fields["paths"] == (str(repository.root / "proj" / "core.py"),)
 
 
-@pytest.mark.parametrize("repository", ["flat"], indirect=True)
+@flat
 def test_a_variable_that_a_command_declares_leads_into_the_checkout(
     context: RunContext, repository: Repository, tmp_path: Path
 ) -> None:
@@ -605,12 +533,10 @@ def test_a_variable_that_a_command_declares_leads_into_the_checkout(
     workload = command(
         "python", "train.py", env={"CORE": str(repository.root / "proj" / "core.py")}
     )
-    assert measured(context, workload, tmp_path / "now")[0] == "proj says new"
-    with at_commit(context, "HEAD~1") as there:
-        assert measured(there, workload, tmp_path / "then")[0] == "proj says old"
+    assert said_by_both(context, workload, tmp_path) == ("new", "old")
 
 
-@pytest.mark.parametrize("repository", ["flat"], indirect=True)
+@flat
 @pytest.mark.parametrize("form", ["--word={}", "--word {}"])
 def test_a_path_in_an_option_of_the_projects_own_leads_into_the_checkout(
     context: RunContext, repository: Repository, tmp_path: Path, form: str
@@ -623,28 +549,19 @@ def test_a_path_in_an_option_of_the_projects_own_leads_into_the_checkout(
     repository.commit({"word.txt": "new"})
     words = form.format(repository.root / "word.txt").split()
     context = replace(context, pytest_options=(*context.pytest_options, *words))
-    assert measured(context, function(), tmp_path / "now")[0] == "proj says new"
-    with at_commit(context, "HEAD~1") as there:
-        assert measured(there, function(), tmp_path / "then")[0] == "proj says old"
+    assert said_by_both(context, function(), tmp_path) == ("new", "old")
 
 
-@pytest.mark.parametrize("workload", [function(), COMMAND], ids=["function", "command"])
+@both_forms
 def test_vendored_code_in_a_folder_named_as_that_of_installed_packages_is_of_its_commit(
     nsys_tool: NsysTool, tmp_path: Path, workload: Workload
 ) -> None:
-    repository = Repository(tmp_path / "project")
     vendored = "vendor/site-packages"
-    repository.commit(
-        {**PROJECT, f"{vendored}/proj/__init__.py": "", f"{vendored}/proj/core.py": OLD}
-    )
-    repository.commit({f"{vendored}/proj/core.py": NEW})
-    context = context_of(
-        repository, nsys_tool, env={"PYTHONPATH": f"{repository.root / vendored}:{PERFGATE}"}
-    )
+    repository = project(tmp_path, f"{vendored}/proj")
+    context = context_in(repository, nsys_tool, repository.root / vendored)
     said, of_now = measured(context, workload, tmp_path / "now")
-    assert (said, f"{vendored}/proj/core.py" in of_now.code) == ("proj says new", True)
-    with at_commit(context, "HEAD~1") as there:
-        assert measured(there, workload, tmp_path / "then")[0] == "proj says old"
+    assert (said, f"{vendored}/proj/core.py" in of_now.code) == ("new", True)
+    assert measured_at(context, "HEAD~1", workload, tmp_path / "then")[0] == "old"
 
 
 def test_without_git_the_code_of_a_command_is_what_its_processes_loaded(
@@ -655,7 +572,7 @@ def test_without_git_the_code_of_a_command_is_what_its_processes_loaded(
         {**PROJECT, "run.sh": "exec python train.py\n", "proj/__init__.py": "", "proj/core.py": NEW}
     )
     shutil.rmtree(repository.top / ".git")
-    context = context_of(repository, nsys_tool, env={"GIT_CEILING_DIRECTORIES": str(tmp_path)})
+    context = context_in(repository, nsys_tool, GIT_CEILING_DIRECTORIES=str(tmp_path))
     _, of_now = measured(context, command("sh", "run.sh"), tmp_path / "now")
     assert list(of_now.code) == ["proj/__init__.py", "proj/core.py", "run.sh", "train.py"]
 
@@ -669,9 +586,9 @@ def test_a_repository_with_a_perfgate_of_its_own_runs_under_the_one_of_the_gate(
         "perfgate/plugin.py": "",
     }
     repository.commit({**PROJECT, **package, "proj/__init__.py": "", "proj/core.py": OLD})
-    with at_commit(context_of(repository, nsys_tool), "HEAD") as there:
-        said, of_then = measured(there, function(), tmp_path / "run")
-    assert said == "proj says old"
+    context = context_in(repository, nsys_tool)
+    said, of_then = measured_at(context, "HEAD", function(), tmp_path / "run")
+    assert said == "old"
     assert sorted(of_then.code) == ["proj/__init__.py", "proj/core.py", "workloads/loops.py"]
 
 
@@ -682,33 +599,24 @@ def test_a_monorepo_is_run_in_its_own_folder_with_its_neighbours_of_that_commit(
     library = "../../libs/proj/core.py"
     repository.commit({**PROJECT, "../../libs/proj/__init__.py": "", library: OLD})
     repository.commit({library: NEW})
-    env = {"PYTHONPATH": f"{repository.top / 'libs'}:{PERFGATE}"}
-    with at_commit(context_of(repository, nsys_tool, env=env), "HEAD~1") as there:
+    context = context_in(repository, nsys_tool, repository.top / "libs")
+    with at_commit(context, "HEAD~1") as there:
         assert there.root.parts[-3:] == ("checkout", "services", "train")
-        for number, workload in enumerate((function(), COMMAND)):
-            said, of_then = measured(there, workload, tmp_path / f"run-{number}")
-            assert said == "proj says old"
-            assert (
-                workload is COMMAND
-                or of_then.code[library] == hashlib.sha256(OLD.encode()).hexdigest()
-            )
-    said, of_now = measured(
-        context_of(repository, nsys_tool, env=env), function(), tmp_path / "now"
-    )
-    assert (said, of_now.code[library]) == (
-        "proj says new",
-        hashlib.sha256(NEW.encode()).hexdigest(),
-    )
+        assert measured(there, COMMAND, tmp_path / "command")[0] == "old"
+        then = measured(there, function(), tmp_path / "then")
+    for (said, run), word, text in (
+        (then, "old", OLD),
+        (measured(context, function(), tmp_path / "now"), "new", NEW),
+    ):
+        assert (said, run.code[library]) == (word, hashlib.sha256(text.encode()).hexdigest())
 
 
-@pytest.mark.parametrize("repository", ["flat"], indirect=True)
+@flat
 def test_absolute_paths_of_a_command_lead_into_the_checkout(
     context: RunContext, repository: Repository, tmp_path: Path
 ) -> None:
     script = repository.root / "train.py"
-    with at_commit(context, "HEAD~1") as there:
-        said, of_then = measured(
-            there, command("python", str(script), f"--config={script}"), tmp_path / "run"
-        )
-    assert said == "proj says old"
+    workload = command("python", str(script), f"--config={script}")
+    said, of_then = measured_at(context, "HEAD~1", workload, tmp_path / "run")
+    assert said == "old"
     assert of_then.code["train.py"]

@@ -8,7 +8,6 @@ import os
 import signal
 import socket
 import subprocess
-import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -18,16 +17,12 @@ from pathlib import Path
 import psutil
 import pytest
 from support.project import Project
+from support.runs import PERFGATE, context_of, function
 
-import perfgate
 from perfgate.execute.ahead import RunFailed, Wanted, in_blocks, measure_ahead
-from perfgate.execute.context import RunContext
 from perfgate.execute.run import Measured
 from perfgate.model.errors import NsysCrashed, WorkloadFailed, WorkloadTimedOut
-from perfgate.model.machine import Machine
 from perfgate.model.sample import Form
-from perfgate.model.settings import Settings
-from perfgate.model.workload import CaptureMode, Workload
 from perfgate.profilers.nsys.tool import NsysTool
 
 pytestmark = pytest.mark.nsys
@@ -65,31 +60,15 @@ def loop(steps):
 )
 
 
-def wanted(tool: NsysTool, root: Path, text: str, *, runs: int = 3, **more: object) -> list[Wanted]:
+def wanted(
+    tool: NsysTool, root: Path, text: str, *, runs: int = 3, timeout_s: float = 60
+) -> list[Wanted]:
     """Runs of a loop in a project of its own."""
     (root / "workloads").mkdir(parents=True)
     (root / "pyproject.toml").write_text("[tool.pytest.ini_options]\n", encoding="utf-8")
     (root / "workloads" / "loops.py").write_text(text, encoding="utf-8")
-    context = RunContext(
-        root=root,
-        settings=Settings(),
-        tool=tool,
-        machine=Machine(),
-        env={**os.environ, "PYTHONPATH": str(Path(perfgate.__file__).parents[1])},
-        python=sys.executable,
-        pytest_options=(f"--rootdir={root}", "-c", str(root / "pyproject.toml")),
-    )
-    fields: dict[str, object] = {
-        "id": "loop",
-        "source": "workloads/loops.py",
-        "nodeid": "workloads/loops.py::loop",
-        "steps": 5,
-        "warmup": 2,
-        "capture": CaptureMode.ALL,
-        "timeout_s": 60,
-        **more,
-    }
-    workload = Workload.model_validate(fields)
+    context = context_of(root, {**os.environ, "PYTHONPATH": str(PERFGATE)}, tool=tool)
+    workload = function(steps=5, warmup=2).model_copy(update={"timeout_s": timeout_s})
     return [
         Wanted(context=context, workload=workload, folder=root / f"run-{number}")
         for number in range(runs)

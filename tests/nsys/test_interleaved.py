@@ -9,7 +9,6 @@ import json
 import os
 import shutil
 import sqlite3
-import sys
 import threading
 import time
 from collections.abc import Callable
@@ -21,32 +20,33 @@ from typing import Literal
 import psutil
 import pytest
 from support.repository import Repository
-from support.runs import ReferenceFailed, outlasting_crashes, pair_in_blocks
+from support.runs import (
+    KEPT,
+    ReferenceFailed,
+    context_in,
+    function,
+    outlasting_crashes,
+    pair_in_blocks,
+)
 
-import perfgate
 from perfgate.execute.context import RunContext, at_commit
 from perfgate.execute.run import Measured
 from perfgate.execute.worker.steps import SETTLING_TURNS
 from perfgate.model.baseline import code_digest
 from perfgate.model.errors import CodeUnproven, PerfgateError, WorkloadFailed, WorkloadTimedOut
-from perfgate.model.machine import Machine
 from perfgate.model.note import Note, Severity, note
 from perfgate.model.order import RUN_COOKIE, WorkerReport
-from perfgate.model.settings import Settings
 from perfgate.model.workload import (
     END_RANGE,
     START_RANGE,
     STEP_RANGE,
     WAIT_RANGE,
     WARMUP_RANGE,
-    CaptureMode,
-    Workload,
 )
 from perfgate.profilers.nsys.tool import NsysTool
 
 pytestmark = pytest.mark.nsys
 
-PERFGATE = Path(perfgate.__file__).parents[1]
 CORES = sorted(os.sched_getaffinity(0))
 CORE = CORES[-1]
 Side = Literal["reference", "candidate"]
@@ -142,15 +142,8 @@ class Stage:
         timeout_s: float = 60,
     ) -> tuple[Measured, Measured]:
         """Run HEAD~1 and the project in turns."""
-        file = "workloads/loops.py"
-        workload = Workload(
-            id="loop",
-            source=file,
-            nodeid=f"{file}::loop",
-            steps=4,
-            warmup=WARMUP,
-            capture=CaptureMode.ALL,
-        ).model_copy(update={"timeout_s": timeout_s, "steps": steps})
+        workload = function(steps=steps, warmup=WARMUP)
+        workload = workload.model_copy(update={"timeout_s": timeout_s})
         with at_commit(self.context, "HEAD~1") as there:
 
             def make(_fresh: Callable[[Path], Path]) -> tuple[Measured, Measured]:
@@ -177,9 +170,8 @@ class Stage:
         sqlite = self.folder / side / "capture-0.sqlite"
         with closing(sqlite3.connect(f"{sqlite.as_uri()}?mode=ro", uri=True)) as database:
             rows = database.execute(
-                "SELECT coalesce(text, value) FROM NVTX_EVENTS "
-                "LEFT JOIN StringIds ON StringIds.id = NVTX_EVENTS.textId WHERE end IS NOT "
-                "NULL ORDER BY start"
+                "SELECT coalesce(text, value) FROM NVTX_EVENTS LEFT JOIN StringIds ON "
+                "StringIds.id = NVTX_EVENTS.textId WHERE end IS NOT NULL ORDER BY start"
             ).fetchall()
         return [name for (name,) in rows]
 
@@ -203,22 +195,7 @@ def stage(nsys_tool: NsysTool, tmp_path: Path) -> Stage:
     repository = Repository(tmp_path / "project")
     folder = tmp_path / "runs"
     folder.mkdir()
-    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
-    paths = f"{repository.root}:{PERFGATE}"
-    context = RunContext(
-        root=repository.root,
-        settings=Settings(),
-        tool=nsys_tool,
-        machine=Machine(),
-        env={**repository.env, "PATH": path, "PYTHONPATH": paths, "SPANS": str(folder)},
-        python=sys.executable,
-        pytest_options=(
-            f"--rootdir={repository.root}",
-            "--import-mode=importlib",
-            "-c",
-            str(repository.root / "pyproject.toml"),
-        ),
-    )
+    context = context_in(repository, nsys_tool, repository.root, SPANS=str(folder))
     return Stage(repository=repository, context=context, folder=folder)
 
 
@@ -271,14 +248,7 @@ def test_two_commits_take_turns_on_one_core_and_both_captures_hold_all_steps(
         assert measured.run.notes == process.notes
         assert measured.worker_report is not None
         assert (measured.worker_report.turns, measured.worker_report.core) == (WARMUP + 10, CORE)
-        kept = {
-            "capture-0-reports",
-            "capture-0.sqlite",
-            "order.json",
-            "workload.log",
-            "worker-report.json",
-        }
-        assert {path.name for path in (stage.folder / side).iterdir()} == kept
+        assert {path.name for path in (stage.folder / side).iterdir()} == KEPT
     assert reference.code.keys() == candidate.code.keys()
     assert code_digest(reference.code) != code_digest(candidate.code)
     assert stage.running() == []

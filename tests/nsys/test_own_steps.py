@@ -5,20 +5,14 @@ from __future__ import annotations
 
 import os
 import shutil
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from support.runs import outlasting_crashes
+from support.runs import PERFGATE, context_of, function, outlasting_crashes
 
-import perfgate
-from perfgate.execute.context import RunContext
 from perfgate.execute.run import Measured, measure_run
-from perfgate.model.machine import Machine
 from perfgate.model.metric import Metric
-from perfgate.model.settings import Settings
-from perfgate.model.workload import CaptureMode, Workload
 from perfgate.profilers.nsys.tool import NsysTool
 
 pytestmark = pytest.mark.nsys
@@ -74,33 +68,9 @@ def test_steps_that_the_project_marks_itself_are_not_measured(
     (root / "workloads").mkdir(parents=True)
     (root / "pyproject.toml").write_text("[tool.pytest.ini_options]\n", encoding="utf-8")
     (root / "workloads" / "loops.py").write_text(LOOPS, encoding="utf-8")
-    context = RunContext(
-        root=root,
-        settings=Settings(),
-        tool=nsys_tool,
-        machine=Machine(),
-        env={
-            **os.environ,
-            "PYTHONPATH": f"{root / 'workloads'}:{Path(perfgate.__file__).parents[1]}",
-        },
-        python=sys.executable,
-        pytest_options=(
-            f"--rootdir={root}",
-            "--import-mode=importlib",
-            "-c",
-            str(root / "pyproject.toml"),
-        ),
-    )
-    file = "workloads/loops.py"
-    workload = Workload(
-        id=name,
-        source=file,
-        nodeid=f"{file}::{name}",
-        steps=6,
-        warmup=warmup,
-        capture=CaptureMode.ALL,
-        timeout_s=60,
-    )
+    env = {**os.environ, "PYTHONPATH": f"{root / 'workloads'}:{PERFGATE}"}
+    context = context_of(root, env, tool=nsys_tool)
+    workload = function(name, steps=6, warmup=warmup)
 
     def make(_fresh: Callable[[Path], Path]) -> Measured:
         shutil.rmtree(folder, ignore_errors=True)

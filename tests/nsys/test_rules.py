@@ -21,8 +21,7 @@ pytestmark = pytest.mark.nsys
 RECORDED = Path(__file__).parents[1] / "golden" / "data"
 NO_MEMSETS = (
     "could not be analyzed because it does not contain the required CUDA data. Does the "
-    "application use CUDA memset "
-    "APIs?"
+    "application use CUDA memset APIs?"
 )
 
 

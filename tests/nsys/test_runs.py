@@ -82,8 +82,7 @@ def steps_in(sqlite: Path) -> int:
             return 0
         (count,) = database.execute(
             "SELECT count(*) FROM NVTX_EVENTS LEFT JOIN StringIds ON StringIds.id = "
-            "NVTX_EVENTS.textId "
-            "WHERE coalesce(text, value) = 'step' AND end IS NOT NULL"
+            "NVTX_EVENTS.textId WHERE coalesce(text, value) = 'step' AND end IS NOT NULL"
         ).fetchone()
         return int(count)
 

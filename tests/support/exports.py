@@ -24,43 +24,35 @@ from pathlib import Path
 Value = int | float | str | bytes | None
 PID = 548
 
+OPERATION = (
+    "start INTEGER NOT NULL, end INTEGER NOT NULL, deviceId INTEGER NOT NULL, "
+    "contextId INTEGER NOT NULL, streamId INTEGER NOT NULL, correlationId INTEGER, "
+    "globalPid INTEGER"
+)
+"""The columns of all that a GPU did."""
+KERNELS = "CUPTI_ACTIVITY_KIND_KERNEL"
+COPIES = "CUPTI_ACTIVITY_KIND_MEMCPY"
+MEMSETS = "CUPTI_ACTIVITY_KIND_MEMSET"
+GRAPHS = "CUPTI_ACTIVITY_KIND_GRAPH_TRACE"
 SCHEMA: Mapping[str, str] = {
-    "CUPTI_ACTIVITY_KIND_KERNEL": (
-        "start INTEGER NOT NULL, end INTEGER NOT NULL, "
-        "deviceId INTEGER NOT NULL, contextId INTEGER NOT NULL, "
-        "streamId INTEGER NOT NULL, correlationId INTEGER, "
-        "globalPid INTEGER, demangledName INTEGER NOT NULL, "
-        "shortName INTEGER NOT NULL, graphNodeId INTEGER"
+    KERNELS: (
+        f"{OPERATION}, demangledName INTEGER NOT NULL, shortName INTEGER NOT NULL, "
+        "graphNodeId INTEGER"
     ),
-    "CUPTI_ACTIVITY_KIND_MEMCPY": (
-        "start INTEGER NOT NULL, end INTEGER NOT NULL, "
-        "deviceId INTEGER NOT NULL, contextId INTEGER NOT NULL, "
-        "streamId INTEGER NOT NULL, correlationId INTEGER, "
-        "globalPid INTEGER, bytes INTEGER NOT NULL, "
-        "copyKind INTEGER NOT NULL, srcKind INTEGER, dstKind INTEGER"
+    COPIES: (
+        f"{OPERATION}, bytes INTEGER NOT NULL, copyKind INTEGER NOT NULL, srcKind INTEGER, "
+        "dstKind INTEGER"
     ),
-    "CUPTI_ACTIVITY_KIND_MEMSET": (
-        "start INTEGER NOT NULL, end INTEGER NOT NULL, "
-        "deviceId INTEGER NOT NULL, contextId INTEGER NOT NULL, "
-        "streamId INTEGER NOT NULL, correlationId INTEGER, "
-        "globalPid INTEGER, bytes INTEGER NOT NULL"
-    ),
-    "CUPTI_ACTIVITY_KIND_GRAPH_TRACE": (
-        "start INTEGER NOT NULL, end INTEGER NOT NULL, "
-        "deviceId INTEGER NOT NULL, contextId INTEGER NOT NULL, "
-        "streamId INTEGER NOT NULL, correlationId INTEGER, "
-        "globalPid INTEGER, graphId INTEGER NOT NULL, "
-        "graphExecId INTEGER NOT NULL"
-    ),
+    MEMSETS: f"{OPERATION}, bytes INTEGER NOT NULL",
+    GRAPHS: f"{OPERATION}, graphId INTEGER NOT NULL, graphExecId INTEGER NOT NULL",
     "CUPTI_ACTIVITY_KIND_RUNTIME": (
-        "start INTEGER NOT NULL, end INTEGER NOT NULL, "
-        "eventClass INTEGER NOT NULL, globalTid INTEGER, "
-        "correlationId INTEGER, nameId INTEGER NOT NULL, returnValue INTEGER NOT NULL"
+        "start INTEGER NOT NULL, end INTEGER NOT NULL, eventClass INTEGER NOT NULL, "
+        "globalTid INTEGER, correlationId INTEGER, nameId INTEGER NOT NULL, "
+        "returnValue INTEGER NOT NULL"
     ),
     "NVTX_EVENTS": (
-        "start INTEGER NOT NULL, end INTEGER, eventType "
-        "INTEGER NOT NULL, text TEXT, globalTid INTEGER, "
-        "textId INTEGER, domainId INTEGER"
+        "start INTEGER NOT NULL, end INTEGER, eventType INTEGER NOT NULL, text TEXT, "
+        "globalTid INTEGER, textId INTEGER, domainId INTEGER"
     ),
     "StringIds": "id INTEGER NOT NULL PRIMARY KEY, value TEXT NOT NULL",
     "META_DATA_EXPORT": "name TEXT NOT NULL, value TEXT",
@@ -108,15 +100,11 @@ class Kernel:
     stream: int = 7
 
     def row(self, strings: Strings) -> Row:
-        return Row(
-            "CUPTI_ACTIVITY_KIND_KERNEL",
-            start=self.start,
-            end=self.end,
-            deviceId=self.device,
-            contextId=1,
-            streamId=self.stream,
-            correlationId=self.correlation,
-            globalPid=global_pid(self.process, host=self.host),
+        return _operation(
+            KERNELS,
+            self,
+            stream=self.stream,
+            host=self.host,
             demangledName=strings.id_of(self.name),
             shortName=strings.id_of(self.name.partition("(")[0]),
             graphNodeId=self.graph_node,
@@ -139,15 +127,9 @@ class Copy:
     process: int | None = PID
 
     def row(self, strings: Strings) -> Row:
-        return Row(
-            "CUPTI_ACTIVITY_KIND_MEMCPY",
-            start=self.start,
-            end=self.end,
-            deviceId=self.device,
-            contextId=1,
-            streamId=7,
-            correlationId=self.correlation,
-            globalPid=global_pid(self.process),
+        return _operation(
+            COPIES,
+            self,
             bytes=self.bytes,
             copyKind=self.kind,
             srcKind=self.source,
@@ -166,17 +148,7 @@ class Memset:
     process: int | None = PID
 
     def row(self, strings: Strings) -> Row:
-        return Row(
-            "CUPTI_ACTIVITY_KIND_MEMSET",
-            start=self.start,
-            end=self.end,
-            deviceId=self.device,
-            contextId=1,
-            streamId=7,
-            correlationId=self.correlation,
-            globalPid=global_pid(self.process),
-            bytes=64,
-        )
+        return _operation(MEMSETS, self, bytes=64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,18 +162,7 @@ class Graph:
     process: int | None = PID
 
     def row(self, strings: Strings) -> Row:
-        return Row(
-            "CUPTI_ACTIVITY_KIND_GRAPH_TRACE",
-            start=self.start,
-            end=self.end,
-            deviceId=self.device,
-            contextId=1,
-            streamId=7,
-            correlationId=self.correlation,
-            globalPid=global_pid(self.process),
-            graphId=1,
-            graphExecId=2,
-        )
+        return _operation(GRAPHS, self, graphId=1, graphExecId=2)
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,6 +237,27 @@ class Domain:
             textId=None,
             domainId=self.number,
         )
+
+
+def _operation(
+    table: str,
+    of: Kernel | Copy | Memset | Graph,
+    *,
+    stream: int = 7,
+    host: int = 1,
+    **columns: Value,
+) -> Row:
+    return Row(
+        table,
+        start=of.start,
+        end=of.end,
+        deviceId=of.device,
+        contextId=1,
+        streamId=stream,
+        correlationId=of.correlation,
+        globalPid=global_pid(of.process, host=host),
+        **columns,
+    )
 
 
 Event = Kernel | Copy | Memset | Graph | Call | Range | Domain

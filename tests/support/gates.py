@@ -4,7 +4,6 @@ next to them."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import timedelta
 from pathlib import Path
 
 from support import pages, records
@@ -59,19 +58,15 @@ def gate(
         ),
         *shut_by,
     )
-    return GateDocument(
-        perfgate="0.1.0",
-        started_at=records.NOON,
-        ended_at=records.NOON + timedelta(minutes=3),
-        opens_gate=not reasons,
-        exit_status=int(bool(reasons)),
+    return records.document(
+        *workloads,
+        opens=not reasons,
         shut_by=reasons,
         machine=on,
         commit=commit,
         label=label,
         shard=shard,
         settings=settings or Settings(),
-        workloads=workloads,
     )
 
 

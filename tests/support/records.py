@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from perfgate.model.baseline import Anchor, Baseline, BlessedRun, Blessing, Commit, Occasion, Result
+from perfgate.model.document import DocumentWorkload, GateDocument
 from perfgate.model.machine import Conditions, Gpu, GpuCondition, Machine
 from perfgate.model.metric import METRICS, Basis, Kind, Metric
 from perfgate.model.note import Note, quoted
@@ -19,6 +20,7 @@ from perfgate.model.sample import (
     RangeSample,
     Run,
 )
+from perfgate.model.settings import Settings
 from perfgate.model.verdict import MetricVerdict, Verdict
 from perfgate.model.workload import Workload
 
@@ -300,6 +302,49 @@ def verdict(
         where_notes={metric: quoted(text) for metric, text in (where or {}).items()},
         notes=tuple(map(quoted, information)),
     )
+
+
+SLOWER = (
+    clock(
+        Metric.STEP_MS,
+        Outcome.REGRESSED,
+        was=12.34,
+        now=14.2,
+        change=0.151,
+        around=0.004,
+        p_value=0.00001,
+    ),
+    clock(
+        Metric.KERNEL_MS, Outcome.PASSED, was=9.1, now=9.1, change=0.0, around=0.001, p_value=0.5
+    ),
+)
+"""Rows of a step that got slower, by more than its kernels did."""
+
+
+def document(
+    *judged: Verdict | DocumentWorkload, opens: bool | None = None, **more: object
+) -> GateDocument:
+    """Build the document of a gate of three minutes; it is open where each workload opens it, or as
+    it is said."""
+    workloads = tuple(
+        one
+        if isinstance(one, DocumentWorkload)
+        else DocumentWorkload(
+            verdict=one, opens_gate=one.outcome is Outcome.PASSED if opens is None else opens
+        )
+        for one in judged
+    )
+    state = all(one.opens_gate for one in workloads) if opens is None else opens
+    made = GateDocument(
+        perfgate="0.1.0",
+        started_at=NOON,
+        ended_at=NOON + timedelta(minutes=3),
+        opens_gate=state,
+        exit_status=int(not state),
+        settings=Settings(),
+        workloads=workloads,
+    )
+    return made.model_copy(update=more)
 
 
 def result(

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import TypeVar
 
+from support.repository import Repository
+
+import perfgate
 from perfgate.execute.ahead import RunFailed, Wanted, in_blocks, measure_ahead
 from perfgate.execute.context import RunContext
 from perfgate.execute.run import TRIES, Measured
@@ -17,25 +23,72 @@ from perfgate.model.note import Note, note
 from perfgate.model.order import Ending, WorkerReport
 from perfgate.model.sample import Form
 from perfgate.model.settings import Settings
-from perfgate.model.workload import Workload
+from perfgate.model.workload import CaptureMode, Workload
 from perfgate.profilers.nsys.tool import NsysTool, NsysVersion
 from perfgate.profilers.seam import Captured, ProfileOutcome
 
+PERFGATE = Path(perfgate.__file__).parents[1]
+"""Where the package under test lies."""
+KEPT = frozenset(
+    {
+        "capture-0-reports",
+        "capture-0.sqlite",
+        "order.json",
+        "workload.log",
+        "worker-report.json",
+    }
+)
+"""What is left of a run's folder."""
 LOG = Path(".perfgate/results/mlp/run-1/workload.log")
 Made = TypeVar("Made")
 CAPTURED = (Captured(rep=Path("c.nsys-rep"), sqlite=Path("c.sqlite")),)
 
 
-def context_of(root: Path, **env: str) -> RunContext:
-    """The context of a project without a GPU, whose nsys is not there."""
-    tool = NsysTool(path=Path("nsys"), version=NsysVersion(2024, 2, 3), env={})
+NO_TOOL = NsysTool(path=Path("nsys"), version=NsysVersion(2024, 2, 3), env={})
+"""An nsys that is not there."""
+
+
+def context_of(
+    root: Path,
+    env: Mapping[str, str] = MappingProxyType({}),
+    *,
+    tool: NsysTool = NO_TOOL,
+    python: str = sys.executable,
+) -> RunContext:
+    """The context of runs in a project on a machine without a GPU, configured by its own file."""
+    ini = str(root / "pyproject.toml")
     return RunContext(
         root=root,
         settings=Settings(),
         tool=tool,
         machine=Machine(),
         env=env,
-        python="/venv/bin/python",
+        python=python,
+        pytest_options=(f"--rootdir={root}", "--import-mode=importlib", "-c", ini),
+    )
+
+
+def context_in(repository: Repository, tool: NsysTool, *paths: Path, **env: str) -> RunContext:
+    """The context as a gate in a repository has it: these paths are searched before perfgate's."""
+    own = {
+        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+        "PYTHONPATH": ":".join(map(str, (*paths, PERFGATE))),
+    }
+    return context_of(repository.root, {**repository.env, **own, **env}, tool=tool)
+
+
+def function(
+    name: str = "loop", *, file: str = "workloads/loops.py", steps: int = 4, warmup: int = 1
+) -> Workload:
+    """A decorated workload, of which all is captured."""
+    return Workload(
+        id=name,
+        source=file,
+        nodeid=f"{file}::{name}",
+        steps=steps,
+        warmup=warmup,
+        capture=CaptureMode.ALL,
+        timeout_s=60,
     )
 
 

@@ -4,12 +4,14 @@ packages live."""
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from pkgutil import resolve_name
 
 import click
 import pytest
@@ -233,6 +235,13 @@ def test_what_another_module_needs_is_public() -> None:
     assert private == []
 
 
+def test_what_is_loaded_by_its_name_is_there() -> None:
+    texts = (file.read_text(encoding="utf-8") for file in PACKAGE.rglob("*.py"))
+    names = [name for text in texts for name in re.findall(r'"(perfgate(?:\.\w+)+:\w+)"', text)]
+    assert names
+    assert all(map(resolve_name, names))
+
+
 def test_rooms_return_and_only_doors_print() -> None:
     printing = [
         f"{module.name}:{node.lineno}"
@@ -296,10 +305,8 @@ def test_what_runs_in_the_profiled_process_brings_nothing_heavy_but_its_records(
 
 def test_a_pytest_without_a_gate_loads_three_small_modules(tmp_path: Path) -> None:
     (tmp_path / "test_it.py").write_text(
-        "import sys\n\n"
-        "def test_what_is_loaded(request):\n"
-        "    assert request.config.getoption('perfgate') is False\n"
-        f"    assert {LOADED} == []\n"
+        "import sys\n\ndef test_what_is_loaded(request):\n"
+        f"    assert request.config.getoption('perfgate') is False\n    assert {LOADED} == []\n"
         "    own = sorted(name for name in sys.modules if name.split('.')[0] == 'perfgate')\n"
         "    assert own == ['perfgate', 'perfgate.model', 'perfgate.model.options', "
         "'perfgate.plugin', 'perfgate.workload']\n",

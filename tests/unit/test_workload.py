@@ -203,24 +203,21 @@ async def asynchronous(steps: Steps) -> AsyncIterator[int]:
             coroutine,
             (
                 "@workload on coroutine: it is a coroutine function, of which calling runs "
-                "nothing. "
-                "Write a plain function."
+                "nothing. Write a plain function."
             ),
         ),
         (
             generator,
             (
                 "@workload on generator: it is a generator function, of which calling runs "
-                "nothing. "
-                "Write a plain function."
+                "nothing. Write a plain function."
             ),
         ),
         (
             asynchronous,
             (
                 "@workload on asynchronous: it is an asynchronous generator function, of which "
-                "calling runs nothing. "
-                "Write a plain function."
+                "calling runs nothing. Write a plain function."
             ),
         ),
     ],
@@ -260,8 +257,7 @@ def test_a_second_workload_of_one_name_in_a_file_is_refused() -> None:
         exec(compile(f"import time\n{TRAIN}\n{TRAIN}", "loops.py", "exec"), {"workload": workload})
     assert str(refused.value) == (
         "@workload on train: it takes the place of the workload of that name in line 2, which "
-        "would not be measured. "
-        "Rename one of them."
+        "would not be measured. Rename one of them."
     )
 
 

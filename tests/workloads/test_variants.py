@@ -242,11 +242,9 @@ def test_a_missing_torchvision_is_reported_with_what_to_install(
     with pytest.raises(error) as raised:
         module.network()
     assert str(raised.value) == (
-        f"{Path(name).stem}: import of torchvision.models halted; None in sys.modules. It "
-        f"trains torchvision's "
-        f"{network}: install the torchvision that goes with torch {torch.__version__}, or set "
-        f"PERFGATE_SMALL=1 to "
-        "train a tiny network instead."
+        f"{Path(name).stem}: import of torchvision.models halted; None in sys.modules. It trains "
+        f"torchvision's {network}: install the torchvision that goes with torch "
+        f"{torch.__version__}, or set PERFGATE_SMALL=1 to train a tiny network instead."
     )
 
 

@@ -233,9 +233,8 @@ def read_arguments(arguments: Sequence[str] | None, *, world: int) -> argparse.N
         type=float,
         default=0.0,
         metavar="X",
-        help="... its host sleeps so long in each step, as if its input were slow. What the "
-        "host is ahead of its GPU "
-        "hides that much of it",
+        help="... its host sleeps so long in each step, as if its input were slow. What the host "
+        "is ahead of its GPU hides that much of it",
     )
     found = parser.parse_args(arguments)
     if found.steps < 1 or found.warmup < 0 or found.batch < 1 or not 0 <= found.stall_ms < math.inf:

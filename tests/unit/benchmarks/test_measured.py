@@ -5,10 +5,8 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING, cast
 
 import pytest
 
@@ -33,9 +31,6 @@ from benchmarks.decision.measured import (
 from perfgate.model.metric import Metric
 from perfgate.model.outcome import Outcome
 from perfgate.model.verdict import Stage
-
-if TYPE_CHECKING:
-    from benchmarks.decision.peers import Peer
 
 
 def values(step_ms: float, kernel_ms: float = 2.7) -> dict[Metric, float]:
@@ -78,33 +73,9 @@ AB_GATE = RecordedGate(
 )
 
 
-@dataclass(frozen=True)
-class Noting:
-    """A peer that notes what it is given, and says what it was made to."""
-
-    name: str = "noting"
-    says: bool = True
-    alongside: bool = False
-
-    def slower(self, before: Sequence[float], after: Sequence[float]) -> bool:
-        GIVEN.append((tuple(before), tuple(after)))
-        return self.says
-
-
-GIVEN: list[tuple[tuple[float, ...], tuple[float, ...]]] = []
-
-
-def peers(*noting: Noting) -> Sequence[Peer]:
-    GIVEN.clear()
-    return cast("Sequence[Peer]", noting)
-
-
-# What a peer has
-
-
 def judged(gate: RecordedGate, blessed: Sequence[float] = (3.2,) * 5) -> dict[str, Found]:
     recording = Recording(machine={}, loops=(loop(gate, blessed=blessed),))
-    return {one.rule: one for one in judge_recording(recording, peers())}
+    return {one.rule: one for one in judge_recording(recording, ())}
 
 
 def pairs(longer: float, *, apart: float = 0.001) -> RecordedGate:
@@ -156,15 +127,6 @@ def test_a_screen_is_judged_again_by_all_but_the_steps(kernel_ms: float, passed:
     )
     now = judged(gate)[SCREEN_NOW]
     assert (now.passed, now.regressed, now.runs) == (passed, 0, 5 if passed else 3)
-
-
-# What the gates were like
-
-
-# The file
-
-
-# The peers' own code, and the text
 
 
 def drawn(

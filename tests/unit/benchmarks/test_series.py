@@ -4,7 +4,7 @@ own.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
 
@@ -16,8 +16,6 @@ from benchmarks.series import __main__ as command
 from benchmarks.series.judging import Finding, Step, judge_loop
 from benchmarks.series.measuring import (
     Collected,
-    Measure,
-    OutOfTime,
     Taken,
     Turns,
 )
@@ -25,7 +23,6 @@ from benchmarks.series.recording import (
     RecordedRun,
     RecordedVariant,
     Recording,
-    TopRange,
     load,
     merge,
     save,
@@ -33,7 +30,6 @@ from benchmarks.series.recording import (
 from benchmarks.series.table import markdown
 from perfgate.explain.pace import slow_start
 from perfgate.model.metric import Metric
-from perfgate.model.note import Severity, quoted
 from perfgate.model.outcome import Outcome
 from perfgate.model.sample import ProcessSample, RangeSample, Run
 from perfgate.model.workload import Workload
@@ -68,12 +64,12 @@ PINNED: Values = {
 OVERLAP: Values = {**PINNED, Metric.STEP_MS: 64.0, Metric.GAP_MS: 14.0, Metric.H2D_EXPOSED_MS: 0.1}
 
 
-def workload(loop: str, variant: str, *, steps: int = 30) -> Workload:
+def workload(loop: str, variant: str) -> Workload:
     return Workload(
         id=f"{loop}[{variant}]",
         source=f"workloads/{loop}.py",
         nodeid=f"workloads/{loop}.py::{loop}[{variant}]",
-        steps=steps,
+        steps=30,
         warmup=5,
         parameters={"variant": repr(variant)},
     )
@@ -83,11 +79,7 @@ def run_of(
     values: Values,
     *,
     number: int = 0,
-    took_s: float = 10.0,
-    complaints: tuple[str, ...] = (),
     ranges: Sequence[RangeSample] = (),
-    first: str = "",
-    pid: int = 7,
 ) -> RecordedRun:
     """One run, `number` minutes after the first; its times differ by 0.1 % from number to
     number.
@@ -97,15 +89,13 @@ def run_of(
         metric: value * wobble if metric.endswith("_ms") else value
         for metric, value in values.items()
     }
-    process = ProcessSample(pid=pid, steps=30, values=clocks, window_ms=1.0, ranges=tuple(ranges))
+    process = ProcessSample(pid=7, steps=30, values=clocks, window_ms=1.0, ranges=tuple(ranges))
     made = Run(
         started_at=MOMENT + timedelta(minutes=number),
-        wall_s=took_s,
+        wall_s=10.0,
         processes=(process,),
-        notes=tuple(quoted(one, Severity.INVALID) for one in complaints),
     )
-    tops = (TopRange(name=first, total_ms=9.0, count=30),) if first else ()
-    return RecordedRun(run=made, machine=0, took_s=took_s, nvtx_sum=tops, code="c0de")
+    return RecordedRun(run=made, machine=0, took_s=10.0, code="c0de")
 
 
 def idle_under(name: str, ms: float) -> RangeSample:
@@ -154,96 +144,43 @@ def only_step(recording: Recording, variant: str) -> Step:
     return step
 
 
-# Turns
-
-
 class Machinery:
-    """Makes runs out of nothing: each takes its seconds on a clock of ours, and some go wrong."""
+    """Makes runs out of nothing, until it is killed."""
 
-    def __init__(self, *, takes_s: Mapping[str, float] | None = None) -> None:
-        self.now = 0.0
+    def __init__(self, *, lasts: int = 99) -> None:
         self.made: list[str] = []
-        self.saved: list[Recording] = []
-        self.said: list[str] = []
-        self.fails: dict[str, Exception] = {}
-        self.complains: dict[str, str] = {}
-        self._takes_s = takes_s or {}
+        self._lasts = lasts
 
     def __call__(self, one: Collected, *, within_s: float | None) -> Taken:
+        if len(self.made) == self._lasts:
+            raise KeyboardInterrupt
         self.made.append(one.variant)
-        takes_s = self._takes_s.get(one.variant, 10.0)
-        if within_s is not None and takes_s > within_s:
-            self.now += within_s
-            raise OutOfTime
-        self.now += takes_s
-        if one.variant in self.fails:
-            raise self.fails[one.variant]
-        complaints = (self.complains[one.variant],) if one.variant in self.complains else ()
-        run = run_of(SERIAL, number=len(self.made), took_s=takes_s, complaints=complaints)
-        return Taken(run=run, machine=H200)
+        return Taken(run=run_of(SERIAL, number=len(self.made)), machine=H200)
 
-    def turns(
-        self,
-        *variants: str,
-        runs: int = 3,
-        recording: Recording | None = None,
-        seconds: float | None = None,
-        retry: bool = False,
-        loops: Sequence[str] = ("resnet18_input",),
-        steps: int = 30,
-    ) -> Turns:
-        measure: Measure = self
+    def turns(self, file: Path) -> Turns:
+        """Two runs of each of three variants, saved in a file."""
+        loop = "resnet18_input"
         return Turns(
-            recording=recording or Recording(perfgate="0.1.0"),
+            recording=load(file) if file.exists() else Recording(perfgate="0.1.0"),
             variants=[
-                Collected(loop=loop, variant=variant, workload=workload(loop, variant, steps=steps))
-                for loop in loops
-                for variant in variants
+                Collected(loop=loop, variant=variant, workload=workload(loop, variant))
+                for variant in ("serial", "workers", "pinned")
             ],
-            runs=runs,
-            measure=measure,
-            save=self.saved.append,
-            say=self.said.append,
-            clock=lambda: self.now,
-            ends=None if seconds is None else self.now + seconds,
-            retry=retry,
+            runs=2,
+            measure=self,
+            save=lambda recording: save(recording, file),
+            say=lambda _line: None,
         )
 
 
-@pytest.fixture
-def machinery() -> Machinery:
-    return Machinery()
-
-
-def runs_by_variant(recording: Recording) -> dict[str, int]:
-    return {variant.variant: len(variant.sound) for variant in recording.variants}
-
-
-def test_a_killed_command_goes_on_where_it_was(machinery: Machinery, tmp_path: Path) -> None:
-    class Killed(BaseException):
-        pass
-
-    def killed_at_fourth(one: Collected, *, within_s: float | None) -> Taken:
-        if len(machinery.made) == 4:
-            raise Killed
-        return machinery(one, within_s=within_s)
-
-    file = tmp_path / "out.json"
-    first = machinery.turns("serial", "workers", "pinned", runs=2)
-    first.measure, first.save = killed_at_fourth, lambda recording: save(recording, file)
-    with pytest.raises(Killed):
-        first.take()
-    again = Machinery()
-    recording = again.turns("serial", "workers", "pinned", runs=2, recording=load(file)).take()
-    assert machinery.made == ["serial", "workers", "pinned", "pinned"]
+def test_a_killed_command_goes_on_where_it_was(tmp_path: Path) -> None:
+    killed, again, file = Machinery(lasts=4), Machinery(), tmp_path / "out.json"
+    with pytest.raises(KeyboardInterrupt):
+        killed.turns(file).take()
+    recording = again.turns(file).take()
+    assert killed.made == ["serial", "workers", "pinned", "pinned"]
     assert again.made == ["workers", "serial"]
-    assert runs_by_variant(recording) == {"serial": 2, "workers": 2, "pinned": 2}
-
-
-# Which variants
-
-
-# The file
+    assert [len(variant.sound) for variant in recording.variants] == [2, 2, 2]
 
 
 def test_a_recording_is_read_as_it_was_written_a_run_a_line(tmp_path: Path) -> None:
@@ -336,21 +273,6 @@ def test_without_a_gpu_a_lesson_about_it_is_not_judged() -> None:
     assert step.up is not None
     assert step.up.outcome is Outcome.IMPROVED
     assert (step.finding, step.why) == (Finding.NOT_JUDGED, ("gap_ms was not measured in both",))
-
-
-# What is shown
-
-
-# The command
-
-
-@pytest.fixture
-def found(capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str]]:
-    def call(*arguments: str | Path) -> tuple[int, str]:
-        status = command.main([str(argument) for argument in arguments])
-        return status, capsys.readouterr().err
-
-    return call
 
 
 def test_the_warm_up_of_the_recorded_variants_is_long_enough() -> None:

@@ -22,7 +22,6 @@ from perfgate.model.document import DocumentRun, DocumentWorkload, GateDocument
 from perfgate.model.metric import Metric
 from perfgate.model.note import quoted
 from perfgate.model.outcome import Outcome
-from perfgate.model.settings import Settings
 from perfgate.model.verdict import MetricVerdict, Stage, Verdict
 
 NOW = datetime(2026, 11, 1, 12, tzinfo=UTC)
@@ -52,15 +51,8 @@ def document(outcome: Outcome = Outcome.PASSED) -> GateDocument:
         stage=Stage.SCREEN,
     )
     run = DocumentRun(started_at=NOW, wall_s=9.0, values={Metric.STEP_MS: 3.0})
-    return GateDocument(
-        perfgate="0.1.0",
-        started_at=NOW,
-        ended_at=NOW,
-        opens_gate=outcome is Outcome.PASSED,
-        exit_status=0 if outcome is Outcome.PASSED else 1,
-        settings=Settings(),
-        workloads=(DocumentWorkload(verdict=verdict, opens_gate=True, runs=(run,) * 3),),
-    )
+    workload = DocumentWorkload(verdict=verdict, opens_gate=True, runs=(run,) * 3)
+    return records.document(workload, opens=outcome is Outcome.PASSED)
 
 
 class Maker:
@@ -75,7 +67,7 @@ class Maker:
 
     def __call__(self) -> Ended:
         self.now += self.takes_s
-        return self.ends.pop(0) if self.ends else Ended(exit_status=0, documents=(document(),))
+        return self.ends.pop(0) if self.ends else Ended(exit_status=0, document=document())
 
     def take(self, gates: int, *, seconds: float = 1e9, commit: str = "c0ffee") -> bool:
         series = Series(
@@ -108,8 +100,8 @@ def test_gates_are_made_until_there_are_so_many_and_a_second_call_goes_on(maker:
 
 def test_what_did_not_pass_is_reported_with_its_reason(maker: Maker) -> None:
     maker.ends = [
-        Ended(exit_status=0, documents=(document(Outcome.INCONCLUSIVE),)),
-        Ended(exit_status=4, documents=()),
+        Ended(exit_status=0, document=document(Outcome.INCONCLUSIVE)),
+        Ended(exit_status=4),
     ]
     maker.take(3)
     assert maker.said == [

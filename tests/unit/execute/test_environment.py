@@ -25,7 +25,7 @@ from perfgate.model.workload import Workload
 def test_a_command_finds_the_programs_of_the_gates_environment(
     tmp_path: Path, workload: Workload, path: str
 ) -> None:
-    context = context_of(tmp_path, PATH="/usr/bin")
+    context = context_of(tmp_path, {"PATH": "/usr/bin"}, python="/venv/bin/python")
     with ordered(context, workload, tmp_path / "run", run_id="r") as one:
         assert one.spec.env["PATH"] == path
 
@@ -33,7 +33,9 @@ def test_a_command_finds_the_programs_of_the_gates_environment(
 def test_what_looks_like_a_secret_is_passed_on_where_it_is_named_or_set_by_the_workload_itself(
     tmp_path: Path,
 ) -> None:
-    context = context_of(tmp_path, PATH="/usr/bin", A_TOKEN="one", B_TOKEN="two", C_TOKEN="three")
+    context = context_of(
+        tmp_path, {"PATH": "/usr/bin", "A_TOKEN": "one", "B_TOKEN": "two", "C_TOKEN": "three"}
+    )
     workload = command("python").model_copy(
         update={"env": {"B_TOKEN": "four"}, "pass_env": ("C_TOKEN",)}
     )
@@ -51,7 +53,7 @@ def test_pwd_is_the_folder_that_it_runs_in(tmp_path: Path, folder: str | None) -
     """In an A/B run the caller's would be the project instead of the checkout, and both sides read
     one file.
     """
-    context = context_of(tmp_path, PATH="/usr/bin", PWD="/elsewhere")
+    context = context_of(tmp_path, {"PATH": "/usr/bin", "PWD": "/elsewhere"})
     with ordered(context, command("python", cwd=folder), tmp_path / "run", run_id="r") as one:
         assert one.spec.env["PWD"] == str(one.spec.cwd) == str(tmp_path / (folder or ""))
 
@@ -63,9 +65,7 @@ def test_pwd_is_the_folder_that_it_runs_in(tmp_path: Path, folder: str | None) -
 def test_what_runs_in_the_project_logs_what_it_loads(
     tmp_path: Path, workload: Workload, given: str | None
 ) -> None:
-    context = context_of(
-        tmp_path, PATH="/usr/bin", **({} if given is None else {"PYTHONPATH": given})
-    )
+    context = context_of(tmp_path, {} if given is None else {"PYTHONPATH": given})
     imports = tmp_path / "run" / "imports"
     with ordered(context, workload, tmp_path / "run", run_id="r") as one:
         assert one.spec.env["PYTHONPATH"] == f"{imports}:/lib" if given else str(imports)
@@ -77,7 +77,7 @@ def test_what_runs_in_the_project_logs_what_it_loads(
 
 
 def test_a_run_bears_the_mark_of_its_gate_as_well(tmp_path: Path) -> None:
-    context = context_of(tmp_path, **{RUN_COOKIE: "of-a-job"})
+    context = context_of(tmp_path, {RUN_COOKIE: "of-a-job"})
     with ordered(context, records.workload(), tmp_path / "run", run_id="r") as one:
         assert one.spec.env[RUN_COOKIE] == "of-a-job:r"
 

@@ -89,8 +89,7 @@ def test_a_forked_child_logs_if_it_loads_anything_itself(
 
 def test_a_pool_whose_worker_waits_ends_at_once(env: Mapping[str, str], tmp_path: Path) -> None:
     code = (
-        "import multiprocessing, time\n"
-        "pool = multiprocessing.get_context('fork').Pool(1)\n"
+        "import multiprocessing, time\npool = multiprocessing.get_context('fork').Pool(1)\n"
         "pool.apply_async(time.sleep, (60,)); time.sleep(0.2)\n"
         "began = time.monotonic(); pool.terminate(); pool.join()\n"
         "print(time.monotonic() - began < 30)\n"
@@ -135,8 +134,7 @@ def test_a_module_that_imports_itself_lazily_is_left_asleep(
     env: Mapping[str, str], tmp_path: Path
 ) -> None:
     lazy = (
-        "import sys, types\n"
-        "class Lazy(types.ModuleType):\n"
+        "import sys, types\nclass Lazy(types.ModuleType):\n"
         "    def __getattr__(self, name): print('woken by', name)\n"
         "sys.modules['lazy'] = Lazy('lazy')\n"
     )
@@ -154,10 +152,9 @@ def test_an_interpreter_that_does_not_look_logs_nothing(
 def test_it_costs_nothing_while_a_script_runs(env: Mapping[str, str], tmp_path: Path) -> None:
     """Threads, traces and hooks would; all that is called before the end is its own start."""
     code = (
-        "import signal, sys, threading\n"
-        "print(threading.active_count(), sys.gettrace(), sys.getprofile(),"
-        " signal.getsignal(signal.SIGTERM).name,"
-        " [finder for finder in sys.meta_path if 'sitecustomize' in str(finder)])\n"
+        "import signal, sys, threading\nprint(threading.active_count(), sys.gettrace(), "
+        "sys.getprofile(), signal.getsignal(signal.SIGTERM).name, [finder for finder in "
+        "sys.meta_path if 'sitecustomize' in str(finder)])\n"
     )
     assert run(code, env, tmp_path) == "1 None None SIG_DFL []\n"
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from support.repository import Repository
+from support.runs import context_of
 
 from perfgate.execute.context import RunContext
 from perfgate.execute.import_log import namespace
@@ -23,10 +24,7 @@ from perfgate.execute.provenance import (
 from perfgate.execute.worktree import Worktree
 from perfgate.model.baseline import ALL_TRACKED, code_files
 from perfgate.model.errors import CodeStale, CodeUnproven
-from perfgate.model.machine import Machine
-from perfgate.model.settings import Settings
 from perfgate.model.workload import Workload
-from perfgate.profilers.nsys.tool import NsysTool, NsysVersion
 
 NOW = 4e9
 FUNCTION = Workload(id="loop", source="loops.py", nodeid="loops.py::loop", steps=4, warmup=1)
@@ -58,16 +56,9 @@ class Sides:
 
     def context(self, tree: Worktree | None = None) -> RunContext:
         """Of the project, or of the checkout."""
-        return RunContext(
-            root=self.root if tree is None else tree.root,
-            settings=Settings(),
-            tool=NsysTool(path=Path("nsys"), version=NsysVersion(2024, 2, 3), env={}),
-            machine=Machine(),
-            env=self.repository.env,
-            python="python",
-            tree=tree,
-            began_at=NOW,
-        )
+        root = self.root if tree is None else tree.root
+        made = context_of(root, self.repository.env)
+        return replace(made, tree=tree, began_at=NOW)
 
     def here(self, *files: Path | str, workload: Workload = FUNCTION) -> set[str]:
         """What a run in the project was of."""

@@ -54,23 +54,12 @@ RUN = 700
 
 def document(*verdicts: Verdict, opens: bool | None = None, **more: object) -> GateDocument:
     """A gate of these verdicts for the pull request's commit, open where each of them is PASSED."""
-    judged = verdicts or (records.verdict(),)
-    open_each = [one.outcome is Outcome.PASSED for one in judged]
-    state = all(open_each) if opens is None else opens
-    made = GateDocument(
-        perfgate="0.1.0",
-        started_at=records.NOON,
-        ended_at=records.NOON + timedelta(minutes=3),
-        opens_gate=state,
-        exit_status=int(not state),
-        commit=Commit(sha=SHA, branch="faster"),
-        settings=Settings(),
-        workloads=tuple(
-            DocumentWorkload(verdict=one, opens_gate=lets)
-            for one, lets in zip(judged, open_each, strict=True)
-        ),
-    )
-    return made.model_copy(update=more)
+    judged = [
+        DocumentWorkload(verdict=one, opens_gate=one.outcome is Outcome.PASSED)
+        for one in verdicts or (records.verdict(),)
+    ]
+    commit = Commit(sha=SHA, branch="faster")
+    return records.document(*judged, opens=opens, **{"commit": commit, **more})
 
 
 class Desk:
@@ -470,7 +459,9 @@ def test_more_workloads_than_anybody_has_are_refused() -> None:
 @settings(max_examples=100)
 def test_whatever_is_changed_in_a_document_it_is_refused_or_shown(data: st.DataObject) -> None:
     """One value somewhere becomes another; what the schema refuses is never taken."""
-    whole = json.loads(document_text(document(records.verdict(Outcome.REGRESSED, metrics=METRICS))))
+    whole = json.loads(
+        document_text(document(records.verdict(Outcome.REGRESSED, metrics=records.SLOWER)))
+    )
     holder: dict[str, object] | list[object] = whole
     while True:
         keys = list(holder) if isinstance(holder, dict) else list(range(len(holder)))
@@ -490,21 +481,6 @@ def test_whatever_is_changed_in_a_document_it_is_refused_or_shown(data: st.DataO
 
 
 # Hostile text
-
-METRICS = (
-    records.clock(
-        Metric.STEP_MS,
-        Outcome.REGRESSED,
-        was=12.34,
-        now=14.2,
-        change=0.151,
-        around=0.004,
-        p_value=0.00001,
-    ),
-    records.clock(
-        Metric.KERNEL_MS, Outcome.PASSED, was=9.1, now=9.1, change=0.0, around=0.001, p_value=0.5
-    ),
-)
 
 HOSTILE = [
     "@octocat and @octo/maintainers, please approve",
@@ -541,7 +517,7 @@ def everywhere(text: str) -> GateDocument:
         name=text,
         reason=text,
         next_step=text,
-        metrics=[row.model_copy(update={"reason": text}) for row in METRICS],
+        metrics=[row.model_copy(update={"reason": text}) for row in records.SLOWER],
         where={Metric.STEP_MS: text},
         information=(text,) * 3,
     )

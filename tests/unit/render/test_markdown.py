@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import html
 import re
-from datetime import timedelta
 
 import pytest
 from hypothesis import given
@@ -13,49 +12,24 @@ from markdown_it import MarkdownIt
 from support import records
 
 from perfgate.model.diagnosis import Advice, Topic
-from perfgate.model.document import DocumentWorkload, GateDocument
+from perfgate.model.document import GateDocument
 from perfgate.model.metric import Metric
 from perfgate.model.note import note, quoted
 from perfgate.model.outcome import Outcome
-from perfgate.model.settings import Settings
 from perfgate.model.verdict import Verdict
 from perfgate.render.markdown import LONGEST, gate_markdown, prose
 from perfgate.words.escape import lines as escaped_lines
 
-SLOW = (
-    records.clock(
-        Metric.STEP_MS,
-        Outcome.REGRESSED,
-        was=12.34,
-        now=14.2,
-        change=0.151,
-        around=0.004,
-        p_value=0.00001,
-    ),
-    records.clock(
-        Metric.KERNEL_MS, Outcome.PASSED, was=9.1, now=9.1, change=0.0, around=0.001, p_value=0.5
-    ),
-)
-
 
 def regressed(workload: str = "mlp", **more: object) -> Verdict:
-    verdict = records.verdict(Outcome.REGRESSED, name=workload).model_copy(update={"metrics": SLOW})
+    verdict = records.verdict(Outcome.REGRESSED, name=workload).model_copy(
+        update={"metrics": records.SLOWER}
+    )
     return verdict.model_copy(update=more)
 
 
 def gate(*verdicts: Verdict, opens: bool = False, shut_by: tuple[str, ...] = ()) -> GateDocument:
-    return GateDocument(
-        perfgate="0.1.0",
-        started_at=records.NOON,
-        ended_at=records.NOON + timedelta(minutes=3),
-        opens_gate=opens,
-        exit_status=int(not opens),
-        shut_by=shut_by,
-        settings=Settings(),
-        workloads=tuple(
-            DocumentWorkload(verdict=verdict, opens_gate=opens) for verdict in verdicts
-        ),
-    )
+    return records.document(*verdicts, opens=opens, shut_by=shut_by)
 
 
 def rendered(markdown: str) -> str:
@@ -128,7 +102,7 @@ def test_hostile_text_is_only_text(text: str) -> None:
         *("h2", "h3", "p", "ul", "li", "strong", "code"),
         *("table", "thead", "tbody", "tr", "th", "td"),
     }
-    assert page.count("<tr>") == 2 + 1 + len(SLOW)
+    assert page.count("<tr>") == 2 + 1 + len(records.SLOWER)
     assert page.count("<h2>") == page.count("<h3>") == 1
     outside_code = html.unescape(re.sub(r"<code>.*?</code>", "", page, flags=re.DOTALL))
     assert not re.search(r"@[a-z]|#\d|https?://|www\.|GH-\d", outside_code)
